@@ -1,4 +1,4 @@
-"""Reports opened in a browser that notes what goes wrong."""
+"""Fixtures that open reports in a browser and record faults."""
 
 import subprocess
 from collections.abc import Iterator
@@ -12,7 +12,7 @@ from tests.report.opened_reports import CLUSTERS, EVALUATION, HOSTILE, ODD, OPTI
 
 @pytest.fixture(scope="session")
 def browser() -> Iterator[Browser]:
-    """A Chromium without a window."""
+    """Start a headless Chromium."""
     program = subprocess.run([SCRIPTS / "chromium.sh"], check=True, capture_output=True, text=True).stdout.strip()
     with sync_playwright() as playwright:
         started = playwright.chromium.launch(executable_path=program, args=list(OPTIONS))
@@ -22,7 +22,7 @@ def browser() -> Iterator[Browser]:
 
 @pytest.fixture(scope="session")
 def address(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """A report with everything in it, hostile documents too."""
+    """Write a report with every kind of content, hostile documents included; return the address of its page."""
     shown = make_shown(
         CLUSTERS,
         path=f"out/{HOSTILE}",
@@ -40,7 +40,7 @@ expect.set_options(timeout=20_000)
 
 @pytest.fixture
 def watched(browser: Browser) -> Iterator[Watched]:
-    """A desk-sized page; the test fails if it logs, throws, asks, or requests anything but files."""
+    """Open a desktop-sized page; the test fails if it logs, throws, opens a dialog, or requests anything but files."""
     made = Watched(browser, viewport={"width": 1280, "height": 900})
     yield made
     made.context.close()

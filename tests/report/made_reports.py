@@ -1,4 +1,4 @@
-"""Reports of made-up runs, written without Spark by the writer that runs use."""
+"""Reports of invented runs, written without Spark by the writer that runs use."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -29,11 +29,11 @@ from nddup.report.write import write_report
 from nddup.settings.schema import Config
 
 Document = tuple[str, str | None, str]
-"""Id, address, text."""
+"""Id, address and text."""
 
 
 def metrics_of(documents: int, pairs: int, clusters: int, kept: int) -> RunMetrics:
-    """Metrics as a run leaves them, with one reject and a note."""
+    """Return metrics as a run leaves them, with one reject and a note."""
     stage = {"seconds": 1.5, "shuffle_bytes": 1234, "rows_in": {"documents": documents}, "rows_out": {"pairs": pairs}}
     rows = {"documents": documents, "rejects": 1, "pairs": pairs, "clusters": clusters, "members": 0, "keep": documents}
     sketch = {"bytes": 5_000_000, "files": 3, "rejected": {"truncated": 1}, "undecodable_records": 2,
@@ -66,10 +66,10 @@ def make_shown(
     is_family: bool = False,
     **more: Any,  # noqa: ANN401 - fields of Content
 ) -> Content:
-    """What a report shows of a run with these clusters, the first document of each kept, all pairs at 0.9.
+    """Return the content of a report of a run with these clusters: each first document is kept, all pairs are at 0.9.
 
-    Larger clusters must come first. Every document that has a text has it stored. If there are clusters, one document
-    more is in none. `is_family`: all clusters are of one component.
+    Larger clusters must come first. Every document that has a text has it stored. If there are clusters, one further
+    document is in none. `is_family`: all clusters are of one component.
     """
     ids = [sorted((document[0] for document in cluster), key=str.encode) for cluster in clusters]
     table = pa.table(
@@ -137,7 +137,7 @@ def make_shown(
 
 
 def documents_of(listed: pa.Table, cells: pa.Table) -> tuple[pa.Table, pa.Table, pa.Table]:
-    """The documents of clusters and one without duplicates, what is nearest to each, and its clusters."""
+    """Return the documents of clusters and one without duplicates, their nearest documents, and their clusters."""
     rows = {row["doc_id"]: row for row in listed.to_pylist()}
     at = {(row["rank"], row["place"]): row["doc_id"] for row in listed.to_pylist()}
     removed = Counter(row["duplicate_of"] for row in rows.values())
@@ -166,7 +166,7 @@ def documents_of(listed: pa.Table, cells: pa.Table) -> tuple[pa.Table, pa.Table,
 
 
 def edges_of(clusters: pa.Table) -> pa.Table:
-    """Every two documents of a cluster are near-duplicates."""
+    """Return an edge between every two documents of a cluster."""
     members = clusters["members"].to_pylist()
     rows = []
     for part, family in enumerate(find_families(clusters)):
@@ -180,7 +180,7 @@ def edges_of(clusters: pa.Table) -> pa.Table:
 
 
 def many_clusters(number: int) -> list[list[Document]]:
-    """Clusters of 2 to 4 documents, larger first, without texts; document `doc-C-M` at `example.org/C/M`."""
+    """Return clusters of 2 to 4 documents, larger first, without texts; document `doc-C-M` is at `example.org/C/M`."""
     random = np.random.default_rng(1)
     sizes = np.sort(random.integers(2, 5, number))[::-1].tolist()
     return [
@@ -193,7 +193,7 @@ def many_clusters(number: int) -> list[list[Document]]:
 
 
 def write_to(folder: Path, shown: Content) -> str:
-    """Write a report into a folder; the address of its page."""
+    """Write a report into a folder; return the address of its page."""
 
     def put(name: str, text: str) -> None:
         path = folder / name

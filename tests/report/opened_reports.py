@@ -1,4 +1,4 @@
-"""Reports opened in a browser that notes what goes wrong."""
+"""The content of the reports that tests open in a browser, and a page that records faults."""
 
 from typing import Any
 
@@ -44,7 +44,7 @@ CLUSTERS: list[list[Document]] = [
 
 
 class Watched:
-    """A page and whatever it did that it should not."""
+    """A page and its faults: console messages, errors, dialogs, and requests for anything but files."""
 
     def __init__(self, browser: Browser, **context: Any) -> None:  # noqa: ANN401 - Playwright's options
         self.context = browser.new_context(**context)
@@ -61,7 +61,7 @@ class Watched:
             self.faults.append(asked.url)
 
     def open(self, address: str, view: str = "") -> Page:
-        """Open one view and wait until it is there."""
+        """Open a view and wait until it is drawn."""
         self.page.goto("about:blank")
         self.page.goto(f"{address}#/{view}")
         self.page.wait_for_selector("html[data-ready]")
@@ -69,5 +69,5 @@ class Watched:
 
 
 def labels(page: Page) -> list[str]:
-    """First documents of the rows on the screen, from above."""
+    """Return the first documents of the rows on the screen, from the top."""
     return [text.strip() for text in page.locator("#clusters .rows .c-label a").all_text_contents()]

@@ -16,7 +16,7 @@ from tests.local.confirmed_texts import draw_together
 
 @pytest.fixture(scope="module", params=["none", "edit"])
 def run(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A run at a low threshold over families of texts, with its report; few texts are stored for clusters."""
+    """Make a run at a low threshold over families of texts, with its report; few texts are stored for clusters."""
     folder, case = tmp_path_factory.mktemp("borderline"), draw_together(range(12))
     settings = case.settings
     if request.param == "none":
@@ -28,7 +28,7 @@ def run(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 
 
 def expected(run: Path) -> list[tuple[float, str, str]]:
-    """The rows of `pairs` by measure and ids, the first of each two groups."""
+    """Return the rows of `pairs` by measure and ids, the first for each two groups."""
     group = {row["doc_id"]: row["group"] for row in pq.read_table(run / "documents").to_pylist()}
     rows = pq.read_table(run / "pairs").to_pylist()
     name = "resemblance" if rows[0]["edit"] is None else "edit"
@@ -43,7 +43,7 @@ def expected(run: Path) -> list[tuple[float, str, str]]:
 
 
 def test_the_closest_are_those_of_the_table(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """By the measure that decides, one for each two groups; the command prints them."""
+    """The closest pairs are the lowest rows of `pairs` by the deciding measure, one for each two groups, as printed."""
     opened = DuckRun(str(run))
     measure = measure_of(opened.metrics.settings)
     assert measure is not None
@@ -58,7 +58,7 @@ def test_the_closest_are_those_of_the_table(run: Path, capsys: pytest.CaptureFix
 
 
 def test_the_page_has_both_texts_of_each(run: Path) -> None:
-    """Their texts are stored with the run, beyond those of its clusters."""
+    """The page shows both texts of each pair, which are stored with the run in addition to those of its clusters."""
     page = (run / "report" / "borderline.html").read_text(encoding="utf-8")
     stored = set(pq.read_table(run / "texts")["doc_id"].to_pylist())
 
@@ -73,7 +73,7 @@ def test_the_page_has_both_texts_of_each(run: Path) -> None:
 def test_a_run_that_compared_a_share_of_the_overlap_is_refused(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """The table `pairs` does not hold it: one line; its report has no such page."""
+    """A run by a share of the overlap, which `pairs` does not hold, is refused and its report has no such page."""
     write_texts(tmp_path / "texts.jsonl", draw_together(range(2)).texts)
     config = build_config({"pairs": {"measure": "overlap", "threshold": 0.5}}, origin="test")
     run_locally([str(tmp_path / "texts.jsonl")], str(tmp_path / "run"), config)

@@ -1,4 +1,4 @@
-"""What a report says of documents, large clusters and families, against the tables of the run."""
+"""A report's documents, large clusters and families, compared with the tables of the run."""
 
 import json
 from itertools import combinations
@@ -26,7 +26,7 @@ WORDS = [f"w{number}" for number in range(60)]
 
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """A run: 30 texts in a chain, each like its neighbours, two equal ones, one alone and 26 very short ones."""
+    """Make a run: 30 texts in a chain, each like its neighbours, two equal ones, one alone and 26 very short ones."""
     folder = tmp_path_factory.mktemp("documents")
     texts = {f"c{number:02}": " ".join([*WORDS[number:], *WORDS[:number]][: 60 - number]) for number in range(30)}
     texts |= {"same": texts["c03"], "alone": " ".join(f"{word}z" for word in WORDS)}
@@ -38,7 +38,7 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 
 def test_documents_are_told_as_the_tables_do(finished: str) -> None:
-    """Outcomes, documents removed in favour of each, near-duplicates, the nearest of them, clusters: row by row."""
+    """For each document the removed duplicates, pairs, nearest documents and clusters equal those of the tables."""
     run = DuckRun(finished)
     tables = {
         name: pq.read_table(f"{finished}/{name}").to_pylist() for name in ("documents", "pairs", "keep", "members")
@@ -67,7 +67,7 @@ def test_documents_are_told_as_the_tables_do(finished: str) -> None:
 
 
 def test_the_weakest_pair_of_a_large_cluster_is_computed(finished: str) -> None:
-    """Beyond the matrix too: the lowest resemblance of all pairs, which the page then calls the weakest."""
+    """The weakest pair is the lowest resemblance of all pairs of a cluster, also beyond the matrix."""
     run = DuckRun(finished)
     shown = gather(run)
     largest = shown.clusters.slice(0, 1).to_pylist()[0]
@@ -83,7 +83,7 @@ def test_the_weakest_pair_of_a_large_cluster_is_computed(finished: str) -> None:
 
 
 def test_the_graph_of_a_family_has_its_pairs(finished: str) -> None:
-    """Nodes are the documents of overlapping clusters, edges the pairs of the table among them."""
+    """The graph's nodes are the documents of overlapping clusters, and its edges are their rows of `pairs`."""
     run = DuckRun(finished)
     shown = gather(run)
     pairs = {(row["doc_a"], row["doc_b"]) for row in run.sql("SELECT doc_a, doc_b FROM pairs").to_pylist()}
@@ -102,7 +102,7 @@ def test_the_graph_of_a_family_has_its_pairs(finished: str) -> None:
 
 
 def test_a_report_of_spark_says_the_same(finished: str, spark: SparkSession) -> None:
-    """Every table of the content is that which the embedded engine gives."""
+    """Every table of the content is equal on Spark and in the embedded engine."""
     local, on_spark = gather(DuckRun(finished)), gather(SparkRun(spark, finished))
 
     for name in ("documents", "nearest", "memberships", "weakest", "edges", "listed", "cells", "clusters"):
@@ -110,7 +110,7 @@ def test_a_report_of_spark_says_the_same(finished: str, spark: SparkSession) -> 
 
 
 def test_bounds_leave_out_what_is_in_no_cluster_first(finished: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """With fewer documents than the run has, those of clusters stay; too many pairs leave out the nearest."""
+    """A bound on documents leaves out those in no cluster first; a bound on pairs leaves out the nearest documents."""
     listed = set(gather(DuckRun(finished)).listed["doc_id"].to_pylist())
     monkeypatch.setattr(ask_documents, "MOST_DOCUMENTS", len(listed))
     monkeypatch.setattr(ask_documents, "MOST_PAIRS", 1)
@@ -125,7 +125,7 @@ def test_bounds_leave_out_what_is_in_no_cluster_first(finished: str, monkeypatch
 
 @given(sets=st.lists(st.sets(st.sampled_from("abcdef"), min_size=2).map(sorted), max_size=8))
 def test_sets_are_compared_with_all_before_them(sets: list[list[str]]) -> None:
-    """The earlier set that shares most, by comparing every two; none where nothing is shared."""
+    """For each set the earlier set that shares most members is found, or none if nothing is shared."""
     found = find_nearest_sets([Family("a", range(len(sets)), 6, [])], sets)
 
     for rank, members in enumerate(sets):
@@ -135,7 +135,7 @@ def test_sets_are_compared_with_all_before_them(sets: list[list[str]]) -> None:
 
 
 def test_settings_that_differ_and_short_texts_are_told() -> None:
-    """A changed setting comes with its default, others without; clusters of short texts are counted."""
+    """A changed setting is shown with its default, others without; clusters of short texts are counted."""
     shown = make_shown([[("a", None, ""), ("b", None, "")]])
     shown.metrics.settings["pairs"]["threshold"] = 0.5
 
@@ -152,7 +152,7 @@ def _with_tokens(shown: Content, tokens: int) -> Content:
 
 
 def test_sites_and_sources_are_counted() -> None:
-    """Most first; a port or a login is no part of a site."""
+    """Sites and sources are counted, the most frequent first; ports and logins are no part of a site."""
     urls = ["http://a.example/1", "https://me:pw@A.example:81/2", "mailto:x"]
     shown = make_shown([[(str(number), url, "") for number, url in enumerate(urls)]])
 

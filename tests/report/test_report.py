@@ -1,4 +1,4 @@
-"""The report in a browser: what a person does with it, documents that attack it, and 20,000 clusters."""
+"""The report in a browser: its overview, search and sorting, and the comparison of two documents."""
 
 import re
 
@@ -12,7 +12,7 @@ pytestmark = pytest.mark.browser
 
 
 def test_it_opens_from_disk_and_says_what_was_found(watched: Watched, address: str) -> None:
-    """The statement, the headline numbers in the words of the terminal, the funnel, charts drawn, the notes."""
+    """The overview shows the statement, headline numbers as in the terminal, the funnel, the charts and the notes."""
     page = watched.open(address)
 
     expect(page.locator("h1")).to_have_text("5 of 10 documents stay")
@@ -37,7 +37,7 @@ def test_it_opens_from_disk_and_says_what_was_found(watched: Watched, address: s
 
 
 def test_clusters_are_searched_filtered_sorted_and_opened(watched: Watched, address: str) -> None:
-    """By words of any document, by size, by column; a row opens by mouse and by keyboard; the address holds all."""
+    """Clusters are found by words, size and column and opened by mouse and keyboard; the address keeps the view."""
     page = watched.open(address, "clusters")
     status = page.locator("#clusters .status")
     expect(status).to_have_text("4 clusters")
@@ -77,7 +77,7 @@ def test_clusters_are_searched_filtered_sorted_and_opened(watched: Watched, addr
 
 
 def test_two_documents_are_compared(watched: Watched, address: str) -> None:
-    """The matrix chooses a pair; what differs is marked, what is shared is not, and the counts are those of Python."""
+    """The matrix selects a pair; differences are marked, shared words are not, and the counts equal Python's."""
     page = watched.open(address, "cluster/0000000000000000")
     assert page.locator(".documents tbody tr").count() == 3
     assert page.locator(".documents .outcome").all_inner_texts() == ["kept", *["removed: near-duplicate of b"] * 2]
@@ -110,7 +110,7 @@ def test_two_documents_are_compared(watched: Watched, address: str) -> None:
 
 
 def test_shared_shingles_are_those_of_the_run(browser: Browser, address: str) -> None:
-    """The browser's tokens and shingles are Python's, in many scripts; steps that are equal are, and all is covered."""
+    """The browser's tokens and shingles equal Python's in many scripts; its steps cover both texts in order."""
     texts = [
         "Ёлка растёт в лесу, ёлка РАСТЁТ в лесу; 薔薇は薔薇である ok_1 x², Ⅷ٣",
         "薔薇は ภาษาไทย 한국어 문장 İstanbul ΣΑΣ σας naïve cafe\u0301",

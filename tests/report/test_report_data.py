@@ -1,4 +1,4 @@
-"""The data of a report: scripts that cannot be broken out of, and rows against what the tables say."""
+"""The data of a report: scripts that no value can break out of, and rows compared with the tables."""
 
 import json
 from itertools import combinations
@@ -30,7 +30,7 @@ values = st.recursive(st.none() | st.booleans() | st.integers() | any_text, lamb
 
 
 def value_of(script: str) -> Any:  # noqa: ANN401 - any JSON value
-    """The value that a chunk's script hands over."""
+    """Return the value that a chunk's script passes on."""
     assert script.startswith('nddup.put("a-1",')
     assert script.endswith(");\n")
     return json.loads(script.removeprefix('nddup.put("a-1",').removesuffix(");\n"))
@@ -38,7 +38,7 @@ def value_of(script: str) -> Any:  # noqa: ANN401 - any JSON value
 
 @given(value=values)
 def test_a_script_holds_its_value_and_nothing_else(value: Any) -> None:  # noqa: ANN401 - any JSON value
-    """The value comes back; no character of it ends a script, a line or the encoding."""
+    """A script returns its value, and no character of the value ends the script, a line or the encoding."""
     script = script_of("a-1", value)
 
     assert value_of(script) == value
@@ -50,7 +50,7 @@ def test_a_script_holds_its_value_and_nothing_else(value: Any) -> None:  # noqa:
     sizes=st.dictionaries(st.integers(2, 200_000), st.integers(1, 200_000), max_size=8).map(lambda d: sorted(d.items()))
 )
 def test_what_is_shown_of_a_cluster_fits_the_bounds(sizes: list[tuple[int, int]]) -> None:
-    """Documents listed and pairs in matrices stay in their bounds, counted cluster by cluster from the largest."""
+    """Listed documents and matrix pairs stay within their bounds, counted cluster by cluster from the largest."""
     listed_each, matrix_each = _share_out(sizes)
 
     left, listed, cells = 100_000, 0, 0
@@ -67,7 +67,7 @@ def test_what_is_shown_of_a_cluster_fits_the_bounds(sizes: list[tuple[int, int]]
 
 @given(sizes=st.lists(st.integers(2, 6), max_size=5).map(lambda found: sorted(found, reverse=True)))
 def test_documents_and_pairs_of_clusters_are_listed_once(sizes: list[int]) -> None:
-    """The representative first, then by id; every pair of the first four, its ends in the order of their bytes."""
+    """Documents are listed once, the representative first; so are all pairs of the first four, in byte order."""
     clusters = [
         [(f"{number}-{member}é"[::-1], None, "") for member in range(size)] for number, size in enumerate(sizes)
     ]
@@ -96,7 +96,7 @@ WORDS = [f"w{number}" for number in range(60)]
 
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
-    """Inputs and a run: a family of near-equal texts, equal ones, ones alone, a reject."""
+    """Make inputs and a run: a family of near-equal texts, equal ones, ones alone, and a reject."""
     folder = tmp_path_factory.mktemp("report")
     texts = {f"n{number}": [*WORDS[:number], "x", *WORDS[number:]] for number in range(4)}
     texts |= {"same": texts["n0"], "alone": [word.upper() + "z" for word in WORDS]}
@@ -109,7 +109,7 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
 
 
 def test_what_is_shown_is_what_the_tables_say(finished: tuple[Path, Path]) -> None:
-    """Clusters, documents, fates, pairs and histograms against the tables, row by row."""
+    """Clusters, documents, outcomes, pairs and histograms equal those of the tables, row by row."""
     tables = {
         name: pq.read_table(finished[1] / name).to_pylist()
         for name in ("clusters", "documents", "pairs", "keep", "members")
@@ -155,11 +155,11 @@ def test_what_is_shown_is_what_the_tables_say(finished: tuple[Path, Path]) -> No
 def test_a_report_needs_the_inputs_only_for_texts_that_were_not_stored(
     finished: tuple[Path, Path], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Asked for, texts are read again; after the inputs changed that fails in one line, and the plain report works."""
+    """Requested texts are read again; once the inputs have changed that fails in one line, but a plain report works."""
     inputs, run = finished
     shown = gather(DuckRun(str(run)))
     cluster = shown.clusters["cluster_id"].to_pylist()[0]
-    assert len(shown.texts) < 5  # of `output.texts`, and of the pairs nearest to the threshold
+    assert len(shown.texts) < 5  # those of `output.texts` and of the pairs nearest to the threshold
 
     assert main(["report", str(run), "--cluster", cluster]) == 0
     summary = (run / "report" / "data" / "summary.js").read_text()
@@ -177,7 +177,7 @@ def test_a_report_needs_the_inputs_only_for_texts_that_were_not_stored(
 
 
 def test_pairs_without_a_resemblance_are_counted_apart(tmp_path: Path) -> None:
-    """Percents are rounded down, also 0.29, which is stored as a little less; unknown is not 100."""
+    """Pairs without a resemblance are counted apart; per cents are rounded down, and 0.29 counts as 29."""
     shown = gather(DuckRun(str(write_family(tmp_path / "run"))))
 
     assert shown.resemblances == [(None, 1), (29, 1), (100, 1)]
@@ -187,7 +187,7 @@ def test_pairs_without_a_resemblance_are_counted_apart(tmp_path: Path) -> None:
 
 
 def test_texts_that_are_gone_are_named(tmp_path: Path) -> None:
-    """Of a cluster that was asked for, every document without a text is read; one that is not found is an error."""
+    """For a requested cluster every document without a text is read, and one that is not found is an error."""
     run = DuckRun(str(write_family(tmp_path / "run")))
     wanted: list[Places] = []
 

@@ -1,4 +1,4 @@
-"""Documents and families in a browser: every document is found, told and compared; overlapping sets are one family."""
+"""Documents and families in a browser: each document can be found and compared; overlapping sets are one family."""
 
 import csv
 import io
@@ -21,12 +21,12 @@ OVERLAPPING: list[list[Document]] = [
 
 @pytest.fixture(scope="module")
 def family(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """A report of three sets that overlap."""
+    """Write a report of three overlapping sets; return the address of its page."""
     return write_to(tmp_path_factory.mktemp("family"), make_shown(OVERLAPPING, is_family=True))
 
 
 def test_any_document_is_found_and_told(watched: Watched, address: str) -> None:
-    """Two words of its address at once, also without duplicates; the page says why it stays or goes, and compares."""
+    """A document is found by words of its address, even without duplicates; its page explains and compares."""
     page = watched.open(address, "documents")
     status = page.locator("#documents .status")
     expect(status).to_have_text("10 documents")
@@ -54,7 +54,7 @@ def test_any_document_is_found_and_told(watched: Watched, address: str) -> None:
 
 
 def test_documents_are_filtered_and_saved(watched: Watched, address: str) -> None:
-    """By source, site and outcome, from the address too; the file holds what is shown, and no formula."""
+    """Documents are filtered by source, site and outcome, also from the address; the CSV has no formulas."""
     page = watched.open(address, "documents?outcome=removed&site=example.org")
     status = page.locator("#documents .status")
     expect(status).to_have_text("2 of 10 documents")
@@ -77,7 +77,7 @@ def test_documents_are_filtered_and_saved(watched: Watched, address: str) -> Non
 
 
 def test_overlapping_sets_are_one_family(watched: Watched, family: str) -> None:
-    """Folded under the largest; what they share is said; the graph shows one set alone, and opens a document."""
+    """Overlapping sets are folded under the largest with their shared size; the graph can show one alone."""
     page = watched.open(family, "clusters")
     expect(page.locator("#clusters .status")).to_have_text("3 clusters, 2 of them folded under one they overlap with")
     page.get_by_role("button", name="+ 2 overlapping sets").click()
@@ -100,7 +100,7 @@ def test_overlapping_sets_are_one_family(watched: Watched, family: str) -> None:
 
 
 def test_what_is_not_compared_is_marked(watched: Watched, family: str) -> None:
-    """`operator-` and `operator-=` are equal tokens: the sign that differs is marked, and the sentence says so."""
+    """Signs that tokens ignore, as in `operator-` and `operator-=`, are marked, and the summary counts them."""
     page = watched.open(family, "compare/a/e")
 
     expect(page.locator("#compare .verdict")).to_contain_text("1 place differs only in these")

@@ -1,4 +1,4 @@
-"""The report of odd runs: hostile, evaluated, empty, damaged, large; and for every reader."""
+"""Reports of unusual runs (hostile, evaluated, empty, damaged, large), and their accessibility."""
 
 import math
 import re
@@ -18,7 +18,7 @@ VIEWS = ("", "clusters", "cluster/0000000000000000", "documents", "document/a", 
 
 
 def test_hostile_documents_are_text(watched: Watched, address: str) -> None:
-    """Markup, scripts and broken characters of ids, addresses, texts, rejects and paths are shown and never run."""
+    """Markup, scripts and broken characters in ids, addresses, texts, rejects and paths are shown and never run."""
     for view in (
         "",
         "clusters",
@@ -46,7 +46,7 @@ def test_hostile_documents_are_text(watched: Watched, address: str) -> None:
 
 
 def test_the_policy_stops_what_gets_in(browser: Browser, address: str) -> None:
-    """Even a script planted into the page is refused: inline, as a handler, as markup, from the network."""
+    """The content policy refuses scripts planted into the page: inline, as a handler, as markup, by address."""
     watched = Watched(browser)
     page = watched.open(address)
 
@@ -88,7 +88,7 @@ def test_no_serious_fault_for_people_who_see_or_type_otherwise(browser: Browser,
 
 
 def test_it_fits_a_phone_the_dark_and_paper(browser: Browser, address: str) -> None:
-    """At 360 pixels nothing is wider than the screen; dark is dark, by system and by button; print shows the marks."""
+    """At 360 pixels nothing is wider than the screen; dark mode follows system and button; print shows the marks."""
     watched = Watched(browser, viewport={"width": 360, "height": 740}, color_scheme="dark")
 
     def brightness() -> int:
@@ -115,7 +115,7 @@ def test_it_fits_a_phone_the_dark_and_paper(browser: Browser, address: str) -> N
 
 
 def test_the_evaluation_and_false_components_are_shown(watched: Watched, address: str) -> None:
-    """The five numbers, the ratios, what is unknown, both curves, the lists; the components with false pairs."""
+    """The page shows the five numbers, ratios, unknown ids, both curves, the lists, and components with false pairs."""
     page = watched.open(address, "quality")
 
     rows = [row.split("\t") for row in page.locator(".evaluation tbody").inner_text().splitlines()]
@@ -130,7 +130,7 @@ def test_the_evaluation_and_false_components_are_shown(watched: Watched, address
 
 
 def test_a_run_without_clusters_has_a_report(browser: Browser, tmp_path: Path) -> None:
-    """Nothing found is said, not an error."""
+    """A run without clusters says that nothing was found, without an error."""
     watched = Watched(browser)
     address = write_to(tmp_path, make_shown([]))
     page = watched.open(address)
@@ -144,7 +144,7 @@ def test_a_run_without_clusters_has_a_report(browser: Browser, tmp_path: Path) -
 
 
 def test_a_damaged_report_says_so(browser: Browser, tmp_path: Path) -> None:
-    """A chunk that is gone is named."""
+    """A missing chunk is named."""
     watched = Watched(browser)
     address = write_to(tmp_path, make_shown([]))
     (tmp_path / "data" / "summary.js").unlink()
@@ -156,7 +156,7 @@ def test_a_damaged_report_says_so(browser: Browser, tmp_path: Path) -> None:
 
 
 def test_twenty_thousand_clusters(watched: Watched, tmp_path: Path) -> None:
-    """Only rows on the screen exist, wherever one scrolls; the last cluster is found, sorted to and opened."""
+    """With 20,000 clusters only visible rows are in the page, and the last cluster is found, sorted to and opened."""
     clusters = many_clusters(20_000)
     shown = make_shown(clusters)
     address = write_to(tmp_path, shown)
