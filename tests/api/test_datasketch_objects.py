@@ -1,4 +1,4 @@
-"""Signatures as objects of datasketch: its estimates and look-ups agree with the run."""
+"""Signatures as datasketch objects: its estimates and look-ups agree with the run."""
 
 from itertools import combinations
 
@@ -17,12 +17,12 @@ TABLE = pa.table({"id": list(texts()), "text": list(texts().values())})
 
 @pytest.fixture(scope="module")
 def run() -> Run:
-    """Signatures of 64 slots."""
+    """Make a run with signatures of 64 slots."""
     return nddup.find_duplicates(TABLE, sketch={"kind": "minhash", "size": 64, "seed": 7}, shingle={"length": 2})
 
 
 def test_its_estimate_is_ours(run: Run) -> None:
-    """Of every two documents: equal slots of all slots."""
+    """The estimate of datasketch for two documents is the run's resemblance: equal slots divided by all slots."""
     names = [name for name, text in texts().items() if text.strip()][:12]
     assert isinstance(run.minhash("f0v0"), LeanMinHash)
     for a, b in combinations(names, 2):
@@ -31,7 +31,7 @@ def test_its_estimate_is_ours(run: Run) -> None:
 
 @pytest.mark.parametrize("storage", [None, {"type": "dict"}])
 def test_the_index_finds_what_the_run_finds(run: Run, storage: dict[str, str] | None) -> None:
-    """Every document finds itself and its equals; low bands find every near-duplicate."""
+    """The index holds every document with features, and with low bands it finds every near-duplicate."""
     index = run.lsh(0.3, storage_config=storage)
 
     assert isinstance(index, MinHashLSH)
@@ -41,7 +41,7 @@ def test_the_index_finds_what_the_run_finds(run: Run, storage: dict[str, str] | 
 
 
 def test_tables_of_pandas_and_the_threshold_of_the_run() -> None:
-    """`documents` is a frame there."""
+    """A run over a pandas frame builds an index, at the run's own threshold by default."""
     frame = pd.DataFrame({"id": ["a", "b"], "text": ["x y z u v w", "x y z u v w"]})
 
     run = nddup.find_duplicates(frame, sketch={"kind": "minhash", "size": 20}, pairs={"threshold": 0.6})
@@ -53,7 +53,7 @@ def test_tables_of_pandas_and_the_threshold_of_the_run() -> None:
 
 
 def test_what_datasketch_does_not_read_is_refused(run: Run) -> None:
-    """Other kinds, other permutations, unknown and empty documents."""
+    """Other kinds and permutations, and unknown and empty documents, are refused."""
     other = nddup.find_duplicates(TABLE)
     mixed = nddup.find_duplicates(TABLE, sketch={"kind": "minhash", "permutation": "mix"})
 

@@ -1,4 +1,4 @@
-"""A finished run as an object: its tables, SQL, documents and clusters, and how they look in a notebook."""
+"""A finished run as an object: its tables, SQL, documents and clusters, and their display in a notebook."""
 
 import json
 import re
@@ -32,7 +32,7 @@ SETTINGS: dict[str, Any] = {"sketch": {"size": 30}, "shingle": {"length": 2}, "p
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A run over texts, one of them with an id and an address that look like HTML, and a repeated id."""
+    """Make a run over texts, one with an id and an address that look like HTML, and a repeated id."""
     place = tmp_path_factory.mktemp("opened")
     rows = [{"id": name, "text": text} for name, text in texts().items()]
     rows += [{"id": "<b>", "text": texts()["f0v0"], "url": "http://x/<i>"}, {"id": "f0v0", "text": "again"}]
@@ -43,12 +43,12 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def run(folder: Path) -> Run:
-    """The same, opened."""
+    """Open the run."""
     return nddup.open(str(folder))
 
 
 def test_tables_are_those_of_the_folder(folder: Path, run: Run) -> None:
-    """Every row and declared type; as Arrow, pandas, and through Arrow's stream."""
+    """Tables have every row and declared type, as Arrow, as pandas, and through Arrow's stream."""
     for name, table in RESULTS.items():
         rows = pq.read_table(folder / name)
         own = getattr(run, name)
@@ -61,7 +61,7 @@ def test_tables_are_those_of_the_folder(folder: Path, run: Run) -> None:
 
 
 def test_metrics_and_settings_are_typed(folder: Path, run: Run) -> None:
-    """And their values are those of the file, by attribute and by key."""
+    """Metrics and settings have types and the values of the file, by attribute and by key."""
     said = json.loads((folder / "metrics.json").read_text())
 
     assert isinstance(run.metrics, RunMetrics)
@@ -75,7 +75,7 @@ def test_metrics_and_settings_are_typed(folder: Path, run: Run) -> None:
 
 
 def test_nothing_is_read_before_it_is_asked_for(folder: Path, tmp_path: Path) -> None:
-    """A folder whose files are gone after it was opened: only who asks is told."""
+    """Opening a run reads no table: a missing table is an error only when it is read."""
     copy = tmp_path / "run"
     copy.mkdir()
     for path in folder.rglob("*"):
@@ -92,7 +92,7 @@ def test_nothing_is_read_before_it_is_asked_for(folder: Path, tmp_path: Path) ->
 
 
 def test_sql_over_all_tables_and_those_of_the_caller(run: Run) -> None:
-    """Arrow and pandas tables join under the names that are given."""
+    """SQL can join Arrow and pandas tables of the caller under the given names."""
     own = run.sql(
         "SELECT k.doc_id FROM keep AS k JOIN mine USING (doc_id)", mine=pd.DataFrame({"doc_id": ["f0v0", "x"]})
     )
@@ -116,7 +116,7 @@ def test_sql_over_all_tables_and_those_of_the_caller(run: Run) -> None:
     ],
 )
 def test_wrong_queries_are_refused(run: Run, query: str, said: str) -> None:
-    """With the words of the database."""
+    """A wrong query is refused with the database's message."""
     with pytest.raises(ConfigError) as caught:
         run.sql(query)
 
@@ -128,7 +128,7 @@ QUERIES = re.findall(r"```sql\n(.*?)```", (ROOT / "docs/howto/ask-a-run.md").rea
 
 @pytest.mark.parametrize("query", QUERIES, ids=range(len(QUERIES)))
 def test_the_questions_of_the_page_have_answers(run: Run, query: str) -> None:
-    """Each runs on a small collection, where no file is without a kept document and no two clusters overlap."""
+    """Each query of the page runs; only two may have no rows: no file lacks a kept document, no clusters overlap."""
     rows = run.sql(query).to_pylist()
 
     assert rows or "NOT bool_or(k.kept)" in query or "HAVING count(*) > 1" in query
@@ -136,7 +136,7 @@ def test_the_questions_of_the_page_have_answers(run: Run, query: str) -> None:
 
 
 def test_every_document(folder: Path, run: Run) -> None:
-    """Outcome, pairs and clusters are those of the tables."""
+    """The outcome, pairs and clusters of every document are those of the tables."""
     keep = {row["doc_id"]: row for row in pq.read_table(folder / "keep").to_pylist()}
     pairs = pq.read_table(folder / "pairs").to_pylist()
     members = pq.read_table(folder / "members").to_pylist()
@@ -158,7 +158,7 @@ def test_every_document(folder: Path, run: Run) -> None:
 
 
 def test_every_cluster(folder: Path, run: Run) -> None:
-    """Its members, the preferred one first, and the pairs among them."""
+    """A cluster has its members, the preferred one first, and the pairs among them."""
     pairs = pq.read_table(folder / "pairs").to_pylist()
     for row in pq.read_table(folder / "clusters").to_pylist():
         cluster = run.cluster(row["cluster_id"])
@@ -172,7 +172,7 @@ def test_every_cluster(folder: Path, run: Run) -> None:
 
 
 def test_closest_calls(run: Run) -> None:
-    """The lowest resemblances, one for two groups of equal sketches, each an example that is a pair."""
+    """The closest calls are the lowest resemblances, one for each two groups of equal sketches, each from `pairs`."""
     groups = {row["doc_id"]: row["group"] for row in run.documents.to_pylist()}
     rows = {(row["doc_a"], row["doc_b"]): row["resemblance"] for row in run.pairs.to_pylist()}
     best: dict[frozenset[str], float] = {}
@@ -187,7 +187,7 @@ def test_closest_calls(run: Run) -> None:
 
 
 def test_what_is_not_there_is_refused(run: Run, tmp_path: Path) -> None:
-    """An id, a cluster, a folder that is no run."""
+    """An unknown id or cluster, and a folder that is no run, are refused."""
     with pytest.raises(ConfigError, match="document 'nobody': there is none in"):
         run.document("nobody")
     with pytest.raises(ConfigError, match="cluster 'nothing': there is none in"):
@@ -197,7 +197,7 @@ def test_what_is_not_there_is_refused(run: Run, tmp_path: Path) -> None:
 
 
 def test_a_table_that_does_not_fit_is_refused(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Before it is read; narrow columns of it still fit."""
+    """A table that does not fit into memory is refused before it is read; a few of its columns still fit."""
     monkeypatch.setattr(run_table, "machine_memory", lambda: 5_000)
 
     with pytest.raises(CapacityError, match=r"documents: may take .* choose columns, to_table\(columns="):
@@ -206,7 +206,7 @@ def test_a_table_that_does_not_fit_is_refused(run: Run, monkeypatch: pytest.Monk
 
 
 def test_everything_looks_like_something_in_a_notebook(run: Run) -> None:
-    """HTML without colours of its own, its values escaped."""
+    """Every object has HTML for notebooks, with escaped values and no colours of its own."""
     cluster = run.document("<b>").clusters.to_pylist()[0]["cluster_id"]
     shown = [run, run.pairs, run.document("<b>"), run.cluster(cluster), run.explain_pair("<b>", "f0v1"),
              run.sql("SELECT * FROM documents"), run.rethreshold(0.9)]  # fmt: skip
@@ -221,7 +221,7 @@ def test_everything_looks_like_something_in_a_notebook(run: Run) -> None:
 
 
 def test_a_pair_shows_both_texts_and_marks_what_differs(run: Run) -> None:
-    """The words outside the marks are those common to both, in order; without stored texts it is said."""
+    """A pair shows both texts with the differing words marked; without stored texts it says so."""
     page = run.explain_pair("f0v0", "f0v1")._repr_html_()
 
     boxes = page.partition("display:flex")[2].split("<strong>")[1:]
@@ -234,7 +234,7 @@ def test_a_pair_shows_both_texts_and_marks_what_differs(run: Run) -> None:
 
 
 def test_long_texts_are_cut_where_they_are_compared() -> None:
-    """And the page says how many words are left."""
+    """Long texts are compared up to a limit, and the page says how many words are left."""
     words = [f"w{number}" for number in range(MOST_WORDS + 7)]
 
     page = side_by_side(("<a>", "b"), (" ".join(words), " ".join(words[:5]).upper()))
@@ -246,7 +246,7 @@ def test_long_texts_are_cut_where_they_are_compared() -> None:
 
 
 def test_a_small_cluster_has_a_matrix(run: Run) -> None:
-    """Every two members, with the resemblance of their row in whole per cent."""
+    """A small cluster has a matrix with the resemblance of every two members in whole per cent."""
     for row in run.clusters.to_pylist():
         cluster = run.cluster(row["cluster_id"])
         names = [member["doc_id"] for member in cluster.members.to_pylist()]
@@ -261,7 +261,7 @@ def test_a_small_cluster_has_a_matrix(run: Run) -> None:
 
 
 def test_find_duplicates_gives_the_same_object(run: Run) -> None:
-    """Its tables are of the kind that was given, and it answers as an opened run."""
+    """`find_duplicates` returns the same object, with tables of the given type."""
     frame = pd.DataFrame({"id": list(texts()), "text": list(texts().values())})
 
     found = nddup.find_duplicates(frame, **SETTINGS)
@@ -276,7 +276,7 @@ def test_find_duplicates_gives_the_same_object(run: Run) -> None:
     "section", [name for name in Config.model_fields if name not in {"engine", "output", "spark", "against"}]
 )
 def test_typed_settings_are_those_of_the_schema(section: str) -> None:
-    """The keys of each dictionary and their types; and `find_duplicates` takes it under the section's name."""
+    """Each typed dictionary has the schema's keys and types, and is a parameter of `find_duplicates`."""
     declared = getattr(given, f"{section.title()}Settings")
     model: Any = Config.model_fields[section].annotation
 

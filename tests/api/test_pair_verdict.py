@@ -1,4 +1,4 @@
-"""What is said of two documents: the numbers by definition, and the verdict that of the run's tables."""
+"""`Run.explain_pair`: the numbers follow their definitions, and the verdict agrees with the run's tables."""
 
 from itertools import combinations
 from math import sqrt
@@ -19,7 +19,7 @@ from tests.finished_runs import write_texts
 from tests.results.kind_runs import CHECKED, RUNS, nested, settings_of, texts
 
 EACH = 9
-"""Of the pairs that are none, one in so many is asked."""
+"""One in so many of the pairs that are no near-duplicates is tested."""
 
 FAMILY = ["blanks", "copy0", "copy1", "copy2", "f0v0", "f0v1", "f0v2", "f1v1", "f1v2"]
 
@@ -27,21 +27,21 @@ QUIET = {"output.report": False, "output.texts": 0, "output.kept": "none", "outp
 
 
 def make_run(folder: Path, keys: dict[str, Any], given: dict[str, str] | None = None) -> Run:
-    """A run over files, opened."""
+    """Make a run over files and open it."""
     pages = write_texts(folder / "pages.jsonl", given or texts())
     run_locally([str(pages)], str(folder / "run"), build_config(nested(keys | QUIET), origin="test"))
     return nddup.open(str(folder / "run"))
 
 
 def listed_in(run: Run) -> set[tuple[str, str]]:
-    """The rows of `pairs` among the documents of `FAMILY`."""
+    """Return the rows of `pairs` among the documents of `FAMILY`."""
     rows = ((row["doc_a"], row["doc_b"]) for row in run.pairs.to_pylist())
     return {pair for pair in rows if set(pair) <= set(FAMILY)}
 
 
 @pytest.mark.parametrize("name", [*RUNS, *CHECKED])
 def test_every_two_documents(name: str, tmp_path: Path) -> None:
-    """Of every kind: the verdict is what `pairs` says, the numbers are those of the definition and of the row."""
+    """For every kind the verdict agrees with `pairs`, and the numbers equal those of the definition and of the row."""
     run = make_run(tmp_path, settings_of(name) | {"pairs.max_edges": 10**6, "pairs.max_postings": 10**4})
     promised = Promised(run.metrics)
     rows = {(row["doc_a"], row["doc_b"]): row for row in run.pairs.to_pylist()}
@@ -74,7 +74,7 @@ def _level(features: int, size: int) -> int:
 
 
 def test_a_star_stands_for_a_pair(tmp_path: Path) -> None:
-    """With stars, and with every pair written, the same documents are near-duplicates."""
+    """The same documents are near-duplicates whether stars or all pairs are written."""
     keys = {"shingle.length": 2, "sketch.size": 30, "pairs.threshold": 0.6}
     (tmp_path / "full").mkdir()
     (tmp_path / "stars").mkdir()
@@ -90,7 +90,7 @@ def test_a_star_stands_for_a_pair(tmp_path: Path) -> None:
 
 
 def test_removed_documents_of_a_component_given_by_leaders(tmp_path: Path) -> None:
-    """The pair reaches the threshold, is not in `pairs`, and the sentence says why."""
+    """The verdict on removed documents of a component with leaders says why `pairs` lacks a pair at the threshold."""
     keys = {"shingle.length": 2, "sketch.size": 30, "pairs.threshold": 0.6}
     for mode in ("all", "partition"):
         folder = tmp_path / mode
@@ -106,7 +106,7 @@ def test_removed_documents_of_a_component_given_by_leaders(tmp_path: Path) -> No
 
 
 def test_standard_errors(tmp_path: Path) -> None:
-    """sqrt(r (1 - r) / s) with the correction for a finite union; 0 where both documents are in their sketches."""
+    """The standard error is sqrt(r (1 - r) / s), corrected for a finite union; 0 if both sketches hold all features."""
     words = [f"w{number}" for number in range(3000)]
     parts = {"a": words[:2000], "b": words[1000:], "c": words[:100], "d": words[50:150]}
     run = make_run(tmp_path, {}, {name: " ".join(part) for name, part in parts.items()})
@@ -122,7 +122,7 @@ def test_standard_errors(tmp_path: Path) -> None:
 
 
 def test_a_close_call_is_called_one(tmp_path: Path) -> None:
-    """Within two standard errors of the threshold, on either side."""
+    """A pair within two standard errors of the threshold is called a close call."""
     words = [f"w{number}" for number in range(4000)]
     parts = {"a": words[:2000], "near": words[:1800] + words[2000:2200], "far": words[1000:3000]}
     run = make_run(tmp_path, {}, {name: " ".join(part) for name, part in parts.items()})
@@ -136,7 +136,7 @@ def test_a_close_call_is_called_one(tmp_path: Path) -> None:
 
 
 def test_what_is_no_pair_of_documents_is_refused(tmp_path: Path) -> None:
-    """An id that is not there, and one document twice."""
+    """An unknown id, or the same document twice, is refused."""
     run = make_run(tmp_path, {})
 
     with pytest.raises(ConfigError, match="'nobody' is no document of"):

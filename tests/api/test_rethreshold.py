@@ -1,4 +1,4 @@
-"""A run with another threshold, from its tables: every table and count is that of a fresh run over the texts."""
+"""`Run.rethreshold`: every table and count equals that of a fresh run over the texts."""
 
 import json
 from pathlib import Path
@@ -29,11 +29,11 @@ LARGE: dict[str, dict[str, Any]] = {
     "first": {"keep.policy": "first", "clusters.mode": "partition"},
     "frequent": {"pairs.max_document_frequency": 4},
 }  # fmt: skip
-"""What is cut, covered or led when a run is large."""
+"""Settings under which a run is cut, covered or led, as large runs are."""
 
 
 def settings_for(name: str) -> dict[str, Any]:
-    """The settings of a run by their keys."""
+    """Return the settings of a run by their keys."""
     if name in LARGE:
         return (
             {"shingle.length": 2, "sketch.size": 30, "pairs.threshold": 0.6}
@@ -44,13 +44,13 @@ def settings_for(name: str) -> dict[str, Any]:
 
 
 def rows_of(run: Run, name: str) -> list[str]:
-    """The rows of a table, sorted."""
+    """Return the rows of a table, sorted."""
     table = getattr(run, name)
     return sorted(map(repr, (table if isinstance(table, pa.Table) else table.to_table()).to_pylist()))
 
 
 def counted(run: Run) -> dict[str, Any]:
-    """What `metrics` says of the stages that are made again, without seconds; and the settings."""
+    """Return the metrics of the recomputed stages, without seconds, and the settings of pairs."""
     metrics = run.metrics.dump()
     stages = {name: metrics["stages"][name] for name in ("pairs", "clusters", "keep")}
     for stage in stages.values():
@@ -60,7 +60,7 @@ def counted(run: Run) -> dict[str, Any]:
 
 
 def make_run(folder: Path, keys: dict[str, Any]) -> Run:
-    """A run over files, opened."""
+    """Make a run over files and open it."""
     folder.mkdir(exist_ok=True)
     pages = write_texts(folder / "pages.jsonl", texts())
     quiet = {"output.report": False, "output.texts": 0, "output.kept": "none", "output.context": False}
@@ -70,7 +70,7 @@ def make_run(folder: Path, keys: dict[str, Any]) -> Run:
 
 @pytest.mark.parametrize("name", [*RUNS, *CHECKED, *LARGE])
 def test_it_is_a_fresh_run(name: str, tmp_path: Path) -> None:
-    """At five thresholds above and below its own, for every kind, measure and mode, and for what is cut or led."""
+    """At five thresholds around its own the run equals a fresh one, for every kind, measure, mode and limit."""
     keys = settings_for(name)
     run = make_run(tmp_path / "own", keys)
     thresholds = COUNTS if isinstance(keys["pairs.threshold"], int) else SHARES
@@ -91,7 +91,7 @@ def test_it_is_a_fresh_run(name: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", LARGE)
 def test_the_large_runs_are_large(name: str, tmp_path: Path) -> None:
-    """What each of `LARGE` is named for happens in it."""
+    """Each run of `LARGE` shows what it is named for."""
     run = make_run(tmp_path, settings_for(name))
 
     stages = run.metrics.stages
@@ -123,7 +123,7 @@ def test_the_large_runs_are_large(name: str, tmp_path: Path) -> None:
     limits=st.sampled_from([{}, {"expand_limit": 1}, {"max_edges": 3, "max_postings": 2}]),
 )  # fmt: skip
 def test_drawn_collections(seed: int, kind: dict[str, Any], own: int, other: int, limits: dict[str, int]) -> None:
-    """Of texts drawn at random, with any two thresholds, where families are led or given by stars."""
+    """For random texts and any two thresholds the run equals a fresh one, also with leaders and stars."""
     given_texts = make_texts(seed, families=2)
     table = pa.table({"id": list(given_texts), "text": list(given_texts.values())})
     pairs = kind.get("pairs", {}) | limits
@@ -140,7 +140,7 @@ def test_drawn_collections(seed: int, kind: dict[str, Any], own: int, other: int
 
 
 def test_a_count_is_refused_where_the_measure_takes_none(tmp_path: Path) -> None:
-    """In the words of the settings."""
+    """A count is refused where the measure takes none, with the error of the settings."""
     run = make_run(tmp_path, {"sketch.size": 30})
 
     with pytest.raises(ConfigError, match=r"rethreshold: pairs\.threshold: an integer \(5\) is a count"):
@@ -150,7 +150,7 @@ def test_a_count_is_refused_where_the_measure_takes_none(tmp_path: Path) -> None
 
 
 def test_a_version_of_a_repository_is_refused(tmp_path: Path) -> None:
-    """What it keeps may follow from versions that are gone."""
+    """A version of a repository is refused: its keep-list may depend on earlier versions."""
     run = make_run(tmp_path, {"sketch.size": 30})
     header = tmp_path / "run" / "_RUN.json"
     said = json.loads(header.read_text())
@@ -162,7 +162,7 @@ def test_a_version_of_a_repository_is_refused(tmp_path: Path) -> None:
 
 
 def test_the_texts_are_not_read_again(tmp_path: Path) -> None:
-    """The inputs are gone."""
+    """The new threshold needs no texts: it works after the inputs are deleted."""
     run = make_run(tmp_path, settings_for("stars"))
     (tmp_path / "pages.jsonl").unlink()
 

@@ -1,4 +1,4 @@
-"""A run of Spark's DataFrames as an object: SQL, documents, pairs, another threshold, as of the same rows in pandas."""
+"""A run over Spark's DataFrames: SQL, documents, pairs and another threshold, as for the same rows in pandas."""
 
 from pathlib import Path
 from typing import Any
@@ -18,18 +18,18 @@ PAGES = pd.DataFrame({"id": list(texts()), "text": list(texts().values())})
 
 @pytest.fixture(scope="module")
 def here() -> Run:
-    """The run in memory."""
+    """Make the run in memory."""
     return nddup.find_duplicates(PAGES, **SETTINGS)
 
 
 @pytest.fixture(scope="module")
 def there(spark: SparkSession) -> Run:
-    """The run on Spark."""
+    """Make the run on Spark."""
     return nddup.find_duplicates(spark.createDataFrame(PAGES), **SETTINGS)
 
 
 def test_a_run_on_spark_answers_as_one_in_memory(spark: SparkSession, here: Run, there: Run) -> None:
-    """SQL gives a DataFrame, with tables of the caller; views of the caller keep their names; a wrong word is named."""
+    """SQL returns a DataFrame, accepts the caller's tables, leaves the caller's views alone and names errors."""
     spark.createDataFrame([(1,)], "n int").createOrReplaceTempView("pairs")
     question = "SELECT size, count(*) AS clusters FROM clusters GROUP BY size ORDER BY size"
 
@@ -46,7 +46,7 @@ def test_a_run_on_spark_answers_as_one_in_memory(spark: SparkSession, here: Run,
 
 
 def test_decisions_are_told_as_in_memory(here: Run, there: Run) -> None:
-    """Documents, clusters, verdicts, close calls, and the run at another threshold."""
+    """Documents, clusters, verdicts, close calls and another threshold give the same as in memory."""
     pair = here.pairs.iloc[0]
     for name in (pair["doc_a"], pair["doc_b"]):
         assert there.document(name).why == here.document(name).why
@@ -59,7 +59,7 @@ def test_decisions_are_told_as_in_memory(here: Run, there: Run) -> None:
 
 
 def test_whatever_spark_reads_is_a_collection(spark: SparkSession, here: Run, tmp_path: Path) -> None:
-    """Files of two formats and a table of a database, here Derby in memory, which Spark brings: nothing is special.
+    """Any source that Spark reads is a collection: files of two formats, and a table of Derby, which Spark brings.
 
     A third of the rows is read from each, and one run takes them together.
     """

@@ -1,4 +1,4 @@
-"""What `find_duplicates` shows: on a terminal, in a notebook, in a log; and nothing where it is told to be quiet."""
+"""The progress of `find_duplicates`: on a terminal, in a notebook, in a log, and with progress turned off."""
 
 import logging
 import sys
@@ -16,7 +16,7 @@ STAGES = ["sketch", "pairs", "clusters", "keep"]
 
 
 def stages_of(said: str) -> list[str]:
-    """The first words of the lines that stay: what follows the last return in each."""
+    """Return the first words of the lines that remain: those after the last carriage return of each."""
     ended = said.split("\n")[:-1]
     return [line.rpartition("\r")[2].removeprefix("\033[K").split()[0] for line in ended]
 
@@ -24,7 +24,7 @@ def stages_of(said: str) -> list[str]:
 def test_a_terminal_and_a_notebook_get_a_line_for_each_stage(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A notebook knows no codes of a terminal."""
+    """A terminal and a notebook get a line for each stage; the notebook's has no terminal codes."""
     notebook: Any = SimpleNamespace(get_ipython=lambda: SimpleNamespace(kernel=object()))
     with monkeypatch.context() as patch:
         patch.setattr("sys.stderr.isatty", lambda: True)
@@ -47,7 +47,7 @@ def test_a_terminal_and_a_notebook_get_a_line_for_each_stage(
 def test_elsewhere_the_program_decides(
     capsys: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Log lines of the level INFO, where it listens; on request, standard error."""
+    """Elsewhere progress goes to the log at level INFO, or on request to standard error."""
     monkeypatch.setattr(logger, "handlers", [])
     caplog.set_level(logging.WARNING, "nddup")
     nddup.find_duplicates(PAGES)

@@ -85,7 +85,7 @@ def test_both_engines_give_the_same_answers(
         for table in given.get(text, [None]):
             tables = {} if table is None else {"wanted": table}
             assert answer(here, text, tables) == answer(there, text, tables), text
-    if kind != "made":  # what a report gathers of such a run: report/test_gathered_documents.py
+    if kind != "made":  # report/test_gathered_documents.py compares the report of such a run
         assert list(chunks(gather(here))) == list(chunks(gather(there)))
     assert show.show_run(here, cluster=None, doc=None) == show.show_run(there, cluster=None, doc=None)
 

@@ -135,7 +135,7 @@ def test_the_matrix_accounts_for_every_item(planted: Planted, output: Path) -> N
         assert (row["items"], row["testable"]) == (300, row["found"] + row["part"] + row["clean"])
 
     found = [row for row in rows(output, "items") if row["verdict"] == "found"]
-    assert sum(row["found"] for row in matrix) == len(found)  # each stands in one document
+    assert sum(row["found"] for row in matrix) == len(found)  # each is in one document only
 
 
 def test_the_summary_and_the_page(planted: Planted, output: Path, capsys: pytest.CaptureFixture[str]) -> None:

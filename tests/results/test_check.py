@@ -134,7 +134,7 @@ def test_both_engines_say_the_same(
     shutil.copytree(sound, tmp_path / "run")
     planted = [damage for damage in DAMAGES if damage[2] in damaged]
     for _, _, table, change_rows in planted:
-        with suppress(StopIteration):  # another damage took the row
+        with suppress(StopIteration):  # another damage removed the row
             rewrite(tmp_path / "run", table, change_rows)
 
     runs = (DuckRun(str(tmp_path / "run")), SparkRun(spark, str(tmp_path / "run")))

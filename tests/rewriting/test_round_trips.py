@@ -68,7 +68,7 @@ def without_page(records: bytes, name: str) -> bytes:
 
 @pytest.mark.parametrize("name", FORMS)
 def test_both_are_read_back(name: str, tmp_path: Path) -> None:
-    """Read back, the kept collection has the kept documents, no duplicates; the tagged one has all, with equal sketches."""
+    """Read back, the kept collection has the kept documents and no duplicates; the tagged one has all of them."""
     form = FORMS[name]
     run(write_shards(form, tmp_path / "in"), tmp_path / "out")
     columns = ("doc_id", "source", "n_tokens", "content_fingerprint", "sketch")
