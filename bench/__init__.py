@@ -1,1 +1,1 @@
-"""Measurements of speed and quality; `README.md` says what each one measures. Run as `python -m bench`."""
+"""Measurements of speed and quality, run as `python -m bench`; `README.md` describes each of them."""

@@ -14,22 +14,22 @@ NAMES = (
 
 
 def build_parser() -> argparse.ArgumentParser:
-    """The parser of all measurements; each reads the options that concern it."""
+    """Return the parser for all measurements; each reads the options that it needs."""
     parser = argparse.ArgumentParser(prog="python -m bench", description="Measure speed and quality of nddup.")
     parser.add_argument("names", nargs="*", metavar="NAME", help=f"one or more of {', '.join(NAMES)}; all by default")
-    parser.add_argument("--small", action="store_true", help="small inputs: does it work, not how fast it is")
+    parser.add_argument("--small", action="store_true", help="small inputs, to test that it works, not how fast")
     parser.add_argument("--cores", type=int, default=2, help="local[N] (default 2)")
     parser.add_argument("--data", type=Path, default=Path("../shared/data"), help="folder with debdocs-dev and ruweb")
     parser.add_argument("--megabytes", type=int, help="reading, formats, records: MB of input (default 500, 100, 30)")
     parser.add_argument("--profile", action="store_true", help="reading: profile the functions of the sketch task")
-    parser.add_argument("--against", type=Path, help="loop: another checkout, whose loop is run in turn with this one")
+    parser.add_argument("--against", type=Path, help="loop: another checkout to compare; the two take turns")
     parser.add_argument("--sketches", type=int, help="pairing, exchanges: how many (200,000, 100,000)")
-    parser.add_argument("--copies", type=int, default=1, help="peers: the documents again, in other words, N times")
+    parser.add_argument("--copies", type=int, default=1, help="peers: N times the documents, each copy in other words")
     parser.add_argument("--engine", choices=("local", "spark"), default="spark", help="scale: (spark)")
     parser.add_argument("--near", type=float, default=0.2, help="scale: share of the records in families (0.2)")
-    parser.add_argument("--words", default="20,33", help="scale: words of a record, from and below (20,33)")
+    parser.add_argument("--words", default="20,33", help="scale: words of a record, LOW,HIGH without HIGH (20,33)")
     parser.add_argument("--rounds", type=int, help="peers: runs of each system, in turn (default 3; small 1)")
-    parser.add_argument("--systems", help="peers: some of them, with commas; all by default")
+    parser.add_argument("--systems", help="peers: only these, separated by commas; all by default")
     parser.add_argument("--limit", type=float, default=900, help="peers: seconds after which a peer is ended (900)")
     parser.add_argument(
         "--records",

@@ -1,7 +1,7 @@
-"""`nddup against`: verdicts of planted items among real pages, and how fast one core reads A.
+"""`nddup against`: verdicts on items planted among real pages, and the speed at which A is read.
 
-A is debdocs-dev, then ruweb, and a file in which items are planted. The words of an item are those of the collection's
-pages, drawn one by one by their frequency, so that no run of 8 words is shared by accident. 1,500 items of 160 words:
+A is debdocs-dev, then ruweb, with a file in which items are planted. The words of an item are drawn one by one from the
+collection's pages, by frequency, so that no run of 8 words is shared by accident. There are 1,500 items of 160 words:
 verbatim (a document is the item), embedded (within 1,000 other words, in capitals), edited (embedded, with 1 to 30 % of
 the words replaced at random places), absent, short (11 words) and common (a passage of 1,200 documents).
 """
@@ -35,11 +35,11 @@ from nddup.storage.local_storage import LocalStorage
 ITEMS, WORDS, COMMON = 1_500, 160, 1_200
 KINDS = ("verbatim", "embedded", "edited", "absent", "short", "common")
 CHANGED = (1, 2, 3, 5, 10, 20, 30)
-"""Per cent of the words of an edited item that are replaced, in turn."""
+"""Per cent of the words replaced in an edited item, in turn."""
 
 
 def run(options: argparse.Namespace) -> None:
-    """Plant the items in each collection, judge them with the command; measure kernel and command on real texts."""
+    """Plant the items in each collection and judge them with the command; measure kernel and command on real texts."""
     for name in ("debdocs-dev", "ruweb"):
         with TemporaryDirectory(prefix="nddup-bench-") as made:
             folder = Path(made)
@@ -54,7 +54,7 @@ def run(options: argparse.Namespace) -> None:
 
 
 def _link(folder: Path, name: str, options: argparse.Namespace) -> None:
-    """Bring a collection into A: the pages of debdocs-dev as JSON lines, ruweb as it lies there."""
+    """Put a collection into A: the pages of debdocs-dev as JSON lines, or links to the files of ruweb."""
     if name == "debdocs-dev":
         rows = list(real_texts(options.data).items())[: 300 if options.small else None]
         lines = (json.dumps({"id": number, "text": page}, ensure_ascii=False) for number, page in rows)
@@ -65,7 +65,7 @@ def _link(folder: Path, name: str, options: argparse.Namespace) -> None:
 
 
 def _read(folder: Path, most: int) -> list[str]:
-    """The texts of the first records of a collection."""
+    """Return the texts of the first records of a collection."""
     config = load_config(None, [f"input.limit={most}"])
     found = find_inputs(LocalStorage(), [str(folder)], config)
     with Workers(1) as workers:
@@ -74,7 +74,7 @@ def _read(folder: Path, most: int) -> list[str]:
 
 
 class _Words:
-    """Draws words of pages by their frequency."""
+    """Draws words from pages by their frequency."""
 
     def __init__(self, pages: list[str]) -> None:
         self.pool = [word for page in pages[:200] for word in tokenise(page)]
@@ -119,7 +119,7 @@ def _write(path: Path, rows: list[tuple[str, list[str]]]) -> None:
 
 
 def _judge(folder: Path, kinds: dict[str, str]) -> None:
-    """Print the verdicts by kind, and precision and recall of verbatim and embedded items."""
+    """Print the verdicts by kind, precision and recall for verbatim and embedded items, and recall for edited ones."""
     _command(folder / "a", folder / "b.jsonl", "--output", str(folder / "out"))
     rows = pq.read_table(folder / "out" / "items").to_pylist()
     told = Counter((kinds[row["item"]], row["reason"] or row["verdict"]) for row in rows)
@@ -143,7 +143,7 @@ def _judge(folder: Path, kinds: dict[str, str]) -> None:
 
 
 def _speed(folder: Path, pages: list[str], *, megabytes: int) -> None:
-    """Print MB of text a second: of the kernel, and of the command with one process."""
+    """Print MB of text a second for the kernel, and for the command with one and two processes."""
     texts: list[str] = []
     while sum(len(page) for page in pages) * (len(texts) // len(pages)) < megabytes << 20:
         texts += pages
@@ -174,14 +174,14 @@ def _speed(folder: Path, pages: list[str], *, megabytes: int) -> None:
 
 
 class _Used(NamedTuple):
-    """CPU seconds, and those that passed."""
+    """CPU and elapsed seconds."""
 
     cpu: float
     seconds: float
 
 
 def _command(a: Path, b: Path, *arguments: str) -> _Used:
-    """Run `nddup against`."""
+    """Run `nddup against`; return its time."""
     program = "import sys; from nddup.cli import main; sys.exit(main())"
     before, start = resource.getrusage(resource.RUSAGE_CHILDREN), time.monotonic()
     command = [sys.executable, "-c", program, "against", str(a), str(b), *arguments]

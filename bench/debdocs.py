@@ -1,4 +1,4 @@
-"""The real pages of debdocs-dev: as ROMIP XML, as texts, and the exact pairs among them."""
+"""The real pages of debdocs-dev as ROMIP XML and as texts, and the exact pairs among them."""
 
 import argparse
 import base64
@@ -17,15 +17,15 @@ from nddup.sketching.min_s import sketch_texts
 
 HEAD = '<?xml version="1.0"?>\n<romip:dataset xmlns:romip="http://www.romip.ru/data/common">\n'
 SHORT = 50
-"""Tokens; shorter documents are not in the file of exact pairs."""
+"""Least tokens of a document in the file of exact pairs."""
 SMALL_SHARE = 8
-"""A small run takes one page key in this many, with all its versions."""
+"""A small run takes one page key in SMALL_SHARE, with all its versions."""
 
 Pair = tuple[int, int]
 
 
 def load_pages(options: argparse.Namespace) -> pd.DataFrame:
-    """doc_id, url, page_key, n_tokens and html (bytes) of the pages, all or a small share of them."""
+    """Return doc_id, url, page_key, n_tokens and html (bytes) of the pages, all or a small share of them."""
     columns = ["doc_id", "url", "page_key", "n_tokens", "html"]
     pages = pq.read_table(options.data / "debdocs-dev" / "docs.parquet", columns=columns).to_pandas()
     if options.small:
@@ -34,7 +34,7 @@ def load_pages(options: argparse.Namespace) -> pd.DataFrame:
 
 
 def load_truth(options: argparse.Namespace, pages: pd.DataFrame) -> dict[Pair, float]:
-    """The exact resemblance of every pair of these pages that is 0.7 or more, by (smaller, larger) doc_id."""
+    """Return the exact resemblance of every pair of these pages at 0.7 or more, by (smaller, larger) doc_id."""
     pairs = pd.read_csv(options.data / "debdocs-dev" / "pairs_w5_j070.tsv.gz", sep="\t")
     known = set(pages["doc_id"].tolist())
     rows = zip(pairs["id_a"].tolist(), pairs["id_b"].tolist(), pairs["jaccard"].tolist(), strict=True)
@@ -42,7 +42,7 @@ def load_truth(options: argparse.Namespace, pages: pd.DataFrame) -> dict[Pair, f
 
 
 def romip_records(pages: Iterable[tuple[object, str, bytes]]) -> Iterator[str]:
-    """Each page (id, url, html) as one record of a ROMIP collection."""
+    """Yield each page (id, url, html) as a record of a ROMIP collection."""
     for doc_id, url, html in pages:
         content = base64.encodebytes(html).decode("ascii")
         yield (
@@ -60,13 +60,13 @@ def write_romip(path: Path, pages: pd.DataFrame) -> None:
 
 
 def texts_of(pages: pd.DataFrame) -> list[str]:
-    """The text of each page, as the job takes it."""
+    """Return the text of each page, as a run extracts it."""
     is_markup = FORMATS["romip"].is_markup
     return [record_text(Record(None, None, (html,), is_markup)) for html in pages["html"]]
 
 
 def shingles_of(texts: list[str], length: int = 5) -> list[np.ndarray]:
-    """All distinct shingles of each text as ascending ids: a sketch too large to leave any out."""
+    """Return all distinct shingles of each text as ascending ids, by sketches of unlimited size."""
     data = [text.encode() for text in texts]
     offsets = np.concatenate([[0], np.cumsum([len(text) for text in data])]).astype(np.int64)
     made = sketch_texts(np.frombuffer(b"".join(data), np.uint8), offsets, length=length, size=1 << 40)
@@ -74,11 +74,11 @@ def shingles_of(texts: list[str], length: int = 5) -> list[np.ndarray]:
 
 
 def jaccard(a: np.ndarray, b: np.ndarray) -> float:
-    """|A and B| / |A or B| of two ascending arrays of distinct ids; 0 where both are empty."""
+    """Return |A and B| / |A or B| of two ascending arrays of distinct ids; 0 if both are empty."""
     common = len(np.intersect1d(a, b, assume_unique=True))
     return common / max(len(a) + len(b) - common, 1)
 
 
 def reworded(text: str, copy: int) -> str:
-    """The text with a letter added to every word, another for each copy: no shingle in common with the others."""
+    """Return the text with each word changed in a way of its copy, so that copies have no shingle in common."""
     return re.sub(r"\w+", lambda word: word[0] + chr(ord("a") + copy % 26) * (1 + copy // 26), text) if copy else text

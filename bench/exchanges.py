@@ -1,4 +1,4 @@
-"""Exchanges: bytes that the pairs stage on Spark sends of a sketch, to few tasks and to many; no Spark is needed."""
+"""Exchanges: bytes per sketch sent in the pairs stage on Spark, with few and many tasks; Spark is not needed."""
 
 import argparse
 
@@ -20,7 +20,7 @@ TASKS = (16, 200, 2_000)
 
 
 def run(options: argparse.Namespace) -> None:
-    """Run the tasks of the stage one after another in this process, and count the bytes of their blocks."""
+    """Run the stage's tasks one after another in this process, and count the bytes of their blocks."""
     count = options.sketches or (5_000 if options.small else 100_000)
     ids = make_sketches(count, size=SIZE).view(np.uint64)
     sketches = Ragged(np.arange(count + 1, dtype=np.int64) * SIZE, ids.ravel())

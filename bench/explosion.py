@@ -1,4 +1,4 @@
-"""Explosion: the real pages of debdocs-dev at ever lower overlap: sets, how they are covered, seconds of each step."""
+"""Explosion: debdocs-dev at decreasing overlap: number of sets, their coverage, and seconds of each step."""
 
 import argparse
 import json
@@ -14,7 +14,7 @@ SHARES = (0.95, 0.9, 0.85, 0.8, 0.75, 0.7, 0.65, 0.6)
 
 
 def run(options: argparse.Namespace) -> None:
-    """Run the whole job at each share of 200 features, every other setting at its default."""
+    """Run the whole job at each share of 200 features, with default settings otherwise."""
     folder = fresh("explosion")
     write_romip(folder / "pages.xml", load_pages(options))
     rows, values = [], []

@@ -1,4 +1,4 @@
-"""Families: the thickest duplicates there are, mined under the default budgets; and families without number, led."""
+"""Families: very dense families mined under the default budgets, and larger ones clustered around leaders."""
 
 import argparse
 import resource
@@ -22,18 +22,18 @@ MINED = (
 )  # fmt: skip
 LED = ((5000, 0.97, 85), (20_000, 0.97, 50), (100_000, 0.97, 50), (100_000, 0.97, 85))
 SMALL = 1000
-"""A small run leaves out larger families."""
+"""Most documents of a family in a small run; larger families are left out."""
 
 
 def run(options: argparse.Namespace) -> None:
-    """Mine and lead families, print what came out and what it took."""
+    """Mine families and follow leaders; print the results and their cost."""
     mined, led = [], []
     for m, share, count in MINED:
         if not options.small or m <= SMALL:
-            _mine(8, share, count)  # compiles, or loads, the kernels
+            _mine(8, share, count)  # compiles or loads the kernels
             mined.append([_name(m, share, count), *_mine(m, share, count)])
     for n, share, count in LED:
-        n = n // 10 if options.small else n  # noqa: PLW2901 - the same in small
+        n = n // 10 if options.small else n  # noqa: PLW2901 - a smaller size
         _lead(8, share, count)
         led.append([_name(n, share, count), *_lead(n, share, count)])
     show(
@@ -50,7 +50,7 @@ def _name(m: int, share: float, count: int) -> str:
 
 
 def draw_family(m: int, share: float) -> Ragged:
-    """Sketches of 100 slots, each the original's with this probability, else a feature of its own."""
+    """Return sketches of 100 slots, each the original's with probability `share`, else a feature of its own."""
     kept = np.random.default_rng(0).random((m, SLOTS)) < share
     ids = np.where(kept, np.arange(SLOTS), 1000 + np.arange(m * SLOTS).reshape(m, SLOTS)).astype(np.uint64)
     return Ragged(np.arange(m + 1) * SLOTS, np.sort(ids, axis=1).ravel())
@@ -82,5 +82,5 @@ def _lead(n: int, share: float, count: int) -> list[object]:
 
 
 def _peak() -> int:
-    """The most memory this process has held so far, in MB, its input and the interpreter included."""
+    """Return the peak memory of this process in MB, its input and the interpreter included."""
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024

@@ -42,7 +42,7 @@ from nddup.storage.session_tables import MemoryStore
 
 Page = tuple[str, str, bytes]
 FILES = 4
-"""Files of each format: compressed ones and containers are read one task a file."""
+"""Files of each format; a task reads a whole file if it is compressed or a container."""
 ROUNDS = 2
 BATCH = 500
 
@@ -77,7 +77,7 @@ def run(options: argparse.Namespace) -> None:
 
 
 def _pages(options: argparse.Namespace, megabytes: int) -> list[Page]:
-    """So many megabytes of pages (id, url, html), from the first on, again under new ids where they end."""
+    """Return at least `megabytes` MB of pages (id, url, html), repeated under new ids if there are too few."""
     pages = load_pages(options)
     found, held = [], 0
     for number, (url, html) in enumerate(itertools.cycle(zip(pages["url"], pages["html"], strict=True))):
@@ -101,7 +101,7 @@ def _write_all(folder: Path, pages: list[Page]) -> int:
     return sum(len(html) for _, _, html in pages)
 
 
-def _open(path: Path) -> Any:  # noqa: ANN401 - a file of one of five libraries
+def _open(path: Path) -> Any:  # noqa: ANN401 - a file object of one of five libraries
     if path.name.endswith(".warc.gz"):
         return _Members(path)
     openers: dict[str, Callable[..., Any]] = {
@@ -114,7 +114,7 @@ def _open(path: Path) -> Any:  # noqa: ANN401 - a file of one of five libraries
 
 
 class _Members:
-    """A file in which every record is a gzip member, as crawlers write them."""
+    """A file in which every record is a gzip member, as crawlers write it."""
 
     def __init__(self, path: Path) -> None:
         self._file = path.open("wb")
@@ -215,7 +215,7 @@ def _find(job: Job, path: Path) -> Collection:
 
 
 def _loop(found: Collection, job: Job, *, is_sketching: bool = True) -> int:
-    """Read, parse, strip, and unless told otherwise sketch and fingerprint, in one process, without Spark."""
+    """Read, parse, strip, and by default sketch and fingerprint, in one process; return the number of documents."""
     documents, texts = 0, []
     for group in found.groups:
         for entry in group.files:
@@ -254,7 +254,7 @@ def _fastwarc(folder: Path) -> int:
 
 
 def _best(work: Callable[[], int]) -> tuple[int, float]:
-    """What the work returns, and the seconds of its fastest round."""
+    """Return the result of the work, and the seconds of its fastest round."""
     seconds = []
     for _ in range(ROUNDS):
         started = time.monotonic()
@@ -264,7 +264,7 @@ def _best(work: Callable[[], int]) -> tuple[int, float]:
 
 
 def _race(first: Callable[[], int], second: Callable[[], int]) -> tuple[float, float, float]:
-    """CPU seconds of both in the median, and of what second takes of first's: one after another, for the same noise."""
+    """Return the median CPU seconds of both, and of the ratio second / first; they alternate to see equal noise."""
     seconds = [(_cpu(first), _cpu(second)) for _ in range(8 * ROUNDS)]
     ratios = [theirs / ours for ours, theirs in seconds]
     return (

@@ -1,4 +1,4 @@
-"""Fuzz: whatever is read, nothing may raise but what it promises, nor hang.
+"""Fuzz: no input may make a reader hang, or raise anything but the errors that it declares.
 
 records   damaged files of every format through head reading, cutting, parsing and text: here
 values    heads, declarations, lists, containers, markup (`fuzz_values`)
@@ -32,14 +32,14 @@ from nddup.run.session import start_session
 
 SEED = 1
 SLOW = 1.0
-"""Seconds; a record of some kilobytes that takes longer is a fault."""
+"""Seconds of CPU for a record of some kilobytes, above which it counts as a fault."""
 AGAIN = 8
-"""One file in so many is read twice, and the results compared."""
+"""One file in AGAIN is read twice, and the results are compared."""
 
 
 @dataclass
 class Findings:
-    """What a run has seen."""
+    """Counts of a run, and its slowest record."""
 
     files: int = 0
     chunks: int = 0
@@ -49,7 +49,7 @@ class Findings:
 
 
 def read_damaged(data: bytes, head: FileHead, findings: Findings, name: str) -> list[Record | Reject | None]:
-    """Read all chunks of a file, check what they give, and count it.
+    """Read all chunks of a file, check the results, and count them.
 
     Raises:
         AssertionError: if a result breaks a promise.
@@ -74,7 +74,7 @@ def read_damaged(data: bytes, head: FileHead, findings: Findings, name: str) -> 
 
 
 def _check(result: Record | Reject | None) -> None:
-    """A record has a text and an id that can be written; a reject has a reason that can be read."""
+    """Assert that a record has a text and an id that can be written, and a reject a reason that can be read."""
     if isinstance(result, Record):
         assert result.fields  # noqa: S101 - what a fuzzer finds is an assertion
         record_text(result).encode()
@@ -96,11 +96,11 @@ def _outcome(result: Record | Reject | None) -> str:
 
 
 def damaged_files(samples: Sequence[bytes], seed: int) -> Iterator[tuple[str, bytes, FileHead]]:
-    """Damaged files without end, each with its own head, or that of the sound file where it can still be read by it."""
+    """Yield damaged files endlessly, each with the sound file's head; one in four with its own, if it has one."""
     heads = [read_head(sample) for sample in samples]
     number = 0
     while True:
-        choose = random.Random(f"{seed}/{number}")  # noqa: S311 - the same files again, from their number
+        choose = random.Random(f"{seed}/{number}")  # noqa: S311 - repeatable from the number
         which = choose.randrange(len(samples))
         data = mutate(samples[which], samples, choose)
         head = heads[which]
@@ -114,11 +114,11 @@ def damaged_files(samples: Sequence[bytes], seed: int) -> Iterator[tuple[str, by
 
 
 def fuzz(samples: Sequence[bytes], records: int, seed: int = SEED) -> Findings:
-    """Read damaged files until so many chunks were read; one file in AGAIN twice.
+    """Read damaged files until `records` chunks were read; read one file in AGAIN twice.
 
     Raises:
-        AssertionError: naming the file, if a result breaks a promise or differs when read again.
-        RuntimeError: naming the file, if anything was raised.
+        AssertionError: naming the file, if a second reading gives another result.
+        RuntimeError: naming the file, if anything was raised, a broken promise included.
     """
     findings = Findings()
     files = damaged_files(samples, seed)
@@ -134,7 +134,7 @@ def fuzz(samples: Sequence[bytes], records: int, seed: int = SEED) -> Findings:
 
 
 def load_samples(folder: Path) -> list[bytes]:
-    """The front of every sample file of the shared data that can be read without settings, and JSON lines."""
+    """Return the front of every sample file of the shared data that is readable without settings, and JSON lines."""
     paths = sorted([*(folder / "xml-samples").iterdir(), *(folder / "ruweb" / "fixtures").iterdir()])
     samples = [b'{"id": "1", "url": "u", "text": "one"}\n{"id": 2, "text": "two \\u044f"}\n']
     for path in paths:
@@ -152,7 +152,7 @@ def load_samples(folder: Path) -> list[bytes]:
 
 
 def front(data: bytes, head: FileHead) -> bytes:
-    """The head of a file and as many whole records as fit; at least one."""
+    """Return the head of a file and as many whole records as fit; at least one."""
     if len(data) <= MOST_BYTES:
         return data
     end = data.rfind(head.separator, 0, MOST_BYTES)
@@ -169,14 +169,14 @@ SMALL = {
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
 }
-"""Settings of Spark for hundreds of runs over a few rows, as of the tests."""
+"""Spark settings for hundreds of runs over a few rows, as in the tests."""
 
 PARTS = {"records": (1_000_000, 20_000), "values": (1_000_000, 20_000), "settings": (10_000, 500), "resumes": (100, 3)}
-"""How many of each, in full and small."""
+"""Number of cases of each part, in full and in a small run."""
 
 
 def run(options: argparse.Namespace) -> None:
-    """Fuzz each part, and say what became of it."""
+    """Fuzz each part, and report its outcomes."""
     for part in options.parts.split(",") if options.parts else PARTS:
         count = PARTS[part][options.small]
         if part == "records":
@@ -186,7 +186,7 @@ def run(options: argparse.Namespace) -> None:
 
 
 def run_other(options: argparse.Namespace, part: str, count: int) -> None:
-    """Fuzz what is no record: a failure names its case and ends the run."""
+    """Fuzz another part than records; a failure ends the run with the name of its case."""
     started, cpu = time.monotonic(), time.process_time()
     seen: dict[str, Any] = {}
     if part == "values":
@@ -211,7 +211,7 @@ def run_other(options: argparse.Namespace, part: str, count: int) -> None:
 
 
 def run_records(options: argparse.Namespace, records: int) -> None:
-    """Fuzz so many records, and say what became of them."""
+    """Fuzz `records` records, and report their outcomes."""
     samples = load_samples(options.data)
     strip_markup("<b>" * 2000)  # compiled before the clock runs
     started = time.monotonic()

@@ -1,8 +1,8 @@
-"""Fuzz resuming: a run is killed at random, its folder damaged, and resumed: tables, texts and counts are the same.
+"""Fuzz resuming: a run that is killed at random, damaged and resumed has the same tables, texts and counts.
 
-A kill comes before, amid or after anything the driver writes or removes. Damage is what a kill, a full disk or a hand
-leaves: files and folders gone, cut, grown, or overwritten with something of another length. (Of a table Spark reads
-what has the name and the size of what was written: bytes turned within a file are found by no resuming.)
+A kill comes before, amid or after anything that the driver writes or removes. Damage is what a kill, a full disk or a
+person leaves: files and folders gone, cut, grown, or overwritten with data of another length. (Of a table only names
+and sizes of files are compared, so no resume finds bytes that changed within a file.)
 """
 
 import json
@@ -36,19 +36,19 @@ SETTINGS: dict[str, Any] = {
 }
 UNMEASURED = ENGINES_OWN | {"settings"}
 SPARKS_SHARE = 4
-"""One attempt in so many is made on Spark, the others by the embedded engine: each goes on with what the other left."""
+"""One attempt in SPARKS_SHARE uses Spark, the others the embedded engine; each continues what the other left."""
 
 MOST_KILLS = 3
-"""Of a run, before it is let end."""
+"""Most kills of a run before it may end."""
 
 
 class KilledError(BaseException):
-    """The driver ends here; nothing catches it."""
+    """The driver dies here; nothing catches it."""
 
 
 def write_pages(folder: Path) -> None:
-    """Families of three, two and one, equal pages and a broken line."""
-    words = random.Random(1)  # noqa: S311 - pages, not secrets
+    """Write families of three, two and one, equal pages and a broken line."""
+    words = random.Random(1)  # noqa: S311 - pages
     lines = ["{broken\n"]
     for size, changes in [(3, 1), (2, 1), (2, 0), (1, 0), (1, 0)]:
         base = [f"w{words.randrange(1000)}" for _ in range(30)]
@@ -63,7 +63,7 @@ def write_pages(folder: Path) -> None:
 
 
 def result(output: Path) -> dict[str, Any]:
-    """Tables as sorted rows, the texts beside them, what was counted."""
+    """Return the tables as sorted rows, the texts beside them, and the counts."""
     folder = LocalFolder(str(output))
     metrics = folder.open()
     tables: dict[str, Any] = {name: sorted(map(repr, folder.read(name).to_pylist())) for name in RESULTS}
@@ -71,7 +71,7 @@ def result(output: Path) -> dict[str, Any]:
     return tables | {"kept": kept, "duplicates": (output / "duplicates.txt").read_text(), "counts": _counts(metrics)}
 
 
-def _counts(value: Any) -> Any:  # noqa: ANN401 - of JSON
+def _counts(value: Any) -> Any:  # noqa: ANN401 - JSON
     if isinstance(value, dict):
         return {key: _counts(item) for key, item in value.items() if key not in UNMEASURED}
     return value
@@ -79,7 +79,7 @@ def _counts(value: Any) -> Any:  # noqa: ANN401 - of JSON
 
 @contextmanager
 def killed_at(step: int, choose: random.Random) -> Iterator[list[int]]:
-    """Kill the driver at its so many-th writing or removing; the list holds how many there were."""
+    """Kill the driver at its write or removal number `step`; the yielded list holds how many there were."""
     steps = [0]
 
     def killed(real: Callable[..., Any], amid: Callable[..., None]) -> Callable[..., Any]:
@@ -106,7 +106,7 @@ def killed_at(step: int, choose: random.Random) -> Iterator[list[int]]:
 
 
 def _write_some(choose: random.Random, write: Callable[[], None], _: object, path: str, *__: object) -> None:
-    """Nothing, all, or the beginning of a text."""
+    """Write nothing, all, or the beginning of a text."""
     if choose.randrange(4):
         write()
         data = Path(path).read_bytes()
@@ -122,7 +122,7 @@ def _remove_or_not(choose: random.Random, remove: Callable[[], None], *_: object
 def _write_some_files(
     choose: random.Random, write: Callable[[], None], folder: SparkFolder, name: str, *_: object
 ) -> None:
-    """Any of the files of a table."""
+    """Write a table, then remove some of its files."""
     write()
     for part in [*Path(folder._place(name)).iterdir()]:  # noqa: SLF001
         if choose.randrange(2):
@@ -130,7 +130,7 @@ def _write_some_files(
 
 
 def damage(output: Path, choose: random.Random) -> str:
-    """Damage one thing in a run's folder, whose mark as a run stays; what was done."""
+    """Damage one file or folder of a run, but not `_RUN.json`; return what was done."""
     there = sorted(path for path in output.rglob("*") if path.name != "_RUN.json" and not path.name.endswith(".crc"))
     if not there:
         return "nothing"
@@ -153,7 +153,7 @@ def damage(output: Path, choose: random.Random) -> str:
 
 
 def disturb(spark: SparkSession, whole: Path, output: Path, choose: random.Random, steps: int) -> Iterator[str]:
-    """Leave a run's folder as kills and damage do, begun anew or finished before; say each time what was done."""
+    """Leave a run's folder as kills and damage do, from an empty or a finished one; yield what was done each time."""
     shutil.rmtree(output, ignore_errors=True)
     is_finished = choose.randrange(3) == 0
     if is_finished:
@@ -166,7 +166,7 @@ def disturb(spark: SparkSession, whole: Path, output: Path, choose: random.Rando
         step = choose.randrange(1, steps + 1)
         with killed_at(step, choose), suppress(KilledError):
             _run(spark, whole, output, choose)
-        for claim in output.glob("_CLAIM-*"):  # of a killed process nobody is alive; this one is
+        for claim in output.glob("_CLAIM-*"):  # its process, which is this one, is still alive
             claim.unlink()
         yield f"killed at {step}"
     if choose.randrange(2):
@@ -182,10 +182,10 @@ def _run(spark: SparkSession, whole: Path, output: Path, choose: random.Random) 
 
 
 def fuzz_resumes(spark: SparkSession, resumes: int, seed: int, folder: Path) -> Counter[str]:
-    """Resume so many killed or damaged runs, and compare each with the undisturbed one.
+    """Resume `resumes` killed or damaged runs, and compare each with an undisturbed one.
 
     Raises:
-        RuntimeError: naming the run and what was done to it, where it fails or its result differs.
+        RuntimeError: naming the run and what was done to it, if it fails or its result differs.
     """
     output, whole = folder / "run", folder / "whole"
     write_pages(folder / "pages")
@@ -193,11 +193,11 @@ def fuzz_resumes(spark: SparkSession, resumes: int, seed: int, folder: Path) -> 
         _run(spark, whole, whole, random.Random(0))  # noqa: S311
     expected, seen = result(whole), Counter[str]()
     for number in range(resumes):
-        choose = random.Random(f"{seed}/{number}")  # noqa: S311 - the same run again, from its number
+        choose = random.Random(f"{seed}/{number}")  # noqa: S311 - repeatable from the number
         done: list[str] = []
         try:
             for what in disturb(spark, whole, output, choose, steps[0]):
-                done.append(what)  # noqa: PERF402 - said as far as it came, where one fails
+                done.append(what)  # noqa: PERF402 - complete up to a failure
             _run(spark, whole, output, choose)
             differs = [name for name, value in result(output).items() if value != expected[name]]
         except Exception as error:

@@ -1,4 +1,4 @@
-"""What the fuzzers damage and repeat: sound samples, the fragments that patterns look for, and the damage."""
+"""Input of the fuzzers: sound samples, fragments that patterns look for, and damage."""
 
 import bz2
 import gzip
@@ -13,12 +13,12 @@ import zstandard
 
 
 def _pieces(text: str) -> tuple[bytes, ...]:
-    r"""Fragments, between blanks; `~` is a blank in one, and `\\` begins an escape of Python's."""
+    r"""Return fragments separated by blanks; `~` is a blank within one, and `\\` begins a Python escape."""
     return tuple(piece.replace("~", " ").encode().decode("unicode_escape").encode("latin-1") for piece in text.split())
 
 
 MOST_BYTES = 8_192
-"""Of a sample: its front, as many whole records as fit, and what ends it."""
+"""Bytes of a sample: its head and as many whole records as fit."""
 
 TOKENS = _pieces(
     r"""
@@ -101,7 +101,7 @@ PACKED = tuple(pack(b"<doc>a</doc>\n" * 200) for pack in PACKERS)
 
 
 def mutate(data: bytes, others: Sequence[bytes], choose: random.Random) -> bytes:
-    """Damage a file in one to eight places: bits, cuts, repetitions, swaps, insertions, parts of other files."""
+    """Damage a file in one to eight places: flipped bits, cuts, repetitions, swaps, insertions, pieces of others."""
     damaged = bytearray(data)
     for _ in range(choose.choice((1, 1, 2, 3, 5, 8))):
         size = len(damaged)

@@ -1,7 +1,7 @@
 """Fuzz the configuration: any YAML and any `--set` is accepted, or refused with one line that says what is wrong.
 
-What is accepted means the same when a run writes it down and it is read again, and every choice that follows from it
-can be made.
+Accepted settings mean the same after a run has written them down and they are read again, and every choice that
+follows from them can be made.
 """
 
 import json
@@ -22,10 +22,10 @@ from nddup.settings.load import build_config, load_config
 from nddup.settings.schema import Config
 
 LONGEST = 5.0
-"""Seconds of CPU of a case: the bands of a signature of 100,000 slots are chosen in one."""
+"""Most CPU seconds of a case; choosing the bands of a signature of 100,000 slots takes one."""
 
 LONGEST_LINE = 20_000
-"""Characters that say what is wrong: every wrong key, what was expected, what came."""
+"""Most characters of an error: every wrong key, with what was expected and what was given."""
 
 DEFAULTS = Config()
 SECTIONS = tuple(Config.model_fields)
@@ -43,7 +43,7 @@ def _words(text: str) -> tuple[str, ...]:
 
 ODD_KEYS = ("", *_words(". sketch sketch. .size sketch.sise spark spark.x spark.sql.x.y a.b.c \u00e9.x 1.2"))
 BOMB = "[" + "&a0 [x, x]" + "".join(f", &a{n + 1} [*a{n}, *a{n}]" for n in range(60)) + "]"
-"""Each list holds the one before twice: 2^60 texts, if it were written out."""
+"""Each list holds the one before twice: 2^60 texts if it were expanded."""
 
 NUMBERS = (
     *_words("0 1 -1 2 5 8 20 100 200 1000 100000 1e5 0.5 1.0 0.999999999 1e-9 0.1234567891 .nan .inf -.inf 1e400"),
@@ -59,20 +59,20 @@ WORDS = (
 
 
 def made_value(choose: random.Random) -> str:
-    """A value as it may be typed, sound or not."""
+    """Return a value as a user may type it, valid or not."""
     if choose.randrange(12) == 0:
         return "".join(chr(choose.choice((choose.randrange(128), choose.randrange(0x3000)))) for _ in range(6))
     return choose.choice(NUMBERS if choose.randrange(2) else WORDS)
 
 
 def made_assignment(choose: random.Random) -> str:
-    """An assignment of `--set`, mostly of a key that there is."""
+    """Return an assignment for `--set`, mostly of an existing key."""
     key = choose.choice(KEYS) if choose.randrange(8) else choose.choice(ODD_KEYS)
     return f"{key}{'=' if choose.randrange(50) else ''}{made_value(choose)}"
 
 
 def made_yaml(choose: random.Random) -> bytes:
-    """A configuration file: sections and keys, at times not of one, at times damaged."""
+    """Return a configuration file of sections and keys, sometimes with a value for a section, sometimes damaged."""
     lines = []
     for _ in range(choose.choice((1, 1, 2, 4))):
         key = choose.choice(KEYS)
@@ -94,10 +94,10 @@ def made_yaml(choose: random.Random) -> bytes:
 
 
 def check_accepted(config: Config) -> None:
-    """What follows from accepted settings, and that they survive `_RUN.json`.
+    """Check that choices can be derived from accepted settings, and that the settings survive `_RUN.json`.
 
     Raises:
-        AssertionError: if they are others when they are read again.
+        AssertionError: if they change when they are read again.
         Exception: if a choice cannot be made, which is a fault.
     """
     recipe_of(config)
@@ -108,15 +108,15 @@ def check_accepted(config: Config) -> None:
         bands_of(config)
     written = json.loads(json.dumps(settings_of(config), allow_nan=False))
     again = build_config(written, origin="again")
-    engine = {"engine": config.engine, "local": config.local}  # they are not among the settings of a run
+    engine = {"engine": config.engine, "local": config.local}  # a run does not store them
     assert again.model_copy(update=engine) == config  # noqa: S101 - what a fuzzer finds is an assertion
 
 
 def read_settings(load: Callable[[], Config]) -> str:
-    """Load a configuration: `accepted`, or the first key of what is refused.
+    """Load a configuration; return `accepted` or `refused`.
 
     Raises:
-        AssertionError: if what is refused is not said in one short line.
+        AssertionError: if the error is not one short printable line.
     """
     try:
         config = load()
@@ -131,7 +131,7 @@ def read_settings(load: Callable[[], Config]) -> str:
 
 
 def made_case(number: int, seed: int) -> tuple[bytes | None, list[str]]:
-    """A case from its number: a file or none, and assignments."""
+    """Return a case by its number: a file or None, and assignments."""
     choose = random.Random(f"{seed}/{number}")  # noqa: S311 - the same case again, from its number
     file = made_yaml(choose) if choose.randrange(3) == 0 else None
     return file, [made_assignment(choose) for _ in range(choose.choice((0, 1, 1, 2, 3)))]

@@ -1,10 +1,10 @@
 """Fuzz what is read before and beside records: heads of files, declarations, lists, WARC, CSV, Parquet, markup.
 
-    READERS    each with samples, and with the fragments that are worst for its patterns when repeated
-    fuzz       cases without end: damaged samples, fragments in any order, fragments repeated
-    seconds    CPU that a reader takes; past a limit it is stopped, so that what hangs is found and not waited for
+    READERS    each with samples, and with fragments that are worst for its patterns when repeated
+    fuzz       endless cases: damaged samples, fragments in any order, fragments repeated
+    seconds    CPU time of a reader; past a limit it is stopped, so that a hang is reported and not waited for
 
-A reader gives a value or the one error it promises; anything else, and a time out of proportion, is a fault.
+A reader gives a value or the one error that it declares; anything else, and a time out of proportion, is a fault.
 """
 
 import gzip
@@ -43,13 +43,13 @@ from nddup.reading.xml_parsing import escape_ampersands
 from nddup.settings.sizes import parse_size
 
 ALLOWED, ALLOWED_A_BYTE = 0.25, 10e-6
-"""Seconds of CPU of a case: what is linear takes a tenth, what is not takes minutes for some 100 KB."""
+"""CPU seconds of a case, and more for each byte: linear work takes a tenth, other work minutes for some 100 KB."""
 
 MOST_BYTES = 16_384
-"""Of a case."""
+"""Bytes of a repetition within a case; a case has at most twice as many."""
 
 REPEATED_BYTES = 262_144
-"""Of a fragment over and over."""
+"""Bytes of a fragment repeated on its own."""
 
 MAX_RECORD = 1 << 16
 
@@ -57,12 +57,12 @@ Read = Callable[[bytes, random.Random], object]
 
 
 class _OverlongError(BaseException):
-    """A reader takes too long; none of them catches this."""
+    """A reader takes too long; no reader catches this."""
 
 
 @dataclass(frozen=True)
 class Reader:
-    """One thing that reads foreign bytes; `refusals` are the errors it may raise."""
+    """A function that reads foreign bytes; `refusals` are the errors that it may raise."""
 
     name: str
     read: Read
@@ -73,7 +73,7 @@ class Reader:
 
 @dataclass
 class Seen:
-    """What a run has seen."""
+    """Counts of a run, and its slowest case."""
 
     cases: Counter[str] = field(default_factory=Counter)
     refused: Counter[str] = field(default_factory=Counter)
@@ -82,12 +82,12 @@ class Seen:
 
 
 def allowed(size: int) -> float:
-    """Seconds of CPU for so many bytes."""
+    """Return the CPU seconds allowed for `size` bytes."""
     return ALLOWED + ALLOWED_A_BYTE * size
 
 
 def seconds(work: Callable[[], object], limit: float) -> float:
-    """Seconds of CPU that `work` takes; infinite past `limit`, where a signal stops it, also amid a match."""
+    """Return the CPU seconds of `work`; infinite past `limit`, where a signal stops it, also within a pattern match."""
 
     def stop(*_: object) -> None:
         raise _OverlongError
@@ -221,16 +221,16 @@ READERS = (
 
 
 def made_case(number: int, seed: int) -> tuple[Reader, bytes, random.Random]:
-    """A case from its number: the reader, its bytes, and what chooses the reader's settings."""
-    choose = random.Random(f"{seed}/{number}")  # noqa: S311 - the same case again, from its number
+    """Return a case by its number: the reader, its bytes, and the source of the reader's random settings."""
+    choose = random.Random(f"{seed}/{number}")  # noqa: S311 - repeatable from the number
     reader = READERS[choose.randrange(len(READERS))]
     pieces = reader.fragments if choose.randrange(4) else (*reader.fragments, *TOKENS)
     way = choose.randrange(4)
-    if way < 2:  # noqa: PLR2004 - half of them
+    if way < 2:  # noqa: PLR2004 - half of the cases
         data = mutate(choose.choice(reader.samples), reader.samples, choose)
     else:
         data = b"".join(choose.choices(pieces, k=choose.choice((1, 3, 10, 40))))
-    if way % 2:  # something in the middle, over and over
+    if way % 2:  # repeats something in the middle
         repeated = b"".join(choose.choices(pieces, k=choose.choice((1, 1, 2, 3))))
         at = choose.randrange(len(data) + 1)
         times = choose.choice((10, 100, MOST_BYTES)) // len(repeated)
@@ -239,10 +239,10 @@ def made_case(number: int, seed: int) -> tuple[Reader, bytes, random.Random]:
 
 
 def read_case(name: str, reader: Reader, data: bytes, choose: random.Random, seen: Seen) -> None:
-    """Read one case, and again where nothing random is in it.
+    """Read one case, and once more if it was too slow.
 
     Raises:
-        RuntimeError: naming the case, if anything is raised that the reader does not promise, or it takes too long.
+        RuntimeError: naming the case, if the reader raises an undeclared error, or takes too long twice.
     """
 
     def work() -> None:
@@ -254,7 +254,7 @@ def read_case(name: str, reader: Reader, data: bytes, choose: random.Random, see
     seen.cases[reader.name] += 1
     where = f"{name}, {reader.name}, {len(data):,} bytes"
     try:
-        # Seconds of the whole process: another thread, or the collector, may have taken them, but not twice.
+        # CPU time of the whole process: another thread or the garbage collector may have used it, but not twice.
         taken = seconds(work, allowed(len(data)))
         taken = taken if taken < allowed(len(data)) else seconds(work, allowed(len(data)))
     except Exception as error:
@@ -266,7 +266,7 @@ def read_case(name: str, reader: Reader, data: bytes, choose: random.Random, see
 
 
 def warm_up() -> None:
-    """Read the samples as they are: what is compiled or loaded at first use is no part of a case."""
+    """Read the sound samples, so that what is compiled or loaded at first use is not part of a case."""
     strip_markup("<b>" * 2000)
     strip_markup(b" " * (5 * MAX_ATTRIBUTES))
     for reader in READERS:
@@ -276,7 +276,7 @@ def warm_up() -> None:
 
 
 def fuzz_repeats() -> int:
-    """Read each fragment of each reader over and over, alone and behind a sample; how many cases there were.
+    """Read each fragment of each reader repeated, alone and behind a sample; return the number of cases.
 
     Raises:
         RuntimeError: naming the case that fails.
@@ -292,7 +292,7 @@ def fuzz_repeats() -> int:
 
 
 def fuzz_values(cases: int, seed: int) -> Seen:
-    """Read so many cases. Raises RuntimeError, naming the case that fails."""
+    """Read `cases` cases. Raises RuntimeError, naming the case that fails."""
     warm_up()
     seen = Seen()
     for number in range(cases):

@@ -1,4 +1,4 @@
-"""Giants: families of many thousands through the whole job; a component of a million documents, spread over tasks."""
+"""Giants: families of many thousands through the whole job, and a component of a million documents."""
 
 import argparse
 import json
@@ -17,11 +17,11 @@ SLOTS, SHARE = 100, 0.97
 FAMILIES = (20_000, 100_000)
 CHAIN = 1_000_000
 STEP, WIDTH = 5, 20
-"""A document of the chain is a window of so many words, so many after the one before: three in a row share ten."""
+"""Words between the starts of neighbouring windows, and words of a window: three windows in a row share ten words."""
 
 
 def run(options: argparse.Namespace) -> None:
-    """Lead families of both sizes, then mine the chain, and show the times of the tasks that mined it."""
+    """Run families of both sizes, then the chain, and show the times of the tasks that mined it."""
     scale = 10 if options.small else 1
     _families(options, [size // scale for size in FAMILIES])
     _chain(options, CHAIN // scale)
@@ -80,7 +80,7 @@ def _write(path: Path, texts: Iterator[str]) -> None:
 
 
 def _family(size: int) -> Iterator[str]:
-    """Texts that keep each of the slots with probability SHARE and have a word of their own in place of another."""
+    """Yield texts that keep each slot with probability SHARE and have a word of their own in place of the others."""
     random = np.random.default_rng(1)
     for number in range(size):
         is_kept = random.random(SLOTS) < SHARE
@@ -88,13 +88,13 @@ def _family(size: int) -> Iterator[str]:
 
 
 def _windows(size: int) -> Iterator[str]:
-    """Windows over an endless text, in an order that says nothing of their place in it."""
+    """Yield windows over an endless text, in random order."""
     for place in np.random.default_rng(1).permutation(size).tolist():
         yield " ".join(f"w{word}" for word in range(STEP * place, STEP * place + WIDTH))
 
 
 def _task_seconds(log: Path, table: str) -> list[float]:
-    """The seconds of each task of the stages whose job makes this table and that run Python, by Spark's event log."""
+    """Return the seconds of each task of the last stage in whose job description the table's name occurs."""
     described: dict[int, str] = {}
     tasks: dict[int, list[float]] = defaultdict(list)
     with log.open(encoding="utf-8") as lines:

@@ -1,4 +1,4 @@
-"""Graph: the kernels of the one task that an ordered graph streams through: CPU an edge, and its memory. No Spark."""
+"""Graph: CPU per edge and memory of the kernels of the task through which an ordered graph streams. No Spark."""
 
 import argparse
 import json
@@ -13,10 +13,10 @@ from bench.recording import record, show
 from nddup.mining.streamed_graph import StreamedChoice, StreamedComponents
 
 BATCH = 10_000
-"""Edges that come at a time, as Spark hands them over."""
+"""Edges in a batch, as Spark passes them."""
 
 NEAR = 1_000
-"""An earlier end lies at most so many nodes before the later one, where ends are near."""
+"""Most nodes between the two ends of an edge, where ends are near."""
 
 LABELLED = 1 << 20
 """Nodes whose labels are read at a time."""
@@ -41,7 +41,7 @@ def run(options: argparse.Namespace) -> None:
 
 
 def main(ends: str, edges: int, nodes: int) -> None:
-    """Stream the edges through both kernels; print what it took."""
+    """Stream the edges through both kernels; print the cost as JSON."""
     for kernel in (StreamedComponents(10), StreamedChoice(10)):  # compiled, or read from the cache
         kernel.feed(np.array([0]), np.array([1]))
     StreamedComponents(10).finish().label(0, 10)
@@ -71,7 +71,7 @@ def main(ends: str, edges: int, nodes: int) -> None:
 
 
 def _bytes(name: str) -> int:
-    """A size that Linux tells of this process."""
+    """Return a size that Linux reports for this process."""
     lines = Path("/proc/self/status").read_text(encoding="ascii").splitlines()
     return next(int(line.split()[1]) << 10 for line in lines if line.startswith(name))
 

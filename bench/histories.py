@@ -1,4 +1,4 @@
-"""Soak test of a repository: random histories of every kind, measure and mode against fresh runs; and real pages.
+"""Soak test of a repository: random histories of every kind, measure and mode, and real pages, against fresh runs.
 
 With `--parts pages` the pages of debdocs-dev are added in eleven batches, in two orders. With `--parts spark` each
 batch of a random history is a file that Spark reads and sketches, all in one session.
@@ -26,10 +26,10 @@ FEW_PARTITIONS = {"spark.default.parallelism": "2", "spark.driver.memory": "1g"}
 
 
 def run(options: argparse.Namespace) -> None:
-    """Play histories; print how many of each form, and every one whose tables are not those of a fresh run.
+    """Play histories; print how many of each form, and each one whose tables differ from those of a fresh run.
 
     Raises:
-        SystemExit: with status 1, if there is one.
+        SystemExit: with status 1, if a history is wrong.
     """
     if options.parts == "pages":
         play_pages(options.data)
@@ -53,7 +53,7 @@ def run(options: argparse.Namespace) -> None:
                 digests = dict(repo.snapshot.commit.digests) == tables_totals(fresh)
                 if rows_of(live_tables(repo.snapshot)) != rows_of(fresh) or not digests:
                     wrong.append(told)
-            except Exception as error:  # noqa: BLE001 - the next history is played; this one is told
+            except Exception as error:  # noqa: BLE001 - reported, and the next history is played
                 wrong.append(f"{told}: {type(error).__name__}: {error}")
             played[choice] += 1
             documents += len(live)
@@ -66,7 +66,7 @@ def run(options: argparse.Namespace) -> None:
 
 
 def play_pages(data: Path) -> None:
-    """Add all pages in eleven batches, by id and shuffled; the digests, and the candidates beside those of one batch.
+    """Add all pages in eleven batches, by id and shuffled; print whether digests are equal, and the candidates.
 
     Raises:
         SystemExit: with status 1, if a digest differs.

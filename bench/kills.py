@@ -1,4 +1,4 @@
-"""Four writers that are killed at any moment, and two readers: what was committed stays, and each version is whole."""
+"""Four writers that are killed at any moment, and two readers: commits survive, and each version is whole."""
 
 import argparse
 import multiprocessing
@@ -19,13 +19,13 @@ from nddup.repository.table_totals import tables_totals
 
 WRITERS, READERS, KILLS = 4, 2, 200
 LONGEST = 5.0
-"""Seconds after which a writer is killed, at the latest: some additions on a busy machine."""
+"""Seconds after which a writer is killed at the latest: time for some additions on a busy machine."""
 
 WORDS = "a text of some words that is like many others but for its end "
 
 
 def run(options: argparse.Namespace) -> None:
-    """Kill and count; the exit status is 1 where a version was torn, a commit was lost, or a reader went backwards."""
+    """Kill writers and count; exit with status 1 if a version is torn, a commit is lost, or a reader goes backwards."""
     kills = int(options.records or (8 if options.small else KILLS))
     with TemporaryDirectory(prefix="nddup-bench-") as name:
         folder = Path(name)
@@ -49,7 +49,7 @@ def run(options: argparse.Namespace) -> None:
 
 
 def _kill_some(fork: ForkContext, folder: Path, number: int) -> None:
-    """Start four writers, and kill each after a while."""
+    """Start four writers, and kill each after a random time."""
     writers = [fork.Process(target=_write, args=(folder, number + one)) for one in range(WRITERS)]
     for writer in writers:
         writer.start()
@@ -61,7 +61,7 @@ def _kill_some(fork: ForkContext, folder: Path, number: int) -> None:
 
 
 def _write(folder: Path, number: int) -> None:
-    """Add and remove documents until killed; what was committed is noted, line by line, after the call returned."""
+    """Add and remove documents until killed; note each committed one in a file after the call returned."""
     repo = nddup.repository.open(str(folder / "repo"))
     with (folder / f"told-{number}").open("a", buffering=1, encoding="utf-8") as told:
         turn = 0
@@ -79,7 +79,7 @@ def _write(folder: Path, number: int) -> None:
 
 
 def _read(folder: Path, number: int, stop: Event) -> None:
-    """Open the newest version again and again: it is whole, and never older than the one before."""
+    """Open the newest version repeatedly, and note any that is torn or older than the one before."""
     last = count = 0
     wrong = list[str]()
     while not stop.is_set():
@@ -93,7 +93,7 @@ def _read(folder: Path, number: int, stop: Event) -> None:
 
 
 def _judge(folder: Path) -> list[str]:
-    """What is wrong at the end; prints what was counted."""
+    """Return all faults found at the end, and print the counts."""
     repo = nddup.repository.open(str(folder / "repo"))
     told = {line for path in folder.glob("told-*") for line in path.read_text(encoding="utf-8").split()}
     lost = told - set(repo.tables()["documents"]["doc_id"].to_pylist())

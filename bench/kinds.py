@@ -1,12 +1,12 @@
-"""Kinds: every kind of sketch through the whole job, its pairs against the exact ones, its check, size and CPU.
+"""Kinds: each kind of sketch in a whole job: its pairs against the exact ones, its check, size and CPU time.
 
 precision, recall   pairs of the job at resemblance 0.7 against pairs of exact 5-word resemblance 0.7 or more
-not found           near-duplicate sketches that the kind's finder did not bring together (bands, super-shingles)
-bytes               of the sketch, and of the signature where the kind has one, in the mean
-CPU                 seconds of one core for the sketches of 10,000 documents from their texts: the median of
-                    interleaved rounds, so that a busy machine changes all kinds alike
-times min-s         the same, and the decoding and stripping of the pages before it, against that of min-s: what a
-                    reading of the collection costs
+not found           near-duplicate sketches that the kind's finder (bands, super-shingles) did not bring together
+bytes               mean size of the sketch, and of the signature if the kind has one
+CPU                 seconds of one core to sketch 10,000 documents from their texts: the median of interleaved
+                    rounds, so that a busy machine affects all kinds alike
+times min-s         CPU with the decoding and stripping of the pages, relative to min-s: the cost of reading a
+                    collection
 """
 
 import argparse
@@ -58,11 +58,11 @@ KINDS: dict[str, dict[str, Any]] = {
     },
     "keywords 3": {"sketch": {"kind": "keywords"}, **MINED_BY_STARS},
 }
-"""Settings of each, beside the threshold."""
+"""Settings of each kind, in addition to the threshold."""
 
 
 class _Collection(NamedTuple):
-    """A collection, and the exact pairs in it."""
+    """A collection and its exact pairs."""
 
     name: str
     inputs: list[str]
@@ -70,7 +70,7 @@ class _Collection(NamedTuple):
 
 
 def run(options: argparse.Namespace) -> None:
-    """Run every kind on debdocs-dev and on ruweb, and measure the making of its sketches."""
+    """Run every kind on debdocs-dev and ruweb, and measure sketching."""
     folder = fresh("kinds")
     pages = load_pages(options)
     started = time.process_time()
@@ -105,7 +105,7 @@ def _compare(options: argparse.Namespace, spark: SparkSession, collection: _Coll
 
 
 def _run_kind(spark: SparkSession, collection: _Collection, output: Path, settings: dict[str, Any]) -> dict[str, Any]:
-    """Run and check one kind; pairs with a short document are in neither side, as the exact pairs leave them out."""
+    """Run and check one kind; pairs with a short document are left out on both sides, as in the exact pairs."""
     config = build_config({"pairs": {"threshold": THRESHOLD}} | settings, origin="bench")
     run_job(spark, collection.inputs, str(output), config, overwrite=True)
     report = check_run(DuckRun(str(output)))
@@ -140,13 +140,13 @@ def _show_cpu(options: argparse.Namespace, seconds: dict[str, float], reading: f
 
 
 def _measure_sketching(texts: list[str]) -> dict[str, float]:
-    """Seconds of CPU for the sketches of 10,000 documents, by kind."""
+    """Return the CPU seconds to sketch 10,000 documents, by kind."""
     data = [text.encode() for text in texts]
     buffer = np.frombuffer(b"".join(data), np.uint8)
     offsets = np.concatenate([[0], np.cumsum([len(text) for text in data])]).astype(np.int64)
     recipes = {name: recipe_of(build_config(settings, origin="bench")) for name, settings in KINDS.items()}
     taken: dict[str, list[float]] = {name: [] for name in KINDS}
-    for recipe in recipes.values():  # compile, and draw what is kept
+    for recipe in recipes.values():  # compile, and draw cached permutations
         _read_once(buffer, offsets[:3], recipe)
     for _ in range(ROUNDS):
         for name, recipe in recipes.items():
@@ -155,7 +155,7 @@ def _measure_sketching(texts: list[str]) -> dict[str, float]:
 
 
 def _read_once(buffer: NDArray[np.uint8], offsets: NDArray[np.int64], recipe: Recipe) -> list[float]:
-    """CPU seconds of each reading of the texts: kinds with a lexicon count its terms in one of their own."""
+    """Return the CPU seconds of each pass over the texts; kinds with a lexicon count its terms in a first pass."""
     started = time.process_time()
     if recipe.words is None:
         make_sketches(buffer, offsets, recipe)

@@ -1,7 +1,7 @@
-"""The loop: file to sketches in one process and one thread, in this checkout and in another, and by the workers.
+"""The loop: file to sketches in one thread, in this checkout and another, and by the engine's workers.
 
-Each checkout runs its own `bench.reading` in a process of its own, with its own kernels, one file after another and in
-turn. The texts and the sketches are hashed, so that a faster loop that reads other texts is seen.
+Each checkout runs its own `bench.reading` in its own process, with its own kernels; the checkouts take turns on each
+file. The texts and sketches are hashed, so that a loop that is faster because it reads other texts is noticed.
 """
 
 import argparse
@@ -43,14 +43,14 @@ for line in sys.stdin:
     reading._loop(path, head)
     print(time.monotonic() - wall, time.process_time() - cpu, digest.hexdigest(), flush=True)
 """
-"""What runs in a checkout: its loop over each file that is asked for."""
+"""Program that runs in a checkout: its loop over each requested file."""
 
 
 class Loop:
-    """The loop of one checkout, in a process of its own."""
+    """The loop of one checkout, in its own process."""
 
     def __init__(self, checkout: Path) -> None:
-        """Start it."""
+        """Start the process."""
         self.process = subprocess.Popen(
             [sys.executable, "-c", SERVE],
             cwd=checkout,
@@ -61,7 +61,7 @@ class Loop:
         )
 
     def run(self, asked: str, path: Path) -> tuple[float, float, str]:
-        """Seconds by the clock and of CPU, and the hash of all texts and sketches, if that is asked for."""
+        """Return elapsed and CPU seconds, and a hash, which is of all texts and sketches if `asked` is "hash"."""
         asking, answers = cast("IO[str]", self.process.stdin), cast("IO[str]", self.process.stdout)
         asking.write(f"{asked} {path.absolute()}\n")
         asking.flush()
@@ -86,7 +86,7 @@ def run(options: argparse.Namespace) -> None:
 
 
 def _write_collections(folder: Path, options: argparse.Namespace) -> list[Path]:
-    """debdocs-dev as one file of base64 XML, and both files of ruweb, expanded."""
+    """Write debdocs-dev as one file of base64 XML, and expand both files of ruweb."""
     paths = [folder / "debdocs.xml"]
     write_romip(paths[0], load_pages(options))
     for packed in sorted((options.data / "ruweb").glob("ruweb.xml.*.bz2")):
@@ -96,7 +96,7 @@ def _write_collections(folder: Path, options: argparse.Namespace) -> list[Path]:
 
 
 def _measure(path: Path, options: argparse.Namespace) -> dict[str, object]:
-    """The loop, the other one in turn with it, and the step with its workers."""
+    """Measure the loop, the other checkout's in turn with it, and the engine's reading step."""
     others = [options.against] if options.against else []
     loops = [Loop(checkout) for checkout in (Path(), *others)]
     collection = find_files(LocalStorage(), [str(path)], build_config({}, origin="bench").input)
@@ -124,7 +124,7 @@ def _measure(path: Path, options: argparse.Namespace) -> dict[str, object]:
 
 
 def _step(collection: Collection, workers: Workers) -> tuple[float, float]:
-    """Seconds by the clock, and of CPU in this process and the workers, for reading to sketches by the engine."""
+    """Return elapsed and CPU seconds, of this process and its workers, of the engine's step from file to sketches."""
     plan = Plan(build_config({}, origin="bench"))
     started, spent = time.monotonic(), _cpu()
     workers.scan(collection, SketchRecords(plan.sketching()), plan.limits)
@@ -132,7 +132,7 @@ def _step(collection: Collection, workers: Workers) -> tuple[float, float]:
 
 
 def _cpu() -> float:
-    """CPU seconds of this process and of all below it. Linux only."""
+    """Return the CPU seconds of this process and its descendants. Linux only."""
     ticks = 0
     for pid in descendants(os.getpid()):
         fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()

@@ -1,4 +1,4 @@
-"""Memory: the whole job on documents of real length, every process bounded; peaks of each, and bytes a document."""
+"""Memory: the whole job on documents of real length under memory bounds: peaks of each process, bytes a document."""
 
 import argparse
 import json
@@ -14,13 +14,13 @@ from bench.recording import BUILD, drop, fresh, record, show
 from bench.scale import write_records
 
 WORDS = (150, 650)
-"""Words of a document, from and below: 400 in the mean, so that most sketches are full."""
+"""Words of a document, from low to below high: 400 on average, so that most sketches are full."""
 DRIVER, WORKER = "4g", "1g"
 TABLES = ("documents", "rejects", "pairs", "clusters", "members", "keep", "texts")
 
 
 def run(options: argparse.Namespace) -> None:
-    """Run the job under the bounds; print the most that each process held, and what a document costs."""
+    """Run the job under the bounds; print the peak of each process and the cost per document."""
     count = int(options.records) if options.records else (10_000 if options.small else 200_000)
     folder = fresh("memory")
     texts, output, local = folder / "records.jsonl", folder / "run", (folder / "local").absolute()
@@ -49,7 +49,7 @@ def run(options: argparse.Namespace) -> None:
 
 
 def _watch(command: list[str], local: Path) -> tuple[float, list[tuple[str, int]], int]:
-    """Run a program; the most memory of each kind of process below it (`VmHWM`), and the most bytes of a folder."""
+    """Run a program; return its seconds, the peak memory (`VmHWM`) of each kind of process, and that of a folder."""
     held: dict[int, tuple[str, int]] = {}
     disk, done = 0, threading.Event()
     started = time.monotonic()

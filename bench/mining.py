@@ -1,4 +1,4 @@
-"""Mining: all maximal sets of real contexts, by nddup and by a C miner, one process, one core, from memory."""
+"""Mining: all maximal sets of real contexts by nddup and by a C miner, from memory, on one core."""
 
 import argparse
 import math
@@ -24,7 +24,7 @@ from nddup.sketching.recipe import Recipe, make_sketches
 SIZE, LENGTH = 100, 5
 COUNTS = (95, 90, 85, 80, 70, 60, 50)
 LONG = 50
-"""At this count and below the C miner may need minutes: it is given up after LIMIT."""
+"""At this count and below the C miner may need minutes; it is stopped after LIMIT seconds."""
 LIMIT = 300
 FILES = {"chess": (2397, 1918), "mushroom": (1625, 812), "T10I4D100K": (1000, 100), "retail": (882, 88)}
 ROUNDS = 3
@@ -47,12 +47,12 @@ def run(options: argparse.Namespace) -> None:
 
 
 def sketch_context(options: argparse.Namespace) -> Context:
-    """The min-s sketches of the pages, each shingle a transaction of the pages that hold it."""
+    """Return the min-s sketches of the pages, with each shingle a transaction of the pages that hold it."""
     return context_of(texts_of(load_pages(options)), Recipe(length=LENGTH, size=SIZE))
 
 
 def context_of(texts: list[str], recipe: Recipe, *, distinct: bool = False) -> Context:
-    """The sketches of some texts, each of their ids a transaction; `distinct`: equal sketches are one item."""
+    """Return the sketches of texts, with each id a transaction; with `distinct`, equal sketches are one item."""
     data = [text.encode() for text in texts]
     offsets = np.concatenate([[0], np.cumsum([len(text) for text in data])]).astype(np.int64)
     made = make_sketches(np.frombuffer(b"".join(data), np.uint8), offsets, recipe)
@@ -85,7 +85,7 @@ def _compare(title: str, problems: list[tuple[str, Context, int]], options: argp
 
 
 def _timed(mine: Callable[[], Any]) -> tuple[float, Any]:
-    """The median seconds of some rounds, one where it takes long, and what came out."""
+    """Return the median seconds of up to ROUNDS rounds, fewer if they take long, and the result."""
     seconds, found = list[float](), None
     while len(seconds) < ROUNDS and sum(seconds) < LIMIT / 10:
         started = time.perf_counter()
@@ -100,7 +100,7 @@ def _fpgrowth(lists: list[list[int]], support: int) -> Listed:
 
 
 def limited_fpgrowth(lists: list[list[int]], support: int) -> tuple[float, Listed | None]:
-    """As `_timed` with the C miner, in a process that is ended after LIMIT seconds; then nothing came out."""
+    """As `_timed` for the C miner, in a process that is killed after LIMIT seconds; the result is then None."""
 
     def report(pipe: Connection) -> None:
         started = time.perf_counter()

@@ -24,12 +24,12 @@ from nddup.spark.pairing.plan import Pairing
 
 FEATURES = 100
 LEAST = 80
-"""Common features of a near-duplicate pair."""
+"""Least number of common features of a near-duplicate pair."""
 SHARE_NEAR = 0.3
-"""Of the sketches, those that lie in a family of near-duplicates."""
+"""Share of the sketches that are in a family of near-duplicates."""
 FAMILY = 6
 LOST = 8
-"""Most features a member of a family has in place of the family's: two members share 84 at least."""
+"""Most features in which a member differs from its family's base: two members share at least 84."""
 TEMPLATES = 60
 TEMPLATE_FEATURES = 10
 TEMPLATE_HOLDERS = (100, 1_000)
@@ -54,7 +54,7 @@ SELECT node_a, node_b, count(*) AS overlap FROM met GROUP BY node_a, node_b HAVI
 
 
 def run(options: argparse.Namespace) -> None:
-    """Make the sketches, find the pairs three ways, check that they are the same, print the ratios."""
+    """Make the sketches, find the pairs in three ways, check that they are equal, and print the ratios."""
     count = options.sketches or (10_000 if options.small else 200_000)
     local = (BUILD / "local").absolute()
     local.mkdir(parents=True, exist_ok=True)
@@ -92,10 +92,10 @@ def run(options: argparse.Namespace) -> None:
 
 
 def make_sketches(count: int, *, size: int = FEATURES, seed: int = 1) -> np.ndarray:
-    """Sketches of `size` distinct ids, shape (count, size), int64, each ascending as unsigned.
+    """Return sketches of `size` distinct ids, shape (count, size), int64, each ascending as unsigned.
 
-    SHARE_NEAR of them in families of 2 to FAMILY around a common base; every sketch may carry one of TEMPLATES, ten
-    ids that 100 to 1,000 sketches have in common (fewer where there are fewer sketches).
+    A share of SHARE_NEAR is in families of 2 to FAMILY around a common base; a sketch may also carry one of TEMPLATES,
+    ten ids that 100 to 1,000 sketches have in common (fewer if there are few sketches).
     """
     random = np.random.default_rng(seed)
     ids = random.integers(0, 1 << 64, (count, size), np.uint64)
@@ -121,7 +121,7 @@ def make_sketches(count: int, *, size: int = FEATURES, seed: int = 1) -> np.ndar
 
 
 def _write_sketches(path: Path, count: int) -> int:
-    """Write SKETCHES; how many (pair, common feature) rows a plain join must make."""
+    """Write SKETCHES; return the number of (pair, common feature) rows that a plain join makes."""
     ids = make_sketches(count)
     sketch = pa.ListArray.from_arrays(pa.array(np.arange(count + 1, dtype=np.int32) * FEATURES), pa.array(ids.ravel()))
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -132,7 +132,7 @@ def _write_sketches(path: Path, count: int) -> int:
 
 
 def _match(spark: SparkSession, path: Path) -> DataFrame:
-    """As the pipeline does it; what is persisted is dropped by `_timed`."""
+    """Find pairs as the pipeline does; `_timed` drops what is persisted."""
     threshold = Threshold("overlap", LEAST, 1, is_count=True, size=FEATURES)
     sketches = spark.read.parquet(str(path))
     ids = sketches.count() * FEATURES
@@ -154,7 +154,7 @@ def _query(spark: SparkSession, path: Path, query: str) -> DataFrame:
 
 
 def _timed(spark: SparkSession, path: Path, way: Callable[[SparkSession, Path], DataFrame]) -> tuple[float, np.ndarray]:
-    """Seconds until all pairs are here, and the pairs in order: (k, 3) of node, node, overlap."""
+    """Return the seconds until all pairs have arrived, and the pairs in order: (k, 3) of node, node, overlap."""
     started = time.monotonic()
     rows = way(spark, path).toArrow()
     taken = time.monotonic() - started
@@ -164,7 +164,7 @@ def _timed(spark: SparkSession, path: Path, way: Callable[[SparkSession, Path], 
 
 
 def _require_same(results: dict[str, np.ndarray]) -> None:
-    """Refuse to compare the speed of different answers."""
+    """Raise AssertionError if the ways gave different answers."""
     expected = next(iter(results.values()))
     for name, found in results.items():
         if not np.array_equal(found, expected):

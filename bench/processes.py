@@ -1,7 +1,7 @@
-"""Running a program and measuring it with all its descendants: clock, CPU, memory of Python workers, disk.
+"""Run a program and measure it with all its descendants: time, CPU, memory and disk.
 
-Linux only. The measuring process becomes the reaper of orphans (`PR_SET_CHILD_SUBREAPER`), so the CPU seconds of a
-JVM and of Python workers that outlive their parent are counted too.
+Linux only. The measuring process adopts orphans (`PR_SET_CHILD_SUBREAPER`), so the CPU seconds of a JVM and of Python
+workers that outlive their parent are counted too.
 """
 
 import ctypes
@@ -19,25 +19,24 @@ from pathlib import Path
 
 SET_CHILD_SUBREAPER = 36
 GRACE = 15.0
-"""Seconds that descendants may take to end by themselves after the program."""
+"""Seconds that descendants may outlive the program before they are killed."""
 
 
 class ProgramFailedError(RuntimeError):
-    """A program that was to be measured ended with another status than 0."""
+    """A measured program ended with another status than 0."""
 
 
 @dataclass
 class Usage:
-    """What a program and its descendants used.
+    """Resources used by a program and its descendants.
 
     Attributes:
-        seconds: by the clock, until the program itself ended.
-        cpu_seconds: user and system, of all processes.
-        memory: most bytes of memory of all processes at a time, each shared page counted once.
-        worker_rss: most bytes of memory held by one Python worker of Spark at any time (pages shared with its parent
-            included).
-        workers_rss: most bytes held by all of them at a time, shared pages counted each time.
-        disk: most bytes in each watched folder, and in all of them at a time (`all`).
+        seconds: elapsed until the program itself ended.
+        cpu_seconds: user and system seconds of all processes.
+        memory: peak bytes of all processes together, each shared page counted once.
+        worker_rss: peak bytes held by one Python worker of Spark (pages shared with its parent included).
+        workers_rss: peak bytes held by all workers together, shared pages counted for each.
+        disk: peak bytes in each watched folder, and in all of them together (`all`).
     """
 
     seconds: float = 0.0
@@ -49,7 +48,7 @@ class Usage:
 
 
 def nddup() -> str:
-    """The nddup command of this environment."""
+    """Return the path of the nddup command of this environment."""
     return str(Path(sys.executable).with_name("nddup"))
 
 
@@ -65,13 +64,13 @@ def run_measured(
 
     Args:
         command: program and arguments; its output goes to build/bench/last.log.
-        folders: folders whose size is watched, by a name each.
+        folders: folders whose size is watched, by name.
         environment: variables of the program; None: those of this process.
-        limit: seconds after which the program is ended; None: never.
-        every: seconds between two looks at memory and disk.
+        limit: seconds after which the program is killed; None: never.
+        every: seconds between two samples of memory and disk.
 
     Raises:
-        ProgramFailedError: with the end of the log, if the status is not 0, or the limit was reached.
+        ProgramFailedError: with the end of the log, if the status is not 0; or if the limit was reached.
     """
     ctypes.CDLL(None).prctl(SET_CHILD_SUBREAPER, 1, 0, 0, 0)
     usage, done = Usage(), threading.Event()
@@ -103,7 +102,7 @@ def run_measured(
 
 
 def folder_bytes(path: Path) -> int:
-    """Bytes of all files below a folder; files that vanish meanwhile count nothing."""
+    """Return the bytes of all files below a folder; files that vanish meanwhile are not counted."""
     total = 0
     for folder, _, names in os.walk(path):
         for name in names:
@@ -118,9 +117,9 @@ def _children_cpu() -> float:
 
 
 def _reap_orphans() -> None:
-    """Wait for what outlived the program, so that its CPU seconds count; what does not end within GRACE is ended.
+    """Wait for orphans of the program, so that their CPU seconds count; kill those that do not end within GRACE.
 
-    Only processes of the program are left as children here: it was the one program running.
+    Only one program runs at a time, so all remaining children are its descendants.
     """
     end = time.monotonic() + GRACE
     with suppress(ChildProcessError):
@@ -152,7 +151,7 @@ def _watch(pid: int, folders: Mapping[str, Path], every: float, usage: Usage, do
 
 
 def descendants(pid: int) -> list[int]:
-    """A process and all below it."""
+    """Return a process and all its descendants."""
     parents: dict[int, list[int]] = {}
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit():
@@ -166,7 +165,7 @@ def descendants(pid: int) -> list[int]:
 
 
 def _memory(pid: int) -> int:
-    """Bytes that a process holds; of a page that several hold, its share."""
+    """Return the bytes that a process holds; of shared pages, its share."""
     with suppress(OSError, StopIteration):
         lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
         return next(int(line.split()[1]) << 10 for line in lines if line.startswith("Pss:"))
@@ -174,7 +173,7 @@ def _memory(pid: int) -> int:
 
 
 def _worker_rss(pid: int) -> tuple[int, int]:
-    """Bytes that a Python worker holds now, and has held at most; 0 of another process."""
+    """Return the current and peak bytes of a Python worker; (0, 0) for another process."""
     with suppress(OSError, KeyError):
         if b"pyspark.worker" in Path(f"/proc/{pid}/cmdline").read_bytes():
             lines = dict(line.split(":", 1) for line in Path(f"/proc/{pid}/status").read_text().splitlines())

@@ -1,4 +1,4 @@
-"""Quality: the pairs of a whole job against the exact pairs of the same documents, and what explains the difference."""
+"""Quality: the pairs of a whole job against the exact pairs of the same documents, and the causes of differences."""
 
 import argparse
 import bz2
@@ -22,7 +22,7 @@ HEAD_BYTES = 1 << 18
 
 @dataclass(frozen=True)
 class Compared:
-    """Found pairs against true ones; `touching_short` were left out of both precision and recall."""
+    """Found pairs and true ones; `touching_short` pairs are left out of precision and recall."""
 
     found: set[Pair]
     true: set[Pair]
@@ -40,7 +40,7 @@ class Compared:
 
 
 def run(options: argparse.Namespace) -> None:
-    """Run the job on debdocs-dev at 0.7 and 0.8 and on ruweb at 0.7, and explain every difference at 0.7."""
+    """Run the job on debdocs-dev at 0.7 and 0.8 and on ruweb at 0.7, and explain all differences."""
     folder = fresh("quality")
     _debdocs(options, folder)
     _ruweb(options, folder)
@@ -90,7 +90,7 @@ def _ruweb(options: argparse.Namespace, folder: Path) -> None:
 def _run_job(
     inputs: list[str], output: Path, threshold: float, options: argparse.Namespace
 ) -> tuple[set[Pair], dict[str, object]]:
-    """The pairs of a run as numbers, smaller id first, and the sizes of its tables."""
+    """Run the job; return its pairs as numbers, smaller id first, and the sizes of its tables."""
     settings = [f"--set=pairs.threshold={threshold}", f"--master=local[{options.cores}]"]
     usage = run_measured([nddup(), "run", *inputs, "--output", str(output), *settings])
     pairs = pq.read_table(output / "pairs", columns=["doc_a", "doc_b"])
@@ -104,7 +104,7 @@ def _run_job(
 
 
 def _read_texts(path: Path) -> Iterator[tuple[int, str]]:
-    """The number and the text of each record of a collection, by the functions of the job, without Spark."""
+    """Yield the number and text of each record of a collection, by the functions of the job, without Spark."""
     data = bz2.decompress(path.read_bytes())
     head = read_head(data[:HEAD_BYTES])
     for chunk in data.split(head.separator):
@@ -114,7 +114,7 @@ def _read_texts(path: Path) -> Iterator[tuple[int, str]]:
 
 
 def _explain(compared: Compared, shingles: dict[int, np.ndarray], threshold: float) -> dict[str, int]:
-    """Why a pair differs: exact resemblance with our own text says whether the sketch or the text is the cause."""
+    """Count differences by cause: `estimate` if our text's exact resemblance agrees with the truth, else `text`."""
     causes: Counter[str] = Counter()
     for kind, pairs in (("missed", compared.true - compared.found), ("false", compared.found - compared.true)):
         for a, b in pairs:

@@ -1,4 +1,4 @@
-"""Reading: the job's pass from file to sketches against one process that calls the same functions in a loop."""
+"""Reading: the job's pass from file to sketches, against one process that calls the same functions in a loop."""
 
 import argparse
 import cProfile
@@ -35,13 +35,13 @@ from nddup.storage.files import Storage
 from nddup.storage.session_tables import MemoryStore
 
 BLOCK = 16 << 20
-"""Bytes the loop reads at a time, and of text it sketches at a time; a batch of the job has as many."""
+"""Bytes that the loop reads at a time, and of text that it sketches at a time, as in a batch of the job."""
 WARM_MEGABYTES = 20
 ROUNDS = 3
 
 
 def run(options: argparse.Namespace) -> None:
-    """Make the file, then measure the loop, the job's pass, and the parts of it that only move bytes."""
+    """Make the file, then measure the loop, the job's pass, and the parts of the pass that only move bytes."""
     megabytes = options.megabytes or (40 if options.small else 500)
     big, warm = BUILD / "big.xml", BUILD / "warm.xml"
     _write_collection(warm, options, WARM_MEGABYTES)
@@ -72,7 +72,7 @@ def run(options: argparse.Namespace) -> None:
 
 
 def _write_collection(path: Path, options: argparse.Namespace, megabytes: int) -> int:
-    """A ROMIP collection of at least so many megabytes: the pages again and again under new ids; its bytes."""
+    """Write a ROMIP collection of at least `megabytes` MB, repeating the pages under new ids; return its bytes."""
     pages = load_pages(options)
     parts = itertools.cycle(romip_records(zip(itertools.repeat("ID"), pages["url"], pages["html"], strict=False)))
     written = 0
@@ -101,7 +101,7 @@ def _chunks(path: Path, head: FileHead) -> Iterator[bytes]:
 
 
 def _loop(path: Path, head: FileHead) -> int:
-    """Read, cut, parse, strip, sketch and fingerprint in one process: the work itself, without Spark."""
+    """Read, cut, parse, strip, sketch and fingerprint in one process, without Spark; return the number of documents."""
     texts: list[bytes] = []
     held = documents = 0
     for chunk in _chunks(path, head):
@@ -132,7 +132,7 @@ def _job(options: argparse.Namespace) -> Job:
 
 
 def _passes(job: Job, head: FileHead) -> dict[str, Callable[[Path], None]]:
-    """What is timed: the job's pass into nothing and into Parquet, then its parts that do no work on the records."""
+    """Return the timed passes: the job's into nothing and into Parquet, and its parts that only move the records."""
 
     def records(path: Path) -> DataFrame:
         files = Storage(job.spark)
@@ -176,7 +176,7 @@ def _timed(work: Callable[[], object]) -> float:
 
 
 def _profile(path: Path, head: FileHead, job: Job) -> None:
-    """The functions of one sketch task by their own time, in this process, over batches as Spark makes them."""
+    """Print the functions of a sketch task by their own time, in this process, over batches as Spark makes them."""
     chunks = list(_chunks(path, head))
     starts = range(0, len(chunks), 500)
     size = path.stat().st_size

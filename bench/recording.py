@@ -1,4 +1,4 @@
-"""What every measurement leaves: a plain table on the terminal and one line in build/bench/results.jsonl."""
+"""Output of every measurement: a plain table on the terminal and one line in build/bench/results.jsonl."""
 
 import argparse
 import csv
@@ -13,11 +13,11 @@ from pathlib import Path
 from typing import Any
 
 BUILD = Path("build/bench")
-"""Everything a measurement writes, below the folder it is started in."""
+"""Folder for everything that a measurement writes, below the folder in which it is started."""
 
 
 def record(name: str, options: argparse.Namespace, **values: Any) -> None:  # noqa: ANN401
-    """Append the numbers of one measurement, with when, on what and under which load they were taken."""
+    """Append the numbers of a measurement, with its time, revision and load."""
     revision = subprocess.run(["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True, check=False)  # noqa: S607
     line = {
         "name": name,
@@ -34,7 +34,7 @@ def record(name: str, options: argparse.Namespace, **values: Any) -> None:  # no
 
 
 def show(title: str, headings: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
-    """Print a table: the first column to the left, the others to the right."""
+    """Print a table with its first column aligned left and the others right."""
     cells = [[str(heading) for heading in headings], *[[_cell(value) for value in row] for row in rows]]
     widths = [max(len(row[i]) for row in cells) for i in range(len(headings))]
     print(f"\n{title}")
@@ -48,7 +48,7 @@ def show(title: str, headings: Sequence[str], rows: Sequence[Sequence[object]]) 
 
 
 def write_table(path: Path, notes: Sequence[str], headings: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
-    """Leave a table as PATH.md, the notes above it, and as PATH.csv."""
+    """Write a table to PATH.md, below the notes, and to PATH.csv."""
     cells = [list(headings), *[[_cell(value) for value in row] for row in rows]]
     rule = ["---", *["---:"] * (len(headings) - 2), "---"]
     lines = ["| " + " | ".join(row) + " |" for row in (cells[0], rule, *cells[1:])]
@@ -58,7 +58,7 @@ def write_table(path: Path, notes: Sequence[str], headings: Sequence[str], rows:
 
 
 def fresh(name: str) -> Path:
-    """An empty folder build/bench/NAME."""
+    """Create an empty folder build/bench/NAME."""
     path = BUILD / name
     shutil.rmtree(path, ignore_errors=True)
     path.mkdir(parents=True)
@@ -66,7 +66,7 @@ def fresh(name: str) -> Path:
 
 
 def drop(*paths: Path) -> None:
-    """Delete files and folders that may be there."""
+    """Delete files and folders, if they exist."""
     for path in paths:
         if path.is_dir():
             shutil.rmtree(path, ignore_errors=True)

@@ -1,6 +1,6 @@
-"""Records: the memory that one record takes, from its file to its sketch, for a byte of it; usual and hostile ones.
+"""Records: bytes of memory for each byte of one record, from its file to its sketch, for usual and hostile records.
 
-Each is read by the function that Spark's workers run, in another process: its peak above what that held before.
+The function that Spark's workers run reads each record in another process; the peak is above the memory held before.
 """
 
 import argparse
@@ -47,7 +47,7 @@ PIECES = {
     "short lines": b"ab\n",
     "empty elements": b"</TEXT><TEXT>",
 }
-"""What a record is filled with; the emoji is one character at the end, which makes each of a string take four bytes."""
+"""Fillings of a record. The emoji is one last character, by which every character of a string takes four bytes."""
 
 TEXTS = ("prose", "Cyrillic", "words of a letter", "with an emoji")
 PAGE = b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n\r\n"
@@ -67,7 +67,7 @@ CASES = {
     ),
     "trec": (b"<DOC><DOCNO>1</DOCNO><TEXT>", b"</TEXT></DOC>", (*TEXTS, "empty tags", "empty elements")),
 }
-"""By format: what stands before a record's filling and after it, and what it is filled with."""
+"""By format: the bytes before and after a record's filling, and its fillings."""
 
 NAMES = {"html": "a.html", "csv": "a.csv", "csv cells": "a.csv", "parquet": "a.parquet"}
 OPTIONS = {"id": None, "url": None, "content": None, "charset": None}
@@ -75,11 +75,11 @@ CONSUMER = SketchRecords(SketchRule(Recipe(), TextRule()))
 LIMITS = Limits(max_record=64 << 20, max_expansion=200)
 CHILD = "import sys; from bench.records import measure_all; measure_all(sys.argv[1], sys.argv[2:])"
 Case = tuple[str, str]
-"""Format and filling."""
+"""A format and a filling."""
 
 
 def run(options: argparse.Namespace) -> None:
-    """Measure each case; print bytes of memory for a byte of record, and the outcome."""
+    """Measure each case; print the bytes of memory per byte of record, and the outcome."""
     megabytes = options.megabytes or (3 if options.small else 30)
     peaks = peaks_of([(kind, filling) for kind in CASES for filling in CASES[kind][2]], megabytes)
     rows = [[*case, peak / 1e6, peak / megabytes / 1e6, outcome] for case, (peak, outcome) in peaks.items()]
@@ -89,14 +89,14 @@ def run(options: argparse.Namespace) -> None:
 
 
 def peaks_of(cases: Sequence[Case], megabytes: int) -> dict[Case, tuple[int, str]]:
-    """Of a record of so many MB of each case: the bytes of memory it took, and how it was read."""
+    """Return the bytes of memory and the outcome for a record of `megabytes` MB in each case."""
     command = [sys.executable, "-c", CHILD, str(megabytes * 1_000_000), *("/".join(case) for case in cases)]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     return dict(zip(cases, (tuple(json.loads(line)) for line in done.stdout.splitlines()), strict=True))
 
 
 def make_file(kind: str, filling: str, size: int) -> bytes:
-    """A file of one record with so many bytes of a filling."""
+    """Return a file of one record with `size` bytes of a filling."""
     before, after, _ = CASES[kind]
     body = PIECES[filling] * (size // len(PIECES[filling]))
     body += "😀".encode() if filling == "with an emoji" else b""
@@ -112,7 +112,7 @@ def make_file(kind: str, filling: str, size: int) -> bytes:
 
 
 def measure_all(size: str, cases: Sequence[str]) -> None:
-    """In a process of its own: print bytes of memory and outcome of each case, a line each."""
+    """Print the bytes of memory and the outcome of each case, a line each; runs in a process of its own."""
     load_kernels()
     count_parts(b"<p>", is_xml=False)
     for case in cases:
@@ -121,7 +121,7 @@ def measure_all(size: str, cases: Sequence[str]) -> None:
 
 
 def _measure(kind: str, filling: str, size: int) -> tuple[int, str]:
-    """Read and sketch one record: the peak above what was held before, and the outcome."""
+    """Read and sketch one record; return the peak above the memory held before, and the outcome."""
     path = BUILD / f"{os.getpid()}-{NAMES.get(kind, 'a')}"
     BUILD.mkdir(parents=True, exist_ok=True)
     path.write_bytes(make_file(kind, filling, size))
@@ -132,7 +132,7 @@ def _measure(kind: str, filling: str, size: int) -> tuple[int, str]:
     gc.collect()
     pa.default_memory_pool().release_unused()
     ctypes.CDLL(None).malloc_trim(0)
-    Path("/proc/self/clear_refs").write_text("5", encoding="ascii")  # the peak begins again
+    Path("/proc/self/clear_refs").write_text("5", encoding="ascii")  # resets the peak
     before = _status("VmRSS")
     outcomes = set()
     for made in scan_files([entry], head, CONSUMER, LIMITS):
@@ -143,6 +143,6 @@ def _measure(kind: str, filling: str, size: int) -> tuple[int, str]:
 
 
 def _status(name: str) -> int:
-    """Bytes that Linux tells of this process under a name."""
+    """Return the bytes that Linux reports for this process under a name."""
     found = re.search(rf"{name}:\s+(\d+) kB", Path("/proc/self/status").read_text(encoding="ascii"))
     return int(found[1]) << 10 if found else 0

@@ -1,4 +1,4 @@
-"""Report: a page of 100,000 clusters opened, sorted, searched and scrolled in Chromium."""
+"""Report: seconds to open, sort, search and scroll a page of 100,000 clusters in Chromium."""
 
 import argparse
 import subprocess
@@ -12,7 +12,7 @@ from bench.recording import drop, fresh, record, show
 from tests.report.made_reports import make_shown, many_clusters, write_to
 
 TARGET = 3.0
-"""Seconds from the address to a page that can be used."""
+"""Seconds from entering the address to a usable page."""
 
 FRAMES = """async () => {
     const height = document.documentElement.scrollHeight;
@@ -29,7 +29,7 @@ FRAMES = """async () => {
 
 
 def run(options: argparse.Namespace) -> None:
-    """Measure each step; all but writing as a person waits for it."""
+    """Measure each step; all but writing as a user experiences it."""
     clusters = many_clusters(2_000 if options.small else 100_000)
     shown = make_shown(clusters)
     folder = fresh("report")
@@ -51,7 +51,7 @@ def run(options: argparse.Namespace) -> None:
 
 
 def _visit(page: Page, address: str, last: str) -> dict[str, float]:
-    """Open the page, the list, sort it, look for a document of the last cluster, scroll through all."""
+    """Open the page and the list, sort it, scroll through it, and search for a document of the last cluster."""
     seconds: dict[str, float] = {}
 
     def measure(name: str, step: Any, until: str) -> None:  # noqa: ANN401 - a function

@@ -1,7 +1,7 @@
-"""A repository of many documents: what adding a thousand costs, and how long a query takes.
+"""A repository of many documents: the cost of adding a thousand, and the time of a query.
 
-The sketches are those of real pages. Each copy of the collection has its ids permuted by a number of its own, so that
-families are as in the original and no two copies have anything in common.
+The sketches are those of real pages. Each copy of the collection has its ids permuted by its own seed, so that families
+are as in the original and no two copies have anything in common.
 """
 
 import argparse
@@ -33,14 +33,14 @@ LOOKUPS = 2_000
 
 
 def real_texts(data: Path) -> dict[str, str]:
-    """The pages of debdocs-dev by id."""
+    """Return the pages of debdocs-dev by id."""
     table = pq.read_table(data / "debdocs-dev" / "docs.parquet", columns=["doc_id", "html"])
     pages = zip(table["doc_id"].to_pylist(), table["html"].to_pylist(), strict=True)
     return {f"p{doc_id:05}": page.decode("utf-8", "replace") for doc_id, page in pages}
 
 
 def copy_documents(queries: Queries, copies: range) -> pa.Table:
-    """DOCUMENTS of permuted copies, one of each distinct sketch."""
+    """Return DOCUMENTS of permuted copies, one document for each distinct sketch."""
     sketches = queries.sketches
     sizes = np.diff(sketches.offsets)
     owners = np.repeat(np.arange(len(sizes)), sizes)
@@ -64,7 +64,7 @@ def copy_documents(queries: Queries, copies: range) -> pa.Table:
 
 
 class Cost(NamedTuple):
-    """What one batch takes: seconds of the clock, of CPU, bytes read through calls, and bytes of mapped files held."""
+    """Cost of a batch: elapsed seconds, CPU seconds, bytes read by system calls, and bytes of mapped files held."""
 
     seconds: float
     cpu: float
@@ -73,7 +73,7 @@ class Cost(NamedTuple):
 
 
 def add_documents(repo: Repository, documents: pa.Table) -> Cost:
-    """Add one batch as one version."""
+    """Add a batch as one version; return its cost."""
     repo.refresh()
     first = repo.snapshot.commit.next_key
     numbered = documents.set_column(0, "doc_key", pa.array(np.arange(len(documents)) + first))
@@ -94,7 +94,7 @@ def _read_bytes() -> int:
 
 
 def _mapped_bytes() -> int:
-    """What this process holds of the mapped files of segments: what it touched, and what the system read ahead."""
+    """Return the resident bytes of mapped segment files: pages touched and pages read ahead."""
     found, is_segment = 0, False
     for line in Path("/proc/self/smaps").read_text(encoding="utf-8").splitlines():
         name = line.partition(" ")[0]
@@ -106,10 +106,10 @@ def _mapped_bytes() -> int:
 
 
 def measure_queries(repo: Repository, queries: Queries, texts: list[str]) -> str:
-    """Look-ups of stored sketches, and pages with their markup: CPU milliseconds at the median and at 95 %."""
+    """Return a line: CPU milliseconds, median and 95th percentile, of sketch look-ups and of queries with pages."""
     random = np.random.default_rng(1)
     snapshot, took, pages = repo.snapshot, [], []
-    snapshot.mapped  # noqa: B018 - opened once, at the first query
+    snapshot.mapped  # noqa: B018 - opened once, before the first query
     matching = snapshot.identity.matching
     for row in random.integers(0, len(queries.ids), LOOKUPS):
         low, high = queries.sketches.offsets[row : row + 2]
@@ -134,7 +134,7 @@ def run(options: argparse.Namespace) -> None:
 
 
 def measure(sizes: list[int], data: Path) -> None:
-    """Fill a repository with so many documents, add a thousand, and ask it."""
+    """Fill a repository of each size, add a thousand documents, and query it."""
     texts = real_texts(data)
     with TemporaryDirectory() as folder:
         first = nddup.repository.create(f"{folder}/real")

@@ -1,4 +1,4 @@
-"""Scale: the whole job on two sizes of the same kind of collection: seconds, disk and memory per record."""
+"""Scale: seconds, disk and memory per record of the whole job, on two sizes of the same kind of collection."""
 
 import argparse
 import shutil
@@ -12,20 +12,20 @@ from bench.processes import Usage, nddup, run_measured
 from bench.recording import BUILD, drop, fresh, record, show
 
 WORDS = (20, 33)
-"""Words of a record, from and below; with their blanks some 190 bytes, with the rest of the line 215."""
+"""Words of a record, from low to below high: about 190 bytes of text, 215 with the rest of the line."""
 LETTERS = 6
 VOCABULARY = 50_000
 NEAR = 0.2
-"""Of the records, those that lie in a family: one text, and the same with one or two words behind it."""
+"""Share of the records that are in a family: a text, and the same text with one or two words added."""
 FAMILY = 3
 MEMORY = "16GB"
-"""`local.memory` of a run of the embedded engine."""
+"""`local.memory` for a run of the embedded engine."""
 
 BLOCK = 100_000
 
 
 def run(options: argparse.Namespace) -> None:
-    """Run the job on a smaller and a larger collection and compare what a record costs."""
+    """Run the job on a smaller and a larger collection and compare the cost per record."""
     default = "20000,80000" if options.small else "250000,2000000"
     counts = [int(count) for count in (options.records or default).split(",")]
     rows, values = [], list[dict[str, Any]]()
@@ -78,9 +78,9 @@ def _measure(count: int, options: argparse.Namespace) -> tuple[Usage, dict[str, 
 
 
 def write_records(path: Path, count: int, seed: int = 1, words: tuple[int, int] = WORDS, near: float = NEAR) -> int:
-    """Write so many JSON lines `{"id", "text"}`; how many of them lie in a family.
+    """Write `count` JSON lines `{"id", "text"}`; return how many of them are in a family.
 
-    `words`: of a record, from and below. `near`: the share of the records in families.
+    `words`: words of a record, from low to below high. `near`: the share of the records in families.
     """
     random = np.random.default_rng(seed)
     vocabulary = np.full((VOCABULARY, LETTERS + 1), ord(" "), np.uint8)

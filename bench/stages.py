@@ -1,4 +1,4 @@
-"""Stages: from Parquet of sketches to pairs, clusters and the keep-list on Spark: CPU and bytes of a sketch."""
+"""Stages: CPU and bytes per sketch on Spark, from sketches in Parquet to pairs, clusters and the keep-list."""
 
 import argparse
 import json
@@ -18,20 +18,21 @@ SIZE = 64
 """Ids of a sketch."""
 
 EQUAL = 0.15
-"""Of the documents, those that have the sketch of another one."""
+"""Share of the documents whose sketch equals that of an earlier one."""
 
 BLOCK = 250_000
-"""Documents that are made at a time, in a file of their own. No two files have a near sketch: what is found grows in
-proportion."""
+"""Documents generated at a time, in a file of their own. No two files have near sketches, so results grow in
+proportion.
+"""
 
 FOUND = ("candidates", "pairs", "components", "clusters", "kept")
 
 PROFILE = Path(__file__).parents[1].absolute() / "conf" / "large.yaml"
-"""The settings of Spark. Spark enforces the memory of a Python worker as its address space."""
+"""Settings for Spark, which limits the address space of a Python worker."""
 
 
 def run(options: argparse.Namespace) -> None:
-    """Run the stages over a smaller and a larger collection, and compare what a document costs."""
+    """Run the stages over a smaller and a larger collection, and compare the cost per document."""
     default = "20000,80000" if options.small else "1000000,10000000"
     counts = [int(count) for count in (options.records or default).split(",")]
     values = []
@@ -72,7 +73,7 @@ def _show_stages(count: int, value: dict[str, Any]) -> None:
 
 
 def _measure(count: int, options: argparse.Namespace) -> dict[str, Any]:
-    """One collection, made, run and deleted."""
+    """Generate a collection, measure the stages over it, and delete it."""
     folder = fresh("stages").absolute()
     documents, tables, local, said = folder / "documents", folder / "tables", folder / "local", folder / "said.json"
     for made in (documents, tables, local):
@@ -102,7 +103,7 @@ def _values(usage: Usage) -> dict[str, Any]:
 
 
 def _make_documents(first: int, count: int) -> dict[str, pa.Array]:
-    """DOCUMENTS: families and templates as those of `pairing`, then documents with the sketch of one before them."""
+    """Return DOCUMENTS: families and templates as in `pairing`, then documents that repeat an earlier sketch."""
     random = np.random.default_rng(first + 1)
     distinct = count - int(count * EQUAL)
     rows = np.append(np.arange(distinct), random.integers(0, distinct, count - distinct))

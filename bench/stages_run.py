@@ -1,4 +1,4 @@
-"""What `bench stages` measures: python -m bench.stages_run DOCUMENTS TABLES LOCAL SAID CORES PROFILE."""
+"""The program that `bench stages` measures: python -m bench.stages_run DOCUMENTS TABLES LOCAL SAID CORES PROFILE."""
 
 import json
 import os
@@ -27,24 +27,24 @@ from nddup.storage.checkpoint import CheckpointStore
 from nddup.tables import RESULTS
 
 PATIENT = {"spark.network.timeout": "86400s", "spark.executor.heartbeatInterval": "3600s"}
-"""A run of hours that is stopped for a while goes on afterwards."""
+"""Timeouts that let a run of hours continue after it was stopped for a while."""
 
 LEAST_SHARE = 0.01
-"""Of all bytes that were shuffled, those of an exchange that is listed."""
+"""Least share of all shuffled bytes of an exchange that is listed."""
 
 TICKS = os.sysconf("SC_CLK_TCK")
 R = TypeVar("R")
 
 
 class Measures:
-    """What each stage took, of this process and all below it."""
+    """The cost of each stage, for this process and all its descendants."""
 
     def __init__(self, spark: SparkSession) -> None:
         self._spark = spark
         self.stages: list[dict[str, Any]] = []
 
     def take(self, name: str, step: Callable[[], R]) -> R:
-        """Run a stage."""
+        """Run a stage, record its cost, and return its result."""
         started, cpu, shuffled = time.monotonic(), _cpu_seconds(), reach(self._spark).shuffled_bytes()
         result = step()
         used = {
@@ -59,7 +59,7 @@ class Measures:
 
 
 def main(documents: str, tables: str, local: str, said: str, *limits: str) -> None:
-    """Run the stages that follow sketching, by the functions of a run; leave what they took in the file `said`."""
+    """Run the stages that follow sketching, by the functions of a run; write their cost to the file `said`."""
     cores, profile = limits
     config = load_config(profile, ["sketch.size=64", "pairs.threshold=0.8"])
     heap = {"spark.driver.memory": config.spark["spark.executor.memory"]}  # here the driver is the executor
@@ -81,7 +81,7 @@ def main(documents: str, tables: str, local: str, said: str, *limits: str) -> No
 
 
 def _cpu_seconds() -> float:
-    """User and system seconds of this process, of all below it, and of those that they have waited for."""
+    """Return the user and system seconds of this process, its descendants, and children they have waited for."""
     ticks = 0
     for process in descendants(os.getpid()):
         with suppress(OSError):
@@ -91,7 +91,7 @@ def _cpu_seconds() -> float:
 
 
 def _list_exchanges(spark: SparkSession) -> list[dict[str, Any]]:
-    """What was shuffled by each of Spark's stages that shuffled much; a row of a block table is a block."""
+    """Return the bytes shuffled by each Spark stage above LEAST_SHARE; a row of a block table is a block."""
     context = spark.sparkContext
     gateway: Any = context._gateway  # noqa: SLF001 - the only counts without the web UI
     none = gateway.jvm.java.util.ArrayList()

@@ -1,7 +1,7 @@
-"""Papers: the experiments of the four papers, made again.
+"""Papers: the experiments of the four papers, repeated.
 
-`python -m bench papers` measures everything (`cells.jsonl`; what was measured stays, so a killed run goes on), draws
-the figures of docs/papers/, and brings the tables of docs/papers.md up to date. `--parts 2009,2017` chooses.
+`python -m bench papers` measures everything (`cells.jsonl`; finished measurements are kept, so a killed run can go on),
+draws the figures of docs/papers/, and updates the tables of docs/papers.md. `--parts 2009,2017` selects.
 
     y1997       Broder and others: sizes of clusters, shingles over documents, containment, super-shingles
     y2009       Ignatov, Kuznetsov and others, 2005 and 2009: images, mining, quality, closure
@@ -22,7 +22,7 @@ PARTS = ("1997", "2009", "miners", "baseline", "2014", "2017")
 
 
 def run(options: argparse.Namespace) -> None:
-    """Measure what was not measured, and write the page."""
+    """Measure what is missing, and write the page."""
     folder = BUILD / ("papers-small" if options.small else "papers")
     folder.mkdir(parents=True, exist_ok=True)
     files = {"debdocs-dev": collections.debdocs(options, folder), "ruweb": collections.ruweb(options, folder)}

@@ -1,8 +1,8 @@
 """The baseline of 2009: repeated bisection into a number of clusters, by the cosine of TF-IDF vectors (MLlib).
 
-The paper took one file of 6,941 documents; here it is the first three of 24, beside maximal sets of the same documents.
-The numbers of clusters are the paper's, as shares of the documents. The pairs of a clustering are all pairs of
-documents that are together in a cluster.
+The paper used one file of 6,941 documents; here they are the first three files of 24, beside maximal sets of the same
+documents. The numbers of clusters are the paper's, as shares of the documents. The pairs of a clustering are all pairs
+of documents that share a cluster.
 """
 
 import argparse
@@ -48,7 +48,7 @@ def _sets(folder: Path, inputs: list[str], grid: Grid, truth: Path) -> Values:
 
 
 def _texts(options: argparse.Namespace, path: Path) -> int:
-    """The ids and texts of the pages of the first files as Parquet; how many there are."""
+    """Write the ids and texts of the pages of the first files to Parquet; return how many there are."""
     pages = in_order(options)
     pages = pages.iloc[: sum(len(part) for part in np.array_split(np.arange(len(pages)), PARTS)[:FILES])]
     ids = [str(doc_id) for doc_id in pages["doc_id"].tolist()]
@@ -57,7 +57,7 @@ def _texts(options: argparse.Namespace, path: Path) -> int:
 
 
 def _bisect(options: argparse.Namespace, folder: Path, truth: Path, share: float) -> Values:
-    """Bisection in a process of its own, its pairs beside the list; None where it passed the limit."""
+    """Bisect in a process of its own and compare the pairs with the list; seconds are None if the limit was passed."""
     texts, assigned = folder / "baseline.parquet", folder / "assigned.json"
     clusters = max(2, round(share * _texts(options, texts)))
     command = [sys.executable, "-m", "bench.papers.bisecting", str(texts), str(clusters), str(assigned)]

@@ -13,13 +13,13 @@ FEATURES = 1 << 16
 
 
 def main() -> None:
-    """Read `doc_id` and `text`, make vectors, cluster; the seconds are those of the clustering."""
+    """Read `doc_id` and `text`, make vectors, and cluster them; the seconds are those of clustering."""
     texts, clusters, out = sys.argv[1], int(sys.argv[2]), Path(sys.argv[3])
     spark = SparkSession.builder.master("local[2]").config("spark.driver.memory", "6g").getOrCreate()
     spark.sparkContext.setLogLevel("ERROR")
     frame = spark.read.parquet(texts)
 
-    # A vector of zeros has no cosine: a text without a word is left out.
+    # A vector of zeros has no cosine: texts without words are left out.
     words = (
         RegexTokenizer(inputCol="text", outputCol="words", pattern=r"\W+").transform(frame).filter("size(words) > 0")
     )

@@ -1,4 +1,4 @@
-"""Measurements that stay: what was measured once is not measured again."""
+"""Measurements that are stored, so that none is made twice."""
 
 import json
 import time
@@ -13,7 +13,7 @@ class Cells:
     """The results of the experiments, in one file of JSON lines, by table and key.
 
     Args:
-        path: of the file; it is made with the first result, and another run goes on with what it holds.
+        path: the file, made with the first result; a later run continues from its content.
     """
 
     def __init__(self, path: Path) -> None:
@@ -24,12 +24,12 @@ class Cells:
         }
 
     def get(self, table: str, key: Mapping[str, object], make: Callable[[], Values]) -> Values:
-        """The values of a cell; where there are none they are made, and written at once.
+        """Return the values of a cell, which are measured and stored at once if they are missing.
 
         Args:
-            table: of the paper.
-            key: which row, or which part, of the table.
-            make: measures.
+            table: name of a table of the papers.
+            key: the row, or part, of the table.
+            make: measures the values.
         """
         name = _name(table, key)
         if name not in self._made:
@@ -43,7 +43,7 @@ class Cells:
         return self._made[name]
 
     def of(self, table: str, name: str | None, values: Iterable[Any], **rest: object) -> Iterator[tuple[Any, Values]]:
-        """The cells of a table that were made, by the values of one part of the key; without a name its only cell."""
+        """Yield a table's stored cells by the values of one part of the key; without a name, its only cell."""
         for value in values:
             key = {**rest, name: value} if name else rest
             if _name(table, key) in self._made:

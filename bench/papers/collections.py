@@ -1,7 +1,7 @@
 """The collections of the experiments: debdocs-dev and ruweb, each cut into 24 files of ROMIP XML.
 
-The pages of debdocs-dev lie in the order of their page keys, so that the versions of a page lie in one file or in
-neighbours, as the pages of one site do in a crawl. The pages of ruweb lie in the order they came in.
+The pages of debdocs-dev are in the order of their page keys, so that the versions of a page are in one file or in
+neighbours, as the pages of one site are in a crawl. The pages of ruweb keep their order.
 """
 
 import argparse
@@ -17,13 +17,13 @@ from bench.debdocs import HEAD, load_pages, romip_records
 
 FILES = 24
 SUBSETS = (3, 6, 12, 24)
-"""How many of the files a subset takes, from the first: the papers' 1-3, 1-6, 1-12 and 1-24."""
+"""Sizes of the subsets, in files from the first: the papers' 1-3, 1-6, 1-12 and 1-24."""
 
 _RECORD = re.compile(rb"<document>.*?</document>", re.DOTALL)
 
 
 def debdocs(options: argparse.Namespace, folder: Path) -> list[Path]:
-    """The files of debdocs-dev, written unless they are there."""
+    """Return the files of debdocs-dev, which are written if they are missing."""
     target = folder / "debdocs"
     if not (target / "_COMPLETE").exists():
         pages = in_order(options)
@@ -33,12 +33,12 @@ def debdocs(options: argparse.Namespace, folder: Path) -> list[Path]:
 
 
 def in_order(options: argparse.Namespace) -> pd.DataFrame:
-    """The pages of debdocs-dev in the order of the files."""
+    """Return the pages of debdocs-dev in the order of the files."""
     return load_pages(options).sort_values(["page_key", "doc_id"], kind="stable")
 
 
 def ruweb(options: argparse.Namespace, folder: Path) -> list[Path]:
-    """The files of ruweb, written unless they are there: the records as they are."""
+    """Return the files of ruweb, which are written with unchanged records if they are missing."""
     target = folder / "ruweb"
     if not (target / "_COMPLETE").exists():
         parts = [bz2.decompress(path.read_bytes()) for path in sorted((options.data / "ruweb").glob("ruweb.xml.*.bz2"))]
@@ -48,7 +48,7 @@ def ruweb(options: argparse.Namespace, folder: Path) -> list[Path]:
 
 
 def first(files: Sequence[Path], count: int) -> list[str]:
-    """The first files of a collection, as a run takes them."""
+    """Return the first files of a collection, as a run takes them."""
     return [str(path) for path in files[:count]]
 
 

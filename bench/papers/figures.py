@@ -1,4 +1,4 @@
-"""The figures of docs/papers.md, as SVG whose ink is readable on a light and on a dark page."""
+"""The figures of docs/papers.md, as SVG that is readable on a light and on a dark page."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -17,7 +17,7 @@ Line = tuple[str, Sequence[float], Sequence[float]]
 
 
 def draw(cells: Cells, folder: Path) -> None:
-    """Write the figures whose cells are there."""
+    """Write the figures whose cells exist."""
     folder.mkdir(parents=True, exist_ok=True)
     _quality(cells, folder / "quality.svg")
     _mining(cells, folder / "mining.svg")
@@ -25,7 +25,7 @@ def draw(cells: Cells, folder: Path) -> None:
 
 
 def _quality(cells: Cells, path: Path) -> None:
-    """F1 over k by shingle length, images of 150, with the paper's line of length 10."""
+    """Plot F1 over k by shingle length, for images of 150, with the paper's line for length 10."""
     for _, made in cells.of("quality", "collection", ["debdocs-dev"], size=150):
         lines: list[Line] = []
         for length in (5, 10, 15, 20):
@@ -37,7 +37,7 @@ def _quality(cells: Cells, path: Path) -> None:
 
 
 def _mining(cells: Cells, path: Path) -> None:
-    """Seconds of pairs and sets over k, by method, all files."""
+    """Plot the seconds of pairs and sets over k by method, for all files."""
     lines = []
     for method in ("n smallest of a permutation", "smallest of n permutations"):
         for _, made in cells.of("mining", "files", [24], method=method):
@@ -53,7 +53,7 @@ def _mining(cells: Cells, path: Path) -> None:
 
 
 def _bands(cells: Cells, path: Path) -> None:
-    """The share of pairs that become candidates, beside the formula."""
+    """Plot the share of pairs that become candidates, with the formula."""
     for _, made in cells.of("2017 curve", None, [None]):
         rows = [row for row in made["rows"] if row["pairs"]]
         middles = [row["from"] + 0.05 for row in rows]
@@ -63,7 +63,7 @@ def _bands(cells: Cells, path: Path) -> None:
 
 
 def _plot(path: Path, lines: Sequence[Line], *, axes: Mapping[str, Any], dashed: Line) -> None:
-    """Lines with marks, and one dashed; the same file for the same numbers."""
+    """Plot lines with marks, and one dashed; equal numbers give an identical file."""
     mpl.rcParams["svg.hashsalt"] = "nddup"
     figure = Figure(figsize=INCHES, layout="constrained")
     plot = figure.add_subplot()

@@ -1,7 +1,7 @@
-"""The miner beside others, as the least number k of common features falls: a C miner, and MLlib's FP-Growth.
+"""nddup's miner beside a C miner and MLlib's FP-Growth, as the least number k of common features falls.
 
 The contexts are those of 2009: shingles of 20 words, images of 100 by either method, equal images once. FP-Growth lists
-all frequent sets, from which the maximal ones would still have to be chosen; it runs on Spark with both cores.
+all frequent sets, from which the maximal ones would still have to be selected; it runs on Spark with both cores.
 """
 
 import argparse
@@ -41,11 +41,11 @@ def measure(options: argparse.Namespace, cells: Cells, folder: Path) -> None:
         for support in SUPPORTS:
             made = cells.get("mllib", {"method": method, "k": support}, partial(_mllib, saved, support))
             if made["seconds"] is None:
-                break  # a lower k has more sets
+                break  # a lower k gives more sets
 
 
 def _mine(context: Context, support: int) -> Values:
-    """Both miners from memory, in one process each; None where the C miner passed the limit."""
+    """Run both miners from memory, each in one process; the C miner's values are None if it passed the limit."""
     mine_context(context, context.n_items + 1)  # loads the kernels
     started = time.perf_counter()
     sets = mine_context(context, support).itemsets
@@ -58,7 +58,7 @@ def _mine(context: Context, support: int) -> Values:
 
 
 def _mllib(context: Path, support: int) -> Values:
-    """FP-Growth in a process of its own; None where it passed the limit or failed."""
+    """Run FP-Growth in a process of its own; its values are None if it passed the limit or failed."""
     command = [sys.executable, "-m", "bench.papers.mllib_fpgrowth", str(context), str(support)]
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=LIMIT, check=False)

@@ -1,4 +1,4 @@
-"""`python -m bench.papers.mllib_fpgrowth CONTEXT.npz K`: seconds of MLlib's FP-Growth, and the sets it lists."""
+"""`python -m bench.papers.mllib_fpgrowth CONTEXT.npz K`: seconds of MLlib's FP-Growth, and the number of its sets."""
 
 import sys
 import time
@@ -15,12 +15,12 @@ def main() -> None:
     support = int(sys.argv[2])
     rows = [row.tolist() for row in np.split(loaded["items"], loaded["offsets"][1:-1])]
     builder = SparkSession.builder.master("local[2]").config("spark.driver.memory", "6g")
-    # A shingle in thousands of pages makes a tree as deep, which Java serialises by recursion.
+    # A shingle in thousands of pages makes a tree of that depth, which Java serialises by recursion.
     spark = builder.config("spark.driver.extraJavaOptions", "-Xss512m").getOrCreate()
     frame = spark.createDataFrame(pd.DataFrame({"items": rows})).cache()
     frame.count()
 
-    # MLlib computes ceil(minSupport * n): half a transaction less avoids a rounding up.
+    # MLlib computes ceil(minSupport * n): half a transaction less avoids rounding up by one.
     model = FPGrowth(itemsCol="items", minSupport=(support - 0.5) / len(rows))
     started = time.perf_counter()
     sets = model.fit(frame).freqItemsets.count()

@@ -1,6 +1,6 @@
 """The tables and figures of docs/papers.md, from the cells.
 
-The page is written by hand, but for what stands between `<!-- NAME -->` and `<!-- /NAME -->`: a table of `tables`.
+The page is written by hand, except the tables of `tables` between `<!-- NAME -->` and `<!-- /NAME -->`.
 """
 
 import re
@@ -13,7 +13,7 @@ PAGE = Path("docs/papers.md")
 
 
 def write(cells: Cells, folder: Path, *, is_small: bool) -> None:
-    """Bring the page and its figures up to date; a small run leaves its tables in its own folder."""
+    """Update the page and its figures; a small run writes its tables to its own folder."""
     made = tables.all_tables(cells)
     if is_small:
         (folder / "tables.md").write_text("\n\n".join(f"{name}\n\n{text}" for name, text in made.items()))
@@ -24,7 +24,7 @@ def write(cells: Cells, folder: Path, *, is_small: bool) -> None:
 
 
 def with_tables(page: str, made: dict[str, str]) -> str:
-    r"""The page with each table between its marks.
+    r"""Return the page with each table between its marks.
 
     >>> with_tables("a\\n<!-- t -->\\nold\\n<!-- /t -->\\nb", {"t": "new"})
     'a\\n<!-- t -->\\nnew\\n<!-- /t -->\\nb'

@@ -1,4 +1,4 @@
-"""Figures that the papers publish, beside which docs/papers.md sets ours."""
+"""Figures published in the papers, which docs/papers.md sets beside ours."""
 
 IMAGES_2009 = {
     ("n smallest of a permutation", 3): 312, ("n smallest of a permutation", 6): 622,
@@ -6,7 +6,7 @@ IMAGES_2009 = {
     ("smallest of n permutations", 3): 924, ("smallest of n permutations", 6): 1905,
     ("smallest of n permutations", 12): 3617, ("smallest of n permutations", 24): 7501,
 }  # fmt: skip
-"""Seconds to build images of 100, shingles of 20 words, on a Pentium 4, by files of 10,000 documents or so."""
+"""Seconds to build images of 100, shingles of 20 words, on a Pentium 4, by files of about 10,000 documents."""
 
 DOCUMENTS_2009 = {3: 26_077, 6: 53_539, 12: 110_997, 24: 223_804}
 
@@ -33,4 +33,4 @@ BISECTION_2009 = {"100 of 6,941": (11, 0.04), "1,000": (766, 0.16), "2,000": (31
 
 TIME_2017 = {100: (1, 1), 200: (1, 1), 300: (1, 2), 400: (2, 3), 500: (2, 3), 600: (3, 3), 700: (3, 4), 800: (4, 5),
              900: (4, 5), 1000: (5, 6)}  # fmt: skip
-"""The least and the most seconds of table 6 over shingles of 4 to 10 words, by documents."""
+"""Least and most seconds of table 6 over shingles of 4 to 10 words, by documents."""

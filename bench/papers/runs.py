@@ -1,4 +1,4 @@
-"""Runs of the experiments, on the embedded engine: one alone, and the combinations of a grid."""
+"""Runs of the experiments, on the embedded engine: single runs, and the combinations of a grid."""
 
 import shutil
 from collections.abc import Mapping, Sequence
@@ -20,20 +20,20 @@ from nddup.run.local_job import run_locally
 from nddup.settings.load import load_config
 
 UNSEEN = ("output.texts=0", "output.report=false")
-"""Nobody opens these runs."""
+"""Settings that leave out what nobody looks at in these runs."""
 
 
 def make_run(
     folder: Path, inputs: Sequence[str], profile: str | None, *settings: str, reuse: bool = False
 ) -> RunMetrics:
-    """One run, from nothing, or with the tables that a run before it left in the folder and that would be the same."""
+    """Make a run, from nothing or, with `reuse`, from tables of an earlier run in the folder that would be the same."""
     config = load_config(profile, [*UNSEEN, *settings])
     overwrite = folder.exists() and not reuse
     return RunMetrics.read(run_locally(list(inputs), str(folder), config, overwrite=overwrite, resume=reuse))
 
 
 def compare(folder: Path, truth: Path) -> Values:
-    """A finished run beside a list: the numbers of its pairs, and of the pairs together in a cluster."""
+    """Compare a finished run with a list: the numbers of its pairs, and of the pairs that share a cluster."""
     evaluation = evaluate_run(open_here(str(folder)), str(truth))
     return {"pairs": evaluation["pairs"], "clusters": evaluation["clusters"]}
 
@@ -41,7 +41,7 @@ def compare(folder: Path, truth: Path) -> Values:
 def sweep(
     folder: Path, inputs: Sequence[str], profile: str | None, grid: Mapping[str, Sequence[Any]], truth: Path | None
 ) -> list[Point]:
-    """The combinations of a grid, compared with a list if there is one; the steps they share are made once."""
+    """Run the combinations of a grid, compared with a list if given; their shared steps are made once."""
     shutil.rmtree(folder, ignore_errors=True)
     base = load_config(profile, list(UNSEEN))
     listed = {key: list(values) for key, values in grid.items()}
@@ -52,7 +52,7 @@ def sweep(
 
 
 def values_of(point: Point) -> Values:
-    """A row of a table: the settings that were varied, what came out, and the seconds of pairs and of clusters."""
+    """Return a row of a table: the varied settings, the results, and the seconds of sketches, pairs and clusters."""
     assert point.metrics is not None, point.refused  # noqa: S101 - the grids of the experiments are all allowed
     stages = point.metrics.stages
     seconds = {"sketch_s": stages.sketch.seconds, "pairs_s": stages.pairs.seconds, "mine_s": stages.clusters.seconds}
@@ -61,7 +61,7 @@ def values_of(point: Point) -> Values:
 
 
 def nddup(*arguments: str) -> str:
-    """A command, in this process; what it printed.
+    """Run a command in this process; return what it printed.
 
     Raises:
         RuntimeError: if it fails.

@@ -1,4 +1,4 @@
-"""The tables of docs/papers.md, from the cells: ours beside what the papers publish."""
+"""The tables of docs/papers.md, made from the cells: our results beside those in the papers."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -13,7 +13,7 @@ METHODS = ("n smallest of a permutation", "smallest of n permutations")
 
 
 def all_tables(cells: Cells) -> dict[str, str]:
-    """Every table whose cells are there, by the name of its place in the page."""
+    """Return every table whose cells exist, by the name of its place in the page."""
     makers = {
         "summary-1997": _summary, "sizes-1997": _component_sizes, "shingles-1997": _shingles,
         "containment-1997": _containment, "super-1997": _super, "lists-2009": _lists, "images-2009": _images,
@@ -27,7 +27,7 @@ def all_tables(cells: Cells) -> dict[str, str]:
 
 
 def markdown(headings: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
-    r"""A table in Markdown, the first column to the left, the others to the right; nothing where there are no rows.
+    r"""Return a table in Markdown, the first column aligned left, the others right; empty if there are no rows.
 
     >>> markdown(["k", "sets"], [[100, 1234], [95, None]])
     '| k | sets |\\n|---|---:|\\n| 100 | 1,234 |\\n| 95 | – |'
@@ -43,12 +43,12 @@ def _spell(value: object) -> str:
     if value is None:
         return "–"
     if isinstance(value, float):
-        return f"{value:.3g}" if abs(value) < 1000 else f"{value:,.0f}"  # noqa: PLR2004 - three digits tell enough
+        return f"{value:.3g}" if abs(value) < 1000 else f"{value:,.0f}"  # noqa: PLR2004 - three digits are enough
     return f"{value:,}" if isinstance(value, int) else str(value)
 
 
 def best_by(rows: Sequence[Values], key: str) -> dict[Any, Values]:
-    """The row with the best F1 of each value of a setting."""
+    """Return the row with the best F1 for each value of a setting."""
     found: dict[Any, Values] = {}
     for row in rows:
         if row[key] not in found or (row["f1"] or 0) > (found[row[key]]["f1"] or 0):
@@ -78,7 +78,7 @@ def _set_sizes(cells: Cells) -> str:
 
 
 def _sizes_of(cells: Cells, table: str) -> str:
-    """Clusters by size, the sizes in classes that double."""
+    """Return a table of clusters by size, in classes that double."""
     classes = [(2, 2), (3, 3), (4, 7), (8, 15), (16, 31), (32, 63), (64, 127), (128, 1 << 40)]
     columns = []
     for name, made in cells.of(table, "collection", COLLECTIONS):
@@ -101,7 +101,7 @@ def _shingles(cells: Cells) -> str:
 
 
 def _class_of(start: int) -> str:
-    """Up to three the number itself; above it a power of two stands for the numbers up to the next."""
+    """Return a number up to three as it is, and a power of two above it as the range to the next."""
     return str(start) if start <= PRECISE else f"{start}–{2 * start - 1}"
 
 
@@ -176,7 +176,7 @@ def _mining_150(cells: Cells) -> str:
 
 
 def _quality(cells: Cells) -> str:
-    """By k, at images of 150 and shingles of 10: precision, recall and F1 of both collections and of the paper."""
+    """Return precision, recall and F1 by k, of both collections and the paper, for images of 150 and shingles of 10."""
     columns = {}
     for name, made in cells.of("quality", "collection", COLLECTIONS, size=150):
         columns[name] = {row["pairs.threshold"]: row for row in made["rows"] if row["shingle.length"] == LENGTH}
@@ -193,7 +193,7 @@ def _ratios(row: Values) -> list[str]:
 
 
 def _lengths(cells: Cells) -> str:
-    """The best F1 of each shingle length, and the k that gives it."""
+    """Return the best F1 of each shingle length, with its k."""
     rows: list[list[object]] = []
     for size in (100, 150):
         for name, made in cells.of("quality", "collection", COLLECTIONS, size=size):

@@ -1,10 +1,10 @@
 """Broder, Glassman, Manasse, Zweig 1997: sketches of shingles divisible by 25, pairs at resemblance 0.5, components.
 
-summary       documents with the text of another, in clusters, and kept
-sizes         how many clusters have how many documents
-shingles      how many kept shingles are in how many documents
+summary       documents that are copies, in clusters, and kept
+sizes         number of clusters of each size
+shingles      number of kept shingles by the documents that hold them
 containment   pairs by containment beside pairs by resemblance
-super         super-shingles beside the comparison of whole sketches: what they find, by resemblance, and seconds
+super         super-shingles beside the comparison of whole sketches: pairs found, by resemblance, and seconds
 """
 
 from functools import partial
@@ -38,7 +38,7 @@ GROUP BY 1 ORDER BY 1
 
 
 def measure(cells: Cells, folder: Path, files: dict[str, list[Path]]) -> None:
-    """Make all tables of the paper."""
+    """Measure all tables of the paper."""
     for name, parts in files.items():
         inputs = first(parts, len(parts))
         key = {"collection": name}
@@ -63,7 +63,7 @@ def _describe(folder: Path, inputs: list[str]) -> Values:
 
 
 def _containment(folder: Path, inputs: list[str]) -> Values:
-    """At each threshold the pairs by either measure; equal containments both ways are near-duplicates as well."""
+    """Count the pairs by either measure at each threshold; equal containments both ways are near-duplicates as well."""
     rows = []
     for threshold in THRESHOLDS:
         counts = {}
@@ -76,7 +76,7 @@ def _containment(folder: Path, inputs: list[str]) -> Values:
 
 
 def _super(folder: Path, inputs: list[str]) -> Values:
-    """Pairs by resemblance that whole sketches find, and those of them that share a super-shingle."""
+    """Count, by resemblance, the pairs that whole sketches find, and those of them that share a super-shingle."""
     common = ("shingle.length=10", "pairs.threshold=0.5", "clusters.mode=none")
     whole = make_run(folder / "whole", inputs, None, *common)
     above = make_run(folder / "super", inputs, None, *common, "sketch.kind=super")

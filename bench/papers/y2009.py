@@ -5,7 +5,7 @@ mining       seconds of pairs and clusters, and maximal sets, by the least numbe
 quality      precision, recall and F1 against the list of pairs with edit similarity 0.85, by length, size and k
 lexical      the same for lexical images, by the share of common words
 closure      the same for connected components beside maximal sets, and the pairs that the closure invents
-sizes        how many clusters have how many documents
+sizes        number of clusters of each size
 """
 
 import re
@@ -36,7 +36,7 @@ _TOLD = re.compile(
 
 
 def measure(cells: Cells, folder: Path, files: dict[str, list[Path]]) -> None:
-    """Make all tables of both papers."""
+    """Measure all tables of both papers."""
     pages = files["debdocs-dev"]
     for method, profile in METHODS.items():
         for count in SUBSETS:
@@ -63,7 +63,7 @@ def measure(cells: Cells, folder: Path, files: dict[str, list[Path]]) -> None:
 
 
 def make_truth(folder: Path, inputs: list[str], truth: Path) -> Values:
-    """The reference list of a collection, by edit similarity, and what making it took and missed."""
+    """Make the reference list of a collection, by edit similarity; return its seconds and counts."""
     run = folder / "truth-run"
     make_run(run, inputs, None, "clusters.mode=none")
     truth.unlink(missing_ok=True)
@@ -91,7 +91,7 @@ def _sweep(folder: Path, inputs: list[str], profile: str, grid: Grid, truth: Pat
 
 
 def _closure(folder: Path, inputs: list[str], truth: Path) -> Values:
-    """By k, the pairs that are together in a connected component, and in a maximal set, against the list."""
+    """Compare, by k, the pairs that share a connected component, and those that share a maximal set, with the list."""
     rows = []
     for support in SUPPORTS_150:
         for mode in ("components", "all"):
@@ -105,7 +105,7 @@ def _closure(folder: Path, inputs: list[str], truth: Path) -> Values:
 
 
 def _sizes(folder: Path, inputs: list[str]) -> Values:
-    """How many maximal sets have how many documents, at the settings with the best F1 of the 2009 paper."""
+    """Count maximal sets by size, at the settings with the best F1 of the 2009 paper."""
     make_run(folder / "sizes", inputs, PROFILE, *BEST, "pairs.threshold=125")
     run = api.open(str(folder / "sizes"))
     rows = run.sql("select size, count(*) as clusters from clusters group by size order by size").to_pylist()

@@ -1,8 +1,8 @@
 """Pamulaparty, Rao, Rao 2014: for each page of a data set the other pages by their SimScore (their table 3).
 
-From `nddup index create`, `add` and `query --bands 60,70,80`, compared with the numbers of every two pages.
-A data set is ten pages of one family of documentation in debdocs-dev: two versions of each of five. SimScore is
-100 x common / all numbers of two pages.
+The bands come from `nddup index create`, `add` and `query --bands 60,70,80`, and are compared with the SimScores of all
+two pages. A data set is ten pages of one family of documentation in debdocs-dev: two versions of each of five. SimScore
+is 100 x common / all numbers of two pages.
 """
 
 import argparse
@@ -28,12 +28,12 @@ DATA_SETS, PAGES = 4, 10
 
 
 def measure(options: argparse.Namespace, cells: Cells, folder: Path) -> None:
-    """Make the table of the paper."""
+    """Measure the table of the paper."""
     cells.get("2014", {}, partial(_bands, options, folder / "2014"))
 
 
 def band_of(common: int, either: int) -> int:
-    """The band of a SimScore of 100 x common / either, in integers: 0 for less than 60 %.
+    """Return the band of a SimScore of 100 x common / either, computed in integers: 0 for less than 60 %.
 
     >>> [band_of(*counts) for counts in ((59, 100), (60, 100), (7, 10), (4, 5), (0, 0))]
     [0, 1, 2, 3, 0]
@@ -42,20 +42,20 @@ def band_of(common: int, either: int) -> int:
 
 
 def _bands(options: argparse.Namespace, folder: Path) -> Values:
-    """The bands that `nddup index query` tells of each page; they are those that every two pages give directly."""
+    """Return the bands that `nddup index query` gives for each page, after checking them against every two pages."""
     pages = load_pages(options)
     pages = pages[pages["n_tokens"] >= SHORT].reset_index(drop=True)
     rows = []
     for name, chosen in _data_sets(pages["page_key"].tolist()):
         texts = texts_of(pages.iloc[chosen])
         told, due = _ask_bands(folder / name.replace("/", "-"), texts), _count_bands(texts)
-        assert told == due, (name, told, due)  # noqa: S101 - a measurement that is wrong must not be told
+        assert told == due, (name, told, due)  # noqa: S101 - a wrong measurement must not be published
         rows += [[name, f"w{a + 1}", *(" ".join(place) or "–" for place in places)] for a, places in enumerate(told)]
     return {"headings": ["data set", "document", *BANDS], "rows": rows}
 
 
 def _ask_bands(folder: Path, texts: list[str]) -> list[list[list[str]]]:
-    """Of each page the others by band, from the commands: a repository of all pages is asked for each."""
+    """Return the other pages of each page by band, from a repository of all pages that is queried with each."""
     rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     names = [f"w{number + 1}" for number in range(len(texts))]
@@ -75,7 +75,7 @@ def _ask_bands(folder: Path, texts: list[str]) -> list[list[list[str]]]:
 
 
 def _count_bands(texts: list[str]) -> list[list[list[str]]]:
-    """The same from the numbers of every two pages."""
+    """Return the same, from the numbers of every two pages."""
     words = recipe_of(load_config(PROFILE)).words
     assert words is not None  # noqa: S101 - the profile's kind is of words
     made = sketcher_of(words, b"").sketch(*as_arrow(texts))
@@ -92,7 +92,7 @@ def _count_bands(texts: list[str]) -> list[list[list[str]]]:
 
 
 def _data_sets(keys: list[str]) -> list[tuple[str, list[int]]]:
-    """Places of two pages of each of the first keys that have several, ten of each family of documentation."""
+    """Return the positions of two pages for each of the first keys with several, ten for each documentation family."""
     places: dict[str, list[int]] = {}
     for place, key in enumerate(keys):
         places.setdefault(key, []).append(place)

@@ -2,8 +2,8 @@
 
 time        their table 6: seconds for 100 to 1,000 documents and shingles of 4 to 10 words, from texts to verified
             pairs: signatures, bands, candidates, comparison
-functions   their table 7: seconds for 10, 20 and 30 hash functions, in bands of five rows
-curve       their table 8: which share of the pairs of each resemblance the bands make candidates, beside
+functions   their table 7: seconds for 10, 20 and 30 hash functions, and 100, in bands of five rows
+curve       their table 8: the share of pairs of each resemblance that the bands make candidates, beside
             1-(1-s^r)^b; below the threshold a candidate is a false positive, above it the rest are false negatives
 """
 
@@ -32,7 +32,7 @@ CURVE_DOCUMENTS = 3_000
 
 
 def measure(options: argparse.Namespace, cells: Cells) -> None:
-    """Make all tables of the paper."""
+    """Measure all tables of the paper."""
     pages = load_pages(options)
     pages = pages[pages["n_tokens"] >= SHORT]
     texts = texts_of(pages.iloc[:CURVE_DOCUMENTS])
@@ -44,12 +44,12 @@ def measure(options: argparse.Namespace, cells: Cells) -> None:
 
 
 def candidates_of(texts: Sequence[str], config: Config) -> list[tuple[int, int]]:
-    """The pairs that a profile compares: those with a band in common."""
+    """Return the pairs that a profile compares: those with a band in common."""
     return sorted(_signatures(texts, config)[1])
 
 
 def find_pairs(texts: Sequence[str], config: Config) -> tuple[int, list[tuple[int, int]]]:
-    """The profile on texts in memory: how many candidates the bands give, and those that reach the threshold."""
+    """Run a profile on texts in memory; return the number of candidates, and the pairs that reach the threshold."""
     rows, candidates = _signatures(texts, config)
     need = config.pairs.share * config.sketch.size
     equal = {(a, b): len(np.intersect1d(rows[a], rows[b], assume_unique=True)) for a, b in candidates}
@@ -57,7 +57,7 @@ def find_pairs(texts: Sequence[str], config: Config) -> tuple[int, list[tuple[in
 
 
 def _signatures(texts: Sequence[str], config: Config) -> tuple[list[NDArray[np.uint64]], set[tuple[int, int]]]:
-    """The signature of each text, and the pairs with a band in common."""
+    """Return the signature of each text, and the pairs with a band in common."""
     made = make_sketches(*as_arrow(texts), recipe_of(config))
     sketches = Ragged(made.offsets, made.ids)
     finder = finder_of(config)
@@ -72,7 +72,7 @@ def _signatures(texts: Sequence[str], config: Config) -> tuple[list[NDArray[np.u
 
 
 def as_arrow(texts: Sequence[str]) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
-    """The bytes of some texts, one after another, and where each begins."""
+    """Return the bytes of texts, one after another, and where each begins."""
     data = [text.encode() for text in texts]
     return np.frombuffer(b"".join(data), np.uint8), np.cumsum([0, *map(len, data)], dtype=np.int64)
 
@@ -82,7 +82,7 @@ def _time(texts: list[str]) -> Values:
 
 
 def _functions(texts: list[str]) -> Values:
-    """Bands of five rows, so that a signature of n functions has n / 5."""
+    """Time signatures of n functions in n / 5 bands of five rows."""
     settings = {count: (f"sketch.size={count}", f"sketch.bands={count // 5}") for count in FUNCTIONS}
     return {f"{count} functions": _seconds(texts, *settings[count]) for count in FUNCTIONS}
 
@@ -95,7 +95,7 @@ def _seconds(texts: list[str], *settings: str) -> float:
 
 
 def _curve(texts: list[str]) -> Values:
-    """By tenths of exact resemblance: pairs, how many the bands make candidates, and what the formula says of them."""
+    """Count, by tenths of exact resemblance, the pairs, their candidates, and the candidates expected by formula."""
     config = load_config(PROFILE)
     bands, rows = bands_of(config)
     exact = _resemblances(texts, config.shingle.length)
@@ -111,7 +111,7 @@ def _curve(texts: list[str]) -> Values:
 
 
 def _resemblances(texts: list[str], length: int) -> dict[tuple[int, int], float]:
-    """The exact resemblance of every pair with a common shingle, from the product of the incidence with itself."""
+    """Return the exact resemblance of every pair with a common shingle, by the incidence matrix and its transpose."""
     shingles = shingles_of(texts, length)
     sizes = np.array([len(row) for row in shingles])
     numbers = np.unique(np.concatenate(shingles), return_inverse=True)[1]

@@ -1,4 +1,4 @@
-"""Peers: nddup and other systems on the same texts, in turn on one machine: seconds, CPU, memory, what comes out."""
+"""Peers: nddup and other systems in turn on the same texts and machine: seconds, CPU, memory and results."""
 
 import argparse
 import os
@@ -23,10 +23,10 @@ OURS = {
     "nddup": ["output.texts=0", "output.report=false"],
     "nddup, with report": [],
 }
-"""The settings of a run of nddup, by the name that the tables show."""
+"""Settings of nddup, by the name in the tables."""
 
 WARMING = 1_000
-"""Texts of a run before all others."""
+"""Texts of a first run, which is not measured."""
 
 EVERY_PAIR = "every pair of estimate ≥ 0.7"
 HEADINGS = ("system", "seconds", "CPU s", "peak MB", "pairs", "precision", "recall", "what its pairs are")
@@ -34,14 +34,14 @@ HEADINGS = ("system", "seconds", "CPU s", "peak MB", "pairs", "precision", "reca
 
 @dataclass
 class Measured:
-    """The runs of one system, one a round; or why there is none."""
+    """The runs of one system, one a round; or the reason why there are none."""
 
     usages: list[Usage] = field(default_factory=list)
     score: Score | None = None
     failure: str = ""
 
     def row(self, name: str) -> list[object]:
-        """A row of the table: the medians."""
+        """Return a row of the table, with medians."""
         if self.failure or self.score is None:
             return [name, *["–"] * 6, self.failure]
         middle = [
@@ -86,7 +86,7 @@ def run(options: argparse.Namespace) -> None:
 
 
 def _write_collection(path: Path, options: argparse.Namespace) -> tuple[int, set[tuple[str, str]]]:
-    """The texts of the pages, again in other words for each copy; and their exact pairs."""
+    """Write the texts of the pages, in other words for each copy; return their number and their exact pairs."""
     pages = load_pages(options)
     pages = pages[pages["n_tokens"] >= SHORT].reset_index(drop=True)
     true = ordered(
@@ -103,7 +103,7 @@ def _write_collection(path: Path, options: argparse.Namespace) -> tuple[int, set
 
 
 def _warm_up(texts: Path, options: argparse.Namespace) -> None:
-    """Compile the kernels of nddup, which an installation does once: with the first of the texts."""
+    """Compile the kernels of nddup, once per installation, by a run over the first texts."""
     few = texts.with_name("few.jsonl")
     with texts.open("rb") as lines:
         few.write_bytes(b"".join(islice(lines, WARMING)))
@@ -120,7 +120,7 @@ def _ours(texts: Path, output: Path, settings: list[str], options: argparse.Name
 def _run_once(
     name: str, measured: Measured, texts: Path, true: set[tuple[str, str]], options: argparse.Namespace
 ) -> None:
-    """One more run of a system, unless it failed before."""
+    """Run a system once more, unless it has failed."""
     if measured.failure:
         return
     output = texts.with_name(name.replace(", ", "-").replace(" ", "-"))
@@ -142,7 +142,7 @@ def _run_once(
 
 
 def describe_machine() -> str:
-    """The processor, its cores and the memory of this machine, and the version of Python."""
+    """Return the processor, cores and memory of this machine, and the version of Python."""
     models = [line.partition(":")[2].strip() for line in Path("/proc/cpuinfo").read_text().splitlines()
               if line.startswith("model name")]  # fmt: skip
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / (1 << 30)

@@ -1,6 +1,6 @@
 """Pairs by Daft: `python daft_pairs.py TEXTS OUTPUT`, with the interpreter of its environment.
 
-Daft makes the signatures and groups them by bands; the estimate of the pairs that share a band is counted here.
+Daft makes the signatures and groups them by bands; the estimates of pairs that share a band are computed here.
 """
 
 import os
@@ -18,7 +18,7 @@ from texts import LENGTH, ROWS, SLOTS, write_pairs
 
 
 def find_pairs(path: str) -> Iterator[tuple[str, str, float]]:
-    """The pairs that share a band, each with the share of equal slots."""
+    """Yield the pairs that share a band, each with its share of equal slots."""
     words = normalize(daft.col("text"), remove_punct=True, lowercase=True, white_space=True)
     signature = minhash(words, num_hashes=SLOTS, ngram_size=LENGTH).cast(daft.DataType.list(daft.DataType.uint32()))
     signed = daft.read_json(path).select("id", signature.alias("slots")).collect()
@@ -40,4 +40,4 @@ def find_pairs(path: str) -> Iterator[tuple[str, str, float]]:
 
 if __name__ == "__main__":
     write_pairs(sys.argv[2], find_pairs(sys.argv[1]))
-    os._exit(0)  # Daft's threads abort the interpreter while it ends
+    os._exit(0)  # Daft's threads abort the interpreter at exit

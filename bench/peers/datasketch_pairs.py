@@ -8,7 +8,7 @@ from texts import BANDS, ROWS, SLOTS, read_shingles, write_pairs
 
 
 def find_pairs(path: str) -> Iterator[tuple[str, str, float]]:
-    """The pairs that share a band, each with the estimate of datasketch."""
+    """Yield the pairs that share a band, each with the estimate of datasketch."""
     index = MinHashLSH(num_perm=SLOTS, params=(BANDS, ROWS))
     made: dict[str, MinHash] = {}
     for doc_id, shingles in read_shingles(path):

@@ -1,6 +1,6 @@
 """Groups by datatrove: `python datatrove_groups.py TEXTS OUTPUT CORES`, with the interpreter of its environment.
 
-The four steps of its MinHash example: signatures, buckets, clusters, and the documents that stay.
+The four steps of its MinHash example: signatures, buckets, clusters, and the kept documents.
 """
 
 import json
@@ -23,7 +23,7 @@ from texts import BANDS, LENGTH, ROWS, write_groups
 
 
 def split(texts: Path, folder: Path, parts: int) -> list[list[str]]:
-    """Write every `parts`-th line to a file of its own, one for each task; the ids of each."""
+    """Write every `parts`-th line to a file of its own, one for each task; return the ids in each file."""
     folder.mkdir(parents=True)
     ids: list[list[str]] = [[] for _ in range(parts)]
     files = [(folder / f"{part}.jsonl").open("w", encoding="utf-8") for part in range(parts)]
@@ -37,7 +37,7 @@ def split(texts: Path, folder: Path, parts: int) -> list[list[str]]:
 
 
 def main() -> None:
-    """Run the steps, then write the groups of two documents or more."""
+    """Run the steps, then write the groups of two or more documents."""
     texts, output, cores = Path(sys.argv[1]), sys.argv[2], int(sys.argv[3])
     folder = Path(f"{output}.folder").absolute()
     ids = split(texts, folder / "texts", cores)

@@ -1,4 +1,4 @@
-"""Each peer in an environment of its own, below build/: made at its first use, of the versions that are pinned here."""
+"""An environment for each peer, below build/, made at its first use from the versions pinned here."""
 
 import os
 import shutil
@@ -15,12 +15,12 @@ ENVIRONMENTS = BUILD.parent / "peers"
 
 @dataclass(frozen=True)
 class Peer:
-    """A system that is compared.
+    """A system that nddup is compared with.
 
     Attributes:
-        program: of this folder; run with the interpreter of the peer's environment.
+        program: file of this folder, run with the interpreter of the peer's environment.
         says: what its pairs are.
-        lacks: what it does not do of what nddup does.
+        lacks: what nddup does and the peer does not.
     """
 
     program: str
@@ -38,15 +38,15 @@ PEERS = {
     "text-dedup": Peer("text_dedup_groups.py", COMPONENTS, "no check of candidates, pairs, rejects, resume"),
     "datatrove": Peer("datatrove_groups.py", COMPONENTS, "no check of candidates, pairs; resumes by tasks"),
 }
-"""By the name that the tables show; in small letters, that of the file of its versions."""
+"""Peers by the name in the tables, which in small letters names the file of pinned versions."""
 
 
 class NoEnvironmentError(RuntimeError):
-    """A peer that cannot be installed; the message is the last line of the installer."""
+    """A peer cannot be installed; the message is the last error line of the installer."""
 
 
 def interpreter_of(name: str) -> Path:
-    """The interpreter of a peer's environment, which is made where it is missing or of other versions.
+    """Return the interpreter of a peer's environment, which is rebuilt if it is missing or has other versions.
 
     Raises:
         NoEnvironmentError: if it cannot be installed.
@@ -69,6 +69,6 @@ def interpreter_of(name: str) -> Path:
 
 
 def bare_environment() -> dict[str, str]:
-    """The environment variables of a peer: nothing of nddup is on its path, and it asks no hub."""
+    """Return the environment variables of a peer: without nddup on its path, and without access to a model hub."""
     own = {name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "VIRTUAL_ENV")}
     return own | {"HF_HUB_OFFLINE": "1", "HF_HOME": str((ENVIRONMENTS / "hub").absolute())}

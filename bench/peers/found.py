@@ -1,4 +1,4 @@
-"""What a system found, against the exact pairs."""
+"""Scores of the pairs that a system found, against the exact pairs."""
 
 import json
 from collections.abc import Iterable
@@ -14,7 +14,7 @@ Pair = tuple[str, str]
 
 @dataclass(frozen=True)
 class Score:
-    """How many pairs a system says there are, and how many of them are true."""
+    """The number of pairs that a system reports, those of them that are true, and all true pairs."""
 
     pairs: int
     hits: int
@@ -22,29 +22,29 @@ class Score:
 
     @property
     def precision(self) -> float:
-        """Share of its pairs that are true."""
+        """Share of the reported pairs that are true."""
         return self.hits / max(self.pairs, 1)
 
     @property
     def recall(self) -> float:
-        """Share of the true pairs that it has."""
+        """Share of the true pairs that are reported."""
         return self.hits / max(self.true, 1)
 
 
 def score_run(folder: Path, true: set[Pair]) -> Score:
-    """The table `pairs` of a run of nddup."""
+    """Score the table `pairs` of a run of nddup."""
     table = pq.read_table(folder / "pairs", columns=["doc_a", "doc_b"])
     return _score(zip(table["doc_a"].to_pylist(), table["doc_b"].to_pylist(), strict=True), true)
 
 
 def score_pairs(path: Path, true: set[Pair]) -> Score:
-    """Lines of two ids and an estimate; pairs below the threshold are left out."""
+    """Score lines of two ids and an estimate, without pairs below the threshold."""
     rows = (line.split("\t") for line in path.read_text(encoding="utf-8").splitlines())
     return _score(((a, b) for a, b, estimate in rows if float(estimate) >= THRESHOLD), true)
 
 
 def score_groups(path: Path, true: set[Pair]) -> Score:
-    """Lines of ids: every two documents of a group are a pair. The pairs are counted, not listed."""
+    """Score lines of ids, where every two documents of a group are a pair; the pairs are counted, not listed."""
     groups = [line.split("\t") for line in path.read_text(encoding="utf-8").splitlines()]
     number = {doc_id: place for place, group in enumerate(groups) for doc_id in group}
     hits = sum(number.get(a, -1) == number.get(b, -2) for a, b in true)
@@ -52,7 +52,7 @@ def score_groups(path: Path, true: set[Pair]) -> Score:
 
 
 def write_texts(path: Path, rows: Iterable[Pair]) -> int:
-    """Write (id, text) as JSON lines; how many."""
+    """Write (id, text) as JSON lines; return how many."""
     count = 0
     with path.open("w", encoding="utf-8") as file:
         for count, (doc_id, text) in enumerate(rows, 1):  # noqa: B007 - the last is the number
@@ -61,7 +61,7 @@ def write_texts(path: Path, rows: Iterable[Pair]) -> int:
 
 
 def ordered(pairs: Iterable[Pair]) -> set[Pair]:
-    """Each pair once, the smaller id first."""
+    """Return each pair once, the smaller id first."""
     return {(min(pair), max(pair)) for pair in pairs}
 
 

@@ -8,7 +8,7 @@ from texts import BANDS, SLOTS, THRESHOLD, read_shingles, write_pairs
 
 
 def find_pairs(path: str) -> Iterator[tuple[str, str, float]]:
-    """The pairs that share a band, each with the estimate of rensa."""
+    """Yield the pairs that share a band, each with the estimate of rensa."""
     index = RMinHashLSH(THRESHOLD, SLOTS, BANDS)
     ids: list[str] = []
     made: list[RMinHash] = []

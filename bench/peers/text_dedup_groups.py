@@ -1,6 +1,6 @@
 """Groups by text-dedup: `python text_dedup_groups.py TEXTS OUTPUT CORES`, with the interpreter of its environment.
 
-Its own command is run, `python -m text_dedup.minhash`; it leaves its groups as a pickled table of parents.
+Its own command, `python -m text_dedup.minhash`, writes its groups as a pickled table of parents.
 """
 
 import pickle
@@ -13,7 +13,7 @@ from texts import BANDS, LENGTH, ROWS, SLOTS, write_groups
 
 
 def main() -> None:
-    """Run the command, then write the groups of two documents or more."""
+    """Run the command, then write the groups of two or more documents."""
     texts, output, cores = sys.argv[1:]
     folder = Path(f"{output}.folder")
     options = {

@@ -1,4 +1,4 @@
-"""What the programs of the peers have in common: the texts as shingles, and how pairs and groups are written.
+"""Functions shared by the programs of the peers: reading texts as shingles, and writing pairs and groups.
 
 They run in environments without nddup, so only the standard library is imported here.
 """
@@ -15,7 +15,7 @@ WORD = re.compile(r"\w+")
 
 
 def read_shingles(path: str) -> Iterator[tuple[str, list[str]]]:
-    """The id and the distinct shingles of `LENGTH` words of each line `{"id", "text"}`."""
+    """Yield the id and the distinct shingles of `LENGTH` words of each line `{"id", "text"}`."""
     with Path(path).open(encoding="utf-8") as file:
         for line in file:
             row = json.loads(line)
@@ -25,12 +25,12 @@ def read_shingles(path: str) -> Iterator[tuple[str, list[str]]]:
 
 
 def write_pairs(path: str, pairs: Iterable[tuple[str, str, float]]) -> None:
-    """A line for each pair: both ids and the estimate, separated by tabs."""
+    """Write a line for each pair: both ids and the estimate, separated by tabs."""
     with Path(path).open("w", encoding="utf-8") as file:
         file.writelines(f"{a}\t{b}\t{estimate}\n" for a, b, estimate in pairs)
 
 
 def write_groups(path: str, groups: Iterable[Sequence[str]]) -> None:
-    """A line for each group: its ids, separated by tabs."""
+    """Write a line for each group: its ids, separated by tabs."""
     with Path(path).open("w", encoding="utf-8") as file:
         file.writelines("\t".join(group) + "\n" for group in groups)
