@@ -22,7 +22,7 @@ MINED = (
 )  # fmt: skip
 LED = ((5000, 0.97, 85), (20_000, 0.97, 50), (100_000, 0.97, 50), (100_000, 0.97, 85))
 SMALL = 1000
-"""Most documents of a family in a small run; larger families are left out."""
+"""Most documents of a mined family in a small run; larger ones are left out."""
 
 
 def run(options: argparse.Namespace) -> None:

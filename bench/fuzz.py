@@ -1,4 +1,4 @@
-"""Fuzz: no input may make a reader hang, or raise anything but the errors that it declares.
+"""Fuzz: no input may make a reader hang, or raise an error that the reader does not declare.
 
 records   damaged files of every format through head reading, cutting, parsing and text: here
 values    heads, declarations, lists, containers, markup (`fuzz_values`)

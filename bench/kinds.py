@@ -2,7 +2,7 @@
 
 precision, recall   pairs of the job at resemblance 0.7 against pairs of exact 5-word resemblance 0.7 or more
 not found           near-duplicate sketches that the kind's finder (bands, super-shingles) did not bring together
-bytes               mean size of the sketch, and of the signature if the kind has one
+bytes               mean size of the sketch, with the signature if the kind has one
 CPU                 seconds of one core to sketch 10,000 documents from their texts: the median of interleaved
                     rounds, so that a busy machine affects all kinds alike
 times min-s         CPU with the decoding and stripping of the pages, relative to min-s: the cost of reading a

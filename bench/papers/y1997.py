@@ -1,6 +1,6 @@
 """Broder, Glassman, Manasse, Zweig 1997: sketches of shingles divisible by 25, pairs at resemblance 0.5, components.
 
-summary       documents that are copies, in clusters, and kept
+summary       numbers of copies, of documents in clusters, and of kept documents
 sizes         number of clusters of each size
 shingles      number of kept shingles by the documents that hold them
 containment   pairs by containment beside pairs by resemblance

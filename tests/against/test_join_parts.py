@@ -63,7 +63,7 @@ def judge_shared(parts: list[Known], shared: pa.Table, asked: Rules) -> Judged:
 def test_what_is_judged_does_not_depend_on_the_parts(
     items: list[str], documents: list[str], cut: int, length: int, asked: Rules
 ) -> None:
-    """Verdicts do not depend on the parts, of which one may be empty or share suppressed shingles."""
+    """Verdicts do not depend on how B is divided into parts, which may be empty or have shingles in common."""
     whole = [make_known(*text_buffers(items), length)]
     parts = [make_known(*text_buffers(some), length) for some in (items[:cut], items[cut:])]
 

@@ -1,4 +1,4 @@
-"""Change copies of a repository and be killed at every write: `python dying_writer.py REPO FOLDER VERB`.
+"""Program that changes copies of a repository and is killed at every write: `python dying_writer.py REPO FOLDER VERB`.
 
 The n-th copy, FOLDER/n, is changed by a process that is killed at its n-th write; the last one finishes.
 
@@ -31,7 +31,7 @@ VERBS["claim"] = VERBS["add"]  # on a disk without links
 
 
 class _Count:
-    """Count writes below a folder, and kill this process before the n-th."""
+    """A counter of writes below a folder, which kills this process before the n-th."""
 
     def __init__(self, folder: str, last: int) -> None:
         self.folder, self.last, self.count = folder, last, 0
@@ -88,8 +88,8 @@ def change(repo: str, verb: str, last: int) -> None:
 def main() -> None:
     """Kill one process after another, each forked from this one, which has loaded everything.
 
-    It has changed a copy itself, so that the kernels are compiled: each process would need half a second for them. The
-    only threads are those of libraries that expect forks.
+    It has also changed a copy itself, to load the kernels, which would take each process half a second. The only
+    threads are those of libraries that expect forks.
     """
     source, folder, verb = sys.argv[1:]
     from nddup.repository.opened_repository import Repository  # noqa: PLC0415

@@ -72,7 +72,7 @@ def test_a_commit_of_which_nothing_is_known_keeps_its_segment(bucket: str, monke
 
 
 class Killed(BaseException):
-    """Ends a client: handlers and clean-up get no further, as every later request raises it again."""
+    """Raised by a client's requests from a chosen one on, so that neither handlers nor clean-up get further."""
 
 
 def kill_at(monkeypatch: pytest.MonkeyPatch, files: Any, last: int) -> None:  # noqa: ANN401 - a client

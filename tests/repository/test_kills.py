@@ -168,7 +168,7 @@ def test_a_claim_of_a_killed_writer_counts_for_a_while(
 
 
 def test_a_reader_holds_its_version_during_a_compaction(tmp_path: Path, filled: Path) -> None:
-    """Compaction keeps the files of recently newest versions; with `days=0` it removes them, and a reader is told."""
+    """Compaction keeps files of versions that were recently the newest; with `days=0` it removes them."""
     path = shutil.copytree(filled, tmp_path / "repo")
     reader = nddup.repository.open(str(path))
     due = tables_totals(reader.tables())
@@ -228,7 +228,7 @@ def test_what_cannot_be_trusted_is_refused(tmp_path: Path, filled: Path, how: st
 
 
 def test_a_full_disk_changes_nothing(tmp_path: Path, filled: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A full disk, at any flush, is reported in one line and leaves the folder as it was."""
+    """A disk that is full at an early or later flush is reported in one line, and the folder is as it was."""
     path = shutil.copytree(filled, tmp_path / "repo")
     repo, real, calls = nddup.repository.open(str(path)), os.fsync, [0]
     before = sorted(path.rglob("*"))

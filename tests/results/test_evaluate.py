@@ -70,7 +70,7 @@ def said(evaluation: dict[str, Any], side: str) -> list[int]:
 
 
 def draw_list(run: Path, seed: int) -> dict[tuple[str, str], float]:
-    """Draw a scored list that agrees with the run in part; some ids are unknown, and one is that of the reject."""
+    """Draw a scored list that agrees with the run in part; some of its ids are unknown or the reject's."""
     draw = random.Random(seed)  # noqa: S311 - a list
     ids = [*documents(), *NOBODY, "torn"]
     pairs = [pair for pair in sorted(near(run)) if draw.random() < 0.6]

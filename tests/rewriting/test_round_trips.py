@@ -68,7 +68,7 @@ def without_page(records: bytes, name: str) -> bytes:
 
 @pytest.mark.parametrize("name", FORMS)
 def test_both_are_read_back(name: str, tmp_path: Path) -> None:
-    """Read back, the kept collection has the kept documents and no duplicates; the tagged one has all of them."""
+    """Read back, the kept collection has the kept documents and no duplicates; the tagged one has all, unchanged."""
     form = FORMS[name]
     run(write_shards(form, tmp_path / "in"), tmp_path / "out")
     columns = ("doc_id", "source", "n_tokens", "content_fingerprint", "sketch")
@@ -166,7 +166,7 @@ def read_warc(path: Path) -> dict[str, str | None]:
 
 
 def read_csv(path: Path) -> dict[str, str | None]:
-    """Return the tag `kept` of each row by id; the reader requires every column in every row."""
+    """Return the tag `kept` of each row by id."""
     with path.open(encoding="utf-8-sig", newline="") as file:
         return {row["id"]: row.get("nddup_kept") for row in csv.DictReader(file, strict=True)}
 
