@@ -1,8 +1,8 @@
 """Pamulaparty, Rao, Rao 2014: for each page of a data set the other pages by their SimScore (their table 3).
 
-The bands come from `nddup index create`, `add` and `query --bands 60,70,80`, and are compared with the SimScores of every
-two pages. A data set is ten pages of one family of documentation in debdocs-dev: two versions of each of five. SimScore
-is 100 x common / all numbers of two pages.
+The bands come from `nddup index create`, `add` and `query --bands 60,70,80`, and are compared with the SimScores of
+every two pages. A data set is ten pages of one family of documentation in debdocs-dev: two versions of each of five.
+SimScore is 100 x common / all numbers of two pages.
 """
 
 import argparse
