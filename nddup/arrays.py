@@ -14,7 +14,7 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
-from nddup.kernel_cache import digest_sources, kept_by_sources
+from nddup.kernel_cache import KernelCache, digest_sources, kept_by_sources
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -25,8 +25,11 @@ HASH_MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)
 
 def compiled(function: Callable[P, R]) -> Callable[P, R]:
     """Compile a function with numba, cached on disk; it runs without the interpreter's lock."""
+    kernel: Any = numba.njit(nogil=True)(function)
     with kept_by_sources():
-        return cast("Callable[P, R]", numba.njit(cache=True, nogil=True)(function))
+        # `njit(cache=True)` would set numba's own cache here.
+        kernel._cache = KernelCache(function)  # type: ignore[no-untyped-call] # noqa: SLF001
+    return cast("Callable[P, R]", kernel)
 
 
 def is_compiled(kernel: Any) -> bool:  # noqa: ANN401 - numba's dispatcher

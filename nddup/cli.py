@@ -5,8 +5,8 @@ broken; 130 interrupted by Ctrl-C. An error is one line on standard error.
 """
 
 import argparse
+import atexit
 import difflib
-import gc
 import os
 import re
 import sys
@@ -18,9 +18,13 @@ from nddup import __version__
 from nddup.commands import COMMANDS
 from nddup.errors import ConfigError, NddupError, OutputError, reason_of
 from nddup.redaction import clean
+from nddup.start_up import collect_rarely
 
 INTERRUPTED = 130
 """The exit status of a command ended by Ctrl-C, as in shells."""
+
+CLOSED = 141
+"""The exit status of a command whose output nobody reads any more, by the shells' convention for SIGPIPE."""
 
 AFTERWARDS = {
     "run": "; `--resume` finishes it", "sweep": "; `--resume` finishes it",
@@ -34,10 +38,6 @@ MEANT = {
     "jobs": "local.processes", "ngram": "shingle.length", "num-perm": "sketch.size",
 }  # fmt: skip
 """Option names of other programs, and the setting that does the same here."""
-
-COLLECTED_AFTER = 50_000
-"""New objects between two searches for cycles among young objects. What libraries create while loading is never freed;
-with Python's default of 700 a short command spends a tenth of its time on searching it."""
 
 EPILOG = """examples:
   nddup run pages.xml --output out/run                        default settings: resemblance >= 0.8 of 5-word shingles
@@ -86,6 +86,29 @@ def _hint(message: str) -> str:
     return "".join(f"; a setting is given as --set {section}.{key}={value or '…'}" for section in found[:1])
 
 
+def console() -> int:
+    """Run one command, and end this process without freeing its objects: the console script.
+
+    To free the many objects of numba, one by one, would take a fifth of the time of a short run.
+    """
+    ended: list[int] = []
+    atexit.register(_leave, ended)  # the first that is registered is called last
+    ended.append(main())
+    return ended[0]
+
+
+def _leave(ended: Sequence[int]) -> None:
+    """End the process with the status of the command; do nothing if the command did not return one."""
+    if not ended:
+        return
+    try:
+        sys.stdout.flush()
+        sys.stderr.flush()
+    except BrokenPipeError:  # the reader, `head` for example, has stopped
+        os._exit(CLOSED)
+    os._exit(ended[0])
+
+
 def build_parser() -> argparse.ArgumentParser:
     """Make the parser of all commands."""
     parser = _Parser(
@@ -110,7 +133,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         arguments: of the command line, without the program's name; None: those of this process.
     """
     options = build_parser().parse_args(arguments)
-    gc.set_threshold(COLLECTED_AFTER)
+    collect_rarely()
     os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")  # it would search all packages for them
     try:
         return COMMANDS[options.command].execute(options)

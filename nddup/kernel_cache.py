@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 from numba import config
 from numba.core import caching
+from numba.core.runtime.nrt import rtsys
 
 
 @cache
@@ -45,6 +46,19 @@ def _digest_value(value: Any, module: str) -> str:  # noqa: ANN401 - whatever a 
     is_seen = hasattr(value, "py_func") or hasattr(value, "_fields") or isinstance(value, ModuleType)
     origin = value.__name__ if isinstance(value, ModuleType) else getattr(value, "__module__", "")
     return digest_sources(origin) if is_seen and origin != module and origin.startswith(f"{package}.") else ""
+
+
+class KernelCache(caching.FunctionCache):
+    """Loads a kernel from the disk without what numba needs only to compile one: 0.2 s of the first kernel's time.
+
+    Where nothing is found numba compiles, and then loads the rest.
+    """
+
+    def load_overload(self, sig: Any, target_context: Any) -> Any:  # noqa: ANN401 - of numba
+        """Return the machine code for argument types `sig`; None if it is not on the disk."""
+        rtsys.initialize(target_context)  # kernels allocate arrays
+        with self._guard_against_spurious_io_errors():
+            return self._load_overload(sig, target_context)  # type: ignore[no-untyped-call]
 
 
 @contextmanager

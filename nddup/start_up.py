@@ -1,14 +1,15 @@
 """Faster start-up: pyarrow and numba are kept from loading libraries that nddup does not need."""
 
+import gc
 import sys
 from collections.abc import Sequence
 from importlib import import_module
 from importlib.machinery import ModuleSpec
 from types import ModuleType
 
-import pyarrow as pa
-
-BLAS = "scipy.linalg.cython_blas"
+COLLECTED_AFTER = 50_000
+"""New objects between two searches for cycles among young objects. What libraries create while loading is never freed;
+with Python's default of 700 a short command spends a tenth of its time on searching it."""
 
 
 class _NoPandas:
@@ -23,6 +24,11 @@ class _NoPandas:
         return None
 
 
+def collect_rarely() -> None:
+    """Let Python look for garbage in this process once in `COLLECTED_AFTER` objects."""
+    gc.set_threshold(COLLECTED_AFTER)
+
+
 def spare_pandas() -> None:
     """Keep pyarrow from loading pandas in this process, unless pandas is loaded already.
 
@@ -31,6 +37,8 @@ def spare_pandas() -> None:
     """
     if "pandas" in sys.modules:
         return
+    import pyarrow as pa  # noqa: PLC0415 - a command that only prints help needs none
+
     sys.meta_path.insert(0, _NoPandas)
     try:
         pa.array([0])
@@ -39,16 +47,16 @@ def spare_pandas() -> None:
 
 
 def spare_blas() -> None:
-    """Keep numba from loading SciPy's BLAS and cffi in this process, unless they are loaded; no kernel calls either.
+    """Keep numba from loading SciPy's BLAS in this process, unless it is loaded; no kernel calls it.
 
-    numba looks for them once, at its first kernel: scipy.linalg takes 0.3 s, cffi with its parser 0.05 s. Both can be
-    imported afterwards. For processes that are nddup's own and run kernels.
+    numba looks for it once, when a kernel searches a sorted array for the first time: 0.3 s. SciPy can be imported
+    afterwards. For processes that are nddup's own and run such kernels.
     """
-    for wanted, user in ((BLAS, "numba.np.arraymath"), ("cffi", "numba.core.typing.cffi_utils")):
-        if wanted in sys.modules or user in sys.modules:
-            continue
-        sys.modules[wanted] = None  # type: ignore[assignment] # the import fails, as if it were not installed
-        try:
-            import_module(user)
-        finally:
-            del sys.modules[wanted]
+    wanted, user = "scipy.linalg.cython_blas", "numba.np.arraymath"
+    if wanted in sys.modules or user in sys.modules:
+        return
+    sys.modules[wanted] = None  # type: ignore[assignment] # the import fails, as if it were not installed
+    try:
+        import_module(user)
+    finally:
+        del sys.modules[wanted]

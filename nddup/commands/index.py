@@ -1,8 +1,6 @@
 """`nddup index`: make a growing repository, add to it, and query it."""
 
 import argparse
-import atexit
-import gc
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -201,7 +199,6 @@ def _query(options: argparse.Namespace, steps: Steps) -> Answer:
 
     if options.output and Path(options.output).exists():
         raise OutputError(f"--output {options.output}: exists already; give another folder")
-    atexit.register(gc.freeze)  # the process ends soon: a search for garbage among all its objects takes 0.1 s
     bands = _bands(options.bands)
     ask = Ask(bands, options.top, options.sources, _versions(options.versions))
     first = _open(options, steps, "read the documents and look for them")

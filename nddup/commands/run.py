@@ -4,10 +4,14 @@ import argparse
 import sys
 from collections.abc import Callable
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from nddup.commands.options import add_inputs, add_master, add_parser
 from nddup.steps import Steps
+
+if TYPE_CHECKING:  # a command loads these when it runs
+    from nddup.local.reading.processes import Processes
+    from nddup.settings.schema import Config
 
 Make = Callable[..., dict[str, Any]]
 """Makes a run from inputs, output and settings, and returns its metrics."""
@@ -62,37 +66,64 @@ def add(commands: "argparse._SubParsersAction[Any]") -> None:
 
 def execute(options: argparse.Namespace) -> int:
     """Run the job and print its summary."""
-    _look_at_paths(options)
-    with Steps("run", 3, is_quiet=options.log_format == "json") as steps:
-        from nddup.settings.load import load_config  # noqa: PLC0415
-
-        chosen = [f"engine={options.engine}"] if options.engine else []
-        config = load_config(options.config, [*options.assignments, *chosen])
-        from nddup.errors import ConfigError  # noqa: PLC0415
-        from nddup.metrics import RunMetrics  # noqa: PLC0415
-        from nddup.results.opening import is_read_here, open_here  # noqa: PLC0415
-        from nddup.results.show import first_rejects, summarise  # noqa: PLC0415
-        from nddup.run.engines import choose_engine  # noqa: PLC0415
-        from nddup.run.progress import start_logging  # noqa: PLC0415
-
-        start_logging(options.log_format)
-        choice = choose_engine(options.inputs, options.output, config, master=options.master)
-        if options.tables and choice.engine == "local":
-            raise ConfigError(
-                f"--tables {options.tables}: only Spark knows catalogs, and this run is not on it: add --engine spark"
-            )
-        how = {
-            "overwrite": options.overwrite,
-            "resume": options.resume,
-            "log_format": options.log_format,
-            "says": f"engine: {choice.engine} ({choice.why})",
-        }
-        make = _prepare_here(options, config) if choice.engine == "local" else _prepare_spark(options, config, steps)
+    processes = _start_processes(options)
+    try:
+        _look_at_paths(options)
+        with Steps("run", 3, is_quiet=options.log_format == "json") as steps:
+            config, make, how = _prepare(options, processes, steps)
+    except BaseException:
+        if processes is not None:
+            processes.kill()
+        raise
     metrics = _run(make, options, config, how)
+
+    from nddup.metrics import RunMetrics  # noqa: PLC0415
+    from nddup.results.opening import is_read_here, open_here  # noqa: PLC0415
+    from nddup.results.show import first_rejects, summarise  # noqa: PLC0415
+
     report = f"{options.output}/report/index.html" if config.output.report else None
     rejects = first_rejects(open_here(options.output).run) if is_read_here(options.output, master=None) else ()
     sys.stdout.write(summarise(RunMetrics.read(metrics), options.output, report=report, rejects=rejects))
     return 0
+
+
+def _start_processes(options: argparse.Namespace) -> "Processes | None":
+    """Start the worker processes of the embedded engine, unless they are not needed: they load while this one does."""
+    from nddup.local.reading.processes import Processes  # noqa: PLC0415
+    from nddup.storage.machine import is_submitted  # noqa: PLC0415
+
+    is_local = options.engine != "spark" and options.master is None and not is_submitted()
+    return Processes.start(options.inputs) if is_local else None
+
+
+def _prepare(
+    options: argparse.Namespace, processes: "Processes | None", steps: Steps
+) -> tuple["Config", Make, dict[str, Any]]:
+    """Read the settings and choose the engine; return the settings, what makes the run, and its arguments."""
+    from nddup.errors import ConfigError  # noqa: PLC0415
+    from nddup.run.engines import choose_engine  # noqa: PLC0415
+    from nddup.run.progress import start_logging  # noqa: PLC0415
+    from nddup.settings.load import load_config  # noqa: PLC0415
+
+    chosen = [f"engine={options.engine}"] if options.engine else []
+    config = load_config(options.config, [*options.assignments, *chosen])
+    start_logging(options.log_format)
+    choice = choose_engine(options.inputs, options.output, config, master=options.master)
+    if options.tables and choice.engine == "local":
+        raise ConfigError(
+            f"--tables {options.tables}: only Spark knows catalogs, and this run is not on it: add --engine spark"
+        )
+    how = {
+        "overwrite": options.overwrite,
+        "resume": options.resume,
+        "log_format": options.log_format,
+        "says": f"engine: {choice.engine} ({choice.why})",
+    }
+    if choice.engine == "local":
+        return config, _prepare_here(config, processes), how
+    if processes is not None:
+        processes.kill()
+    return config, _prepare_spark(options, config, steps), how
 
 
 def _look_at_paths(options: argparse.Namespace) -> None:
@@ -117,7 +148,7 @@ def _look_at_paths(options: argparse.Namespace) -> None:
         RunFolder(storage, options.output).look(may_change=options.overwrite or options.resume)
 
 
-def _run(make: Make, options: argparse.Namespace, config: Any, how: dict[str, Any]) -> dict[str, Any]:  # noqa: ANN401
+def _run(make: Make, options: argparse.Namespace, config: "Config", how: dict[str, Any]) -> dict[str, Any]:
     """Make a run and return its metrics; go on with Spark if the embedded engine has too little memory."""
     from nddup.errors import NeedsSparkError  # noqa: PLC0415
     from nddup.run.engines import has_java  # noqa: PLC0415
@@ -134,22 +165,24 @@ def _run(make: Make, options: argparse.Namespace, config: Any, how: dict[str, An
     return make(options.inputs, options.output, config, **how | {"overwrite": False, "resume": True, "says": ""})
 
 
-def _prepare_here(options: argparse.Namespace, config: Any) -> Make:  # noqa: ANN401
-    """Prepare a run in this process; worker processes are started first, to load while this process does."""
-    from nddup.local.reading.processes import Processes, is_worth_it  # noqa: PLC0415
+def _prepare_here(config: "Config", processes: "Processes | None") -> Make:
+    """Prepare a run in this process, with as many worker processes as the settings allow."""
     from nddup.settings.derive import processes_of  # noqa: PLC0415
-    from nddup.start_up import spare_blas, spare_pandas  # noqa: PLC0415
+    from nddup.start_up import spare_pandas  # noqa: PLC0415
 
     count = processes_of(config)
-    processes = Processes.start(count) if count > 1 and is_worth_it(options.inputs) else None
+    if processes is not None and count > 1:
+        processes.fork(count)
+    elif processes is not None:
+        processes.kill()
+        processes = None
     spare_pandas()
-    spare_blas()
     from nddup.run.local_job import run_locally  # noqa: PLC0415
 
     return partial(run_locally, processes=processes)
 
 
-def _prepare_spark(options: argparse.Namespace, config: Any, steps: Steps) -> Make:  # noqa: ANN401
+def _prepare_spark(options: argparse.Namespace, config: "Config", steps: Steps) -> Make:
     """Prepare a run on Spark: here, or where --master or spark-submit says."""
     from nddup.run.java.java_options import is_small  # noqa: PLC0415
     from nddup.run.job import run_job  # noqa: PLC0415

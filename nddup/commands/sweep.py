@@ -53,10 +53,9 @@ def execute(options: argparse.Namespace) -> int:
         # Runs that are not kept need no texts and no report.
         unseen = [] if options.keep_runs else ["output.texts=0", "output.report=false"]
         base = load_config(options.config, [*options.assignments, *unseen])
-        from nddup.start_up import spare_blas, spare_pandas  # noqa: PLC0415
+        from nddup.start_up import spare_pandas  # noqa: PLC0415
 
         spare_pandas()
-        spare_blas()
         from nddup.explaining.figures import draw_sweep  # noqa: PLC0415
         from nddup.results.sweep import Engines, run_sweep  # noqa: PLC0415
         from nddup.results.sweep_grid import read_grid, read_text, spell_table  # noqa: PLC0415

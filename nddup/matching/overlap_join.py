@@ -131,7 +131,7 @@ def join_prefixes(
     first, second, overlap, shared, united = rows.T
     resemblance = shared / np.maximum(united, 1)
 
-    links = _link(probes.prefixes.offsets, lists.feature, probes.heavy, len(holders))
+    links = _link(probes.prefixes.offsets, lists.feature, np.flatnonzero(probes.heavy), len(holders))
     return Found(first, second, overlap, resemblance, candidates, stopped, links)
 
 
@@ -160,12 +160,14 @@ def _allot_lists(probes: Probes, is_owned: NDArray[np.bool_]) -> _Lists:
 
 @compiled
 def _link(
-    prefix_offsets: NDArray[np.int64], feature: NDArray[np.int32], heavy: NDArray[np.bool_], count: int
+    prefix_offsets: NDArray[np.int64], feature: NDArray[np.int32], heavy_ones: NDArray[np.int64], count: int
 ) -> NDArray[np.int32]:
     """Link each heavy sketch with the one before it in the list of each of its owned features, (l, 2)."""
-    heavy_ones = np.flatnonzero(heavy)
-    links = np.empty((np.count_nonzero(feature >= 0) if len(heavy_ones) else 0, 2), np.int32)
-    n_links = 0
+    most = 0
+    for i in heavy_ones:
+        for at in range(prefix_offsets[i], prefix_offsets[i + 1]):
+            most += feature[at] >= 0
+    links, n_links = np.empty((most, 2), np.int32), 0
 
     last = np.full(count, -1, np.int32)  # by feature, the last heavy sketch that held it
     for i in heavy_ones:

@@ -59,7 +59,8 @@ def keep_first(
         least,
     )
     kept = _choose(graph, np.argsort(ranks).astype(np.int32))
-    return Kept(kept, *_find_duplicates(graph, kept))
+    best = np.where(kept, 1.0, -1.0)
+    return Kept(kept, _find_duplicates(graph, kept, best), best)
 
 
 class _Graph(NamedTuple):
@@ -90,12 +91,11 @@ def _choose(graph: _Graph, by_rank: NDArray[np.int32]) -> NDArray[np.bool_]:
 
 
 @compiled
-def _find_duplicates(graph: _Graph, kept: NDArray[np.bool_]) -> tuple[NDArray[np.int32], NDArray[np.float64]]:
-    """Return the kept neighbour of highest likeness of each removed node, (n,), and that likeness, (n,)."""
+def _find_duplicates(graph: _Graph, kept: NDArray[np.bool_], best: NDArray[np.float64]) -> NDArray[np.int32]:
+    """Return the kept neighbour of highest likeness of each removed node, (n,); write that likeness to `best`, (n,)."""
     edges, likeness, least, rows = graph.edges, graph.likeness, graph.least, len(graph.likeness)
     ranks = graph.ranks
     duplicate_of = np.full(len(ranks), -1, np.int32)
-    best = np.where(kept, 1.0, -1.0)
     for i in range(len(edges)):
         for end in range(2):
             node, other = edges[i, end], edges[i, 1 - end]
@@ -107,7 +107,7 @@ def _find_duplicates(graph: _Graph, kept: NDArray[np.bool_]) -> tuple[NDArray[np
             if value > best[node] or (is_tie and ranks[other] < ranks[duplicate_of[node]]):
                 duplicate_of[node] = other
                 best[node] = value
-    return duplicate_of, best
+    return duplicate_of
 
 
 @compiled

@@ -76,36 +76,37 @@ def run_locally(  # noqa: PLR0913 - what the command line takes
 
     Cost: all sketches, their postings and the pairs are in memory together (`nddup.local.memory`).
     """
-    storage, folder = LocalStorage(), LocalFolder(output)
-    with Steps("run", 1, is_quiet=log_format == "json") as steps:
-        steps.begin("find the files and their formats")
-        source = find_inputs(storage, inputs, config)
+    folder, progress, said = LocalFolder(output), LocalProgress(form=log_format), partial(say, form=log_format)
+    spool, memory = Path(local_path(folder.spool)), Memory(memory_of(config))
+    with Workers(derive.processes_of(config), processes, spool, progress.step, memory) as workers:
+        with Steps("run", 1, is_quiet=log_format == "json") as steps:
+            steps.begin("find the files and their formats")
+            source = find_inputs(LocalStorage(), inputs, config)
+        begin = _begin(inputs, source, config)
+        with folder:
+            if folder.start(**begin, overwrite=overwrite, resume=resume, say=said):
+                return folder.open()
+            shutil.rmtree(spool, ignore_errors=True)  # left by a killed attempt
+            for line in (says, note_ids(LocalStorage(), source.files)):
+                if line:
+                    said(line)
+            if not is_compiled(prune.number_ids):
+                said(COMPILING)
+            return _make_all(LocalJob(config, folder, workers, progress), folder, source)
 
-    # All that can be refused beforehand is refused before anything is written.
+
+def _begin(inputs: list[str], source: Collection, config: Config) -> dict[str, Any]:
+    """Return what the folder notes about settings and inputs, after refusing all that can be refused beforehand."""
     require_readable(source.unread, config.input.max_unreadable)
     require_taggable(source, config)
-    paths = [storage.full_path(path) for path in inputs]
+    paths = [LocalStorage().full_path(path) for path in inputs]
     words = derive.words_of(config)
     if config.lexicon.saved is not None and words is not None:
         take_saved(config.lexicon.saved, words)
-        paths.append(storage.full_path(config.lexicon.saved))
+        paths.append(LocalStorage().full_path(config.lexicon.saved))
 
     files = {file.source: [file.size, file.modified] for file in source.listing.files}
-    begin: dict[str, Any] = {"settings": settings_of(config), "inputs": {"paths": paths, "files": files}}
-    progress = LocalProgress(form=log_format)
-    spool, memory = Path(local_path(folder.spool)), Memory(memory_of(config))
-    workers = Workers(derive.processes_of(config), processes, spool, progress.step, memory)
-    with workers, folder:
-        said = partial(say, form=log_format)
-        if folder.start(**begin, overwrite=overwrite, resume=resume, say=said):
-            return folder.open()
-        shutil.rmtree(spool, ignore_errors=True)  # left by a killed attempt
-        for line in (says, note_ids(storage, source.files)):
-            if line:
-                said(line)
-        if not is_compiled(prune.number_ids):
-            said(COMPILING)
-        return _make_all(LocalJob(config, folder, workers, progress), folder, source)
+    return {"settings": settings_of(config), "inputs": {"paths": paths, "files": files}}
 
 
 def _make_all(job: LocalJob, folder: LocalFolder, source: Collection) -> dict[str, Any]:

@@ -15,7 +15,9 @@ from contextlib import suppress
 from multiprocessing.connection import Connection
 from pathlib import Path
 
-START = "import sys; sys.path.append(sys.argv[1]); from nddup.local.reading.worker import serve; serve(sys.argv[2:])"
+START = (
+    "import sys; sys.path.append(sys.argv[1]); from nddup.local.reading.worker import serve; serve(int(sys.argv[2]))"
+)
 """Code of the first process. It is told where the package is, so the package need not be installed."""
 
 FEW_BYTES = 8 << 20
@@ -25,33 +27,41 @@ ONE_THREAD = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", "MKL_NUM_THRE
 
 
 class Processes:
-    """Worker processes, each at the other end of a connection."""
+    """Worker processes, each at the other end of a connection.
 
-    def __init__(self, connections: Sequence[Connection], first: "subprocess.Popen[bytes]") -> None:
-        self.connections = list(connections)
-        self._first = first
+    `start` starts the first process, which loads; `fork` says how many there will be, which the settings tell later.
+    """
+
+    def __init__(self) -> None:
+        self.connections: list[Connection] = []
+        self._control, theirs = socket.socketpair()
+        root = str(Path(__file__).resolve().parents[2])
+        with theirs:
+            self._first = subprocess.Popen(  # noqa: S603 - our own interpreter
+                [sys.executable, "-c", START, root, str(theirs.fileno())],
+                pass_fds=[theirs.fileno()],
+                stdin=subprocess.DEVNULL,
+                env={**os.environ, **ONE_THREAD},
+                start_new_session=True,  # a keyboard interrupt reaches the caller only, who ends the processes
+            )
 
     @classmethod
-    def start(cls, count: int) -> "Processes":
-        """Start `count` processes and return at once; they load meanwhile."""
-        pairs = [socket.socketpair() for _ in range(count)]
-        theirs = [other.fileno() for _, other in pairs]
-        root = str(Path(__file__).resolve().parents[2])
-        first = subprocess.Popen(  # noqa: S603 - our own interpreter
-            [sys.executable, "-c", START, root, *map(str, theirs)],
-            pass_fds=theirs,
-            stdin=subprocess.DEVNULL,
-            env={**os.environ, **ONE_THREAD},
-            start_new_session=True,  # a keyboard interrupt reaches the caller only, who ends the processes
-        )
-        for _, other in pairs:
-            other.close()
-        return cls([Connection(ours.detach()) for ours, _ in pairs], first)
+    def start(cls, inputs: Sequence[str]) -> "Processes | None":
+        """Start the first process if INPUT paths have more than `FEW_BYTES`; return at once, it loads meanwhile."""
+        return cls() if is_worth_it(inputs) else None
+
+    def fork(self, count: int) -> None:
+        """Have `count` processes serve as many connections, once the first has loaded; return at once."""
+        for _ in range(count):
+            ours, theirs = socket.socketpair()
+            with theirs, suppress(OSError):  # a process that died answers no task either
+                socket.send_fds(self._control, [b"."], [theirs.fileno()])
+            self.connections.append(Connection(ours.detach()))
+        self._control.close()
 
     def close(self) -> None:
         """Close the connections, so that the workers exit; kill them if they have not after 10 seconds."""
-        for connection in self.connections:
-            connection.close()
+        self._disconnect()
         try:
             self._first.wait(timeout=10)
         except subprocess.TimeoutExpired:
@@ -59,11 +69,15 @@ class Processes:
 
     def kill(self) -> None:
         """Kill the processes, whatever they are doing."""
-        for connection in self.connections:
-            connection.close()
+        self._disconnect()
         with suppress(ProcessLookupError):
             os.killpg(self._first.pid, signal.SIGKILL)
         self._first.wait()
+
+    def _disconnect(self) -> None:
+        self._control.close()
+        for connection in self.connections:
+            connection.close()
 
 
 def is_worth_it(inputs: Sequence[str]) -> bool:

@@ -3,8 +3,9 @@
 It answers a task that fails with the error. When it dies, its connection closes, and so the caller knows.
 """
 
+import gc
 import os
-from collections.abc import Sequence
+import socket
 from multiprocessing.connection import Connection
 
 import numpy as np
@@ -16,7 +17,7 @@ from nddup.reading.pages import markup, page_limits
 from nddup.scanning import sketch_records
 from nddup.scanning.found import Consumer, Limits
 from nddup.sketching.min_s import sketch_texts
-from nddup.start_up import spare_blas, spare_pandas
+from nddup.start_up import collect_rarely, spare_pandas
 
 __all__ = ["serve", "sketch_records"]
 
@@ -27,25 +28,43 @@ Answer = tuple[int, str]
 """The number of rows written, and the error message; empty where there was no error."""
 
 
-def serve(descriptors: Sequence[str]) -> None:
-    """Load the kernels, fork a process for each descriptor but the last, and serve the last in this process."""
+def serve(control: int) -> None:
+    """Load the kernels, fork a process for each connection but the last, and serve the last in this process.
+
+    Args:
+        control: descriptor of a socket, over which the descriptors of the connections come, one a message.
+    """
+    collect_rarely()
     spare_pandas()
-    spare_blas()
     load_kernels()
-    *others, last = map(int, descriptors)
+    gc.freeze()  # the processes share the objects loaded so far, as long as no search for garbage touches them
     children = []
-    for number, descriptor in enumerate(others):
+    with socket.socket(fileno=control) as messages:
+        descriptors = _receive(messages)
+    for number, descriptor in enumerate(descriptors[:-1]):
         child = os.fork()
         if child == 0:
-            for later in (*others[number + 1 :], last):
+            for later in descriptors[number + 1 :]:
                 os.close(later)
             _work(Connection(descriptor))
             os._exit(0)
         os.close(descriptor)
         children.append(child)
-    _work(Connection(last))
+    if descriptors:
+        _work(Connection(descriptors[-1]))
     for child in children:
         os.waitpid(child, 0)
+    os._exit(0)  # freeing what numba holds takes longer than a small task
+
+
+def _receive(messages: socket.socket) -> list[int]:
+    """Return the descriptors that were sent before the other end was closed."""
+    descriptors: list[int] = []
+    while True:
+        message, received, _, _ = socket.recv_fds(messages, 1, 1)
+        if not message:
+            return descriptors
+        descriptors += received
 
 
 def load_kernels() -> None:

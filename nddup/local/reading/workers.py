@@ -61,9 +61,11 @@ class Workers:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """End the threads and the processes."""
+        """End the threads and the processes; after an error, do not wait for what a process is doing."""
         self.threads.shutdown(cancel_futures=True)
-        if self.processes is not None:
+        if self.processes is not None and error is not None:
+            self.processes.kill()
+        elif self.processes is not None:
             self.processes.close()
 
     def tell(self, step: str, done: int, size: int) -> None:
@@ -109,7 +111,9 @@ class Workers:
         if self.spool is not None:
             self.spool.mkdir(parents=True, exist_ok=True)
         spool = Path(mkdtemp(prefix="nddup-", dir=self.spool))
-        self.processes = self.processes or Processes.start(self.count)
+        self.processes = self.processes or Processes()
+        if not self.processes.connections:
+            self.processes.fork(self.count)
         try:
             if isinstance(source, pa.Table):
                 tasks = spool_texts(source, spool)

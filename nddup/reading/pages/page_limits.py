@@ -116,9 +116,8 @@ def most_attributes(data: Bytes) -> int:
             state = then
             open_states = then >= 0
         elif open_states > 1:
-            open_states = _step_all(counts, after, byte)
+            open_states, state = _step_all(counts, after, byte)
             most = max(most, counts[ATTRIBUTE])
-            state = int(np.argmax(counts))  # the only one, if one is left
             count = counts[state]
 
         if byte == ord("<") and ord("a") <= data[at + 1] | 0x20 <= ord("z"):
@@ -136,11 +135,11 @@ def most_attributes(data: Bytes) -> int:
 
 
 @compiled
-def _step_all(counts: NDArray[np.int64], after: NDArray[np.int64], byte: int) -> int:
+def _step_all(counts: NDArray[np.int64], after: NDArray[np.int64], byte: int) -> tuple[int, int]:
     """Advance all open tags by one byte; `counts`, updated here, has the most attributes per state, -1 for no tag.
 
     Returns:
-        The number of states that have an open tag.
+        The number of states that have an open tag, and the last of them; 0, 0 if there is none.
     """
     after[:] = -1
     for state in range(STATES):
@@ -149,7 +148,12 @@ def _step_all(counts: NDArray[np.int64], after: NDArray[np.int64], byte: int) ->
             is_new = then == ATTRIBUTE and state != ATTRIBUTE
             after[then] = max(after[then], counts[state] + is_new)
     counts[:] = after
-    return int(np.sum(counts >= 0))
+
+    n_open = last = 0
+    for state in range(STATES):
+        if counts[state] >= 0:
+            n_open, last = n_open + 1, state
+    return n_open, last
 
 
 @compiled
