@@ -1,7 +1,7 @@
 """The command line: `nddup`, also called by the scripts in `jobs/` with the same arguments.
 
 Exit status: 0 done; 2 wrong usage or configuration; 1 a failure during the work, or a promise that `check` found
-broken; 130 interrupted by Ctrl-C. An error is one line on standard error.
+broken; 130 interrupted by Ctrl-C; 141 standard output is no longer read. An error is one line on standard error.
 """
 
 import argparse
@@ -9,6 +9,7 @@ import atexit
 import difflib
 import os
 import re
+import select
 import sys
 import traceback
 from collections.abc import Sequence
@@ -104,9 +105,16 @@ def _leave(ended: Sequence[int]) -> None:
     try:
         sys.stdout.flush()
         sys.stderr.flush()
-    except BrokenPipeError:  # the reader, `head` for example, has stopped
+    except BrokenPipeError:
         os._exit(CLOSED)
     os._exit(ended[0])
+
+
+def _is_unread() -> bool:
+    """Return whether standard output is a pipe whose reader, `head` for example, has stopped."""
+    output = select.poll()
+    output.register(1, 0)  # 0: errors alone
+    return any(event & select.POLLERR for _, event in output.poll(0))
 
 
 def build_parser() -> argparse.ArgumentParser:
@@ -142,6 +150,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         return _fail(f"interrupted{AFTERWARDS.get(options.command, '')}", INTERRUPTED)
     except Exception as error:  # noqa: BLE001 - any other error is also one line
+        if isinstance(error, BrokenPipeError) and _is_unread():
+            return CLOSED
         if os.environ.get("NDDUP_DEBUG"):
             sys.stderr.write(clean(traceback.format_exc()))
             return 1

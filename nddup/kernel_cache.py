@@ -41,7 +41,7 @@ def _digest_value(value: Any, module: str) -> str:  # noqa: ANN401 - whatever a 
     if isinstance(value, bool | int | float | str | bytes | tuple | np.generic):
         return repr(value)
     if isinstance(value, np.ndarray):
-        return hashlib.sha256(value.tobytes()).hexdigest()
+        return hashlib.sha256(np.ascontiguousarray(value).data).hexdigest()
 
     is_seen = hasattr(value, "py_func") or hasattr(value, "_fields") or isinstance(value, ModuleType)
     origin = value.__name__ if isinstance(value, ModuleType) else getattr(value, "__module__", "")

@@ -105,9 +105,10 @@ def _start_spark(options: argparse.Namespace, config: Any, steps: Steps) -> Any:
 def execute(options: argparse.Namespace) -> int:
     """Compare, and print what was found."""
     with Steps("against", 8) as steps:
-        from nddup.start_up import spare_pandas  # noqa: PLC0415
+        from nddup.start_up import spare_blas, spare_pandas  # noqa: PLC0415
 
         spare_pandas()
+        spare_blas()
         from nddup.against.judge import Rules  # noqa: PLC0415
         from nddup.errors import ConfigError  # noqa: PLC0415
         from nddup.results.against.against_output import list_found, require_new, summarise_verdicts, write_compared  # noqa: PLC0415

@@ -86,7 +86,7 @@ def evaluate_labels(opened: Opened, path: str) -> dict[str, Any]:
         "labels": {
             "lines": len(labels),
             "pairs": len(judged),
-            "contradictory": len({one.pair for one in labels}) - len(judged),
+            "contradictory": len({one.pair for one in labels if one.pair[0] != one.pair[1]}) - len(judged),
             "unknown": len(judged) - len(known),
             "same": sum(is_same for is_same, _ in known),
             "below": sum(measured is None for _, measured in known),
@@ -124,9 +124,12 @@ def _text_of(files: Files, path: str) -> str:
     """Read the whole file.
 
     Raises:
-        ConfigError: if it is too large, or not UTF-8.
+        ConfigError: if it is no single file, too large, or not UTF-8.
     """
-    (file,) = files.list_inputs([path]).files
+    found = files.list_inputs([path]).files
+    if len(found) != 1:
+        raise ConfigError(f"--labels {path}: expected a file, got a folder of {len(found)} files")
+    file = found[0]
     if file.size > MOST_BYTES:
         raise ConfigError(f"--labels {path}: expected at most {MOST_BYTES >> 20} MB of labelled pairs")
     try:
@@ -141,11 +144,13 @@ def _read_labels(text: str, path: str) -> Iterator[Label]:
     Raises:
         ConfigError: if there is none, or a line is malformed.
     """
-    lines = [line for line in text.splitlines() if line.strip() and not line.startswith("#")]
-    delimiter = next((one for one in "\t;," if lines and one in lines[0]), ",")
-    rows = list(csv.reader(lines, delimiter=delimiter))
+    lines = [
+        (number, line) for number, line in enumerate(text.splitlines(), 1) if line.strip() and not line.startswith("#")
+    ]
+    delimiter = next((one for one in "\t;," if lines and one in lines[0][1]), ",")
+    rows = list(csv.reader((line for _, line in lines), delimiter=delimiter))
     start = 1 if rows and _label_of(rows[0]) is None else 0
-    for number, row in enumerate(rows[start:], start + 1):
+    for row, (number, _) in zip(rows[start:], lines[start:], strict=False):  # a quoted field may span lines
         label = _label_of(row)
         if label is None:
             raise ConfigError(

@@ -16,9 +16,10 @@ from tests.places import ROOT
 HEAVY = {
     "chardet", "duckdb", "lxml", "matplotlib", "numba", "numpy", "pandas", "py4j", "pyarrow", "pydantic", "pyspark",
     "rapidfuzz", "resiliparse", "scipy.linalg", "scipy.sparse", "scipy.special", "scipy.stats", "selectolax", "yaml",
-    "nddup.metrics", "nddup.sketching.recipe", "pyarrow.parquet",
+    "nddup.metrics", "nddup.sketching.recipe", "numba.np.polynomial", "pyarrow.parquet",
 }  # fmt: skip
-"""Packages that take 0.1 s or more to load, or load such packages, and modules that stand for parts of nddup."""
+"""Packages that take 0.1 s or more to load, or load such packages; modules that stand for parts of nddup, and one for
+all that numba loads only to compile a kernel."""
 
 KERNELS = {"numba", "numpy", "yaml"}
 """numba reads its own settings from YAML."""
@@ -59,6 +60,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 COMMANDS: dict[str, tuple[list[str], set[str]]] = {
     "help": (["--help"], set()),
+    "run": (["run", "pages.jsonl", "--output", "again"], SETTINGS | RUN | READ_BY | SKETCHING | {"rapidfuzz"}),
     "show": (["show", "run"], RUN),
     "report": (["report", "run"], RUN | {"rapidfuzz"}),
     "check": (["check", "run"], SETTINGS | RUN),

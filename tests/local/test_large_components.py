@@ -154,9 +154,7 @@ def test_too_many_comparisons_end_the_run() -> None:
     documents = draw("resemblance", 3, number=40, prefix="d")
     needed = next(most for most in range(1, 2_000) if not _fails(documents, most))
     assert needed > 40
-    with pytest.raises(
-        CapacityError, match=r"^a family of [0-9]+ sketches .* pairs\.max_comparisons \([0-9]+\)[^\n]*$"
-    ):
+    with pytest.raises(CapacityError, match=MESSAGE):
         make(documents, config_of("resemblance", max_postings=2, max_comparisons=needed - 1))
     assert make(documents, config_of("resemblance", max_postings=2, max_comparisons=needed)).counts["crowd"] > 0
 

@@ -1,5 +1,6 @@
 """Worker processes: they read the same rows as one process, a failing one names its file, and none loads pyspark."""
 
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -11,7 +12,7 @@ from nddup.errors import NddupError
 from nddup.local.plan import Plan
 from nddup.local.reading import processes, scan, workers
 from nddup.local.reading.number_texts import number_texts
-from nddup.local.reading.processes import is_worth_it
+from nddup.local.reading.processes import Processes, is_worth_it
 from nddup.local.reading.read_records import read_records
 from nddup.local.reading.workers import Workers
 from nddup.scanning.collection import find_files
@@ -109,3 +110,25 @@ def test_processes_are_started_for_large_inputs_only(tmp_path: Path, monkeypatch
     assert is_worth_it(inputs)
     monkeypatch.setattr(processes, "FEW_BYTES", 100)
     assert not is_worth_it(inputs)
+
+
+def test_processes_load_before_their_number_is_known(monkeypatch: pytest.MonkeyPatch) -> None:
+    """They start for large inputs, answer once there are connections, and are gone when these are closed."""
+    monkeypatch.setattr(processes, "FEW_BYTES", 0)
+    started = Processes.start([str(SAMPLES)])
+    assert started is not None
+    assert started.connections == []
+
+    started.fork(3)
+    assert len(started.connections) == 3
+    started.close()
+
+    assert started.first.returncode == 0
+
+
+def test_processes_that_are_not_wanted_end() -> None:
+    """Where the settings ask for Spark, or are refused, the process that was started is killed."""
+    started = Processes()
+    started.kill()
+
+    assert started.first.returncode == -signal.SIGKILL

@@ -21,7 +21,8 @@ def test_the_curve_is_that_of_the_pairs(run: Path, tmp_path: Path, capsys: pytes
     """With labels for all pairs of some documents, every point of the curve equals a recount from `pairs`."""
     names = sorted(name for name in documents() if name[0] in "fcs")
     rows = [(a, b, "yes" if a[:2] == b[:2] else "no") for a, b in combinations(names, 2)]
-    lines = [*(",".join(row) for row in rows), "nobody,copy0,yes", "f0 v1,f0 v2,no", "f0 v2,f0 v1,yes"]
+    lines = [*(",".join(row) for row in rows), "nobody,copy0,yes", "f0 v1,f0 v2,no", "f0 v2,f0 v1,yes",
+             "f0 v1,f0 v1,yes"]  # fmt: skip
     (tmp_path / "judged.csv").write_text("first,second,judged\n" + "\n".join(lines) + "\n")
 
     assert main(["evaluate", str(run), "--labels", str(tmp_path / "judged.csv")]) == 0
@@ -52,6 +53,7 @@ def test_the_curve_is_that_of_the_pairs(run: Path, tmp_path: Path, capsys: pytes
         ("", "holds no labelled pair"),
         ("a,b,maybe\n", "holds no labelled pair"),
         ("a;b;yes\na;c;perhaps\n", "line 2: expected two ids and a label"),
+        ("# by hand\n\na;b;yes\na;c;perhaps\n", "line 4: expected two ids and a label"),
         ("a\tb\n", "holds no labelled pair"),
     ],
 )
@@ -63,3 +65,11 @@ def test_a_file_of_another_form_is_refused(
 
     assert main(["evaluate", str(run), "--labels", str(tmp_path / "judged.txt")]) == 2
     assert said in capsys.readouterr().err
+
+
+def test_a_folder_of_labels_is_refused(run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Labels are one file; a folder is refused in one line."""
+    (tmp_path / "labels").mkdir()
+
+    assert main(["evaluate", str(run), "--labels", str(tmp_path / "labels")]) == 2
+    assert "expected a file, got a folder of 0 files" in capsys.readouterr().err

@@ -181,7 +181,7 @@ def test_keywords_of_a_data_frame(spark: SparkSession) -> None:
         ({"sketch.kind": "lexicon", "shingle.length": 3}, "shingle.length: kind lexicon is of words"),
         ({"sketch.kind": "lexicon", "sketch.size": 50}, "sketch.size: kind lexicon is of words"),
         ({"sketch.kind": "lexicon", "sketch.seed": 7}, "sketch.seed: kind lexicon is of words"),
-        ({"sketch.kind": "lexicon", "pairs.measure": "containment"}, "is of words without their order"),
+        ({"sketch.kind": "lexicon", "pairs.measure": "containment"}, "holds words without their order"),
         ({"sketch.kind": "i-match", "lexicon.copies": -1}, "lexicon.copies: .*greater than or equal to 0"),
         ({"sketch.kind": "keywords", "lexicon.letters": 0}, "lexicon.letters: .*greater than or equal to 1"),
     ],

@@ -56,16 +56,6 @@ def test_mod_pow2_follows_the_length(documents: list[str], size: int) -> None:
     assert split(sketch(documents, Recipe("mod-pow2", size=size))) == expected
 
 
-@given(ids=st.lists(st.integers(0, 2**64 - 1), max_size=50), level=st.integers(0, 5))
-def test_the_next_level_comes_from_the_last(ids: list[int], level: int) -> None:
-    """V_{i+1} holds the ids of V_i that 2**(i+1) divides."""
-    at_level = {id_ for id_ in ids if id_ % 2**level == 0}
-
-    assert {id_ for id_ in at_level if id_ % 2 ** (level + 1) == 0} == {
-        id_ for id_ in ids if id_ % 2 ** (level + 1) == 0
-    }
-
-
 @pytest.mark.parametrize("n", [0, 1, 99, 100, 101, 200, 201, 399, 12_800, 12_801])
 def test_levels_keep_half_the_size_to_the_size(n: int) -> None:
     level = level_of(n, 100)

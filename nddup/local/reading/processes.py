@@ -37,7 +37,7 @@ class Processes:
         self._control, theirs = socket.socketpair()
         root = str(Path(__file__).resolve().parents[2])
         with theirs:
-            self._first = subprocess.Popen(  # noqa: S603 - our own interpreter
+            self.first = subprocess.Popen(  # noqa: S603 - our own interpreter
                 [sys.executable, "-c", START, root, str(theirs.fileno())],
                 pass_fds=[theirs.fileno()],
                 stdin=subprocess.DEVNULL,
@@ -63,7 +63,7 @@ class Processes:
         """Close the connections, so that the workers exit; kill them if they have not after 10 seconds."""
         self._disconnect()
         try:
-            self._first.wait(timeout=10)
+            self.first.wait(timeout=10)
         except subprocess.TimeoutExpired:
             self.kill()
 
@@ -71,8 +71,8 @@ class Processes:
         """Kill the processes, whatever they are doing."""
         self._disconnect()
         with suppress(ProcessLookupError):
-            os.killpg(self._first.pid, signal.SIGKILL)
-        self._first.wait()
+            os.killpg(self.first.pid, signal.SIGKILL)
+        self.first.wait()
 
     def _disconnect(self) -> None:
         self._control.close()

@@ -20,7 +20,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from nddup.arrays import Ragged, take_rows
-from nddup.matching.element_prefixes import WORDS, Prefixes, cut_prefixes, post, take_all
+from nddup.matching.element_prefixes import BEFORE, WORDS, Prefixes, cut_prefixes, post, take_all
 from nddup.matching.elements import find_frequent, list_elements, pack_classes, rarity_classes, unpack_classes
 from nddup.matching.prefix_filter import partition_of
 from nddup.spark.blocks import (
@@ -270,7 +270,7 @@ def _post(prefixes: Prefixes, piece: _Piece, pairing: Pairing) -> Batches:
         "need": prefixes.need,
     }
     lengths = np.diff(posted.rests.offsets)
-    for rows in pieces(32 + 16 * lengths):
+    for rows in pieces(32 + 4 * BEFORE * lengths):
         chosen = np.arange(rows.start, rows.stop)
         prefix = posted.row[rows]
         columns: Columns = {name: column[prefix] for name, column in of_row.items()}

@@ -1,0 +1,57 @@
+"""The console script: it ends the process itself, so nothing that was printed or promised may be lost on the way."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.places import ROOT
+
+CONSOLE = "import sys; from nddup.cli import console; sys.exit(console())"
+
+
+def run_console(*arguments: str, program: str = CONSOLE) -> subprocess.CompletedProcess[str]:
+    """Run the console script in a process of its own, its output in a pipe."""
+    return subprocess.run(
+        [sys.executable, "-c", program, *arguments], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+
+
+@pytest.mark.parametrize(
+    ("arguments", "status"),
+    [(["explain"], 0), (["show", "no-such-run"], 2), (["explain", "--set", "pairs.threshold=7"], 2), (["--no"], 2)],
+)
+def test_the_status_is_that_of_the_command(arguments: list[str], status: int) -> None:
+    """All that was printed arrives, although Python's own clean-up is skipped."""
+    done = run_console(*arguments)
+
+    assert done.returncode == status
+    assert (done.stdout if status == 0 else done.stderr).endswith("\n")
+
+
+def test_what_a_command_leaves_for_the_end_is_done() -> None:
+    """Temporary folders, for example, are removed at the end of the process."""
+    program = (
+        "import atexit, sys; from nddup import cli\n"
+        "cli.main = lambda: atexit.register(print, 'removed') and 3\n"
+        "sys.exit(cli.console())"
+    )
+
+    done = run_console(program=program)
+
+    assert (done.returncode, done.stdout) == (3, "removed\n")
+
+
+@pytest.mark.parametrize("unbuffered", [[], ["-u"]])
+def test_a_reader_that_stops_is_no_error(unbuffered: list[str], tmp_path: Path) -> None:
+    """`nddup show … | head`: nothing is printed about it, and the status is that of a broken pipe."""
+    errors = tmp_path / "errors"
+    with errors.open("w") as file:
+        command = subprocess.Popen(
+            [sys.executable, *unbuffered, "-c", CONSOLE, "explain"], cwd=ROOT, stdout=subprocess.PIPE, stderr=file
+        )
+        assert command.stdout is not None
+        command.stdout.close()
+        assert command.wait(timeout=60) == 141
+    assert "Broken pipe" not in errors.read_text()
