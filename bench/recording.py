@@ -76,5 +76,6 @@ def drop(*paths: Path) -> None:
 
 def _cell(value: object) -> str:
     if isinstance(value, float):
-        return f"{value:,.4f}" if abs(value) < 2 else f"{value:,.1f}"  # noqa: PLR2004 - shares get four digits
+        is_share = abs(value) < 2 and value != round(value, 1)  # noqa: PLR2004 - shares get four digits
+        return f"{value:,.4f}" if is_share else f"{value:,.1f}"
     return f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else str(value)
