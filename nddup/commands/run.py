@@ -75,16 +75,24 @@ def execute(options: argparse.Namespace) -> int:
         if processes is not None:
             processes.kill()
         raise
-    metrics = _run(make, options, config, how)
+    made = _run(make, options, config, how)
 
     from nddup.metrics import RunMetrics  # noqa: PLC0415
-    from nddup.results.opening import is_read_here, open_here  # noqa: PLC0415
-    from nddup.results.show import first_rejects, summarise  # noqa: PLC0415
+    from nddup.results.show import summarise  # noqa: PLC0415
 
+    metrics = RunMetrics.read(made)
     report = f"{options.output}/report/index.html" if config.output.report else None
-    rejects = first_rejects(open_here(options.output).run) if is_read_here(options.output, master=None) else ()
-    sys.stdout.write(summarise(RunMetrics.read(metrics), options.output, report=report, rejects=rejects))
+    rejects = _first_rejects(options.output) if metrics.stages.sketch.rejected else []
+    sys.stdout.write(summarise(metrics, options.output, report=report, rejects=rejects))
     return 0
+
+
+def _first_rejects(output: str) -> list[str]:
+    """Return a sentence about the first reject of each reason; none if the run can be read on Spark only."""
+    from nddup.results.opening import is_read_here, open_here  # noqa: PLC0415
+    from nddup.results.show import first_rejects  # noqa: PLC0415
+
+    return first_rejects(open_here(output).run) if is_read_here(output, master=None) else []
 
 
 def _start_processes(options: argparse.Namespace) -> "Processes | None":

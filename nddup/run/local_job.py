@@ -21,8 +21,6 @@ from nddup.metrics import (
     Stages,
     TextsMetrics,
 )
-from nddup.opened.duck import DuckRun
-from nddup.report.folder import report_run
 from nddup.run.engines import memory_of
 from nddup.run.inputs_found import find_inputs
 from nddup.run.lexicon_note import NOTE, note_of
@@ -132,6 +130,9 @@ def _make_all(job: LocalJob, folder: LocalFolder, source: Collection) -> dict[st
     metrics = metrics_of(job.config, stages, found.unpaired).dump()
     folder.finish(metrics)
     if job.config.output.report:
+        from nddup.opened.duck import DuckRun  # noqa: PLC0415 - a run without a report needs no DuckDB
+        from nddup.report.folder import report_run  # noqa: PLC0415
+
         with job.stage("report", StageMetrics) as reporting:
             reporting.notes.append(report_run(DuckRun(folder.path), folder))
     return metrics
