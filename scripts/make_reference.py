@@ -29,7 +29,7 @@ HEAD = """# Reference
 [explanation](explanation.md).
 
 Exit status of every command: 0 done; 2 wrong usage or configuration, told in one line; 1 a failure during the work, or
-a promise that `check` found broken.
+a promise that `check` found broken; 130 interrupted by Ctrl-C; 141 the standard output is no longer read.
 """
 
 
