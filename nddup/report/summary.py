@@ -1,10 +1,10 @@
 """The results of a run in words, the same for the terminal and the report."""
 
-from collections import Counter
 from collections.abc import Mapping
 from typing import NamedTuple
 
 from nddup.metrics import ClustersMetrics, RunMetrics, SketchMetrics
+from nddup.scanning.input_files import count_reasons
 from nddup.settings.sizes import counted, spell_size
 
 NAMED_FILES = 3
@@ -99,13 +99,17 @@ def _sketch_notes(sketch: SketchMetrics) -> list[str]:
     """Return notes on files, records and shingles that were not read, or were changed in reading."""
     found = []
     if sketch.skipped_files:
-        skipped = Counter(file.why.partition(";")[0] for file in sketch.skipped_files)
-        told = ", ".join(f"{count:,} {why}" for why, count in sorted(skipped.items()))
+        told = count_reasons(file.why for file in sketch.skipped_files)
         found.append(f"{_files(len(sketch.skipped_files))} skipped ({told}), listed in metrics.json")
     if sketch.unread_files:
         named = [f"{file.path} ({file.why.partition(';')[0]})" for file in sketch.unread_files[:NAMED_FILES]]
         more = ", …" if len(sketch.unread_files) > NAMED_FILES else ""
         found.append(f"files that gave no record: {', '.join(named)}{more}; each is in rejects/")
+    if sketch.respelled_names:
+        found.append(
+            f"{_files(sketch.respelled_names)} with names that are not UTF-8: in source, % and two digits stand for"
+            " each such byte"
+        )
     if sketch.made_up_ids:
         found.append(f"{sketch.made_up_ids:,} documents have no id of their own: theirs is file#record")
     if sketch.undecodable_records:

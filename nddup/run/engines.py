@@ -3,13 +3,13 @@
 import os
 import shutil
 from collections.abc import Sequence
-from contextlib import suppress
 from typing import Literal, NamedTuple
 
 from nddup.errors import ConfigError
 from nddup.local.memory import BASE
 from nddup.redaction import drop_login
 from nddup.run.task_memory import machine_memory
+from nddup.scanning.walk import sizes_of
 from nddup.settings.schema import Config
 from nddup.storage.local_storage import local_path
 from nddup.storage.machine import is_local, is_submitted
@@ -84,15 +84,9 @@ def has_java() -> bool:
 def estimate_memory(inputs: Sequence[str]) -> int:
     """Estimate the bytes of memory of a run over these local files, from their sizes and endings alone."""
     needed = float(BASE)
-    waiting = [local_path(path) for path in inputs]
-    while waiting:
-        path = waiting.pop()
-        if os.path.isdir(path):  # noqa: PTH112 - thousands of files, so `os` for speed
-            with suppress(PermissionError):  # reported when the inputs are read
-                waiting += [entry.path for entry in os.scandir(path)]
-        elif os.path.exists(path):  # noqa: PTH110
-            suffix = os.path.splitext(path)[1].lower()  # noqa: PTH122
-            needed += os.stat(path).st_size * BYTES_OF_INPUT.get(suffix, BYTES_OF_INPUT[""])  # noqa: PTH116
+    for path, size in sizes_of([local_path(path) for path in inputs]):
+        suffix = os.path.splitext(path)[1].lower()  # noqa: PTH122 - thousands of files, so `os` for speed
+        needed += size * BYTES_OF_INPUT.get(suffix, BYTES_OF_INPUT[""])
     return int(needed)
 
 

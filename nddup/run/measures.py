@@ -5,6 +5,7 @@ from typing import Any, NamedTuple
 from nddup.metrics import RunMetrics, SkippedFile, Stages
 from nddup.run.stage import settings_of
 from nddup.scanning.collection import Collection
+from nddup.scanning.local_paths import is_utf8
 from nddup.settings import derive
 from nddup.settings.schema import Config
 from nddup.storage.versions import versions
@@ -31,6 +32,7 @@ def measure_files(source: Any) -> dict[str, Any]:  # noqa: ANN401 - a table of e
     return {
         "bytes": sum(file.size for file in listing.files),
         "files": len(listing.files),
+        "respelled_names": sum(not is_utf8(file.path) for file in listing.files),
         "skipped_files": [SkippedFile(path=path, why=why) for path, why in skipped],
         "unread_files": [SkippedFile(path=path, why=why) for path, _, why in source.unread[:MOST_UNREAD]],
     }

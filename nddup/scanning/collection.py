@@ -27,7 +27,8 @@ from nddup.scanning.file_heads import (
     look_at,
 )
 from nddup.scanning.first_records import require_columns, require_paths
-from nddup.scanning.input_files import BESIDE_WHY, InputFile, Listing, is_note
+from nddup.scanning.input_files import BESIDE_WHY, InputFile, Listing, count_reasons, is_note
+from nddup.scanning.walk import OUTSIDE
 
 HEAD_THREADS = 16
 """Heads read concurrently: a small file costs a round trip, not bandwidth."""
@@ -118,7 +119,9 @@ def find_files(files: Files, inputs: list[str], options: InputOptions) -> Collec
     if not listing.files and notes:
         listing = files.list_inputs(notes)  # a folder of notes only is a collection of notes
     if not listing.files:
-        raise ConfigError(f"INPUT {' '.join(inputs)}: no files to read ({len(listing.skipped)} skipped)")
+        why = f": {count_reasons(why for _, why in listing.skipped)}" if listing.skipped else ""
+        hint = "; give what the links lead to as INPUT" if any(why == OUTSIDE for _, why in listing.skipped) else ""
+        raise ConfigError(f"INPUT {' '.join(inputs)}: no files to read ({len(listing.skipped)} skipped{why}){hint}")
 
     seen = list(zip(listing.files, _look_at_all(files, inputs, listing, options), strict=True))
     if all(isinstance(found, Unread) for _, found in seen):

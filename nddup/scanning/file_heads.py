@@ -14,6 +14,7 @@ from nddup.reading.detect import read_head
 from nddup.reading.formats import FORMATS, FileHead, FormatError, NoRecordsError
 from nddup.reading.streams import compression_of, expand_head, find_open_end
 from nddup.scanning.input_files import InputFile
+from nddup.scanning.local_paths import is_utf8
 
 HEAD_BYTES = 1 << 18
 """Expanded bytes of each file that are examined before the run."""
@@ -194,11 +195,13 @@ def can_cut(path: str, head: FileHead) -> bool:
     """Return whether several tasks may cut a plain file at its separators and get the records of `streams.cut_stream`.
 
     The rule is that of Spark's text source, for every engine, so that all read a file alike. That source skips hidden
-    names and decompresses by the ending of a name. In UTF-16 the two bytes of a line end may also be halves of two
-    characters, and the source would cut there.
+    names, cannot open a name that is not UTF-8, and decompresses by the ending of a name. In UTF-16 the two bytes of a
+    line end may also be halves of two characters, and the source would cut there.
     """
     is_misread = head.is_by_line and head.encoding.startswith("utf-16")
-    return not (is_misread or is_hidden(path) or is_decoded(path) or head.format.kind in CONTAINERS)
+    return not (
+        is_misread or is_hidden(path) or not is_utf8(path) or is_decoded(path) or head.format.kind in CONTAINERS
+    )
 
 
 def is_hidden(path: str) -> bool:

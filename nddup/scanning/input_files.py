@@ -1,8 +1,10 @@
 """The files below the INPUT paths of a run: which are skipped, and the name of each in the tables."""
 
 import re
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from nddup.errors import ConfigError
 from nddup.redaction import drop_login
@@ -18,6 +20,24 @@ BESIDE = re.compile(
 
 BESIDE_WHY = "named as a readme, licence, notice, checksum or listing; such a file is read if it is itself an INPUT"
 """Why such a file is skipped, as a message; a summary shows it up to the semicolon."""
+
+
+def why_skipped(name: str, *, is_folder: bool) -> str | None:
+    """Return why a file or folder of this name is skipped below an INPUT; None if it is not."""
+    if name.startswith(("_", ".")):
+        return "hidden"
+    return BESIDE_WHY if not is_folder and BESIDE.fullmatch(name) else None
+
+
+def count_reasons(whys: Iterable[str]) -> str:
+    """Return how many files were skipped for each reason, in one line; of a reason, what comes before its semicolon.
+
+    Example:
+        >>> count_reasons(["hidden", "a socket", "hidden"])
+        '1 a socket, 2 hidden'
+    """
+    counted = Counter(why.partition(";")[0] for why in whys)
+    return ", ".join(f"{count:,} {why}" for why, count in sorted(counted.items()))
 
 
 def is_note(path: str) -> bool:
@@ -36,6 +56,35 @@ def missing_input(text: str) -> ConfigError:
     elif text.startswith("~"):
         quoted = "; ~ is taken literally: leave out the quotes, or write the path from the root"
     return ConfigError(f"INPUT {text}: no such file or folder{quoted}")
+
+
+def table_with_log(names: Collection[str], names_in: Callable[[str], Iterable[str]]) -> tuple[str, str] | None:
+    """Return what table with a log a folder holds, and what reads it; None if it holds none.
+
+    Args:
+        names: of what is in the folder.
+        names_in: gives the names in one of its folders.
+
+    Example:
+        >>> table_with_log(["_delta_log", "part-0.parquet"], lambda name: [])
+        ('a Delta table', 'deltalake.DeltaTable(path).to_pyarrow_table()')
+    """
+    if "_delta_log" in names:
+        return "a Delta table", "deltalake.DeltaTable(path).to_pyarrow_table()"
+    if ".hoodie" in names:
+        return "a Hudi table", 'spark.read.format("hudi").load(path)'
+    signs = names_in("metadata") if "metadata" in names else ()
+    if any(name.endswith(".metadata.json") or name == "version-hint.text" for name in signs):
+        return "an Iceberg table", "pyiceberg.table.StaticTable.from_metadata(file).scan().to_arrow()"
+    return None
+
+
+def table_input(text: str, what: tuple[str, str]) -> ConfigError:
+    """Make the error for an INPUT with such a table: some of its files hold deleted or replaced rows."""
+    return ConfigError(
+        f"INPUT {text}: {what[0]}, whose log says which of its files count; read it with {what[1]} and give that to"
+        " nddup.find_duplicates, or write it as plain Parquet; files that are named one by one are read as they are"
+    )
 
 
 @dataclass(frozen=True)
@@ -62,6 +111,23 @@ class Listing:
     files: tuple[InputFile, ...]
     skipped: tuple[tuple[str, str], ...]
     repeated: tuple[str, ...]
+
+
+class Placed(NamedTuple):
+    """A file found: the folder that its name is relative to, its full path, its bytes and its time in milliseconds."""
+
+    base: str
+    path: str
+    size: int
+    modified: int
+
+
+def make_listing(found: Mapping[str, Placed], skipped: Iterable[tuple[str, str]], repeated: Iterable[str]) -> Listing:
+    """Name the files found, by how the engine opens them, and sort them by their names."""
+    sources = distinct_sources({path: place[:2] for path, place in found.items()})
+    files = [InputFile(path, sources[path], place.size, place.modified) for path, place in found.items()]
+    files.sort(key=lambda file: file.source.encode())
+    return Listing(tuple(files), tuple(skipped), tuple(repeated))
 
 
 def distinct_sources(paths: Mapping[str, tuple[str, str]]) -> dict[str, str]:

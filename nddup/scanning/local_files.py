@@ -16,6 +16,7 @@ from nddup.reading.formats import FileHead
 from nddup.reading.streams import PIECE, Expanded
 from nddup.scanning.collection import ListedFile
 from nddup.scanning.found import Batches, Consumer, Found, Limits, in_batches
+from nddup.scanning.local_paths import local_path
 from nddup.scanning.whole_files import StoredFile, read_files, read_stream
 
 
@@ -137,8 +138,8 @@ def find_separator(file: BinaryIO, start: int, separator: bytes, unit: int = 1) 
 
 
 def open_local(path: str) -> BinaryIO:
-    """Open a local file, to read its bytes as stored. Raises OSError."""
-    return open(path, "rb", buffering=0)  # noqa: PTH123 - the caller closes it
+    """Open a local file, given by its path or URI, to read its bytes as stored. Raises OSError."""
+    return open(local_path(path) if path.startswith("file:/") else path, "rb", buffering=0)  # noqa: PTH123 - the caller closes it
 
 
 class _Range(io.RawIOBase):

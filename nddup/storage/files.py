@@ -6,7 +6,6 @@ stored, reads and writes small text files, and copies, moves and removes files.
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
@@ -16,8 +15,19 @@ from pyspark.sql import SparkSession
 from nddup.errors import ConfigError, NddupError, OutputError
 from nddup.redaction import drop_login
 from nddup.scanning.file_heads import Look, Seen
-from nddup.scanning.input_files import BESIDE, BESIDE_WHY, RUN, InputFile, Listing, distinct_sources, missing_input
-from nddup.scanning.local_paths import local_path, uri_of
+from nddup.scanning.input_files import (
+    RUN,
+    InputFile,
+    Listing,
+    Placed,
+    make_listing,
+    missing_input,
+    table_input,
+    table_with_log,
+    why_skipped,
+)
+from nddup.scanning.local_paths import is_utf8, local_path, uri_of
+from nddup.scanning.walk import walk_inputs
 from nddup.storage.hadoop_listing import Entry, entry_of, list_folder
 from nddup.storage.heads_in_tasks import LEAST_FILES, look_in_folders
 from nddup.storage.local_storage import LocalStorage
@@ -39,16 +49,15 @@ class Storage:
         """Find the files of INPUT paths, which are literal; folders are searched recursively.
 
         Raises:
-            ConfigError: if an input does not exist or cannot be listed.
+            ConfigError: if an input does not exist or cannot be listed; for those of this machine as `walk_inputs`.
         """
-        if all(map(self.is_own, inputs)):
-            here = LocalStorage().list_inputs(inputs)
-            return replace(here, files=tuple(replace(file, path=uri_of(file.path)) for file in here.files))
-
-        found: dict[str, tuple[str, Entry]] = {}
-        skipped: list[tuple[str, str]] = []
-        repeated: list[str] = []
+        own = [text for text in inputs if self.is_own(text)]
+        here = walk_inputs(own)
+        found = {uri_of(path): place for path, place in here.files.items()}
+        skipped, repeated = list(here.skipped), list(here.repeated)
         for text in inputs:
+            if text in own:
+                continue
             root = self._status(text)
             base = root.path.rstrip("/") if root.is_folder else root.path.rstrip("/").rpartition("/")[0]
             for entry in self._walk(root, skipped):
@@ -56,11 +65,8 @@ class Storage:
                 if uri in found:
                     repeated.append(drop_login(uri))
                     continue
-                found[uri] = (base, entry)
-        sources = distinct_sources({uri: (base, entry.path) for uri, (base, entry) in found.items()})
-        files = [InputFile(uri, sources[uri], entry.size, entry.modified) for uri, (_, entry) in found.items()]
-        files.sort(key=lambda file: file.source.encode())
-        return Listing(tuple(files), tuple(skipped), tuple(repeated))
+                found[uri] = Placed(base, entry.path, entry.size, entry.modified)
+        return make_listing(found, skipped, repeated)
 
     def look_in_tasks(self, inputs: list[str], files: Sequence[InputFile], look: Look) -> dict[str, Seen]:
         """Call `look_in_folders` for the files below INPUT folders that only Java can open."""
@@ -248,6 +254,8 @@ class Storage:
 
     def is_own(self, text: str) -> bool:
         """Return whether Hadoop, too, takes a path for one of this machine, and for the same one."""
+        if not is_utf8(text):  # Java cannot spell it; the machine's other files tell what Hadoop sees
+            return self._reads_own
         try:
             where = self._path(text)
             system = where.getFileSystem(self._hadoop)
@@ -273,16 +281,19 @@ class Storage:
             return
         where = self._make_path(self._make_uri(found.uri))
         children = list_folder(self._jvm, where.getFileSystem(self._hadoop), where)
-        if below and any(child.name == RUN for child in children):
+        names = {child.name for child in children}
+        if below and RUN in names:
             skipped.append((found.path, "results of a run"))
             return
+        table = table_with_log(names, lambda name: self.children(f"{found.uri}/{name}"))
+        if table is not None:
+            raise table_input(drop_login(found.uri), table)
         for child in children:
-            if child.name.startswith(("_", ".")):
-                skipped.append((child.path, "hidden"))
-            elif not child.is_folder and BESIDE.fullmatch(child.name):
-                skipped.append((child.path, BESIDE_WHY))
-            else:
+            why = why_skipped(child.name, is_folder=child.is_folder)
+            if why is None:
                 yield from self._walk(child, skipped, below=True)
+            else:
+                skipped.append((child.path, why))
 
 
 def _system_of(uri: Any) -> str:  # noqa: ANN401 - a java.net.URI

@@ -9,8 +9,9 @@ from stat import S_ISDIR
 from typing import Any, NamedTuple
 
 from nddup.errors import ConfigError, NddupError, OutputError
-from nddup.scanning.input_files import BESIDE, BESIDE_WHY, RUN, InputFile, Listing, distinct_sources, missing_input
+from nddup.scanning.input_files import InputFile, Listing, make_listing
 from nddup.scanning.local_paths import local_path, uri_of
+from nddup.scanning.walk import walk_inputs
 
 __all__ = ["LocalStorage", "local_path"]
 
@@ -39,33 +40,12 @@ class LocalStorage:
     def list_inputs(self, inputs: list[str]) -> Listing:
         """Find the files of INPUT paths, which are literal; folders are searched recursively.
 
-        The `path` of a file found is a plain path.
+        The `path` of a file found is a plain path; a URI if its bytes are not UTF-8.
 
         Raises:
-            ConfigError: if an input does not exist or cannot be listed.
+            ConfigError: as `walk_inputs`.
         """
-        found: dict[str, tuple[str, _Found]] = {}
-        skipped: list[tuple[str, str]] = []
-        repeated: list[str] = []
-        for text in inputs:
-            root = _status(text)
-            base = root.path.rstrip("/") if root.is_folder else root.path.rpartition("/")[0]
-            try:
-                for file in _walk(root, skipped):
-                    if file.path in found:
-                        repeated.append(uri_of(file.path))
-                    else:
-                        found[file.path] = (base, file)
-            except OSError as error:
-                below = f"{error.filename}: " if error.filename not in (None, root.path) else ""
-                raise ConfigError(f"INPUT {text}: cannot be listed ({below}{_reason(error)})") from error
-        sources = distinct_sources({path: (base, path) for path, (base, _) in found.items()})
-        files = [
-            InputFile(path, sources[path], file.status.st_size, _milliseconds(file.status))
-            for path, (_, file) in found.items()
-        ]
-        files.sort(key=lambda file: file.source.encode())
-        return Listing(tuple(files), tuple(skipped), tuple(repeated))
+        return make_listing(*walk_inputs(inputs))
 
     def look_in_tasks(self, inputs: list[str], files: Sequence[InputFile], look: object) -> dict[str, Any]:
         """Return nothing: this process opens files as fast as a task would."""
@@ -216,37 +196,6 @@ class LocalStorage:
         _forget_checksum(source)
 
 
-def _status(text: str) -> _Found:
-    try:
-        path = local_path(text)
-    except ConfigError as error:
-        raise ConfigError(f"INPUT {text}: cannot be listed ({error})") from error
-    try:
-        return _Found(path, Path(path).stat())
-    except FileNotFoundError:
-        raise missing_input(text) from None
-    except OSError as error:
-        raise ConfigError(f"INPUT {text}: cannot be listed ({_reason(error)})") from error
-
-
-def _walk(found: _Found, skipped: list[tuple[str, str]], *, below: bool = False) -> Iterator[_Found]:
-    """Yield files at or below a path, by name; `skipped` gets hidden ones, those beside a collection and runs."""
-    if not found.is_folder:
-        yield found
-        return
-    children = sorted(_list(found.path), key=lambda child: child.name)
-    if below and any(child.name == RUN for child in children):
-        skipped.append((found.path, "results of a run"))
-        return
-    for child in children:
-        if child.name.startswith(("_", ".")):
-            skipped.append((child.path, "hidden"))
-        elif not child.is_folder and BESIDE.fullmatch(child.name):
-            skipped.append((child.path, BESIDE_WHY))
-        else:
-            yield from _walk(child, skipped, below=True)
-
-
 def _list_output(path: str) -> list[_Found]:
     """List a folder that nddup wrote."""
     try:
@@ -256,7 +205,7 @@ def _list_output(path: str) -> list[_Found]:
 
 
 def _list(folder: str) -> list[_Found]:
-    """List a folder, without broken links, names that are not UTF-8, and Hadoop's checksums.
+    """List a folder that nddup wrote, without broken links, names that are not UTF-8, and Hadoop's checksums.
 
     A file gives itself, a missing path nothing. Raises PermissionError if the folder or the status of a file in it
     cannot be read: leaving such files out would lose them silently.

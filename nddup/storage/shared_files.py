@@ -13,8 +13,9 @@ from pyspark.sql import functions as F
 
 from nddup.errors import ConfigError, OutputError
 from nddup.redaction import drop_login
+from nddup.scanning.file_heads import is_hidden
 from nddup.scanning.input_files import InputFile, Listing
-from nddup.scanning.local_paths import local_path, uri_of
+from nddup.scanning.local_paths import is_utf8, local_path, uri_of
 from nddup.storage.local_storage import LocalStorage
 
 WHERE = "over Spark Connect files lie where this process and the server have them under one local path"
@@ -37,8 +38,8 @@ class SharedStorage(LocalStorage):
             _require_local(f"INPUT {text}", text)
         listing = super().list_inputs(inputs)
         files = tuple(replace(file, path=uri_of(file.path)) for file in listing.files)
-        seen = [file for file in files if not file.path.rpartition("/")[2].startswith((".", "_"))]
-        if seen:  # Spark skips the others; this process hands them over
+        seen = [file for file in files if is_utf8(file.path) and not is_hidden(file.path)]
+        if seen:  # Spark cannot open the others
             self._require_same(min(seen, key=lambda file: file.size))
         return Listing(files, listing.skipped, listing.repeated)
 

@@ -15,6 +15,8 @@ from contextlib import suppress
 from multiprocessing.connection import Connection
 from pathlib import Path
 
+from nddup.scanning.walk import sizes_of
+
 START = (
     "import sys; sys.path.append(sys.argv[1]); from nddup.local.reading.worker import serve; serve(int(sys.argv[2]))"
 )
@@ -83,14 +85,8 @@ class Processes:
 def is_worth_it(inputs: Sequence[str]) -> bool:
     """Return whether the files of INPUT paths have more than `FEW_BYTES` in all; a path that cannot be read has 0."""
     left = FEW_BYTES
-    waiting = [path.removeprefix("file://") if path.startswith("file:///") else path for path in inputs]
-    while waiting and left >= 0:
-        path = waiting.pop()
-        try:
-            if os.path.isdir(path):  # noqa: PTH112 - a string is all that is needed
-                waiting += [entry.path for entry in os.scandir(path)]
-            else:
-                left -= os.stat(path).st_size  # noqa: PTH116
-        except OSError:
-            continue
+    for _, size in sizes_of([path.removeprefix("file://") if path.startswith("file:///") else path for path in inputs]):
+        left -= size
+        if left < 0:
+            break
     return left < 0

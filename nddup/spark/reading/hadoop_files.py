@@ -247,4 +247,4 @@ def open_uri(uri: str) -> BinaryIO:
     """
     if is_remote(uri):  # a hidden file that is too long to be passed as content
         raise OSError(f"{uri}: Spark skips names that begin with _ or a point; rename the file")
-    return open_local(unquote(urlsplit(uri).path))
+    return open_local(uri)

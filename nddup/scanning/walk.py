@@ -1,0 +1,251 @@
+"""The walk over INPUT paths of this machine, the same for both engines and every command.
+
+    walk_inputs   INPUT paths -> Walked: the regular files, each once, and all that is skipped, with the reason
+    sizes_of      paths -> the size of each regular file, for estimates
+
+Only regular files are opened. A file of two names (a hard link, a second mount) is read once, under its first name.
+Links below an INPUT are followed last, and only to what lies inside an INPUT and has not been reached by its own name:
+so no walk is endless, and no file is compared with itself.
+"""
+
+import os
+import stat
+from collections.abc import Collection, Iterator, Sequence
+from pathlib import PurePath
+from typing import NamedTuple
+
+from nddup.errors import ConfigError
+from nddup.scanning.input_files import RUN, Placed, missing_input, table_input, table_with_log, why_skipped
+from nddup.scanning.local_paths import address_of, local_path, percent_spelled, uri_of
+
+SPECIAL = {
+    stat.S_IFIFO: "a named pipe",
+    stat.S_IFSOCK: "a socket",
+    stat.S_IFCHR: "a device",
+    stat.S_IFBLK: "a device",
+}
+"""What a file that is not regular is called. Opening one may wait for ever, or change a machine's state."""
+
+MOST_PARTITIONS = 8
+"""Most parents of an INPUT folder that are looked at, for the log of a table that the folder is a part of."""
+
+OUTSIDE = "a link that leads outside INPUT; give what it leads to as an INPUT to read it"
+NOWHERE = "a link that leads nowhere"
+UNREACHABLE = "a link whose target cannot be reached"
+OTHER_NAME = "another name of a file that is read"
+OTHER_FOLDER = "a link to a folder that is read under its own name"
+GONE = "removed while the folder was listed"
+
+
+class Walked(NamedTuple):
+    """The files, by address (`local_paths.address_of`); the skipped files with the reason; the files given twice."""
+
+    files: dict[str, Placed]
+    skipped: tuple[tuple[str, str], ...]
+    repeated: tuple[str, ...]
+
+
+def walk_inputs(inputs: Sequence[str]) -> Walked:
+    """Find the files of INPUT paths, which are literal; folders are searched recursively.
+
+    Raises:
+        ConfigError: if an input does not exist, cannot be listed, is no file or folder, or holds a table whose log says
+            which of its files count (Delta, Iceberg, Hudi).
+
+    Cost: one listing of each folder and one status of each file.
+    """
+    roots = [_root(text) for text in inputs]
+    walk = _Walk([real for _, real, _ in roots])
+    for text, (path, real, status) in zip(inputs, roots, strict=True):
+        try:
+            if stat.S_ISDIR(status.st_mode):
+                _refuse_inside_table(text, real)
+                walk.take_folder(path, real, path.rstrip("/"), below=False)
+            else:
+                walk.take_file(path, status, path.rpartition("/")[0])
+        except OSError as error:
+            raise _unlistable(text, path, error) from error
+    walk.follow_links()
+    return walk.result()
+
+
+def sizes_of(paths: Sequence[str]) -> Iterator[tuple[str, int]]:
+    """Yield the path and size of each regular file at or below some paths; what cannot be read is left out.
+
+    Links below a path are not followed: what they lead to is found by its own name or is not read.
+    """
+    waiting = list(paths)
+    while waiting:
+        path = waiting.pop()
+        try:
+            status = os.stat(path)  # noqa: PTH116 - thousands of files, so `os` for speed
+            if stat.S_ISDIR(status.st_mode):
+                with os.scandir(path) as entries:
+                    waiting += [entry.path for entry in entries if not entry.is_symlink()]
+            elif stat.S_ISREG(status.st_mode):
+                yield path, status.st_size
+        except OSError:
+            continue
+
+
+class _Candidate(NamedTuple):
+    """A regular file as it was reached: its names sort in this order."""
+
+    is_by_link: bool
+    name: bytes
+    base: str
+    path: str
+    status: os.stat_result
+
+
+class _Walk:
+    """What the walk has found so far."""
+
+    def __init__(self, roots: Sequence[str]) -> None:
+        self._roots = tuple(roots)
+        self._found: list[_Candidate] = []
+        self._links: list[tuple[str, str]] = []
+        self._skipped: dict[str, str] = {}
+        self._walked: set[str] = set()
+
+    def take_file(self, path: str, status: os.stat_result, base: str, *, by_link: bool = False) -> None:
+        """Take a file that is not a link, if it is regular."""
+        kind = stat.S_IFMT(status.st_mode)
+        if kind == stat.S_IFREG:
+            self._found.append(_Candidate(by_link, os.fsencode(path), base, path, status))
+        else:
+            self._skip(path, SPECIAL.get(kind, "not a regular file"))
+
+    def take_folder(self, path: str, real: str, base: str, *, below: bool = True, by_link: bool = False) -> None:
+        """Take the files below a folder, whose path without links is `real`. Links are left for `follow_links`."""
+        waiting = [(path, real, below)]
+        while waiting:
+            path, real, below = waiting.pop()
+            self._walked.add(real)
+            with os.scandir(path) as entries:
+                children = {entry.name: entry for entry in entries if not _is_checksum(entry.name)}
+            if below and RUN in children:
+                self._skip(path, "results of a run")
+                continue
+            _refuse_table(path, children)
+            for name, entry in children.items():
+                whole = os.path.join(path, name)  # noqa: PTH118 - for speed
+                if entry.is_symlink():
+                    self._links.append((whole, base))
+                    continue
+                try:
+                    status = entry.stat(follow_symlinks=False)
+                except FileNotFoundError:
+                    self._skip(whole, GONE)
+                    continue
+                is_folder = stat.S_ISDIR(status.st_mode)
+                why = why_skipped(name, is_folder=is_folder)
+                if why is not None:
+                    self._skip(whole, why)
+                elif is_folder:
+                    waiting.append((whole, os.path.join(real, name), True))  # noqa: PTH118
+                else:
+                    self.take_file(whole, status, base, by_link=by_link)
+
+    def follow_links(self) -> None:
+        """Follow the links inside the inputs, and those in what they lead to."""
+        while self._links:
+            waiting, self._links = sorted(self._links, key=lambda link: os.fsencode(link[0])), []
+            for path, base in waiting:
+                self._follow(path, base)
+
+    def _follow(self, path: str, base: str) -> None:
+        try:
+            real = os.path.realpath(path, strict=True)
+            status = os.stat(real)  # noqa: PTH116
+        except PermissionError:
+            return self._skip(path, UNREACHABLE)
+        except OSError:  # the target is missing, or the link leads to itself
+            return self._skip(path, NOWHERE)
+        is_folder = stat.S_ISDIR(status.st_mode)
+        why = why_skipped(path.rpartition("/")[2], is_folder=is_folder)
+        if why is None and not any(real == root or real.startswith(root.rstrip("/") + "/") for root in self._roots):
+            why = OUTSIDE
+        if why is None and is_folder and real in self._walked:
+            why = OTHER_FOLDER
+        if why is not None:
+            return self._skip(path, why)
+        if is_folder:
+            return self.take_folder(path, real, base, by_link=True)
+        return self.take_file(path, status, base, by_link=True)
+
+    def result(self) -> Walked:
+        """Return each file once, under the first of its names: its own before a link's, then in the order of bytes."""
+        files: dict[str, Placed] = {}
+        taken: dict[object, str] = {}
+        repeated = []
+        for _, _, base, path, status in sorted(self._found, key=lambda found: found[:3]):
+            address = address_of(path)
+            if address in files:
+                repeated.append(uri_of(path))
+                continue
+            first = taken.setdefault(_key_of(path, status), address)
+            if first != address:
+                self._skip(path, f"{OTHER_NAME}; {first}")
+                continue
+            modified = status.st_mtime_ns // 1_000_000
+            files[address] = Placed(percent_spelled(base), percent_spelled(path), status.st_size, modified)
+        return Walked(files, tuple(sorted(self._skipped.items())), tuple(repeated))
+
+    def _skip(self, path: str, why: str) -> None:
+        self._skipped[address_of(path)] = why
+
+
+def _root(text: str) -> tuple[str, str, os.stat_result]:
+    """Return the path of an INPUT, the same without links, and the status of what it leads to."""
+    try:
+        path = local_path(text)
+    except ConfigError as error:
+        raise ConfigError(f"INPUT {text}: cannot be listed ({error})") from error
+    try:
+        status = os.stat(path)  # noqa: PTH116
+        real = os.path.realpath(path)
+    except FileNotFoundError:
+        raise missing_input(text) from None
+    except OSError as error:
+        raise _unlistable(text, path, error) from error
+    kind = stat.S_IFMT(status.st_mode)
+    if kind not in (stat.S_IFREG, stat.S_IFDIR):
+        what = SPECIAL.get(kind, "neither of them")
+        raise ConfigError(f"INPUT {text}: expected a file or a folder, got {what}; write its bytes to a file first")
+    return path, real, status
+
+
+def _unlistable(text: str, path: str, error: OSError) -> ConfigError:
+    below = f"{percent_spelled(error.filename)}: " if error.filename not in (None, path) else ""
+    return ConfigError(f"INPUT {text}: cannot be listed ({below}{error.strerror or error})")
+
+
+def _key_of(path: str, status: os.stat_result) -> object:
+    """Return what is equal for two names of one file. Some file systems have no, or no lasting, numbers of files."""
+    return (status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns) if status.st_ino else path
+
+
+def _is_checksum(name: str) -> bool:
+    """Return whether a name is that of a checksum that Hadoop leaves beside each file; Hadoop does not list them."""
+    return name.startswith(".") and name.endswith(".crc")
+
+
+def _refuse_table(path: str, names: Collection[str], where: str = "") -> None:
+    """Refuse a folder of these names if it holds a table with a log."""
+    what = table_with_log(names, lambda name: _names_in(os.path.join(path, name)))  # noqa: PTH118
+    if what is not None:
+        raise table_input(f"{where}{percent_spelled(path)}", what)
+
+
+def _names_in(folder: str) -> list[str]:
+    try:
+        return os.listdir(folder)  # noqa: PTH208
+    except OSError:
+        return []
+
+
+def _refuse_inside_table(text: str, real: str) -> None:
+    """Refuse an INPUT folder inside such a table: a partition, or the folder of its data."""
+    for folder in list(PurePath(real).parents)[:MOST_PARTITIONS]:
+        _refuse_table(str(folder), _names_in(str(folder)), f"{text} lies in ")
