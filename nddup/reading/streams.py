@@ -13,7 +13,9 @@ bytes and two pieces: a longer record is skipped and counted, and reading contin
 import bz2
 import io
 import lzma
+import re
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any, BinaryIO
 
 import zstandard
@@ -24,14 +26,23 @@ from nddup.reading.gzip_members import GzipMember
 from nddup.reading.outcomes import Reject
 
 INPUT_PIECE = 8 << 10
-"""Compressed bytes passed to a decoder at a time: at most this many are lost before damaged bytes."""
+"""Bytes of gzip passed to its decoder at a time: at most this many are lost before damaged bytes."""
+
+DENSE_PIECE = 1 << 10
+"""Likewise for the other compressions: each byte of theirs may expand to many more."""
 
 TAIL = 64 << 10
 """Bytes at the end of a file that are searched first for its last separator."""
 
 __all__ = ["PIECE", "Chunk", "Expanded", "StoppedError", "compression_of", "cut_stream", "expand_head"]
 
-MAGIC = {b"\x1f\x8b": "gzip", b"BZh": "bz2", b"\x28\xb5\x2f\xfd": "zstd", b"\xfd7zXZ\0": "xz"}
+MAGIC = {
+    rb"\x1f\x8b": "gzip",
+    rb"BZh[1-9](1|\x17|$)": "bz2",  # a block, or the end of an empty stream; a text may begin with the first four
+    rb"\x28\xb5\x2f\xfd|[\x50-\x5f]\x2a\x4d\x18": "zstd",  # a frame, or a skippable frame, as `pzstd` writes first
+    rb"\xfd7zXZ\0": "xz",
+}
+"""Expressions for the first bytes of compressed files. Sources: RFC 1952, RFC 8878, the format of .xz."""
 
 _ERRORS: tuple[type[Exception], ...] = (OSError, EOFError, IgzipError, lzma.LZMAError, zstandard.ZstdError)  # type: ignore[assignment]
 
@@ -43,7 +54,7 @@ def compression_of(head: bytes) -> str:
         >>> compression_of(b"BZh91AY"), compression_of(b"<?xml")
         ('bz2', '')
     """
-    return next((name for magic, name in MAGIC.items() if head.startswith(magic)), "")
+    return next((name for magic, name in MAGIC.items() if re.match(magic, head)), "")
 
 
 class Expanded(io.RawIOBase):
@@ -93,29 +104,12 @@ class Expanded(io.RawIOBase):
         return data
 
 
-class _Small(io.RawIOBase):
-    """A stream that passes a decoder few bytes at a time, so that few are lost before damaged bytes."""
-
-    def __init__(self, raw: BinaryIO) -> None:
-        super().__init__()
-        self._raw = raw
-
-    def readable(self) -> bool:
-        return True
-
-    def read(self, size: int = -1) -> bytes:
-        return self._raw.read(INPUT_PIECE if size < 0 else min(size, INPUT_PIECE))
-
-    def readinto(self, buffer: bytearray | memoryview) -> int:  # type: ignore[override]
-        data = self.read(len(buffer))
-        buffer[: len(data)] = data
-        return len(data)
-
-
 class _Members(io.RawIOBase):
-    """Concatenated members or frames, each decoded by its own decoder; zero bytes between them are ignored.
+    """Concatenated streams, members or frames, each decoded by its own decoder; zero bytes between them are ignored.
 
-    Unlike the libraries' own file readers, it raises if a file ends inside a member.
+    Unlike the libraries' own file readers, it raises if a file ends inside a member, and if what follows a member is
+    neither zero bytes nor another member: they take any bytes after the first member that they cannot decode for
+    garbage, and end the file there.
     """
 
     def __init__(self, raw: BinaryIO, decoder: Callable[[], Any], piece: int) -> None:
@@ -127,36 +121,35 @@ class _Members(io.RawIOBase):
     def read1(self, size: int) -> bytes:
         """Return the bytes that the next piece of input expands to, whatever the requested size."""
         del size
-        while True:
-            piece = self._input or self._raw.read(self._piece)
+        while piece := self._input or self._raw.read(self._piece):
             self._input = b""
-            if self._member is None:  # zero bytes may fill the space between members
-                piece = piece.lstrip(b"\0") if piece else b""
+            if self._member is None:
+                piece = piece.lstrip(b"\0")
+                if not piece:
+                    continue
+                self._member = self._decoder()
 
-            if not piece:
-                if self._member is not None:
-                    self._member.decompress(b"")  # raises first if the checksum is wrong
-                    raise EOFError("the file ends inside a compressed member")
-                return b""
-
-            self._member = self._member or self._decoder()
             data: bytes = self._member.decompress(piece)
             if self._member.eof:
-                self._input = self._member.unused_data
-                self._member = None
+                self._input, self._member = self._member.unused_data, None
             if data:
                 return data
+
+        if self._member is not None:
+            self._member.decompress(b"")  # raises first if the checksum is wrong
+            raise EOFError("the file ends inside a compressed member")
+        return b""
 
 
 def _decoder(raw: BinaryIO, compression: str) -> BinaryIO:
     if compression == "gzip":
         return _Members(raw, GzipMember, INPUT_PIECE)  # type: ignore[return-value]
     if compression == "bz2":
-        return bz2.BZ2File(_Small(raw))  # type: ignore[return-value]
+        return _Members(raw, bz2.BZ2Decompressor, DENSE_PIECE)  # type: ignore[return-value]
     if compression == "xz":
-        return lzma.LZMAFile(_Small(raw))  # type: ignore[arg-type, return-value]
+        return _Members(raw, partial(lzma.LZMADecompressor, lzma.FORMAT_XZ), DENSE_PIECE)  # type: ignore[return-value]
     if compression == "zstd":
-        return _Members(raw, zstandard.ZstdDecompressor().decompressobj, INPUT_PIECE >> 3)  # type: ignore[return-value]
+        return _Members(raw, zstandard.ZstdDecompressor().decompressobj, DENSE_PIECE)  # type: ignore[return-value]
     return io.BufferedReader(raw, PIECE)  # type: ignore[type-var]
 
 

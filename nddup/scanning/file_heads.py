@@ -160,7 +160,9 @@ def _find_head(files: HeadReader, file: InputFile, raw: bytes, options: InputOpt
             raw = files.read_head(file.path, size)
         start = expand_head(raw, size)
         if not start and compression_of(raw):
-            return None
+            if size == most or len(raw) >= file.size:
+                return None
+            continue  # bytes that hold no text come first, such as a long skippable frame
         try:
             return _head_of(start, file.source, options)
         except FormatError:

@@ -140,3 +140,75 @@ def test_a_head_is_the_start_of_what_expands(name: str) -> None:
     assert expand_head(data, 15) == b"012345678901234"
     assert expand_head(data, 1 << 20) == b"0123456789" * 1000
     assert (b"0123456789" * 1000).startswith(expand_head(data[: len(data) - 3], 1 << 20))
+
+
+def expand(data: bytes, name: str) -> tuple[bytes, str]:
+    """Return what a file expands to, and why reading stopped; empty at its end."""
+    stream, found = Expanded(io.BytesIO(data), name), bytearray()
+    try:
+        for piece in iter(lambda: stream.read(5000), b""):
+            found += piece
+    except StoppedError as error:
+        return bytes(found), error.reason
+    return bytes(found), ""
+
+
+@pytest.mark.parametrize("name", [name for name in COMPRESSIONS if name])
+@given(data=st.data())
+def test_members_padding_and_damage(name: str, data: st.DataObject) -> None:
+    """Zero bytes between members are no damage; anything else is told, after all bytes of the members before it."""
+    parts = data.draw(st.lists(st.binary(max_size=3000), min_size=1, max_size=5))
+    members = [COMPRESSIONS[name](part) + bytes(4 * data.draw(st.sampled_from([0, 0, 1, 500, 5000]))) for part in parts]
+    assert expand(b"".join(members), name) == (b"".join(parts), "")
+
+    at = data.draw(st.integers(0, len(parts)))
+    damage = data.draw(st.sampled_from(["junk", "long junk", "flip", "cut"]))
+    if at == len(parts):
+        members.append(b"")
+    if "junk" in damage or not members[at]:
+        members[at] = b"junk" * (2500 if damage == "long junk" else 1) + members[at]
+    elif damage == "flip":  # in the first bytes, which say what the member is
+        members[at] = bytes([members[at][0] ^ 0x80]) + members[at][1:]
+    else:
+        members[at:] = [members[at][:11]]
+
+    found, reason = expand(b"".join(members), name)
+
+    assert found.startswith(b"".join(parts[:at]))
+    assert b"".join(parts).startswith(found)
+    assert reason == "damaged"
+
+
+@pytest.mark.parametrize("name", ["bz2", "xz", "zstd"])
+def test_a_flipped_bit_anywhere_loses_nothing_before_it(name: str) -> None:
+    """Whichever bit of the second of three members is flipped, the first one is read, and the damage is told."""
+    parts = [b"%d one;" % n * 40 for n in range(3)]
+    members = [COMPRESSIONS[name](part) for part in parts]
+
+    silent = []
+    for place in range(len(members[1]) * 8):
+        second = bytearray(members[1])
+        second[place // 8] ^= 1 << place % 8
+        found, reason = expand(members[0] + bytes(second) + members[2], name)
+        assert found.startswith(parts[0])
+        if reason != "damaged" and found != b"".join(parts):
+            silent.append(place)
+
+    assert silent == []
+
+
+def test_skippable_frames_of_zstandard() -> None:
+    """Frames to be skipped hold no text, also first in a file (`pzstd`) and last (the table of a seekable file)."""
+    skipped = b"\x5e\x2a\x4d\x18" + (3000).to_bytes(4, "little") + b"\x8f" * 3000
+    data = b"".join(skipped + COMPRESSIONS["zstd"](part) for part in (b"one ", b"two")) + skipped
+
+    assert compression_of(data) == "zstd"
+    assert expand(data, "zstd") == (b"one two", "")
+    assert expand_head(data, 5) == b"one t"
+
+
+def test_a_text_is_no_bzip2() -> None:
+    """A text may begin with the letters that begin a bzip2 file."""
+    assert compression_of(b"BZh is how a compressed file begins") == ""
+    assert compression_of(b"BZh9 is how it begins") == ""
+    assert compression_of(bz2.compress(b"")) == compression_of(bz2.compress(b"a")) == "bz2"
