@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from nddup.local.columns import one_chunk
 from nddup.repository.segments.layout import CHANGES, table_of
+from nddup.tables import KEEP
 
 KEPT, REMOVED, ABSENT = "kept", "removed", "absent"
 
@@ -40,6 +41,11 @@ class Settled:
         order = np.argsort(self.keys)
         at = order[np.minimum(np.searchsorted(self.keys[order], self.targets), max(len(order) - 1, 0))]
         return self.ids.take(pa.array(at, pa.int64(), mask=self.targets < 0))
+
+    @property
+    def keep(self) -> pa.Table:
+        """The state as rows of KEEP, in the order of the documents."""
+        return pa.Table.from_arrays([self.ids, pa.array(self.kept), self.duplicate_of, self.reasons], schema=KEEP.arrow)
 
     def with_lasting(self, old: pa.Table) -> "Settled":
         """Return the same, but with the old `duplicate_of` wherever its target is still there.

@@ -101,6 +101,7 @@ def make_change(snapshot: Snapshot, added: pa.Table, gone: NDArray[np.int64], wo
         "changes": changes,
     }
     first = snapshot.commit.next_component
+    closed = closed._replace(keep=settled.keep)  # what is stored is what is digested
     tables |= _result_tables(closed, settled, first)
     made, tables["digests"] = make_totals(closed, first)
     ids = touched.documents["doc_id"]

@@ -60,6 +60,24 @@ def draw_history(seed: int, steps: int = 4, most: int = 9) -> list[Batch]:
     return history
 
 
+def draw_chain(seed: int, steps: int = 8) -> list[Batch]:
+    """Draw a history of windows on one long text: each resembles its neighbours, the nearer the more.
+
+    So documents arrive that are kept and resemble an earlier removed one more than the document that removed it.
+    """
+    random = np.random.default_rng(seed)
+    words, known, history = [f"c{i}" for i in range(2 * WORDS)], list[str](), list[Batch]()
+    for step in range(steps):
+        if len(known) > 1 and random.random() < 0.25:
+            history.append(Batch({}, random.choice(known, int(random.integers(1, 3)), replace=False).tolist()))
+            continue
+        starts = (3 * random.integers(0, 12, int(random.integers(1, 4)))).tolist()
+        texts = {f"s{step}n{i}": " ".join(words[start : start + WORDS]) for i, start in enumerate(starts)}
+        known += texts
+        history.append(Batch(texts))
+    return history
+
+
 Add = Callable[[Repository, Mapping[str, str]], object]
 
 

@@ -3,13 +3,19 @@
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import nddup.repository
 from nddup.errors import ConfigError
+from nddup.repository import prove_version
 from nddup.repository.live_tables import live_tables
 from nddup.repository.opened_repository import Repository
-from tests.repository.histories import Batch, draw_history, draw_text, play, rows_of, run_fresh
+from nddup.repository.snapshot import Snapshot
+from tests.repository.histories import Batch, draw_chain, draw_history, draw_text, play, rows_of, run_fresh
 
 SETTINGS: dict[str, Any] = {"sketch.size": 24, "pairs.threshold": 0.6, "local.processes": 1}
 
@@ -97,6 +103,42 @@ def test_a_removal_promotes_and_an_addition_does_not_demote(tmp_path: Path) -> N
         [("a", "kept", "removed", "b", "demoted"), ("b", "absent", "kept", None, "added")],
         [("a", "removed", "absent", None, "removed")],
     ]
+
+
+@settings(max_examples=8, deadline=None)
+@given(seed=st.integers(0, 2**32), store=st.sampled_from(["all", "kept"]), is_chain=st.booleans())
+def test_a_check_holds_after_any_history(
+    tmp_path_factory: pytest.TempPathFactory, seed: int, store: str, *, is_chain: bool
+) -> None:
+    """`index check` holds after a history, also where a later document is nearer than the keeper."""
+    repo = nddup.repository.create(str(tmp_path_factory.mktemp("any") / "r"), mode="frozen", store=store, **SETTINGS)
+    for batch in draw_chain(seed) if is_chain else draw_history(seed, steps=5):
+        play(repo, [batch])
+
+    assert [proof.text() for proof in repo.check() if not proof.holds] == []
+
+
+def test_a_keeper_lasts_beside_a_nearer_one_and_is_checked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A removed document keeps its keeper when a nearer one is kept; `index check` holds, and finds another keeper."""
+    words = [f"w{i}" for i in range(60)]
+    repo = nddup.repository.create(str(tmp_path / "repo"), mode="frozen", **SETTINGS | {"sketch.size": 100})
+    for name, start in {"a": 0, "c": 8, "b": 12}.items():
+        repo.add({name: " ".join(words[start : start + 40])})
+
+    assert {row["doc_id"]: row["duplicate_of"] for row in repo.tables()["keep"].to_pylist()} == {
+        "a": None, "b": None, "c": "a",
+    }  # fmt: skip
+    assert all(proof.holds for proof in repo.check())
+
+    def tables_with_another_keeper(snapshot: Snapshot) -> dict[str, pa.Table]:
+        tables = live_tables(snapshot)
+        keep = tables["keep"]
+        at = keep.schema.get_field_index("duplicate_of")
+        nearer = pc.if_else(pc.is_valid(keep["duplicate_of"]), "b", keep["duplicate_of"])
+        return tables | {"keep": keep.set_column(at, "duplicate_of", nearer)}
+
+    monkeypatch.setattr(prove_version, "live_tables", tables_with_another_keeper)
+    assert [proof.promise for proof in repo.check() if not proof.holds] == ["what is stored is what was committed"]
 
 
 def test_only_kept_documents_are_stored(tmp_path: Path) -> None:
