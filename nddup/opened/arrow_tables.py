@@ -52,7 +52,7 @@ class MemoryRun(DuckTables):
         super().__init__(NoFolder("run in memory", tables, metrics))
         for name, table in tables.items():
             self._database.register(name, table)
-        self._database.execute("SET lock_configuration = true")
+        self._shut()
 
     def transform_text(self, table: Table, name: str, reader: Reader) -> None:
         """Refuse: there are no files.

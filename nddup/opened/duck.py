@@ -27,6 +27,7 @@ SETTINGS: dict[str, str | bool] = {
     "autoinstall_known_extensions": False,  # no query makes DuckDB download anything
     "autoload_known_extensions": False,
     "allow_community_extensions": False,
+    "python_enable_replacements": False,  # a query sees the tables given to it, and no variable of this program
     "default_null_order": "nulls_first_on_asc_last_on_desc",  # Spark's
     "preserve_insertion_order": False,  # rows without ORDER BY have no order, as in Spark
 }
@@ -68,6 +69,9 @@ _TYPES = {
 
 class DuckTables(FinishedRun):
     """A run whose tables DuckDB reads, in a folder or in memory.
+
+    A folder may come from anyone, and so may the text of a query. So each kind of run, before its first query, calls
+    `_shut`: from then on DuckDB opens the files of the run's tables and its own temporary ones, and nothing else.
 
     Args:
         folder: folder of the run, or its stand-in.
@@ -155,6 +159,14 @@ class DuckTables(FinishedRun):
             self._database.execute(f"INSERT INTO {_name(table.name)} BY NAME FROM given")
             self._database.unregister("given")
 
+    def _shut(self, files: Sequence[str] = ()) -> None:
+        """Let DuckDB open no other file than these and its temporary ones, and change no setting any more."""
+        # A file is looked up as it is written in the query, with its wildcards escaped, and opened under its own name.
+        allowed = ", ".join(text for file in files for text in {_literal(file), _quoted(file)})
+        self._database.execute(f"SET allowed_paths = [{allowed}]")
+        self._database.execute("SET enable_external_access = false")
+        self._database.execute("SET lock_configuration = true")
+
     @contextmanager
     def _reading(self, tables: Mapping[str, pa.Table] | None = None) -> Iterator[None]:
         """Give tables their names for the duration, and turn errors of DuckDB into messages for users."""
@@ -187,11 +199,15 @@ class DuckRun(DuckTables):
 
     def __init__(self, path: str) -> None:
         super().__init__(RunFolder(LocalStorage(), path))
-        for table in RESULTS.values():
-            folder = Path(local_path(self.path), table.name)
-            if folder.is_dir():
-                self._see(table, sorted(str(file) for file in folder.iterdir() if file.name[0] not in "_."))
-        self._database.execute("SET lock_configuration = true")
+        folders = {table: Path(local_path(self.path), table.name) for table in RESULTS.values()}
+        files = {
+            table: sorted(str(file) for file in folder.iterdir() if file.name[0] not in "_.")
+            for table, folder in folders.items()
+            if folder.is_dir()
+        }
+        self._shut([file for some in files.values() for file in some])
+        for table, some in files.items():
+            self._see(table, some)
 
     def transform_text(self, table: Table, name: str, reader: Reader) -> None:
         """As `FinishedRun.transform_text`."""
@@ -258,11 +274,17 @@ def _literal(path: str) -> str:
         "'/it''s/a[[]1][*].parquet'"
     """
     plain = "".join(f"[{character}]" if character in "[*?" else character for character in path)
-    return "'" + plain.replace("'", "''") + "'"
+    return _quoted(plain)
+
+
+def _quoted(text: str) -> str:
+    """Return a text as an SQL literal."""
+    return "'" + text.replace("'", "''") + "'"
 
 
 def _name(name: str) -> str:
-    return f'"{name}"'
+    """Return a name as an SQL identifier, whatever it contains."""
+    return '"' + name.replace('"', '""') + '"'
 
 
 def _reason(error: Exception) -> str:

@@ -1,0 +1,81 @@
+"""A run folder of someone else: nothing in it is read as SQL, and no query opens a file that is not its table."""
+
+import json
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+import nddup
+from nddup.errors import ConfigError, NddupError
+from nddup.opened.arrow_tables import MemoryRun
+from nddup.opened.duck import DuckRun
+from nddup.results.check import check_run
+from tests.opened.made_runs import write_family
+from tests.report.made_reports import metrics_of
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """The folder of a small run."""
+    return write_family(tmp_path / "run")
+
+
+def test_names_in_the_metrics_are_no_sql(folder: Path, tmp_path: Path) -> None:
+    """A name of a table in `metrics.json` that is SQL is not executed: it is reported as a table that is not there."""
+    (folder / "written").mkdir()
+    name = f"(SELECT 1) AS t; COPY (SELECT 1) TO '{tmp_path}/written.csv'; SELECT count(*) AS n FROM pairs"  # noqa: S608
+    metrics = json.loads((folder / "metrics.json").read_text())
+    for listed in (name, '"documents" AS d JOIN pairs', "written"):
+        rows = {"documents": 4, "pairs": 3, "clusters": 1, "members": 3, "keep": 4, "rejects": 1, listed: 3}
+        (folder / "metrics.json").write_text(json.dumps(metrics | {"rows": rows}))
+
+        report = check_run(DuckRun(str(folder)), steps=["accounting"])
+
+        assert not report.is_sound
+        assert f"{listed}: 3 in metrics.json, None in the table" in report.findings[0].examples
+    assert not list(tmp_path.glob("*.csv"))
+
+
+@pytest.mark.parametrize("place", ["run", "it's [1]*?", "link"])
+def test_sql_opens_the_tables_and_nothing_else(place: str, folder: Path, tmp_path: Path) -> None:
+    """SQL over a run reads its tables, under any name of the folder, but writes and reads no other file."""
+    other = tmp_path / "other.csv"
+    other.write_text("a\n1\n")
+    path = tmp_path / place
+    if place == "link":
+        path.symlink_to(folder)
+    elif place != "run":
+        folder.rename(path)
+    run = DuckRun(str(path))
+
+    assert run.sql("SELECT count(*) AS n FROM documents")["n"].to_pylist() == [4]
+    for text in (
+        f"FROM '{other}'", f"FROM read_text('{other}')", f"FROM glob('{tmp_path}/*')",
+        f"COPY (SELECT 1) TO '{tmp_path}/new.csv'", f"ATTACH '{tmp_path}/new.db'", "SET enable_external_access = true",
+        f"SET temp_directory = '{tmp_path}'", "INSTALL httpfs", "LOAD httpfs", f"EXPORT DATABASE '{tmp_path}/new'",
+    ):  # fmt: skip
+        with pytest.raises(NddupError):
+            run.rows(text).__next__()
+    assert {file.name for file in tmp_path.iterdir()} <= {"other.csv", "run", place}
+
+
+def test_the_api_opens_the_tables_and_nothing_else(folder: Path, tmp_path: Path) -> None:
+    """`nddup.open(RUN).sql` and a run in memory read no file, and no variable of the calling program."""
+    (tmp_path / "secret.csv").write_text("a\n1\n")
+    secret = pa.table({"a": [1]})
+    for run in (nddup.open(str(folder)), nddup.find_duplicates(pa.table({"id": ["a"], "text": ["one"]}))):
+        with pytest.raises(ConfigError, match="secret"):
+            run.sql("SELECT * FROM secret")
+        assert run.sql("SELECT * FROM mine", mine=secret).to_pylist() == [{"a": 1}]
+        with pytest.raises((ConfigError, NddupError)):
+            run.sql(f"SELECT * FROM '{tmp_path}/secret.csv'")  # noqa: S608
+
+
+def test_a_run_in_memory_opens_no_file(tmp_path: Path) -> None:
+    """DuckDB over tables in memory writes no file, whatever the text of a query says."""
+    run = MemoryRun({"documents": pa.table({"a": [1]})}, metrics_of(1, 0, 0, 1))
+
+    with pytest.raises(NddupError):
+        run.sql(f"COPY (SELECT 1) TO '{tmp_path}/new.csv'")
+    assert not list(tmp_path.iterdir())
