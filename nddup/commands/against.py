@@ -117,7 +117,7 @@ def execute(options: argparse.Namespace) -> int:
 
         if options.length > 1_000:  # noqa: PLR2004 - the greatest length of shingle.length too
             raise ConfigError(f"--length {options.length}: expected at most 1,000 tokens")
-        folder = require_new(options.output) if options.output else None
+        folder = require_new(options.output, [options.a, options.b]) if options.output else None
         given = [*options.assignments, *([f"engine={options.engine}"] if options.engine else [])]
         config = load_config(options.config, given)
         config_b = load_config(options.config, [*options.assignments, *options.set_b])

@@ -196,9 +196,13 @@ def _query(options: argparse.Namespace, steps: Steps) -> Answer:
     import nddup.repository  # noqa: PLC0415
     from nddup.repository.query_stored import Ask, is_found, spell_matches  # noqa: PLC0415
     from nddup.repository.tell import write_matches  # noqa: PLC0415
+    from nddup.storage.apart import require_apart  # noqa: PLC0415
+    from nddup.storage.local_storage import LocalStorage  # noqa: PLC0415
 
-    if options.output and Path(options.output).exists():
-        raise OutputError(f"--output {options.output}: exists already; give another folder")
+    if options.output:
+        if Path(options.output).exists():
+            raise OutputError(f"--output {options.output}: exists already; give another folder")
+        require_apart(LocalStorage(), [*options.inputs, options.repo, *options.also], options.output)
     bands = _bands(options.bands)
     ask = Ask(bands, options.top, options.sources, _versions(options.versions))
     first = _open(options, steps, "read the documents and look for them")

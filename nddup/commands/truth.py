@@ -51,33 +51,34 @@ def execute(options: argparse.Namespace) -> int:
         spare_pandas()
         from nddup.redaction import drop_login  # noqa: PLC0415
         from nddup.results.truth import Asked, make_truth  # noqa: PLC0415
+        from nddup.run.inputs_again import paths_of  # noqa: PLC0415
 
         asked = Asked(options.similarity, options.candidates, max(0, options.sample))
         asked.check()
         steps.begin("open the run")
-        maker, files = _maker(options, steps)
-        made = make_truth(maker, asked, options.output, files)
+        maker, folder, files = _maker(options, steps)
+        made = make_truth(maker, asked, options.output, files, inputs=paths_of(folder))
     sys.stdout.write("".join(f"  {line}\n" for line in [*made.lines(), f"list in {drop_login(options.output)}"]))
     return 0
 
 
-def _maker(options: argparse.Namespace, steps: Steps) -> Any:  # noqa: ANN401 - a Maker and Files, loaded here
-    """Return the function that finds the pairs, here or on Spark, and the file system of the output."""
+def _maker(options: argparse.Namespace, steps: Steps) -> Any:  # noqa: ANN401 - their types are loaded here
+    """Return what finds the pairs, here or on Spark, the folder of the run, and the file system of the output."""
     from functools import partial  # noqa: PLC0415
 
     from nddup.results.opening import is_read_here  # noqa: PLC0415
+    from nddup.storage.run_folder import RunFolder  # noqa: PLC0415
 
     if is_read_here(options.run, options.output, master=options.master):
         from nddup.run.inputs_again import paths_of  # noqa: PLC0415
         from nddup.storage.local_storage import LocalStorage  # noqa: PLC0415
-        from nddup.storage.run_folder import RunFolder  # noqa: PLC0415
 
         folder = RunFolder(LocalStorage(), options.run)
         folder.open()
         if is_read_here(*paths_of(folder), master=None):
             from nddup.results.truth_here import find_here  # noqa: PLC0415
 
-            return partial(find_here, options.run, steps=steps), LocalStorage()
+            return partial(find_here, options.run, steps=steps), folder, LocalStorage()
 
     from nddup.results.truth_on_spark import find_on_spark  # noqa: PLC0415
     from nddup.run.java.java_options import is_small  # noqa: PLC0415
@@ -85,4 +86,5 @@ def _maker(options: argparse.Namespace, steps: Steps) -> Any:  # noqa: ANN401 - 
     from nddup.storage.session_files import files_of  # noqa: PLC0415
 
     spark = start_session(master=options.master, settings={}, is_small=is_small([options.run]))
-    return partial(find_on_spark, spark, options.run, steps=steps), files_of(spark)
+    files = files_of(spark)
+    return partial(find_on_spark, spark, options.run, steps=steps), RunFolder(files, options.run), files

@@ -88,15 +88,20 @@ class Repository:
 
         Raises:
             ConfigError: for missing inputs, and for made-up ids without a prefix.
+            OutputError: if the repository lies in an input, or an input in it.
             LostRaceError: if another writer committed meanwhile; nothing was changed.
         """
         from nddup.repository.batches import read_batch  # noqa: PLC0415
         from nddup.repository.write_versions import add  # noqa: PLC0415
+        from nddup.storage.apart import require_apart  # noqa: PLC0415
+        from nddup.storage.local_storage import LocalStorage  # noqa: PLC0415
 
         config = self._identity.config
         reading = self._reading(inputs, engine)
         with reading.workers as workers:
             self.refresh()
+            if not isinstance(inputs, pa.Table | Mapping):
+                require_apart(LocalStorage(), inputs, self._repo.full_name(), name="REPO")
             source = find_source(inputs, config, reading.files)
             batch = read_batch(self.snapshot, source, workers, replace=replace, id_prefix=id_prefix)
             written = add(self.snapshot, batch, workers)

@@ -22,6 +22,9 @@ class Files(Protocol):
     def exists(self, path: str) -> bool:
         """Return whether a file or folder exists."""
 
+    def is_within(self, path: str, folder: str) -> bool:
+        """Return whether a path is a folder or lies in it, by the places that links lead to."""
+
     def list_inputs(self, inputs: list[str]) -> Listing:
         """List the files of INPUT paths."""
 

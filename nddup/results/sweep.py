@@ -28,6 +28,7 @@ from nddup.run.lineage import made_of
 from nddup.run.progress import say
 from nddup.run.stage import settings_of
 from nddup.settings.schema import Config
+from nddup.storage.apart import require_apart
 from nddup.storage.claim import Claim, FolderFiles
 from nddup.storage.local_storage import LocalStorage
 from nddup.storage.versions import versions
@@ -50,7 +51,7 @@ class Engines:
     """
 
     def __init__(self, inputs: list[str], output: str, base: Config, *, master: str | None, truth: str | None) -> None:
-        self._inputs, self._base, self._master, self._truth = inputs, base, master, truth
+        self.inputs, self._base, self._master, self._truth = inputs, base, master, truth
         self.is_here = is_read_here(output, *([truth] if truth else []), master=master)
         self.output = output
 
@@ -60,7 +61,7 @@ class Engines:
         from nddup.run.java.java_options import is_small  # noqa: PLC0415
         from nddup.run.session import start_session  # noqa: PLC0415 - most sweeps do without
 
-        return start_session(master=self._master, settings=self._base.spark, is_small=is_small(self._inputs))
+        return start_session(master=self._master, settings=self._base.spark, is_small=is_small(self.inputs))
 
     @cached_property
     def storage(self) -> "LocalStorage | SessionFiles":
@@ -75,8 +76,8 @@ class Engines:
 
     def describe(self) -> dict[str, Any]:
         """Return versions, settings, inputs and list of the sweep, which must all be unchanged to resume it."""
-        are_here = is_read_here(*self._inputs, master=self._master)  # they may lie elsewhere than the output
-        files = (LocalStorage() if are_here else self._hadoop).list_inputs(self._inputs).files
+        are_here = is_read_here(*self.inputs, master=self._master)  # they may lie elsewhere than the output
+        files = (LocalStorage() if are_here else self._hadoop).list_inputs(self.inputs).files
         return {
             "versions": versions(),
             "settings": settings_of(self._base),
@@ -86,14 +87,14 @@ class Engines:
 
     def run(self, folder: str, config: Config) -> RunMetrics:
         """Make one run, reusing tables in the folder from an earlier run; use Spark only if it is needed."""
-        if choose_engine(self._inputs, folder, config, master=self._master).engine == "local":
+        if choose_engine(self.inputs, folder, config, master=self._master).engine == "local":
             from nddup.run.local_job import run_locally  # noqa: PLC0415
 
-            return RunMetrics.read(run_locally(self._inputs, folder, config, resume=True))
+            return RunMetrics.read(run_locally(self.inputs, folder, config, resume=True))
 
         from nddup.run.job import run_job  # noqa: PLC0415
 
-        return RunMetrics.read(run_job(self.spark, self._inputs, folder, config, resume=True))
+        return RunMetrics.read(run_job(self.spark, self.inputs, folder, config, resume=True))
 
     def evaluate(self, folder: str) -> dict[str, Any] | None:
         """Compare one run with the list, if there is one."""
@@ -112,11 +113,13 @@ def run_sweep(engines: Engines, points: Sequence[Point], *, keeps_runs: bool = F
         resume: take over the results of an earlier sweep in the folder; if there is none, start a new sweep.
 
     Raises:
-        OutputError: if the folder exists and `resume` is not set, is of another sweep, or cannot be written.
+        OutputError: if the folder overlaps an input, exists and `resume` is not set, is of another sweep, or cannot be
+            written.
         NddupError: if a run fails.
     """
     storage, output = engines.storage, engines.output
     said = {**engines.describe(), "grid": [point.settings for point in points]}
+    require_apart(storage, engines.inputs, output)
     is_there = storage.exists(output)
     if is_there and not resume:
         raise OutputError(f"--output {output}: exists already; give another folder, or --resume to finish a sweep")

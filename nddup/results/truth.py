@@ -7,7 +7,7 @@ documents is compared with all documents, and the report says how many of the pa
 `truth_here` measures on this machine, `truth_on_spark` on Spark.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -18,6 +18,7 @@ from nddup.results.reference_file import Files
 from nddup.settings.derive import found_exactly
 from nddup.settings.load import build_config
 from nddup.settings.schema import Config
+from nddup.storage.apart import require_apart
 from nddup.verifying.edit_similarity import CHARACTERS
 
 CANDIDATES = 0.4
@@ -94,7 +95,7 @@ Maker = Callable[[Asked], AbstractContextManager[Made]]
 """Finds the pairs of one run."""
 
 
-def make_truth(maker: Maker, asked: Asked, output: str, files: Files) -> Truth:
+def make_truth(maker: Maker, asked: Asked, output: str, files: Files, *, inputs: Sequence[str] = ()) -> Truth:
     """Write the pairs of a run's documents whose texts are alike by edit distance.
 
     Args:
@@ -103,19 +104,21 @@ def make_truth(maker: Maker, asked: Asked, output: str, files: Files) -> Truth:
         output: path of the CSV file to write: comments, a header `id_a,id_b,similarity`, then a pair per line, in the
             order of the ids.
         files: the file system of the output.
+        inputs: the inputs of the run, where the list may not be written.
 
     Returns:
         How the list was made, with its counts.
 
     Raises:
         ConfigError: if a number is out of its range.
-        OutputError: if `output` exists or cannot be written, or the folder is not a finished run.
+        OutputError: if `output` exists, lies in an input or cannot be written, or the folder is not a finished run.
         NddupError: if the inputs changed since the run.
 
     Cost: reads the inputs once; an edit distance takes at most the product of both lengths / 64 steps, fewer where
     the texts soon differ. The sample costs `sampled` distances per document.
     """
     asked.check()
+    require_apart(files, inputs, output)
     if files.exists(output):
         raise OutputError(f"--output {output}: exists already; give another file")
     with maker(asked) as made:

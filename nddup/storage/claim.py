@@ -65,7 +65,7 @@ class FolderFiles(ClaimFiles, Protocol):
     """The part of a file system that a run's folder needs: `nddup.storage.files`, or `local_storage` without Spark."""
 
     def is_within(self, path: str, folder: str) -> bool:
-        """Return whether a path is a folder or lies in it."""
+        """Return whether a path is a folder or lies in it, by the places that links lead to."""
 
     def children(self, path: str) -> list[str]:
         """Return the names in a folder."""

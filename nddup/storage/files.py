@@ -106,7 +106,9 @@ class Storage:
         return bool(where.getFileSystem(self._hadoop).exists(where))
 
     def is_within(self, path: str, folder: str) -> bool:
-        """Return whether a path is a folder or lies in it."""
+        """Return whether a path is a folder or lies in it, by the places that links of this machine lead to."""
+        if self.is_own(path) and self.is_own(folder):
+            return LocalStorage().is_within(path, folder)
         inner, outer = (self._qualified(text) for text in (path, folder))
         if _system_of(inner) != _system_of(outer):
             return False

@@ -80,12 +80,16 @@ class LocalStorage:
             raise ConfigError(f"{path}: cannot be opened ({_reason(error)})") from error
 
     def is_within(self, path: str, folder: str) -> bool:
-        """Return whether a path is a folder or lies in it; false for a path of another file system."""
+        """Return whether a path is a folder or lies in it; false for a path of another file system.
+
+        Links are followed on both sides, for a path that does not exist as far as it does. Folders are the same if the
+        file system says so: also under two spellings, or mounted at two places.
+        """
         try:
-            within, around = local_path(path).rstrip("/"), local_path(folder).rstrip("/")
+            within, around = (Path(os.path.realpath(local_path(text))) for text in (path, folder))
         except ConfigError:
             return False
-        return within == around or within.startswith(around + "/")
+        return any(place == around or _is_same(place, around) for place in (within, *within.parents))
 
     def full_path(self, path: str) -> str:
         """Return a path as an absolute URI with its file system."""
@@ -194,6 +198,12 @@ class LocalStorage:
         except OSError as error:
             raise OutputError(f"{target}: cannot be written ({_reason(error)})") from error
         _forget_checksum(source)
+
+
+def _is_same(one: Path, other: Path) -> bool:
+    with suppress(OSError):
+        return one.samefile(other)
+    return False
 
 
 def _list_output(path: str) -> list[_Found]:

@@ -30,6 +30,7 @@ from nddup.errors import IncompatibleSketchError, OutputError
 from nddup.redaction import hide_settings
 from nddup.scanning.input_files import RUN
 from nddup.sketching.sketch_format import FULL_FORMAT
+from nddup.storage.apart import require_apart
 from nddup.storage.claim import PREFIX, Claim, FolderFiles, Say
 from nddup.storage.versions import digest, versions
 from nddup.tables import RESULTS
@@ -96,12 +97,9 @@ class RunFolder:
 
         Raises:
             OutputError: if the folder holds anything and neither `overwrite` nor `resume` is set, if it holds files
-                that are not a run, if an input lies in it, or if another run works there.
+                that are not a run, if it overlaps an input, or if another run works there.
         """
-        for path in inputs.get("paths", []):
-            if self._storage.is_within(path, self.path):
-                shown = path.removeprefix("file://")
-                raise OutputError(f"--output {self.path}: holds INPUT {shown}, which would be removed")
+        require_apart(self._storage, inputs.get("paths", []), self.path)
         header = {"layout": LAYOUT, "versions": versions(), "settings": settings, "inputs": inputs}
         text = json.dumps(header, indent=2, ensure_ascii=False) + "\n"
         self._fingerprints["input"] = digest(inputs)

@@ -54,18 +54,20 @@ def test_of_a_damaged_file_all_that_decodes_is_kept(session_or_none: SparkSessio
 
     An empty file, blanks, garbage, and text without a record give one reject each; a good file is read as usual.
     """
+    pages = tmp_path / "pages"
+    pages.mkdir()
     for kind in ("bz2", "gz"):
         noise = [{"id": f"{kind}{n}", "text": os.urandom(20_000).hex()} for n in range(40)]
         whole = "".join(json.dumps(row) + "\n" for row in noise).encode()
         packed = bz2.compress(whole, 1) if kind == "bz2" else gzip.compress(whole)
-        (tmp_path / f"cut.jsonl.{kind}").write_bytes(packed[: len(packed) // 2])
-    write_rows(tmp_path / "good.jsonl", LINES)
-    (tmp_path / "empty.jsonl").write_text("")
-    (tmp_path / "blank.xml").write_text(" \n\n")
-    (tmp_path / "garbage.xml").write_bytes(bytes(range(256)) * 100)
-    (tmp_path / "text.txt").write_text("just some words")
+        (pages / f"cut.jsonl.{kind}").write_bytes(packed[: len(packed) // 2])
+    write_rows(pages / "good.jsonl", LINES)
+    (pages / "empty.jsonl").write_text("")
+    (pages / "blank.xml").write_text(" \n\n")
+    (pages / "garbage.xml").write_bytes(bytes(range(256)) * 100)
+    (pages / "text.txt").write_text("just some words")
 
-    metrics = run_that_adds_up(tmp_path, tmp_path, spark=session_or_none)
+    metrics = run_that_adds_up(tmp_path, pages, spark=session_or_none)
 
     found = Counter(row["source"] for row in table(tmp_path, "documents"))
     details = {row["source"]: row["detail"] for row in table(tmp_path, "rejects")}

@@ -179,13 +179,15 @@ def test_spark_keeps_the_same(spark: SparkSession, tmp_path: Path) -> None:
 
 def test_columns_of_every_format(tmp_path: Path) -> None:
     """A policy column may be a column of CSV or Parquet, an attribute or element of XML, or an element of TREC."""
-    (tmp_path / "a.csv").write_text("id,text,score\n1,some words,3\n")
-    pq.write_table(pa.table({"id": ["2"], "text": ["other words"], "score": [2.5]}), tmp_path / "b.parquet")
-    (tmp_path / "c.xml").write_text("<docs><doc score='1'><id>3</id><text>a b</text></doc></docs>")
-    (tmp_path / "d.xml").write_text("<docs><doc><id>4</id><text>c d</text><score> 7 </score></doc></docs>")
-    (tmp_path / "e.trec").write_text("<DOC><DOCNO>5</DOCNO><SCORE>9</SCORE><TEXT>e f</TEXT></DOC>\n")
+    pages = tmp_path / "pages"
+    pages.mkdir()
+    (pages / "a.csv").write_text("id,text,score\n1,some words,3\n")
+    pq.write_table(pa.table({"id": ["2"], "text": ["other words"], "score": [2.5]}), pages / "b.parquet")
+    (pages / "c.xml").write_text("<docs><doc score='1'><id>3</id><text>a b</text></doc></docs>")
+    (pages / "d.xml").write_text("<docs><doc><id>4</id><text>c d</text><score> 7 </score></doc></docs>")
+    (pages / "e.trec").write_text("<DOC><DOCNO>5</DOCNO><SCORE>9</SCORE><TEXT>e f</TEXT></DOC>\n")
     config = build_config({"keep": {"policy": ["-score"]}, "output": {"report": False}}, origin="test")
-    run_locally([str(tmp_path)], str(tmp_path / "out"), config)
+    run_locally([str(pages)], str(tmp_path / "out"), config)
 
     found = {row["doc_id"]: row["policy"] for row in pq.read_table(tmp_path / "out" / "documents").to_pylist()}
     assert found == {"1": ["3"], "2": ["2.5"], "3": ["1"], "4": ["7"], "5": ["9"]}

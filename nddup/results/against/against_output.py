@@ -1,6 +1,6 @@
 """The printed report of `nddup against`, and the folder that it writes."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -11,22 +11,24 @@ from nddup.against.judge import CLEAN, COMMON, FOUND, PART, SHORT
 from nddup.errors import OutputError
 from nddup.results.against.against_page import spell_page
 from nddup.results.against.compare_collections import Compared
-from nddup.scanning.local_paths import local_path
 from nddup.settings.sizes import counted
+from nddup.storage.apart import require_apart
+from nddup.storage.local_storage import LocalStorage, local_path
 
 SHOWN_PARTS, SHOWN_ITEMS = 20, 10
 """Most parts of B with a line of their own, and most found items that are printed."""
 
 
-def require_new(output: str) -> Path:
+def require_new(output: str, inputs: Sequence[str]) -> Path:
     """Return the folder of the output.
 
     Raises:
-        OutputError: if it exists.
+        OutputError: if it exists, or overlaps an input.
     """
     folder = Path(local_path(output))
     if folder.exists():
         raise OutputError(f"--output {output}: exists already; give another folder")
+    require_apart(LocalStorage(), inputs, output)
     return folder
 
 
