@@ -20,12 +20,12 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
 from pyspark.sql import types as T
 from pyspark.sql.pandas.types import to_arrow_schema
 
 from nddup.arrays import Ragged, take_rows
 from nddup.errors import SchemaError
-from nddup.spark.placement import place
 from nddup.spark.schemas import table
 
 WIDE = {pa.binary(): pa.large_binary(), pa.string(): pa.large_string()}
@@ -55,7 +55,7 @@ def exchange(blocks: DataFrame, *, partitions: int) -> DataFrame:
     Schema in/out:  target int, any binary columns; 0 <= target < partitions.
     Shuffles:  one, of blocks.    Actions:  none.
     """
-    return place(blocks, partitions, "target")
+    return blocks.repartitionById(partitions, F.col("target"))
 
 
 BatchesOf = Callable[[Iterable[pa.RecordBatch], Iterable[pa.RecordBatch]], Iterable[pa.RecordBatch]]

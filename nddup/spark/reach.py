@@ -19,9 +19,15 @@ from contextlib import AbstractContextManager, contextmanager, suppress
 from typing import Any, Protocol
 from weakref import finalize
 
+import pyspark
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
+
+from nddup.errors import ConfigError
+
+OLDEST = (4, 1)
+"""First version of Spark with `DataFrame.repartitionById`, by which blocks move."""
 
 SAID = ("spark.job.description", "callSite.short", "callSite.long")
 """Local properties that describe a job and its stages. If the last two are not set, Spark reads the stack for each RDD
@@ -65,7 +71,13 @@ def is_connect(spark: SparkSession) -> bool:
 
 
 def reach(spark: SparkSession) -> Reach:
-    """Return the `Reach` of this session."""
+    """Return the `Reach` of this session.
+
+    Raises:
+        ConfigError: where Spark is older than `OLDEST`.
+    """
+    if tuple(int(part) for part in pyspark.__version__.split(".")[:2]) < OLDEST:
+        raise ConfigError(f"Spark {pyspark.__version__}: nddup needs Spark {OLDEST[0]}.{OLDEST[1]} or newer")
     return _Connect(spark) if is_connect(spark) else _Classic(spark)
 
 
@@ -171,7 +183,7 @@ class _Connect:
         self._tasks = (0, 0) if done else (sum(count[0] for count in counts), sum(count[1] for count in counts))
 
     def beside(self) -> SparkSession:
-        """Return a new session in Spark 4.3, a copy of this one in 4.1 and 4.2, and this one in 4.0."""
+        """Return a new session in Spark 4.3, a copy of this one before; this one where the server allows neither."""
         for make in ("newSession", "cloneSession"):
             with suppress(AttributeError, NotImplementedError, PySparkException):
                 session: Any = getattr(self._spark, make)()

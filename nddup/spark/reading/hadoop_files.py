@@ -33,7 +33,6 @@ from nddup.scanning.file_heads import is_hidden
 from nddup.scanning.found import Batches
 from nddup.scanning.local_files import open_local
 from nddup.spark.heavy_keys import in_parts
-from nddup.spark.placement import place
 from nddup.spark.schemas import FILES, local_table, table
 
 TASK_BYTES = 8 << 20
@@ -119,7 +118,7 @@ def pack_files(spark: SparkSession, files: Sequence[WholeFile]) -> DataFrame:
         rows.append((file.path, file.source, file.compression, file.most, file.size, task, file.content))
         held += file.size
 
-    return place(local_table(spark, FILES, rows), task + 1, "task")
+    return local_table(spark, FILES, rows).repartitionById(task + 1, F.col("task"))
 
 
 def _fetch_files(spark: SparkSession, files: Sequence[WholeFile]) -> DataFrame:
