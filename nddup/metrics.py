@@ -83,6 +83,9 @@ class SketchMetrics(StageMetrics):
     files_read_again: int = Field(0, description="files read from their start, because a record was too long for Spark")
     undecodable_records: int = Field(0, description="records in which bytes could not be decoded")
     made_up_ids: int = Field(0, description="documents whose record has no id, so that file#record is their id")
+    renamed_ids: int = Field(
+        0, description="documents whose id an earlier record of other content has, so that file#record is theirs"
+    )
     left_out_shingles: int = Field(0, description="shingles above pairs.max_document_frequency, which were left out")
     undecodable_places: int = Field(0, description="places in the undecodable records that became U+FFFD")
     lexicon: LexiconMetrics | None = Field(None, exclude_if=_is_missing, description="for the kinds of words only")

@@ -87,19 +87,20 @@ class Kept:
     counts: Counts
 
 
-def sketch(source: Collection | pa.Table, config: Config, workers: Workers) -> Sketched:
+def sketch(source: Collection | pa.Table, config: Config, workers: Workers, *, renames: bool = False) -> Sketched:
     """Read, sketch and number every record, and collapse equal sketches.
 
     Args:
         source: files, or TEXTS.
         config: all settings.
         workers: the processes to read with.
+        renames: whether a later record of an id becomes a document of another name (`collapse`).
     """
     read = read_records(source, config, workers)
     workers.tell("collapse", 0, len(read.records))
-    found = collapse(read.records, read.silent)
+    found = collapse(read.records, read.silent, renames=renames)
     reasons = {row["values"]: row["counts"] for row in pc.value_counts(found.rejects["reason"]).to_pylist()}
-    counts = read.counts | {"records": len(found.documents) + len(found.rejects)}
+    counts = read.counts | {"records": len(found.documents) + len(found.rejects), "later_ids": found.later}
     return Sketched(found.documents, found.rejects, read.lexicon, count_parts(read.records), counts, reasons)
 
 

@@ -112,6 +112,11 @@ def _sketch_notes(sketch: SketchMetrics) -> list[str]:
         )
     if sketch.made_up_ids:
         found.append(f"{sketch.made_up_ids:,} documents have no id of their own: theirs is file#record")
+    if sketch.renamed_ids:
+        found.append(
+            f"{sketch.renamed_ids:,} documents have an id that an earlier record of other content has: theirs is"
+            " file#record; input.id names no unique column: set it to one, or leave these names"
+        )
     if sketch.undecodable_records:
         found.append(
             f"{sketch.undecodable_records:,} records hold bytes that are no text:"

@@ -87,9 +87,9 @@ def require_bands(identity: Identity, ask: Ask, *, name: str) -> None:
 
 
 def read_queries(identity: Identity, source: Collection | pa.Table, workers: Workers) -> Queries:
-    """Read the documents of files as queries; unreadable records and repeated ids are only counted."""
+    """Read the documents of files as queries; unreadable records and repeated documents are only counted."""
     read = read_records(source, identity.config, workers)
-    found = collapse(read.records, read.silent)
+    found = collapse(read.records, read.silent, renames=True)
     return _as_queries(found.documents, len(found.rejects))
 
 

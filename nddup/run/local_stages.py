@@ -19,7 +19,7 @@ from nddup.local.reading.workers import Workers
 from nddup.metrics import ClustersMetrics, EditMetrics, KeepMetrics, LexiconMetrics, PairsMetrics, SketchMetrics
 from nddup.run.limits import UNREADABLE, require_few_rejects, require_readable
 from nddup.run.lineage import made_of
-from nddup.run.measures import Unpaired, measure_files
+from nddup.run.measures import Unpaired, count_renamed, measure_files
 from nddup.run.progress import Progress
 from nddup.run.stage import M, Stage, measured
 from nddup.run.written_again import reads_contents
@@ -128,7 +128,7 @@ def _has_lexicon(config: Config) -> bool:
 
 def _read(job: LocalJob, source: Collection | pa.Table) -> tuple[pa.Table, pa.Table, SketchMetrics]:
     """Return documents, parts and counts; all tables of the stage are saved."""
-    sketched = engine.sketch(source, job.config, job.workers)
+    sketched = engine.sketch(source, job.config, job.workers, renames=isinstance(source, Collection))
     documents, rejects, reasons = sketched.documents, sketched.rejects, sketched.reasons
     if UNREADABLE in reasons:
         names = ("source", "reason", "detail")
@@ -144,9 +144,7 @@ def _read(job: LocalJob, source: Collection | pa.Table) -> tuple[pa.Table, pa.Ta
         metrics = metrics.model_copy(update={"lexicon": LexiconMetrics(terms=len(lexicon), **words)})
         job.save("lexicon", lexicon, **words)
 
-    noted = {
-        name: counts[name] for name in ("undecodable_records", "undecodable_places", "made_up_ids", "left_out_shingles")
-    }
+    noted = {name: counts[name] for name in _NOTED}
     sizes = engine.count_sketches(documents)
     job.save("documents", documents, counts=sizes, splitting={}, read_again=[], **noted)
     job.save("rejects", rejects, reasons=reasons)
@@ -170,9 +168,14 @@ def _sketch_metrics(  # noqa: PLR0913 - what the file says
         rows_out={"documents": documents, "rejects": rejects},
         **measure_files(source),
         rejected=dict(reasons),
+        renamed_ids=count_renamed(counts, reasons),
         lexicon=lexicon,
         **{name: counts.get(name, 0) for name in names},
     )
+
+
+_NOTED = ("undecodable_records", "undecodable_places", "made_up_ids", "left_out_shingles", "later_ids")
+"""Counts in the note of `documents`."""
 
 
 def find_clusters(job: LocalJob, sketched: Sketched, source: Collection | pa.Table | None = None) -> Found:

@@ -1,5 +1,6 @@
 """The metrics of a run, put together from the counts of its stages."""
 
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from nddup.metrics import RunMetrics, SkippedFile, Stages
@@ -36,6 +37,17 @@ def measure_files(source: Any) -> dict[str, Any]:  # noqa: ANN401 - a table of e
         "skipped_files": [SkippedFile(path=path, why=why) for path, why in skipped],
         "unread_files": [SkippedFile(path=path, why=why) for path, _, why in source.unread[:MOST_UNREAD]],
     }
+
+
+def count_renamed(counts: Mapping[str, Any], reasons: Mapping[str, int]) -> int:
+    """Count the documents whose id an earlier record has: of the later records of an id, those that are no rejects.
+
+    Args:
+        counts: as noted with the documents; an earlier version did not note `later_ids`, and rejected all of them.
+        reasons: number of rejects by reason.
+    """
+    rejected = reasons.get("repeated id", 0)
+    return int(counts.get("later_ids", rejected)) - rejected
 
 
 def metrics_of(config: Config, stages: Stages, unpaired: Unpaired) -> RunMetrics:

@@ -9,6 +9,7 @@ note_ids         a message about a file without ids, with the field that could b
 import io
 import struct
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from itertools import islice
 from typing import Protocol
@@ -161,10 +162,21 @@ def note_ids(reader: Reader, files: Iterable[tuple[InputFile, FileHead]]) -> str
             continue
         likely = [name for name in fields if name.lower().lstrip("@").endswith(LIKE_IDS)]
         address = head.format.url or first_of(URL_NAMES, fields)
-        named = next(iter([address] if address else likely), None)
-        hint = f"; perhaps input.id={named}" if named else f" (its fields: {', '.join(fields)}); set input.id to one"
+        named = next(filter(partial(_tells_apart, reader, file, head), [address] if address else likely), None)
+        hint = f" (its fields: {', '.join(fields)}); set input.id to one that no two records share"
+        if named is not None:
+            hint = f"; perhaps input.id={named}, if no two records share it"
         return f"{file.source}: no id found, using file#record{hint}"
     return None
+
+
+def _tells_apart(reader: Reader, file: InputFile, head: FileHead, name: str) -> bool:
+    """Return whether a field has another value in each of the first records; true for Parquet, which is not read."""
+    if head.format.kind == "parquet":
+        return True
+    found = read_first(reader, file, replace(head, format=replace(head.format, id=name)))
+    ids = [record.doc_id for record in found if isinstance(record, Record)]
+    return None not in ids and len(set(ids)) == len(ids)
 
 
 def read_first(reader: Reader, file: InputFile, head: FileHead) -> list[Record | Reject]:

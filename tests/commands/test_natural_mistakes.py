@@ -33,7 +33,7 @@ def test_an_object_is_no_text(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_the_first_reject_of_each_reason_is_shown(capsys: pytest.CaptureFixture[str]) -> None:
     """The summary shows the first reject of each reason, and says so if no record became a document."""
-    Path("bad.csv").write_text("id,text\n1,a b c\n2,a,b\n3,c,d\n1,d e f\n", encoding="utf-8")
+    Path("bad.csv").write_text("id,text\n1,a b c\n2,a,b\n3,c,d\n1,a b c\n4,d\n", encoding="utf-8")
     Path("none.csv").write_text("id,text\n2,a,b\n", encoding="utf-8")
 
     assert main(["run", "bad.csv", "--output", "out", "--set", "output.report=false"]) == 0
@@ -52,7 +52,7 @@ def test_made_up_ids_and_unread_files_are_said(capsys: pytest.CaptureFixture[str
     assert main(["run", "odd", "--output", "out", "--set", "output.report=false"]) == 0
 
     said = capsys.readouterr()
-    assert "news.csv: no id found, using file#record; perhaps input.id=url\n" in said.err
+    assert "news.csv: no id found, using file#record; perhaps input.id=url, if no two records share it\n" in said.err
     assert "note: 6 documents have no id of their own: theirs is file#record\n" in said.out
     unread = "logo.png (binary, of no format that nddup reads), note.txt (neither XML nor JSON lines)"
     assert f"note: files that gave no record: {unread}; each is in rejects/\n" in said.out

@@ -52,7 +52,7 @@ def test_one_file(name: str, fields: str, reading: str, tmp_path: Path) -> None:
     assert f"  fields     {fields}" in lines
     assert f"  stored     {stored}; {reading}" in lines
     assert "  looked at  1 record, all there are: 1 document" in lines
-    assert f"{name}: no id found, using file#record; perhaps input.id=url" in lines
+    assert f"{name}: no id found, using file#record; perhaps input.id=url, if no two records share it" in lines
 
 
 def test_files_without_fields(tmp_path: Path) -> None:

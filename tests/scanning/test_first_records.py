@@ -65,7 +65,19 @@ def test_a_path_that_is_there_is_taken_and_one_that_is_not_set_is_named(name: st
     assert note_ids(LocalStorage(), found.files) is None
 
     without = find(tmp_path, {})
-    assert note_ids(LocalStorage(), without.files) == f"{name}: no id found, using file#record; perhaps input.id=url"
+    hint = "perhaps input.id=url, if no two records share it"
+    assert note_ids(LocalStorage(), without.files) == f"{name}: no id found, using file#record; {hint}"
+
+
+def test_a_field_that_repeats_is_not_named_as_the_id(tmp_path: Path) -> None:
+    """A URL that the first records share is no id; the next field that tells them apart is named, or none."""
+    lines = b'{"url": "u", "text": "a", "key": 1}\n{"url": "u", "text": "b", "key": 2}\n'
+    found = find(tmp_path, {"a.jsonl": lines})
+
+    said = note_ids(LocalStorage(), found.files)
+
+    assert said is not None
+    assert said.endswith("(its fields: url, text, key); set input.id to one that no two records share")
 
 
 def test_one_file_that_has_the_path_is_enough(tmp_path: Path) -> None:

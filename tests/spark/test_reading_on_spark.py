@@ -213,8 +213,9 @@ def test_a_repeated_id_rejects_the_later_record(spark: SparkSession, tmp_path: P
     numbered = read(spark, tmp_path)
     repeats = collapse.find_repeats(numbered)
 
-    documents = collapse.collapse(numbered, repeats).orderBy("doc_key").collect()
-    rejects = collapse.gather_rejects(numbered, repeats, spark.createDataFrame([], REJECTS))
+    settled = collapse.settle(numbered, repeats, None, renames=False, is_large=True)
+    documents = collapse.collapse(settled).orderBy("doc_key").collect()
+    rejects = collapse.gather_rejects(numbered, settled, spark.createDataFrame([], REJECTS))
 
     assert [(row["source"], row["record"], row["doc_id"]) for row in documents] == [
         ("a.jsonl", 1, "1"),

@@ -25,10 +25,12 @@ NO_URL = (1 << 63) - 1
 
 
 class Collapsed(NamedTuple):
-    """The records as documents, whose `group` tells equal sketches, and as rejects."""
+    """The records as documents, whose `group` tells equal sketches, and as rejects; the records of repeated ids."""
 
     documents: pa.Table
     rejects: pa.Table
+    later: int
+    """Good records whose id an earlier one has: those renamed and those rejected."""
 
 
 @dataclass(frozen=True)
@@ -85,12 +87,14 @@ class Nodes:
         }
 
 
-def collapse(records: pa.Table, silent: pa.Table) -> Collapsed:
+def collapse(records: pa.Table, silent: pa.Table, *, renames: bool = False) -> Collapsed:
     """Make the documents and the rejects.
 
     Args:
         records: RECORDS in collection order, those of a source together.
         silent: REJECTS of whole files in which no record was found.
+        renames: whether a later record of an id, if its content is another than that of the first, becomes a document
+            called `source#record`; else every later record is a reject.
 
     Returns:
         DOCUMENTS in collection order, with the smallest id among equal sketches as `group` (an empty sketch equals
@@ -98,34 +102,56 @@ def collapse(records: pa.Table, silent: pa.Table) -> Collapsed:
 
     Cost: one sort of the ids.
     """
-    n = len(records)
     in_file = _number_in_file(records["source"])
     is_good = pc.is_null(records["reason"]).to_numpy()
-    ids = _name_documents(records, in_file, is_good)
-
-    # The first good record of each id is a document.
-    good = np.flatnonzero(is_good)
-    order, is_new = _sort_ids(take(ids, good))
-    first_of_run = order[np.flatnonzero(is_new)]
-    firsts = np.empty(len(good), np.int64)
-    firsts[order] = np.repeat(first_of_run, np.diff(np.append(np.flatnonzero(is_new), len(order))))
-    is_document = np.zeros(n, np.bool_)
-    is_document[good[firsts == np.arange(len(good))]] = True
-
-    columns = {"doc_key": pa.array(np.arange(n)), "record": pa.array(in_file), "doc_id": ids}
+    settled = _settle_ids(records, in_file, is_good, renames=renames)
+    columns = {"doc_key": pa.array(np.arange(len(records))), "record": pa.array(in_file), "doc_id": settled.ids}
     numbered = records.drop_columns(["doc_id"])
     for name, column in columns.items():
         numbered = numbered.append_column(name, column)
-    documents = numbered if is_document.all() else numbered.filter(pa.array(is_document))
 
-    repeated = good[firsts != np.arange(len(good))]
-    first = good[firsts[firsts != np.arange(len(good))]]
+    is_document = is_good.copy()
+    is_document[settled.repeated] = False
+    documents = numbered if is_document.all() else numbered.filter(pa.array(is_document))
     rejects = [
         numbered.filter(pa.array(~is_good)).select(REJECTS.names).cast(REJECTS.arrow),
-        _repeated(numbered, repeated, first),
+        _repeated(numbered, settled.repeated, settled.first),
         silent,
     ]
-    return Collapsed(_with_groups(documents), pa.concat_tables(rejects))
+    return Collapsed(_with_groups(documents), pa.concat_tables(rejects), settled.later)
+
+
+class _Settled(NamedTuple):
+    """The id of each record; the places of the rejected later records of an id, and of the first record of each."""
+
+    ids: pa.ChunkedArray
+    repeated: NDArray[np.int64]
+    first: NDArray[np.int64]
+    later: int
+
+
+def _settle_ids(
+    records: pa.Table, in_file: NDArray[np.int64], is_good: NDArray[np.bool_], *, renames: bool
+) -> _Settled:
+    """Name the records without an id, and decide what becomes of those whose id an earlier one has."""
+    given = records["doc_id"]
+    lacking = np.asarray(pc.is_null(given)) & is_good
+    ids = given if renames else _name_documents(records, in_file, lacking, None)
+    good = np.flatnonzero(is_good & ~lacking if renames else is_good)
+    order, is_new = _sort_ids(take(ids, good))
+    starts = np.flatnonzero(is_new)
+    firsts = np.empty(len(good), np.int64)
+    firsts[order] = np.repeat(order[starts], np.diff(np.append(starts, len(order))))
+
+    is_later = firsts != np.arange(len(good))
+    later, first = good[is_later], good[firsts[is_later]]
+    if not renames:
+        return _Settled(ids, later, first, len(later))
+    contents = [fingerprints_of(take(records["content_fingerprint"], places)) for places in (later, first)]
+    is_same = (contents[0] == contents[1]).all(axis=1)
+    lacking[later[~is_same]] = True
+    ids = _name_documents(records, in_file, lacking, take(given, good))
+    return _Settled(ids, later[is_same], first[is_same], len(later))
 
 
 def name_nodes(documents: pa.Table, *, order: Order, levels: int = 0) -> Nodes:
@@ -195,14 +221,27 @@ def _number_in_file(sources: pa.ChunkedArray) -> NDArray[np.int64]:
     return np.asarray(np.arange(1, len(sources) + 1) - np.repeat(starts, counts))
 
 
-def _name_documents(records: pa.Table, in_file: NDArray[np.int64], is_good: NDArray[np.bool_]) -> pa.ChunkedArray:
-    """Return the ids, with `source#record` for a good record without one."""
+def _name_documents(
+    records: pa.Table, in_file: NDArray[np.int64], lacking: NDArray[np.bool_], given: pa.ChunkedArray | None
+) -> pa.ChunkedArray:
+    """Return the ids, with `source#record` for the records that lack one.
+
+    Of the ids `given`, none is made up again: a name that one of them has gets as many `+` as make it new.
+    """
     ids = records["doc_id"]
-    lacking = np.asarray(pc.is_null(ids)) & is_good
     if not lacking.any():
         return ids
-    made = pc.binary_join_element_wise(records["source"], pa.array(in_file).cast(pa.string()), "#")
-    return pc.if_else(pa.array(lacking), made, ids)
+    places = np.flatnonzero(lacking)
+    made = pc.binary_join_element_wise(
+        one_chunk(take(records["source"], places)), pa.array(in_file[places]).cast(pa.string()), "#"
+    )
+    if given is not None:
+        bare = pc.utf8_rtrim(one_chunk(given), "+")
+        taken = frozenset(one_chunk(given).filter(pc.is_in(bare, value_set=made)).to_pylist())
+        if taken:
+            names = (((name + "+" * n) for n in range(len(taken) + 1)) for name in made.to_pylist())
+            made = pa.array((next(name for name in spelled if name not in taken) for spelled in names), pa.string())
+    return pa.chunked_array([pc.replace_with_mask(one_chunk(ids), pa.array(lacking), made)])
 
 
 def _sort_ids(ids: pa.ChunkedArray) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:

@@ -7,7 +7,7 @@ noted with the records, so that a later pass, even in a resumed run, finds each 
 """
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, NamedTuple
@@ -18,7 +18,7 @@ from pyspark.sql import functions as F
 
 from nddup.metrics import SketchMetrics
 from nddup.run.limits import UNREADABLE, require_few_rejects, require_readable
-from nddup.run.measures import Unpaired, measure_files
+from nddup.run.measures import Unpaired, count_renamed, measure_files
 from nddup.run.on_spark.inputs import Inputs
 from nddup.run.on_spark.lexicons import Lexicon, find_lexicon
 from nddup.run.on_spark.state import Job, Saved, persisted
@@ -148,18 +148,36 @@ def _make_documents(job: Job, source: Collection | DataFrame, rule: SketchRule) 
         counted = job.write("offsets", collapse.split_offsets(records.saved.table))
         offsets = job.seal("offsets", counted, splitting=records.saved.noted["splitting"])
     numbered = collapse.number(records.saved.table, offsets.table, offsets.rows)
-    is_large = records.saved.rows >= heavy_keys.HEAVY
     with persisted(collapse.find_repeats(numbered)) as repeats:
         documents, rejects = job.find("documents"), job.find("rejects")
+        settle = _settling(records, numbered, repeats, renames=isinstance(source, Collection))
         if documents is None:
-            collapsed = collapse.collapse(numbered, repeats, is_large=is_large)
+            later = repeats.agg(F.sum(F.col("n") - 1)).collect()[0][0] or 0
+            collapsed = collapse.collapse(settle(numbered), is_large=records.saved.rows >= heavy_keys.HEAVY)
             written = job.write("documents", collapsed, **collapse.count_sketches())
-            documents = job.seal("documents", written, **records.noted)
+            documents = job.seal("documents", written, **records.noted, later_ids=later)
         if rejects is None:
-            gathered = collapse.gather_rejects(numbered, repeats, silent, is_large=is_large)
+            gathered = collapse.gather_rejects(
+                numbered, settle(numbered.select(*collapse.SETTLED_BY, "reason")), silent
+            )
             written = job.write("rejects", gathered)
             rejects = job.seal("rejects", written, reasons=_count_reasons(written))
     return _Made(documents, rejects, records.inputs, offsets)
+
+
+def _settling(
+    records: _Records, numbered: DataFrame, repeats: DataFrame, *, renames: bool
+) -> Callable[[DataFrame], DataFrame]:
+    """Return `collapse.settle` for some columns of the numbered records: of those that are no rejects."""
+    like = records.saved.counts.get("like_made_up", 1)  # an earlier version did not count them
+    taken = heavy_keys.beside(collapse.find_taken(numbered), like) if like and renames else None
+    is_large = records.saved.rows >= heavy_keys.HEAVY
+
+    def settle(rows: DataFrame) -> DataFrame:
+        good = rows.where(F.col("reason").isNull())
+        return collapse.settle(good, repeats, taken, renames=renames, is_large=is_large)
+
+    return settle
 
 
 def _read_texts(job: Job, texts: DataFrame, rule: SketchRule) -> _Records:
@@ -281,6 +299,7 @@ def _metrics(made: _Made, source: Collection | DataFrame, lexicon: Lexicon | Non
         undecodable_records=noted["undecodable_records"],
         undecodable_places=noted["undecodable_places"],
         made_up_ids=noted.get("made_up_ids", 0),  # an earlier version did not count them
+        renamed_ids=count_renamed(noted, rejects.noted["reasons"]),
         left_out_shingles=noted["left_out_shingles"],
         lexicon=lexicon.metrics if lexicon else None,
     )

@@ -17,9 +17,15 @@ from nddup.matching.preference import Order, order_key, values_of
 from nddup.spark.heavy_keys import beside, join_found
 from nddup.spark.schemas import DOCUMENTS, NODES, OFFSETS, RECORDS, REJECTS, SKETCHES, require
 
+MADE_UP = "(?s)^(.*#[1-9][0-9]*)([+]*)$"
+"""An id that is like a made-up name: `source#record`, and any number of `+`."""
+
+SETTLED_BY = ("doc_id", "doc_key", "source", "record", "content_fingerprint", "is_made")
+"""The columns that `settle` reads."""
+
 
 def number(records: DataFrame, offsets: DataFrame, splits: int = 0) -> DataFrame:
-    """Give each record its ordinal in its file and its rank in the collection, and each document its id.
+    """Give each record its ordinal in its file and its rank in the collection, and a name to those without an id.
 
     The rank `doc_key` counts all records in the order (source, record) from 0. Rejects are counted too, so the keys of
     documents have gaps. Ranks are sums of counts per split, so they do not depend on how files were split.
@@ -30,7 +36,8 @@ def number(records: DataFrame, offsets: DataFrame, splits: int = 0) -> DataFrame
         splits: number of rows of the offsets.
 
     Schema in:   RECORDS; OFFSETS of the same
-    Schema out:  RECORDS, doc_key long, record long; doc_id not null where reason is null
+    Schema out:  RECORDS, doc_key long, record long, is_made boolean (the record has no id); doc_id not null where
+        reason is null
     Shuffles:  none, because the offsets, one row per split, are broadcast; but both tables if there are more than
         `heavy_keys.MOST_BROADCAST` splits.
     Actions:   none.
@@ -43,8 +50,9 @@ def number(records: DataFrame, offsets: DataFrame, splits: int = 0) -> DataFrame
         .withColumn("record", F.col("before_in_file") + F.col("seq") + 1)
     )
 
-    named = F.coalesce("doc_id", F.concat_ws("#", "source", "record"))
-    return numbered.withColumn("doc_id", F.when(F.col("reason").isNull(), named).otherwise(F.col("doc_id")))
+    is_made = F.col("reason").isNull() & F.col("doc_id").isNull()
+    named = F.when(is_made, F.concat_ws("#", "source", "record")).otherwise(F.col("doc_id"))
+    return numbered.withColumns({"is_made": is_made, "doc_id": named})
 
 
 def split_offsets(records: DataFrame) -> DataFrame:
@@ -69,12 +77,13 @@ def split_offsets(records: DataFrame) -> DataFrame:
 def find_repeats(numbered: DataFrame) -> DataFrame:
     """Return the ids that occur more than once, each with its first document.
 
-    Schema out:  doc_id string, n long, first_key long, first_source string, first_record long
+    Schema in:   as `number` gives
+    Schema out:  doc_id string, n long, first_key long, first_source string, first_record long, first_content binary
     Shuffles:  one, of ids.    Actions:  none.
     """
-    place = F.struct("doc_key", "source", "record")
+    place = F.struct("doc_key", "source", "record", "content_fingerprint")
     return (
-        numbered.where(F.col("reason").isNull())
+        numbered.where(F.col("reason").isNull() & ~F.col("is_made"))
         .groupBy("doc_id")
         .agg(F.min(place).alias("first"), F.count("*").alias("n"))
         .where(F.col("n") > 1)
@@ -84,22 +93,65 @@ def find_repeats(numbered: DataFrame) -> DataFrame:
             F.col("first.doc_key").alias("first_key"),
             F.col("first.source").alias("first_source"),
             F.col("first.record").alias("first_record"),
+            F.col("first.content_fingerprint").alias("first_content"),
         )
     )
 
 
-def collapse(numbered: DataFrame, repeats: DataFrame, *, is_large: bool = True) -> DataFrame:
+def find_taken(numbered: DataFrame) -> DataFrame:
+    """Return the names like `source#record`, followed by any number of `+`, that are ids of records.
+
+    Schema in:   as `number` gives
+    Schema out:  made string: the name, taken array<int>: how many `+` follow it in ids
+    Shuffles:  one, of such ids.    Actions:  none.
+    """
+    ids = numbered.where(F.col("reason").isNull() & ~F.col("is_made") & F.col("doc_id").rlike(MADE_UP))
+    made, more = (F.regexp_extract("doc_id", MADE_UP, group) for group in (1, 2))
+    named = ids.select(made.alias("made"), F.length(more).alias("n"))
+    return named.groupBy("made").agg(F.collect_set("n").alias("taken"))
+
+
+def settle(rows: DataFrame, repeats: DataFrame, taken: DataFrame | None, *, renames: bool, is_large: bool) -> DataFrame:
+    """Decide what becomes of each good record whose id an earlier one has.
+
+    With `renames`, one with another content than the first becomes a document called `source#record`; so is a record
+    without an id. A name that an id of `taken` has gets as many `+` as make it new. Every other later record is
+    repeated.
+
+    Args:
+        rows: the records of `number` that are no rejects, with the columns wanted and those named here.
+        repeats: as `find_repeats` gives.
+        taken: as `find_taken` gives, marked for broadcast if it is small; None if no id is like a made-up name.
+        renames: whether a later record can be a document.
+        is_large: whether there are enough rows for one id to be heavy (`heavy_keys`).
+
+    Schema in:   doc_id string, doc_key long, source string, record long, content_fingerprint binary, is_made boolean
+    Schema out:  the columns of the rows, with `doc_id` final; is_repeated boolean, first_source string, first_record
+    Shuffles:  the ids, if too many are repeated to broadcast them.    Actions:  none.
+    """
+    met = join_found(rows, repeats, "doc_id", by="doc_key", is_large=is_large, how="left")
+    is_later = ~F.col("is_made") & F.col("first_key").isNotNull() & (F.col("first_key") != F.col("doc_key"))
+    is_other = F.lit(renames) & is_later & (F.col("content_fingerprint") != F.col("first_content"))
+    name, is_named = F.concat_ws("#", "source", "record"), F.col("is_made") | is_other
+    if taken is not None:
+        met = met.withColumn("made", name).join(taken, "made", "left")
+        free = F.array_min(F.array_except(F.sequence(F.lit(0), F.size("taken")), "taken"))
+        name = F.concat(name, F.when(F.col("taken").isNull(), "").otherwise(F.repeat(F.lit("+"), free)))
+    settled = met.withColumn("is_repeated", is_later & ~is_other)
+    return settled.withColumn("doc_id", F.when(is_named, name).otherwise(F.col("doc_id")))
+
+
+def collapse(settled: DataFrame, *, is_large: bool = True) -> DataFrame:
     """Return the documents: records that are not rejects, with the smallest id among equal sketches as `group`.
 
     Empty sketches do not count as equal: a document with one is its own group.
 
+    Schema in:   as `settle` gives of all columns
     Schema out:  DOCUMENTS
-    Shuffles:  two of narrow rows (ids, fingerprints); documents move only where a join side is too large to broadcast.
+    Shuffles:  one of narrow rows (fingerprints); documents move only where a join side is too large to broadcast.
     Actions:   none.
     """
-    named = numbered.where(F.col("reason").isNull())
-    met = join_found(named, repeats, "doc_id", by="doc_key", is_large=is_large, how="left")
-    documents = met.where(F.col("first_key").isNull() | (F.col("first_key") == F.col("doc_key")))
+    documents = settled.where(~F.col("is_repeated"))
 
     # All empty sketches have one fingerprint but no common group, so their ids are left out of the minimum.
     filled = F.when(F.size("sketch") > 0, F.col("doc_id"))
@@ -113,28 +165,22 @@ def collapse(numbered: DataFrame, repeats: DataFrame, *, is_large: bool = True) 
     return grouped.withColumn("group", F.coalesce("smallest", "doc_id")).select(*DOCUMENTS.fieldNames())
 
 
-def gather_rejects(numbered: DataFrame, repeats: DataFrame, unread: DataFrame, *, is_large: bool = True) -> DataFrame:
+def gather_rejects(numbered: DataFrame, settled: DataFrame, unread: DataFrame) -> DataFrame:
     """Return every record that did not become a document: bad records, later records of an id, files without records.
 
-    Schema in:   as `number` gives; as `find_repeats` gives; REJECTS of whole files
+    Schema in:   as `number` gives; as `settle` gives of narrow rows; REJECTS of whole files
     Schema out:  REJECTS
-    Shuffles:  the ids, if too many are repeated to broadcast them.    Actions:  none.
+    Shuffles:  those of `settle`.    Actions:  none.
     """
     bad = numbered.where(F.col("reason").isNotNull()).select(*REJECTS.fieldNames())
-
     first = F.concat(F.lit("first seen as record "), F.col("first_record"), F.lit(" of "), F.col("first_source"))
-    named = numbered.where(F.col("reason").isNull()).select("source", "record", "doc_id", "doc_key")
-    repeated = (
-        join_found(named, repeats, "doc_id", by="doc_key", is_large=is_large)
-        .where(F.col("doc_key") != F.col("first_key"))
-        .select(
-            "source",
-            "record",
-            "doc_id",
-            F.lit("repeated id").alias("reason"),
-            first.alias("detail"),
-            F.lit("").alias("excerpt"),
-        )
+    repeated = settled.where("is_repeated").select(
+        "source",
+        "record",
+        "doc_id",
+        F.lit("repeated id").alias("reason"),
+        first.alias("detail"),
+        F.lit("").alias("excerpt"),
     )
     return bad.unionByName(repeated).unionByName(unread)
 
@@ -219,11 +265,12 @@ def count_shingles(records: DataFrame) -> DataFrame:
 
 
 def count_records() -> dict[str, Column]:
-    """Return the counts taken while RECORDS is written: undecodable places, records with them, documents without id."""
+    """Return the counts taken while RECORDS is written: undecodable places, ids, and the records that have them."""
     return {
         "undecodable_records": F.count_if(F.col("n_replaced") > 0),
         "undecodable_places": F.sum("n_replaced"),
         "made_up_ids": F.count_if(F.col("reason").isNull() & F.col("doc_id").isNull()),
+        "like_made_up": F.count_if(F.col("reason").isNull() & F.col("doc_id").rlike(MADE_UP)),
     }
 
 
