@@ -16,6 +16,10 @@ TRAILER = 8
 _EXTRA, _NAME, _COMMENT, _CHECKED = 4, 8, 16, 2
 
 
+class NoMemberError(OSError):
+    """The bytes do not begin with the header of a gzip member."""
+
+
 class GzipMember:
     """A decoder of one member, with the interface of the standard library's decompressors.
 
@@ -74,7 +78,7 @@ class GzipMember:
 def _header_end(header: bytes) -> int:
     """Find where the compressed data begins; -1 while the header is incomplete. Raises OSError for another header."""
     if header and not b"\x1f\x8b\x08".startswith(header[:3]):
-        raise OSError(f"not a gzip member: it begins with {header[:2].hex()}")
+        raise NoMemberError(f"not a gzip member: it begins with {header[:2].hex()}")
     if len(header) > MAX_HEADER:
         raise OSError(f"a gzip header of more than {MAX_HEADER:,} bytes")
     if len(header) < 10:  # noqa: PLR2004 - the fixed part

@@ -3,8 +3,9 @@
     cut_warc     stream -> the bytes of each record that may hold a document
     parse_warc   those bytes -> Record | Reject
 
-Files are cut here because a whole-file parser stops silently where a file is cut or a header is wrong. FastWARC parses
-the headers of WARC and HTTP and decodes the transfer and content encodings.
+Files are cut here because a whole-file parser stops silently where a file is cut or a header is wrong. Headers may end
+their lines with LF, fold a field over several lines, and spell its name in any case: FastWARC reads such fields as
+absent, so they are split here. `http_bodies` decodes the transfer and content encodings.
 
 Records that are not documents (warcinfo, request, metadata, continuation) are skipped. A `revisit` has no page, and
 becomes a reject `no content`, so that the records and rejects of a crawl add up.
@@ -14,10 +15,8 @@ Source: ISO 28500:2017, https://iipc.github.io/warc-specifications/.
 
 import re
 from collections.abc import Iterator
-from typing import Literal
 
-from fastwarc.warc import WarcRecord
-
+from nddup.reading.http_bodies import BodyError, decode_body, looks_like_text
 from nddup.reading.outcomes import EXCERPT_LENGTH, Record, Reject, excerpt, make_record
 from nddup.reading.streams import PIECE, Chunk, Expanded, StoppedError
 
@@ -29,12 +28,15 @@ MAX_HEADER = 1 << 20
 BLANKS = 64
 """Bytes examined at a time for line ends between two records."""
 
-_TYPE = re.compile(rb"^WARC-Type:[ \t]*([\w-]+)", re.IGNORECASE | re.MULTILINE)
-_LENGTH = re.compile(rb"^Content-Length:[ \t]*(\d{1,18})[ \t]*\r?$", re.IGNORECASE | re.MULTILINE)
+_TYPE = re.compile(rb"^WARC-Type[ \t]*:[ \t]*([\w-]+)", re.IGNORECASE | re.MULTILINE)
+_LENGTH = re.compile(rb"^Content-Length[ \t]*:[ \t]*(\d{1,18})[ \t]*\r?$", re.IGNORECASE | re.MULTILINE)
 _BLANK_LINE = re.compile(rb"\r?\n\r?\n")
-_IS_HTTP = re.compile(rb"^Content-Type:[ \t]*application/http", re.IGNORECASE | re.MULTILINE)
 _START = b"WARC/"
-_HEADER_END = re.compile(rb"\r\n\r\n|\n\n|\nWARC/")
+_HEADER_END = re.compile(rb"\n\r?\n|\nWARC/")
+_FOLD = re.compile(rb"\r?\n[ \t]+")
+_FIELD = re.compile(rb"([!#$%&'*+.^_`|~\w-]++)[ \t]*+:")
+_STATUS = re.compile(rb"HTTP/|[A-Z]++(?:/[\d.]++)?[ \t]++\d{3}\b")
+_CHARSET = re.compile(r";\s*charset\s*=\s*[\"']?([^\s\"';,]+)", re.IGNORECASE)
 _TEXTS = re.compile(r"text/|application/(xhtml\+xml|xml|json)|\s*$")
 
 
@@ -145,13 +147,13 @@ def read_header(window: Window) -> bytes:
 
 def length_of(header: bytes) -> int | None:
     """Return the number of bytes in a record after its header; None if the header does not give it."""
-    found = _LENGTH.search(header)
+    found = _LENGTH.search(_FOLD.sub(b" ", header))
     return int(found[1]) if found else None
 
 
 def is_document(header: bytes) -> bool:
     """Return whether a record may hold a document, or is a revisit of one."""
-    found = _TYPE.search(header)
+    found = _TYPE.search(_FOLD.sub(b" ", header))
     return found is None or found[1].lower() in DOCUMENTS
 
 
@@ -176,7 +178,8 @@ def parse_warc(chunk: bytes, *, max_record: int) -> Record | Reject:
     Returns:
         The id from WARC-TREC-ID or WARC-Record-ID, the URL from WARC-Target-URI, the payload with its transfer and
         content encodings decoded, and the charset from its HTTP header. Rejects: `no content` for a revisit, `not text`
-        by the content type, `malformed`, `id too long`, and `too large` for a payload that expands beyond `max_record`.
+        by the content type, `malformed` (also for a payload that cannot be decoded), `id too long`, and `too large` for
+        a payload that expands beyond `max_record`.
         Never raises.
     """
     try:
@@ -186,54 +189,61 @@ def parse_warc(chunk: bytes, *, max_record: int) -> Record | Reject:
 
 
 def _parse(chunk: bytes, max_record: int) -> Record | Reject:
-    start = _payload_at(chunk)
-    record = WarcRecord.from_bytes(chunk[:start])  # its payload would be copied
-    headers = record.headers
-    doc_id = (headers.get("WARC-TREC-ID") or record.record_id or "").strip("<> \t")
-    if (headers.get("WARC-Type") or "").lower() == "revisit":
-        refers = headers.get("WARC-Refers-To-Target-URI") or headers.get("WARC-Refers-To") or "an earlier record"
+    start = _after_blank_line(chunk, 0)
+    warc = _fields_of(chunk[:start])
+    doc_id = (_first(warc, "warc-trec-id") or _first(warc, "warc-record-id")).strip("<> \t")
+    if _first(warc, "warc-type").lower() == "revisit":
+        refers = _first(warc, "warc-refers-to-target-uri") or _first(warc, "warc-refers-to") or "an earlier record"
         return Reject("no content", f"a revisit of {refers}", excerpt(chunk), doc_id)
 
-    content_type, charset, payload = _read_payload(record, chunk, start, max_record)
+    about, encodings, charset = warc, list[str](), None
+    if is_http := _first(warc, "content-type").lower().startswith("application/http"):
+        http = _after_http(chunk, start)
+        about, start = _fields_of(chunk[start:http]), http
+        names = [*about.get("content-encoding", ()), *about.get("transfer-encoding", ())]
+        encodings = [name.strip() for several in names for name in several.split(",")]
+    content_type = _first(about, "content-type")
     if not _TEXTS.match(content_type.lower()):
         return Reject("not text", content_type[:EXCERPT_LENGTH], excerpt(chunk), doc_id)
+    if is_http and (found := _CHARSET.search(content_type)):
+        charset = found[1].strip()
+
+    try:
+        payload = decode_body(chunk[start:], encodings, max_record)
+    except BodyError as error:
+        return Reject("malformed", str(error), excerpt(chunk), doc_id)
+    if not content_type and not looks_like_text(payload):
+        return Reject("not text", "no content type, and control characters", excerpt(chunk), doc_id)
     if len(payload) > max_record:
         return Reject("too large", "its content encoding expands past input.max_record", excerpt(chunk), doc_id)
 
     is_plain = content_type.lower().startswith(("text/plain", "application/json"))
-    url = headers.get("WARC-Target-URI")
+    url = _first(warc, "warc-target-uri").strip("<> \t")  # some programs write <URL>
     return make_record(doc_id, url, [(payload, not is_plain)], charset=charset, start=excerpt(chunk[:EXCERPT_BYTES]))
 
 
-def _payload_at(chunk: bytes) -> int:
-    """Find where the payload begins: after the WARC header, and after the HTTP header if there is one."""
-    start = _BLANK_LINE.search(chunk)
-    if start is None:
-        return len(chunk)
-    if _IS_HTTP.search(chunk, 0, start.end()) is None:
-        return start.end()
-    http = _BLANK_LINE.search(chunk, start.end())
-    return len(chunk) if http is None else http.end()
+def _after_blank_line(chunk: bytes, start: int) -> int:
+    """Return the end of the first blank line from `start`; the end of the chunk if there is none."""
+    found = _BLANK_LINE.search(chunk, start)
+    return len(chunk) if found is None else found.end()
 
 
-def _read_payload(record: WarcRecord, chunk: bytes, start: int, max_record: int) -> tuple[str, str | None, bytes]:
-    """Return content type, charset and payload. A payload that is not encoded as its header says is kept as stored."""
-    content_type = str(record.headers.get("Content-Type") or "")
-    if not content_type.lower().startswith("application/http"):
-        return content_type, None, chunk[start:]
-
-    record.parse_http(auto_decode="none")
-    content_type, charset = str(record.http_content_type or ""), record.http_charset
-    headers = record.http_headers
-    if headers is None or not (headers.get("Content-Encoding") or headers.get("Transfer-Encoding")):
-        return content_type, charset, chunk[start:]
-    try:
-        return content_type, charset, _decode_payload(chunk, max_record, "all")
-    except OSError:
-        return content_type, charset, _decode_payload(chunk, max_record, "none")
+def _after_http(chunk: bytes, start: int) -> int:
+    """Return the end of the HTTP header that begins at `start`; `start` if no status line and no field begins there."""
+    is_header = _STATUS.match(chunk, start) or _FIELD.match(chunk, start)
+    return _after_blank_line(chunk, start) if is_header else start
 
 
-def _decode_payload(chunk: bytes, max_record: int, decode: Literal["all", "none"]) -> bytes:
-    record = WarcRecord.from_bytes(chunk)
-    record.parse_http(auto_decode=decode)
-    return record.reader.read(max_record + 1)
+def _fields_of(header: bytes) -> dict[str, list[str]]:
+    """Return the values of each field of a header, by its name in lower case. Lines that are no field are left out."""
+    fields: dict[str, list[str]] = {}
+    for line in _FOLD.sub(b" ", header).splitlines():
+        if found := _FIELD.match(line):
+            name = found[1].decode("ascii").lower()
+            fields.setdefault(name, []).append(line[found.end() :].decode("utf-8", "replace").strip())
+    return fields
+
+
+def _first(fields: dict[str, list[str]], name: str) -> str:
+    """Return the first value of a field that is not empty; empty if there is none."""
+    return next(filter(None, fields.get(name, ())), "")

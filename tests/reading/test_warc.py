@@ -109,3 +109,53 @@ def test_a_payload_that_looks_like_a_record_does_not_cut() -> None:
 def test_nothing_is_nothing_or_a_reject(data: bytes) -> None:
     """Blank files hold no record; other bytes are one reject."""
     assert told(read(data)) == ([] if not data.strip(b"\r\n\0") else ["malformed"])
+
+
+HEADER = (
+    "WARC/1.0\nwarc-type: response\nWARC-RECORD-ID: <urn:x:1>\nWARC-Target-URI:\n <http://a.example/long\n"
+    "Content-Type:\tapplication/http;\n msgtype=response\ncontent-length: {}\n\n"
+)
+
+
+def test_headers_with_lf_folded_and_in_any_case() -> None:
+    """Headers whose lines end with LF, with folded fields and names in any case, give the id, the URL and the page."""
+    body = page("One", "koi8-r").replace(b"\r\n", b"\n").replace(b"text/html; ", b"text/html;\n\t")
+    data = (HEADER.format(len(body)).encode() + body + b"\n\n") * 2
+
+    found = read(data)
+
+    assert told(found) == ["One", "One"]
+    for one in found:
+        assert isinstance(one, Record)
+        assert (one.doc_id, one.url, one.charset) == ("urn:x:1", "http://a.example/long", "koi8-r")
+
+
+def test_a_response_without_a_status_line() -> None:
+    """A block of application/http that begins with a field has a header; one that begins with neither is a page."""
+    data = block(1, page("One").partition(b"\r\n")[2]) + block(2, b"<html><body>Two") + block(3, b"\x89PNG\r\n\x1a\n\0")
+
+    assert told(read(data)) == ["One", "Two", "not text"]
+
+
+@pytest.mark.parametrize("named", ["Transfer-Encoding: chunked\r\n", ""])
+@pytest.mark.parametrize("repeated", [True, False])
+def test_encodings_that_the_body_does_not_have(named: str, repeated: bool) -> None:  # noqa: FBT001
+    """A body is decompressed though its chunks were removed before, or its header is given twice."""
+    headers = named + "content-encoding: X-GZIP\r\n" + "Content-Encoding: identity\r\n" * repeated
+    head, _, body = page("One", headers=headers).partition(b"\r\n\r\n")
+
+    data = block(1, head + b"\r\n\r\n" + gzip.compress(body)) + block(2, head + b"\r\n\r\n" + body)
+
+    assert told(read(data)) == ["One", "One"]
+
+
+def test_a_body_that_cannot_be_decoded_is_a_reject() -> None:
+    """Bytes in an unknown encoding, or still compressed, are rejects, and name what was expected."""
+    unknown = page("One", headers="Content-Encoding: dcb\r\n") + b"\0\1\2"
+    twice = page("", headers="").partition(b"\r\n\r\n")[0] + b"\r\n\r\n" + gzip.compress(b"One")
+
+    found = read(block(1, unknown) + block(2, twice))
+
+    assert told(found) == ["malformed", "malformed"]
+    assert isinstance(found[0], Reject)
+    assert "dcb" in found[0].detail
