@@ -70,11 +70,11 @@ def hide_setting(key: str, value: Any) -> Any:  # noqa: ANN401 - of YAML
     return drop_login(value) if isinstance(value, str) else value
 
 
-def hide_settings(settings: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
-    """Return all sections of settings without their secrets."""
+def hide_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Return all sections of settings without their secrets; what is no section is one setting."""
     return {
         section: {key: hide_setting(key if section == "spark" else f"{section}.{key}", value)
-                  for key, value in values.items()}
+                  for key, value in values.items()} if isinstance(values, Mapping) else hide_setting(section, values)
         for section, values in settings.items()
     }  # fmt: skip
 

@@ -19,7 +19,7 @@ from nddup.run.local_stages import LocalJob, Sketched, find_clusters
 from nddup.run.measures import metrics_of
 from nddup.run.progress import Progress
 from nddup.settings.derive import processes_of
-from nddup.settings.load import build_config
+from nddup.settings.load import read_stored
 from nddup.storage.local_folder import MemoryTables
 from nddup.tables import DOCUMENTS, REJECTS
 
@@ -50,9 +50,8 @@ def make_again(documents: pa.Table, rejects: pa.Table, metrics: RunMetrics, thre
     Cost: that of a run after reading and sketching.
     """
     require_sketches_decide(metrics)
-    settings = {section: values for section, values in metrics.settings.items() if section != "spark"}
-    settings["pairs"] = {**settings["pairs"], "threshold": threshold}
-    config = build_config(settings, origin="rethreshold")
+    settings = {**metrics.settings, "pairs": {**metrics.settings["pairs"], "threshold": threshold}}
+    config = read_stored(settings, origin="rethreshold")
 
     store = MemoryTables()
     store.write("documents", documents.sort_by("doc_key").select(DOCUMENTS.names))

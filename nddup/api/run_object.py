@@ -80,10 +80,10 @@ class Run:
 
     @property
     def settings(self) -> "Config":
-        """The settings of the run, typed."""
-        from nddup.settings.schema import Config  # noqa: PLC0415
+        """The settings that decided what the run found, typed; those of the engines have their defaults."""
+        from nddup.settings.load import read_stored  # noqa: PLC0415
 
-        return Config.model_validate(self.metrics.settings)
+        return read_stored(self.metrics.settings, origin="metrics.json")
 
     def sql(self, query: str, **tables: Any) -> Any:  # noqa: ANN401 - of several libraries
         """Answer one SELECT over the tables of the run, in the SQL of DuckDB; for a run on Spark, in Spark's SQL.

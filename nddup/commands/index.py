@@ -41,12 +41,14 @@ def add(commands: "argparse._SubParsersAction[Any]") -> None:
     _add_engine(one)
     one = _action(actions, "remove", "remove the documents that a file names, as one version")
     one.add_argument("--ids", required=True, metavar="FILE", help="one id a line, UTF-8; - is standard input")
+    _add_callers(one)
     _add_query(actions)
     one = _action(actions, "tables", "write a version as the folder of a run, for show, report, evaluate and check")
     one.add_argument("--output", required=True, metavar="DIR", help="folder for the results; must not exist")
     one.add_argument("--version", type=positive, metavar="N", help="an earlier version (default: the newest)")
     _action(actions, "list", "list the versions, and the contents of the newest")
-    _action(actions, "check", "prove a version: files, digests, a fresh run; exit status 1 if a promise is broken")
+    one = _action(actions, "check", "prove a version: files, digests, a fresh run; exit status 1 if one is broken")
+    _add_callers(one)
     one = _action(actions, "compact", "merge all segments and forget removed documents")
     one.add_argument(
         "--days",
@@ -54,6 +56,7 @@ def add(commands: "argparse._SubParsersAction[Any]") -> None:
         metavar="D",
         help="keep files of versions that were the newest in the last D days (default 7)",
     )
+    _add_callers(one)
 
 
 def _action(actions: "argparse._SubParsersAction[Any]", name: str, summary: str) -> argparse.ArgumentParser:
@@ -65,7 +68,16 @@ def _action(actions: "argparse._SubParsersAction[Any]", name: str, summary: str)
 def _add_engine(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--engine", choices=("auto", "local", "spark"),
-        help="what reads the inputs (default: the setting `engine` of `create`); all else is done in this process",
+        help="what reads the inputs (default: the setting `engine`); all else is done in this process",
+    )  # fmt: skip
+    _add_callers(parser)
+
+
+def _add_callers(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--config", metavar="FILE", help="YAML file with the sections engine, local and spark only")
+    parser.add_argument(
+        "--set", action="append", default=[], dest="assignments", metavar="a.b=c",
+        help="one setting of engine, local or spark, which a repository does not store; may be repeated",
     )  # fmt: skip
 
 
@@ -134,20 +146,28 @@ def execute(options: argparse.Namespace) -> int:
 
 def _open(options: argparse.Namespace, steps: Steps, doing: str) -> Any:  # noqa: ANN401 - a Repository, loaded here
     """Open the repository; the progress of its workers is shown as part of the step `doing`."""
-    import nddup.repository  # noqa: PLC0415
+    from nddup.repository.opened_repository import Repository  # noqa: PLC0415
 
     steps.begin("open the repository")
-    repository = nddup.repository.open(options.repo)
+    repository = Repository(options.repo, caller=_caller(options))
     repository.progress = lambda name, done, whole: steps.far(done, whole)  # noqa: ARG005
     steps.begin(doing)
     return repository
+
+
+def _caller(options: argparse.Namespace) -> Any:  # noqa: ANN401 - a Config, loaded here
+    """Return the settings that say how and where to compute."""
+    from nddup.settings.load import load_config, require_callers  # noqa: PLC0415
+
+    config = load_config(options.config, options.assignments)
+    return require_callers(config, origin=options.config or "--set")
 
 
 def _create(options: argparse.Namespace, steps: Steps) -> Answer:
     steps.begin("make the repository")
     from nddup.repository.identity import new_identity  # noqa: PLC0415
     from nddup.repository.opened_repository import Repository  # noqa: PLC0415
-    from nddup.settings.load import load_config  # noqa: PLC0415
+    from nddup.settings.load import CALLERS, load_config  # noqa: PLC0415
 
     config = load_config(options.config, options.assignments)
     if options.texts is not None and options.texts < 0:
@@ -156,7 +176,9 @@ def _create(options: argparse.Namespace, steps: Steps) -> Answer:
         config, mode=options.mode, store=options.store, lowest=_number(options.lowest), texts=options.texts
     )
     Repository.create(options.repo, identity)
-    return Answer(f"{options.repo}: version 1, no documents\n")
+    unstored = sorted(config.model_fields_set & CALLERS)
+    note = f"{', '.join(unstored)}: not stored; give each command what it computes with\n" if unstored else ""
+    return Answer(f"{options.repo}: version 1, no documents\n", said=note)
 
 
 def _number(text: str | None) -> int | float | None:
@@ -193,7 +215,7 @@ def _remove(options: argparse.Namespace, steps: Steps) -> Answer:
 
 
 def _query(options: argparse.Namespace, steps: Steps) -> Answer:
-    import nddup.repository  # noqa: PLC0415
+    from nddup.repository.opened_repository import Repository  # noqa: PLC0415
     from nddup.repository.query_stored import Ask, is_found, spell_matches  # noqa: PLC0415
     from nddup.repository.tell import write_matches  # noqa: PLC0415
     from nddup.storage.apart import require_apart  # noqa: PLC0415
@@ -206,7 +228,7 @@ def _query(options: argparse.Namespace, steps: Steps) -> Answer:
     bands = _bands(options.bands)
     ask = Ask(bands, options.top, options.sources, _versions(options.versions))
     first = _open(options, steps, "read the documents and look for them")
-    repositories = [first, *map(nddup.repository.open, options.also)]
+    repositories = [first, *(Repository(also, caller=_caller(options)) for also in options.also)]
     found = [repository.query_files(options.inputs, ask, engine=options.engine) for repository in repositories]
     matches = write_matches([table for table, _ in found], ask, options.output)
     text = spell_matches(matches, bands=bool(bands), several=bool(options.also))

@@ -13,26 +13,41 @@ Example:
     repo.add({"w1": "a text"})
 """
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Literal
 
 if TYPE_CHECKING:
     from nddup.repository.opened_repository import Repository
+    from nddup.settings.given import LocalSettings
 
 
-def open(path: str, version: int | None = None) -> "Repository":  # noqa: A001 - the verb of the API
+def open(  # noqa: A001 - the verb of the API
+    path: str,
+    version: int | None = None,
+    *,
+    engine: Literal["auto", "local", "spark"] = "auto",
+    local: "LocalSettings | None" = None,
+    spark: Mapping[str, str] | None = None,
+) -> "Repository":
     """Open a repository at its newest version, or at a given one.
 
     Args:
         path: its folder, or a URL such as `s3://bucket/pages`, which needs the extra `s3`.
         version: the version to read; None: the newest.
+        engine: what reads inputs. A repository does not store how and where to compute.
+        local: memory and processes of the embedded engine.
+        spark: Spark's own settings, under their full names.
 
     Raises:
         OutputError: if there is no such repository or version, or sketches made here cannot be compared with its own.
-        ConfigError: if the client for a URL is not installed.
+        ConfigError: for a wrong setting, or if the client for a URL is not installed.
     """
     from nddup.repository.opened_repository import Repository  # noqa: PLC0415 - loads the kernels
+    from nddup.settings.load import build_config  # noqa: PLC0415
 
-    return Repository(path, version)
+    given = {"engine": engine, "local": local or {}, "spark": spark or {}}
+    caller = build_config(given, origin="nddup.repository.open")
+    return Repository(path, version, caller=caller)
 
 
 def create(
@@ -52,7 +67,8 @@ def create(
         store: `all`, or `kept`: a document with a stored near-duplicate is reported but not stored.
         lowest: the lowest threshold a query may ask for; `pairs.threshold` if not given.
         texts: characters of each document's text to keep for reports, 1,000 if not given; 0 keeps none.
-        **settings: as for `nddup.find_duplicates`.
+        **settings: as for `nddup.find_duplicates`; `local` and `spark` are not stored, and hold for the repository as
+            it is returned.
 
     Raises:
         ConfigError: for settings under which adding would not equal a fresh run.

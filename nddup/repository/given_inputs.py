@@ -31,8 +31,8 @@ def reading_of(inputs: Inputs, config: Config, engine: str | None) -> Reading:
 
     Args:
         inputs: paths, or given texts, which are read in this process.
-        config: the repository's; `engine`, `spark` and `local.memory` decide.
-        engine: `auto`, `local` or `spark`, instead of the repository's.
+        config: the settings; those of the caller, `engine`, `spark` and `local.memory`, decide.
+        engine: `auto`, `local` or `spark`, instead of the setting `engine`.
 
     Raises:
         ConfigError: if `local` is asked for but the inputs need Spark, or `spark` for given texts.

@@ -26,7 +26,7 @@ from nddup.scanning.rules import SketchRule
 from nddup.scanning.sketch_records import sketch_texts
 from nddup.scanning.text_buffers import text_buffers
 from nddup.settings import derive
-from nddup.settings.load import build_config
+from nddup.settings.load import CALLERS, read_stored
 from nddup.settings.schema import Config
 from nddup.sketching.sketch_format import FULL_FORMAT
 
@@ -52,7 +52,7 @@ class Identity:
     """What never changes in a repository.
 
     Attributes:
-        config: all settings.
+        config: all settings; those that say how and where to compute are the caller's, and never stored.
         mode: `rebuild` or `frozen`.
         store: `all` or `kept`.
         lowest: the lowest threshold that a query may ask for.
@@ -89,6 +89,11 @@ class Identity:
         table, _ = take_saved(saved, words)
         return self.plan.sketching(lexicon=np.sort(table["feature"].to_numpy().view(np.uint64)).tobytes())
 
+    def on(self, caller: Config | None) -> Self:
+        """Return the same identity, computing as the settings of a caller say: engine, memory, processes and Spark."""
+        own = {} if caller is None else {name: getattr(caller, name) for name in CALLERS}
+        return replace(self, config=self.config.model_copy(update=own))
+
     def proof(self) -> str:
         """Return the SHA-256 of the sketches of `TEXTS`, as hex."""
         texts = [self.sketching.text.read(Record("x", None, (text,), None))[0] for text in TEXTS]
@@ -109,7 +114,7 @@ class Identity:
             "store": self.store,
             "lowest": self.lowest,
             "texts": self.texts,
-            "settings": settings_of(self.config),
+            "settings": {key: value for key, value in settings_of(self.config).items() if key not in CALLERS},
             "proof": self.proof(),
         }
 
@@ -128,10 +133,11 @@ class Identity:
             raise OutputError(
                 f"{repo}: its sketches are of format {note['sketch_format']}, this version makes {FULL_FORMAT}"
             )
-        config = build_config(note["settings"], origin=repo)
+        config = read_stored(note["settings"], origin=repo)
         found = cls(config, note["mode"], note["store"], note["lowest"], note["texts"])
         if derive.recipe_of(config).key != note["recipe"]:
             raise OutputError(f"{repo}: its recipe is [{note['recipe']}], its settings give another")
+        require_possible(found)
         if found.proof() != note["proof"]:
             raise OutputError(
                 f"{repo}: eight fixed texts give other sketches here than where it was made; nothing can be compared"

@@ -17,6 +17,7 @@ from nddup.repository.segments.commits import Commit, read_commit
 from nddup.repository.segments.segment_files import read_all
 from nddup.repository.snapshot import Snapshot
 from nddup.settings.derive import processes_of
+from nddup.settings.schema import Config
 
 if TYPE_CHECKING:
     from nddup.repository.prove_version import Proof
@@ -31,8 +32,14 @@ class Repository:
         snapshot: the version being read.
     """
 
-    def __init__(self, path: str, version: int | None = None) -> None:
+    def __init__(self, path: str, version: int | None = None, *, caller: Config | None = None) -> None:
         """Open a version, or the newest.
+
+        Args:
+            path: its folder, or a URL.
+            version: the version; None: the newest.
+            caller: settings of the caller, of which `engine`, `local` and `spark` say how and where to compute; None:
+                the defaults.
 
         Raises:
             OutputError: if there is none, its layout differs, or sketches made here cannot be compared with its own.
@@ -40,7 +47,7 @@ class Repository:
         self._repo = find_place(path)
         self.progress: Progress | None = None
         commit = read_commit(self._repo, version)
-        self._identity = Identity.read(commit.repository, repo=str(self._repo))
+        self._identity = Identity.read(commit.repository, repo=str(self._repo)).on(caller)
         self.snapshot = Snapshot(self._repo, commit, self._identity)
 
     @classmethod
@@ -49,7 +56,7 @@ class Repository:
         from nddup.repository.write_versions import create  # noqa: PLC0415
 
         create(find_place(path), identity)
-        return cls(path)
+        return cls(path, caller=identity.config)
 
     @property
     def version(self) -> int:
@@ -84,7 +91,7 @@ class Repository:
             inputs: paths; texts by id; or an Arrow table of `id` and `text`.
             replace: whether a live id with other content replaces the stored document.
             id_prefix: prefix of ids made up from file and record.
-            engine: `auto`, `local` or `spark`: what reads the files, instead of the repository's setting `engine`.
+            engine: `auto`, `local` or `spark`: what reads the files; None: as the repository was opened with.
 
         Raises:
             ConfigError: for missing inputs, and for made-up ids without a prefix.

@@ -31,7 +31,7 @@ from nddup.results.evaluation import FORMAT, Band, nice_step, numbers, resemblan
 from nddup.results.opening import Opened
 from nddup.results.reference_file import Reading, open_reference
 from nddup.results.unique_pairs import UniquePairs
-from nddup.settings.schema import Config
+from nddup.settings.load import read_stored
 from nddup.steps import Steps
 from nddup.storage.versions import versions
 from nddup.verifying.pair_counts import Agreement, count_pairs_of_kinds
@@ -116,7 +116,7 @@ class _Comparison:
 
     def __init__(self, opened: Opened, options: Options, steps: Steps) -> None:
         self._opened, self._run, self._options, self._steps = opened, opened.run, options, steps
-        config = Config.model_validate(opened.run.metrics.settings)
+        config = read_stored(opened.run.metrics.settings, origin=f"{opened.run.path}/metrics.json")
         self._unique = UniquePairs(opened.run, opened.folder, config, options.written)
 
     def compare(self, truth: str) -> dict[str, Any]:

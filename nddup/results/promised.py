@@ -4,7 +4,7 @@ from functools import cached_property
 
 from nddup.metrics import RunMetrics
 from nddup.settings.derive import MODULUS, bands_of, kind_of
-from nddup.settings.schema import Config
+from nddup.settings.load import read_stored
 from nddup.sketching.kinds import Kind
 from nddup.sketching.lsh_bands import Bands
 from nddup.verifying.definitions import Rule, Sample
@@ -20,7 +20,7 @@ class Promised:
 
     def __init__(self, metrics: RunMetrics) -> None:
         self.metrics = metrics
-        self.config = Config.model_validate(metrics.settings)
+        self.config = read_stored(metrics.settings, origin="metrics.json")
 
     @cached_property
     def kind(self) -> Kind:

@@ -6,7 +6,7 @@ from typing import NamedTuple
 from nddup.errors import NddupError
 from nddup.run.inputs_found import find_inputs
 from nddup.scanning.collection import Collection, Files
-from nddup.settings.load import build_config
+from nddup.settings.load import read_stored
 from nddup.settings.schema import Config
 from nddup.storage.run_folder import RunFolder
 
@@ -21,7 +21,7 @@ class Again(NamedTuple):
 def config_of(folder: RunFolder) -> Config:
     """Return the settings of the run in a folder."""
     header = json.loads(folder.read_text("_RUN.json"))
-    return build_config(header["settings"], origin=f"{folder.path}/_RUN.json")
+    return read_stored(header["settings"], origin=f"{folder.path}/_RUN.json")
 
 
 def find_again(folder: RunFolder, files: Files) -> Again:

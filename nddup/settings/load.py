@@ -20,6 +20,9 @@ from nddup.redaction import follow, hide_setting
 from nddup.settings.derive import find_conflicts
 from nddup.settings.schema import Config
 
+CALLERS = frozenset({"engine", "local", "spark"})
+"""The sections that say how and where to compute. They come from the caller of each command, never from a folder."""
+
 LONGEST = 1_000
 """Most characters of a message about one key: a value may have any length."""
 
@@ -70,6 +73,34 @@ def build_config(values: Mapping[str, Any], *, origin: str) -> Config:
     conflicts = find_conflicts(config)
     if conflicts:
         raise _refusal(origin, conflicts)
+    return config
+
+
+def read_stored(values: Any, *, origin: str) -> Config:  # noqa: ANN401 - of a file
+    """Read the settings that a run or a repository stores: those that decide what is found, and no others.
+
+    The folder may be anyone's, and settings of Spark start programs. So how and where this process computes is never
+    read from it: the sections of `CALLERS` have their defaults, and no hidden secret becomes a value.
+
+    Raises:
+        ConfigError: as `build_config`, and for anything but sections of settings.
+    """
+    if not isinstance(values, Mapping) or not all(isinstance(key, str) for key in values):
+        raise _refusal(origin, ["expected sections of settings"])
+    return build_config({key: value for key, value in values.items() if key not in CALLERS}, origin=origin)
+
+
+def require_callers(config: Config, *, origin: str) -> Config:
+    """Return the settings of a caller who opens a repository.
+
+    Raises:
+        ConfigError: if they include one that the repository fixes.
+    """
+    fixed = sorted(config.model_fields_set - CALLERS)
+    if fixed:
+        raise _refusal(
+            origin, [f"{fixed[0]}: is fixed when a repository is made; expected {', '.join(sorted(CALLERS))}"]
+        )
     return config
 
 
