@@ -39,7 +39,7 @@ def build_parser() -> argparse.ArgumentParser:
     )
     parser.add_argument(
         "--parts",
-        help="fuzz: some of records,values,settings,resumes; papers: of its parts; with commas, all by default;"
+        help="fuzz: some of records,values,kernels,settings,resumes; papers: of its parts; with commas, all by default;"
         " histories: pages or spark",
     )
     return parser

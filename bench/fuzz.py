@@ -2,6 +2,7 @@
 
 records   damaged files of every format through head reading, cutting, parsing and text: here
 values    heads, declarations, lists, containers, markup (`fuzz_values`)
+kernels   the compiled code that reads bytes of a record, with bounds checking (`fuzz_kernels`)
 settings  YAML and `--set` (`fuzz_settings`)
 resumes   runs that are killed, damaged and resumed, on Spark (`fuzz_resumes`)
 """
@@ -19,6 +20,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+from bench.fuzz_kernels import checked_fuzz
 from bench.fuzz_resumes import fuzz_resumes
 from bench.fuzz_samples import MOST_BYTES, mutate
 from bench.fuzz_settings import fuzz_settings
@@ -171,7 +173,10 @@ SMALL = {
 }
 """Spark settings for hundreds of runs over a few rows, as in the tests."""
 
-PARTS = {"records": (1_000_000, 20_000), "values": (1_000_000, 20_000), "settings": (10_000, 500), "resumes": (100, 3)}
+PARTS = {
+    "records": (1_000_000, 20_000), "values": (1_000_000, 20_000), "kernels": (1_000_000, 10_000),
+    "settings": (10_000, 500), "resumes": (100, 3),
+}  # fmt: skip
 """Number of cases of each part, in full and in a small run."""
 
 
@@ -194,6 +199,9 @@ def run_other(options: argparse.Namespace, part: str, count: int) -> None:
         found = fuzz_values(count, SEED)
         seen = {"repeated": repeated, "readers": dict(found.cases), "refused": dict(found.refused),
                 "slowest": round(found.slowest, 4), "slowest_at": found.slowest_at}  # fmt: skip
+    elif part == "kernels":
+        with TemporaryDirectory() as folder:
+            seen = {"kernels": len(checked_fuzz(count, SEED, Path(folder)))}
     elif part == "settings":
         seen = dict(fuzz_settings(count, SEED))
     else:

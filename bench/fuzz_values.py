@@ -267,7 +267,7 @@ def read_case(name: str, reader: Reader, data: bytes, choose: random.Random, see
 
 def warm_up() -> None:
     """Read the sound samples, so that what is compiled or loaded at first use is not part of a case."""
-    strip_markup("<b>" * 2000)
+    strip_markup("<b>" * 20_000)
     strip_markup(b" " * (5 * MAX_ATTRIBUTES))
     for reader in READERS:
         for sample in reader.samples:

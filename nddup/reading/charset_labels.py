@@ -5,10 +5,16 @@ Source: the labels of https://encoding.spec.whatwg.org/#names-and-labels, from R
 
 import codecs
 from functools import lru_cache
+from typing import Final
 
 from resiliparse.parse.encoding import map_encoding_to_html5
 
-from nddup.reading.byte_tables import SINGLE_BYTE
+SINGLE_BYTE: Final = frozenset(
+    {"cp866", "cp874", "koi8-r", "koi8-u", "mac-cyrillic", "mac-roman"}
+    | {f"cp125{digit}" for digit in range(9)}
+    | {f"iso8859-{part}" for part in (2, 3, 4, 5, 6, 7, 8, 10, 13, 14, 15, 16)}
+)
+"""Python's single-byte codecs that are accepted for documents. Below 128 all of them are ASCII."""
 
 # Labels found in documents that the encoding standard does not list.
 _UNLISTED_LABELS = {

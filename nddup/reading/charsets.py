@@ -17,13 +17,13 @@ above, they made 0 and 1 in 321.
 
 import codecs
 import re
+from functools import cache
 from typing import NamedTuple
 
 import chardet
 from chardet import EncodingEra
 
-from nddup.reading.byte_tables import UTF_8, ByteTable, has_characters, table_of
-from nddup.reading.charset_labels import canonical_charset
+from nddup.reading.charset_labels import SINGLE_BYTE, canonical_charset
 
 DECLARATION_BYTES = 4096  # first bytes searched for a declaration; WHATWG says 1024, but real pages put scripts first
 DETECTION_WINDOW = 65_536  # bytes of the page that are searched for words
@@ -67,11 +67,9 @@ class Encoded(NamedTuple):
         return self.decoded.replaced if self.decoded is not None else 0
 
     @property
-    def table(self) -> ByteTable | None:
-        """The table from bytes to UTF-8; None for other multi-byte encodings, and if a byte could not be decoded."""
-        if self.decoded is None and self.encoding != "ascii":
-            return table_of(self.encoding)
-        return UTF_8 if self.encoding in ("ascii", "utf-8") and self.replaced == 0 else None
+    def is_utf8(self) -> bool:
+        """Whether the bytes are valid UTF-8, so that a parser can read them as they are."""
+        return self.encoding in ("ascii", "utf-8") and self.replaced == 0
 
     def decode(self) -> Decoded:
         """Return the text, decoding it now if it was not needed before."""
@@ -162,6 +160,24 @@ def find_encoding(raw: bytes, charset: str | None = None) -> Encoded:
         if found is not None:
             return found
     return _read_as(raw, _detect(raw))
+
+
+def has_characters(data: bytes, encoding: str) -> bool:
+    r"""Return whether a charset is one of SINGLE_BYTE and every byte of `data` is one of its characters.
+
+    Cost: one search, at the speed of memory, for each byte that is not a character; cp1251 has one such byte.
+
+    Example:
+        >>> has_characters(b"\x98", "cp1251"), has_characters(b"\x98", "koi8-r"), has_characters(b"a", "utf-8")
+        (False, True, False)
+    """
+    return encoding in SINGLE_BYTE and not any(byte in data for byte in _missing(encoding))
+
+
+@cache
+def _missing(encoding: str) -> bytes:
+    """Return the bytes that are not characters of a single-byte charset."""
+    return bytes(byte for byte in range(256) if bytes([byte]).decode(encoding, "replace") == "\ufffd")
 
 
 def _wide_without_mark(raw: bytes) -> str | None:

@@ -28,7 +28,7 @@ from nddup.reading.charsets import decode_anyway, decode_content, find_encoding
 from nddup.reading.formats import FileHead
 from nddup.reading.json_records import parse_json
 from nddup.reading.outcomes import Record, Reject, Value, excerpt
-from nddup.reading.pages.markup import looks_like_markup, main_text, strip_encoded, strip_markup
+from nddup.reading.pages.markup import looks_like_markup, main_text, strip_markup
 from nddup.reading.sgml_records import parse_sgml
 from nddup.reading.xml_parsing import wrapper_of
 from nddup.reading.xml_records import parse_xml
@@ -163,7 +163,7 @@ def read_encoded(
 ) -> EncodedText:
     """Return the plain text of a record as `read_text` does, in UTF-8.
 
-    A page in ASCII, UTF-8 or a single-byte charset, without undecodable bytes, is read as stored, not decoded first.
+    A page in ASCII or UTF-8, without undecodable bytes, is given to the parser as stored.
 
     Raises:
         ValueError: for another value of `markup`; `UnicodeEncodeError`, for a text with a lone surrogate.
@@ -213,8 +213,8 @@ def _read_fields(record: Record, charset: str | None, markup: Markup, part: Part
 
         found = find_encoding(field, charset)
         replaced += found.replaced
-        if is_markup and part == "all" and found.table is not None:
-            texts.append(strip_encoded(found.data, found.table))
+        if is_markup and found.is_utf8:
+            texts.append(strip(found.data))
             continue
         text = found.decode().text
         is_page = looks_like_markup(text) if is_markup is None else is_markup

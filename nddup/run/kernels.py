@@ -100,7 +100,7 @@ def load_kernels() -> None:
     edge = np.array([[0, 1]], np.int32)
     label_components(edge, nodes=2)
     keep_first(edge, np.ones(1), np.arange(2, dtype=np.int32))
-    markup.strip_markup("<div>" * (page_limits.MAX_DEPTH + 2))
+    markup.strip_markup("<p>")
     base64_text.decode_base64("YQ")
     offsets, ids = _sketches()
     mine_component(offsets, ids.view(np.int64), np.ones(2, np.int32), edge, max_sets=9, max_members=9)
@@ -150,6 +150,7 @@ def _sketch_and_pair() -> None:
     sketches = _sketches()
     WordSketcher(WordRule("i-match", rule), sketches.values).sketch(text, sizes)
     bounded_parts.count_parts(b"<p>", is_xml=False)
+    page_limits.trace_elements(np.frombuffer(b"<p>", np.uint8))
     grow_table(np.zeros(2, np.uint64), np.full(2, -1, np.int32))
     for finder in (lsh_keys.Finder(1, 2), lsh_keys.Finder(0, 2)):
         finder.keys(sketches)

@@ -20,8 +20,7 @@ from nddup.reading.containers import container_head, read_container
 from nddup.reading.detect import read_head
 from nddup.reading.formats import FORMATS, FileHead, FormatError, _split_outside_brackets
 from nddup.reading.outcomes import Record, Reject
-from nddup.reading.pages.markup import parse_page, strip_markup
-from nddup.reading.pages.open_elements import MAX_OPEN
+from nddup.reading.pages.markup import strip_markup
 from nddup.reading.pages.page_limits import MAX_ATTRIBUTES, MAX_OPTIONS, most_attributes
 from nddup.reading.records import parse_record, record_text
 from nddup.reading.reference_lists.entries import lines_of, read_lines
@@ -79,14 +78,35 @@ FAMILIES: dict[str, tuple[Callable[[bytes], object], bytes]] = {
         lambda data: parse_record(b"<DOC>" + data, TREC, is_last=False),
         times(b"<TEXT></TEXT>", SIZE // 2) + times(b"<TITLE></TITLE>", SIZE // 2),
     ),
-    "attributes of a tag": (parse_page, b"<p " + b" ".join(b"a%d" % i for i in range(SIZE // 7)) + b">"),
+    "attributes of a tag": (strip_markup, b"<p " + b" ".join(b"a%d" % i for i in range(SIZE // 7)) + b">"),
     "attributes behind a comment": (
-        parse_page, b'<!-- <p a=" --><p ' + b" ".join(b"a%d" % i for i in range(SIZE // 7)) + b">"
+        strip_markup, b'<!-- <p a=" --><p ' + b" ".join(b"a%d" % i for i in range(SIZE // 7)) + b">"
     ),
-    "items of a plain page": (strip_markup, b"<div>" * (MAX_OPEN - 4) + times(b"<li>")),
-    "links of a plain page": (strip_markup, b"<div>" * (MAX_OPEN - 4) + times(b"<a>x</a>")),
-    "signs of a plain page": (strip_markup, times(b"<")),
-    "scripts of a plain page": (strip_markup, times(b"<script></scripx")),
+    "attributes of many bodies": (strip_markup, b"".join(b"<body a%d>" % i for i in range(SIZE // 14))),
+    "items of a page": (strip_markup, b"<div>" * 900 + times(b"<li>")),
+    "links of a page": (strip_markup, b"<div>" * 900 + times(b"<a>x</a>")),
+    "signs of a page": (strip_markup, times(b"<")),
+    "scripts of a page": (strip_markup, times(b"<script></scripx")),
+    "cells of a drawing": (strip_markup, b"<svg>" + times(b"<td>", SIZE // 2) + times(b"</x>", SIZE // 2)),
+    "images of a formula": (strip_markup, b"<math>" + times(b"<link>", SIZE // 2) + times(b"</x>", SIZE // 2)),
+    "elements closed as others": (strip_markup, times(b"<div></x>", SIZE // 2) + times(b"<li>", SIZE // 2)),
+    "elements closed in comments": (
+        strip_markup, times(b"<div><!--</div>-->", SIZE // 2) + times(b"</h1>", SIZE // 2)
+    ),
+    "elements closed in attributes": (
+        strip_markup, times(b"<div a='</div>'>", SIZE // 2) + times(b"</h1>", SIZE // 2)
+    ),
+    "elements closed in styles": (
+        strip_markup, times(b"<div><style></div></style>", SIZE // 2) + times(b"</h1>", SIZE // 2)
+    ),
+    "elements closed behind a scope": (
+        strip_markup, (b"<div>" * 900 + b"<marquee>" + b"</div>" * 900) * (SIZE // 10_000)
+    ),
+    "formatting closed as another": (
+        strip_markup, b"".join(b"<b a=%d></i>" % i for i in range(SIZE // 30)) + times(b"<p>x", SIZE // 2)
+    ),
+    "text between cells": (strip_markup, b"<table><tr>" + times(b"x<td>y</td>", 2 * SIZE)),
+    "text between fields of a table": (strip_markup, b"<table>" + times(b"x<input type=hidden>", 2 * SIZE)),
     "options": (strip_markup, b"<select>" + times(b"<option>x")),
     "slashes of a path": (lambda data: read_head(b"<r><doc><text>", content=text(data)), times(b"/")),
     "bars of a field": (lambda data: read_head(b"<r><doc><text>", content=text(data)), times(b"|")),
@@ -178,7 +198,7 @@ def test_a_page_beyond_the_bounds_gives_the_same_words() -> None:
     """A page beyond the bounds is read flat, without what is not text."""
     attributes = b" ".join(b"a%d=b" % i for i in range(MAX_ATTRIBUTES + 1))
 
-    assert parse_page(b"<p %s>one<b>two</b>" % attributes).split() == ["one", "two"]
+    assert strip_markup(b"<p %s>one<b>two</b>" % attributes).split() == ["one", "two"]
     assert strip_markup(b"<select>" + b"<option>x" * (MAX_OPTIONS + 1)).split() == ["x"] * (MAX_OPTIONS + 1)
 
 

@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from nddup.local.reading.scan import Task
 from nddup.reading import base64_text
-from nddup.reading.pages import markup, page_limits
+from nddup.reading.pages import markup
 from nddup.scanning import sketch_records
 from nddup.scanning.found import Consumer, Limits
 from nddup.sketching.min_s import sketch_texts
@@ -71,7 +71,7 @@ def load_kernels() -> None:
     """Load the most used kernels by calling each once on tiny data."""
     text = np.frombuffer(b"a rose is a rose", np.uint8)
     sketch_texts(text, np.array([0, len(text)], np.int64))
-    markup.strip_markup("<div>" * (page_limits.MAX_DEPTH + 2))
+    markup.strip_markup("<p>")
     base64_text.decode_base64("YQ")
 
 

@@ -5,9 +5,8 @@
     looks_like_markup  a cheap test for whether a document of unknown kind is HTML
 
 The parser is Lexbor (through selectolax). It follows a browser's algorithm, so broken pages give the text that a
-browser would show. Most pages do not need it: `plain_pages` gives the same text without a tree. If a page is not plain
-and would be too costly to parse (`page_limits`), a regular expression replaces its tags by blanks. On 1,000 ordinary
-pages that gave the same words as the parser.
+browser would show. If a page would be too costly to parse (`page_limits`), a regular expression replaces its tags by
+blanks. On 1,000 ordinary pages that gave the same words as the parser.
 """
 
 import html as html_entities
@@ -17,9 +16,7 @@ import re
 from resiliparse.extract.html2text import extract_plain_text
 from selectolax.lexbor import LexborHTMLParser
 
-from nddup.reading.byte_tables import UTF_8, ByteTable
 from nddup.reading.pages.page_limits import is_too_costly
-from nddup.reading.pages.plain_pages import text_of_plain_page
 
 HIDDEN = ("script", "style", "noscript", "template")
 MARKUP_WINDOW = 65_536  # characters searched by `looks_like_markup`
@@ -59,32 +56,6 @@ def strip_markup(html: str | bytes) -> str:
         'one two  &  three'
     """
     data = html if isinstance(html, bytes) else _utf8(html)
-    text = text_of_plain_page(data)
-    try:
-        return text.decode() if text is not None else parse_page(data)
-    except UnicodeDecodeError:
-        return parse_page(data)
-
-
-def strip_encoded(page: bytes, table: ByteTable = UTF_8) -> bytes:
-    """Return the text of an HTML page as `strip_markup` does, in UTF-8, without decoding the page first.
-
-    Args:
-        page: the page as stored, without a byte order mark.
-        table: table of its charset, in which every byte of the page is a character.
-
-    Cost: that of `strip_markup`, without a copy of the page.
-
-    Example:
-        >>> strip_encoded(b"<p>one<b>two")
-        b'one two'
-    """
-    text = text_of_plain_page(page, table)
-    return text if text is not None else parse_page(page.decode(table.encoding).encode()).encode()
-
-
-def parse_page(data: bytes) -> str:
-    """Return the text of any page in UTF-8 as `strip_markup` does, without trying `plain_pages` first."""
     if is_too_costly(data):
         return _strip_flat(data)
 

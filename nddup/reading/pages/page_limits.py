@@ -1,10 +1,15 @@
-"""Pages whose parsing would take too much time or memory, recognised by counting tags before the page is parsed.
+"""Pages whose parsing would take too much time or memory, recognised from their tags before the page is parsed.
 
-The HTML parser does not recurse: 10^6 nested <b>, and 10^5 nested <div> on a stack of 256 KB, were parsed. But two
-steps of the HTML algorithm take time or memory in proportion to nesting times tags: 10^5 nested <div> took 31 s; 900
-<font> left open in one paragraph, and opened again in each of 1,100 others, took 450 MB. Two steps are quadratic:
-40,000 attributes of one tag took 4 s, 40,000 options of one <select> 11 s. And every element takes memory: 9 MB of <p>
-took 560 MB (`bounded_parts`).
+The HTML parser does not recurse, but at most tags it searches the open elements: 40,000 `<div></x>` took 2.7 s, each
+`</x>` being a search through all <div> that it does not close. So time is bounded by the sum, over all tags, of the
+elements open there (MAX_STEPS). Memory is bounded too: every element takes some (`bounded_parts`); formatting elements
+that stay open are made again in every paragraph (900 <font> in 1,100 paragraphs took 450 MB); and text between the rows
+of a table is moved in front of it piece by piece (80,000 pieces took 600 MB). Two more steps are quadratic: 40,000
+attributes of one tag took 4 s, 40,000 options of one <select> 11 s.
+
+Nearly all pages have so few tags that no order of them could exceed the bounds. Only for the others `trace_elements`
+follows the open elements. What it finds is never less than what the parser does: an end tag is believed only if it
+surely closes an element. Where it is not sure how the parser reads the rest of a page, it believes none.
 """
 
 from typing import NamedTuple
@@ -15,12 +20,15 @@ from numpy.typing import NDArray
 from nddup.arrays import compiled
 from nddup.reading.bounded_parts import MAX_PARTS, has_too_many
 
-MAX_DEPTH = 1_000
-"""Most nested elements; the deepest of 10,665 real pages has 19."""
+MAX_STEPS = 100_000_000
+"""Most open elements, summed over all tags of a page: 0.3 to 0.5 s of parsing."""
 
 MAX_REOPENED = 300_000
-"""Most open formatting elements times tags. An element that is opened again takes 460 bytes, and 200 per attribute: a
-page of 9 KB, with 1,000 attributes on one such element, took 210 MB."""
+"""Most open formatting elements, summed over all tags. An element that is opened again takes 460 bytes, and 200 per
+attribute: a page of 9 KB, with 1,000 attributes on one such element, took 210 MB."""
+
+MAX_MOVED = 100_000_000
+"""Most pieces of text between the rows of tables times their bytes: the parser copies the text before each piece."""
 
 MAX_ATTRIBUTES = 10_000
 """Most attributes of one tag: each is compared with all before it, which takes 0.25 s at this number."""
@@ -28,8 +36,11 @@ MAX_ATTRIBUTES = 10_000
 MAX_OPTIONS = 10_000
 """Most options of a page: each is compared with all before it in its <select>, which takes 0.5 s at this number."""
 
+MAX_OPEN = 16_384
+"""Most open elements that are followed: the tags that open more exceed MAX_STEPS."""
+
 NAME_BYTES = 8
-"""Longest tag name, in bytes, that fits into a 64-bit number."""
+"""Longest tag name, in bytes, that fits into a 64-bit number; of a longer one the last 8 bytes count."""
 
 STATES = 8
 TAG_NAME, BEFORE_NAME, ATTRIBUTE, AFTER_NAME, BEFORE_VALUE, VALUE, DOUBLE_QUOTED, SINGLE_QUOTED = range(STATES)
@@ -40,55 +51,108 @@ Names = NDArray[np.uint64]
 """Tag names as numbers, the last letter in the lowest byte."""
 
 
-class Nesting(NamedTuple):
-    """Counts for a page: the deepest nesting, the most formatting elements open at once, the tags, and the options."""
+class Tags(NamedTuple):
+    """Counts for a page: its tags; those of formatting elements, of options, of parts of tables, of <html> and <body>.
 
-    deepest: int
-    formatting: int
+    The parser adds the attributes of every <html> and <body> to the first.
+    """
+
     tags: int
+    formatting: int
     options: int
+    cells: int
+    roots: int
 
-    @property
-    def reopened(self) -> int:
-        """An upper bound on the elements that the parser opens again, each with the attributes of the original."""
-        return self.formatting * self.tags
+
+class Open(NamedTuple):
+    """Upper bounds of what the parser does with a page.
+
+    Attributes:
+        steps: the elements open at each tag, summed.
+        reopened: the formatting elements open at each tag, summed.
+        moved: pieces of text between the rows of tables.
+        moved_bytes: their bytes.
+    """
+
+    steps: int
+    reopened: int
+    moved: int
+    moved_bytes: int
 
 
 def _pack(names: str) -> Names:
-    return np.array([int.from_bytes(name.encode(), "big") for name in names.split()], np.uint64)
+    return np.array([int.from_bytes(name.encode()[-NAME_BYTES:], "big") for name in names.split()], np.uint64)
 
 
-_NEVER_NEST = _pack("area base br col embed hr img input link meta param source track wbr p li dt dd tr td th option")
+_VOID = _pack("area base br col embed hr img input link meta param source track wbr")
+_CLOSED_BY_NEXT = _pack("p li dt dd tr td th option tbody thead tfoot colgroup caption html head body")
+_NEVER_NEST = np.concatenate([_VOID, _CLOSED_BY_NEXT])
+"""Elements that open none inside one of the same name unless another element that counts is between them."""
+
 _FORMATTING = _pack("a b big code em font i nobr s small strike strong tt u")
-_OPTION = _pack("option")[0]
+_RAW = _pack("script style xmp iframe noembed noframes noscript title textarea")
+"""Elements whose content is no markup."""
+
+_IN_DRAWING = _pack("foreignobject desc title annotation-xml mi mo mn ms mtext")
+_SCOPES = np.concatenate([_pack("applet marquee object template table select button"), _IN_DRAWING])
+"""Elements through which no end tag reaches."""
+
+_DRAWING = _pack("svg math")
+_LEAVES_DRAWING = _pack(
+    "b big blockquote body br center code dd div dl dt em embed font h1 h2 h3 h4 h5 h6 head hr i img li listing menu"
+    " meta nobr ol p pre ruby s small span strong strike sub sup table tt u ul var"
+)
+_BETWEEN_CELLS = _pack("table tr tbody thead tfoot colgroup")
+_CELLS = _pack("td th caption")
+_PASSED = np.concatenate([_FORMATTING, _pack("span svg")])
+"""Open elements that the end tag of an outer one closes as well."""
+
+_PARTS_OF_TABLES = np.concatenate([_BETWEEN_CELLS, _CELLS])
+_A, _OPTION, _HTML, _BODY, _TABLE = _pack("a option html body table")
+_SELECT, _FRAMESET, _PLAINTEXT, _SCRIPT = _pack("select frameset plaintext script")
+_REACH = 8
+"""Open elements, from the innermost, among which that of an end tag is searched."""
 
 
 def is_too_costly(data: bytes) -> bool:
-    """Return whether a page exceeds a limit: on nodes, depth, reopened elements, attributes of a tag, or options.
+    """Return whether a page exceeds a bound: on nodes, steps, reopened elements, moved text, attributes, or options.
 
     Args:
         data: the page, readable as ASCII.
 
-    Cost: 3 to 5 ns per byte.
+    Cost: 3 to 5 ns per byte; some 10 ns more for a page of 10,000 tags, or of very many formatting elements.
     """
     if has_too_many(data, is_xml=False):
         return True
 
     page = np.frombuffer(data, np.uint8)
     attributes = most_attributes(page)
-    found = count_nesting(page)
+    found = count_tags(page)
+    if attributes * max(found.roots, 1) > MAX_ATTRIBUTES or found.options > MAX_OPTIONS:
+        return True
+
+    # The most that any order of these tags could do.
+    most = Open(found.tags * found.tags, found.formatting * found.tags, found.cells, len(data))
+    return _exceeds(most, attributes) and _exceeds(trace_elements(page), attributes)
+
+
+def _exceeds(found: Open, attributes: int) -> bool:
     return (
-        attributes > MAX_ATTRIBUTES
-        or found.deepest > MAX_DEPTH
-        or found.options > MAX_OPTIONS
+        found.steps > MAX_STEPS
         or found.reopened > MAX_REOPENED
         or found.reopened * (1 + attributes) > MAX_PARTS
+        or found.moved * found.moved_bytes > MAX_MOVED
     )
 
 
-def count_nesting(page: Bytes) -> Nesting:
-    """Count the nesting, open formatting elements, tags and options of a page."""
-    return Nesting(*_count_nesting(page, _NEVER_NEST, _FORMATTING, _OPTION))
+def count_tags(page: Bytes) -> Tags:
+    """Count the tags of a page, also those in scripts and comments."""
+    return Tags(*_count_tags(page))
+
+
+def trace_elements(page: Bytes) -> Open:
+    """Follow the elements that are open at each tag of a page; stops beyond MAX_STEPS."""
+    return Open(*_trace(page, np.zeros(MAX_OPEN, np.uint64)))
 
 
 @compiled
@@ -183,48 +247,220 @@ def _next_state(state: int, byte: int) -> int:
 
 
 @compiled
-def _count_nesting(data: Bytes, never_nest: Names, formatting: Names, option: np.uint64) -> tuple[int, int, int, int]:
-    """Count the fields of `Nesting`. Tags in scripts and comments count too: the depth is at least the parser's."""
-    depth = deepest = opened = most_opened = tags = options = 0
-    at = 0
+def _count_tags(data: Bytes) -> tuple[int, int, int, int, int]:
+    """Count the fields of `Tags`."""
+    tags = formatting = options = cells = roots = at = 0
     while at < len(data) - 1:
         if data[at] != ord("<"):
             at += 1
             continue
-        at += 1
-        is_closing = data[at] == ord("/")
-        at += is_closing
+        is_closing = data[at + 1] == ord("/")
+        name, end = _name_at(data, at + 1 + is_closing)
+        if end > at + 1 + is_closing:
+            tags += 1
+            formatting += not is_closing and _is_in(_FORMATTING, name)
+            options += name == _OPTION
+            cells += _is_in(_PARTS_OF_TABLES, name)
+            roots += name == _HTML or name == _BODY  # noqa: PLR1714 - as numba knows it
+        at = max(end, at + 1)
+    return tags, formatting, options, cells, roots
 
-        # Read the name in lower case: digits may follow its first letter.
-        name, length = np.uint64(0), 0
-        while at < len(data):
-            letter = data[at] | 0x20
-            is_letter = ord("a") <= letter <= ord("z") and data[at] >= ord("A")
-            if not is_letter and not (length and ord("0") <= data[at] <= ord("9")):
-                break
-            name = (name << np.uint64(8)) | np.uint64(letter if is_letter else data[at])
-            length += 1
+
+@compiled
+def _trace(data: Bytes, stack: Names) -> tuple[int, int, int, int]:  # noqa: C901, PLR0912, PLR0915 - one pass
+    """Count the fields of `Open`; `stack`, written here, holds the names of the open elements."""
+    depth = steps = scopes = moved = moved_bytes = 0
+    opened = reopened = 0
+    by_name = np.zeros(len(_FORMATTING), np.int64)  # formatting elements that may be open again, by name
+    drawing = inner = 0  # the depths of the outermost drawing, and of HTML inside it; 0 for none
+    is_in_cell, is_sure, had_select = True, True, False
+    at = start = 0
+    while steps <= MAX_STEPS and depth < len(stack) - 1:
+        # The next `<`, and the text before it.
+        is_blank = True
+        while at < len(data) and data[at] != ord("<"):
+            is_blank = is_blank and data[at] <= ord(" ")
             at += 1
+        if not is_in_cell and not is_blank:
+            moved += 1
+            moved_bytes += at - start
+        if at >= len(data) - 1:
+            break
 
-        # A longer name is not in the lists.
-        is_short = length <= NAME_BYTES
-        tags += length > 0
-        options += name == option
-        if length == 0 or (is_short and _is_in(never_nest, name)):
+        sign = data[at + 1]
+        is_closing = sign == ord("/")
+        name, end = _name_at(data, at + 1 + is_closing)
+        if end == at + 1 + is_closing:  # no tag
+            if is_sure and (sign in (ord("!"), ord("?")) or is_closing):
+                is_sure = not (drawing > 0 and at + 2 < len(data) and data[at + 2] == ord("["))
+                end = _after_comment(data, at)
+            at = start = max(at + 1, end)
             continue
-        step = -1 if is_closing else 1
-        depth = max(depth + step, 0)
-        deepest = max(deepest, depth)
-        if is_short and _is_in(formatting, name):
-            opened = max(opened + step, 0)
-            most_opened = max(most_opened, opened)
-    return deepest, most_opened, tags, options
+
+        is_empty = False
+        if is_sure:
+            end, is_empty = _after_tag(data, end)
+        at = start = end
+        steps += depth + opened + 1
+        reopened += opened
+
+        if is_closing:
+            if not is_sure:
+                continue
+            if _is_in(_CELLS, name) or _is_in(_BETWEEN_CELLS, name):
+                is_in_cell = name == _TABLE and drawing == 0 and not had_select
+            to = _find_open(stack, depth, name)
+            kind = _place_in(_FORMATTING, name)
+            if to >= 0:
+                while depth > to:
+                    depth -= 1
+                    scopes -= _is_in(_SCOPES, stack[depth])
+                inner = 0 if depth < inner else inner
+                drawing = 0 if depth < drawing else drawing
+            elif drawing > 0:
+                is_sure = False  # it may end the drawing
+            if kind >= 0 and by_name[kind] > 0 and (to >= 0 or scopes == 0):
+                by_name[kind] -= 1
+                opened -= 1
+            continue
+
+        # A start tag.
+        if is_sure and drawing > 0 and inner == 0:
+            is_sure = not _is_in(_LEAVES_DRAWING, name)
+            if is_empty and is_sure:
+                continue
+        elif is_sure and _is_in(_RAW, name):
+            is_sure = inner == 0 and not had_select
+            if is_sure:
+                at = _after_raw(data, at, name)
+                is_sure = at >= 0
+                at = start = at if is_sure else start
+                continue
+        elif name == _PLAINTEXT and is_sure:
+            break
+        had_select = had_select or name == _SELECT or name == _FRAMESET  # noqa: PLR1714 - as numba knows it
+
+        if is_sure and (drawing == 0 or inner > 0):
+            if _is_in(_CELLS, name):
+                is_in_cell = True
+            elif _is_in(_BETWEEN_CELLS, name):
+                is_in_cell = False
+            if _is_in(_NEVER_NEST, name):
+                continue
+            if name == _A and depth > 0 and stack[depth - 1] == _A:
+                continue
+        is_in_cell = is_in_cell and is_sure
+
+        kind = _place_in(_FORMATTING, name)
+        if kind >= 0:
+            by_name[kind] += 1
+            opened += 1
+        stack[depth] = name
+        depth += 1
+        scopes += _is_in(_SCOPES, name)
+        if drawing == 0 and _is_in(_DRAWING, name) and is_sure:
+            drawing = depth
+            is_sure = not had_select
+        elif drawing > 0 and inner == 0 and _is_in(_IN_DRAWING, name):
+            inner = depth
+
+    if depth >= len(stack) - 1:
+        steps = MAX_STEPS + 1
+    return steps, reopened, moved, moved_bytes
+
+
+@compiled
+def _name_at(data: Bytes, at: int) -> tuple[np.uint64, int]:
+    """Read a tag name in lower case; return it with its end, which is `at` if no letter is there."""
+    name, start = np.uint64(0), at
+    while at < len(data):
+        byte = data[at]
+        letter = byte | 0x20
+        is_letter = ord("a") <= letter <= ord("z") and byte >= ord("A")
+        if not is_letter and (at == start or byte in (ord(">"), ord("/"), ord(" ")) or 9 <= byte <= 13):  # noqa: PLR2004
+            break
+        name = (name << np.uint64(8)) | np.uint64(letter if is_letter else byte)
+        at += 1
+    return name, at
+
+
+@compiled
+def _after_tag(data: Bytes, at: int) -> tuple[int, bool]:
+    """Return where a tag ends, from the end of its name, and whether it ends in `/>`; the length for an open tag."""
+    state, last = TAG_NAME, 0
+    while at < len(data):
+        byte = data[at]
+        then = _next_state(state, byte)
+        if then < 0:
+            return at + 1, state == BEFORE_NAME and last == ord("/")
+        state, last = then, byte
+        at += 1
+    return at, False
+
+
+@compiled
+def _after_comment(data: Bytes, at: int) -> int:
+    """Return where a comment ends that begins with `<!`, `<?` or `</`; the length for an open one."""
+    is_comment = at + 3 < len(data) and data[at + 1] == ord("!") and data[at + 2] == ord("-") == data[at + 3]
+    end = at + 2
+    if not is_comment:
+        while end < len(data) and data[end] != ord(">"):
+            end += 1
+        return min(end + 1, len(data))
+
+    # The dashes that begin a comment may also end it: `<!-->`, `<!--->`.
+    dashes, end = 2, at + 4
+    while end < len(data):
+        byte = data[end]
+        if byte == ord(">") and dashes >= 2:  # noqa: PLR2004 - `-->`
+            return end + 1
+        is_bang = byte == ord("!") and dashes >= 2 and end > at + 5 and end + 1 < len(data)  # noqa: PLR2004
+        if is_bang and data[end + 1] == ord(">"):
+            return end + 2
+        dashes = dashes + 1 if byte == ord("-") else 0
+        end += 1
+    return end
+
+
+@compiled
+def _after_raw(data: Bytes, at: int, name: np.uint64) -> int:
+    """Return where the content of an element ends that is no markup; -1 if a script in a comment makes it unsure."""
+    is_hidden = False
+    while at < len(data) - 1:
+        if data[at] == ord("<"):
+            is_end = data[at + 1] == ord("/")
+            found, _ = _name_at(data, at + 1 + is_end)
+            if is_end and found == name:
+                return at
+            if name == _SCRIPT:
+                is_hidden = is_hidden or (at + 3 < len(data) and data[at + 1] == ord("!") and data[at + 2] == ord("-"))
+                if is_hidden and not is_end and found == name:
+                    return -1
+        at += 1
+    return len(data)
+
+
+@compiled
+def _find_open(stack: Names, depth: int, name: np.uint64) -> int:
+    """Return the depth of the element that an end tag surely closes; -1 if there is none."""
+    for at in range(depth - 1, max(depth - 1 - _REACH, -1), -1):
+        if stack[at] == name:
+            return at
+        if not _is_in(_PASSED, stack[at]):
+            return -1
+    return -1
+
+
+@compiled
+def _place_in(names: Names, name: np.uint64) -> int:
+    """Return the place of a name in a short list; -1 if it is not there."""
+    for at in range(len(names)):
+        if names[at] == name:
+            return at
+    return -1
 
 
 @compiled
 def _is_in(names: Names, name: np.uint64) -> bool:
     """Return whether a name is in a short list, without allocating an array of comparisons."""
-    for other in names:  # noqa: SIM110 - numba has no `any` of a generator
-        if other == name:
-            return True
-    return False
+    return _place_in(names, name) >= 0

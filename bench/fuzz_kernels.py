@@ -1,0 +1,183 @@
+"""Fuzz the kernels that read bytes of a record with numba's bounds checking, which slows them down by a half.
+
+A kernel without it may read or write memory that is not its own. KERNELS is the list of all of them: each entry gives
+damaged samples and random bytes to kernels that are called with such bytes; these call the other kernels.
+
+`checked_fuzz` runs in a process of its own: numba decides about bounds checking when it compiles a kernel, so the
+checked kernels need a cache of their own.
+"""
+
+import json
+import os
+import random
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from itertools import islice
+from pathlib import Path
+from tempfile import NamedTemporaryFile
+from typing import get_type_hints
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from bench import fuzz_samples as made
+from bench.fuzz_samples import TOKENS, mutate
+from nddup.against.find_hits import find_hits, find_possible
+from nddup.against.shingle_filter import make_filter
+from nddup.against.shingle_table import make_known
+from nddup.mining.fimi import read_fimi
+from nddup.reading.base64_text import decode_base64
+from nddup.reading.bounded_parts import count_parts
+from nddup.reading.pages.page_limits import count_tags, most_attributes, trace_elements
+from nddup.repository.lookup.keyed import hash_strings
+from nddup.scanning.text_buffers import text_buffers
+from nddup.sketching.recipe import Recipe, make_sketches
+from nddup.sketching.token_rows import fingerprint_rows, hash_rows
+from nddup.sketching.words.lexicon import LexiconRule, TermCounts
+from nddup.sketching.words.word_sketches import WordRule, WordSketcher
+
+SAMPLES = (made.PAGE, *made.HEADS, b"YWJj YW Jj ZA==", "a ПР, é 漢字 ไทย 👍 a\u0301 ".encode() * 5, b"1 2 3\n2 3\n")
+PIECES = (*made.TAGS_OF_PAGES, *TOKENS)
+BATCH = 50
+"""Cases that a kernel of many texts reads in one call."""
+
+
+def _pages(cases: Sequence[bytes]) -> None:
+    for data in cases:
+        page = np.frombuffer(data, np.uint8)
+        most_attributes(page)
+        count_tags(page)
+        trace_elements(page)
+        count_parts(data, is_xml=False)
+        count_parts(data, is_xml=True)
+
+
+def _base64(cases: Sequence[bytes]) -> None:
+    for data in cases:
+        decode_base64(data.decode("latin-1"))
+
+
+def _texts(cases: Sequence[bytes]) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
+    return text_buffers([data.decode("utf-8", "replace") for data in cases])
+
+
+def _sketches(cases: Sequence[bytes]) -> None:
+    texts = _texts(cases)
+    for recipe in (Recipe(), Recipe(unit="char", length=8), Recipe(fingerprint="rabin")):
+        make_sketches(*texts, recipe)
+    fingerprint_rows(hash_rows(*texts))
+
+
+def _words(cases: Sequence[bytes]) -> None:
+    rule = LexiconRule(("english",), stems=True, stops=True, low="0", high="1")
+    TermCounts(rule).add(*_texts(cases))
+    WordSketcher(WordRule("i-match", rule), np.arange(3, dtype=np.uint64)).sketch(*_texts(cases))
+
+
+def _against(cases: Sequence[bytes]) -> None:
+    texts = _texts(cases)
+    known = make_known(*_texts(cases[: BATCH // 2]), 2)
+    find_hits(*texts, known, counts=True)
+    find_possible(*texts, make_filter(known.keys), 2, counts=True)
+
+
+def _strings(cases: Sequence[bytes]) -> None:
+    hash_strings(pa.chunked_array([[data.decode("utf-8", "replace") for data in cases]]).combine_chunks())
+
+
+def _transactions(cases: Sequence[bytes]) -> None:
+    with NamedTemporaryFile() as file:
+        file.write(b"1 2\n" + b"\n".join(cases))
+        file.flush()
+        read_fimi(Path(file.name))
+
+
+KERNELS: dict[str, Callable[[Sequence[bytes]], None]] = {
+    "bounds of pages and XML": _pages,
+    "base64": _base64,
+    "tokens and sketches": _sketches,
+    "words": _words,
+    "shingles of another collection": _against,
+    "ids of a repository": _strings,
+    "transactions of a file": _transactions,
+}
+"""All that is compiled and given bytes of a record. Charsets, JSON, CSV, WARC and XML are read by libraries."""
+
+
+def cases_of(seed: int) -> Iterator[bytes]:
+    """Yield cases endlessly: damaged samples, pieces in any order, and random bytes."""
+    choose = random.Random(seed)  # noqa: S311 - repeatable
+    while True:
+        way = choose.randrange(4)
+        if way < 2:  # noqa: PLR2004 - half of the cases
+            yield mutate(choose.choice(SAMPLES), SAMPLES, choose)[:2_000]
+        elif way == 2:  # noqa: PLR2004
+            yield b"".join(choose.choices(PIECES, k=choose.choice((1, 3, 10, 40))))[:2_000]
+        else:
+            yield choose.randbytes(choose.choice((0, 1, 2, 5, 20, 100)))
+
+
+def fuzz_kernels(cases: int, seed: int) -> list[str]:
+    """Give `cases` cases to each entry of KERNELS; return the kernels that were called, as `module.name`.
+
+    Raises:
+        RuntimeError: naming the entry and the first case of the call that fails.
+    """
+    source = cases_of(seed)
+    for first in range(0, cases, BATCH):
+        some = list(islice(source, BATCH))
+        for name, read in KERNELS.items():
+            try:
+                read(some)
+            except Exception as error:
+                raise RuntimeError(f"case {first} of seed {seed}, {name}: {error!r}") from error
+    return sorted(
+        f"{name}.{member}"
+        for name, module in list(sys.modules.items())
+        if name.startswith("nddup.")
+        for member, value in vars(module).items()
+        if is_kernel(value) and value.py_func.__module__ == name and value.signatures
+    )
+
+
+def is_kernel(value: object) -> bool:
+    """Return whether a value of a module is compiled code."""
+    return hasattr(value, "py_func")
+
+
+def kernels_of_bytes() -> set[str]:
+    """Return the kernels that take bytes as `data`, of the modules loaded, as `module.name`."""
+    return {
+        f"{name}.{member}"
+        for name, module in list(sys.modules.items())
+        if name.startswith("nddup.")
+        for member, value in vars(module).items()
+        if is_kernel(value) and value.py_func.__module__ == name
+        if "uint8" in str(get_type_hints(value.py_func).get("data", ""))
+    }
+
+
+def checked_fuzz(cases: int, seed: int, cache: Path) -> list[str]:
+    """Do as `fuzz_kernels`, with bounds checking, in another process; `cache` is a folder for the checked kernels.
+
+    Raises:
+        RuntimeError: with the last line of the error of the process.
+    """
+    checked = {**os.environ, "NUMBA_BOUNDSCHECK": "1", "NUMBA_CACHE_DIR": str(cache)}
+    done = subprocess.run(
+        [sys.executable, "-m", __name__, str(cases), str(seed)],
+        env=checked,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if done.returncode:
+        raise RuntimeError(done.stderr.strip().splitlines()[-1] if done.stderr else f"status {done.returncode}")
+    called: list[str] = json.loads(done.stdout)
+    return called
+
+
+if __name__ == "__main__":
+    print(json.dumps(fuzz_kernels(int(sys.argv[1]), int(sys.argv[2]))))
