@@ -8,9 +8,10 @@ name, so it is compiled again.
 """
 
 import hashlib
+import os
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import cache
 from types import ModuleType
 from typing import Any
@@ -19,6 +20,26 @@ import numpy as np
 from numba import config
 from numba.core import caching
 from numba.core.runtime.nrt import rtsys
+
+from nddup.start_up import cache_folder
+
+GIVEN = "NUMBA_CACHE_DIR"
+"""Environment variable with a folder for compiled kernels."""
+
+
+def _leave_folder_settings_out() -> None:
+    """Keep numba to its settings in the environment.
+
+    It also reads `.numba_config.yaml` of the current folder, which may hold anybody's files, and takes from it the
+    folder of compiled kernels, which it would execute.
+    """
+    name = config._config_fname  # noqa: SLF001 - numba has no switch
+    config._config_fname = os.devnull  # noqa: SLF001
+    if os.path.exists(name):  # noqa: PTH110 - relative, as numba reads it
+        config.reload_config()  # type: ignore[no-untyped-call]
+
+
+_leave_folder_settings_out()
 
 
 @cache
@@ -49,56 +70,122 @@ def _digest_value(value: Any, module: str) -> str:  # noqa: ANN401 - whatever a 
 
 
 class KernelCache(caching.FunctionCache):
-    """Loads a kernel from the disk without what numba needs only to compile one: 0.2 s of the first kernel's time.
+    """The folders that may hold a compiled kernel: all are read, and the first that can be written keeps a new one.
 
-    Where nothing is found numba compiles, and then loads the rest.
+    They are that of NUMBA_CACHE_DIR, `__pycache__` beside the source, and that of the user. So kernels that were
+    compiled at the installation serve everyone, also where only its owner can write. Where none can be written, or none
+    has room, each process compiles for itself, and the first kernel says so on standard error.
+
+    From the disk a kernel is loaded without what numba needs only to compile one: 0.2 s of the first kernel's time.
     """
 
+    def __init__(self, function):  # type: ignore[no-untyped-def] # noqa: ANN001, ANN204 - as numba's own
+        super().__init__(function)  # type: ignore[no-untyped-call]
+        self._place = self._impl.locator
+        self._files = [
+            caching.IndexDataCacheFile(folder, self._impl.filename_base, self._place.get_source_stamp())  # type: ignore[no-untyped-call]
+            for folder in self._place.folders
+        ]
+
+    @property
+    def cache_path(self) -> str:
+        """The first folder that holds the kernel for some types of arguments; if none does, the first of all."""
+        holding: list[str] = [file._cache_path for file in self._files if os.path.exists(file._index_path)]  # noqa: PTH110, SLF001
+        return holding[0] if holding else str(self._place.folder)
+
     def load_overload(self, sig: Any, target_context: Any) -> Any:  # noqa: ANN401 - of numba
-        """Return the machine code for argument types `sig`; None if it is not on the disk."""
+        """Return the machine code for argument types `sig`; None if no folder holds it, or only damaged files."""
         rtsys.initialize(target_context)  # kernels allocate arrays
-        with self._guard_against_spurious_io_errors():
-            return self._load_overload(sig, target_context)  # type: ignore[no-untyped-call]
+        for file in self._files:
+            self._cache_file = file
+            with suppress(Exception):  # unpickling what is damaged may raise anything
+                found = self._load_overload(sig, target_context)  # type: ignore[no-untyped-call]
+                if found is not None:
+                    return found
+        return None
+
+    def save_overload(self, sig: Any, data: Any) -> None:  # noqa: ANN401 - of numba
+        """Keep machine code in the first folder that can be written."""
+        failed = []
+        for folder, file in zip(self._place.folders, self._files, strict=True):
+            self._place.folder, self._cache_file = folder, file
+            try:
+                self._save_overload(sig, data)  # type: ignore[no-untyped-call]
+            except OSError as error:
+                failed.append(f"{folder} ({error.strerror})")
+            else:
+                return
+        say_not_kept("; ".join(failed))
+
+
+def say_not_kept(folders: str) -> None:
+    """Say once on standard error that compiled kernels cannot be kept in these folders.
+
+    Args:
+        folders: each with the reason.
+    """
+    if not _said:
+        _said.append(folders)
+        sys.stderr.write(
+            f"nddup: compiled kernels cannot be kept, so each process compiles them again, for about a minute; "
+            f"NUMBA_CACHE_DIR names a folder for them. Not written: {folders}\n"
+        )
+
+
+def leave_saying_to_others() -> None:
+    """Keep this process from saying that kernels cannot be kept: the one that started it says so."""
+    _said.append("")
+
+
+_said: list[str] = []
 
 
 @contextmanager
 def kept_by_sources() -> Iterator[None]:
-    """Let numba name cached kernels by these digests inside the context; other users of numba are unaffected."""
+    """Let numba find kernels as `_BySources` says inside the context; other users of numba are unaffected."""
     before = config.CACHE_LOCATOR_CLASSES  # type: ignore[attr-defined]
-    config.CACHE_LOCATOR_CLASSES = ",".join(f"{__name__}.{locator.__name__}" for locator in _LOCATORS)  # type: ignore[attr-defined]
+    config.CACHE_LOCATOR_CLASSES = f"{__name__}.{_BySources.__name__}"  # type: ignore[attr-defined]
     try:
         yield
     finally:
         config.CACHE_LOCATOR_CLASSES = before  # type: ignore[attr-defined]
 
 
-class _BySources:
-    """Adds the digest to the part of a file name that tells two kernels of one name apart."""
+class _BySources(caching.InTreeCacheLocator):
+    """Names the folders of a source file's kernels, and the sources in the name of each kernel."""
+
+    def __init__(self, function: Any, file: str) -> None:  # noqa: ANN401 - of numba
+        super().__init__(function, file)  # type: ignore[no-untyped-call]
+        self._digest = digest_sources(function.__module__)
+        self.folders = _list_folders(file, os.environ.get(GIVEN, ""))
+        self.folder = self.folders[0]
 
     @classmethod
     def from_function(cls, py_func: Any, py_file: str) -> Any:  # noqa: ANN401 - of numba
-        """Return a locator of this class, or None where it does not apply."""
-        locator = super().from_function(py_func, py_file)  # type: ignore[misc]
-        if locator is not None:
-            line = locator.get_disambiguator()
-            locator.get_disambiguator = lambda: f"{line}-{digest_sources(py_func.__module__)}"
-        return locator
+        """Return a locator: it applies to every kernel, and writes nothing."""
+        return cls(py_func, py_file)
+
+    def get_cache_path(self) -> str:
+        """Return the folder that is written."""
+        return self.folder
+
+    def get_source_stamp(self) -> object:
+        """Return numba's stamp of the source file, or the digest where it is in a zip archive."""
+        try:
+            return super().get_source_stamp()  # type: ignore[no-untyped-call]
+        except OSError:
+            return self._digest
+
+    def get_disambiguator(self) -> str:
+        """Return the part of a file name that tells two kernels of one name apart."""
+        return f"{super().get_disambiguator()}-{self._digest}"  # type: ignore[no-untyped-call]
 
 
-class InGivenFolder(_BySources, caching.UserProvidedCacheLocator):
-    """The cache in NUMBA_CACHE_DIR, if that is set."""
-
-
-class BesideSource(_BySources, caching.InTreeCacheLocator):
-    """The cache in `__pycache__` beside the source, if that can be written."""
-
-
-class InUserFolder(_BySources, caching.UserWideCacheLocator):
-    """The cache in the user's cache folder."""
-
-
-class OfArchive(_BySources, caching.ZipCacheLocator):
-    """The cache of a package in a zip archive."""
-
-
-_LOCATORS = (InGivenFolder, BesideSource, InUserFolder, OfArchive)
+@cache
+def _list_folders(file: str, given: str) -> list[str]:
+    """Return the folders for kernels of a source file, `given` first if it is not empty."""
+    below = caching._CacheLocator.get_suitable_cache_subpath(file)  # type: ignore[no-untyped-call] # noqa: SLF001
+    own = cache_folder()
+    folders = [os.path.join(given, below)] if given else []  # noqa: PTH118
+    folders.append(os.path.join(os.path.dirname(os.path.abspath(file)), "__pycache__"))  # noqa: PTH100, PTH118, PTH120
+    return folders if own is None else [*folders, str(own / "kernels" / below)]

@@ -1,11 +1,17 @@
-"""Faster start-up: pyarrow and numba are kept from loading libraries that nddup does not need."""
+"""Start-up: what libraries need not load, so that it is fast, and the folder of what is made once."""
 
 import gc
+import os
 import sys
 from collections.abc import Sequence
 from importlib import import_module
 from importlib.machinery import ModuleSpec
+from pathlib import Path
+from stat import S_ISVTX, S_IWOTH
 from types import ModuleType
+
+CACHE_FOLDER = "NDDUP_CACHE_DIR"
+"""Environment variable with the path of the cache folder."""
 
 COLLECTED_AFTER = 50_000
 """New objects between two searches for cycles among young objects. What libraries create while loading is never freed;
@@ -60,3 +66,28 @@ def spare_blas() -> None:
         import_module(user)
     finally:
         del sys.modules[wanted]
+
+
+def cache_folder() -> Path | None:
+    """Return the folder for files made once on this machine: `NDDUP_CACHE_DIR`, else `nddup` in the user's cache.
+
+    None if the user has no home, or if another user could have put files there: they would be executed.
+    """
+    given = os.environ.get(CACHE_FOLDER)
+    if given:
+        return Path(given).absolute()
+    base = os.environ.get("XDG_CACHE_HOME", "")
+    if not os.path.isabs(base):  # noqa: PTH117 - "" is none
+        base = os.path.expanduser("~/.cache") if os.environ.get("HOME", "/").startswith("/") else ""  # noqa: PTH111
+    folder = Path(base) / "nddup"
+    return folder if folder.is_absolute() and all(map(_is_ours, (folder, *folder.parents[:2]))) else None
+
+
+def _is_ours(folder: Path) -> bool:
+    """Return whether nobody but this user and root could have put files in a folder, or it does not exist."""
+    try:
+        status = folder.stat()
+    except OSError:
+        return True
+    is_open = status.st_mode & S_IWOTH and not status.st_mode & S_ISVTX
+    return status.st_uid in {os.geteuid(), 0} and not is_open

@@ -10,11 +10,12 @@ import sys
 from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import cast
 
 from nddup.run.java.class_archive import archiving
 from nddup.run.java.installed import find_java
 from nddup.run.java.java_options import users_options
-from nddup.storage.machine import cache_folder
+from nddup.start_up import cache_folder
 from tests.places import ROOT
 
 RUN = "import sys; from nddup.cli import main; sys.exit(main())"
@@ -28,7 +29,7 @@ def make_archive() -> None:
     """
     if not _is_missing():
         return
-    with (cache_folder() / "tests.lock").open("w") as lock:
+    with (cast("Path", cache_folder()) / "tests.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if _is_missing():
             _run()

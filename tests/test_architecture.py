@@ -16,14 +16,15 @@ STAGES = [path for path in MODULES if "spark" in (path.parts[-3], path.parent.na
 JOBS = sorted((ROOT / "jobs").glob("*.py"))
 
 PURE = {"reading", "rewriting", "sketching", "scanning", "matching", "mining", "verifying"}
-GROUND = {"errors", "arrays", "array_files", "redaction", "metrics", "steps", "start_up"}
+GROUND = {"errors", "arrays", "array_files", "redaction", "metrics", "steps", "start_up", "children"}
 WIRING = {"spark", "spark.reach", "spark.reading", "spark.pairing", "spark.clustering", "spark.evaluating"}
 
 MAY_IMPORT: dict[str, set[str]] = {
     "errors": {"redaction"},
     "redaction": set(),
     "metrics": {"errors"},
-    "kernel_cache": set(),
+    "kernel_cache": {"start_up"},
+    "children": set(),
     "arrays": {"kernel_cache"},
     "array_files": set(),
     "steps": set(),
@@ -60,6 +61,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "results": {"against", "run", "opened", "opened.spark", "checking", "explaining"},
     "commands": {"results", "repository"},
     "cli": {"commands"},
+    "__main__": {"cli"},
     "": {"api"},
 }
 """The rooms that each room may import, together with all that those may import. `checking` and `verifying` reach
@@ -68,7 +70,7 @@ neither `matching` nor `mining`, even indirectly: `nddup check` is independent o
 WITHOUT_SPARK = PURE | {
     "kernel_cache", "errors", "redaction", "metrics", "arrays", "array_files", "steps", "start_up", "table_types",
     "working_tables", "tables", "settings", "explaining", "local", "opened", "report", "checking", "repository.lookup",
-    "against",
+    "against", "children",
 }  # fmt: skip
 
 ACTIONS = {"collect", "first", "head", "take", "toPandas", "toArrow", "toLocalIterator", "isEmpty", "show", "foreach"}

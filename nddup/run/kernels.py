@@ -2,8 +2,7 @@
 
 import os
 from collections.abc import Callable
-from concurrent.futures import ProcessPoolExecutor
-from multiprocessing import get_context
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from tempfile import NamedTemporaryFile, TemporaryDirectory
 
@@ -16,6 +15,8 @@ from nddup.against.judge import Holders, Rules, judge
 from nddup.against.shingle_table import make_known, open_known
 from nddup.against.spans import find_runs
 from nddup.arrays import Ragged, take_rows
+from nddup.children import start_python
+from nddup.errors import NddupError
 from nddup.local import engine
 from nddup.local.reading.number_texts import number_texts
 from nddup.local.reading.workers import Workers
@@ -75,10 +76,16 @@ def compile_kernels() -> None:
     end, when nearly all of them are found.
     """
     parts = _parts()
-    with ProcessPoolExecutor(min(len(parts), os.cpu_count() or 1), get_context("spawn")) as processes:
-        for part in [processes.submit(part) for part in parts]:
-            part.result()
+    with ThreadPoolExecutor(min(len(parts), os.cpu_count() or 1)) as threads:
+        statuses = list(threads.map(_compile_apart, parts))
+    if any(statuses):
+        raise NddupError("the kernels could not be compiled; the error of the process that failed is above")
     call_kernels()
+
+
+def _compile_apart(part: Callable[[], None]) -> int:
+    """Call the kernels of a part in a process of their own; return its exit status."""
+    return start_python(f"from nddup.run import kernels; kernels.{part.__name__}()").wait()
 
 
 def call_kernels() -> None:

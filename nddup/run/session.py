@@ -11,6 +11,7 @@ from pathlib import Path
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
+from nddup.children import ROOT, SAFE_PATH, safe_path_for_others
 from nddup.errors import ConfigError, first_line
 from nddup.redaction import IN_PLANS, follow
 from nddup.run.connect_session import STARTED_HERE, is_started_here, lead_to, require_client, server_of
@@ -34,8 +35,15 @@ RUNTIME = {
 }
 """Set on every session that a job runs in, also one made by spark-submit; values set by the user are kept."""
 
-START = {"spark.redaction.string.regex": IN_PLANS}
+START = {
+    "spark.redaction.string.regex": IN_PLANS,
+    # Python's own workers do not import what lies in the folder where Spark was started (`nddup.children`).
+    f"spark.executorEnv.{SAFE_PATH}": "1",
+}
 """Set when a session is started."""
+
+WORKERS_PATH = "spark.executorEnv.PYTHONPATH"
+"""Further folders that Spark's Python workers import from."""
 
 PINNED = {
     # Columns are called `group`, `left`, `first`: conditions on them do not parse if SQL's keywords are reserved.
@@ -116,7 +124,7 @@ def start_session(*, master: str | None, settings: Mapping[str, str], is_small: 
 
     said: list[str] = []
     try:
-        with heard() as said, warnings.catch_warnings():
+        with safe_path_for_others(), heard() as said, warnings.catch_warnings():
             warnings.filterwarnings("ignore", message="Failed to set")  # Connect sets its server's start settings again
             spark = builder.getOrCreate()
     except Exception as error:
@@ -148,7 +156,11 @@ def _options_of_new(where: str, given: dict[str, str], java: Java | None, *, is_
     if where.startswith("local"):
         for_java += [*class_archive.archiving(java, given, users), *(give_way(SHORT_LIVED, users) if is_small else ())]
         options |= LOCAL | (SMALL if is_small else {}) | (STARTED_HERE if is_started_here(given) else {})
-        if DAEMON not in given and workers_find_us():
+        finds = workers_find_us(given.get(WORKERS_PATH, ""))
+        if not finds and WORKERS_PATH not in given:  # a program that found this package by a path of its own
+            options[WORKERS_PATH] = ROOT
+            finds = workers_find_us(ROOT)
+        if DAEMON not in given and finds:
             options[DAEMON] = OUR_DAEMON
     return {**options, **given, DEFAULTS: f"{join_options(for_java)} {given.get(DEFAULTS, '')}".strip()}
 
@@ -165,18 +177,24 @@ def settings_for(given: Mapping[str, str]) -> dict[str, str]:
     return {**RUNTIME, **PINNED, **given}
 
 
-def workers_find_us() -> bool:
+def workers_find_us(path: str = "") -> bool:
     """Return whether a Python worker of a local session can load this package. Cost: one start of that Python.
 
     If the daemon cannot be loaded, every Python task of the application fails, not only ours, and Spark starts no
-    other daemon. Workers see PYTHONPATH, the folder Spark was started in, and installed packages. They do not see what
-    a program added to its own `sys.path`, nor `--py-files`, which reach a worker only after it is forked. For other
-    machines this cannot be checked from here: their spark-defaults.conf may set `spark.python.daemon.module`.
+    other daemon. Workers see PYTHONPATH and installed packages. They do not see the folder Spark was started in
+    (`nddup.children`), what a program added to its own `sys.path`, nor `--py-files`, which reach a worker only after it
+    is forked. For other machines this cannot be checked from here: their spark-defaults.conf may set
+    `spark.python.daemon.module`.
+
+    Args:
+        path: folders that a worker imports from before those of PYTHONPATH, as in `WORKERS_PATH`.
     """
     asked = f"import importlib.util, sys; sys.exit(importlib.util.find_spec({OUR_DAEMON!r}) is None)"
+    folders = os.pathsep.join(folder for folder in (path, os.environ.get("PYTHONPATH", "")) if folder)
     try:
         python = [os.environ["PYSPARK_PYTHON"], "-c", asked]
-        answer = subprocess.run(python, capture_output=True, check=False)  # noqa: S603 - what Spark itself starts
+        environment = {**os.environ, SAFE_PATH: "1", "PYTHONPATH": folders}
+        answer = subprocess.run(python, capture_output=True, check=False, env=environment)  # noqa: S603 - what Spark itself starts
     except OSError:
         return False
     return answer.returncode == 0

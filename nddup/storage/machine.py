@@ -1,16 +1,12 @@
 """What this process finds out about its machine without Spark."""
 
 import os
-from pathlib import Path
 from urllib.parse import urlsplit
 
 from nddup.storage.local_storage import local_path
 
 SUBMITTED = ("SPARK_ENV_LOADED", "PYSPARK_GATEWAY_PORT")
 """Environment variables that are set where spark-submit started this process."""
-
-FOLDER = "NDDUP_CACHE_DIR"
-"""Environment variable with the path of the cache folder."""
 
 
 def is_submitted() -> bool:
@@ -23,12 +19,3 @@ def is_local(path: str) -> bool:
     if urlsplit(path).scheme not in ("", "file"):
         return False
     return os.path.exists(local_path(path)) or "HADOOP_CONF_DIR" not in os.environ  # noqa: PTH110
-
-
-def cache_folder() -> Path:
-    """Return the folder for files made once on this machine: `NDDUP_CACHE_DIR`, else `nddup` in the user's cache."""
-    given = os.environ.get(FOLDER)
-    if given:
-        return Path(given).absolute()
-    base = os.environ.get("XDG_CACHE_HOME", "")
-    return (Path(base) if os.path.isabs(base) else Path("~/.cache").expanduser()) / "nddup"  # noqa: PTH117 - "" is none

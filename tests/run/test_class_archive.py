@@ -9,7 +9,7 @@ import pytest
 from nddup.run.java import class_archive
 from nddup.run.java.class_archive import archive_path, archiving
 from nddup.run.java.installed import Java, find_java
-from nddup.storage.machine import cache_folder
+from nddup.start_up import cache_folder
 
 JAVA = Java(Path("/java"), 'JAVA_VERSION="17.0.15"', 17)
 OUTSIDE = ("NDDUP_CACHE_DIR", "XDG_CACHE_HOME", "SPARK_HOME", "SPARK_CONF_DIR", "HADOOP_CONF_DIR", "JAVA_HOME")

@@ -2,25 +2,26 @@
 
 The first process runs `nddup.local.reading.worker`: it imports what reading needs and forks the others, so that all of
 them cost one start. It has one thread: a process with several must not be forked, and the caller may be a notebook.
+It watches the socket over which it was told how many to fork: when this process closes it, or dies in whatever way, the
+system closes it, and the first process ends with all others, whatever they are doing.
 Only the standard library is imported here, so that the workers load while the caller is still loading.
 """
 
 import os
-import signal
 import socket
 import subprocess
-import sys
 from collections.abc import Sequence
 from contextlib import suppress
 from multiprocessing.connection import Connection
-from pathlib import Path
 
+from nddup.children import start_python
 from nddup.scanning.walk import sizes_of
 
-START = (
-    "import sys; sys.path.append(sys.argv[1]); from nddup.local.reading.worker import serve; serve(int(sys.argv[2]))"
-)
-"""Code of the first process. It is told where the package is, so the package need not be installed."""
+START = "from nddup.local.reading.worker import serve; serve(int(sys.argv[1]))"
+"""Code of the first process."""
+
+LAST = b"!"
+"""Message after the last connection."""
 
 FEW_BYTES = 8 << 20
 """Stored bytes below which a collection is read in this process, because starting others would take longer."""
@@ -37,15 +38,9 @@ class Processes:
     def __init__(self) -> None:
         self.connections: list[Connection] = []
         self._control, theirs = socket.socketpair()
-        root = str(Path(__file__).resolve().parents[2])
         with theirs:
-            self.first = subprocess.Popen(  # noqa: S603 - our own interpreter
-                [sys.executable, "-c", START, root, str(theirs.fileno())],
-                pass_fds=[theirs.fileno()],
-                stdin=subprocess.DEVNULL,
-                env={**os.environ, **ONE_THREAD},
-                start_new_session=True,  # a keyboard interrupt reaches the caller only, who ends the processes
-            )
+            number = theirs.fileno()
+            self.first = start_python(START, str(number), environment=ONE_THREAD, descriptors=[number])
 
     @classmethod
     def start(cls, inputs: Sequence[str]) -> "Processes | None":
@@ -59,7 +54,8 @@ class Processes:
             with theirs, suppress(OSError):  # a process that died answers no task either
                 socket.send_fds(self._control, [b"."], [theirs.fileno()])
             self.connections.append(Connection(ours.detach()))
-        self._control.close()
+        with suppress(OSError):
+            self._control.send(LAST)
 
     def close(self) -> None:
         """Close the connections, so that the workers exit; kill them if they have not after 10 seconds."""
@@ -70,16 +66,15 @@ class Processes:
             self.kill()
 
     def kill(self) -> None:
-        """Kill the processes, whatever they are doing."""
+        """Kill the processes, whatever they are doing: the others end with the first."""
         self._disconnect()
-        with suppress(ProcessLookupError):
-            os.killpg(self.first.pid, signal.SIGKILL)
+        self.first.kill()
         self.first.wait()
 
     def _disconnect(self) -> None:
-        self._control.close()
         for connection in self.connections:
             connection.close()
+        self._control.close()
 
 
 def is_worth_it(inputs: Sequence[str]) -> bool:

@@ -5,12 +5,17 @@ It answers a task that fails with the error. When it dies, its connection closes
 
 import gc
 import os
+import signal
 import socket
+from contextlib import suppress
 from multiprocessing.connection import Connection
 
 import numpy as np
 import pyarrow as pa
 
+from nddup.children import end_with_parent
+from nddup.kernel_cache import leave_saying_to_others
+from nddup.local.reading.processes import LAST
 from nddup.local.reading.scan import Task
 from nddup.reading import base64_text
 from nddup.reading.pages import markup
@@ -29,41 +34,46 @@ Answer = tuple[int, str]
 
 
 def serve(control: int) -> None:
-    """Load the kernels, fork a process for each connection but the last, and serve the last in this process.
+    """Load the kernels, fork a process for each connection, and end with them when the caller does.
 
     Args:
-        control: descriptor of a socket, over which the descriptors of the connections come, one a message.
+        control: descriptor of a socket, over which the descriptors of the connections come, one a message, and `LAST`
+            after them. The caller keeps it open for as long as it wants the processes.
     """
     collect_rarely()
     spare_pandas()
+    leave_saying_to_others()
     load_kernels()
     gc.freeze()  # the processes share the objects loaded so far, as long as no search for garbage touches them
-    children = []
+    children, parent = [], os.getpid()
     with socket.socket(fileno=control) as messages:
         descriptors = _receive(messages)
-    for number, descriptor in enumerate(descriptors[:-1]):
-        child = os.fork()
-        if child == 0:
-            for later in descriptors[number + 1 :]:
-                os.close(later)
-            _work(Connection(descriptor))
-            os._exit(0)
-        os.close(descriptor)
-        children.append(child)
-    if descriptors:
-        _work(Connection(descriptors[-1]))
+        for number, descriptor in enumerate(descriptors):
+            child = os.fork()
+            if child == 0:
+                end_with_parent(parent)
+                for later in (control, *descriptors[number + 1 :]):
+                    os.close(later)
+                _work(Connection(descriptor))
+                os._exit(0)
+            os.close(descriptor)
+            children.append(child)
+        with suppress(OSError):
+            messages.recv(1)  # nothing comes but the end
     for child in children:
-        os.waitpid(child, 0)
+        os.kill(child, signal.SIGKILL)  # idle, or at work for nobody; not yet waited for, so the number is its own
     os._exit(0)  # freeing what numba holds takes longer than a small task
 
 
 def _receive(messages: socket.socket) -> list[int]:
-    """Return the descriptors that were sent before the other end was closed."""
+    """Return the descriptors that were sent before `LAST`; end this process if the other end is closed before that."""
     descriptors: list[int] = []
     while True:
         message, received, _, _ = socket.recv_fds(messages, 1, 1)
-        if not message:
+        if message == LAST:
             return descriptors
+        if not message:
+            os._exit(0)
         descriptors += received
 
 

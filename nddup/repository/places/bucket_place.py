@@ -18,6 +18,7 @@ from contextlib import contextmanager, suppress
 from datetime import datetime
 from pathlib import Path
 from secrets import token_hex
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from nddup.errors import ConfigError
@@ -25,7 +26,7 @@ from nddup.redaction import drop_login
 from nddup.repository.places.disk_place import digest_file, remove_mapped_drafts
 from nddup.repository.places.lone_claim import create_alone
 from nddup.repository.places.place import COMMITS, SEGMENTS, StoredFolder, UnknownOutcome
-from nddup.storage.machine import cache_folder
+from nddup.start_up import cache_folder
 
 CONDITIONAL = {"s3", "s3a"}
 """Schemes whose client can create an object only if it is absent, in one request."""
@@ -57,7 +58,11 @@ class BucketPlace:
         except (ValueError, OSError) as error:
             raise ConfigError(f"{self._name}: cannot be opened ({error})") from error
         key = hashlib.sha256(self.full_name().encode()).hexdigest()[:16]
-        self.folder = cache_folder() / "repositories" / key
+        base = cache_folder()
+        if base is None:  # the copies last as long as this object
+            self._temporary = TemporaryDirectory(prefix="nddup-")
+            base = Path(self._temporary.name)
+        self.folder = base / "repositories" / key
 
     def __str__(self) -> str:
         """The URL as given, without its login."""

@@ -19,7 +19,7 @@ import pyspark
 
 from nddup.run.java.installed import Java
 from nddup.run.java.java_options import flags_of
-from nddup.storage.machine import cache_folder
+from nddup.start_up import cache_folder
 
 PATTERN = "spark-*.jsa*"
 FREE_BYTES = 1 << 30
@@ -70,7 +70,8 @@ def archive_path(java: Java | None, settings: Mapping[str, str], users: str) -> 
     """
     jars = Path(os.environ.get("SPARK_HOME") or Path(pyspark.__file__).parent) / "jars"
     is_plain = not any(os.environ.get(name) for name in _CLASS_PATHS) and _CLASS_PATH not in settings
-    if java is None or java.major not in KNOWN or "openj9" in java.release.lower():
+    folder = cache_folder()
+    if folder is None or java is None or java.major not in KNOWN or "openj9" in java.release.lower():
         return None
     if not is_plain or (jars.parent / "conf").exists() or flags_of(users) & _OWN_ARCHIVE:
         return None
@@ -80,7 +81,7 @@ def archive_path(java: Java | None, settings: Mapping[str, str], users: str) -> 
         return None
     told = repr((str(java.home), java.release, str(jars.resolve()), files, users.split()))
     digest = hashlib.sha256(told.encode()).hexdigest()[:16]
-    path = cache_folder() / f"spark-{pyspark.__version__}-java-{java.major}-{digest}.jsa"
+    path = folder / f"spark-{pyspark.__version__}-java-{java.major}-{digest}.jsa"
     return None if ":" in str(path) else path  # a colon ends the name for Java
 
 
