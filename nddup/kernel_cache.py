@@ -110,12 +110,22 @@ class KernelCache(caching.FunctionCache):
         for folder, file in zip(self._place.folders, self._files, strict=True):
             self._place.folder, self._cache_file = folder, file
             try:
+                self._begin_anew_if_damaged()
                 self._save_overload(sig, data)  # type: ignore[no-untyped-call]
             except OSError as error:
                 failed.append(f"{folder} ({error.strerror})")
             else:
                 return
         say_not_kept("; ".join(failed))
+
+    def _begin_anew_if_damaged(self) -> None:
+        """Empty the list of kept code if it cannot be read."""
+        try:
+            self._cache_file._load_index()  # type: ignore[no-untyped-call] # noqa: SLF001
+        except OSError:
+            raise
+        except Exception:  # noqa: BLE001 - as in `load_overload`
+            self._cache_file.flush()  # type: ignore[no-untyped-call]
 
 
 def say_not_kept(folders: str) -> None:

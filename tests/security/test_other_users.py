@@ -1,0 +1,190 @@
+"""Another user than the one who installed nddup, without a home and in a read-only installation."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from tempfile import mkdtemp
+
+import pytest
+
+from nddup.run.local_job import run_locally
+from nddup.settings.load import build_config
+from nddup.start_up import cache_folder
+from tests.finished_runs import rows_of
+from tests.places import ROOT
+
+NOBODY = "65534"
+TABLES = ("documents", "pairs", "clusters", "members", "keep")
+
+RUN = """
+import gc, sys
+from nddup.cli import main
+status = main(sys.argv[1:])
+from numba.core.registry import CPUDispatcher
+kernels = [one for one in gc.get_objects() if isinstance(one, CPUDispatcher) and one.__module__.startswith("nddup")]
+print("found", sum(sum(one.stats.cache_hits.values()) for one in kernels))
+print("compiled", sum(sum(one.stats.cache_misses.values()) for one in kernels))
+sys.exit(status)
+"""
+
+KERNELS = """
+from nddup.arrays import compiled
+
+@compiled
+def add(x: int) -> int:
+    return x + 1
+
+@compiled
+def double(x: int) -> int:
+    return 2 * x
+"""
+CALL = """
+from made import add, double
+print(add(1), double(2), sum(len(kernel.stats.cache_misses) for kernel in (add, double)))
+"""
+
+
+@pytest.fixture
+def place() -> Iterator[Path]:
+    """A folder that every user can enter; in it, `here` can be written by all."""
+    folder = Path(mkdtemp(prefix="nddup-users-"))
+    folder.chmod(0o755)
+    (folder / "here").mkdir()
+    (folder / "here").chmod(0o777)
+    yield folder
+    for sub in folder.rglob("*"):
+        if sub.is_dir():
+            sub.chmod(0o755)
+    shutil.rmtree(folder)
+
+
+def packages() -> str:
+    """Return the folders of the installed packages."""
+    return os.pathsep.join(path for path in sys.path if path.endswith("site-packages"))
+
+
+def everyones_python() -> str | None:
+    """Return a Python of this version that another user can execute, this one or the system's; None without one."""
+    version = f"python{sys.version_info[0]}.{sys.version_info[1]}"
+    for program in (os.path.realpath(sys.executable), shutil.which(version, path="/usr/local/bin:/usr/bin")):
+        if program and all(folder.stat().st_mode & 1 for folder in (Path(program), *Path(program).parents)):
+            return program
+    return None
+
+
+def ask(
+    code: str, *arguments: str, installed: Path, here: Path, **variables: str
+) -> "subprocess.CompletedProcess[str]":
+    """Run code as another user with an empty environment; as this user without privileges if there is no other way."""
+    others = everyones_python()
+    if os.geteuid() != 0:
+        before = []
+    elif others:
+        before = ["setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups"]
+    else:
+        before = ["setpriv", "--inh-caps=-all", "--bounding-set=-all"]  # root may then write no read-only folder
+    path = os.pathsep.join((str(installed), packages()))
+    command = [*before, "env", "-i", "PATH=/usr/bin:/bin", f"PYTHONPATH={path}"]
+    command += [f"{name}={value}" for name, value in variables.items()]
+    python = others if os.geteuid() == 0 and others else sys.executable
+    return subprocess.run(
+        [*command, python, "-P", "-c", code, *arguments], cwd=here, capture_output=True, text=True, check=False
+    )
+
+
+def make_read_only(folder: Path) -> set[Path]:
+    """Let nobody write in a folder; return the files in it."""
+    for sub in (folder, *folder.rglob("*")):
+        sub.chmod(0o555 if sub.is_dir() else 0o444)
+    return set(folder.rglob("*"))
+
+
+def test_kernels_of_the_installation_serve_everyone(place: Path) -> None:
+    """A user without a home runs a read-only installation: the same tables, no kernel compiled, no file beside them."""
+    pages = place / "pages.jsonl"
+    lines = [{"id": f"d{number}", "text": " ".join(f"w{word}" for word in range(number, 60))} for number in range(9)]
+    pages.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    run_locally([str(pages)], str(place / "ours"), build_config({}, origin="test"))
+    shutil.copytree(ROOT / "nddup", place / "installed" / "nddup")
+    files = make_read_only(place / "installed")
+
+    done = ask(RUN, "run", str(pages), "--output", "theirs", installed=place / "installed", here=place / "here")
+
+    assert done.returncode == 0, done.stderr
+    found = dict(line.split() for line in done.stdout.splitlines() if line.startswith(("found ", "compiled ")))
+    assert int(found["found"]) > 0
+    assert int(found["compiled"]) == 0
+    for name in TABLES:
+        assert rows_of(place / "here" / "theirs", name) == rows_of(place / "ours", name)
+    assert [path.name for path in (place / "here").iterdir()] == ["theirs"]
+    assert set((place / "installed").rglob("*")) == files
+
+
+@pytest.mark.parametrize("home", [None, "", "relative", "/nonexistent", "/proc"])
+def test_where_nothing_can_be_written_kernels_are_compiled_in_memory(place: Path, home: str | None) -> None:
+    """Kernels work all the same, and one line says so; no folder named `~` or after the variable appears."""
+    (place / "installed").mkdir()
+    (place / "installed" / "made.py").write_text(KERNELS)
+    (place / "installed" / "nddup").symlink_to(ROOT / "nddup")
+    (place / "installed").chmod(0o555)
+    variables = {} if home is None else {"HOME": home}
+
+    done = ask(CALL, installed=place / "installed", here=place / "here", **variables)
+
+    assert done.stdout == "2 4 2\n", done.stderr
+    assert done.stderr.count("\n") == 1
+    assert "compiled kernels cannot be kept" in done.stderr
+    assert "NUMBA_CACHE_DIR" in done.stderr
+    assert list((place / "here").iterdir()) == []
+
+
+def test_a_folder_for_kernels_can_be_named(place: Path) -> None:
+    """With NUMBA_CACHE_DIR, an arbitrary user keeps kernels there: the second process compiles none."""
+    (place / "installed").mkdir()
+    (place / "installed" / "made.py").write_text(KERNELS)
+    (place / "installed" / "nddup").symlink_to(ROOT / "nddup")
+    (place / "installed").chmod(0o555)
+    folder = str(place / "here" / "kernels")
+
+    first, second = (
+        ask(CALL, installed=place / "installed", here=place / "here", NUMBA_CACHE_DIR=folder) for _ in range(2)
+    )
+
+    assert (first.stdout, first.stderr) == ("2 4 2\n", "")
+    assert (second.stdout, second.stderr) == ("2 4 0\n", "")
+
+
+def test_a_cache_that_others_can_write_is_not_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Compiled kernels are executed, so they are taken from no folder that any user could have filled."""
+    monkeypatch.delenv("NDDUP_CACHE_DIR", raising=False)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    assert cache_folder() == tmp_path / "cache" / "nddup"
+
+    (tmp_path / "cache" / "nddup").mkdir(parents=True)
+    (tmp_path / "cache" / "nddup").chmod(0o777)
+
+    assert cache_folder() is None
+
+
+def test_a_damaged_kernel_is_compiled_again(place: Path) -> None:
+    """A file of the kernels that was cut short is replaced, not reported as an error of the command."""
+    (place / "installed").mkdir()
+    (place / "installed" / "made.py").write_text(KERNELS)
+    (place / "installed" / "nddup").symlink_to(ROOT / "nddup")
+    folder = place / "here" / "kernels"
+    installed, here = place / "installed", place / "here"
+    ask(CALL, installed=installed, here=here, NUMBA_CACHE_DIR=str(folder))
+    damaged = [*folder.rglob("made.add*.nbc"), *folder.rglob("made.double*.nbi")]
+    assert len(damaged) == 2
+    for file in damaged:
+        file.chmod(0o666)
+        file.write_bytes(file.read_bytes()[:9])
+
+    again, then = (ask(CALL, installed=installed, here=here, NUMBA_CACHE_DIR=str(folder)) for _ in range(2))
+
+    assert (again.stdout, again.stderr) == ("2 4 2\n", "")
+    assert then.stdout == "2 4 0\n"
