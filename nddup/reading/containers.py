@@ -15,7 +15,8 @@ from typing import Any, BinaryIO
 
 from nddup.reading.charset_labels import canonical_charset
 from nddup.reading.charsets import decode_content
-from nddup.reading.csv_rows import dialect_of, read_csv, separator_of
+from nddup.reading.csv_dialects import find_dialect
+from nddup.reading.csv_rows import read_csv
 from nddup.reading.formats import FORMATS, FileHead, Format, FormatError, NoRecordsError
 from nddup.reading.outcomes import Record, Reject
 from nddup.reading.streams import PIECE, Expanded, StoppedError
@@ -54,7 +55,8 @@ def container_head(head: bytes, name: str, format: str | None, options: Mapping[
         head: the first bytes, expanded.
         name: the name of the file; only an ending such as `.csv`, `.tsv` or `.html` matters.
         format: `input.format`; None to detect.
-        options: the user's `id`, `url`, `content` (paths) and `charset`; None where not set.
+        options: the user's `id`, `url`, `content` (paths), `charset`, and `quote` and `escape` (of a table, empty for
+            none); None where not set.
 
     Returns:
         The head; None for a file of another format.
@@ -68,12 +70,12 @@ def container_head(head: bytes, name: str, format: str | None, options: Mapping[
     kind, why = (format, "input.format") if format else _detect(head, name)
     if kind not in CONTAINERS:
         return None
-    settings = {key: value for key, value in options.items() if value and key != "charset"}
+    settings = {key: options[key] for key in ("id", "url", "content") if options.get(key)}
     declared = replace(FORMATS[kind], **settings)
     if kind == "csv":
         if not head.strip():
             raise NoRecordsError("the file is empty")
-        return _csv_head(head, declared, options.get("charset"), why)
+        return _csv_head(head, declared, options, why)
     return FileHead(format=declared, encoding="utf-8", separator=b"", why=why)
 
 
@@ -136,8 +138,9 @@ def is_tar(head: bytes) -> bool:
     return head[257:262] == b"ustar"
 
 
-def _csv_head(head: bytes, declared: Format, charset: str | None, why: str) -> FileHead:
-    """Return the head of a table: its encoding, delimiter and columns."""
+def _csv_head(head: bytes, declared: Format, options: Mapping[str, Any], why: str) -> FileHead:
+    """Return the head of a table: its encoding, dialect and columns."""
+    charset = options.get("charset")
     decoded = decode_content(head, charset)
     encoding = canonical_charset(charset) if charset else decoded.encoding
     encoding = "utf-8" if encoding in (None, "ascii") else str(encoding)
@@ -149,16 +152,18 @@ def _csv_head(head: bytes, declared: Format, charset: str | None, why: str) -> F
     text = decoded.text.lstrip("\r\n")
     first = next(io.StringIO(text, newline=""), "")  # up to a carriage return, a line feed, or both, as rows end
     delimiter = max(",;\t|", key=first.count)
-    separator = separator_of(text, delimiter)
+    dialect = find_dialect(text, delimiter, options.get("quote"), options.get("escape"))
     try:
-        columns = next(csv.reader(io.StringIO(text, newline=""), **dialect_of(separator)), [])
+        columns = next(dialect.read(io.StringIO(text, newline="")), [])
     except csv.Error as error:
         raise FormatError(f"its first line is not a row of a table: {error}") from error
 
     return FileHead(
         format=table_format(declared, [column.strip() for column in columns]),
         encoding=encoding,
-        separator=separator.encode(),
+        separator=dialect.separator.encode(),
+        quote=dialect.quote,
+        escape=dialect.escape,
         why=why,
     )
 

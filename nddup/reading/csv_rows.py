@@ -9,11 +9,10 @@ reject and reading continues with the second line.
 import codecs
 import csv
 import io
-import re
 from collections.abc import Callable, Iterator
-from typing import TypedDict
 
 from nddup.reading.bounded_parts import MAX_PARTS
+from nddup.reading.csv_dialects import QUOTE, Dialect, opens_after_blank
 from nddup.reading.formats import FileHead
 from nddup.reading.outcomes import EXCERPT_LENGTH, Record, Reject, make_record
 from nddup.reading.streams import PIECE, Expanded, StoppedError
@@ -39,7 +38,7 @@ def read_csv(stream: Expanded, head: FileHead, max_record: int) -> Iterator[Reco
 
     Args:
         stream: the bytes of the file.
-        head: its columns, encoding and delimiter.
+        head: its columns, encoding and dialect.
         max_record: the most characters of a row.
 
     Returns:
@@ -52,9 +51,9 @@ def read_csv(stream: Expanded, head: FileHead, max_record: int) -> Iterator[Reco
     csv.field_size_limit(max_record)
     text = io.TextIOWrapper(io.BufferedReader(stream, PIECE), head.encoding, errors="nddup.mark", newline="")
     lines = Lines(text, max_record)
-    separator = head.separator.decode()
+    dialect = dialect_of(head)
     columns: list[str] | None = None
-    for row in read_rows(lines, separator):
+    for row in read_rows(lines, dialect):
         if isinstance(row, Reject):
             yield row
         elif columns is None:
@@ -63,7 +62,7 @@ def read_csv(stream: Expanded, head: FileHead, max_record: int) -> Iterator[Reco
             policy_at = [_place(columns, name) for name in head.format.policy]
             id_at, url_at = (_place(columns, name) for name in (head.format.id, head.format.url))
         elif len(row) != len(columns):
-            told = f"{_counted_fields(row)}, expected {len(columns)}{_why_quoted(''.join(lines.row), separator)}"
+            told = f"{_counted_fields(row)}, expected {len(columns)}{_why_quoted(''.join(lines.row), dialect)}"
             yield Reject("malformed", told, _excerpt("|".join(row[:99])))
         else:
             replaced = sum(field.count(MARK) for field in row)
@@ -148,51 +147,23 @@ class Lines:
         return line
 
 
-def separator_of(start: str, delimiter: str) -> str:
-    """Determine what separates the fields of a table: its delimiter, or its delimiter and a blank.
-
-    Args:
-        start: the first characters of the table; they may end anywhere.
-        delimiter: one character.
-
-    Returns:
-        The delimiter and a blank if, in every row after the header, a blank follows each delimiter, and at least one
-        quoted value follows such a blank. Else the delimiter alone: the blank and the quotes after it are part of the
-        value, as in RFC 4180.
-
-    Cost: linear.
-    """
-    mark, quoted = re.escape(delimiter), '"(?:[^"]++|"")*+'
-    value = f'(?:{quoted}"|[^"\r\n{mark}]*+)'
-    more = f"(?:{mark}  *+{value})"  # fails at its first two characters or not at all: see `xml_parsing`
-    cut = f"{value}{more}*+ *+(?:{mark} *+)?(?:{quoted})?\\Z"  # a row that goes on after the first characters
-    row = re.compile(f"{value}{more}++ *+(?:\r\n?|\n)|{cut}")
-
-    header = re.match(r"[^\r\n]*+[\r\n]++", start)
-    at = header.end() if header else len(start)
-    is_quoted = _opens_after_blank(start, delimiter)
-    while is_quoted and at < len(start):
-        found = row.match(start, at)
-        is_quoted, at = found is not None, found.end() if found else at
-    return f"{delimiter} " if is_quoted else delimiter
-
-
-def read_rows(lines: Lines, separator: str, *, with_blank: bool = False) -> Iterator[list[str] | Reject]:
+def read_rows(lines: Lines, dialect: Dialect, *, with_blank: bool = False) -> Iterator[list[str] | Reject]:
     """Yield the rows, including the header. `lines.row` holds the lines of the current row.
 
     Args:
         lines: lines of the table.
-        separator: as returned by `separator_of`.
+        dialect: how they are written.
         with_blank: whether a blank line is an empty row; if not, blank lines are skipped.
     """
-    rows = csv.reader(lines, strict=True, **dialect_of(separator))
+    rows = dialect.read(lines, strict=True)
     width = 0
     while True:
         lines.begin()
         try:
+            rows = dialect.read(lines, strict=True) if dialect.escape and dialect.quote else rows
             row: list[str] | Reject | None = next(rows, None)
         except (csv.Error, _LongRowError) as error:
-            row = _read_sloppy(lines, separator, width, is_long=isinstance(error, _LongRowError))
+            row = _read_sloppy(lines, dialect, width, is_long=isinstance(error, _LongRowError))
         if row is None:
             return
         if row or with_blank:
@@ -200,7 +171,7 @@ def read_rows(lines: Lines, separator: str, *, with_blank: bool = False) -> Iter
             yield row
 
 
-def _read_sloppy(lines: Lines, separator: str, width: int, *, is_long: bool) -> list[str] | Reject:
+def _read_sloppy(lines: Lines, dialect: Dialect, width: int, *, is_long: bool) -> list[str] | Reject:
     """Read a row that is not strict CSV. If that fails, return a reject for its first line and give back the others."""
     first, *others = lines.row[:2]
     if is_long and not others:
@@ -208,63 +179,57 @@ def _read_sloppy(lines: Lines, separator: str, width: int, *, is_long: bool) -> 
 
     # A quote that swallowed whole rows, or is open at the end of the file, is a stray one.
     is_open = is_long or (lines.is_ended and bool(others))
-    has_taken_rows = bool(others) and len(_read_line(others[0], separator) or "") == width
+    has_taken_rows = bool(others) and len(_read_line(others[0], dialect) or "") == width
     if not others:
-        row = _read_line(first, separator)
+        row = _read_line(first, dialect)
     elif is_open or has_taken_rows or not lines.give_back(0):
         row = None
     else:
-        row = _read_loosely(lines, separator)
+        row = _read_loosely(lines, dialect)
     if row is not None:
         return row
 
     n_lines = len(lines.row)
     passed = "" if lines.give_back(1) else f"; {n_lines:,} lines are skipped"
-    told = f"a quote is not closed, or closed inside a field{_why_quoted(first, separator)}{passed}"
+    told = f"a quote is not closed, or closed inside a field{_why_quoted(first, dialect)}{passed}"
     return Reject("malformed", told, _excerpt(first))
 
 
-def _read_line(line: str, separator: str) -> list[str] | None:
+def _read_line(line: str, dialect: Dialect) -> list[str] | None:
     """Read the row on a single line; None if a quote is open at its end."""
     following = iter([line, ""])
-    row = next(csv.reader(following, **dialect_of(separator)), [])
+    row = next(dialect.read(following), [])
     return None if next(following, None) is None else row
 
 
-def _read_loosely(lines: Lines, separator: str) -> list[str] | None:
+def _read_loosely(lines: Lines, dialect: Dialect) -> list[str] | None:
     """Read the next row as `csv` does; None if a quote is still open at the end of the file or of the longest row."""
     lines.begin()
     try:
-        row = next(csv.reader(lines, **dialect_of(separator)))
+        row = next(dialect.read(lines))
     except (csv.Error, _LongRowError):
         return None
     return None if lines.is_ended else row
 
 
-class Dialect(TypedDict):
-    """Arguments of `csv.reader`."""
-
-    delimiter: str
-    skipinitialspace: bool
-
-
-def dialect_of(separator: str) -> Dialect:
-    """Return the arguments of `csv.reader` for a separator from `separator_of`."""
-    return {"delimiter": separator[0], "skipinitialspace": len(separator) > 1}
+def dialect_of(head: FileHead) -> Dialect:
+    """Return the dialect of a table."""
+    return Dialect(head.separator.decode(), head.quote, head.escape)
 
 
 def _counted_fields(row: list[str]) -> str:
     return "1 field" if len(row) == 1 else f"{len(row)} fields"
 
 
-def _why_quoted(text: str, separator: str) -> str:
-    """Explain a bad row whose cause is easily overlooked: a quote after a blank does not open a quoted value."""
-    is_passed_over = len(separator) == 1 and _opens_after_blank(text, separator)
-    return "; a quote after a blank does not open a quoted value" if is_passed_over else ""
-
-
-def _opens_after_blank(text: str, delimiter: str) -> bool:
-    return re.search(f'{re.escape(delimiter)} ++"', text) is not None
+def _why_quoted(text: str, dialect: Dialect) -> str:
+    """Explain a bad row whose cause is easily overlooked: quotes were written in another way than they are read."""
+    if len(dialect.separator) == 1 and dialect.quote and opens_after_blank(text, dialect.delimiter):
+        return "; a quote after a blank does not open a quoted value"
+    if dialect.quote and not dialect.escape and f"\\{dialect.quote}" in text:
+        return "; quotes after a backslash need input.escape=\\"
+    if not dialect.quote and QUOTE in text:
+        return '; quoted values need input.quote="'
+    return ""
 
 
 def _place(columns: list[str], name: str | None) -> int | None:

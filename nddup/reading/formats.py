@@ -260,6 +260,8 @@ class FileHead:
         namespaces: the declarations in force around a record, (prefix, URI) sorted; the prefix "" is the default.
         is_root_record: whether the record is the root element.
         is_by_line: whether each record is a line: JSON lines, or self-closing rows `<row .../>`.
+        quote: the character around the values of a table; empty if none is quoted.
+        escape: the character before a quote inside such a value; empty if it is doubled.
         why: why the format was chosen, as a message; heads that differ only here are equal.
     """
 
@@ -270,6 +272,8 @@ class FileHead:
     namespaces: tuple[tuple[str, str], ...] = ()
     is_root_record: bool = False
     is_by_line: bool = False
+    quote: str = '"'
+    escape: str = ""
     why: str = field(default="", compare=False)
 
     @property

@@ -158,7 +158,7 @@ def _inflate(body: bytes, limit: int) -> bytes:
 
 def _unbrotli(body: bytes, limit: int) -> bytes:
     """Decompress Brotli. It has no mark and no checksum: a body that ends early is not told from another one."""
-    return BrotliReader(io.BytesIO(body)).read(limit + 1) if body else body  # type: ignore[arg-type]
+    return BrotliReader(io.BytesIO(body)).read(limit + 1) if body else body
 
 
 def _refuse(body: bytes, limit: int) -> bytes:

@@ -11,6 +11,7 @@ from itertools import islice
 from typing import BinaryIO
 from urllib.parse import urlsplit
 
+from nddup.reading.csv_rows import dialect_of
 from nddup.reading.formats import FileHead, Format, FormatError
 from nddup.reading.outcomes import Record, Reject
 from nddup.reading.xml_structure import table_format
@@ -108,6 +109,8 @@ def _describe(files: Files, entry: ListedFile, group: Group, config: Config) -> 
         if content
         else f"  fields     {fields or UNNAMED.get(declared.kind, 'none')}",
     ]
+    if declared.kind == "csv":
+        lines.append(f"  table      {dialect_of(head).told()}")
     return "\n".join([*lines, *_first_records(_read_first(files, entry, group, config), file, config), ""])
 
 

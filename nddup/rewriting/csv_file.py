@@ -4,7 +4,7 @@ import csv
 import io
 from collections.abc import Iterator
 
-from nddup.reading.csv_rows import Lines, read_rows
+from nddup.reading.csv_rows import Lines, dialect_of, read_rows
 from nddup.reading.formats import FileHead
 from nddup.reading.outcomes import Reject
 from nddup.reading.streams import PIECE, Expanded
@@ -27,9 +27,8 @@ def rewrite_csv(stream: Expanded, head: FileHead, verdicts: Verdicts, max_record
     source = _Source(stream, head.encoding, is_tagging=verdicts.is_tagging)
     lines = Lines(source.text, max_record)
     lines.pass_over = source.pass_over
-    separator, reader, has_header = head.separator.decode(), Reader(verdicts), False
-    delimiter = separator[0]
-    for row in read_rows(lines, separator, with_blank=True):
+    dialect, reader, has_header = dialect_of(head), Reader(verdicts), False
+    for row in read_rows(lines, dialect, with_blank=True):
         text = "".join(lines.row)
         raw = source.take(text)
         if row == []:
@@ -37,7 +36,7 @@ def rewrite_csv(stream: Expanded, head: FileHead, verdicts: Verdicts, max_record
             continue
         if not has_header and not isinstance(row, Reject):
             has_header = True
-            names = delimiter.join(("", *NAMES)) if verdicts.is_tagging else ""
+            names = dialect.delimiter.join(("", *NAMES)) if verdicts.is_tagging else ""
             if names and set(NAMES) & {name.strip() for name in row}:
                 raise RewriteError(AGAIN)
             yield source.append(raw, text, names)
@@ -49,7 +48,7 @@ def rewrite_csv(stream: Expanded, head: FileHead, verdicts: Verdicts, max_record
         if verdict is False:
             continue
         is_row = verdicts.is_tagging and not isinstance(row, Reject)
-        cells = tag_row(verdict if isinstance(verdict, Tags) else None, delimiter) if is_row else ""
+        cells = tag_row(verdict if isinstance(verdict, Tags) else None, dialect) if is_row else ""
         yield source.append(raw, text, cells)
     if lines.stopped:
         reader.next()

@@ -11,12 +11,11 @@ Without a value (`nddup_duplicate_of` of a kept document) there is no attribute,
 empty. None of these places is read as text, so tagging does not change the sketch of a record.
 """
 
-import csv
-import io
 import json
 import re
 from xml.sax.saxutils import escape, quoteattr
 
+from nddup.reading.csv_dialects import Dialect
 from nddup.reading.formats import FileHead
 from nddup.reading.xml_parsing import ATTRIBUTES, wrapper_of
 from nddup.rewriting.verdicts import NAMES, RewriteError, Tags
@@ -119,16 +118,14 @@ def tag_warc(header: bytes, tags: Tags) -> bytes:
     return header[: -len(end)] + lines + end
 
 
-def tag_row(tags: Tags | None, delimiter: str) -> str:
+def tag_row(tags: Tags | None, dialect: Dialect) -> str:
     r"""Return the four cells to append to a row of CSV, each after a delimiter; empty cells without tags.
 
     Example:
-        >>> tag_row(Tags(False, 'a,b', None, None), ","), tag_row(None, ",")
+        >>> tag_row(Tags(False, 'a,b', None, None), Dialect(",")), tag_row(None, Dialect(","))
         (',false,"a,b",,', ',,,,')
     """
-    if tags is None:
-        return delimiter * len(NAMES)
-    cells = ["" if value is None else str(value) for value in (str(tags.kept).lower(), *tags[1:])]
-    written = io.StringIO(newline="")
-    csv.writer(written, delimiter=delimiter, lineterminator="").writerow(cells)
-    return delimiter + written.getvalue()
+    cells = ["", "", "", ""]
+    if tags is not None:
+        cells = ["" if value is None else str(value) for value in (str(tags.kept).lower(), *tags[1:])]
+    return dialect.delimiter + dialect.write(cells)

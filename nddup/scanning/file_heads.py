@@ -86,6 +86,14 @@ class InputOptions(Protocol):
         """Encoding of the content."""
 
     @property
+    def quote(self) -> str:
+        """The character around the values of a table; `auto` or `none`."""
+
+    @property
+    def escape(self) -> str:
+        """The character before a quote inside such a value; `auto` or `double`."""
+
+    @property
     def max_record(self) -> int | str:
         """The longest record, in bytes."""
 
@@ -179,7 +187,9 @@ def _head_of(start: bytes, name: str, options: InputOptions) -> FileHead:
         "content": tuple(path.strip() for path in options.content.split("+")) if options.content else None,
         "charset": options.charset,
     }
-    if options.record is None and (found := container_head(start, name, options.format, paths)) is not None:
+    signs = {"auto": None, "none": "", "double": ""}
+    table = {"quote": signs.get(options.quote, options.quote), "escape": signs.get(options.escape, options.escape)}
+    if options.record is None and (found := container_head(start, name, options.format, paths | table)) is not None:
         return found
     return read_head(start, format=options.format, record=options.record, **paths)  # type: ignore[arg-type]
 

@@ -39,6 +39,8 @@ class InputSettings(TypedDict, total=False):
     url: str | None
     content: str | None
     charset: str | None
+    quote: str
+    escape: str
     markup: Literal["auto", "html", "text"]
     text: Literal["all", "main"]
     min_tokens: int

@@ -41,6 +41,14 @@ class InputConfig(Section):
         description="path of the text; a+b joins fields; html(a), text(a), base64(a) give the form of a field",
     )
     charset: str | None = Field(None, description="encoding of the content; overrides every declaration")
+    quote: str = Field(
+        "auto",
+        description="character around values of a table (CSV): auto, as its first rows show; none, quotes are text",
+    )
+    escape: str = Field(
+        "auto",
+        description="character before a quote inside a quoted value: auto, as the first rows show; double, two quotes",
+    )
     markup: Literal["auto", "html", "text"] = Field(
         "auto", description="remove markup always (html), never (text), or if a document looks like HTML (auto)"
     )
@@ -64,6 +72,14 @@ class InputConfig(Section):
         description="most times its size that a compressed file may expand to; 1 GB is always allowed. The rest is a"
         " reject",
     )
+
+    @field_validator("quote", "escape")
+    @classmethod
+    def _sign(cls, value: str, info: ValidationInfo) -> str:
+        word = "none" if info.field_name == "quote" else "double"
+        if value not in ("auto", word) and (len(value) != 1 or value.isalnum() or value.isspace()):
+            raise ValueError(f"must be auto, {word} or one character, got {value!r}")
+        return value
 
     @field_validator("max_record")
     @classmethod

@@ -5,7 +5,7 @@ import lzma
 import random
 import zlib
 
-import brotli
+import brotli  # type: ignore[import-untyped]  # FastWARC requires it
 import pytest
 import zstandard
 from hypothesis import given

@@ -26,6 +26,8 @@ def test_defaults_are_those_of_the_documentation() -> None:
             "url": None,
             "content": None,
             "charset": None,
+            "quote": "auto",
+            "escape": "auto",
             "markup": "auto",
             "text": "all",
             "min_tokens": 0,
