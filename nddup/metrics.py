@@ -77,7 +77,7 @@ class SketchMetrics(StageMetrics):
     respelled_names: int = Field(0, description="files whose name is not UTF-8: `source` has %E9 for such a byte")
     skipped_files: list[SkippedFile] = Field(default_factory=list)
     unread_files: list[SkippedFile] = Field(
-        default_factory=list, description="the first 100 files of no readable format, each of them a reject"
+        default_factory=list, description="the first 100 files that gave no document, each with the reason"
     )
     rejected: dict[str, int] = Field(default_factory=dict, description="rejects by reason")
     files_read_again: int = Field(0, description="files read from their start, because a record was too long for Spark")

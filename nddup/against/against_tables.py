@@ -17,13 +17,13 @@ ITEMS = Table(
             "verdict",
             "string",
             "`found`; `part`: something is shared, less than the threshold; `clean`: nothing is shared;"
-            " `not testable`: too few shingles to say",
+            " `not testable`: too few shingles, or too little of A was read, to say",
         ),
         Column(
             "reason",
             "string",
             "why it is not testable: `short`, fewer shingles than `against.min_shingles`; `common`, fewer left after"
-            " suppression; else null",
+            " suppression; `unread`, nothing is shared with what could be read of A; else null",
         ),
         Column("document", "string", "the document of A with the highest containment, ties by id; null if none"),
         Column("document_source", "string", "path of its file relative to A"),

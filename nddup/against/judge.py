@@ -18,8 +18,8 @@ from nddup.arrays import compiled
 
 Of = Literal["item", "document", "any"]
 
-CLEAN, PART, FOUND, SHORT, COMMON = range(5)
-"""Codes of verdicts; the last two are the reasons of `not testable`."""
+CLEAN, PART, FOUND, SHORT, COMMON, UNREAD = range(6)
+"""Codes of verdicts; the last three are the reasons of `not testable`."""
 
 _OF: Final = {"item": (1, 0), "document": (0, 1), "any": (1, 1)}
 
@@ -113,13 +113,14 @@ class _Sets(NamedTuple):
         return np.repeat(np.arange(len(self.offsets) - 1), np.diff(self.offsets))
 
 
-def judge(items: Numbered, holders: Holders, rules: Rules) -> Judged:
+def judge(items: Numbered, holders: Holders, rules: Rules, *, is_all_read: bool = True) -> Judged:
     """Judge every item.
 
     Args:
         items: the items and their shingles.
         holders: the documents of A that have any of these shingles.
         rules: when an item is found.
+        is_all_read: whether all of A was read; if not, no item is clean.
 
     Returns:
         The verdicts. Without documents every item is clean or not testable.
@@ -144,7 +145,8 @@ def judge(items: Numbered, holders: Holders, rules: Rules) -> Judged:
         np.array([rules.threshold.numerator, rules.threshold.denominator], np.int64),
     ))  # fmt: skip
 
-    verdicts = np.where(scored.is_found, FOUND, np.where(scored.best >= 0, PART, CLEAN)).astype(np.int8)
+    nothing = CLEAN if is_all_read else UNREAD
+    verdicts = np.where(scored.is_found, FOUND, np.where(scored.best >= 0, PART, nothing)).astype(np.int8)
     verdicts[left < rules.min_shingles] = COMMON
     verdicts[sizes < rules.min_shingles] = SHORT
     anywhere = _sum_rows(of_items, (frequencies > 0) & ~is_suppressed)

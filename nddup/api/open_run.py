@@ -1,10 +1,12 @@
 """Open the folder of a finished run as an object."""
 
+import os
+
 from nddup.api.run_object import Run
 from nddup.opened.duck import DuckRun
 
 
-def open_run(path: str) -> Run:
+def open_run(path: str | os.PathLike[str]) -> Run:
     """Open a finished run: its tables, SQL over them, and explanations of single decisions.
 
     Args:
@@ -25,4 +27,4 @@ def open_run(path: str) -> Run:
         run = nddup.open("out/run")
         run.sql("SELECT source, count(*) AS n FROM documents GROUP BY source ORDER BY n DESC")
     """
-    return Run.of_folder(DuckRun(path))
+    return Run.of_folder(DuckRun(os.fspath(path)))

@@ -12,8 +12,9 @@ EPILOG = """verdicts:
   found         at least --threshold of the item stands in one document of A (--of item), or of a document of A in the
                 item (--of document), or either (--of any)
   part          something is shared, but less
-  clean         no shingle that counts is shared
-  not testable  too short to tell, or too common: its shingles are in more than against.max_document_frequency documents
+  clean         no shingle that counts is shared, and all of A was read
+  not testable  short; common: its shingles are in more than against.max_document_frequency documents of A; or unread:
+                nothing is shared with what could be read of A
 
 Shingles are runs of --length tokens; all are compared, exactly. If B's shingles do not fit into local.memory, B is
 taken in parts; the result is the same. On Spark, A and B may lie anywhere, and the driver holds B.
@@ -60,7 +61,10 @@ def add(commands: "argparse._SubParsersAction[Any]") -> None:
         help="what reads A and B: this machine, or Spark; auto, the default: Spark where one of them is not here",
     )  # fmt: skip
     add_master(parser)
-    parser.add_argument("--exit-code", action="store_true", help=f"exit status {FOUND_STATUS} if anything is found")
+    parser.add_argument(
+        "--exit-code", action="store_true",
+        help=f"exit status {FOUND_STATUS} if anything is found, 1 if nothing is but not all of A could be read",
+    )  # fmt: skip
     parser.add_argument("--output", metavar="DIR", help="write the tables and index.html to DIR, which must not exist")
     parser.add_argument("--config", metavar="FILE", help="YAML file of settings, as for `nddup run`")
     parser.add_argument(
@@ -133,4 +137,6 @@ def execute(options: argparse.Namespace) -> int:
     lines += [f"tables and page in {options.output}"] if folder is not None else []
     sys.stdout.write("".join(f"{line}\n" for line in lines))
     is_found = any(line == "found" for line in compared.tables["items"]["verdict"].to_pylist())
-    return FOUND_STATUS if options.exit_code and is_found else 0
+    if not options.exit_code:
+        return 0
+    return FOUND_STATUS if is_found else int(not compared.shared.is_all_read)

@@ -201,16 +201,18 @@ def _grow(options: argparse.Namespace, steps: Steps) -> Answer:
 
 
 def _remove(options: argparse.Namespace, steps: Steps) -> Answer:
+    from nddup.reading.list_lines import list_lines  # noqa: PLC0415
+    from nddup.reading.outcomes import clean_id  # noqa: PLC0415
     from nddup.repository.tell import tell_written  # noqa: PLC0415
 
     try:
-        text = sys.stdin.read() if options.ids == "-" else Path(options.ids).read_text(encoding="utf-8")
+        data = sys.stdin.buffer.read() if options.ids == "-" else Path(options.ids).read_bytes()
+        lines = list_lines(data)
     except (OSError, UnicodeDecodeError) as error:
         reason = getattr(error, "strerror", None) or error
         raise ConfigError(f"--ids {options.ids}: cannot be read ({reason})") from error
-    ids = [line for line in text.split("\n") if line]
     repository = _open(options, steps, "remove the documents")
-    written, unknown = repository.remove([line.removesuffix("\r") for line in ids])
+    written, unknown = repository.remove([clean_id(line) for _, line in lines])
     return Answer(tell_written(options.repo, written) + "".join(f"unknown: {doc_id}\n" for doc_id in unknown))
 
 

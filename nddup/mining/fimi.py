@@ -12,6 +12,7 @@ Sources:
     Fowler, Noll, Vo 1991 (the hash).
 """
 
+import codecs
 import gzip
 import secrets
 import zlib
@@ -97,11 +98,18 @@ def read_fimi(path: Path) -> FimiContext:
 
 
 def cut_blocks(path: Path) -> Iterator[bytes]:
-    """Read a file in blocks that end with white space, except the last, so that no item is cut."""
+    """Read a file in blocks that end with white space, except the last, so that no item is cut.
+
+    A byte order mark at the start is no part of an item.
+
+    Raises:
+        OSError: if the file cannot be read to its end.
+        ValueError: for an item longer than a block, or a text in UTF-16.
+    """
     with path.open("rb") as plain:
         is_packed = plain.peek(2)[:2] == GZIP
         file = cast("BinaryIO", gzip.GzipFile(fileobj=plain)) if is_packed else plain
-        rest = b""
+        rest, is_start = b"", True
         while True:
             try:
                 data = file.read(BLOCK)
@@ -111,7 +119,12 @@ def cut_blocks(path: Path) -> Iterator[bytes]:
                 break
 
             # The bytes after the last white space may be part of an item: they wait for the next block.
-            held = rest + data
+            if is_start and data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+                raise ValueError("a text in UTF-16; expected ASCII or UTF-8")
+            held = data.removeprefix(codecs.BOM_UTF8) if is_start else rest + data
+            is_start = False
+            if not held:
+                break
             cut = len(held.rstrip(NOT_BLANK)) if held[-1:] not in BLANKS else len(held)
             if len(held) - cut > BLOCK:
                 raise ValueError(f"an item of more than {BLOCK:,} bytes: not a file of transactions")

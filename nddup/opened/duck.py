@@ -88,7 +88,9 @@ class DuckTables(FinishedRun):
         self._kept: list[str] = []
         self._seen: list[str] = []
         self._broken: NddupError | None = None
-        self._database.execute("SET enable_progress_bar = false")  # it would be mixed into the output
+        # A bar would be mixed into the output. In a notebook without ipywidgets it is off, and cannot even be set.
+        if self._database.sql("SELECT current_setting('enable_progress_bar')").fetchall() != [(False,)]:
+            self._database.execute("SET enable_progress_bar = false")
         for macro in MACROS:
             self._database.execute(macro)
 

@@ -88,7 +88,7 @@ def make_record(
         >>> make_record(" a\n\tb ", "http://x/\n1", [("text", None)])
         Record(doc_id='a b', url='http://x/1', fields=('text',), is_markup=None, charset=None, replaced=0, policy=())
     """
-    doc_id = _CONTROLS.sub(" ", doc_id).strip() if doc_id else None
+    doc_id = clean_id(doc_id) if doc_id else None
     if doc_id and len(doc_id) > MAX_ID_LENGTH:
         return Reject("id too long", f"{len(doc_id):,} characters, more than {MAX_ID_LENGTH:,}", start)
 
@@ -97,6 +97,16 @@ def make_record(
     is_same = len(set(kinds)) == 1
     values, is_markup = tuple(value for value, _ in fields), kinds[0] if is_same else kinds
     return Record(doc_id or None, url or None, values, is_markup, charset, replaced, policy)
+
+
+def clean_id(text: str) -> str:
+    r"""Return an id on one line: each run of control characters and line ends is one blank, none at the ends.
+
+    Example:
+        >>> clean_id(" a\n\tb ")
+        'a b'
+    """
+    return _CONTROLS.sub(" ", text).strip()
 
 
 def excerpt(data: bytes, encoding: str = "utf-8") -> str:

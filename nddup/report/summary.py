@@ -104,7 +104,7 @@ def _sketch_notes(sketch: SketchMetrics) -> list[str]:
     if sketch.unread_files:
         named = [f"{file.path} ({file.why.partition(';')[0]})" for file in sketch.unread_files[:NAMED_FILES]]
         more = ", …" if len(sketch.unread_files) > NAMED_FILES else ""
-        found.append(f"files that gave no record: {', '.join(named)}{more}; each is in rejects/")
+        found.append(f"files that gave no document: {', '.join(named)}{more}; each is in rejects/")
     if sketch.respelled_names:
         found.append(
             f"{_files(sketch.respelled_names)} with names that are not UTF-8: in source, % and two digits stand for"

@@ -15,7 +15,7 @@ from nddup.local.reading.workers import Workers
 from nddup.repository.segments.layout import TEXTS
 from nddup.repository.snapshot import Snapshot
 from nddup.repository.stored_texts import read_texts
-from nddup.run.limits import UNREADABLE, require_few_rejects, require_readable
+from nddup.run.limits import UNREADABLE, list_silent_files, require_few_rejects, require_readable
 from nddup.scanning.collection import Collection
 from nddup.tables import REJECTS
 
@@ -75,8 +75,9 @@ def read_batch(
     if UNREADABLE in reasons:
         rows = zip(*(sketched.rejects[name].to_pylist() for name in ("source", "reason", "detail")), strict=True)
         require_readable(sorted(rows), config.input.max_unreadable)
-    records = len(sketched.documents) + len(sketched.rejects)
-    require_few_rejects(records, len(sketched.rejects), reasons, config.input.max_rejects)
+    files = source if isinstance(source, Collection) else None
+    silent = list_silent_files(sketched.documents["source"], sketched.rejects)
+    require_few_rejects(len(sketched.documents), reasons, config.input.max_rejects, silent=silent, source=files)
 
     documents = _with_ids(sketched.documents, id_prefix)
     stored = snapshot.find_ids(one_chunk(documents["doc_id"]))

@@ -1,9 +1,9 @@
 """`nddup evaluate RUN --labels FILE`: compare a run, at its threshold and above, with pairs that a person judged.
 
-A line of FILE is two ids and a label, separated by tabs, semicolons or commas; a first line without a known label is
-the header. A pair is measured by the value that the run compares with its threshold: the resemblance, the edit
-similarity where texts confirm pairs, a containment, or an overlap as a count. A pair that the run has not found is
-below its threshold, and nothing more is known of it, so a run at a low threshold tells most.
+A line of FILE is two ids and a label, separated by tabs, semicolons or commas, with or without blanks; a first line
+without a known label is the header. A pair is measured by the value that the run compares with its threshold: the
+resemblance, the edit similarity where texts confirm pairs, a containment, or an overlap as a count. A pair that the run
+has not found is below its threshold, and nothing more is known of it, so a run at a low threshold tells most.
 
 It writes `evaluation/labels.json` into the run's folder.
 """
@@ -17,6 +17,8 @@ import pyarrow as pa
 
 from nddup.errors import ConfigError
 from nddup.opened.finished_run import FinishedRun
+from nddup.reading.list_lines import list_lines
+from nddup.reading.outcomes import clean_id
 from nddup.redaction import drop_login
 from nddup.report.borderline import measure_of
 from nddup.results.opening import Opened
@@ -28,6 +30,9 @@ OTHER = frozenset({"0", "no", "n", "false", "other", "different"})
 
 MOST_BYTES = 64 << 20
 """Largest FILE: about a million pairs, more than anyone labels by hand."""
+
+LOOKED_AT = 100
+"""Lines from which the delimiter is found."""
 
 STEPS, SHOWN = 100, 5
 """Points of the curve from 0 to 1; one in SHOWN is printed."""
@@ -70,7 +75,7 @@ def evaluate_labels(opened: Opened, path: str) -> dict[str, Any]:
 
     Cost: a join of `pairs` with `documents`.
     """
-    labels = list(_read_labels(_text_of(opened.files, path), path))
+    labels = list(_read_labels(_lines_of(opened.files, path), path))
     judged = _without_doubt(labels)
     measure = measure_of(opened.run.metrics.settings)
     if measure is None:
@@ -120,8 +125,8 @@ def describe_labels(evaluation: Mapping[str, Any]) -> str:
     return "\n".join([*lines, ""])
 
 
-def _text_of(files: Files, path: str) -> str:
-    """Read the whole file.
+def _lines_of(files: Files, path: str) -> list[tuple[int, str]]:
+    """Read the whole file; return its lines that are not blank, numbered from 1.
 
     Raises:
         ConfigError: if it is no single file, too large, or not UTF-8.
@@ -133,34 +138,44 @@ def _text_of(files: Files, path: str) -> str:
     if file.size > MOST_BYTES:
         raise ConfigError(f"--labels {path}: expected at most {MOST_BYTES >> 20} MB of labelled pairs")
     try:
-        return files.read_part(file.path, 0, file.size).decode("utf-8-sig")
+        return list_lines(files.read_part(file.path, 0, file.size))
     except UnicodeDecodeError as error:
         raise ConfigError(f"--labels {path}: expected UTF-8 ({error.reason} at byte {error.start})") from error
 
 
-def _read_labels(text: str, path: str) -> Iterator[Label]:
-    """Yield the labelled pairs.
+def _read_labels(lines: list[tuple[int, str]], path: str) -> Iterator[Label]:
+    """Yield the labelled pairs. A line that begins with `#` and holds no label is a comment.
 
     Raises:
         ConfigError: if there is none, or a line is malformed.
     """
-    lines = [
-        (number, line) for number, line in enumerate(text.splitlines(), 1) if line.strip() and not line.startswith("#")
-    ]
-    delimiter = next((one for one in "\t;," if lines and one in lines[0][1]), ",")
-    rows = list(csv.reader((line for _, line in lines), delimiter=delimiter))
-    start = 1 if rows and _label_of(rows[0]) is None else 0
-    for row, (number, _) in zip(rows[start:], lines[start:], strict=False):  # a quoted field may span lines
-        label = _label_of(row)
-        if label is None:
+    delimiter = max("\t;,", key=lambda one: sum(label is not None for *_, label in _rows(lines[:LOOKED_AT], one)))
+    try:
+        rows = list(_rows(lines, delimiter))
+    except csv.Error as error:
+        raise ConfigError(f"--labels {path}: {error}") from error
+    told = [(number, row, label) for number, row, label in rows if label is not None or not row[0].startswith("#")]
+    for place, (number, row, label) in enumerate(told):
+        if label is not None:
+            first, second = sorted(row[:2], key=str.encode)
+            yield Label((first, second), label)
+        elif place:
             raise ConfigError(
                 f"--labels {path}: line {number}: expected two ids and a label ({', '.join(sorted(SAME | OTHER))}),"
                 f" got {delimiter.join(row)!r}"
             )
-        first, second = sorted(row[:2], key=str.encode)
-        yield Label((first, second), label)
-    if len(rows) == start:
+    if all(label is None for _, _, label in told):
         raise ConfigError(f"--labels {path}: holds no labelled pair: expected lines of id, id, label")
+
+
+def _rows(lines: list[tuple[int, str]], delimiter: str) -> Iterator[tuple[int, list[str], bool | None]]:
+    """Yield the number of the first line, the fields without blanks around them, and the label: None if unknown."""
+    reader = csv.reader((line for _, line in lines), delimiter=delimiter, skipinitialspace=True)
+    at = 0
+    for fields in reader:
+        row = [clean_id(field) for field in fields]
+        yield lines[at][0], row, _label_of(row)
+        at = reader.line_num  # a quoted field may span lines
 
 
 def _label_of(row: list[str]) -> bool | None:

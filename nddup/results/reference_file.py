@@ -5,12 +5,23 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
 from nddup.errors import ConfigError
-from nddup.reading.reference_lists.layouts import Kind, Layout, LayoutError, first_lines, guess_layout
+from nddup.reading.reference_lists.layouts import (
+    DELIMITERS,
+    Kind,
+    Layout,
+    LayoutError,
+    first_lines,
+    guess_layout,
+    split_fields,
+)
 from nddup.reading.streams import compression_of, expand_head
 from nddup.scanning.input_files import InputFile, Listing
 
 HEAD_BYTES = 1 << 18
 """Bytes at the start of the expanded file from which the layout is detected."""
+
+MOST_COMMENTS = 5
+"""Most lines that begin with `#` whose fields are looked for among the documents."""
 
 RAW_BYTES = 4 * HEAD_BYTES
 """Bytes read at the start of the stored file: a block of bzip2, up to 900 kB, expands only as a whole."""
@@ -94,13 +105,29 @@ def open_reference(
     lines = first_lines(text, is_whole=len(text) < HEAD_BYTES)
     try:
         layout = _tell_layout(lines, reading, header=reading.header)
+        # An id may begin with the sign of a comment. If both fields are documents, such a line is an entry.
+        has_comments = not any(are_documents(ids) for ids in _marked_ids(layout))
+        if not has_comments:
+            layout = _tell_layout(lines, reading, header=reading.header, has_comments=False)
         # An id may look like a column name. If both names are documents, the first line is an entry.
         if reading.header is None and layout.header and are_documents(layout.header[:2]):
-            layout = _tell_layout(lines, reading, header=False)
+            layout = _tell_layout(lines, reading, header=False, has_comments=has_comments)
     except LayoutError as error:
         raise ConfigError(f"--truth {truth}: {error}") from error
     return ReferenceFile(files[0].path, files[0].size, compression_of(raw), layout)
 
 
-def _tell_layout(lines: Sequence[str], reading: Reading, *, header: bool | None) -> Layout:
-    return guess_layout(lines, kind=reading.kind, delimiter=reading.delimiter, header=header, score=reading.score)
+def _marked_ids(layout: Layout) -> Iterator[list[str]]:
+    """Yield the first two fields of the first lines that were taken for comments, if they have two."""
+    if layout.delimiter == "json":
+        return
+    marked = [line for line in layout.skipped if line.startswith("#")]
+    for line in marked[:MOST_COMMENTS]:
+        ids = split_fields(line, DELIMITERS[layout.delimiter])[:2]
+        if len(ids) > 1 and all(ids):
+            yield ids
+
+
+def _tell_layout(lines: Sequence[str], reading: Reading, *, header: bool | None, has_comments: bool = True) -> Layout:
+    options = {"kind": reading.kind, "delimiter": reading.delimiter, "score": reading.score}
+    return guess_layout(lines, header=header, has_comments=has_comments, **options)  # type: ignore[arg-type]

@@ -17,9 +17,9 @@ from nddup.local import engine
 from nddup.local.clustering.keep_list import count_unplaced
 from nddup.local.reading.workers import Workers
 from nddup.metrics import ClustersMetrics, EditMetrics, KeepMetrics, LexiconMetrics, PairsMetrics, SketchMetrics
-from nddup.run.limits import UNREADABLE, require_few_rejects, require_readable
+from nddup.run.limits import REPEATED, UNREADABLE, list_silent_files, require_few_rejects, require_readable
 from nddup.run.lineage import made_of
-from nddup.run.measures import Unpaired, count_renamed, measure_files
+from nddup.run.measures import Unpaired, count_renamed, measure_files, name_unread
 from nddup.run.progress import Progress
 from nddup.run.stage import M, Stage, measured
 from nddup.run.written_again import reads_contents
@@ -91,6 +91,7 @@ def sketch_documents(job: LocalJob, source: Collection | pa.Table) -> Sketched:
             parts = job.folder.read("parts") if reads_contents(job.config) else None
         else:
             documents, parts, metrics = _read(job, source)
+        metrics = _require_few_rejects(job, source, documents, metrics)
         rows = metrics.rows_out
         stage.done(metrics, f"{rows['documents']:,} documents", f"{rows['rejects']:,} rejects")
     return Sketched(documents, parts, stage.metrics)
@@ -130,13 +131,6 @@ def _read(job: LocalJob, source: Collection | pa.Table) -> tuple[pa.Table, pa.Ta
     """Return documents, parts and counts; all tables of the stage are saved."""
     sketched = engine.sketch(source, job.config, job.workers, renames=isinstance(source, Collection))
     documents, rejects, reasons = sketched.documents, sketched.rejects, sketched.reasons
-    if UNREADABLE in reasons:
-        names = ("source", "reason", "detail")
-        rows = zip(*(rejects[name].to_pylist() for name in names), strict=True)
-        require_readable(sorted(rows), job.config.input.max_unreadable)
-    records = len(documents) + len(rejects)
-    require_few_rejects(records, len(rejects), reasons, job.config.input.max_rejects)
-
     counts, lexicon = sketched.counts, sketched.lexicon
     metrics = _sketch_metrics(source, len(documents), len(rejects), reasons=reasons, counts=counts, lexicon=None)
     if lexicon is not None:
@@ -151,6 +145,26 @@ def _read(job: LocalJob, source: Collection | pa.Table) -> tuple[pa.Table, pa.Ta
     if reads_contents(job.config):
         job.save("parts", sketched.parts)
     return documents, sketched.parts, metrics
+
+
+def _require_few_rejects(
+    job: LocalJob, source: Collection | pa.Table, documents: pa.Table, metrics: SketchMetrics
+) -> SketchMetrics:
+    """Stop if more was lost than the run allows; return the metrics with the files that gave no document."""
+    reasons, limits = dict(metrics.rejected), job.config.input
+    if not reasons:
+        return metrics
+    rejects = job.folder.read("rejects").select(["source", "reason", "detail"])
+    if UNREADABLE in reasons:
+        rows = rejects.filter(pc.equal(rejects["reason"], UNREADABLE)).to_pylist()
+        require_readable(sorted(tuple(row.values()) for row in rows), limits.max_unreadable)
+    if not isinstance(source, Collection):
+        require_few_rejects(len(documents), reasons, limits.max_rejects)
+        return metrics
+    reasons.pop(REPEATED, None)
+    silent = list_silent_files(documents["source"], rejects)
+    require_few_rejects(len(documents), reasons, limits.max_rejects, silent=silent, source=source)
+    return metrics.model_copy(update={"unread_files": name_unread(silent)})
 
 
 def _sketch_metrics(  # noqa: PLR0913 - what the file says

@@ -1,9 +1,10 @@
 """The metrics of a run, put together from the counts of its stages."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from nddup.metrics import RunMetrics, SkippedFile, Stages
+from nddup.run.limits import SilentFile
 from nddup.run.stage import settings_of
 from nddup.scanning.collection import Collection
 from nddup.scanning.local_paths import is_utf8
@@ -13,7 +14,7 @@ from nddup.storage.versions import versions
 from nddup.tables import RESULTS
 
 MOST_UNREAD = 100
-"""Most files named in `unread_files`; every unread file has a row in `rejects`."""
+"""Most files named in `unread_files`; every such file has a row in `rejects`."""
 
 
 class Unpaired(NamedTuple):
@@ -25,7 +26,7 @@ class Unpaired(NamedTuple):
 
 
 def measure_files(source: Any) -> dict[str, Any]:  # noqa: ANN401 - a table of either engine
-    """Return what `SketchMetrics` says about the files of a collection; {} for a given table."""
+    """Return what `SketchMetrics` says about the files of a collection before it is read; {} for a given table."""
     if not isinstance(source, Collection):
         return {}
     listing = source.listing
@@ -35,8 +36,13 @@ def measure_files(source: Any) -> dict[str, Any]:  # noqa: ANN401 - a table of e
         "files": len(listing.files),
         "respelled_names": sum(not is_utf8(file.path) for file in listing.files),
         "skipped_files": [SkippedFile(path=path, why=why) for path, why in skipped],
-        "unread_files": [SkippedFile(path=path, why=why) for path, _, why in source.unread[:MOST_UNREAD]],
     }
+
+
+def name_unread(silent: Sequence[SilentFile]) -> list[SkippedFile]:
+    """Return the first files that gave no document, each with the reason."""
+    first = silent[:MOST_UNREAD]
+    return [SkippedFile(path=file.source, why=file.detail if file.rejects == 1 else file.reason) for file in first]
 
 
 def count_renamed(counts: Mapping[str, Any], reasons: Mapping[str, int]) -> int:

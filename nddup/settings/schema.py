@@ -56,7 +56,13 @@ class InputConfig(Section):
         "all", description="use all text of a page, or only its main text without boilerplate"
     )
     min_tokens: int = Field(0, ge=0, description="least tokens of a document; a shorter one is a reject `short`")
-    max_rejects: float | None = Field(None, ge=0, le=1, description="share of rejects above which the run fails")
+    max_rejects: float | None = Field(
+        0.5,
+        ge=0,
+        le=1,
+        description="share of rejects, or of bytes in files that gave no document, above which the run fails: with more"
+        " than half of a collection unread, what is kept is no collection; 1 allows any",
+    )
     max_unreadable: int = Field(
         0, ge=0, description="number of files that cannot be opened above which the run fails; each is named"
     )

@@ -195,7 +195,7 @@ def test_6_files_that_are_not_read(say: Say) -> None:
         0,
         [*table(records_read="8   3 files, 1 kB", rejected="2   2 no records"),
          "  note: 1 file skipped (1 named as a readme, licence, notice, checksum or listing), listed in metrics.json",
-         f"  note: files that gave no record: {unread}",
+         f"  note: files that gave no document: {unread}",
          " 0.0 s, results in out"],
         [STAGES[0], STAGES[1].replace("0 rejects", "2 rejects"), *STAGES[2:]],
     )  # fmt: skip

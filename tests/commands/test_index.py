@@ -51,6 +51,16 @@ def test_the_life_of_a_repository(place: Path, capsys: pytest.CaptureFixture[str
     assert (place / "out" / "report" / "index.html").exists()
 
 
+@pytest.mark.parametrize("text", ["\ufeffp1\r\n", " p1 \t\n\n", "p1\r\r", "\tp1", "p1\t"])
+def test_what_editors_add_is_no_part_of_an_id(text: str, place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A mark, blanks, tabs and any line end around an id do not hide it."""
+    (place / "ids.txt").write_bytes(text.encode())
+
+    assert index("remove", "repo", "--ids", "ids.txt") == 0
+    assert "unknown" not in capsys.readouterr().out
+    assert index("list", "repo") == 0
+
+
 WRONG: list[tuple[list[str], str]] = [
     (["list", "nowhere://host/repo"], "nowhere://host/repo: "),
     (["add", "nowhere", "batch.jsonl"], "nowhere: is not a repository of nddup"),

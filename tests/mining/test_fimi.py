@@ -38,6 +38,18 @@ def test_reads_what_people_write(tmp_path: Path) -> None:
     assert [str(array.dtype) for array in context[:2]] == ["int64", "int32"]
 
 
+def test_a_byte_order_mark_is_no_part_of_an_item(tmp_path: Path) -> None:
+    """The first item is the one without the mark, in gzip too; a file in UTF-16 is refused."""
+    path = write(tmp_path, "\ufeff1 2\n1 2\n".encode())
+    packed = tmp_path / "context.gz"
+    packed.write_bytes(gzip.compress("\ufeff1 2\n1 2\n".encode()))
+
+    assert read_back(path) == read_back(packed) == [{b"1", b"2"}, {b"1", b"2"}]
+    assert read_fimi(write(tmp_path, "\ufeff".encode()))[1] == []
+    with pytest.raises(ValueError, match="UTF-16"):
+        read_fimi(write(tmp_path, "1 2\n".encode("utf-16")))
+
+
 @pytest.mark.parametrize("data", [b"", b"\n\n", b" \r\n\t"])
 def test_a_file_without_items_has_no_transactions(tmp_path: Path, data: bytes) -> None:
     """An empty file and blank lines give no transactions."""

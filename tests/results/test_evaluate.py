@@ -271,3 +271,16 @@ def test_false_components_count_what_transitive_closure_invents(finished: Path) 
     assert rows == {component: row for component, row in due.items() if row[2]}
     assert rows["drift0"][2] > rows["drift0"][1]
     assert clusters["invented_pairs"] == sum(row[2] for row in rows.values())
+
+
+@pytest.mark.parametrize("rest", ["", "alone,tiny1,0.1\n"])
+def test_ids_that_begin_with_the_sign_of_a_comment_are_read(rest: str, tmp_path: Path) -> None:
+    """Lines at the start are entries if their ids are documents, or if all lines begin so; else they are comments."""
+    texts = {f"#{name}": text for name, text in documents().items() if name.startswith("copy")}
+    run = start(tmp_path, texts | {"alone": "one text", "tiny1": "two words"})
+    (tmp_path / "truth.csv").write_text("#copy0,#copy1,1.0\n#copy0,#copy2,0.9\n" + rest)
+
+    told = evaluate_run(open_here(str(run)), str(tmp_path / "truth.csv"), Options())
+
+    assert told["list"]["lines"] == 2 + bool(rest)
+    assert told["list"]["ids"] == (5 if rest else 3)

@@ -8,6 +8,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from nddup.cli import main
+from nddup.run.local_job import run_locally
+from nddup.settings.load import build_config
+from tests.finished_runs import write_texts
 from tests.results.evaluated_runs import THRESHOLD, documents, start
 
 
@@ -45,6 +48,23 @@ def test_the_curve_is_that_of_the_pairs(run: Path, tmp_path: Path, capsys: pytes
         assert point["recall"] == sum(found) / same
         assert point["precision"] == (sum(found) / len(found) if found else None)
     assert "best F1" in capsys.readouterr().out
+
+
+def test_blanks_marks_and_ids_that_begin_with_a_number_sign_are_read(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """What spreadsheets and people put around fields is no part of an id; a line with a label is no comment."""
+    words = [f"word{n}" for n in range(40)]
+    texts = {"#1": " ".join(words), "#2": " ".join([*words, "more"]), "b 3": " ".join(words[::-1])}
+    run_locally([str(write_texts(tmp_path / "a.jsonl", texts))], str(tmp_path / "run"), build_config({}, origin="test"))
+    judged = tmp_path / "judged.csv"
+    judged.write_bytes("\ufeff# by hand, no pair\r\n#1, #2, yes\r\n  #2 ,\t b\u00073, no \r\n".encode())
+
+    assert main(["evaluate", str(tmp_path / "run"), "--labels", str(judged)]) == 0
+
+    told = json.loads((tmp_path / "run" / "evaluation" / "labels.json").read_text())["labels"]
+    assert (told["lines"], told["pairs"], told["unknown"], told["same"]) == (2, 2, 0, 1)
+    assert "labels: 2 pairs" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(

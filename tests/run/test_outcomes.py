@@ -71,7 +71,7 @@ def test_collections_with_nothing_to_find_give_empty_tables(
     """Without near-duplicates every document is kept, and the empty tables can be read."""
     write_rows(tmp_path / "a.jsonl", rows)
 
-    metrics = run_that_adds_up(tmp_path, tmp_path / "a.jsonl", spark=session_or_none)
+    metrics = run_that_adds_up(tmp_path, tmp_path / "a.jsonl", spark=session_or_none, input={"max_rejects": 1})
 
     assert metrics["rows"]["pairs"] == metrics["rows"]["clusters"] == 0
     assert {name: n for name, n in metrics["rows"].items() if n} == {

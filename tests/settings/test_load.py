@@ -31,7 +31,7 @@ def test_defaults_are_those_of_the_documentation() -> None:
             "markup": "auto",
             "text": "all",
             "min_tokens": 0,
-            "max_rejects": None,
+            "max_rejects": 0.5,
             "max_unreadable": 0,
             "limit": None,
             "max_record": 64 << 20,

@@ -93,6 +93,7 @@ def guess_layout(
     delimiter: str | None = None,
     header: bool | None = None,
     score: str | None = None,
+    has_comments: bool = True,
 ) -> Layout:
     """Guess the layout of a list from its first lines.
 
@@ -105,6 +106,7 @@ def guess_layout(
         header: whether the first line names the columns. None: whether its first two fields look like column names, or
             its third is the only one in that column that is not a number.
         score: the column of the score: its name in the header, its number from 1, its JSON key, or `none`.
+        has_comments: whether lines at the start that begin with `#` are comments. If all lines do, none is a comment.
 
     Raises:
         LayoutError: if the lines are not a list, or have no column `score`.
@@ -115,7 +117,8 @@ def guess_layout(
         ('pairs', 'comma', ('id_a', 'id_b', 'jaccard'), 'jaccard')
     """
     some = [line.strip("\ufeff\r\n") for line in islice(lines, LOOKED_AT)]
-    begin = _first_entry(some)
+    begin = _first_entry(some) if has_comments else 0
+    begin = begin if begin < len(some) else 0
     comments = tuple(line for line in some[:begin] if line.strip())
     body = [line for line in some[begin:] if line.strip()]
     if not body:

@@ -23,7 +23,7 @@ from nddup.local.reading.read_records import list_silent
 from nddup.local.reading.scan import in_collection_order
 from nddup.local.reading.workers import Workers
 from nddup.run.inputs_found import find_inputs
-from nddup.run.limits import require_few_rejects, require_readable
+from nddup.run.limits import list_silent_files, require_few_rejects, require_readable
 from nddup.scanning.collection import Collection, Files
 from nddup.scanning.local_paths import local_path
 from nddup.scanning.text_buffers import text_buffers
@@ -147,11 +147,8 @@ def read_items(side: Side, length: int, workers: Workers, spool: Path) -> Items:
     records = _number_in_source(rows["source"].to_pylist())
     is_good = pc.is_null(rows["reason"])
     rejects = gather_rejects("B", rows, records, ~is_good.to_numpy(), side)
-    require_few_rejects(len(rows), len(rejects), reasons(rejects), side.config.input.max_rejects)
-
-    require_some(side, len(rows) - int(pc.sum(pc.invert(is_good)).as_py() or 0), rejects)
-
     good = rows.filter(is_good)
+    require_few(side, len(good), good["source"], rejects)
     sources, texts = good["source"].to_pylist(), good["text"].to_pylist()
     ids, renamed = _distinct(good["doc_id"].to_pylist(), sources, records[is_good.to_numpy()].tolist())
     parts = tuple(_make_parts(texts, length, workers.memory, spool))
@@ -171,12 +168,22 @@ def _make_parts(texts: list[str], length: int, memory: Memory, spool: Path) -> I
         yield Part(rows.start, open_known(str(folder)), folder)
 
 
-def require_some(side: Side, documents: int, rejects: pa.Table) -> None:
-    """Refuse a collection without documents: every item would be clean, because nothing was compared."""
+def require_few(side: Side, documents: int, sources: pa.ChunkedArray, rejects: pa.Table) -> None:
+    """Refuse a collection without documents, where every item would be clean, or with more rejects than allowed.
+
+    Args:
+        side: the collection.
+        documents: their number.
+        sources: the files that gave documents.
+        rejects: REJECTED of the collection.
+    """
     if not documents:
         row = next(iter(rejects.slice(0, 1).to_pylist()), None)
         why = f": {row['source']}: {row['reason']} ({row['detail']})" if row else ""
         raise ConfigError(f"{side.path}: no document can be read{why}")
+    silent = list_silent_files(sources, rejects)
+    limit = side.config.input.max_rejects
+    require_few_rejects(documents, reasons(rejects), limit, silent=silent, source=side.collection)
 
 
 def _number_in_source(sources: Sequence[str]) -> NDArray[np.int64]:

@@ -7,13 +7,16 @@ import numpy as np
 import pyarrow.parquet as pq
 
 from nddup.against.join_parts import number_items
-from nddup.against.judge import CLEAN, COMMON, FOUND, PART, SHORT
+from nddup.against.judge import CLEAN, COMMON, FOUND, PART, SHORT, UNREAD
 from nddup.errors import OutputError
 from nddup.results.against.against_page import spell_page
 from nddup.results.against.compare_collections import Compared
 from nddup.settings.sizes import counted
 from nddup.storage.apart import require_apart
 from nddup.storage.local_storage import LocalStorage, local_path
+
+CODES = UNREAD + 1
+"""Number of codes of verdicts."""
 
 SHOWN_PARTS, SHOWN_ITEMS = 20, 10
 """Most parts of B with a line of their own, and most found items that are printed."""
@@ -37,7 +40,7 @@ def summarise_verdicts(compared: Compared) -> list[str]:
     judged, parts = compared.judged, compared.b.parts
     places = {label: place for place, label in enumerate(parts)}
     of_item = np.array([places[compared.b.labels[source]] for source in compared.items.sources], np.int64)
-    counts = np.bincount(5 * of_item + judged.verdicts, minlength=5 * len(parts)).reshape(-1, 5)
+    counts = np.bincount(CODES * of_item + judged.verdicts, minlength=CODES * len(parts)).reshape(-1, CODES)
     order = np.argsort(-counts[:, FOUND], kind="stable").tolist() if len(parts) > SHOWN_PARTS else range(len(parts))
     lines = [_line(parts[place], counts[place]) for place in list(order)[:SHOWN_PARTS]]
     if len(parts) > SHOWN_PARTS:
@@ -52,7 +55,7 @@ def _line(name: str, counts: "np.ndarray[tuple[int, ...], np.dtype[np.int64]]") 
     said = [counted(int(counts.sum()), "item"), f"{counts[FOUND]:,} found"]
     said += [f"{counts[PART]:,} part"] if counts[PART] else []
     said.append(f"{counts[CLEAN]:,} clean")
-    untested = [(counts[SHORT], "short"), (counts[COMMON], "common")]
+    untested = [(counts[SHORT], "short"), (counts[COMMON], "common"), (counts[UNREAD], "unread")]
     told = ", ".join(f"{count:,} {reason}" for count, reason in untested if count)
     return f"{name}: {', '.join(said)}" + (f"; not testable: {told}" if told else "")
 
@@ -67,6 +70,8 @@ def _about(compared: Compared) -> Iterator[str]:
         yield f"suppressed: {suppressed:,} of {distinct:,} shingles, in too many documents"
     if len(items.parts) > 1:
         yield f"{compared.b.path}: its shingles were taken in {len(items.parts):,} parts, as local.memory holds no more"
+    if not shared.is_all_read:
+        yield f"{compared.a.path}: not all of it was read, so no item is clean; the rejects say what and why"
     for path, rejects in ((compared.a.path, shared.rejects), (compared.b.path, items.rejects)):
         if len(rejects):
             first = rejects.slice(0, 1).to_pylist()[0]

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from nddup.against.against_tables import ITEMS, MATRIX, SPANS, SUPPRESSED
 from nddup.against.join_parts import first_numbers, number_items
-from nddup.against.judge import CLEAN, COMMON, FOUND, PART, SHORT, Judged
+from nddup.against.judge import CLEAN, COMMON, FOUND, PART, SHORT, UNREAD, Judged
 from nddup.against.lists import flatten
 from nddup.against.shingle_table import Known
 from nddup.against.spans import find_runs
@@ -24,6 +24,7 @@ VERDICTS = {
     FOUND: ("found", None),
     SHORT: ("not testable", "short"),
     COMMON: ("not testable", "common"),
+    UNREAD: ("not testable", "unread"),
 }
 """Code -> verdict and reason."""
 

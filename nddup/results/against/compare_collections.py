@@ -98,7 +98,7 @@ def compare(
             shared = read_shared(side_a, items, engine.workers, engine.share, counts=asked.rules.of != "item")
 
         steps.begin("judge the items")
-        judged = judge(number_items(items.tables), shared.holders, asked.rules)
+        judged = judge(number_items(items.tables), shared.holders, asked.rules, is_all_read=shared.is_all_read)
         steps.begin("find what is shared")
         tables = {
             "items": item_rows(items, shared, judged),

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from mimetypes import guess_type
 
 import numpy as np
 import pyarrow as pa
@@ -15,9 +16,14 @@ from nddup.against.share_records import SavedShingles, ShareRecords
 from nddup.local.columns import fingerprints_of
 from nddup.local.reading.scan import in_collection_order
 from nddup.local.reading.workers import Workers
-from nddup.results.against.against_inputs import Items, Side, gather_rejects, reasons, require_some
-from nddup.run.limits import require_few_rejects
+from nddup.results.against.against_inputs import Items, Side, gather_rejects, require_few
 from nddup.settings.scan_rules import limits_of, text_rule
+
+TEXTLESS = frozenset({"no content", "deleted", "short"})
+"""Reasons of rejects that hold no text to be compared."""
+
+MEDIA = ("image/", "audio/", "video/", "font/", "text/css", "text/javascript", "application/javascript")
+"""Beginnings of the types of files that hold no text of documents."""
 
 OF_HIT = 60
 """Bytes of memory for each occurrence of a shingle of B in A."""
@@ -34,6 +40,7 @@ class Shared:
         holders: the documents in the form that `judge` takes.
         documents: number of all documents of A.
         rejects: REJECTED.
+        is_all_read: whether no reject may hold a text.
     """
 
     rows: pa.Table
@@ -42,6 +49,7 @@ class Shared:
     holders: Holders
     documents: int
     rejects: pa.Table
+    is_all_read: bool
 
 
 Share = Callable[[Side, Items, bool], Sequence[pa.Table]]
@@ -85,9 +93,8 @@ def read_shared(side: Side, items: Items, workers: Workers, share: Share, *, cou
 
     before, n_records = _records_before(counted)
     rejects = gather_rejects("A", bad, _number(bad, before), np.ones(len(bad), np.bool_), side, rows)
-    require_few_rejects(n_records, len(rejects), reasons(rejects), side.config.input.max_rejects)
-
-    require_some(side, n_records - len(bad), rejects)
+    with_documents = _with_documents(counted, bad)
+    require_few(side, n_records - len(bad), with_documents, rejects)
 
     sources = shared["source"].to_pylist()
     made = _number(shared, before).tolist()
@@ -95,7 +102,8 @@ def read_shared(side: Side, items: Items, workers: Workers, share: Share, *, cou
         one if one is not None else f"{source}#{record}"
         for one, source, record in zip(shared["doc_id"].to_pylist(), sources, made, strict=True)
     ]
-    return Shared(shared, ids, sources, _hold(shared, ids, sources, side), n_records - len(bad), rejects)
+    return Shared(shared, ids, sources, _hold(shared, ids, sources, side), n_records - len(bad), rejects,
+                  _is_all_read(rejects, with_documents, side))  # fmt: skip
 
 
 def _hold(shared: pa.Table, ids: list[str], sources: list[str], side: Side) -> Holders:
@@ -107,6 +115,33 @@ def _hold(shared: pa.Table, ids: list[str], sources: list[str], side: Side) -> H
     groups = np.array([places[side.labels[source]] for source in sources], np.int64)
     contents = fingerprints_of(shared["content_fingerprint"])
     return Holders(offsets, numbers, contents, shared["n_shingles"].to_numpy().astype(np.int32), ranks, groups)
+
+
+def _is_all_read(rejects: pa.Table, with_documents: pa.ChunkedArray, side: Side) -> bool:
+    """Return whether no reject of A may hold a text.
+
+    Records without text, among others that have one, hold none; nor do empty files, and those whose names are of
+    images, sounds, films, fonts, styles and scripts.
+    """
+    sizes = {file.source: file.size for file in side.collection.listing.files}
+    known = frozenset(with_documents.to_pylist())
+    for source, reason in set(zip(rejects["source"].to_pylist(), rejects["reason"].to_pylist(), strict=True)):
+        is_without_text = reason in TEXTLESS if source in known else not sizes.get(source) or _is_media(source)
+        if not is_without_text:
+            return False
+    return True
+
+
+def _is_media(name: str) -> bool:
+    return str(guess_type(name)[0]).startswith(MEDIA)
+
+
+def _with_documents(counted: pa.Table, bad: pa.Table) -> pa.ChunkedArray:
+    """Return the sources with more records than rejects."""
+    records = counted.group_by("source").aggregate([("seq", "sum")])
+    rejects = {row["values"]: row["counts"] for row in pc.value_counts(bad["source"]).to_pylist()}
+    told = zip(records["source"].to_pylist(), records["seq_sum"].to_pylist(), strict=True)
+    return pa.chunked_array([pa.array([source for source, n in told if n > rejects.get(source, 0)], pa.string())])
 
 
 def _records_before(counted: pa.Table) -> tuple[dict[tuple[str, int], int], int]:

@@ -17,8 +17,8 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from nddup.metrics import SketchMetrics
-from nddup.run.limits import UNREADABLE, require_few_rejects, require_readable
-from nddup.run.measures import Unpaired, count_renamed, measure_files
+from nddup.run.limits import READ, REPEATED, UNREADABLE, SilentFile, require_few_rejects, require_readable
+from nddup.run.measures import Unpaired, count_renamed, measure_files, name_unread
 from nddup.run.on_spark.inputs import Inputs
 from nddup.run.on_spark.lexicons import Lexicon, find_lexicon
 from nddup.run.on_spark.state import Job, Saved, persisted
@@ -91,14 +91,14 @@ def sketch_documents(job: Job, source: Collection | DataFrame) -> Sketched:
 
     made = _find_documents(job, source) or _make_documents(job, source, rule)
     job.drop("records", made=["documents", "rejects", "offsets"])  # as large as the documents
-    _require_few_rejects(job, made.documents, made.rejects)
+    silent = _require_few_rejects(job, source, made)
     return Sketched(
         documents=_name_nodes(job, made.documents),
         rejects=made.rejects.table,
         lexicon=lexicon,
         inputs=made.inputs,
         offsets=made.offsets,
-        metrics=_metrics(made, source, lexicon),
+        metrics=_metrics(made, source, lexicon, silent),
     )
 
 
@@ -257,13 +257,28 @@ def _count_reasons(rejects: Saved) -> dict[str, int]:
     return {row["reason"]: row["count"] for row in rejects.table.groupBy("reason").count().collect()}
 
 
-def _require_few_rejects(job: Job, documents: Saved, rejects: Saved) -> None:
-    """Stop if more records are rejected, or more files cannot be opened, than the run allows."""
-    reasons = rejects.noted["reasons"]
+def _require_few_rejects(job: Job, source: Collection | DataFrame, made: _Made) -> list[SilentFile]:
+    """Stop if more was lost than the run allows; return the files that gave no document. One action for rejects."""
+    rejects, limits = made.rejects, job.config.input
+    reasons = dict(rejects.noted["reasons"])
     if UNREADABLE in reasons:
         named = rejects.table.where(F.col("reason") == UNREADABLE).select("source", "reason", "detail")
-        require_readable(sorted(tuple(row) for row in named.collect()), job.config.input.max_unreadable)
-    require_few_rejects(documents.rows + rejects.rows, rejects.rows, reasons, job.config.input.max_rejects)
+        require_readable(sorted(tuple(row) for row in named.collect()), limits.max_unreadable)
+    if not isinstance(source, Collection):
+        require_few_rejects(made.documents.rows, reasons, limits.max_rejects)
+        return []
+    reasons.pop(REPEATED, None)
+    silent = _list_silent_files(made) if reasons else []
+    require_few_rejects(made.documents.rows, reasons, limits.max_rejects, silent=silent, source=source)
+    return silent
+
+
+def _list_silent_files(made: _Made) -> list[SilentFile]:
+    """Return the files that gave rejects and no document, by name, as `limits.list_silent_files`. One action."""
+    told = made.rejects.table.where(~F.col("reason").isin(*READ)).groupBy("source")
+    found = told.agg(F.min("reason"), F.min("detail"), F.count("*"))
+    with_documents = made.documents.table.select("source").distinct()
+    return [SilentFile(*row) for row in sorted(found.join(with_documents, "source", "left_anti").collect())]
 
 
 def _files_without_records(job: Job, collection: Collection, records: DataFrame) -> DataFrame:
@@ -286,7 +301,9 @@ def _files_without_records(job: Job, collection: Collection, records: DataFrame)
     )
 
 
-def _metrics(made: _Made, source: Collection | DataFrame, lexicon: Lexicon | None) -> SketchMetrics:
+def _metrics(
+    made: _Made, source: Collection | DataFrame, lexicon: Lexicon | None, silent: list[SilentFile]
+) -> SketchMetrics:
     """Return the counts of the stage."""
     documents, rejects = made.documents, made.rejects
     noted = documents.noted
@@ -294,6 +311,7 @@ def _metrics(made: _Made, source: Collection | DataFrame, lexicon: Lexicon | Non
         rows_in={"records": documents.rows + rejects.rows},
         rows_out={"documents": documents.rows, "rejects": rejects.rows},
         **measure_files(source),
+        unread_files=name_unread(silent),
         rejected=rejects.noted["reasons"],
         files_read_again=len(noted["read_again"]),
         undecodable_records=noted["undecodable_records"],
