@@ -199,14 +199,36 @@ NESTED = Violations(
 """Chosen clusters that lie inside another one. The outer cluster holds all nodes of the inner one, also the one that is
 in the fewest clusters: only the clusters of that node are compared."""
 
-LEFT_OUT = Violations(
-    "SELECT node FROM (SELECT DISTINCT probe AS node FROM met) AS due ANTI JOIN placed USING (node)",
-    "{node}: has a near-duplicate, and is in no cluster",
-)
-"""Sketches that have a near-duplicate and are in no cluster."""
+
+def left_out(*, twin: int, large: int) -> Violations:
+    """Return the sketches that are in no cluster, although they have a near-duplicate or stand for equal documents.
+
+    In a component given by leaders, the near-duplicate is one that is kept, or the sketch is.
+
+    Args:
+        twin: least size at which equal sketches are near-duplicates.
+        large: least number of features that all members of a cluster must share.
+    """
+    text = f"""
+        SELECT node FROM (
+            SELECT m.probe AS node FROM met AS m ANTI JOIN by_leaders AS l ON m.probe = l.node
+            UNION
+            SELECT m.probe AS node FROM met AS m SEMI JOIN kept_nodes AS k ON m.other = k.node
+            UNION
+            SELECT m.probe AS node FROM met AS m SEMI JOIN kept_nodes AS k ON m.probe = k.node
+            UNION
+            SELECT k.node FROM sketches AS k SEMI JOIN probes AS p ON k.node = p.node
+            WHERE k.n > 1 AND k.size >= {max(twin, large):d}
+        ) AS due ANTI JOIN placed USING (node)
+    """  # noqa: S608 - numbers
+    return Violations(text, "{node}: has a near-duplicate, and is in no cluster")
+
 
 BY_LEADERS = "SELECT DISTINCT node FROM placed WHERE coverage = 'documents' AND node IS NOT NULL"
 """The nodes of components given by leaders, where the clusters tell it."""
+
+UNPLACED = "SELECT DISTINCT node FROM docs ANTI JOIN placed USING (node)"
+"""The nodes in no cluster, which may belong to components given by leaders where clusters must have a support."""
 
 ANY_NODE = "SELECT DISTINCT node FROM docs"
 """The nodes of components that may be given by leaders, where there are no clusters: all nodes."""
@@ -227,13 +249,15 @@ def could_be_large(max_edges: int) -> str:
 
 LEADERLESS = Violations(
     """
-    SELECT cluster_id FROM (SELECT DISTINCT cluster_id FROM placed WHERE coverage = 'documents') AS found
+    SELECT cluster_id FROM (
+        SELECT cluster_id FROM placed WHERE coverage = 'documents' GROUP BY cluster_id HAVING count(*) > 1
+    ) AS found
     ANTI JOIN (SELECT p.cluster_id FROM placed AS p SEMI JOIN kept_nodes AS k ON p.node = k.node) AS kept
     USING (cluster_id)
     """,
     "{cluster_id}: holds no kept document",
 )
-"""Clusters made around kept documents that hold no kept document."""
+"""Clusters of several sketches, made around kept documents, that hold no kept document."""
 
 
 def uncovered(*, twin: int, large: int) -> Violations:

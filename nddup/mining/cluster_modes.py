@@ -4,6 +4,10 @@ all          its maximal sets; past the budget a cover; past ten times that, or 
 cover        a few maximal sets that hold every pair
 partition    each kept sketch with its duplicates; disjoint
 components   the whole component: near-duplicates of near-duplicates
+
+A cluster is a set of documents, and a sketch may stand for several. Where a least support leaves a sketch in no set of
+two, the sketch alone is a set: its documents are a cluster if there are two of them. Whoever turns sketches into
+documents drops the sets of one document.
 """
 
 from dataclasses import dataclass
@@ -14,8 +18,8 @@ from numpy.typing import NDArray
 
 from nddup.arrays import Ragged
 from nddup.matching.threshold import Threshold
-from nddup.mining.itemsets import COVER_SHARE, Itemsets, cover_component, mine_component
-from nddup.mining.known_leaders import follow_known
+from nddup.mining.itemsets import COVER_SHARE, Itemsets, cover_component, mine_component, mine_share
+from nddup.mining.known_leaders import count_shared, follow_known
 from nddup.mining.leader_clusters import Known
 from nddup.mining.leaders import follow_leaders
 
@@ -75,6 +79,27 @@ class Problem:
     by_leaders: bool
 
 
+@dataclass(frozen=True)
+class Share:
+    """A part of a component: m distinct sketches, in canonical order.
+
+    Attributes:
+        sketches: m rows of ascending ids, uint64.
+        bounds: (m,), alpha of each.
+        edges: (e, 2), int32, the near-duplicate pairs among them, the lower index first; all those of the pivots.
+        pivots: the sketches whose sets the share finds, those with such a first member.
+    """
+
+    sketches: Ragged
+    bounds: NDArray[np.int32]
+    edges: NDArray[np.int32]
+    pivots: NDArray[np.int64]
+
+    def arrays(self) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int32], NDArray[np.int32]]:
+        """Return the first four arguments of the miners."""
+        return self.sketches.offsets, self.sketches.values.view(np.int64), self.bounds, self.edges
+
+
 def find_sets(problem: Problem, *, threshold: Threshold, mode: str, budget: Budget) -> Itemsets:
     """
     Find the sets of a component.
@@ -87,7 +112,8 @@ def find_sets(problem: Problem, *, threshold: Threshold, mode: str, budget: Budg
 
     Returns:
         The sets. `coverage` is `all`, `pairs` or `documents` for maximal sets, covers and leaders, else the mode.
-        In `partition` a kept sketch without duplicates is a set of one: it may stand for several documents.
+        In `partition` a kept sketch without duplicates is a set of one, and under a least support a sketch that is in
+        no other set: it may stand for several documents.
 
     Example:
         A chain of three sketches; the policy prefers the middle one.
@@ -111,16 +137,66 @@ def find_sets(problem: Problem, *, threshold: Threshold, mode: str, budget: Budg
 
     # Not all pairs of a component given by leaders are known, so its maximal sets cannot be found.
     found = None if problem.by_leaders else _list_maximal(problem, mode, budget)
-    if found is not None:
-        return found
+    if found is None:
+        found = _follow(problem, threshold, budget)
+    in_none = np.setdiff1d(np.arange(len(problem.bounds)), found.members)
+    return with_lone(found, problem.sketches, in_none, budget.min_support)
 
+
+def mine_part(share: Share, *, budget: Budget) -> Itemsets | None:
+    """Find the sets of a share, each once in all shares of the component; None where they pass the share's budget."""
+    limits = budget.of(len(share.pivots))
+    found = mine_share(*share.arrays(), share.pivots, min_support=budget.min_support, **limits)
+    return found and _with_lone_pivots(found, share, budget.min_support)
+
+
+def cover_part(share: Share, *, budget: Budget) -> Itemsets | None:
+    """Find maximal sets that hold every pair of a pivot with a later sketch; None past ten times the share's budget.
+
+    Two shares may find the same set.
+    """
+    limits = budget.of(len(share.pivots), COVER_SHARE)
+    found = cover_component(*share.arrays(), pivots=share.pivots, min_support=budget.min_support, **limits)
+    return found and _with_lone_pivots(found, share, budget.min_support)
+
+
+def with_lone(found: Itemsets, sketches: Ragged, in_none: NDArray[np.int64], min_support: int) -> Itemsets:
+    """Return the sets and, under a least support, those of one sketch: of the sketches in no set that have as many ids.
+
+    Args:
+        found: the sets.
+        sketches: of the component.
+        in_none: the sketches that are in none of its sets.
+        min_support: the least support; 0: every sketch with a near-duplicate is in a set.
+    """
+    sizes = np.diff(sketches.offsets)[in_none]
+    lone, supports = in_none[sizes >= min_support], sizes[sizes >= min_support]
+    if not min_support or not len(lone):
+        return found
+    return Itemsets(
+        np.concatenate([found.offsets, found.offsets[-1] + 1 + np.arange(len(lone))]),
+        np.concatenate([found.members, lone.astype(np.int32)]),
+        np.concatenate([found.supports, supports.astype(np.int32)]),
+        found.coverage,
+    )
+
+
+def _with_lone_pivots(found: Itemsets, share: Share, min_support: int) -> Itemsets:
+    """Add the sets of one pivot. A set with it may be in another share, so its pairs decide: none has the support."""
+    if not min_support:
+        return found
+    enough = share.edges[count_shared(share.sketches, share.edges) >= min_support]
+    return with_lone(found, share.sketches, np.setdiff1d(share.pivots, enough), min_support)
+
+
+def _follow(problem: Problem, threshold: Threshold, budget: Budget) -> Itemsets:
+    """Return sets around the kept sketches."""
     if threshold.by_text:
         known = Known(problem.edges, problem.ranks, problem.leaders)
         return follow_known(problem.sketches, problem.bounds, known, threshold.rule, min_support=budget.min_support)
-
     by_policy = np.argsort(problem.ranks).astype(np.int64)
-    found_by = follow_leaders(problem.sketches, problem.bounds, by_policy, threshold, min_support=budget.min_support)
-    return found_by.itemsets
+    found = follow_leaders(problem.sketches, problem.bounds, by_policy, threshold, min_support=budget.min_support)
+    return found.itemsets
 
 
 def _list_maximal(problem: Problem, mode: str, budget: Budget) -> Itemsets | None:

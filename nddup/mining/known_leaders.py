@@ -43,7 +43,7 @@ def follow_known(
     # The leader of a document comes first, then its other kept near-duplicates in the order of the policy.
     order = np.lexsort((known.ranks[ends[:, 1]], known.leaders[ends[:, 0]] != ends[:, 1], ends[:, 0]))
     ends = np.ascontiguousarray(ends[order])
-    overlap = _count_common(sketches, ends)
+    overlap = count_shared(sketches, ends)
     followers = Followers(ends, overlap, known.ranks.astype(np.int64))
     offsets, neighbours = list_neighbours(len(bounds), edges)
     pairs = Ragged(offsets, neighbours.astype(np.uint64))
@@ -51,8 +51,8 @@ def follow_known(
 
 
 @compiled
-def _count_common(sketches: Ragged, ends: NDArray[np.int32]) -> NDArray[np.int32]:
-    """Count the features common to each pair, (p,)."""
+def count_shared(sketches: Ragged, ends: NDArray[np.int32]) -> NDArray[np.int32]:
+    """Count the features that the two sketches of each pair share, (p,)."""
     offsets, ids = sketches
     counts = np.empty(len(ends), np.int32)
     for i in range(len(ends)):

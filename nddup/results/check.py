@@ -226,11 +226,12 @@ def _coverage(evidence: Evidence) -> Iterator[Finding]:
         yield _find(evidence, promise, prove_keep.WRONG_STARS, reads=["stars"])
         return
 
-    lost = prove_clusters.uncovered(twin=prove_pairs.least_size(promised.rule), large=promised.support)
+    least = {"twin": prove_pairs.least_size(promised.rule), "large": promised.support}
+    lost = prove_clusters.uncovered(**least)
     reads = ["met", "by_leaders", "placed", "sketches", "probes"]
     yield _find(evidence, "clusters: every pair of near-duplicates is in one", lost, reads=reads, amount=amount)
     promise = "clusters: every document with a near-duplicate is in one"
-    yield _find(evidence, promise, prove_clusters.LEFT_OUT, reads=["met", "placed"], amount=amount)
+    yield _find(evidence, promise, prove_clusters.left_out(**least), reads=[*reads, "kept_nodes"], amount=amount)
     promise = "clusters: each around a leader contains a kept document"
     yield _find(evidence, promise, prove_clusters.LEADERLESS, reads=["placed", "kept_nodes"])
 
@@ -268,10 +269,15 @@ def _components_by_pairs(evidence: Evidence) -> Finding:
 
 
 def _members(evidence: Evidence) -> Iterator[Finding]:
-    """Check that the members are those of the clusters, and that the representative is the first by the keep policy."""
+    """Check that the members are those of the clusters, and that the representative is the one promised.
+
+    It is the first by the keep policy, in a partition the kept document.
+    """
     yield _find(evidence, "members: the clusters, row by row", *prove_documents.WRONG_MEMBERS)
-    promise = "members: one representative, the first by policy"
-    yield _find(evidence, promise, prove_documents.WRONG_REPRESENTATIVES, reads=["docs"])
+    is_partition = evidence.promised.mode == "partition"
+    promise = f"members: one representative, {'the kept document' if is_partition else 'the first by policy'}"
+    wrong = prove_documents.wrong_representatives(is_partition=is_partition)
+    yield _find(evidence, promise, wrong, reads=["docs"])
 
 
 def _keep(evidence: Evidence) -> Iterator[Finding]:

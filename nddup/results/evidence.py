@@ -208,6 +208,10 @@ def _tell_leaders(evidence: Evidence) -> None:
     elif promised.is_led and promised.mode in ("partition", "components"):
         most = 0 if promised.by_text else promised.max_edges  # with texts it limits candidates, absent from clusters
         text = prove_clusters.could_be_large(most)
+    elif promised.support and evidence.count(f"SELECT count(*) AS n FROM ({text}) AS led"):  # noqa: S608 - the text above
+        text = f"{text} UNION {prove_clusters.UNPLACED}"
+    elif promised.support and promised.is_led:
+        text = prove_clusters.UNPLACED
     evidence.run.keep("by_leaders", text)
 
 

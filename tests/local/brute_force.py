@@ -12,7 +12,10 @@ Sets = dict[frozenset[str], int]
 
 
 class Rule(NamedTuple):
-    """When two documents are near: `estimate` and `size` are the sketch kind's; the threshold is a share."""
+    """When two documents are near: `estimate` and `size` are the sketch kind's; the threshold is a share.
+
+    The measure `count` is the overlap with a count as its threshold.
+    """
 
     measure: str
     threshold: Fraction
@@ -26,8 +29,8 @@ class Rule(NamedTuple):
             level = max(self.level(one), self.level(other))
             first, second = ({value for value in ids if value % 2**level == 0} for ids in (first, second))
         common = len(first & second)
-        if not common:
-            return Fraction(0)
+        if not common or self.measure == "count":
+            return Fraction(common)
         if self.measure == "overlap":
             return Fraction(common, max(len(first), len(second)))
         if self.measure == "containment":
@@ -45,6 +48,8 @@ class Rule(NamedTuple):
 
     def alpha(self, row: Row) -> int:
         """Return how many features the members of a cluster with this document must share."""
+        if self.measure == "count":
+            return int(self.threshold)
         return max(1, -(-self.threshold.numerator * len(row["sketch"]) // self.threshold.denominator))
 
 
@@ -67,8 +72,8 @@ def find_components(pairs: Iterable[Pair]) -> set[frozenset[str]]:
     return set(of.values())
 
 
-def find_maximal(documents: Mapping[str, Row], pairs: set[Pair], rule: Rule) -> Sets:
-    """Return the maximal sets of near-duplicates that share at least the largest alpha of their members.
+def find_maximal(documents: Mapping[str, Row], pairs: set[Pair], rule: Rule, *, least: int = 0) -> Sets:
+    """Return the maximal sets of near-duplicates that share at least `least` and the largest alpha of their members.
 
     Any subset of such a set meets both conditions too, so adding one document at a time finds all of them.
     """
@@ -82,7 +87,7 @@ def find_maximal(documents: Mapping[str, Row], pairs: set[Pair], rule: Rule) -> 
         """Return the sets with one more document."""
         near = {b if a in members else a for a, b in pairs if (a in members) != (b in members)}
         wider = (members | {name} for name in near if all(tuple(sorted((name, m))) in pairs for m in members))
-        return {one for one in wider if support(one) >= max(alpha[name] for name in one)}
+        return {one for one in wider if support(one) >= max(least, *(alpha[name] for name in one))}
 
     maximal: Sets = {}
     seen: set[frozenset[str]] = set()

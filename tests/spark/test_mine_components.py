@@ -95,7 +95,9 @@ def mine(
     fits = transactions.groupBy("fit").agg(F.count("*"), F.min("least")).sort("fit").collect()
     for fit, count, least in fits:
         frequent = list_frequent(transactions.where(f"fit = {fit}"), least=least, count=count)
-        sets = sets.unionByName(keep_clusters(frequent, problems, threshold=threshold, min_support=0, partitions=3))
+        sets = sets.unionByName(
+            keep_clusters(frequent, problems, fit=fit, threshold=threshold, min_support=0, partitions=3)
+        )
     least = threshold.numerator if threshold.is_count else 1
     return list_clusters(name_sets(sets, graph, nodes, Naming(least, max_listed=10_000)))
 

@@ -79,7 +79,8 @@ def name_sets(  # noqa: PLR0913 - each is a setting of its own
         least_size: least features with which two equal sketches are near-duplicates.
         max_listed: most ids in the row of a cluster.
         mode: `clusters.mode`, by which the sets were found.
-        by_weight: whether the heaviest member represents a cluster, ties by the policy; else the policy decides.
+        by_weight: whether the heaviest member represents a cluster, ties by the policy; else the policy decides. In
+            `partition` the kept document always represents it.
 
     Cost: a sort of the members, and a digest of each cluster's ids.
     """
@@ -101,12 +102,24 @@ def name_sets(  # noqa: PLR0913 - each is a setting of its own
         schema=CLUSTERS.arrow,
     )
     of_member = np.repeat(np.arange(len(sizes)), sizes)
-    weights = -nodes.weights[named.documents] if by_weight else np.zeros(len(named.documents), np.int64)
-    order = np.lexsort((nodes.turns[named.documents], weights, of_member))
+    before = _precedence(graph, nodes, mode=mode, by_weight=by_weight)[named.documents]
+    order = np.lexsort((nodes.turns[named.documents], before, of_member))
     is_first = np.zeros(len(order), np.bool_)
     is_first[order[named.offsets[:-1]]] = True
     columns = [take(pa.chunked_array([cluster_ids]), of_member), ids, pa.array(is_first)]
     return Clusters(clusters, pa.Table.from_arrays(columns, schema=MEMBERS.arrow))
+
+
+def _precedence(graph: Graph, nodes: Nodes, *, mode: str, by_weight: bool) -> NDArray[np.int64]:
+    """Return what decides before the policy which member represents a cluster, least first, (n,).
+
+    In `partition` it is the kept document: the first of the kept sketch, even where the policy prefers a duplicate.
+    """
+    if mode == "partition":
+        is_removed = np.zeros(len(nodes.node), np.int64)
+        is_removed[graph.nodes[~graph.kept]] = 1
+        return is_removed[nodes.node]
+    return -nodes.weights if by_weight else np.zeros(len(nodes.node), np.int64)
 
 
 def _expand(sets: Sets, graph: Graph, nodes: Nodes, *, least_size: int, coverage: str) -> _Named:

@@ -1,6 +1,6 @@
 """Clusters: maximal sets of documents that are near-duplicates of each other and share enough features together.
 
-The pivot miner mines every component, except one of two nodes: its only set is the pair.
+The pivot miner mines every component, except one of two nodes whose pair has the support: its only set is the pair.
 """
 
 from collections.abc import Iterator, Sequence
@@ -65,6 +65,7 @@ def mine(graph: Graph, nodes: Nodes, rule: MiningRule, workers: Workers) -> Sets
     threshold, mode, budget = rule
     is_plain = mode in ("all", "cover") and budget.max_nodes >= SURE_WORK
     is_pair = (graph.sizes == PAIR) & is_plain & ~graph.by_leaders[graph.starts[:-1]]
+    is_pair[is_pair] = graph.overlaps[graph.edge_starts[:-1][is_pair]] >= budget.min_support
     is_spread = graph.shares[graph.starts[:-1]] >= 0
     rest = np.flatnonzero(~is_pair & ~is_spread)
 
@@ -88,7 +89,7 @@ def mine(graph: Graph, nodes: Nodes, rule: MiningRule, workers: Workers) -> Sets
     spread = [mine_spread(graph, nodes, int(ordinal), rule, workers) for ordinal in large]
     ordinals = [ordinal for portion, _ in found for ordinal in portion] + large.tolist()
     itemsets = [sets for _, portion in found for sets in portion] + spread
-    pairs = _pairs(graph, np.flatnonzero(is_pair), "all" if mode == "all" else "pairs", budget.min_support)
+    pairs = _pairs(graph, np.flatnonzero(is_pair), "all" if mode == "all" else "pairs")
     return _join(graph, ordinals, itemsets, pairs)
 
 
@@ -111,11 +112,9 @@ def _in_portions(components: NDArray[np.int64], sizes: NDArray[np.int64]) -> Ite
         yield small[low : low + TOGETHER]
 
 
-def _pairs(graph: Graph, components: NDArray[np.int64], coverage: str, min_support: int) -> Sets:
-    """Return the sets of components of two nodes: their one edge, if it has the support."""
+def _pairs(graph: Graph, components: NDArray[np.int64], coverage: str) -> Sets:
+    """Return the sets of components of two nodes: their one edge."""
     edges = graph.edge_starts[components]
-    stays = graph.overlaps[edges] >= min_support
-    edges, components = edges[stays], components[stays]
     return Sets(
         PAIR * np.arange(len(edges) + 1),
         graph.edges[edges].astype(np.int64).ravel(),

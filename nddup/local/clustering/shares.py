@@ -3,31 +3,34 @@
 The shares and their budgets are those of `nddup.spark.clustering.shares`, so both engines find the same sets.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from functools import partial
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from nddup.arrays import Ragged, take_rows
+from nddup.arrays import take_rows
 from nddup.local.clustering.graph import Graph
 from nddup.local.clustering.problems import MiningRule, problem_of
 from nddup.local.pairing.collapse import Nodes
 from nddup.local.reading.workers import Workers
-from nddup.mining.cluster_modes import Budget, Problem, find_sets
-from nddup.mining.itemsets import COVER_SHARE, Itemsets, cover_component, mine_share
+from nddup.mining.cluster_modes import Budget, Problem, Share, cover_part, find_sets, mine_part
+from nddup.mining.itemsets import Itemsets
 from nddup.mining.neighbourhoods import bound_memory
 
 
-class _Share(NamedTuple):
-    """A share of m nodes, in canonical order."""
+class Find(Protocol):
+    """A miner of shares; it returns None for one that passes its budget."""
 
-    places: NDArray[np.int64]  # (m,), in the component
-    sketches: Ragged
-    bounds: NDArray[np.int32]
-    edges: NDArray[np.int32]  # (e, 2), indices in the share, the lower first
-    pivots: NDArray[np.int64]  # indices of the nodes that are its pivots
+    def __call__(self, share: Share, *, budget: Budget) -> Itemsets | None: ...  # noqa: D102 - the class says it
+
+
+class _Cut(NamedTuple):
+    """A share, and the places of its nodes in the component."""
+
+    places: NDArray[np.int64]
+    share: Share
 
 
 def mine_spread(graph: Graph, nodes: Nodes, ordinal: int, rule: MiningRule, workers: Workers) -> Itemsets:
@@ -38,20 +41,20 @@ def mine_spread(graph: Graph, nodes: Nodes, ordinal: int, rule: MiningRule, work
     threshold, mode, budget = rule
     problem = problem_of(graph, nodes, ordinal, threshold, by_leaders=True)
     numbers = graph.shares[graph.starts[ordinal] : graph.starts[ordinal + 1]]
-    steps: list[Callable[[_Share], Itemsets | None]] = [partial(_mine, budget=budget), partial(_cover, budget=budget)]
-    shares = list(_cut(problem, numbers))
-    bounds = sorted(bound_memory(share.sketches.offsets, share.edges) for share in shares)[-workers.count :]
+    cuts = list(_cut(problem, numbers))
+    bounds = sorted(bound_memory(cut.share.sketches.offsets, cut.share.edges) for cut in cuts)[-workers.count :]
     workers.memory.require(sum(bounds), f"shares of a component of {len(numbers):,} distinct sketches")
 
+    steps: list[Find] = [mine_part, cover_part]
     for find in steps[mode == "cover" :]:
-        found = list(workers.work("mine", find, shares))
+        found = list(workers.work("mine", partial(_find, find=find, budget=budget), cuts))
         whole = [sets for sets in found if sets is not None]
         if len(whole) == len(found):
             return _distinct(whole)
     return find_sets(problem, threshold=threshold, mode="all", budget=budget)
 
 
-def _cut(problem: Problem, numbers: NDArray[np.int64]) -> Iterator[_Share]:
+def _cut(problem: Problem, numbers: NDArray[np.int64]) -> Iterator[_Cut]:
     """Yield each share: its pivots, all their neighbours, and every edge among these."""
     for number in np.unique(numbers):
         is_pivot = numbers == number
@@ -61,31 +64,14 @@ def _cut(problem: Problem, numbers: NDArray[np.int64]) -> Iterator[_Share]:
         places = np.flatnonzero(is_in)
         index = np.cumsum(is_in) - 1
         edges = index[problem.edges[is_in[problem.edges].all(axis=1)]].astype(np.int32)
-        yield _Share(
-            places, take_rows(problem.sketches, places), problem.bounds[places], edges, np.flatnonzero(is_pivot[places])
-        )
+        own = np.flatnonzero(is_pivot[places])
+        yield _Cut(places, Share(take_rows(problem.sketches, places), problem.bounds[places], edges, own))
 
 
-def _mine(share: _Share, *, budget: Budget) -> Itemsets | None:
-    limits = budget.of(len(share.pivots))
-    return _placed(share, mine_share(*_arrays(share), share.pivots, min_support=budget.min_support, **limits))
-
-
-def _cover(share: _Share, *, budget: Budget) -> Itemsets | None:
-    limits = budget.of(len(share.pivots), COVER_SHARE)
-    found = cover_component(*_arrays(share), pivots=share.pivots, min_support=budget.min_support, **limits)
-    return _placed(share, found)
-
-
-def _arrays(share: _Share) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int32], NDArray[np.int32]]:
-    return share.sketches.offsets, share.sketches.values.view(np.int64), share.bounds, share.edges
-
-
-def _placed(share: _Share, found: Itemsets | None) -> Itemsets | None:
-    """Turn members from indices in the share to places in the component."""
-    return found and Itemsets(
-        found.offsets, share.places[found.members].astype(np.int32), found.supports, found.coverage
-    )
+def _find(cut: _Cut, *, find: Find, budget: Budget) -> Itemsets | None:
+    """Return the sets of a share, with the places of their members in the component."""
+    found = find(cut.share, budget=budget)
+    return found and Itemsets(found.offsets, cut.places[found.members].astype(np.int32), found.supports, found.coverage)
 
 
 def _distinct(parts: list[Itemsets]) -> Itemsets:

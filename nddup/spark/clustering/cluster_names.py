@@ -51,7 +51,8 @@ class Naming:
         least_size: fewest features for which equal sketches are near-duplicates.
         max_listed: most ids in the row of a cluster.
         mode: what the sets are, one of `cluster_modes.MODES`.
-        by_weight: whether the heaviest member is preferred, before the policy decides.
+        by_weight: whether the heaviest member is preferred, before the policy decides; in `partition` the kept one
+            always is.
         is_large: whether there are enough equal sketches for one group to be heavy (`heavy_keys`).
     """
 
@@ -89,20 +90,30 @@ def name_sets(sets: DataFrame, graph: DataFrame, nodes: DataFrame, naming: Namin
     headers = headers.withColumn("support", F.col("support").cast("long")).withColumn("coverage", place_of)
 
     # The members of each set: its nodes, and their documents.
-    place = graph.select("ordinal", "position", "node")
-    held = list_places(sets).join(place, ["ordinal", "position"]).select("set_id", "node")
-    held = held.unionByName(alone.select("set_id", "node"))
-    before = (-F.col("weight") if naming.by_weight else F.lit(0)).cast("long").alias("before")
-    documents = nodes.select("node", "doc_id", "n", "policy", before)
+    place = graph.select("ordinal", "position", "node", "kept")
+    held = list_places(sets).join(place, ["ordinal", "position"]).select("set_id", "node", "kept")
+    held = held.unionByName(alone.select("set_id", "node", F.lit(True).alias("kept")))
+    documents = nodes.select("node", "doc_id", "n", "policy", "weight")
     if naming.is_large:
         joined = join_parted(documents, count_heavy(held, groups, "node"), "node", by="doc_id")
     else:
         joined = documents.join(held, "node")
+    joined = joined.withColumn("before", _precedence(naming))
     coming = _as_coming(headers.select(*HEADER), is_member=False).union(
         _as_coming(joined.select(*MEMBER), is_member=True)
     )
     in_order = coming.repartition("set_id").sortWithinPartitions("set_id", "is_member", "name")
     return in_order.mapInArrow(partial(_name_task, max_listed=naming.max_listed), NAMED)
+
+
+def _precedence(naming: Naming) -> Column:
+    """Return what decides before the policy which member represents a cluster, least first.
+
+    In `partition` it is the kept document: the first of the kept sketch, even where the policy prefers a duplicate.
+    """
+    if naming.mode == "partition":
+        return (~F.col("kept")).cast("long")
+    return (-F.col("weight") if naming.by_weight else F.lit(0)).cast("long")
 
 
 def _as_coming(rows: DataFrame, *, is_member: bool) -> DataFrame:
@@ -130,7 +141,7 @@ def list_clusters(named: DataFrame) -> DataFrame:
 
 
 def list_members(named: DataFrame) -> DataFrame:
-    """Return one row per member; `representative` marks the one that the keep policy prefers (by weight, the heaviest).
+    """Return one row per member; `representative` marks the one that `Naming` prefers.
 
     Schema in:   NAMED
     Schema out:  MEMBERS

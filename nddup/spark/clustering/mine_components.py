@@ -25,7 +25,8 @@ from pyspark.sql import functions as F
 
 from nddup.arrays import Ragged, take_rows
 from nddup.matching.threshold import Threshold
-from nddup.mining.cluster_modes import Budget, Problem, find_sets
+from nddup.mining.cluster_modes import Budget, Problem, find_sets, with_lone
+from nddup.mining.itemsets import Itemsets
 from nddup.mining.maximality_filter import keep_maximal
 from nddup.spark.blocks import Layout, block_schema, cogroup, exchange, pack, unpack, with_rows
 from nddup.spark.clustering.problems import PIVOT, Batches, SetRows, cut_lists, read_problems
@@ -121,10 +122,12 @@ def support_fraction(support: int, count: int) -> float:
     return min(1.0, (support - 0.5) / max(count, 1))
 
 
-def keep_clusters(
-    frequent: DataFrame, problems: DataFrame, *, threshold: Threshold, min_support: int, partitions: int
+def keep_clusters(  # noqa: PLR0913 - each is a setting of its own
+    frequent: DataFrame, problems: DataFrame, *, fit: int, threshold: Threshold, min_support: int, partitions: int
 ) -> DataFrame:
     """Keep the frequent sets that are clusters: among those in which all pairs are near-duplicates, the maximal ones.
+
+    Of the components of this fit.
 
     Schema in:   as `list_frequent` gives; blocks of PROBLEM_LAYOUT
     Schema out:  SETS
@@ -132,7 +135,8 @@ def keep_clusters(
     """
     blocks = frequent.mapInArrow(partial(_post_sets, partitions=partitions), block_schema(LISTED_LAYOUT))
     listed = exchange(blocks, partitions=partitions)
-    return cogroup(listed, problems, partial(_maximal_block, threshold=threshold, min_support=min_support), SETS)
+    find = partial(_maximal_block, fit=fit, threshold=threshold, min_support=min_support)
+    return cogroup(listed, problems, find, SETS)
 
 
 def _post_sets(batches: Batches, *, partitions: int) -> Batches:
@@ -199,25 +203,33 @@ def name_items(ordinals: NDArray[np.int64], positions: NDArray[np.int64]) -> NDA
 
 
 def _maximal_block(
-    frequent: Iterable[pa.RecordBatch], gathered: Iterable[pa.RecordBatch], *, threshold: Threshold, min_support: int
+    frequent: Iterable[pa.RecordBatch],
+    gathered: Iterable[pa.RecordBatch],
+    *,
+    fit: int,
+    threshold: Threshold,
+    min_support: int,
 ) -> Batches:
-    """Return SETS for one partition: the frequent sets of each component that are clusters."""
+    """Return SETS for one partition: the frequent sets of each component of a fit that are clusters."""
     problems, listed = read_problems(with_rows(gathered), threshold), unpack(frequent, LISTED_LAYOUT)
     order = np.lexsort((listed["mask"], listed["set_ordinal"]))
     low = np.searchsorted(listed["set_ordinal"][order], problems.ordinals, "left")
     high = np.searchsorted(listed["set_ordinal"][order], problems.ordinals, "right")
 
     sets = SetRows()
-    for index in np.flatnonzero(high > low):
+    for index in np.flatnonzero(problems.fits == fit):
         rows = order[low[index] : high[index]]
         masks, supports = listed["mask"][rows].astype(np.int64), listed["support"][rows].astype(np.int32)
         problem = problems.component(int(index))
         bounds = np.maximum(problem.bounds, min_support)
         is_cluster = keep_maximal(masks, supports, bounds, _neighbour_masks(problem))
 
-        members = (masks[is_cluster, None] >> np.arange(len(bounds))) & 1  # a row per set, 1 for each member
-        ordinal = problems.ordinals[index]
-        sets.add(ordinal, members.sum(axis=1), np.nonzero(members)[1], supports[is_cluster], "all")
+        is_member = (masks[is_cluster, None] >> np.arange(len(bounds))) & 1  # a row per set, 1 for each member
+        offsets = np.concatenate([[0], np.cumsum(is_member.sum(axis=1))]).astype(np.int64)
+        members = np.nonzero(is_member)[1].astype(np.int32)
+        found = Itemsets(offsets, members, supports[is_cluster], "all")
+        found = with_lone(found, problem.sketches, np.flatnonzero(~is_member.any(axis=0)), min_support)
+        sets.add(problems.ordinals[index], np.diff(found.offsets), found.members, found.supports, found.coverage)
         if sets.is_full:
             yield from sets.release()
     yield from sets.release()

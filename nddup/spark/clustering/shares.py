@@ -24,10 +24,10 @@ from numpy.typing import NDArray
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from nddup.arrays import Ragged, take_rows
+from nddup.arrays import take_rows
 from nddup.matching.threshold import Threshold
-from nddup.mining.cluster_modes import Budget
-from nddup.mining.itemsets import COVER_SHARE, Itemsets, cover_component, mine_share
+from nddup.mining.cluster_modes import Budget, Share, cover_part, mine_part
+from nddup.mining.itemsets import Itemsets
 from nddup.spark.blocks import (
     Columns,
     Layout,
@@ -96,7 +96,7 @@ def mine_shares(blocks: DataFrame, *, threshold: Threshold, budget: Budget) -> D
     Schema out:  SETS; a row OVER for a share that exceeded its budget
     Shuffles:  none.    Actions:  none.
     """
-    find = partial(_mine, budget=budget)
+    find = partial(mine_part, budget=budget)
     return blocks.mapInArrow(partial(_share_block, threshold=threshold, find=find), SETS)
 
 
@@ -107,20 +107,17 @@ def cover_shares(blocks: DataFrame, *, threshold: Threshold, budget: Budget) -> 
     Schema out:  SETS, each set once; a row OVER for a component with a share whose cover exceeds ten times its budget
     Shuffles:  the sets, on their members.    Actions:  none.
     """
-    find = partial(_cover, budget=budget, times=COVER_SHARE)
+    find = partial(cover_part, budget=budget)
     found = blocks.mapInArrow(partial(_share_block, threshold=threshold, find=find), SETS)
     return found.dropDuplicates(["ordinal", "positions"])
 
 
-class Share(NamedTuple):
-    """A share of m documents, in canonical order."""
+class _Placed(NamedTuple):
+    """A share, its component, and the positions of its documents in it, (m,)."""
 
-    ordinal: np.int64  # the component
-    positions: NDArray[np.int32]  # (m,) in the component
-    sketches: Ragged
-    bounds: NDArray[np.int32]  # (m,)
-    edges: NDArray[np.int32]  # (e, 2), indices in the share, the lower first
-    pivots: NDArray[np.int64]  # indices of its own documents
+    ordinal: np.int64
+    positions: NDArray[np.int32]
+    share: Share
 
 
 def _list_shares(graph: DataFrame, pairs: DataFrame) -> DataFrame:
@@ -163,19 +160,19 @@ def _targets(ordinals: NDArray[np.generic], shares: NDArray[np.generic], partiti
 def _share_block(batches: Batches, *, threshold: Threshold, find: Callable[[Share], Itemsets | None]) -> Batches:
     """Return SETS for the shares of one partition; `find` gives None for a share that exceeds its budget."""
     sets = SetRows()
-    for share in _read_shares(with_rows(batches), threshold):
+    for ordinal, positions, share in _read_shares(with_rows(batches), threshold):
         found = find(share)
         if found is None:
-            sets.add(share.ordinal, np.zeros(1, np.int64), np.empty(0, np.int32), np.zeros(1, np.int32), OVER)
+            sets.add(ordinal, np.zeros(1, np.int64), np.empty(0, np.int32), np.zeros(1, np.int32), OVER)
         else:
-            members = share.positions[found.members]
-            sets.add(share.ordinal, np.diff(found.offsets), members, found.supports, found.coverage)
+            members = positions[found.members]
+            sets.add(ordinal, np.diff(found.offsets), members, found.supports, found.coverage)
         if sets.is_full:
             yield from sets.release()
     yield from sets.release()
 
 
-def _read_shares(held: list[pa.RecordBatch], threshold: Threshold) -> Iterator[Share]:
+def _read_shares(held: list[pa.RecordBatch], threshold: Threshold) -> Iterator[_Placed]:
     """Read the shares of a task from its blocks."""
     nodes, edges = unpack(held, NODE_LAYOUT), unpack(held, EDGE_LAYOUT)
     of_node, of_edge = _number_shares(nodes, edges)
@@ -187,14 +184,13 @@ def _read_shares(held: list[pa.RecordBatch], threshold: Threshold) -> Iterator[S
     for (low, high), (start, end) in cuts:
         members = groups.nodes[low:high]
         positions = nodes["position"][members].astype(np.int32)
-        yield Share(
-            nodes["ordinal"][members[0]].astype(np.int64),
-            positions,
+        share = Share(
             take_rows(sketches, members),
             threshold.bounds(nodes["size"][members].astype(np.int32)),
             _index_edges(ends[groups.edges[start:end]], positions),
             np.flatnonzero(nodes["is_pivot"][members]),
         )
+        yield _Placed(nodes["ordinal"][members[0]].astype(np.int64), positions, share)
 
 
 def _index_edges(ends: NDArray[np.generic], positions: NDArray[np.int32]) -> NDArray[np.int32]:
@@ -213,18 +209,3 @@ def _number_shares(nodes: Columns, edges: Columns) -> tuple[NDArray[np.int64], N
     numbers = np.empty(len(order), np.int64)
     numbers[order] = np.concatenate([[0], np.cumsum(is_next)])[: len(order)]
     return numbers[: len(nodes["ordinal"])], numbers[len(nodes["ordinal"]) :]
-
-
-def _arrays(share: Share) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int32], NDArray[np.int32]]:
-    """Return the first four arguments of the miners."""
-    return share.sketches.offsets, share.sketches.values.view(np.int64), share.bounds, share.edges
-
-
-def _mine(share: Share, *, budget: Budget) -> Itemsets | None:
-    limits = budget.of(len(share.pivots))
-    return mine_share(*_arrays(share), share.pivots, min_support=budget.min_support, **limits)
-
-
-def _cover(share: Share, *, budget: Budget, times: int) -> Itemsets | None:
-    limits = budget.of(len(share.pivots), times)
-    return cover_component(*_arrays(share), pivots=share.pivots, min_support=budget.min_support, **limits)
