@@ -5,6 +5,7 @@ The shares and their budgets are those of `nddup.spark.clustering.shares`, so bo
 
 from collections.abc import Iterator
 from functools import partial
+from itertools import pairwise
 from typing import NamedTuple, Protocol
 
 import numpy as np
@@ -78,9 +79,12 @@ def _distinct(parts: list[Itemsets]) -> Itemsets:
     """Return the sets of all shares, each once: the covers of two shares may hold the same set."""
     seen: dict[bytes, tuple[NDArray[np.int32], np.int32]] = {}
     for part in parts:
-        for members, support in zip(np.split(part.members, part.offsets[1:-1]), part.supports, strict=True):
+        rows = (
+            part.members[low:high] for low, high in pairwise(part.offsets.tolist())
+        )  # a share may have none
+        for members, support in zip(rows, part.supports, strict=True):
             seen.setdefault(members.tobytes(), (members, support))
-    rows = [row for row, _ in seen.values()]
-    offsets = np.concatenate([[0], np.cumsum([len(row) for row in rows])]).astype(np.int64)
+    found = [members for members, _ in seen.values()]
+    offsets = np.concatenate([[0], np.cumsum([len(members) for members in found])]).astype(np.int64)
     supports = np.array([support for _, support in seen.values()], np.int32)
-    return Itemsets(offsets, np.concatenate([np.empty(0, np.int32), *rows]), supports, parts[0].coverage)
+    return Itemsets(offsets, np.concatenate([np.empty(0, np.int32), *found]), supports, parts[0].coverage)
