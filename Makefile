@@ -13,7 +13,7 @@ DATA ?= ../shared/data/debdocs-dev
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  \1\t\2/p' $(MAKEFILE_LIST) | expand -t 12
 
-setup: ## bring .venv up to date with everything needed for development
+setup: ## bring .venv up to date for development; find or install Java, Chromium and Airflow
 	@scripts/setup.sh dev
 
 setup-run:

@@ -4,11 +4,13 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 
 home=build/airflow
+mkdir -p "$home"
+exec 9<"$home" # of two calls at once, the second waits
+flock 9
 wanted=$(sha256sum airflow-requirements.lock | cut -c 1-64)
 [ "$(cat "$home/.installed" 2>/dev/null)" != "$wanted" ] || exit 0
 python=$(.venv/bin/python -c 'import os, sys; print(os.path.realpath(sys.executable))')
 rm -rf "$home/venv" "$home/.installed"
-mkdir -p "$home"
 "$python" -m venv --without-pip "$home/venv"
 echo "Installing airflow-requirements.lock into $home/venv"
 if ! .venv/bin/python -m pip --python "$home/venv/bin/python" install --quiet --disable-pip-version-check --no-input \

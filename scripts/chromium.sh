@@ -14,20 +14,7 @@ find_chromium() { # CHROMIUM, then PATH
     return 1
 }
 
-install_chromium() {
-    local as_root=()
-    command -v apt-get >/dev/null || return 1
-    if [ "$(id -u)" -ne 0 ]; then
-        command -v sudo >/dev/null && sudo -n true 2>/dev/null || return 1
-        as_root=(sudo -n)
-    fi
-    echo "Chromium not found: installing it with apt-get" >&2
-    "${as_root[@]}" apt-get update -qq >/dev/null 2>&1 || true
-    "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive \
-        apt-get install -y -qq --no-install-recommends chromium >/dev/null 2>&1
-}
-
-if ! find_chromium && ! { install_chromium && find_chromium; }; then
+if ! find_chromium && ! { "$(dirname "$0")/debian.sh" Chromium chromium && find_chromium; }; then
     echo "The tests of the report need Chromium: install it (Debian: apt-get install chromium)" \
         "or say where it is with CHROMIUM=/path/to/it, then run this again." >&2
     exit 1

@@ -37,18 +37,9 @@ find_java() { # print the first usable home: JAVA_HOME, then PATH, then /usr/lib
 }
 
 install_java() { # Debian's packages; 21 if a newer Debian no longer has 17
-    local as_root=()
-    command -v apt-get >/dev/null || return 1
-    if [ "$(id -u)" -ne 0 ]; then
-        command -v sudo >/dev/null && sudo -n true 2>/dev/null || return 1
-        as_root=(sudo -n)
-    fi
-    echo "Java $OLDEST or newer not found: installing it with apt-get" >&2
-    "${as_root[@]}" apt-get update -qq >/dev/null 2>&1 || true
-    local version
-    for version in 17 21; do
-        if "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive \
-            apt-get install -y -qq --no-install-recommends "openjdk-$version-jre-headless" >/dev/null 2>&1; then
+    local install="$(dirname "$0")/debian.sh" version
+    for version in "$OLDEST" 21; do
+        if "$install" "Java $OLDEST or newer" "openjdk-$version-jre-headless"; then
             return
         fi
     done

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Bring .venv up to date: setup.sh run | dev. Does nothing if it already is.
+# Bring .venv up to date: setup.sh run | dev. Does nothing if it already is. For development, also find or install what
+# the tests need: Java, Chromium and the environment of Airflow.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -8,18 +9,28 @@ fail() {
     exit 1
 }
 
+find_tools() { # find or install what the tests need beside .venv, once for all tests
+    [ "$1" = dev ] || return 0
+    scripts/java.sh >/dev/null && scripts/chromium.sh >/dev/null && scripts/airflow.sh
+}
+
 case "${1:-}" in
 run) lock=requirements.lock ;;
 dev) lock=requirements-dev.lock ;;
 *) fail "usage: scripts/setup.sh run|dev" ;;
 esac
 
+# Of two setups at once, the second waits.
+exec 8<.
+flock 8
+
 # The stamp names what was installed, by a hash of the lock and pyproject.toml.
 stamp=.venv/.installed
 wanted="$1 $(cat "$lock" pyproject.toml | sha256sum | cut -c 1-64)"
 whole="dev $(cat requirements-dev.lock pyproject.toml | sha256sum | cut -c 1-64)" # includes all that `run` needs
 if [ -e "$stamp" ] && .venv/bin/python -c '' 2>/dev/null && grep -qxF -e "$wanted" -e "$whole" "$stamp"; then
-    exit 0
+    find_tools "$1"
+    exit
 fi
 
 python=
@@ -40,11 +51,7 @@ fi
 # One development package, pyfim, is distributed as C source.
 header=$(.venv/bin/python -c 'import sysconfig; print(sysconfig.get_paths()["include"])')/Python.h
 if [ "$1" = dev ] && ! { command -v cc >/dev/null && [ -e "$header" ]; }; then
-    echo "A C compiler and Python's headers not found: installing them with apt-get"
-    as_root=()
-    [ "$(id -u)" -eq 0 ] || as_root=(sudo -n)
-    { "${as_root[@]}" apt-get update -qq && "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive \
-        apt-get install -y -qq --no-install-recommends gcc libc6-dev python3-dev; } >/dev/null 2>&1 || true
+    scripts/debian.sh "A C compiler and Python's headers" gcc libc6-dev python3-dev || true
     command -v cc >/dev/null && [ -e "$header" ] ||
         fail "The tests compare with a C program: install a C compiler and Python's headers (Debian: apt-get install gcc python3-dev), then run this again."
 fi
@@ -74,3 +81,4 @@ install .venv/pip.log --no-build-isolation -e .
 echo "Compiling the kernels, once an installation (a minute or two)"
 .venv/bin/python -c "from nddup.run.kernels import compile_kernels; compile_kernels()"
 echo "$wanted" >"$stamp"
+find_tools "$1"

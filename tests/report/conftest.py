@@ -13,7 +13,7 @@ from tests.report.opened_reports import CLUSTERS, EVALUATION, HOSTILE, ODD, OPTI
 @pytest.fixture(scope="session")
 def browser() -> Iterator[Browser]:
     """Start a headless Chromium."""
-    program = subprocess.run([SCRIPTS / "chromium.sh"], check=True, capture_output=True, text=True).stdout.strip()
+    program = subprocess.run([SCRIPTS / "chromium.sh"], check=True, stdout=subprocess.PIPE, text=True).stdout.strip()
     with sync_playwright() as playwright:
         started = playwright.chromium.launch(executable_path=program, args=list(OPTIONS))
         yield started
