@@ -17,7 +17,7 @@ from nddup.reading.charset_labels import canonical_charset
 from nddup.reading.charsets import decode_content
 from nddup.reading.csv_dialects import find_dialect
 from nddup.reading.csv_rows import read_csv
-from nddup.reading.formats import FORMATS, FileHead, Format, FormatError, NoRecordsError
+from nddup.reading.formats import FORMATS, BinaryError, FileHead, Format, FormatError, NoRecordsError
 from nddup.reading.outcomes import Record, Reject
 from nddup.reading.streams import PIECE, Expanded, StoppedError
 from nddup.reading.warc import cut_warc, parse_warc
@@ -28,7 +28,14 @@ PAGE_BYTES = 4096
 """Bytes of a file that are searched for the root element of a page."""
 
 _BLANKS = re.compile(rb"\s*+")
-_PAGE = re.compile(rb"<(!doctype\s+html|html)[\s>]", re.IGNORECASE)
+_PAGE = re.compile(
+    rb"<(?:!doctype\s+html|html|head|script|iframe|h1|div|font|table|a|style|title|b|body|br|p)[\s>]", re.IGNORECASE
+)
+"""How a page begins. Source: https://mimesniff.spec.whatwg.org/#identifying-a-resource-with-an-unknown-mime-type"""
+
+_PAGE_IN_XML = re.compile(rb"<(?:!doctype\s+html|html)[\s>]", re.IGNORECASE)
+"""How a page begins after an XML declaration: there `<title>` or `<table>` may be the root of other XML."""
+
 PAGE_NAME = re.compile(r"\.(x?html?|shtml|xht)$", re.IGNORECASE)
 _OTHER = re.compile(rb"(\xef\xbb\xbf)?\s*+(\{\s*+\"|<\?xml\s)")
 """The start of JSON lines or XML, and never of a table's header. It overrides the name of the file."""
@@ -37,11 +44,31 @@ _BINARY = {
     b"PK\3\4": "a zip archive (.zip, .docx, .xlsx, .epub); unpack it, or export it as text or CSV",
     b"%PDF": "a PDF; convert it to text first",
     b"\xd0\xcf\x11\xe0": "a Microsoft Office document; export it as text or CSV",
-    b"SQLite format 3": "an SQLite database; export its table as CSV",
+    b"SQLite format 3\0": "an SQLite database; export its table as CSV",
     b"7z\xbc\xaf": "a 7z archive; unpack it first",
-    b"Rar!": "a RAR archive; unpack it first",
+    b"Rar!\x1a": "a RAR archive; unpack it first",
+    b"filedesc://": "an ARC file; convert it to WARC first (warcio recompress FILE.arc.gz FILE.warc.gz)",
+    b"{\\rtf": "an RTF document; export it as text",
+    b"%!PS": "a PostScript file; convert it to text first",
+    b"\x89PNG\r\n\x1a\n": "a PNG image",
+    b"\xff\xd8\xff": "a JPEG image",
+    b"II*\0": "a TIFF image",
+    b"MM\0*": "a TIFF image",
+    b"\x1aE\xdf\xa3": "a film (Matroska, WebM)",
+    b"\x7fELF": "a program",
+    b"\xca\xfe\xba\xbe": "a program",
+    b"MZ\x90\0": "a program",
 }
-"""The first bytes of files that cannot be read but often hold a collection, and the advice for each."""
+"""The first bytes of files of which no text can be read, what they are, and advice where they hold a collection."""
+
+_BINARY_WITH_ZEROS = {
+    b"GIF8": "a GIF image",
+    b"RIFF": "an image, a sound or a film (RIFF)",
+    b"OggS": "a sound or a film (Ogg)",
+    b"ID3": "a sound (MP3)",
+    b"wOF": "a font",
+}
+"""The same for bytes with which a text may begin too: such a file also has zero bytes."""
 
 _TABLE_NAME = re.compile(r"\.(csv|tsv)(\.(gz|bz2|zst|xz))?$", re.IGNORECASE)
 _TEXT_NAME = re.compile(r"\.(txt|text|md|markdown|rst)(\.(gz|bz2|zst|xz))?$", re.IGNORECASE)
@@ -63,10 +90,11 @@ def container_head(head: bytes, name: str, format: str | None, options: Mapping[
 
     Raises:
         NoRecordsError: if a table is empty.
-        FormatError: if the columns of a table cannot be determined, or it is a tar archive.
+        BinaryError: if the file is binary, whatever its name and the format given.
+        FormatError: if the columns of a table cannot be determined.
     """
-    if format is None and is_tar(head):  # else it could be read as one page or table
-        raise FormatError(name_binary(head))
+    if known := _known_binary(head):
+        raise BinaryError(known)
     kind, why = (format, "input.format") if format else _detect(head, name)
     if kind not in CONTAINERS:
         return None
@@ -86,23 +114,34 @@ def _detect(head: bytes, name: str) -> tuple[str, str]:
         return "warc", "begins with WARC/"
     if _TABLE_NAME.search(name) and not _OTHER.match(head):
         return "csv", "its name"
-    if PAGE_NAME.search(name):
-        return "html", "its name"
-    return ("html", "begins like a page") if _begins_as_page(head[:PAGE_BYTES]) else ("", "")
+    if _begins_as_page(head[:PAGE_BYTES], name):
+        return "html", "begins like a page"
+    if not is_page(name) or _OTHER.match(head):
+        return "", ""
+    if is_binary(head) and not head.startswith((b"<\0", b"\0<")):  # UTF-16 has zero bytes
+        raise BinaryError(name_binary(head))
+    return "html", "its name"
 
 
-def _begins_as_page(head: bytes) -> bool:
-    """Return whether only blanks, an XML declaration and whole comments precede the root of an HTML page. Linear."""
-    at = _past_blanks(head, 0)
+def _begins_as_page(head: bytes, name: str) -> bool:
+    """Return whether only blanks, an XML declaration and whole comments precede the first tag of a page. Linear.
+
+    A comment with text after it begins a page too. A text by its name is a page only if it begins with <html>: Markdown
+    may begin with a tag.
+    """
+    at = _past_blanks(head, 3 * head.startswith(b"\xef\xbb\xbf"))
+    first = _PAGE_IN_XML if is_text_name(name) else _PAGE
     if head[at : at + 5].lower() == b"<?xml" and (end := head.find(b">", at)) > 0:
-        at = _past_blanks(head, end + 1)
+        at, first = _past_blanks(head, end + 1), _PAGE_IN_XML
 
+    start = at
     while head.startswith(b"<!--", at):
         end = head.find(b"-->", at + 4)
         if end < 0:
             return False
         at = _past_blanks(head, end + 3)
-    return _PAGE.match(head, at) is not None
+    has_text = start < at < len(head) and head[at] != ord("<") and first is _PAGE
+    return has_text or first.match(head, at) is not None
 
 
 def _past_blanks(head: bytes, at: int) -> int:
@@ -111,12 +150,12 @@ def _past_blanks(head: bytes, at: int) -> int:
 
 
 def is_page(name: str) -> bool:
-    """Return whether a file's name alone shows that it is a page, so that its head need not be read."""
+    """Return whether a file has a page's name. It is one unless its first bytes show something else."""
     return PAGE_NAME.search(name) is not None
 
 
 def is_text_name(name: str) -> bool:
-    """Return whether a file has a text's name. Such files are documents only if a collection holds nothing else."""
+    """Return whether a file has a text's name. It is one unless its first bytes show something else."""
     return _TEXT_NAME.search(name) is not None
 
 
@@ -127,10 +166,18 @@ def is_binary(head: bytes) -> bool:
 
 def name_binary(head: bytes) -> str:
     """Say what a binary file is and, for the most common kinds, what to do with it."""
-    for start, said in _BINARY.items():
-        if head.startswith(start):
-            return f"binary: {said}"
-    return "binary: a tar archive; unpack it first" if is_tar(head) else "binary, of no format that nddup reads"
+    return _known_binary(head) or "binary, of no format that nddup reads"
+
+
+def _known_binary(head: bytes) -> str:
+    """Do as `name_binary` for a file that its first bytes name; empty for any other file."""
+    kinds = _BINARY | _BINARY_WITH_ZEROS if is_binary(head) else _BINARY
+    said = next((said for start, said in kinds.items() if head.startswith(start)), "")
+    if is_tar(head):
+        said = "a tar archive; unpack it first"
+    if head[4:8] == b"ftyp":
+        said = "a film or a sound (MP4)"
+    return f"binary: {said}" if said else ""
 
 
 def is_tar(head: bytes) -> bool:

@@ -85,7 +85,8 @@ def read_head(
         return _json_head(text, encoding, settings, "input.format" if format else "begins with {")
 
     shape = scan(text)
-    if not shape.elements:
+    is_xml = format or record or text.lstrip().startswith("<")  # prose may show a sample of XML
+    if not shape.elements or not is_xml:
         raise FormatError(f"neither XML nor JSON lines; {SETTINGS}; input.format=text reads each file as a document")
     name, why = (format, "input.format") if format else _detect(shape, record)
     if given and FORMATS[name].has_own_charset:  # in the format detected, the setting is for the content, not the file

@@ -33,6 +33,10 @@ class FormatError(ValueError):
     """The format of a file could not be recognised; the message says what to set."""
 
 
+class BinaryError(FormatError):
+    """A file holds no text; the message says what it is."""
+
+
 class NoRecordsError(FormatError):
     """No record starts in the head of a file; one may start in a longer head."""
 

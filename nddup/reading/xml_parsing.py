@@ -26,6 +26,10 @@ SKIPPED = (
     rf"|<!DOCTYPE(?:[^\[>\"']|{_QUOTED})*+"
     rf"(?:\[(?:<!--(?:.*?-->|.*+)|<\?(?:.*?\?>|.*+)|{_QUOTED}|[^\]\"'])*+\]\s*+)?>"
 )
+FEW_NAMESPACES = 16
+"""Namespaces that are declared around every record; of more, only those that the record names."""
+
+_PREFIX = re.compile(rb"[^\s<>/=\"'&;:]++(?=:)")
 UNFINISHED = r"<!--|<!\[CDATA\[|<\?|<!DOCTYPE"
 ATTRIBUTES = r"(?:[^\"'<>]|\"[^\"<]*+\"?+|'[^'<]*+'?+)*+"
 
@@ -47,16 +51,24 @@ class Wrapper:
     def __init__(self, tag: str, namespaces: tuple[tuple[str, str], ...]) -> None:
         """Prepare the tags and patterns; `tag` and `namespaces` as in `FileHead`."""
         name = re.escape(tag.encode())
-        declarations = "".join(
-            f" xmlns{':' if prefix else ''}{prefix}={quoteattr(_plain(uri))}" for prefix, uri in namespaces
-        )
-        self.root_open = f"<records{declarations}>".encode()
+        self.declarations = {
+            prefix.encode(): f" xmlns{':' if prefix else ''}{prefix}={quoteattr(_plain(uri))}".encode()
+            for prefix, uri in namespaces
+        }
         self.end_tag = f"</{tag}>".encode()
         self.root_close = b"</records>"
         self.at_once = re.compile(rb"\s*(<" + name + rb")(?=[\s/>])")
         pattern = rb"%s|(?P<unfinished>%s)|(?P<start><%s)(?=[\s/>])"
         self.anywhere = re.compile(pattern % (SKIPPED.encode(), UNFINISHED.encode(), name), re.DOTALL)
         self.row = re.compile(rb"<" + name + rb"(?=[\s/>])" + ATTRIBUTES.encode() + rb"(?<=/)>")
+
+    def root_open(self, body: bytes) -> bytes:
+        """Return the start tag of the wrapping element; of many namespaces it declares those that the record names."""
+        declared = self.declarations
+        if len(declared) > FEW_NAMESPACES:
+            named = {b"", *_PREFIX.findall(body)}
+            declared = {prefix: declared[prefix] for prefix in named if prefix in declared}
+        return b"".join((b"<records", *declared.values(), b">"))
 
     def find_start(self, chunk: bytes) -> int | None:
         """Find where the record starts in a chunk, after comments, CDATA, instructions and other tags; else None."""
@@ -90,16 +102,23 @@ class Wrapper:
             etree.XMLSyntaxError: if the record is not well-formed.
             ValueError: if several records come before one end tag.
         """
-        root = etree.fromstring(b"".join((self.root_open, body, closing, self.root_close)), _PARSER)
+        root = etree.fromstring(b"".join((self.root_open(body), body, closing, self.root_close)), _PARSER)
         if any(len(other) or other.attrib or (other.text or "").strip() for other in list(root)[:-1]):
             raise ValueError("several records before one end tag")
         return root[-1]
 
 
-@lru_cache(maxsize=256)
 def wrapper_of(tag: str, namespaces: tuple[tuple[str, str], ...]) -> Wrapper:
-    """Return the wrapper of a file, cached per process."""
-    return Wrapper(tag, namespaces)
+    """Return the wrapper of a file, cached per process; the last one is found without a look at its namespaces."""
+    last = _last.get("wrapper")
+    if last is None or last[0] != tag or last[1] is not namespaces:
+        last = (tag, namespaces, _wrapper_of(tag, namespaces))
+        _last["wrapper"] = last
+    return last[2]
+
+
+_last: dict[str, tuple[str, tuple[tuple[str, str], ...], Wrapper]] = {}
+_wrapper_of = lru_cache(maxsize=256)(Wrapper)
 
 
 def _plain(uri: str) -> str:

@@ -80,7 +80,7 @@ def first_rejects(run: FinishedRun) -> list[str]:
     return [
         f"first {row['reason']}: {row['source']}#{row['record']}: {_short(row['detail'] or '', WIDTH)}"
         for row in rows
-        if not (row["reason"] == "no records" and sketch.unread_files)
+        if not (row["reason"] in ("no records", "binary") and sketch.unread_files)
     ]
 
 

@@ -23,7 +23,6 @@ from nddup.scanning.file_heads import (
     Seen,
     Unread,
     can_cut,
-    is_known_page,
     look_at,
 )
 from nddup.scanning.first_records import require_columns, require_paths
@@ -124,9 +123,6 @@ def find_files(files: Files, inputs: list[str], options: InputOptions) -> Collec
         raise ConfigError(f"INPUT {' '.join(inputs)}: no files to read ({len(listing.skipped)} skipped{why}){hint}")
 
     seen = list(zip(listing.files, _look_at_all(files, inputs, listing, options), strict=True))
-    if all(isinstance(found, Unread) for _, found in seen):
-        # If no file has a format, texts are documents. Beside other files a text may be a licence or a listing.
-        seen = [(file, found.as_text or found if isinstance(found, Unread) else found) for file, found in seen]
     read = [(file, found) for file, found in seen if isinstance(found, Looked)]
     unread = [(file, found) for file, found in seen if isinstance(found, Unread)]
 
@@ -143,12 +139,11 @@ def find_files(files: Files, inputs: list[str], options: InputOptions) -> Collec
 def _look_at_all(files: Files, inputs: list[str], listing: Listing, options: InputOptions) -> list[Seen]:
     """Examine each file and return the results in order: in tasks of the engine if it uses them, else in threads."""
     look = partial(look_at, options=options)
-    opened = [file for file in listing.files if not is_known_page(file, options)]
-    seen = files.look_in_tasks(inputs, opened, look)
-    left = [file for file in opened if file.path not in seen]
+    seen = files.look_in_tasks(inputs, listing.files, look)
+    left = [file for file in listing.files if file.path not in seen]
     with ThreadPoolExecutor(HEAD_THREADS) as threads:
         seen |= zip((file.path for file in left), threads.map(partial(look, files), left), strict=True)
-    return [seen.get(file.path) or look(files, file) for file in listing.files]  # `look` does not open the pages
+    return [seen[file.path] for file in listing.files]
 
 
 def _group(read: Iterable[tuple[InputFile, Looked]]) -> tuple[Group, ...]:

@@ -9,9 +9,17 @@ from collections.abc import Callable
 from typing import NamedTuple, Protocol
 
 from nddup.errors import NddupError
-from nddup.reading.containers import CONTAINERS, container_head, is_binary, is_page, is_text_name, name_binary
+from nddup.reading.containers import (
+    CONTAINERS,
+    PAGE_BYTES,
+    container_head,
+    is_binary,
+    is_page,
+    is_text_name,
+    name_binary,
+)
 from nddup.reading.detect import read_head
-from nddup.reading.formats import FORMATS, FileHead, FormatError, NoRecordsError
+from nddup.reading.formats import FORMATS, BinaryError, FileHead, FormatError, NoRecordsError
 from nddup.reading.streams import compression_of, expand_head, find_open_end
 from nddup.scanning.input_files import InputFile
 from nddup.scanning.local_paths import is_utf8
@@ -25,11 +33,11 @@ RAW_HEAD_BYTES = 1 << 20
 DECODED = (".gz", ".bz2", ".zst", ".lz4", ".snappy", ".deflate", ".passthrough")
 """Endings of names for which Spark's text source decompresses, whatever the file holds."""
 
-PAGE = FileHead(format=FORMATS["html"], encoding="utf-8", separator=b"")
-"""The head of every file with the name of an HTML page: its bytes need not be examined."""
+PAGE = FileHead(format=FORMATS["html"], encoding="utf-8", separator=b"", why="its name; it begins as nothing else")
+"""The head of a file with the name of a page that begins as nothing else."""
 
-TEXT = FileHead(format=FORMATS["text"], encoding="utf-8", separator=b"", why="its name; no file has another format")
-"""The head of every text, in a collection of nothing but texts."""
+TEXT = FileHead(format=FORMATS["text"], encoding="utf-8", separator=b"", why="its name; it begins as nothing else")
+"""The head of a file with the name of a text that begins as nothing else."""
 
 
 class HeadReader(Protocol):
@@ -109,30 +117,24 @@ class Looked(NamedTuple):
 class Unread(NamedTuple):
     """Why a file yields no record.
 
-    `is_unknown`: its format was not recognised, and a setting may help. `as_text`: how to read it as a text, if it has
-    the name of one.
+    `is_unknown`: its format was not recognised, and a setting may help.
     """
 
     reason: str
     detail: str
     is_unknown: bool = False
-    as_text: Looked | None = None
 
 
 Seen = Looked | Unread
 Look = Callable[[HeadReader, InputFile], Seen]
 
 
-def is_known_page(file: InputFile, options: InputOptions) -> bool:
-    """Return whether a file is read as a page because of its name, and need not be opened."""
-    return file.size > 0 and is_page(file.source) and options.format in (None, "html")
-
-
 def look_at(files: HeadReader, file: InputFile, options: InputOptions) -> Seen:
     """Examine the head of one file and how it is stored. Never raises, whatever the file holds."""
-    if is_known_page(file, options):
-        return Looked(PAGE, "", -1)
+    raw = b""
     try:
+        if _begins_as_named(files, file, options):
+            return Looked(PAGE, "", -1)
         raw = files.read_head(file.path, RAW_HEAD_BYTES)
         compression = compression_of(raw)
         head = _find_head(files, file, raw, options)
@@ -142,22 +144,36 @@ def look_at(files: HeadReader, file: InputFile, options: InputOptions) -> Seen:
         is_cut = not compression and can_cut(file.path, head)
         open_end = _open_end(files, file, raw, head, int(options.max_record)) if is_cut else -1
         return Looked(head, compression, open_end)
-    except NoRecordsError as error:
-        return Unread("no records", str(error))
+    except (BinaryError, NoRecordsError) as error:
+        is_binary_file = isinstance(error, BinaryError)
+        return Unread("binary" if is_binary_file else "no records", str(error), is_unknown=is_binary_file)
     except FormatError as error:
         return _not_understood(file, raw, error, options)
     except NddupError as error:
         return Unread("unreadable", str(error))
 
 
-def _not_understood(file: InputFile, raw: bytes, error: FormatError, options: InputOptions) -> Unread:
-    """Explain why no format was recognised in a file that begins with `raw`."""
+def _begins_as_named(files: HeadReader, file: InputFile, options: InputOptions) -> bool:
+    """Return whether a file is named as a page and begins as one. Its start is enough: there may be 100,000 of them."""
+    if options.format not in (None, "html") or options.record is not None or not is_page(file.source):
+        return False
+    start = files.read_head(file.path, PAGE_BYTES)
+    if not start or compression_of(start):
+        return False
+    found = container_head(start, file.source, options.format, {})
+    return found is not None and found.format.kind == "html"
+
+
+def _not_understood(file: InputFile, raw: bytes, error: FormatError, options: InputOptions) -> Seen:
+    """Read a file that begins with `raw`, in which no format was recognised, by its name; or explain the error."""
     start = expand_head(raw, HEAD_BYTES)
     if is_binary(start):
-        return Unread("no records", name_binary(start), is_unknown=True)
-    is_text = options.format is None and options.record is None and is_text_name(file.source)
-    as_text = Looked(TEXT, compression_of(raw), -1) if is_text else None
-    return Unread("no records", str(error), is_unknown=True, as_text=as_text)
+        return Unread("binary", name_binary(start), is_unknown=True)
+    if options.format is None and options.record is None:
+        for head, is_named in ((TEXT, is_text_name(file.source)), (PAGE, is_page(file.source))):
+            if is_named:
+                return Looked(head, compression_of(raw), -1)
+    return Unread("no records", str(error), is_unknown=True)
 
 
 def _find_head(files: HeadReader, file: InputFile, raw: bytes, options: InputOptions) -> FileHead | None:

@@ -16,7 +16,6 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from nddup.reading.containers import PAGE_NAME, is_page
 from nddup.reading.formats import FileHead
 from nddup.scanning.file_heads import RAW_HEAD_BYTES, Look, Looked, Seen, WholeContent
 from nddup.scanning.found import Batches
@@ -40,8 +39,7 @@ def look_in_folders(
 
     Args:
         spark: the session.
-        folders: URIs. All small files below them are read, except pages if none is wanted. The JVM lists the folders
-            again.
+        folders: URIs. All small files below them are read. The JVM lists the folders again.
         files: the files wanted.
         look: looks at a file. Its first argument opens the file, its second gives the path and the size.
 
@@ -57,7 +55,7 @@ def look_in_folders(
 
     found = {file.path: look(WholeContent(b""), file) for file in files if not file.size}  # Spark reads none of them
     try:
-        rows = _looked(spark, folders, look, tasks=-(-len(sizes) // TASK_FILES), pages=any(map(is_page, sizes)))
+        rows = _looked(spark, folders, look, tasks=-(-len(sizes) // TASK_FILES))
         for row in rows.collect():
             told = pickle.loads(zlib.decompress(row["told"]))  # noqa: S301 - this run's own tasks wrote it
             found |= {path: seen for path, size, seen in told if sizes.get(path) == size}
@@ -66,7 +64,7 @@ def look_in_folders(
     return found
 
 
-def _looked(spark: SparkSession, folders: Sequence[str], look: Look, *, tasks: int, pages: bool) -> DataFrame:
+def _looked(spark: SparkSession, folders: Sequence[str], look: Look, *, tasks: int) -> DataFrame:
     """Look at the small files below some folders.
 
     Schema out:  told binary: a compressed pickle of a list of (path, size, Seen), for each batch of files
@@ -75,9 +73,6 @@ def _looked(spark: SparkSession, folders: Sequence[str], look: Look, *, tasks: i
     for what in ("ignoreCorruptFiles", "ignoreMissingFiles"):  # the caller reports why such a file cannot be read
         reader = reader.option(what, "true")
     rows = reader.load([unquote(folder) for folder in folders]).where(F.col("length") <= MOST_BYTES)
-    if not pages:
-        rows = rows.where(~F.col("_metadata.file_path").rlike(f"(?i){PAGE_NAME.pattern}"))
-
     rows = rows.select(F.col("_metadata.file_path").alias("path"), "content").coalesce(tasks)
     return rows.mapInArrow(partial(_look_at_rows, look=look), table("told binary"))
 

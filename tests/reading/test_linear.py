@@ -62,6 +62,12 @@ FAMILIES: dict[str, tuple[Callable[[bytes], object], bytes]] = {
     "blanks in a doctype": (lambda data: container_head(data, "a", None, {}), b"<!doctype" + times(b" ")),
     "blanks behind charset=": (declared_charset, b"<meta " * 80 + b"charset=" + b" " * 3_500 + b"!"),
     "open comments before <meta": (declared_charset, b"charset" + times(b"<!--", 4_000)),
+    "namespaces around every record": (
+        lambda data: [parse_record(chunk, head, is_last=False) for head in [read_head(data)]
+                      for chunk in data.split(head.separator)],
+        b"<r " + b" ".join(b"xmlns:p%d='u'" % i for i in range(SIZE // 40)) + b">"
+        + b"".join(b"<doc><id>%d</id><p5:text>a</p5:text></doc>" % i for i in range(SIZE // 80)) + b"</r>",
+    ),
     "blanks behind encoding": (read_head, b"<?xml encoding" + times(b" ", 1_000) + b"<r>"),
     "starts of WARC records": (lambda data: read_as("warc", data), times(b"\nWARC/")),
     "headers of WARC without returns": (
@@ -151,7 +157,7 @@ def test_a_page_begins_with_its_root(data: bytes) -> None:
 
 
 @pytest.mark.parametrize(
-    "data", [b"<!-- <html>", b"<!-- a --> b <html>", b"<htmlx>", b"<?xml <html>", b"<r><html>", b""]
+    "data", [b"<!-- <html>", b"<!-- a --> <r> b <html>", b"<htmlx>", b"<?xml <html>", b"<r><html>", b""]
 )
 def test_another_root_is_no_page(data: bytes) -> None:
     """A file is not a page if its root is another, or if it begins with text or a comment that does not end."""

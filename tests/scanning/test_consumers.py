@@ -260,7 +260,7 @@ def test_files_are_grouped_by_their_heads(tmp_path: Path) -> None:
 
     groups = {tuple(entry.file.source for entry in group.files): group.is_whole for group in collection.groups}
     assert groups == {("a.jsonl", "b.jsonl"): False, ("c.gz",): True}
-    assert [(source, reason) for source, reason, _ in collection.unread] == [("d.bin", "no records")]
+    assert [(source, reason) for source, reason, _ in collection.unread] == [("d.bin", "binary")]
     assert collection.only({"c.gz"}).groups[0].files[0].compression == "gzip"
     assert {group.is_whole for group in collection.read_whole({"a.jsonl", "b.jsonl"}).groups} == {True}
 

@@ -109,7 +109,7 @@ def test_an_object_is_no_text_and_its_keys_are_named(tmp_path: Path) -> None:
 
 
 def test_a_folder_of_texts_is_a_collection_of_them(tmp_path: Path) -> None:
-    """Texts alone, or Markdown alone, are documents; beside a collection they are not."""
+    """Texts are documents, also beside a collection; Markdown is if it is alone."""
     texts = find(tmp_path, {"a.txt": b"one text", "b.txt": "тоже".encode("cp1251"), "x.png": b"\x89PNG\0\0"})
     assert [(file.source, head.format.name) for file, head in texts.files] == [("a.txt", "text"), ("b.txt", "text")]
     assert [(source, detail.partition(",")[0]) for source, _, detail in texts.unread] == [("x.png", "binary")]
@@ -122,7 +122,7 @@ def test_a_folder_of_texts_is_a_collection_of_them(tmp_path: Path) -> None:
     beside = tmp_path / "beside"
     beside.mkdir()
     mixed = find(beside, {"a.jsonl": LINES, "note.txt": b"a note"})
-    assert [source for source, _, _ in mixed.unread] == ["note.txt"]
+    assert {file.source: head.format.name for file, head in mixed.files} == {"a.jsonl": "jsonl", "note.txt": "text"}
 
 
 def test_content_counts_before_the_name(tmp_path: Path) -> None:
