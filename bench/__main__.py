@@ -9,7 +9,7 @@ from pathlib import Path
 NAMES = (
     "quality", "kinds", "papers", "reading", "loop", "formats", "pairing", "exchanges", "peers", "mining", "graph",
     "families", "giants", "explosion", "scale", "stages", "memory", "records", "fuzz", "report", "repository",
-    "against", "histories", "kills",
+    "against", "histories", "kills", "compactions",
 )  # fmt: skip
 
 
@@ -35,7 +35,8 @@ def build_parser() -> argparse.ArgumentParser:
         "--records",
         help="scale, stages: two counts (250000,2000000; 1000000,10000000; small 20000,80000);"
         " memory, fuzz, graph: one (200000, 1000000, 100000000);"
-        " repository: any (100000,1000000; small 5000); histories: how many (1000), kills: how many (200)",
+        " repository: any (100000,1000000; small 5000); histories: how many (1000), kills: how many (200);"
+        " compactions: how many commits (500)",
     )
     parser.add_argument(
         "--parts",

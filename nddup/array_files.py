@@ -1,5 +1,7 @@
 """One-dimensional arrays of numbers in memory-mapped Arrow files: only the parts that are touched are read.
 
+And the CRC-32 of files, which finds every change of up to 32 neighbouring bits, at several GB a second.
+
 NumPy's own files are not used: NumPy reads their header with Python's parser, which before 3.11.9 sometimes fails when
 two threads parse at once ("AST constructor recursion depth mismatch").
 """
@@ -8,9 +10,22 @@ from pathlib import Path
 from typing import Any, cast
 
 import pyarrow as pa
+from isal import isal_zlib
 from numpy.typing import NDArray
 
 _NAME = "array"
+
+READ = 1 << 20
+"""Bytes of a file that are read at a time."""
+
+
+def crc_of(path: Path) -> int:
+    """Return the CRC-32 of a file. Raises OSError if it cannot be read. Cost: reads the file."""
+    crc = 0
+    with path.open("rb", buffering=0) as file:
+        while piece := file.read(READ):
+            crc = isal_zlib.crc32(piece, crc)
+    return int(crc)
 
 
 def write_array(path: Path, array: NDArray[Any]) -> None:

@@ -99,13 +99,14 @@ class Repository:
             LostRaceError: if another writer committed meanwhile; nothing was changed.
         """
         from nddup.repository.batches import read_batch  # noqa: PLC0415
+        from nddup.repository.places.live_claims import claimed  # noqa: PLC0415
         from nddup.repository.write_versions import add  # noqa: PLC0415
         from nddup.storage.apart import require_apart  # noqa: PLC0415
         from nddup.storage.local_storage import LocalStorage  # noqa: PLC0415
 
         config = self._identity.config
         reading = self._reading(inputs, engine)
-        with reading.workers as workers:
+        with reading.workers as workers, claimed(self._repo):
             self.refresh()
             if not isinstance(inputs, pa.Table | Mapping):
                 require_apart(LocalStorage(), inputs, self._repo.full_name(), name="REPO")
@@ -172,18 +173,21 @@ class Repository:
 
     def compact(self, *, days: float | None = None) -> "Compacted":
         """Merge all segments, drop removed documents, and remove segments out of use for `days` (None: 7)."""
+        from nddup.repository.places.live_claims import claimed  # noqa: PLC0415
         from nddup.repository.segments.compact import DAYS, compact  # noqa: PLC0415
 
-        done = compact(self.refresh().snapshot, days=DAYS if days is None else days)
+        with claimed(self._repo) as claim:
+            done = compact(self.refresh().snapshot, claim, days=DAYS if days is None else days)
         if done.commit is not None:
             self._read(done.commit)
         return done
 
     def remove(self, ids: Sequence[str]) -> "tuple[Written, list[str]]":
         """Remove documents as one version; return it and the ids that are not live."""
+        from nddup.repository.places.live_claims import claimed  # noqa: PLC0415
         from nddup.repository.write_versions import remove  # noqa: PLC0415
 
-        with self.workers() as workers:
+        with self.workers() as workers, claimed(self._repo):
             self.refresh()
             written, unknown = remove(self.snapshot, ids, workers)
         if written.commit is not None:

@@ -1,6 +1,7 @@
 """Commands that write: each makes at most one version, or changes nothing.
 
-The segment is written first, then the commit that names it. A crash in between leaves a folder that no commit names.
+The segment is written first, then the commit that names it, once all its segments are found in their places. A crash in
+between leaves a folder that no commit names.
 """
 
 from collections.abc import Mapping, Sequence
@@ -23,7 +24,7 @@ from nddup.repository.segments.commits import Commit, LostRaceError, Segment, Un
 from nddup.repository.segments.layout import CHANGES
 from nddup.repository.segments.mapped import map_segment
 from nddup.repository.segments.merge_segments import choose_merged, merge, with_postings
-from nddup.repository.segments.segment_files import remove_segment, write_segment
+from nddup.repository.segments.segment_files import remove_segment, require_stored, write_segment
 from nddup.repository.snapshot import Snapshot
 from nddup.repository.table_totals import Totals
 from nddup.tables import DOCUMENTS, REJECTS
@@ -130,6 +131,7 @@ def _write(snapshot: Snapshot, taken: Sequence[Segment], tables: Mapping[str, pa
             map_segment(repo, segment, snapshot.identity.matching)
         changes = new[0].name if new and new[0].rows.get("changes") else None
         commit = replace(commit, segments=(*stays, *new), changes=changes)
+        require_stored(repo, commit.segments)
         write_commit(repo, commit)
     except (LostRaceError, OutputError) as error:
         if not isinstance(error, UnansweredCommitError):

@@ -23,7 +23,7 @@ from typing import Any
 
 from nddup.errors import ConfigError
 from nddup.redaction import drop_login
-from nddup.repository.places.disk_place import digest_file, remove_mapped_drafts
+from nddup.repository.places.disk_place import digest_file
 from nddup.repository.places.lone_claim import create_alone
 from nddup.repository.places.place import COMMITS, SEGMENTS, StoredFolder, UnknownOutcome
 from nddup.start_up import cache_folder
@@ -199,20 +199,18 @@ class BucketPlace:
             found[name] = StoredFolder(max(before.time, _time_in(info)), before.size + int(info["size"] or 0))
         return found
 
+    def sizes(self, segment: str) -> dict[str, int]:
+        """As `Place.sizes`."""
+        with suppress(FileNotFoundError), _as_os_error():
+            found = self._files.ls(self._at(SEGMENTS, segment), detail=True)
+            return {str(one["name"]).rstrip("/").rpartition("/")[2]: int(one["size"] or 0) for one in found}
+        return {}
+
     def remove_segment(self, segment: str) -> None:
         """As `Place.remove_segment`; also removes the copy on this machine."""
         shutil.rmtree(self.folder / SEGMENTS / segment, ignore_errors=True)
         with _as_os_error(), suppress(FileNotFoundError):
             self._files.rm(self._at(SEGMENTS, segment), recursive=True)
-
-    def remove_drafts(self, before: float) -> None:
-        """As `Place.remove_drafts`."""
-        for name in self.commits():
-            if name.startswith(".") and name.endswith((".draft", ".claim")):
-                with suppress(OSError):
-                    if self.time_of(name) < before:
-                        self.remove_draft(name)
-        remove_mapped_drafts(self.folder, before)
 
     def measure(self, name: str) -> tuple[int, str]:
         """As `Place.measure`: reads the object, not its copy."""

@@ -106,18 +106,15 @@ class DiskPlace:
                 found[folder.name] = StoredFolder(folder.stat().st_mtime, size)
         return found
 
+    def sizes(self, segment: str) -> dict[str, int]:
+        """As `Place.sizes`."""
+        with suppress(FileNotFoundError):
+            return {file.name: file.stat().st_size for file in (self.folder / SEGMENTS / segment).iterdir()}
+        return {}
+
     def remove_segment(self, segment: str) -> None:
         """As `Place.remove_segment`."""
         shutil.rmtree(self.folder / SEGMENTS / segment)
-
-    def remove_drafts(self, before: float) -> None:
-        """As `Place.remove_drafts`."""
-        folder = self.folder / COMMITS
-        for draft in [*folder.glob(".*.draft"), *folder.glob(".*.claim")]:
-            with suppress(OSError):
-                if draft.stat().st_mtime < before:
-                    draft.unlink()
-        remove_mapped_drafts(self.folder, before)
 
     def measure(self, name: str) -> tuple[int, str]:
         """As `Place.measure`."""
@@ -127,8 +124,14 @@ class DiskPlace:
 
 def remove_mapped_drafts(folder: Path, before: float) -> None:
     """Remove drafts of mapped folders that were written before a time and never renamed."""
-    for draft in (folder / SEGMENTS).glob("*/.mapped-*"):
-        with suppress(OSError):
+    with suppress(FileNotFoundError):  # a bucket of which nothing was copied here yet
+        for segment in os.listdir(folder / SEGMENTS):  # noqa: PTH208 - another process may remove what was listed
+            _remove_drafts_in(folder / SEGMENTS / segment, before)
+
+
+def _remove_drafts_in(segment: Path, before: float) -> None:
+    with suppress(OSError):
+        for draft in segment.glob(".mapped-*"):
             if draft.stat().st_mtime < before:
                 shutil.rmtree(draft)
 

@@ -81,8 +81,8 @@ class Place(CommitFiles, Protocol):
     def remove_segment(self, segment: str) -> None:
         """Remove a segment with all its files."""
 
-    def remove_drafts(self, before: float) -> None:
-        """Remove drafts and claims of killed writers that were written before a time."""
+    def sizes(self, segment: str) -> dict[str, int]:
+        """Return the bytes of each file of a segment, by name; empty if there is no such segment."""
 
     def measure(self, name: str) -> tuple[int, str]:
         """Return size in bytes and SHA-256 of a segment's file, read from the repository itself, not a copy."""

@@ -1,12 +1,15 @@
 """A segment as memory-mapped arrays and tables: only the pages that are touched are read.
 
-The mapped files lie in `mapped-3/` beside the Parquet files and are made from them: where they are missing they are
-made again, in memory if the folder cannot be written. They are never the only copy.
+The mapped files lie in `mapped-4/` beside the Parquet files and are made from them: where they are missing they are
+made again, in memory if the folder cannot be written. They are never the only copy. `digests.json` holds the size and
+the CRC-32 of each; they are compared whenever the folder is opened, and where one differs the folder is made again.
 """
 
+import json
 import os
 import shutil
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from secrets import token_hex
@@ -16,7 +19,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from nddup.array_files import map_array, write_array
+from nddup.array_files import crc_of, map_array, write_array
 from nddup.arrays import Ragged, take_rows
 from nddup.local.columns import fingerprints_of, one_chunk, ragged_of
 from nddup.repository.lookup.keyed import Keyed, hash_strings, key_rows
@@ -25,7 +28,7 @@ from nddup.repository.places.place import SEGMENTS, Place
 from nddup.repository.segments.commits import Segment
 from nddup.repository.segments.segment_files import read_table, require_file
 
-FOLDER = "mapped-3"
+FOLDER, DIGESTS = "mapped-4", "digests.json"
 
 TABLES = ("documents", "state", "edges", "digests")
 """Tables whose rows are looked up: stored uncompressed, ordered by their first column, `state` by component."""
@@ -91,14 +94,40 @@ def map_segment(repo: Place, segment: Segment, matching: Matching) -> MappedSegm
         OutputError: if a Parquet file they are made from is missing, or is not the one that was written.
     """
     folder = repo.folder / SEGMENTS / segment.name / FOLDER
-    if not folder.exists():
-        parts = _make_parts(repo, segment, matching)
-        if not _store(folder, parts):
-            return _as_segment(parts, matching)
     for name in READ:
         if segment.rows.get(name):
             require_file(repo, segment, name)
-    return _as_segment(_map_parts(folder), matching)
+    parts = None
+    if not _is_sound(folder):
+        parts = _make_parts(repo, segment, matching)
+        _set_aside(folder)
+        if not _store(folder, parts):
+            return _as_segment(parts, matching)
+    try:
+        return _as_segment(_map_parts(folder), matching)
+    except (OSError, pa.ArrowInvalid, KeyError):  # another process removes it as it is read
+        return _as_segment(parts or _make_parts(repo, segment, matching), matching)
+
+
+def _is_sound(folder: Path) -> bool:
+    """Return whether a mapped folder holds the files that were written, bit for bit. Cost: reads all of them."""
+    try:
+        noted = json.loads((folder / DIGESTS).read_bytes())
+        there = {entry.name: entry for entry in os.scandir(folder) if entry.name != DIGESTS}
+        return there.keys() == noted.keys() and all(
+            entry.stat().st_size == noted[name][0] and crc_of(Path(entry.path)) == noted[name][1]
+            for name, entry in there.items()
+        )
+    except (OSError, ValueError, AttributeError, TypeError, IndexError, KeyError):
+        return False
+
+
+def _set_aside(folder: Path) -> None:
+    """Remove a damaged mapped folder, if there is one; readers that have mapped its files keep them."""
+    aside = folder.with_name(f".{FOLDER}-{token_hex(6)}")
+    with suppress(OSError):
+        os.rename(folder, aside)  # noqa: PTH104 - whole, so that no reader finds half of it
+        shutil.rmtree(aside, ignore_errors=True)
 
 
 def _make_parts(repo: Place, segment: Segment, matching: Matching) -> _Parts:
@@ -148,6 +177,8 @@ def _store(folder: Path, parts: _Parts) -> bool:
         for name, table in parts.tables.items():
             with pa.OSFile(str(draft / f"{name}.arrow"), "wb") as file, pa.ipc.new_file(file, table.schema) as writer:
                 writer.write_table(table)
+        digests = {file.name: [file.stat().st_size, crc_of(file)] for file in draft.iterdir()}
+        (draft / DIGESTS).write_text(json.dumps(digests), encoding="utf-8")
         try:
             os.rename(draft, folder)  # noqa: PTH104 - beside another process that does the same
         except OSError:
@@ -164,6 +195,8 @@ def _map_parts(folder: Path) -> _Parts:
     tables: dict[str, pa.Table] = {}
     for entry in os.scandir(folder):
         name, _, kind = entry.name.rpartition(".")
+        if kind == "json":
+            continue
         if kind == "array":
             arrays[name] = map_array(Path(entry.path))
         else:

@@ -70,6 +70,7 @@ def _write(path: Path, table: pa.Table) -> None:
             file,
             compression="zstd",
             compression_level=1,
+            write_page_checksum=True,
             row_group_size=ROWS,
             use_dictionary=[name for name in table.column_names if name not in packed and _repeats(table, name)],
             column_encoding=packed or None,
@@ -88,6 +89,20 @@ def remove_segment(repo: Place, name: str) -> None:
         repo.remove_segment(name)
 
 
+def require_stored(repo: Place, segments: Sequence[Segment]) -> None:
+    """Check that segments that a commit will name are there, with all their files.
+
+    Raises:
+        OutputError: if one is not: a version without its files would be lost.
+    """
+    for segment in segments:
+        there = repo.sizes(segment.name)
+        missing = sorted(name for name, (size, _) in segment.files.items() if there.get(name) != size)
+        if missing:
+            lost = f"{SEGMENTS}/{segment.name}/{missing[0]}"
+            raise OutputError(f"{repo}: {lost} is missing, or has another size than was written; nothing was changed")
+
+
 def read_table(
     repo: Place,
     segment: Segment,
@@ -99,6 +114,8 @@ def read_table(
 
     Raises:
         OutputError: if the file is missing, cannot be read, or is not the one that was written.
+
+    Cost: reads the file once more, for its SHA-256.
     """
     declared = SEGMENT[name].arrow
     chosen = list(columns or declared.names)
@@ -106,9 +123,13 @@ def read_table(
         return declared.empty_table().select(chosen)
     path = require_file(repo, segment, name)
     try:
-        return ds.dataset(str(path), declared, format="parquet").to_table(columns=chosen, filter=where)
+        is_same = digest_file(path) == segment.files[path.name][1]
+        if is_same:
+            return ds.dataset(str(path), declared, format="parquet").to_table(columns=chosen, filter=where)
     except (OSError, pa.ArrowInvalid) as error:
         raise OutputError(f"{repo}: {SEGMENTS}/{segment.name}/{path.name} cannot be read ({error})") from error
+    said = "is not the file that was written, bit for bit; `nddup index check` names all such files"
+    raise OutputError(f"{repo}: {SEGMENTS}/{segment.name}/{path.name} {said}")
 
 
 def require_file(repo: Place, segment: Segment, name: str) -> Path:
