@@ -19,6 +19,7 @@ from nddup import __version__
 from nddup.commands import COMMANDS
 from nddup.errors import ConfigError, NddupError, OutputError, reason_of
 from nddup.redaction import clean
+from nddup.shown import one_line, print_in_any_encoding
 from nddup.start_up import collect_rarely
 
 INTERRUPTED = 130
@@ -65,7 +66,7 @@ class _Parser(argparse.ArgumentParser):
             if self.prog == "nddup" and sys.argv[1:2] and sys.argv[1] in COMMANDS
             else self.prog
         )
-        sys.stderr.write(f"nddup: {clean(message)}{_hint(message)} (see {command} --help)\n")
+        sys.stderr.write(f"nddup: {one_line(clean(message))}{_hint(message)} (see {command} --help)\n")
         sys.exit(2)
 
 
@@ -142,6 +143,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """
     options = build_parser().parse_args(arguments)
     collect_rarely()
+    print_in_any_encoding()
     os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")  # it would search all packages for them
     try:
         return COMMANDS[options.command].execute(options)

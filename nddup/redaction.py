@@ -9,6 +9,8 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from nddup.shown import printable
+
 RULE = "spark.redaction.regex"
 DEFAULT = "(?i)secret|password|token|access[.]?key|credential"
 """Spark's default in 4.3."""
@@ -90,7 +92,7 @@ def drop_login(uri: str) -> str:
 
 
 def clean(text: str) -> str:
-    """Return a message without remembered secrets, values of secret settings, and logins of URIs.
+    """Return a message without remembered secrets, values of secret settings, logins of URIs and acting characters.
 
     Example:
         >>> clean("no ftp://me:abc@host/a: fs.s3a.secret.key=abc is wrong")
@@ -99,7 +101,7 @@ def clean(text: str) -> str:
     for secret in sorted(_remembered, key=len, reverse=True):
         text = text.replace(secret, HIDDEN)
     text = _ASSIGNMENT.sub(lambda found: f"{found[1]}{found[2]}{HIDDEN}" if _is_secret(found[1]) else found[0], text)
-    return _LOGIN_IN_TEXT.sub(_without_login, text)
+    return printable(_LOGIN_IN_TEXT.sub(_without_login, text))
 
 
 def _is_secret(text: str) -> bool:

@@ -5,6 +5,8 @@ import codecs
 import re
 from xml.sax.saxutils import escape
 
+from nddup.shown import ACTING, escape_character
+
 FIRST = (
     '<?xml version="1.0" encoding="UTF-8"?>\n'
     '<romip:dataset xmlns:romip="http://www.romip.ru/data/common"><collection>nddup</collection>'
@@ -12,8 +14,13 @@ FIRST = (
 LAST = "</romip:dataset>"
 """The lines before and after the documents of a ROMIP file."""
 
-ESCAPES = (("\\", "\\\\"), ("\t", "\\t"), ("\n", "\\n"), ("\r", "\\r"))
-"""How `duplicates.txt` escapes characters of an id; all others are written unchanged."""
+ESCAPES = (("\\", "\\\\"), *((character, escape_character(character)) for character in ACTING))
+"""How `duplicates.txt` escapes characters of an id; all others are written unchanged. The backslash comes first."""
+
+ESCAPED = f"[{re.escape(''.join(character for character, _ in ESCAPES))}]"
+"""Matches a character that is escaped, in Python and in Java."""
+
+_ESCAPED, _SPELLED = re.compile(ESCAPED), dict(ESCAPES)
 
 NO_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 """Characters that XML cannot hold; in an id or an address they become U+FFFD."""
@@ -21,9 +28,7 @@ NO_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 def escaped(doc_id: str) -> str:
     """Return an id as it is written in `duplicates.txt`."""
-    for character, spelled in ESCAPES:
-        doc_id = doc_id.replace(character, spelled)
-    return doc_id
+    return _ESCAPED.sub(lambda found: _SPELLED[found[0]], doc_id)
 
 
 def spell_document(doc_id: str, url: str | None, content: str) -> str:

@@ -16,12 +16,13 @@ STAGES = [path for path in MODULES if "spark" in (path.parts[-3], path.parent.na
 JOBS = sorted((ROOT / "jobs").glob("*.py"))
 
 PURE = {"reading", "rewriting", "sketching", "scanning", "matching", "mining", "verifying"}
-GROUND = {"errors", "arrays", "array_files", "redaction", "metrics", "steps", "start_up", "children"}
+GROUND = {"errors", "arrays", "array_files", "redaction", "metrics", "steps", "start_up", "children", "shown"}
 WIRING = {"spark", "spark.reach", "spark.reading", "spark.pairing", "spark.clustering", "spark.evaluating"}
 
 MAY_IMPORT: dict[str, set[str]] = {
     "errors": {"redaction"},
-    "redaction": set(),
+    "shown": set(),
+    "redaction": {"shown"},
     "metrics": {"errors"},
     "kernel_cache": {"start_up"},
     "children": set(),
@@ -70,7 +71,7 @@ neither `matching` nor `mining`, even indirectly: `nddup check` is independent o
 WITHOUT_SPARK = PURE | {
     "kernel_cache", "errors", "redaction", "metrics", "arrays", "array_files", "steps", "start_up", "table_types",
     "working_tables", "tables", "settings", "explaining", "local", "opened", "report", "checking", "repository.lookup",
-    "against", "children",
+    "against", "children", "shown",
 }  # fmt: skip
 
 ACTIONS = {"collect", "first", "head", "take", "toPandas", "toArrow", "toLocalIterator", "isEmpty", "show", "foreach"}

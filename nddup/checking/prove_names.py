@@ -31,10 +31,16 @@ RECOUNTED_MEMBERS = working(
 LINES = working("lines", "digest string, n long, support string", "The content of a line of `duplicates.txt`.")
 LINES_PER_BATCH = 10_000
 
-ESCAPES = (("\\", "\\\\"), ("\t", "\\t"), ("\n", "\\n"), ("\r", "\\r"))
+ESCAPES = (("\\", "\\\\"), ("\t", "\\t"), ("\n", "\\n"), ("\r", "\\r"), *(
+    (chr(code), f"\\x{code:02x}") for code in (*range(32), *range(127, 160)) if code not in {9, 10, 13}
+), *(
+    (chr(code), f"\\u{code:04x}")
+    for code in (0x61C, 0x200E, 0x200F, *range(0x2028, 0x202F), *range(0x2066, 0x206A))
+))  # fmt: skip
+"""The escapes of `duplicates.txt`: control characters, and those that end lines or set the direction of writing."""
 
 UNESCAPED = {spelled: character for character, spelled in ESCAPES}
-ESCAPED = re.compile(r"\\.")
+ESCAPED = re.compile(r"\\(?:x[0-9a-f]{2}|u[0-9a-f]{4}|.)", re.DOTALL)
 
 IN_ORDER = ("cluster_id", "doc_id")
 """The order in which `recount_members` needs the rows of `ALL_MEMBERS`."""

@@ -1,11 +1,11 @@
 """`nddup against`: which items of one collection stand in another."""
 
 import argparse
-import sys
 from fractions import Fraction
 from typing import Any
 
 from nddup.commands.options import add_master, add_parser, positive
+from nddup.shown import one_line, print_out
 from nddup.steps import Steps
 
 EPILOG = """verdicts:
@@ -135,7 +135,7 @@ def execute(options: argparse.Namespace) -> int:
             write_compared(compared, folder)
     lines = [*summarise_verdicts(compared), *list_found(compared, is_written=folder is not None)]
     lines += [f"tables and page in {options.output}"] if folder is not None else []
-    sys.stdout.write("".join(f"{line}\n" for line in lines))
+    print_out("".join(f"{one_line(line)}\n" for line in lines))
     is_found = any(line == "found" for line in compared.tables["items"]["verdict"].to_pylist())
     if not options.exit_code:
         return 0

@@ -1,10 +1,10 @@
 """`nddup check`: verify the promises of a run."""
 
 import argparse
-import sys
 from typing import Any
 
 from nddup.commands.options import add_finished_run, add_master, add_parser, share
+from nddup.shown import print_out
 
 
 def add(commands: "argparse._SubParsersAction[Any]") -> None:
@@ -37,5 +37,5 @@ def execute(options: argparse.Namespace) -> int:
 
         run = open_run(options.run, master=options.master).run
         report = check_run(run, max_rejects=options.max_rejects, begin=progress.begin, tell=progress.tell)
-    sys.stdout.write(f"{report.summary()}\n")
+    print_out(f"{report.summary()}\n")
     return 0 if report.is_sound else 1

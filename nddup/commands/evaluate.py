@@ -1,10 +1,10 @@
 """`nddup evaluate`: compare a run with a list of known duplicates."""
 
 import argparse
-import sys
 from typing import Any
 
 from nddup.commands.options import add_finished_run, add_master, add_parser, positive
+from nddup.shown import print_out
 from nddup.steps import Steps
 
 EPILOG = """formats of FILE, detected from its first lines (UTF-8; plain, gz, bz2, zst or xz):
@@ -80,8 +80,8 @@ def execute(options: argparse.Namespace) -> int:
         if options.labels:
             steps.begin("compare with the labels")
             text = describe_labels(evaluate_labels(opened, options.labels))
-            sys.stdout.write(text)
+            print_out(text)
             return 0
         evaluation = evaluate_run(opened, options.truth, reading, steps=steps)
-    sys.stdout.write(describe(evaluation, options.run))
+    print_out(describe(evaluation, options.run))
     return 0

@@ -1,12 +1,12 @@
 """`nddup explain`: what settings will find and cost, before a long run."""
 
 import argparse
-import sys
 from dataclasses import replace
 from typing import Any
 
 from nddup.commands.options import add_parser, positive, share
 from nddup.errors import ConfigError
+from nddup.shown import print_out
 from nddup.steps import Steps
 
 EPILOG = """three questions:
@@ -80,7 +80,7 @@ def execute(options: argparse.Namespace) -> int:
         from nddup.explaining.figures import draw_curves  # noqa: PLC0415
 
         draw_curves(found.curves, found.mark, options.png)
-    sys.stdout.write(found.text())
+    print_out(found.text())
     return 0
 
 

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 from nddup.commands.options import add_parser, positive
 from nddup.errors import ConfigError, OutputError
+from nddup.shown import one_line, print_out, printable
 from nddup.steps import Steps
 
 EPILOG = """examples:
@@ -139,8 +140,8 @@ def execute(options: argparse.Namespace) -> int:
         spare_pandas()
         spare_blas()
         answer = acting[options.action](options, steps)
-    sys.stdout.write(answer.text)
-    sys.stderr.write(answer.said)
+    print_out(answer.text)
+    sys.stderr.write(printable(answer.said))
     return answer.status
 
 
@@ -213,7 +214,7 @@ def _remove(options: argparse.Namespace, steps: Steps) -> Answer:
         raise ConfigError(f"--ids {options.ids}: cannot be read ({reason})") from error
     repository = _open(options, steps, "remove the documents")
     written, unknown = repository.remove([clean_id(line) for _, line in lines])
-    return Answer(tell_written(options.repo, written) + "".join(f"unknown: {doc_id}\n" for doc_id in unknown))
+    return Answer(tell_written(options.repo, written) + "".join(f"unknown: {one_line(doc_id)}\n" for doc_id in unknown))
 
 
 def _query(options: argparse.Namespace, steps: Steps) -> Answer:

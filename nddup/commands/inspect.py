@@ -1,10 +1,10 @@
 """`nddup inspect`: show how files would be read, before a long run."""
 
 import argparse
-import sys
 from typing import Any
 
 from nddup.commands.options import add_inputs, add_master, add_parser
+from nddup.shown import print_out
 from nddup.steps import Steps
 
 EPILOG = """examples:
@@ -39,5 +39,5 @@ def execute(options: argparse.Namespace) -> int:
         steps.begin("load what reads the inputs")
         files = open_files(*options.inputs, master=options.master, settings=config.spark)
         text = preview(files, options.inputs, config, steps=steps)
-    sys.stdout.write(text)
+    print_out(text)
     return 0

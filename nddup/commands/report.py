@@ -1,12 +1,12 @@
 """`nddup report`: write the report of a run again."""
 
 import argparse
-import sys
 from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
 from nddup.commands.options import add_finished_run, add_master, add_parser
+from nddup.shown import print_out
 from nddup.steps import Steps
 
 EPILOG = """RUN/report/index.html opens from disk in any browser and fetches nothing from the network. `nddup run`
@@ -46,7 +46,7 @@ def execute(options: argparse.Namespace) -> int:
         steps.begin("write the report")
         asked = Asked(options.cluster, partial(_read_again, options)) if options.cluster else None
         where = report_run(run, folder, asked)
-    sys.stdout.write(f"report in {where}\n")
+    print_out(f"report in {where}\n")
     return 0
 
 

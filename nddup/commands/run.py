@@ -1,12 +1,12 @@
 """`nddup run`: find the near-duplicates of a collection."""
 
 import argparse
-import sys
 from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from nddup.commands.options import add_inputs, add_master, add_parser
+from nddup.shown import print_out
 from nddup.steps import Steps
 
 if TYPE_CHECKING:  # a command loads these when it runs
@@ -83,7 +83,7 @@ def execute(options: argparse.Namespace) -> int:
     metrics = RunMetrics.read(made)
     report = f"{options.output}/report/index.html" if config.output.report else None
     rejects = _first_rejects(options.output) if metrics.stages.sketch.rejected else []
-    sys.stdout.write(summarise(metrics, options.output, report=report, rejects=rejects))
+    print_out(summarise(metrics, options.output, report=report, rejects=rejects))
     return 0
 
 

@@ -1,10 +1,10 @@
 """`nddup show`: print the results of a run."""
 
 import argparse
-import sys
 from typing import Any
 
 from nddup.commands.options import add_finished_run, add_master, add_parser, positive
+from nddup.shown import print_out
 from nddup.steps import Steps
 
 
@@ -44,5 +44,5 @@ def execute(options: argparse.Namespace) -> int:
             text = show_borderline(run, options.borderline)
         else:
             text = show_run(run, cluster=options.cluster, doc=options.doc)
-    sys.stdout.write(text)
+    print_out(text)
     return 0

@@ -1,12 +1,12 @@
 """`nddup sweep`: run one collection under every combination of some settings."""
 
 import argparse
-import sys
 from pathlib import Path
 from typing import Any
 
 from nddup.commands.options import add_inputs, add_master, add_parser
 from nddup.errors import ConfigError
+from nddup.shown import print_out
 from nddup.steps import Steps
 
 EPILOG = """a grid is a YAML file with a list for each setting; every combination is a run:
@@ -66,11 +66,11 @@ def execute(options: argparse.Namespace) -> int:
         steps.begin("open the folders")
         engines = Engines(options.inputs, options.output, base, master=options.master, truth=options.truth)
     run_sweep(engines, points, keeps_runs=options.keep_runs, resume=options.resume)
-    sys.stdout.write("\n".join([*spell_table(points), f"\n  {options.output}/sweep.csv", ""]))
+    print_out("\n".join([*spell_table(points), f"\n  {options.output}/sweep.csv", ""]))
     if Path(options.output).is_dir():
         try:
             done = [(point.settings, point.results) for point in points if point.config is not None]
             draw_sweep(done, f"{options.output}/sweep.png")
         except ConfigError as error:
-            sys.stdout.write(f"no figure: {error}\n")
+            print_out(f"no figure: {error}\n")
     return 0

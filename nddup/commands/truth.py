@@ -1,10 +1,10 @@
 """`nddup truth`: make a reference list by edit similarity."""
 
 import argparse
-import sys
 from typing import Any
 
 from nddup.commands.options import add_finished_run, add_master, add_parser
+from nddup.shown import print_out
 from nddup.steps import Steps
 
 EPILOG = """the similarity of two texts is 1 - d/n: d characters are inserted, deleted or replaced, and the longer text
@@ -58,7 +58,7 @@ def execute(options: argparse.Namespace) -> int:
         steps.begin("open the run")
         maker, folder, files = _maker(options, steps)
         made = make_truth(maker, asked, options.output, files, inputs=paths_of(folder))
-    sys.stdout.write("".join(f"  {line}\n" for line in [*made.lines(), f"list in {drop_login(options.output)}"]))
+    print_out("".join(f"  {line}\n" for line in [*made.lines(), f"list in {drop_login(options.output)}"]))
     return 0
 
 

@@ -25,6 +25,7 @@ from nddup.repository.segments.layout import MATCHES, table_of
 from nddup.repository.snapshot import Snapshot
 from nddup.scanning.collection import Collection
 from nddup.scanning.sketch_records import SketchRecords
+from nddup.shown import one_line
 from nddup.working_tables import TEXTS
 
 FULL = 100
@@ -205,7 +206,7 @@ def spell_matches(matches: pa.Table, *, bands: bool, several: bool) -> str:
     for query_id, parts in lines.items():
         shown = [f"{band}: {' '.join(names)}" if bands else ", ".join(names) for band, names in parts.items()]
         said.append("   ".join([query_id, *(shown or ["no match"])]))
-    return "".join(line + "\n" for line in said)
+    return "".join(one_line(line) + "\n" for line in said)
 
 
 def is_found(matches: pa.Table) -> bool:

@@ -13,6 +13,7 @@ from nddup.repository.places.find_place import find_place
 from nddup.repository.query_stored import Ask
 from nddup.repository.segments.commits import Commit, read_commit, versions_in
 from nddup.repository.segments.layout import MATCHES
+from nddup.shown import one_line
 from nddup.storage.local_storage import local_path
 
 if TYPE_CHECKING:
@@ -31,7 +32,7 @@ def tell_written(repo: str, written: "Written") -> str:
     else:
         line = f"{repo}: version {written.commit.version}, {written.commit.counts['documents']:,} documents; {counts}\n"
     line += "".join(
-        f"rejected: record {row['record']} of {row['source']}: {row['reason']} ({row['detail']})\n"
+        f"rejected: record {row['record']} of {one_line(row['source'])}: {row['reason']} ({one_line(row['detail'])})\n"
         for row in written.rejects.slice(0, SHOWN).to_pylist()
     )
     if len(written.rejects) > SHOWN:
@@ -42,7 +43,9 @@ def tell_written(repo: str, written: "Written") -> str:
     if written.commit is not None and written.commit.repository["store"] != "kept":
         return line
     unstored = zip(reported["doc_id"].to_pylist(), reported["duplicate_of"].to_pylist(), strict=True)
-    return line + "".join(f"not stored: {doc_id}, a near-duplicate of {kept}\n" for doc_id, kept in unstored)
+    return line + "".join(
+        f"not stored: {one_line(doc_id)}, a near-duplicate of {one_line(kept)}\n" for doc_id, kept in unstored
+    )
 
 
 def tell_history(repo: str) -> str:

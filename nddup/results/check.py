@@ -16,6 +16,7 @@ from nddup.checking import prove_clusters, prove_components, prove_documents, pr
 from nddup.checking.violations import Violations
 from nddup.opened.finished_run import FinishedRun
 from nddup.results.evidence import Evidence, described
+from nddup.shown import one_line
 from nddup.tables import RESULTS
 
 EXAMPLES = 3
@@ -39,7 +40,7 @@ class Finding:
         """Return the promise as a line of the report, with its examples indented below."""
         verdict = f"BROKEN {self.broken:,}" if self.broken else "ok"
         said = f"{verdict:<10} {self.promise} ({self.amount}{'; ' + self.note if self.note else ''})"
-        return "\n".join([said, *(f"           {example}" for example in self.examples)])
+        return "\n".join([one_line(said), *(f"           {one_line(example)}" for example in self.examples)])
 
 
 @dataclass(frozen=True)

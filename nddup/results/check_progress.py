@@ -9,6 +9,7 @@ import time
 from typing import TYPE_CHECKING, Self
 
 from nddup import steps
+from nddup.shown import print_out
 from nddup.steps import REFRESH_SECONDS, bar
 
 if TYPE_CHECKING:
@@ -52,7 +53,7 @@ class CheckProgress:
         """Write a finding."""
         with self._lock:
             self._clear()
-            sys.stdout.write(f"{finding.line()}\n")
+            print_out(f"{finding.line()}\n")
             sys.stdout.flush()
 
     def _clear(self) -> None:

@@ -1,12 +1,10 @@
 """The format of `evaluation.json`: ratios and curves from counts, and the report for the terminal."""
 
-import csv
-import io
-from collections.abc import Sequence
 from math import floor, log10
 from typing import Any
 
 from nddup.redaction import drop_login
+from nddup.shown import one_line
 from nddup.verifying.pair_counts import Agreement
 
 Band = tuple[int | None, list[int]]
@@ -125,15 +123,6 @@ def nice_step(least: float) -> float:
     return first * 10.0**power if power >= 0 else first / 10.0**-power
 
 
-def csv_line(values: Sequence[object]) -> str:
-    """Return a line of a CSV file. None is an empty field; booleans are `true` and `false`."""
-    text = io.StringIO()
-    csv.writer(text, lineterminator="\n").writerow(
-        ["" if value is None else str(value).lower() if isinstance(value, bool) else value for value in values]
-    )
-    return text.getvalue()
-
-
 def describe(evaluation: dict[str, Any], run: str) -> str:
     """Return the comparison as a table for the terminal."""
     said, pairs, clusters = evaluation["list"], evaluation["pairs"], evaluation["clusters"]
@@ -158,7 +147,7 @@ def describe(evaluation: dict[str, Any], run: str) -> str:
     for name, written in evaluation["lists"].items():
         where = f"in {run}/{written['file']}" if written["file"] else "not listed"
         lines.append(f"  {name.replace('_', ' ')}: {written['rows']:,} of {written['of']:,} {where}")
-    return "\n".join([*lines, f"  all numbers: {run}/evaluation.json", ""])
+    return "\n".join(map(one_line, [*lines, f"  all numbers: {run}/evaluation.json", ""]))
 
 
 def _notes(evaluation: dict[str, Any]) -> list[str]:

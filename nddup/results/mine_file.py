@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from nddup.errors import ConfigError, NddupError, OutputError
+from nddup.shown import one_line
 from nddup.steps import Steps
 
 if TYPE_CHECKING:
@@ -51,7 +52,7 @@ def mine_file(  # noqa: PLR0913 - the options of the command
         from nddup.mining.frequent_sets import mine_context  # noqa: PLC0415
 
         is_ready = is_compiled(split_block)
-        steps.begin(f"read {path.name}" if is_ready else "compile the kernels, once for an installation")
+        steps.begin(f"read {one_line(path.name)}" if is_ready else "compile the kernels, once for an installation")
         try:
             context, names = read_fimi(path)
         except (OSError, ValueError) as error:
@@ -61,11 +62,12 @@ def mine_file(  # noqa: PLR0913 - the options of the command
         mined = mine_context(context, support, closed=closed, min_size=min_size, max_sets=max_sets)
 
     if context.items.size == 0:
-        sys.stderr.write(f"nddup: {file}: no transactions\n")
+        sys.stderr.write(f"nddup: {one_line(file)}: no transactions\n")
     _write(mined, names, target)
     if not mined.is_complete:
         kind = "closed" if closed else "maximal"
-        sys.stderr.write(f"nddup: stopped at --max-sets {max_sets}: {file} has more {kind} sets than those given\n")
+        told = f"{one_line(file)} has more {kind} sets than those given"
+        sys.stderr.write(f"nddup: stopped at --max-sets {max_sets}: {told}\n")
 
 
 def _write(mined: "Mined", names: list[bytes], target: Path | None) -> None:

@@ -25,6 +25,7 @@ from nddup.scanning.rules import TextRule
 from nddup.scanning.whole_files import StoredFile, read_file
 from nddup.settings.schema import Config
 from nddup.settings.sizes import counted, spell_size
+from nddup.shown import one_line
 from nddup.sketching.tokens import tokenise
 from nddup.steps import Steps
 
@@ -71,9 +72,12 @@ def preview(files: Files, inputs: list[str], config: Config, *, steps: Steps | N
     if len(entries) > SHOWN_FILES:
         parts.append(f"… and {len(entries) - SHOWN_FILES:,} more files\n")
     note = note_ids(files, collection.files)
-    parts += [f"{note}\n"] if note else []
-    parts += [f"{source}\n  not read   {reason}: {detail}\n" for source, reason, detail in collection.unread]
-    parts += [f"{path}\n  skipped    {why}\n" for path, why in collection.listing.skipped[:SHOWN_FILES]]
+    parts += [f"{one_line(note)}\n"] if note else []
+    parts += [
+        f"{one_line(source)}\n  not read   {reason}: {one_line(detail)}\n"
+        for source, reason, detail in collection.unread
+    ]
+    parts += [f"{one_line(path)}\n  skipped    {why}\n" for path, why in collection.listing.skipped[:SHOWN_FILES]]
     if len(collection.listing.skipped) > SHOWN_FILES:
         parts.append(f"… and {len(collection.listing.skipped) - SHOWN_FILES:,} more files skipped\n")
     return "\n".join(parts)
@@ -96,12 +100,12 @@ def _describe(files: Files, entry: ListedFile, group: Group, config: Config) -> 
     reading = "read from its start to its end" if group.is_whole else "can be read in parts, at the same time"
 
     paths = [("record", declared.record), ("id", declared.id), ("url", declared.url)]
-    fields = "  ".join(f"{name}={value}" for name, value in paths if value)
-    content = "+".join((*declared.title, *declared.content))
+    fields = "  ".join(f"{name}={one_line(value)}" for name, value in paths if value)
+    content = one_line("+".join((*declared.title, *declared.content)))
     charset = " (of the file; each document has its own)" if declared.has_own_charset else ""
 
     lines = [
-        f"{file.source}",
+        one_line(file.source),
         f"  format     {declared.name}: {head.why}" if head.why else f"  format     {declared.name}",
         f"  stored     {stored}; {reading}",
         f"  encoding   {head.encoding}{charset}",
@@ -147,8 +151,8 @@ def _first_records(found: list[Record | Reject], file: InputFile, config: Config
     lines = []
     for place, record in good[:SHOWN_RECORDS]:
         text = rule.read(record).text
-        name = record.doc_id or f"{file.source}#{place}"
-        lines.append(f"  record {place:<4}{name}  {record.url or ''}".rstrip())
+        name = one_line(record.doc_id or f"{file.source}#{place}")
+        lines.append(f"  record {place:<4}{name}  {one_line(record.url)}".rstrip())
         lines.append(f"             {counted(len(tokenise(text)), 'token')}: {_short(text)}")
 
     reasons = Counter(record.reason for _, record in rejects)

@@ -12,6 +12,7 @@ from nddup.opened.finished_run import FinishedRun
 from nddup.redaction import drop_login
 from nddup.report.borderline import find_closest, measure_of
 from nddup.report.summary import headline, notes
+from nddup.shown import one_line
 
 WIDTH = 76
 LARGEST = 10
@@ -78,7 +79,7 @@ def first_rejects(run: FinishedRun) -> list[str]:
     sketch = run.metrics.stages.sketch
     rows = run.sql(FIRST_REJECTS).to_pylist() if sketch.rejected else []
     return [
-        f"first {row['reason']}: {row['source']}#{row['record']}: {_short(row['detail'] or '', WIDTH)}"
+        f"first {row['reason']}: {one_line(row['source'])}#{row['record']}: {_short(row['detail'] or '', WIDTH)}"
         for row in rows
         if not (row["reason"] in ("no records", "binary") and sketch.unread_files)
     ]
@@ -94,10 +95,10 @@ def summarise(metrics: RunMetrics, path: str, *, report: str | None = None, reje
         rejects: sentences of `first_rejects`, if the run can be opened.
     """
     body = "".join(f"  {line.name:<21}{line.number:>13,}   {line.note}".rstrip() + "\n" for line in headline(metrics))
-    said = "".join(f"  note: {note}\n" for note in [*rejects, *notes(metrics)])
+    said = "".join(f"  note: {one_line(note)}\n" for note in [*rejects, *notes(metrics)])
     rule = "─" * WIDTH + "\n"
-    return f"{rule}{body}{rule}{said}  {metrics.seconds:.1f} s, results in {drop_login(path)}\n" + (
-        f"  report: {drop_login(report)}\n" if report else ""
+    return f"{rule}{body}{rule}{said}  {metrics.seconds:.1f} s, results in {one_line(drop_login(path))}\n" + (
+        f"  report: {one_line(drop_login(report))}\n" if report else ""
     )
 
 
@@ -133,9 +134,9 @@ def show_borderline(run: FinishedRun, number: int) -> str:
         raise ConfigError(f"--borderline: {run.path} compared a share of the overlap, which its pairs do not hold")
     closest = find_closest(run, measure, number)
     lines = [f"pairs nearest to the threshold: {measure.name} at least {measure.threshold:g}"]
-    lines += [f"  {one.measured:>11.4g}  {one.doc_a}  {one.doc_b}" for one in closest]
+    lines += [f"  {one.measured:>11.4g}  {one_line(one.doc_a)}  {one_line(one.doc_b)}" for one in closest]
     if run.holds("report/borderline.html"):
-        lines.append(f"  their texts side by side: {drop_login(run.path)}/report/borderline.html")
+        lines.append(f"  their texts side by side: {one_line(drop_login(run.path))}/report/borderline.html")
     return "\n".join([*lines, ""])
 
 
@@ -147,7 +148,10 @@ def _show_cluster(run: FinishedRun, cluster: str) -> str:
     row, members = found[0], _ask(run, FIRST_MEMBERS, cluster)
     common = f"{row['size']:,} documents, {row['support']:,} features common to all"
     head = f"cluster {cluster}: {common}; {COVERAGE[row['coverage']]}"
-    lines = [f"  {'*' if one['representative'] else ' '} {one['doc_id']}  {one['url'] or ''}" for one in members]
+    lines = [
+        f"  {'*' if one['representative'] else ' '} {one_line(one['doc_id'])}  {one_line(one['url'])}"
+        for one in members
+    ]
     more = [f"    … and {row['size'] - len(members):,} more"] if row["size"] > len(members) else []
     return "\n".join([head, *lines, *more, "  * preferred by the keep policy", ""])
 
@@ -160,15 +164,16 @@ def _show_document(run: FinishedRun, doc: str) -> str:
         raise ConfigError(f"--doc {doc}: no such document in {run.path}{hint}")
 
     row = found[0]
+    size = f"{row['n_tokens']:,} tokens, {row['n_features']:,} features"
     lines = [
-        f"document {doc}: {row['source']}#{row['record']}, {row['n_tokens']:,} tokens, {row['n_features']:,} features",
-        f"  url       {row['url'] or ''}",
-        "  kept" if row["kept"] else f"  removed   {row['reason']} of {row['duplicate_of']}",
+        one_line(f"document {doc}: {row['source']}#{row['record']}, {size}"),
+        f"  url       {one_line(row['url'])}",
+        "  kept" if row["kept"] else f"  removed   {row['reason']} of {one_line(row['duplicate_of'])}",
     ]
     pairs = _ask(run, NEAREST, doc)
     lines += ["  near      resemblance  common  document"] if pairs else []
     lines += [
-        f"            {_spelled(one['resemblance']):>11}  {one['overlap']:>6,}  {one['other']}"
+        f"            {_spelled(one['resemblance']):>11}  {one['overlap']:>6,}  {one_line(one['other'])}"
         for one in pairs[:SHOWN_IDS]
     ]
     if len(pairs) > SHOWN_IDS:
@@ -193,4 +198,5 @@ def _spelled(resemblance: float | None) -> str:
 
 
 def _short(text: str, width: int = WIDTH // 2) -> str:
+    text = one_line(text)
     return text if len(text) <= width else text[: width - 1] + "…"

@@ -18,9 +18,9 @@ from nddup.errors import ConfigError
 from nddup.explaining.curves import table
 from nddup.metrics import RunMetrics
 from nddup.redaction import hide_setting
-from nddup.results.evaluation import csv_line
 from nddup.settings.load import build_config, yaml_reason
 from nddup.settings.schema import Config
+from nddup.shown import csv_line
 
 MOST = 1_000
 """Most combinations of a grid: each is a full run."""

@@ -13,11 +13,11 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from nddup.errors import ConfigError, OutputError
-from nddup.results.evaluation import csv_line
 from nddup.results.reference_file import Files
 from nddup.settings.derive import found_exactly
 from nddup.settings.load import build_config
 from nddup.settings.schema import Config
+from nddup.shown import csv_line
 from nddup.storage.apart import require_apart
 from nddup.verifying.edit_similarity import CHARACTERS
 

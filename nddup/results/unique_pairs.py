@@ -7,9 +7,9 @@ from typing import Any
 
 from nddup.opened.finished_run import FinishedRun
 from nddup.results import list_questions as questions
-from nddup.results.evaluation import csv_line
 from nddup.settings.derive import kind_of
 from nddup.settings.schema import Config
+from nddup.shown import csv_line
 from nddup.storage.run_folder import RunFolder
 from nddup.verifying.definitions import Sample
 from nddup.verifying.estimates import estimate_pairs

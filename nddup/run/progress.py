@@ -13,6 +13,7 @@ from typing import Any, Literal
 
 from nddup import tables, working_tables
 from nddup.redaction import clean
+from nddup.shown import one_line
 from nddup.steps import REFRESH_SECONDS, bar
 
 logger = logging.getLogger("nddup")
@@ -93,7 +94,7 @@ class Progress:
                 sys.stderr.write(self._clear)
 
         self._say(name, started, "done", shown.facts)
-        text = f"{name:<10} {time.monotonic() - started:7.1f} s  {clean(', '.join(shown.notes))}"
+        text = f"{name:<10} {time.monotonic() - started:7.1f} s  {one_line(clean(', '.join(shown.notes)))}"
         if self._is_seen:
             sys.stderr.write(f"{self._clear}  {text}\n")
             sys.stderr.flush()
@@ -173,10 +174,11 @@ def in_notebook() -> bool:
 
 def say(text: str, *, form: LogFormat = "text") -> None:
     """Log a line about the run as a whole."""
+    text = one_line(clean(text))
     if form == "json":
         now = datetime.now(UTC).isoformat(timespec="milliseconds")
-        text = json.dumps({"time": now, "event": "notice", "text": clean(text)}, ensure_ascii=False)
-    logger.warning("%s", clean(text))
+        text = json.dumps({"time": now, "event": "notice", "text": text}, ensure_ascii=False)
+    logger.warning("%s", text)
 
 
 class _StandardError(logging.Handler):

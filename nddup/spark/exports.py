@@ -19,7 +19,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from nddup.spark.schemas import CLUSTERS, DOCUMENTS, MEMBERS, require
-from nddup.spelling import ESCAPES, FIRST, LAST, spell_document
+from nddup.spelling import ESCAPED, ESCAPES, FIRST, LAST, spell_document
 
 Batches = Iterator[pa.RecordBatch]
 
@@ -103,9 +103,10 @@ def _line() -> Column:
 
 def _escaped(doc_id: Column) -> Column:
     """Return an id with the characters of `ESCAPES` replaced."""
-    for character, spelled in ESCAPES:
-        doc_id = F.replace(doc_id, F.lit(character), F.lit(spelled))
-    return doc_id
+    spelled = doc_id
+    for character, escape in ESCAPES:
+        spelled = F.replace(spelled, F.lit(character), F.lit(escape))
+    return F.when(doc_id.rlike(ESCAPED), spelled).otherwise(doc_id)
 
 
 def _cut_texts(batches: Batches, *, end: str) -> Batches:

@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 from nddup.reading.reference_lists.entries import Lists, lines_of, read_lines
 from nddup.reading.reference_lists.layouts import Layout, LayoutError, first_lines, guess_layout
-from nddup.results.evaluation import csv_line, nice_step, resemblance_curve, score_curve
+from nddup.results.evaluation import nice_step, resemblance_curve, score_curve
+from nddup.shown import csv_line
 from nddup.verifying.pair_counts import Agreement, count_pairs
 
 PAIRS = [["1", "2"], ["2", "3"]]

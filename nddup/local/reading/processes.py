@@ -4,7 +4,7 @@ The first process runs `nddup.local.reading.worker`: it imports what reading nee
 them cost one start. It has one thread: a process with several must not be forked, and the caller may be a notebook.
 It watches the socket over which it was told how many to fork: when this process closes it, or dies in whatever way, the
 system closes it, and the first process ends with all others, whatever they are doing.
-Only the standard library and what lists files is imported here, so that the workers load while the caller is still loading.
+Only the standard library and what lists files is imported here, so that the workers load while the caller still does.
 """
 
 import socket

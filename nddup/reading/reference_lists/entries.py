@@ -23,6 +23,7 @@ from nddup.reading.reference_lists.layouts import (
     first_key,
     split_fields,
 )
+from nddup.shown import read_cell
 
 LINES = 10_000
 """Lines per batch."""
@@ -127,7 +128,8 @@ def _read_fields(line: str, layout: Layout) -> Entry:
 
     at = layout.score
     score = finite_number(fields[at]) if isinstance(at, int) and at < len(fields) else None
-    return Entry(fields[:PAIR], score)
+    pair = fields[:PAIR]
+    return Entry([*map(read_cell, pair)] if layout.delimiter == "comma" else pair, score)
 
 
 def _read_json(line: str, layout: Layout) -> Entry:
