@@ -10,26 +10,10 @@ import pytest
 
 from tests.places import ROOT
 
-TOOLS = [
-    "bash",
-    "cat",
-    "cut",
-    "dirname",
-    "env",
-    "flock",
-    "grep",
-    "head",
-    "install",
-    "mkdir",
-    "mktemp",
-    "readlink",
-    "rm",
-    "rmdir",
-    "sed",
-    "sha256sum",
-    "sleep",
-    "tail",
-]
+TOOLS = (
+    "bash", "cat", "cut", "dirname", "env", "flock", "grep", "head", "install", "mkdir", "mktemp", "readlink", "rm",
+    "rmdir", "sed", "sha256sum", "sleep", "tail",
+)  # fmt: skip
 """Programs of the real machine that the scripts run; all others are stubs."""
 
 PROGRAMS = {"chromium.sh": "chromium", "java.sh": "java"}
