@@ -3,7 +3,8 @@
 import ast
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -85,6 +86,10 @@ ACTING = {"run", "spark.reach", "results", "opened.spark", "storage", "api"}
 """The rooms that run Spark jobs."""
 
 
+LONGEST = 650
+"""Most lines of a file."""
+
+
 def name_of(path: Path) -> str:
     return str(path.relative_to(ROOT))
 
@@ -113,10 +118,12 @@ def allowed(room: str) -> set[str]:
     return found
 
 
+@cache
 def tree_of(path: Path) -> ast.Module:
     return ast.parse(path.read_text(encoding="utf-8"))
 
 
+@cache
 def imports(path: Path) -> set[str]:
     """Return the modules that a file imports, anywhere in it; `from a import b` counts as `a` and `a.b`."""
     found = set()
@@ -133,8 +140,19 @@ def attributes(path: Path) -> Iterator[tuple[str, int]]:
     return ((node.attr, node.lineno) for node in ast.walk(tree_of(path)) if isinstance(node, ast.Attribute))
 
 
+def offenders(paths: Iterable[Path], found: Callable[[Path], Iterable[str]]) -> dict[str, list[str]]:
+    """Return what a rule finds wrong, by the file; a file without fault is left out."""
+    told = {name_of(path): sorted(found(path)) for path in paths}
+    return {name: faults for name, faults in told.items() if faults}
+
+
 def is_within(module: str, package: str) -> bool:
     return module == package or module.startswith(package + ".")
+
+
+def named(path: Path, names: set[str]) -> set[str]:
+    """Return where a file names one of these attributes."""
+    return {f"{name} in line {line}" for name, line in attributes(path) if name in names}
 
 
 def is_functions(node: ast.expr) -> bool:
@@ -166,13 +184,15 @@ def public_functions(path: Path) -> Iterator[ast.FunctionDef | ast.ClassDef]:
                 waiting += node.body
 
 
-@pytest.mark.parametrize("path", PACKAGE, ids=name_of)
-def test_a_module_imports_only_what_its_room_may(path: Path) -> None:
+def test_a_module_imports_only_what_its_room_may() -> None:
     """A module imports only rooms on the allow-list of its own room, also in packages that are added later."""
-    room = room_of(path)
-    reached = {room_of_module(module) for module in imports(path) if is_within(module, "nddup")}
 
-    assert reached - {room, ""} <= allowed(room)
+    def forbidden(path: Path) -> set[str]:
+        room = room_of(path)
+        reached = {room_of_module(module) for module in imports(path) if is_within(module, "nddup")}
+        return reached - {room, ""} - allowed(room)
+
+    assert offenders(PACKAGE, forbidden) == {}
 
 
 def test_every_package_has_a_rule() -> None:
@@ -180,10 +200,11 @@ def test_every_package_has_a_rule() -> None:
     assert {room_of(path) for path in PACKAGE} <= set(MAY_IMPORT)
 
 
-@pytest.mark.parametrize("path", [path for path in PACKAGE if room_of(path) in WITHOUT_SPARK], ids=name_of)
-def test_a_pure_room_names_no_spark(path: Path) -> None:
+def test_a_pure_room_names_no_spark() -> None:
     """Pure rooms work on arrays and import neither pyspark nor py4j."""
-    assert {module for module in imports(path) if is_within(module, "pyspark") or is_within(module, "py4j")} == set()
+    pure = [path for path in PACKAGE if room_of(path) in WITHOUT_SPARK]
+
+    assert offenders(pure, lambda path: {m for m in imports(path) if m.split(".")[0] in {"pyspark", "py4j"}}) == {}
 
 
 def test_importing_the_pure_rooms_loads_no_spark() -> None:
@@ -230,12 +251,9 @@ def test_imports_make_no_circle() -> None:
     assert waiting == {}
 
 
-@pytest.mark.parametrize("path", STAGES, ids=name_of)
-def test_a_stage_is_lazy(path: Path) -> None:
+def test_a_stage_is_lazy() -> None:
     """A stage runs no Spark action, caches nothing, writes nothing and creates no session."""
-    named = {f"{name} in line {line}" for name, line in attributes(path) if name in KEEPING | SESSIONS}
-
-    assert named | actions(path) == set()
+    assert offenders(STAGES, lambda path: actions(path) | named(path, KEEPING | SESSIONS)) == {}
 
 
 def test_fitting_is_the_one_action_of_a_stage() -> None:
@@ -267,10 +285,9 @@ def test_the_jvm_is_touched_in_one_place(name: str, owners: set[str]) -> None:
     assert touching <= owners
 
 
-@pytest.mark.parametrize("path", MODULES, ids=name_of)
-def test_nothing_runs_over_rdds(path: Path) -> None:
+def test_nothing_runs_over_rdds() -> None:
     """No module uses RDDs: tables are DataFrames from end to end."""
-    assert {f"{name} in line {line}" for name, line in attributes(path) if name in {"rdd", "parallelize"}} == set()
+    assert offenders(MODULES, lambda path: named(path, {"rdd", "parallelize"})) == {}
 
 
 def test_no_module_is_called_by_what_it_lacks() -> None:
@@ -280,18 +297,32 @@ def test_no_module_is_called_by_what_it_lacks() -> None:
     assert {name_of(path) for path in PACKAGE if path.stem in vague or path.parent.name in vague} == set()
 
 
-@pytest.mark.parametrize("path", JOBS, ids=name_of)
-def test_a_job_holds_no_functions(path: Path) -> None:
+def test_a_job_holds_no_functions() -> None:
     """A job file defines no function or class: executors import the package by name and would not find them."""
     defined = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)
 
-    assert [node.lineno for node in ast.walk(tree_of(path)) if isinstance(node, defined)] == []
+    def found(path: Path) -> Iterator[str]:
+        return (f"line {node.lineno}" for node in ast.walk(tree_of(path)) if isinstance(node, defined))
+
+    assert offenders(JOBS, found) == {}
 
 
-@pytest.mark.parametrize("path", [*MODULES, *JOBS], ids=name_of)
-def test_everything_public_says_what_it_is(path: Path) -> None:
+def test_everything_public_says_what_it_is() -> None:
     """Every module and every public class, function and method has a docstring."""
-    silent = [f"{node.name} in line {node.lineno}" for node in public_functions(path) if not ast.get_docstring(node)]
 
-    assert ast.get_docstring(tree_of(path))
-    assert silent == []
+    def silent(path: Path) -> Iterator[str]:
+        if not ast.get_docstring(tree_of(path)):
+            yield "the module"
+        for node in public_functions(path):
+            if not ast.get_docstring(node):
+                yield f"{node.name} in line {node.lineno}"
+
+    assert offenders([*MODULES, *JOBS], silent) == {}
+
+
+def test_no_file_is_too_long_to_hold_one_concept() -> None:
+    """No module and no test file is longer than `LONGEST`; most have 100 to 600 lines."""
+    files = [*PACKAGE, *JOBS, *sorted((ROOT / "scripts").glob("*.py")), *sorted((ROOT / "tests").rglob("*.py"))]
+    lengths = {name_of(path): path.read_text(encoding="utf-8").count("\n") for path in files}
+
+    assert {name: lines for name, lines in lengths.items() if lines > LONGEST} == {}
