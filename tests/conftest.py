@@ -1,17 +1,21 @@
-"""The Spark session of the tests, the folder of the shared test data, and the profile of the random tests."""
+"""The Spark session of the tests, the folder of the shared test data, and the profile of the random tests.
+
+Spark's modules are loaded by the fixtures that use them: a test without Spark starts half a second earlier.
+"""
 
 import os
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import settings
-from pyspark.sql import SparkSession
 
 from nddup import steps
-from nddup.run.session import set_to, start_session
-from tests.java_archive import make_archive
 from tests.places import SHARED
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 PROOFS = {"spark", "local", "test_large_clusters", "test_confirmed_on_spark"}
 """Folders and modules whose tests prove each stage on Spark, or that both engines agree."""
@@ -33,6 +37,8 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
     With NDDUP_REQUIRE_SHARED=1 these tests fail instead.
     """
     if any(item.get_closest_marker(name) for name in ("spark", "cluster", "airflow")):
+        from tests.java_archive import make_archive  # noqa: PLC0415 - for Spark alone
+
         make_archive()
     if item.get_closest_marker("shared") is None or SHARED.is_dir():
         return
@@ -57,8 +63,10 @@ def shared() -> Path:
 
 
 @pytest.fixture(scope="session")
-def _session() -> Iterator[SparkSession]:
+def _session() -> "Iterator[SparkSession]":
     """One session of two cores for all tests."""
+    from nddup.run.session import start_session  # noqa: PLC0415 - for Spark alone
+
     session = start_session(
         master="local[2]",
         settings={
@@ -72,18 +80,20 @@ def _session() -> Iterator[SparkSession]:
 
 
 @pytest.fixture(scope="module")
-def spark(_session: SparkSession, request: pytest.FixtureRequest) -> Iterator[SparkSession]:
+def spark(_session: "SparkSession", request: pytest.FixtureRequest) -> "Iterator[SparkSession]":
     """
     The session of all tests; it shuffles to two partitions where stages are proved, so that a wrong order can show.
 
     Elsewhere it shuffles to one, which is enough to read, resume, check or print a run: each task costs some 10 ms.
     """
+    from nddup.run.session import set_to  # noqa: PLC0415 - for Spark alone
+
     is_proof = bool(PROOFS & {request.node.path.parent.name, request.node.path.stem})
     with set_to(_session, {"spark.sql.shuffle.partitions": "2" if is_proof else "1"}):
         yield _session
 
 
 @pytest.fixture(params=["local", pytest.param("spark", marks=pytest.mark.spark)])
-def session_or_none(request: pytest.FixtureRequest) -> SparkSession | None:
+def session_or_none(request: pytest.FixtureRequest) -> "SparkSession | None":
     """None for the embedded engine, then the session: each test that requests it runs once with each."""
     return request.getfixturevalue("spark") if request.param == "spark" else None

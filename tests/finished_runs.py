@@ -3,17 +3,17 @@
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow.parquet as pq
 import pytest
-from pyspark.sql import Row, SparkSession
 
-from nddup.run.job import run_job
-from nddup.run.on_spark import pipeline
 from nddup.settings.load import build_config
 from nddup.storage.local_folder import LocalFolder
 from nddup.tables import RESULTS
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 
 def write_rows(path: Path, rows: Iterable[Mapping[str, Any]]) -> Path:
@@ -28,17 +28,21 @@ def write_texts(path: Path, texts: Mapping[str, str]) -> Path:
 
 
 def run_over(
-    spark: SparkSession, inputs: Sequence[Path], output: Path, settings: Mapping[str, Any], *, resume: bool = False
+    spark: "SparkSession", inputs: Sequence[Path], output: Path, settings: Mapping[str, Any], *, resume: bool = False
 ) -> dict[str, Any]:
     """Run the whole job on Spark into `output`; returns its metrics."""
+    from nddup.run.job import run_job  # noqa: PLC0415 - for Spark alone
+
     config = build_config(dict(settings), origin="test")
     return run_job(spark, [str(path) for path in inputs], str(output), config, resume=resume)
 
 
 def run_until(
-    spark: SparkSession, inputs: Sequence[Path], output: Path, settings: Mapping[str, Any], stage: str
+    spark: "SparkSession", inputs: Sequence[Path], output: Path, settings: Mapping[str, Any], stage: str
 ) -> None:
     """Run until just before `stage`, `find_pairs` or `mine_clusters`; tests resume copies of the folder."""
+    from nddup.run.on_spark import pipeline  # noqa: PLC0415 - for Spark alone
+
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(pipeline, stage, lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
         with pytest.raises(KeyboardInterrupt):
@@ -46,9 +50,9 @@ def run_until(
 
 
 def rows_of(output: Path, name: str, columns: Sequence[str] | None = None) -> list[str]:
-    """Return the rows of a table in a local folder, formatted as Spark's `Row` and sorted."""
+    """Return the rows of a table in a local folder as text, sorted."""
     table = pq.read_table(output / name, columns=columns)
-    return sorted(repr(Row(**row)) for row in table.to_pylist())
+    return sorted(map(repr, table.to_pylist()))
 
 
 def sorted_tables(output: Path) -> dict[str, list[str]]:

@@ -9,7 +9,6 @@ from typing import Any
 import duckdb
 import numpy as np
 import pandas as pd
-import polars as pl
 import pytest
 
 import nddup
@@ -128,6 +127,8 @@ def test_dataframes() -> None:
     """The joins in pandas, Polars and DuckDB give the kept documents."""
     asked, in_pandas, in_polars, _, in_sql = blocks("dataframes.md", "python")
     pages = pd.DataFrame({"url": list(texts()), "body": list(texts().values())})
+
+    import polars as pl  # noqa: PLC0415 - half a second to load
 
     for table, joins in ((pages, (in_pandas, in_sql)), (pl.from_pandas(pages), (in_polars,))):
         found = run_python(asked, pages=table)["found"]

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from matplotlib.image import imread
 
 from nddup.cli import main
 from nddup.explaining.curves import DRAWN, explain_bands, explain_support
@@ -123,6 +122,8 @@ def test_a_figure_holds_the_curve(tmp_path: Path, capsys: pytest.CaptureFixture[
     path = tmp_path / "curve.png"
     status = main(["explain", "--bands", "20", "--rows", "5", "--png", str(path)])
     capsys.readouterr()
+    from matplotlib.image import imread  # noqa: PLC0415 - half a second to load
+
     image = imread(path)
     (curve,) = explain_bands(20, 5).curves
 

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from fractions import Fraction
 from itertools import combinations
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -18,16 +18,17 @@ import pytest
 from hypothesis import given
 from hypothesis import settings as trying
 from hypothesis import strategies as st
-from pyspark.sql import SparkSession
 
 from nddup.opened.duck import DuckRun
 from nddup.results.check import check_run
-from nddup.run.job import run_job
 from nddup.run.local_job import run_locally
 from nddup.settings.derive import kind_of
 from nddup.settings.load import build_config
 from tests.finished_runs import rows_of
 from tests.local.brute_force import Rule, Sets, find_maximal, find_pairs
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 SIZE = 12
 SKETCH = build_config({"sketch": {"size": SIZE}}, origin="test").sketch
@@ -201,8 +202,10 @@ def test_check_finds_another_representative_of_a_star(tmp_path: Path) -> None:
     assert [one.promise for one in broken] == ["members: one representative, the kept document"]
 
 
-def test_spark_gives_the_same_sets_and_representatives(spark: SparkSession, tmp_path: Path) -> None:
+def test_spark_gives_the_same_sets_and_representatives(spark: "SparkSession", tmp_path: Path) -> None:
     """With a support, FP-Growth, the pivot miner and shares on Spark give the embedded engine's rows; so do stars."""
+    from nddup.run.job import run_job  # noqa: PLC0415 - for Spark alone
+
     texts = {
         f"{seed}-{name}": " ".join(f"{seed}{word}" for word in text.split())
         for seed in range(40)

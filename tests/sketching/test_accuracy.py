@@ -6,13 +6,11 @@ in two million, and the seeds are fixed.
 
 import math
 
-import datasketch.lsh
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
-from scipy import integrate, stats
 
 from nddup.sketching.accuracy import (
     SUMMED,
@@ -99,6 +97,8 @@ def test_at_its_threshold_the_curve_has_one_band_in_the_mean(bands: int, rows: i
 def test_expected_errors_are_the_areas_of_the_curve(bands: int, rows: int, threshold: float) -> None:
     """The closed form agrees with numerical integration of the formula."""
     found = expected_errors(bands=bands, rows=rows, threshold=threshold)
+    from scipy import integrate  # noqa: PLC0415 - half a second to load
+
     below, _ = integrate.quad(lambda s: 1 - (1 - s**rows) ** bands, 0, threshold, limit=200)
     above, _ = integrate.quad(lambda s: (1 - s**rows) ** bands, threshold, 1, limit=200)
 
@@ -111,6 +111,8 @@ def test_expected_errors_are_the_areas_of_the_curve(bands: int, rows: int, thres
 def test_bands_are_those_another_library_chooses(slots: int, missed: float, threshold: float) -> None:
     """The bands have no more wrong area than those of datasketch, and are others only where its sums are inexact."""
     bands, rows = choose_bands(slots, threshold, weight_of_missed=missed)
+    import datasketch.lsh  # noqa: PLC0415 - a second to load
+
     theirs = datasketch.lsh._optimal_param(threshold, slots, 1 - missed, missed)  # noqa: SLF001 - the oracle
 
     def wrong(b: int, r: int) -> float:
@@ -246,6 +248,8 @@ def test_arguments_out_of_range_are_named(call: object, said: str) -> None:
 @pytest.mark.parametrize("size", [1, 5, 100, 256])
 def test_chances_are_those_of_another_library(resemblance: float, size: int) -> None:
     """The binomial, hypergeometric and negative binomial chances are those of SciPy."""
+    from scipy import stats  # noqa: PLC0415 - a second to load
+
     for need in sorted({0, 1, size // 2, size}):
         plain = stats.binom.sf(need - 1, size, resemblance)
         assert pass_probability(resemblance, size=size, need=need) == pytest.approx(plain, abs=1e-10)

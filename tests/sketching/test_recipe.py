@@ -5,7 +5,6 @@ from math import ceil, log2
 
 import numpy as np
 import pytest
-from datasketch import LeanMinHash, MinHash, MinHashLSH
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -152,6 +151,8 @@ def test_untagged_minima_are_their_set() -> None:
 @given(ids=st.lists(st.integers(0, 2**64 - 1), min_size=1, max_size=30), seed=st.integers(0, 2**32 - 1))
 def test_datasketch_gives_the_same_signature(ids: list[int], seed: int) -> None:
     """The signature equals that of datasketch, loads into its LeanMinHash and is found by its LSH."""
+    from datasketch import LeanMinHash, MinHash, MinHashLSH  # noqa: PLC0415 - a second to load
+
     theirs = MinHash(num_perm=32, seed=seed, scheme="affine64", hashfunc=lambda value: value)
     theirs.update_batch(ids)
 
