@@ -5,7 +5,6 @@ from itertools import combinations
 import pandas as pd
 import pyarrow as pa
 import pytest
-from datasketch import LeanMinHash, MinHashLSH
 
 import nddup
 from nddup.api.run_object import Run
@@ -23,6 +22,8 @@ def run() -> Run:
 
 def test_its_estimate_is_ours(run: Run) -> None:
     """The estimate of datasketch for two documents is the run's resemblance: equal slots divided by all slots."""
+    from datasketch import LeanMinHash  # noqa: PLC0415 - a second to load
+
     names = [name for name, text in texts().items() if text.strip()][:12]
     assert isinstance(run.minhash("f0v0"), LeanMinHash)
     for a, b in combinations(names, 2):
@@ -32,6 +33,8 @@ def test_its_estimate_is_ours(run: Run) -> None:
 @pytest.mark.parametrize("storage", [None, {"type": "dict"}])
 def test_the_index_finds_what_the_run_finds(run: Run, storage: dict[str, str] | None) -> None:
     """The index holds every document with features, and with low bands it finds every near-duplicate."""
+    from datasketch import MinHashLSH  # noqa: PLC0415 - a second to load
+
     index = run.lsh(0.3, storage_config=storage)
 
     assert isinstance(index, MinHashLSH)
@@ -42,6 +45,8 @@ def test_the_index_finds_what_the_run_finds(run: Run, storage: dict[str, str] | 
 
 def test_tables_of_pandas_and_the_threshold_of_the_run() -> None:
     """A run over a pandas frame builds an index, at the run's own threshold by default."""
+    from datasketch import MinHashLSH  # noqa: PLC0415 - a second to load
+
     frame = pd.DataFrame({"id": ["a", "b"], "text": ["x y z u v w", "x y z u v w"]})
 
     run = nddup.find_duplicates(frame, sketch={"kind": "minhash", "size": 20}, pairs={"threshold": 0.6})

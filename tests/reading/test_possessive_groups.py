@@ -4,11 +4,11 @@ import re
 
 import pytest
 
-from nddup.reading.csv_rows import separator_of
+from nddup.reading.csv_dialects import separator_of
 from nddup.reading.xml_parsing import ATTRIBUTES, SKIPPED
 from tests.places import ROOT
 
-LOOKED_AT = {"csv_rows.py", "xml_parsing.py"}
+LOOKED_AT = {"csv_dialects.py", "xml_parsing.py"}
 TAG = re.compile(f"<a{ATTRIBUTES}>")
 
 
