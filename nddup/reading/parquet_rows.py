@@ -3,10 +3,14 @@
 Arrow decodes all rows of a request at once. With a dictionary of one long value, every row has that length: a file of
 1.8 KB became 500 MB. So ROWS rows are decoded at a time, at 5 us per row. A value that cannot be read makes its row a
 reject. A damaged page makes the rest of its row group one reject, which says how many rows the metadata promised.
+
+pyarrow ends the process where the metadata of a column are damaged and it is asked for them: `columns_of` has them read
+first by a call that raises.
 """
 
 from collections.abc import Iterator
 from typing import BinaryIO, NamedTuple
+from uuid import UUID
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -28,6 +32,8 @@ PAGE_HEADER = 16
 """First bytes of a page header, which hold the page's kind and expanded size."""
 
 DICTIONARY_PAGE = 2
+DAMAGED: tuple[type[Exception], ...] = (pa.ArrowException, OSError, ValueError)
+"""What pyarrow raises for bytes that it cannot read."""
 
 
 def read_parquet(raw: BinaryIO, head: FileHead, *, limit: int | None, max_record: int) -> Iterator[Record | Reject]:
@@ -62,13 +68,13 @@ def place_rows(
 ) -> Iterator[tuple[Record | Reject, RowPlace | None]]:
     """Yield the items of `read_parquet` with their places; None if a reject stands for several rows or for the file."""
     try:
-        file = pq.ParquetFile(raw, buffer_size=PIECE, pre_buffer=False)
+        file = open_parquet(raw)
         declared, names = _choose_columns(file, head.format)
     except FormatError as error:
         yield Reject("no records", str(error), ""), None
         return
-    except (pa.ArrowException, OSError, ValueError) as error:
-        yield Reject("damaged", _first_line(error), ""), None
+    except DAMAGED as error:
+        yield Reject("damaged", first_line(error), ""), None
         return
 
     expanded = 0
@@ -81,6 +87,33 @@ def place_rows(
                 detail = f"expands to more than {limit:,} bytes (input.max_expansion); {rows:,} rows are promised"
                 yield Reject("too large", detail, ""), None
                 return
+
+    there = sum(file.metadata.row_group(group).num_rows for group in range(file.num_row_groups))
+    if there != file.metadata.num_rows:
+        yield Reject("damaged", f"the file has {file.metadata.num_rows:,} rows, its row groups {there:,}", ""), None
+
+
+def open_parquet(raw: BinaryIO) -> pq.ParquetFile:
+    """Open a file. Pages with a checksum are compared with it.
+
+    Raises:
+        OSError: as for all of pyarrow's, if its metadata are damaged; or pa.ArrowException, or ValueError.
+    """
+    return pq.ParquetFile(raw, buffer_size=PIECE, pre_buffer=False, page_checksum_verification=True)
+
+
+def columns_of(file: pq.ParquetFile, group: int) -> list[pq.ColumnChunkMetaData]:
+    """Return the metadata of the columns of a row group.
+
+    Raises:
+        OSError: if they are damaged; or pa.ArrowException.
+    """
+    # A reader of no rows decodes nothing, but looks at the metadata of every column, and raises. `column` does not: the
+    # exception of the C++ library ends the process.
+    for _ in file.reader.iter_batches(0, row_groups=[group], use_threads=False):
+        break
+    metadata = file.metadata.row_group(group)
+    return [metadata.column(at) for at in range(metadata.num_columns)]
 
 
 def _choose_columns(file: pq.ParquetFile, declared: Format) -> tuple[Format, list[str]]:
@@ -109,7 +142,7 @@ def _read_group(
     detail = "its pages end early"
 
     try:
-        dictionary, mean = measure_values(file.metadata.row_group(group), raw, names)
+        dictionary, mean = measure_values(columns_of(file, group), raw, names)
         if max(dictionary, mean) > LARGEST * max_record:
             reason, detail = "too large", f"values of up to {max(dictionary, mean):,} bytes, more than input.max_record"
         else:
@@ -118,8 +151,8 @@ def _read_group(
                 for row in range(batch.num_rows):
                     yield _read_row(batch, row, declared, names, max_record), read
                     read += 1
-    except (pa.ArrowException, OSError, ValueError) as error:
-        detail = _first_line(error)
+    except DAMAGED as error:
+        detail = first_line(error)
 
     if read < promised:
         where = f"row group {group + 1} of {file.num_row_groups}"
@@ -127,11 +160,10 @@ def _read_group(
         yield Reject(reason, f"{detail}; {where}: {told}", ""), None
 
 
-def measure_values(group: pq.RowGroupMetaData, raw: BinaryIO, names: list[str]) -> tuple[int, int]:
+def measure_values(columns: list[pq.ColumnChunkMetaData], raw: BinaryIO, names: list[str]) -> tuple[int, int]:
     """Return the bytes of the longest dictionary of the columns `names`, and the largest mean bytes per value."""
     dictionary = mean = 0
-    for at in range(group.num_columns):
-        column = group.column(at)
+    for column in columns:
         if column.path_in_schema in names:
             raw.seek(column.dictionary_page_offset or column.data_page_offset)
             dictionary = max(dictionary, _dictionary_size(raw.read(PAGE_HEADER)))
@@ -166,7 +198,7 @@ def _read_row(batch: pa.RecordBatch, row: int, declared: Format, names: list[str
             values[name] = _value(scalar)
         except (pa.ArrowException, ValueError) as error:
             raw = scalar.as_buffer()[: 4 * EXCERPT_LENGTH].to_pybytes() if hasattr(scalar, "as_buffer") else b""
-            return Reject("malformed", f"{name}: {_first_line(error)}", excerpt(raw), _text(values, declared.id))
+            return Reject("malformed", f"{name}: {first_line(error)}", excerpt(raw), _text(values, declared.id))
 
     doc_id, url = _text(values, declared.id), _text(values, declared.url)
     fields = [value for name in declared.content if (value := values[name]) is not None]
@@ -180,24 +212,42 @@ def _read_row(batch: pa.RecordBatch, row: int, declared: Format, names: list[str
 
 
 def _value(scalar: pa.Scalar) -> Value | None:
-    """Return a value: strings and bytes unchanged, anything else as Arrow casts it to text; None for null.
+    """Return a value: strings and bytes unchanged, UUIDs and whole numbers in full, anything else as Arrow writes it.
+
+    None for null and NaN.
 
     Raises:
         ValueError: for a string that is not UTF-8.
         pa.ArrowException: for a value that cannot be written as text, such as a time outside the calendar.
     """
     while isinstance(scalar, pa.DictionaryScalar | pa.ExtensionScalar):
+        is_uuid = getattr(scalar.type, "extension_name", "") == "arrow.uuid"
         scalar = scalar.value
+        if is_uuid and scalar is not None and scalar.is_valid:
+            return str(UUID(bytes=scalar.as_py()))
     if scalar is None or not scalar.is_valid:
         return None
+    if pa.types.is_floating(scalar.type):
+        number = float(scalar.as_py())
+        if number != number:  # noqa: PLR0124 - NaN, which stands for null where a column has no other
+            return None
+        if number.is_integer():
+            return str(int(number))
     value = scalar.as_py() if hasattr(scalar, "as_buffer") else scalar.cast(pa.string()).as_py()
     return value if isinstance(value, str | bytes) else str(value)
 
 
 def _text(values: dict[str, Value | None], name: str | None) -> str | None:
+    """Return a value as text; bytes that are not UTF-8 in hexadecimal digits, so that different ones stay different."""
     value = values.get(name) if name else None
-    return value.decode("utf-8", "replace") if isinstance(value, bytes) else value
+    if not isinstance(value, bytes):
+        return value
+    try:
+        return value.decode()
+    except UnicodeDecodeError:
+        return f"0x{value.hex()}"
 
 
-def _first_line(error: Exception) -> str:
+def first_line(error: Exception) -> str:
+    """Return the first line of an error's message; pyarrow adds others."""
     return (str(error) or type(error).__name__).splitlines()[0]

@@ -4,12 +4,23 @@ import io
 from collections.abc import Iterator
 from typing import BinaryIO
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from nddup.reading.formats import FileHead
-from nddup.reading.parquet_rows import ROWS_BYTES, measure_values, place_rows
+from nddup.reading.outcomes import Record, Reject
+from nddup.reading.parquet_rows import (
+    DAMAGED,
+    LARGEST,
+    ROWS,
+    ROWS_BYTES,
+    RowPlace,
+    columns_of,
+    first_line,
+    measure_values,
+    open_parquet,
+    place_rows,
+)
 from nddup.rewriting.tag_records import AGAIN
 from nddup.rewriting.verdicts import NAMES, SCHEMA, Reader, RewriteError, Tags, Verdicts
 
@@ -36,61 +47,73 @@ def rewrite_parquet(
         max_record: most bytes of a record.
 
     Raises:
-        RewriteError: if the file has more or fewer records than the run found, or already has tags.
+        RewriteError: if the file has more or fewer records than the run found, already has tags, or is damaged where a
+            document stands.
 
     Cost: the columns that the records are made of are decoded twice. Memory: a row group of about `GROUP_BYTES`.
     """
-    file = pq.ParquetFile(raw, pre_buffer=False)
-    schema = file.schema_arrow
+    try:
+        file = open_parquet(raw)
+        schema, forms = file.schema_arrow, _forms(file)
+    except DAMAGED as error:
+        raise RewriteError(f"cannot be written again: {first_line(error)}") from error
     if verdicts.is_tagging:
         if set(NAMES) & set(schema.names):
             raise RewriteError(AGAIN)
         schema = pa.schema([*schema, *SCHEMA], schema.metadata)
 
     sink = _Sink()
-    with pq.ParquetWriter(sink, schema, **_forms(file)) as writer:
-        for group, chosen in _choose_rows(raw, head, verdicts, limit=limit, max_record=max_record):
-            for rows in _read_rows(file, raw, group, chosen, schema):
+    with pq.ParquetWriter(sink, schema, **forms) as writer:
+        found = place_rows(raw, head, limit=limit, max_record=max_record)
+        for group, chosen, end in _choose_rows(file, found, verdicts):
+            for rows in _read_rows(_read_batches(file, raw, group, end, max_record), chosen, schema):
                 writer.write_table(rows, row_group_size=len(rows))
                 yield sink.written()
     yield sink.written()
 
 
 def _choose_rows(
-    raw: BinaryIO, head: FileHead, verdicts: Verdicts, *, limit: int | None, max_record: int
-) -> Iterator[tuple[int, Rows]]:
-    """Yield row groups: the number of each, and the rows to write, in order, with their tags; it may have none."""
+    file: pq.ParquetFile, found: Iterator[tuple[Record | Reject, RowPlace | None]], verdicts: Verdicts
+) -> Iterator[tuple[int, Rows, int]]:
+    """Yield the number of each row group, its rows to write with their tags, and the row before which it is read.
+
+    With tags, all rows are written, also those that were not read for their text, as after `input.max_expansion`.
+    """
     reader, chosen, current = Reader(verdicts), Rows(), 0
-    for _, place in place_rows(raw, head, limit=limit, max_record=max_record):
+    for _, place in found:
         verdict = reader.next()
         if reader.is_over:
             break
-        if place is None or verdict is False:
-            continue
-        if place.group != current:
-            yield current, chosen
-            chosen, current = Rows(), place.group
-        chosen[place.row] = verdict if isinstance(verdict, Tags) else None
-    yield current, chosen
+        while place is not None and place.group > current:
+            yield current, chosen, _end_of(file, current, chosen, is_whole=verdicts.is_tagging)
+            chosen, current = Rows(), current + 1
+        if place is not None and verdict is not False:
+            chosen[place.row] = verdict if isinstance(verdict, Tags) else None
     reader.require_all(verdicts.count)
+    is_whole = verdicts.is_tagging and not reader.is_over
+    for group in range(current, file.num_row_groups if is_whole else min(current + 1, file.num_row_groups)):
+        yield group, chosen, _end_of(file, group, chosen, is_whole=is_whole)
+        chosen = Rows()
 
 
-def _read_rows(file: pq.ParquetFile, raw: BinaryIO, group: int, chosen: Rows, schema: pa.Schema) -> Iterator[pa.Table]:
-    """Yield the chosen rows of a row group, in tables of about `GROUP_BYTES`."""
-    if not chosen:
-        return
-    names = [file.metadata.row_group(group).column(at).path_in_schema for at in range(file.metadata.num_columns)]
-    longest = max(measure_values(file.metadata.row_group(group), raw, names))
-    rows_at_once = max(1, min(MOST_ROWS, ROWS_BYTES // max(longest, 1)))
+def _end_of(file: pq.ParquetFile, group: int, chosen: Rows, *, is_whole: bool) -> int:
+    return int(file.metadata.row_group(group).num_rows) if is_whole else max(chosen, default=-1) + 1
 
+
+def _read_rows(batches: Iterator[tuple[pa.RecordBatch, int]], chosen: Rows, schema: pa.Schema) -> Iterator[pa.Table]:
+    """Yield the rows to write of a row group, in tables of about `GROUP_BYTES`; with tags, all rows.
+
+    Raises:
+        RewriteError: if a chosen row cannot be decoded: a page is damaged of a column that was not read for its text.
+    """
     held: list[pa.Table] = []
-    start = size = 0
-    for batch in file.iter_batches(rows_at_once, row_groups=[group], use_threads=False):
-        places = [row for row in range(start, start + len(batch)) if row in chosen]
-        start += len(batch)
-        taken = pa.Table.from_batches([batch]).take(pa.array(np.array(places, np.int64) - start + len(batch)))
-        for at, name in enumerate(NAMES if len(schema) > len(taken.schema) else ()):
-            values = [None if (tags := chosen[row]) is None else tags[at] for row in places]
+    size, left, is_tagging = 0, len(chosen), NAMES[0] in schema.names
+    for batch, start in batches:
+        places = [row for row in range(start, start + len(batch)) if is_tagging or row in chosen]
+        left -= sum(row in chosen for row in places)
+        taken = pa.Table.from_batches(_runs(batch, places, start), batch.schema)
+        for at, name in enumerate(NAMES if is_tagging else ()):
+            values = [None if (tags := chosen.get(row)) is None else tags[at] for row in places]
             taken = taken.append_column(SCHEMA.field(name), pa.array(values, SCHEMA.field(name).type))
         held.append(taken.cast(schema))
         size += taken.nbytes
@@ -99,13 +122,54 @@ def _read_rows(file: pq.ParquetFile, raw: BinaryIO, group: int, chosen: Rows, sc
             held, size = [], 0
     if held and sum(map(len, held)):
         yield pa.concat_tables(held)
+    if left:
+        raise RewriteError(f"{left:,} rows that are documents cannot be decoded in all columns")
+
+
+def _runs(batch: pa.RecordBatch, places: list[int], start: int) -> list[pa.RecordBatch]:
+    """Return the rows of a batch at `places`, which begins at row `start`. Arrow cannot take rows of every type."""
+    breaks = [at for at in range(1, len(places)) if places[at] != places[at - 1] + 1]
+    pairs = zip([0, *breaks], [*breaks, len(places)], strict=True)
+    return [batch.slice(places[low] - start, high - low) for low, high in pairs if high > low]
+
+
+def _read_batches(
+    file: pq.ParquetFile, raw: BinaryIO, group: int, end: int, max_record: int
+) -> Iterator[tuple[pa.RecordBatch, int]]:
+    """Yield the rows of a row group before row `end`, and the place of the first one; fewer if a page is damaged.
+
+    A row group that is too large to be read for its text (`parquet_rows.LARGEST`) is not decoded here either.
+    """
+    try:
+        columns = columns_of(file, group)
+        longest = max(measure_values(columns, raw, [column.path_in_schema for column in columns]), default=0)
+    except DAMAGED:
+        return
+    if longest > LARGEST * max_record:
+        return
+
+    most = max(1, min(MOST_ROWS, ROWS_BYTES // max(longest, 1)))
+    most -= most % ROWS if most > ROWS else 0
+    start = 0
+    for rows in (most, min(most, ROWS)):  # after an error, as few as were read for their text
+        at = 0
+        try:
+            for batch in file.iter_batches(rows, row_groups=[group], use_threads=False) if start < end else ():
+                if at >= start:
+                    few = batch.slice(0, end - at)
+                    yield few, at
+                    start = at + len(few)
+                at += len(batch)
+                if start >= end:
+                    return
+        except DAMAGED:
+            continue
 
 
 def _forms(file: pq.ParquetFile) -> dict[str, object]:
     """Return the writer's options that match the file: its compression, and INT96 timestamps if it has any."""
     metadata = file.metadata
-    first = metadata.row_group(0) if metadata.num_row_groups else None
-    columns = [first.column(at) for at in range(metadata.num_columns)] if first else []
+    columns = columns_of(file, 0) if metadata.num_row_groups else []
     compression = columns[0].compression.lower() if columns else "snappy"
     return {
         "compression": {"uncompressed": "none"}.get(compression, compression),

@@ -76,7 +76,8 @@ def require_few_rejects(
     """Stop if too many records, or too much of the files, gave no document.
 
     A file that is no part of the collection does not count: one without bytes, or one of an unknown format whose name
-    ends otherwise than those of the files that gave documents, such as an image beside pages.
+    ends otherwise than those of the files that gave documents, such as an image beside pages. Nor does a record `not
+    text`: most records of many crawls are images and scripts.
 
     Args:
         documents: their number.
@@ -95,6 +96,7 @@ def require_few_rejects(
     counts = dict(reasons)
     for file in foreign:
         counts[file.reason] = counts.get(file.reason, 0) - file.rejects
+    counts.pop("not text", None)
     rejects = sum(counts.values())
     records = documents + rejects
     more = f"; {_name(shards)}" if shards else ""

@@ -22,7 +22,7 @@ RULE = SketchRule(Recipe(), TextRule())
 
 def read(data: bytes, name: str, *, limit: int = 1 << 20, most: int | None = None) -> list[Record | Reject]:
     """Return the records of a file of this name."""
-    head = container_head(data[:5000], name, None, NOTHING)
+    head = container_head(data[:5000], name, None, NOTHING | {"quote": '"', "escape": ""})
     assert head is not None
     raw = io.BytesIO(data)
     return list(read_container(raw, head, source=name, compression="", limit=most, max_record=limit))

@@ -95,7 +95,7 @@ def test_broken_records_are_left_out_or_left_alone(tmp_path: Path) -> None:
     (tmp_path / "in").mkdir()
     (tmp_path / "in" / "a.xml").write_text("<docs>\n" + "\n".join(records))
     (tmp_path / "in" / "a.csv").write_text('id,text\n1,one text\n2,"an open quote\n3,two,many\n\n4,a fourth text\n')
-    settings = {"input": {"max_record": 2_000}, "output": {"kept": "as-input", **TAGGED}}
+    settings = {"input": {"max_record": 2_000, "max_rejects": None}, "output": {"kept": "as-input", **TAGGED}}
     run_locally([str(tmp_path / "in")], str(tmp_path / "out"), build_config(settings, origin="test"))
 
     kept, tagged = (tmp_path / "out" / at for at in ("kept", "tagged"))
