@@ -9,7 +9,6 @@ from collections.abc import Callable
 from functools import partial
 from itertools import islice
 from typing import BinaryIO
-from urllib.parse import urlsplit
 
 from nddup.reading.csv_rows import dialect_of
 from nddup.reading.formats import FileHead, Format, FormatError
@@ -20,7 +19,7 @@ from nddup.scanning.first_records import fields_of, note_ids
 from nddup.scanning.found import Limits
 from nddup.scanning.input_files import InputFile
 from nddup.scanning.local_files import open_local
-from nddup.scanning.local_paths import local_path
+from nddup.scanning.local_paths import is_of_this_machine, local_path
 from nddup.scanning.rules import TextRule
 from nddup.scanning.whole_files import StoredFile, read_file
 from nddup.settings.schema import Config
@@ -169,7 +168,7 @@ def _first_records(found: list[Record | Reject], file: InputFile, config: Config
 
 def _is_remote(path: str) -> bool:
     """Return whether a path is on a file system other than the machine's own."""
-    return urlsplit(path).scheme not in ("", "file")
+    return not is_of_this_machine(path)
 
 
 def _short(text: str) -> str:

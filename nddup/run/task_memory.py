@@ -7,7 +7,7 @@ Where that is not set, `UNSET_BYTES` is assumed on a cluster, and a share of the
 import os
 import re
 from collections.abc import Mapping
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 UNSET_BYTES = 1 << 30
 """Memory assumed for a worker if the cluster sets none, as `docs/operations.md` recommends."""
@@ -17,7 +17,9 @@ LOCAL_SHARE = 4
 
 PYTHON_MEMORY, CORES = "spark.executor.pyspark.memory", "spark.executor.cores"
 _UNITS = {"b": 0, "k": 10, "m": 20, "g": 30, "t": 40, "p": 50}
-_LIMITS = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")
+_VERSION_1 = (("sys/fs/cgroup/memory",), "memory.limit_in_bytes")
+_VERSION_2 = (("sys/fs/cgroup", "sys/fs/cgroup/unified"), "memory.max")
+"""Where the groups of each version are mounted, and the file of a group's limit."""
 
 
 def task_memory(settings: Mapping[str, str], *, machine: int | None = None) -> int:
@@ -55,12 +57,39 @@ def read_size(text: str) -> int:
 
 
 def machine_memory() -> int:
-    """Return the bytes of memory of this machine, or of the container that this process runs in."""
-    found = [os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")]
-    for path in _LIMITS:
-        try:
-            text = Path(path).read_text(encoding="ascii").strip()
-        except OSError:
+    """Return the bytes of memory of this machine, or what this process's control groups allow, if that is less."""
+    return min([os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"), *group_limits()])
+
+
+def group_limits(system: Path = Path("/")) -> list[int]:
+    """Return the limits on memory, in bytes, of the control groups that this process is in, version 1 and 2.
+
+    A group may use no more than each group above it, so all up to the root count. In a container the path of a group may
+    be that of the host, of which only the root is seen; its limits are the container's.
+
+    Args:
+        system: the root of the file system.
+    """
+    try:
+        lines = (system / "proc/self/cgroup").read_text(encoding="utf-8", errors="surrogateescape").splitlines()
+    except OSError:
+        lines = []
+    found = []
+    for line in ["0::/", "0:memory:/", *lines]:
+        _, controllers, group = [*line.split(":", 2), "", ""][:3]
+        if controllers and "memory" not in controllers.split(","):
             continue
-        found += [int(text)] if text.isdigit() else []  # `max` where there is no limit
-    return min(found)
+        mounts, name = _VERSION_1 if controllers else _VERSION_2
+        for mount in mounts:
+            inner = PurePosixPath(group.lstrip("/"))
+            found += [_read_limit(system / mount / folder / name) for folder in (inner, *inner.parents)]
+    return [limit for limit in found if limit is not None]
+
+
+def _read_limit(file: Path) -> int | None:
+    """Return the number in a file; None if it is not there, or says `max`, that there is no limit."""
+    try:
+        text = file.read_text(encoding="ascii").strip()
+    except (OSError, UnicodeDecodeError):
+        return None
+    return int(text) if text.isdigit() else None

@@ -10,6 +10,8 @@ from nddup.redaction import drop_login
 PLAIN = "/-_.!~*'():@&=+$,;"
 """Characters that Java does not escape in the path of a URI, besides letters, digits and non-ASCII characters."""
 
+_URI = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/")
+
 
 def local_path(path: str) -> str:
     """Return the absolute local path of a path as the user writes it, or of a URI `file:/…`.
@@ -23,13 +25,23 @@ def local_path(path: str) -> str:
         >>> local_path("file:/tmp/a%20b"), local_path("/tmp//x/../a%20b")
         ('/tmp/a b', '/tmp/a%20b')
     """
-    if re.match(r"[A-Za-z][A-Za-z0-9+.-]+:/", path):
+    if _URI.match(path):
         scheme, rest, inner = path.partition(":")[0], path.partition(":")[2], urlsplit(path)
         if scheme.lower() != "file" or inner.netloc:
             raise ConfigError(f"{drop_login(path)}: not a path of this machine")
         is_written = re.fullmatch(rf"(?:[\w{re.escape(PLAIN)}]|%[0-9A-Fa-f]{{2}})*", rest)
         path = unquote(inner.path, errors="surrogateescape") if is_written else "/" + rest.lstrip("/")
     return "/" + os.path.normpath(os.path.join(os.getcwd(), path)).lstrip("/")  # noqa: PTH109, PTH118
+
+
+def is_of_this_machine(path: str) -> bool:
+    """Return whether a path is plain or a URI `file:/…`. A name with a colon, such as `run-10:30`, is no URI.
+
+    Example:
+        >>> [is_of_this_machine(path) for path in ("run-10:30", "a:b/c", "FILE:/a", "hdfs:/a", "s3://box/a")]
+        [True, True, True, False, False]
+    """
+    return _URI.match(path) is None or path[:6].lower() == "file:/"
 
 
 def uri_of(path: str) -> str:

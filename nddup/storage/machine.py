@@ -1,8 +1,8 @@
 """What this process finds out about its machine without Spark."""
 
 import os
-from urllib.parse import urlsplit
 
+from nddup.scanning.local_paths import is_of_this_machine
 from nddup.storage.local_storage import local_path
 
 SUBMITTED = ("SPARK_ENV_LOADED", "PYSPARK_GATEWAY_PORT")
@@ -16,6 +16,6 @@ def is_submitted() -> bool:
 
 def is_local(path: str) -> bool:
     """Return whether a path is of this machine. A missing one may be Hadoop's, if `HADOOP_CONF_DIR` is set."""
-    if urlsplit(path).scheme not in ("", "file"):
+    if not is_of_this_machine(path):
         return False
     return os.path.exists(local_path(path)) or "HADOOP_CONF_DIR" not in os.environ  # noqa: PTH110

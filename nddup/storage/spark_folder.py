@@ -7,6 +7,7 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as T
 
+from nddup.scanning.local_paths import is_of_this_machine
 from nddup.spark.reach import is_connect
 from nddup.spark.schemas import local_table, schema_of
 from nddup.storage.run_folder import STAGES, RunFolder
@@ -24,7 +25,9 @@ class SparkFolder(RunFolder):
     counts_in_passing = True
 
     def __init__(self, spark: SparkSession, path: str) -> None:
-        super().__init__(files_at(spark, path), path)
+        # Hadoop takes `run-10:30` for a URI, but not `./run-10:30`.
+        is_mistaken = is_of_this_machine(path) and ":" in path.partition("/")[0] and path[:5].lower() != "file:"
+        super().__init__(files_at(spark, path), f"./{path}" if is_mistaken else path)
         self._spark = spark
         self._attempt = f"{ATTEMPT}{token_hex(8)}" if is_connect(spark) else ""
 
