@@ -1,4 +1,4 @@
-"""Write `nddup/sketching/word_table.txt`: which characters form words, which are tokens alone, and lower case.
+"""Write `nddup/sketching/word_table.txt`: what is dropped, folded, composed, and which characters form tokens.
 
     python scripts/make_word_table.py
 
@@ -15,10 +15,15 @@ from pathlib import Path
 TABLE = Path(__file__).parents[1] / "nddup" / "sketching" / "word_table.txt"
 
 HEADER = """\
-# The characters of tokens, by scripts/make_word_table.py. Code points in hexadecimal, ends included.
+# Normalising and tokens, by scripts/make_word_table.py. Code points in hexadecimal, ends included.
 #   word FIRST LAST               letters, digits and the underscore: a run of them is a token
 #   alone FIRST LAST              characters of scripts written without spaces: each is a token
-#   lower FIRST LAST STEP SHIFT   every STEP-th from FIRST has its lower case SHIFT (decimal) further on
+#   mark FIRST LAST               combining marks: each belongs to the token before it
+#   order FIRST LAST CLASS        the canonical combining class (decimal) of marks, if not 0
+#   drop FIRST LAST               default-ignorable code points: dropped before all else
+#   fold FIRST LAST STEP SHIFT    every STEP-th from FIRST becomes the one SHIFT (decimal) further on
+#   spell CODE CODE...            what a character becomes if that is several
+#   join CODE FIRST SECOND        the canonical composition of two folded characters
 """
 
 # Scripts written without spaces between words: the ideographic ones and those which line breaking (UAX 14)
@@ -38,7 +43,34 @@ IDEOGRAPHIC = (
     "PARENTHESIZED IDEOGRAPH",
 )
 NAMELESS = (range(0x17000, 0x18800), range(0x18D00, 0x18D80))  # Tangut ideographs: `unicodedata` has no names
-FINAL_SIGMA, SIGMA = 0x3C2, 0x3C3
+
+# Default_Ignorable_Code_Point, from DerivedCoreProperties.txt, which `unicodedata` does not have.
+DROPPED = (
+    (0x00AD, 0x00AD),  # soft hyphen
+    (0x034F, 0x034F),  # combining grapheme joiner
+    (0x061C, 0x061C),  # Arabic letter mark
+    (0x115F, 0x1160),  # Hangul fillers
+    (0x17B4, 0x17B5),  # Khmer inherent vowels
+    (0x180B, 0x180F),  # Mongolian variation selectors and vowel separator
+    (0x200B, 0x200F),  # zero-width space, non-joiner and joiner, directional marks
+    (0x202A, 0x202E),  # directional embeddings and overrides
+    (0x2060, 0x206F),  # word joiner, invisible operators, directional isolates, deprecated format characters
+    (0x3164, 0x3164),  # Hangul filler
+    (0xFE00, 0xFE0F),  # variation selectors
+    (0xFEFF, 0xFEFF),  # zero-width no-break space, the byte order mark
+    (0xFFA0, 0xFFA0),  # halfwidth Hangul filler
+    (0xFFF0, 0xFFF8),  # reserved for format characters
+    (0x1BCA0, 0x1BCA3),  # shorthand format controls
+    (0x1D173, 0x1D17A),  # musical format controls
+    (0xE0000, 0xE0FFF),  # tags, variation selectors supplement, and what is reserved beside them
+)
+
+# Malayalam chillu letters: each was written as its consonant, virama and a joiner before Unicode 5.1.
+CHILLU = {0xD7A: 0xD23, 0xD7B: 0xD28, 0xD7C: 0xD30, 0xD7D: 0xD32, 0xD7E: 0xD33, 0xD7F: 0xD15}
+VIRAMA = "\u0d4d"
+DOTLESS, IOTA_BELOW = "\u0131", "\u0345"
+HANGUL = range(0xAC00, 0xD7A4)
+SURROGATES = range(0xD800, 0xE000)
 
 
 def is_word(code: int) -> bool:
@@ -47,36 +79,50 @@ def is_word(code: int) -> bool:
 
 
 def is_alone(code: int) -> bool:
-    """Return whether the character is a token by itself."""
+    """Return whether the character is a token by itself, with its marks."""
     if not is_word(code):
         return False
     name = unicodedata.name(chr(code), "")
     return name.startswith(ALONE + IDEOGRAPHIC) or any(code in block for block in NAMELESS)
 
 
-def lower(code: int) -> int:
-    """Return the lower case of a character if that is one character, else itself; final sigma becomes sigma."""
-    small = chr(code).lower()
-    if code == FINAL_SIGMA:
-        return SIGMA
-    return ord(small) if len(small) == 1 else code
+def is_mark(code: int) -> bool:
+    """Return whether the character is a combining mark: General_Category M."""
+    return unicodedata.category(chr(code))[0] == "M"
 
 
-def runs(member: Callable[[int], bool]) -> Iterator[tuple[int, int]]:
-    """Yield the first and last code point of each maximal run of members."""
-    edges = [code for code in range(sys.maxunicode + 2) if wanted(member, code) != wanted(member, code - 1)]
-    for first, end in list(pairwise(edges))[::2]:
-        yield first, end - 1
+def is_dropped(code: int) -> bool:
+    """Return whether the character is default-ignorable."""
+    return any(first <= code <= last for first, last in DROPPED)
 
 
-def wanted(member: Callable[[int], bool], code: int) -> bool:
-    """Return whether `member` holds; False outside Unicode."""
-    return 0 <= code <= sys.maxunicode and member(code)
+def spelling(code: int) -> str:
+    """Return what a character becomes, decomposed. The iota below becomes a letter only after marks are ordered."""
+    if code in CHILLU:
+        return chr(CHILLU[code]) + VIRAMA
+    folded = "".join(c if c == IOTA_BELOW else c.casefold() for c in unicodedata.normalize("NFD", chr(code)))
+    spelt = unicodedata.normalize("NFD", folded).replace(DOTLESS, "i")
+    return spelt if spelt == "i" else spelt.replace("i\u0307", "i")
 
 
-def lower_runs() -> Iterator[tuple[int, int, int, int]]:
-    """Yield (first, last, step, shift): progressions of capitals at the same distance from their lower case."""
-    shifts = {code: lower(code) - code for code in range(sys.maxunicode + 1) if is_word(code) and lower(code) != code}
+def require(is_so: object, code: int, fault: str) -> None:
+    """Stop where a character would break what the kernels rely on."""
+    if not is_so:
+        raise SystemExit(f"U+{code:04X} {fault}: the kernels of nddup.sketching.folding rely on the opposite")
+
+
+def runs(member: Callable[[int], object]) -> Iterator[tuple[int, int]]:
+    """Yield the first and last code point of each maximal run of equal values that are true."""
+    values = [None, *(member(code) for code in range(sys.maxunicode + 1)), None]
+    edges = [i for i in range(1, len(values)) if values[i] != values[i - 1]]
+    for first, end in pairwise(edges):
+        if values[first]:
+            yield first - 1, end - 2
+
+
+def fold_runs(folds: dict[int, int]) -> Iterator[tuple[int, int, int, int]]:
+    """Yield (first, last, step, shift): progressions of characters at the same distance from what they become."""
+    shifts = {code: folded - code for code, folded in folds.items()}
     while shifts:
         first, shift = next(iter(shifts.items()))
         step = 1 if shifts.get(first + 1) == shift else 2
@@ -87,12 +133,49 @@ def lower_runs() -> Iterator[tuple[int, int, int, int]]:
         yield first, last - step, step, shift
 
 
+def changed() -> tuple[dict[int, int], dict[int, str]]:
+    """Return the characters of tokens that become one other, and those that become several."""
+    folds, spelt = {}, {}
+    for code in range(sys.maxunicode + 1):
+        if code in SURROGATES or code in HANGUL or is_dropped(code) or not (is_word(code) or is_mark(code)):
+            continue
+        parts = spelling(code)
+        whole = unicodedata.normalize("NFC", parts)
+        if len(whole) > 1 or (IOTA_BELOW in parts and code != ord(IOTA_BELOW)):
+            spelt[code] = parts
+        elif whole != chr(code):
+            folds[code] = ord(whole)
+        require(is_mark(ord(parts[0])) == is_mark(code), code, "turns from a letter into a mark, or back")
+        require(all(is_word(ord(c)) or is_mark(ord(c)) for c in parts), code, "becomes a separator")
+        require(len({is_alone(ord(c)) for c in (chr(code), *parts) if is_word(ord(c))}) <= 1, code, "changes its class")
+    return folds, spelt
+
+
+def joins(changes: set[int]) -> Iterator[tuple[int, int, int]]:
+    """Yield (composition, first, second) of all that can arise from folded characters, Hangul apart."""
+    for code in range(sys.maxunicode + 1):
+        parts = unicodedata.decomposition(chr(code)).split()
+        if not parts[1:] or parts[0].startswith("<") or code in changes or code in HANGUL:
+            continue
+        first, second = (int(part, 16) for part in parts)
+        if unicodedata.normalize("NFC", chr(first) + chr(second)) == chr(code) and (is_word(first) or is_mark(first)):
+            require((is_word(code), is_alone(code)) == (is_word(first), is_alone(first)), code, "changes its class")
+            yield code, first, second
+
+
 def main() -> None:
     """Write the table."""
+    folds, spelt = changed()
     lines = [f"unicode {unicodedata.unidata_version}"]
     lines += [f"word {first:X} {last:X}" for first, last in runs(is_word)]
     lines += [f"alone {first:X} {last:X}" for first, last in runs(is_alone)]
-    lines += [f"lower {first:X} {last:X} {step} {shift}" for first, last, step, shift in lower_runs()]
+    lines += [f"mark {first:X} {last:X}" for first, last in runs(is_mark)]
+    for first, last in runs(lambda code: unicodedata.combining(chr(code))):
+        lines.append(f"order {first:X} {last:X} {unicodedata.combining(chr(first))}")
+    lines += [f"drop {first:X} {last:X}" for first, last in DROPPED]
+    lines += [f"fold {first:X} {last:X} {step} {shift}" for first, last, step, shift in fold_runs(folds)]
+    lines += [" ".join(["spell", f"{code:X}", *(f"{ord(c):X}" for c in parts)]) for code, parts in spelt.items()]
+    lines += [f"join {code:X} {first:X} {second:X}" for code, first, second in joins({*folds, *spelt})]
     TABLE.write_text(HEADER + "\n".join(lines) + "\n", encoding="ascii")
 
 

@@ -1,6 +1,6 @@
 """Find where the shingles of the items occur in texts: every document of A passes through here.
 
-find_hits       known shingles, compared character by character
+find_hits       known shingles, compared token by token
 find_possible   shingles that a filter lets pass
 """
 
@@ -11,8 +11,9 @@ from numpy.typing import NDArray
 
 from nddup.against.shingle_filter import filter_shift, may_have
 from nddup.against.shingle_table import ALL_BITS, Known, find_number, has_key, read_only
-from nddup.against.token_places import count_characters, locate_tokens
+from nddup.against.token_places import count_characters, fold_tokens, locate_tokens
 from nddup.arrays import compiled, number_keys
+from nddup.sketching.folding import folded_words
 from nddup.sketching.rolling_hash import hash_tokens, most_tokens, roll, shingling
 from nddup.sketching.tokens import WORD_TABLE
 
@@ -51,7 +52,7 @@ def find_hits(data: NDArray[np.uint8], bounds: NDArray[np.int64], known: Known, 
         counts: whether to count the distinct shingles of texts that have a hit.
 
     Returns:
-        The hits, each compared with the known shingle character by character. The counts of distinct shingles rely on
+        The hits, each compared with the known shingle token by token. The counts of distinct shingles rely on
         64-bit fingerprints.
 
     Cost: linear, some 340 MB/s where few shingles are known; a text with a hit is read twice.
@@ -108,6 +109,7 @@ def _find(
     hashes, fingerprints = np.empty(largest, np.uint64), np.empty(largest, np.uint64)
     starts, ends = np.empty(largest, np.int32), np.empty(largest, np.int32)
     possible = np.empty(largest, np.int32)
+    folded, heads = np.empty(8 * folded_words(2 * largest), np.uint8), np.empty(largest, np.uint32)
 
     # Pages that no hit reaches are never touched, so the room for a hit at every token costs nothing.
     room = most_tokens(len(data)) + n + 1
@@ -117,7 +119,7 @@ def _find(
 
     # Local names: a field of a tuple would have its references counted at every use.
     words, slots, keys, places = known.words, known.slots, known.keys, known.places
-    known_data, known_starts, known_ends = known.data, known.starts, known.ends
+    known_folded, known_heads = known.folded, known.heads
     mask, shift = known.rule[1], filter_shift(words)
     total = 0
     for i in range(n):
@@ -135,14 +137,15 @@ def _find(
 
         # A fingerprint is known, so it pays to locate the tokens.
         locate_tokens(data, bounds[i], bounds[i + 1], table, starts, ends)
+        fold_tokens(data, bounds[i], bounds[i + 1], table, folded, heads)
         before, before_token = -1, -1
         for p in range(first, n_possible):
             s = int(possible[p])
             if before_token != s - 1:
                 before = -1
             found, _ = find_number(
-                fingerprints[s] & mask, slots, keys, places, known_data, known_starts, known_ends, data, starts, ends,
-                s, length, before, table,
+                fingerprints[s] & mask, slots, keys, places, known_folded, known_heads, folded, heads, s, length,
+                before,
             )  # fmt: skip
             before = -1
             if found >= 0:

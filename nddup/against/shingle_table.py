@@ -1,10 +1,11 @@
 """The distinct shingles of the items, as a table in memory that the other collection streams past.
 
 A shingle is `length` consecutive tokens of one item; a text of fewer tokens has none. All are taken, none is sampled.
-Two shingles are the same if their tokens are equal: a 64-bit fingerprint finds candidates in the table, and their
-characters are compared, so no result relies on the fingerprint.
+Two shingles are the same if their tokens are equal: a 64-bit fingerprint finds candidates in the table, and the
+normalised tokens are compared, so no result relies on the fingerprint.
 
-Memory: per distinct shingle 8 bytes of fingerprint, 4 of place, and 8 to 16 of slots; per token 12; and the texts.
+Memory: per distinct shingle 8 bytes of fingerprint, 4 of place, and 8 to 16 of slots; per token 16; and the texts, as
+they are and normalised.
 """
 
 from functools import lru_cache
@@ -15,10 +16,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nddup.against.shingle_filter import make_filter
-from nddup.against.token_places import locate_tokens, same_tokens
+from nddup.against.token_places import fold_tokens, locate_tokens, same_tokens
 from nddup.array_files import map_array, write_array
 from nddup.arrays import HASH_MULTIPLIER, compiled
 from nddup.errors import CapacityError
+from nddup.sketching.folding import folded_words
 from nddup.sketching.rolling_hash import hash_tokens, roll, shingling
 from nddup.sketching.tokens import WORD_TABLE
 
@@ -39,6 +41,8 @@ class Known(NamedTuple):
         bounds: (n + 1,), where each text begins and ends.
         starts: (t,), the first byte of each token.
         ends: (t,), the byte after each token.
+        folded: the tokens, normalised, as UTF-8 with a zero byte after each.
+        heads: (t,), the first byte of each token in `folded`.
         firsts: (n + 1,), the first token of each item.
         numbers: (t,), the number of the shingle that begins at each token; -1 where none does.
         keys: (d,), the fingerprint of each shingle, by its number.
@@ -52,6 +56,8 @@ class Known(NamedTuple):
     bounds: NDArray[np.int64]
     starts: NDArray[np.int32]
     ends: NDArray[np.int32]
+    folded: NDArray[np.uint8]
+    heads: NDArray[np.uint32]
     firsts: NDArray[np.int64]
     numbers: NDArray[np.int32]
     keys: NDArray[np.uint64]
@@ -107,8 +113,10 @@ def make_known(data: NDArray[np.uint8], bounds: NDArray[np.int64], length: int, 
     starts, ends = np.empty(room, np.int32), np.empty(room, np.int32)
     hashes, firsts = np.empty(room, np.uint64), np.zeros(len(bounds), np.int64)
     data, bounds = read_only(data), read_only(bounds)
-    n_tokens = _locate(data, bounds, WORD_TABLE, starts, ends, hashes, firsts)
-    starts, ends = starts[:n_tokens].copy(), ends[:n_tokens].copy()
+    folded, heads = np.empty(8 * folded_words(len(data)) + len(bounds), np.uint8), np.empty(room, np.uint32)
+    n_tokens, n_folded = _locate(data, bounds, WORD_TABLE, starts, ends, folded, heads, hashes, firsts)
+    starts, ends, heads = starts[:n_tokens].copy(), ends[:n_tokens].copy(), heads[:n_tokens].copy()
+    folded = folded[:n_folded].copy()
 
     slot_bits = max(4, int(2 * n_tokens).bit_length())
     slots = np.full(1 << slot_bits, -1, np.int32)
@@ -116,14 +124,15 @@ def make_known(data: NDArray[np.uint8], bounds: NDArray[np.int64], length: int, 
     rule = shingling(length, 1)
     fingerprints = np.empty(np.diff(firsts).max(initial=0) + 1, np.uint64)
     count = _number(
-        data, starts, ends, firsts, hashes, WORD_TABLE, length, rule.leaving, np.uint64(mask), slots, keys, places,
-        numbers, fingerprints,
+        folded, heads, firsts, hashes, length, rule.leaving, np.uint64(mask), slots, keys, places, numbers,
+        fingerprints,
     )  # fmt: skip
 
     keys = keys[:count].copy()
     rules = np.array([length, mask], np.uint64)
     arrays: list[NDArray[Any]] = [
-        data, bounds, starts, ends, firsts, numbers, keys, places[:count].copy(), slots, make_filter(keys), rules,
+        data, bounds, starts, ends, folded, heads, firsts, numbers, keys, places[:count].copy(), slots,
+        make_filter(keys), rules,
     ]  # fmt: skip
     return Known(*map(read_only, arrays))
 
@@ -134,16 +143,13 @@ def find_number(
     slots: NDArray[np.int32],
     keys: NDArray[np.uint64],
     places: NDArray[np.int32],
-    known_data: NDArray[np.uint8],
-    known_starts: NDArray[np.int32],
-    known_ends: NDArray[np.int32],
-    data: NDArray[np.uint8],
-    starts: NDArray[np.int32],
-    ends: NDArray[np.int32],
+    known_folded: NDArray[np.uint8],
+    known_heads: NDArray[np.uint32],
+    folded: NDArray[np.uint8],
+    heads: NDArray[np.uint32],
     first: int,
     length: int,
     before: int,
-    table: NDArray[np.uint32],
 ) -> tuple[int, int]:
     """Return the number of the shingle that begins at token `first` of a text, -1 if unknown, and the last slot tried.
 
@@ -157,10 +163,7 @@ def find_number(
         if keys[number] == key:
             place = int(places[number])
             skip = length - 1 if before >= 0 and place == before + 1 else 0
-            if same_tokens(
-                data, starts, ends, first + skip, known_data, known_starts, known_ends, place + skip, length - skip,
-                table,
-            ):  # fmt: skip
+            if same_tokens(folded, heads, first + skip, known_folded, known_heads, place + skip, length - skip):
                 return int(number), slot
         slot = (slot + 1) & mask
     return -1, slot
@@ -199,27 +202,31 @@ def _locate(
     table: NDArray[np.uint32],
     starts: NDArray[np.int32],
     ends: NDArray[np.int32],
+    folded: NDArray[np.uint8],
+    heads: NDArray[np.uint32],
     hashes: NDArray[np.uint64],
     firsts: NDArray[np.int64],
-) -> int:
-    """Write the tokens of all texts, and their hashes; return how many there are."""
-    total = 0
+) -> tuple[int, int]:
+    """Write the tokens of all texts, and their hashes; return how many there are, and the folded bytes."""
+    total, written = 0, 0
     for i in range(len(bounds) - 1):
         found = locate_tokens(data, bounds[i], bounds[i + 1], table, starts[total:], ends[total:])
+        size = fold_tokens(data, bounds[i], bounds[i + 1], table, folded[written:], heads[total:])
+        for t in range(total, total + found):
+            heads[t] += written
+        written += size
         hash_tokens(data, bounds[i], bounds[i + 1], table, hashes[total:])
         total += found
         firsts[i + 1] = total
-    return total
+    return total, written
 
 
 @compiled
 def _number(
-    data: NDArray[np.uint8],
-    starts: NDArray[np.int32],
-    ends: NDArray[np.int32],
+    folded: NDArray[np.uint8],
+    heads: NDArray[np.uint32],
     firsts: NDArray[np.int64],
     hashes: NDArray[np.uint64],
-    table: NDArray[np.uint32],
     length: int,
     leaving: np.uint64,
     mask: np.uint64,
@@ -239,9 +246,7 @@ def _number(
         before = -1
         for s in range(n_shingles):
             key = fingerprints[s] & mask
-            found, slot = find_number(
-                key, slots, keys, places, data, starts, ends, data, starts, ends, first + s, length, before, table
-            )
+            found, slot = find_number(key, slots, keys, places, folded, heads, folded, heads, first + s, length, before)
             if found < 0:
                 found = count
                 slots[slot], keys[count], places[count] = count, key, first + s

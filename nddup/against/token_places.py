@@ -1,7 +1,8 @@
 """Locate and compare tokens in a text; tokens are those of `nddup.sketching.tokens`.
 
 locate_tokens      the bytes at which each token begins and ends
-same_tokens        compares two runs of tokens, character by character, lower-cased
+fold_tokens        the tokens, normalised
+same_tokens        compares two runs of normalised tokens, byte by byte
 count_characters   bytes -> characters
 """
 
@@ -11,10 +12,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nddup.arrays import compiled
-from nddup.sketching.rolling_hash import BEYOND_ASCII, byte_at, decode
-from nddup.sketching.tokens import ALONE
+from nddup.sketching.folding import byte_at, decode_any, fold_text
+from nddup.sketching.tokens import (
+    CLASS,
+    CLASS_SHIFT,
+    CODE,
+    DROPPED,
+    FACTS,
+    IOTA_BELOW,
+    OF_ALONE,
+    OF_MARK,
+    OF_WORD,
+)
 
-_ALONE: Final = np.uint32(ALONE)
+KIND: Final = 0xFFFFFFFF - CODE
 _NOT_FIRST: Final = 0xC0
 _FOLLOWS: Final = 0x80
 
@@ -30,7 +41,8 @@ def locate_tokens(
 ) -> int:
     """Write where the tokens of the UTF-8 text `data[start:end]` begin and end; return how many there are.
 
-    They are the tokens that `rolling_hash.hash_tokens` hashes, in the same order.
+    They are the tokens that `rolling_hash.hash_tokens` hashes, in the same order: normalising changes neither their
+    number nor which characters belong to them, except that an iota below a letter is a letter.
 
     Args:
         data: UTF-8, (b,).
@@ -38,67 +50,78 @@ def locate_tokens(
         end: the byte after the text.
         table: `tokens.WORD_TABLE`.
         starts: output, the first byte of each token; needs room for `most_tokens(end - start)`.
-        ends: output, the byte after each token; needs the same room.
+        ends: output, the byte after the last character of each token; needs the same room.
     """
     n_tokens = 0
-    is_inside = False
+    last = 0  # the class of the last character, marks apart; 0 outside of tokens
     i = start
     while i < end:
-        width = 1
-        code = byte_at(data, i)
-        if code >= BEYOND_ASCII:
-            code, width = decode(data, i, end)
-        entry = table[code]
+        code, width = decode_any(data, i, end)
+        if table[code] & KIND == DROPPED:
+            i += width
+            continue
 
-        # A separator, or a character that is a token by itself, ends the word before it.
-        if is_inside and (entry == 0 or entry >= _ALONE):
-            ends[n_tokens] = i
-            n_tokens += 1
-            is_inside = False
-        if entry >= _ALONE:
+        kind = np.int64(table[FACTS + code]) >> CLASS_SHIFT & CLASS
+        kind = OF_WORD if code == IOTA_BELOW else kind
+        if kind == OF_MARK:
+            kind = last
+        elif kind and (kind == OF_ALONE or kind != last):
             starts[n_tokens] = i
-            ends[n_tokens] = i + width
             n_tokens += 1
-        elif entry and not is_inside:
-            starts[n_tokens] = i
-            is_inside = True
         i += width
-
-    if is_inside:
-        ends[n_tokens] = end
-        n_tokens += 1
+        if kind:
+            ends[n_tokens - 1] = i
+        last = kind
     return n_tokens
 
 
 @compiled
-def same_tokens(
+def fold_tokens(
     data: NDArray[np.uint8],
-    starts: NDArray[np.int32],
-    ends: NDArray[np.int32],
+    start: int,
+    end: int,
+    table: NDArray[np.uint32],
+    folded: NDArray[np.uint8],
+    heads: NDArray[np.uint32],
+) -> int:
+    """Write the tokens of a text, normalised, with a zero byte after each, and where each begins; return the bytes.
+
+    Args:
+        data: UTF-8, (b,).
+        start: first byte of the text.
+        end: the byte after the text.
+        table: `tokens.WORD_TABLE`.
+        folded: output, with room for `8 * folding.folded_words(end - start)`.
+        heads: output, the first byte of each token in `folded`; needs room for `most_tokens(end - start)`.
+    """
+    size = fold_text(data, start, end, table, True, folded)  # noqa: FBT003 - a kernel takes no keywords
+    n_tokens = 0
+    before = 0
+    for i in range(size):
+        if before == 0 and folded[i]:
+            heads[n_tokens] = i
+            n_tokens += 1
+        before = folded[i]
+    return size + 1
+
+
+@compiled
+def same_tokens(
+    folded: NDArray[np.uint8],
+    heads: NDArray[np.uint32],
     first: int,
-    other_data: NDArray[np.uint8],
-    other_starts: NDArray[np.int32],
-    other_ends: NDArray[np.int32],
+    other_folded: NDArray[np.uint8],
+    other_heads: NDArray[np.uint32],
     other_first: int,
     count: int,
-    table: NDArray[np.uint32],
 ) -> bool:
-    """Return whether `count` tokens from `first` equal those of the other text from `other_first`, lower-cased."""
+    """Return whether `count` tokens from `first` equal those of the other text from `other_first`; both are folded."""
     for t in range(count):
-        i, end = int(starts[first + t]), int(ends[first + t])
-        j, other_end = int(other_starts[other_first + t]), int(other_ends[other_first + t])
-        while i < end and j < other_end:
-            width, other_width = 1, 1
-            code, other_code = byte_at(data, i), byte_at(other_data, j)
-            if code >= BEYOND_ASCII:
-                code, width = decode(data, i, end)
-            if other_code >= BEYOND_ASCII:
-                other_code, other_width = decode(other_data, j, other_end)
-            if table[code] != table[other_code]:
-                return False
-            i += width
-            j += other_width
-        if i < end or j < other_end:
+        i, j = np.int64(heads[first + t]), np.int64(other_heads[other_first + t])
+        while folded[i] == other_folded[j] and folded[i]:
+            i += 1
+            j += 1
+        if folded[i] != other_folded[j]:
             return False
     return True
 

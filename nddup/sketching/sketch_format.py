@@ -4,7 +4,7 @@ from typing import Final
 
 from nddup.sketching.tokens import TOKEN_TABLE_VERSION
 
-SKETCH_FORMAT: Final = 1
+SKETCH_FORMAT: Final = 2
 """Raise it whenever the ids of any text change: sketches stored before cannot be compared with those made later.
 
 An id depends on the word table (`tokens.TOKEN_TABLE_VERSION` and the rule of `tokens`), on the hash of tokens and of

@@ -104,32 +104,32 @@ def test_the_seed_chooses_the_sample() -> None:
         (
             "Rose",
             1,
-            [0x009C3CAF0DA77505],
+            [0x4A172604AE1A2CD7],
         ),
         (
             "A rose is a rose is a rose.",
             3,
-            [0x8DA94760A2CA57CC, 0x9962F0F39E69C8D7, 0xE417818D1B5C9EBE],
+            [0x145EECB541191E6C, 0x2AAA65F4C9D7B059, 0xC1C789E9B85BFBE0],
         ),
         (
             "The quick brown fox jumps over the lazy dog, the 2nd time.",
             8,
-            [0x085F8128F79B6A5E, 0x1673453D010622A5, 0x3002F61E366747F7],
+            [0x09894398C8ACE914, 0x0A697AD330C75683, 0x1DD76DDBA633B546],
         ),
         (
             "Все счастливые семьи похожи друг на друга, каждая несчастливая семья несчастлива по-своему.",
             9,
-            [0x08851D6339A6980C, 0x2D718A8F0F32BB04, 0x36556B37B1E6B847],
+            [0x18E863229545E478, 0x3F3DF869A01307E1, 0x43FB3C99633CDF5D],
         ),
         (
             "天地玄黃，宇宙洪荒。",
             4,
-            [0x4C12F08DC6E85D4F, 0x8FC06FC665026681, 0xD29EB6AC8D04382B],
+            [0x1F2282ABAA282EC9, 0x467014E1376B08ED, 0x5BFA545EE3E04835],
         ),
         (
             "ΟΔΟΣ οδος หมู่บ้าน İ_1",
             4,
-            [0x80DD3A05E87B83BA, 0xB3EEA07730D7A029, 0xCD9EAD441BB8955E],
+            [0x7DE3600BA1070F9E, 0xCD0C92B874DCCFDE, 0xD1CD5647DA9B85D5],
         ),
     ],
 )
@@ -137,6 +137,6 @@ def test_ids_never_change_unnoticed(text: str, n_features: int, ids: list[int]) 
     """Stored sketches hold these ids. If this fails, raise `SKETCH_FORMAT`, then change the numbers."""
     sketches = sketch([text], size=3)
 
-    assert SKETCH_FORMAT == 1
+    assert SKETCH_FORMAT == 2
     assert TOKEN_TABLE_VERSION == "14.0.0"  # noqa: S105 (no password)
     assert (sketches.n_features.tolist(), sketches.ids.tolist()) == ([n_features], ids)

@@ -12,8 +12,7 @@ from nddup.sketching.min_s import Sketches
 from nddup.sketching.minhash import MOST_SLOTS, SLOT_BITS, draw_slots, find_minima
 from nddup.sketching.permutations import affine, gf2
 from nddup.sketching.recipe import Recipe, level_of, make_sketches, size_of
-from nddup.sketching.rolling_hash import hash_characters, most_characters
-from nddup.sketching.tokens import WORD_TABLE
+from tests.sketching.defined_tokens import defined_hash
 
 WORDS = [f"w{i}" for i in range(40)]
 texts = st.lists(st.sampled_from(WORDS), max_size=30).map(" ".join)
@@ -85,7 +84,7 @@ def test_permutations_are_those_of_the_functions(permutation: str, documents: li
     function = {"gf2": gf2, "affine": affine}[permutation]
     tokens = [document.split() for document in documents]
     single = sorted({word for words in tokens for word in words})
-    prints = {word: fingerprint_of(word) for word in single}
+    prints = {word: defined_hash(word) for word in single}
 
     made = sketch(documents, Recipe(length=1, permutation=permutation, seed=3, size=ALL))
 
@@ -93,27 +92,6 @@ def test_permutations_are_those_of_the_functions(permutation: str, documents: li
         sorted({int(function(np.array([prints[word]], np.uint64), seed=3)[0]) for word in words}) for words in tokens
     ]
     assert split(made) == expected
-
-
-def fingerprint_of(word: str) -> int:
-    """Return the hash of a word, which is the rolling fingerprint of the shingle of this word."""
-    mask, state = 2**64 - 1, 0xCBF29CE484222325
-    for character in word:
-        state = (state ^ ord(character)) * 0xD6E8FEB86659FD93 & mask
-    state = (state ^ state >> 32) * 0xFF51AFD7ED558CCD & mask
-    return state ^ state >> 29
-
-
-@given(st.lists(st.sampled_from("aBЖ ,.\nก漢_1"), max_size=30).map("".join))
-def test_characters_are_those_of_words_with_single_blanks(text: str) -> None:
-    """Characters are lower-cased; anything between two words is one blank, and there is none at the ends."""
-    expected = " ".join("".join(c if c.isalnum() or c == "_" else " " for c in text.lower()).split())
-    data = np.frombuffer(text.encode(), np.uint8)
-    hashes = np.zeros(most_characters(data.size), np.uint64)
-
-    count = hash_characters(data, 0, data.size, WORD_TABLE, hashes)
-
-    assert hashes[:count].tolist() == [fingerprint_of(character) for character in expected]
 
 
 def test_broders_example_in_characters() -> None:
@@ -130,7 +108,7 @@ def test_slots_hold_the_minima(documents: list[str], name: str, n: int) -> None:
     made = sketch(documents, Recipe("minhash", length=1, permutation=name, size=n, seed=7))
     signed = [words for words in map(str.split, documents) if words]
     expected = [
-        np.min([find_minima(np.array([fingerprint_of(word)], np.uint64), slots) for word in words], axis=0).tolist()
+        np.min([find_minima(np.array([defined_hash(word)], np.uint64), slots) for word in words], axis=0).tolist()
         for words in signed
     ]
 

@@ -1,4 +1,4 @@
-"""Normalising: the committed word table against Python's words and lower case."""
+"""Normalising and tokens: `tokenise` and the kernels against the definition, made from Python's `unicodedata`."""
 
 import re
 import unicodedata
@@ -8,39 +8,155 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nddup.sketching.tokens import ALONE, LOWER, TOKEN_TABLE_VERSION, WORD_TABLE, read_word_table, tokenise
+from nddup.sketching.folding import PADDING, fold_text, folded_words
+from nddup.sketching.rolling_hash import hash_characters, hash_tokens, most_characters, most_tokens
+from nddup.sketching.tokens import (
+    CLASS,
+    CLASS_SHIFT,
+    FACTS,
+    JOINS,
+    OF_ALONE,
+    OF_MARK,
+    OF_WORD,
+    ORDER,
+    TOKEN_TABLE_VERSION,
+    WORD_TABLE,
+    character_class,
+    normalise,
+    read_word_table,
+    tokenise,
+)
+from tests.sketching.defined_min_s import texts
+from tests.sketching.defined_tokens import (
+    defined_characters,
+    defined_hash,
+    defined_normal_form,
+    defined_tokens,
+    ignorable,
+)
 
 same_unicode = pytest.mark.skipif(
     unicodedata.unidata_version != TOKEN_TABLE_VERSION, reason="another Unicode than the table's"
 )
+EVERYTHING = "".join(chr(c) for c in range(0x110000) if not 0xD800 <= c < 0xE000)
+MARKS = [chr(c) for c in range(0x110000) if unicodedata.category(chr(c))[0] == "M"]
+DECOMPOSED = [c for c in EVERYTHING if unicodedata.normalize("NFD", c) != c and not "가" <= c <= "힣"]
+# Long runs of marks, characters that compose, those that fold to several, and those that are dropped.
+hard_texts = st.text(
+    st.one_of(
+        st.sampled_from(MARKS), st.sampled_from(DECOMPOSED), st.sampled_from("aiIİı天가각각α\u0345\u0307 =ßŉﬁ\u200d")
+    ),
+    max_size=30,
+)
 
 
-def lower(character: str) -> str:
-    """Lower one character by the rule: it stays if its lower case has several characters; both small sigmas are one."""
-    small = character.lower()
-    return (small if len(small) == 1 else character).replace("ς", "σ")
+def fold(text: str | bytes, *, apart: bool = True) -> list[str]:
+    """Return what `fold_text` writes, split at its zero bytes."""
+    data = np.frombuffer(text.encode() if isinstance(text, str) else text, np.uint8)
+    words = np.full(folded_words(data.size), 2**64 - 1, np.uint64)
+    folded = words.view(np.uint8)
+
+    size = fold_text(data, 0, data.size, WORD_TABLE, apart, folded)
+
+    assert not folded[size : size + PADDING].any()
+    return [token.decode() for token in folded[:size].tobytes().split(b"\0") if token]
+
+
+def hashes_of(text: str | bytes) -> list[int]:
+    """Return what `hash_tokens` writes."""
+    data = np.frombuffer(text.encode() if isinstance(text, str) else text, np.uint8)
+    hashes = np.zeros(most_tokens(data.size) + 1, np.uint64)
+    found: list[int] = hashes[: hash_tokens(data, 0, data.size, WORD_TABLE, hashes)].tolist()
+    return found
 
 
 @same_unicode
-def test_words_are_those_of_re() -> None:
-    r"""Every code point is in the table if and only if it is in `\w`."""
-    words = {ord(c) for c in re.findall(r"\w", "".join(map(chr, range(0x110000))))}
+def test_classes_are_those_of_python() -> None:
+    r"""A code point is a letter if and only if it is in `\w`, and a mark if and only if its category is M."""
+    classes = WORD_TABLE[FACTS : FACTS + 0x110000] >> CLASS_SHIFT & CLASS
+    letters = {ord(c) for c in re.findall(r"\w", EVERYTHING)}
 
-    assert set(np.flatnonzero(WORD_TABLE).tolist()) == words
+    assert set(np.flatnonzero((classes == OF_WORD) | (classes == OF_ALONE)).tolist()) == letters
+    assert {chr(c) for c in np.flatnonzero(classes == OF_MARK).tolist()} == set(MARKS)
 
 
 @same_unicode
-def test_lower_case_is_that_of_str() -> None:
-    entries = {code: int(WORD_TABLE[code]) & LOWER for code in np.flatnonzero(WORD_TABLE).tolist()}
+def test_marks_are_ordered_as_unicode_says() -> None:
+    orders = (WORD_TABLE[FACTS : FACTS + 0x110000] & ORDER).tolist()
 
-    assert entries == {code: ord(lower(chr(code))) for code in entries}
+    assert [orders[ord(c)] for c in MARKS] == [unicodedata.combining(c) for c in MARKS]
 
 
-def test_lower_case_is_stable() -> None:
-    """A lower-case character is its own lower case, of the same class: tokens can be tokenised again."""
-    entries = WORD_TABLE[WORD_TABLE > 0]
+@same_unicode
+@pytest.mark.parametrize("between", ["", "天\u0301"])
+def test_every_character_is_read_as_the_definition_says(between: str) -> None:
+    """All of Unicode in order, alone and between letters and marks."""
+    text = between.join(EVERYTHING)
+    expected = defined_tokens(text)
 
-    assert np.array_equal(WORD_TABLE[entries & LOWER], entries)
+    assert fold(text) == expected
+    assert hashes_of(text) == [defined_hash(token) for token in expected]
+
+
+@same_unicode
+def test_every_character_normalised() -> None:
+    """One by one, separators apart: no token shows whether they are composed."""
+    characters = [c for c in EVERYTHING if character_class(c) and c not in ignorable()]
+
+    assert [normalise(c) for c in characters] == [defined_normal_form(c) for c in characters]
+
+
+@same_unicode
+@given(st.one_of(texts, hard_texts, st.text(max_size=40)))
+def test_tokens_are_those_of_the_definition(text: str) -> None:
+    expected = defined_tokens(text)
+
+    assert tokenise(text) == expected
+    assert fold(text) == expected
+    assert hashes_of(text) == [defined_hash(token) for token in expected]
+
+
+@same_unicode
+@given(st.one_of(texts, hard_texts))
+def test_characters_are_those_of_the_definition(text: str) -> None:
+    """Characters with their marks, one blank between words, none at the ends."""
+    data = np.frombuffer(text.encode(), np.uint8)
+    hashes = np.zeros(most_characters(data.size), np.uint64)
+
+    count = hash_characters(data, 0, data.size, WORD_TABLE, hashes)
+
+    assert hashes[:count].tolist() == [defined_hash(character) for character in defined_characters(text)]
+
+
+@given(st.lists(st.one_of(st.binary(max_size=8), hard_texts.map(str.encode)), max_size=6).map(b"".join))
+def test_malformed_bytes_are_separators(data: bytes) -> None:
+    assert fold(data) == tokenise(data.decode("utf-8", "replace"))
+
+
+@same_unicode
+@pytest.mark.parametrize("form", ["NFC", "NFD"])
+@given(text=st.one_of(texts, hard_texts))
+def test_equivalent_texts_have_the_same_tokens(form: str, text: str) -> None:
+    """Tokens do not depend on how a text is composed, where the Python at hand knows the characters."""
+    assert tokenise(unicodedata.normalize(form, text)) == tokenise(text)  # type: ignore[arg-type]
+
+
+@given(st.one_of(texts, hard_texts))
+def test_normalising_is_done_once(text: str) -> None:
+    """Tokens joined by blanks can be tokenised again: nothing changes."""
+    tokens = tokenise(text)
+
+    assert tokenise(" ".join(tokens)) == tokens
+
+
+@pytest.mark.parametrize("marks", ["\u0316\u0301", "\u0301\u0316"])
+def test_many_marks_on_one_letter(marks: str) -> None:
+    """They are ordered in linear time; a quadratic sort would take hours."""
+    n = 300_000
+
+    tokens = fold("e" + marks * n + " i" + "\u0307" * n)
+
+    assert tokens == ["é" + "\u0316" * n + "\u0301" * (n - 1), "i"]
 
 
 @pytest.mark.parametrize("alone", "天〇々ひカーㄅกๆ๑ຂកမᥐᦀꪀ𗀀𠀀")
@@ -48,9 +164,11 @@ def test_characters_of_spaceless_scripts_stand_alone(alone: str) -> None:
     assert tokenise(f"a{alone}b{alone}{alone}") == ["a", alone, "b", alone, alone]
 
 
-@pytest.mark.parametrize("word", ["한국어", "слово", "λόγοσ", "كتاب", "123", "snake_case", "ⅷ", "𐐨𐐨"])
+@pytest.mark.parametrize(
+    "word", ["한국어", "слово", "λόγοσ", "كتاب", "123", "snake_case", "ⅷ", "𐐨𐐨", "लड़का", "كَتَبَ", "שָׁלוֹם"]
+)
 def test_other_words_are_runs(word: str) -> None:
-    assert tokenise(f"-{word}-{word}") == [word, word]
+    assert tokenise(f"-{word}-{word}") == [unicodedata.normalize("NFC", word)] * 2
 
 
 @pytest.mark.parametrize(
@@ -58,30 +176,52 @@ def test_other_words_are_runs(word: str) -> None:
     [
         ("", []),
         (" \n\t.,\u200b\ufffd", []),
-        ("Don't", ["don", "t"]),
+        ("Don't 3.5 a:b", ["don", "t", "3", "5", "a", "b"]),
         ("ΟΔΟΣ οδος", ["οδοσ", "οδοσ"]),
-        ("İstanbul IŞIK", ["İstanbul", "işik"]),
-        ("Straße STRASSE", ["straße", "strasse"]),
-        ("cafe\u0301s", ["cafe", "s"]),
-        ("หมู่บ้าน", ["ห", "ม", "บ", "า", "น"]),
-        ("東京タワー2024年", ["東", "京", "タ", "ワ", "ー", "2024", "年"]),
+        ("İstanbul IŞIK ISPARTA ısparta i\u0323\u0307", ["istanbul", "işik", "isparta", "isparta", "ị"]),
+        ("Straße STRASSE ẞ ﬁn ½ 2⁵", ["strasse", "strasse", "ss", "fin", "½", "2⁵"]),
+        ("cafe\u0301s co\u00adope\u200bra\u2060te \ufeffe\u200d\u0301", ["cafés", "cooperate", "é"]),
+        ("หมู่บ้าน", ["ห", "มู่", "บ้", "า", "น"]),
+        ("東京タワー2024年 か\u3099", ["東", "京", "タ", "ワ", "ー", "2024", "年", "が"]),
+        ("ൺ ണ്\u200d ᾼ\u0301 ά\u0345", ["ണ്", "ണ്", "άι", "άι"]),
+        ("# \u0301a #\u20e3 1\ufe0f\u20e3 =\u0338", ["a", "1\u20e3"]),
+        ("\u1112\u1161\u11ab\u1100\u116e\u11a8 한국", ["한국", "한국"]),
+        ("天\u0345", ["天", "ι"]),
     ],
 )
 def test_tokens(text: str, tokens: list[str]) -> None:
-    assert tokenise(text) == tokens
+    assert tokenise(text) == fold(text) == tokens
 
 
-@same_unicode
-@given(st.text())
-def test_without_spaceless_scripts_tokens_are_those_of_re(text: str) -> None:
-    text = "".join(" " if WORD_TABLE[ord(c)] & ALONE else c for c in text)
-
-    assert tokenise(text) == ["".join(map(lower, word)) for word in re.findall(r"\w+", text)]
+@pytest.mark.parametrize(
+    ("token", "expected"),
+    [
+        ("a", 0xBF6C734DA51D6513),
+        ("rose", 0x21627ED97DE8D62E),
+        ("eightlet", 0x50DB0290475EBBD7),
+        ("ninelette", 0x911A794FEDA4A767),
+        ("a_token_of_more_than_16", 0x55CC14CDF17EC067),
+        ("слово", 0x6199B76FD4D8F7D6),
+        ("लड़का", 0x5ACF72C01C2D172A),
+        ("天", 0xB300DA420DB78DD5),
+    ],
+)
+def test_hashes_never_change_unnoticed(token: str, expected: int) -> None:
+    """Stored sketches depend on these. If this fails, raise `SKETCH_FORMAT`, then change the numbers."""
+    assert hashes_of(token.upper()) == [expected]
 
 
 def test_the_table_cannot_be_changed() -> None:
     with pytest.raises(ValueError, match="read-only"):
         WORD_TABLE[0] = 1
+
+
+def test_joins_ascend() -> None:
+    """The kernels find them by halving."""
+    firsts, seconds = WORD_TABLE[JOINS : JOINS + 1024].reshape(2, -1).tolist()
+    pairs = list(zip(firsts, seconds, strict=True))
+
+    assert pairs == sorted(pairs)
 
 
 def test_refuses_an_unknown_line() -> None:

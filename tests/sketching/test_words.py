@@ -191,7 +191,7 @@ def test_the_interval_is_exact() -> None:
 
 def test_the_key_of_a_lexicon_tells_what_decides_it() -> None:
     """The key holds the settings and the versions of the libraries."""
-    assert ENGLISH.key.startswith("languages=english+russian stems=True stops=True low=0.1 high=0.5 terms=1/unicode-")
+    assert ENGLISH.key.startswith("languages=english+russian stems=True stops=True low=0.1 high=0.5 terms=2/unicode-")
     assert "snowball" in ENGLISH.key
 
 

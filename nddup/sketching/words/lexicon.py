@@ -25,7 +25,7 @@ from nddup.sketching.tokens import TOKEN_TABLE_VERSION
 from nddup.sketching.words.stemming import NO_TERM, Terms, term_ids, versions_of_terms
 from nddup.sketching.words.vocabulary import MOST_WORDS, Vocabulary, pieces
 
-TERM_FORMAT: Final = 1
+TERM_FORMAT: Final = 2
 """Raise it whenever the id of a term changes: saved lexicons would then stand for other words."""
 
 COUNTED: Final = ("counted", "occurrences", "commonest")

@@ -11,7 +11,6 @@ Sources:
     Pamulaparty, Rao, Rao 2014, A near-duplicate detection algorithm to facilitate document clustering (keywords).
 """
 
-import unicodedata
 from collections.abc import Iterable
 from functools import cache
 from hashlib import blake2b
@@ -23,7 +22,7 @@ import Stemmer
 import stop_words
 from numpy.typing import NDArray
 
-from nddup.sketching.tokens import tokenise
+from nddup.sketching.tokens import OF_MARK, character_class, decompose, tokenise
 
 SCRIPTS: Final[dict[str, tuple[str, str]]] = {
     "latin": ("a", "\u024f"),
@@ -113,22 +112,23 @@ def term_ids(terms: Iterable[str]) -> NDArray[np.uint64]:
 def letter_number(keyword: str, *, letters: int) -> int:
     """Return the positions of a keyword's first letters in their alphabet, written one after another as one number.
 
-    Latin letters count from 1 to 26, without their accents, Russian letters from 1 to 33; a digit is its own number. If
-    one of the first characters is any other, or the result has more than 18 digits, the letters are hashed instead.
-    Different keywords often get the same number: that is part of the method.
+    A letter is a character with its marks. Latin letters count from 1 to 26, without their accents, Russian letters
+    from 1 to 33; a digit is its own number. If one of the first characters is any other, or the result has more than 18
+    digits, the letters are hashed instead. Different keywords often get the same number: that is part of the method.
 
     Args:
-        keyword: lower-cased, not empty.
+        keyword: normalised, not empty.
         letters: how many letters are used, at least 1.
 
     Example:
         >>> [letter_number(word, letters=3) for word in ("computer", "elements", "government", "at", "ёлка")]
         [31513, 5125, 71522, 120, 71312]
     """
-    digits = "".join(_position(letter) for letter in keyword[:letters])
+    places = [place for place, letter in enumerate(keyword) if character_class(letter) != OF_MARK]
+    digits = "".join(_position(keyword[place]) for place in places[:letters])
     if "?" not in digits and len(digits) <= MOST_DIGITS:
         return int(digits)
-    return int(term_ids([keyword[:letters]])[0])
+    return int(term_ids([keyword[: places[letters]] if letters < len(places) else keyword])[0])
 
 
 @cache
@@ -139,7 +139,7 @@ def _position(letter: str) -> str:
             return str(alphabet.index(letter) + 1)
     if letter in ALPHABETS[2]:
         return letter
-    base = unicodedata.normalize("NFD", letter)[0]
+    base = chr(decompose(ord(letter))[0])
     return str(ALPHABETS[0].index(base) + 1) if base in ALPHABETS[0] else "?"
 
 

@@ -1,8 +1,8 @@
 """Vocabulary: every distinct word of a task's texts gets a number, and each new word is reported once.
 
-    UTF-8 text --number_words--> a number for each token, and the place of each new word
+    UTF-8 text --number_words--> a number for each token, and the letters of each new word
 
-A word is a token as defined in `tokens`, identified by its 64-bit hash from `rolling_hash.hash_tokens`. What a word
+A word is a token as defined in `tokens`, identified by its 64-bit hash from `rolling_hash.read_token`. What a word
 stands for (its stem, its place in a lexicon) is looked up once per distinct word; each token then costs one table
 look-up.
 """
@@ -14,17 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nddup.arrays import HASH_MULTIPLIER, compiled
+from nddup.sketching.folding import fold_text, folded_words
 from nddup.sketching.min_s import read_only
-from nddup.sketching.rolling_hash import (
-    BEYOND_ASCII,
-    TOKEN_FACTOR,
-    TOKEN_SEED,
-    byte_at,
-    decode,
-    finish_token,
-    most_tokens,
-)
-from nddup.sketching.tokens import ALONE, LOWER, WORD_TABLE
+from nddup.sketching.rolling_hash import ONE, most_tokens, read_token
+from nddup.sketching.tokens import WORD_TABLE
 
 WORD_BITS: Final = np.uint64(64)
 FREE: Final = np.int32(-1)
@@ -36,9 +29,6 @@ MOST_WORDS: Final = 1 << 20
 PIECE: Final = 1 << 20
 """Bytes of text numbered in one call; a longer text is numbered as a whole."""
 
-_ALONE: Final = np.uint32(ALONE)
-_LOWER: Final = np.uint32(LOWER)
-
 Numbered = tuple[NDArray[np.int32], NDArray[np.int64]]
 """A number per token, (t,), and the offsets of the texts in that array, (d + 1,)."""
 
@@ -49,21 +39,24 @@ class Written(NamedTuple):
     Attributes:
         tokens: the number of each token; room for `most_tokens` of the bytes.
         offsets: (d + 1,), where the tokens of each text begin.
-        places: (slots / 2, 2), first byte and end of each new word in the text, by its number.
+        places: (slots / 2, 2), first byte and end of each new word in `letters`, by its number.
+        letters: the new words, normalised, as UTF-8; room for the folded texts.
     """
 
     tokens: NDArray[np.int32]
     offsets: NDArray[np.int64]
     places: NDArray[np.int64]
+    letters: NDArray[np.uint8]
 
 
 class Position(NamedTuple):
-    """The progress of `number_words`: the next text and byte, the tokens so far, the words in the table."""
+    """The progress of `number_words`: the next text and its next folded byte, the tokens, words and letters so far."""
 
     text: int
     at: int
     tokens: int
     words: int
+    letters: int
 
 
 @compiled
@@ -97,7 +90,7 @@ def _find_slot(keys: NDArray[np.uint64], numbers: NDArray[np.int32], key: np.uin
 
 
 @compiled
-def number_words(  # noqa: C901 - one pass over the bytes; as two functions it is a third slower
+def number_words(
     data: NDArray[np.uint8],
     bounds: NDArray[np.int64],
     table: NDArray[np.uint32],
@@ -120,48 +113,35 @@ def number_words(  # noqa: C901 - one pass over the bytes; as two functions it i
         call again.
     """
     keys, numbers = words
-    tokens, offsets, places = found
+    tokens, offsets, places, letters = found
     shift = _home_shift(keys.size)
-    written, count = progress.tokens, progress.words
+    written, count, spelt = progress.tokens, progress.words, progress.letters
     for d in range(progress.text, bounds.size - 1):
-        end = bounds[d + 1]
-        i = max(progress.at, bounds[d])
-        if i == bounds[d]:
+        lines = np.empty(folded_words(bounds[d + 1] - bounds[d]), np.uint64)
+        folded = lines.view(np.uint8)
+        size = np.uint64(fold_text(data, bounds[d], bounds[d + 1], table, True, folded))  # noqa: FBT003
+        at = np.uint64(progress.at if d == progress.text else 0)
+        if at == 0:
             offsets[d] = written
 
-        while i < end:
-            begin = i
-            width = 1
-            code = byte_at(data, i)
-            if code >= BEYOND_ASCII:
-                code, width = decode(data, i, end)
-            entry = table[code]
-            i += width
-            if entry == 0:
+        while at < size:
+            if folded[at] == 0:
+                at += ONE
                 continue
 
-            # A word extends to the next separator, or to a character that is a token by itself.
-            state = (TOKEN_SEED ^ np.uint64(entry & _LOWER)) * TOKEN_FACTOR
-            while entry < _ALONE and i < end:
-                width = 1
-                code = byte_at(data, i)
-                if code >= BEYOND_ASCII:
-                    code, width = decode(data, i, end)
-                entry = table[code]
-                if entry == 0 or entry >= _ALONE:
-                    break
-                i += width
-                state = (state ^ np.uint64(entry)) * TOKEN_FACTOR
-
             # A new word takes the free slot at which the search ended.
-            key = finish_token(state)
+            begin = at
+            key, at = read_token(lines, at)
             slot = _find_slot(keys, numbers, key, shift)
             number = numbers[slot]
             if number == FREE:
                 if count == places.shape[0]:
-                    return Position(d, begin, written, count)
-                places[count, 0] = begin
-                places[count, 1] = i
+                    return Position(d, np.int64(begin), written, count, spelt)
+                places[count, 0] = spelt
+                for place in range(np.int64(begin), np.int64(at) - 1):
+                    letters[spelt] = folded[place]
+                    spelt += 1
+                places[count, 1] = spelt
                 keys[slot] = key
                 numbers[slot] = count
                 number = np.int32(count)
@@ -170,25 +150,14 @@ def number_words(  # noqa: C901 - one pass over the bytes; as two functions it i
             written += 1
 
     offsets[bounds.size - 1] = written
-    return Position(bounds.size - 1, bounds[-1], written, count)
-
-
-class _Lower(dict[int, int]):
-    """A table for `str.translate`: lower case by the word table, looked up once per character."""
-
-    def __missing__(self, code: int) -> int:
-        self[code] = int(WORD_TABLE[code]) & LOWER
-        return self[code]
-
-
-_LOWER_CASE: Final = _Lower()
+    return Position(bounds.size - 1, 0, written, count, spelt)
 
 
 class Vocabulary:
     """The distinct words met so far, each with a number.
 
     Args:
-        introduce: called with new words, lower-cased, in the order of their numbers; each word comes once.
+        introduce: called with new words, normalised, in the order of their numbers; each word comes once.
         forget: called when numbering starts again at 0, because there were more than `most` words.
         most: number of distinct words above which the vocabulary starts again at the next piece of text.
     """
@@ -215,9 +184,10 @@ class Vocabulary:
 
         room = most_tokens(int(bounds[-1] - bounds[0])) + bounds.size  # the last token of a text needs no separator
         places = np.empty((self._keys.size // 2, 2), np.int64)
-        found = Written(np.empty(room, np.int32), np.zeros(bounds.size, np.int64), places)
+        letters = np.empty(8 * folded_words(int(bounds[-1] - bounds[0])), np.uint8)
+        found = Written(np.empty(room, np.int32), np.zeros(bounds.size, np.int64), places, letters)
         known = self._count
-        progress = Position(0, int(bounds[0]), 0, known)
+        progress = Position(0, 0, 0, known, 0)
         while True:
             words = self._keys, self._numbers
             progress = Position(*number_words(data, bounds, WORD_TABLE, words, found, progress))
@@ -228,15 +198,9 @@ class Vocabulary:
 
         self._count = progress.words
         if self._count > known:
-            self._introduce(_spell(data, bounds, found.places[known : self._count]))
+            raw = found.letters[: progress.letters].tobytes()
+            self._introduce([raw[low:high].decode() for low, high in found.places[known : self._count].tolist()])
         return found.tokens[: found.offsets[-1]], found.offsets
-
-
-def _spell(data: NDArray[np.uint8], bounds: NDArray[np.int64], places: NDArray[np.int64]) -> list[str]:
-    """Return the words at these places, (n, 2), lower-cased."""
-    raw = data[bounds[0] : bounds[-1]].tobytes()
-    words = [raw[begin:end].decode() for begin, end in (places - bounds[0]).tolist()]
-    return [word.lower() if word.isascii() else word.translate(_LOWER_CASE) for word in words]
 
 
 def pieces(data: NDArray[np.uint8], bounds: NDArray[np.int64]) -> list[tuple[NDArray[np.uint8], NDArray[np.int64]]]:
