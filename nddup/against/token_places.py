@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nddup.arrays import compiled
-from nddup.sketching.folding import byte_at, decode_any, fold_text
+from nddup.sketching.folding import byte_at, decode_any, fold_text, signed
 from nddup.sketching.tokens import (
     CLASS,
     CLASS_SHIFT,
@@ -61,7 +61,7 @@ def locate_tokens(
             i += width
             continue
 
-        kind = np.int64(table[FACTS + code]) >> CLASS_SHIFT & CLASS
+        kind = signed(table[FACTS + code]) >> CLASS_SHIFT & CLASS
         kind = OF_WORD if code == IOTA_BELOW else kind
         if kind == OF_MARK:
             kind = last
@@ -117,7 +117,7 @@ def same_tokens(
 ) -> bool:
     """Return whether `count` tokens from `first` equal those of the other text from `other_first`; both are folded."""
     for t in range(count):
-        i, j = np.int64(heads[first + t]), np.int64(other_heads[other_first + t])
+        i, j = signed(heads[first + t]), signed(other_heads[other_first + t])
         while folded[i] == other_folded[j] and folded[i]:
             i += 1
             j += 1

@@ -72,8 +72,14 @@ PARTS: Final = 64
 
 
 @compiled
+def signed(value: np.unsignedinteger) -> int:
+    """Return a value as a signed number: numba makes floats of arithmetic that mixes unsigned and signed numbers."""
+    return np.int64(value)  # type: ignore[return-value]
+
+
+@compiled
 def byte_at(data: NDArray[np.uint8], i: int) -> int:
-    """Read one byte as a signed number: numba makes floats of arithmetic that mixes unsigned and signed numbers."""
+    """Read one byte as a signed number."""
     return np.int64(data[i])  # type: ignore[return-value]
 
 
@@ -195,7 +201,7 @@ def fold_text(  # noqa: C901, PLR0912, PLR0915 - one pass over the bytes: a call
                 folded[target] = table[data[source]]
                 source += ONE
                 target += ONE
-            i, at = np.int64(source), np.int64(target)
+            i, at = signed(source), signed(target)
             before, rank_before = byte_at(folded, at - 1), 0
             last = IN_WORD if before else GAP
             continue
@@ -217,8 +223,8 @@ def fold_text(  # noqa: C901, PLR0912, PLR0915 - one pass over the bytes: a call
                 source += TWO
                 target += TWO
             if letter:
-                i, at = np.int64(source), np.int64(target)
-                before, rank_before, last = np.int64(letter), 0, IN_WORD
+                i, at = signed(source), signed(target)
+                before, rank_before, last = signed(letter), 0, IN_WORD
                 continue
 
         elif code < 0xF0:
@@ -250,12 +256,12 @@ def fold_text(  # noqa: C901, PLR0912, PLR0915 - one pass over the bytes: a call
                 source += THREE
                 target += THREE
             if letter:
-                i, at = np.int64(source), np.int64(target)
-                before, rank_before = np.int64(letter), 0
+                i, at = signed(source), signed(target)
+                before, rank_before = signed(letter), 0
                 continue
 
         code, width = decode(data, i, end)
-        entry = np.int64(table[code])
+        entry = signed(table[code])
         value = entry & CODE
         if entry == 0:
             if last != GAP:
@@ -274,10 +280,10 @@ def fold_text(  # noqa: C901, PLR0912, PLR0915 - one pass over the bytes: a call
             before, rank_before = DOT_ABOVE, ABOVE  # unknown: what comes next is no mark
             continue
         elif (entry < DROPPED or entry >= JOINING) and last != GAP:
-            rank = np.int64(table[FACTS + value] & ORDER)
+            rank = signed(table[FACTS + value] & ORDER)
             whole = -1 if 0 < rank < rank_before else 0  # -1: it belongs before the mark that was written last
             if entry >= JOINING and whole == 0 and (rank or not rank_before):
-                fact = np.int64(table[FACTS + before])
+                fact = signed(table[FACTS + before])
                 if fact & IS_FIRST or (rank and fact >> JOIN_SHIFT) or rank_before or value == IOTA_BELOW:
                     whole = _compose_two(table, before, rank_before, value, rank)
             if whole < 0:
@@ -291,7 +297,7 @@ def fold_text(  # noqa: C901, PLR0912, PLR0915 - one pass over the bytes: a call
                 at = encode(whole, folded, at)
                 before = whole
             else:
-                if last == STANDING and np.int64(table[FACTS + value]) >> CLASS_SHIFT & CLASS != OF_MARK:
+                if last == STANDING and signed(table[FACTS + value]) >> CLASS_SHIFT & CLASS != OF_MARK:
                     folded[at] = 0
                     at += 1
                     last = IN_WORD
@@ -315,10 +321,10 @@ def _compose_two(table: NDArray[np.uint32], before: int, rank_before: int, code:
         code: the mark, or a vowel of Hangul.
         rank: its combining class.
     """
-    join = np.int64(table[FACTS + before]) >> JOIN_SHIFT
+    join = signed(table[FACTS + before]) >> JOIN_SHIFT
     if rank_before or code == IOTA_BELOW or (code == DOT_ABOVE and (join or before == LETTER_I)):
         return -1
-    if join and rank and rank < np.int64(table[FACTS + np.int64(table[SECONDS + join - 1])] & ORDER):
+    if join and rank and rank < signed(table[FACTS + signed(table[SECONDS + join - 1])] & ORDER):
         return -1  # it belongs before a mark of the composition
     return _joined(table, before, code)
 
@@ -350,7 +356,7 @@ def _fold_cluster(  # noqa: C901, PLR0912 - one pass over a few characters
             begin -= 1
             while byte_at(folded, begin) & 0xC0 == 0x80:
                 begin -= 1
-            rank = np.int64(table[FACTS + decode_any(folded, begin, at)[0]] & ORDER)
+            rank = signed(table[FACTS + decode_any(folded, begin, at)[0]] & ORDER)
         back = begin
         while back < at:
             code, width = decode_any(folded, back, at)
@@ -360,22 +366,22 @@ def _fold_cluster(  # noqa: C901, PLR0912 - one pass over a few characters
 
     while i < end:
         code, width = decode_any(data, i, end)
-        entry = np.int64(table[code])
+        entry = signed(table[code])
         if entry < MARK:  # the next character that no mark changes
             break
         i += width
         if entry >= SPELT:
             spelling = SPELLINGS + (entry & CODE)
-            for place in range(np.int64(table[spelling])):
-                parts, n = _add_parts(table, np.int64(table[spelling + 1 + place]), parts, n)
+            for place in range(signed(table[spelling])):
+                parts, n = _add_parts(table, signed(table[spelling + 1 + place]), parts, n)
         elif entry >= JOINING or entry < DROPPED:
             parts, n = _add_parts(table, entry & CODE, parts, n)
 
     _order_marks(table, parts, n)
     n = _compose(table, parts, _fold_marks(table, parts, n))
     for place in range(n):
-        code = np.int64(parts[place])
-        kind = np.int64(table[FACTS + code]) >> CLASS_SHIFT & CLASS
+        code = signed(parts[place])
+        kind = signed(table[FACTS + code]) >> CLASS_SHIFT & CLASS
         if kind == OF_MARK:
             at = encode(code, folded, at) if last != GAP else at
             continue
@@ -395,10 +401,10 @@ def _add_parts(
     """Add the decomposition of a folded character to the `n` parts; return the array, a larger one if it was full."""
     length = 1
     first = code
-    join = np.int64(table[FACTS + first]) >> JOIN_SHIFT
+    join = signed(table[FACTS + first]) >> JOIN_SHIFT
     while join:
-        first = np.int64(table[JOINS + join - 1])
-        join = np.int64(table[FACTS + first]) >> JOIN_SHIFT
+        first = signed(table[JOINS + join - 1])
+        join = signed(table[FACTS + first]) >> JOIN_SHIFT
         length += 1
     if n + length > parts.size:
         wider = np.empty(2 * (n + length), np.uint32)
@@ -406,9 +412,9 @@ def _add_parts(
         parts = wider
 
     for place in range(n + length - 1, n, -1):
-        join = np.int64(table[FACTS + code]) >> JOIN_SHIFT
+        join = signed(table[FACTS + code]) >> JOIN_SHIFT
         parts[place] = table[SECONDS + join - 1]
-        code = np.int64(table[JOINS + join - 1])
+        code = signed(table[JOINS + join - 1])
     parts[n] = code
     return parts, n + length
 
@@ -418,20 +424,20 @@ def _order_marks(table: NDArray[np.uint32], parts: NDArray[np.uint32], n: int) -
     """Put each run of marks into canonical order."""
     first = 0
     while first < n:
-        if table[FACTS + np.int64(parts[first])] & ORDER == 0:
+        if table[FACTS + signed(parts[first])] & ORDER == 0:
             first += 1
             continue
         stop = first + 1
-        while stop < n and table[FACTS + np.int64(parts[stop])] & ORDER:
+        while stop < n and table[FACTS + signed(parts[stop])] & ORDER:
             stop += 1
         if stop - first > FEW:
             _order_many(table, parts[first:stop])
         else:
             for place in range(first + 1, stop):
                 code = parts[place]
-                rank = table[FACTS + np.int64(code)] & ORDER
+                rank = table[FACTS + signed(code)] & ORDER
                 to = place
-                while to > first and table[FACTS + np.int64(parts[to - 1])] & ORDER > rank:
+                while to > first and table[FACTS + signed(parts[to - 1])] & ORDER > rank:
                     parts[to] = parts[to - 1]
                     to -= 1
                 parts[to] = code
@@ -443,11 +449,11 @@ def _order_many(table: NDArray[np.uint32], marks: NDArray[np.uint32]) -> None:
     """Sort marks by combining class, equal classes as they were: by counting."""
     places = np.zeros(ORDER + 2, np.int64)
     for code in marks:
-        places[(np.int64(table[FACTS + np.int64(code)]) & ORDER) + 1] += 1
+        places[(signed(table[FACTS + signed(code)]) & ORDER) + 1] += 1
     for rank in range(ORDER):
         places[rank + 1] += places[rank]
     for code in marks.copy():
-        rank = np.int64(table[FACTS + np.int64(code)]) & ORDER
+        rank = signed(table[FACTS + signed(code)]) & ORDER
         marks[places[rank]] = code
         places[rank] += 1
 
@@ -458,10 +464,10 @@ def _fold_marks(table: NDArray[np.uint32], parts: NDArray[np.uint32], n: int) ->
     left = 0
     is_i = False  # the last letter is an i, and no other mark is above it
     for place in range(n):
-        code = np.int64(parts[place])
+        code = signed(parts[place])
         if code == DOT_ABOVE and is_i:
             continue
-        rank = np.int64(table[FACTS + code]) & ORDER
+        rank = signed(table[FACTS + code]) & ORDER
         is_i = code == LETTER_I or (is_i and rank != 0 and rank != ABOVE)  # noqa: PLR1714 - as machine code
         parts[left] = IOTA if code == IOTA_BELOW else code
         left += 1
@@ -474,10 +480,10 @@ def _compose(table: NDArray[np.uint32], parts: NDArray[np.uint32], n: int) -> in
     left = 0
     starter, before = -1, 0  # the last part of class 0, and the class of the last part
     for place in range(n):
-        code = np.int64(parts[place])
-        rank = np.int64(table[FACTS + code]) & ORDER
+        code = signed(parts[place])
+        rank = signed(table[FACTS + code]) & ORDER
         if starter >= 0 and (starter == left - 1 or 0 < before < rank):
-            whole = _joined(table, np.int64(parts[starter]), code)
+            whole = _joined(table, signed(parts[starter]), code)
             if whole:
                 parts[starter] = whole
                 continue
@@ -501,9 +507,9 @@ def _joined(table: NDArray[np.uint32], first: int, second: int) -> int:
     low = 0
     for bit in range(JOIN_BITS - 1, -1, -1):
         middle = low + (1 << bit) - 1
-        here = np.int64(table[JOINS + middle])
-        if here < first or (here == first and np.int64(table[SECONDS + middle]) < second):
+        here = signed(table[JOINS + middle])
+        if here < first or (here == first and signed(table[SECONDS + middle]) < second):
             low = middle + 1
-    if low < 1 << JOIN_BITS and np.int64(table[JOINS + low]) == first and np.int64(table[SECONDS + low]) == second:
-        return np.int64(table[COMPOSED + low])  # type: ignore[return-value]
+    if low < 1 << JOIN_BITS and signed(table[JOINS + low]) == first and signed(table[SECONDS + low]) == second:
+        return signed(table[COMPOSED + low])
     return 0

@@ -114,6 +114,8 @@ def test_shared_shingles_are_those_of_the_run(browser: Browser, address: str) ->
     texts = [
         "Ёлка растёт в лесу, ёлка РАСТЁТ в лесу; 薔薇は薔薇である ok_1 x², Ⅷ٣",
         "薔薇は ภาษาไทย 한국어 문장 İstanbul ΣΑΣ σας naïve cafe\u0301",
+        "Straße STRASSE co\u00adop IŞIK ısı लड़का दूध كَتَبَ หมู่บ้าน ᾼ\u0301 ൺ ണ്\u200d \u1112\u1161\u11ab",
+        "#\u20e3 1\ufe0f\u20e3 \u0301a",
         WORDS, EDITED, "", "a a a a a a a b a a a a a", "a a a a b a a a a a a a a a", "x\ufffdy \u202eab",
         " ".join(f"w{n % 37}" for n in range(900)), " ".join(f"w{n % 41}" for n in range(900)),
     ]  # fmt: skip

@@ -7,7 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nddup.sketching.min_s import EMPTY, insert, select_smallest, sketch_texts, slots_needed
-from tests.sketching.defined_min_s import MASK, defined_sketch, sketch, sketch_one, split, texts
+from tests.sketching.defined_min_s import defined_sketch, sketch, sketch_one, split, texts
+from tests.sketching.defined_tokens import MASK
 
 
 @given(text=texts, small=st.integers(1, 9), more=st.integers(0, 9))

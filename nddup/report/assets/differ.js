@@ -1,19 +1,21 @@
 "use strict";
 // Compares two texts: their common shingles, as the run counts them, and an alignment of their tokens. No DOM here.
 (() => {
-  // Tokens as in the run: runs of letters, digits and _; single characters in scripts written without spaces.
+  // Tokens as in the run: runs of letters, digits and _; single characters in scripts written without spaces; each with
+  // its combining marks and with what nobody sees.
   const ALONE = ["Han", "Tangut", "Khitan_Small_Script", "Nushu", "Yi", "Hiragana", "Katakana", "Bopomofo", "Thai", "Lao", "Khmer",
     "Myanmar", "Tai_Le", "New_Tai_Lue", "Tai_Tham", "Tai_Viet", "Ahom"].map((script) => `\\p{Script=${script}}`).join("");
-  const TOKEN = new RegExp(`(?=[${ALONE}])[\\p{L}\\p{N}_]|(?:(?![${ALONE}])[\\p{L}\\p{N}_])+`, "gu");
+  const LETTER = "(?!\\p{DI})[\\p{L}\\p{N}_]", REST = "\\p{M}\\p{DI}";
+  const TOKEN = new RegExp(`(?=[${ALONE}])${LETTER}[${REST}]*|(?![${ALONE}])${LETTER}(?:[${REST}]|(?![${ALONE}])${LETTER})*`, "gu");
   const SMALL = 40_000; // most cells of the table of an exact alignment
   const SHORTEST = 3; // tokens: a shorter equal run between differences counts as chance
 
-  // Lower-cases each letter by itself if the result is one letter; both small sigmas become one.
-  const lowerOf = (letter) => {
-    const lower = letter === "ς" ? "σ" : letter.toLowerCase();
-    return [...lower].length === 1 ? lower : letter;
-  };
-  const lower = (word) => (/^[\x00-\x7f]*$/.test(word) ? word.toLowerCase() : [...word].map(lowerOf).join(""));
+  // Normalises a token: drops what nobody sees, decomposes, folds case and the dots of i, composes.
+  const CHILLU = { "ൺ": "ണ്", "ൻ": "ന്", "ർ": "ര്", "ൽ": "ല്", "ൾ": "ള്", "ൿ": "ക്" };
+  const normalised = (word) => word.replace(/\p{DI}/gu, "").replace(/[ൺ-ൿ]/g, (letter) => CHILLU[letter]).normalize("NFD")
+    .toUpperCase().toLowerCase().replace(/ς/g, "σ").normalize("NFD").replace(/i([\u0316-\u0333]*)\u0307+/g, "i$1")
+    .normalize("NFC");
+  const lower = (word) => (/^[\x00-\x7f]*$/.test(word) ? word.toLowerCase() : normalised(word));
 
   function tokenise(text) {
     const words = [], starts = [], ends = [];

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nddup.arrays import HASH_MULTIPLIER, compiled
-from nddup.sketching.folding import fold_text, folded_words
+from nddup.sketching.folding import fold_text, folded_words, signed
 from nddup.sketching.min_s import read_only
 from nddup.sketching.rolling_hash import ONE, most_tokens, read_token
 from nddup.sketching.tokens import WORD_TABLE
@@ -136,9 +136,9 @@ def number_words(
             number = numbers[slot]
             if number == FREE:
                 if count == places.shape[0]:
-                    return Position(d, np.int64(begin), written, count, spelt)
+                    return Position(d, signed(begin), written, count, spelt)
                 places[count, 0] = spelt
-                for place in range(np.int64(begin), np.int64(at) - 1):
+                for place in range(signed(begin), signed(at) - 1):
                     letters[spelt] = folded[place]
                     spelt += 1
                 places[count, 1] = spelt
