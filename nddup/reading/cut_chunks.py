@@ -23,18 +23,23 @@ class StoppedError(Exception):
 
 
 class Chunk(NamedTuple):
-    """Bytes between two separators, both removed; `is_last` if the end of the file ended them, not a separator."""
+    """Bytes between two separators, both removed; `is_last` if the end of the file ended them, not a separator.
+
+    `is_whole`: they end with the end of a record, however it is spelled, and nothing was removed (`xml_cutting`).
+    """
 
     value: bytes
     is_last: bool
+    is_whole: bool = False
 
 
 class Part(NamedTuple):
-    """Some bytes of a chunk that is too long, in order; `ends` if they are its last, `is_last` as in `Chunk`."""
+    """Some bytes of a chunk that is too long, in order; `ends` if they are its last, the others as in `Chunk`."""
 
     value: bytes
     ends: bool
     is_last: bool = False
+    is_whole: bool = False
 
 
 class Stream(Protocol):

@@ -12,11 +12,13 @@ come first in the lists of usual names (`xml_structure`), in any case.
 
 import json
 import re
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import replace
 
 from nddup.reading.file_encodings import file_encoding
 from nddup.reading.formats import FORMATS, FileHead, Format, FormatError, NoRecordsError, parse_path, split_field
+from nddup.reading.xml_cutting import holds_separators
 from nddup.reading.xml_structure import (
     BODY_NAMES,
     ID_NAMES,
@@ -97,7 +99,8 @@ def read_head(
     declared = replace(FORMATS[name], **settings)  # type: ignore[arg-type]
     if declared.kind == "sgml":
         return _sgml_head(text, declared, encoding, why)
-    return _xml_head(shape, _complete(declared, shape), encoding, why)
+    found = _xml_head(shape, _complete(declared, shape), encoding, why)
+    return replace(found, is_indivisible=holds_separators(head[mark:], found))
 
 
 def _settings(
@@ -202,17 +205,24 @@ def _xml_head(shape: Shape, declared: Format, encoding: str, why: str) -> FileHe
         namespaces = {**shape.elements[above].namespaces, **namespaces}
         above = shape.elements[above].parent
 
-    is_by_line = all(element.is_empty for element in records)
-    ended = next((element.end_tag for element in records if element.end_tag), f"</{first.tag}>")
+    # A prefix that the first record itself declares: others may have another prefix of the same namespace.
+    prefix = first.tag.rpartition(":")[0]
+    if prefix in first.namespaces:
+        namespaces.setdefault(prefix, first.namespaces[prefix])
+
+    ends = Counter(element.end_tag for element in records if element.end_tag)
+    if not ends and all(element.is_empty for element in records):
+        separator = "/>"
+    else:
+        separator = ends.most_common(1)[0][0] if ends else f"</{first.tag}>"
     _check_paths(declared)
     return FileHead(
         format=declared,
         encoding=encoding,
-        separator=("\n" if is_by_line else ended).encode(encoding),
+        separator=separator.encode(encoding),
         tag=first.tag,
         namespaces=tuple(sorted(namespaces.items())),
         is_root_record=first.parent < 0,
-        is_by_line=is_by_line,
         why=why,
     )
 

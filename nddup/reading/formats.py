@@ -258,12 +258,13 @@ class FileHead:
     Attributes:
         format: the format, with its paths complete.
         encoding: codec of the file.
-        separator: the bytes at which the file is cut: the end tag of a record as spelled in the file, or a newline. For
-            a table, the bytes between its fields.
+        separator: the bytes at which the file is cut: the end tag of a record as most records spell it, `/>` if all are
+            empty elements, or a newline. For a table, the bytes between its fields.
         tag: the name in the start tag of a record, as spelled in the file.
         namespaces: the declarations in force around a record, (prefix, URI) sorted; the prefix "" is the default.
         is_root_record: whether the record is the root element.
-        is_by_line: whether each record is a line: JSON lines, or self-closing rows `<row .../>`.
+        is_indivisible: whether records hold the separator, so that a file must be read from its start by one task.
+        is_by_line: whether each record is a line, as in JSON lines.
         quote: the character around the values of a table; empty if none is quoted.
         escape: the character before a quote inside such a value; empty if it is doubled.
         why: why the format was chosen, as a message; heads that differ only here are equal.
@@ -275,6 +276,7 @@ class FileHead:
     tag: str = ""
     namespaces: tuple[tuple[str, str], ...] = ()
     is_root_record: bool = False
+    is_indivisible: bool = False
     is_by_line: bool = False
     quote: str = '"'
     escape: str = ""

@@ -14,9 +14,7 @@ An XML record is wrapped in an element with the namespaces in force, closed, and
 passed to the parser, so no entity can be declared, expanded or fetched. The parser's own recovery is never used: it
 turns `?x=1&b=2` into `?x=1=2` and accepts cut records. Only stray `&` are repaired.
 
-Known limits of cutting at end tags: a record's end tag inside a CDATA section or a comment also cuts there, and the
-record becomes a reject that says so. A record nested in another of the same name likewise becomes a reject. If a
-comment holds several whole records, all but the first are read as records.
+`xml_cutting` has made sure that a chunk of XML holds one record, wherever XML ends it.
 """
 
 from dataclasses import replace
@@ -30,6 +28,7 @@ from nddup.reading.json_records import parse_json
 from nddup.reading.outcomes import Record, Reject, Value, excerpt
 from nddup.reading.pages.markup import looks_like_markup, main_text, strip_markup
 from nddup.reading.sgml_records import parse_sgml
+from nddup.reading.xml_cutting import is_readable_as_ascii
 from nddup.reading.xml_parsing import wrapper_of
 from nddup.reading.xml_records import parse_xml
 
@@ -64,7 +63,7 @@ class EncodedText(NamedTuple):
     is_content: bool
 
 
-def parse_record(chunk: bytes, head: FileHead, *, is_last: bool) -> Record | Reject | None:
+def parse_record(chunk: bytes, head: FileHead, *, is_last: bool, is_whole: bool = False) -> Record | Reject | None:
     """Read the record in one chunk of a file.
 
     Args:
@@ -72,7 +71,8 @@ def parse_record(chunk: bytes, head: FileHead, *, is_last: bool) -> Record | Rej
         head: head of the file that the chunk is from.
         is_last: whether the chunk ended with the file and not with a separator, so that the record's end tag is
             missing. The record is then read if it can be parsed and has all the content of its format (in `trec`, if
-            the last element is closed); else it is `truncated`. A row must be closed.
+            the last element is closed); else it is `truncated`.
+        is_whole: whether an XML chunk ends with the record's own end, so that nothing is missing.
 
     Returns:
         The record; a reject; None if no record starts in the chunk (the prolog, the end of the file, a blank line).
@@ -81,25 +81,26 @@ def parse_record(chunk: bytes, head: FileHead, *, is_last: bool) -> Record | Rej
 
     Cost: linear; 150 MB/s of base64 XML on one core, most of it for decoding base64.
     """
-    found = _parse(chunk, head, is_last=is_last)
+    found = _parse(chunk, head, is_last=is_last, is_whole=is_whole)
 
     # Undecodable bytes may be the cause: try again with U+FFFD in their place.
     if isinstance(found, Reject) and found.reason == "malformed":
         decoded = decode_anyway(chunk, head.encoding)
         if decoded.replaced:
-            again = _parse(decoded.text.encode(), replace(head, encoding="utf-8"), is_last=is_last)
+            as_utf8 = replace(head, encoding="utf-8", separator=head.separator_text.encode())
+            again = _parse(decoded.text.encode(), as_utf8, is_last=is_last, is_whole=is_whole)
             return replace(again, replaced=decoded.replaced) if isinstance(again, Record) else again
     return found
 
 
-def _parse(chunk: bytes, head: FileHead, *, is_last: bool) -> Record | Reject | None:
+def _parse(chunk: bytes, head: FileHead, *, is_last: bool, is_whole: bool) -> Record | Reject | None:
     encoding = head.encoding
     if head.format.kind == "jsonl":
         return parse_json(chunk, head)
 
     body = chunk
     try:
-        if encoding.startswith(("utf-16", "iso2022")):  # not readable as ASCII: `<` may be part of a character
+        if not is_readable_as_ascii(encoding):
             chunk, encoding = chunk.decode(encoding).encode(), "utf-8"
         if head.format.kind == "sgml":
             return parse_sgml(chunk, head, is_last=is_last)
@@ -111,23 +112,8 @@ def _parse(chunk: bytes, head: FileHead, *, is_last: bool) -> Record | Reject | 
     except UnicodeDecodeError as error:
         return Reject("malformed", str(error), excerpt(body, encoding))
 
-    if head.is_by_line:
-        return _parse_row(body, head, is_last=is_last)
-    is_cut = is_last and not head.is_root_record
-    return parse_xml(body, wrapper, wrapper.end_tag, head.format, is_last=is_cut)
-
-
-def _parse_row(body: bytes, head: FileHead, *, is_last: bool) -> Record | Reject:
-    """Parse a line that begins with a self-closing row; a cut row is `truncated` only on the last line."""
-    wrapper = wrapper_of(head.tag, head.namespaces)
-    row = wrapper.row.match(body)
-    if row is None:
-        if is_last and not body.rstrip().endswith(wrapper.end_tag):
-            return Reject("truncated", "the file ends inside this record", excerpt(body))
-        return parse_xml(body, wrapper, b"", head.format, is_last=False)
-    if wrapper.find_start(body[row.end() :]) is not None:
-        return Reject("malformed", "several records on one line", excerpt(body))
-    return parse_xml(row[0], wrapper, b"", head.format, is_last=False)
+    closing = b"" if is_whole else head.separator_text.encode()
+    return parse_xml(body, wrapper, closing, head.format, is_last=is_last and not head.is_root_record)
 
 
 def record_text(record: Record, charset: str | None = None, markup: Markup = "auto") -> str:

@@ -14,7 +14,7 @@ import bz2
 import io
 import lzma
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from typing import Any, BinaryIO
 
@@ -34,7 +34,7 @@ DENSE_PIECE = 1 << 10
 TAIL = 64 << 10
 """Bytes at the end of a file that are searched first for its last separator."""
 
-__all__ = ["PIECE", "Chunk", "Expanded", "StoppedError", "compression_of", "cut_stream", "expand_head"]
+__all__ = ["PIECE", "Chunk", "Expanded", "StoppedError", "compression_of", "cut_stream", "expand_head", "reject_parts"]
 
 MAGIC = {
     rb"\x1f\x8b": "gzip",
@@ -181,8 +181,13 @@ def cut_stream(stream: Expanded, separator: bytes, *, max_record: int, unit: int
 
     Cost: linear, whatever the bytes. Memory: `max_record` and two pieces.
     """
+    return reject_parts(cut_pieces(stream, separator, max_record=max_record, unit=unit))
+
+
+def reject_parts(pieces: Iterable[Chunk | Part | Reject]) -> Iterator[Chunk | Reject]:
+    """Replace the parts of each chunk that is too long by a reject."""
     length, start = 0, ""  # of the current chunk that is too long
-    for found in cut_pieces(stream, separator, max_record=max_record, unit=unit):
+    for found in pieces:
         if not isinstance(found, Part):
             yield found
             continue

@@ -3,12 +3,13 @@
     wrapper_of            the wrapper of all records of a file, from its head
     Wrapper.find_start    where the record starts in a chunk
     Wrapper.parse         the element of the record, parsed without DOCTYPE, entities or network access
-    escape_ampersands     the only repair: a stray `&` becomes `&amp;`
+    repair                the only repairs: a stray `&` becomes `&amp;`, a character that XML forbids U+FFFD
 
 `xml_records` extracts the fields from the element.
 """
 
 import re
+import sys
 from functools import lru_cache
 from html.entities import html5
 from xml.sax.saxutils import quoteattr
@@ -29,9 +30,18 @@ SKIPPED = (
 FEW_NAMESPACES = 16
 """Namespaces that are declared around every record; of more, only those that the record names."""
 
+MOST_UNDECLARED = 100
+"""Most prefixes that are declared for a record because no declaration of them is known."""
+
+HIDDEN = {b"<!--": b"-->", b"<![CDATA[": b"]]>", b"<?": b"?>"}
+"""The beginning of what may hide tags, and its end."""
+
 _PREFIX = re.compile(rb"[^\s<>/=\"'&;:]++(?=:)")
 UNFINISHED = r"<!--|<!\[CDATA\[|<\?|<!DOCTYPE"
 ATTRIBUTES = r"(?:[^\"'<>]|\"[^\"<]*+\"?+|'[^'<]*+'?+)*+"
+
+_NAME = re.compile(rb"[A-Za-z_][\w.-]*+")
+_DECLARATION = rb"\sxmlns%b\s*=\s*(?:\"([^\"]*)\"|'([^']*)')"
 
 _PARSER = etree.XMLParser(
     resolve_entities=False,
@@ -50,38 +60,83 @@ class Wrapper:
 
     def __init__(self, tag: str, namespaces: tuple[tuple[str, str], ...]) -> None:
         """Prepare the tags and patterns; `tag` and `namespaces` as in `FileHead`."""
-        name = re.escape(tag.encode())
+        prefix, _, local = tag.rpartition(":")
+        name = rb"(?:[^\s<>/!?:=\"'&]++:)?" + re.escape(local.encode())
         self.declarations = {
             prefix.encode(): f" xmlns{':' if prefix else ''}{prefix}={quoteattr(_plain(uri))}".encode()
             for prefix, uri in namespaces
         }
-        self.end_tag = f"</{tag}>".encode()
         self.root_close = b"</records>"
-        self.at_once = re.compile(rb"\s*(<" + name + rb")(?=[\s/>])")
-        pattern = rb"%s|(?P<unfinished>%s)|(?P<start><%s)(?=[\s/>])"
+        self.tag = tag.encode()
+        self._uris = {prefix.encode(): uri.encode() for prefix, uri in namespaces}
+        self._uri = self._uris.get(prefix.encode(), b"")
+        self.at_once = re.compile(rb"\s*+<(" + name + rb")(?=[\s/>])")
+        pattern = rb"%s|(?P<unfinished>%s)|<(?P<start>%s)(?=[\s/>])"
         self.anywhere = re.compile(pattern % (SKIPPED.encode(), UNFINISHED.encode(), name), re.DOTALL)
-        self.row = re.compile(rb"<" + name + rb"(?=[\s/>])" + ATTRIBUTES.encode() + rb"(?<=/)>")
+        self.open_tag = re.compile(rb"<[^\s<>/!?=\"'&]++(?=[\s/>])" + ATTRIBUTES.encode())
+        self.any_end = re.compile(rb"</" + name + rb"\s*+>")
+        self.marks = re.compile(rb"<(?:[!?]|" + re.escape(local.encode()) + rb"(?=[\s/>]))")
+        self.prefixed = re.compile(rb":" + re.escape(local.encode()) + rb"[\s/>]")
 
-    def root_open(self, body: bytes) -> bytes:
-        """Return the start tag of the wrapping element; of many namespaces it declares those that the record names."""
+    def root_open(self, body: bytes, *, declares: bool = False) -> bytes:
+        """Return the start tag of the wrapping element; of many namespaces it declares those that the record names.
+
+        With `declares`, it also declares prefixes of the record that an element further out may have declared.
+        """
         declared = self.declarations
-        if len(declared) > FEW_NAMESPACES:
+        if declares or len(declared) > FEW_NAMESPACES:
             named = {b"", *_PREFIX.findall(body)}
+            unknown = sorted(named - declared.keys() - {b"", b"xml", b"xmlns"})[: MOST_UNDECLARED if declares else 0]
             declared = {prefix: declared[prefix] for prefix in named if prefix in declared}
+            declared |= {
+                prefix: b" xmlns:%s='urn:nddup:undeclared'" % prefix for prefix in unknown if _NAME.fullmatch(prefix)
+            }
         return b"".join((b"<records", *declared.values(), b">"))
 
-    def find_start(self, chunk: bytes) -> int | None:
+    def find_start(self, chunk: bytes | bytearray, at: int = 0) -> int | None:
         """Find where the record starts in a chunk, after comments, CDATA, instructions and other tags; else None."""
-        found = self.at_once.match(chunk)
-        if found:
-            return found.start(1)
+        return self.seek_start(chunk, at)[0]
 
-        for token in self.anywhere.finditer(chunk):
+    def seek_start(self, data: bytes | bytearray, at: int = 0, end: int = sys.maxsize) -> tuple[int | None, int | None]:
+        """Find where a record starts from a place on, in the data up to another.
+
+        Returns:
+            The start, and None; or None, and the start of a comment, CDATA section, instruction or DOCTYPE that does
+            not end; or twice None.
+        """
+        found = self.at_once.match(data, at, end)
+        if found and self._is_record(found[1], data, found.start(1) - 1):
+            return found.start(1) - 1, None
+
+        for token in self.anywhere.finditer(data, at, end):
             if token["start"] is not None:
-                return token.start()
-            if token["unfinished"] is not None:
-                return None
-        return None
+                if self._is_record(token["start"], data, token.start()):
+                    return token.start(), None
+            elif token["unfinished"] is not None:
+                return None, token.start()
+        return None, None
+
+    def has_more(self, chunk: bytes | bytearray, start: int) -> bool:
+        """Return whether another record may start in a chunk after `start`, or something in it may not end."""
+        if self.prefixed.search(chunk, start + 1 + len(self.tag)):  # an expression: `find` takes four times as long
+            return True
+        at = start + 1
+        while found := self.marks.search(chunk, at):
+            end = next((end for begin, end in HIDDEN.items() if chunk.startswith(begin, found.start())), None)
+            at = chunk.find(end, found.start()) if end else -1
+            if at < 0:
+                return True
+        return False
+
+    def _is_record(self, spelled: bytes, data: bytes | bytearray, start: int) -> bool:
+        """Return whether a start tag is a record's: spelled as in the head, or of the same namespace."""
+        if spelled == self.tag:
+            return True
+        prefix = spelled.rpartition(b":")[0]
+        tag = self.open_tag.match(data, start)
+        own = re.search(_DECLARATION % (b":" + re.escape(prefix) if prefix else b""), tag[0]) if tag else None
+        uri = (own[1] or own[2] or b"") if own else self._uris.get(prefix, self._uri if prefix else b"")
+        return uri == self._uri and bool(uri or not prefix)
 
     def explain(self, body: bytes) -> str:
         """Explain why a malformed record was cut at the wrong place, if its tags show it; else return an empty text."""
@@ -92,20 +147,20 @@ class Wrapper:
                 return "a comment, CDATA section or instruction holds the end tag, or is not closed"
         return ""
 
-    def parse(self, body: bytes, closing: bytes) -> etree._Element:
+    def parse(self, body: bytes, closing: bytes, *, declares: bool = False) -> etree._Element:
         """Parse a record in UTF-8 that begins with its start tag and lacks `closing`.
 
-        The record is the last child of the wrapping element. Empty records before it are dropped: `<tag/>` has no end
-        tag to cut at.
+        With `declares`, the prefixes in it are declared, in case an element around it did that; names are local.
 
         Raises:
             etree.XMLSyntaxError: if the record is not well-formed.
-            ValueError: if several records come before one end tag.
+            ValueError: if there are several.
         """
-        root = etree.fromstring(b"".join((self.root_open(body), body, closing, self.root_close)), _PARSER)
-        if any(len(other) or other.attrib or (other.text or "").strip() for other in list(root)[:-1]):
+        root_open = self.root_open(body, declares=declares)
+        root = etree.fromstring(b"".join((root_open, body, closing, self.root_close)), _PARSER)
+        if len(root) != 1:
             raise ValueError("several records before one end tag")
-        return root[-1]
+        return root[0]
 
 
 def wrapper_of(tag: str, namespaces: tuple[tuple[str, str], ...]) -> Wrapper:
@@ -138,6 +193,35 @@ def _plain(uri: str) -> str:
 _CDATA = re.compile(rb"(<!\[CDATA\[.*?(?:\]\]>|\Z))", re.DOTALL)
 _STRAY = re.compile(rb"&(?!(?:[A-Za-z]\w*+|#[0-9]++|#[xX][0-9a-fA-F]++);)")
 _NAMED = re.compile(rb"&(?!(?:amp|lt|gt|quot|apos);)([A-Za-z]\w*+);")
+
+
+# Characters that XML 1.0 forbids, as such or as a reference. (Surrogates are no UTF-8.)
+_FORBIDDEN = re.compile(rb"[\x00-\x08\x0b\x0c\x0e-\x1f]|\xef\xbf[\xbe\xbf]")
+_REFERENCE = re.compile(rb"&#(?:0*+([0-9]*+)|[xX]0*+([0-9a-fA-F]*+));")
+_CHARACTERS = ((9, 10), (13, 13), (0x20, 0xD7FF), (0xE000, 0xFFFD), (0x10000, 0x10FFFF))
+_UNKNOWN = "\ufffd".encode()
+
+
+def repair(body: bytes) -> bytes:
+    r"""Escape stray `&` and replace what XML forbids as a character, raw or as a reference, by U+FFFD.
+
+    Cost: linear.
+
+    Example:
+        >>> repair(b"a & b &#x1F; &#65; \x0b <![CDATA[& &#1;]]>").decode()
+        'a &amp; b \ufffd &#65; \ufffd <![CDATA[& &#1;]]>'
+    """
+    parts = _CDATA.split(_FORBIDDEN.sub(_UNKNOWN, body))
+    parts[::2] = [_REFERENCE.sub(_allowed, escape_ampersands(part)) if b"&" in part else part for part in parts[::2]]
+    return b"".join(parts)
+
+
+def _allowed(found: re.Match[bytes]) -> bytes:
+    """Keep a numeric reference to a character that XML allows; replace any other."""
+    digits, base = (found[1], 10) if found[1] is not None else (found[2], 16)
+    code = int(digits or b"0", base) if len(digits or b"") < 8 else -1  # noqa: PLR2004 - more digits than any character
+    is_allowed = any(low <= code <= high for low, high in _CHARACTERS)
+    return found[0] if is_allowed else _UNKNOWN
 
 
 def _number(found: re.Match[bytes]) -> bytes:

@@ -18,7 +18,7 @@ from nddup.reading.outcomes import (
     make_record,
     plain_text,
 )
-from nddup.reading.xml_parsing import Wrapper, escape_ampersands
+from nddup.reading.xml_parsing import Wrapper, repair
 
 Node = etree._Element | str  # noqa: SLF001 - an attribute is its value
 Field = tuple[Value, bool | None]
@@ -88,18 +88,16 @@ def _content(element: etree._Element, declared: Format, *, is_last: bool) -> lis
 
 
 def _element(body: bytes, wrapper: Wrapper, closing: bytes) -> tuple[etree._Element | None, str]:
-    """Parse a record, escaping stray `&` only if it does not parse without; or return None and the parser's message."""
+    """Parse a record, repaired only if it does not parse without; or return None and the parser's message."""
     try:
         return wrapper.parse(body, closing), ""
     except (etree.XMLSyntaxError, ValueError) as error:
         detail = str(error)
 
-    if b"&" in body:
-        try:
-            return wrapper.parse(escape_ampersands(body), closing), ""
-        except (etree.XMLSyntaxError, ValueError) as error:
-            detail = str(error)
-    return None, detail
+    try:
+        return wrapper.parse(repair(body), closing, declares=True), ""
+    except (etree.XMLSyntaxError, ValueError) as error:
+        return None, str(error) if b"&" in body else detail
 
 
 @lru_cache(maxsize=1024)

@@ -11,8 +11,9 @@ from nddup.reading.cut_chunks import Chunk, Part, cut_pieces
 from nddup.reading.formats import FileHead
 from nddup.reading.outcomes import Reject
 from nddup.reading.streams import Expanded
+from nddup.reading.xml_cutting import cut_records, is_readable_as_ascii
 from nddup.reading.xml_structure import scan
-from nddup.rewriting.find_records import JSON_BLANKS, find_record, is_readable_as_ascii
+from nddup.rewriting.find_records import JSON_BLANKS, find_record
 from nddup.rewriting.tag_records import tag_json, tag_trec, tag_xml
 from nddup.rewriting.verdicts import Reader, Tags, Verdicts
 
@@ -30,7 +31,8 @@ def rewrite_chunks(stream: Expanded, head: FileHead, verdicts: Verdicts, max_rec
     """
     writer = _Writer(head, verdicts)
     unit = 2 if head.encoding.startswith("utf-16") else 1
-    for found in cut_pieces(stream, head.separator, max_record=max_record, unit=unit):
+    pieces = cut_pieces(stream, head.separator, max_record=max_record, unit=unit)
+    for found in cut_records(pieces, head, max_record=max_record):
         if isinstance(found, Chunk):
             yield from writer.write_chunk(found)
         elif isinstance(found, Part):
@@ -65,7 +67,7 @@ class _Writer:
 
     def write_chunk(self, chunk: Chunk) -> Iterator[bytes]:
         """Yield the output for a chunk, with the separator that ended it."""
-        value, end = chunk.value, b"" if chunk.is_last else self.head.separator
+        value, end = chunk.value, b"" if chunk.is_last or chunk.is_whole else self.head.separator
         if self._is_first:
             self._is_first = False
             mark = MARKS.get(self.head.encoding, b"")
@@ -98,7 +100,7 @@ class _Writer:
                 yield from self._drop(part.value, place, b"")
         if self._is_tagging:
             yield part.value
-            yield self.head.separator if part.ends and not part.is_last else b""
+            yield self.head.separator if part.ends and not (part.is_last or part.is_whole) else b""
         self._is_inside, self._is_first = not part.ends, False
 
     def stop(self, reject: Reject) -> None:

@@ -3,14 +3,10 @@
 from nddup.reading.charsets import decode_anyway
 from nddup.reading.formats import FileHead
 from nddup.reading.sgml_records import find_sgml_start
+from nddup.reading.xml_cutting import is_readable_as_ascii
 from nddup.reading.xml_parsing import wrapper_of
 
 JSON_BLANKS = b" \t\r\n\0"
-
-
-def is_readable_as_ascii(encoding: str) -> bool:
-    """Return whether the byte of `<` cannot be part of another character."""
-    return not encoding.startswith(("utf-16", "iso2022"))
 
 
 def find_record(chunk: bytes, head: FileHead) -> tuple[int, int] | None:
@@ -21,7 +17,7 @@ def find_record(chunk: bytes, head: FileHead) -> tuple[int, int] | None:
         head: the head of the file.
 
     Returns:
-        Byte offsets. The end is that of the chunk, except that a self-closing row ends at its own tag.
+        Byte offsets; the end is that of the chunk.
 
     Cost: linear.
     """
@@ -41,10 +37,7 @@ def _find(chunk: bytes, head: FileHead) -> tuple[int, int] | None:
         return None if start is None else (start, len(chunk))
     wrapper = wrapper_of(head.tag, head.namespaces)
     start = wrapper.find_start(chunk)
-    if start is None:
-        return None
-    row = wrapper.row.match(chunk, start) if head.is_by_line else None
-    return start, row.end() if row else len(chunk)
+    return None if start is None else (start, len(chunk))
 
 
 def _in_bytes(chunk: bytes, text: str, place: tuple[int, int], encoding: str) -> tuple[int, int]:

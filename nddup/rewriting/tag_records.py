@@ -17,7 +17,7 @@ from xml.sax.saxutils import escape, quoteattr
 
 from nddup.reading.csv_dialects import Dialect
 from nddup.reading.formats import FileHead
-from nddup.reading.xml_parsing import ATTRIBUTES, wrapper_of
+from nddup.reading.xml_parsing import wrapper_of
 from nddup.rewriting.verdicts import NAMES, RewriteError, Tags
 
 NAMESPACE = "urn:nddup:tags"
@@ -60,35 +60,22 @@ def tag_xml(record: bytes, tags: Tags, head: FileHead) -> bytes:
     """Return a record with the fields as the last attributes of its start tag.
 
     Args:
-        record: bytes that start with a start tag, in an encoding readable as ASCII. Empty records before the last one,
-            which have no end tag to cut at, are left as they are.
+        record: bytes that start with a start tag, in an encoding readable as ASCII.
         tags: the fields.
         head: the head of the file.
 
     Raises:
         RewriteError: if it has the fields already, or a start tag that cannot be tagged.
     """
-    wrapper = wrapper_of(head.tag, head.namespaces)
-    start = 0
-    while not head.is_by_line and (empty := wrapper.row.match(record, start)) is not None:
-        following = wrapper.find_start(record[empty.end() :])
-        if following is None:
-            break
-        start = empty.end() + following
-
-    found = _start_tag_of(head.tag).match(record, start)
+    found = wrapper_of(head.tag, head.namespaces).open_tag.match(record)
     if found is None:
         raise RewriteError("a record has a start tag that cannot be tagged")
     if NAMESPACE.encode() in found[0]:
         raise RewriteError(AGAIN)
     fields = "".join(f" nddup:{name[6:]}={quoteattr(_NOT_XML.sub(UNKNOWN, value))}" for name, value in spelled(tags))
     inserted = f' xmlns:nddup="{NAMESPACE}"{fields}'.encode(head.encoding, "xmlcharrefreplace")
-    end = found.end() - (2 if found[0].endswith(b"/>") else 1)
+    end = found.end() - found[0].endswith(b"/")
     return record[:end] + inserted + record[end:]
-
-
-def _start_tag_of(tag: str) -> re.Pattern[bytes]:
-    return re.compile(rb"<%s(?=[\s/>])%s>" % (re.escape(tag.encode()), ATTRIBUTES.encode()))
 
 
 def tag_trec(record: bytes, tags: Tags, encoding: str) -> bytes:

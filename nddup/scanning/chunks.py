@@ -1,16 +1,16 @@
 """Chunks of files that an engine cuts at separators, several tasks per file -> the records in them."""
 
 from collections.abc import Iterable, Iterator
-from itertools import pairwise
+from itertools import groupby, pairwise
 from typing import NamedTuple
 
 import pyarrow as pa
 
 from nddup.reading.formats import FileHead
-from nddup.reading.outcomes import Record, Reject, excerpt
-from nddup.reading.records import parse_record
-from nddup.reading.streams import too_large
-from nddup.scanning.found import Found
+from nddup.reading.outcomes import Reject, excerpt
+from nddup.reading.streams import Chunk, too_large
+from nddup.scanning.found import Found, in_batches
+from nddup.scanning.whole_files import parse_pieces
 from nddup.working_tables import CHUNKS
 
 
@@ -32,23 +32,16 @@ def parse_chunks(batches: Iterable[pa.RecordBatch], head: FileHead, max_record: 
         max_record: a chunk of more bytes is a reject `too large`.
 
     Returns:
-        About one list per batch. Chunks without a record (a prolog, a blank line) are skipped and not counted.
+        Lists as of `found.in_batches`. Chunks without a record (a prolog, a blank line) are skipped and not counted.
 
     Cost: that of `parse_record`. Memory: a batch as Python objects.
     """
-    seq, current = 0, ("", -1)
-    for rows in _with_ends(batches):
-        found = []
-        for row, ends_split in rows:
-            if (row.source, row.split) != current:
-                seq, current = 0, (row.source, row.split)
-
-            record = _parse(row, head, max_record, is_last=row.ends_open and ends_split)
-            if record is not None:
-                found.append(Found(row.source, row.split, seq, record, row.value))
-                seq += 1
-        if found:
-            yield found
+    rows = (pair for some in _with_ends(batches) for pair in some)
+    yield from in_batches(
+        Found(source, split, seq, record, chunk)
+        for (source, split), of_split in groupby(rows, key=lambda pair: (pair[0].source, pair[0].split))
+        for seq, (record, chunk) in enumerate(parse_pieces(_cut(of_split, max_record), head, max_record))
+    )
 
 
 def _with_ends(batches: Iterable[pa.RecordBatch]) -> Iterator[list[tuple[_Row, bool]]]:
@@ -63,7 +56,10 @@ def _with_ends(batches: Iterable[pa.RecordBatch]) -> Iterator[list[tuple[_Row, b
     yield [(row, True) for row in held]
 
 
-def _parse(row: _Row, head: FileHead, max_record: int, *, is_last: bool) -> Record | Reject | None:
-    if len(row.value) > max_record:
-        return too_large(len(row.value), excerpt(row.value))
-    return parse_record(row.value, head, is_last=is_last)
+def _cut(rows: Iterable[tuple[_Row, bool]], max_record: int) -> Iterator[Chunk | Reject]:
+    """Yield the chunks of a split, each with whether the file ends with it; a chunk that is too long is a reject."""
+    for row, ends_split in rows:
+        if len(row.value) > max_record:
+            yield too_large(len(row.value), excerpt(row.value))
+        else:
+            yield Chunk(row.value, is_last=row.ends_open and ends_split)

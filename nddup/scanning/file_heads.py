@@ -33,6 +33,9 @@ RAW_HEAD_BYTES = 1 << 20
 DECODED = (".gz", ".bz2", ".zst", ".lz4", ".snappy", ".deflate", ".passthrough")
 """Endings of names for which Spark's text source decompresses, whatever the file holds."""
 
+SHORT = 3
+"""Characters of a separator that, in UTF-16, are surely not halves of others."""
+
 PAGE = FileHead(format=FORMATS["html"], encoding="utf-8", separator=b"", why="its name; it begins as nothing else")
 """The head of a file with the name of a page that begins as nothing else."""
 
@@ -223,13 +226,14 @@ def can_cut(path: str, head: FileHead) -> bool:
     """Return whether several tasks may cut a plain file at its separators and get the records of `streams.cut_stream`.
 
     The rule is that of Spark's text source, for every engine, so that all read a file alike. That source skips hidden
-    names, cannot open a name that is not UTF-8, and decompresses by the ending of a name. In UTF-16 the two bytes of a
-    line end may also be halves of two characters, and the source would cut there.
+    names, cannot open a name that is not UTF-8, and decompresses by the ending of a name. In UTF-16 the bytes of a line
+    end, or of `/>`, may also be halves of other characters, and the source would cut there.
     """
-    is_misread = head.is_by_line and head.encoding.startswith("utf-16")
-    return not (
-        is_misread or is_hidden(path) or not is_utf8(path) or is_decoded(path) or head.format.kind in CONTAINERS
-    )
+    if head.format.kind in CONTAINERS or head.is_indivisible:
+        return False
+    if is_hidden(path) or not is_utf8(path) or is_decoded(path):
+        return False
+    return not (head.encoding.startswith("utf-16") and len(head.separator_text) < SHORT)
 
 
 def is_hidden(path: str) -> bool:

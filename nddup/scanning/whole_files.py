@@ -10,10 +10,12 @@ from itertools import islice
 from typing import BinaryIO, NamedTuple
 
 from nddup.reading.containers import CONTAINERS, read_container
+from nddup.reading.cut_chunks import Part, cut_pieces
 from nddup.reading.formats import FileHead
 from nddup.reading.outcomes import Record, Reject
 from nddup.reading.records import parse_record
-from nddup.reading.streams import Chunk, Expanded, StoppedError, cut_stream
+from nddup.reading.streams import Chunk, Expanded, StoppedError, reject_parts
+from nddup.reading.xml_cutting import cut_records
 from nddup.redaction import clean
 from nddup.scanning.found import Found, in_batches
 
@@ -84,9 +86,16 @@ def read_file(file: StoredFile, head: FileHead, max_record: int) -> Iterator[tup
 def read_stream(stream: Expanded, head: FileHead, max_record: int) -> Iterator[tuple[Record | Reject, bytes]]:
     """Yield the records of a stream that is cut at separators, each with its chunk (empty for a reject without one)."""
     unit = 2 if head.encoding.startswith("utf-16") else 1
-    for chunk in cut_stream(stream, head.separator, max_record=max_record, unit=unit):
+    yield from parse_pieces(cut_pieces(stream, head.separator, max_record=max_record, unit=unit), head, max_record)
+
+
+def parse_pieces(
+    pieces: Iterable[Chunk | Part | Reject], head: FileHead, max_record: int
+) -> Iterator[tuple[Record | Reject, bytes]]:
+    """Yield the records of a stream that has been cut at separators, as `read_stream` does."""
+    for chunk in reject_parts(cut_records(pieces, head, max_record=max_record)):
         if isinstance(chunk, Chunk):
-            record = parse_record(chunk.value, head, is_last=chunk.is_last)
+            record = parse_record(chunk.value, head, is_last=chunk.is_last, is_whole=chunk.is_whole)
             if record is not None:
                 yield record, chunk.value
         else:

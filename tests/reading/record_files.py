@@ -1,12 +1,15 @@
 """Helpers for the tests of records: files read whole, heads, and pieces of records."""
 
+import io
 from typing import Any
 
 import pytest
 
 from nddup.reading.detect import read_head
 from nddup.reading.formats import FileHead
-from nddup.reading.records import Record, Reject, parse_record
+from nddup.reading.records import Record, Reject
+from nddup.reading.streams import Expanded
+from nddup.scanning.whole_files import read_stream
 from tests.places import SHARED
 
 FIXTURES = SHARED / "ruweb" / "fixtures"
@@ -14,13 +17,10 @@ needs_shared = pytest.mark.shared
 
 
 def read_all(data: bytes, head: FileHead | None = None, **settings_: Any) -> list[Record | Reject]:  # noqa: ANN401
-    """Cut a file as Spark does and read every chunk; an empty piece after the last separator is not a chunk."""
+    """Read a file from its start, as one task does."""
     head = head or read_head(data[:65_536], **settings_)
-    chunks = data.split(head.separator)
-    if chunks[-1] == b"":
-        chunks.pop()
-    results = [parse_record(chunk, head, is_last=n == len(chunks)) for n, chunk in enumerate(chunks, start=1)]
-    return [result for result in results if result is not None]
+    stream = Expanded(io.BytesIO(data), "")
+    return [record for record, _ in read_stream(stream, head, len(data))]
 
 
 def records_of(data: bytes, **settings_: Any) -> list[Record]:  # noqa: ANN401

@@ -1,10 +1,13 @@
 """Small files of some formats, and helpers that read them and show what was read."""
 
+import io
 from typing import Any
 
 from nddup.reading.detect import read_head
 from nddup.reading.formats import FileHead
-from nddup.reading.records import Record, Reject, parse_record, record_text
+from nddup.reading.records import Record, Reject, record_text
+from nddup.reading.streams import Expanded
+from nddup.scanning.whole_files import read_stream
 
 TREC_WEB = b"""<DOC>
 <DOCNO>GX000-00-0000000</DOCNO>
@@ -60,13 +63,11 @@ OAI = """<OAI-PMH xmlns="http://www.openarchives.org/OAI/2.0/"><ListRecords>
 
 
 def read_all(data: bytes, **settings: Any) -> tuple[FileHead, list[Record | Reject]]:  # noqa: ANN401
-    """Cut a file as Spark does, and return its head and what every chunk gives."""
+    """Read a file from its start, as one task does; return its head and what was found."""
     head = read_head(data[: 1 << 18], **settings)
-    chunks = data.split(head.separator)
-    if chunks[-1] == b"":
-        chunks.pop()
-    results = [parse_record(chunk, head, is_last=n == len(chunks)) for n, chunk in enumerate(chunks, start=1)]
-    return head, [result for result in results if result is not None]
+    stream = Expanded(io.BytesIO(data), "")
+    results = [record for record, _ in read_stream(stream, head, len(data))]
+    return head, results
 
 
 def seen(result: Record | Reject) -> tuple[str | None, str | None, str]:

@@ -171,14 +171,15 @@ def test_what_cannot_be_decoded_is_replaced_and_counted(inside: bytes, places: i
 
 
 @pytest.mark.parametrize("inside", [b"a\0b", b"&#xD800;", b"&#0;"])
-def test_what_is_no_character_is_a_reject(inside: bytes) -> None:
-    """NUL and references to surrogates make a record malformed, in its id as in its text."""
+def test_what_is_no_character_is_replaced(inside: bytes) -> None:
+    """NUL and references to surrogates become U+FFFD, in the id as in the text, and can be written."""
     for chunk in (b"<doc><id>%s</id><text>a</text>" % inside, b"<doc><id>1</id><text>%s</text>" % inside):
         result = parse_record(chunk, XML, is_last=False)
 
-        assert isinstance(result, Reject)
-        assert result.reason == "malformed"
-        assert result.excerpt.encode()
+        assert isinstance(result, Record)
+        assert "\ufffd" in f"{result.doc_id}{result.fields[0]!r}"
+        assert str(result.doc_id).encode()
+        assert record_text(result).encode()
 
 
 def test_lone_surrogates_of_utf_16_are_replaced() -> None:

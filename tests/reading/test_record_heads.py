@@ -27,7 +27,7 @@ def test_files_of_one_shape_have_one_head() -> None:
     [
         (b"<s:r xmlns:s='u'><s:doc id='1'><content>a</content></s:doc></s:r>", b"</s:doc>", "@id"),
         (b"<r><document><id>1</id><text>a</text></document ></r>", b"</document >", "id"),
-        (b"<posts>\n<row Id='1' Body='a'/>\n<row Id='2' Body='b' />\n</posts>\n", b"\n", "@Id"),
+        (b"<posts>\n<row Id='1' Body='a'/>\n<row Id='2' Body='b' />\n</posts>\n", b"/>", "@Id"),
         (b"<rss><channel><item><guid>1</guid><description>a</description></item></channel></rss>",
          b"</item>", "guid|@about|link"),
         (b"<newsitem itemid='1'><title>t</title><text>a</text></newsitem>", b"</newsitem>", "@itemid"),

@@ -99,9 +99,9 @@ def test_broken_records_are_left_out_or_left_alone(tmp_path: Path) -> None:
     run_locally([str(tmp_path / "in")], str(tmp_path / "out"), build_config(settings, origin="test"))
 
     kept, tagged = (tmp_path / "out" / at for at in ("kept", "tagged"))
-    assert (kept / "a.xml").read_text() == f"<docs>\n{records[0]}\n{records[3]}\n</docs>\n"
+    assert (kept / "a.xml").read_text() == f"<docs>\n{records[0]}\n{records[2]}\n{records[3]}\n</docs>\n"
     assert (kept / "a.csv").read_text() == "id,text\n1,one text\n4,a fourth text\n"
     written = (tagged / "a.xml").read_text()
-    assert [part for part in (records[1], records[2], records[4], records[5]) if part not in written] == []
-    assert written.count("nddup:kept") == 2
+    assert [part for part in (records[1], records[4], records[5]) if part not in written] == []
+    assert written.count("nddup:kept") == 3
     assert '2,"an open quote\n3,two,many,,,,\n\n4,' in (tagged / "a.csv").read_text()

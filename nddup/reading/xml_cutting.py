@@ -1,0 +1,295 @@
+"""The records of an XML file as XML finds them, from chunks that were cut at one separator.
+
+    cut_records        chunks -> chunks that hold one record each
+    holds_separators   whether chunks were joined for that, so that the file must not be divided among tasks
+
+A file is cut at the end of its records as most of them spell it (`FileHead.separator`). That is where XML ends a record
+if nothing else in the chunk can start or hide one, and most chunks are passed on after this test. In any other chunk
+Expat follows the elements: records may end in other ways (`<doc/>`, `</doc >`, another prefix of the same namespace),
+lie inside others of the same name, or hold the separator in a comment, a CDATA section or an attribute. Such a chunk is
+divided, or joined with those that follow it.
+
+A record that never ends, or breaks the rules of XML, is cut at its first end tag, and what follows is tried again: one
+missing end tag costs one record.
+"""
+
+from collections import deque
+from collections.abc import Iterable, Iterator
+from xml.parsers import expat
+
+from nddup.reading.cut_chunks import Chunk, Part
+from nddup.reading.formats import FileHead
+from nddup.reading.outcomes import Reject
+from nddup.reading.xml_parsing import HIDDEN, Wrapper, wrapper_of
+
+Piece = Chunk | Part | Reject
+
+FIRST_BYTES, MOST_BYTES = 4 << 10, 1 << 20
+"""Bytes passed to Expat at a time: few at first, because most records are short, then twice as many each time."""
+
+MOST_IN_VAIN = 4
+"""How many times the longest record may be followed in vain in one stream, before chunks are no longer joined."""
+
+# Only tags matter here. So that a stray `&`, a control character or an undecodable byte does not stop Expat, each is
+# replaced by a harmless byte.
+_TAME = bytearray(range(256))
+_TAME[0x80:] = b"_" * 0x80
+_TAME[:0x20] = b"         \t\n  \r                  "
+_TAME[ord("&")] = ord("_")
+
+
+def is_readable_as_ascii(encoding: str) -> bool:
+    """Return whether the byte of `<` cannot be part of another character."""
+    return not encoding.startswith(("utf-16", "utf-32", "iso2022", "hz"))
+
+
+def cut_records(found: Iterable[Piece], head: FileHead, *, max_record: int) -> Iterator[Piece]:
+    """Divide or join the chunks of an XML file, so that each holds at most one record.
+
+    Args:
+        found: chunks, parts of chunks that are too long, and rejects, in file order, as from `cut_chunks.cut_pieces`.
+        head: the head of the file; the chunks of any other kind of format are passed on.
+        max_record: the most bytes of chunks that are joined for one record.
+
+    Yields:
+        The same bytes in the same order. A chunk that ends as XML ends its record, but not with the separator, is
+        `is_whole`. A chunk that is too long stays in parts, except for the whole records at its start.
+
+    Cost: linear; a search of each chunk, some 1 ns a byte; of other chunks Expat's, 4 ns a byte and 1 us an element.
+    Memory: twice `max_record`.
+
+    Example:
+        >>> from nddup.reading.detect import read_head
+        >>> head = read_head(b"<r><doc><text>a</text></doc></r>")
+        >>> [one.value for one in cut_records([Chunk(b"<r><doc/><doc><text>a</text>", False)], head, max_record=99)]
+        [b'<r><doc/>', b'<doc><text>a</text>']
+    """
+    if head.format.kind != "xml":
+        yield from found
+        return
+    cutter = _Cutter(iter(found), head, max_record)
+    while (piece := cutter.next()) is not None:
+        seen = cutter.readable(piece)
+        if seen is None or cutter.is_regular(seen):
+            yield piece
+        else:
+            yield from cutter.divide(seen)
+
+
+def holds_separators(start: bytes, head: FileHead) -> bool:
+    """Return whether a record in the first bytes of a file holds the separator that ends others.
+
+    Where such a file is divided among tasks, one could begin inside a record. (A file that holds such records only
+    later may be divided in one of them. It then becomes a reject, and what the next part makes of its rest is read.)
+    """
+    pieces = [Chunk(value, is_last=False) for value in start.split(head.separator)]
+    pieces[-1] = pieces[-1]._replace(is_last=True)
+    cut = cut_records(pieces, head, max_record=len(start))
+    return any(head.separator in one.value for one in cut if isinstance(one, Chunk) and not one.is_last)
+
+
+class _Cutter:
+    """The pieces of a stream that are being divided or joined, as one buffer."""
+
+    def __init__(self, found: Iterator[Piece], head: FileHead, max_record: int) -> None:
+        self._found = found
+        self._wrapper = wrapper_of(head.tag, head.namespaces)
+        self._encoding = "" if is_readable_as_ascii(head.encoding) else head.encoding
+        self._separator = head.separator_text.encode() if self._encoding else head.separator
+        self._max_record = max_record
+        self._spare = MOST_IN_VAIN * max_record
+        self._back: Piece | None = None  # a piece that could not be joined
+        self._data = bytearray()
+        self._passed = 0  # bytes released since the buffer was empty
+        self._bounds: deque[int] = deque()  # where separators end, counted from there
+        self._is_last = self._is_inside = (
+            False  # whether the buffer ends with the file; inside a chunk that is too long
+        )
+        self._is_passing = False  # whether the rest of a chunk that is too long is passed on
+
+    def next(self) -> Piece | None:
+        """Return the next piece; None at the end."""
+        piece, self._back = self._back or next(self._found, None), None
+        return piece
+
+    def readable(self, piece: Piece) -> Chunk | Part | None:
+        """Return a piece in an encoding readable as ASCII; None for one that is passed on as it is."""
+        if isinstance(piece, Reject):
+            return None
+        if isinstance(piece, Part) and (self._is_passing or self._encoding):
+            self._is_passing = not piece.ends
+            return None
+        try:
+            return piece._replace(value=piece.value.decode(self._encoding).encode()) if self._encoding else piece
+        except UnicodeError:
+            return None
+
+    def is_regular(self, piece: Chunk | Part) -> bool:
+        """Return whether the separator after a chunk surely ends the only record in it, or there is none."""
+        if isinstance(piece, Part):
+            return False
+        start, hidden = self._wrapper.seek_start(piece.value)
+        if start is None:
+            return hidden is None
+        if piece.is_last:
+            return False
+        if self._separator == b"/>":
+            tag = self._wrapper.open_tag.match(piece.value + b">", start)  # inside quotes, it would go on to the end
+            return tag is not None and tag.end() == len(piece.value)
+        return not self._wrapper.has_more(piece.value, start)
+
+    def divide(self, piece: Chunk | Part) -> Iterator[Piece]:
+        """Yield the records of a piece, one at a time; take more pieces where that may complete one."""
+        self._hold(piece)
+        at = 0
+        while self._data:
+            end = self._limit(0)
+            start, hidden = self._wrapper.seek_start(self._data, at, end)
+            if hidden is not None and self._reaches_end_of(hidden):
+                at = hidden
+            elif hidden is not None:
+                yield self._release(self._bound_after(hidden))
+                at = 0
+            elif start is None:
+                self._spare -= len(self._data) if self._is_inside else 0
+                if not (self._is_inside and self._take(0)):
+                    yield self._release(end)
+                    at = 0
+            else:
+                yield self._next_record(start)
+                at = 0
+
+    def _next_record(self, start: int) -> Piece:
+        """Release the record that starts at a place, with all before it."""
+        element = _Element(start, self._wrapper)
+        while not element.follow(self._data, self._limit(start)):
+            if not self._take(start):
+                break
+        if element.end:
+            return self._release(element.end, is_whole=True)
+
+        self._spare -= element.place - start
+        bound = self._bound_after(start)
+        found = self._wrapper.any_end.search(self._data, start, bound) if element.is_broken else None
+        return self._release(found.end() if found else bound, is_whole=found is not None)
+
+    def _reaches_end_of(self, hidden: int) -> bool:
+        """Take pieces until a comment, CDATA section or instruction ends; return whether it does."""
+        end = next((end for begin, end in HIDDEN.items() if self._data.startswith(begin, hidden)), None)
+        if end is None:  # a DOCTYPE
+            return False
+        place = hidden
+        while self._data.find(end, place, self._limit(hidden)) < 0:
+            place = max(hidden, len(self._data) - len(end))
+            if not self._take(hidden):
+                self._spare -= len(self._data) - hidden
+                return False
+        return True
+
+    def _limit(self, start: int) -> int:
+        """Return up to where the buffer is searched for what begins at a place."""
+        return len(self._data) if self._spare > 0 else self._bound_after(start)
+
+    def _bound_after(self, start: int) -> int:
+        """Return where the first separator after a place ends; else the length of the buffer."""
+        return next((at - self._passed for at in self._bounds if at - self._passed > start), len(self._data))
+
+    def _hold(self, piece: Chunk | Part) -> None:
+        """Add a piece to the buffer, with its separator."""
+        self._data += piece.value
+        self._is_last = piece.is_last
+        self._is_inside = isinstance(piece, Part) and not piece.ends
+        if not (piece.is_last or self._is_inside):
+            self._data += self._separator
+            self._bounds.append(self._passed + len(self._data))
+
+    def _take(self, start: int) -> bool:
+        """Add the next piece to the buffer, for what begins at `start`; return False if there is none, or no room."""
+        if self._is_last or self._spare <= 0 or len(self._data) - start > self._max_record:
+            return False
+        piece = self.next()
+        seen = None if piece is None else self.readable(piece)
+        if seen is None:
+            self._back = piece
+            return False
+        self._hold(seen)
+        return True
+
+    def _release(self, end: int, *, is_whole: bool = False) -> Piece:
+        """Remove the first bytes of the buffer and return them as a piece."""
+        value = bytes(self._data[:end])
+        del self._data[:end]
+        self._passed += end
+        is_bound = False
+        while self._bounds and self._bounds[0] <= self._passed:
+            is_bound = self._bounds.popleft() == self._passed
+        if is_bound:
+            value = value[: -len(self._separator)]
+        is_end = not is_bound and not is_whole and not self._data
+        is_last = is_end and self._is_last
+        is_open = is_end and self._is_inside
+        if not self._data:
+            self._passed, self._is_passing = 0, is_open
+
+        value = value.decode().encode(self._encoding) if self._encoding else value
+        is_whole = is_whole and not is_bound
+        if is_open or len(value) > self._max_record:
+            return Part(value, ends=not is_open, is_last=is_last, is_whole=is_whole)
+        return Chunk(value, is_last=is_last, is_whole=is_whole)
+
+
+class _Element:
+    """An element that Expat follows from its start tag to its end.
+
+    Attributes:
+        end: where it ends in the data; 0 as long as it does not.
+        is_broken: whether it breaks the rules of XML.
+        place: up to where the data was followed.
+    """
+
+    def __init__(self, start: int, wrapper: Wrapper) -> None:
+        self.end, self.is_broken, self.place = 0, False, start
+        self._start, self._wrapper, self._depth, self._size = start, wrapper, 0, FIRST_BYTES
+        self._end_tag = start
+        self._parser = expat.ParserCreate("utf-8")
+        self._parser.StartElementHandler = self._open
+        self._parser.EndElementHandler = self._close
+        if hasattr(self._parser, "SetReparseDeferralEnabled"):  # else a tag is told only when more bytes come
+            self._parser.SetReparseDeferralEnabled(False)  # noqa: FBT003 - the library's signature
+
+    def follow(self, data: bytearray, limit: int) -> bool:
+        """Follow the element in data that may have grown; return False if more is needed, True if it ends or breaks."""
+        while self.place < limit:
+            end = min(self.place + self._size, limit)
+            self._size = min(2 * self._size, MOST_BYTES)
+            try:
+                self._parser.Parse(data[self.place : end].translate(_TAME), False)  # noqa: FBT003
+            except _Ended:
+                self.end = self._end_in(data)
+                return True
+            except expat.ExpatError:
+                self.is_broken = True
+                return True
+            self.place = end
+        return False
+
+    def _open(self, name: str, attributes: dict[str, str]) -> None:
+        del name, attributes
+        self._depth += 1
+
+    def _close(self, name: str) -> None:
+        del name
+        self._depth -= 1
+        if not self._depth:
+            self._end_tag = self._start + self._parser.CurrentByteIndex
+            raise _Ended
+
+    def _end_in(self, data: bytearray) -> int:
+        """Return where the element ends: with its only tag if it is empty, else with the end tag just met."""
+        tag = self._wrapper.open_tag.match(data, self._start)
+        is_empty = tag is not None and tag[0].endswith(b"/")
+        return data.index(b">", tag.end() if tag and is_empty else self._end_tag) + 1
+
+
+class _Ended(Exception):  # noqa: N818 - no error
+    """Stops Expat at the end of the element."""
