@@ -79,6 +79,8 @@ class SketchMetrics(StageMetrics):
     unread_files: list[SkippedFile] = Field(
         default_factory=list, description="the first 100 files that gave no document, each with the reason"
     )
+    changed_files: int = Field(0, description="files that changed or went away while the run read them")
+    changed_names: list[str] = Field(default_factory=list, description="the first 100 of them")
     rejected: dict[str, int] = Field(default_factory=dict, description="rejects by reason")
     files_read_again: int = Field(0, description="files read from their start, because a record was too long for Spark")
     undecodable_records: int = Field(0, description="records in which bytes could not be decoded")

@@ -105,6 +105,12 @@ def _sketch_notes(sketch: SketchMetrics) -> list[str]:
         named = [f"{file.path} ({file.why.partition(';')[0]})" for file in sketch.unread_files[:NAMED_FILES]]
         more = ", …" if len(sketch.unread_files) > NAMED_FILES else ""
         found.append(f"files that gave no document: {', '.join(named)}{more}; each is in rejects/")
+    if sketch.changed_files:
+        named = ", ".join(sketch.changed_names[:NAMED_FILES]) + (", …" if sketch.changed_files > NAMED_FILES else "")
+        found.append(
+            f"{_files(sketch.changed_files)} changed while the run read them ({named}): the tables may mix two states;"
+            " run again with --overwrite"
+        )
     if sketch.respelled_names:
         found.append(
             f"{_files(sketch.respelled_names)} with names that are not UTF-8: in source, % and two digits stand for"

@@ -10,7 +10,7 @@ from nddup.opened.duck import DuckRun
 from nddup.opened.finished_run import FinishedRun
 from nddup.opened.spark import SparkRun
 from nddup.report.folder import report_run
-from nddup.run.inputs_found import find_inputs
+from nddup.run.inputs_found import find_inputs, note_changes
 from nddup.run.lexicon_note import NOTE, note_of
 from nddup.run.limits import require_readable
 from nddup.run.measures import metrics_of
@@ -94,10 +94,10 @@ def run_job(  # noqa: PLR0913 - what the command line takes
             if line:
                 said(line)
         job = Job(spark, config, folder, SparkProgress(spark, form=log_format))
-        return _make_all(job, folder, source)
+        return _make_all(job, folder, source, inputs)
 
 
-def _make_all(job: Job, folder: SparkFolder, source: Collection) -> dict[str, Any]:
+def _make_all(job: Job, folder: SparkFolder, source: Collection, inputs: list[str]) -> dict[str, Any]:
     """Make every table and file of a run in its folder; return the metrics."""
     found = find_clusters(job, source)
 
@@ -113,7 +113,8 @@ def _make_all(job: Job, folder: SparkFolder, source: Collection) -> dict[str, An
     if lexicon is not None:
         folder.write_text(NOTE, note_of(job.config, lexicon))
 
-    stages = found.stages.model_copy(update={"texts": stage.metrics})
+    sketch = note_changes(found.stages.sketch, files_of(job.spark), inputs, source)
+    stages = found.stages.model_copy(update={"sketch": sketch, "texts": stage.metrics})
     metrics = metrics_of(job.config, stages, found.sketched.documents.unpaired).dump()
     folder.finish(metrics)
     if job.config.output.report:

@@ -22,7 +22,7 @@ from nddup.metrics import (
     TextsMetrics,
 )
 from nddup.run.engines import memory_of
-from nddup.run.inputs_found import find_inputs
+from nddup.run.inputs_found import find_inputs, note_changes
 from nddup.run.lexicon_note import NOTE, note_of
 from nddup.run.limits import require_readable
 from nddup.run.lineage import made_of
@@ -90,7 +90,7 @@ def run_locally(  # noqa: PLR0913 - what the command line takes
                     said(line)
             if not is_compiled(prune.number_ids):
                 said(COMPILING)
-            return _make_all(LocalJob(config, folder, workers, progress), folder, source)
+            return _make_all(LocalJob(config, folder, workers, progress), folder, source, inputs)
 
 
 def _begin(inputs: list[str], source: Collection, config: Config) -> dict[str, Any]:
@@ -107,7 +107,7 @@ def _begin(inputs: list[str], source: Collection, config: Config) -> dict[str, A
     return {"settings": settings_of(config), "inputs": {"paths": paths, "files": files}}
 
 
-def _make_all(job: LocalJob, folder: LocalFolder, source: Collection) -> dict[str, Any]:
+def _make_all(job: LocalJob, folder: LocalFolder, source: Collection, inputs: list[str]) -> dict[str, Any]:
     """Make every table and file of a run in its folder; return the metrics."""
     sketched = sketch_documents(job, source)
     found = find_clusters(job, sketched, source)
@@ -126,7 +126,8 @@ def _make_all(job: LocalJob, folder: LocalFolder, source: Collection) -> dict[st
         folder.write_text(NOTE, note_of(job.config, sketched.metrics.lexicon))
 
     pairs, clusters, keep = found.stages
-    stages = Stages(sketch=sketched.metrics, pairs=pairs, clusters=clusters, keep=keep, texts=stage.metrics)
+    sketch = note_changes(sketched.metrics, LocalStorage(), inputs, source)
+    stages = Stages(sketch=sketch, pairs=pairs, clusters=clusters, keep=keep, texts=stage.metrics)
     metrics = metrics_of(job.config, stages, found.unpaired).dump()
     folder.finish(metrics)
     if job.config.output.report:

@@ -57,15 +57,15 @@ def read_size(text: str) -> int:
 
 
 def machine_memory() -> int:
-    """Return the bytes of memory of this machine, or what this process's control groups allow, if that is less."""
+    """Return the bytes of memory of this machine, or what its control groups allow, if that is less."""
     return min([os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"), *group_limits()])
 
 
 def group_limits(system: Path = Path("/")) -> list[int]:
     """Return the limits on memory, in bytes, of the control groups that this process is in, version 1 and 2.
 
-    A group may use no more than each group above it, so all up to the root count. In a container the path of a group may
-    be that of the host, of which only the root is seen; its limits are the container's.
+    A group may use no more than each group above it, so all up to the root count. In a container, the path of a group
+    can be that of the host, of which only the root is seen; its limits are the container's.
 
     Args:
         system: the root of the file system.

@@ -14,7 +14,7 @@ def test_an_output_may_be_named_by_its_time(
 ) -> None:
     """A run reads `in-10:00.jsonl` and writes `run-10:30`, on this machine and without Spark; `show` opens it."""
     monkeypatch.chdir(tmp_path)
-    write_texts(tmp_path / "in-10:00.jsonl", {name: "one two three four five six" for name in "ab"})
+    write_texts(tmp_path / "in-10:00.jsonl", dict.fromkeys("ab", "one two three four five six"))
 
     assert main(["run", "in-10:00.jsonl", "--output", "run-10:30"]) == 0
     assert main(["show", "run-10:30"]) == 0
