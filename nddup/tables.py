@@ -177,6 +177,9 @@ RESULTS = {
 }
 """The tables that a finished run holds, by name."""
 
+ID_COLUMNS = frozenset({"doc_id", "group", "doc_a", "doc_b", "members", "component", "duplicate_of"})
+"""The columns of these tables that hold ids of documents."""
+
 
 def table_called(name: str) -> Table:
     """Return the declaration of a table that a run keeps, or of one made in rounds (`removed-3`).

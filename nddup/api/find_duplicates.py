@@ -1,6 +1,7 @@
 """Near-duplicates among the rows of a table: a Spark DataFrame on Spark; pandas, Polars or Arrow in this process."""
 
 from collections.abc import Mapping
+from contextlib import suppress
 from functools import partial
 from importlib import import_module
 from typing import Any, Literal
@@ -36,7 +37,7 @@ from nddup.settings.given import (
 from nddup.settings.load import build_config
 from nddup.settings.schema import Config
 from nddup.storage.local_folder import MemoryTables
-from nddup.tables import RESULTS
+from nddup.tables import ID_COLUMNS, RESULTS
 
 
 def find_duplicates(  # noqa: PLR0913 - the sections of the configuration, so that an editor completes them
@@ -62,7 +63,8 @@ def find_duplicates(  # noqa: PLR0913 - the sections of the configuration, so th
 
     Args:
         df: a table with one document per row: a DataFrame of Spark, pandas or Polars, or an Arrow table.
-        id: name of the column of ids; ids are compared and returned as strings. Null and repeated ids go to `rejects`.
+        id: name of the column of ids, which are compared as text: their exact value. Null and repeated ids go to
+            `rejects`.
         text: name of the column of texts; rows with a null text go to `rejects`.
         checkpoint: for a Spark DataFrame, a folder that every executor can reach, such as `hdfs:///tmp/x`. Each call
             writes its tables there as Parquet, in a new folder that outlives the session and that the caller removes.
@@ -81,8 +83,9 @@ def find_duplicates(  # noqa: PLR0913 - the sections of the configuration, so th
         **settings: keys with dots, such as `**{"pairs.threshold": 0.9}`.
 
     Returns:
-        A run, as `nddup.open` returns it, with tables of the same library as `df`. `record` is the rank of the id. For
-        a Spark DataFrame, `sql` returns a DataFrame, and the session has the run's settings during the call and its
+        A run, as `nddup.open` returns it, with tables of the same library as `df`. `record` is the rank of the id. If
+        the ids are integers, so are those in the tables, which then join with `df`; for `sql` they are text. For a
+        Spark DataFrame, `sql` returns a DataFrame, and the session has the run's settings during the call and its
         own again afterwards, also after a failure. Without `checkpoint`, Spark tables lie on the executors' disks until
         the session ends: if an executor is lost, its part of them is lost, and the call or a later read fails.
 
@@ -99,8 +102,9 @@ def find_duplicates(  # noqa: PLR0913 - the sections of the configuration, so th
         raise _no_table(df)
     names = list(df.column_names if isinstance(df, pa.Table) else df.columns)
     for column in (id, text):
-        if column not in names:
-            raise ConfigError(f"find_duplicates: no column {column!r}; there are {', '.join(map(str, names))}")
+        if names.count(column) != 1:
+            told = f"{names.count(column)} columns {column!r}" if column in names else f"no column {column!r}"
+            raise ConfigError(f"find_duplicates: {told}; there are {', '.join(map(str, names))}")
     sections = {
         "input": input, "shingle": shingle, "sketch": sketch, "lexicon": lexicon, "pairs": pairs, "clusters": clusters,
         "keep": keep, "local": local, "spark": spark,
@@ -115,18 +119,19 @@ def find_duplicates(  # noqa: PLR0913 - the sections of the configuration, so th
 
     if hasattr(df, "sparkSession"):
         from nddup.opened.spark import FramesRun  # noqa: PLC0415 - Spark is loaded for its own tables only
-        from nddup.run.dataframes import find_on_spark  # noqa: PLC0415
+        from nddup.run.dataframes import find_on_spark, with_ids_of  # noqa: PLC0415
 
         columns, is_quiet = (id, text), is_quiet_for(progress=progress)
         found, metrics = find_on_spark(df, columns, config, checkpoint=checkpoint, is_quiet=is_quiet)
-        frames: dict[str, Any] = dict(found)
+        frames: dict[str, Any] = with_ids_of(found, df.schema.fields[names.index(id)].dataType)
         return Run(**frames, metrics=metrics, _open_frames=partial(FramesRun, df.sparkSession, found, metrics))
 
     if checkpoint is not None or config.engine == "spark":
         raise ConfigError("find_duplicates: checkpoint and engine=spark are for a DataFrame of Spark")
     rows = _to_arrow(df, [id, text])
     tables, metrics = _find_here(number_texts(rows, id=id, text=text), config, is_quiet=is_quiet_for(progress=progress))
-    shown: dict[str, Any] = {name: _as_given(table, df) for name, table in tables.items()}
+    kind = rows.schema.field(id).type
+    shown: dict[str, Any] = {name: _as_given(_with_ids(table, kind), df) for name, table in tables.items()}
     return Run(**shown, metrics=metrics, _opened=MemoryRun(tables, metrics))
 
 
@@ -149,17 +154,43 @@ def _find_here(texts: pa.Table, config: Config, *, is_quiet: bool) -> tuple[dict
 
 
 def _to_arrow(df: Any, columns: list[str]) -> pa.Table:  # noqa: ANN401
-    """Return two columns of a table as an Arrow table of strings; null stays null."""
+    """Return two columns of a table as an Arrow table of strings, or of integers for ids; null stays null."""
     if isinstance(df, pa.Table):
-        table = df.select(columns)
+        found = df.select(columns).columns
     elif hasattr(df, "to_arrow"):  # Polars
-        table = df.select(columns).to_arrow()
+        found = df.select(columns).to_arrow().columns
     elif hasattr(df, "iloc"):  # pandas
-        values = [df[name].map(str, na_action="ignore") for name in columns]
-        table = pa.table([pa.array(value, pa.string(), from_pandas=True) for value in values], names=columns)
+        found = [pa.chunked_array([_of_pandas(df[name])]) for name in columns]
     else:
         raise _no_table(df)
-    return pa.table([table[name].cast(pa.string()) for name in columns], names=columns)
+    plain = [_decoded(column) for column in found]
+    is_number = [at == 0 and pa.types.is_integer(column.type) for at, column in enumerate(plain)]
+    kept = [column if is_int else column.cast(pa.string()) for column, is_int in zip(plain, is_number, strict=True)]
+    return pa.table(kept, names=columns)
+
+
+def _of_pandas(column: Any) -> pa.Array:  # noqa: ANN401 - a Series
+    """Return integers as they are, and other values as pandas writes them; null stays null."""
+    kind = column.cat.categories.dtype.kind if hasattr(column, "cat") else column.dtype.kind
+    if kind in "iu" or (kind == "O" and import_module("pandas").api.types.infer_dtype(column) == "integer"):
+        with suppress(OverflowError, pa.ArrowException):  # Python's integers have no end
+            return pa.array(column, from_pandas=True)
+    return pa.array(column.map(str, na_action="ignore"), pa.string(), from_pandas=True)
+
+
+def _decoded(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    return column.cast(column.type.value_type) if pa.types.is_dictionary(column.type) else column
+
+
+def _with_ids(table: pa.Table, kind: pa.DataType) -> pa.Table:
+    """Return a table with its ids as integers of a type, if the caller's are; else unchanged."""
+    if not pa.types.is_integer(kind):
+        return table
+    for name in ID_COLUMNS & set(table.column_names):
+        at = table.schema.get_field_index(name)
+        of_list = pa.types.is_list(table.schema.field(at).type)
+        table = table.set_column(at, name, table[name].cast(pa.list_(kind) if of_list else kind))
+    return table
 
 
 def _no_table(given: object) -> ConfigError:
@@ -175,4 +206,12 @@ def _as_given(table: pa.Table, df: Any) -> Any:  # noqa: ANN401
         return table
     if hasattr(df, "to_arrow"):
         return import_module("polars").from_arrow(table)
-    return table.to_pandas()
+    frame = table.to_pandas()
+    for name in ID_COLUMNS & set(table.column_names):
+        kind = table.schema.field(name).type
+        if pa.types.is_integer(kind) and table[name].null_count:  # as floats they would lose digits
+            nullable = (
+                import_module("pandas").array([], dtype=str(kind).replace("int", "Int").replace("uI", "UI")).dtype
+            )
+            frame[name] = table[name].to_pandas(types_mapper={kind: nullable}.get)
+    return frame

@@ -49,7 +49,7 @@ class Run:
     Attributes:
         documents, rejects, pairs, clusters, members, keep, false_components: its tables, as `docs/reference.md`
             declares them: from `nddup.open` a `RunTable`, read on demand; from `find_duplicates`, a table of the same
-            library as its input.
+            library as its input, with ids that are integers if the input's are.
         texts: the stored texts, if there are any; None from `find_duplicates`.
         metrics: counts and timings of the run, typed; `metrics["rows"]` is the same as `metrics.rows`.
     """
@@ -126,15 +126,15 @@ class Run:
         """
         return find_cluster(self._ask, cluster_id)
 
-    def document(self, doc_id: str) -> Document:
+    def document(self, doc_id: str | int) -> Document:
         """Return a document: its sketch, pairs and clusters, and why it is kept or removed.
 
         Raises:
             ConfigError: if there is no document of this id.
         """
-        return find_document(self._ask, doc_id, policy=str(self.settings.keep.policy))
+        return find_document(self._ask, str(doc_id), policy=str(self.settings.keep.policy))
 
-    def explain_pair(self, first: str, second: str) -> "PairVerdict":
+    def explain_pair(self, first: str | int, second: str | int) -> "PairVerdict":
         """Say why two documents are, or are not, near-duplicates: the common features, the threshold, a verdict.
 
         Raises:
@@ -142,7 +142,7 @@ class Run:
         """
         from nddup.api.pair_verdict import explain_pair  # noqa: PLC0415
 
-        return explain_pair(self._ask, self.settings, first, second)
+        return explain_pair(self._ask, self.settings, str(first), str(second))
 
     def closest_calls(self, n: int = 20) -> RunTable:
         """Return the pairs that reach the threshold by the smallest margin, one for each two groups of equal sketches.
@@ -201,7 +201,7 @@ class Run:
         made = make_again(rows["documents"], rows["rejects"], self.metrics, threshold)
         return Run.of_memory(made.tables, made.metrics)
 
-    def minhash(self, doc_id: str) -> Any:  # noqa: ANN401 - datasketch is imported when asked for
+    def minhash(self, doc_id: str | int) -> Any:  # noqa: ANN401 - datasketch is imported when asked for
         """Return the signature of a document as a `datasketch.LeanMinHash`; see `nddup.api.datasketch_objects`.
 
         Raises:
@@ -210,7 +210,7 @@ class Run:
         """
         from nddup.api.datasketch_objects import minhash_of  # noqa: PLC0415
 
-        return minhash_of(self._documents, self.settings, doc_id)
+        return minhash_of(self._documents, self.settings, str(doc_id))
 
     def lsh(self, threshold: float | None = None, *, storage_config: Mapping[str, Any] | None = None) -> Any:  # noqa: ANN401
         """Return a `datasketch.MinHashLSH` of every document with a signature; see `nddup.api.datasketch_objects`.

@@ -117,7 +117,10 @@ def _add_query(actions: "argparse._SubParsersAction[Any]") -> None:
     parser.add_argument("--sources", metavar="GLOB", help="only stored documents whose file matches, such as 'news/*'")
     parser.add_argument("--versions", metavar="3..7", help="only stored documents that these versions added")
     parser.add_argument("--output", metavar="DIR", help="write the table `matches` to DIR, which must not exist")
-    parser.add_argument("--exit-code", action="store_true", help=f"exit status {FOUND} if anything is found")
+    parser.add_argument(
+        "--exit-code", action="store_true",
+        help=f"exit status {FOUND} if anything is found, 1 if nothing is but a record could not be read",
+    )  # fmt: skip
 
 
 class Answer(NamedTuple):
@@ -221,6 +224,7 @@ def _query(options: argparse.Namespace, steps: Steps) -> Answer:
     from nddup.repository.opened_repository import Repository  # noqa: PLC0415
     from nddup.repository.query_stored import Ask, is_found, spell_matches  # noqa: PLC0415
     from nddup.repository.tell import write_matches  # noqa: PLC0415
+    from nddup.settings.sizes import counted  # noqa: PLC0415
     from nddup.storage.apart import require_apart  # noqa: PLC0415
     from nddup.storage.local_storage import LocalStorage  # noqa: PLC0415
 
@@ -232,11 +236,15 @@ def _query(options: argparse.Namespace, steps: Steps) -> Answer:
     ask = Ask(bands, options.top, options.sources, _versions(options.versions))
     first = _open(options, steps, "read the documents and look for them")
     repositories = [first, *(Repository(also, caller=_caller(options)) for also in options.also)]
-    found = [repository.query_files(options.inputs, ask, engine=options.engine) for repository in repositories]
+    found = [repository.match_files(options.inputs, ask, engine=options.engine) for repository in repositories]
     matches = write_matches([table for table, _ in found], ask, options.output)
     text = spell_matches(matches, bands=bool(bands), several=bool(options.also))
-    status = FOUND if options.exit_code and is_found(matches) else 0
-    return Answer(text, status, f"{found[0][1]} records could not be read\n" if found[0][1] else "")
+    queries = found[0][1]
+    status = (FOUND if is_found(matches) else int(queries.rejects > 0)) if options.exit_code else 0
+    text += "".join(f"{one_line(line)}\n" for line in queries.unread)
+    more = f"; the first {len(queries.unread)} are named" if queries.rejects > len(queries.unread) else ""
+    said = f"{counted(queries.rejects, 'record')} could not be read{more}\n" if queries.rejects else ""
+    return Answer(text, status, said)
 
 
 def _bands(text: str | None) -> list[int | float]:

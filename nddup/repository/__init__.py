@@ -13,6 +13,7 @@ Example:
     repo.add({"w1": "a text"})
 """
 
+import os
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 
 
 def open(  # noqa: A001 - the verb of the API
-    path: str,
+    path: "str | os.PathLike[str]",
     version: int | None = None,
     *,
     engine: Literal["auto", "local", "spark"] = "auto",
@@ -47,11 +48,11 @@ def open(  # noqa: A001 - the verb of the API
 
     given = {"engine": engine, "local": local or {}, "spark": spark or {}}
     caller = build_config(given, origin="nddup.repository.open")
-    return Repository(path, version, caller=caller)
+    return Repository(os.fspath(path), version, caller=caller)
 
 
 def create(
-    path: str,
+    path: "str | os.PathLike[str]",
     *,
     mode: str = "rebuild",
     store: str = "all",
@@ -79,4 +80,4 @@ def create(
     from nddup.settings.load import build_config  # noqa: PLC0415
 
     config = build_config(nest_settings(settings, origin="nddup.repository.create"), origin="nddup.repository.create")
-    return Repository.create(path, new_identity(config, mode=mode, store=store, lowest=lowest, texts=texts))
+    return Repository.create(os.fspath(path), new_identity(config, mode=mode, store=store, lowest=lowest, texts=texts))

@@ -1,5 +1,6 @@
 """The inputs that can be added to a repository or used as queries, and the engine that reads them."""
 
+import os
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple, TypeAlias
 
@@ -15,8 +16,25 @@ from nddup.settings.derive import processes_of
 from nddup.settings.schema import Config
 from nddup.storage.local_storage import LocalStorage
 
-Inputs: TypeAlias = Sequence[str] | Mapping[str, str] | pa.Table
-"""Paths of files and folders; texts by id; or an Arrow table of `id` and `text`."""
+Path: TypeAlias = str | os.PathLike[str]
+Paths: TypeAlias = Path | Sequence[Path]
+
+Inputs: TypeAlias = Paths | Mapping[str, str] | pa.Table
+"""One or several paths of files and folders; texts by id; or an Arrow table of `id` and `text`."""
+
+Given: TypeAlias = list[str] | Mapping[str, str] | pa.Table
+"""The same, with a list of paths."""
+
+
+def paths_given(inputs: Paths) -> list[str]:
+    """Return one or several paths as a list of strings.
+
+    Example:
+        >>> from pathlib import PurePosixPath
+        >>> paths_given("a.jsonl"), paths_given([PurePosixPath("b"), "c"])
+        (['a.jsonl'], ['b', 'c'])
+    """
+    return [os.fspath(path) for path in ([inputs] if isinstance(inputs, str | os.PathLike) else inputs)]
 
 
 class Reading(NamedTuple):
@@ -26,7 +44,7 @@ class Reading(NamedTuple):
     files: Files
 
 
-def reading_of(inputs: Inputs, config: Config, engine: str | None) -> Reading:
+def reading_of(inputs: Given, config: Config, engine: str | None) -> Reading:
     """Choose what reads the inputs, as for `nddup run`: with `auto`, Spark only where the embedded engine cannot.
 
     Args:
@@ -55,7 +73,7 @@ def reading_of(inputs: Inputs, config: Config, engine: str | None) -> Reading:
     return Reading(workers, workers.storage)
 
 
-def find_source(inputs: Inputs, config: Config, files: Files) -> Collection | pa.Table:
+def find_source(inputs: Given, config: Config, files: Files) -> Collection | pa.Table:
     """Return the inputs in the form that workers read: given texts as a table, paths as a collection.
 
     Raises:

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any, Self
 import pyarrow as pa
 
 from nddup.local.reading.workers import Progress, Workers
-from nddup.repository.given_inputs import Inputs, Reading, find_source, reading_of
+from nddup.repository.given_inputs import Given, Inputs, Paths, Reading, find_source, paths_given, reading_of
 from nddup.repository.identity import Identity
 from nddup.repository.places.find_place import find_place
-from nddup.repository.query_stored import Ask, find_matches, read_queries, require_bands, sketch_texts
+from nddup.repository.query_stored import Ask, Queries, find_matches, read_queries, require_bands, sketch_texts
 from nddup.repository.segments.commits import Commit, read_commit
 from nddup.repository.segments.segment_files import read_all
 from nddup.repository.snapshot import Snapshot
@@ -76,7 +76,7 @@ class Repository:
         """Return workers with the threads and processes that the settings ask for."""
         return Workers(processes_of(self._identity.config), progress=self.progress)
 
-    def _reading(self, inputs: Inputs, engine: str | None) -> Reading:
+    def _reading(self, inputs: Given, engine: str | None) -> Reading:
         """Return what reads a batch or queries, set to report progress."""
         reading = reading_of(inputs, self._identity.config, engine)
         reading.workers.progress = self.progress
@@ -88,7 +88,7 @@ class Repository:
         """Add a batch as one version; make none if nothing is stored or replaced.
 
         Args:
-            inputs: paths; texts by id; or an Arrow table of `id` and `text`.
+            inputs: a path or several; texts by id; or an Arrow table of `id` and `text`.
             replace: whether a live id with other content replaces the stored document.
             id_prefix: prefix of ids made up from file and record.
             engine: `auto`, `local` or `spark`: what reads the files; None: as the repository was opened with.
@@ -105,28 +105,29 @@ class Repository:
         from nddup.storage.local_storage import LocalStorage  # noqa: PLC0415
 
         config = self._identity.config
-        reading = self._reading(inputs, engine)
+        given = inputs if isinstance(inputs, pa.Table | Mapping) else paths_given(inputs)
+        reading = self._reading(given, engine)
         with reading.workers as workers, claimed(self._repo):
             self.refresh()
-            if not isinstance(inputs, pa.Table | Mapping):
-                require_apart(LocalStorage(), inputs, self._repo.full_name(), name="REPO")
-            source = find_source(inputs, config, reading.files)
+            if isinstance(given, list):
+                require_apart(LocalStorage(), given, self._repo.full_name(), name="REPO")
+            source = find_source(given, config, reading.files)
             batch = read_batch(self.snapshot, source, workers, replace=replace, id_prefix=id_prefix)
             written = add(self.snapshot, batch, workers)
         if written.commit is not None:
             self._read(written.commit)
         return written
 
-    def query(self, texts: Sequence[str] | Mapping[str, str], ask: Ask | None = None) -> pa.Table:
+    def query(self, texts: str | Sequence[str] | Mapping[str, str], ask: Ask | None = None) -> pa.Table:
         """Return MATCHES of texts, given by id, or in order with `query_id` their number from 0.
 
         Args:
-            texts: pages or plain texts; markup is removed as `input.markup` says.
+            texts: pages or plain texts; markup is removed as `input.markup` says. A string is one text.
             ask: the score bands, how many matches, and among which documents; None: near-duplicates at
                 `pairs.threshold`.
 
         Raises:
-            ConfigError: for bands below the `lowest` of the repository.
+            ConfigError: for bands below the `lowest` of the repository, and for texts that are no strings.
 
         Cost: some milliseconds; the first call also loads what stays in memory.
 
@@ -135,16 +136,21 @@ class Repository:
         """
         return find_matches(self.snapshot, sketch_texts(self._identity, texts), ask or Ask())
 
-    def query_files(
-        self, inputs: Sequence[str], ask: Ask | None = None, *, engine: str | None = None
-    ) -> tuple[pa.Table, int]:
+    def query_files(self, inputs: Paths, ask: Ask | None = None, *, engine: str | None = None) -> tuple[pa.Table, int]:
         """Return MATCHES of the documents in files and folders, and how many records were rejected."""
+        found, queries = self.match_files(inputs, ask, engine=engine)
+        return found, queries.rejects
+
+    def match_files(
+        self, inputs: Paths, ask: Ask | None = None, *, engine: str | None = None
+    ) -> tuple[pa.Table, Queries]:
+        """Return MATCHES of the documents in files and folders, and these documents with what could not be read."""
         require_bands(self._identity, ask or Ask(), name=str(self._repo))
-        config = self._identity.config
-        reading = self._reading(inputs, engine)
+        config, paths = self._identity.config, paths_given(inputs)
+        reading = self._reading(paths, engine)
         with reading.workers as workers:
-            queries = read_queries(self._identity, find_source(inputs, config, reading.files), workers)
-        return find_matches(self.snapshot, queries, ask or Ask()), queries.rejects
+            queries = read_queries(self._identity, find_source(paths, config, reading.files), workers)
+        return find_matches(self.snapshot, queries, ask or Ask()), queries
 
     def tables(self) -> dict[str, pa.Table]:
         """Return the tables of this version, as a run over its live documents would give them."""
@@ -182,14 +188,14 @@ class Repository:
             self._read(done.commit)
         return done
 
-    def remove(self, ids: Sequence[str]) -> "tuple[Written, list[str]]":
-        """Remove documents as one version; return it and the ids that are not live."""
+    def remove(self, ids: str | Sequence[str]) -> "tuple[Written, list[str]]":
+        """Remove documents as one version; return it and the ids that are not live. A string is one id."""
         from nddup.repository.places.live_claims import claimed  # noqa: PLC0415
         from nddup.repository.write_versions import remove  # noqa: PLC0415
 
         with self.workers() as workers, claimed(self._repo):
             self.refresh()
-            written, unknown = remove(self.snapshot, ids, workers)
+            written, unknown = remove(self.snapshot, [ids] if isinstance(ids, str) else ids, workers)
         if written.commit is not None:
             self._read(written.commit)
         return written, unknown

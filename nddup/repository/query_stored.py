@@ -23,6 +23,7 @@ from nddup.repository.lookup.keyed import distinct
 from nddup.repository.lookup.meetings import Near, spread_rows
 from nddup.repository.segments.layout import MATCHES, table_of
 from nddup.repository.snapshot import Snapshot
+from nddup.run.limits import REPEATED
 from nddup.scanning.collection import Collection
 from nddup.scanning.sketch_records import SketchRecords
 from nddup.shown import one_line
@@ -31,17 +32,24 @@ from nddup.working_tables import TEXTS
 FULL = 100
 """The score of two equal sketches: scores are 100 × resemblance."""
 
+EMPTY = "nothing to compare"
+"""The note on a query without a feature: no text, or none in a script that has words."""
+
+SHOWN_REJECTS = 10
+"""Most records that could not be read of which a line tells."""
+
 Bands = Sequence[int | float]
 """Lower bounds of score bands, in any order."""
 
 
 class Queries(NamedTuple):
-    """The n query documents, and how many records were rejected."""
+    """The n query documents, how many records were rejected, and a line about each of the first of them."""
 
     ids: list[str]
     sketches: Ragged
     n_features: NDArray[np.int32]
     rejects: int = 0
+    unread: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -91,30 +99,46 @@ def read_queries(identity: Identity, source: Collection | pa.Table, workers: Wor
     """Read the documents of files as queries; unreadable records and repeated documents are only counted."""
     read = read_records(source, identity.config, workers)
     found = collapse(read.records, read.silent, renames=True)
-    return _as_queries(found.documents, len(found.rejects))
+    lost = found.rejects.filter(pc.not_equal(found.rejects["reason"], REPEATED))
+    told = tuple(
+        f"{row['source']}#{row['record']}: not read: {row['reason']}: {row['detail']}"
+        for row in lost.slice(0, SHOWN_REJECTS).to_pylist()
+    )
+    return _as_queries(found.documents, len(lost), told)
 
 
-def sketch_texts(identity: Identity, texts: Sequence[str] | Mapping[str, str]) -> Queries:
-    """Sketch texts in this process as queries, named by id or by their number from 0."""
-    named = texts if isinstance(texts, Mapping) else {str(i): text for i, text in enumerate(texts)}
+def sketch_texts(identity: Identity, texts: str | Sequence[str] | Mapping[str, str]) -> Queries:
+    """Sketch texts in this process as queries, named by id or by their number from 0; a string is one text.
+
+    Raises:
+        ConfigError: for anything but strings.
+    """
+    given = [texts] if isinstance(texts, str | bytes) else texts
+    named = given if isinstance(given, Mapping) else {str(i): text for i, text in enumerate(given)}
+    other = next(((name, text) for name, text in named.items() if not isinstance(text, str)), None)
+    if other is not None:
+        raise ConfigError(f"query: expected texts as strings, got {type(other[1]).__name__} for {other[0]}")
     n = len(named)
     columns = [
         pa.array(named.keys(), pa.string()), pa.nulls(n, pa.string()), pa.array(named.values(), pa.string()),
         pa.array(["query"] * n, pa.string()), pa.array([0] * n, pa.int64()), pa.array(range(n), pa.int64()),
     ]  # fmt: skip
     consumer = SketchRecords(identity.sketching)
-    given = pa.Table.from_arrays(columns, schema=TEXTS.arrow)
-    records = pa.Table.from_batches(scan_texts(given, consumer), consumer.table.arrow)
+    table = pa.Table.from_arrays(columns, schema=TEXTS.arrow)
+    records = pa.Table.from_batches(scan_texts(table, consumer), consumer.table.arrow)
     good = records.filter(pc.is_null(records["reason"]))
     return _as_queries(good, len(records) - len(good))
 
 
-def _as_queries(table: pa.Table, rejects: int) -> Queries:
-    return Queries(table["doc_id"].to_pylist(), ragged_of(table["sketch"]), table["n_features"].to_numpy(), rejects)
+def _as_queries(table: pa.Table, rejects: int, unread: tuple[str, ...] = ()) -> Queries:
+    sketches, n_features = ragged_of(table["sketch"]), table["n_features"].to_numpy()
+    return Queries(table["doc_id"].to_pylist(), sketches, n_features, rejects, unread)
 
 
 def find_matches(snapshot: Snapshot, queries: Queries, ask: Ask) -> pa.Table:
     """Return MATCHES of each query, the most alike first; a query without a match has one row, with nulls.
+
+    A query without text, or with none that the sketch sees, says so in `note`.
 
     Cost: for each query the look-ups and comparisons of `find_near`, and its matches.
 
@@ -125,9 +149,9 @@ def find_matches(snapshot: Snapshot, queries: Queries, ask: Ask) -> pa.Table:
     require_bands(identity, ask, name=str(snapshot.repo))
     least = edges[-1] / FULL if edges else identity.config.pairs.share
     matching = identity.matching_at(least)
-    has_ids = np.flatnonzero(np.diff(queries.sketches.offsets) > 0)
+    has_ids = np.diff(queries.sketches.offsets) > 0
     rows = spread_rows(np.arange(len(queries.ids)), queries.sketches, queries.n_features, matching)
-    found = snapshot.find_near(rows, matching) if len(has_ids) else []
+    found = snapshot.find_near(rows, matching) if has_ids.any() else []
 
     by_query: dict[int, list[tuple[Any, ...]]] = {}
     for near in found:
@@ -136,13 +160,15 @@ def find_matches(snapshot: Snapshot, queries: Queries, ask: Ask) -> pa.Table:
     listed = []
     for number, query_id in enumerate(queries.ids):
         rows_of_query = sorted(by_query.get(number, ()), key=lambda row: (-row[4], str(row[0]).encode()))
-        listed += [(query_id, *row) for row in rows_of_query[: ask.top]] or [(query_id, *_NOTHING)]
+        listed += [(query_id, *row) for row in rows_of_query[: ask.top]] or [
+            (query_id, *_NOTHING, None if has_ids[number] else EMPTY)
+        ]
     return table_of(MATCHES, listed)
 
 
 _Found = tuple[int, tuple[Any, ...]]
 
-_NOTHING = (None,) * (len(MATCHES.names) - 1)
+_NOTHING = (None,) * (len(MATCHES.names) - 2)
 
 
 def _rows_of(snapshot: Snapshot, near: Near, ask: Ask, edges: Sequence[Fraction]) -> list[_Found]:
@@ -166,7 +192,18 @@ def _rows_of(snapshot: Snapshot, near: Near, ask: Ask, edges: Sequence[Fraction]
         if ask.sources is not None and not fnmatch.fnmatchcase(source, ask.sources):
             continue
         share = float(resemblance[i])
-        row = (doc_id, version, source, int(near.overlap[i]), share, FULL * share, bands[i], kept, str(snapshot.repo))
+        row = (
+            doc_id,
+            version,
+            source,
+            int(near.overlap[i]),
+            share,
+            FULL * share,
+            bands[i],
+            kept,
+            str(snapshot.repo),
+            None,
+        )
         found.append((int(near.given[i]), row))
     return found
 
@@ -194,9 +231,11 @@ def spell_matches(matches: pa.Table, *, bands: bool, several: bool) -> str:
         several: whether the matches come from several repositories.
     """
     lines: dict[str, dict[str, list[str]]] = {}
+    noted: dict[str, str] = {}
     for row in matches.to_pylist():
         parts = lines.setdefault(row["query_id"], {})
         if row["doc_id"] is None:
+            noted[row["query_id"]] = row["note"] or "no match"
             continue
         name = f"{row['doc_id']}@{row['repository']}" if several else row["doc_id"]
         if not bands:
@@ -205,7 +244,7 @@ def spell_matches(matches: pa.Table, *, bands: bool, several: bool) -> str:
     said = []
     for query_id, parts in lines.items():
         shown = [f"{band}: {' '.join(names)}" if bands else ", ".join(names) for band, names in parts.items()]
-        said.append("   ".join([query_id, *(shown or ["no match"])]))
+        said.append("   ".join([query_id, *(shown or [noted[query_id]])]))
     return "".join(one_line(line) + "\n" for line in said)
 
 

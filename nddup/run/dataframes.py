@@ -1,8 +1,11 @@
 """The near-duplicates of a Spark DataFrame, as tables in its session."""
 
+from collections.abc import Mapping
 from contextlib import ExitStack
 
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql import types as T
 
 from nddup.metrics import RunMetrics
 from nddup.run.measures import metrics_of
@@ -16,7 +19,7 @@ from nddup.spark.reading.scan import number_texts
 from nddup.spark.schemas import TEXTS
 from nddup.storage.checkpoint import CheckpointStore
 from nddup.storage.session_tables import MemoryStore, RemoteMemoryStore, Store
-from nddup.tables import RESULTS
+from nddup.tables import ID_COLUMNS, RESULTS
 
 
 def find_on_spark(
@@ -43,3 +46,17 @@ def find_on_spark(
         job = Job(spark, config, store, SparkProgress(spark, is_quiet=is_quiet))
         found = find_clusters(job, number_texts(df, id=columns[0], text=columns[1]).select(*TEXTS.fieldNames()))
     return found.tables, metrics_of(config, found.stages, found.sketched.documents.unpaired)
+
+
+def with_ids_of(tables: Mapping[str, DataFrame], kind: T.DataType) -> dict[str, DataFrame]:
+    """Return the tables with their ids as integers of a type, if the caller's are; else unchanged."""
+    if not isinstance(kind, T.IntegralType):
+        return dict(tables)
+    return {name: table.select(*(_typed(field, kind) for field in table.schema)) for name, table in tables.items()}
+
+
+def _typed(field: T.StructField, kind: T.DataType) -> Column:
+    column = F.col(field.name)
+    if field.name not in ID_COLUMNS:
+        return column
+    return column.cast(T.ArrayType(kind) if isinstance(field.dataType, T.ArrayType) else kind).alias(field.name)

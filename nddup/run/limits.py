@@ -92,7 +92,7 @@ def require_few_rejects(
     """
     if limit is None:
         return
-    shards, foreign = ([], []) if source is None else _split(silent, source)
+    shards, foreign = _split(silent, source)
     counts = dict(reasons)
     for file in foreign:
         counts[file.reason] = counts.get(file.reason, 0) - file.rejects
@@ -114,8 +114,10 @@ def require_few_rejects(
             raise NddupError(f"{share} gave no document, more than input.max_rejects={limit} allows{more}")
 
 
-def _split(silent: Sequence[SilentFile], source: Collection) -> tuple[list[SilentFile], list[SilentFile]]:
+def _split(silent: Sequence[SilentFile], source: Collection | None) -> tuple[list[SilentFile], list[SilentFile]]:
     """Divide the files without a document into those that are part of the collection and others."""
+    if source is None:
+        return [], []
     without = {file.source for file in silent}
     sizes = {file.source: file.size for file in source.listing.files}
     known = {file.source for file, _ in source.files}

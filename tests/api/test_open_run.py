@@ -2,6 +2,8 @@
 
 import json
 import re
+import subprocess
+import sys
 from html import escape
 from pathlib import Path
 from typing import Any, get_type_hints
@@ -35,7 +37,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Make a run over texts, one with an id and an address that look like HTML, and a repeated id."""
     place = tmp_path_factory.mktemp("opened")
     rows = [{"id": name, "text": text} for name, text in texts().items()]
-    rows += [{"id": "<b>", "text": texts()["f0v0"], "url": "http://x/<i>"}, {"id": "f0v0", "text": "again"}]
+    rows += [{"id": "<b>", "text": texts()["f0v0"], "url": "http://x/<i>"}, {"id": "f0v0", "text": texts()["f0v0"]}]
     pages = write_rows(place / "pages.jsonl", rows)
     run_locally([str(pages)], str(place / "run"), build_config(SETTINGS, origin="test"))
     return place / "run"
@@ -282,3 +284,19 @@ def test_typed_settings_are_those_of_the_schema(section: str) -> None:
 
     assert get_type_hints(declared) == {key: field.annotation for key, field in model.model_fields.items()}
     assert get_type_hints(nddup.find_duplicates)[section] == declared | None
+
+
+def test_a_notebook_without_widgets_opens_a_run(folder: Path) -> None:
+    """In a kernel without ipywidgets, where DuckDB can draw no bar, a run opens; its folder may be a `Path`."""
+    program = (
+        "import sys, types; shell = types.SimpleNamespace(config={'IPKernelApp': {}}, kernel=None);"
+        "sys.modules['ipywidgets'] = None; sys.modules['IPython'] = types.ModuleType('IPython');"
+        "sys.modules['IPython'].get_ipython = lambda: shell;"
+        "import pathlib, nddup; print(len(nddup.open(pathlib.Path(sys.argv[1])).sql('SELECT * FROM keep')))"
+    )
+
+    found = subprocess.run(
+        [sys.executable, "-c", program, str(folder)], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+
+    assert (found.returncode, found.stdout) == (0, f"{pq.read_table(folder / 'keep').num_rows}\n"), found.stderr

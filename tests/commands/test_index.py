@@ -5,7 +5,9 @@ from pathlib import Path
 
 import pytest
 
+import nddup.repository
 from nddup.cli import main
+from nddup.errors import ConfigError
 
 TEXTS = {f"p{n}": " ".join(f"w{n // 2}x{k}" for k in range(40)) + (" more" if n % 2 else "") for n in range(6)}
 
@@ -59,6 +61,38 @@ def test_what_editors_add_is_no_part_of_an_id(text: str, place: Path, capsys: py
     assert index("remove", "repo", "--ids", "ids.txt") == 0
     assert "unknown" not in capsys.readouterr().out
     assert index("list", "repo") == 0
+
+
+def test_a_query_without_text_is_not_called_unlike(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A query that nothing can be like says so, and one that cannot be read has its reason; --exit-code tells it."""
+    (place / "asked").mkdir()
+    (place / "asked/empty.jsonl").touch()
+    (place / "asked/q.jsonl").write_text(
+        '{"id": "none", "text": ""}\n{"id": "signs", "text": "!!! ..."}\n{"id": "new", "text": "other words"}\n{bad\n'
+    )
+
+    assert index("query", "repo", "asked", "--exit-code") == 1
+
+    told = capsys.readouterr()
+    lines = told.out.splitlines()
+    assert lines[:3] == ["none   nothing to compare", "signs   nothing to compare", "new   no match"]
+    assert lines[3].startswith("q.jsonl#4: not read: malformed: ")
+    assert lines[4] == "empty.jsonl#1: not read: no records: the file is empty"
+    assert "2 records could not be read" in told.err
+
+
+def test_one_text_one_path_and_one_id_are_no_lists_of_characters(place: Path) -> None:
+    """A string or a `Path` given where several are expected is one of them; what is no text is refused."""
+    repo = nddup.repository.open(place / "repo")
+
+    assert repo.query(TEXTS["p2"])["doc_id"].to_pylist() == ["p2", "p3"]
+    assert repo.query(["", TEXTS["p0"]])["note"].to_pylist() == ["nothing to compare", None, None]
+    assert repo.query_files(place / "page.txt")[0]["doc_id"].to_pylist() == ["p2", "p3"]
+    assert repo.add(str(place / "batch.jsonl")).commit is None
+    assert repo.remove("p5")[1] == []
+    for wrong in (b"bytes", [None], {"a": 1}):
+        with pytest.raises(ConfigError, match=r"^query: expected texts as strings, got \w+ for \w+$"):
+            repo.query(wrong)  # type: ignore[arg-type]
 
 
 WRONG: list[tuple[list[str], str]] = [

@@ -83,26 +83,31 @@ def test_the_input_is_left_as_it_was(frame: DataFrame, found: Run) -> None:
     assert frame.count() == len(TEXTS)
 
 
-def test_ids_of_any_type_become_text_and_bad_rows_become_rejects(spark: SparkSession) -> None:
-    """Integer ids become text, and rows with null ids, null texts or repeated ids become rejects with a reason."""
-    rows = [(10, "ten"), (9, "nine"), (9, "nine"), (None, "nobody"), (3, None), (9, "another nine")]
-    table = spark.createDataFrame(rows, "id int, text string")
+def test_integer_ids_stay_integers_and_bad_rows_become_rejects(spark: SparkSession) -> None:
+    """Ids have their type again, and rows with null ids, null texts or repeated ids become rejects with a reason.
 
-    tables = find_duplicates(table)
+    Names of columns are literal, with dots, blanks and backticks, and some that differ in case alone.
+    """
+    rows = [(10, "ten"), (9, "nine"), (9, "nine"), (None, "nobody"), (3, None), (9, "another nine")]
+    table = spark.createDataFrame(rows, "`Page.Text` int, `page.text` string").toDF("a `b`.c d", "page.text")
+    table = table.selectExpr("1 AS `Page.Text`", "*")
+
+    tables = find_duplicates(table, id="a `b`.c d", text="page.text", input={"max_rejects": 1})
 
     documents = {row["doc_id"]: row["record"] for row in tables.documents.collect()}
-    rejects = sorted((row["doc_id"] or "", row["reason"], row["detail"]) for row in tables.rejects.collect())
-    assert set(documents) == {"10", "9"}
-    assert documents["10"] == 1
+    rejects = sorted((str(row["doc_id"] or ""), row["reason"], row["detail"]) for row in tables.rejects.collect())
+    assert set(documents) == {10, 9}
+    assert documents[10] == 1
+    assert table.join(tables.keep, table["`a ``b``.c d`"] == tables.keep["doc_id"]).count() == 4
     assert [(name, reason) for name, reason, _ in rejects] == [
         ("", "no id"),
         ("3", "no text"),
         ("9", "repeated id"),
         ("9", "repeated id"),
     ]
-    assert rejects[2][2] == f"first seen as record {documents['9']} of dataframe"
+    assert rejects[2][2] == f"first seen as record {documents[9]} of dataframe"
     assert tables.metrics["records"] == 6
-    assert sorted(row["doc_id"] for row in tables.keep.collect()) == ["10", "9"]
+    assert sorted(row["doc_id"] for row in tables.keep.collect()) == [9, 10]
 
 
 def test_strings_that_are_no_utf_8_are_rejects_of_their_rows(spark: SparkSession) -> None:

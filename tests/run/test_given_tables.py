@@ -3,6 +3,7 @@
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 import pyarrow as pa
@@ -35,22 +36,54 @@ def test_an_arrow_table_gives_the_tables_of_a_run(tmp_path: Path) -> None:
 
 
 def test_a_frame_of_pandas_gives_frames() -> None:
-    """A pandas frame gives pandas frames: ids become text, and a row with a null text is a reject and frees its id."""
+    """A pandas frame gives pandas frames, with ids of its type; a row with a null text is a reject and frees its id."""
     frame = pd.DataFrame({"n": [3, 1, 2, 2], "body": ["a b c d e f", "a b c d e f", None, "x"]})
 
     found = nddup.find_duplicates(frame, id="n", text="body", pairs={"threshold": 0.9})
 
-    assert found.keep.to_dict("records") == [
-        {"doc_id": "1", "kept": True, "duplicate_of": None, "reason": None},
-        {"doc_id": "2", "kept": True, "duplicate_of": None, "reason": None},
-        {"doc_id": "3", "kept": False, "duplicate_of": "1", "reason": "exact"},
+    assert found.keep[["doc_id", "kept", "reason"]].to_dict("records") == [
+        {"doc_id": 1, "kept": True, "reason": None},
+        {"doc_id": 2, "kept": True, "reason": None},
+        {"doc_id": 3, "kept": False, "reason": "exact"},
     ]
-    assert list(found.rejects["doc_id"]) == ["2"]
+    assert found.keep["duplicate_of"].tolist() == [pd.NA, pd.NA, 1]
+    assert list(found.rejects["doc_id"]) == [2]
+
+
+LARGE = 2**53
+
+
+@pytest.mark.parametrize("kind", ["Int64", "UInt64", "object", "int64[pyarrow]", "category", "arrow", "large"])
+def test_integers_keep_their_value_and_join_back(kind: str) -> None:
+    """Ids that a float cannot tell apart stay apart, beside a null too, and are integers in every table."""
+    ids, texts = [LARGE, LARGE + 1, None, LARGE + 3], ["a b c d e f", "a b c d e f", "x", "g h i j k l"]
+    table = pa.table({"n": pa.array(ids, pa.int64() if kind == "arrow" else pa.uint64()), "text": texts})
+    frame: Any = table
+    if kind not in {"arrow", "large"}:
+        series = pd.Series(pd.array(ids, dtype="Int64"))
+        frame = pd.DataFrame({"n": series.astype(kind), "text": texts})
+
+    found = nddup.find_duplicates(frame, id="n")
+
+    shown = {name: value if isinstance(value, pa.Table) else pa.Table.from_pandas(value) for name, value in (
+        ("keep", found.keep), ("pairs", found.pairs), ("clusters", found.clusters), ("rejects", found.rejects),
+        ("members", found.members), ("documents", found.documents))}  # fmt: skip
+    assert shown["keep"]["doc_id"].to_pylist() == [LARGE, LARGE + 1, LARGE + 3]
+    assert shown["keep"]["duplicate_of"].to_pylist() == [None, LARGE, None]
+    assert [row["doc_a"] - row["doc_b"] for row in shown["pairs"].to_pylist()] == [-1]
+    assert list(shown["clusters"]["members"].to_pylist()[0]) == shown["members"]["doc_id"].to_pylist() == ids[:2]
+    assert shown["documents"]["group"].to_pylist() == [LARGE, LARGE, LARGE + 3]
+    assert [(row["doc_id"], row["reason"]) for row in shown["rejects"].to_pylist()] == [(None, "no id")]
+    assert found.document(LARGE + 1).duplicate_of == str(LARGE)
+    assert found.sql("SELECT doc_id FROM keep WHERE NOT kept").to_pylist() == [{"doc_id": str(LARGE + 1)}]
 
 
 def test_what_is_no_table_or_needs_spark_is_refused() -> None:
     """An unknown column, and options that need a Spark DataFrame, are refused."""
     table = pa.table({"id": ["a"], "text": ["b"]})
+    twice = pa.Table.from_arrays([table["id"], table["id"], table["text"]], names=["id", "id", "text"])
+    with pytest.raises(ConfigError, match="2 columns 'id'; there are id, id, text"):
+        nddup.find_duplicates(twice)
     with pytest.raises(ConfigError, match="no column 'url'; there are id, text"):
         nddup.find_duplicates(table, id="url")
     with pytest.raises(ConfigError, match="checkpoint and engine=spark are for a DataFrame of Spark"):

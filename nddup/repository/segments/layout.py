@@ -154,6 +154,7 @@ MATCHES = Table(
         Column("band", "string", "`>=80`, `70-80`, …: the lower bound belongs to it; null without bands"),
         Column("kept", "boolean", "whether the repository keeps it"),
         Column("repository", "string", "where it is stored"),
+        Column("note", "string", "`nothing to compare`: the query has no feature to be found by; else null"),
     ),
 )
 

@@ -84,15 +84,17 @@ def scan_counting(
 def number_texts(df: DataFrame, *, id: str, text: str) -> DataFrame:  # noqa: A002 - the caller's word
     """Sort the documents of a DataFrame by id, and number them within their partition.
 
+    Names of columns are literal: they may hold dots, blanks and backticks, and differ in case alone.
+
     Schema in:   any, with the columns `id` and `text`; both are cast to string
     Schema out:  TEXTS; `source` is `dataframe`, `split` the partition of the sort
     Shuffles:  one, by ranges of id.    Actions:  Spark samples the range.
     """
-    rows = df.select(
-        F.col(id).cast("string").alias("doc_id"),
-        F.lit(None).cast("string").alias("url"),
-        F.col(text).cast("string").alias("text"),
-    ).sort(F.col("doc_id").asc_nulls_last(), F.xxhash64("text"), "text")
+    placed = df.toDF(*(f"column{at}" for at in range(len(df.columns))))
+    of_id, of_text = (F.col(f"column{df.columns.index(name)}").cast("string") for name in (id, text))
+    rows = placed.select(of_id.alias("doc_id"), F.lit(None).cast("string").alias("url"), of_text.alias("text")).sort(
+        F.col("doc_id").asc_nulls_last(), F.xxhash64("text"), "text"
+    )
     return rows.select(
         "*",
         F.lit("dataframe").alias("source"),
