@@ -122,7 +122,8 @@ def _split(silent: Sequence[SilentFile], source: Collection | None) -> tuple[lis
     sizes = {file.source: file.size for file in source.listing.files}
     known = {file.source for file, _ in source.files}
     endings = {_ending(name) for name in known - without}
-    shards, foreign = [], []
+    shards: list[SilentFile] = []
+    foreign: list[SilentFile] = []
     for file in silent:
         is_alike = not endings or file.source in known or _ending(file.source) in endings
         (shards if is_alike and sizes.get(file.source, 0) else foreign).append(file)
