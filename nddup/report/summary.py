@@ -106,9 +106,9 @@ def _sketch_notes(sketch: SketchMetrics) -> list[str]:
         more = ", …" if len(sketch.unread_files) > NAMED_FILES else ""
         found.append(f"files that gave no document: {', '.join(named)}{more}; each is in rejects/")
     if sketch.changed_files:
-        named = ", ".join(sketch.changed_names[:NAMED_FILES]) + (", …" if sketch.changed_files > NAMED_FILES else "")
+        names = ", ".join(sketch.changed_names[:NAMED_FILES]) + (", …" if sketch.changed_files > NAMED_FILES else "")
         found.append(
-            f"{_files(sketch.changed_files)} changed while the run read them ({named}): the tables may mix two states;"
+            f"{_files(sketch.changed_files)} changed while the run read them ({names}): the tables may mix two states;"
             " run again with --overwrite"
         )
     if sketch.respelled_names:
