@@ -4,6 +4,7 @@ documents, rejects, keep, members --list_verdicts--> VERDICTS, a row a record
 files, VERDICTS                   --rewrite-->       a folder of files of the same names
 """
 
+import shutil
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
@@ -80,6 +81,8 @@ class Rewriter(NamedTuple):
     def write(self, folder: Path, workers: Workers) -> int:
         """Write the files into a new folder; return the number of records written.
 
+        Files of no known format are copied as they are, but not with `is_first`.
+
         Raises:
             NddupError: if a file cannot be written, cannot be read as before, or has no place for what is asked.
         """
@@ -90,6 +93,8 @@ class Rewriter(NamedTuple):
                 writer.write_table(self.verdicts)
             tasks = list(self._tasks(folder, str(path)))
             written = workers.run(tasks, Written(), self.limits)
+            for file in () if self.is_first else self.collection.foreign:
+                _copy(file.path, place_of(folder, file.source))
         except OSError as error:
             raise NddupError(f"{folder}: cannot be written ({error.strerror or error})") from error
         finally:
@@ -106,6 +111,18 @@ class Rewriter(NamedTuple):
             for entry in group.files:
                 rows = starts.get(entry.file.source, (0, 0))
                 yield RewrittenFile(group.head, entry, folder, path, rows, self.is_tagging, self.is_first)
+
+
+def place_of(folder: Path, source: str) -> Path:
+    """Return where a file is written, and make its folders."""
+    target = folder / source.replace("://", "/")
+    target.parent.mkdir(parents=True, exist_ok=True)
+    return target
+
+
+def _copy(path: str, target: Path) -> None:
+    with open_local(path) as raw, target.open("wb") as copy:
+        shutil.copyfileobj(raw, copy)
 
 
 def _starts(sources: pa.StringArray) -> dict[str, tuple[int, int]]:
@@ -192,8 +209,7 @@ class RewrittenFile:
 
     def _write(self, pieces: Iterator[bytes]) -> None:
         """Write the file and make its folders; a page or text without bytes is not written."""
-        target = self.folder / self.entry.file.source.replace("://", "/")
-        target.parent.mkdir(parents=True, exist_ok=True)
+        target = place_of(self.folder, self.entry.file.source)
         with target.open("wb") as file:
             written = sum(file.write(piece) for piece in pieces)
         if not written and self.head.format.kind in ("html", "text"):

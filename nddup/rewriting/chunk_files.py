@@ -15,7 +15,7 @@ from nddup.reading.xml_cutting import cut_records, is_readable_as_ascii
 from nddup.reading.xml_structure import scan
 from nddup.rewriting.find_records import JSON_BLANKS, find_record
 from nddup.rewriting.tag_records import tag_json, tag_trec, tag_xml
-from nddup.rewriting.verdicts import Reader, Tags, Verdicts
+from nddup.rewriting.verdicts import Reader, RewriteError, Tags, Verdicts
 
 MARKS = {"utf-8": b"\xef\xbb\xbf", "utf-16-le": b"\xff\xfe", "utf-16-be": b"\xfe\xff"}
 """The byte order mark of an encoding: it belongs to the file, not to the first record."""
@@ -41,7 +41,7 @@ def rewrite_chunks(stream: Expanded, head: FileHead, verdicts: Verdicts, max_rec
             writer.stop(found)
         if writer.verdicts.is_over:
             break
-    yield from writer.end()
+    yield from writer.end(is_cut=writer.verdicts.is_over)
     writer.verdicts.require_all(verdicts.count)
 
 
@@ -108,9 +108,13 @@ class _Writer:
         del reject
         self.verdicts.next()
 
-    def end(self) -> Iterator[bytes]:
-        """Yield the end tags that a truncated file lacks; only when records are removed, not when tagging."""
-        if self._is_tagging or not self._around or f"</{self._around[0]}".encode(self.head.encoding) in self._last:
+    def end(self, *, is_cut: bool) -> Iterator[bytes]:
+        """Yield the end tags that a file lacks: one that ends before the others (`is_cut`), or a truncated one.
+
+        A truncated one is left as it is when tagging.
+        """
+        last = f"</{self._around[0]}".encode(self.head.encoding) if self._around else b""
+        if not last or (not is_cut and (self._is_tagging or last in self._last)):
             return
         if self._is_open and not self.head.is_by_line:
             yield self.head.separator
@@ -149,9 +153,20 @@ class _Writer:
         if head.format.kind == "jsonl":
             return tag_json(value, tags, head.encoding)
         if not is_readable_as_ascii(head.encoding):
-            text, as_utf8 = value[start:].decode(head.encoding).encode(), replace(head, encoding="utf-8")
-            return value[:start] + _tag_text(text, tags, as_utf8).decode().encode(head.encoding)
+            return value[:start] + _tag_wide(value[start:], tags, head)
         return value[:start] + _tag_text(value[start:], tags, head)
+
+
+def _tag_wide(record: bytes, tags: Tags, head: FileHead) -> bytes:
+    """Tag a record in UTF-16, also one with half a character, or ISO-2022."""
+    whole = len(record) - len(record) % 2 if head.encoding.startswith("utf-16") else len(record)
+    errors = "surrogatepass" if head.encoding.startswith("utf-16") else "strict"
+    try:
+        text = record[:whole].decode(head.encoding, errors).encode("utf-8", errors)
+    except UnicodeError as error:
+        raise RewriteError(f"in its encoding {head.encoding} a record with bad bytes cannot be tagged") from error
+    tagged = _tag_text(text, tags, replace(head, encoding="utf-8"))
+    return tagged.decode("utf-8", errors).encode(head.encoding, errors) + record[whole:]
 
 
 def _tag_text(record: bytes, tags: Tags, head: FileHead) -> bytes:
@@ -161,6 +176,9 @@ def _tag_text(record: bytes, tags: Tags, head: FileHead) -> bytes:
 
 def _trimmed(before: bytes, encoding: str) -> bytes:
     """Return the bytes before a record, without blanks at their end."""
-    if is_readable_as_ascii(encoding):
+    if not encoding.startswith("utf-16"):
         return before.rstrip(b" \t\r\n")
-    return before.decode(encoding, "replace").rstrip(" \t\r\n").encode(encoding, "replace")
+    blanks = [blank.encode(encoding) for blank in " \t\r\n"]
+    while before[-2:] in blanks:
+        before = before[:-2]
+    return before

@@ -2,6 +2,7 @@
 
 import csv
 import io
+import re
 from collections.abc import Iterator
 
 from nddup.reading.csv_rows import Lines, dialect_of, read_rows
@@ -11,15 +12,20 @@ from nddup.reading.streams import PIECE, Expanded
 from nddup.rewriting.tag_records import AGAIN, tag_row
 from nddup.rewriting.verdicts import NAMES, Reader, RewriteError, Tags, Verdicts
 
-UNTOLD = "in its encoding {} the bytes of a row cannot be recovered; convert it to UTF-8 first"
+_LINE = re.compile(rb"[^\r\n]*+(?:\r\n|\r|\n|\Z)")
+_LINES = {
+    "utf-16-le": re.compile(rb"(?s:(?!\r\0|\n\0)..)*+(?:\r\0\n\0|\r\0|\n\0|.?\Z)"),
+    "utf-16-be": re.compile(rb"(?s:(?!\0\r|\0\n)..)*+(?:\0\r\0\n|\0\r|\0\n|.?\Z)"),
+}
+"""A line with its end, in UTF-16 and in any other encoding: none has the bytes of a line end inside a character."""
 
 
 def rewrite_csv(stream: Expanded, head: FileHead, verdicts: Verdicts, max_record: int) -> Iterator[bytes]:
     """Yield the bytes of the new file, as the verdicts say.
 
     Raises:
-        RewriteError: if the file has more or fewer records than the run found, already has tags, has an encoding in
-            which the bytes of a row cannot be recovered, or a line too long to be tagged.
+        RewriteError: if the file has more or fewer records than the run found, already has tags, or a line too long to
+            be tagged.
 
     Cost: that of reading the rows. Memory: a row.
     """
@@ -29,8 +35,7 @@ def rewrite_csv(stream: Expanded, head: FileHead, verdicts: Verdicts, max_record
     lines.pass_over = source.pass_over
     dialect, reader, has_header = dialect_of(head), Reader(verdicts), False
     for row in read_rows(lines, dialect, with_blank=True):
-        text = "".join(lines.row)
-        raw = source.take(text)
+        raw = source.take(len(lines.row))
         if row == []:
             yield raw if verdicts.is_tagging else b""
             continue
@@ -39,7 +44,7 @@ def rewrite_csv(stream: Expanded, head: FileHead, verdicts: Verdicts, max_record
             names = dialect.delimiter.join(("", *NAMES)) if verdicts.is_tagging else ""
             if names and set(NAMES) & {name.strip() for name in row}:
                 raise RewriteError(AGAIN)
-            yield source.append(raw, text, names)
+            yield source.append(raw, names)
             continue
 
         verdict = reader.next()
@@ -49,7 +54,7 @@ def rewrite_csv(stream: Expanded, head: FileHead, verdicts: Verdicts, max_record
             continue
         is_row = verdicts.is_tagging and not isinstance(row, Reject)
         cells = tag_row(verdict if isinstance(verdict, Tags) else None, dialect) if is_row else ""
-        yield source.append(raw, text, cells)
+        yield source.append(raw, cells)
     if lines.stopped:
         reader.next()
     reader.require_all(verdicts.count)
@@ -57,6 +62,8 @@ def rewrite_csv(stream: Expanded, head: FileHead, verdicts: Verdicts, max_record
 
 class _Source:
     """The text of a file, and the bytes it was decoded from.
+
+    Lines are taken by their ends, not by encoding their text again: bytes that cannot be decoded stay as they are.
 
     Args:
         stream: the file.
@@ -67,50 +74,39 @@ class _Source:
     def __init__(self, stream: Expanded, encoding: str, *, is_tagging: bool) -> None:
         self._held = bytearray()  # bytes read and not yet taken
         self._is_tagging = is_tagging
-        self._encoding, self._codec, self._is_begun = encoding, encoding, False
+        self._codec = encoding.removesuffix("-sig")
+        self._line: re.Pattern[bytes] | None = None
         tee = io.BufferedReader(_Tee(stream, self._held), PIECE)
-        self.text = io.TextIOWrapper(tee, encoding, errors="surrogateescape", newline="")
+        self.text = io.TextIOWrapper(tee, encoding, errors="nddup.mark", newline="")
 
-    def take(self, text: str) -> bytes:
+    def take(self, count: int) -> bytes:
         """Take the bytes of the next lines; the first ones include the byte order mark."""
-        data = self._begin() + self._encode(text)
-        if not self._held.startswith(data):
-            raise RewriteError(UNTOLD.format(self._encoding))
-        del self._held[: len(data)]
-        return data
+        if self._line is None:
+            if self._codec == "utf-16":
+                self._codec = "utf-16-be" if self._held.startswith(b"\xfe\xff") else "utf-16-le"
+            self._line = _LINES.get(self._codec, _LINE)
+        end = 0
+        for _ in range(count):
+            found = self._line.match(self._held, end)
+            end = found.end() if found else len(self._held)
+        taken = bytes(self._held[:end])
+        del self._held[:end]
+        return taken
 
-    def append(self, raw: bytes, text: str, cells: str) -> bytes:
+    def append(self, raw: bytes, cells: str) -> bytes:
         """Return a row with more cells before its line end."""
         if not cells:
             return raw
-        end = self._encode(text[len(text.rstrip("\r\n")) :])
-        return raw[: len(raw) - len(end)] + self._encode(cells, "strict") + end
+        for end in ("\r\n", "\n", "\r", ""):
+            if raw.endswith(ending := end.encode(self._codec)):
+                return raw[: len(raw) - len(ending)] + cells.encode(self._codec, "xmlcharrefreplace") + ending
+        raise AssertionError  # every row ends with nothing
 
     def pass_over(self, row: list[str], rest: str) -> None:
-        """Drop the skipped rest of a line that is too long; the lines of `row` come before it and are taken later."""
+        """Refuse to tag a line that is too long; the rest of it is taken with its start."""
+        del row, rest
         if self._is_tagging:
             raise RewriteError("a line is longer than input.max_record and cannot be tagged; raise it")
-        start = sum(len(self._encode(line)) for line in row) + len(self._begin(peek=True))
-        del self._held[start : start + len(self._encode(rest))]
-
-    def _begin(self, *, peek: bool = False) -> bytes:
-        """Return the byte order mark once, then nothing; in UTF-16 it decides the codec."""
-        if self._is_begun:
-            return b""
-        self._is_begun = not peek
-        if self._encoding == "utf-16":
-            self._codec = "utf-16-be" if self._held.startswith(b"\xfe\xff") else "utf-16-le"
-            return bytes(self._held[:2]) if self._held.startswith((b"\xfe\xff", b"\xff\xfe")) else b""
-        if self._encoding == "utf-8-sig":
-            self._codec = "utf-8"
-            return b"\xef\xbb\xbf" if self._held.startswith(b"\xef\xbb\xbf") else b""
-        return b""
-
-    def _encode(self, text: str, errors: str = "surrogateescape") -> bytes:
-        try:
-            return text.encode(self._codec, errors)
-        except UnicodeError:
-            raise RewriteError(UNTOLD.format(self._encoding)) from None
 
 
 class _Tee(io.RawIOBase):

@@ -30,6 +30,9 @@ UNTAGGED = {"html": "a page", "text": "a text"}
 UNREAD_IN_WARC = ("not text", "no content", "too large")
 """Reject reasons of WARC records that hold no document and so stay: pictures, revisits, films."""
 
+NO_RECORDS = "no records"
+"""The reason of the one reject that stands for a file without a record, such as a table of a header only."""
+
 
 class Stored(NamedTuple):
     """How a file is stored and read: its compression, and the most bytes of the expanded file and of a record."""
@@ -48,12 +51,15 @@ def judge(rows: pa.Table, kind: str, *, is_tagging: bool, may_go_on: bool) -> Ve
         is_tagging: whether every record is written, with its tags.
         may_go_on: as in `Verdicts`.
     """
+    may_be_empty = len(rows) == 1 and rows["reason"][0].as_py() == NO_RECORDS
     if is_tagging:
-        return Verdicts(len(rows), tags=rows.select(list(NAMES)), may_go_on=may_go_on)
+        tags = rows.select(list(NAMES))
+        return Verdicts(len(rows), tags=tags, may_go_on=may_go_on, may_be_empty=may_be_empty)
     stays = pc.fill_null(rows[NAMES[0]], False)  # noqa: FBT003 - the value that fills
     if kind == "warc":
         stays = pc.or_(stays, pc.is_in(rows["reason"], pa.array(UNREAD_IN_WARC)))
-    return Verdicts(len(rows), stays=np.asarray(stays, np.bool_), may_go_on=may_go_on)
+    flags = np.asarray(stays, np.bool_)
+    return Verdicts(len(rows), stays=flags, may_go_on=may_go_on, may_be_empty=may_be_empty)
 
 
 def rewrite_file(raw: BinaryIO, head: FileHead, stored: Stored, verdicts: Verdicts) -> Iterator[bytes]:

@@ -43,17 +43,19 @@ def spelled(tags: Tags) -> list[tuple[str, str]]:
 
 
 def tag_json(line: bytes, tags: Tags, encoding: str) -> bytes:
-    """Return a line of JSON with the fields as its last keys.
+    """Return a line of JSON with the fields as its last keys; bytes that cannot be decoded stay as they are.
 
     Raises:
         RewriteError: if it has them already.
     """
-    text = line.decode(encoding)
-    if f'"{NAMES[0]}"' in text:
+    if f'"{NAMES[0]}"'.encode(encoding) in line:
         raise RewriteError(AGAIN)
-    end = text.rindex("}")
+    brace = "}".encode(encoding)
+    end = line.rindex(brace)
+    while end % len(brace):  # between two characters of UTF-16
+        end = line.rindex(brace, 0, end + len(brace) - 1)
     fields = json.dumps(dict(zip(NAMES, tags, strict=True)), ensure_ascii=not encoding.startswith("utf"))
-    return f"{text[:end]}, {fields[1:-1]}{text[end:]}".encode(encoding)
+    return line[:end] + f", {fields[1:-1]}".encode(encoding) + line[end:]
 
 
 def tag_xml(record: bytes, tags: Tags, head: FileHead) -> bytes:

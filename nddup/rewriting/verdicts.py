@@ -53,12 +53,14 @@ class Verdicts:
         stays: (n,), whether each is written; None: all are.
         tags: n rows of `SCHEMA`; None if nothing is tagged.
         may_go_on: whether the file may have more records, which are left out (`input.limit`).
+        may_be_empty: whether the one verdict may be on a file without a record.
     """
 
     count: int
     stays: NDArray[np.bool_] | None = None
     tags: pa.Table | None = None
     may_go_on: bool = False
+    may_be_empty: bool = False
 
     @property
     def is_tagging(self) -> bool:
@@ -81,6 +83,7 @@ class Reader:
     def __init__(self, verdicts: Verdicts) -> None:
         self._each = verdicts.each()
         self._may_go_on = verdicts.may_go_on
+        self._may_be_empty = verdicts.may_be_empty
         self.met = 0
         self.is_over = False
 
@@ -101,5 +104,5 @@ class Reader:
 
     def require_all(self, count: int) -> None:
         """Raise RewriteError if fewer than `count` records were met."""
-        if self.met != count:
+        if self.met != count and not (self._may_be_empty and self.met == 0):
             raise RewriteError(f"it has {self.met:,} of the {count:,} records of the run; the input changed meanwhile")

@@ -90,6 +90,12 @@ class Collection:
         """Every file that is read, with its head, in the order of the groups."""
         return [(entry.file, group.head) for group in self.groups for entry in group.files]
 
+    @property
+    def foreign(self) -> list[InputFile]:
+        """The files that are empty or of no known format, such as the images of a mirrored site."""
+        sources = {source for source, reason, _ in self.unread if reason in ("no records", "binary")}
+        return [file for file in self.listing.files if file.source in sources]
+
     def only(self, sources: set[str]) -> "Collection":
         """Return the collection with these files only, and without any that cannot be read."""
         kept = [

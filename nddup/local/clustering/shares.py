@@ -79,9 +79,7 @@ def _distinct(parts: list[Itemsets]) -> Itemsets:
     """Return the sets of all shares, each once: the covers of two shares may hold the same set."""
     seen: dict[bytes, tuple[NDArray[np.int32], np.int32]] = {}
     for part in parts:
-        rows = (
-            part.members[low:high] for low, high in pairwise(part.offsets.tolist())
-        )  # a share may have none
+        rows = (part.members[low:high] for low, high in pairwise(part.offsets.tolist()))  # a share may have none
         for members, support in zip(rows, part.supports, strict=True):
             seen.setdefault(members.tobytes(), (members, support))
     found = [members for members, _ in seen.values()]

@@ -71,6 +71,9 @@ def _write(job: Job, source: Collection, verdicts: DataFrame, apart: str, *, is_
             form = rows.write.options(lineSep=end.decode("latin-1"), compression="none").option(*PLAIN_COMMIT)
             form.partitionBy("file").text(work)
             _place(storage, work, apart, numbers)
+        for file in () if how.may_go_on else source.foreign:
+            target = _target(storage, apart, file.source)
+            storage.copy_files([file.path], target)
     except BaseException:
         storage.remove(apart)
         raise
@@ -96,8 +99,7 @@ def _place(storage: SessionFiles, work: str, apart: str, numbers: dict[str, int]
     """Rename the files that Spark wrote to their sources' names; make the empty files, which Spark did not write."""
     there = set(storage.children(work))
     for source, number in numbers.items():
-        target = f"{apart}/{source.replace('://', '/')}"
-        storage.make_folder(target.rpartition("/")[0])
+        target = _target(storage, apart, source)
         written = f"file={number}"
         parts = (
             [name for name in storage.children(f"{work}/{written}") if name.startswith("part-")]
@@ -108,3 +110,10 @@ def _place(storage: SessionFiles, work: str, apart: str, numbers: dict[str, int]
             storage.move(f"{work}/{written}/{parts[0]}", target)
         else:
             storage.write_text(target, "")
+
+
+def _target(storage: SessionFiles, apart: str, source: str) -> str:
+    """Return where a file is written, and make its folders."""
+    target = f"{apart}/{source.replace('://', '/')}"
+    storage.make_folder(target.rpartition("/")[0])
+    return target
