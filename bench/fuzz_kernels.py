@@ -28,7 +28,6 @@ from nddup.against.find_hits import find_hits, find_possible
 from nddup.against.shingle_filter import make_filter
 from nddup.against.shingle_table import make_known
 from nddup.mining.fimi import read_fimi
-from nddup.reading.base64_text import decode_base64
 from nddup.reading.bounded_parts import count_parts
 from nddup.reading.pages.page_limits import count_tags, most_attributes, trace_elements
 from nddup.repository.lookup.keyed import hash_strings
@@ -52,11 +51,6 @@ def _pages(cases: Sequence[bytes]) -> None:
         trace_elements(page)
         count_parts(data, is_xml=False)
         count_parts(data, is_xml=True)
-
-
-def _base64(cases: Sequence[bytes]) -> None:
-    for data in cases:
-        decode_base64(data.decode("latin-1"))
 
 
 def _texts(cases: Sequence[bytes]) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
@@ -96,7 +90,6 @@ def _transactions(cases: Sequence[bytes]) -> None:
 
 KERNELS: dict[str, Callable[[Sequence[bytes]], None]] = {
     "bounds of pages and XML": _pages,
-    "base64": _base64,
     "tokens and sketches": _sketches,
     "words": _words,
     "shingles of another collection": _against,

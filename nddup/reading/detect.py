@@ -252,9 +252,9 @@ def _sgml_head(text: str, declared: Format, encoding: str, why: str) -> FileHead
 
 
 def _json_head(text: str, encoding: str, settings: Mapping[str, object], why: str) -> FileHead:
-    """Return the head of a JSON lines file; its keys are those of the first line that is an object."""
+    """Return the head of a JSON lines file; its keys are those of `keys_of`."""
     declared = replace(FORMATS["jsonl"], **settings)  # type: ignore[arg-type]
-    keys = keys_of(text.split("\n")[:100])
+    keys = keys_of(text.split("\n"))
     if not keys and (not declared.content or _SPREAD.match(text)):
         advice = "; expected one JSON object per line: jq -c . FILE > FILE.jsonl" if _SPREAD.match(text) else ""
         raise FormatError(f"no line at its start is a JSON object{advice}")
@@ -278,16 +278,28 @@ def _json_head(text: str, encoding: str, settings: Mapping[str, object], why: st
 
 
 def keys_of(lines: list[str]) -> list[str]:
-    """Return the keys of the first line that is a JSON object; keys of a nested object are dotted (`meta.url`)."""
+    """Return the keys of the first line that is a JSON object with a text, and other keys of those before it.
+
+    A key counts as a text by its name (`BODY_NAMES`). Without such a line these are the keys of all lines. The keys of
+    a nested object are dotted (`meta.url`).
+
+    Example:
+        >>> keys_of(['{"id": 1, "error": "none"}', '{"text": "a", "id": 2}'])
+        ['text', 'id', 'error']
+    """
+    before: dict[str, None] = {}
     for line in lines:
         try:
             row = json.loads(line, parse_int=str)
         except (ValueError, RecursionError):
             continue
         if isinstance(row, dict):
-            return [
+            keys = dict.fromkeys(
                 name
                 for key, value in row.items()
                 for name in ([f"{key}.{inner}" for inner in value] if isinstance(value, dict) else [key])
-            ]
-    return []
+            )
+            if first_of(BODY_NAMES, list(keys)):
+                return list(keys | before)
+            before |= keys
+    return list(before)

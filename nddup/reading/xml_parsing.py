@@ -36,7 +36,7 @@ MOST_UNDECLARED = 100
 HIDDEN = {b"<!--": b"-->", b"<![CDATA[": b"]]>", b"<?": b"?>"}
 """The beginning of what may hide tags, and its end."""
 
-_PREFIX = re.compile(rb"[^\s<>/=\"'&;:]++(?=:)")
+_PREFIX = re.compile(rb"(?<=[<\s/])[^\s<>/=\"'&;:]++(?=:)")
 UNFINISHED = r"<!--|<!\[CDATA\[|<\?|<!DOCTYPE"
 ATTRIBUTES = r"(?:[^\"'<>]|\"[^\"<]*+\"?+|'[^'<]*+'?+)*+"
 

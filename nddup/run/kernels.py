@@ -34,7 +34,7 @@ from nddup.mining.itemsets import cover_component, mine_component
 from nddup.mining.known_leaders import follow_known
 from nddup.mining.leader_clusters import Known
 from nddup.mining.leaders import follow_leaders, rank_features
-from nddup.reading import base64_text, bounded_parts
+from nddup.reading import bounded_parts
 from nddup.reading.pages import markup, page_limits
 from nddup.scanning import read_again, sketch_records
 from nddup.scanning.text_buffers import text_buffers
@@ -108,7 +108,6 @@ def load_kernels() -> None:
     label_components(edge, nodes=2)
     keep_first(edge, np.ones(1), np.arange(2, dtype=np.int32))
     markup.strip_markup("<p>")
-    base64_text.decode_base64("YQ")
     offsets, ids = _sketches()
     mine_component(offsets, ids.view(np.int64), np.ones(2, np.int32), edge, max_sets=9, max_members=9)
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from nddup.reading.detect import read_head
 from nddup.reading.formats import FormatError, NoRecordsError
-from nddup.reading.records import Record
+from nddup.reading.records import Record, Reject
 from tests.reading.record_files import FIXTURES, PIECES, needs_shared, read_all, records_of
 
 
@@ -133,3 +133,14 @@ def test_any_head_is_a_head_or_a_format_error(data: bytes) -> None:
         return
 
     assert head.separator
+
+
+def test_the_first_rows_of_json_lines_may_lack_the_text() -> None:
+    """The first row with a text tells its key; the keys of the rows before it count too, and each row is read."""
+    rows = b'{"id": "e", "error": "timeout", "url": "u"}\n{"id": "1", "body": "a"}\n{"id": "2", "body": "b", "text": "c"}\n'
+
+    head = read_head(rows)
+    found = read_all(rows)
+
+    assert (head.format.id, head.format.url, head.format.content) == ("id", "url", ("body",))
+    assert [one.reason if isinstance(one, Reject) else one.fields for one in found] == ["no content", ("a",), ("b",)]

@@ -17,7 +17,6 @@ from nddup.children import end_with_parent
 from nddup.kernel_cache import leave_saying_to_others
 from nddup.local.reading.processes import LAST
 from nddup.local.reading.scan import Task
-from nddup.reading import base64_text
 from nddup.reading.pages import markup
 from nddup.scanning import sketch_records
 from nddup.scanning.found import Consumer, Limits
@@ -82,7 +81,6 @@ def load_kernels() -> None:
     text = np.frombuffer(b"a rose is a rose", np.uint8)
     sketch_texts(text, np.array([0, len(text)], np.int64))
     markup.strip_markup("<p>")
-    base64_text.decode_base64("YQ")
 
 
 def _work(connection: Connection) -> None:
