@@ -35,7 +35,7 @@ def test_other_budgets_turn_to_the_cover(max_members: int, max_nodes: int | None
 
 def test_budget_is_met_exactly() -> None:
     """If the budget allows exactly the sets there are, all are returned; if it allows one less, a cover."""
-    problem = by_count(perturbed(np.random.default_rng(5), 60, 100, changed=0.03), 90)
+    problem = by_count(perturbed(np.random.default_rng(5), 60, 100, changed=0.03), 92)
     n_sets = mine(problem).supports.size
 
     assert mine(problem, max_sets=n_sets - 4 * 60).coverage == "all"
@@ -83,7 +83,7 @@ def test_shares_of_any_partition_make_the_whole(seed: int) -> None:
 
 def test_share_past_its_budget_is_none() -> None:
     """A share within its budget gives all its sets; one that exceeds it gives None."""
-    arrays = as_arrays(by_count(perturbed(np.random.default_rng(5), 60, 100, changed=0.03), 90))
+    arrays = as_arrays(by_count(perturbed(np.random.default_rng(5), 60, 100, changed=0.03), 92))
     share = np.arange(0, 60, 2)
     whole = mine_share(*arrays, share)
 
