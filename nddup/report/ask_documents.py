@@ -8,8 +8,8 @@ import pyarrow.compute as pc
 
 from nddup.opened.finished_run import FinishedRun
 from nddup.report import questions
+from nddup.report.content import DOCUMENTS, EDGES, MEMBERSHIPS, NEAREST, WEAKEST
 from nddup.report.families import find_families
-from nddup.report.shown import DOCUMENTS, EDGES, MEMBERSHIPS, NEAREST, WEAKEST
 
 MOST_DOCUMENTS = 300_000
 """Most documents that have a page and can be searched; those listed in clusters come first."""
@@ -28,7 +28,7 @@ MOST_WEAKEST = 20_000_000
 
 
 class AboutDocuments(NamedTuple):
-    """The content of the report about documents, as tables of `shown`."""
+    """The content of the report about documents, as tables of `content`."""
 
     documents: pa.Table
     nearest: pa.Table | None

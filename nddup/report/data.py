@@ -19,11 +19,11 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from nddup.report.content import Content
 from nddup.report.data_documents import DOCUMENTS_EACH, StoredTexts, document_chunks, state_of
 from nddup.report.data_families import FAMILIES_EACH, family_chunks
 from nddup.report.data_summary import summarise
 from nddup.report.families import Family, find_families, find_nearest_sets
-from nddup.report.shown import Content
 from nddup.report.titles import find_titles
 
 CLUSTERS_EACH = 10_000

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from nddup.report.shown import Content
+from nddup.report.content import Content
 
 DOCUMENTS_EACH = 5_000
 

@@ -5,9 +5,9 @@ from typing import Any
 
 import numpy as np
 
+from nddup.report.content import Content
 from nddup.report.data_documents import state_of
 from nddup.report.families import Family
-from nddup.report.shown import Content
 
 FAMILIES_EACH = 200
 

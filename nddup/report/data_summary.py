@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from nddup.metrics import RunMetrics, StageMetrics
+from nddup.report.content import LENGTHS, Content
 from nddup.report.data_documents import named
-from nddup.report.shown import LENGTHS, Content
 from nddup.report.summary import headline, notes
 from nddup.settings.schema import Config
 

@@ -17,7 +17,7 @@ from nddup.opened.finished_run import FinishedRun
 from nddup.redaction import drop_login
 from nddup.report import questions
 from nddup.report.ask_documents import ask_about_documents, ask_edges, ask_weakest
-from nddup.report.shown import (
+from nddup.report.content import (
     CELLS,
     CLUSTERS,
     LENGTHS,

@@ -4,7 +4,7 @@ A query names the tables of the run. `wanted` is a small table from the caller; 
 the query has the hint.
 """
 
-from nddup.report.shown import LENGTHS
+from nddup.report.content import LENGTHS
 
 MOST_CLUSTERS = 100_000
 """Number of the largest clusters that are read; the others are counted in the histograms only."""

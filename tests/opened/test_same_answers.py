@@ -12,9 +12,9 @@ from nddup.opened.duck import DuckRun
 from nddup.opened.finished_run import FinishedRun
 from nddup.opened.spark import SparkRun
 from nddup.report import questions
+from nddup.report.content import CLUSTERS, list_cells, list_documents
 from nddup.report.data import chunks
 from nddup.report.gather import gather
-from nddup.report.shown import CLUSTERS, list_cells, list_documents
 from nddup.results import show
 from nddup.run.local_job import run_locally
 from nddup.settings.load import build_config

@@ -10,9 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from nddup.metrics import RunMetrics
-from nddup.report.data import chunks
-from nddup.report.families import find_families
-from nddup.report.shown import (
+from nddup.report.content import (
     CELLS,
     CLUSTERS,
     DOCUMENTS,
@@ -25,6 +23,8 @@ from nddup.report.shown import (
     list_cells,
     list_documents,
 )
+from nddup.report.data import chunks
+from nddup.report.families import find_families
 from nddup.report.write import write_report
 from nddup.settings.schema import Config
 

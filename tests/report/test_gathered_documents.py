@@ -13,10 +13,10 @@ from pyspark.sql import SparkSession
 from nddup.opened.duck import DuckRun
 from nddup.opened.spark import SparkRun
 from nddup.report import ask_documents
+from nddup.report.content import Content
 from nddup.report.data import chunks
 from nddup.report.families import Family, find_families, find_nearest_sets
 from nddup.report.gather import gather
-from nddup.report.shown import Content
 from nddup.run.local_job import run_locally
 from nddup.settings.load import build_config
 from tests.report.made_reports import make_shown
