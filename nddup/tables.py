@@ -19,7 +19,11 @@ DOCUMENTS = Table(
             "long",
             "rank of the record in the collection, in the order (source, record), from 0; rejects leave gaps",
         ),
-        Column("doc_id", "string", "the id in the record; `source#record` where the record has none"),
+        Column(
+            "doc_id",
+            "string",
+            "the id in the record; `source#record` where it has none, or where an earlier one of other content has it",
+        ),
         Column("url", "string", "the address in the record, or null"),
         Column(
             "source",
