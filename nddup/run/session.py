@@ -17,9 +17,9 @@ from nddup.redaction import IN_PLANS, follow
 from nddup.run.connect_session import STARTED_HERE, is_started_here, lead_to, require_client, server_of
 from nddup.run.java import class_archive
 from nddup.run.java.hadoop_settings import drop_unused_defaults, write_no_checksums
-from nddup.run.java.heard import heard, why_not_started
 from nddup.run.java.installed import Java, find_java
 from nddup.run.java.java_options import DEFAULTS, SHORT_LIVED, give_way, join_options, users_options
+from nddup.run.java.start_messages import capture_jvm_stderr, why_not_started
 from nddup.run.reach_master import require_reachable
 from nddup.spark.reach import is_connect, reach
 from nddup.storage.machine import is_submitted
@@ -124,7 +124,7 @@ def start_session(*, master: str | None, settings: Mapping[str, str], is_small: 
 
     said: list[str] = []
     try:
-        with safe_path_for_others(), heard() as said, warnings.catch_warnings():
+        with safe_path_for_others(), capture_jvm_stderr() as said, warnings.catch_warnings():
             warnings.filterwarnings("ignore", message="Failed to set")  # Connect sets its server's start settings again
             spark = builder.getOrCreate()
     except Exception as error:

@@ -171,3 +171,15 @@ def test_java_is_the_one_that_sparks_scripts_take(monkeypatch: pytest.MonkeyPatc
     assert (found.major, found.lacks_module) == (21, True)
     monkeypatch.setenv("JAVA_HOME", str(tmp_path / "none"))
     assert find_java() is None
+
+
+def test_a_machine_keeps_few_archives(cache: Path) -> None:
+    """Making an archive leaves the last used, `MOST` with the new one, however young the others are."""
+    now = time.time()
+    for age in range(class_archive.MOST + 2):
+        (cache / f"spark-{age}.jsa").write_bytes(b"archive")
+        os.utime(cache / f"spark-{age}.jsa", (now, now - 60 * age))
+
+    assert archiving(JAVA, {}, "") != []
+
+    assert {path.name for path in cache.iterdir()} == {f"spark-{age}.jsa" for age in range(class_archive.MOST - 1)}

@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from nddup.run.java.heard import HOW, REFUSED, heard, why_not_started
 from nddup.run.java.installed import Java
 from nddup.run.java.java_options import (
     DEFAULTS,
@@ -19,6 +18,7 @@ from nddup.run.java.java_options import (
     join_options,
     users_options,
 )
+from nddup.run.java.start_messages import HOW, REFUSED, capture_jvm_stderr, why_not_started
 from nddup.run.session import LOCAL, SMALL, _options_of_new
 from tests.places import ROOT
 
@@ -94,10 +94,10 @@ def test_the_deepest_cause_is_told_and_nothing_of_java(error: Exception, lines: 
 
 HEARING = """
 import subprocess, sys
-from nddup.run.java.heard import heard
+from nddup.run.java.start_messages import capture_jvm_stderr
 
 try:
-    with heard() as said:
+    with capture_jvm_stderr() as said:
         child = subprocess.Popen(
             ["sh", "-c", "echo 'WARNING: Using incubator modules: x' >&2; echo early >&2; read line; echo late >&2"],
             stdin=subprocess.PIPE,
@@ -130,10 +130,10 @@ def test_what_a_machine_says_is_passed_on_once_it_runs(word: str, out: str, err:
 
 
 def test_what_is_heard_is_left_as_it_was(capfd: pytest.CaptureFixture[str]) -> None:
-    """Standard error is restored after a `heard` block, however it ends."""
-    with heard():
+    """Standard error is restored after a `capture_jvm_stderr` block, however it ends."""
+    with capture_jvm_stderr():
         pass
-    with pytest.raises(KeyError), heard():
+    with pytest.raises(KeyError), capture_jvm_stderr():
         raise KeyError
     os.write(2, b"straight\n")
 

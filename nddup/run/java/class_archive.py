@@ -31,6 +31,10 @@ KNOWN = range(17, 25)
 UNUSED_SECONDS = 30 * 24 * 3600
 """Age since its last use at which an archive is removed when another is made."""
 
+MOST = 4
+"""Archives on a machine, with the one that is being made: each takes 100 to 200 MB, and a change of Java, Spark or the
+options makes another. The last used stay."""
+
 MAKING_SECONDS = 600
 """Age at which a file without a head is made again."""
 
@@ -105,8 +109,12 @@ def _has_room(folder: Path) -> bool:
 
 
 def _remove_old(path: Path) -> None:
-    """Remove the other archives in the folder of `path` that were not used for `UNUSED_SECONDS`."""
+    """Remove the other archives in the folder of `path` but the last used, and those unused for `UNUSED_SECONDS`."""
+    used = []
     for other in path.parent.glob(PATTERN):
         with suppress(OSError):
-            if other != path and time.time() - other.stat().st_mtime > UNUSED_SECONDS:
+            used += [(other.stat().st_mtime, other)] if other != path else []
+    for place, (when, other) in enumerate(sorted(used, reverse=True), 2):
+        if place > MOST or time.time() - when > UNUSED_SECONDS:
+            with suppress(OSError):  # a session that has mapped it keeps it
                 other.unlink()

@@ -24,7 +24,7 @@ _LOGGED = re.compile(r"^[\d:/ ]*(?:ERROR|WARN|FATAL) [\w.$]+: ")
 
 
 @contextmanager
-def heard() -> Iterator[list[str]]:
+def capture_jvm_stderr() -> Iterator[list[str]]:
     """Hold back the standard error of a process started in the block; yield its lines so far, without the `USUAL` ones.
 
     The process keeps this standard error for its whole life. If the block ends without an error, all its lines are
