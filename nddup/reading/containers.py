@@ -61,6 +61,9 @@ _BINARY = {
 }
 """The first bytes of files of which no text can be read, what they are, and advice where they hold a collection."""
 
+KNOWN_BINARY = "binary: "
+"""How `name_binary` begins for a file that its first bytes name; it is no damaged file of another format."""
+
 _BINARY_WITH_ZEROS = {
     b"GIF8": "a GIF image",
     b"RIFF": "an image, a sound or a film (RIFF)",
@@ -177,7 +180,7 @@ def _known_binary(head: bytes) -> str:
         said = "a tar archive; unpack it first"
     if head[4:8] == b"ftyp":
         said = "a film or a sound (MP4)"
-    return f"binary: {said}" if said else ""
+    return f"{KNOWN_BINARY}{said}" if said else ""
 
 
 def is_tar(head: bytes) -> bool:

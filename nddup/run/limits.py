@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from nddup.errors import NddupError
+from nddup.reading.containers import KNOWN_BINARY
 from nddup.scanning.collection import Collection
 from nddup.settings.sizes import counted, spell_size
 
@@ -76,8 +77,8 @@ def require_few_rejects(
     """Stop if too many records, or too much of the files, gave no document.
 
     A file that is no part of the collection does not count: one without bytes, or one of an unknown format whose name
-    ends otherwise than those of the files that gave documents, such as an image beside pages. Nor does a record `not
-    text`: most records of many crawls are images and scripts.
+    ends otherwise than those of the files that gave documents, such as an image beside pages, and an image or archive
+    that has the name of a page. Nor does a record `not text`: most records of many crawls are images and scripts.
 
     Args:
         documents: their number.
@@ -126,7 +127,8 @@ def _split(silent: Sequence[SilentFile], source: Collection | None) -> tuple[lis
     foreign: list[SilentFile] = []
     for file in silent:
         is_alike = not endings or file.source in known or _ending(file.source) in endings
-        (shards if is_alike and sizes.get(file.source, 0) else foreign).append(file)
+        is_other = file.reason == "binary" and file.detail.startswith(KNOWN_BINARY) and bool(known)
+        (shards if is_alike and not is_other and sizes.get(file.source, 0) else foreign).append(file)
     return shards, foreign
 
 
