@@ -33,7 +33,8 @@ from nddup.reading.containers import container_head, read_container
 from nddup.reading.detect import read_head
 from nddup.reading.formats import FORMATS, FileHead, FormatError, parse_path, split_field
 from nddup.reading.outcomes import Reject, make_record
-from nddup.reading.pages.markup import looks_like_markup, main_text, strip_markup
+from nddup.reading.pages.fragments import is_page_or_fragment
+from nddup.reading.pages.markup import main_text, strip_markup
 from nddup.reading.pages.page_limits import MAX_ATTRIBUTES
 from nddup.reading.records import parse_record, record_text
 from nddup.reading.reference_lists.entries import lines_of, read_lines
@@ -192,7 +193,7 @@ READERS = (
     Reader("charset declared", _plain(declared_charset), (made.PAGE,), made.TAGS),
     Reader("charset of content", _plain(decode_content), (made.PAGE,), made.TAGS),
     Reader("charset label", _text(canonical_charset), (b" Windows-1251 ", b"latin1"), made.TAGS),
-    Reader("looks like markup", _text(looks_like_markup), (made.PAGE,), made.TAGS_OF_PAGES),
+    Reader("page or fragment", _text(is_page_or_fragment), (made.PAGE,), made.TAGS_OF_PAGES),
     Reader("text of a page", _plain(strip_markup), (made.PAGE,), made.TAGS_OF_PAGES),
     Reader("text of a deep page", _plain(lambda data: strip_markup(DEEP + data)), (made.PAGE,), made.TAGS_OF_PAGES),
     Reader("main text of a page", _plain(main_text), (made.PAGE,), made.TAGS_OF_PAGES),

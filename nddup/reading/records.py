@@ -26,7 +26,8 @@ from nddup.reading.charsets import decode_anyway, decode_content, find_encoding
 from nddup.reading.formats import FileHead
 from nddup.reading.json_records import parse_json
 from nddup.reading.outcomes import Record, Reject, Value, excerpt
-from nddup.reading.pages.markup import looks_like_markup, main_text, strip_markup
+from nddup.reading.pages.fragments import is_page_or_fragment
+from nddup.reading.pages.markup import main_text, strip_markup
 from nddup.reading.sgml_records import parse_sgml
 from nddup.reading.xml_cutting import is_readable_as_ascii
 from nddup.reading.xml_parsing import wrapper_of
@@ -129,7 +130,7 @@ def read_text(record: Record, charset: str | None = None, markup: Markup = "auto
         charset: the user's setting for bytes of unknown charset; None uses the charset of the HTTP header, or else the
             detected one.
         markup: "html" removes markup, "text" keeps it; "auto" follows the format or, if that does not say, removes
-            markup from fields that look like HTML.
+            markup from fields that are a page or a fragment of one (`is_page_or_fragment`).
         part: "main" drops the boilerplate of a page (`main_text`); fields that are not pages are kept whole.
 
     Returns:
@@ -193,7 +194,7 @@ def _read_fields(record: Record, charset: str | None, markup: Markup, part: Part
     replaced = record.replaced
     for field, is_markup in zip(record.fields, kinds, strict=True):
         if isinstance(field, str):
-            is_page = looks_like_markup(field) if is_markup is None else is_markup
+            is_page = is_page_or_fragment(field) if is_markup is None else is_markup
             texts.append(strip(field) if is_page else field)
             continue
 
@@ -203,7 +204,7 @@ def _read_fields(record: Record, charset: str | None, markup: Markup, part: Part
             texts.append(strip(found.data))
             continue
         text = found.decode().text
-        is_page = looks_like_markup(text) if is_markup is None else is_markup
+        is_page = is_page_or_fragment(text) if is_markup is None else is_markup
         texts.append(strip(text) if is_page else text)
     return _Fields(texts, replaced)
 

@@ -18,6 +18,7 @@ from nddup.reading.outcomes import (
     make_record,
     plain_text,
 )
+from nddup.reading.pages.elements import INLINE
 from nddup.reading.xml_parsing import Wrapper, repair
 
 Node = etree._Element | str  # noqa: SLF001 - an attribute is its value
@@ -154,8 +155,26 @@ def _has_text(node: Node) -> bool:
     return any(text.strip() for text in ([node] if isinstance(node, str) else _strings(node)))
 
 
-def _text(element: etree._Element, joint: str) -> str:
-    return (element.text or "") if len(element) == 0 else joint.join(_strings(element))
+def _text(element: etree._Element) -> str:
+    return (element.text or "") if len(element) == 0 else "".join(_strings(element))
+
+
+def _text_apart(element: etree._Element) -> str:
+    """Return the text nodes of an element, with a blank between two where one begins or ends that is not inline."""
+    if len(element) == 0:
+        return element.text or ""
+    parts: list[str] = []
+    is_apart = False
+    for event, node in etree.iterwalk(element, events=("start", "end")):
+        if node is not element and _local(str(node.tag)).lower() not in INLINE:
+            is_apart = True
+        text = node.text if event == "start" else node.tail if node is not element else None
+        if text:
+            if is_apart and parts:
+                parts.append(" ")
+            parts.append(text)
+            is_apart = False
+    return "".join(parts)
 
 
 def _strings(element: etree._Element) -> Iterator[str]:
@@ -166,7 +185,7 @@ def _first_text(element: etree._Element, path: str | None) -> str | None:
     """Return the first non-empty text at a path, stripped; None if there is none."""
     kind, nodes = _nodes(element, path) if path else ("auto", [])
     for node in nodes:
-        text = node if isinstance(node, str) else _text(node, "")
+        text = node if isinstance(node, str) else _text(node)
         if kind == "base64":
             text = plain_text(decode_base64(text) or b"")
         text = text.strip()
@@ -176,19 +195,19 @@ def _first_text(element: etree._Element, path: str | None) -> str | None:
 
 
 def _field(node: Node, kind: FieldKind, is_markup: bool | None) -> Field | None:  # noqa: FBT001
-    """Return a content field: bytes if it is base64, else text, the text nodes joined by spaces.
+    """Return a content field: bytes if it is base64, else text, with blanks around elements that are not inline.
 
     None if the base64 cannot be decoded.
     """
     if isinstance(node, str):
         return declared_value(node, kind, is_markup)
     if kind == "base64" or (kind == "auto" and (node.get("encoding") or "").strip().lower() == "base64"):
-        return declared_value(_text(node, ""), "base64", is_markup)
+        return declared_value(_text(node), "base64", is_markup)
     if kind == "typed":
         kind = _kind_of_type(_attribute(node, "type").strip().lower())
         if kind == "base64":
-            return declared_value(_text(node, ""), kind, is_markup)
-    return declared_value(_text(node, " "), kind, is_markup)
+            return declared_value(_text(node), kind, is_markup)
+    return declared_value(_text_apart(node), kind, is_markup)
 
 
 def _kind_of_type(name: str) -> FieldKind:

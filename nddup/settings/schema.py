@@ -50,7 +50,7 @@ class InputConfig(Section):
         description="character before a quote inside a quoted value: auto, as the first rows show; double, two quotes",
     )
     markup: Literal["auto", "html", "text"] = Field(
-        "auto", description="remove markup always (html), never (text), or if a document looks like HTML (auto)"
+        "auto", description="remove markup always (html), never (text), or if a text is a page or part of one (auto)"
     )
     text: Literal["all", "main"] = Field(
         "all", description="use all text of a page, or only its main text without boilerplate"

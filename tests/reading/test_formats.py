@@ -108,7 +108,7 @@ GOLDEN: list[tuple[str, bytes, str, list[tuple[str | None, str | None, str]]]] =
         ("13", "Three", ""),
     ]),
     ("stackexchange", encoded(STACK), "root <posts> and records <row>", [
-        ("1", None, "List<T> How do I ?"),
+        ("1", None, "List<T> How do I?"),
         ("2", None, "a < b"),
         ("3", None, ""),
     ]),

@@ -58,7 +58,7 @@ def test_several_shapes_by_paths() -> None:
     [record] = read_all(data, head)
 
     assert isinstance(record, Record)
-    assert (record.doc_id, record.url, record.fields) == ("d1", "http://a/1", ("T", "one  two"))
+    assert (record.doc_id, record.url, record.fields) == ("d1", "http://a/1", ("T", "one two"))
 
 
 def test_namespaces_of_all_ancestors() -> None:

@@ -86,7 +86,7 @@ def test_token_counts_of_real_pages(part: int) -> None:
     for record in records[::7]:
         wanted = meta[record.doc_id or ""]
         n_tokens = len(re.findall(r"\w+", record_text(record).lower()))
-        assert n_tokens == pytest.approx(wanted["n_tokens"], rel=0.02, abs=2)
+        assert n_tokens == pytest.approx(wanted["n_tokens"], rel=0.02, abs=5)  # inline markup divides no word
         assert record.url == wanted["url"]
 
 
@@ -168,7 +168,7 @@ def test_text_by_markup_mode() -> None:
     """The mode is the user's, else the format's, else detected for each field."""
     record = Record("1", None, ("a & b < c", "<p>x<br>y"), None)
 
-    assert record_text(record) == "a & b < c\nx y"
+    assert record_text(record) == "a & b < c\nx\ny"
     assert record_text(record, markup="text") == "a & b < c\n<p>x<br>y"
     assert record_text(Record("1", None, ("<p>x",), is_markup=False)) == "<p>x"
     assert record_text(Record("1", None, ("Привет".encode("koi8-r"),), is_markup=True), "koi8-r") == "Привет"

@@ -1,0 +1,174 @@
+"""Whether a text of unknown kind is a page or a fragment of one, so that its markup is removed.
+
+A text that mentions tags is no page: from a mentioned `<script>` on everything would count as a script, and posts with
+different words would become equal. A text is a page if it begins as one, and a fragment if it begins with an element
+or has tags throughout, all of them closed. What only looks like a tag (`Vec<T>`, `<info@example.org>`, `<I>` in a
+ticker that is never closed), tags in quotation marks, and code around tags speak against it.
+"""
+
+import re
+from collections import Counter
+from typing import Final, NamedTuple
+
+WINDOW: Final = 65_536
+"""Characters of a text that are examined."""
+
+WORDS_PER_TAG: Final = 30
+"""Most words per tag of a fragment that neither begins nor ends with a tag."""
+
+SIGNS_PER_WORD: Final = 0.3
+"""Most signs of code per word of such a fragment: prose has hardly any, source files one or more."""
+
+_VOID = "area base br col embed hr img input link meta source track wbr"
+_OPTIONAL = "p li dt dd tr td th thead tbody tfoot colgroup option"
+_CLOSED = (
+    "a abbr acronym address article aside b big blockquote body button caption center cite code del details div dl em"
+    " fieldset figcaption figure font footer form h1 h2 h3 h4 h5 h6 head header html i iframe ins kbd label main mark"
+    " nav nobr noscript ol pre q s samp script section select small span strike strong style sub summary sup svg table"
+    " template textarea title tt u ul var video"
+)
+_HIDDEN: Final = frozenset(("script", "style", "template", "noscript", "head"))
+_UNCLOSED: Final = frozenset(f"{_VOID} {_OPTIONAL} html body head".split())
+
+_BLANKS = re.compile(r"[\s\ufeff]*+")
+_PAGE = re.compile(r"<(?:!doctype\s+html|html)[\s>]", re.IGNORECASE)
+_TOKEN = re.compile(
+    rf"(?P<comment><!--)|<(?P<end>/?)(?P<name>{'|'.join(f'{_VOID} {_OPTIONAL} {_CLOSED}'.split())})"
+    r"(?:\s+[\w:@.-]+\s*=[^<>]*|(?:\s+(?:nowrap|noshade|checked|selected|disabled|compact|multiple|hidden|async|defer))*"
+    r"\s*/?)>|<(?=[A-Za-z/!?])",
+    re.IGNORECASE,
+)
+_SIGNS = re.compile(r"[=(){}\[\];_\\]")
+_QUOTES = frozenset("\"'`(\u201c\u201d\u2018\u2019")
+
+
+class _Tags(NamedTuple):
+    """What the tags of a text are.
+
+    Attributes:
+        tags: tags of HTML.
+        others: what only looks like a tag.
+        unmatched: start tags without an end, and ends without a start, of elements that must be closed.
+        pairs: elements that are closed.
+        apart: tags with a blank on both sides, as in "the <br> tag".
+        quoted: tags beside a quotation mark.
+        hidden: words in scripts, styles and the like.
+        words: all other words.
+        signs: signs of code outside of tags.
+        begins: whether the text begins with a start tag.
+        ends: whether it ends with a tag, without a blank before it.
+    """
+
+    tags: int
+    others: int
+    unmatched: int
+    pairs: int
+    apart: int
+    quoted: int
+    hidden: int
+    words: int
+    signs: int
+    begins: bool
+    ends: bool
+
+
+def is_page_or_fragment(text: str) -> bool:
+    """Return whether a text is an HTML page or a fragment of one, judged by its first WINDOW characters.
+
+    Returns:
+        The answer; False for empty text, and for text that mentions tags or has what resembles them.
+
+    Cost: linear; a search for `<` where there is none.
+
+    Example:
+        >>> is_page_or_fragment("<p>one <i>two</i>"), is_page_or_fragment("the <script> tag of Vec<T>")
+        (True, False)
+    """
+    if text.find("<", 0, WINDOW) < 0:
+        return False
+    if _begins_as_page(text[:WINDOW]):
+        return True
+    found = _count_tags(text[:WINDOW], is_cut=len(text) > WINDOW)
+    if found is None or found.tags == 0:
+        return False
+
+    has_other = found.others * 10 > found.tags * found.begins or found.unmatched * 5 > found.tags
+    if has_other or found.hidden > found.words:
+        return False
+    is_attached = found.apart < found.tags
+    if found.begins:
+        return is_attached and (found.pairs > 0 or found.apart * 2 <= found.tags)
+    return (
+        found.apart * 2 <= found.tags
+        and found.quoted * 10 <= found.tags
+        and (found.ends or found.words <= WORDS_PER_TAG * found.tags)
+        and found.signs <= SIGNS_PER_WORD * found.words
+    )
+
+
+def _begins_as_page(text: str) -> bool:
+    """Return whether only blanks, an XML declaration and whole comments precede the root of a page. Linear."""
+    at = _past_blanks(text, 0)
+    if text.startswith("<?xml", at) and (end := text.find(">", at)) > 0:
+        at = _past_blanks(text, end + 1)
+    while text.startswith("<!--", at) and (end := text.find("-->", at + 4)) > 0:
+        at = _past_blanks(text, end + 3)
+    return _PAGE.match(text, at) is not None
+
+
+def _past_blanks(text: str, at: int) -> int:
+    found = _BLANKS.match(text, at)
+    return found.end() if found else at
+
+
+def _count_tags(text: str, *, is_cut: bool) -> _Tags | None:  # noqa: C901 - one pass over the tags
+    """Count the tags of a text; None if a comment or a hidden element is never closed: then it is only mentioned."""
+    opened: Counter[str] = Counter()
+    tags = others = unmatched = pairs = apart = quoted = hidden = words = signs = at = 0
+    begins, before = None, " "
+    lowered = text.lower()
+    while (token := _TOKEN.search(text, at)) is not None:
+        between = text[at : token.start()]
+        words += len(between.split())
+        signs += len(_SIGNS.findall(between))
+        start, at = token.start(), token.end()
+        if token["comment"] is not None:
+            end = text.find("-->", at)
+            if end < 0:
+                return None
+            at = end + 3
+            continue
+        if token["name"] is None:
+            others += 1
+            continue
+
+        name, is_end = token["name"].lower(), bool(token["end"])
+        if begins is None:
+            begins = words == 0 and not is_end
+        tags += 1
+        before, after = text[start - 1 : start] or " ", text[at : at + 1] or " "
+        apart += before.isspace() and after in (" ", "\t", ",", ".", "?", "")
+        quoted += before in _QUOTES or after in _QUOTES
+        if name in _HIDDEN and not is_end:
+            end = lowered.find(f"</{name}", at)
+            if end < 0 and not is_cut:
+                return None
+            end = end if end >= 0 else len(text)
+            hidden += len(text[at:end].split())
+            at = max(text.find(">", end) + 1, end) if end < len(text) else end
+        elif name not in _UNCLOSED:
+            if not is_end:
+                opened[name] += 1
+            elif opened[name] > 0:
+                opened[name] -= 1
+                pairs += 1
+            else:
+                unmatched += 1
+        elif is_end:
+            pairs += 1
+    rest = text[at:]
+    words += len(rest.split())
+    signs += len(_SIGNS.findall(rest))
+    unmatched += 0 if is_cut else opened.total()
+    ends = tags > 0 and not rest.strip() and not before.isspace()
+    return _Tags(tags, others, unmatched, pairs, apart, quoted, hidden, words, signs, begins is True, ends)

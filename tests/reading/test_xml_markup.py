@@ -1,0 +1,26 @@
+"""Inline markup in XML fields divides no word; other elements do; comments and instructions never do."""
+
+import pytest
+
+from nddup.reading.detect import read_head
+from nddup.reading.records import Record, parse_record, record_text
+
+HEAD = read_head(b"<r><doc><id>1</id><text>a</text></doc></r>")
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("H<sub>2</sub>O and <hi rend='x'>d</hi>rop", "H2O and drop"),
+        ("a<!-- c -->b<?p?>c<![CDATA[d]]>e", "abcde"),
+        ("<title>a</title><para>b</para>c", "a b c"),
+        ("<p>a <italic>b</italic>c</p><p>d<x:bold xmlns:x='u'>e</x:bold></p>f<br/>g", "a bc de f g"),
+        ("<row a='1'/>b<I>c</I>d", "bcd"),
+    ],
+)
+def test_text_of_elements(text: str, expected: str) -> None:
+    """Words go on through inline elements of HTML, JATS, TEI and DocBook, whatever the prefix and case."""
+    record = parse_record(f"<doc><id>1</id><text>{text}</text>".encode(), HEAD, is_last=False)
+
+    assert isinstance(record, Record)
+    assert " ".join(record_text(record).split()) == expected
