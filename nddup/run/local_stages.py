@@ -158,10 +158,10 @@ def _require_few_rejects(
     if UNREADABLE in reasons:
         rows = rejects.filter(pc.equal(rejects["reason"], UNREADABLE)).to_pylist()
         require_readable(sorted(tuple(row.values()) for row in rows), limits.max_unreadable)
+    reasons.pop(REPEATED, None)
     if not isinstance(source, Collection):
         require_few_rejects(len(documents), reasons, limits.max_rejects)
         return metrics
-    reasons.pop(REPEATED, None)
     silent = list_silent_files(documents["source"], rejects)
     require_few_rejects(len(documents), reasons, limits.max_rejects, silent=silent, source=source)
     return metrics.model_copy(update={"unread_files": name_unread(silent)})

@@ -92,7 +92,7 @@ def test_integer_ids_stay_integers_and_bad_rows_become_rejects(spark: SparkSessi
     table = spark.createDataFrame(rows, "`Page.Text` int, `page.text` string").toDF("a `b`.c d", "page.text")
     table = table.selectExpr("1 AS `Page.Text`", "*")
 
-    tables = find_duplicates(table, id="a `b`.c d", text="page.text", input={"max_rejects": 1})
+    tables = find_duplicates(table, id="a `b`.c d", text="page.text")
 
     documents = {row["doc_id"]: row["record"] for row in tables.documents.collect()}
     rejects = sorted((str(row["doc_id"] or ""), row["reason"], row["detail"]) for row in tables.rejects.collect())

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 import nddup
-from nddup.errors import ConfigError
+from nddup.errors import ConfigError, NddupError
 from nddup.run.local_job import run_locally
 from nddup.settings.load import build_config
 from nddup.storage.local_folder import LocalFolder
@@ -88,6 +88,17 @@ def test_what_is_no_table_or_needs_spark_is_refused() -> None:
         nddup.find_duplicates(table, id="url")
     with pytest.raises(ConfigError, match="checkpoint and engine=spark are for a DataFrame of Spark"):
         nddup.find_duplicates(table, checkpoint="/tmp/x")  # noqa: S108 - it is refused
+
+
+def test_rows_given_three_times_are_no_loss() -> None:
+    """Repeated ids are rejects and fail nothing; rows that cannot be read do, beyond `input.max_rejects`."""
+    ids, texts = ["a", "b"] * 3, ["a b c d e f", "g h i j k l"] * 3
+
+    found = nddup.find_duplicates(pa.table({"id": ids, "text": texts}))
+
+    assert (len(found.documents), len(found.rejects)) == (2, 4)
+    with pytest.raises(NddupError, match=r"^4 of 6 records are rejects \(4 no text\); input.max_rejects=0.5 allows 3$"):
+        nddup.find_duplicates(pa.table({"id": list("abcdef"), "text": ["x", "y", None, None, None, None]}))
 
 
 def test_no_spark_is_loaded() -> None:

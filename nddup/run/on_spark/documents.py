@@ -264,10 +264,10 @@ def _require_few_rejects(job: Job, source: Collection | DataFrame, made: _Made) 
     if UNREADABLE in reasons:
         named = rejects.table.where(F.col("reason") == UNREADABLE).select("source", "reason", "detail")
         require_readable(sorted(tuple(row) for row in named.collect()), limits.max_unreadable)
+    reasons.pop(REPEATED, None)
     if not isinstance(source, Collection):
         require_few_rejects(made.documents.rows, reasons, limits.max_rejects)
         return []
-    reasons.pop(REPEATED, None)
     silent = _list_silent_files(made) if reasons else []
     require_few_rejects(made.documents.rows, reasons, limits.max_rejects, silent=silent, source=source)
     return silent
