@@ -1,7 +1,4 @@
-"""Base64 as found in records: possibly wrapped, indented, or without its closing `=`.
-
-decode_base64   text -> bytes, or None
-"""
+"""Base64 as found in records: possibly wrapped, indented, or without its closing `=`."""
 
 import binascii
 from typing import Final

@@ -27,7 +27,10 @@ _UNLISTED_LABELS = {
     "alt": "cp866",
     "x-mac-cyrillic": "mac-cyrillic",
     "x-mac-ukrainian": "mac-cyrillic",
-    "hz-gb-2312": "gb18030",
+    "hz-gb-2312": "hz",
+    "iso-2022-kr": "iso2022_kr",
+    "csiso2022kr": "iso2022_kr",
+    "utf-32": "utf-32-le",
     "utf-8-sig": "utf-8",
 }
 
@@ -52,6 +55,10 @@ _ALLOWED = SINGLE_BYTE | {
     "cp949",
     "euc_jp",
     "iso2022_jp",
+    "iso2022_kr",
+    "hz",
+    "utf-32-le",
+    "utf-32-be",
 }
 
 

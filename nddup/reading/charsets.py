@@ -3,34 +3,35 @@
     find_encoding      the encoding; the text only if it had to be decoded to see whether the encoding fits
     decode_content     the text, the encoding, and how many byte sequences could not be decoded
 
-The encoding is the first of these that fits: that of the byte order mark; UTF-16 by zero bytes; the charset given by
-the caller; the charset that the document declares (XML declaration, <meta>) in its first 4 KB; UTF-8; the detected one.
-A charset *fits* if it is known and at most one in ten non-ASCII bytes cannot be decoded. So a wrong declaration is
-skipped, while a page with a few damaged bytes is read as declared.
+The encoding is the first of these that fits: that of the byte order mark; UTF-16 or UTF-32 by zero bytes; the charset
+given by the caller; the charset that the document declares (XML declaration, <meta>) in its first 4 KB; one with escape
+sequences (ISO-2022, HZ); UTF-8; the detected one. A charset *fits* if it is known and at most one in ten non-ASCII
+bytes cannot be decoded. So a wrong declaration is skipped, while a page with a few damaged bytes is read as declared.
 
-Chardet detects the charset, restricted to the encodings of the web. It is given only the words with non-ASCII bytes
-(for accented Latin, all text), because markup is ASCII and blurs the statistics. On the 964 cp1251 and KOI8-R pages of
-the test collection, with declarations removed, every text was decoded correctly, at 1.5 ms per page. On samples of
-these pages, given whole pages and all encodings, chardet made 10 errors in 190 and charset-normalizer 20; restricted as
-above, they made 0 and 1 in 321.
+Chardet detects the charset, restricted to the encodings of the web, with ISO 8859-5 and cp866 where there are enough
+letters to tell them from others. It is given only the words with non-ASCII bytes (for accented Latin, all text),
+because markup is ASCII and blurs the statistics. On the 964 cp1251 and KOI8-R pages of the test collection, with
+declarations removed, every text was decoded correctly, at 1.5 ms per page. On samples of these pages, given whole pages
+and all encodings, chardet made 10 errors in 190 and charset-normalizer 20; restricted as above, they made 0 and 1 in
+321.
 """
 
-import codecs
 import re
 from functools import cache
 from typing import NamedTuple
 
 import chardet
-from chardet import EncodingEra
+from chardet.registry import EncodingEra, get_candidates
 
 from nddup.reading.charset_labels import SINGLE_BYTE, canonical_charset
+from nddup.reading.file_encodings import MARKS, WIDE, wide_without_mark
 
 DECLARATION_BYTES = 4096  # first bytes searched for a declaration; WHATWG says 1024, but real pages put scripts first
 DETECTION_WINDOW = 65_536  # bytes of the page that are searched for words
 DETECTION_BYTES = 4096  # bytes of such words given to the detector; 1024 and 16384 were no better
+FEW_LETTERS = 40  # non-ASCII bytes below which ISO 8859-5 and cp866 are not detected
 FALLBACK = "cp1252"  # what a browser assumes when nothing is known
 
-_BOMS = ((codecs.BOM_UTF8, "utf-8"), (codecs.BOM_UTF16_LE, "utf-16-le"), (codecs.BOM_UTF16_BE, "utf-16-be"))
 _XML_DECLARATION = re.compile(rb"\s*<\?xml\s[^>]{0,200}?encoding\s*=\s*[\"']\s*([\w.:+-]{1,40})")
 _META = re.compile(rb"<meta\s[^>]{0,500}?charset\s*+=\s*+[\"']?\s*+([\w.:+-]{1,40})", re.IGNORECASE)
 _SCRIPT_OR_TAG = re.compile(rb"<(script|style)\b.*?(?:</\1|\Z)|<[^<>]*>?", re.DOTALL | re.IGNORECASE)
@@ -40,7 +41,14 @@ _NON_ASCII = re.compile(rb"[\x80-\xff]")
 _CONTROL = re.compile(rb"[\x80-\x9f]")
 _BLANKS = re.compile(rb"\s+")
 _ASCII = bytes(range(128))
-_WIDE = ("utf-16-le", "utf-16-be")
+
+_JAPANESE = re.compile(rb"\x1b(?:\$[@B]|\([IJ])")
+_ESCAPED = {
+    "ISO-2022-JP": ("iso2022_jp", "iso2022_jp_ext", "iso2022_jp_2004"),
+    "ISO-2022-KR": ("iso2022_kr",),
+    "HZ": ("hz",),
+}
+"""Beginnings of chardet's names of encodings with escape sequences, and the codecs that may decode their text."""
 
 
 class Decoded(NamedTuple):
@@ -95,7 +103,7 @@ def declared_charset(head: bytes) -> str | None:
     if found is None and b"charset" in head.lower():
         found = _META.search(_without_comments(head))
     charset = canonical_charset(found.group(1).decode("ascii", "replace")) if found else None
-    return "utf-8" if charset in _WIDE else charset
+    return "utf-8" if charset in WIDE else charset
 
 
 def _without_comments(head: bytes) -> bytes:
@@ -142,20 +150,23 @@ def find_encoding(raw: bytes, charset: str | None = None) -> Encoded:
     Cost: a search of the first 4 KB if there are non-ASCII bytes; a `bytes.decode` per multi-byte charset tried, or if
         some bytes cannot be decoded; detection, if needed, takes about 1.4 ms more.
     """
-    for mark, encoding in _BOMS:
+    for mark, encoding in MARKS:
         if raw.startswith(mark):
             return _read_as(raw[len(mark) :], encoding)
-    wide = _wide_without_mark(raw)
+    wide = wide_without_mark(raw)
     if wide is not None:
         return _read_as(raw, wide)
 
     given = canonical_charset(charset) if charset else None
-    if given in _WIDE and b"\0" not in raw:
+    if given in WIDE and b"\0" not in raw:
         given = None  # text in UTF-16 has a space, a digit or a line end somewhere, and so a zero byte
-    if given not in _WIDE and raw.isascii() and b"\x1b" not in raw:  # an escape may begin ISO-2022-JP
+    is_ascii = given not in WIDE and raw.isascii()
+    may_escape = is_ascii and (b"\x1b" in raw or b"~{" in raw)
+    if is_ascii and not may_escape:
         return Encoded(raw, "ascii", None)
 
-    for candidate in (given, declared_charset(raw), "utf-8"):
+    escaped = _detect_escapes(raw) if may_escape else None
+    for candidate in (given, declared_charset(raw), escaped, "utf-8"):
         found = _read_if_it_fits(raw, candidate) if candidate else None
         if found is not None:
             return found
@@ -178,13 +189,6 @@ def has_characters(data: bytes, encoding: str) -> bool:
 def _missing(encoding: str) -> bytes:
     """Return the bytes that are not characters of a single-byte charset."""
     return bytes(byte for byte in range(256) if bytes([byte]).decode(encoding, "replace") == "\ufffd")
-
-
-def _wide_without_mark(raw: bytes) -> str | None:
-    """Return the codec of UTF-16 without a mark, known by its first character, `<` with a zero byte; else None."""
-    if raw.startswith(b"<\0"):
-        return "utf-16-le"
-    return "utf-16-be" if raw.startswith(b"\0<") else None
 
 
 def _read_as(data: bytes, encoding: str) -> Encoded:
@@ -217,6 +221,22 @@ def decode_anyway(raw: bytes, encoding: str) -> Decoded:
     return Decoded(text, encoding, max(text.count("\ufffd") - own, 0))
 
 
+def _detect_escapes(raw: bytes) -> str | None:
+    """Return the codec of bytes below 128 in which escape sequences begin characters (ISO-2022, HZ); None for ASCII."""
+    at = min(place for place in (raw.find(b"\x1b"), raw.find(b"~{")) if place >= 0)
+    guess = str(chardet.detect(raw[max(at - 64, 0) :][:DETECTION_WINDOW])["encoding"]).upper()
+    guess = "ISO-2022-JP" if _JAPANESE.match(raw, at) else guess  # half-width katakana are beyond chardet
+    names = next((names for label, names in _ESCAPED.items() if guess.startswith(label)), ())
+    return min(names, key=lambda name: decode_anyway(raw, name).replaced, default=None)
+
+
+@cache
+def _likely(*, is_short: bool) -> frozenset[str]:
+    """Return chardet's names of the encodings that are detected; in short texts, rare ones are more likely errors."""
+    of_the_web = frozenset(one.name for one in get_candidates(EncodingEra.MODERN_WEB))
+    return of_the_web if is_short else of_the_web | {"iso8859-5", "cp866"}
+
+
 def _detect(raw: bytes) -> str:
     """Guess the codec of bytes that are neither ASCII nor UTF-8; FALLBACK if nothing is found."""
     first = _NON_ASCII.search(raw)
@@ -230,7 +250,8 @@ def _detect(raw: bytes) -> str:
     if is_latin:
         sample = _BLANKS.sub(b" ", window)
 
-    guess = chardet.detect(sample[:DETECTION_BYTES], encoding_era=EncodingEra.MODERN_WEB)["encoding"]
+    is_short = len(sample[:DETECTION_BYTES].translate(None, _ASCII)) < FEW_LETTERS
+    guess = chardet.detect(sample[:DETECTION_BYTES], include_encodings=_likely(is_short=is_short))["encoding"]
     charset = (canonical_charset(guess) if guess else None) or FALLBACK
 
     # cp1250 and ISO 8859-2 share most letters, but cp1250's š, ť, ž, ś, ź and quotation marks are controls there.

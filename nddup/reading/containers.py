@@ -17,6 +17,7 @@ from nddup.reading.charset_labels import canonical_charset
 from nddup.reading.charsets import decode_content
 from nddup.reading.csv_dialects import find_dialect
 from nddup.reading.csv_rows import read_csv
+from nddup.reading.file_encodings import wide_without_mark
 from nddup.reading.formats import FORMATS, BinaryError, FileHead, Format, FormatError, NoRecordsError
 from nddup.reading.outcomes import Record, Reject
 from nddup.reading.streams import PIECE, Expanded, StoppedError
@@ -163,8 +164,9 @@ def is_text_name(name: str) -> bool:
 
 
 def is_binary(head: bytes) -> bool:
-    """Return whether a file's first expanded bytes hold a zero byte, and no byte order mark of UTF-16 or UTF-32."""
-    return b"\0" in head and not head.startswith((b"\xff\xfe", b"\xfe\xff", b"\0\0\xfe\xff"))
+    """Return whether a file's first expanded bytes hold a zero byte, and are no text of UTF-16 or UTF-32."""
+    has_mark = head.startswith((b"\xff\xfe", b"\xfe\xff", b"\0\0\xfe\xff"))
+    return b"\0" in head and not has_mark and wide_without_mark(head) is None
 
 
 def name_binary(head: bytes) -> str:
@@ -196,6 +198,8 @@ def _csv_head(head: bytes, declared: Format, options: Mapping[str, Any], why: st
     encoding = "utf-8" if encoding in (None, "ascii") else str(encoding)
     if head.startswith(b"\xef\xbb\xbf"):
         encoding = "utf-8-sig"
+    elif head.startswith((b"\xff\xfe\0\0", b"\0\0\xfe\xff")):
+        encoding = "utf-32"
     elif head.startswith((b"\xff\xfe", b"\xfe\xff")):
         encoding = "utf-16"
 

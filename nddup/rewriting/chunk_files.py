@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from nddup.reading.cut_chunks import Chunk, Part, cut_pieces
+from nddup.reading.file_encodings import MARKS, unit_of
 from nddup.reading.formats import FileHead
 from nddup.reading.outcomes import Reject
 from nddup.reading.streams import Expanded
@@ -16,9 +17,6 @@ from nddup.reading.xml_structure import scan
 from nddup.rewriting.find_records import JSON_BLANKS, find_record
 from nddup.rewriting.tag_records import tag_json, tag_trec, tag_xml
 from nddup.rewriting.verdicts import Reader, RewriteError, Tags, Verdicts
-
-MARKS = {"utf-8": b"\xef\xbb\xbf", "utf-16-le": b"\xff\xfe", "utf-16-be": b"\xfe\xff"}
-"""The byte order mark of an encoding: it belongs to the file, not to the first record."""
 
 
 def rewrite_chunks(stream: Expanded, head: FileHead, verdicts: Verdicts, max_record: int) -> Iterator[bytes]:
@@ -30,7 +28,7 @@ def rewrite_chunks(stream: Expanded, head: FileHead, verdicts: Verdicts, max_rec
     Cost: that of finding the starts of the records; they are not parsed. Memory: a record.
     """
     writer = _Writer(head, verdicts)
-    unit = 2 if head.encoding.startswith("utf-16") else 1
+    unit = unit_of(head.encoding)
     pieces = cut_pieces(stream, head.separator, max_record=max_record, unit=unit)
     for found in cut_records(pieces, head, max_record=max_record):
         if isinstance(found, Chunk):
@@ -70,7 +68,8 @@ class _Writer:
         value, end = chunk.value, b"" if chunk.is_last or chunk.is_whole else self.head.separator
         if self._is_first:
             self._is_first = False
-            mark = MARKS.get(self.head.encoding, b"")
+            # The byte order mark belongs to the file, not to the first record.
+            mark = next((mark for mark, encoding in MARKS if encoding == self.head.encoding), b"")
             if mark and value.startswith(mark):
                 yield mark
                 value = value[len(mark) :]

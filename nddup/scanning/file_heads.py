@@ -233,6 +233,8 @@ def can_cut(path: str, head: FileHead) -> bool:
         return False
     if is_hidden(path) or not is_utf8(path) or is_decoded(path):
         return False
+    if head.encoding.startswith(("utf-32", "iso2022", "hz")):
+        return False
     return not (head.encoding.startswith("utf-16") and len(head.separator_text) < SHORT)
 
 

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator
 from functools import partial
 from typing import BinaryIO, NamedTuple
 
+from nddup.reading.file_encodings import unit_of
 from nddup.reading.formats import FileHead
 from nddup.reading.streams import PIECE, Expanded
 from nddup.scanning.collection import ListedFile
@@ -93,7 +94,7 @@ def read_part(part: FilePart, head: FileHead, max_record: int) -> Iterator[Found
     Raises:
         OSError: if the file cannot be opened, although its head was read before.
     """
-    unit = 2 if head.encoding.startswith("utf-16") else 1
+    unit = unit_of(head.encoding)
     with open_local(part.path) as file:
         start = 0
         if part.start > 0:

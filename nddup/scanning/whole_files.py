@@ -11,6 +11,7 @@ from typing import BinaryIO, NamedTuple
 
 from nddup.reading.containers import CONTAINERS, read_container
 from nddup.reading.cut_chunks import Part, cut_pieces
+from nddup.reading.file_encodings import unit_of
 from nddup.reading.formats import FileHead
 from nddup.reading.outcomes import Record, Reject
 from nddup.reading.records import parse_record
@@ -85,7 +86,7 @@ def read_file(file: StoredFile, head: FileHead, max_record: int) -> Iterator[tup
 
 def read_stream(stream: Expanded, head: FileHead, max_record: int) -> Iterator[tuple[Record | Reject, bytes]]:
     """Yield the records of a stream that is cut at separators, each with its chunk (empty for a reject without one)."""
-    unit = 2 if head.encoding.startswith("utf-16") else 1
+    unit = unit_of(head.encoding)
     yield from parse_pieces(cut_pieces(stream, head.separator, max_record=max_record, unit=unit), head, max_record)
 
 

@@ -14,6 +14,7 @@ from nddup.reading.charset_labels import canonical_charset
 from nddup.reading.charsets import declared_charset, decode_content
 from nddup.reading.pages.markup import strip_markup
 from tests.places import SHARED
+from tests.reading.record_files import records_of
 
 needs_shared = pytest.mark.shared
 
@@ -192,3 +193,49 @@ def test_same_text_in_three_encodings() -> None:
 def test_other_languages(name: str, codec: str) -> None:
     """Encodings of other languages than Russian are detected too."""
     assert decode_content((SHARED / "encodings" / "vim-tutor" / name).read_bytes()).encoding == codec
+
+
+ARCHIVE = "Старый архив города открыт для читателей каждый день, кроме понедельника. Вход свободный, книги на 3 языках."
+UNDECLARED = [
+    *((ARCHIVE, codec) for codec in ("cp1251", "koi8-r", "iso8859-5", "cp866")),
+    ("Стара історія міста відкрита для читачів щодня, крім понеділка; співробітники допоможуть.", "iso8859-5"),
+    *(("古い記録は毎日だれでも読むことができます。場所は駅の前です。", codec) for codec in ("iso2022_jp", "cp932")),
+    ("ﾊﾝｶｸ カナの古い記録は毎日だれでも読むことができます。", "iso2022_jp_ext"),
+    ("도시의 오래된 기록은 누구나 매일 읽을 수 있습니다.", "iso2022_kr"),
+    ("旧的记录每天都可以阅读,地方在车站前面。", "hz"),
+    *((text, f"utf-{width}{end}") for text in (ARCHIVE, "Plain old text, on 2 lines.\n", "일 년 뒤, 古い 記録 1 2 3\n")
+      for width in (16, 32) for end in ("", "-le", "-be")),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("text", "codec"), UNDECLARED)
+def test_an_undeclared_encoding_is_detected(text: str, codec: str) -> None:
+    """Encodings with escapes, wide ones with and without a mark, and those of Cyrillic are read, as pages and texts."""
+    for document in (text, f"<html><body><p>{text}</p></body></html>"):
+        decoded = decode_content(document.encode(codec))
+
+        assert decoded.text == document
+        assert decoded.replaced == 0
+
+
+@pytest.mark.parametrize(
+    "text", [b"\x1b[1mbold\x1b[0m text", b"awk '{a}' ~{b} ~{", b"zeros\0in\0text", b"\0" * 50, b"PK\3\4\0\0"]
+)
+def test_what_looks_like_escapes_or_wide_characters_is_not(text: bytes) -> None:
+    """Colours of a terminal, a tilde before a brace and stray zero bytes change nothing."""
+    assert decode_content(text).text == text.decode("ascii")
+
+
+@pytest.mark.parametrize("encoding", ["utf-16-le", "utf-16-be", "utf-32", "utf-32-le", "utf-32-be"])
+@pytest.mark.parametrize(
+    "file",
+    [
+        '{"id": "1", "text": "один"}\n{"id": "2", "text": "two"}\n',
+        "<r><doc><id>1</id><text>один</text></doc><doc><id>2</id><text>two</text></doc></r>",
+    ],
+)
+def test_files_of_wide_characters_need_no_mark(file: str, encoding: str) -> None:
+    """JSON lines and XML are cut and read in UTF-16 and UTF-32, with and without a byte order mark."""
+    found = records_of(file.encode(encoding))
+
+    assert [(one.doc_id, one.fields) for one in found] == [("1", ("один",)), ("2", ("two",))]

@@ -105,7 +105,7 @@ def test_simplified_chinese(shared: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "codec", "label", "least"),
     [
-        ("tutor.el.cp737", "cp1256", None, 0.0),
+        ("tutor.el.cp737", "cp866", None, 0.0),
         ("tutor.zh.big5", "gb18030", None, 0.0),
         ("tutor.zh.big5", "big5hkscs", "big5", 0.9),
     ],

@@ -137,7 +137,7 @@ def test_any_head_is_a_head_or_a_format_error(data: bytes) -> None:
 
 def test_the_first_rows_of_json_lines_may_lack_the_text() -> None:
     """The first row with a text tells its key; the keys of the rows before it count too, and each row is read."""
-    rows = b'{"id": "e", "error": "timeout", "url": "u"}\n{"id": "1", "body": "a"}\n{"id": "2", "body": "b", "text": "c"}\n'
+    rows = b'{"id": "e", "error": 1, "url": "u"}\n{"id": "1", "body": "a"}\n{"id": "2", "body": "b", "text": "c"}\n'
 
     head = read_head(rows)
     found = read_all(rows)
