@@ -21,7 +21,8 @@ from functools import cache
 from typing import NamedTuple
 
 import chardet
-from chardet.registry import EncodingEra, get_candidates
+from chardet import EncodingEra
+from chardet.registry import get_candidates
 
 from nddup.reading.charset_labels import SINGLE_BYTE, canonical_charset
 from nddup.reading.file_encodings import MARKS, WIDE, wide_without_mark
