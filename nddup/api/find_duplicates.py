@@ -13,7 +13,7 @@ from nddup.arrays import is_compiled
 from nddup.errors import ConfigError
 from nddup.local.memory import Memory
 from nddup.local.pairing import prune
-from nddup.local.reading.number_texts import number_texts
+from nddup.local.reading.number_texts import CHUNK_BYTES, cut, number_texts
 from nddup.local.reading.workers import Workers
 from nddup.matching.preference import DERIVED
 from nddup.metrics import RunMetrics, Stages
@@ -38,6 +38,12 @@ from nddup.settings.load import build_config
 from nddup.settings.schema import Config
 from nddup.storage.local_folder import MemoryTables
 from nddup.tables import ID_COLUMNS, RESULTS
+
+SPARK_TEXTS = ("string", "binary", "varchar", "char", "void")
+TEXT_KINDS = (
+    pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view,
+    pa.types.is_binary, pa.types.is_large_binary, pa.types.is_binary_view, pa.types.is_fixed_size_binary,
+)  # fmt: skip
 
 
 def find_duplicates(  # noqa: PLR0913 - the sections of the configuration, so that an editor completes them
@@ -121,6 +127,10 @@ def find_duplicates(  # noqa: PLR0913 - the sections of the configuration, so th
         from nddup.opened.spark import FramesRun  # noqa: PLC0415 - Spark is loaded for its own tables only
         from nddup.run.dataframes import find_on_spark, with_ids_of  # noqa: PLC0415
 
+        for name, nested in ((id, ("array", "map", "struct")), (text, ())):
+            told = df.schema.fields[names.index(name)].dataType
+            if told.typeName() in nested or (not nested and told.typeName() not in SPARK_TEXTS):
+                raise _not_text(name, told.simpleString())
         columns, is_quiet = (id, text), is_quiet_for(progress=progress)
         found, metrics = find_on_spark(df, columns, config, checkpoint=checkpoint, is_quiet=is_quiet)
         frames: dict[str, Any] = with_ids_of(found, df.schema.fields[names.index(id)].dataType)
@@ -154,32 +164,69 @@ def _find_here(texts: pa.Table, config: Config, *, is_quiet: bool) -> tuple[dict
 
 
 def _to_arrow(df: Any, columns: list[str]) -> pa.Table:  # noqa: ANN401
-    """Return two columns of a table as an Arrow table of strings, or of integers for ids; null stays null."""
+    """Return the ids and texts of a table as Arrow strings, or integers for ids; null stays null.
+
+    Text that is not Unicode, such as half a surrogate pair or other bytes, stays as it is: reading makes it a reject.
+
+    Raises:
+        ConfigError: if a column holds something else.
+    """
     if isinstance(df, pa.Table):
         found = df.select(columns).columns
     elif hasattr(df, "to_arrow"):  # Polars
         found = df.select(columns).to_arrow().columns
     elif hasattr(df, "iloc"):  # pandas
-        found = [pa.chunked_array([_of_pandas(df[name])]) for name in columns]
+        found = [_of_pandas(df[name], name, is_id=not at) for at, name in enumerate(columns)]
     else:
         raise _no_table(df)
-    plain = [_decoded(column) for column in found]
-    is_number = [at == 0 and pa.types.is_integer(column.type) for at, column in enumerate(plain)]
-    kept = [column if is_int else column.cast(pa.string()) for column, is_int in zip(plain, is_number, strict=True)]
+    ids, texts = found
+    kept = [_as_strings(ids, columns[0], is_id=True), _as_strings(texts, columns[1], is_id=False)]
     return pa.table(kept, names=columns)
 
 
-def _of_pandas(column: Any) -> pa.Array:  # noqa: ANN401 - a Series
-    """Return integers as they are, and other values as pandas writes them; null stays null."""
+def _of_pandas(column: Any, name: str, *, is_id: bool) -> pa.ChunkedArray:  # noqa: ANN401 - a Series
+    """Return integers as they are, other ids as pandas writes them, and text and bytes unchanged; null stays null."""
     kind = column.cat.categories.dtype.kind if hasattr(column, "cat") else column.dtype.kind
     if kind in "iu" or (kind == "O" and import_module("pandas").api.types.infer_dtype(column) == "integer"):
         with suppress(OverflowError, pa.ArrowException):  # Python's integers have no end
-            return pa.array(column, from_pandas=True)
-    return pa.array(column.map(str, na_action="ignore"), pa.string(), from_pandas=True)
+            return pa.chunked_array([pa.array(column, from_pandas=True)])
+
+    pandas = import_module("pandas")
+    chunks, held, size = list[pa.Array](), list[bytes | None](), 0
+    for row, value in enumerate(column):
+        known = value
+        if not isinstance(value, str | bytes):
+            if pandas.api.types.is_scalar(value) and pandas.isna(value):
+                known = None
+            elif is_id:
+                known = str(value)
+            else:
+                raise _not_text(name, type(value).__name__, f" in row {row}")
+        held.append(known.encode("utf-8", "surrogatepass") if isinstance(known, str) else known)
+        size += len(held[-1] or b"")
+        if size > CHUNK_BYTES:
+            chunks.append(pa.array(held, pa.binary()))
+            held, size = [], 0
+    return pa.chunked_array([*chunks, pa.array(held, pa.binary())])
 
 
-def _decoded(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    return column.cast(column.type.value_type) if pa.types.is_dictionary(column.type) else column
+def _as_strings(column: pa.ChunkedArray, name: str, *, is_id: bool) -> pa.ChunkedArray:
+    """Return a column as strings, in chunks below 2 GB; integers for ids."""
+    if pa.types.is_dictionary(column.type):
+        column = column.cast(column.type.value_type)
+    kind = column.type
+    if is_id and pa.types.is_integer(kind):
+        return column
+    is_text = any(is_kind(kind) for is_kind in TEXT_KINDS)
+    if not is_text and (not is_id or pa.types.is_nested(kind)) and not pa.types.is_null(kind):
+        raise _not_text(name, str(kind))
+    parts = [part for chunk in column.chunks for part in cut(chunk)]
+    # Without a check of UTF-8: reading makes a reject of each value that is none.
+    return pa.chunked_array([part.cast(pa.string(), safe=not is_text) for part in parts], pa.string())
+
+
+def _not_text(name: str, kind: str, where: str = "") -> ConfigError:
+    return ConfigError(f"find_duplicates: column {name!r} holds {kind}{where}; expected text")
 
 
 def _with_ids(table: pa.Table, kind: pa.DataType) -> pa.Table:

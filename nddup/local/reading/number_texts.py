@@ -1,8 +1,11 @@
 """Numbering of given texts in the order of their ids, as `number_texts` in `nddup.spark.reading.scan` does it."""
 
+from collections.abc import Iterator
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from numpy.typing import NDArray
 
 from nddup.local.columns import one_chunk
 from nddup.working_tables import TEXTS
@@ -19,6 +22,23 @@ PRIMES = (
 """The primes of XXH64, from its specification."""
 
 STRIPE = 32
+
+
+CHUNK_BYTES = 512 << 20
+"""Most bytes of texts in one array: the offsets of Arrow's strings end at 2 GB."""
+
+
+def cut(chunk: pa.Array) -> Iterator[pa.Array]:
+    """Yield an array in parts of at most CHUNK_BYTES, or of one row."""
+    if chunk.nbytes <= CHUNK_BYTES or len(chunk) <= 1:
+        yield chunk
+        return
+    half = len(chunk) // 2
+    for part in (chunk.slice(0, half), chunk.slice(half)):
+        is_wide = pa.types.is_large_string(part.type) or pa.types.is_large_binary(part.type)
+        # A slice keeps its offsets, which may be wider than those of a string; rows that are taken get their own.
+        fits = is_wide and part.nbytes <= CHUNK_BYTES
+        yield from cut(part.take(pa.array(np.arange(len(part)))) if fits else part)
 
 
 def number_texts(table: pa.Table, *, id: str, text: str) -> pa.Table:  # noqa: A002 - the caller's word
@@ -44,13 +64,13 @@ def number_texts(table: pa.Table, *, id: str, text: str) -> pa.Table:  # noqa: A
     for low, high in zip(starts, np.append(starts[1:], len(order))[: len(starts)], strict=True):
         if high - low > 1:
             run = order[low:high].tolist()
-            order[low:high] = sorted(run, key=lambda row: _key(texts[row].as_py()))
+            order[low:high] = sorted(run, key=lambda row: _key(texts[row]))
 
     rows = len(order)
     columns = [
         in_order if not is_same.any() else one_chunk(ids).take(pa.array(order)),
         pa.nulls(rows, pa.string()),
-        texts.take(pa.array(order)),
+        _take(texts, order),
         pa.array([SOURCE], pa.string()).take(pa.array(np.zeros(rows, np.int64))),
         pa.array(np.zeros(rows, np.int64)),
         pa.array(np.arange(rows)),
@@ -58,9 +78,16 @@ def number_texts(table: pa.Table, *, id: str, text: str) -> pa.Table:  # noqa: A
     return pa.Table.from_arrays(columns, schema=TEXTS.arrow)
 
 
-def _key(text: str | None) -> tuple[int, bool, bytes]:
-    """Return the sort key of a text among those of the same id."""
-    data = None if text is None else text.encode()
+def _take(texts: pa.ChunkedArray, order: NDArray[np.int64]) -> pa.ChunkedArray:
+    """Return texts in an order. Arrow joins all chunks for it, so it needs wide offsets."""
+    wide = texts.cast(pa.large_string()).take(pa.array(order))
+    parts = [part for chunk in wide.chunks for part in cut(chunk)]
+    return pa.chunked_array([part.cast(pa.string()) for part in parts], pa.string())
+
+
+def _key(text: pa.StringScalar) -> tuple[int, bool, bytes]:
+    """Return the sort key of a text, which may be any bytes, among those of the same id."""
+    data = text.as_buffer().to_pybytes() if text.is_valid else None
     hashed = SEED if data is None else xxhash64(data)
     return hashed - (1 << 64) if hashed >> 63 else hashed, data is not None, data or b""
 

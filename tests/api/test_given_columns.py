@@ -1,0 +1,93 @@
+"""Columns given to find_duplicates: any bytes are a document or a reject, and what is no text is refused in a line."""
+
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+from pyspark.sql import SparkSession
+
+import nddup
+from nddup.api.find_duplicates import _to_arrow
+from nddup.errors import ConfigError
+from nddup.local.reading import number_texts
+
+TEXTS = ["one two three four five six", "one two three four five six", "quite another text stands here now"]
+
+
+def find(table: object) -> tuple[list[object], list[tuple[str, str]]]:
+    """Return the ids of the documents, and the ids and reasons of the rejects."""
+    run = nddup.find_duplicates(table, input={"max_rejects": None}, progress=False)
+    keep, rejects = (one if isinstance(one, pa.Table) else pa.table(one) for one in (run.keep, run.rejects))
+    told = rejects.select(["doc_id", "reason"]).to_pylist()
+    return sorted(keep["doc_id"].to_pylist(), key=str), [(str(row["doc_id"]), row["reason"]) for row in told]
+
+
+def test_bytes_are_read_as_their_text() -> None:
+    """Bytes of UTF-8 are the text that they encode, in every library."""
+    data = [text.encode() for text in TEXTS]
+    for table in (
+        pd.DataFrame({"id": ["a", "b", "c"], "text": data}),
+        pa.table({"id": ["a", "b", "c"], "text": pa.array(data, pa.large_binary())}),
+        pl.DataFrame({"id": ["a", "b", "c"], "text": data}),
+        pa.table({"id": ["a", "b", "c"], "text": pa.array(TEXTS, pa.string_view())}),
+    ):
+        strings = _to_arrow(table, ["id", "text"])
+
+        assert strings["text"].to_pylist() == TEXTS
+        assert strings.schema.types == [pa.string(), pa.string()]
+
+
+def test_what_is_no_unicode_is_a_reject() -> None:
+    """Half a surrogate pair and bytes that are no UTF-8 are rejects, also in an id; the other rows are read."""
+    ids, texts = ["a", "b", "c"], [TEXTS[0] + "\ud800", TEXTS[1], TEXTS[2]]
+    assert find(pd.DataFrame({"id": ids, "text": texts})) == (["b", "c"], [("a", "malformed")])
+
+    data = [TEXTS[0].encode() + b"\xff", TEXTS[1].encode(), TEXTS[2].encode()]
+    assert find(pa.table({"id": ids, "text": data})) == (["b", "c"], [("a", "malformed")])
+    assert find(pd.DataFrame({"id": ids, "text": data})) == (["b", "c"], [("a", "malformed")])
+
+    documents, rejects = find(pd.DataFrame({"id": ["a\udcff", "b", "b"], "text": [*texts[1:], b"\xff"]}))
+    assert documents == ["b"]
+    assert sorted(reason for _, reason in rejects) == ["malformed", "malformed"]
+
+
+@pytest.mark.parametrize(
+    "table",
+    [
+        pd.DataFrame({"id": [1, 2], "text": [1, 2]}),
+        pd.DataFrame({"id": [1, 2], "text": ["a", 5]}),
+        pd.DataFrame({"id": [1, 2], "text": [["a"], ["b"]]}),
+        pd.DataFrame({"id": [1, 2], "text": [1.5, None]}),
+        pa.table({"id": [1, 2], "text": [{"a": 1}, {"a": 2}]}),
+        pa.table({"text": ["a", "b"], "id": [[1], [2]]}),
+        pl.DataFrame({"id": [1, 2], "text": [True, False]}),
+    ],
+)
+def test_a_column_of_another_type_is_refused(table: object) -> None:
+    """Numbers, lists and the like are no texts: one line names the column and what it holds."""
+    with pytest.raises(ConfigError, match=r"^find_duplicates: column '(id|text)' holds [^\n]*; expected text$"):
+        nddup.find_duplicates(table, progress=False)
+
+
+@pytest.mark.parametrize("kind", [pa.string(), pa.large_string(), pa.binary(), pa.string_view()])
+def test_long_columns_are_cut_into_arrays(kind: pa.DataType, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A column with more text than one array of strings can hold becomes several, in the same order."""
+    monkeypatch.setattr(number_texts, "CHUNK_BYTES", 1000)
+    texts = [f"text number {at} " * 3 for at in range(99, -1, -1)]
+    column = pa.array([text.encode() for text in texts]).cast(pa.binary()).cast(kind)
+    table = _to_arrow(pa.table({"id": [f"{at:02}" for at in range(99, -1, -1)], "text": column}), ["id", "text"])
+
+    numbered = number_texts.number_texts(table, id="id", text="text")
+
+    assert table["text"].to_pylist() == texts
+    assert numbered["text"].to_pylist() == texts[::-1]
+    assert numbered["text"].num_chunks > 3
+    assert kind not in (pa.large_string(), pa.binary()) or table["text"].num_chunks > 3
+
+
+@pytest.mark.spark
+def test_a_column_of_another_type_is_refused_on_spark(spark: SparkSession) -> None:
+    """A DataFrame of Spark whose texts are numbers, or whose ids are lists, is refused in the same words."""
+    for columns, kind in (("1 AS id, 2 AS text", "int"), ("array(1) AS id, 'a' AS text", "array<int>")):
+        with pytest.raises(ConfigError, match=f"holds {kind}; expected text"):
+            nddup.find_duplicates(spark.sql(f"SELECT {columns}"), progress=False)
