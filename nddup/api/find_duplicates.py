@@ -127,9 +127,9 @@ def find_duplicates(  # noqa: PLR0913 - the sections of the configuration, so th
         from nddup.opened.spark import FramesRun  # noqa: PLC0415 - Spark is loaded for its own tables only
         from nddup.run.dataframes import find_on_spark, with_ids_of  # noqa: PLC0415
 
-        for name, nested in ((id, ("array", "map", "struct")), (text, ())):
+        for name, refused in ((id, ("array", "map", "struct")), (text, ())):
             told = df.schema.fields[names.index(name)].dataType
-            if told.typeName() in nested or (not nested and told.typeName() not in SPARK_TEXTS):
+            if told.typeName() in refused or (not refused and told.typeName() not in SPARK_TEXTS):
                 raise _not_text(name, told.simpleString())
         columns, is_quiet = (id, text), is_quiet_for(progress=progress)
         found, metrics = find_on_spark(df, columns, config, checkpoint=checkpoint, is_quiet=is_quiet)

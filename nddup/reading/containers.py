@@ -28,6 +28,9 @@ CONTAINERS = ("warc", "csv", "parquet", "html", "text")
 PAGE_BYTES = 4096
 """Bytes of a file that are searched for the root element of a page."""
 
+START_BYTES = 512
+"""First bytes of a record that show what it is; a tar archive shows it at byte 257."""
+
 _BLANKS = re.compile(rb"\s*+")
 _PAGE = re.compile(
     rb"<(?:!doctype\s+html|html|head|script|iframe|h1|div|font|table|a|style|title|b|body|br|p)[\s>]", re.IGNORECASE
@@ -249,11 +252,18 @@ def read_container(
     stream = Expanded(raw, compression, limit)
     if kind == "warc":
         for found in cut_warc(stream, max_record=max_record):
-            yield found if isinstance(found, Reject) else parse_warc(found.value, max_record=max_record)
+            yield found if isinstance(found, Reject) else _as_text(parse_warc(found.value, max_record=max_record))
     elif kind == "csv":
         yield from read_csv(stream, head, max_record)
     else:
         yield _read_file(stream, head, source, max_record)
+
+
+def _as_text(found: Record | Reject) -> Record | Reject:
+    """Return a record of WARC; a reject for one whose first bytes show that it is no text, whatever its header says."""
+    start = found.fields[0][:START_BYTES] if isinstance(found, Record) else b""
+    said = _known_binary(start) if isinstance(start, bytes) else ""
+    return Reject("not text", said, "", found.doc_id) if said else found
 
 
 def _read_file(stream: Expanded, head: FileHead, source: str, max_record: int) -> Record | Reject:

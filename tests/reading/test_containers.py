@@ -139,3 +139,19 @@ def test_names_that_tell_a_page() -> None:
     assert [is_page(name) for name in ("a.html", "a.HTM", "a.xhtml", "a.html.gz", "a.xml", "html")] == [
         True, True, True, False, False, False,
     ]  # fmt: skip
+
+
+def test_a_record_of_warc_is_what_it_begins_as() -> None:
+    """A picture or a PDF that a server called a page is no text, whatever its header says."""
+    data = b""
+    for body in (b"\x89PNG\r\n\x1a\n\0\0", b"%PDF-1.4 text", b"<p>a page"):
+        block = b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n\r\n" + body
+        head = b"WARC/1.0\r\nWARC-Type: response\r\nContent-Type: application/http\r\nContent-Length: %d\r\n\r\n"
+        data += head % len(block) + block + b"\r\n\r\n"
+    head = container_head(data, "a.warc", None, {})
+    assert head is not None
+
+    found = read_container(io.BytesIO(data), head, source="a", compression="", limit=None, max_record=1 << 20)
+
+    told = [one.detail if isinstance(one, Reject) else one.fields[0] for one in found]
+    assert told == ["binary: a PNG image", "binary: a PDF; convert it to text first", b"<p>a page"]
