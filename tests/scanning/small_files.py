@@ -10,6 +10,10 @@ WHOLE = {
     b"<r:doc><r:id>2</r:id><r:text>b</r:text></r:doc></r:docs>",
     "one": b"<doc><id>1</id><title>t</title><text>a</text></doc>",
     "rows": b"<posts>\n<row Id='1' Body='a' />\n<row Id='2' Body='b>c'/>\n<row Id='3' Body='c'/>\n</posts>",
+    "mixed": b"<d xmlns:p='u' xmlns='u'><doc><id>1</id><text>a</text></doc><doc/>\n<doc><id>2</id><text>b</text></doc >"
+    b"<p:doc><id>3</id><text>c</text></p:doc><doc><id>4</id><text>d</text></doc><!-- </do --><doc id='/>'/></d>",
+    "mixed rows": b"<posts><row Id='1' Body='a'/><row Id='2' Body='b/>'/><row Id='3' Body='c'></row>"
+    b"<row Id='4'\n/></posts>",
     "trec": b"<DOC>\n<DOCNO>1</DOCNO>\n<TEXT>a</TEXT>\n</DOC>\n<DOC>\n<DOCNO>2</DOCNO>\n<HL>h</HL><TEXT>b</TEXT>\n"
     b"</DOC>",
     "web": b"<DOC><DOCNO>1</DOCNO><DOCHDR>http://a/</DOCHDR><html>a</html></DOC>"
