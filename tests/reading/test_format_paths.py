@@ -16,7 +16,7 @@ from tests.reading.sample_files import OAI, TREC_NEWS, TREC_WEB, encoded, read_a
     ("name", "settings", "expected"),
     [
         ("docbook.xml", {"record": "chapter", "id": "@id", "content": "."},
-         [("ch1", None, "One Text one ."), ("ch2", None, "Two Text two.")]),
+         [("ch1", None, "One Text one."), ("ch2", None, "Two Text two.")]),
         ("tei.xml", {"record": "TEI", "id": "@id", "content": "text/body"}, [("t1", None, "TEI body")]),
         ("pubmed.xml", {"record": "PubmedArticle", "id": "MedlineCitation/PMID",
           "content": "MedlineCitation/Article/ArticleTitle,MedlineCitation/Article/Abstract/AbstractText"},
@@ -147,7 +147,7 @@ def test_what_a_field_holds_is_said_by_field() -> None:
 
     assert isinstance(record, Record)
     assert record.is_markup == (False, True)
-    assert record_text(record) == "a <br> b\nx y"
+    assert record_text(record) == "a <br> b\nxy"
 
 
 def test_paths_of_json() -> None:
