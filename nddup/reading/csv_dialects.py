@@ -22,7 +22,7 @@ ESCAPE = "\\"
 UNQUOTED = "\t|"
 """Delimiters of tables that mostly have no quoting: quotes must be told by the first rows."""
 
-_QUOTED = re.compile('"(?:[^"]++|"")*+"')
+_QUOTED = re.compile('"[^"]*(?:""[^"]*)*"')
 
 MOST_AGAIN = 4
 """Most times that the lines are reread after a bad row: a bound for hostile files."""

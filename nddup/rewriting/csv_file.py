@@ -12,12 +12,12 @@ from nddup.reading.streams import PIECE, Expanded
 from nddup.rewriting.tag_records import AGAIN, tag_row
 from nddup.rewriting.verdicts import NAMES, Reader, RewriteError, Tags, Verdicts
 
-_LINE = re.compile(rb"[^\r\n]*+(?:\r\n|\r|\n|\Z)")
-_LINES = {
-    "utf-16-le": re.compile(rb"(?s:(?!\r\0|\n\0)..)*+(?:\r\0\n\0|\r\0|\n\0|.?\Z)"),
-    "utf-16-be": re.compile(rb"(?s:(?!\0\r|\0\n)..)*+(?:\0\r\0\n|\0\r|\0\n|.?\Z)"),
+LINE_ENDS = {
+    "utf-16-le": re.compile(rb"\r\0\n\0|\r\0|\n\0"),
+    "utf-16-be": re.compile(rb"\0\r\0\n|\0\r|\0\n"),
+    "": re.compile(rb"\r\n|\r|\n"),
 }
-"""A line with its end, in UTF-16 and in any other encoding: none has the bytes of a line end inside a character."""
+"""The end of a line in UTF-16 and in any other encoding: none has these bytes inside a character."""
 
 
 def rewrite_csv(stream: Expanded, head: FileHead, verdicts: Verdicts, max_record: int) -> Iterator[bytes]:
@@ -75,19 +75,21 @@ class _Source:
         self._held = bytearray()  # bytes read and not yet taken
         self._is_tagging = is_tagging
         self._codec = encoding.removesuffix("-sig")
-        self._line: re.Pattern[bytes] | None = None
+        self._end: re.Pattern[bytes] | None = None
         tee = io.BufferedReader(_Tee(stream, self._held), PIECE)
         self.text = io.TextIOWrapper(tee, encoding, errors="nddup.mark", newline="")
 
     def take(self, count: int) -> bytes:
         """Take the bytes of the next lines; the first ones include the byte order mark."""
-        if self._line is None:
+        if self._end is None:
             if self._codec == "utf-16":
                 self._codec = "utf-16-be" if self._held.startswith(b"\xfe\xff") else "utf-16-le"
-            self._line = _LINES.get(self._codec, _LINE)
-        end = 0
+            self._end = LINE_ENDS.get(self._codec, LINE_ENDS[""])
+        unit, end = 2 if self._codec.startswith("utf-16") else 1, 0
         for _ in range(count):
-            found = self._line.match(self._held, end)
+            found = self._end.search(self._held, end)
+            while found and found.start() % unit:  # between two characters of UTF-16
+                found = self._end.search(self._held, found.start() + 1)
             end = found.end() if found else len(self._held)
         taken = bytes(self._held[:end])
         del self._held[:end]

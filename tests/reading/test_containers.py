@@ -146,8 +146,8 @@ def test_a_record_of_warc_is_what_it_begins_as() -> None:
     data = b""
     for body in (b"\x89PNG\r\n\x1a\n\0\0", b"%PDF-1.4 text", b"<p>a page"):
         block = b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n\r\n" + body
-        head = b"WARC/1.0\r\nWARC-Type: response\r\nContent-Type: application/http\r\nContent-Length: %d\r\n\r\n"
-        data += head % len(block) + block + b"\r\n\r\n"
+        start = b"WARC/1.0\r\nWARC-Type: response\r\nContent-Type: application/http\r\nContent-Length: %d\r\n\r\n"
+        data += start % len(block) + block + b"\r\n\r\n"
     head = container_head(data, "a.warc", None, {})
     assert head is not None
 
