@@ -108,8 +108,8 @@ def check_accepted(config: Config) -> None:
         bands_of(config)
     written = json.loads(json.dumps(settings_of(config), allow_nan=False))
     again = build_config(written, origin="again")
-    engine = {"engine": config.engine, "local": config.local}  # a run does not store them
-    assert again.model_copy(update=engine) == config  # noqa: S101 - what a fuzzer finds is an assertion
+    unstored = {"engine": config.engine, "local": config.local, "against": config.against}
+    assert again.model_copy(update=unstored) == config  # noqa: S101 - what a fuzzer finds is an assertion
 
 
 def read_settings(load: Callable[[], Config]) -> str:
