@@ -7,8 +7,8 @@ import sys
 from pathlib import Path
 
 NAMES = (
-    "quality", "kinds", "papers", "reading", "loop", "formats", "pairing", "exchanges", "peers", "mining", "graph",
-    "families", "giants", "explosion", "scale", "stages", "memory", "records", "fuzz", "report", "repository",
+    "quality", "thresholds", "kinds", "papers", "reading", "loop", "formats", "pairing", "exchanges", "peers", "mining",
+    "graph", "families", "giants", "explosion", "scale", "stages", "memory", "records", "fuzz", "report", "repository",
     "against", "histories", "kills", "compactions",
 )  # fmt: skip
 

@@ -74,7 +74,7 @@ def _ruweb(options: argparse.Namespace, folder: Path) -> None:
     pairs = pairs[pairs["jaccard"] >= 0.7]  # noqa: PLR2004 - the threshold of this measurement
     true = {(a + 1, b + 1) for a, b in zip(pairs["id_a"].tolist(), pairs["id_b"].tolist(), strict=True)}
     found, counts = _run_job([str(path) for path in inputs], folder / "run-ruweb", 0.7, options)
-    texts = {doc_id: text for path in inputs for doc_id, text in _read_texts(path)}
+    texts = {doc_id: text for path in inputs for doc_id, text in read_texts(path)}
     shingles = dict(zip(texts, shingles_of(list(texts.values())), strict=True))
     short = set(pq.read_table(folder / "run-ruweb" / "documents", columns=["doc_id", "n_tokens"],
                               filters=[("n_tokens", "<", SHORT)])["doc_id"].to_pylist())  # fmt: skip
@@ -103,7 +103,7 @@ def _run_job(
     return {(min(pair), max(pair)) for pair in ids}, counts
 
 
-def _read_texts(path: Path) -> Iterator[tuple[int, str]]:
+def read_texts(path: Path) -> Iterator[tuple[int, str]]:
     """Yield the number and text of each record of a collection, by the functions of the job, without Spark."""
     data = bz2.decompress(path.read_bytes())
     head = read_head(data[:HEAD_BYTES])

@@ -42,7 +42,7 @@ MEANT = {
 """Option names of other programs, and the setting that does the same here."""
 
 EPILOG = """examples:
-  nddup run pages.xml --output out/run                        default settings: resemblance >= 0.8 of 5-word shingles
+  nddup run pages.xml --output out/run                        default settings: resemblance >= 0.7 of 5-word shingles
   nddup run a.jsonl b.jsonl --output out/run --set pairs.threshold=0.9
   nddup run hdfs:///romip --output hdfs:///out --config conf/romip2005.yaml --master yarn
   nddup inspect pages/                                        show how files would be read

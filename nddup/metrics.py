@@ -84,6 +84,7 @@ class SketchMetrics(StageMetrics):
     rejected: dict[str, int] = Field(default_factory=dict, description="rejects by reason")
     files_read_again: int = Field(0, description="files read from their start, because a record was too long for Spark")
     undecodable_records: int = Field(0, description="records in which bytes could not be decoded")
+    median_tokens: int | None = Field(None, description="tokens of the median document; null without documents")
     made_up_ids: int = Field(0, description="documents whose record has no id, so that file#record is their id")
     renamed_ids: int = Field(
         0, description="documents whose id an earlier record of other content has, so that file#record is theirs"

@@ -125,7 +125,12 @@ def _settings() -> Iterator[str]:
             continue
         yield f"### {section}\n\n{inspect.getdoc(model)}\n"
         rows = [
-            (f"`{section}.{key}`", f"`{_value(option.default)}`", _kind(option.annotation), option.description or "")
+            (
+                f"`{section}.{key}`",
+                f"`{_value(option.get_default(call_default_factory=True, validated_data={}))}`",
+                _kind(option.annotation),
+                option.description or "",
+            )
             for key, option in model.model_fields.items()
         ]
         yield _table(("key", "default", "values", "what"), rows)

@@ -101,6 +101,8 @@ def sketch(source: Collection | pa.Table, config: Config, workers: Workers, *, r
     found = collapse(read.records, read.silent, renames=renames)
     reasons = {row["values"]: row["counts"] for row in pc.value_counts(found.rejects["reason"]).to_pylist()}
     counts = read.counts | {"records": len(found.documents) + len(found.rejects), "later_ids": found.later}
+    if len(found.documents):
+        counts["median_tokens"] = int(np.quantile(found.documents["n_tokens"].to_numpy(), 0.5, method="inverted_cdf"))
     return Sketched(found.documents, found.rejects, read.lexicon, count_parts(read.records), counts, reasons)
 
 

@@ -1,11 +1,17 @@
 """The results of a run in words, the same for the terminal and the report."""
 
 from collections.abc import Mapping
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from nddup.metrics import ClustersMetrics, RunMetrics, SketchMetrics
 from nddup.scanning.input_files import count_reasons
 from nddup.settings.sizes import counted, spell_size
+
+SHORT = 50
+"""Median tokens below which a run says what it finds of short texts."""
+
+SHINGLES_OF = ("min-s", "super", "min-perm", "minhash", "mod-m", "mod-pow2")
+"""Kinds whose features are shingles, and whose resemblance is that of the texts."""
 
 NAMED_FILES = 3
 """Most unread files that a note names."""
@@ -53,7 +59,8 @@ def headline(metrics: RunMetrics) -> list[Line]:
 def notes(metrics: RunMetrics) -> list[str]:
     """Return a sentence for everything that was left out, cut or replaced; empty if nothing was."""
     pairs, clusters, texts = metrics.stages.pairs, metrics.stages.clusters, metrics.stages.texts
-    found = [*_sketch_notes(metrics.stages.sketch), *_document_notes(metrics)]
+    found = _short_notes(metrics.stages.sketch.median_tokens or 0, metrics.settings)
+    found += [*_sketch_notes(metrics.stages.sketch), *_document_notes(metrics)]
     limit = metrics.settings["input"].get("limit")
     if limit is not None and metrics.records >= limit:
         found.insert(0, f"a first try: reading stopped after {limit:,} records (input.limit)")
@@ -148,6 +155,36 @@ def _document_notes(metrics: RunMetrics) -> list[str]:
     if metrics.below_count:
         found.append(f"{metrics.below_count:,} documents have fewer features than the count asks: kept, in no pair")
     return found
+
+
+def _short_notes(median: int, settings: Mapping[str, Any]) -> list[str]:
+    """Say what is found of short texts, where the median text is short and shingles are of several words."""
+    shingle, pairs = settings["shingle"], settings["pairs"]
+    length = shingle["length"]
+    is_asked = pairs["measure"] == "resemblance" and pairs["confirm"] == "none" and shingle["unit"] == "word"
+    if not 0 < median < SHORT or length == 1 or not is_asked or settings["sketch"]["kind"] not in SHINGLES_OF:
+        return []
+    found = share_of_changes_found(median, length, pairs["threshold"])
+    said = (
+        f"the median document has {counted(median, 'token')}: of pairs of such texts that differ in one word,"
+        f" {found:.0%} are found with shingles of {length} words; conf/short.yaml is made for short texts"
+    )
+    return [said]
+
+
+def share_of_changes_found(tokens: int, length: int, threshold: float) -> float:
+    """Return at which share of its places one changed word leaves a text of distinct words near its original.
+
+    Example:
+        >>> share_of_changes_found(10, 5, 0.7), round(share_of_changes_found(30, 5, 0.8), 2)
+        (0.2, 0.13)
+    """
+    shingles = max(tokens - length + 1, 1)
+    found = 0
+    for place in range(tokens):
+        changed = min(place, shingles - 1) - max(place - length + 1, 0) + 1
+        found += shingles - changed >= threshold * (shingles + changed)
+    return found / tokens
 
 
 def _edit(metrics: RunMetrics) -> str:

@@ -138,7 +138,7 @@ def _read(job: LocalJob, source: Collection | pa.Table) -> tuple[pa.Table, pa.Ta
         metrics = metrics.model_copy(update={"lexicon": LexiconMetrics(terms=len(lexicon), **words)})
         job.save("lexicon", lexicon, **words)
 
-    noted = {name: counts[name] for name in _NOTED}
+    noted = {name: counts[name] for name in _NOTED if name in counts}
     sizes = engine.count_sketches(documents)
     job.save("documents", documents, counts=sizes, splitting={}, read_again=[], **noted)
     job.save("rejects", rejects, reasons=reasons)
@@ -176,7 +176,14 @@ def _sketch_metrics(  # noqa: PLR0913 - what the file says
     counts: Mapping[str, Any],
     lexicon: LexiconMetrics | None,
 ) -> SketchMetrics:
-    names = ("files_read_again", "undecodable_records", "undecodable_places", "made_up_ids", "left_out_shingles")
+    names = (
+        "files_read_again",
+        "median_tokens",
+        "undecodable_records",
+        "undecodable_places",
+        "made_up_ids",
+        "left_out_shingles",
+    )
     return SketchMetrics(
         rows_in={"records": documents + rejects},
         rows_out={"documents": documents, "rejects": rejects},
@@ -184,11 +191,11 @@ def _sketch_metrics(  # noqa: PLR0913 - what the file says
         rejected=dict(reasons),
         renamed_ids=count_renamed(counts, reasons),
         lexicon=lexicon,
-        **{name: counts.get(name, 0) for name in names},
+        **{name: counts[name] for name in names if name in counts},
     )
 
 
-_NOTED = ("undecodable_records", "undecodable_places", "made_up_ids", "left_out_shingles", "later_ids")
+_NOTED = ("median_tokens", "undecodable_records", "undecodable_places", "made_up_ids", "left_out_shingles", "later_ids")
 """Counts in the note of `documents`."""
 
 

@@ -103,7 +103,7 @@ WRONG: list[tuple[list[str], str]] = [
     (["add", "repo", "nameless.jsonl"], "ids made up from file and record may repeat in another batch"),
     (["create", "repo"], "repo: exists already, and is not empty"),
     (["create", "new", "--texts", "-1"], "--texts -1: expected 0 or more characters"),
-    (["create", "new", "--lowest", "0.95"], "--lowest 0.95: expected more than 0 and at most pairs.threshold 0.8"),
+    (["create", "new", "--lowest", "0.95"], "--lowest 0.95: expected more than 0 and at most pairs.threshold 0.7"),
     (["create", "new", "--lowest", "low"], "--lowest low: expected a number"),
     (["create", "new", "--store", "kept"], "--store kept: needs --mode frozen"),
     (["create", "new", "--set", "sketch.kind=i-match"], "give lexicon.saved"),

@@ -65,7 +65,7 @@ def test_defaults_are_those_of_the_documentation() -> None:
         },
         "pairs": {
             "measure": "resemblance",
-            "threshold": 0.8,
+            "threshold": 0.7,
             "confirm": "none",
             "edit_threshold": 0.77,
             "max_document_frequency": None,

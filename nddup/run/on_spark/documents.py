@@ -33,6 +33,9 @@ from nddup.spark.pairing import collapse
 from nddup.spark.reading import scan
 from nddup.storage.session_files import files_of
 
+_SIZES = ("distinct_sketches", "most_features", "postings")
+"""Counts of the documents that pairing needs."""
+
 
 @dataclass(frozen=True)
 class Documents:
@@ -115,7 +118,7 @@ def _name_nodes(job: Job, documents: Saved) -> Documents:
     is_large = documents.rows >= heavy_keys.HEAVY
     named = collapse.name_nodes(documents.table, order=job.config.keep.order, levels=job.levels, is_large=is_large)
     nodes = job.save("nodes", named, **collapse.count_short(job.threshold.least_size))
-    sizes, unpaired = documents.counts, Unpaired(**nodes.counts)
+    sizes, unpaired = {name: documents.counts[name] for name in _SIZES}, Unpaired(**nodes.counts)
     return Documents(documents.table, nodes.table, documents.rows, **sizes, unpaired=unpaired)
 
 
@@ -316,6 +319,7 @@ def _metrics(
         files_read_again=len(noted["read_again"]),
         undecodable_records=noted["undecodable_records"],
         undecodable_places=noted["undecodable_places"],
+        median_tokens=documents.counts.get("median_tokens", noted.get("median_tokens")) if documents.rows else None,
         made_up_ids=noted.get("made_up_ids", 0),  # an earlier version did not count them
         renamed_ids=count_renamed(noted, rejects.noted["reasons"]),
         left_out_shingles=noted["left_out_shingles"],

@@ -275,12 +275,15 @@ def count_records() -> dict[str, Column]:
 
 
 def count_sketches() -> dict[str, Column]:
-    """Return the counts taken while DOCUMENTS is written: distinct sketches to pair, their postings, most features."""
+    """Return the counts taken while DOCUMENTS is written: distinct sketches to pair, their postings, most features,
+    median tokens.
+    """
     is_distinct = (F.col("doc_id") == F.col("group")) & (F.size("sketch") > 0)
     return {
         "distinct_sketches": F.count_if(is_distinct),
         "most_features": F.max("n_features"),
         "postings": F.sum(F.when(is_distinct, F.size("sketch").cast("long"))),
+        "median_tokens": F.percentile_approx("n_tokens", 0.5),
     }
 
 
