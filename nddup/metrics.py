@@ -83,6 +83,9 @@ class SketchMetrics(StageMetrics):
     changed_names: list[str] = Field(default_factory=list, description="the first 100 of them")
     rejected: dict[str, int] = Field(default_factory=dict, description="rejects by reason")
     files_read_again: int = Field(0, description="files read from their start, because a record was too long for Spark")
+    stripped_records: int = Field(
+        0, description="records with a text of unknown kind that is a page or part of one: its markup was removed"
+    )
     undecodable_records: int = Field(0, description="records in which bytes could not be decoded")
     median_tokens: int | None = Field(None, description="tokens of the median document; null without documents")
     made_up_ids: int = Field(0, description="documents whose record has no id, so that file#record is their id")

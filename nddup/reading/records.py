@@ -50,10 +50,17 @@ Part = Literal["all", "main"]
 
 
 class PlainText(NamedTuple):
-    """The text of a record, and the number of U+FFFD in it that stand for bytes that could not be decoded."""
+    """The text of a record.
+
+    Attributes:
+        text: the text.
+        replaced: the number of U+FFFD in it that stand for bytes that could not be decoded.
+        stripped: the number of fields of unknown kind that were taken for pages, so that their markup was removed.
+    """
 
     text: str
     replaced: int
+    stripped: int
 
 
 class EncodedText(NamedTuple):
@@ -62,6 +69,7 @@ class EncodedText(NamedTuple):
     text: bytes
     replaced: int
     is_content: bool
+    stripped: int
 
 
 def parse_record(chunk: bytes, head: FileHead, *, is_last: bool, is_whole: bool = False) -> Record | Reject | None:
@@ -142,7 +150,7 @@ def read_text(record: Record, charset: str | None = None, markup: Markup = "auto
     Cost: decoding (see `decode_content`) and, for HTML, `strip_markup`.
     """
     found = _read_fields(record, charset, markup, part)
-    return PlainText(_join(found.texts), found.replaced)
+    return PlainText(_join(found.texts), found.replaced, found.stripped)
 
 
 def read_encoded(
@@ -160,7 +168,7 @@ def read_encoded(
     found = _read_fields(record, charset, markup, part)
     one = found.texts[0] if len(found.texts) == 1 else None
     text = one if isinstance(one, bytes) else _join(found.texts).encode()
-    return EncodedText(text, found.replaced, one is not None and one is record.fields[0])
+    return EncodedText(text, found.replaced, one is not None and one is record.fields[0], found.stripped)
 
 
 def _join(texts: list[Value]) -> str:
@@ -175,6 +183,7 @@ class _Fields(NamedTuple):
 
     texts: list[Value]
     replaced: int
+    stripped: int
 
 
 def _read_fields(record: Record, charset: str | None, markup: Markup, part: Part) -> _Fields:
@@ -191,10 +200,11 @@ def _read_fields(record: Record, charset: str | None, markup: Markup, part: Part
 
     strip = main_text if part == "main" else strip_markup
     texts: list[Value] = []
-    replaced = record.replaced
+    replaced, stripped = record.replaced, 0
     for field, is_markup in zip(record.fields, kinds, strict=True):
         if isinstance(field, str):
             is_page = is_page_or_fragment(field) if is_markup is None else is_markup
+            stripped += is_page and is_markup is None
             texts.append(strip(field) if is_page else field)
             continue
 
@@ -205,8 +215,9 @@ def _read_fields(record: Record, charset: str | None, markup: Markup, part: Part
             continue
         text = found.decode().text
         is_page = is_page_or_fragment(text) if is_markup is None else is_markup
+        stripped += is_page and is_markup is None
         texts.append(strip(text) if is_page else text)
-    return _Fields(texts, replaced)
+    return _Fields(texts, replaced, stripped)
 
 
 def _charset_of_longest(fields: tuple[Value, ...]) -> str | None:

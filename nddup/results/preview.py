@@ -148,8 +148,9 @@ def _first_records(found: list[Record | Reject], file: InputFile, config: Config
     rule = TextRule(config.input.markup, config.input.charset, config.input.text)
 
     lines = []
-    for place, record in good[:SHOWN_RECORDS]:
-        text = rule.read(record).text
+    texts = [rule.read(record) for _, record in good]
+    for (place, record), read in list(zip(good, texts, strict=True))[:SHOWN_RECORDS]:
+        text = read.text
         name = one_line(record.doc_id or f"{file.source}#{place}")
         lines.append(f"  record {place:<4}{name}  {one_line(record.url)}".rstrip())
         lines.append(f"             {counted(len(tokenise(text)), 'token')}: {_short(text)}")
@@ -159,11 +160,21 @@ def _first_records(found: list[Record | Reject], file: InputFile, config: Config
     told = "".join(f", {count} {reason}" for reason, count in sorted(reasons.items()))
     lines.append(f"  looked at  {counted(len(found), 'record')}{whole}: {counted(len(good), 'document')}{told}")
 
+    stripped = sum(text.stripped > 0 for text in texts)
+    if any(None in _kinds(record) for _, record in good) and config.input.markup == "auto":
+        lines.append(
+            f"  markup     {stripped:,} of {counted(len(good), 'text')} {'is' if stripped == 1 else 'are'} pages"
+        )
     lines += [
         f"  reject     record {place}: {record.reason}: {_short(record.detail)}"
         for place, record in rejects[:SHOWN_REJECTS]
     ]
     return lines
+
+
+def _kinds(record: Record) -> tuple[bool | None, ...]:
+    """Return whether each field is markup; None where the text decides."""
+    return record.is_markup if isinstance(record.is_markup, tuple) else (record.is_markup,)
 
 
 def _is_remote(path: str) -> bool:

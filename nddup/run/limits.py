@@ -17,8 +17,8 @@ UNREADABLE = "unreadable"
 """The reject reason of a file that could not be opened; a cut or damaged file gives what can be read of it."""
 
 REPEATED = "repeated id"
-"""The reject reason of a later record of an id. In a run over files its content is that of a document, and in a table of
-the caller an id names one row. Neither is a loss; in a repository it is."""
+"""The reject reason of a later record of an id. In a run over files its content is that of a document; in a table of
+the caller an id names one row. Neither is a loss; in a repository it is one."""
 
 READ = (REPEATED, "short")
 """The reject reasons of records that were read: a file of nothing else is no file without a document."""

@@ -181,6 +181,7 @@ def _sketch_metrics(  # noqa: PLR0913 - what the file says
         "median_tokens",
         "undecodable_records",
         "undecodable_places",
+        "stripped_records",
         "made_up_ids",
         "left_out_shingles",
     )
@@ -195,7 +196,10 @@ def _sketch_metrics(  # noqa: PLR0913 - what the file says
     )
 
 
-_NOTED = ("median_tokens", "undecodable_records", "undecodable_places", "made_up_ids", "left_out_shingles", "later_ids")
+_NOTED = (
+    "median_tokens", "undecodable_records", "undecodable_places", "stripped_records", "made_up_ids",
+    "left_out_shingles", "later_ids",
+)  # fmt: skip
 """Counts in the note of `documents`."""
 
 

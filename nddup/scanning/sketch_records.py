@@ -39,6 +39,7 @@ class _Row(NamedTuple):
     url: str | None
     content_fingerprint: bytes | None
     n_replaced: int
+    n_stripped: int
     policy: tuple[str | None, ...] | None
     reason: str | None
     detail: str
@@ -81,7 +82,7 @@ def sketch_texts(data: NDArray[np.uint8], bounds: NDArray[np.int64], rule: Sketc
 def _row_of(one: Found, rule: SketchRule) -> _Row:
     place, record = (one.source, one.split, one.seq), one.record
     if isinstance(record, Reject):
-        return _Row(*place, record.doc_id, None, None, 0, None, record.reason, record.detail, record.excerpt, b"")
+        return _Row(*place, record.doc_id, None, None, 0, 0, None, record.reason, record.detail, record.excerpt, b"")
 
     text = rule.text.read_encoded(record)
     return _Row(
@@ -91,6 +92,7 @@ def _row_of(one: Found, rule: SketchRule) -> _Row:
         # A text that is the unchanged content is encoded only once.
         fingerprint_bytes(text.text) if text.is_content else content_fingerprint(record),
         text.replaced,
+        text.stripped,
         record.policy or None,
         None,
         "",

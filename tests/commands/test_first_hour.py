@@ -199,7 +199,7 @@ def test_6_files_that_are_not_read(say: Say) -> None:
     unread = "list.json (a JSON array), logo.png (binary, of no format that nddup reads); each is in rejects/"
     assert done == Transcript(
         0,
-        [*table(records_read="8   3 files, 1 kB", rejected="2   2 no records"),
+        [*table(records_read="8   3 files, 1 kB", rejected="2   1 binary, 1 no records"),
          "  note: 1 file skipped (1 named as a readme, licence, notice, checksum or listing), listed in metrics.json",
          f"  note: files that gave no document: {unread}",
          " 0.0 s, results in out"],

@@ -94,7 +94,7 @@ def test_a_page_read_as_stored_has_the_text_of_the_decoded_page(
     decoded = decode_content(raw, charset)
     found = read_encoded(record)
 
-    assert (found.text.decode(), found.replaced) == read_text(record)
+    assert (found.text.decode(), found.replaced, found.stripped) == read_text(record)
     assert found.replaced == decoded.replaced
     assert not found.is_content or found.text == raw
     if is_markup is not None:
@@ -107,7 +107,7 @@ def test_several_fields(fields: list[bytes | str], is_markup: bool | None) -> No
     record = Record(None, None, tuple(fields), is_markup, "cp1251", replaced=2)
     texts = [read_text(Record(None, None, (field,), is_markup, "cp1251")) for field in fields]
 
-    assert read_text(record) == ("\n".join(one.text for one in texts), 2 + sum(one.replaced for one in texts))
+    assert read_text(record)[:2] == ("\n".join(one.text for one in texts), 2 + sum(one.replaced for one in texts))
     assert read_encoded(record)[:2] == (read_text(record).text.encode(), read_text(record).replaced)
 
 

@@ -55,6 +55,7 @@ def read_records(source: Collection | pa.Table, config: Config, workers: Workers
         records = in_collection_order(records, source)
     replaced = records["n_replaced"].to_numpy()
     counts |= {"undecodable_records": int(np.count_nonzero(replaced)), "undecodable_places": int(replaced.sum())}
+    counts["stripped_records"] = int(np.count_nonzero(records["n_stripped"].to_numpy()))
     counts["made_up_ids"] = pc.sum(pc.and_(pc.is_null(records["reason"]), pc.is_null(records["doc_id"]))).as_py() or 0
     counts |= lexicon.counts if lexicon else {}
     silent = list_silent(source, records) if isinstance(source, Collection) else REJECTS.arrow.empty_table()

@@ -320,6 +320,7 @@ def _metrics(
         undecodable_records=noted["undecodable_records"],
         undecodable_places=noted["undecodable_places"],
         median_tokens=documents.counts.get("median_tokens", noted.get("median_tokens")) if documents.rows else None,
+        stripped_records=noted.get("stripped_records", 0),  # an earlier version did not count them
         made_up_ids=noted.get("made_up_ids", 0),  # an earlier version did not count them
         renamed_ids=count_renamed(noted, rejects.noted["reasons"]),
         left_out_shingles=noted["left_out_shingles"],

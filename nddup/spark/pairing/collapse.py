@@ -269,6 +269,7 @@ def count_records() -> dict[str, Column]:
     return {
         "undecodable_records": F.count_if(F.col("n_replaced") > 0),
         "undecodable_places": F.sum("n_replaced"),
+        "stripped_records": F.count_if(F.col("n_stripped") > 0),
         "made_up_ids": F.count_if(F.col("reason").isNull() & F.col("doc_id").isNull()),
         "like_made_up": F.count_if(F.col("reason").isNull() & F.col("doc_id").rlike(MADE_UP)),
     }
