@@ -69,7 +69,9 @@ class Run:
     @classmethod
     def of_folder(cls, opened: DuckRun) -> Self:
         """Make a run of the tables in a folder."""
-        there: dict[str, Any] = {name: RunTable(name, _dataset(opened.path, name)) for name in RESULTS}
+        there: dict[str, Any] = {
+            name: RunTable(name, _dataset(opened.path, name), opened.require_same) for name in RESULTS
+        }
         return cls(**there, metrics=opened.metrics, _opened=opened)
 
     @classmethod

@@ -1,6 +1,6 @@
 """A table of a run, or an answer of SQL: an Arrow dataset that is read on demand."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -26,16 +26,27 @@ class RunTable:
     Args:
         name: name of the table, for messages.
         dataset: the rows.
+        compare: called before rows are read, to compare files with what was noted of them.
     """
 
-    def __init__(self, name: str, dataset: ds.Dataset) -> None:
+    def __init__(self, name: str, dataset: ds.Dataset, compare: Callable[[str], None] = lambda name: None) -> None:  # noqa: ARG005
         self.name = name
-        self.dataset = dataset
+        self._dataset, self._compare = dataset, compare
+
+    @property
+    def dataset(self) -> ds.Dataset:
+        """The rows as an Arrow dataset.
+
+        Raises:
+            OutputError: if a file of the table is not as it was written.
+        """
+        self._compare(self.name)
+        return self._dataset
 
     @property
     def schema(self) -> pa.Schema:
         """The columns and their Arrow types."""
-        return self.dataset.schema
+        return self._dataset.schema
 
     @property
     def column_names(self) -> list[str]:

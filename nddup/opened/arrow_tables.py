@@ -33,6 +33,15 @@ class NoFolder:
         """Return whether there is a table of this name."""
         return name in self._tables
 
+    def require_same(self, name: str) -> bool:
+        """Return False: nothing is noted of tables in memory."""
+        del name
+        return False
+
+    def noted_tables(self) -> list[str]:
+        """Return nothing."""
+        return []
+
     def read_text(self, name: str) -> str:
         """Raise OutputError: there are no files."""
         raise OutputError(f"{self.path}: there is no {name}")

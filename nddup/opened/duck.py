@@ -1,6 +1,7 @@
 """A finished run read by DuckDB in this process: no Java, no network, and bounded memory."""
 
 import os
+import re
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -94,8 +95,12 @@ class DuckTables(FinishedRun):
         for macro in MACROS:
             self._database.execute(macro)
 
+    def _compare(self, text: str) -> None:
+        """Compare the files of the tables that a text names with what was noted of them; in memory there are none."""
+
     def sql(self, text: str, **tables: pa.Table) -> pa.Table:
         """As `FinishedRun.sql`."""
+        self._compare(text)
         with self._reading(tables):
             return self._database.sql(text).to_arrow_table()
 
@@ -109,6 +114,7 @@ class DuckTables(FinishedRun):
     def rows(self, text: str, kernel: Kernel | None = None, schema: str = "") -> Iterator[tuple[Any, ...]]:
         """As `FinishedRun.rows`; one batch at a time is in memory."""
         del schema
+        self._compare(text)
         with self._reading():
             batches: Batches = iter(self._database.sql(text).to_arrow_reader(BATCH_ROWS))
             for batch in batches if kernel is None else kernel(batches):
@@ -122,6 +128,7 @@ class DuckTables(FinishedRun):
 
     def keep(self, name: str, text: str, *, is_wide: bool = False) -> None:
         """As `FinishedRun.keep`; a wide table is a view."""
+        self._compare(text)
         kind = "VIEW" if is_wide else "TABLE"
         with self._reading():
             self._database.execute(f"CREATE {kind} {_name(name)} AS {text}")
@@ -129,6 +136,7 @@ class DuckTables(FinishedRun):
 
     def transform(self, table: Table, text: str, kernel: Kernel, *, by: tuple[str, ...] = ()) -> None:
         """As `FinishedRun.transform`; the answer is streamed, with a few batches in memory."""
+        self._compare(text)
         order = f" ORDER BY {', '.join(by)}" if by else ""
         with self._reading(), self._database.cursor() as other:
             rows = other.sql(f"SELECT * FROM ({text}) AS answer{order}").to_arrow_reader(BATCH)  # noqa: S608
@@ -201,6 +209,7 @@ class DuckRun(DuckTables):
 
     def __init__(self, path: str) -> None:
         super().__init__(RunFolder(LocalStorage(), path))
+        self._uncompared = set(RESULTS)
         folders = {table: Path(local_path(self.path), table.name) for table in RESULTS.values()}
         files = {
             table: sorted(str(file) for file in folder.iterdir() if file.name[0] not in "_.")
@@ -211,8 +220,23 @@ class DuckRun(DuckTables):
         for table, some in files.items():
             self._see(table, some)
 
+    def _compare(self, text: str) -> None:
+        """As `DuckTables`. Cost: reads the files of a table once, before the first query that names it."""
+        for name in self._uncompared.intersection(re.findall(r"\w+", text)):
+            self.require_same(name)
+            self._uncompared.remove(name)
+
+    def require_same(self, name: str) -> None:
+        """Compare a table with what was noted of it, once.
+
+        Raises:
+            OutputError: if a file has changed, is missing or was added.
+        """
+        self._folder.require_same(name)
+
     def transform_text(self, table: Table, name: str, reader: Reader) -> None:
         """As `FinishedRun.transform_text`."""
+        self._folder.require_same(name)
         path = Path(local_path(self.path), name)
         files = sorted(part for part in path.iterdir() if part.name[0] not in "_.") if path.is_dir() else [path]
         with self._reading():
@@ -231,6 +255,7 @@ class DuckRun(DuckTables):
             rows = f"FROM {source}" if files else "WHERE false"
             self._database.execute(f"CREATE VIEW {_name(table.name)} AS SELECT {columns} {rows}")
         except duckdb.Error as error:
+            self.require_same(table.name)  # says what mends it
             raise NddupError(f"{self.path}/{table.name}: cannot be read ({_reason(error)})") from error
 
 

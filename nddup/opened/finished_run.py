@@ -6,6 +6,7 @@ from typing import Any, Protocol
 
 import pyarrow as pa
 
+from nddup.errors import OutputError
 from nddup.metrics import RunMetrics
 from nddup.table_types import Table
 
@@ -30,6 +31,12 @@ class Folder(Protocol):
 
     def read_text(self, name: str) -> str:
         """Read a whole text file beside the tables."""
+
+    def require_same(self, name: str) -> bool:
+        """Compare a table or a text with what was noted of it; return whether anything was."""
+
+    def noted_tables(self) -> list[str]:
+        """Return the tables and texts that are noted."""
 
 
 class FinishedRun(ABC):
@@ -59,6 +66,21 @@ class FinishedRun(ABC):
             OutputError: if there is no such file.
         """
         return self._folder.read_text(name)
+
+    def noted(self) -> list[str]:
+        """Return the tables and texts that the run says it has."""
+        return self._folder.noted_tables()
+
+    def unlike_written(self) -> tuple[list[str], list[str]]:
+        """Compare every file of the run with what was noted; return what differs, and of what nothing was noted."""
+        wrong, unknown = [], []
+        for name in self._folder.noted_tables():
+            try:
+                if not self._folder.require_same(name):
+                    unknown.append(name)
+            except OutputError as error:
+                wrong.append(str(error))
+        return wrong, unknown
 
     @abstractmethod
     def sql(self, text: str, **tables: pa.Table) -> pa.Table:

@@ -8,6 +8,8 @@ from nddup.report.gather import Asked, gather
 from nddup.report.write import write_report
 from nddup.storage.run_folder import RunFolder
 
+PAGE = "report/index.html"
+
 
 def report_run(run: FinishedRun, folder: RunFolder, asked: Asked | None = None) -> str:
     """Write `report/` into the folder of a finished run, replacing an earlier report.
@@ -30,7 +32,12 @@ def report_run(run: FinishedRun, folder: RunFolder, asked: Asked | None = None) 
     shown = gather(run, asked)
     page = draw_page(run)
     folder.remove("report")
-    write_report(lambda name, text: folder.write_text(f"report/{name}", text), chunks(shown))
     if page is not None:
         folder.write_text("report/borderline.html", page)
-    return f"{drop_login(folder.path)}/report/index.html"
+    write_report(lambda name, text: folder.write_text(f"report/{name}", text), chunks(shown))
+    return f"{drop_login(folder.path)}/{PAGE}"
+
+
+def is_reported(folder: RunFolder) -> bool:
+    """Return whether the report of a run was written to its end: its page is written last."""
+    return folder.holds(PAGE)

@@ -94,6 +94,11 @@ def check_run(
         chosen = {"rejects": lambda evidence: _few_rejects(evidence, limit)} | chosen
 
     findings: list[Finding] = []
+    if steps is None and (files := _files(run)) is not None:
+        tell(files)
+        findings.append(files)
+        if files.broken:  # nothing can be proved from what was not written
+            return CheckReport(tuple(findings))
     try:
         for done, (name, step) in enumerate(chosen.items()):
             begin(name, done, len(chosen))
@@ -128,6 +133,15 @@ def _find(
 def _listed(promise: str, broken: list[str], amount: str = "all") -> Finding:
     """Make the finding of a promise whose violations are already known."""
     return Finding(promise, amount, len(broken), tuple(sorted(broken)[:EXAMPLES]))
+
+
+def _files(run: FinishedRun) -> Finding | None:
+    """Check that the files are those that were written; None where nothing was noted of any."""
+    wrong, unknown = run.unlike_written()
+    if not wrong and unknown == run.noted():
+        return None
+    note = f"nothing was noted of {', '.join(unknown)}" if unknown else ""
+    return Finding("files: those that were written, bit for bit", "all", len(wrong), tuple(wrong[:EXAMPLES]), note)
 
 
 def _few_rejects(evidence: Evidence, limit: float) -> Iterator[Finding]:

@@ -1,6 +1,5 @@
 """The inputs of a finished run, to read documents again: refused if a file changed meanwhile."""
 
-import json
 from typing import NamedTuple
 
 from nddup.errors import NddupError
@@ -20,7 +19,7 @@ class Again(NamedTuple):
 
 def config_of(folder: RunFolder) -> Config:
     """Return the settings of the run in a folder."""
-    header = json.loads(folder.read_text("_RUN.json"))
+    header = folder.read_json("_RUN.json")
     return read_stored(header["settings"], origin=f"{folder.path}/_RUN.json")
 
 
@@ -35,7 +34,7 @@ def find_again(folder: RunFolder, files: Files) -> Again:
         ConfigError: if an input is missing.
         NddupError: if a file was changed, added or removed since the run.
     """
-    header = json.loads(folder.read_text("_RUN.json"))
+    header = folder.read_json("_RUN.json")
     paths = header["inputs"]["paths"]
     before = {source: tuple(seen) for source, seen in header["inputs"]["files"].items()}
     config = config_of(folder)
@@ -52,4 +51,4 @@ def find_again(folder: RunFolder, files: Files) -> Again:
 
 def paths_of(folder: RunFolder) -> list[str]:
     """Return the INPUT paths of the run in a folder."""
-    return list(json.loads(folder.read_text("_RUN.json"))["inputs"]["paths"])
+    return list(folder.read_json("_RUN.json")["inputs"]["paths"])

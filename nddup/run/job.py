@@ -9,7 +9,7 @@ from nddup.metrics import StageMetrics, TextsMetrics
 from nddup.opened.duck import DuckRun
 from nddup.opened.finished_run import FinishedRun
 from nddup.opened.spark import SparkRun
-from nddup.report.folder import report_run
+from nddup.report.folder import is_reported, report_run
 from nddup.run.inputs_found import find_inputs, note_changes
 from nddup.run.lexicon_note import NOTE, note_of
 from nddup.run.limits import require_readable
@@ -89,7 +89,9 @@ def run_job(  # noqa: PLR0913 - what the command line takes
     with folder:  # no other run works there meanwhile
         said = partial(say, form=log_format)
         if folder.start(**begin, overwrite=overwrite, resume=resume, say=said):
-            return folder.open()
+            metrics = folder.open()
+            _report(Job(spark, config, folder, SparkProgress(spark, form=log_format)), folder)
+            return metrics
         for line in (says, note_ids(storage, source.files)):
             if line:
                 said(line)
@@ -117,10 +119,15 @@ def _make_all(job: Job, folder: SparkFolder, source: Collection, inputs: list[st
     stages = found.stages.model_copy(update={"sketch": sketch, "texts": stage.metrics})
     metrics = metrics_of(job.config, stages, found.sketched.documents.unpaired).dump()
     folder.finish(metrics)
-    if job.config.output.report:
+    _report(job, folder)
+    return metrics
+
+
+def _report(job: Job, folder: SparkFolder) -> None:
+    """Write the report of a finished run, unless it is there: the run may have been killed before its end."""
+    if job.config.output.report and not is_reported(folder):
         with job.stage("report", StageMetrics) as reporting:
             reporting.notes.append(report_run(_opened(job.spark, folder), folder))
-    return metrics
 
 
 def _opened(spark: SparkSession, folder: SparkFolder) -> FinishedRun:

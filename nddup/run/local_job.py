@@ -83,7 +83,9 @@ def run_locally(  # noqa: PLR0913 - what the command line takes
         begin = _begin(inputs, source, config)
         with folder:
             if folder.start(**begin, overwrite=overwrite, resume=resume, say=said):
-                return folder.open()
+                metrics = folder.open()
+                _report(LocalJob(config, folder, workers, progress), folder)
+                return metrics
             shutil.rmtree(spool, ignore_errors=True)  # left by a killed attempt
             for line in (says, note_ids(LocalStorage(), source.files)):
                 if line:
@@ -130,13 +132,20 @@ def _make_all(job: LocalJob, folder: LocalFolder, source: Collection, inputs: li
     stages = Stages(sketch=sketch, pairs=pairs, clusters=clusters, keep=keep, texts=stage.metrics)
     metrics = metrics_of(job.config, stages, found.unpaired).dump()
     folder.finish(metrics)
-    if job.config.output.report:
-        from nddup.opened.duck import DuckRun  # noqa: PLC0415 - a run without a report needs no DuckDB
-        from nddup.report.folder import report_run  # noqa: PLC0415
+    _report(job, folder)
+    return metrics
 
+
+def _report(job: LocalJob, folder: LocalFolder) -> None:
+    """Write the report of a finished run, unless it is there: the run may have been killed before its end."""
+    if not job.config.output.report:
+        return
+    from nddup.opened.duck import DuckRun  # noqa: PLC0415 - a run without a report needs no DuckDB
+    from nddup.report.folder import is_reported, report_run  # noqa: PLC0415
+
+    if not is_reported(folder):
         with job.stage("report", StageMetrics) as reporting:
             reporting.notes.append(report_run(DuckRun(folder.path), folder))
-    return metrics
 
 
 def _write_kept_once(

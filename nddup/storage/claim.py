@@ -73,6 +73,9 @@ class FolderFiles(ClaimFiles, Protocol):
     def sizes(self, path: str) -> dict[str, int]:
         """Return the bytes of each file in a folder; empty if there is no folder."""
 
+    def digests(self, path: str) -> dict[str, int] | None:
+        """Return the CRC-32 of a file, or of each file in a folder, by name; None where it is not on this machine."""
+
     def make_folder(self, path: str) -> None:
         """Make a folder and its parents."""
 

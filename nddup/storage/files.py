@@ -135,6 +135,10 @@ class Storage:
         """Return the bytes of each file in a folder, by name, without hidden files, which the system writes."""
         return {entry.name: entry.size for entry in self._list(path) if not entry.name.startswith((".", "_"))}
 
+    def digests(self, path: str) -> dict[str, int] | None:
+        """Return the CRC-32 of each file at or below a path of this machine; None for any other path."""
+        return LocalStorage().digests(path) if self.is_own(path) else None
+
     def remove(self, path: str) -> None:
         """Remove a file or a folder with all in it; do nothing if it is not there."""
         where = self._path(path)

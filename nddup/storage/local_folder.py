@@ -85,7 +85,7 @@ class LocalFolder(RunFolder):
         where.mkdir(parents=True)
         declared = table_called(name).arrow
         strings = [field.name for field in declared if field.type == pa.string()]
-        form = {"compression": "zstd", "compression_level": 1, "use_dictionary": strings}
+        form = {"compression": "zstd", "compression_level": 1, "use_dictionary": strings, "write_page_checksum": True}
         told(0, len(table))
         try:
             with pq.ParquetWriter(where / "part-00000.zstd.parquet", declared, **form) as file:
@@ -98,5 +98,6 @@ class LocalFolder(RunFolder):
 
     def read(self, name: str, columns: list[str] | None = None) -> pa.Table:
         """Read a table of the folder, or some of its columns, in the declared types."""
+        self.require_same(name)
         whole = ds.dataset(local_path(self._place(name)), table_called(name).arrow, format="parquet")
         return whole.to_table(columns)

@@ -1,6 +1,7 @@
 """Files of this machine, without a JVM: the same methods with the same answers as `nddup.storage.files` over Hadoop."""
 
 import os
+import re
 import shutil
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
@@ -8,6 +9,7 @@ from pathlib import Path
 from stat import S_ISDIR
 from typing import Any, NamedTuple
 
+from nddup.array_files import crc_of
 from nddup.errors import ConfigError, NddupError, OutputError
 from nddup.scanning.input_files import InputFile, Listing, make_listing
 from nddup.scanning.local_paths import local_path, uri_of
@@ -110,6 +112,25 @@ class LocalStorage:
         """
         found = {child.name: 0 if child.is_folder else child.status.st_size for child in _list_output(path)}
         return {name: size for name, size in sorted(found.items()) if not name.startswith((".", "_"))}
+
+    def digests(self, path: str) -> dict[str, int] | None:
+        """Return the CRC-32 of each file at or below a path, by its path there, without hidden files.
+
+        Raises:
+            OutputError: if one cannot be read.
+
+        Cost: reads them, at several GB a second.
+        """
+        top = Path(local_path(path))
+        found = {}
+        try:
+            for where in [top] if top.is_file() else sorted(top.rglob("*")):
+                name = where.relative_to(top).as_posix() if where != top else top.name
+                if where.is_file() and (where == top or not re.search(r"(?:^|/)[._]", name)):
+                    found[name] = crc_of(where)
+        except OSError as error:
+            raise OutputError(f"{path}: cannot be read ({_reason(error)})") from error
+        return found
 
     def remove(self, path: str) -> None:
         """Remove a file or a folder with all in it, and Hadoop's checksum of it; do nothing if it is not there."""

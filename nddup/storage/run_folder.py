@@ -17,6 +17,9 @@ result. At its end it removes the tables that it neither found nor made.
 
 A table exists once its note does. The note is written after the last file of the table, and names each of its files
 with its size. If the note cannot be read, or the files differ from it, the table counts as missing.
+
+Notes and the marker hold a digest of themselves, and the CRC-32 of each file that they name, where this machine holds
+it: of a folder that only Hadoop opens, none is taken. A table is compared with them before it is reused or read.
 """
 
 import json
@@ -48,6 +51,9 @@ OUTPUTS = frozenset(
 TEXTS_BESIDE = frozenset(["duplicates.txt", "context.fimi", "lexicon.json", "metrics.json"])
 """Those of `OUTPUTS` that the run itself writes, before its marker."""
 
+CHANGED = "is not the file that was written, bit for bit"
+MENDS = "`nddup run` with the same inputs and settings and --resume makes again what is damaged"
+
 LAYOUT = 1  # version of the folder's layout
 
 
@@ -64,6 +70,7 @@ class RunFolder:
         self._fingerprints: dict[str, str] = {}
         self._started: dict[str, float] = {}
         self._written: set[str] = set()
+        self._compared: set[str] = set()
 
     def __enter__(self) -> Self:
         """Return the folder; leaving the context releases the claim."""
@@ -132,6 +139,7 @@ class RunFolder:
     def begin_table(self, name: str) -> str:
         """Remove the note of an earlier table, and return the path to write the new one to. NddupError: as `seal`."""
         self._claim.check()
+        self._compared.discard(name)
         self._storage.remove(self._at(f"{STAGES}/{name}.json"))
         return self._place(name)
 
@@ -147,7 +155,9 @@ class RunFolder:
             "counted": counted,
             "files": self._storage.sizes(self._place(name)),
         }
-        self._storage.write_text(self._at(f"{STAGES}/{name}.json"), json.dumps(note, indent=2) + "\n")
+        crcs = self._storage.digests(self._place(name))
+        self._write_note(name, note if crcs is None else {**note, "crc32": crcs})
+        self._compared.add(name)
 
     def clear(self, name: str) -> None:
         """Remove an output beside the tables, and its note."""
@@ -171,7 +181,7 @@ class RunFolder:
         note = self._note(name)
         if note:
             note["dropped"] = sorted(made)
-            self._storage.write_text(self._at(f"{STAGES}/{name}.json"), json.dumps(note, indent=2) + "\n")
+            self._write_note(name, note)
         self._storage.remove(self._at(f"{STAGES}/{name}"))
 
     def finish(self, metrics: Mapping[str, Any]) -> None:
@@ -182,7 +192,7 @@ class RunFolder:
         for name in sorted(OUTPUTS - self._written):  # commands that read the run before may have left some
             self.remove(name)
         self._storage.write_text(self._at("metrics.json"), json.dumps(metrics, indent=2, ensure_ascii=False) + "\n")
-        self._storage.write_text(self._at(COMPLETE), json.dumps(self._contents()) + "\n")
+        self._storage.write_text(self._at(COMPLETE), _spell(self._contents()) + "\n")
 
     def remove(self, name: str) -> None:
         """Remove a file or folder beside the tables; nothing if it is not there."""
@@ -201,14 +211,44 @@ class RunFolder:
         return self._at(name)
 
     def read_text(self, name: str) -> str:
-        """Read a text file beside the tables."""
+        """Read a text file beside the tables; of a finished run, as it was written.
+
+        Raises:
+            OutputError: if it is not there or cannot be read, or is not as it was written.
+        """
+        self.require_same(name)
         return self._storage.read_text(self._at(name))
+
+    def require_same(self, name: str) -> bool:
+        """Compare a table, or a text of a finished run, with what was noted when it was written; once for this object.
+
+        Returns:
+            Whether anything was noted to compare it with.
+
+        Raises:
+            OutputError: if a file has changed, is missing or was added.
+
+        Cost: reads the files, at several GB a second.
+        """
+        if name in self._compared:
+            return True
+        is_text = name in TEXTS_BESIDE or name == RUN
+        noted = self._texts().get(name) if is_text else self._note(name).get("crc32")
+        if noted is None:
+            return False
+        there = self._storage.digests(self._at(name) if is_text else self._place(name))
+        if there is not None and there != noted:
+            file = min(file for file in there.keys() | noted.keys() if there.get(file) != noted.get(file))
+            where = name if file == name else f"{name}/{file}"
+            raise OutputError(f"{self.path}/{where}: {'is missing' if file not in there else CHANGED}; {MENDS}")
+        self._compared.add(name)
+        return True
 
     def open(self) -> dict[str, Any]:
         """Read the metrics of a finished run.
 
         Raises:
-            OutputError: if the folder is not a run, or the run did not finish.
+            OutputError: if the folder is not a run, the run did not finish, or its metrics are damaged.
             IncompatibleSketchError: if its sketches have another format than this version's.
         """
         there = self._storage.children(self.path)
@@ -218,15 +258,37 @@ class RunFolder:
             raise OutputError(f"{self.path}: is not a run of nddup (it has no {RUN})")
         if COMPLETE not in there:
             raise OutputError(f"{self.path}: the run did not finish; what it holds is not a result")
-        metrics: dict[str, Any] = json.loads(self.read_text("metrics.json"))
-        if "settings" in metrics:  # earlier versions wrote secrets as well
+        self.require_same(RUN)
+        metrics = self.read_json("metrics.json")
+        if isinstance(metrics.get("settings"), dict):  # earlier versions wrote secrets as well
             metrics["settings"] = hide_settings(metrics["settings"])
-        made, known = metrics["versions"]["sketch_format"], FULL_FORMAT
+        versioned = metrics.get("versions")
+        made, known = versioned.get("sketch_format") if isinstance(versioned, dict) else None, FULL_FORMAT
         if made != known:
             raise IncompatibleSketchError(
                 f"{self.path}: its sketches are of format {made}, this version reads {known}; run the job again"
             )
         return metrics
+
+    def read_json(self, name: str) -> dict[str, Any]:
+        """Read a file that holds a JSON object.
+
+        Raises:
+            OutputError: if it is not there, or holds none: one line that says what mends it.
+        """
+        try:
+            value = json.loads(self.read_text(name))
+        except (ValueError, RecursionError):
+            value = None
+        if not isinstance(value, dict):
+            raise OutputError(f"{self.path}/{name}: is damaged, expected a JSON object; {MENDS}")
+        return value
+
+    def noted_tables(self) -> list[str]:
+        """Return the tables and texts of a finished run that its marker names."""
+        marker = self._marker()
+        named = {RUN, *marker.get("tables", []), *marker.get("texts", {})}
+        return sorted(named & {RUN, *IN_SIGHT, *TEXTS_BESIDE})
 
     def holds(self, name: str) -> bool:
         """Return whether a table or a file of this name is there."""
@@ -261,30 +323,57 @@ class RunFolder:
     def _note(self, name: str) -> dict[str, Any]:
         """Return the note of a table; empty if it is missing or cannot be read to its end."""
         with suppress(OutputError, ValueError):
-            note = json.loads(self._storage.read_text(self._at(f"{STAGES}/{name}.json")))
-            if isinstance(note, dict):
-                return note
+            return _read_own(self._storage.read_text(self._at(f"{STAGES}/{name}.json")))
         return {}
+
+    def _write_note(self, name: str, note: Mapping[str, Any]) -> None:
+        self._storage.write_text(self._at(f"{STAGES}/{name}.json"), _spell(note, indent=2) + "\n")
+
+    def _marker(self) -> dict[str, Any]:
+        """Return what the marker of a finished run says.
+
+        Raises:
+            OutputError: if it is damaged.
+        """
+        try:
+            return _read_own(self._storage.read_text(self._at(COMPLETE)))
+        except ValueError:
+            raise OutputError(f"{self.path}/{COMPLETE}: is damaged; {MENDS}") from None
+
+    def _texts(self) -> Mapping[str, Any]:
+        """Return the CRC-32 of the files of each text of a finished run; none for a run that is still made."""
+        if self._fingerprints or not self._storage.exists(self._at(COMPLETE)):
+            return {}
+        texts = self._marker().get("crc32", {})
+        return texts if isinstance(texts, dict) else {}
 
     def _is_whole(self, name: str, note: Mapping[str, Any]) -> bool:
         """Return whether a table has the files of its note; of a dropped one, whether all tables made of it have."""
         if note.get("dropped"):
             return all(self._is_whole(reader, self._note(reader)) for reader in note["dropped"])
-        return bool(note) and self._storage.sizes(self._place(name)) == note.get("files")
+        place = self._place(name)
+        is_whole = bool(note) and self._storage.sizes(place) == note.get("files")
+        if is_whole and name not in self._compared and "crc32" in note:
+            is_whole = self._storage.digests(place) in (None, note["crc32"])
+            self._compared |= {name} if is_whole else set()
+        return is_whole
 
     def _contents(self) -> dict[str, Any]:
         """Return the tables in the folder itself that have a note, and the sizes of the texts beside them."""
         noted = {name.removesuffix(".json") for name in self._storage.children(self._at(STAGES))}
         sizes = self._storage.sizes(self.path)
+        texts = {name: size for name, size in sizes.items() if name in TEXTS_BESIDE}
+        crcs = {name: self._storage.digests(self._at(name)) for name in (*texts, RUN)}
         return {
             "tables": sorted(IN_SIGHT & noted),
-            "texts": {name: size for name, size in sizes.items() if name in TEXTS_BESIDE},
+            "texts": texts,
+            "crc32": {name: crc for name, crc in crcs.items() if crc is not None},
         }
 
     def _is_sound(self) -> bool:
         """Return whether the marker can be read and all that it names is there, whole; working tables may be gone."""
         contents = self._contents()
-        if not self._reads_as(COMPLETE, json.dumps(contents) + "\n"):
+        if not self._reads_as(COMPLETE, _spell(contents) + "\n"):
             return False
         return all(self._is_whole(name, self._note(name)) for name in contents["tables"])
 
@@ -292,3 +381,24 @@ class RunFolder:
         with suppress(OutputError, ValueError):
             return self._storage.read_text(self._at(name)) == text
         return False
+
+
+def _spell(value: Mapping[str, Any], *, indent: int | None = None) -> str:
+    """Return an object as JSON, with the digest of all else in it."""
+    plain = json.loads(json.dumps(value))
+    return json.dumps({**plain, "digest": digest(plain)}, indent=indent)
+
+
+def _read_own(text: str) -> dict[str, Any]:
+    """Return the object that `_spell` wrote, without its digest; an earlier version wrote none.
+
+    Raises:
+        ValueError: if it is no object, or another than was written.
+    """
+    value = json.loads(text)
+    if not isinstance(value, dict):
+        raise ValueError("expected an object")  # noqa: TRY004 - of a damaged file, as JSON's own
+    said = value.pop("digest", None)
+    if said is not None and said != digest(value):
+        raise ValueError("its digest differs")
+    return value

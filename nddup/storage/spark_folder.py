@@ -92,6 +92,7 @@ class SparkFolder(RunFolder):
 
     def table(self, name: str) -> DataFrame:
         """Return a table of the run's results, with its schema."""
+        self.require_same(name)
         return self._read(self._at(name), schema_of(RESULTS[name]))
 
     def _read(self, path: str, schema: T.StructType) -> DataFrame:

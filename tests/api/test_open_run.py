@@ -89,7 +89,7 @@ def test_nothing_is_read_before_it_is_asked_for(folder: Path, tmp_path: Path) ->
         path.unlink()
 
     assert len(run.keep) == len(texts()) + 1
-    with pytest.raises(FileNotFoundError):
+    with pytest.raises(OutputError, match="is missing"):
         run.pairs.to_table()
 
 

@@ -150,6 +150,7 @@ def test_reports_a_line_of_duplicates_and_the_status(
     """A changed line counts as one missing line and one that is no cluster; the command exits with status 1."""
     shutil.copytree(sound, tmp_path / "run")
     (tmp_path / "run" / ".duplicates.txt.crc").unlink(missing_ok=True)  # Hadoop's own checksum would refuse the file
+    (tmp_path / "run" / "_COMPLETE").write_text("{}")  # nothing is noted of the file
     lines = (tmp_path / "run" / "duplicates.txt").read_text().splitlines()
     (tmp_path / "run" / "duplicates.txt").write_text("\n".join([lines[0] + "0", *lines[1:]]) + "\n")
 

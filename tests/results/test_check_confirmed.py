@@ -34,7 +34,8 @@ def broken(report: CheckReport) -> list[str]:
 
 
 def rewrite(folder: Path, name: str, table: pa.Table) -> None:
-    """Replace the single Parquet file of a table."""
+    """Replace the single Parquet file of a table, of which nothing is noted then."""
+    (folder / "_stages" / f"{name}.json").unlink()
     (file,) = (folder / name).glob("*.parquet")
     pq.write_table(table, file)
 
@@ -75,6 +76,7 @@ def test_changed_inputs_are_told(made: Path, tmp_path: Path) -> None:
     shutil.copytree(made, tmp_path / "moved")
     header = tmp_path / "moved" / "run" / "_RUN.json"
     header.write_text(header.read_text().replace(str(made), str(tmp_path / "moved")))
+    (tmp_path / "moved" / "run" / "_COMPLETE").write_text("{}")  # as if the run had been made there
     with (tmp_path / "moved" / "texts.jsonl").open("a") as file:
         file.write(json.dumps({"id": "new", "text": "another"}) + "\n")
 

@@ -1,6 +1,7 @@
 """The versions of a repository: one file each, created only if it is not there.
 
     REPO/commits/N.json      parent, segments with their files' sizes and digests, recipe, counts, digests of the tables
+                             and of the commit itself
     REPO/segments/NAME/      immutable tables as Parquet (`layout`), one file each; and mapped arrays (`mapped`)
 
 A version exists as soon as its file does. `places` creates that file whole, and for at most one of several writers. A
@@ -14,6 +15,7 @@ from typing import Any
 
 from nddup.errors import NddupError, OutputError
 from nddup.repository.places.place import COMMITS, Place, UnknownOutcome
+from nddup.storage.versions import digest
 
 
 @dataclass(frozen=True)
@@ -99,6 +101,9 @@ def read_commit(repo: Place, version: int | None = None) -> Commit:
         raise OutputError(f"{repo}: has no version {chosen}; there are {found[0]} to {found[-1]}")
     try:
         value = json.loads(repo.read_commit(f"{chosen}.json"))
+        said = value.pop("digest", None)  # an earlier version wrote none
+        if said is not None and said != digest(value):
+            raise ValueError("its digest differs")  # noqa: TRY301 - as a file that is no JSON
         segments = tuple(
             Segment(one["name"], one["rows"], {name: (size, digest) for name, (size, digest) in one["files"].items()})
             for one in value.pop("segments")
@@ -117,7 +122,8 @@ def write_commit(repo: Place, commit: Commit) -> None:
         UnansweredCommitError: if it is unknown whether the version exists.
         OutputError: if it cannot be written.
     """
-    data = (json.dumps(asdict(commit), indent=1, ensure_ascii=False) + "\n").encode()
+    plain = json.loads(json.dumps(asdict(commit)))
+    data = (json.dumps({**plain, "digest": digest(plain)}, indent=1, ensure_ascii=False) + "\n").encode()
     try:
         repo.create_commit(f"{commit.version}.json", data)
     except FileExistsError:
