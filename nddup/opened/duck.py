@@ -254,7 +254,7 @@ class DuckRun(DuckTables):
             )
             rows = f"FROM {source}" if files else "WHERE false"
             self._database.execute(f"CREATE VIEW {_name(table.name)} AS SELECT {columns} {rows}")
-        except duckdb.Error as error:
+        except (duckdb.Error, RuntimeError, UnicodeError) as error:  # of DuckDB: a damaged name of a column is no text
             self.require_same(table.name)  # says what mends it
             raise NddupError(f"{self.path}/{table.name}: cannot be read ({_reason(error)})") from error
 

@@ -24,11 +24,14 @@ FOREIGN = {
 
 
 def change(file: Path, **sections: object) -> None:
-    """Set sections of the settings that a file stores."""
+    """Set sections of the settings that a file stores, and forget its digest."""
     value = json.loads(file.read_text())
+    value.pop("digest", None)
     settings = value["repository"]["settings"] if "repository" in value else value["settings"]
     settings.update(sections)
     file.write_text(json.dumps(value))
+    if (file.parent / "_COMPLETE").exists():
+        (file.parent / "_COMPLETE").write_text("{}")
 
 
 def computes_as_by_default(config: Config) -> bool:
