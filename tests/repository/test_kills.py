@@ -198,6 +198,7 @@ def _damage(path: Path, how: str) -> None:
     else:
         key, value = how.split("=")
         newest["repository"][key] = int(value) if value.isdigit() else value
+        newest.pop("digest")
         commits[-1].write_text(json.dumps(newest))
 
 
