@@ -1,6 +1,6 @@
 # `make` alone lists the targets. Everything happens inside this folder: .venv, build and out.
 .DEFAULT_GOAL := help
-.PHONY: help reference setup setup-run demo package wheel soak test check lint format types spelling locks bench lock sample clean
+.PHONY: help reference setup setup-run demo package wheel soak quick test check lint format types spelling locks bench lock sample clean
 export LC_ALL := C.UTF-8
 # Packages are installed uncompiled: if Python could not write bytecode, each command would compile its imports again.
 export PYTHONDONTWRITEBYTECODE :=
@@ -27,6 +27,14 @@ demo: setup-run ## find the near-duplicates of samples/debdocs; results in out/d
 test: setup ## run the tests in three processes; PYTEST_ARGS="-k word" chooses
 	@mkdir -p build
 	@$(WITH_JAVA) $(BIN)/python -m pytest --numprocesses 3 --dist loadfile --no-loadscope-reorder $(PYTEST_ARGS)
+
+# The pure rooms, and the embedded engine against brute force; no Java, no browser, no process of its own.
+QUICK := tests/test_architecture.py tests/against tests/matching tests/mining tests/settings tests/sketching \
+    tests/verifying tests/local/test_matrix.py tests/local/test_support.py tests/run/test_find_duplicates.py
+
+quick: setup ## run the tests of the pure rooms and some of the embedded engine
+	@$(BIN)/python -m pytest --quiet --numprocesses 2 -m "not spark and not cluster and not airflow and not browser" \
+	    $(QUICK) $(PYTEST_ARGS)
 
 check: lint format types spelling locks ## lint, format, types, spelling, locks: exactly what CI checks
 
