@@ -20,9 +20,7 @@ from urllib.request import urlopen
 
 import pyspark
 
-from nddup.run.java.class_archive import archiving
-from nddup.run.java.installed import find_java
-from nddup.run.java.java_options import SHORT_LIVED, join_options
+from nddup.run.java import SHORT_LIVED, archiving, find_java, join_options
 
 ROOT = Path(__file__).resolve().parents[1]
 HOME = Path(pyspark.__file__).parent

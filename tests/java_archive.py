@@ -12,9 +12,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import cast
 
-from nddup.run.java.class_archive import archiving
-from nddup.run.java.installed import find_java
-from nddup.run.java.java_options import users_options
+from nddup.run.java import archiving, find_java, users_options
 from nddup.start_up import cache_folder
 from tests.places import ROOT
 

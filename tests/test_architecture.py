@@ -273,9 +273,9 @@ def test_only_these_rooms_run_spark_jobs() -> None:
 @pytest.mark.parametrize(
     ("name", "owners"),
     [
-        ("_jvm", {"files.py", "hadoop_settings.py", "remembered_names.py"}),
-        ("_jsc", {"files.py", "hadoop_settings.py", "reach.py"}),
-        ("sparkContext", {"hadoop_settings.py", "reach.py", "remembered_names.py"}),
+        ("_jvm", {"files.py", "java.py"}),
+        ("_jsc", {"files.py", "java.py", "reach.py"}),
+        ("sparkContext", {"java.py", "reach.py"}),
     ],
 )
 def test_the_jvm_is_touched_in_one_place(name: str, owners: set[str]) -> None:

@@ -98,7 +98,7 @@ def _start_spark(options: argparse.Namespace, config: Any, steps: Steps) -> Any:
     if choose_engine_of_paths([options.a, options.b], config, master=options.master).engine == "local":
         return None
     from nddup.results.against.against_on_spark import engine_on_spark  # noqa: PLC0415
-    from nddup.run.java.java_options import is_small  # noqa: PLC0415
+    from nddup.run.java import is_small  # noqa: PLC0415
     from nddup.run.session import start_session  # noqa: PLC0415
 
     steps.begin("start Spark")

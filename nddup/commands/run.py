@@ -192,7 +192,7 @@ def _prepare_here(config: "Config", processes: "Processes | None") -> Make:
 
 def _prepare_spark(options: argparse.Namespace, config: "Config", steps: Steps) -> Make:
     """Prepare a run on Spark: here, or where --master or spark-submit says."""
-    from nddup.run.java.java_options import is_small  # noqa: PLC0415
+    from nddup.run.java import is_small  # noqa: PLC0415
     from nddup.run.job import run_job  # noqa: PLC0415
     from nddup.run.on_spark.saved_tables import require_place, save_tables  # noqa: PLC0415
     from nddup.run.reach_master import address_of  # noqa: PLC0415

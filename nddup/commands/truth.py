@@ -81,7 +81,7 @@ def _maker(options: argparse.Namespace, steps: Steps) -> Any:  # noqa: ANN401 - 
             return partial(find_here, options.run, steps=steps), folder, LocalStorage()
 
     from nddup.results.truth_on_spark import find_on_spark  # noqa: PLC0415
-    from nddup.run.java.java_options import is_small  # noqa: PLC0415
+    from nddup.run.java import is_small  # noqa: PLC0415
     from nddup.run.session import start_session  # noqa: PLC0415
     from nddup.storage.session_files import files_of  # noqa: PLC0415
 

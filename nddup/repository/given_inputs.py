@@ -64,7 +64,7 @@ def reading_of(inputs: Given, config: Config, engine: str | None) -> Reading:
     if choose_engine(inputs, "", config, master=None).engine == "local":
         return Reading(Workers(count), LocalStorage())
 
-    from nddup.run.java.java_options import is_small  # noqa: PLC0415 - Spark is loaded only where it is needed
+    from nddup.run.java import is_small  # noqa: PLC0415 - Spark is loaded only where it is needed
     from nddup.run.on_spark.workers_on_spark import WorkersOnSpark  # noqa: PLC0415
     from nddup.run.session import start_session  # noqa: PLC0415
 

@@ -51,7 +51,7 @@ def open_run(path: str, *, master: str | None, beside: tuple[str, ...] = ()) -> 
     if is_read_here(path, *beside, master=master):
         return open_here(path)
 
-    from nddup.run.java.java_options import is_small  # noqa: PLC0415
+    from nddup.run.java import is_small  # noqa: PLC0415
     from nddup.run.session import start_session  # noqa: PLC0415 - neither engine is loaded for the other
 
     return open_on_spark(start_session(master=master, settings={}, is_small=is_small([path, *beside])), path)
@@ -73,7 +73,7 @@ def open_files(*paths: str, master: str | None, settings: Mapping[str, str]) -> 
 
         return LocalStorage()
 
-    from nddup.run.java.java_options import is_small  # noqa: PLC0415
+    from nddup.run.java import is_small  # noqa: PLC0415
     from nddup.run.session import start_session  # noqa: PLC0415
     from nddup.storage.session_files import files_of  # noqa: PLC0415
 

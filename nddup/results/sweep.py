@@ -58,7 +58,7 @@ class Engines:
     @cached_property
     def spark(self) -> Any:  # noqa: ANN401 - a SparkSession
         """The Spark session, started on first use."""
-        from nddup.run.java.java_options import is_small  # noqa: PLC0415
+        from nddup.run.java import is_small  # noqa: PLC0415
         from nddup.run.session import start_session  # noqa: PLC0415 - most sweeps do without
 
         return start_session(master=self._master, settings=self._base.spark, is_small=is_small(self.inputs))

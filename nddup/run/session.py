@@ -15,11 +15,20 @@ from nddup.children import ROOT, SAFE_PATH, safe_path_for_others
 from nddup.errors import ConfigError, first_line
 from nddup.redaction import IN_PLANS, follow
 from nddup.run.connect_session import STARTED_HERE, is_started_here, lead_to, require_client, server_of
-from nddup.run.java import class_archive
-from nddup.run.java.hadoop_settings import drop_unused_defaults, write_no_checksums
-from nddup.run.java.installed import Java, find_java
-from nddup.run.java.java_options import DEFAULTS, SHORT_LIVED, give_way, join_options, users_options
-from nddup.run.java.start_messages import capture_jvm_stderr, why_not_started
+from nddup.run.java import (
+    DEFAULTS,
+    SHORT_LIVED,
+    Java,
+    archiving,
+    capture_jvm_stderr,
+    drop_unused_defaults,
+    find_java,
+    give_way,
+    join_options,
+    users_options,
+    why_not_started,
+    write_no_checksums,
+)
 from nddup.run.reach_master import require_reachable
 from nddup.spark.reach import is_connect, reach
 from nddup.storage.machine import is_submitted
@@ -140,7 +149,7 @@ def start_session(*, master: str | None, settings: Mapping[str, str], is_small: 
 
 def _ask_less(spark: SparkSession, *, is_small: bool) -> None:
     """Spare a classic session repeated calls to Java; a small one also needless settings and checksum files."""
-    from nddup.run.java.remembered_names import remember_names  # noqa: PLC0415 - a client of Spark Connect has no py4j
+    from nddup.run.java import remember_names  # noqa: PLC0415 - a client of Spark Connect has no py4j
 
     remember_names(spark)
     if is_small:
@@ -154,7 +163,7 @@ def _options_of_new(where: str, given: dict[str, str], java: Java | None, *, is_
     for_java = [f"-Dlog4j2.configurationFile={Path(__file__).with_name('log4j2.properties').as_uri()}"]
     options = {"spark.master": where}
     if where.startswith("local"):
-        for_java += [*class_archive.archiving(java, given, users), *(give_way(SHORT_LIVED, users) if is_small else ())]
+        for_java += [*archiving(java, given, users), *(give_way(SHORT_LIVED, users) if is_small else ())]
         options |= LOCAL | (SMALL if is_small else {}) | (STARTED_HERE if is_started_here(given) else {})
         finds = workers_find_us(given.get(WORKERS_PATH, ""))
         if not finds and WORKERS_PATH not in given:  # a program that found this package by a path of its own

@@ -20,7 +20,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import nddup.repository
-from nddup.run.java.java_options import join_options
+from nddup.run.java import join_options
 from nddup.run.local_job import run_locally
 from nddup.run.session import SMALL
 from nddup.settings.load import load_config

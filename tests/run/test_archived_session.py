@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from nddup.run.java.class_archive import archiving
-from nddup.run.java.installed import find_java
+from nddup.run.java import archiving, find_java
 from tests.places import ROOT
 
 SESSION = """

@@ -6,9 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from nddup.run.java import class_archive
-from nddup.run.java.class_archive import archive_path, archiving
-from nddup.run.java.installed import Java, find_java
+from nddup.run import java as class_archive
+from nddup.run.java import Java, archive_path, archiving, find_java
 from nddup.start_up import cache_folder
 
 JAVA = Java(Path("/java"), 'JAVA_VERSION="17.0.15"', 17)

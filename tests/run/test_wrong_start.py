@@ -8,17 +8,20 @@ from pathlib import Path
 
 import pytest
 
-from nddup.run.java.installed import Java
-from nddup.run.java.java_options import (
+from nddup.run.java import (
     DEFAULTS,
+    HOW,
+    REFUSED,
     SHORT_LIVED,
     SMALL_BYTES,
+    Java,
+    capture_jvm_stderr,
     give_way,
     is_small,
     join_options,
     users_options,
+    why_not_started,
 )
-from nddup.run.java.start_messages import HOW, REFUSED, capture_jvm_stderr, why_not_started
 from nddup.run.session import LOCAL, SMALL, _options_of_new
 from tests.places import ROOT
 
@@ -94,7 +97,7 @@ def test_the_deepest_cause_is_told_and_nothing_of_java(error: Exception, lines: 
 
 HEARING = """
 import subprocess, sys
-from nddup.run.java.start_messages import capture_jvm_stderr
+from nddup.run.java import capture_jvm_stderr
 
 try:
     with capture_jvm_stderr() as said:
