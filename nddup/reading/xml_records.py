@@ -18,7 +18,7 @@ from nddup.reading.outcomes import (
     make_record,
     plain_text,
 )
-from nddup.reading.pages.elements import INLINE
+from nddup.reading.pages.page_elements import INLINE
 from nddup.reading.xml_parsing import Wrapper, repair
 
 Node = etree._Element | str  # noqa: SLF001 - an attribute is its value

@@ -140,7 +140,7 @@ def test_runs_that_cannot_be_shown_are_refused(
 def test_sketches_of_another_format_are_a_failure(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     """A run of another sketch format fails with a line that names both formats."""
     (tmp_path / "_RUN.json").write_text("{}")
-    (tmp_path / "_COMPLETE").write_text("")
+    (tmp_path / "_COMPLETE").write_text("{}")
     (tmp_path / "metrics.json").write_text('{"versions": {"sketch_format": "old"}}')
 
     status = main(["show", str(tmp_path)])

@@ -196,7 +196,7 @@ def test_6_files_that_are_not_read(say: Say) -> None:
 
     done = say("run", "in", *RUN[2:])
 
-    unread = "list.json (a JSON array), logo.png (binary, of no format that nddup reads); each is in rejects/"
+    unread = "list.json (a JSON array), logo.png (binary: a PNG image); each is in rejects/"
     assert done == Transcript(
         0,
         [*table(records_read="8   3 files, 1 kB", rejected="2   1 binary, 1 no records"),

@@ -69,7 +69,7 @@ COMMANDS: dict[str, tuple[list[str], set[str]]] = {
     "inspect": (["inspect", "pages.jsonl"], SETTINGS | READ_BY),
     "evaluate": (["evaluate", "run", "--truth", "list.csv"], SETTINGS | RUN | TEXTS),
     "query": (["index", "query", "repo", "pages.jsonl"], SETTINGS | READ_BY | SKETCHING),
-    "against": (["against", "pages.jsonl", "pages.jsonl"], SETTINGS | READ_BY | SKETCHING),
+    "against": (["against", "pages.jsonl", "pages.jsonl"], SETTINGS | READ_BY | SKETCHING | {"nddup.metrics"}),
     "truth": (["truth", "run", "--output", "truth.csv"], SETTINGS | RUN | READ_BY | SKETCHING | {"rapidfuzz"}),
     "sweep": (["sweep", "pages.jsonl", "--grid", "grid.yaml", "--output", "sweep", "--truth", "list.csv"],
               SETTINGS | RUN | READ_BY | SKETCHING | {"matplotlib"}),

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from lxml import html as lxml_html
 
 from nddup.reading.pages import markup
-from nddup.reading.pages.elements import BLOCK
+from nddup.reading.pages.page_elements import BLOCK
 from nddup.reading.pages.fragments import is_page_or_fragment
 from nddup.reading.pages.markup import strip_markup
 from tests.places import SHARED

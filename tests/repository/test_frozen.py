@@ -176,7 +176,7 @@ def test_only_kept_documents_are_stored(tmp_path: Path) -> None:
         ({}, {"sketch.kind": "i-match", "pairs.measure": "overlap", "pairs.threshold": 1}, "sketch.kind i-match"),
         ({}, {"pairs.max_document_frequency": 7}, "pairs.max_document_frequency"),
         ({}, {"sketch.kind": "minhash", "sketch.verify": False, "clusters.mode": "partition"}, "sketch.verify"),
-        ({"lowest": 0.9}, {}, "--lowest 0.9: expected more than 0 and at most pairs.threshold 0.8"),
+        ({"lowest": 0.9}, {}, "--lowest 0.9: expected more than 0 and at most pairs.threshold 0.7"),
         ({"lowest": 0.0}, {}, "--lowest 0.0"),
         ({"lowest": 3}, {}, "--lowest 3: expected a share"),
         ({"lowest": 0.5}, {"sketch.kind": "super"}, "--lowest 0.5: kind super finds pairs by keys"),

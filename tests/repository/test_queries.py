@@ -150,7 +150,7 @@ def test_too_large_a_family_is_refused_in_one_batch(tmp_path: Path) -> None:
         ({}, (50, 80), "--bands 50: expected 60 to 100"),
         ({}, (101,), "--bands 101: expected 60 to 100"),
         ({"pairs.measure": "overlap", "pairs.threshold": 85, "lowest": 70}, (80,), "--bands: a score is"),
-        ({"sketch.kind": "minhash", "lowest": 0.8}, (70,), "--bands 70: expected 80 to 100"),
+        ({"sketch.kind": "minhash", "pairs.threshold": 0.8, "lowest": 0.8}, (70,), "--bands 70: expected 80 to 100"),
     ],
 )
 def test_a_wrong_band_is_refused(tmp_path: Path, settings: dict[str, Any], bands: tuple[int, ...], said: str) -> None:
@@ -180,7 +180,7 @@ def test_the_bands_of_a_page(
         return main(["index", *arguments]), capsys.readouterr().out
 
     assert run("create", "pages", "--set", "sketch.kind=keywords", "--lowest", "0.6")[0] == 0
-    assert run("add", "pages", "seven.jsonl") == (0, "pages: version 2, 7 documents; 9 candidates, 7 added\n")
+    assert run("add", "pages", "seven.jsonl") == (0, "pages: version 2, 7 documents; 12 candidates, 7 added\n")
     assert run("add", "pages", "seven.jsonl") == (0, "pages: nothing changed (7 unchanged)\n")
     shown = "new.html   >=80: w2   70-80: w3 w5   60-70: w4 w6 w7\n"
     assert run("query", "pages", "new.html", "--bands", "60,70,80") == (0, shown)

@@ -19,7 +19,7 @@ from collections.abc import Sequence
 from resiliparse.extract.html2text import extract_plain_text
 from selectolax.lexbor import LexborHTMLParser
 
-from nddup.reading.pages.elements import BLOCK
+from nddup.reading.pages.page_elements import BLOCK
 from nddup.reading.pages.page_limits import is_too_costly
 
 HIDDEN = ("script", "style", "noscript", "template")
