@@ -52,7 +52,7 @@ def decode_body(body: bytes, encodings: Sequence[str], limit: int) -> bytes:
     Cost: linear in the bytes read and made.
 
     Example:
-        >>> decode_body(b"3\\r\\nabc\\r\\n0\\r\\n\\r\\n", ["gzip", "chunked"], 100)
+        >>> decode_body(b"3\r\nabc\r\n0\r\n\r\n", ["gzip", "chunked"], 100)
         b'abc'
     """
     doubt = ""
@@ -78,7 +78,7 @@ def looks_like_text(data: bytes) -> bool:
     Source: https://mimesniff.spec.whatwg.org/#binary-data-byte.
 
     Example:
-        >>> looks_like_text("страница".encode("cp1251") * 40), looks_like_text(b"\\x0b\\x02\\x80abc\\x03")
+        >>> looks_like_text("страница".encode("cp1251") * 40), looks_like_text(b"\x0b\x02\x80abc\x03")
         (True, False)
     """
     start = data[:TEXT_BYTES]

@@ -9,7 +9,6 @@ from pathlib import Path
 from stat import S_ISDIR
 from typing import Any, NamedTuple
 
-from nddup.array_files import crc_of
 from nddup.errors import ConfigError, NddupError, OutputError
 from nddup.scanning.input_files import InputFile, Listing, make_listing
 from nddup.scanning.local_paths import local_path, uri_of
@@ -121,6 +120,8 @@ class LocalStorage:
 
         Cost: reads them, at several GB a second.
         """
+        from nddup.array_files import crc_of  # noqa: PLC0415 - it loads Arrow, and paths are looked at before
+
         top = Path(local_path(path))
         found = {}
         try:

@@ -141,7 +141,7 @@ def test_settings_that_differ_and_short_texts_are_told() -> None:
 
     summary = dict(chunks(_with_tokens(shown, 4)))["summary"]
 
-    assert [one for one in summary["settings"] if len(one) > 2] == [["pairs.threshold", "0.5", "0.8"]]
+    assert [one for one in summary["settings"] if len(one) > 2] == [["pairs.threshold", "0.5", "0.7"]]
     assert summary["short"] == {"tokens": 20, "clusters": 1, "largest": 2, "min_tokens": 0}
 
 

@@ -10,7 +10,7 @@ from tests.run.accounts import rejects, run_that_adds_up, table
 
 def test_a_file_damaged_from_its_start_is_one_reject(spark: SparkSession, tmp_path: Path, shared: Path) -> None:
     """A real collection file cut in its only block gives no document and one reject, and the run finishes."""
-    metrics = run_that_adds_up(tmp_path, shared / "ruweb" / "fixtures" / "romip_truncated.xml.bz2", spark=spark)
+    metrics = run_that_adds_up(tmp_path, shared / "ruweb" / "fixtures" / "romip_truncated.xml.bz2", spark=spark, input={"max_rejects": 1.0})
 
     assert metrics["rows"]["documents"] == 0
     assert rejects(tmp_path) == [("romip_truncated.xml.bz2", 1, "damaged")]
@@ -21,14 +21,16 @@ def test_a_record_too_long_for_spark_is_one_reject(spark: SparkSession, tmp_path
 
     A file that misses no bytes is not read again.
     """
+    pages = tmp_path / "pages"
+    pages.mkdir()
     rows = [{"id": str(n), "text": f"page {n} " + ("x " * 60_000 if n == 5 else "of many")} for n in range(50)]
-    write_rows(tmp_path / "a.jsonl", rows)
+    write_rows(pages / "a.jsonl", rows)
     records = "".join(f"<doc><id>x{row['id']}</id><text>{row['text']}</text></doc>" for row in rows)
-    (tmp_path / "a.xml").write_text(f"<docs>{records}</docs>")
-    write_rows(tmp_path / "b.jsonl", [{"id": f"b{n}", "text": "y"} for n in range(3)])
+    (pages / "a.xml").write_text(f"<docs>{records}</docs>")
+    write_rows(pages / "b.jsonl", [{"id": f"b{n}", "text": "y"} for n in range(3)])
 
     metrics = run_that_adds_up(
-        tmp_path, tmp_path, spark=spark, input={"max_record": 50_000}, output={"kept": "parquet"}
+        tmp_path, pages, spark=spark, input={"max_record": 50_000}, output={"kept": "parquet"}
     )
 
     assert metrics["rows"]["documents"] == 2 * 49 + 3
@@ -44,11 +46,13 @@ def test_a_record_too_long_for_spark_is_one_reject(spark: SparkSession, tmp_path
 
 def test_many_files_cannot_hide_a_record_that_is_too_long(spark: SparkSession, tmp_path: Path) -> None:
     """A missing record is found, though the separators counted after the roots of all files have as many bytes."""
+    pages = tmp_path / "pages"
+    pages.mkdir()
     for number in range(120):
         text = "x " * 500 if number == 60 else "a b c"
-        (tmp_path / f"{number:03}.xml").write_text(f"<docs><doc><id>{number}</id><text>{text}</text></doc></docs>")
+        (pages / f"{number:03}.xml").write_text(f"<docs><doc><id>{number}</id><text>{text}</text></doc></docs>")
 
-    metrics = run_that_adds_up(tmp_path, tmp_path, spark=spark, input={"max_record": 500})
+    metrics = run_that_adds_up(tmp_path, pages, spark=spark, input={"max_record": 500})
 
     assert metrics["rows"]["documents"] == 119
     assert rejects(tmp_path) == [("060.xml", 1, "too large")]
