@@ -50,9 +50,9 @@ def run_until(
 
 
 def rows_of(output: Path, name: str, columns: Sequence[str] | None = None) -> list[str]:
-    """Return the rows of a table in a local folder as text, sorted."""
-    table = pq.read_table(output / name, columns=columns)
-    return sorted(map(repr, table.to_pylist()))
+    """Return the rows of a table in a local folder, formatted as Spark's `Row` and sorted."""
+    rows = pq.read_table(output / name, columns=columns).to_pylist()
+    return sorted(f"Row({', '.join(f'{key}={value!r}' for key, value in row.items())})" for row in rows)
 
 
 def sorted_tables(output: Path) -> dict[str, list[str]]:

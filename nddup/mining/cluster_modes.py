@@ -150,12 +150,12 @@ def mine_part(share: Share, *, budget: Budget) -> Itemsets | None:
     return found and _with_lone_pivots(found, share, budget.min_support)
 
 
-def cover_part(share: Share, *, budget: Budget) -> Itemsets | None:
-    """Find maximal sets that hold every pair of a pivot with a later sketch; None past ten times the share's budget.
+def cover_part(share: Share, *, budget: Budget, times: int = COVER_SHARE) -> Itemsets | None:
+    """Find maximal sets that hold every pair of a pivot with a later sketch; None past `times` the share's budget.
 
     Two shares may find the same set.
     """
-    limits = budget.of(len(share.pivots), COVER_SHARE)
+    limits = budget.of(len(share.pivots), times)
     found = cover_component(*share.arrays(), pivots=share.pivots, min_support=budget.min_support, **limits)
     return found and _with_lone_pivots(found, share, budget.min_support)
 

@@ -157,4 +157,4 @@ def test_texts_in_a_frame_give_the_same_pairs_clusters_and_keep_list(
 
     assert len(texts) == PAGES
     for name in ("pairs", "clusters", "members", "keep"):
-        assert sorted(repr(row.asDict()) for row in getattr(tables, name).collect()) == first[0][name]
+        assert sorted(map(repr, getattr(tables, name).collect())) == first[0][name]

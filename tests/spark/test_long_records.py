@@ -10,7 +10,9 @@ from tests.run.accounts import rejects, run_that_adds_up, table
 
 def test_a_file_damaged_from_its_start_is_one_reject(spark: SparkSession, tmp_path: Path, shared: Path) -> None:
     """A real collection file cut in its only block gives no document and one reject, and the run finishes."""
-    metrics = run_that_adds_up(tmp_path, shared / "ruweb" / "fixtures" / "romip_truncated.xml.bz2", spark=spark, input={"max_rejects": 1.0})
+    metrics = run_that_adds_up(
+        tmp_path, shared / "ruweb" / "fixtures" / "romip_truncated.xml.bz2", spark=spark, input={"max_rejects": 1.0}
+    )
 
     assert metrics["rows"]["documents"] == 0
     assert rejects(tmp_path) == [("romip_truncated.xml.bz2", 1, "damaged")]
@@ -29,9 +31,7 @@ def test_a_record_too_long_for_spark_is_one_reject(spark: SparkSession, tmp_path
     (pages / "a.xml").write_text(f"<docs>{records}</docs>")
     write_rows(pages / "b.jsonl", [{"id": f"b{n}", "text": "y"} for n in range(3)])
 
-    metrics = run_that_adds_up(
-        tmp_path, pages, spark=spark, input={"max_record": 50_000}, output={"kept": "parquet"}
-    )
+    metrics = run_that_adds_up(tmp_path, pages, spark=spark, input={"max_record": 50_000}, output={"kept": "parquet"})
 
     assert metrics["rows"]["documents"] == 2 * 49 + 3
     assert metrics["stages"]["sketch"]["files_read_again"] == 2

@@ -138,7 +138,7 @@ def test_problems_stay_where_they_are(spark: SparkSession) -> None:
     problems = gather_problems(graph, sketches, matches, scale=Scale(1, 1), partitions=3).persist()
     frequent = spark.createDataFrame([(0, 3, 5)], "ordinal long, mask long, support long")
 
-    kept = keep_clusters(frequent, problems, threshold=SHARE, min_support=0, partitions=3)
+    kept = keep_clusters(frequent, problems, fit=0, threshold=SHARE, min_support=0, partitions=3)
     plan = kept._jdf.queryExecution().executedPlan().toString()  # noqa: SLF001
     steps = [line.lstrip(" :-+").partition(" ")[0].lstrip("*(0123456789) ") for line in plan.splitlines()]
 

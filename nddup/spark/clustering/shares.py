@@ -27,7 +27,7 @@ from pyspark.sql import functions as F
 from nddup.arrays import take_rows
 from nddup.matching.threshold import Threshold
 from nddup.mining.cluster_modes import Budget, Share, cover_part, mine_part
-from nddup.mining.itemsets import Itemsets
+from nddup.mining.itemsets import COVER_SHARE, Itemsets
 from nddup.spark.blocks import (
     Columns,
     Layout,
@@ -107,7 +107,7 @@ def cover_shares(blocks: DataFrame, *, threshold: Threshold, budget: Budget) -> 
     Schema out:  SETS, each set once; a row OVER for a component with a share whose cover exceeds ten times its budget
     Shuffles:  the sets, on their members.    Actions:  none.
     """
-    find = partial(cover_part, budget=budget)
+    find = partial(cover_part, budget=budget, times=COVER_SHARE)
     found = blocks.mapInArrow(partial(_share_block, threshold=threshold, find=find), SETS)
     return found.dropDuplicates(["ordinal", "positions"])
 
