@@ -170,7 +170,7 @@ def assert_stages_are_logged(log: str) -> None:
 
 def assert_jobs_are_described(events: Path) -> None:
     """Assert that the descriptions of the Spark jobs include one from each stage."""
-    found: list[dict[str, Any]] = [json.loads(line) for line in events.read_text().splitlines()]
+    found: list[dict[str, Any]] = [json.loads(line) for line in events.read_text().split("\n") if line]
     jobs = [event for event in found if event["Event"] == "SparkListenerJobStart"]
     said = {job["Properties"].get("spark.job.description") for job in jobs}
     assert {

@@ -132,7 +132,7 @@ def test_a_run_stores_the_texts_of_its_clusters(spark: SparkSession, files: Path
     again = reopen_inputs(spark, folder)
     row = folder.table("documents").where("doc_id = '4'").select("source", "content_fingerprint").collect()[0]
     texts = again.find_texts({"4": (row["source"], bytes(row["content_fingerprint"]))}).collect()
-    assert [(one["doc_id"], one["text"]) for one in texts] == [("4", "alone it stands in the world")]
+    assert [(one["doc_id"], one["text"]) for one in texts] == [("4", "alone it stands in the world\n")]
 
     (files / "a.jsonl").write_text("{}\n")
     with pytest.raises(NddupError, match=r"the inputs of .* changed since the run: a\.jsonl; run the job again"):
