@@ -373,7 +373,14 @@ class RunFolder:
     def _is_sound(self) -> bool:
         """Return whether the marker can be read and all that it names is there, whole; working tables may be gone."""
         contents = self._contents()
-        if not self._reads_as(COMPLETE, _spell(contents) + "\n"):
+        try:
+            marker = self._marker()
+        except OutputError:
+            return False
+        if not contents["crc32"]:  # Hadoop computes none: the sizes decide, whichever engine wrote the marker
+            marker.pop("crc32", None)
+            contents.pop("crc32")
+        if marker != json.loads(json.dumps(contents)):
             return False
         return all(self._is_whole(name, self._note(name)) for name in contents["tables"])
 
