@@ -21,6 +21,9 @@ WIDE: Final = ("utf-32-le", "utf-32-be", "utf-16-le", "utf-16-be")
 LOOKED_AT = 4096
 """Bytes in which the zero bytes of an encoding without a mark are counted."""
 
+_CONTROLS = re.compile(rb"[\x01-\x08\x0b\x0e-\x1a\x1c-\x1f\x7f]")
+"""Bytes that no text of one byte a character holds; ESC begins the sequences of ISO 2022."""
+
 _ENCODING = re.compile(r"\s*<\?xml\s[^>]*?encoding\s*=\s*[\"']([^\"']*)[\"']")
 
 
@@ -66,7 +69,9 @@ def wide_without_mark(data: bytes) -> str | None:
     r"""Return the codec of UTF-16 or UTF-32 without a byte order mark, known by its zero bytes; None for anything else.
 
     In text, letters of Latin, blanks, digits and line ends have zero bytes, all on one side. Text of Han without any of
-    these is not recognised; neither is data of which more than one character in a hundred belongs in no text.
+    these is not recognised; neither is data of which more than one character in a hundred belongs in no text. Text with
+    few zero bytes is of another script, whose letters hold bytes that are control characters elsewhere, as U+04xx does;
+    without these, the few zeros are strays in a text of one byte a character, or of UTF-8.
 
     Example:
         >>> wide_without_mark("Привет, мир".encode("utf-16-le")), wide_without_mark(b"PK\3\4\0\0\0\0")
@@ -75,16 +80,26 @@ def wide_without_mark(data: bytes) -> str | None:
     start = data[:LOOKED_AT]
     if b"\0" not in start:
         return None
+    even, odd = start[::2].count(0), start[1::2].count(0)
+    if 5 * (even + odd) < 2 * len(start) and _may_be_narrow(start):
+        return None
     for encoding in WIDE:
         if start.startswith(("<".encode(encoding), "{".encode(encoding))):
             return encoding
 
-    even, odd = start[::2].count(0), start[1::2].count(0)
     if 40 * max(even, odd) < len(start):
         return None
     likely = ["utf-32-le", "utf-32-be"] if 2 * (even + odd) >= len(start) else []
     likely += [f"utf-16-{'le' if odd > even else 'be'}"] if 3 * min(even, odd) <= max(even, odd) else []
     return next((encoding for encoding in likely if _is_text(start, encoding)), None)
+
+
+def _may_be_narrow(start: bytes) -> bool:
+    """Return whether bytes, but for zeros, may be text of one byte a character: no controls, and not a fifth blanks.
+
+    U+09xx, U+0Axx, U+0Cxx and U+0Dxx, the scripts of India, hold the bytes of tabs and line ends.
+    """
+    return not _CONTROLS.search(start) and 5 * sum(map(start.count, b"\t\n\f\r")) < len(start)
 
 
 def _is_text(start: bytes, encoding: str) -> bool:

@@ -32,8 +32,12 @@ DAMAGED = st.builds(
 
 def decode_by_definition(raw: bytes, charset: str | None) -> Decoded | None:
     """Decode by the first charset that fits, with Python's codecs; None if it is detected, or given by a mark."""
-    if raw.startswith((b"\xef\xbb\xbf", b"\xff\xfe", b"\xfe\xff", b"<\0", b"\0<")):
+    if raw.startswith((b"\xef\xbb\xbf", b"\xff\xfe", b"\xfe\xff", b"<\0", b"\0<", b"{\0", b"\0{")):
         return None
+    blanks = sum(byte in b"\t\n\f\r" for byte in raw)
+    is_one_byte = not set(raw) & {*range(1, 32), 127} - {*b"\t\n\f\r\x1b"} and 5 * blanks < len(raw)
+    if 0 in raw and (5 * raw.count(0) >= 2 * len(raw) or not is_one_byte):
+        return None  # perhaps UTF-16 or UTF-32
     given_charset = canonical_charset(charset) if charset else None
     is_wide = given_charset in ("utf-16-le", "utf-16-be")
     if is_wide and 0 not in raw:
@@ -65,7 +69,19 @@ def test_every_byte_that_python_decodes_is_a_character(encoding: str) -> None:
         assert has_characters(b"a%c" % byte, encoding) == is_character
 
 
+@pytest.mark.parametrize("encoding", ["ascii", "utf-8", "koi8-r", "cp1251"])
+def test_stray_zeros_make_no_text_wide(encoding: str) -> None:
+    """Zero bytes here and there in a text of one byte a character, or of UTF-8, do not make it UTF-16."""
+    words = "word" if encoding == "ascii" else "слово"
+    text = f"<meta charset={encoding}>" + f" {words}, {words}." * 8
+
+    for at in range(1, len(text)):
+        damaged = f"{text[:at]}\0{text[at : at + 2]}\0{text[at + 2 :]}".encode(encoding)
+        assert decode_content(damaged).text.replace("\0", "") == text
+
+
 @given(DAMAGED | st.binary(max_size=200), st.sampled_from(LABELS))
+@example(b"<me\0ta charset=koi8-r>", "cp1251")
 @example(b"\x98" + "п".encode("cp1251") * 20, "cp1251")
 @example(b"\x98" + "п".encode("cp1251") * 5, "cp1251")
 @example("п".encode()[:1], None)
