@@ -4,6 +4,7 @@ import json
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -82,13 +83,21 @@ def test_a_command_loads_what_it_uses(name: str, place: Path) -> None:
     """A command over local files loads no slow module that it does not use."""
     arguments, allowed = COMMANDS[name]
 
-    done = subprocess.run([sys.executable, "-c", PROGRAM, *arguments], cwd=place, capture_output=True, text=True,
-                          check=False, env={"PYTHONPATH": str(ROOT), "PATH": ""})  # fmt: skip
+    said = _called(arguments, place)
+    if "numba.np.polynomial" in said["loaded"]:  # a kernel was compiled, as in the first call of an installation
+        said = _called(arguments, place)
 
-    said = json.loads(done.stderr.splitlines()[-1])
-    assert said["status"] == 0, done.stderr
+    assert said["status"] == 0
     assert HEAVY & set(said["loaded"]) <= allowed
     assert said["looked"] < 60  # garbage collections; with Python's default threshold there would be some hundred
+
+
+def _called(arguments: list[str], place: Path) -> dict[str, Any]:
+    """What a process that calls the command says of its modules, its garbage collections and its exit status."""
+    done = subprocess.run([sys.executable, "-c", PROGRAM, *arguments], cwd=place, capture_output=True, text=True,
+                          check=True, env={"PYTHONPATH": str(ROOT), "PATH": ""})  # fmt: skip
+    said: dict[str, Any] = json.loads(done.stderr.splitlines()[-1])
+    return said
 
 
 def test_importing_the_package_loads_nothing() -> None:
