@@ -22,13 +22,13 @@ import pyarrow.parquet as pq
 
 from bench.repository import real_texts
 from nddup.against.find_hits import find_hits
-from nddup.against.read_items import ReadItems
+from nddup.against.share_records import ReadItems
 from nddup.against.shingle_table import make_known, open_known
 from nddup.local.reading.workers import Workers
 from nddup.run.inputs_found import find_inputs
-from nddup.scanning.text_buffers import text_buffers
+from nddup.scanning.found import text_buffers
 from nddup.settings.load import load_config
-from nddup.settings.scan_rules import limits_of, text_rule
+from nddup.settings.plan import record_limits, text_rule
 from nddup.sketching.tokens import tokenise
 from nddup.storage.local_storage import LocalStorage
 
@@ -69,7 +69,7 @@ def _read(folder: Path, most: int) -> list[str]:
     config = load_config(None, [f"input.limit={most}"])
     found = find_inputs(LocalStorage(), [str(folder)], config)
     with Workers(1) as workers:
-        rows = workers.scan(found, ReadItems(text_rule(config)), limits_of(config))
+        rows = workers.scan(found, ReadItems(text_rule(config)), record_limits(config))
     return [text for text in rows["text"].to_pylist() if text]
 
 

@@ -7,11 +7,10 @@ import numpy as np
 from bench.pairing import make_sketches
 from bench.recording import record, show
 from nddup.arrays import Ragged
-from nddup.matching.connected_pairs import NO_LIMIT
 from nddup.matching.elements import divide
-from nddup.matching.long_lists import LongLists
+from nddup.matching.overlap_join import NO_LIMIT, LongLists
 from nddup.matching.threshold import Threshold
-from nddup.spark.pairing.plan import Pairing
+from nddup.spark.pairing.homes import Pairing
 from tests.spark.simulated_tasks import find_pairs
 
 SIZE = 200

@@ -9,7 +9,7 @@ import numpy as np
 from bench.recording import record, show
 from nddup.arrays import Ragged, number_keys
 from nddup.matching.threshold import Threshold
-from nddup.mining.frequent_pairs import find_pairs
+from nddup.mining.frequent_sets import find_pairs
 from nddup.mining.itemsets import mine_component
 from nddup.mining.leaders import follow_leaders
 from nddup.mining.neighbourhoods import bound_memory

@@ -24,17 +24,17 @@ from fastwarc.warc import ArchiveIterator, WarcRecordType
 
 from bench.debdocs import HEAD, load_pages, romip_records
 from bench.recording import BUILD, drop, fresh, record, show
-from nddup.reading.pages.markup import strip_markup
+from nddup.reading.markup import strip_markup
 from nddup.reading.records import Record, content_fingerprint, record_text
 from nddup.run.on_spark.state import Job
 from nddup.run.session import start_session
 from nddup.run.spark_progress import SparkProgress
 from nddup.scanning.collection import Collection, find_files
+from nddup.scanning.found import text_buffers
 from nddup.scanning.sketch_records import SketchRecords, sketch_texts
-from nddup.scanning.text_buffers import text_buffers
 from nddup.scanning.whole_files import StoredFile, read_file
 from nddup.settings.load import build_config
-from nddup.settings.scan_rules import limits_of, sketch_rule
+from nddup.settings.plan import record_limits, sketch_rule
 from nddup.spark.reading.hadoop_files import open_uri
 from nddup.spark.reading.scan import scan
 from nddup.storage.files import Storage
@@ -221,7 +221,7 @@ def _loop(found: Collection, job: Job, *, is_sketching: bool = True) -> int:
         for entry in group.files:
             file = entry.file
             stored = StoredFile(file.source, entry.compression, 1 << 40, partial(open_uri, file.path))
-            for record_, _ in read_file(stored, group.head, limits_of(job.config).max_record):
+            for record_, _ in read_file(stored, group.head, record_limits(job.config).max_record):
                 if not isinstance(record_, Record):
                     continue
                 text = record_text(record_, None, "html")
@@ -238,7 +238,7 @@ def _loop(found: Collection, job: Job, *, is_sketching: bool = True) -> int:
 
 def _read(job: Job, path: Path) -> int:
     consumer, files = SketchRecords(sketch_rule(job.config)), Storage(job.spark)
-    records = scan(job.spark, _find(job, path), consumer, files=files, limits=limits_of(job.config))
+    records = scan(job.spark, _find(job, path), consumer, files=files, limits=record_limits(job.config))
     records.write.format("noop").mode("overwrite").save()
     return 0
 

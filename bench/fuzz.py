@@ -28,7 +28,7 @@ from bench.fuzz_values import fuzz_repeats, fuzz_values
 from bench.recording import BUILD, record, show
 from nddup.reading.detect import read_head
 from nddup.reading.formats import FileHead, FormatError
-from nddup.reading.pages.markup import strip_markup
+from nddup.reading.markup import strip_markup
 from nddup.reading.records import Record, Reject, content_fingerprint, parse_record, record_text
 from nddup.run.session import start_session
 

@@ -25,15 +25,14 @@ from numpy.typing import NDArray
 from bench import fuzz_samples as made
 from bench.fuzz_samples import TOKENS, mutate
 from nddup.against.find_hits import find_hits, find_possible
-from nddup.against.shingle_filter import make_filter
-from nddup.against.shingle_table import make_known
+from nddup.against.shingle_table import make_filter, make_known
 from nddup.mining.fimi import read_fimi
 from nddup.reading.bounded_parts import count_parts
-from nddup.reading.pages.page_limits import count_tags, most_attributes, trace_elements
+from nddup.reading.page_limits import count_tags, most_attributes, trace_elements
 from nddup.repository.lookup.keyed import hash_strings
-from nddup.scanning.text_buffers import text_buffers
+from nddup.scanning.found import text_buffers
 from nddup.sketching.recipe import Recipe, make_sketches
-from nddup.sketching.token_rows import fingerprint_rows, hash_rows
+from nddup.sketching.rolling_hash import fingerprint_rows, hash_rows
 from nddup.sketching.words.lexicon import LexiconRule, TermCounts
 from nddup.sketching.words.word_sketches import WordRule, WordSketcher
 

@@ -25,7 +25,7 @@ from nddup.settings.load import build_config
 from nddup.storage.files import Storage
 from nddup.storage.local_folder import LocalFolder
 from nddup.storage.local_storage import LocalStorage
-from nddup.storage.spark_folder import SparkFolder
+from nddup.storage.session_tables import SparkFolder
 from nddup.tables import RESULTS
 
 SETTINGS: dict[str, Any] = {

@@ -17,8 +17,8 @@ from pydantic import BaseModel
 from bench.fuzz_values import seconds
 from nddup.errors import ConfigError
 from nddup.run.stage import settings_of
-from nddup.settings.derive import bands_of, finder_of, kind_of, recipe_of, threshold_of
 from nddup.settings.load import build_config, load_config
+from nddup.settings.plan import bands_of, finder_of, kind_of, recipe_of, threshold_of
 from nddup.settings.schema import Config
 
 LONGEST = 5.0

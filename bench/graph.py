@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from bench.recording import record, show
-from nddup.mining.streamed_graph import StreamedChoice, StreamedComponents
+from nddup.mining.pair_graph import StreamedChoice, StreamedComponents
 
 BATCH = 10_000
 """Edges in a batch, as Spark passes them."""

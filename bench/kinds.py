@@ -28,8 +28,8 @@ from nddup.opened.duck import DuckRun
 from nddup.results.check import check_run
 from nddup.run.job import run_job
 from nddup.run.session import start_session
-from nddup.settings.derive import recipe_of
 from nddup.settings.load import build_config
+from nddup.settings.plan import recipe_of
 from nddup.sketching.recipe import Recipe, make_sketches
 from nddup.sketching.words.lexicon import TermCounts
 from nddup.sketching.words.word_sketches import WordSketcher

@@ -15,10 +15,9 @@ import numpy as np
 from bench.debdocs import load_pages, texts_of
 from bench.recording import record, show
 from nddup.arrays import number_keys
-from nddup.mining.fimi import read_fimi
+from nddup.mining.fimi import Context, read_fimi
 from nddup.mining.frequent_sets import mine_context
 from nddup.mining.itemsets import Itemsets
-from nddup.mining.transactions import Context
 from nddup.sketching.recipe import Recipe, make_sketches
 
 SIZE, LENGTH = 100, 5

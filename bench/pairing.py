@@ -13,14 +13,13 @@ from pyspark import StorageLevel
 from pyspark.sql import DataFrame, SparkSession
 
 from bench.recording import BUILD, drop, record, show
-from nddup.matching.connected_pairs import NO_LIMIT
 from nddup.matching.elements import divide
-from nddup.matching.long_lists import LongLists
+from nddup.matching.overlap_join import NO_LIMIT, LongLists
 from nddup.matching.threshold import Threshold
 from nddup.run.session import start_session
-from nddup.spark.pairing import match
-from nddup.spark.pairing.compared import matches_of
-from nddup.spark.pairing.plan import Pairing
+from nddup.spark.pairing import meet
+from nddup.spark.pairing.homes import Pairing
+from nddup.spark.pairing.meet import matches_of
 
 FEATURES = 100
 LEAST = 80
@@ -143,9 +142,9 @@ def _match(spark: SparkSession, path: Path) -> DataFrame:
         links=True,
         most_ids=FEATURES,
     )
-    homes = match.keep_sketches(sketches, pairing).persist(StorageLevel.DISK_ONLY)
-    postings = match.post(homes, pairing).persist(StorageLevel.DISK_ONLY)
-    return matches_of(match.match(homes, postings, pairing)).select("node_a", "node_b", "overlap")
+    homes = meet.keep_sketches(sketches, pairing).persist(StorageLevel.DISK_ONLY)
+    postings = meet.post(homes, pairing).persist(StorageLevel.DISK_ONLY)
+    return matches_of(meet.match(homes, postings, pairing)).select("node_a", "node_b", "overlap")
 
 
 def _query(spark: SparkSession, path: Path, query: str) -> DataFrame:

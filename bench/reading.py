@@ -21,16 +21,15 @@ from nddup.reading.records import Record, content_fingerprint, parse_record, rea
 from nddup.run.on_spark.state import Job
 from nddup.run.session import start_session
 from nddup.run.spark_progress import SparkProgress
-from nddup.scanning.chunks import parse_chunks
 from nddup.scanning.collection import find_files
 from nddup.scanning.file_heads import HEAD_BYTES
-from nddup.scanning.sketch_records import SketchRecords
-from nddup.scanning.text_buffers import join_encoded
+from nddup.scanning.found import join_encoded
+from nddup.scanning.sketch_records import SketchRecords, parse_chunks
 from nddup.settings.load import build_config
-from nddup.settings.scan_rules import limits_of, sketch_rule
+from nddup.settings.plan import record_limits, sketch_rule
 from nddup.sketching.min_s import sketch_texts
+from nddup.spark.reading.hadoop_files import read_chunks
 from nddup.spark.reading.scan import scan
-from nddup.spark.reading.splits import read_chunks
 from nddup.storage.files import Storage
 from nddup.storage.session_tables import MemoryStore
 
@@ -137,11 +136,16 @@ def _passes(job: Job, head: FileHead) -> dict[str, Callable[[Path], None]]:
     def records(path: Path) -> DataFrame:
         files = Storage(job.spark)
         found = find_files(files, [str(path)], job.config.input)
-        return scan(job.spark, found, SketchRecords(sketch_rule(job.config)), files=files, limits=limits_of(job.config))
+        return scan(
+            job.spark, found, SketchRecords(sketch_rule(job.config)), files=files, limits=record_limits(job.config)
+        )
 
     def chunks(path: Path) -> DataFrame:
         return read_chunks(
-            job.spark, [(path.absolute().as_uri(), path.name, -1)], head, max_record=limits_of(job.config).max_record
+            job.spark,
+            [(path.absolute().as_uri(), path.name, -1)],
+            head,
+            max_record=record_limits(job.config).max_record,
         )
 
     return {
@@ -193,7 +197,7 @@ def _profile(path: Path, head: FileHead, job: Job) -> None:
     ]
 
     def sketch_all() -> None:
-        found = parse_chunks(batches, head, limits_of(job.config).max_record)
+        found = parse_chunks(batches, head, record_limits(job.config).max_record)
         for _ in SketchRecords(sketch_rule(job.config)).batches(found, head):
             pass
 

@@ -25,10 +25,9 @@ from nddup.reading.containers import container_head
 from nddup.reading.detect import read_head
 from nddup.run.daemon import load_kernels
 from nddup.scanning.collection import ListedFile
-from nddup.scanning.found import Limits
+from nddup.scanning.found import RecordLimits, SketchRule, TextRule
 from nddup.scanning.input_files import InputFile
 from nddup.scanning.local_files import scan_files
-from nddup.scanning.rules import SketchRule, TextRule
 from nddup.scanning.sketch_records import SketchRecords
 from nddup.sketching.recipe import Recipe
 
@@ -72,7 +71,7 @@ CASES = {
 NAMES = {"html": "a.html", "csv": "a.csv", "csv cells": "a.csv", "parquet": "a.parquet"}
 OPTIONS = {"id": None, "url": None, "content": None, "charset": None}
 CONSUMER = SketchRecords(SketchRule(Recipe(), TextRule()))
-LIMITS = Limits(max_record=64 << 20, max_expansion=200)
+LIMITS = RecordLimits(max_record=64 << 20, max_expansion=200)
 CHILD = "import sys; from bench.records import measure_all; measure_all(sys.argv[1], sys.argv[2:])"
 Case = tuple[str, str]
 """A format and a filling."""

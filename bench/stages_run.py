@@ -23,7 +23,7 @@ from nddup.settings.load import load_config
 from nddup.spark.clustering import keep_list
 from nddup.spark.reach import reach
 from nddup.spark.schemas import DOCUMENTS
-from nddup.storage.checkpoint import CheckpointStore
+from nddup.storage.session_tables import CheckpointStore
 from nddup.tables import RESULTS
 
 PATIENT = {"spark.network.timeout": "86400s", "spark.executor.heartbeatInterval": "3600s"}

@@ -36,7 +36,7 @@ __all__ = ["find_duplicates", "open"]
 
 if TYPE_CHECKING:
     from nddup.api.find_duplicates import find_duplicates
-    from nddup.api.open_run import open_run as open  # noqa: A004 - `nddup.open`
+    from nddup.api.run_object import open_run as open  # noqa: A004 - `nddup.open`
 
 
 def __getattr__(name: str) -> Any:  # noqa: ANN401
@@ -46,7 +46,7 @@ def __getattr__(name: str) -> Any:  # noqa: ANN401
 
         return find_duplicates
     if name == "open":
-        from nddup.api.open_run import open_run  # noqa: PLC0415
+        from nddup.api.run_object import open_run  # noqa: PLC0415
 
         return open_run
     raise AttributeError(f"module 'nddup' has no attribute {name!r}")

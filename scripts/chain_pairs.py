@@ -11,9 +11,8 @@ from pathlib import Path
 
 import numpy as np
 
-from nddup.mining.components import label_components
-from nddup.reading.reference_lists.entries import read_lines
-from nddup.reading.reference_lists.layouts import guess_layout
+from nddup.mining.pair_graph import label_components
+from nddup.reading.reference_lists.layouts import guess_layout, read_lines
 
 
 def main() -> int:

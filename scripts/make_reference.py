@@ -18,8 +18,7 @@ from nddup.commands import COMMANDS
 from nddup.repository.segments.layout import MATCHES, SEGMENT
 from nddup.results.evaluation import EVALUATION
 from nddup.settings.schema import Config
-from nddup.table_types import Table
-from nddup.tables import RESULTS
+from nddup.tables import RESULTS, Table
 
 TARGET = Path(__file__).resolve().parents[1] / "docs" / "reference.md"
 

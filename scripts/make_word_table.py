@@ -3,7 +3,7 @@
     python scripts/make_word_table.py
 
 Run it once for each version of Unicode; it uses that of the Python that runs it. Another version makes other
-tokens, so other sketches: raise `SKETCH_FORMAT` in `nddup/sketching/sketch_format.py` with it.
+tokens, so other sketches: raise `SKETCH_FORMAT` in `nddup/sketching/recipe.py` with it.
 """
 
 import sys

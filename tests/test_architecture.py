@@ -25,9 +25,8 @@ MAY_IMPORT: dict[str, set[str]] = {
     "shown": set(),
     "redaction": {"shown"},
     "metrics": {"errors"},
-    "kernel_cache": {"start_up"},
     "children": set(),
-    "arrays": {"kernel_cache"},
+    "arrays": {"start_up"},
     "array_files": set(),
     "steps": set(),
     "start_up": set(),
@@ -40,9 +39,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "verifying": GROUND,
     "against": GROUND | {"reading", "sketching", "scanning", "tables"},
     "checking": {"verifying", "tables"},
-    "table_types": set(),
-    "working_tables": {"table_types"},
-    "tables": {"working_tables"},
+    "tables": set(),
     "settings": GROUND | {"matching", "sketching", "scanning"},
     "explaining": {"settings"},
     "spark": GROUND | {"tables"},
@@ -70,9 +67,8 @@ MAY_IMPORT: dict[str, set[str]] = {
 neither `matching` nor `mining`, even indirectly: `nddup check` is independent of the code that it checks."""
 
 WITHOUT_SPARK = PURE | {
-    "kernel_cache", "errors", "redaction", "metrics", "arrays", "array_files", "steps", "start_up", "table_types",
-    "working_tables", "tables", "settings", "explaining", "local", "opened", "report", "checking", "repository.lookup",
-    "against", "children", "shown",
+    "errors", "redaction", "metrics", "arrays", "array_files", "steps", "start_up", "tables", "settings", "explaining",
+    "local", "opened", "report", "checking", "repository.lookup", "against", "children", "shown",
 }  # fmt: skip
 
 ACTIONS = {"collect", "first", "head", "take", "toPandas", "toArrow", "toLocalIterator", "isEmpty", "show", "foreach"}

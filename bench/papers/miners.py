@@ -16,8 +16,8 @@ import numpy as np
 from bench.debdocs import load_pages, texts_of
 from bench.mining import context_of, limited_fpgrowth
 from bench.papers.cells import Cells, Values
+from nddup.mining.fimi import Context
 from nddup.mining.frequent_sets import mine_context
-from nddup.mining.transactions import Context
 from nddup.sketching.recipe import Recipe
 
 SUPPORTS = (100, 95, 90, 85, 80, 70, 60, 50)

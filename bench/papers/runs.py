@@ -14,8 +14,7 @@ from nddup.cli import main
 from nddup.metrics import RunMetrics
 from nddup.results.evaluate import evaluate_run
 from nddup.results.opening import open_here
-from nddup.results.sweep import Engines, run_sweep
-from nddup.results.sweep_grid import Point, read_grid
+from nddup.results.sweep import Engines, Point, read_grid, run_sweep
 from nddup.run.local_job import run_locally
 from nddup.settings.load import load_config
 

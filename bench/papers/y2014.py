@@ -18,8 +18,8 @@ from bench.debdocs import SHORT, load_pages, texts_of
 from bench.papers.cells import Cells, Values
 from bench.papers.runs import nddup
 from bench.papers.y2017 import as_arrow
-from nddup.settings.derive import recipe_of
 from nddup.settings.load import load_config
+from nddup.settings.plan import recipe_of
 from nddup.sketching.words.word_sketches import sketcher_of
 
 PROFILE = "conf/dd2014.yaml"

@@ -20,10 +20,10 @@ from scipy import sparse
 from bench.debdocs import SHORT, load_pages, shingles_of, texts_of
 from bench.papers.cells import Cells, Values
 from nddup.arrays import Ragged
-from nddup.settings.derive import bands_of, finder_of, recipe_of
 from nddup.settings.load import load_config
+from nddup.settings.plan import bands_of, finder_of, recipe_of
 from nddup.settings.schema import Config
-from nddup.sketching.lsh_bands import candidate_probability
+from nddup.sketching.minhash import candidate_probability
 from nddup.sketching.recipe import make_sketches
 
 PROFILE = "conf/kshingle2017.yaml"

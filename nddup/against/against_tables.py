@@ -1,7 +1,6 @@
 """The tables of `nddup against`: those it writes, and those between its steps."""
 
-from nddup.table_types import Column, Table, working
-from nddup.tables import REJECTS
+from nddup.tables import REJECTS, Column, Table, working
 
 ITEMS = Table(
     "items",

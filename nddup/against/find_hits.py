@@ -9,9 +9,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from nddup.against.shingle_filter import filter_shift, may_have
-from nddup.against.shingle_table import ALL_BITS, Known, find_number, has_key, read_only
-from nddup.against.token_places import count_characters, fold_tokens, locate_tokens
+from nddup.against.shingle_table import ALL_BITS, Known, filter_shift, find_number, has_key, may_have, read_only
+from nddup.against.spans import count_characters, fold_tokens, locate_tokens
 from nddup.arrays import compiled, number_keys
 from nddup.sketching.folding import folded_words
 from nddup.sketching.rolling_hash import hash_tokens, most_tokens, roll, shingling

@@ -20,10 +20,9 @@ from nddup.metrics import RunMetrics, Stages
 from nddup.opened.arrow_tables import MemoryRun
 from nddup.run.engines import memory_of
 from nddup.run.local_stages import LocalJob, find_clusters, sketch_documents
-from nddup.run.measures import metrics_of
 from nddup.run.progress import COMPILING, LocalProgress, is_quiet_for, say
-from nddup.settings.derive import processes_of
-from nddup.settings.given import (
+from nddup.run.stage import metrics_of
+from nddup.settings.load import (
     ClustersSettings,
     InputSettings,
     KeepSettings,
@@ -32,9 +31,10 @@ from nddup.settings.given import (
     PairsSettings,
     ShingleSettings,
     SketchSettings,
+    build_config,
     nest_settings,
 )
-from nddup.settings.load import build_config
+from nddup.settings.plan import processes_of
 from nddup.settings.schema import Config
 from nddup.storage.local_folder import MemoryTables
 from nddup.tables import ID_COLUMNS, RESULTS

@@ -12,14 +12,13 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from nddup.api import html
+from nddup.api import views
 from nddup.arrays import Ragged
 from nddup.errors import ConfigError
-from nddup.matching.compare import compare_sketches, overlap_or_less, resemblance_parts
-from nddup.matching.threshold import Threshold
+from nddup.matching.threshold import Threshold, compare_sketches, overlap_or_less, resemblance_parts
 from nddup.opened.finished_run import FinishedRun
-from nddup.report.side_by_side import side_by_side
-from nddup.settings import derive
+from nddup.report.borderline import side_by_side
+from nddup.settings import plan
 from nddup.settings.schema import Config
 from nddup.sketching.accuracy import sampled_variance, slots_variance, smallest_variance
 from nddup.sketching.recipe import level_of
@@ -108,7 +107,7 @@ class PairVerdict:
             "features in common": self.common, "needed at least": self.needed, "features of a": self.features_a,
             "features of b": self.features_b, "resemblance": self.resemblance,
         }  # fmt: skip
-        page = html.facts(f"{self.doc_a} and {self.doc_b}", values, sentence=self.verdict)
+        page = views.facts(f"{self.doc_a} and {self.doc_b}", values, sentence=self.verdict)
         if self.texts is None:
             return page + "<p>The run did not store both texts (output.texts).</p>"
         return page + side_by_side((self.doc_a, self.doc_b), self.texts)
@@ -138,12 +137,12 @@ def explain_pair(run: FinishedRun, config: Config, first: str, second: str) -> P
     a, b = (found[name] for name in sorted((first, second), key=str.encode))
 
     sketches = [np.array(row["sketch"] or [], np.int64).view(np.uint64) for row in (a, b)]
-    levels = derive.levels_of(config)
+    levels = plan.levels_of(config)
     level = max(level_of(row["level_features"], levels) for row in (a, b)) if levels else 0
     mask = np.uint64((1 << level) - 1)
     sketches = [sketch[sketch & mask == 0] for sketch in sketches]
 
-    threshold = derive.threshold_of(config)
+    threshold = plan.threshold_of(config)
     measured = measure(sketches, threshold)
     value = _value_of(measured, threshold)
     bound = threshold.numerator / threshold.denominator
@@ -215,13 +214,13 @@ def _judge(
     there = {frozenset((row["doc_a"], row["doc_b"])): row for row in run.sql(ROWS, wanted=names).to_pylist()}
     own, groups = frozenset((a["doc_id"], b["doc_id"])), frozenset((a["group"], b["group"]))
     is_equal = len(groups) == 1
-    compared = "their sketches are equal" if is_equal else _compared(measured, derive.threshold_of(config))
+    compared = "their sketches are equal" if is_equal else _compared(measured, plan.threshold_of(config))
     edit = there.get(own, there.get(groups, {})).get("edit")
     if edit is not None:
         compared += f"; the edit similarity of their texts {edit:.4g} reaches {config.pairs.edit_threshold:g}"
     if own in there:
         return True, compared
-    if is_equal and measured.sizes[0] >= derive.threshold_of(config).least_size:
+    if is_equal and measured.sizes[0] >= plan.threshold_of(config).least_size:
         return True, f"{compared}; the pairs of their group are given by a star around {a['group']}"
     if there.get(groups, {}).get("star"):
         hubs = " and ".join(sorted(groups))
@@ -237,7 +236,7 @@ def _why_missing(
     measured: Measured,
 ) -> str:
     """Say why a pair is missing from the tables; an empty string if its numbers already say it."""
-    finder = derive.finder_of(config)
+    finder = plan.finder_of(config)
     if finder is not None and all(measured.sizes):
         rows = (Ragged(np.array([0, len(sketch)], np.int64), sketch) for sketch in sketches)
         first, second = (finder.keys(row).values for row in rows)
@@ -278,7 +277,7 @@ def _standard_error(
     config: Config, measured: Measured, value: float, features: tuple[int, int], level: int
 ) -> float | None:
     """Return the standard error of the value compared with the threshold, by `nddup.sketching.accuracy`."""
-    sketch, kind, asked = config.sketch, derive.kind_of(config.sketch), derive.threshold_of(config).measure
+    sketch, kind, asked = config.sketch, plan.kind_of(config.sketch), plan.threshold_of(config).measure
     if asked == "overlap" or kind.is_of_words or not all(measured.sizes):
         return None
     if kind.by_slots:
@@ -292,6 +291,6 @@ def _standard_error(
         return sqrt(smallest_variance(value, size=sketch.size, united=united))
     if kind.name not in {"mod-m", "mod-pow2"}:
         return None
-    modulus = 1 << level if kind.name == "mod-pow2" else sketch.modulus or derive.MODULUS
+    modulus = 1 << level if kind.name == "mod-pow2" else sketch.modulus or plan.MODULUS
     among = max(min(features), 1) if asked == "containment" else united
     return sqrt(sampled_variance(value, modulus=modulus, among=among))

@@ -16,9 +16,8 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from nddup.checking.prove_pairs import RECOUNTED
-from nddup.checking.violations import Violations
-from nddup.table_types import working
+from nddup.checking.prove_pairs import RECOUNTED, Violations
+from nddup.tables import working
 from nddup.verifying.cluster_proofs import Proved, Sets, find_extensions
 from nddup.verifying.definitions import Rule, sketch_rows
 

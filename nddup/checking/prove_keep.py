@@ -9,8 +9,7 @@
 `truth` and the probes are those of `prove_pairs`.
 """
 
-from nddup.checking.prove_pairs import least_size
-from nddup.checking.violations import Violations, is_before
+from nddup.checking.prove_pairs import Violations, is_before, least_size
 from nddup.verifying.definitions import Rule
 
 KEEPING = """

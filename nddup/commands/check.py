@@ -25,7 +25,7 @@ def add(commands: "argparse._SubParsersAction[Any]") -> None:
 
 def execute(options: argparse.Namespace) -> int:
     """Print a line for each promise as it is proved; return 1 if one is broken."""
-    from nddup.results.check_progress import CheckProgress  # noqa: PLC0415
+    from nddup.results.check import CheckProgress  # noqa: PLC0415
 
     with CheckProgress() as progress:
         from nddup.start_up import spare_blas, spare_pandas  # noqa: PLC0415

@@ -86,8 +86,11 @@ def execute(options: argparse.Namespace) -> int:
 
 def _explain(options: argparse.Namespace, asked: set[str]) -> Any:  # noqa: ANN401 - an Explanation, loaded here
     """Return the explanation that the options ask for."""
-    from nddup.explaining.capacity import explain_capacity  # noqa: PLC0415
-    from nddup.explaining.curves import explain_bands, explain_support  # noqa: PLC0415
+    from nddup.explaining.curves import (  # noqa: PLC0415
+        explain_bands,
+        explain_capacity,
+        explain_support,
+    )
     from nddup.explaining.effects import explain_settings  # noqa: PLC0415
     from nddup.settings.load import load_config  # noqa: PLC0415
 
@@ -111,7 +114,7 @@ def _worker_memory(given: str) -> int:
     Raises:
         ConfigError: if it is not a size.
     """
-    from nddup.settings.sizes import parse_size  # noqa: PLC0415
+    from nddup.spelling import parse_size  # noqa: PLC0415
 
     try:
         return parse_size(given)

@@ -224,9 +224,8 @@ def _query(options: argparse.Namespace, steps: Steps) -> Answer:
     from nddup.repository.opened_repository import Repository  # noqa: PLC0415
     from nddup.repository.query_stored import Ask, is_found, spell_matches  # noqa: PLC0415
     from nddup.repository.tell import write_matches  # noqa: PLC0415
-    from nddup.settings.sizes import counted  # noqa: PLC0415
-    from nddup.storage.apart import require_apart  # noqa: PLC0415
-    from nddup.storage.local_storage import LocalStorage  # noqa: PLC0415
+    from nddup.spelling import counted  # noqa: PLC0415
+    from nddup.storage.local_storage import LocalStorage, require_apart  # noqa: PLC0415
 
     if options.output:
         if Path(options.output).exists():

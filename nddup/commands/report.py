@@ -38,8 +38,8 @@ def execute(options: argparse.Namespace) -> int:
         from nddup.start_up import spare_pandas  # noqa: PLC0415
 
         spare_pandas()
-        from nddup.report.folder import report_run  # noqa: PLC0415
         from nddup.report.gather import Asked  # noqa: PLC0415
+        from nddup.report.write import report_run  # noqa: PLC0415
         from nddup.results.opening import open_run  # noqa: PLC0415
 
         run, folder, *_ = open_run(options.run, master=options.master)

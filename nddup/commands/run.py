@@ -98,7 +98,7 @@ def _first_rejects(output: str) -> list[str]:
 def _start_processes(options: argparse.Namespace) -> "Processes | None":
     """Start the worker processes of the embedded engine, unless they are not needed: they load while this one does."""
     from nddup.local.reading.processes import Processes  # noqa: PLC0415
-    from nddup.storage.machine import is_submitted  # noqa: PLC0415
+    from nddup.storage.local_storage import is_submitted  # noqa: PLC0415
 
     is_local = options.engine != "spark" and options.master is None and not is_submitted()
     return Processes.start(options.inputs) if is_local else None
@@ -140,7 +140,7 @@ def _look_at_paths(options: argparse.Namespace) -> None:
     Only paths that are surely on this machine are checked: a setting may give Spark another default file system.
     """
     from nddup.scanning.input_files import missing_input  # noqa: PLC0415
-    from nddup.storage.machine import is_local, is_submitted  # noqa: PLC0415
+    from nddup.storage.local_storage import is_local, is_submitted  # noqa: PLC0415
 
     if options.config or is_submitted() or any("spark." in text for text in options.assignments):
         return
@@ -175,7 +175,7 @@ def _run(make: Make, options: argparse.Namespace, config: "Config", how: dict[st
 
 def _prepare_here(config: "Config", processes: "Processes | None") -> Make:
     """Prepare a run in this process, with as many worker processes as the settings allow."""
-    from nddup.settings.derive import processes_of  # noqa: PLC0415
+    from nddup.settings.plan import processes_of  # noqa: PLC0415
     from nddup.start_up import spare_pandas  # noqa: PLC0415
 
     count = processes_of(config)
@@ -195,8 +195,7 @@ def _prepare_spark(options: argparse.Namespace, config: "Config", steps: Steps) 
     from nddup.run.java import is_small  # noqa: PLC0415
     from nddup.run.job import run_job  # noqa: PLC0415
     from nddup.run.on_spark.saved_tables import require_place, save_tables  # noqa: PLC0415
-    from nddup.run.reach_master import address_of  # noqa: PLC0415
-    from nddup.run.session import start_session  # noqa: PLC0415
+    from nddup.run.session import address_of, start_session  # noqa: PLC0415
 
     steps.begin(f"start Spark at {address_of(options.master)}" if options.master else "start Spark")
     spark = start_session(master=options.master, settings=config.spark, is_small=is_small(options.inputs))

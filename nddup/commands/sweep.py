@@ -57,8 +57,7 @@ def execute(options: argparse.Namespace) -> int:
 
         spare_pandas()
         from nddup.explaining.figures import draw_sweep  # noqa: PLC0415
-        from nddup.results.sweep import Engines, run_sweep  # noqa: PLC0415
-        from nddup.results.sweep_grid import read_grid, read_text, spell_table  # noqa: PLC0415
+        from nddup.results.sweep import Engines, read_grid, read_text, run_sweep, spell_table  # noqa: PLC0415  # noqa: PLC0415
         from nddup.run.progress import start_logging  # noqa: PLC0415
 
         points = read_grid(read_text(options.grid), origin=options.grid, base=base)

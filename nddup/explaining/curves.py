@@ -5,6 +5,11 @@
 
 Both return an `Explanation`: lines for the terminal, and curves for `nddup.explaining.figures`.
 `nddup.explaining.effects` explains the settings of a run.
+
+The size of the pairs stage on Spark for a collection of a given size: tasks, bytes, blocks, core hours.
+
+The number of tasks is that of a run (`nddup.matching.task_sizes`). The rest is extrapolated from measured collections,
+with its assumptions stated.
 """
 
 from collections.abc import Callable, Sequence
@@ -12,8 +17,12 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from nddup.errors import ConfigError
+from nddup.matching.task_sizes import MOST_TASKS, tasks_needed, volume_of
+from nddup.settings.plan import threshold_of
+from nddup.settings.schema import Config
 from nddup.sketching.accuracy import expected_overlap, overlap_probability
-from nddup.sketching.lsh_bands import candidate_probability, curve_threshold, expected_errors
+from nddup.sketching.minhash import candidate_probability, curve_threshold, expected_errors
 
 GRID = (0.3, 0.4, 0.5, 0.6, 0.65, 0.7, 0.75, 0.8, 0.85, 0.9, 0.95, 1.0)
 """Resemblances shown in every table; the user may add others."""
@@ -64,7 +73,7 @@ class Explanation:
 
 
 def explain_bands(bands: int, rows: int, *, asked: Sequence[float] = ()) -> Explanation:
-    """Explain the S-curve of `bands` bands of `rows` slots; see `nddup.sketching.lsh_bands`."""
+    """Explain the S-curve of `bands` bands of `rows` slots; see `nddup.sketching.minhash`."""
     threshold = curve_threshold(bands=bands, rows=rows)
     wrong = expected_errors(bands=bands, rows=rows, threshold=threshold)
 
@@ -153,3 +162,46 @@ def percent(share: float) -> str:
     value = 100 * share
     digits = next((n for n in (1, 2, 3) if round(value, n) not in {0.0, 100.0}), 0)
     return f"{value:.{digits}f} %"
+
+
+DISTINCT = 85
+"""Distinct sketches for every hundred documents: the other documents have the sketch of an earlier one."""
+
+NANOSECONDS_OF_ID = 450
+"""Core time for an id, in the kernels of all tasks."""
+
+NANOSECONDS_OF_BYTE = 9.3
+"""Core time for a byte that goes from Python through a shuffle to Python, in blocks of 64 KB."""
+
+
+def explain_capacity(config: Config, *, documents: int, memory: int, ids_of_sketch: int) -> tuple[str, ...]:
+    """Return lines on the tasks, bytes and hours of the pairs stage.
+
+    Args:
+        config: the settings of the run.
+        documents: number of documents of the collection.
+        memory: of the Python worker of one task, in bytes.
+        ids_of_sketch: ids of a usual sketch; 0 if sketches have no usual size.
+
+    Raises:
+        ConfigError: if sketches of the kind have no usual size.
+    """
+    if not ids_of_sketch:
+        raise ConfigError(f"--documents: sketches of the kind {config.sketch.kind} have no usual size to count with")
+
+    sketches = -(-documents * DISTINCT // 100)
+    ids = sketches * ids_of_sketch
+    tasks = tasks_needed(volume_of(ids, sketches, threshold_of(config)), memory)
+    moved = ids * SHUFFLED_BYTES
+    hours = ids * (NANOSECONDS_OF_ID + SHUFFLED_BYTES * NANOSECONDS_OF_BYTE) / 3.6e12
+    lines = (
+        f"The pairs stage on Spark, for {documents:,} documents and {memory >> 20:,} MB for the worker of a task:",
+        f"  {sketches:,} distinct sketches ({DISTINCT} % of the documents), {ids:,} ids",
+        f"  {tasks:,} tasks in each of 7 exchanges; more where there are more cores",
+        f"  {moved / 1e9:,.1f} GB shuffled in all ({SHUFFLED_BYTES} bytes an id at 0.8; less above, more below)",
+        f"  {moved / 7 / tasks**2 / 1e3:,.1f} kB in a block on average",
+        f"  {hours:,.1f} core hours (extrapolated), without reading and sketching",
+    )
+    if tasks <= MOST_TASKS:
+        return lines
+    return (*lines, f"  more than the {MOST_TASKS:,} tasks there can be: give workers more memory")

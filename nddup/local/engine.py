@@ -17,23 +17,28 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from nddup.arrays import take_rows
-from nddup.local.clustering.cluster_names import Clusters, name_sets, no_clusters
-from nddup.local.clustering.false_components import count_false_components, list_false_components
+from nddup.local.clustering.cluster_names import (
+    Clusters,
+    count_false_components,
+    list_false_components,
+    list_kept,
+    name_sets,
+    no_clusters,
+)
 from nddup.local.clustering.graph import Graph, build_graph
-from nddup.local.clustering.keep_list import list_kept
 from nddup.local.clustering.mine_components import mine
 from nddup.local.columns import mean_bytes
 from nddup.local.memory import OF_EDGE, OF_ID, OF_MEMBER, OF_PAIR
 from nddup.local.outputs import count_parts
 from nddup.local.pairing.collapse import Nodes, collapse, name_nodes
+from nddup.local.pairing.confirm import settle_families
 from nddup.local.pairing.expand import count_pairs, expand
-from nddup.local.pairing.large_components import settle_families
 from nddup.local.pairing.match import Matches, match
 from nddup.local.plan import Plan
 from nddup.local.reading.read_records import read_records
 from nddup.local.reading.workers import Workers
 from nddup.scanning.collection import Collection
-from nddup.settings.confirmation import edit_rule_of
+from nddup.settings.plan import edit_rule_of
 from nddup.settings.schema import Config
 
 if TYPE_CHECKING:  # it loads RapidFuzz

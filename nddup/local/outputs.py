@@ -15,13 +15,10 @@ import pyarrow.parquet as pq
 from nddup.local.columns import one_chunk, ragged_of
 from nddup.local.reading.workers import Workers
 from nddup.scanning.collection import Collection
-from nddup.scanning.found import Limits
-from nddup.scanning.read_again import Contents, Texts
-from nddup.scanning.rules import TextRule
-from nddup.scanning.text_choice import CHARACTERS, EACH, LARGEST
+from nddup.scanning.found import RecordLimits, TextRule
+from nddup.scanning.read_again import CHARACTERS, EACH, LARGEST, Contents, Texts
 from nddup.spelling import FIRST, LAST, escaped, spell_document
-from nddup.tables import STORED_TEXTS
-from nddup.working_tables import PARTS
+from nddup.tables import PARTS, STORED_TEXTS
 
 LINES = 10_000
 """Lines of `context.fimi` that are made at a time."""
@@ -94,7 +91,7 @@ class Reader:
 
     collection: Collection
     text: TextRule
-    limits: Limits
+    limits: RecordLimits
     workers: Workers
 
     def find_texts(self, documents: Mapping[str, tuple[str, bytes]], characters: int | None = CHARACTERS) -> pa.Table:

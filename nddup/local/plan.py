@@ -4,14 +4,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from nddup.matching.threshold import Threshold
-from nddup.scanning.found import Limits
-from nddup.scanning.rules import SketchRule, TextRule
-from nddup.settings import derive
+from nddup.scanning.found import RecordLimits, SketchRule, TextRule
+from nddup.settings import plan
 from nddup.settings.schema import Config
 from nddup.sketching.kinds import Kind
 
 if TYPE_CHECKING:
-    from nddup.local.clustering.problems import MiningRule
+    from nddup.local.clustering.mine_components import MiningRule
     from nddup.local.pairing.match import Rule
 
 
@@ -24,17 +23,17 @@ class Plan:
     @property
     def threshold(self) -> Threshold:
         """The threshold of the run, in exact numbers."""
-        return derive.threshold_of(self.config)
+        return plan.threshold_of(self.config)
 
     @property
     def kind(self) -> Kind:
         """The kind of the sketches."""
-        return derive.kind_of(self.config.sketch)
+        return plan.kind_of(self.config.sketch)
 
     @property
     def levels(self) -> int:
         """Sketch size s where the modulus depends on the document's length, else 0."""
-        return derive.levels_of(self.config)
+        return plan.levels_of(self.config)
 
     @property
     def text(self) -> TextRule:
@@ -43,13 +42,13 @@ class Plan:
         return TextRule(given.markup, given.charset, given.text)
 
     @property
-    def limits(self) -> Limits:
+    def limits(self) -> RecordLimits:
         """The longest record, and how far a compressed file may expand."""
-        return Limits(int(self.config.input.max_record), self.config.input.max_expansion)
+        return RecordLimits(int(self.config.input.max_record), self.config.input.max_expansion)
 
     def sketching(self, *, left_out: bytes = b"", lexicon: bytes = b"") -> SketchRule:
         """Return the rule by which records become sketches; its ids are bytes of ascending uint64."""
-        recipe = derive.recipe_of(self.config)
+        recipe = plan.recipe_of(self.config)
         by_text = self.config.pairs.confirm != "none"
         return SketchRule(recipe, self.text, self.config.input.min_tokens, left_out, lexicon, by_text)
 
@@ -59,7 +58,7 @@ class Plan:
         from nddup.local.pairing.match import Rule  # noqa: PLC0415 - a query pairs nothing
 
         config, levels = self.config, self.levels
-        limits, finder, pairs = derive.limits_of(config), derive.finder_of(config), config.pairs
+        limits, finder, pairs = plan.comparison_limits(config), plan.finder_of(config), config.pairs
         return Rule(self.threshold, finder, pairs.max_postings, limits, levels, pairs.max_comparisons)
 
     @property
@@ -74,7 +73,7 @@ class Plan:
     @property
     def mining(self) -> "MiningRule":
         """Which sets are mined in a component, and their budget."""
-        from nddup.local.clustering.problems import MiningRule  # noqa: PLC0415 - a query mines nothing
+        from nddup.local.clustering.mine_components import MiningRule  # noqa: PLC0415 - a query mines nothing
         from nddup.mining.cluster_modes import Budget  # noqa: PLC0415
 
         clusters = self.config.clusters

@@ -23,10 +23,9 @@ from nddup.reading.streams import StoppedError
 from nddup.rewriting.rewrite_file import Stored, judge, rewrite_file
 from nddup.rewriting.verdicts import NAMES, SCHEMA, RewriteError, Verdicts
 from nddup.scanning.collection import Collection, ListedFile
-from nddup.scanning.found import Batches, Consumer, Found, Limits
+from nddup.scanning.found import Batches, Consumer, Found, RecordLimits
 from nddup.scanning.local_files import open_local
-from nddup.table_types import Table
-from nddup.working_tables import REWRITTEN, VERDICTS
+from nddup.tables import REWRITTEN, VERDICTS, Table
 
 
 class Judged(NamedTuple):
@@ -76,7 +75,7 @@ class Rewriter(NamedTuple):
     verdicts: pa.Table
     is_tagging: bool
     is_first: bool
-    limits: Limits
+    limits: RecordLimits
 
     def write(self, folder: Path, workers: Workers) -> int:
         """Write the files into a new folder; return the number of records written.
@@ -180,7 +179,7 @@ class RewrittenFile:
         """Its path."""
         return [self.entry.file.path]
 
-    def run(self, consumer: Consumer, limits: Limits) -> Iterator[pa.RecordBatch]:
+    def run(self, consumer: Consumer, limits: RecordLimits) -> Iterator[pa.RecordBatch]:
         """Write the file; yield one row: how many of its records stay, or what went wrong."""
         verdicts = self._judge()
         file, problem, is_full = self.entry.file, None, False

@@ -14,12 +14,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nddup.arrays import Ragged, compiled, group_rows
-from nddup.matching.compare import compare_sketches, overlap_or_less
-from nddup.matching.connected_pairs import NO_LIMIT, begin_count, count_pair, find_root, share_large
-from nddup.matching.element_prefixes import BEFORE, NO_ELEMENT, WORDS
-from nddup.matching.long_lists import LongLists, find_too_long
-from nddup.matching.overlap_join import Found, find_nothing
-from nddup.matching.threshold import Rule, Threshold
+from nddup.matching.elements import BEFORE, NO_ELEMENT, WORDS
+from nddup.matching.overlap_join import (
+    NO_LIMIT,
+    Found,
+    LongLists,
+    begin_count,
+    count_pair,
+    find_nothing,
+    find_root,
+    find_too_long,
+    share_large,
+)
+from nddup.matching.threshold import Rule, Threshold, compare_sketches, overlap_or_less
 
 M1, M2, M4 = np.uint64(0x5555555555555555), np.uint64(0x3333333333333333), np.uint64(0x0F0F0F0F0F0F0F0F)
 M8 = np.uint64(0x0101010101010101)

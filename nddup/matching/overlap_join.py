@@ -4,8 +4,31 @@
 its prefix features in posting lists of the smaller sketches, then enters its own postings. Two sketches that meet at
 the first common feature of their prefixes are a candidate pair, and the original sketches are compared.
 
-Source:
+The prefix filter, by which most pairs are never compared: pruning, the total order, and the prefixes under it.
+
+`nddup.local.pairing.prune` applies it to ids, `element_prefixes` to elements in place of ids.
+
+Why it is exact. alpha_d comes from the ORIGINAL size, so dropping a feature that only one sketch holds loses no common
+feature, and a sketch with fewer than alpha_d features left is in no pair. Under one total order, two sketches with
+overlap >= max(alpha) share a feature that lies in both prefixes of (features left) - alpha + 1 features. The first such
+feature is unique, and only the partition that owns it makes the pair (`overlap_join`).
+
+Limits on the cost of comparing all holders of one feature with each other.
+
+Where there are leaders, the holders of a long list are linked instead (`nddup.mining.family_pairs`). Without leaders
+every pair must be found: either every list is compared in full, however long, or nothing is.
+
+How many near-duplicate pairs each connected component has, counted while the pairs are found.
+
+Union-find keeps the components of the pairs found so far. A component with more than `max_edges` pairs is large, and
+stays large whatever joins it. Two sketches of one large component need not be compared: they are known to be connected,
+and the number of pairs beyond the limit does not matter.
+
+Sources:
     Xiao, Wang, Lin, Yu 2008, Efficient similarity joins for near duplicate detection (order by size, size filter).
+    Chaudhuri, Ganti, Kaushik 2006, A primitive operator for similarity joins in data cleaning (the prefix filter).
+    Xiao, Wang, Lin, Yu 2008, Efficient similarity joins for near duplicate detection (order and size filter).
+    Tarjan, van Leeuwen 1984, Worst-case analysis of set union algorithms (path halving).
 """
 
 from typing import NamedTuple
@@ -13,11 +36,116 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from nddup.arrays import Ragged, compiled, number_keys
-from nddup.matching.compare import compare_sketches
-from nddup.matching.connected_pairs import NO_LIMIT, begin_count, count_pair, share_large
-from nddup.matching.long_lists import LongLists, find_too_long
-from nddup.matching.threshold import Rule, Threshold
+from nddup.arrays import HASH_MULTIPLIER, Ragged, compiled, number_keys
+from nddup.matching.threshold import Rule, Threshold, compare_sketches
+
+
+def partition_of(ids: NDArray[np.uint64], partitions: int) -> NDArray[np.int32]:
+    """Return the partition, in [0, partitions), that owns each id; (n,) uint64 to (n,) int32.
+
+    A sketch keeps small ids, so each id is multiplied first to spread its bits.
+    """
+    return ((ids * HASH_MULTIPLIER >> np.uint64(33)) % np.uint64(partitions)).astype(np.int32)
+
+
+class LongLists(NamedTuple):
+    """`pairs.max_postings` and `pairs.max_comparisons`."""
+
+    max_postings: int
+    """Number of holders of a feature that are always compared."""
+
+    max_comparisons: int
+    """Comparisons allowed with the holders beyond `max_postings`."""
+
+
+def find_too_long(holders: NDArray[np.int64], lookers: NDArray[np.int64], long_lists: LongLists) -> int:
+    """Return the most holders of any feature that would cost more comparisons than allowed.
+
+    Args:
+        holders: number of sketches that can be met at each of f features, (f,).
+        lookers: number of sketches that look for them, the holders included, (f,).
+        long_lists: the limits.
+
+    Returns:
+        0 if no feature would cost more.
+
+    Example:
+        >>> find_too_long(np.array([5, 4]), np.array([9, 900]), LongLists(4, 8))
+        5
+    """
+    beyond = np.maximum(holders - long_lists.max_postings, 0) * lookers
+    return int(holders[beyond > long_lists.max_comparisons].max(initial=0))
+
+
+NO_LIMIT = np.iinfo(np.int64).max
+"""`max_edges` for no limit: more pairs than any component has."""
+
+
+class ComparisonLimits(NamedTuple):
+    """`pairs.max_edges` and `pairs.max_comparisons`."""
+
+    max_edges: int
+    """Pairs of distinct sketches in a component above which only the pairs of its leaders are listed."""
+
+    max_comparisons: int
+    """Comparisons of sketches that the search of a family may take."""
+
+
+class ConnectedPairs(NamedTuple):
+    """The components of n sketches, and the pairs found in each."""
+
+    above: NDArray[np.int32]
+    """(n,), for each sketch a sketch of its component with a smaller number, or itself if it is the root."""
+
+    pairs: NDArray[np.int64]
+    """(n,), at each root the number of pairs found in its component."""
+
+    max_edges: int
+
+
+@compiled
+def find_root(above: NDArray[np.int32], sketch: int) -> int:
+    """Return the root of a sketch's component: its first sketch."""
+    while above[sketch] != sketch:
+        above[sketch] = above[above[sketch]]  # path halving
+        sketch = above[sketch]
+    return sketch
+
+
+@compiled
+def begin_count(count: int, max_edges: int) -> ConnectedPairs:
+    """Make the components of `count` sketches, none of them connected."""
+    return ConnectedPairs(np.arange(count).astype(np.int32), np.zeros(count, np.int64), max_edges)
+
+
+@compiled
+def count_pair(connected: ConnectedPairs, a: int, b: int) -> bool:
+    """Count a pair and connect its ends; return whether their component is now large."""
+    a, b = find_root(connected.above, a), find_root(connected.above, b)
+    root = min(a, b)
+    if a != b:
+        connected.pairs[root] += connected.pairs[max(a, b)]
+        connected.above[max(a, b)] = root
+    connected.pairs[root] += 1
+    return bool(connected.pairs[root] > connected.max_edges)
+
+
+@compiled
+def share_large(connected: ConnectedPairs, a: int, b: int) -> bool:
+    """Return whether both sketches are in one large component."""
+    root = find_root(connected.above, a)
+    return bool(connected.pairs[root] > connected.max_edges and root == find_root(connected.above, b))
+
+
+@compiled
+def choose_pairs(connected: ConnectedPairs, first: NDArray[np.int32], second: NDArray[np.int32]) -> NDArray[np.bool_]:
+    """Count pairs, (k,), and return a mask, (k,), of those needed: not within a component that was already large."""
+    is_needed = np.ones(len(first), np.bool_)
+    for row in range(len(first)):
+        is_needed[row] = not share_large(connected, first[row], second[row])
+        if is_needed[row]:
+            count_pair(connected, first[row], second[row])
+    return is_needed
 
 
 class Probes(NamedTuple):

@@ -19,8 +19,7 @@ from numpy.typing import NDArray
 from nddup.arrays import Ragged
 from nddup.matching.threshold import Threshold
 from nddup.mining.itemsets import COVER_SHARE, Itemsets, cover_component, mine_component, mine_share
-from nddup.mining.known_leaders import count_shared, follow_known
-from nddup.mining.leader_clusters import Known
+from nddup.mining.leader_clusters import Known, count_shared, follow_known
 from nddup.mining.leaders import follow_leaders
 
 MODES = ("all", "cover", "partition", "components")

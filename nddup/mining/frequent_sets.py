@@ -3,22 +3,289 @@
 Items are documents and transactions their shingles. So an item's transactions are its sketch, every bound is the
 least support, and two items are near-duplicates if they have that many transactions in common.
 
-Source:
+Closed frequent itemsets: the sets to which no item can be added without losing a transaction.
+
+The search is that of `maximal_sets` over a plain context: every bound is the least support. Each closed set is found
+once, at its first member d. A node has members S and their common transactions I. Its rejecters are the items before d
+and the items already branched on. If a rejecter is in all of I, every closed set below the node holds it too and has
+already been found. A candidate that is in all of I belongs to S; with all such candidates added, S is closed.
+
+All pairs of items of a context that have at least a given number of transactions in common.
+
+Most transactions are short. A few, such as the shingles of a template, hold a large part of all items, and would cost
+most of the counting. So the longest transactions become columns of bits, in which an item's row is a few words, and the
+rest become lists of the items they hold. A pair is counted along the lists; its bits are counted only if it was met
+there, or if both items have enough transactions in bits alone. The number of columns is chosen by estimated cost.
+
+Sources:
     Ignatov, Kuznetsov 2009, Frequent itemset mining for clustering near duplicate web documents (the orientation).
+    Pasquier, Bastide, Taouil, Lakhal 1999, Discovering frequent closed itemsets for association rules.
+    Uno, Kiyomi, Arimura 2004, LCM ver. 2 (each closed set once, from its own closure).
+    Agrawal, Srikant 1994, Fast algorithms for mining association rules (counting pairs).
+    Sarawagi, Kirpal 2004, Efficient set joins on similarity predicates (long lists are handled apart).
 """
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from nddup.mining.closed_sets import mine_closed
-from nddup.mining.found_sets import ROWS, SETS, WORK, FoundSets, SearchLimits
-from nddup.mining.frequent_pairs import find_pairs
+from nddup.arrays import compiled
+from nddup.mining.fimi import Context, ItemRows, number_rows, take_rows, transpose_context
 from nddup.mining.itemsets import NO_LIMIT, Itemsets, sort_canonically
-from nddup.mining.maximal_sets import mine_pivots
-from nddup.mining.packed_component import Component, make_component
-from nddup.mining.transactions import Context, ItemRows, number_rows, take_rows, transpose_context
+from nddup.mining.maximal_sets import (
+    ROWS,
+    SETS,
+    WORK,
+    FoundSets,
+    Node,
+    Scratch,
+    SearchLimits,
+    add_found,
+    empty_found,
+    is_past,
+    make_scratch,
+    make_stack,
+    mine_pivots,
+    node_at,
+    step,
+)
+from nddup.mining.neighbourhoods import (
+    Bits,
+    Component,
+    Neighbourhood,
+    add_slot,
+    count_all,
+    count_common,
+    find_later,
+    keep_outside,
+    list_slots,
+    make_component,
+    make_lookup,
+    remove_slot,
+    visit_neighbourhood,
+    write_row,
+)
+
+
+@compiled
+def mine_closed(component: Component, least: int, limits: SearchLimits) -> FoundSets:
+    """
+    Find the closed sets of items with at least `least` common transactions, single items included.
+
+    Args:
+        component: the items, each with all its transactions, and the pairs with `least` in common; all bounds `least`.
+        least: at least 1.
+        limits: of sets and member rows; the search stops when it passes one, which the counts show.
+
+    Returns:
+        The sets, by first member. Cost: for every closed set, and for every frequent extension of it by one item, the
+        bitmaps of the neighbours left.
+    """
+    lookup = make_lookup(component)
+    found = empty_found()
+    for pivot in range(component.bounds.size):
+        neighbourhood = visit_neighbourhood(component, pivot, lookup)
+        later = np.empty(neighbourhood.neighbours.size, np.uint64)
+        write_row(neighbourhood, find_later(component, pivot), later)
+        found = search_closed(neighbourhood, later, least, found, limits)
+        if is_past(found.counts, limits):
+            break
+    return found
+
+
+@compiled
+def search_closed(
+    neighbourhood: Neighbourhood, later: Bits, least: int, found: FoundSets, limits: SearchLimits
+) -> FoundSets:
+    """Add every closed set whose first member is the pivot; stop soon after a limit is passed."""
+    scratch = make_scratch(neighbourhood)
+    stack = make_stack(neighbourhood, later, least, scratch)
+    found = close(neighbourhood, node_at(stack, 0), found, scratch)
+    depth = 0
+    while depth >= 0 and not is_past(found.counts, limits):
+        above = depth
+        stack, depth = step(neighbourhood, stack, depth, scratch)
+        if depth > above:
+            found = close(neighbourhood, node_at(stack, depth), found, scratch)
+    return found
+
+
+@compiled
+def close(neighbourhood: Neighbourhood, node: Node, found: FoundSets, scratch: Scratch) -> FoundSets:
+    """Add the closure of a node, unless it was found before, and branch on all remaining candidates."""
+    support = count_all(node.common)
+    keep_outside(node.branches, node.branches)
+
+    # A rejecter in all common transactions is in the closure, which was found at that rejecter.
+    for i in range(list_slots(node.rejecters, scratch.slots)):
+        if scratch.kept[scratch.slots[i]] == support:
+            return found
+
+    # A candidate in all common transactions belongs to the closure; the others are branches.
+    for i in range(list_slots(node.candidates, scratch.slots)):
+        slot = scratch.slots[i]
+        if scratch.kept[slot] == support:
+            add_slot(node.members, slot)
+            remove_slot(node.candidates, slot)
+        else:
+            add_slot(node.branches, slot)
+    return add_found(found, neighbourhood, node.members, support, scratch.slots)
+
+
+MEETING = 3
+"""Cost of one meeting in a list, in words of bits compared."""
+MAX_BITS = 1 << 23
+"""Most words of bits for all items together: 64 MB."""
+
+
+def find_pairs(
+    offsets: NDArray[np.int64], transactions: NDArray[np.int32], n_transactions: int, least: int
+) -> NDArray[np.int32]:
+    """
+    Find all pairs of items with enough common transactions.
+
+    Args:
+        offsets: shape (m+1,); item i is in `transactions[offsets[i]:offsets[i + 1]]`.
+        transactions: numbers 0 ... n_transactions-1, distinct within an item.
+        n_transactions: number of transactions.
+        least: number of transactions that a pair must have in common, at least 1.
+
+    Returns:
+        Shape (e, 2), int32, the lower item first, each pair once, ascending by the higher item.
+
+    Cost:
+        At most half the sum of the squares of the transactions' lengths; less where `choose_columns` finds it cheaper.
+        Memory: a copy of the transactions, at most 64 MB of bits, and 8 bytes a pair, twice that while they grow.
+
+    Example:
+        >>> find_pairs(np.array([0, 3, 5, 8]), np.array([0, 1, 2, 1, 2, 0, 1, 2], np.int32), 3, 3).tolist()
+        [[0, 2]]
+    """
+    lengths = np.bincount(transactions, minlength=n_transactions)
+    columns = choose_columns(lengths, offsets.size - 1)
+    slots = np.full(n_transactions, -1, np.int32)
+    slots[columns] = np.arange(columns.size)
+
+    listed = np.where(slots < 0, lengths, 0)
+    starts = np.concatenate(([0], np.cumsum(listed))).astype(np.int64)
+    return count_pairs(offsets, transactions, Split(slots, starts, (columns.size + 63) >> 6), least)
+
+
+def choose_columns(lengths: NDArray[np.int64], n_items: int) -> NDArray[np.int64]:
+    """Choose the transactions to hold as columns of bits, the longest ones, so that the total cost is least.
+
+    Args:
+        lengths: shape (t,), items of each transaction.
+        n_items: number of items.
+
+    Returns:
+        Numbers of transactions, longest first; they fill at most `MAX_BITS` words for all items, 64 columns a word.
+    """
+    by_length = np.argsort(-lengths, kind="stable")
+    meetings = np.concatenate(([0], np.cumsum(lengths[by_length].astype(np.float64) ** 2))) / 2
+
+    # costs[w]: with w words of bits an item, the cost of the meetings in the other lists and of the words of all pairs.
+    most = min((lengths.size + 63) >> 6, MAX_BITS // max(n_items, 1))
+    taken = np.minimum(64 * np.arange(most + 1), lengths.size)
+    costs = MEETING * (meetings[-1] - meetings[taken]) + np.arange(most + 1) * (n_items**2 / 2)
+    return by_length[: taken[np.argmin(costs)]]
+
+
+class Split(NamedTuple):
+    """The division of t transactions into columns of bits and lists."""
+
+    slots: NDArray[np.int32]  # shape (t,), the column of a transaction, or -1
+    starts: NDArray[np.int64]  # shape (t+1,), where its list starts; the list of a column is empty
+    width: int  # words of bits of an item
+
+
+class Items(NamedTuple):
+    """The items counted so far, of m."""
+
+    bits: Bits  # shape (m, width), the columns that each is in
+    in_bits: NDArray[np.int32]  # shape (m,), the number of those columns
+    posted: NDArray[np.int32]  # the lists: the items of each other transaction, ascending
+    ends: NDArray[np.int64]  # shape (t,), the present end of each list
+
+
+class Meetings(NamedTuple):
+    """The items that one item meets in its lists."""
+
+    counts: NDArray[np.int32]  # shape (m,), common transactions with each item; reset to 0 after each item
+    items: NDArray[np.int32]  # shape (m,), room for the items met
+
+
+@compiled
+def count_pairs(
+    offsets: NDArray[np.int64], transactions: NDArray[np.int32], split: Split, least: int
+) -> NDArray[np.int32]:
+    """Count each item against the items before it, first along the lists, then in bits; return the pairs, (e, 2)."""
+    m = offsets.size - 1
+    n_posted, ends = split.starts[-1], split.starts[:-1].copy()
+    items = Items(np.zeros((m, split.width), np.uint64), np.zeros(m, np.int32), np.empty(n_posted, np.int32), ends)
+    met = Meetings(np.zeros(m, np.int32), np.empty(m, np.int32))
+    heavy, n_heavy = np.empty(m, np.int32), 0  # items with `least` transactions in bits alone
+    pairs, count = np.empty((1024, 2), np.int32), 0
+
+    for a in range(m):
+        n_met = meet_in_lists(transactions[offsets[a] : offsets[a + 1]], split, items, met, a)
+
+        # Two heavy items that met in no list may still have enough in common in their bits.
+        if items.in_bits[a] >= least:
+            for i in range(n_heavy):
+                b = heavy[i]
+                if met.counts[b] == 0 and count_common(items.bits[a], items.bits[b]) >= least:
+                    pairs = add_pair(pairs, count, b, a)
+                    count += 1
+            heavy[n_heavy] = a
+            n_heavy += 1
+
+        # The bits of items that met are compared only if they can make up the number still missing.
+        for i in range(n_met):
+            b = met.items[i]
+            more = least - met.counts[b]
+            if more <= min(items.in_bits[a], items.in_bits[b]) and count_common(items.bits[a], items.bits[b]) >= more:
+                pairs = add_pair(pairs, count, b, a)
+                count += 1
+            met.counts[b] = 0
+    return pairs[:count].copy()
+
+
+@compiled
+def meet_in_lists(transactions: NDArray[np.int32], split: Split, items: Items, met: Meetings, a: int) -> int:
+    """Enter item `a` into bits and lists, and count its meetings in the lists; return the number of items it met."""
+    n_met = 0
+    for i in range(transactions.size):
+        at = transactions[i]
+        slot = split.slots[at]
+        if slot >= 0:
+            add_slot(items.bits[a], int(slot))
+            items.in_bits[a] += 1
+            continue
+
+        for j in range(split.starts[at], items.ends[at]):
+            b = items.posted[j]
+            if met.counts[b] == 0:
+                met.items[n_met] = b
+                n_met += 1
+            met.counts[b] += 1
+        items.posted[items.ends[at]] = a
+        items.ends[at] += 1
+    return n_met
+
+
+@compiled
+def add_pair(pairs: NDArray[np.int32], count: int, a: int, b: int) -> NDArray[np.int32]:
+    """Write a pair at `count`, doubling the room if there is none left; return the pairs."""
+    if count == len(pairs):
+        longer = np.empty((2 * count, 2), np.int32)
+        longer[:count] = pairs
+        pairs = longer
+    pairs[count, 0] = a
+    pairs[count, 1] = b
+    return pairs
 
 
 @dataclass(frozen=True)

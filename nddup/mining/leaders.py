@@ -24,8 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nddup.arrays import Ragged, compiled, number_keys
-from nddup.matching.compare import compare_sketches
-from nddup.matching.threshold import Rule, Threshold
+from nddup.matching.threshold import Rule, Threshold, compare_sketches
 from nddup.mining.itemsets import Itemsets
 from nddup.mining.leader_clusters import Followers, divide_followers
 

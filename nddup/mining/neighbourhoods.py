@@ -10,6 +10,15 @@ A neighbour is named by its *slot*, its bit in a set of neighbours; slots ascend
 d's own row of the graph are at least a quarter full, the slots are the bits of these words, and other rows are copied
 word by word; where they are emptier, the neighbours are numbered without gaps. So a neighbourhood of n documents has
 at most 4n + 63 slots.
+
+Sets of small numbers as bits of uint64 words: bit i of a set is bit i mod 64 of word i // 64.
+
+Counts and slots are int64 and are not mixed with uint64: NumPy makes a float of the two.
+
+A component as the kernels read it: its features numbered, their holders listed, its pair graph packed into words.
+
+A component of the pair graph has m distinct sketches, named by their index 0 ... m-1, which is their canonical order.
+Only the nonzero 64-bit words of a row of the graph are stored, so there is no m x m matrix.
 """
 
 from typing import NamedTuple
@@ -18,8 +27,213 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nddup.arrays import compiled
-from nddup.mining.bitsets import FULL, ONE, Bits, add_slot, copy_bits, count_bits, list_slots
-from nddup.mining.packed_component import Component
+
+Bits = NDArray[np.uint64]
+
+ONE = np.uint64(1)
+FULL = ~np.uint64(0)
+"""A word of 64 ones."""
+PAIRS, FOURS, EIGHTS, BYTES = (
+    np.uint64(0x5555555555555555),
+    np.uint64(0x3333333333333333),
+    np.uint64(0x0F0F0F0F0F0F0F0F),
+    np.uint64(0x0101010101010101),
+)
+
+
+@compiled
+def count_bits(word: np.uint64) -> int:
+    """Count the bits of one word, by pairs, fours, eights; LLVM compiles this form to one instruction."""
+    word = word - ((word >> ONE) & PAIRS)
+    word = (word & FOURS) + ((word >> np.uint64(2)) & FOURS)
+    word = (word + (word >> np.uint64(4))) & EIGHTS
+    return int(np.int64((word * BYTES) >> np.uint64(56)))
+
+
+@compiled
+def count_all(bits: Bits) -> int:
+    """Count the bits of a set."""
+    count = 0
+    for i in range(bits.size):
+        count += count_bits(bits[i])
+    return count
+
+
+@compiled
+def count_common(left: Bits, right: Bits) -> int:
+    """Count the bits of left ∩ right."""
+    count = 0
+    for i in range(left.size):
+        count += count_bits(left[i] & right[i])
+    return count
+
+
+@compiled
+def count_outside(left: Bits, right: Bits) -> int:
+    """Count the bits of left minus right; 0 means that left lies inside right."""
+    count = 0
+    for i in range(left.size):
+        count += count_bits(left[i] & ~right[i])
+    return count
+
+
+@compiled
+def copy_bits(target: Bits, source: Bits) -> None:
+    """Make target = source in a plain loop: an array expression takes ten times as long to compile."""
+    for i in range(target.size):
+        target[i] = source[i]
+
+
+@compiled
+def keep_common(target: Bits, other: Bits) -> None:
+    """Make target = target ∩ other."""
+    for i in range(target.size):
+        target[i] &= other[i]
+
+
+@compiled
+def keep_outside(target: Bits, other: Bits) -> None:
+    """Make target = target minus other."""
+    for i in range(target.size):
+        target[i] &= ~other[i]
+
+
+@compiled
+def has_slot(bits: Bits, slot: int) -> bool:
+    """Tell whether a set holds a slot."""
+    return bool((bits[slot >> 6] >> np.uint64(slot & 63)) & ONE)
+
+
+@compiled
+def add_slot(bits: Bits, slot: int) -> None:
+    """Put a slot into a set."""
+    bits[slot >> 6] |= ONE << np.uint64(slot & 63)
+
+
+@compiled
+def remove_slot(bits: Bits, slot: int) -> None:
+    """Take a slot out of a set."""
+    bits[slot >> 6] &= ~(ONE << np.uint64(slot & 63))
+
+
+@compiled
+def list_slots(bits: Bits, slots: NDArray[np.int64]) -> int:
+    """Write the slots of a set, ascending, into `slots`, and return their number."""
+    count = 0
+    for i in range(bits.size):
+        word = bits[i]
+        while word != 0:
+            # The position of the lowest set bit is the number of bits below it; then that bit is cleared.
+            slots[count] = (i << 6) + count_bits(~word & (word - ONE))
+            count += 1
+            word &= word - ONE
+    return count
+
+
+class Component(NamedTuple):
+    """The sketches of a component and its pair graph, both directions of every pair."""
+
+    feature_offsets: NDArray[np.int64]  # shape (m+1,)
+    features: NDArray[np.int32]  # features of the sketches, numbered 0 ... f-1 within the component
+    holder_offsets: NDArray[np.int64]  # shape (f+1,)
+    holders: NDArray[np.int32]  # the documents that hold each feature
+    bounds: NDArray[np.int32]  # shape (m,), the least overlap each sketch needs
+    word_offsets: NDArray[np.int64]  # shape (m+1,), the words of each row of the graph
+    words: NDArray[np.int64]  # w for the word of documents 64w ... 64w + 63, ascending in a row
+    word_bits: Bits  # which of those 64 are near-duplicates
+
+
+@compiled
+def list_holders(
+    feature_offsets: NDArray[np.int64], features: NDArray[np.int32], n_features: int
+) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+    """List the documents that hold each feature, ascending, as offsets (f+1,) and documents."""
+    offsets, holders = np.zeros(n_features + 1, np.int64), np.empty(features.size, np.int32)
+    for i in range(features.size):
+        offsets[features[i] + 1] += 1
+    for feature in range(n_features):
+        offsets[feature + 1] += offsets[feature]
+
+    ends = offsets[:-1].copy()
+    for document in range(feature_offsets.size - 1):
+        for i in range(feature_offsets[document], feature_offsets[document + 1]):
+            holders[ends[features[i]]] = document
+            ends[features[i]] += 1
+    return offsets, holders
+
+
+@compiled
+def list_neighbours(n_documents: int, edges: NDArray[np.int32]) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+    """List the neighbours of every document, ascending, as offsets (m+1,) and documents (2e,)."""
+    offsets = np.zeros(n_documents + 1, np.int64)
+    for i in range(edges.size):
+        offsets[edges[i >> 1, i & 1] + 1] += 1
+    for a in range(n_documents):
+        offsets[a + 1] += offsets[a]
+
+    unsorted, ascending = np.empty(edges.size, np.int32), np.empty(edges.size, np.int32)
+    ends, sorted_ends = offsets[:-1].copy(), offsets[:-1].copy()
+    for i in range(edges.size):
+        a, b = edges[i >> 1, i & 1], edges[i >> 1, 1 - (i & 1)]
+        unsorted[ends[a]] = b
+        ends[a] += 1
+
+    # Entering each document b, ascending, with its neighbours a makes the neighbours of every a ascending.
+    for b in range(n_documents):
+        for i in range(offsets[b], offsets[b + 1]):
+            a = unsorted[i]
+            ascending[sorted_ends[a]] = b
+            sorted_ends[a] += 1
+    return offsets, ascending
+
+
+@compiled
+def pack_graph(n_documents: int, edges: NDArray[np.int32]) -> tuple[NDArray[np.int64], NDArray[np.int64], Bits]:
+    """
+    Pack the edges into rows of nonzero words.
+
+    Args:
+        n_documents: m.
+        edges: shape (e, 2), each pair once, in any order.
+
+    Returns:
+        `word_offsets`, `words` and `word_bits` of a Component; at most 2e words. Cost: O(m + e), 16 bytes a pair.
+    """
+    starts, neighbours = list_neighbours(n_documents, edges)
+
+    # Neighbours ascend, so a word begins where the neighbour divided by 64 changes.
+    offsets = np.zeros(n_documents + 1, np.int64)
+    for a in range(n_documents):
+        offsets[a + 1] = offsets[a]
+        for i in range(starts[a], starts[a + 1]):
+            offsets[a + 1] += i == starts[a] or (neighbours[i] >> 6) != (neighbours[i - 1] >> 6)
+
+    words = np.empty(offsets[-1], np.int64)
+    bits = np.zeros(offsets[-1], np.uint64)
+    at = -1
+    for a in range(n_documents):
+        for i in range(starts[a], starts[a + 1]):
+            if i == starts[a] or (neighbours[i] >> 6) != (neighbours[i - 1] >> 6):
+                at += 1
+                words[at] = neighbours[i] >> 6
+            bits[at] |= ONE << np.uint64(neighbours[i] & 63)
+    return offsets, words, bits
+
+
+def make_component(
+    feature_offsets: NDArray[np.int64],
+    features: NDArray[np.int32],
+    n_features: int,
+    bounds: NDArray[np.int32],
+    edges: NDArray[np.int32],
+) -> Component:
+    """Make a component from numbered features and pairs, shape (e, 2), each pair once."""
+    offsets = np.ascontiguousarray(feature_offsets, np.int64)
+    holder_offsets, holders = list_holders(offsets, features, n_features)
+    word_offsets, words, word_bits = pack_graph(bounds.size, np.ascontiguousarray(edges, np.int32))
+    bounds = np.ascontiguousarray(bounds, np.int32)
+    return Component(offsets, features, holder_offsets, holders, bounds, word_offsets, words, word_bits)
+
 
 SPARSE = 4
 """Most slots allotted for each neighbour; past this, neighbours are numbered without gaps."""

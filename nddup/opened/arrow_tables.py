@@ -9,7 +9,7 @@ from nddup.errors import OutputError
 from nddup.metrics import RunMetrics
 from nddup.opened.duck import DuckTables
 from nddup.opened.finished_run import Reader
-from nddup.table_types import Table
+from nddup.tables import Table
 
 
 class NoFolder:

@@ -17,8 +17,7 @@ from nddup.errors import NddupError
 from nddup.opened.finished_run import Batches, FinishedRun, Folder, Kernel, Reader
 from nddup.storage.local_storage import LocalStorage, local_path
 from nddup.storage.run_folder import RunFolder
-from nddup.table_types import Table
-from nddup.tables import RESULTS
+from nddup.tables import RESULTS, Table
 
 MEMORY = "25%"
 """DuckDB's share of the memory of the machine or container. Data that does not fit goes to temporary files."""

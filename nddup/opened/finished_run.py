@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from nddup.errors import OutputError
 from nddup.metrics import RunMetrics
-from nddup.table_types import Table
+from nddup.tables import Table
 
 Batches = Iterator[pa.RecordBatch]
 Kernel = Callable[[Batches], Batches]

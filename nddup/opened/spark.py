@@ -16,9 +16,8 @@ from nddup.opened.arrow_tables import NoFolder
 from nddup.opened.finished_run import Batches, FinishedRun, Folder, Kernel, Reader
 from nddup.spark.reach import reach
 from nddup.spark.schemas import schema_of
-from nddup.storage.spark_folder import SparkFolder
-from nddup.table_types import Table
-from nddup.tables import RESULTS
+from nddup.storage.session_tables import SparkFolder
+from nddup.tables import RESULTS, Table
 
 WHOLE_FILES = dict.fromkeys(("spark.sql.files.maxPartitionBytes", "spark.sql.files.openCostInBytes"), str(1 << 40))
 """Settings under which one task reads each file, in order."""

@@ -13,11 +13,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any, BinaryIO
 
-from nddup.reading.charset_labels import canonical_charset
-from nddup.reading.charsets import decode_content
-from nddup.reading.csv_dialects import find_dialect
-from nddup.reading.csv_rows import read_csv
-from nddup.reading.file_encodings import wide_without_mark
+from nddup.reading.charsets import canonical_charset, decode_content, wide_without_mark
+from nddup.reading.csv_rows import find_dialect, read_csv
 from nddup.reading.formats import FORMATS, BinaryError, FileHead, Format, FormatError, NoRecordsError
 from nddup.reading.outcomes import Record, Reject
 from nddup.reading.streams import PIECE, Expanded, StoppedError

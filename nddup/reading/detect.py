@@ -16,7 +16,7 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import replace
 
-from nddup.reading.file_encodings import file_encoding
+from nddup.reading.charsets import file_encoding
 from nddup.reading.formats import FORMATS, FileHead, Format, FormatError, NoRecordsError, parse_path, split_field
 from nddup.reading.xml_cutting import holds_separators
 from nddup.reading.xml_structure import (

@@ -8,6 +8,17 @@
 
 The decoder is fed in small pieces, so that everything before damaged bytes is kept. Memory is limited to `max_record`
 bytes and two pieces: a longer record is skipped and counted, and reading continues after it.
+
+Decode one gzip member with ISA-L, piece by piece: twice as fast as zlib.
+
+ISA-L's own gzip reader raises at a wrong checksum before it returns the last data. Here the data is returned first, so
+that everything that can be decoded of a damaged file is kept.
+
+A stream cut at a separator. No byte is lost: a chunk that is too long is returned in parts.
+
+    cut_pieces   stream -> chunks; parts of a chunk longer than `max_record`; a reject with the reason if it stops
+
+`streams.cut_stream` passes on the chunks and turns the parts into rejects; `nddup.rewriting` writes both again.
 """
 
 import bz2
@@ -16,14 +27,212 @@ import lzma
 import re
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, NamedTuple, Protocol
 
 import zstandard
+from isal.igzip_lib import DECOMP_DEFLATE, IgzipDecompressor
 from isal.igzip_lib import error as IgzipError
+from isal.isal_zlib import crc32
 
-from nddup.reading.cut_chunks import PIECE, Chunk, Part, StoppedError, cut_pieces, excerpt_of
-from nddup.reading.gzip_members import GzipMember
-from nddup.reading.outcomes import Reject
+from nddup.reading.outcomes import EXCERPT_LENGTH, Reject
+
+__all__ = ["PIECE", "Chunk", "Expanded", "StoppedError", "compression_of", "cut_stream", "expand_head", "reject_parts"]
+
+MAX_HEADER = 1 << 17
+"""Most bytes of a header: its extra field has at most 64 KB, and no real name or comment is longer than 64 KB."""
+
+TRAILER = 8
+_EXTRA, _NAME, _COMMENT, _CHECKED = 4, 8, 16, 2
+
+
+class NoMemberError(OSError):
+    """The bytes do not begin with the header of a gzip member."""
+
+
+class GzipMember:
+    """A decoder of one member, with the interface of the standard library's decompressors.
+
+    Raises:
+        OSError: from `decompress`, if the header is not a gzip header; or if the checksum or the length is wrong, in
+            the call after the one that returns the last bytes.
+        isal.igzip_lib.error: if the compressed data is corrupt.
+    """
+
+    def __init__(self) -> None:
+        self.eof = False
+        self.unused_data = b""
+        self._header: bytes | None = b""
+        self._body = IgzipDecompressor(flag=DECOMP_DEFLATE)
+        self._trailer = b""
+        self._failure = ""
+        self._crc = self._length = 0
+
+    def decompress(self, data: bytes) -> bytes:
+        """Decode the next bytes of the member; call it with no bytes at the end of the file."""
+        if self._failure:
+            raise OSError(self._failure)
+
+        if self._header is not None:
+            self._header += data
+            end = _header_end(self._header)
+            if end < 0:
+                return b""
+            data, self._header = self._header[end:], None
+        if self._body.eof:
+            self._end(self._trailer + data)
+            return b""
+
+        decoded: bytes = self._body.decompress(data)
+        self._crc = crc32(decoded, self._crc)
+        self._length += len(decoded)
+        if self._body.eof:
+            self._end(self._body.unused_data)
+        return decoded
+
+    def _end(self, rest: bytes) -> None:
+        """Compare the checksum and the length in the trailer with those of the decoded bytes."""
+        self._trailer = rest
+        if len(rest) < TRAILER:
+            return
+
+        crc, length = int.from_bytes(rest[:4], "little"), int.from_bytes(rest[4:TRAILER], "little")
+        if crc != self._crc:
+            self._failure = f"CRC check failed: {self._crc:#x}, the file says {crc:#x}"
+        elif length != self._length & 0xFFFFFFFF:
+            self._failure = f"length check failed: {self._length:,} bytes, the file says {length:,}"
+        else:
+            self.eof, self.unused_data = True, rest[TRAILER:]
+
+
+def _header_end(header: bytes) -> int:
+    """Find where the compressed data begins; -1 while the header is incomplete. Raises OSError for another header."""
+    if header and not b"\x1f\x8b\x08".startswith(header[:3]):
+        raise NoMemberError(f"not a gzip member: it begins with {header[:2].hex()}")
+    if len(header) > MAX_HEADER:
+        raise OSError(f"a gzip header of more than {MAX_HEADER:,} bytes")
+    if len(header) < 10:  # noqa: PLR2004 - the fixed part
+        return -1
+
+    flags, end = header[3], 10
+    if flags & _EXTRA:
+        end += 2 + int.from_bytes(header[end : end + 2], "little")
+    for flag in (_NAME, _COMMENT):
+        if flags & flag:
+            zero = header.find(b"\0", end)
+            if zero < 0:
+                return -1
+            end = zero + 1
+    end += 2 * bool(flags & _CHECKED)
+    return end if end <= len(header) else -1
+
+
+PIECE = 1 << 20
+"""Expanded bytes read at a time."""
+
+
+class StoppedError(Exception):
+    """A file cannot be read further; `reason` is the reason of the reject for the rest of the file."""
+
+    def __init__(self, reason: str, detail: str) -> None:
+        super().__init__(detail)
+        self.reason = reason
+
+
+class Chunk(NamedTuple):
+    """Bytes between two separators, both removed; `is_last` if the end of the file ended them, not a separator.
+
+    `is_whole`: they end with the end of a record, however it is spelled, and nothing was removed (`xml_cutting`).
+    """
+
+    value: bytes
+    is_last: bool
+    is_whole: bool = False
+
+
+class Part(NamedTuple):
+    """Some bytes of a chunk that is too long, in order; `ends` if they are its last, the others as in `Chunk`."""
+
+    value: bytes
+    ends: bool
+    is_last: bool = False
+    is_whole: bool = False
+
+
+class Stream(Protocol):
+    """The stream to be cut."""
+
+    def read(self, size: int = PIECE) -> bytes:
+        """Return at most `size` bytes; none at the end. Raises StoppedError."""
+
+
+def cut_pieces(stream: Stream, separator: bytes, *, max_record: int, unit: int = 1) -> Iterator[Chunk | Part | Reject]:
+    """Cut a stream at a separator.
+
+    Args:
+        stream: the bytes of a file.
+        separator: the bytes between two records, in the encoding of the file.
+        max_record: the longest chunk that is returned whole, in bytes.
+        unit: bytes per code unit, 2 in UTF-16; separators begin at multiples of it.
+
+    Returns:
+        Chunks and parts in file order; the bytes after the last separator are the last chunk, if there are any. The
+        first part of a chunk has at least `max_record` bytes, or all of it. If the stream stops, the last item is a
+        reject with the reason.
+
+    Cost: linear, whatever the bytes. Memory: `max_record` and two pieces.
+    """
+    held, searched, passed = bytearray(), 0, 0  # passed: bytes of this chunk already returned as parts
+    offset = 0  # place of held[0] in the stream, to align with code units
+    while True:
+        try:
+            piece = stream.read(PIECE)
+        except StoppedError as error:
+            yield Reject(error.reason, str(error), excerpt_of(held))
+            return
+
+        # Every separator in `held` ends a chunk.
+        held += piece
+        start = 0
+        while (end := _find(held, separator, max(start, searched), offset, unit)) >= 0:
+            with memoryview(held) as view:
+                value = bytes(view[start:end])
+            is_long = passed > 0 or len(value) > max_record
+            yield Part(value, ends=True) if is_long else Chunk(value, is_last=False)
+            start = end + len(separator)
+            searched, passed = start, 0
+
+        if not piece:
+            value = bytes(held[start:])
+            if passed or len(value) > max_record:
+                yield Part(value, ends=True, is_last=True)
+            elif value:
+                yield Chunk(value, is_last=True)
+            return
+
+        # Of a chunk that is too long, keep only a tail in which a separator may begin.
+        del held[:start]
+        offset += start
+        tail = min(len(held), (len(separator) - 1 + unit) // unit * unit)
+        if passed + len(held) > max_record + len(separator):
+            given = len(held) - tail
+            yield Part(bytes(held[:given]), ends=False)
+            passed += given
+            offset += given
+            del held[:given]
+        searched = max(0, len(held) - tail)
+
+
+def excerpt_of(data: bytes | bytearray) -> str:
+    """Return the first EXCERPT_LENGTH characters of some bytes, for display."""
+    return bytes(data[: EXCERPT_LENGTH * 4]).decode("utf-8", "replace")[:EXCERPT_LENGTH]
+
+
+def _find(held: bytearray, separator: bytes, start: int, offset: int, unit: int) -> int:
+    at = held.find(separator, start)
+    while at >= 0 and (offset + at) % unit:
+        at = held.find(separator, at + 1)
+    return at
+
 
 INPUT_PIECE = 8 << 10
 """Bytes of gzip passed to its decoder at a time: at most this many are lost before damaged bytes."""
@@ -34,7 +243,6 @@ DENSE_PIECE = 1 << 10
 TAIL = 64 << 10
 """Bytes at the end of a file that are searched first for its last separator."""
 
-__all__ = ["PIECE", "Chunk", "Expanded", "StoppedError", "compression_of", "cut_stream", "expand_head", "reject_parts"]
 
 MAGIC = {
     rb"\x1f\x8b": "gzip",

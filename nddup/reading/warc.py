@@ -10,15 +10,195 @@ absent, so they are split here. `http_bodies` decodes the transfer and content e
 Records that are not documents (warcinfo, request, metadata, continuation) are skipped. A `revisit` has no page, and
 becomes a reject `no content`, so that the records and rejects of a crawl add up.
 
-Source: ISO 28500:2017, https://iipc.github.io/warc-specifications/.
+Remove the transfer and content encodings of an HTTP body, each by itself.
+
+    decode_body      a body as stored, and the names of its encodings -> the body as it was meant; BodyError
+    looks_like_text  whether bytes may be text in some charset
+
+Archives hold bodies that are not encoded as their headers say: proxies remove chunks or decompress a body and leave the
+header. So each encoding is tried in its turn. A body that does not have it must look like text, or is refused:
+compressed bytes and the lengths of chunks never become text. A body that ends inside an encoding gives all that
+decodes, as in a browser.
+
+Every byte of a WARC file, record by record, for `nddup.rewriting` to write again.
+
+    walk_warc   stream -> pieces; `is_record` marks what `warc.cut_warc` returns as a record or as a reject
+
+The blank lines after a record belong to it.
 """
 
+import io
 import re
-from collections.abc import Iterator
+import zlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import NamedTuple
 
-from nddup.reading.http_bodies import BodyError, decode_body, looks_like_text
+from fastwarc.stream_io import BrotliReader
+
 from nddup.reading.outcomes import EXCERPT_LENGTH, Record, Reject, excerpt, make_record
-from nddup.reading.streams import PIECE, Chunk, Expanded, StoppedError
+from nddup.reading.streams import PIECE, Chunk, Expanded, NoMemberError, StoppedError, compression_of
+
+TEXT_BYTES = 4096
+"""First bytes of a body that are examined by `looks_like_text`."""
+
+SHORT_BYTES = 256
+"""A body shorter than this must also be UTF-8 to look like text: few compressed bytes may hold no control character."""
+
+_BINARY = re.compile(rb"[\x00-\x08\x0b\x0e-\x1a\x1c-\x1f]")
+_MARKS = (b"\xff\xfe", b"\xfe\xff", b"\xef\xbb\xbf")
+_CHUNK = re.compile(rb"[ \t]*+([0-9a-fA-F]{1,15})[ \t]*+(?:;[^\r\n]*+)?\r?\n")
+_CHUNK_END = re.compile(rb"\r?\n|\r\Z")
+_CUT_CHUNK = re.compile(rb"[ \t]*+[0-9a-fA-F]{0,15}[ \t]*+(?:;[^\r\n]*+)?\r?\Z")
+
+
+class BodyError(ValueError):
+    """A body cannot be decoded; the message names the encoding."""
+
+
+def decode_body(body: bytes, encodings: Sequence[str], limit: int) -> bytes:
+    r"""Return a body without its encodings.
+
+    Args:
+        body: as stored.
+        encodings: their names in any case, in the order in which they were applied; unknown ones too.
+        limit: bytes after which decoding stops; a result with more bytes is not whole.
+
+    Raises:
+        BodyError: if the body is not encoded as named, and does not look like text either; or if it is damaged.
+
+    Cost: linear in the bytes read and made.
+
+    Example:
+        >>> decode_body(b"3\r\nabc\r\n0\r\n\r\n", ["gzip", "chunked"], 100)
+        b'abc'
+    """
+    doubt = ""
+    for name in reversed(encodings):
+        try:
+            body = _DECODERS.get(name.lower().removeprefix("x-"), _refuse)(body, limit)
+        except BodyError:
+            raise
+        except (ValueError, EOFError, OSError, zlib.error) as error:
+            doubt = doubt or f"its body cannot be decoded ({name}: {error})"
+        if len(body) > limit:
+            break
+    if doubt and not looks_like_text(body):
+        raise BodyError(doubt)
+    if kind := compression_of(body):
+        raise BodyError(f"its body is {kind}")
+    return body
+
+
+def looks_like_text(data: bytes) -> bool:
+    r"""Return whether bytes may be text: no control characters that text does not have, and UTF-8 if they are few.
+
+    Source: https://mimesniff.spec.whatwg.org/#binary-data-byte.
+
+    Example:
+        >>> looks_like_text("страница".encode("cp1251") * 40), looks_like_text(b"\x0b\x02\x80abc\x03")
+        (True, False)
+    """
+    start = data[:TEXT_BYTES]
+    if start.startswith(_MARKS):
+        return True
+    if _BINARY.search(start):
+        return False
+    if len(data) >= SHORT_BYTES or start.lstrip().startswith(b"<"):
+        return True
+    try:
+        start.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def _join_chunks(body: bytes, limit: int) -> bytes:
+    """Join the chunks of a body; a body that does not begin with the length of a chunk is no error: it has none."""
+    at, size, parts = 0, 0, list[bytes]()
+    while at < len(body) and size <= limit:
+        found = _CHUNK.match(body, at)
+        if found is None:
+            if _CUT_CHUNK.match(body, at):
+                break
+            if not at:
+                return body
+            raise BodyError(f"its body cannot be decoded (chunked: no length of a chunk at byte {at:,})")
+        length = int(found[1], 16)
+        if not length:
+            break
+        parts.append(body[found.end() : found.end() + length])
+        size += len(parts[-1])
+        at = found.end() + length
+        if at < len(body):
+            end = _CHUNK_END.match(body, at)
+            if end is None:
+                raise BodyError(f"its body cannot be decoded (chunked: no end of a chunk at byte {at:,})")
+            at = end.end()
+    return b"".join(parts)
+
+
+def _gunzip(body: bytes, limit: int) -> bytes:
+    """Decompress all members; bytes after the last one are ignored, as by browsers."""
+    if compression_of(body) != "gzip":
+        raise ValueError("it does not begin as gzip")
+    return _expand(body, "gzip", limit)
+
+
+def _unzstd(body: bytes, limit: int) -> bytes:
+    if compression_of(body) != "zstd":
+        raise ValueError("it does not begin as zstd")
+    return _expand(body, "zstd", limit)
+
+
+def _expand(body: bytes, compression: str, limit: int) -> bytes:
+    stream, found, size = Expanded(io.BytesIO(body), compression), list[bytes](), 0
+    try:
+        while size <= limit and (piece := stream.read()):
+            found.append(piece)
+            size += len(piece)
+    except StoppedError as error:
+        is_cut = isinstance(error.__cause__, EOFError | NoMemberError)
+        if not (is_cut and found):
+            raise BodyError(f"its body cannot be decoded ({compression}: {error})") from error
+    return b"".join(found)
+
+
+def _inflate(body: bytes, limit: int) -> bytes:
+    """Decompress deflate with the header of zlib, or without, as old servers send it."""
+    has_header = len(body) > 1 and body[0] & 0x0F == zlib.DEFLATED and int.from_bytes(body[:2]) % 31 == 0
+    decoder = zlib.decompressobj(zlib.MAX_WBITS if has_header else -zlib.MAX_WBITS)
+    found = decoder.decompress(body, limit + 1)
+    if not decoder.eof and len(found) <= limit and (not found or (not has_header and looks_like_text(body))):
+        raise EOFError("it ends early")
+    return found
+
+
+def _unbrotli(body: bytes, limit: int) -> bytes:
+    """Decompress Brotli. It has no mark and no checksum: a body that ends early is not told from another one."""
+    return BrotliReader(io.BytesIO(body)).read(limit + 1) if body else body
+
+
+def _refuse(body: bytes, limit: int) -> bytes:
+    del body, limit
+    raise ValueError("an encoding that is not known")
+
+
+def _keep(body: bytes, limit: int) -> bytes:
+    del limit
+    return body
+
+
+_DECODERS: Mapping[str, Callable[[bytes, int], bytes]] = {
+    "chunked": _join_chunks,
+    "gzip": _gunzip,
+    "deflate": _inflate,
+    "br": _unbrotli,
+    "zstd": _unzstd,
+    "identity": _keep,
+    "": _keep,
+}
+"""A decoder of each encoding. It raises BodyError if a body that has the encoding is damaged, else ValueError."""
+
 
 DOCUMENTS = (b"response", b"resource", b"conversion", b"revisit")
 EXCERPT_BYTES = 4 * EXCERPT_LENGTH
@@ -247,3 +427,90 @@ def _fields_of(header: bytes) -> dict[str, list[str]]:
 def _first(fields: dict[str, list[str]], name: str) -> str:
     """Return the first value of a field that is not empty; empty if there is none."""
     return next(filter(None, fields.get(name, ())), "")
+
+
+START = b"WARC/"
+
+
+class WarcPiece(NamedTuple):
+    """Bytes of a record.
+
+    Attributes:
+        header: the WARC header with its blank line, in the first piece only; empty for bytes that begin no record.
+        data: the bytes of this piece, without the header.
+        begins: whether it is the first piece of the record.
+        ends: whether it is the last piece of the record.
+        is_record: whether the record counts, as a document or as a reject; False for warcinfo, request and the like.
+    """
+
+    header: bytes
+    data: bytes
+    begins: bool
+    ends: bool
+    is_record: bool
+
+
+def walk_warc(stream: Expanded, *, max_record: int) -> Iterator[WarcPiece | Reject]:
+    """Yield the pieces of a file in order; if the stream stops, a reject with the reason, as in `warc.cut_warc`.
+
+    Cost: linear. Memory: `max_record` and a piece; of a longer record, one piece at a time.
+    """
+    window = Window(stream)
+    try:
+        _take_blanks(window)
+        while window.fill(1):
+            header = read_header(window)
+            if length_of(header) is None:
+                yield from _pass_over(window)
+            else:
+                yield from _walk_record(window, header, max_record)
+    except StoppedError as error:
+        yield Reject(error.reason, str(error), "")
+
+
+def _walk_record(window: Window, header: bytes, max_record: int) -> Iterator[WarcPiece]:
+    """Yield the record at the start of the window: whole, or in pieces if it is longer than `max_record`."""
+    left, is_record = length_of(header) or 0, is_document(header)
+    if len(header) + left <= max_record:
+        window.fill(len(header) + left)  # if the stream stops inside the record, none of it is yielded
+        window.take(len(header))
+        data = window.take(left)
+        yield WarcPiece(header, data + _take_blanks(window), begins=True, ends=True, is_record=is_record)
+        return
+
+    window.take(len(header))
+    begins = True
+    while left and window.fill(1):
+        data = window.take(min(left, PIECE))
+        left -= len(data)
+        yield WarcPiece(header if begins else b"", data, begins=begins, ends=False, is_record=is_record)
+        begins = False
+    yield WarcPiece(header if begins else b"", _take_blanks(window), begins=begins, ends=True, is_record=is_record)
+
+
+def _pass_over(window: Window) -> Iterator[WarcPiece]:
+    """Yield the bytes up to the next start of a record, in pieces; together they are one reject."""
+    begins = True
+    while True:
+        at = window.held.find(b"\n" + START, 1)
+        if at >= 0 or window.is_ended:
+            data = window.take(at + 1 if at >= 0 else len(window.held))
+            yield WarcPiece(b"", data, begins=begins, ends=True, is_record=True)
+            return
+        step = max(len(window.held) - len(START), 0)
+        if step:
+            yield WarcPiece(b"", window.take(step), begins=begins, ends=False, is_record=True)
+            begins = False
+        window.fill(len(window.held) + 1)
+
+
+def _take_blanks(window: Window) -> bytes:
+    """Take the line ends and other blanks at the start of the window; return the last PIECE bytes of them at most."""
+    found = b""
+    while window.fill(1):
+        held = bytes(window.held)
+        rest = len(held.lstrip(b"\r\n\0 "))
+        found = (found + window.take(len(held) - rest))[-PIECE:]
+        if rest:
+            break
+    return found

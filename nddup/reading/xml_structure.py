@@ -12,7 +12,7 @@ import re
 from dataclasses import dataclass, field, replace
 
 from nddup.reading.formats import Format, FormatError
-from nddup.reading.xml_parsing import ATTRIBUTES, SKIPPED, UNFINISHED
+from nddup.reading.xml_records import ATTRIBUTES, SKIPPED, UNFINISHED
 
 MAX_TOKENS = 200_000
 MAX_DEPTH = 64  # levels below which tags are ignored

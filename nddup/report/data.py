@@ -9,22 +9,350 @@
     texts-N       texts of about `TEXTS_CHARACTERS`
 
 Cost: linear in the rows shown.
+
+The documents of a report as chunks of columns, sorted by id so that the page finds one without reading all.
+
+The families of a report as chunks: their clusters, and the graphs of their documents.
+
+The summary of a report: everything except its clusters and documents, as JSON values.
+
+Titles of texts: the first words of each, without lines that many texts share, such as the menu of a site.
 """
 
+import json
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from nddup.report.content import Content
-from nddup.report.data_documents import DOCUMENTS_EACH, StoredTexts, document_chunks, state_of
-from nddup.report.data_families import FAMILIES_EACH, family_chunks
-from nddup.report.data_summary import summarise
+from nddup.metrics import RunMetrics, StageMetrics
+from nddup.report.content import LENGTHS, Content
 from nddup.report.families import Family, find_families, find_nearest_sets
-from nddup.report.titles import find_titles
+from nddup.report.summary import headline, notes
+from nddup.settings.schema import Config
+
+DOCUMENTS_EACH = 5_000
+
+STATES = ("kept", "exact", "equal", "near")
+"""Outcomes of a document: kept, or the reason for its removal as a duplicate."""
+
+StoredTexts = dict[str, tuple[int, int, str]]
+"""doc_id -> chunk of its text, row in it, title (`titles`)."""
+
+SITE = r"^[A-Za-z][A-Za-z0-9+.-]*://(?:[^/?#@]*@)?(?P<site>[^/?#:@]+)"
+MOST_NAMED = 200
+"""Most sources, and most sites, offered as choices; the page accepts any other that is typed."""
+
+
+def state_of(kept: bool | None, reason: str | None) -> int:  # noqa: FBT001 - a value of the table
+    """Return the place of an outcome in `STATES`."""
+    return 0 if kept or reason not in STATES else STATES.index(reason)
+
+
+def document_chunks(shown: Content, stored: StoredTexts) -> Iterator[tuple[str, Any]]:
+    """Yield for each chunk the columns of its documents, then the nearest documents of each.
+
+    `nearest-N` has for each document flat triples: id, shared features, resemblance in 1/1000 or -1; it is null if the
+    run has too many pairs to find them.
+    """
+    clusters = _by_document(shown.memberships, shown.documents)
+    nearest = None if shown.nearest is None else _by_document(shown.nearest, shown.documents)
+    for number, start in enumerate(range(0, len(shown.documents), DOCUMENTS_EACH)):
+        rows = shown.documents.slice(start, DOCUMENTS_EACH).to_pydict()
+        ranks = [clusters[place] for place in range(start, start + len(rows["doc_id"]))]
+        texts = [stored.get(doc, (-1, -1, "")) for doc in rows["doc_id"]]
+        yield (
+            f"documents-{number}",
+            {
+                "id": rows["doc_id"],
+                **{name: rows[name] for name in ("url", "record", "duplicate_of", "stands", "longest")},
+                **_numbered(rows["source"]),
+                "tokens": rows["n_tokens"],
+                "features": rows["n_features"],
+                "pairs": rows["pairs"],
+                "state": [state_of(kept, reason) for kept, reason in zip(rows["kept"], rows["reason"], strict=True)],
+                "title": [title for _, _, title in texts],
+                "text": [[chunk, place] for chunk, place, _ in texts],
+                "clusters": [[rank for rank, _ in found] for found in ranks],
+                "in": [found[0][1] if found else 0 for found in ranks],
+            },
+        )
+        near = None
+        if nearest is not None:
+            near = [
+                [value for row in nearest[place] for value in _near(*row)]
+                for place in range(start, start + len(rows["doc_id"]))
+            ]
+        yield f"nearest-{number}", near
+
+
+def named(documents: pa.Table) -> dict[str, list[Any]]:
+    """Return the sources and sites with most documents, (name, documents), and the first id of each chunk."""
+    sites = pc.struct_field(pc.extract_regex(documents["url"], SITE), "site")
+    return {
+        "sources": _most(documents["source"]),
+        "sites": _most(pc.utf8_lower(sites)),
+        "firsts": documents["doc_id"].to_pylist()[::DOCUMENTS_EACH],
+    }
+
+
+def _most(values: pa.ChunkedArray) -> list[list[Any]]:
+    counted = [(row["values"], row["counts"]) for row in pc.value_counts(values).to_pylist() if row["values"]]
+    return [list(one) for one in sorted(counted, key=lambda item: (-item[1], item[0]))[:MOST_NAMED]]
+
+
+def _numbered(sources: list[str]) -> dict[str, list[Any]]:
+    """Return each source once, and the place of each document's source among them."""
+    places: dict[str, int] = {}
+    source = [places.setdefault(one, len(places)) for one in sources]
+    return {"sources": list(places), "source": source}
+
+
+def _by_document(rows: pa.Table, documents: pa.Table) -> list[list[tuple[Any, ...]]]:
+    """Return the rows of each document, without the id; both tables are sorted by id."""
+    place = pc.index_in(rows["doc_id"], documents["doc_id"].combine_chunks()).to_numpy(zero_copy_only=False)
+    bounds = np.searchsorted(place, np.arange(len(documents) + 1)).tolist()
+    values = list(zip(*(rows[name].to_pylist() for name in rows.column_names[1:]), strict=True))
+    return [values[low:high] for low, high in pairwise(bounds)]
+
+
+def _near(other: str, overlap: int, resemblance: float | None) -> tuple[str, int, int]:
+    return other, overlap, -1 if resemblance is None else int(resemblance * 1_000 + 1e-6)
+
+
+FAMILIES_EACH = 200
+
+
+def family_chunks(shown: Content, families: Sequence[Family]) -> Iterator[tuple[str, Any]]:
+    """Yield chunks of families, each with its component, clusters, number of distinct documents, nodes and edges.
+
+    A node is (id, url, state, places of its clusters among those of the family). An edge is three numbers: the places
+    of two nodes, and the resemblance in 1/1000 or -1.
+    """
+    described = {
+        doc: (url, state_of(kept, reason))
+        for doc, url, kept, reason in zip(
+            *(shown.listed[name].to_pylist() for name in ("doc_id", "url", "kept", "reason")), strict=True
+        )
+    }
+    members = shown.clusters["members"].to_pylist()
+    bounds = np.searchsorted(shown.edges["part"].to_numpy(), np.arange(len(families) + 1)).tolist()
+    for number, start in enumerate(range(0, len(families), FAMILIES_EACH)):
+        yield (
+            f"families-{number}",
+            [
+                {
+                    "component": family.component,
+                    "ranks": list(family.ranks),
+                    "documents": family.documents,
+                    "nodes": _nodes(family, members, described),
+                    "edges": _edges(shown, bounds[place], bounds[place + 1]),
+                }
+                for place, family in enumerate(families[start : start + FAMILIES_EACH], start)
+            ],
+        )
+
+
+def _nodes(
+    family: Family, members: Sequence[Sequence[str]], described: dict[str, tuple[str | None, int]]
+) -> list[list[Any]]:
+    held: dict[str, list[int]] = {doc: [] for doc in family.drawn}
+    for place, rank in enumerate(family.ranks):
+        for doc in members[rank]:
+            if doc in held:
+                held[doc].append(place)
+    return [[doc, *described.get(doc, (None, 0)), places] for doc, places in held.items()]
+
+
+def _edges(shown: Content, low: int, high: int) -> list[int]:
+    edges = shown.edges.slice(low, high - low)
+    resemblance = np.nan_to_num(edges["resemblance"].to_numpy(zero_copy_only=False), nan=-0.001)
+    scaled = np.floor(resemblance * 1_000 + 1e-6)
+    columns = [edges["first"].to_numpy(), edges["second"].to_numpy(), scaled]
+    return np.stack(columns, axis=1).astype(np.int64).ravel().tolist()
+
+
+SIZES = (2, 3, 4, 5, 6, 8, 10, 15, 20, 30, 50, 100, 200, 500, 1_000, 10_000, 100_000)
+"""Lower ends of the histogram of cluster sizes."""
+
+SHORT = 20
+"""Tokens below which a text is very short: such pages share a message or a form rather than content."""
+
+OPEN = 1 << 62
+"""Upper end that stands for no limit."""
+
+
+def summarise(shown: Content, counts: Mapping[str, Mapping[str, int]], *, longest: Sequence[int]) -> dict[str, Any]:
+    """Return the chunk `summary`.
+
+    Args:
+        shown: the content of the report.
+        counts: sizes and numbers of the chunks, by what they hold.
+        longest: length of the longest document of each cluster shown, in tokens.
+    """
+    metrics = shown.metrics
+    settings, sketch = metrics.settings, metrics.stages.sketch
+    return {
+        "run": shown.path,
+        "headline": [list(line) for line in headline(metrics)],
+        "notes": notes(metrics),
+        "funnel": _funnel(metrics),
+        "histograms": {
+            "sizes": _bucketed(shown.sizes),
+            "resemblance": _percents(shown.resemblances),
+            "lengths": {
+                "labels": [_span(low, high) for low, high in pairwise(_ends(LENGTHS))],
+                "counts": [count for _, count in shown.lengths],
+            },
+        },
+        "rejects": {
+            "reasons": sorted(sketch.rejected.items(), key=lambda item: (-item[1], item[0])),
+            "first": [[row[name] for name in ("source", "record", "doc_id", "reason", "detail", "excerpt")]
+                      for row in shown.rejects],
+        },
+        "skipped": [[file.path, file.why] for file in sketch.skipped_files],
+        "settings": list(_settings(settings)),
+        "versions": sorted(metrics.versions.items()),
+        "stages": [_stage(name, stage) for name, stage in metrics.stages.by_name().items()],
+        "evaluation": shown.evaluation,
+        "components": shown.components,
+        "shingle": _shingle(settings["shingle"]),
+        "rule": {name: settings["pairs"][name] for name in ("measure", "threshold")},
+        "mode": settings["clusters"]["mode"],
+        "policy": settings["keep"]["policy"],
+        "short": _short(shown, longest, settings["input"].get("min_tokens", 0)),
+        "texts": {"documents": len(shown.texts), **counts["texts"]},
+        "families": counts["families"],
+        "documents": {
+            "shown": len(shown.documents),
+            "all": metrics.rows["documents"],
+            **counts["documents"],
+            **named(shown.documents),
+        },
+        "clusters": {
+            "shown": len(shown.clusters),
+            "all": metrics.rows["clusters"],
+            "listed_each": shown.listed_each,
+            "matrix_each": shown.matrix_each,
+            **counts["clusters"],
+        },
+    }  # fmt: skip
+
+
+def _funnel(metrics: RunMetrics) -> list[tuple[str, int, str]]:
+    """Return the counts from records read to documents kept, each with a note."""
+    rows, kept = metrics.rows, metrics.stages.keep.kept
+    distinct = rows["documents"] - metrics.equal_sketches
+    return [
+        ("records read", metrics.records, ""),
+        ("documents", rows["documents"], f"{rows['rejects']:,} records rejected"),
+        ("distinct sketches", distinct, f"{metrics.equal_sketches:,} share the sketch of another"),
+        ("kept", kept, f"{rows['documents'] - kept:,} are near-duplicates of a kept one"),
+    ]
+
+
+def _settings(settings: Mapping[str, Mapping[str, Any]]) -> Iterator[list[Any]]:
+    """Yield name and value of each setting, and the default if it has one that differs from the value."""
+    defaults = Config().model_dump(mode="json")
+    for section, values in settings.items():
+        for key, value in values.items():
+            name = f"{section}.{key}" if section != "spark" else key
+            default = defaults.get(section, {}).get(key, value)
+            yield [name, _shown(value)] if value == default else [name, _shown(value), _shown(default)]
+
+
+def _shown(value: Any) -> str | None:  # noqa: ANN401 - any JSON value
+    """Return a value as it is written in a settings file; None if unset."""
+    return None if value is None else value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+def _short(shown: Content, longest: Sequence[int], least: int) -> dict[str, Any]:
+    """Count the clusters shown whose documents are all very short; with the value of `input.min_tokens`."""
+    sizes = [size for size, tokens in zip(shown.clusters["size"].to_pylist(), longest, strict=True) if tokens < SHORT]
+    return {"tokens": SHORT, "clusters": len(sizes), "largest": max(sizes, default=0), "min_tokens": least}
+
+
+def _shingle(shingle: Mapping[str, Any]) -> dict[str, int]:
+    """Return the shingles for comparing two texts on the page: the run's, or 3 words if the run's are of characters."""
+    if shingle["unit"] != "word":
+        return {"length": 3, "offset": 1}
+    return {"length": shingle["length"], "offset": shingle["offset"]}
+
+
+def _stage(name: str, stage: StageMetrics) -> dict[str, Any]:
+    """Return a row of the table of stages."""
+    return {"name": name, "seconds": stage.seconds, "shuffle": stage.shuffle_bytes,
+            "rows_in": sorted(stage.rows_in.items()), "rows_out": sorted(stage.rows_out.items())}  # fmt: skip
+
+
+def _bucketed(sizes: list[tuple[int, int]]) -> dict[str, list[Any]]:
+    """Count clusters by the ranges of `SIZES`, up to the largest size that occurs."""
+    largest = max((size for size, _ in sizes), default=0)
+    edges = [low for low in SIZES if low <= largest]
+    counts = [0] * len(edges)
+    for size, count in sizes:
+        counts[int(np.searchsorted(edges, size, side="right")) - 1] += count
+    return {"labels": [_span(low, high) for low, high in pairwise(_ends(edges))], "counts": counts}
+
+
+def _percents(resemblances: list[tuple[int | None, int]]) -> dict[str, Any]:
+    """Count pairs by whole percent of resemblance, from the lowest that occurs; `unknown` counts those without one."""
+    known = {percent: count for percent, count in resemblances if percent is not None}
+    percents = range(min(known, default=0), 101) if known else range(0)
+    unknown = sum(count for percent, count in resemblances if percent is None)
+    return {"labels": list(percents), "counts": [known.get(percent, 0) for percent in percents], "unknown": unknown}
+
+
+def _ends(lows: Sequence[int]) -> list[int]:
+    return [*lows, OPEN]
+
+
+def _span(low: int, high: int) -> str:
+    if high == OPEN:
+        return f"≥ {low:,}"
+    return f"{low:,}" if high == low + 1 else f"{low:,}–{high - 1:,}"
+
+
+TITLE = 160
+"""Most characters of a title."""
+
+LOOKED_AT = 2_000
+"""Characters at the start of a text that are searched for a title."""
+
+COMMON, COMMON_SHARE = 10, 0.02
+"""A line is common if more than this number and more than this share of texts have it: a menu, the name of a site."""
+
+
+def find_titles(texts: Sequence[str]) -> list[str]:
+    r"""Return for each text its lines from the first uncommon one on, joined; from its first line if all are common.
+
+    Args:
+        texts: the stored texts.
+
+    Returns:
+        A title for each text, at most `TITLE` characters long; empty for a text of white space.
+
+    Example:
+        >>> texts = [f"Home Search\nPage {number}" for number in range(20)]
+        >>> find_titles([*texts, "Home  Search"])[19:]
+        ['Page 19', 'Home Search']
+    """
+    lines = [[" ".join(line.split()) for line in text[:LOOKED_AT].split("\n") if not line.isspace()] for text in texts]
+    held = Counter(line for of_one in lines for line in set(of_one))
+    common = max(COMMON, COMMON_SHARE * len(texts))
+    return [" ".join(_own(of_one, held, common) or of_one)[:TITLE] for of_one in lines]
+
+
+def _own(lines: Sequence[str], held: Mapping[str, int], common: float) -> Sequence[str]:
+    """Return the lines from the first uncommon one on."""
+    first = next((at for at, line in enumerate(lines) if held[line] <= common), len(lines))
+    return lines[first:]
+
 
 CLUSTERS_EACH = 10_000
 MEMBERS_EACH = 500

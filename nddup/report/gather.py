@@ -2,6 +2,13 @@
 
 Counts are over all rows. At most `MOST_CLUSTERS` clusters, `MOST_LISTED` of their documents and `MOST_CELLS` of the
 pairs among these are read; `ask_documents` bounds the rest. The page says what is left out.
+
+The queries of a report over a finished run: SELECT statements for both DuckDB and Spark.
+
+A query names the tables of the run. `wanted` is a small table from the caller; Spark broadcasts it to every task where
+the query has the hint.
+
+Read what a report shows of documents, large clusters and families, bounded whatever the size of the run.
 """
 
 import json
@@ -15,20 +22,243 @@ import pyarrow.compute as pc
 from nddup.errors import ConfigError, NddupError
 from nddup.opened.finished_run import FinishedRun
 from nddup.redaction import drop_login
-from nddup.report import questions
-from nddup.report.ask_documents import ask_about_documents, ask_edges, ask_weakest
 from nddup.report.content import (
     CELLS,
     CLUSTERS,
+    DOCUMENTS,
+    EDGES,
     LENGTHS,
     LISTED,
     LISTED_EACH,
     MATRIX_EACH,
+    MEMBERSHIPS,
+    NEAREST,
     TEXTS,
+    WEAKEST,
     Content,
     list_cells,
     list_documents,
 )
+from nddup.report.families import find_families
+
+MOST_CLUSTERS = 100_000
+"""Number of the largest clusters that are read; the others are counted in the histograms only."""
+
+MOST_REJECTS = 100
+MOST_COMPONENTS = 100
+
+SIZES = "SELECT size, count(*) AS clusters FROM clusters GROUP BY size ORDER BY size"
+"""Number of clusters of each size: size int32, clusters int64."""
+
+RESEMBLANCES = """
+    SELECT percent, count(*) AS pairs
+    FROM (SELECT CASE WHEN resemblance >= 1 THEN 100 ELSE CAST(floor(resemblance * 100 + 1e-9) AS INT) END AS percent
+          FROM pairs) AS rounded
+    GROUP BY percent ORDER BY percent
+"""
+"""Pairs by whole percent of resemblance, rounded down: percent int32, pairs int64. Null, for pairs without an estimate,
+comes first. 1e-9 is added because 0.29 is stored as a little less."""
+
+LONGER = f"SELECT {', '.join(f'count(CASE WHEN n_tokens >= {low} THEN 1 END) AS from_{low}' for low in LENGTHS)} FROM documents"  # noqa: E501, S608
+"""One row: the number of documents with at least so many tokens, for each of `LENGTHS`, int64."""
+
+ASK_DESCRIBED = """
+    SELECT /*+ BROADCAST(w) */ w.rank, w.place, d.doc_id, d.url, d.source, d.record, d.n_tokens, d.n_features,
+           k.kept, k.duplicate_of, k.reason
+    FROM documents AS d JOIN wanted AS w ON d.doc_id = w.doc_id JOIN keep AS k ON d.doc_id = k.doc_id
+    ORDER BY w.rank, w.place
+"""
+"""Facts and outcome of the documents in wanted(rank, place, doc_id): rows of `shown.LISTED`."""
+
+NEAR = """
+    SELECT /*+ BROADCAST(w) */ w.rank, w.first, w.second, p.overlap, p.resemblance
+    FROM pairs AS p JOIN wanted AS w ON p.doc_a = w.doc_a AND p.doc_b = w.doc_b
+    ORDER BY w.rank, w.first, w.second
+"""
+"""Overlap and resemblance of the pairs in wanted(rank, first, second, doc_a, doc_b) that are near-duplicates: rows of
+`shown.CELLS`."""
+
+ASK_DOCUMENTS = """
+    SELECT d.doc_id, d.url, d.source, d.record, d.n_tokens, d.n_features, k.kept, k.duplicate_of, k.reason,
+           CAST(coalesce(s.stands, 0) AS BIGINT) AS stands, s.longest, CAST(coalesce(p.pairs, 0) AS BIGINT) AS pairs
+    FROM documents AS d JOIN keep AS k ON d.doc_id = k.doc_id
+    LEFT JOIN wanted AS w ON d.doc_id = w.doc_id
+    LEFT JOIN (SELECT r.duplicate_of, count(*) AS stands, max(e.n_tokens) AS longest
+               FROM keep AS r JOIN documents AS e ON r.doc_id = e.doc_id
+               WHERE r.duplicate_of IS NOT NULL GROUP BY r.duplicate_of) AS s ON d.doc_id = s.duplicate_of
+    LEFT JOIN (SELECT doc_id, count(*) AS pairs
+               FROM (SELECT doc_a AS doc_id FROM pairs UNION ALL SELECT doc_b AS doc_id FROM pairs) AS ends
+               GROUP BY doc_id) AS p ON d.doc_id = p.doc_id
+    ORDER BY CASE WHEN w.doc_id IS NULL THEN 1 ELSE 0 END, d.doc_key
+"""
+"""Every document, those in wanted(doc_id) first, then in collection order: rows of `shown.DOCUMENTS`. `stands` counts
+the documents removed in its favour, `longest` is the length of the longest of these in tokens, `pairs` counts its rows
+in `pairs`."""
+
+WITHIN = """
+    SELECT /*+ BROADCAST(a), BROADCAST(b) */ a.part, a.place AS first, b.place AS second, p.resemblance
+    FROM pairs AS p JOIN wanted AS a ON p.doc_a = a.doc_id JOIN wanted AS b ON p.doc_b = b.doc_id AND a.part = b.part
+    ORDER BY part, first, second
+"""
+"""The near-duplicate pairs within each part of wanted(part, place, doc_id): part, first, second int32, resemblance."""
+
+ASK_WEAKEST = """
+    SELECT /*+ BROADCAST(a), BROADCAST(b) */ a.part AS rank, count(*) AS pairs, count(p.resemblance) AS estimated,
+           min(p.resemblance) AS least
+    FROM pairs AS p JOIN wanted AS a ON p.doc_a = a.doc_id JOIN wanted AS b ON p.doc_b = b.doc_id AND a.part = b.part
+    GROUP BY a.part ORDER BY rank
+"""
+"""The lowest resemblance within each part of wanted(part, doc_id): rows of `shown.WEAKEST`."""
+
+PLACES = """
+    SELECT /*+ BROADCAST(w) */ d.doc_id, d.source, d.content_fingerprint
+    FROM documents AS d JOIN wanted AS w ON d.doc_id = w.doc_id
+"""
+"""Source and content fingerprint of the documents in wanted(doc_id)."""
+
+ASK_TEXTS = "SELECT doc_id, text FROM texts ORDER BY doc_id"
+"""The texts stored with the run. The table exists only if the run read files."""
+
+REJECTS = f"""
+    SELECT source, record, doc_id, reason, detail, excerpt
+    FROM rejects ORDER BY source, record LIMIT {MOST_REJECTS}
+"""  # noqa: S608
+"""The first rejects."""
+
+ASK_COMPONENTS = f"""
+    SELECT component, size, pairs, invented, exact
+    FROM false_components WHERE invented > 0 ORDER BY invented DESC, component LIMIT {MOST_COMPONENTS}
+"""  # noqa: S608
+"""The components with most pairs that are not near-duplicates. Runs of early versions have no such table."""
+
+
+def largest_clusters(listed_each: int) -> str:
+    """Return the query for the largest clusters, with up to `listed_each` members each: `shown.CLUSTERS`, in order."""
+    return f"""
+        SELECT c.cluster_id, c.support, c.size, c.component, c.coverage, r.doc_id AS representative,
+               slice(c.members, 1, {listed_each:d}) AS members
+        FROM (SELECT * FROM clusters ORDER BY size DESC, cluster_id LIMIT {MOST_CLUSTERS}) AS c
+        LEFT JOIN (SELECT cluster_id, min(doc_id) AS doc_id FROM members WHERE representative GROUP BY cluster_id) AS r
+        ON c.cluster_id = r.cluster_id
+        ORDER BY c.size DESC, c.cluster_id
+    """  # noqa: S608 - a number
+
+
+def ask_nearest(each: int) -> str:
+    """Return the query for up to `each` nearest documents of each in wanted(doc_id): `shown.NEAREST`, in order."""
+    return f"""
+        SELECT doc_id, other, overlap, resemblance
+        FROM (SELECT n.doc_id, n.other, n.overlap, n.resemblance,
+                     row_number() OVER (PARTITION BY n.doc_id
+                                        ORDER BY coalesce(n.resemblance, -1) DESC, n.overlap DESC, n.other) AS place
+              FROM (SELECT doc_a AS doc_id, doc_b AS other, overlap, resemblance FROM pairs
+                    UNION ALL SELECT doc_b AS doc_id, doc_a AS other, overlap, resemblance FROM pairs) AS n
+              JOIN wanted AS w ON n.doc_id = w.doc_id) AS placed
+        WHERE place <= {each:d} ORDER BY doc_id, place
+    """  # noqa: S608 - a number
+
+
+def ask_memberships(each: int) -> str:
+    """Return the query for the clusters in ranked(cluster_id, rank) that contain the documents in wanted(doc_id).
+
+    Its rows are `shown.MEMBERSHIPS`: for each document, the first `each` clusters by rank; `clusters` counts all.
+    """
+    return f"""
+        SELECT doc_id, rank, clusters
+        FROM (SELECT m.doc_id, r.rank, count(*) OVER (PARTITION BY m.doc_id) AS clusters,
+                     row_number() OVER (PARTITION BY m.doc_id ORDER BY r.rank) AS place
+              FROM members AS m JOIN ranked AS r ON m.cluster_id = r.cluster_id
+              JOIN wanted AS w ON m.doc_id = w.doc_id) AS placed
+        WHERE place <= {each:d} ORDER BY doc_id, rank
+    """  # noqa: S608 - a number
+
+
+MOST_DOCUMENTS = 300_000
+"""Most documents that have a page and can be searched; those listed in clusters come first."""
+
+MOST_PAIRS = 5_000_000
+"""Most pairs of a run for which the nearest documents are found: the query sorts both ends of all pairs."""
+
+MOST_NEAR, NEAREST_EACH = 1_000_000, 8
+"""Most nearest documents, of all documents together and of each."""
+
+CLUSTERS_EACH = 20
+"""Most clusters named on the page of a document."""
+
+MOST_WEAKEST = 20_000_000
+"""Most pairs of members, over all clusters too large for a matrix, that are searched for the weakest pair."""
+
+
+class AboutDocuments(NamedTuple):
+    """The content of the report about documents, as tables of `content`."""
+
+    documents: pa.Table
+    nearest: pa.Table | None
+    memberships: pa.Table
+
+
+def ask_about_documents(run: FinishedRun, clusters: pa.Table, names: pa.Table) -> AboutDocuments:
+    """Read facts, outcome, nearest documents and clusters of each document.
+
+    Args:
+        run: the run.
+        clusters: `shown.CLUSTERS`; a cluster's rank is its row.
+        names: the documents listed of these clusters: doc_id.
+
+    Returns:
+        Tables as in `shown.Content`, of at most `MOST_DOCUMENTS` documents: the listed ones, then others in collection
+        order.
+
+    Cost: a pass over each of `documents`, `keep`, `pairs` and `members`; both ends of the pairs are sorted.
+    """
+    listed = pa.table({"doc_id": pc.unique(names["doc_id"].combine_chunks())})
+    text = f"{DOCUMENTS} LIMIT {MOST_DOCUMENTS}"
+    documents = run.sql(text, wanted=listed).cast(DOCUMENTS).sort_by("doc_id")
+    wanted = documents.select(["doc_id"])
+
+    nearest = None
+    if run.metrics.rows["pairs"] <= MOST_PAIRS:
+        each = max(1, min(NEAREST_EACH, MOST_NEAR // max(1, len(documents))))
+        nearest = run.sql(ask_nearest(each), wanted=wanted).cast(NEAREST)
+
+    ranked = pa.table({"cluster_id": clusters["cluster_id"], "rank": pa.array(np.arange(len(clusters)), pa.int32())})
+    memberships = run.sql(ask_memberships(CLUSTERS_EACH), wanted=wanted, ranked=ranked).cast(MEMBERSHIPS)
+    return AboutDocuments(documents, nearest, memberships)
+
+
+def ask_weakest(run: FinishedRun, clusters: pa.Table, names: pa.Table, matrix_each: int) -> pa.Table:
+    """Find the lowest resemblance in each cluster that is too large for a matrix but has all its documents listed.
+
+    Args:
+        run: the run.
+        clusters: `shown.CLUSTERS`.
+        names: rank int32, place int32, doc_id of the documents listed, by rank.
+        matrix_each: most documents in a matrix.
+
+    Returns:
+        `shown.WEAKEST`. Clusters are taken smallest first, up to `MOST_WEAKEST` pairs of members in all.
+    """
+    size = clusters["size"].to_numpy()
+    listed = np.bincount(names["rank"].to_numpy(), minlength=len(clusters))[: len(clusters)]
+    large = np.flatnonzero((size > matrix_each) & (size == listed))[::-1]
+    pairs = size[large].astype(np.int64) * (size[large] - 1) // 2
+    chosen = pa.array(large[np.cumsum(pairs) <= MOST_WEAKEST].astype(np.int32))
+    wanted = names.filter(pc.is_in(names["rank"], chosen)).select(["rank", "doc_id"]).rename_columns(["part", "doc_id"])
+    return run.sql(WEAKEST, wanted=wanted).cast(WEAKEST) if len(wanted) else WEAKEST.empty_table()
+
+
+def ask_edges(run: FinishedRun, clusters: pa.Table) -> pa.Table:
+    """Return the near-duplicate pairs among the documents in the graph of each family: `shown.EDGES`."""
+    drawn = [family.drawn for family in find_families(clusters)]
+    wanted = pa.table(
+        {
+            "part": pa.array([part for part, ids in enumerate(drawn) for _ in ids], pa.int32()),
+            "place": pa.array([place for ids in drawn for place in range(len(ids))], pa.int32()),
+            "doc_id": pa.array([doc for ids in drawn for doc in ids], pa.string()),
+        }
+    )
+    return run.sql(WITHIN, wanted=wanted).cast(EDGES) if len(wanted) else EDGES.empty_table()
+
 
 MOST_LISTED = 300_000
 """Most documents listed, over all clusters."""
@@ -66,11 +296,11 @@ def gather(run: FinishedRun, asked: Asked | None = None) -> Content:
 
     Cost: a pass over each of `clusters`, `pairs` and `documents`; the content is in memory, some 100 MB at most.
     """
-    sizes = _counted(run.sql(questions.SIZES))
+    sizes = _counted(run.sql(SIZES))
     listed_each, matrix_each = _share_out(sizes)
-    clusters = run.sql(questions.largest_clusters(listed_each)).cast(CLUSTERS)
+    clusters = run.sql(largest_clusters(listed_each)).cast(CLUSTERS)
     names = list_documents(clusters)
-    texts = run.sql(questions.TEXTS).cast(TEXTS) if run.holds("texts") else TEXTS.empty_table()
+    texts = run.sql(TEXTS).cast(TEXTS) if run.holds("texts") else TEXTS.empty_table()
     if asked is not None:
         missing = _asked_documents(run, clusters, names, texts, asked.clusters)
         texts = pa.concat_tables([texts, _read_again(run, missing, asked.find_texts)]) if missing else texts
@@ -79,14 +309,14 @@ def gather(run: FinishedRun, asked: Asked | None = None) -> Content:
         path=drop_login(run.path),
         metrics=run.metrics,
         clusters=clusters,
-        listed=run.sql(questions.DESCRIBED, wanted=names).cast(LISTED),
-        cells=run.sql(questions.NEAR, wanted=list_cells(names, matrix_each)).cast(CELLS),
+        listed=run.sql(ASK_DESCRIBED, wanted=names).cast(LISTED),
+        cells=run.sql(NEAR, wanted=list_cells(names, matrix_each)).cast(CELLS),
         texts=texts,
         sizes=sizes,
-        resemblances=_counted(run.sql(questions.RESEMBLANCES)),
-        lengths=_lengths(run.sql(questions.LONGER)),
-        rejects=run.sql(questions.REJECTS).to_pylist() if run.metrics.rows["rejects"] else [],
-        components=run.sql(questions.COMPONENTS).to_pylist() if run.holds(COMPONENTS) else None,
+        resemblances=_counted(run.sql(RESEMBLANCES)),
+        lengths=_lengths(run.sql(LONGER)),
+        rejects=run.sql(REJECTS).to_pylist() if run.metrics.rows["rejects"] else [],
+        components=run.sql(COMPONENTS).to_pylist() if run.holds(COMPONENTS) else None,
         evaluation=json.loads(run.read_text(EVALUATION)) if run.holds(EVALUATION) else None,
         documents=about.documents,
         nearest=about.nearest,
@@ -101,7 +331,7 @@ def gather(run: FinishedRun, asked: Asked | None = None) -> Content:
 def _share_out(sizes: list[tuple[int, int]]) -> tuple[int, int]:
     """Return how many documents to list of each cluster, and how many to put in its matrix, within both bounds."""
     size, count = np.array(sizes or [(0, 0)], np.int64)[::-1].T
-    shown = np.clip(questions.MOST_CLUSTERS - (np.cumsum(count) - count), 0, count)
+    shown = np.clip(MOST_CLUSTERS - (np.cumsum(count) - count), 0, count)
 
     def listed(each: int) -> int:
         return int((np.minimum(size, each) * shown).sum())
@@ -127,7 +357,7 @@ def _asked_documents(
     few = names.filter(pc.and_(pc.is_in(names["rank"], chosen), pc.less(names["place"], MATRIX_EACH)))
     ids = sorted(set(few["doc_id"].to_pylist()) - set(texts["doc_id"].to_pylist()))
     wanted = pa.table({"doc_id": pa.array(ids, pa.string())})
-    rows = run.sql(questions.PLACES, wanted=wanted).to_pylist()
+    rows = run.sql(PLACES, wanted=wanted).to_pylist()
     return {row["doc_id"]: (row["source"], row["content_fingerprint"]) for row in rows}
 
 

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 from nddup.metrics import ClustersMetrics, RunMetrics, SketchMetrics
 from nddup.scanning.input_files import count_reasons
-from nddup.settings.sizes import counted, spell_size
+from nddup.spelling import counted, spell_size
 
 SHORT = 50
 """Median tokens below which a run says what it finds of short texts."""

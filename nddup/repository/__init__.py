@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 if TYPE_CHECKING:
     from nddup.repository.opened_repository import Repository
-    from nddup.settings.given import LocalSettings
+    from nddup.settings.load import LocalSettings
 
 
 def open(  # noqa: A001 - the verb of the API
@@ -76,8 +76,7 @@ def create(
     """
     from nddup.repository.identity import new_identity  # noqa: PLC0415
     from nddup.repository.opened_repository import Repository  # noqa: PLC0415
-    from nddup.settings.given import nest_settings  # noqa: PLC0415
-    from nddup.settings.load import build_config  # noqa: PLC0415
+    from nddup.settings.load import build_config, nest_settings  # noqa: PLC0415
 
     config = build_config(nest_settings(settings, origin="nddup.repository.create"), origin="nddup.repository.create")
     return Repository.create(os.fspath(path), new_identity(config, mode=mode, store=store, lowest=lowest, texts=texts))

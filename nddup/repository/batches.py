@@ -12,10 +12,10 @@ from nddup.errors import ConfigError
 from nddup.local import engine
 from nddup.local.columns import fingerprints_of, one_chunk
 from nddup.local.reading.workers import Workers
+from nddup.repository.live_tables import read_texts
 from nddup.repository.segments.layout import TEXTS
 from nddup.repository.snapshot import Snapshot
-from nddup.repository.stored_texts import read_texts
-from nddup.run.limits import UNREADABLE, list_silent_files, require_few_rejects, require_readable
+from nddup.run.engines import UNREADABLE, list_silent_files, require_few_rejects, require_readable
 from nddup.scanning.collection import Collection
 from nddup.tables import REJECTS
 

@@ -15,12 +15,12 @@ from numpy.typing import NDArray
 from nddup.local import engine
 from nddup.local.columns import one_chunk, take
 from nddup.local.pairing.collapse import Nodes, name_nodes, rank_ids
+from nddup.local.pairing.confirm import settle_families
 from nddup.local.pairing.expand import expand
-from nddup.local.pairing.large_components import settle_families
 from nddup.local.pairing.match import Matches
 from nddup.local.reading.workers import Workers
 from nddup.matching.preference import Order
-from nddup.mining.components import label_components
+from nddup.mining.pair_graph import label_components
 from nddup.repository.identity import Identity
 from nddup.repository.segments.layout import EDGES
 

@@ -17,18 +17,17 @@ import numpy as np
 
 from nddup.errors import ConfigError, OutputError
 from nddup.local.plan import Plan
-from nddup.local.reading.term_counts import take_saved
+from nddup.local.reading.read_records import take_saved
 from nddup.matching.threshold import Threshold
 from nddup.reading.outcomes import Record
 from nddup.repository.lookup.meetings import Matching
 from nddup.repository.segments.layout import LAYOUT
-from nddup.scanning.rules import SketchRule
+from nddup.scanning.found import SketchRule, text_buffers
 from nddup.scanning.sketch_records import sketch_texts
-from nddup.scanning.text_buffers import text_buffers
-from nddup.settings import derive
+from nddup.settings import plan
 from nddup.settings.load import CALLERS, read_stored
 from nddup.settings.schema import Config
-from nddup.sketching.sketch_format import FULL_FORMAT
+from nddup.sketching.recipe import FULL_FORMAT
 
 TEXTS = (
     "",
@@ -77,13 +76,13 @@ class Identity:
 
     def matching_at(self, threshold: float | Fraction) -> Matching:
         """Return how sketches meet at another threshold, which must not be below the lowest."""
-        plan = self.plan
-        return Matching(threshold_at(plan.threshold, threshold), derive.finder_of(self.config), plan.levels)
+        steps = self.plan
+        return Matching(threshold_at(steps.threshold, threshold), plan.finder_of(self.config), steps.levels)
 
     @cached_property
     def sketching(self) -> SketchRule:
         """How records become sketches, including the saved lexicon."""
-        words, saved = derive.words_of(self.config), self.config.lexicon.saved
+        words, saved = plan.words_of(self.config), self.config.lexicon.saved
         if words is None or saved is None:
             return self.plan.sketching()
         table, _ = take_saved(saved, words)
@@ -109,7 +108,7 @@ class Identity:
             "layout": LAYOUT,
             "byte_order": sys.byteorder,
             "sketch_format": FULL_FORMAT,
-            "recipe": derive.recipe_of(self.config).key,
+            "recipe": plan.recipe_of(self.config).key,
             "mode": self.mode,
             "store": self.store,
             "lowest": self.lowest,
@@ -135,7 +134,7 @@ class Identity:
             )
         config = read_stored(note["settings"], origin=repo)
         found = cls(config, note["mode"], note["store"], note["lowest"], note["texts"])
-        if derive.recipe_of(config).key != note["recipe"]:
+        if plan.recipe_of(config).key != note["recipe"]:
             raise OutputError(f"{repo}: its recipe is [{note['recipe']}], its settings give another")
         require_possible(found)
         if found.proof() != note["proof"]:

@@ -1,13 +1,37 @@
-"""The tables of one version, as a run over its live documents would write them."""
+"""The tables of one version, as a run over its live documents would write them.
+
+The texts stored with a repository, so that its reports can show them when the inputs are gone.
+
+The first characters of each document are stored, as many as `create` says. A batch stores at most `MOST_CHARACTERS`
+in all: a batch of a million documents stores about a quarter of the default for each. No result depends on these texts.
+
+Write a version as a run's folder, which `show`, `report`, `evaluate` and `check` read like any run.
+"""
+
+from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
+from nddup.local import outputs
+from nddup.local.clustering.cluster_names import count_false_components
+from nddup.local.outputs import list_shown
+from nddup.local.pairing.collapse import name_nodes
+from nddup.local.reading.workers import Workers
+from nddup.matching.preference import Order
+from nddup.metrics import ClustersMetrics, KeepMetrics, PairsMetrics, SketchMetrics, Stages, TextsMetrics
+from nddup.opened.duck import DuckRun
+from nddup.report.write import report_run
 from nddup.repository.lookup.keyed import distinct, is_among
 from nddup.repository.make_change import as_of_run
-from nddup.repository.segments.layout import NOT_STORED, RESULTS
-from nddup.repository.segments.segment_files import read_all
+from nddup.repository.segments.layout import NOT_STORED, RESULTS, TEXTS
+from nddup.repository.segments.segment_files import among, read_all
 from nddup.repository.snapshot import Snapshot
-from nddup.tables import KEEP
+from nddup.run.stage import Unpaired, made_of, metrics_of, settings_of
+from nddup.scanning.collection import Collection
+from nddup.scanning.read_again import Texts, choose_documents
+from nddup.storage.local_folder import LocalFolder
+from nddup.tables import KEEP, REJECTS, STORED_TEXTS
 from nddup.tables import RESULTS as RUN_RESULTS
 
 
@@ -30,3 +54,109 @@ def live_tables(snapshot: Snapshot) -> dict[str, pa.Table]:
             alive = alive.append_column(NOT_STORED, pa.nulls(len(alive), pa.float64()))
         found[name] = alive.select(RUN_RESULTS[name].names)
     return found
+
+
+MOST_CHARACTERS = 1 << 28
+"""Characters stored for a batch, all documents together."""
+
+
+def read_texts(snapshot: Snapshot, source: Collection | pa.Table, documents: pa.Table, workers: Workers) -> pa.Table:
+    """Return TEXTS of the documents of a batch.
+
+    Args:
+        snapshot: the version before; its identity says how many characters.
+        source: the batch, which is read a second time.
+        documents: DOCUMENTS of a run, numbered by the repository.
+        workers: the workers that read.
+
+    Returns:
+        One row per document; none for a document whose file changed between the two passes.
+    """
+    each = min(snapshot.identity.texts, MOST_CHARACTERS // max(len(documents), 1))
+    if not each or not len(documents):
+        return TEXTS.arrow.empty_table()
+    keys = ["source", "content_fingerprint"]
+    wanted = frozenset(documents["content_fingerprint"].to_pylist())
+    plan = snapshot.identity.plan
+    found = workers.scan(source, Texts(plan.text, wanted, each), plan.limits)
+    one_each = found.group_by(keys).aggregate([("text", "min")]).rename_columns([*keys, "text"])
+    return documents.select(["doc_key", *keys]).join(one_each, keys, join_type="inner").select(TEXTS.names)
+
+
+def shown_texts(snapshot: Snapshot, tables: dict[str, pa.Table]) -> pa.Table:
+    """Return STORED_TEXTS of the documents that a report over the tables of a version shows."""
+    options = snapshot.identity.config.output
+    if not snapshot.identity.texts or not options.texts:
+        return STORED_TEXTS.arrow.empty_table()
+    documents = tables["documents"]
+    rows = list_shown(tables["clusters"], tables["members"], documents, sampled=options.texts // 2)
+    no_files = dict.fromkeys(documents["source"].to_pylist(), 0)
+    chosen = choose_documents(rows, no_files, most=options.texts, most_bytes=0).documents
+    few = documents.filter(pc.is_in(documents["doc_id"], pa.array(chosen, pa.string()))).select(["doc_key", "doc_id"])
+    few = few.sort_by("doc_key")
+    where = among("doc_key", few["doc_key"].to_numpy())
+    texts = read_all(snapshot.repo, snapshot.commit.segments, "texts", where=where)
+    return few.join(texts, "doc_key", join_type="inner").select(STORED_TEXTS.names).sort_by("doc_id")
+
+
+ORDER = ("documents", "rejects", "pairs", "false_components", "clusters", "members", "keep", "texts")
+"""The tables in writing order, each after those it is made from."""
+
+
+def write_run(snapshot: Snapshot, output: str) -> dict[str, Any]:
+    """Write the tables of a version as a finished run; return its metrics.
+
+    Raises:
+        OutputError: if the folder holds anything, or cannot be written.
+    """
+    config = snapshot.identity.config
+    folder = LocalFolder(output)
+    repo = snapshot.repo.full_name()
+    inputs = {"paths": [repo], "files": {}, "repository": repo, "version": snapshot.commit.version}
+    with folder:
+        folder.start(settings=settings_of(config), inputs=inputs)
+        tables = live_tables(snapshot)
+        tables |= {"rejects": REJECTS.arrow.empty_table(), "texts": shown_texts(snapshot, tables)}
+        for name in ORDER:
+            folder.write(name, tables[name])
+            folder.seal(name, **made_of(name, config), counted={"rows": len(tables[name]), "counts": {}, "noted": {}})
+        folder.write_text("duplicates.txt", outputs.spell_clusters(tables["clusters"], tables["members"]))
+        metrics = _count(snapshot, tables)
+        folder.finish(metrics)
+        if config.output.report:
+            report_run(DuckRun(folder.path), folder)
+    return metrics
+
+
+def _count(snapshot: Snapshot, tables: dict[str, pa.Table]) -> dict[str, Any]:
+    """Return the content of `metrics.json` for tables that were made over several versions."""
+    identity = snapshot.identity
+    rows = {name: len(table) for name, table in tables.items()}
+    nodes = name_nodes(tables["documents"], order=Order("first-id"), levels=identity.plan.levels)
+    counts = nodes.counts(identity.plan.threshold.least_size)
+    kept = pc.sum(tables["keep"]["kept"]).as_py() or 0
+    clusters, coverage = tables["clusters"], tables["clusters"]["coverage"]
+    stages = Stages(
+        sketch=SketchMetrics(
+            rows_in={"records": rows["documents"]}, rows_out={"documents": rows["documents"], "rejects": 0}
+        ),
+        pairs=PairsMetrics(
+            rows_in={"documents": rows["documents"]},
+            rows_out={"pairs": rows["pairs"]},
+            distinct_sketches=counts["distinct_sketches"],
+        ),
+        clusters=ClustersMetrics(
+            rows_in={"pairs": rows["pairs"]},
+            rows_out={name: rows[name] for name in ("clusters", "members", "false_components")},
+            components=pc.count_distinct(clusters["component"]).as_py(),
+            covered_clusters=pc.sum(pc.equal(coverage, "pairs")).as_py() or 0,
+            led_clusters=pc.sum(pc.equal(coverage, "documents")).as_py() or 0,
+            **count_false_components(tables["false_components"]),
+        ),
+        keep=KeepMetrics(
+            rows_in={"documents": rows["documents"]}, rows_out={"keep": rows["keep"]}, kept=kept,
+            removed=rows["keep"] - kept,
+        ),
+        texts=TextsMetrics(rows_in={"clusters": rows["clusters"]}, rows_out={"texts": rows["texts"]}),
+    )  # fmt: skip
+    return metrics_of(identity.config, stages, Unpaired(*(counts[name] for name in Unpaired._fields))).dump()

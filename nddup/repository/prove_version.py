@@ -12,9 +12,8 @@ from nddup.local.columns import one_chunk
 from nddup.local.reading.workers import Workers
 from nddup.repository.live_tables import live_tables
 from nddup.repository.places.place import Place
-from nddup.repository.row_digests import COLUMNS
 from nddup.repository.snapshot import Snapshot
-from nddup.repository.table_totals import tables_totals
+from nddup.repository.table_totals import COLUMNS, tables_totals
 
 
 class Proof(NamedTuple):

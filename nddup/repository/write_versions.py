@@ -19,14 +19,13 @@ from nddup.repository.batches import Batch
 from nddup.repository.identity import Identity, require_possible
 from nddup.repository.make_change import Change, make_change
 from nddup.repository.places.place import Place
-from nddup.repository.row_digests import COLUMNS
 from nddup.repository.segments.commits import Commit, LostRaceError, Segment, UnansweredCommitError, write_commit
 from nddup.repository.segments.layout import CHANGES
 from nddup.repository.segments.mapped import map_segment
 from nddup.repository.segments.merge_segments import choose_merged, merge, with_postings
 from nddup.repository.segments.segment_files import remove_segment, require_stored, write_segment
 from nddup.repository.snapshot import Snapshot
-from nddup.repository.table_totals import Totals
+from nddup.repository.table_totals import COLUMNS, Totals
 from nddup.tables import DOCUMENTS, REJECTS
 
 _NO_CHANGES, _NO_REJECTS = CHANGES.arrow.empty_table(), REJECTS.arrow.empty_table()

@@ -1,19 +1,179 @@
 """Tables that `nddup check` compares a run with, recomputed for all sketches and clusters or for a sample.
 
 Each table is made once, when it is first needed; `Evidence.forget` frees all of them.
+
+The promises of a run, read from its metrics and settings alone.
+
+The clusters whose conditions `nddup check` proves: those with the smallest ids, with the sketches of their nodes.
+
+Confirm recounted pairs of sketches by their texts, for `nddup check`: the texts are read again and compared.
+
+No code of the run's own comparison is used: `tokens.tokenise` makes the tokens by the written rule, and `token_lcs`
+counts the longest common subsequence. Where that is not possible (the inputs changed, or the texts are too long to
+compare), the run's value is taken, and the line of the promise says what was not proved.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from fractions import Fraction
 from functools import cached_property, partial
+from hashlib import sha256
+from itertools import groupby
+from typing import NamedTuple
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from nddup.checking import prove_clusters, prove_documents, prove_keep, prove_names, prove_pairs
+from nddup.checking.prove_clusters import Claim
+from nddup.errors import NddupError
+from nddup.matching.edit_rule import CELLS
+from nddup.metrics import RunMetrics
 from nddup.opened.finished_run import FinishedRun
-from nddup.results.chosen_clusters import Chosen, choose_clusters
-from nddup.results.promised import Promised
-from nddup.verifying.definitions import gather
+from nddup.results.texts_again import read_texts
+from nddup.settings.load import read_stored
+from nddup.settings.plan import MODULUS, bands_of, kind_of
+from nddup.sketching.kinds import Kind
+from nddup.sketching.minhash import Bands
+from nddup.sketching.tokens import tokenise
+from nddup.verifying.cluster_proofs import Members, Sets, prepare_sets
+from nddup.verifying.cluster_proofs import prove_clusters as prove
+from nddup.verifying.definitions import Form, Rule, Sample, gather
+from nddup.verifying.edit_similarity import count_common
 from nddup.verifying.near_pairs import Probes
+
+
+class Promised:
+    """The promises of a run.
+
+    Args:
+        metrics: metrics of the run.
+    """
+
+    def __init__(self, metrics: RunMetrics) -> None:
+        self.metrics = metrics
+        self.config = read_stored(metrics.settings, origin="metrics.json")
+
+    @cached_property
+    def kind(self) -> Kind:
+        """The kind of the sketches."""
+        return kind_of(self.config.sketch)
+
+    @cached_property
+    def rule(self) -> Rule:
+        """The definition of a near-duplicate, with the threshold as the exact decimal that was written."""
+        pairs, sketch = self.config.pairs, self.config.sketch
+        bands = Bands(0, 0) if sketch.verify else bands_of(self.config)
+        return Rule(
+            pairs.share.numerator if sketch.verify else bands.rows,
+            pairs.share.denominator if sketch.verify else 1,
+            isinstance(pairs.threshold, int) or not sketch.verify,
+            pairs.measure == "resemblance" and sketch.verify,
+            Sample(self.kind.sample(sketch.size), self.kind.by_slots),
+            pairs.measure == "containment",
+            self.kind.shows_containment,
+            *bands,
+        )
+
+    @cached_property
+    def form(self) -> Form:
+        """The form that a sketch must have."""
+        sketch = self.config.sketch
+        size = self.config.lexicon.copies + 1 if sketch.kind == "i-match" else sketch.size
+        return Form(sketch.kind, size, sketch.modulus or MODULUS, sketch.growth, sketch.tagged)
+
+    @property
+    def levels(self) -> int:
+        """The parameter s of a kind whose modulus depends on the number of features; 0 for other kinds."""
+        return self.config.sketch.size if self.kind.estimate == "levels" else 0
+
+    @property
+    def is_cut(self) -> bool:
+        """Whether candidates were found by chance: the run then makes promises about the pairs found only."""
+        return not self.kind.is_exact and self.config.sketch.verify
+
+    @property
+    def by_text(self) -> bool:
+        """Whether texts confirm the pairs: the sketches alone then do not decide which are near-duplicates."""
+        return self.config.pairs.confirm != "none"
+
+    @property
+    def support(self) -> int:
+        """`clusters.support`, the least number of features common to a cluster; 0: the threshold's bound alone."""
+        return int(self.metrics.settings["clusters"]["support"] or 0)
+
+    @property
+    def is_led(self) -> bool:
+        """Whether some components are given by leaders: their pairs of two removed documents are not listed."""
+        return self.metrics.stages.clusters.led_components > 0
+
+    @property
+    def mode(self) -> str:
+        """`clusters.mode`, the kind of clusters."""
+        return str(self.metrics.settings["clusters"]["mode"])
+
+    @property
+    def max_edges(self) -> int:
+        """Number of pairs above which a component is given by leaders."""
+        return self.config.pairs.max_edges
+
+    @property
+    def expand_limit(self) -> int:
+        """Number of document pairs of two sketches above which a star stands for them."""
+        return int(self.metrics.settings["pairs"]["expand_limit"])
+
+
+MEMBERS = 50_000
+"""Most (cluster, sketch) rows of all clusters whose conditions are proved."""
+
+
+class Chosen(NamedTuple):
+    """Clusters whose conditions are proved."""
+
+    cluster_ids: list[str]
+    names: list[str]
+    """Names of their nodes."""
+
+    sets: Sets
+    firsts: list[int]
+    """Places in `names` of the first node of each cluster that is promised to be maximal."""
+
+    problems: list[str]
+    """Descriptions of the conditions that they break."""
+
+
+def choose_clusters(run: FinishedRun, promised: Promised, number: int) -> Chosen:
+    """Choose some clusters with the sketches of their nodes, and prove the conditions of each on its own.
+
+    Args:
+        run: the run, with the tables `placed` and `sketches`; the table `held` is added to it.
+        promised: the promises of the run.
+        number: number of clusters; fewer are chosen if these have more than `MEMBERS` nodes in total.
+    """
+    run.keep("held", prove_clusters.hold(number))
+    rows = run.sql(prove_clusters.choose(MEMBERS))
+    said = zip(*(rows[name].to_pylist() for name in Claim._fields), strict=True)
+    sizes = [(Claim(*claim), len(list(same))) for claim, same in groupby(said)]
+    claims, ends = [claim for claim, _ in sizes], np.cumsum([0, *(size for _, size in sizes)])
+
+    nodes_of = rows["node"].to_pylist()
+    names = sorted(set(nodes_of))
+    wanted = pa.table({"node": pa.array(names, pa.string())})
+    text = "SELECT /*+ BROADCAST(w) */ s.node, s.sketch, s.level FROM sketches AS s JOIN wanted AS w ON s.node = w.node"
+    found, sketches = prove_pairs.gather_probes(run.sql(text, wanted=wanted))
+    order = {name: i for i, name in enumerate(found)}
+
+    nodes = sketches._replace(levels=None)
+    places = np.array([order[node] for node in nodes_of], np.int64)
+    members = Members(ends.astype(np.int64), places)
+    proved = prove(nodes, members, promised.rule)
+    bounds = np.maximum(proved.bounds, promised.support)
+    problems = prove_clusters.describe_wrong(claims, proved, bounds)
+    sets = prepare_sets(nodes, members, proved.joints, bounds)
+    is_maximal = [claim.coverage in prove_clusters.MAXIMAL for claim in claims]
+    firsts = np.unique(places[ends[:-1][is_maximal]]).tolist()
+    return Chosen([claim.cluster_id for claim in claims], found, sets, firsts, problems)
+
 
 PROBES = 20_000
 """Largest number of distinct sketches, or clusters, of which all are proved: some minutes of one core."""
@@ -131,7 +291,6 @@ def _recount(evidence: Evidence) -> None:
         return
 
     # The module that reads texts is loaded only where texts confirm the pairs.
-    from nddup.results.confirmed_pairs import claims_of, confirm_pairs, ends_of, keep_confirmed, read_whole  # noqa: PLC0415
 
     run = evidence.run
     run.transform(prove_pairs.CANDIDATES, prove_pairs.UNLEVELLED, kernel)
@@ -275,3 +434,96 @@ def sample_size(probes: int, others: int) -> int:
 def described(part: int, whole: int, what: str) -> str:
     """Return a phrase such as `all 362 clusters`, or `sample of 1,000 of 50,000 clusters`."""
     return f"all {whole:,} {what}" if part == whole else f"sample of {part:,} of {whole:,} {what}"
+
+
+MOST_CELLS = 50_000_000_000
+"""Most cells, the product of both token counts of a pair, summed over all compared pairs: some minutes of one core."""
+
+Pair = tuple[str, str]
+ReadTexts = Callable[[set[str]], Mapping[str, str]]
+"""Reads the texts of documents again, by id. Raises NddupError if the inputs changed."""
+
+
+class Confirmed(NamedTuple):
+    """The pairs that are near-duplicates by their texts too, and a note on what was not proved."""
+
+    pairs: dict[Pair, float]
+    """Edit similarity by pair."""
+
+    note: str
+    """Empty if every pair was proved."""
+
+
+def confirm_pairs(candidates: set[Pair], claims: Mapping[Pair, float], threshold: float, read: ReadTexts) -> Confirmed:
+    """Compare the texts of recounted pairs.
+
+    Args:
+        candidates: pairs of documents whose sketches are near-duplicates, the smaller id first.
+        claims: `edit` of each pair of the run.
+        threshold: `pairs.edit_threshold`.
+        read: reads texts again.
+
+    Cost: the tokens of all candidates are in memory; at most `MOST_CELLS` cells are computed.
+    """
+    claimed = {pair: claims[pair] for pair in candidates & claims.keys()}
+    try:
+        texts = read({name for pair in candidates for name in pair})
+    except NddupError as error:
+        return Confirmed(claimed, f"texts not compared, `edit` of the run is taken: {error}")
+    tokens = {name: tokenise(text) for name, text in texts.items()}
+
+    share = Fraction(repr(threshold))
+    found: dict[Pair, float] = {}
+    unproved, budget = 0, MOST_CELLS
+    for pair in sorted(candidates, key=lambda pair: sha256("\0".join(pair).encode()).digest()):
+        first, second = (tokens.get(name, []) for name in pair)
+        cells = len(first) * len(second)
+        budget -= cells
+        if cells > CELLS or budget < 0:  # the run took a lower bound, or the comparison would take too long here
+            unproved += 1
+            found |= {pair: claimed[pair]} if pair in claimed else {}
+            continue
+        common, total = count_common(first, second), len(first) + len(second)
+        if common and Fraction(2 * common, total) >= share:
+            found[pair] = 2 * common / total
+    what = f"{unproved:,} of {len(candidates):,} pairs of texts not compared: `edit` of the run is taken"
+    return Confirmed(found, what if unproved else "")
+
+
+def ends_of(recounted: pa.Table) -> set[Pair]:
+    """Return the pairs of RECOUNTED, the smaller id first."""
+    ends = zip(recounted["probe"].to_pylist(), recounted["other"].to_pylist(), strict=True)
+    return {(min(pair), max(pair)) for pair in ends}
+
+
+def claims_of(run: FinishedRun) -> dict[Pair, float]:
+    """Return `edit` of each pair of nodes in `pairs`, read from `folded`."""
+    rows = run.sql("SELECT node_a, node_b, least_edit FROM folded WHERE least_edit IS NOT NULL").to_pylist()
+    return {(row["node_a"], row["node_b"]): row["least_edit"] for row in rows}
+
+
+def read_whole(run: FinishedRun, names: set[str]) -> dict[str, str]:
+    """Read the texts of documents by id again from the inputs of a run.
+
+    Raises:
+        NddupError: if an input changed or no longer exists.
+    """
+    wanted = pa.table({"doc_id": pa.array(sorted(names), pa.string())})
+    text = """
+        SELECT /*+ BROADCAST(w) */ d.doc_id, d.source, d.content_fingerprint
+        FROM documents AS d JOIN wanted AS w ON d.doc_id = w.doc_id
+    """
+    rows = run.sql(text, wanted=wanted).to_pylist()
+    places = {row["doc_id"]: (row["source"], row["content_fingerprint"]) for row in rows}
+    found = read_texts(run.path, places, master=None, characters=None)
+    return dict(zip(found["doc_id"].to_pylist(), found["text"].to_pylist(), strict=True))
+
+
+def keep_confirmed(recounted: pa.Table, confirmed: Mapping[Pair, float]) -> pa.Table:
+    """Return the confirmed rows of RECOUNTED, with the edit similarity as `edit` and as `likeness`, their rank."""
+    ends = zip(recounted["probe"].to_pylist(), recounted["other"].to_pylist(), strict=True)
+    edits = pa.array([confirmed.get((min(pair), max(pair))) for pair in ends], pa.float64())
+    kept = recounted.filter(pc.is_valid(edits))
+    for name in ("edit", "likeness"):
+        kept = kept.set_column(kept.schema.get_field_index(name), name, edits.drop_null())
+    return kept

@@ -21,8 +21,8 @@ from nddup.reading.list_lines import list_lines
 from nddup.reading.outcomes import clean_id
 from nddup.redaction import drop_login
 from nddup.report.borderline import measure_of
+from nddup.results.list_questions import Files
 from nddup.results.opening import Opened
-from nddup.results.reference_file import Files
 
 SAME = frozenset({"1", "yes", "y", "true", "same", "duplicate"})
 OTHER = frozenset({"0", "no", "n", "false", "other", "different"})

@@ -3,11 +3,11 @@
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from nddup.storage.machine import is_local, is_submitted
+from nddup.storage.local_storage import is_local, is_submitted
 
 if TYPE_CHECKING:  # these load slowly, and not every command needs them: `inspect` opens no run, `show` no list
     from nddup.opened.finished_run import FinishedRun
-    from nddup.results.reference_file import Files, ReferenceFile
+    from nddup.results.list_questions import Files, ReferenceFile
     from nddup.storage.run_folder import RunFolder
 
 
@@ -99,7 +99,7 @@ def open_on_spark(spark: Any, path: str) -> Opened:  # noqa: ANN401 - a SparkSes
     from nddup.opened.spark import SparkRun  # noqa: PLC0415
     from nddup.spark.evaluating import list_tables  # noqa: PLC0415
     from nddup.storage.session_files import files_of  # noqa: PLC0415
-    from nddup.storage.spark_folder import SparkFolder  # noqa: PLC0415
+    from nddup.storage.session_tables import SparkFolder  # noqa: PLC0415
 
     run = SparkRun(spark, path)
 

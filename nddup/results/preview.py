@@ -16,16 +16,14 @@ from nddup.reading.outcomes import Record, Reject
 from nddup.reading.xml_structure import table_format
 from nddup.scanning.collection import Collection, Files, Group, ListedFile, find_files
 from nddup.scanning.first_records import fields_of, note_ids
-from nddup.scanning.found import Limits
-from nddup.scanning.input_files import InputFile
+from nddup.scanning.found import RecordLimits, TextRule
+from nddup.scanning.input_files import InputFile, is_of_this_machine, local_path
 from nddup.scanning.local_files import open_local
-from nddup.scanning.local_paths import is_of_this_machine, local_path
-from nddup.scanning.rules import TextRule
 from nddup.scanning.whole_files import StoredFile, read_file
 from nddup.settings.schema import Config
-from nddup.settings.sizes import counted, spell_size
 from nddup.shown import one_line
 from nddup.sketching.tokens import tokenise
+from nddup.spelling import counted, spell_size
 from nddup.steps import Steps
 
 RECORDS = 1_000
@@ -128,7 +126,7 @@ def _completed(files: Files, entry: ListedFile, head: FileHead) -> Format:
 
 def _read_first(files: Files, entry: ListedFile, group: Group, config: Config) -> list[Record | Reject]:
     """Read the first records of a file; for a file that is not local, those in its first bytes."""
-    file, limits = entry.file, Limits(int(config.input.max_record), config.input.max_expansion)
+    file, limits = entry.file, RecordLimits(int(config.input.max_record), config.input.max_expansion)
     is_cut = False
     if not _is_remote(file.path):
         opened: Callable[[], BinaryIO] = partial(open_local, local_path(file.path))

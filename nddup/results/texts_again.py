@@ -5,8 +5,8 @@ from collections.abc import Mapping
 import pyarrow as pa
 
 from nddup.results.opening import is_read_here
-from nddup.run.inputs_again import find_again, paths_of
-from nddup.scanning.text_choice import CHARACTERS
+from nddup.run.inputs_found import find_again, paths_of
+from nddup.scanning.read_again import CHARACTERS
 from nddup.storage.local_storage import LocalStorage
 from nddup.storage.run_folder import RunFolder
 
@@ -33,7 +33,7 @@ def read_texts(
 
     from nddup.run.on_spark.inputs import reopen_inputs  # noqa: PLC0415
     from nddup.run.session import start_session  # noqa: PLC0415
-    from nddup.storage.spark_folder import SparkFolder  # noqa: PLC0415
+    from nddup.storage.session_tables import SparkFolder  # noqa: PLC0415
 
     spark = start_session(master=master, settings={})
     return reopen_inputs(spark, SparkFolder(spark, path)).find_texts(documents, characters).toArrow()
@@ -42,9 +42,12 @@ def read_texts(
 def _read_here(folder: RunFolder, documents: Mapping[str, tuple[str, bytes]], characters: int | None) -> pa.Table:
     from nddup.local.outputs import Reader  # noqa: PLC0415
     from nddup.local.reading.workers import Workers  # noqa: PLC0415
-    from nddup.settings.derive import processes_of  # noqa: PLC0415
-    from nddup.settings.scan_rules import limits_of, text_rule  # noqa: PLC0415
+    from nddup.settings.plan import (  # noqa: PLC0415
+        processes_of,
+        record_limits,
+        text_rule,
+    )
 
     collection, config = find_again(folder, LocalStorage())
     with Workers(processes_of(config)) as workers:
-        return Reader(collection, text_rule(config), limits_of(config), workers).find_texts(documents, characters)
+        return Reader(collection, text_rule(config), record_limits(config), workers).find_texts(documents, characters)

@@ -5,20 +5,36 @@ candidates are compared: pairs whose sketches have at least a low resemblance. T
 documents is compared with all documents, and the report says how many of the pairs so found are not in the list.
 
 `truth_here` measures on this machine, `truth_on_spark` on Spark.
+
+Find the pairs of `nddup truth` on this machine: sketches and pairs are in memory, the texts on disk.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import NamedTuple
 
+import pyarrow.compute as pc
+
 from nddup.errors import ConfigError, OutputError
-from nddup.results.reference_file import Files
-from nddup.settings.derive import found_exactly
+from nddup.local import engine
+from nddup.local.evaluating import edit_pairs
+from nddup.local.evaluating.edit_pairs import Measured, Measuring, Texts
+from nddup.local.memory import Memory
+from nddup.local.reading.workers import Workers
+from nddup.results.list_questions import Files
+from nddup.run.engines import memory_of
+from nddup.run.inputs_found import find_again
+from nddup.scanning.read_again import Texts as ReadTexts
 from nddup.settings.load import build_config
+from nddup.settings.plan import found_exactly, processes_of, record_limits, text_rule
 from nddup.settings.schema import Config
 from nddup.shown import csv_line
-from nddup.storage.apart import require_apart
+from nddup.steps import Steps
+from nddup.storage.local_folder import LocalFolder
+from nddup.storage.local_storage import LocalStorage, require_apart
 from nddup.verifying.edit_similarity import CHARACTERS
 
 CANDIDATES = 0.4
@@ -149,3 +165,85 @@ def _lines(made: Made) -> Iterator[str]:
     yield "id_a,id_b,similarity\n"
     for first, second, similarity in made.pairs:
         yield csv_line([first, second, round(similarity, 6)])
+
+
+STEPS = 5
+"""Number of steps of `find_here`, for progress."""
+
+
+@contextmanager
+def find_here(path: str, asked: Asked, steps: Steps) -> Iterator[Made]:
+    """Find the pairs of a run in a folder of this machine, as `nddup.results.truth.Maker`.
+
+    Args:
+        path: the run's folder.
+        asked: the requested content of the list.
+        steps: progress.
+
+    Raises:
+        NeedsSparkError: if the candidates may need more than `local.memory`.
+
+    Cost: all processors compute the distances; the texts of one block of pairs are in memory.
+    """
+    folder = LocalFolder(path)
+    folder.open()
+    again = find_again(folder, LocalStorage())
+    config = settings_of_candidates(again.config, asked.least)
+    with (
+        TemporaryDirectory(prefix="nddup-", ignore_cleanup_errors=True) as spool,
+        _workers(config, Path(spool), steps) as workers,
+    ):
+        steps.begin("find the candidates")
+        documents = folder.read("documents")
+        postings = sum(len(chunk.flatten()) for chunk in documents["sketch"].chunks)
+        workers.memory.hold(len(documents), postings)
+        paired = engine.pair(documents, config, workers)
+
+        steps.begin("read the texts")
+        read = workers.scan(again.collection, ReadTexts(text_rule(again.config)), record_limits(again.config))
+        named = documents.select(["doc_id", "source", "content_fingerprint"])
+        texts = edit_pairs.place_texts(read, named, Path(spool))
+
+        measuring = Measuring(asked.similarity, workers.count, steps.far)
+        steps.begin("measure the candidates")
+        found = edit_pairs.measure_pairs(paired.pairs, texts, measuring)
+        steps.begin("measure a sample against all")
+        number = min(asked.sampled, len(texts.doc_ids))
+        sample = edit_pairs.compare_sampled(texts, measuring, number=number) if number else found
+
+        steps.begin("write the list")
+        yield Made(_tell(asked, config, paired, texts, found, sample), _name(found, texts))
+
+
+def _workers(config: Config, spool: Path, steps: Steps) -> Workers:
+    def tell(name: str, done: int, whole: int) -> None:
+        del name  # the steps of the command have names of their own
+        steps.far(done, whole)
+
+    memory = Memory(memory_of(config), advice="give --master, for Spark")
+    return Workers(processes_of(config), spool=spool / "rows", progress=tell, memory=memory)
+
+
+def _tell(  # noqa: PLR0913, PLR0917 - what is counted
+    asked: Asked, config: Config, paired: engine.Paired, texts: Texts, found: Measured, sample: Measured
+) -> Truth:
+    stars = pc.sum(paired.pairs["star"]).as_py() or 0
+    return Truth(
+        similarity=asked.similarity,
+        measure=config.pairs.measure,
+        least=asked.least,
+        documents=len(texts.doc_ids),
+        cut_texts=int(texts.is_cut.sum()),
+        candidates=len(paired.pairs),
+        unlisted=stars + len(paired.large),
+        pairs=len(found.first),
+        sampled=min(asked.sampled, len(texts.doc_ids)),
+        sampled_pairs=len(sample.first),
+        sampled_found=edit_pairs.count_common(sample, found),
+    )
+
+
+def _name(found: Measured, texts: Texts) -> Iterator[tuple[str, str, float]]:
+    """Yield the pairs with their ids; the rows are already in the order of the ids."""
+    for first, second, similarity in zip(*found, strict=True):
+        yield texts.doc_ids[first], texts.doc_ids[second], float(similarity)

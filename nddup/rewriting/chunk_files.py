@@ -2,21 +2,68 @@
 
 Everything between the records stays: the prolog, the elements around the records, comments, the end of the root. A
 removed record goes with the separator after it and the blanks before it.
+
+Find the record in a chunk as `parse_record` finds it, but without parsing it.
+
+Rewrite a WARC file record by record; each record is a gzip member of its own if the file is gzipped.
+
+Only removed documents and records that cannot be read are left out. Records that hold no document stay: warcinfo,
+requests, metadata, revisits, pictures.
 """
 
 from collections.abc import Iterator
 from dataclasses import replace
 
-from nddup.reading.cut_chunks import Chunk, Part, cut_pieces
-from nddup.reading.file_encodings import MARKS, unit_of
+from nddup.reading.charsets import MARKS, decode_anyway, unit_of
 from nddup.reading.formats import FileHead
 from nddup.reading.outcomes import Reject
-from nddup.reading.streams import Expanded
+from nddup.reading.sgml_records import find_sgml_start
+from nddup.reading.streams import Chunk, Expanded, Part, cut_pieces
+from nddup.reading.warc import walk_warc
 from nddup.reading.xml_cutting import cut_records, is_readable_as_ascii
+from nddup.reading.xml_records import wrapper_of
 from nddup.reading.xml_structure import scan
-from nddup.rewriting.find_records import JSON_BLANKS, find_record
-from nddup.rewriting.tag_records import tag_json, tag_trec, tag_xml
-from nddup.rewriting.verdicts import Reader, RewriteError, Tags, Verdicts
+from nddup.rewriting.verdicts import Reader, RewriteError, Tags, Verdicts, tag_json, tag_trec, tag_warc, tag_xml
+
+JSON_BLANKS = b" \t\r\n\0"
+
+
+def find_record(chunk: bytes, head: FileHead) -> tuple[int, int] | None:
+    """Return the start and end of the record in a chunk; None where `parse_record` finds neither record nor reject.
+
+    Args:
+        chunk: bytes between two separators, without a byte order mark.
+        head: the head of the file.
+
+    Returns:
+        Byte offsets; the end is that of the chunk.
+
+    Cost: linear.
+    """
+    if head.format.kind == "jsonl":
+        return (0, len(chunk)) if chunk.strip(JSON_BLANKS) else None
+    if is_readable_as_ascii(head.encoding):
+        return _find(chunk, head)
+
+    text = decode_anyway(chunk, head.encoding).text
+    place = _find(text.encode(), head)
+    return None if place is None else _in_bytes(chunk, text, place, head.encoding)
+
+
+def _find(chunk: bytes, head: FileHead) -> tuple[int, int] | None:
+    if head.format.kind == "sgml":
+        start = find_sgml_start(chunk, head)
+        return None if start is None else (start, len(chunk))
+    wrapper = wrapper_of(head.tag, head.namespaces)
+    start = wrapper.find_start(chunk)
+    return None if start is None else (start, len(chunk))
+
+
+def _in_bytes(chunk: bytes, text: str, place: tuple[int, int], encoding: str) -> tuple[int, int]:
+    """Convert places in the UTF-8 of a text to places in the bytes it was decoded from."""
+    data = text.encode()
+    start, end = (len(data[:at].decode().encode(encoding, "replace")) for at in place)
+    return start, len(chunk) if place[1] == len(data) else end
 
 
 def rewrite_chunks(stream: Expanded, head: FileHead, verdicts: Verdicts, max_record: int) -> Iterator[bytes]:
@@ -181,3 +228,37 @@ def _trimmed(before: bytes, encoding: str) -> bytes:
     while before[-2:] in blanks:
         before = before[:-2]
     return before
+
+
+Member = bytes | None
+"""Bytes of a record, or None at its end."""
+
+
+def rewrite_warc(stream: Expanded, verdicts: Verdicts, max_record: int) -> Iterator[Member]:
+    """Yield the bytes of the records as the verdicts say, and None after each record.
+
+    Raises:
+        RewriteError: if the file has more or fewer records than the run found, or already has tags.
+
+    Cost: linear; no record is parsed. Memory: `max_record`; a longer record is passed on in pieces.
+    """
+    reader = Reader(verdicts)
+    stays = True
+    for piece in walk_warc(stream, max_record=max_record):
+        if isinstance(piece, Reject):  # the stream is damaged and ends here
+            reader.next()
+            break
+        if piece.begins:
+            verdict = reader.next() if piece.is_record else True
+            if reader.is_over:
+                break
+            stays = verdict is not False
+            if isinstance(verdict, Tags):
+                yield tag_warc(piece.header, verdict)
+            elif stays:
+                yield piece.header
+        if stays:
+            yield piece.data
+            if piece.ends:
+                yield None
+    reader.require_all(verdicts.count)

@@ -9,8 +9,7 @@ from nddup.reading.csv_rows import Lines, dialect_of, read_rows
 from nddup.reading.formats import FileHead
 from nddup.reading.outcomes import Reject
 from nddup.reading.streams import PIECE, Expanded
-from nddup.rewriting.tag_records import AGAIN, tag_row
-from nddup.rewriting.verdicts import NAMES, Reader, RewriteError, Tags, Verdicts
+from nddup.rewriting.verdicts import AGAIN, NAMES, Reader, RewriteError, Tags, Verdicts, tag_row
 
 LINE_ENDS = {
     "utf-16-le": re.compile(rb"\r\0\n\0|\r\0|\n\0"),

@@ -21,8 +21,7 @@ from nddup.reading.parquet_rows import (
     open_parquet,
     place_rows,
 )
-from nddup.rewriting.tag_records import AGAIN
-from nddup.rewriting.verdicts import NAMES, SCHEMA, Reader, RewriteError, Tags, Verdicts
+from nddup.rewriting.verdicts import AGAIN, NAMES, SCHEMA, Reader, RewriteError, Tags, Verdicts
 
 MOST_ROWS = 4_096
 """Most rows decoded at a time; fewer if they are long."""

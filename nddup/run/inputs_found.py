@@ -1,14 +1,20 @@
-"""The files that a run reads: those of its inputs, up to `input.limit`, with the columns of the keep policy."""
+"""The files that a run reads: those of its inputs, up to `input.limit`, with the columns of the keep policy.
+
+The inputs of a finished run, to read documents again: refused if a file changed meanwhile.
+"""
 
 from dataclasses import replace
+from typing import NamedTuple
 
 from nddup.errors import NddupError
 from nddup.metrics import SketchMetrics
 from nddup.scanning.collection import Collection, Files, Group, find_files
 from nddup.scanning.first_of_collection import limit_collection
 from nddup.scanning.first_records import require_policy
-from nddup.settings.scan_rules import limits_of
+from nddup.settings.load import read_stored
+from nddup.settings.plan import record_limits
 from nddup.settings.schema import Config
+from nddup.storage.run_folder import RunFolder
 
 MOST_NAMED = 100
 """Most names in `changed_names`."""
@@ -26,7 +32,7 @@ def find_inputs(files: Files, inputs: list[str], config: Config) -> Collection:
     if paths:
         found = replace(found, groups=tuple(_with_policy(group, paths) for group in found.groups))
         require_policy(files, found.files, paths)
-    return found if most is None else limit_collection(files, found, most, limits_of(config))
+    return found if most is None else limit_collection(files, found, most, record_limits(config))
 
 
 def note_changes(sketch: SketchMetrics, files: Files, inputs: list[str], source: Collection) -> SketchMetrics:
@@ -54,3 +60,47 @@ def _with_policy(group: Group, paths: tuple[str, ...]) -> Group:
     if form.kind in ("xml", "sgml"):
         paths = tuple(path if set(path) & set("@/|.") else f"{path}|@{path}" for path in paths)
     return replace(group, head=replace(group.head, format=replace(form, policy=paths)))
+
+
+class Again(NamedTuple):
+    """The files of a run, unchanged, and its settings."""
+
+    collection: Collection
+    config: Config
+
+
+def config_of(folder: RunFolder) -> Config:
+    """Return the settings of the run in a folder."""
+    header = folder.read_json("_RUN.json")
+    return read_stored(header["settings"], origin=f"{folder.path}/_RUN.json")
+
+
+def find_again(folder: RunFolder, files: Files) -> Again:
+    """Find the inputs of the run in a folder again.
+
+    Args:
+        folder: of the run.
+        files: the file system of the inputs.
+
+    Raises:
+        ConfigError: if an input is missing.
+        NddupError: if a file was changed, added or removed since the run.
+    """
+    header = folder.read_json("_RUN.json")
+    paths = header["inputs"]["paths"]
+    before = {source: tuple(seen) for source, seen in header["inputs"]["files"].items()}
+    config = config_of(folder)
+    now = {file.source: (file.size, file.modified) for file in files.list_inputs(paths).files}
+    if config.input.limit is not None:  # files after the last record were not looked at
+        now = {source: seen for source, seen in now.items() if source in before}
+    changed = sorted(source for source in before.keys() | now.keys() if before.get(source) != now.get(source))
+    if changed:
+        more = f" and {len(changed) - 1} more" if len(changed) > 1 else ""
+        raise NddupError(f"the inputs of {folder.path} changed since the run: {changed[0]}{more}; run the job again")
+
+    return Again(find_inputs(files, paths, config), config)
+
+
+def paths_of(folder: RunFolder) -> list[str]:
+    """Return the INPUT paths of the run in a folder."""
+    return list(folder.read_json("_RUN.json")["inputs"]["paths"])

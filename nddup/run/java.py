@@ -24,9 +24,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from nddup.errors import reason_of
 from nddup.redaction import clean
-from nddup.scanning.local_paths import local_path
+from nddup.scanning.input_files import local_path
 from nddup.start_up import cache_folder
-from nddup.storage.machine import is_local
+from nddup.storage.local_storage import is_local
 
 if TYPE_CHECKING:  # a command asks for the size of its inputs before it loads Spark
     from pyspark.sql import SparkSession

@@ -9,31 +9,32 @@ from nddup.metrics import StageMetrics, TextsMetrics
 from nddup.opened.duck import DuckRun
 from nddup.opened.finished_run import FinishedRun
 from nddup.opened.spark import SparkRun
-from nddup.report.folder import is_reported, report_run
+from nddup.report.write import is_reported, report_run
+from nddup.run.engines import require_readable
 from nddup.run.inputs_found import find_inputs, note_changes
-from nddup.run.lexicon_note import NOTE, note_of
-from nddup.run.limits import require_readable
-from nddup.run.measures import metrics_of
-from nddup.run.on_spark.kept_documents import write_kept_once
-from nddup.run.on_spark.lexicons import take_saved
-from nddup.run.on_spark.listings import write_context, write_duplicates
+from nddup.run.on_spark.inputs import take_saved
+from nddup.run.on_spark.outputs import (
+    require_no_pages,
+    store_texts,
+    write_again_once,
+    write_context,
+    write_duplicates,
+    write_kept_once,
+)
 from nddup.run.on_spark.pipeline import find_clusters
-from nddup.run.on_spark.report_texts import store_texts
-from nddup.run.on_spark.rewritten_outputs import require_no_pages, write_again_once
 from nddup.run.on_spark.state import Job
 from nddup.run.progress import LogFormat, say
 from nddup.run.spark_progress import SparkProgress
-from nddup.run.stage import settings_of
-from nddup.run.written_again import require_taggable
+from nddup.run.stage import NOTE, metrics_of, note_of, require_taggable, settings_of
 from nddup.scanning.collection import Collection
 from nddup.scanning.first_records import note_ids
-from nddup.settings import derive
+from nddup.settings import plan
 from nddup.settings.schema import Config
 from nddup.spark.reach import is_connect
 from nddup.steps import Steps
-from nddup.storage.machine import is_local, is_submitted
+from nddup.storage.local_storage import is_local, is_submitted
 from nddup.storage.session_files import files_of
-from nddup.storage.spark_folder import SparkFolder
+from nddup.storage.session_tables import SparkFolder
 
 
 def run_job(  # noqa: PLR0913 - what the command line takes
@@ -81,7 +82,7 @@ def run_job(  # noqa: PLR0913 - what the command line takes
     require_no_pages(source, config)
     paths = [storage.full_path(path) for path in inputs]
     if config.lexicon.saved is not None:
-        take_saved(spark, config.lexicon.saved, derive.words_of(config))
+        take_saved(spark, config.lexicon.saved, plan.words_of(config))
         paths.append(storage.full_path(config.lexicon.saved))
 
     files = {file.source: [file.size, file.modified] for file in source.listing.files}

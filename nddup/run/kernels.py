@@ -10,8 +10,8 @@ import numpy as np
 import pyarrow as pa
 
 from nddup.against.find_hits import find_hits
-from nddup.against.join_parts import number_items
 from nddup.against.judge import Holders, Rules, judge
+from nddup.against.share_records import number_items
 from nddup.against.shingle_table import make_known, open_known
 from nddup.against.spans import find_runs
 from nddup.arrays import Ragged, take_rows
@@ -20,40 +20,33 @@ from nddup.errors import NddupError
 from nddup.local import engine
 from nddup.local.reading.number_texts import number_texts
 from nddup.local.reading.workers import Workers
-from nddup.matching.connected_pairs import Limits
 from nddup.matching.elements import divide
-from nddup.matching.long_lists import LongLists
+from nddup.matching.overlap_join import ComparisonLimits, LongLists
 from nddup.matching.threshold import Threshold
-from nddup.mining.components import label_components
-from nddup.mining.confirmed_leaders import choose_confirmed
-from nddup.mining.family_pairs import pair_family
+from nddup.mining.family_pairs import choose_confirmed, pair_family
 from nddup.mining.fimi import read_fimi
 from nddup.mining.frequent_sets import mine_context
-from nddup.mining.independent_set import keep_first
 from nddup.mining.itemsets import cover_component, mine_component
-from nddup.mining.known_leaders import follow_known
-from nddup.mining.leader_clusters import Known
+from nddup.mining.leader_clusters import Known, follow_known
 from nddup.mining.leaders import follow_leaders, rank_features
-from nddup.reading import bounded_parts
-from nddup.reading.pages import markup, page_limits
+from nddup.mining.pair_graph import keep_first, label_components
+from nddup.reading import bounded_parts, markup, page_limits
 from nddup.scanning import read_again, sketch_records
-from nddup.scanning.text_buffers import text_buffers
+from nddup.scanning.found import text_buffers
 from nddup.settings.load import build_config
-from nddup.sketching import lsh_keys, min_s, moduli, recipe
+from nddup.sketching import min_s, minhash, moduli, recipe
 from nddup.sketching.words.lexicon import LexiconRule, TermCounts
 from nddup.sketching.words.vocabulary import grow_table
 from nddup.sketching.words.word_sketches import WordRule, WordSketcher
 from nddup.spark.clustering import graph, mine_components, numbered_graph
 from nddup.spark.pairing import homes, meet
-from nddup.spark.pairing.plan import Pairing
+from nddup.spark.pairing.homes import Pairing
 from nddup.spark.reading import scan
-from nddup.verifying.cluster_proofs import Members, find_extensions, prepare_sets, prove_clusters
-from nddup.verifying.connected import label_parts
+from nddup.verifying.cluster_proofs import Members, find_extensions, label_parts, prepare_sets, prove_clusters
 from nddup.verifying.definitions import Rows, Rule, Sample, compare_all
-from nddup.verifying.estimates import USED, estimate_pairs
 from nddup.verifying.near_pairs import Probes as Checked
 from nddup.verifying.near_pairs import find_near
-from nddup.verifying.pair_counts import count_pairs
+from nddup.verifying.pair_counts import USED, count_pairs, estimate_pairs
 
 __all__ = [
     "call_kernels",
@@ -125,7 +118,7 @@ def _mine_sketches() -> None:
     cover_component(*components)
     for threshold in (Threshold("overlap", 2, 1, True, 3), Threshold("resemblance", 1, 2, False, 3)):  # noqa: FBT003
         follow_leaders(sketches, ones, np.array([0, 1]), threshold)
-        pair_family(sketches, ones, np.array([0, 1]), threshold, Limits(0, 9))
+        pair_family(sketches, ones, np.array([0, 1]), threshold, ComparisonLimits(0, 9))
     choose_confirmed(rank_features(sketches, ones, threshold), np.array([0, 1]), lambda *_: True)
     known = Known(edge, np.arange(2, dtype=np.int32), np.zeros(2, np.int32))
     follow_known(sketches, ones, known, threshold.rule)
@@ -158,7 +151,7 @@ def _sketch_and_pair() -> None:
     bounded_parts.count_parts(b"<p>", is_xml=False)
     page_limits.trace_elements(np.frombuffer(b"<p>", np.uint8))
     grow_table(np.zeros(2, np.uint64), np.full(2, -1, np.int32))
-    for finder in (lsh_keys.Finder(1, 2), lsh_keys.Finder(0, 2)):
+    for finder in (minhash.Finder(1, 2), minhash.Finder(0, 2)):
         finder.keys(sketches)
     moduli.spread_levels(np.array([1]), np.array([0]), Ragged(sketches.offsets[:2], sketches.values[:3]), 1)
 

@@ -13,7 +13,7 @@ from nddup.local import outputs
 from nddup.local.memory import Memory
 from nddup.local.pairing import prune
 from nddup.local.reading.processes import Processes
-from nddup.local.reading.term_counts import take_saved
+from nddup.local.reading.read_records import take_saved
 from nddup.local.reading.workers import Workers
 from nddup.local.rewritten_files import Judged, Rewriter, list_verdicts
 from nddup.metrics import (
@@ -21,22 +21,16 @@ from nddup.metrics import (
     Stages,
     TextsMetrics,
 )
-from nddup.run.engines import memory_of
+from nddup.run.engines import memory_of, require_readable
 from nddup.run.inputs_found import find_inputs, note_changes
-from nddup.run.lexicon_note import NOTE, note_of
-from nddup.run.limits import require_readable
-from nddup.run.lineage import made_of
-from nddup.run.local_borderline import list_borderline
-from nddup.run.local_stages import Found, LocalJob, Sketched, find_clusters, sketch_documents
-from nddup.run.measures import metrics_of
+from nddup.run.local_stages import Found, LocalJob, Sketched, find_clusters, list_borderline, sketch_documents
 from nddup.run.progress import COMPILING, LocalProgress, LogFormat, say
-from nddup.run.stage import settings_of
-from nddup.run.written_again import AS_INPUT, missing_outputs, require_taggable
+from nddup.run.stage import AS_INPUT, NOTE, made_of, metrics_of, missing_outputs, note_of, require_taggable, settings_of
 from nddup.scanning.collection import Collection
 from nddup.scanning.first_records import note_ids
-from nddup.scanning.text_choice import TextChoice, add_pairs, choose_documents
-from nddup.settings import derive
-from nddup.settings.scan_rules import limits_of, text_rule
+from nddup.scanning.read_again import TextChoice, add_pairs, choose_documents
+from nddup.settings import plan
+from nddup.settings.plan import record_limits, text_rule
 from nddup.settings.schema import Config
 from nddup.steps import Steps
 from nddup.storage.local_folder import LocalFolder
@@ -76,7 +70,7 @@ def run_locally(  # noqa: PLR0913 - what the command line takes
     """
     folder, progress, said = LocalFolder(output), LocalProgress(form=log_format), partial(say, form=log_format)
     spool, memory = Path(local_path(folder.spool)), Memory(memory_of(config))
-    with Workers(derive.processes_of(config), processes, spool, progress.step, memory) as workers:
+    with Workers(plan.processes_of(config), processes, spool, progress.step, memory) as workers:
         with Steps("run", 1, is_quiet=log_format == "json") as steps:
             steps.begin("find the files and their formats")
             source = find_inputs(LocalStorage(), inputs, config)
@@ -100,7 +94,7 @@ def _begin(inputs: list[str], source: Collection, config: Config) -> dict[str, A
     require_readable(source.unread, config.input.max_unreadable)
     require_taggable(source, config)
     paths = [LocalStorage().full_path(path) for path in inputs]
-    words = derive.words_of(config)
+    words = plan.words_of(config)
     if config.lexicon.saved is not None and words is not None:
         take_saved(config.lexicon.saved, words)
         paths.append(LocalStorage().full_path(config.lexicon.saved))
@@ -117,7 +111,7 @@ def _make_all(job: LocalJob, folder: LocalFolder, source: Collection, inputs: li
     folder.write_text("duplicates.txt", outputs.spell_clusters(found.clusters, found.members))
     if job.config.output.context:
         folder.write_text("context.fimi", outputs.spell_features(sketched.documents))
-    reader = outputs.Reader(source, text_rule(job.config), limits_of(job.config), job.workers)
+    reader = outputs.Reader(source, text_rule(job.config), record_limits(job.config), job.workers)
     _write_kept_once(job, folder, reader, sketched, found)
     _write_again_once(job, folder, source, sketched, found)
     with job.stage("texts", TextsMetrics) as stage:
@@ -141,7 +135,7 @@ def _report(job: LocalJob, folder: LocalFolder) -> None:
     if not job.config.output.report:
         return
     from nddup.opened.duck import DuckRun  # noqa: PLC0415 - a run without a report needs no DuckDB
-    from nddup.report.folder import is_reported, report_run  # noqa: PLC0415
+    from nddup.report.write import is_reported, report_run  # noqa: PLC0415
 
     if not is_reported(folder):
         with job.stage("report", StageMetrics) as reporting:
@@ -185,7 +179,7 @@ def _write_again_once(job: LocalJob, folder: LocalFolder, source: Collection, sk
         is_first = job.config.input.limit is not None
         for name in waiting:
             job.progress.describe(name)
-            rewriter = Rewriter(source, verdicts, name == "tagged", is_first, limits_of(job.config))
+            rewriter = Rewriter(source, verdicts, name == "tagged", is_first, record_limits(job.config))
             apart = Path(local_path(folder.begin_apart(name)))
             try:
                 written = rewriter.write(apart, job.workers)

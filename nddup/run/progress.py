@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, Literal
 
-from nddup import tables, working_tables
+from nddup import tables
 from nddup.redaction import clean
 from nddup.shown import one_line
 from nddup.steps import REFRESH_SECONDS, bar
@@ -23,7 +23,7 @@ LONGEST = 500
 CLEAR, CLEAR_IN_NOTEBOOK = "\r\033[K", "\r" + " " * 100 + "\r"
 """Text that erases the last line; notebooks understand only its carriage return."""
 
-DESCRIPTIONS = {name: table.doing for name, table in (working_tables.WORKING | tables.RESULTS).items()} | {
+DESCRIPTIONS = {name: table.doing for name, table in (tables.WORKING | tables.RESULTS).items()} | {
     "sketch": "read every record and reduce it to a sketch",
     "pairs": "find the near-duplicates",
     "clusters": "mine maximal sets of near-duplicates",

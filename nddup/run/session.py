@@ -1,20 +1,27 @@
-"""The Spark session of a job, and the few settings that the stages rely on."""
+"""The Spark session of a job, and the few settings that the stages rely on.
+
+Check first that a Spark master or a Spark Connect server can be reached: Spark itself would wait long for either.
+
+A session of Spark Connect: its server is elsewhere (`sc://…`), or started here (`spark.api.mode=connect`).
+"""
 
 import os
+import re
+import socket
 import subprocess
 import sys
 import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from importlib import import_module
 from pathlib import Path
 
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from nddup.children import ROOT, SAFE_PATH, safe_path_for_others
-from nddup.errors import ConfigError, first_line
-from nddup.redaction import IN_PLANS, follow
-from nddup.run.connect_session import STARTED_HERE, is_started_here, lead_to, require_client, server_of
+from nddup.errors import ConfigError, first_line, reason_of
+from nddup.redaction import IN_PLANS, drop_login, follow, hide_setting
 from nddup.run.java import (
     DEFAULTS,
     SHORT_LIVED,
@@ -29,9 +36,124 @@ from nddup.run.java import (
     why_not_started,
     write_no_checksums,
 )
-from nddup.run.reach_master import require_reachable
 from nddup.spark.reach import is_connect, reach
-from nddup.storage.machine import is_submitted
+from nddup.storage.local_storage import is_submitted
+
+WAIT_SECONDS = 5.0
+"""Time for each address of a master: longer than any network takes, shorter than people wait."""
+
+SERVER = "sc://"
+PORT = 15002
+"""Port of a Spark Connect server whose address has none."""
+
+_ADDRESS = re.compile(r"\[?([^\[\]]+)\]?:(\d+)")
+
+
+def require_reachable(master: str, *, wait: float = WAIT_SECONDS) -> None:
+    """Refuse `spark://HOST:PORT[,HOST:PORT…]` or `sc://HOST[:PORT]/…` if nothing answers at any of the addresses.
+
+    Any other master passes: Spark itself reports what is wrong with it.
+
+    Raises:
+        ConfigError: naming each address, and why it cannot be reached.
+
+    Cost: a connection attempt an address, until one answers; each takes at most `wait` seconds.
+    """
+    if not master.startswith(("spark://", SERVER)):
+        return
+    refused = []
+    for address in address_of(master).partition("://")[2].split(","):
+        parts = _ADDRESS.fullmatch(address)
+        if parts is None:
+            return  # Spark will refuse it
+        try:
+            socket.create_connection((parts[1], int(parts[2])), timeout=wait).close()
+        except (OSError, OverflowError) as error:
+            refused.append(f"{address} ({_reason(error)})")
+        else:
+            return
+    what = "server" if master.startswith(SERVER) else "master"
+    raise ConfigError(f"Spark did not start: no {what} can be reached at {', '.join(refused)}")
+
+
+def address_of(master: str) -> str:
+    """Return the address of a master or a server, without a server's parameters: they may include a token.
+
+    Example:
+        >>> address_of("sc://host/;token=abc"), address_of("sc://host:443"), address_of("local[2]")
+        ('sc://host:15002', 'sc://host:443', 'local[2]')
+    """
+    if not master.startswith(SERVER):
+        return drop_login(master)
+    host = drop_login(master).removeprefix(SERVER).partition("/")[0].partition(";")[0]
+    return f"{SERVER}{host}" if re.search(r":\d+$", host) else f"{SERVER}{host}:{PORT}"
+
+
+def _reason(error: Exception) -> str:
+    if isinstance(error, TimeoutError):
+        return "no answer"
+    return (getattr(error, "strerror", None) or str(error)).lower()
+
+
+REMOTE, MODE = "spark.remote", "spark.api.mode"
+CLIENT = ("grpc", "grpc_status", "google.rpc", "zstandard")
+NEEDED = "pip install 'nddup[connect]'"
+
+STARTED_HERE = {"spark.connect.grpc.binding.address": "127.0.0.1"}
+"""Settings of a server started for this process: only this machine can reach it."""
+
+
+def server_of(master: str | None, settings: Mapping[str, str]) -> str | None:
+    """Return the server to connect to, `sc://HOST:PORT`; None if none was named."""
+    for text in (master, settings.get(REMOTE), os.environ.get("SPARK_REMOTE")):
+        if text:
+            return text if text.startswith(SERVER) else None
+    return None
+
+
+def is_started_here(settings: Mapping[str, str]) -> bool:
+    """Return whether a server of Spark Connect is to be started with the session."""
+    return (settings.get(MODE) or os.environ.get("SPARK_API_MODE", "")).lower() == "connect"
+
+
+def require_client() -> None:
+    """Refuse if packages that a client of Spark Connect needs are missing.
+
+    Raises:
+        ConfigError: naming the first missing one, and how to install them.
+    """
+    try:
+        for name in CLIENT:
+            import_module(name)
+    except ImportError as error:
+        raise ConfigError(f"Spark Connect needs {NEEDED} ({error})") from error
+
+
+def lead_to(server: str, settings: Mapping[str, str]) -> SparkSession:
+    """Open a session on a running server.
+
+    Args:
+        server: `sc://HOST:PORT/;PARAMETER=VALUE…`.
+        settings: of the session. Settings of the server itself cannot be given here.
+
+    Raises:
+        ConfigError: if packages are missing, nothing answers there, or the server refuses the session or a setting.
+    """
+    require_client()
+    require_reachable(server)
+    try:
+        spark = SparkSession.builder.remote(server).getOrCreate()
+    except Exception as error:
+        raise ConfigError(f"Spark did not start: {address_of(server)}: {reason_of(error)}") from error
+    for key, value in settings.items():
+        if key in (REMOTE, MODE):
+            continue
+        try:
+            spark.conf.set(key, value)
+        except PySparkException as error:
+            raise ConfigError(f"{key}={hide_setting(key, value)}: {first_line(error)}") from error
+    return spark
+
 
 RUNTIME = {
     # Limit Arrow batches by bytes rather than rows: a record may be 20 MB, a sketch is under 2 KB.

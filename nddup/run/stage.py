@@ -1,14 +1,37 @@
-"""A stage of a run, on either engine: shown while it runs, measured, and kept with its counts."""
+"""A stage of a run, on either engine: shown while it runs, measured, and kept with its counts.
 
+What each table of a run depends on: the settings that reach it, and the tables it reads.
+
+A resumed run reuses a table of an earlier attempt if all of this is unchanged (`nddup.storage.run_folder`). The tables
+of a finished run read only each other, never a working table, so each engine can reuse what the other finished.
+
+The metrics of a run, put together from the counts of its stages.
+
+`lexicon.json`, the file beside the lexicon of a run.
+
+Checks before the inputs are written again, as the value `as-input` of `output.kept` or `output.tagged` asks.
+"""
+
+import json
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar
 
-from nddup.metrics import StageMetrics
+from nddup.errors import ConfigError
+from nddup.metrics import LexiconMetrics, RunMetrics, SkippedFile, StageMetrics, Stages
 from nddup.redaction import hide_settings
+from nddup.rewriting.rewrite_file import UNTAGGED
+from nddup.run.engines import SilentFile
 from nddup.run.progress import Progress
+from nddup.scanning.collection import Collection
+from nddup.scanning.input_files import is_utf8
+from nddup.settings import plan
+from nddup.settings.plan import kind_of
 from nddup.settings.schema import Config
+from nddup.storage.run_folder import RunFolder
+from nddup.storage.versions import versions
+from nddup.tables import RESULTS
 
 M = TypeVar("M", bound=StageMetrics)
 
@@ -64,3 +87,192 @@ def measured(
 def settings_of(config: Config) -> dict[str, Any]:
     """Return the settings that decide what a run finds, as plain values, without secrets and without the engine."""
     return hide_settings(config.model_dump(exclude={"engine", "local", "against"}))
+
+
+class MadeOf(NamedTuple):
+    """The sections of the settings that a table depends on directly, and the tables it reads."""
+
+    sections: tuple[str, ...]
+    reads: tuple[str, ...]
+
+
+_READING = MadeOf(("input", "shingle", "sketch"), ("input",))
+_PAIRING = ("pairs", "sketch", "keep")
+_CLUSTERING = ("clusters", *_PAIRING)
+
+_MADE_OF: dict[str, MadeOf] = {
+    # Reading and sketching.
+    "terms": MadeOf(("input", "lexicon"), ("input",)),
+    "lexicon": MadeOf(("input", "lexicon"), ("input",)),
+    "records": _READING,
+    "offsets": _READING,
+    "parts": _READING,
+    "documents": _READING,
+    "rejects": _READING,
+    "nodes": MadeOf(_PAIRING, ("documents",)),
+    # Pairs.
+    "compared": MadeOf(("pairs", "sketch"), ("documents",)),
+    "family_stars": MadeOf(("pairs", "sketch"), ("documents",)),
+    "families": MadeOf(("pairs", "sketch"), ("documents",)),
+    "settled": MadeOf(_PAIRING, ("documents",)),
+    "matches": MadeOf(_PAIRING, ("documents",)),
+    "confirmed": MadeOf(_PAIRING, ("documents",)),
+    "pairs": MadeOf(_PAIRING, ("documents",)),
+    # Clusters and keep-list.
+    "ordered": MadeOf(_PAIRING, ("documents",)),
+    "edges": MadeOf(_PAIRING, ("documents",)),
+    "solved": MadeOf(_CLUSTERING, ("documents",)),
+    "stars": MadeOf(_PAIRING, ("documents",)),
+    "removed": MadeOf(_PAIRING, ("documents",)),
+    "undecided": MadeOf(_PAIRING, ("documents",)),
+    "graph": MadeOf(_CLUSTERING, ("documents",)),
+    "listed": MadeOf(_CLUSTERING, ("documents",)),
+    "covered": MadeOf(_CLUSTERING, ("documents",)),
+    "sets": MadeOf(_CLUSTERING, ("documents",)),
+    "named": MadeOf(_CLUSTERING, ("documents",)),
+    "clusters": MadeOf(_CLUSTERING, ("documents",)),
+    "members": MadeOf(_CLUSTERING, ("documents",)),
+    "false_components": MadeOf(_CLUSTERING, ("documents",)),
+    "keep": MadeOf(_PAIRING, ("documents",)),
+    # What is written for people.
+    "texts": MadeOf(("output",), ("documents", "pairs", "clusters", "members")),
+    "kept": MadeOf(("output",), ("documents", "rejects", "keep")),
+    "tagged": MadeOf(("output",), ("documents", "rejects", "keep", "members")),
+}
+
+_NOT_IN_TABLES = {"input": ("max_rejects", "max_unreadable"), "pairs": ("max_comparisons",)}
+"""Settings that decide when a run stops, not what is in its tables."""
+
+_ONLY = {"kept": ("kept",), "tagged": ("tagged",), "texts": ("texts", "texts_read")}
+"""The settings of `output` that each of these tables depends on."""
+
+
+def made_of(name: str, config: Config) -> dict[str, Any]:
+    """Return what a table depends on, as in its note: `settings`, without secrets, and `reads`.
+
+    Args:
+        name: of the table; the name of a round's table ends with a hyphen and a number.
+        config: of the run.
+    """
+    sections, reads = _MADE_OF[name.partition("-")[0]]
+    if sections == _READING.sections:
+        sections = (*sections, *_options_of_reading(config))
+
+    chosen = {section: _settings_in(name, section, config) for section in sections}
+    return {"settings": hide_settings(chosen), "reads": reads}
+
+
+def _options_of_reading(config: Config) -> list[str]:
+    """Return the sections that the sketches depend on under these settings only."""
+    is_paired = config.pairs.max_document_frequency is not None or config.pairs.confirm != "none"
+    found = ["pairs"] if is_paired else []
+    found += ["keep"] if config.keep.order.columns else []
+    return [*found, "lexicon"] if kind_of(config.sketch).is_of_words else found
+
+
+def _settings_in(name: str, section: str, config: Config) -> Mapping[str, Any]:
+    values: dict[str, Any] = getattr(config, section).model_dump()
+    if name in _ONLY:
+        return {key: values[key] for key in _ONLY[name]}
+    return {key: value for key, value in values.items() if key not in _NOT_IN_TABLES.get(section, ())}
+
+
+MOST_UNREAD = 100
+"""Most files named in `unread_files`; every such file has a row in `rejects`."""
+
+
+class Unpaired(NamedTuple):
+    """Counts of the documents that pairing treats apart: those that can be in no pair, and those of equal sketches."""
+
+    empty_sketches: int
+    below_count: int
+    equal_sketches: int
+
+
+def measure_files(source: Any) -> dict[str, Any]:  # noqa: ANN401 - a table of either engine
+    """Return what `SketchMetrics` says about the files of a collection before it is read; {} for a given table."""
+    if not isinstance(source, Collection):
+        return {}
+    listing = source.listing
+    skipped = [*listing.skipped, *((path, "given twice") for path in listing.repeated)]
+    return {
+        "bytes": sum(file.size for file in listing.files),
+        "files": len(listing.files),
+        "respelled_names": sum(not is_utf8(file.path) for file in listing.files),
+        "skipped_files": [SkippedFile(path=path, why=why) for path, why in skipped],
+    }
+
+
+def name_unread(silent: Sequence[SilentFile]) -> list[SkippedFile]:
+    """Return the first files that gave no document, each with the reason."""
+    first = silent[:MOST_UNREAD]
+    return [SkippedFile(path=file.source, why=file.detail if file.rejects == 1 else file.reason) for file in first]
+
+
+def count_renamed(counts: Mapping[str, Any], reasons: Mapping[str, int]) -> int:
+    """Count the documents whose id an earlier record has: of the later records of an id, those that are no rejects.
+
+    Args:
+        counts: as noted with the documents; an earlier version did not note `later_ids`, and rejected all of them.
+        reasons: number of rejects by reason.
+    """
+    rejected = reasons.get("repeated id", 0)
+    return int(counts.get("later_ids", rejected)) - rejected
+
+
+def metrics_of(config: Config, stages: Stages, unpaired: Unpaired) -> RunMetrics:
+    """Return the content of `metrics.json`. Only runs that leave a folder, and so have stage `texts`, have a recipe."""
+    rows = {name: count for stage in stages.by_name().values() for name, count in stage.rows_out.items()}
+    return RunMetrics(
+        records=stages.sketch.rows_in["records"],
+        rows={name: rows[name] for name in RESULTS if name in rows},
+        **unpaired._asdict(),
+        stages=stages,
+        settings=settings_of(config),
+        recipe=plan.recipe_of(config).key if stages.texts else None,
+        versions=versions(),
+    )
+
+
+NOTE = "lexicon.json"
+
+
+def note_of(config: Config, counted: LexiconMetrics) -> str:
+    """Return its text: the settings and versions that made the lexicon, its counts, and the run it was taken from."""
+    words = plan.words_of(config)
+    made_by, taken_from = words and words.lexicon.key, settings_of(config)["lexicon"]["saved"]
+    note = {"made_by": made_by, **counted.model_dump(), "taken_from": taken_from}
+    return json.dumps(note, indent=2, ensure_ascii=False) + "\n"
+
+
+AS_INPUT = "as-input"
+OUTPUTS = ("kept", "tagged")
+"""The folders of files that are written again, named like the settings that ask for them."""
+
+
+def reads_contents(config: Config) -> bool:
+    """Return whether kept documents are written in another form than they came in, so their positions are needed."""
+    return config.output.kept not in ("none", AS_INPUT)
+
+
+def missing_outputs(config: Config, folder: RunFolder) -> list[str]:
+    """Return the `OUTPUTS` that are asked for and not yet written; remove an earlier `tagged` that is not asked for."""
+    asked = [name for name in OUTPUTS if getattr(config.output, name) == AS_INPUT]
+    if "tagged" not in asked:
+        folder.clear("tagged")
+    return [name for name in asked if not folder.has(name, **made_of(name, config))]
+
+
+def require_taggable(collection: Collection, config: Config) -> None:
+    """Refuse `output.tagged` for files whose format has no place for fields.
+
+    Raises:
+        ConfigError: naming the first such file.
+    """
+    if config.output.tagged != AS_INPUT:
+        return
+    for group in collection.groups:
+        what = UNTAGGED.get(group.head.format.kind)
+        if what is not None:
+            source = group.files[0].file.source
+            raise ConfigError(f"output.tagged: {source} is {what}, which has no place for tags; the table keep tells")

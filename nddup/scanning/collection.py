@@ -13,7 +13,7 @@ from functools import partial
 from typing import NamedTuple, Protocol
 
 from nddup.errors import ConfigError
-from nddup.reading.charset_labels import canonical_charset
+from nddup.reading.charsets import canonical_charset
 from nddup.reading.formats import FileHead
 from nddup.scanning.file_heads import (
     HeadReader,

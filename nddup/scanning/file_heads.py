@@ -21,8 +21,7 @@ from nddup.reading.containers import (
 from nddup.reading.detect import read_head
 from nddup.reading.formats import FORMATS, BinaryError, FileHead, FormatError, NoRecordsError
 from nddup.reading.streams import compression_of, expand_head, find_open_end
-from nddup.scanning.input_files import InputFile
-from nddup.scanning.local_paths import is_utf8
+from nddup.scanning.input_files import InputFile, is_utf8
 
 HEAD_BYTES = 1 << 18
 """Expanded bytes of each file that are examined before the run."""

@@ -15,7 +15,7 @@ from typing import BinaryIO, Protocol, cast
 from nddup.reading.formats import FileHead
 from nddup.reading.streams import PIECE
 from nddup.scanning.collection import Collection, Group, ListedFile
-from nddup.scanning.found import Limits
+from nddup.scanning.found import RecordLimits
 from nddup.scanning.whole_files import StoredFile, read_file
 
 
@@ -26,7 +26,7 @@ class Reader(Protocol):
         """Return `size` bytes of a file from a place, as stored; fewer at its end. Raises NddupError."""
 
 
-def limit_collection(reader: Reader, collection: Collection, most: int, limits: Limits) -> Collection:
+def limit_collection(reader: Reader, collection: Collection, most: int, limits: RecordLimits) -> Collection:
     """Limit a collection to its first `most` records and rejects; a file without any counts as one.
 
     Args:
@@ -73,7 +73,7 @@ def _end_early(collection: Collection, cut: ListedFile) -> Collection:
     return replace(collection, groups=tuple(groups))
 
 
-def _records_of(reader: Reader, entry: ListedFile, head: FileHead, limits: Limits) -> Iterator[object]:
+def _records_of(reader: Reader, entry: ListedFile, head: FileHead, limits: RecordLimits) -> Iterator[object]:
     opened = partial(_open, reader, entry)
     stored = StoredFile(entry.file.source, entry.compression, limits.most_expanded(entry.file.size), opened)
     return read_file(stored, head, limits.max_record)

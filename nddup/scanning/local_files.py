@@ -5,6 +5,8 @@
     scan_part     one part                        -> the rows of a consumer
 
 The parts of a file, in order, give the same records and rejects as the whole file.
+
+Documents passed in as a table of ids and texts -> records, as if they had been read from files.
 """
 
 import io
@@ -12,12 +14,15 @@ from collections.abc import Iterable, Iterator
 from functools import partial
 from typing import BinaryIO, NamedTuple
 
-from nddup.reading.file_encodings import unit_of
+import pyarrow as pa
+
+from nddup.reading.charsets import unit_of
 from nddup.reading.formats import FileHead
+from nddup.reading.outcomes import Record, Reject, excerpt
 from nddup.reading.streams import PIECE, Expanded
 from nddup.scanning.collection import ListedFile
-from nddup.scanning.found import Batches, Consumer, Found, Limits, in_batches
-from nddup.scanning.local_paths import local_path
+from nddup.scanning.found import Batches, Consumer, Found, RecordLimits, in_batches
+from nddup.scanning.input_files import local_path
 from nddup.scanning.whole_files import StoredFile, read_files, read_stream
 
 
@@ -32,7 +37,7 @@ class FilePart(NamedTuple):
     end: int
 
 
-def scan_files(entries: Iterable[ListedFile], head: FileHead, consumer: Consumer, limits: Limits) -> Batches:
+def scan_files(entries: Iterable[ListedFile], head: FileHead, consumer: Consumer, limits: RecordLimits) -> Batches:
     """Yield the rows of whole files, of any format, compressed or not.
 
     Args:
@@ -71,7 +76,7 @@ def cut_file(entry: ListedFile, size: int) -> list[FilePart]:
     return [FilePart(file.path, file.source, start, min(start + size, file.size)) for start in starts]
 
 
-def scan_part(part: FilePart, head: FileHead, consumer: Consumer, limits: Limits) -> Batches:
+def scan_part(part: FilePart, head: FileHead, consumer: Consumer, limits: RecordLimits) -> Batches:
     """Yield the rows of one part of a plain file, whose group is not `is_whole`.
 
     Yields:
@@ -160,3 +165,38 @@ class _Range(io.RawIOBase):
         buffer[: len(data)] = data
         self._left = None if self._left is None else self._left - len(data)
         return len(data)
+
+
+COLUMNS = ("source", "split", "seq", "doc_id", "text")
+"""Columns of TEXTS that are read."""
+
+
+def read_texts(batches: Iterable[pa.RecordBatch]) -> Iterator[list[Found]]:
+    """Yield the records of documents passed in, one list per batch. A null or non-UTF-8 id or text is a reject.
+
+    Args:
+        batches: of TEXTS. Spark's strings may hold any bytes, so each value is decoded separately.
+    """
+    for batch in batches:
+        places = [batch.column(name).to_pylist() for name in COLUMNS[:3]]
+        values = [batch.column(name).cast(pa.binary()).to_pylist() for name in COLUMNS[3:]]
+        rows = zip(*places, *values, strict=True)
+        yield [Found(source, split, seq, _document(doc_id, text), b"") for source, split, seq, doc_id, text in rows]
+
+
+def _document(doc_id: bytes | None, text: bytes | None) -> Record | Reject:
+    """Make a record of an id and a text, or a reject for the first of them that cannot be used."""
+    start = excerpt(text or b"")
+    if doc_id is None:
+        return Reject("no id", "the id is null", start)
+    try:
+        name = doc_id.decode()
+    except UnicodeDecodeError as error:
+        return Reject("malformed", f"the id is not UTF-8: {error}", start)
+
+    if text is None:
+        return Reject("no text", "the text is null", start, name)
+    try:
+        return Record(name, None, (text.decode(),), None)
+    except UnicodeDecodeError as error:
+        return Reject("malformed", f"the text is not UTF-8: {error}", start, name)

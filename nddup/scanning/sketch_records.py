@@ -2,12 +2,16 @@
 
 Python code handles a record a few times (parser, charset, markup) and never a token: tokenising, shingling and
 selecting are one compiled call over the texts of a batch (`nddup.sketching.min_s`).
+
+Count the words of a task's records, for the lexicon. A consumer: found records -> TERMS.
+
+Chunks of files that an engine cuts at separators, several tasks per file -> the records in them.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from hashlib import blake2b
-from itertools import pairwise
+from itertools import groupby, pairwise
 from typing import ClassVar, NamedTuple
 
 import numpy as np
@@ -15,18 +19,18 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from nddup.reading.formats import FileHead
-from nddup.reading.outcomes import EXCERPT_LENGTH, Reject
+from nddup.reading.outcomes import EXCERPT_LENGTH, Record, Reject, excerpt
 from nddup.reading.records import content_fingerprint, fingerprint_bytes
-from nddup.scanning.found import Batches, Found
-from nddup.scanning.rules import SketchRule
-from nddup.scanning.text_buffers import join_encoded
+from nddup.reading.streams import Chunk, too_large
+from nddup.scanning.found import Batches, Found, SketchRule, TextRule, in_batches, join_encoded
+from nddup.scanning.whole_files import parse_pieces
 from nddup.sketching.kinds import KINDS
 from nddup.sketching.min_s import Sketches
 from nddup.sketching.recipe import Recipe, level_of, make_sketches
-from nddup.sketching.token_rows import fingerprint_rows, hash_rows
+from nddup.sketching.rolling_hash import fingerprint_rows, hash_rows
+from nddup.sketching.words.lexicon import LexiconRule, TermCounts
 from nddup.sketching.words.word_sketches import sketcher_of
-from nddup.table_types import TYPES, Table
-from nddup.working_tables import RECORDS
+from nddup.tables import CHUNKS, RECORDS, TERMS, TYPES, Table
 
 
 class _Row(NamedTuple):
@@ -152,3 +156,89 @@ def fingerprint_sketches(made: Sketches, recipe: Recipe) -> list[bytes]:
         blake2b(data[low:high], digest_size=16, salt=bytes([level])).digest()
         for (low, high), level in zip(ends, levels, strict=True)
     ]
+
+
+MOST_ROWS = 100_000
+"""Rows per batch."""
+
+
+@dataclass(frozen=True)
+class WordCounter:
+    """Counts the terms of all records of a task. The engine sums these partial counts by (term, feature).
+
+    A term may be in several rows, because a task with very many distinct words counts in parts. Every readable record
+    is counted, even with a repeated id; texts of fewer than `min_tokens` tokens are not.
+    """
+
+    words: LexiconRule
+    text: TextRule
+    min_tokens: int = 0
+    table: ClassVar[Table] = TERMS
+
+    def batches(self, found: Iterable[list[Found]], head: FileHead | None) -> Batches:
+        """Yield TERMS after everything has been read. Memory: that of `TermCounts`."""
+        del head
+        counts = TermCounts(self.words, least_tokens=self.min_tokens)
+        for some in found:
+            texts = [self.text.read_encoded(one.record).text for one in some if isinstance(one.record, Record)]
+            counts.add(*join_encoded(texts))
+
+        for part in counts.drain():
+            columns = {
+                "term": pa.array(part.terms, pa.string()),
+                "feature": pa.array(part.ids.view(np.int64)),
+                "occurrences": pa.array(part.occurrences),
+                "documents": pa.array(part.documents),
+            }
+            yield from pa.table({name: columns[name] for name in TERMS.names}).to_batches(max_chunksize=MOST_ROWS)
+
+
+class _ChunkRow(NamedTuple):
+    """A row of CHUNKS."""
+
+    value: bytes
+    source: str
+    split: int
+    ends_open: bool
+
+
+def parse_chunks(batches: Iterable[pa.RecordBatch], head: FileHead, max_record: int) -> Iterator[list[Found]]:
+    """Yield the records in the chunks of a task.
+
+    Args:
+        batches: of CHUNKS, in file order within a split.
+        head: head that the files share.
+        max_record: a chunk of more bytes is a reject `too large`.
+
+    Returns:
+        Lists as of `found.in_batches`. Chunks without a record (a prolog, a blank line) are skipped and not counted.
+
+    Cost: that of `parse_record`. Memory: a batch as Python objects.
+    """
+    rows = (pair for some in _with_ends(batches) for pair in some)
+    yield from in_batches(
+        Found(source, split, seq, record, chunk)
+        for (source, split), of_split in groupby(rows, key=lambda pair: (pair[0].source, pair[0].split))
+        for seq, (record, chunk) in enumerate(parse_pieces(_cut(of_split, max_record), head, max_record))
+    )
+
+
+def _with_ends(batches: Iterable[pa.RecordBatch]) -> Iterator[list[tuple[_ChunkRow, bool]]]:
+    """Yield the rows, each with whether its split ends with it, as the next row, maybe in the next batch, decides."""
+    held: list[_ChunkRow] = []
+    for batch in batches:
+        columns = (batch.column(name).to_pylist() for name in CHUNKS.names)
+        rows = [*held, *map(_ChunkRow, *columns)]
+        held = rows[-1:]
+        yield [(row, (row.source, row.split) != (after.source, after.split)) for row, after in pairwise(rows)]
+
+    yield [(row, True) for row in held]
+
+
+def _cut(rows: Iterable[tuple[_ChunkRow, bool]], max_record: int) -> Iterator[Chunk | Reject]:
+    """Yield the chunks of a split, each with whether the file ends with it; a chunk that is too long is a reject."""
+    for row, ends_split in rows:
+        if len(row.value) > max_record:
+            yield too_large(len(row.value), excerpt(row.value))
+        else:
+            yield Chunk(row.value, is_last=row.ends_open and ends_split)

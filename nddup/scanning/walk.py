@@ -15,8 +15,18 @@ from pathlib import PurePath
 from typing import NamedTuple
 
 from nddup.errors import ConfigError
-from nddup.scanning.input_files import RUN, Placed, missing_input, table_input, table_with_log, why_skipped
-from nddup.scanning.local_paths import address_of, local_path, percent_spelled, uri_of
+from nddup.scanning.input_files import (
+    RUN,
+    Placed,
+    address_of,
+    local_path,
+    missing_input,
+    percent_spelled,
+    table_input,
+    table_with_log,
+    uri_of,
+    why_skipped,
+)
 
 SPECIAL = {
     stat.S_IFIFO: "a named pipe",

@@ -9,13 +9,12 @@ from dataclasses import replace
 from itertools import islice
 from typing import BinaryIO, NamedTuple
 
+from nddup.reading.charsets import unit_of
 from nddup.reading.containers import CONTAINERS, read_container
-from nddup.reading.cut_chunks import Part, cut_pieces
-from nddup.reading.file_encodings import unit_of
 from nddup.reading.formats import FileHead
 from nddup.reading.outcomes import Record, Reject
 from nddup.reading.records import parse_record
-from nddup.reading.streams import Chunk, Expanded, StoppedError, reject_parts
+from nddup.reading.streams import Chunk, Expanded, Part, StoppedError, cut_pieces, reject_parts
 from nddup.reading.xml_cutting import cut_records
 from nddup.redaction import clean
 from nddup.scanning.found import Found, in_batches

@@ -1,22 +1,148 @@
-"""The sections and keys of the configuration, with the effect of each default. A wrong value is refused here."""
+"""The sections and keys of the configuration, with the effect of each default. A wrong value is refused here.
 
+The base class of all sections of the configuration.
+
+The section of `nddup against`.
+
+The section `keep`: which of several near-duplicates is kept.
+
+The sections that do not affect what is found: what is written besides the tables, and what an engine may use.
+"""
+
+import reprlib
 from fractions import Fraction
 from typing import Literal, Self
 
-from pydantic import Field, ValidationInfo, field_validator, model_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validator, model_validator
 
-from nddup.settings.against_schema import AgainstConfig
-from nddup.settings.keep_schema import KeepConfig
-from nddup.settings.output_schema import LocalConfig, OutputConfig
-from nddup.settings.section import Section
-from nddup.settings.sizes import MOST_BYTES, parse_size
+from nddup.matching.preference import Order, read_columns, read_glob, read_order
+from nddup.spelling import MOST_BYTES, parse_size
+
+
+class Section(BaseModel):
+    """A frozen section that refuses unknown keys and values of another type."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+    @field_validator("*")
+    @classmethod
+    def _fits_a_table(cls, value: object) -> object:
+        """Refuse numbers that a 64-bit column of Spark cannot hold."""
+        if isinstance(value, int) and abs(value) >= 1 << 63:
+            raise ValueError("expected a number of fewer than 19 digits")
+        return value
+
+
+class AgainstConfig(Section):
+    """`nddup against`: which shingles count, and which items can be judged."""
+
+    max_document_frequency: int = Field(
+        1_000,
+        ge=1,
+        description="a shingle in more documents of A than this, of distinct content, is suppressed and listed",
+    )
+    min_shingles: int = Field(
+        5, ge=1, description="an item of fewer distinct shingles, or with fewer left after suppression, is not testable"
+    )
+
+
+WORDS = ("longest", "first-id", "first", "shortest-url")
+
+
+class KeepConfig(Section):
+    """Which of several near-duplicates is kept."""
+
+    policy: Literal["longest", "first-id", "first", "shortest-url"] | list[str] = Field(
+        "longest",
+        description="which document is preferred: one of these orders, or a list of columns to sort by, `-` for"
+        " descending, `:number` or `:text` for the type: `[-score:number, date, -length]`",
+    )
+    prefer: list[str] | None = Field(
+        None, description="globs of `source`: documents of an earlier glob are preferred to those of a later one"
+    )
+
+    @field_validator("policy", mode="before")
+    @classmethod
+    def _is_word_or_columns(cls, value: object) -> object:
+        """Refuse other values with one message instead of one for each form."""
+        if value in WORDS or (isinstance(value, list) and all(isinstance(column, str) for column in value)):
+            return value
+        expected = f"expected {', '.join(WORDS)}, or columns such as [-score:number, date]"
+        raise ValueError(f"{expected}; got {reprlib.repr(value)}")
+
+    @field_validator("policy")
+    @classmethod
+    def _has_columns(cls, value: str | list[str]) -> str | list[str]:
+        if isinstance(value, list) and not read_columns(value):
+            raise ValueError("expected a word or columns such as [-score:number, date], got none")
+        return value
+
+    @field_validator("prefer")
+    @classmethod
+    def _are_globs(cls, value: list[str] | None) -> list[str] | None:
+        for glob in value or ():
+            read_glob(glob)
+        return value
+
+    @property
+    def order(self) -> Order:
+        """The order in which documents are preferred."""
+        return read_order(self.policy, self.prefer)
+
+
+class OutputConfig(Section):
+    """What is written besides the tables."""
+
+    kept: Literal["none", "as-input", "jsonl", "parquet", "xml"] = Field(
+        "none",
+        description="write the kept documents themselves: unchanged, in files of the same names (`as-input`), or in the"
+        " format named",
+    )
+    tagged: Literal["none", "as-input"] = Field(
+        "none", description="write the inputs again, with the result added to every document"
+    )
+    context: bool = Field(
+        default=False, description="write context.fimi: a line for each feature, the doc_keys of its documents"
+    )
+    report: bool = Field(default=True, description="write report/index.html, a page that shows the run")
+    texts: int = Field(
+        2_000, ge=0, description="most documents whose texts are stored for the report, 20,000 characters each"
+    )
+    texts_read: int | str = Field(
+        4 << 30, description="most stored bytes of the input files that are read again for these texts"
+    )
+
+    @field_validator("texts_read")
+    @classmethod
+    def _bytes(cls, value: int | str) -> int:
+        return parse_size(value)
+
+
+class LocalConfig(Section):
+    """The embedded engine: one machine, no JVM."""
+
+    memory: int | str | None = Field(
+        None,
+        description="memory that a run may use; by default three quarters of the machine's. A collection that needs"
+        " more is left to Spark",
+    )
+    processes: int | None = Field(
+        None, ge=1, le=1024, description="worker processes and threads; by default the available cores"
+    )
+
+    @field_validator("memory")
+    @classmethod
+    def _bytes(cls, value: int | str | None) -> int | None:
+        return None if value is None else parse_size(value)
+
 
 LANGUAGES = (
     "arabic", "catalan", "czech", "danish", "dutch", "english", "finnish", "french", "german", "greek", "hindi",
     "hungarian", "indonesian", "italian", "norwegian", "persian", "polish", "portuguese", "romanian", "russian",
     "spanish", "swedish", "turkish",
 )  # fmt: skip
-"""The languages of `nddup.sketching.words.stemming`, repeated here because that module loads the stemming libraries."""
+"""The languages of `nddup.sketching.words.vocabulary`, repeated here: that module loads the stemming
+libraries."""
 
 
 class InputConfig(Section):

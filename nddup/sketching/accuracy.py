@@ -10,7 +10,9 @@
 The formulas are exact for truly random permutations. The permutations in use are fixed by a seed, so results only come
 close to these values. The curves of LSH are in `lsh_bands`.
 
-Source:
+Argument checks that several modules of this package share.
+
+Sources:
     Broder 1997, On the resemblance and containment of documents, SEQUENCES '97 (the estimators).
 """
 
@@ -21,7 +23,32 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from nddup.sketching.ranges import check_at_least_one, check_shares
+Shares = NDArray[np.float64]
+"""Numbers from 0 to 1, any shape."""
+
+
+def check_shares(values: Shares | float) -> Shares:
+    """Return the values as an array.
+
+    Raises:
+        ValueError: if one lies outside [0, 1].
+    """
+    shares = np.asarray(values, np.float64)
+    if not np.all((shares >= 0) & (shares <= 1)):
+        raise ValueError(f"a share must lie in [0, 1], got {values}")
+    return shares
+
+
+def check_at_least_one(**values: int) -> None:
+    """Refuse numbers below 1.
+
+    Raises:
+        ValueError: naming the first such argument.
+    """
+    for name, value in values.items():
+        if value < 1:
+            raise ValueError(f"{name} must be at least 1, got {value}")
+
 
 SUMMED: Final = 256
 """Largest sketch whose mean overlap is summed term by term."""

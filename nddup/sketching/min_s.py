@@ -22,8 +22,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nddup.arrays import compiled
+from nddup.sketching.accuracy import check_at_least_one
 from nddup.sketching.permutations import MixKeys, mix_id, mix_keys
-from nddup.sketching.ranges import check_at_least_one
 from nddup.sketching.rolling_hash import NO_LIMIT, Shingling, hash_tokens, most_tokens, roll, shingling
 from nddup.sketching.tokens import WORD_TABLE
 

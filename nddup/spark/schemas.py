@@ -1,4 +1,4 @@
-"""The tables of `nddup.tables` and `nddup.working_tables` as Spark schemas, and the check of each stage's input."""
+"""The tables of `nddup.tables` and `nddup.tables` as Spark schemas, and the check of each stage's input."""
 
 from collections.abc import Sequence
 
@@ -7,7 +7,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as T
 from pyspark.sql.pandas.types import to_arrow_schema
 
-from nddup import table_types, tables, working_tables
+from nddup import tables
 from nddup.errors import SchemaError
 
 _TYPES: dict[str, T.DataType] = {
@@ -21,7 +21,7 @@ _TYPES: dict[str, T.DataType] = {
     "array<int>": T.ArrayType(T.IntegerType()),
     "array<string>": T.ArrayType(T.StringType()),
 }
-"""The Spark type of each type of `nddup.table_types.TYPES`."""
+"""The Spark type of each type of `nddup.tables.TYPES`."""
 
 
 def table(text: str) -> T.StructType:
@@ -30,7 +30,7 @@ def table(text: str) -> T.StructType:
     return T.StructType([T.StructField(name, _TYPES[kind]) for name, kind in pairs])
 
 
-def schema_of(declared: table_types.Table) -> T.StructType:
+def schema_of(declared: tables.Table) -> T.StructType:
     """Return the Spark schema of a table; the meaning of each column becomes its comment."""
     return T.StructType(
         [
@@ -50,34 +50,34 @@ MEMBERS = schema_of(tables.MEMBERS)
 KEEP = schema_of(tables.KEEP)
 FALSE_COMPONENTS = schema_of(tables.FALSE_COMPONENTS)
 STORED_TEXTS = schema_of(tables.STORED_TEXTS)
-CHUNKS = schema_of(working_tables.CHUNKS)
-FILES = schema_of(working_tables.FILES)
-CONTENTS = schema_of(working_tables.CONTENTS)
-SHOWN = schema_of(working_tables.SHOWN)
-FOUND_TEXTS = schema_of(working_tables.FOUND_TEXTS)
-TEXTS = schema_of(working_tables.TEXTS)
-RECORDS = schema_of(working_tables.RECORDS)
-OFFSETS = schema_of(working_tables.OFFSETS)
-NODES = schema_of(working_tables.NODES)
-TERMS = schema_of(working_tables.TERMS)
-LEXICON = schema_of(working_tables.LEXICON)
-SKETCHES = schema_of(working_tables.SKETCHES)
-COMPARED = schema_of(working_tables.COMPARED)
-MATCHES = schema_of(working_tables.MATCHES)
-CONFIRMED = schema_of(working_tables.CONFIRMED)
-TOKENS = schema_of(working_tables.TOKENS)
-CONNECTIONS = schema_of(working_tables.CONNECTIONS)
-FAMILIES = schema_of(working_tables.FAMILIES)
-SETTLED = schema_of(working_tables.SETTLED)
-GRAPH = schema_of(working_tables.GRAPH)
-ORDERED = schema_of(working_tables.ORDERED)
-PAIR_EDGES = schema_of(working_tables.PAIR_EDGES)
-SOLVED = schema_of(working_tables.SOLVED)
-STARS = schema_of(working_tables.STARS)
-REMOVED = schema_of(working_tables.REMOVED)
-SETS = schema_of(working_tables.SETS)
-VERDICTS = schema_of(working_tables.VERDICTS)
-NAMED = schema_of(working_tables.NAMED)
+CHUNKS = schema_of(tables.CHUNKS)
+FILES = schema_of(tables.FILES)
+CONTENTS = schema_of(tables.CONTENTS)
+SHOWN = schema_of(tables.SHOWN)
+FOUND_TEXTS = schema_of(tables.FOUND_TEXTS)
+TEXTS = schema_of(tables.TEXTS)
+RECORDS = schema_of(tables.RECORDS)
+OFFSETS = schema_of(tables.OFFSETS)
+NODES = schema_of(tables.NODES)
+TERMS = schema_of(tables.TERMS)
+LEXICON = schema_of(tables.LEXICON)
+SKETCHES = schema_of(tables.SKETCHES)
+COMPARED = schema_of(tables.COMPARED)
+MATCHES = schema_of(tables.MATCHES)
+CONFIRMED = schema_of(tables.CONFIRMED)
+TOKENS = schema_of(tables.TOKENS)
+CONNECTIONS = schema_of(tables.CONNECTIONS)
+FAMILIES = schema_of(tables.FAMILIES)
+SETTLED = schema_of(tables.SETTLED)
+GRAPH = schema_of(tables.GRAPH)
+ORDERED = schema_of(tables.ORDERED)
+PAIR_EDGES = schema_of(tables.PAIR_EDGES)
+SOLVED = schema_of(tables.SOLVED)
+STARS = schema_of(tables.STARS)
+REMOVED = schema_of(tables.REMOVED)
+SETS = schema_of(tables.SETS)
+VERDICTS = schema_of(tables.VERDICTS)
+NAMED = schema_of(tables.NAMED)
 
 
 def local_table(spark: SparkSession, schema: T.StructType, rows: Sequence[Sequence[object]] = ()) -> DataFrame:

@@ -20,16 +20,17 @@ from nddup.scanning.input_files import (
     InputFile,
     Listing,
     Placed,
+    is_utf8,
+    local_path,
     make_listing,
     missing_input,
     table_input,
     table_with_log,
+    uri_of,
     why_skipped,
 )
-from nddup.scanning.local_paths import is_utf8, local_path, uri_of
 from nddup.scanning.walk import walk_inputs
-from nddup.storage.hadoop_listing import Entry, entry_of, list_folder
-from nddup.storage.heads_in_tasks import LEAST_FILES, look_in_folders
+from nddup.storage.hadoop_listing import LEAST_FILES, Entry, entry_of, list_folder, look_in_folders
 from nddup.storage.local_storage import LocalStorage
 
 LOCAL = "org.apache.hadoop.fs.LocalFileSystem"

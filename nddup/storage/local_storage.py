@@ -1,17 +1,25 @@
-"""Files of this machine, without a JVM: the same methods with the same answers as `nddup.storage.files` over Hadoop."""
+"""Files of this machine, without a JVM: the same methods with the same answers as `nddup.storage.files` over Hadoop.
+
+What this process finds out about its machine without Spark.
+
+Refuse an output that overlaps what a command reads, whatever links lead to either of them.
+
+An output within an input would be read as input the next time; an input within an output would be removed when that
+output is replaced.
+"""
 
 import os
 import re
 import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 from stat import S_ISDIR
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 from nddup.errors import ConfigError, NddupError, OutputError
-from nddup.scanning.input_files import InputFile, Listing, make_listing
-from nddup.scanning.local_paths import local_path, uri_of
+from nddup.redaction import drop_login
+from nddup.scanning.input_files import InputFile, Listing, is_of_this_machine, local_path, make_listing, uri_of
 from nddup.scanning.walk import walk_inputs
 
 __all__ = ["LocalStorage", "local_path"]
@@ -120,7 +128,7 @@ class LocalStorage:
 
         Cost: reads them, at several GB a second.
         """
-        from nddup.array_files import crc_of  # noqa: PLC0415 - it loads Arrow, and paths are looked at before
+        from nddup.array_files import crc_of  # noqa: PLC0415
 
         top = Path(local_path(path))
         found = {}
@@ -276,3 +284,48 @@ def _reason(error: Exception) -> str:
     """Return the message of an error in one line."""
     text = (error.strerror if isinstance(error, OSError) else None) or str(error)
     return text.splitlines()[0] if text.strip() else type(error).__name__
+
+
+SUBMITTED = ("SPARK_ENV_LOADED", "PYSPARK_GATEWAY_PORT")
+"""Environment variables that are set where spark-submit started this process."""
+
+
+def is_submitted() -> bool:
+    """Return whether spark-submit started this process: then its session is there already, and must be used."""
+    return any(name in os.environ for name in SUBMITTED)
+
+
+def is_local(path: str) -> bool:
+    """Return whether a path is of this machine. A missing one may be Hadoop's, if `HADOOP_CONF_DIR` is set."""
+    if not is_of_this_machine(path):
+        return False
+    return os.path.exists(local_path(path)) or "HADOOP_CONF_DIR" not in os.environ  # noqa: PTH110
+
+
+class Comparing(Protocol):
+    """The part of a file system that compares the places of paths."""
+
+    def is_within(self, path: str, folder: str) -> bool:
+        """Return whether a path is a folder or lies in it, by the places that links lead to."""
+
+
+def require_apart(files: Comparing, inputs: Iterable[str], output: str, *, name: str = "--output") -> None:
+    """Refuse an output that is, holds, or lies in one of the paths that a command reads.
+
+    Args:
+        files: the file system of the output.
+        inputs: files and folders that are read.
+        output: the file or folder that will be written; it need not exist.
+        name: what the output is called in the message.
+
+    Raises:
+        OutputError: one line that names both paths.
+
+    Cost: a look at each folder above each path.
+    """
+    for path in inputs:
+        shown = drop_login(path).removeprefix("file://")
+        if files.is_within(path, output):
+            raise OutputError(f"{name} {output}: holds INPUT {shown}, which would be removed")
+        if files.is_within(output, path):
+            raise OutputError(f"{name} {output}: lies in INPUT {shown}, so the next run would read it")

@@ -1,12 +1,27 @@
-"""How a stage keeps its tables: in a run's folder (`run_folder`) or, for a notebook, in Spark's own storage (here)."""
+"""How a stage keeps its tables: in a run's folder (`run_folder`) or, for a notebook, in Spark's own storage (here).
 
-from collections.abc import Mapping, Sequence
+The tables of `find_duplicates` as Parquet in a folder that the caller chooses: losing an executor loses no table.
+
+The tables of a run's folder as DataFrames, read and written by Spark.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
+from secrets import token_hex
 from typing import Any, Protocol
+from uuid import uuid4
 
 from pyspark import StorageLevel
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as T
+
+from nddup.scanning.input_files import is_of_this_machine
+from nddup.spark.reach import is_connect
+from nddup.spark.schemas import local_table, schema_of
+from nddup.storage.run_folder import STAGES, RunFolder
+from nddup.storage.session_files import files_at
+from nddup.tables import RESULTS
 
 UNMARKED = {"mapreduce.fileoutputcommitter.marksuccessfuljobs": "false"}
 """Options to write a table without Hadoop's file `_SUCCESS`: only its seal tells that a table is whole."""
@@ -85,3 +100,140 @@ class RemoteMemoryStore(MemoryStore):
         del name
         columns = table.select(*schema.fieldNames())
         return columns.localCheckpoint(eager=False, storageLevel=StorageLevel.DISK_ONLY)
+
+
+class CheckpointStore:
+    """A `Store` without memory of earlier attempts: a new folder within `folder` for each call.
+
+    It uses Parquet, not `DataFrame.checkpoint`, which needs a folder set for the caller's whole application, and keeps
+    whole rows, of which the stages mostly read a few columns.
+    """
+
+    counts_in_passing = True
+
+    def __init__(self, spark: SparkSession, folder: str) -> None:
+        self._spark = spark
+        self._storage = files_at(spark, folder)
+        self.path = f"{folder.rstrip('/')}/nddup-{uuid4().hex}"
+
+    @contextmanager
+    def opened(self, *, kept: Sequence[str]) -> Iterator["CheckpointStore"]:
+        """Make the folder; at the end only the tables `kept` stay in it, and after a failure the folder is removed.
+
+        Raises:
+            OutputError: if the folder cannot be made.
+        """
+        self._storage.make_folder(self.path)
+        try:
+            yield self
+        except BaseException:
+            self._storage.remove(self.path)
+            raise
+        for name in self._storage.children(self.path):
+            if name not in kept:
+                self._storage.remove(f"{self.path}/{name}")
+
+    def find(
+        self, name: str, schema: T.StructType, *, settings: Mapping[str, Any], reads: Sequence[str]
+    ) -> EarlierTable | None:
+        """Return None: the folder begins empty."""
+        del name, schema, settings, reads
+        return None
+
+    def write(self, name: str, table: DataFrame, schema: T.StructType) -> DataFrame:
+        """Write a table, as `Store.write`. One action."""
+        where = f"{self.path}/{name}"
+        table.select(*schema.fieldNames()).write.mode("overwrite").options(**UNMARKED).parquet(where)
+        return self._spark.read.schema(schema).parquet(where)
+
+    def seal(self, name: str, *, settings: Mapping[str, Any], reads: Sequence[str], counted: Mapping[str, Any]) -> None:
+        """Do nothing: a table that is written is whole."""
+
+    def drop(self, name: str, *, made: Sequence[str]) -> None:
+        """Remove the files of a table at once, as `Store.drop`."""
+        del made
+        self._storage.remove(f"{self.path}/{name}")
+
+
+ATTEMPT = "attempt-"
+"""Prefix of the folder, among the working tables, where an attempt keeps what it has not moved to its place yet."""
+
+
+class SparkFolder(RunFolder):
+    """A run's folder whose tables Spark writes, as Parquet: a `Store` that remembers earlier attempts."""
+
+    counts_in_passing = True
+
+    def __init__(self, spark: SparkSession, path: str) -> None:
+        # Hadoop takes `run-10:30` for a URI, but not `./run-10:30`.
+        is_mistaken = is_of_this_machine(path) and ":" in path.partition("/")[0] and path[:5].lower() != "file:"
+        super().__init__(files_at(spark, path), f"./{path}" if is_mistaken else path)
+        self._spark = spark
+        self._attempt = f"{ATTEMPT}{token_hex(8)}" if is_connect(spark) else ""
+
+    def start(self, **how: Any) -> bool:  # noqa: ANN401 - as `RunFolder.start`
+        """Start the run, as `RunFolder.start`, and remove what operations of earlier attempts wrote apart."""
+        is_finished = super().start(**how)
+        if self._attempt and not is_finished:
+            for name in self._storage.children(f"{self.path}/{STAGES}"):
+                if name.startswith(ATTEMPT):
+                    self._storage.remove(f"{self.path}/{STAGES}/{name}")
+        return is_finished
+
+    def finish(self, metrics: Mapping[str, Any]) -> None:
+        """Remove what this attempt wrote apart, and finish the run, as `RunFolder.finish`."""
+        if self._attempt:
+            self._storage.remove(f"{self.path}/{STAGES}/{self._attempt}")
+        super().finish(metrics)
+
+    def aside(self, name: str) -> str:
+        """Return where an operation writes what is then moved to its place, or gathered.
+
+        A Spark Connect server goes on for some minutes with an operation whose client was killed. So each attempt has
+        its own folder there, and nobody reads what an earlier one wrote too late.
+        """
+        return "/".join(part for part in (self.path, STAGES, self._attempt, name) if part)
+
+    def begin_apart(self, name: str) -> str:
+        """Remove an output, and return the path to write the new one to, as `RunFolder.begin_apart`."""
+        super().begin_apart(name)
+        return self.aside(name)
+
+    def put(self, name: str) -> None:
+        """Move what was written apart to its place, as `RunFolder.put`."""
+        self._claim.check()
+        self._storage.move(self.aside(name), self._place(name))
+
+    def find(
+        self, name: str, schema: T.StructType, *, settings: Mapping[str, Any], reads: Sequence[str]
+    ) -> EarlierTable | None:
+        """Find a table, as `Store.find`: its note has the right fingerprint, and its files are those the note names.
+
+        A dropped table counts as found while all tables made of it are there; an empty one is returned for it.
+        """
+        if not self.has(name, settings=settings, reads=reads):
+            return None
+
+        note = self._note(name)
+        is_there = not note.get("dropped")
+        table = self._read(self._place(name), schema) if is_there else local_table(self._spark, schema)
+        return EarlierTable(table, note["counted"])
+
+    def write(self, name: str, table: DataFrame, schema: T.StructType) -> DataFrame:
+        """Write a table as Parquet, as `Store.write`. One action."""
+        where, rows = self.begin_table(name), table.select(*schema.fieldNames())
+        if self._attempt:
+            rows.write.mode("overwrite").options(**UNMARKED).parquet(self.aside(name))
+            self._storage.remove(where)
+            self._storage.move(self.aside(name), where)
+        else:
+            rows.write.mode("overwrite").options(**UNMARKED).parquet(where)
+        return self._read(where, schema)
+
+    def table(self, name: str) -> DataFrame:
+        """Return a table of the run's results, with its schema."""
+        self.require_same(name)
+        return self._read(self._at(name), schema_of(RESULTS[name]))
+
+    def _read(self, path: str, schema: T.StructType) -> DataFrame:
+        return self._spark.read.schema(schema).parquet(path)

@@ -2,8 +2,15 @@
 
 d is the Levenshtein distance (characters inserted, deleted or replaced), n the length of the longer text. A run of
 blanks counts as one blank, and only the first `CHARACTERS` of a text are compared.
+
+The longest common subsequence of two texts by bit vectors, for `check`: independent of the library that a run uses.
+
+Sources:
+    Crochemore, Iliopoulos, Pinzon, Reid 2001, A fast and practical bit-vector algorithm for the longest common
+    subsequence problem.
 """
 
+from collections.abc import Hashable, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -55,3 +62,27 @@ def measure(first: list[str], second: list[str], *, similarity: float, threads: 
         cpdist(first, second, scorer=Levenshtein.normalized_similarity, score_cutoff=similarity, dtype=np.float64,
                workers=threads)
     )  # fmt: skip
+
+
+def count_common(first: Sequence[Hashable], second: Sequence[Hashable]) -> int:
+    """
+    Return the length of the longest common subsequence of two sequences.
+
+    The vector is a Python integer. Each bit stands for a token of `first`, and is 0 where the LCS grows at that token.
+
+    Cost: the product of both lengths / 64 steps.
+
+    Example:
+        >>> count_common("a rose is a rose".split(), "a rose was a red rose".split())
+        4
+    """
+    places: dict[Hashable, int] = {}
+    for place, token in enumerate(first):
+        places[token] = places.get(token, 0) | 1 << place
+
+    whole = (1 << len(first)) - 1
+    vector = whole
+    for token in second:
+        matched = vector & places.get(token, 0)
+        vector = (vector + matched | vector - matched) & whole
+    return len(first) - vector.bit_count()

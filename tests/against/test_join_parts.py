@@ -10,18 +10,22 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nddup.against.find_hits import Hits, find_hits
-from nddup.against.join_parts import first_numbers, join_shared, number_items
 from nddup.against.judge import Holders, Judged, Rules, judge
-from nddup.against.lists import flatten
-from nddup.against.settle_possible import settle_possible
-from nddup.against.share_records import CONTEXT, FilteredShingles, ShareRecords, Shingles
-from nddup.against.shingle_filter import make_filter
-from nddup.against.shingle_table import ALL_BITS, Known, make_known
+from nddup.against.share_records import (
+    CONTEXT,
+    FilteredShingles,
+    ShareRecords,
+    Shingles,
+    first_numbers,
+    flatten,
+    join_shared,
+    number_items,
+    settle_possible,
+)
+from nddup.against.shingle_table import ALL_BITS, Known, make_filter, make_known
 from nddup.local.columns import fingerprints_of
 from nddup.reading.outcomes import Record
-from nddup.scanning.found import Found
-from nddup.scanning.rules import TextRule
-from nddup.scanning.text_buffers import text_buffers
+from nddup.scanning.found import Found, TextRule, text_buffers
 
 WORDS = ["a", "B", "é", "薔薇", "k" * (CONTEXT // 2)]
 texts = st.lists(st.sampled_from(WORDS), max_size=16).map(" ".join)

@@ -7,11 +7,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nddup.against.find_hits import Hits, find_hits
-from nddup.against.join_parts import number_items
 from nddup.against.judge import CLEAN, COMMON, FOUND, PART, SHORT, Holders, Judged, Rules, judge
+from nddup.against.share_records import number_items
 from nddup.against.shingle_table import Known, make_known
 from nddup.against.spans import find_runs
-from nddup.scanning.text_buffers import text_buffers
+from nddup.scanning.found import text_buffers
 from nddup.sketching.tokens import tokenise
 
 texts = st.lists(st.sampled_from("abc"), max_size=12).map(" ".join)

@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nddup.against.shingle_filter import add_keys, filter_shift, make_filter, may_have
+from nddup.against.shingle_table import add_keys, filter_shift, make_filter, may_have
 
 keys = st.lists(st.integers(0, 2**64 - 1), max_size=30)
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from nddup.against.find_hits import find_hits
 from nddup.against.shingle_table import ALL_BITS, Known, make_known, open_known
-from nddup.scanning.text_buffers import text_buffers
+from nddup.scanning.found import text_buffers
 from nddup.sketching.tokens import tokenise
 
 WORDS = ["a", "B", "b", "é", "É", "薔薇", "İ", "K", "zz-", "", "\u0301", "ﬁ"]

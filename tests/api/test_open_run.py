@@ -15,13 +15,13 @@ import pyarrow.parquet as pq
 import pytest
 
 import nddup
-from nddup.api import run_table
+from nddup.api import views
 from nddup.api.run_object import Run
 from nddup.errors import CapacityError, ConfigError, OutputError
 from nddup.metrics import RunMetrics
-from nddup.report.side_by_side import MOST_WORDS, side_by_side
+from nddup.report.borderline import MOST_WORDS, side_by_side
 from nddup.run.local_job import run_locally
-from nddup.settings import given
+from nddup.settings import load
 from nddup.settings.load import build_config
 from nddup.settings.schema import Config
 from nddup.tables import RESULTS
@@ -200,7 +200,7 @@ def test_what_is_not_there_is_refused(run: Run, tmp_path: Path) -> None:
 
 def test_a_table_that_does_not_fit_is_refused(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     """A table that does not fit into memory is refused before it is read; a few of its columns still fit."""
-    monkeypatch.setattr(run_table, "machine_memory", lambda: 5_000)
+    monkeypatch.setattr(views, "machine_memory", lambda: 5_000)
 
     with pytest.raises(CapacityError, match=r"documents: may take .* choose columns, to_table\(columns="):
         run.documents.to_pandas()
@@ -279,7 +279,7 @@ def test_find_duplicates_gives_the_same_object(run: Run) -> None:
 )
 def test_typed_settings_are_those_of_the_schema(section: str) -> None:
     """Each typed dictionary has the schema's keys and types, and is a parameter of `find_duplicates`."""
-    declared = getattr(given, f"{section.title()}Settings")
+    declared = getattr(load, f"{section.title()}Settings")
     model: Any = Config.model_fields[section].annotation
 
     assert get_type_hints(declared) == {key: field.annotation for key, field in model.model_fields.items()}

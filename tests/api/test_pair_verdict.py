@@ -11,7 +11,7 @@ import pytest
 import nddup
 from nddup.api.run_object import Run
 from nddup.errors import ConfigError
-from nddup.results.promised import Promised
+from nddup.results.evidence import Promised
 from nddup.run.local_job import run_locally
 from nddup.settings.load import build_config
 from nddup.verifying.definitions import compare, judge

@@ -4,9 +4,9 @@ import pytest
 
 from nddup.cli import main
 from nddup.matching.task_sizes import tasks_needed, volume_of
-from nddup.settings.derive import threshold_of
 from nddup.settings.load import load_config
-from nddup.settings.sizes import parse_size
+from nddup.settings.plan import threshold_of
+from nddup.spelling import parse_size
 
 
 def test_the_tasks_are_those_of_a_run(capsys: pytest.CaptureFixture[str]) -> None:

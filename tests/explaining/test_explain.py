@@ -11,11 +11,10 @@ from nddup.cli import main
 from nddup.explaining.curves import DRAWN, explain_bands, explain_support
 from nddup.explaining.effects import explain_settings
 from nddup.explaining.figures import draw_curves
-from nddup.matching.compare import resemblance_parts
-from nddup.matching.threshold import Threshold
+from nddup.matching.threshold import Threshold, resemblance_parts
 from nddup.settings.load import load_config
 from nddup.sketching.kinds import KINDS
-from nddup.sketching.lsh_bands import candidate_probability
+from nddup.sketching.minhash import candidate_probability
 
 
 def row_of(text: str, resemblance: str) -> list[str]:

@@ -7,8 +7,7 @@ from typing import ClassVar
 
 from nddup.reading.formats import FileHead
 from nddup.scanning.found import Batches, Found
-from nddup.table_types import Table
-from nddup.working_tables import RECORDS
+from nddup.tables import RECORDS, Table
 
 
 @dataclass(frozen=True)

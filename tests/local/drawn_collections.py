@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from nddup.arrays import Ragged
-from nddup.settings import derive
+from nddup.settings import plan
 from nddup.settings.load import build_config
 from nddup.settings.schema import Config
 from nddup.sketching.minhash import SLOT_BITS
@@ -56,7 +56,7 @@ class Law:
 
     def is_near(self, a: Sketch, b: Sketch) -> bool:
         """Whether two sketches are near-duplicates."""
-        threshold, common = derive.threshold_of(self.config), len(a & b)
+        threshold, common = plan.threshold_of(self.config), len(a & b)
         limit = Fraction(threshold.numerator, threshold.denominator)
         if common == 0 or threshold.is_count:
             return 0 < common >= limit
@@ -67,7 +67,7 @@ class Law:
         return self._resemblance(a, b) >= limit
 
     def _resemblance(self, a: Sketch, b: Sketch) -> Fraction:
-        if derive.kind_of(self.config.sketch).by_slots:
+        if plan.kind_of(self.config.sketch).by_slots:
             return Fraction(len(a & b), SIZE)
         union = sorted(a | b)
         if max(len(a), len(b)) >= SIZE:
@@ -76,7 +76,7 @@ class Law:
 
     def may_meet(self, a: Sketch, b: Sketch) -> bool:
         """Whether two sketches are compared: for kinds that find pairs by keys, if they have a key in common."""
-        finder = derive.finder_of(self.config)
+        finder = plan.finder_of(self.config)
         if finder is None:
             return True
         keys = finder.keys(as_ragged([a, b]))
@@ -90,7 +90,7 @@ class Law:
         components = connect(sketches, pairs)
         most = self.config.pairs.max_edges
         large = {c for c in components if sum(p <= c for p in pairs) > most}
-        return Graph(pairs, components, large if derive.limits_of(self.config) else set())
+        return Graph(pairs, components, large if plan.comparison_limits(self.config) else set())
 
 
 def connect(sketches: Sequence[Sketch], pairs: set[frozenset[Sketch]]) -> list[frozenset[Sketch]]:

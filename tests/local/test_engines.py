@@ -18,7 +18,7 @@ from nddup.local.reading.workers import Workers
 from nddup.metrics import RunMetrics
 from nddup.run.job import run_job
 from nddup.scanning.collection import find_files
-from nddup.settings import derive
+from nddup.settings import plan
 from nddup.settings.load import build_config
 from nddup.settings.schema import Config
 from nddup.storage.local_storage import LocalStorage
@@ -89,7 +89,7 @@ def test_the_engines_agree(spark: SparkSession, tmp_path: Path, choice: str) -> 
     source = write_lines(tmp_path / "pages.jsonl", make_texts())
 
     tables, counted = make_tables(source, config)
-    is_compared_in_full = derive.limits_of(config) is None
+    is_compared_in_full = plan.comparison_limits(config) is None
     if is_compared_in_full:
         run_until(spark, [source], tmp_path / "run", settings, "find_pairs")
         shutil.copytree(tmp_path / "run", tmp_path / "stopped")

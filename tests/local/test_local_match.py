@@ -8,7 +8,7 @@ from nddup.arrays import Ragged
 from nddup.errors import CapacityError
 from nddup.local.pairing.match import Matches, Rule, match
 from nddup.local.reading.workers import Workers
-from nddup.matching.connected_pairs import NO_LIMIT, Limits
+from nddup.matching.overlap_join import NO_LIMIT, ComparisonLimits
 from nddup.matching.threshold import Threshold
 from nddup.verifying import definitions, near_pairs
 
@@ -83,12 +83,12 @@ def test_long_lists_are_linked_or_compared_in_full() -> None:
     rows = definitions.gather(draw_sketches(1))
     nodes = np.arange(len(rows.offsets) - 1, dtype=np.int32)
 
-    def find(max_postings: int, limits: Limits | None, max_comparisons: int = NO_LIMIT) -> Matches:
+    def find(max_postings: int, limits: ComparisonLimits | None, max_comparisons: int = NO_LIMIT) -> Matches:
         rule = Rule(threshold, None, max_postings, limits, max_comparisons=max_comparisons)
         with Workers(2) as workers:
             return match(nodes, read_only(rows), nodes, rule, workers)
 
-    whole, linked, compared = find(10_000, None), find(2, Limits(10**6, 10**6)), find(2, None)
+    whole, linked, compared = find(10_000, None), find(2, ComparisonLimits(10**6, 10**6)), find(2, None)
 
     assert set(map(tuple, linked.ends.tolist())) < set(map(tuple, whole.ends.tolist()))
     assert (linked.heavy > 0, len(linked.links) > 0) == (True, True)

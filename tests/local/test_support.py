@@ -22,8 +22,8 @@ from hypothesis import strategies as st
 from nddup.opened.duck import DuckRun
 from nddup.results.check import check_run
 from nddup.run.local_job import run_locally
-from nddup.settings.derive import kind_of
 from nddup.settings.load import build_config
+from nddup.settings.plan import kind_of
 from tests.finished_runs import rows_of
 from tests.local.brute_force import Rule, Sets, find_maximal, find_pairs
 

@@ -9,14 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nddup.arrays import Ragged
-from nddup.matching.long_lists import LongLists
-from nddup.matching.overlap_join import Probes, join_prefixes
-from nddup.matching.prefix_filter import partition_of
+from nddup.matching.overlap_join import LongLists, Probes, join_prefixes, partition_of
 from nddup.matching.threshold import Threshold
-from nddup.mining.independent_set import keep_first
+from nddup.mining.pair_graph import keep_first
 from nddup.sketching.recipe import level_of
-from nddup.verifying.definitions import Rows, gather
-from nddup.verifying.sketch_forms import Form, damaged_sketches, level_due
+from nddup.verifying.definitions import Form, Rows, damaged_sketches, gather, level_due
 from tests.matching.pruned_postings import count_holders, order_by_rarity
 
 sets = st.lists(st.sets(st.integers(0, 14), min_size=1, max_size=8), min_size=2, max_size=8)

@@ -9,13 +9,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nddup.arrays import Ragged
-from nddup.matching.element_prefixes import BEFORE, NO_ELEMENT, cut_prefixes, post
 from nddup.matching.elements import (
+    BEFORE,
     LAST_CLASS,
     MOST_BITS,
+    NO_ELEMENT,
     Division,
+    cut_prefixes,
     list_elements,
     pack_classes,
+    post,
     rarity_classes,
     unpack_classes,
 )

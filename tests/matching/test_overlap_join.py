@@ -12,9 +12,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from nddup.arrays import Ragged
-from nddup.matching.long_lists import LongLists
-from nddup.matching.overlap_join import Found, Probes, join_prefixes
-from nddup.matching.prefix_filter import partition_of
+from nddup.matching.overlap_join import Found, LongLists, Probes, join_prefixes, partition_of
 from nddup.matching.threshold import Threshold
 from tests.matching.prepared_sketches import Sketch, documents, ragged, resemblance
 from tests.matching.pruned_postings import count_holders, keep_possible, order_by_rarity

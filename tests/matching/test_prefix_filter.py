@@ -8,10 +8,9 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from nddup.arrays import group_rows
-from nddup.matching.compare import overlap_or_less, resemblance_parts
-from nddup.matching.prefix_filter import partition_of
+from nddup.matching.overlap_join import partition_of
 from nddup.matching.threshold import Rule as KernelRule
-from nddup.matching.threshold import Threshold, least_overlaps
+from nddup.matching.threshold import Threshold, least_overlaps, overlap_or_less, resemblance_parts
 from tests.matching.prepared_sketches import ragged, resemblance
 
 # The bounds.

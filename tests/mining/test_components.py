@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nddup.mining.components import label_components
+from nddup.mining.pair_graph import label_components
 
 Edges = list[tuple[int, int]]
 

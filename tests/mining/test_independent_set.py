@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nddup.mining.independent_set import Kept, keep_first
+from nddup.mining.pair_graph import Kept, keep_first
 
 Edge = tuple[int, int]
 

@@ -8,7 +8,7 @@ import pytest
 from nddup.arrays import Ragged
 from nddup.matching.threshold import Threshold
 from nddup.mining.cluster_modes import Budget, Problem, find_sets
-from nddup.mining.independent_set import keep_first
+from nddup.mining.pair_graph import keep_first
 
 RULE = Threshold("overlap", 2, 1, is_count=True, size=8, by_text=True)
 

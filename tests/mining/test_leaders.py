@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from nddup.arrays import Ragged
 from nddup.matching.threshold import Threshold
 from nddup.mining import leader_clusters
-from nddup.mining.independent_set import keep_first
 from nddup.mining.itemsets import Itemsets
 from nddup.mining.leaders import ByLeaders, follow_leaders
+from nddup.mining.pair_graph import keep_first
 
 Sketches = list[list[int]]
 Pairs = dict[tuple[int, int], Fraction]

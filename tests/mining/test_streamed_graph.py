@@ -11,8 +11,7 @@ from numpy.typing import NDArray
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
-from nddup.mining.independent_set import keep_first
-from nddup.mining.streamed_graph import MOST_NODES, StreamedChoice, StreamedComponents
+from nddup.mining.pair_graph import MOST_NODES, StreamedChoice, StreamedComponents, keep_first
 
 Edges = NDArray[np.int64]
 

@@ -15,12 +15,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nddup.arrays import number_keys
-from nddup.mining.fimi import read_fimi
-from nddup.mining.frequent_pairs import choose_columns, find_pairs
-from nddup.mining.frequent_sets import mine_context
+from nddup.mining.fimi import Context, number_rows, read_fimi
+from nddup.mining.frequent_sets import choose_columns, find_pairs, mine_context
 from nddup.mining.itemsets import Itemsets, mine_component
-from nddup.mining.transactions import Context, number_rows
-from nddup.reading.pages.markup import strip_markup
+from nddup.reading.markup import strip_markup
 from nddup.sketching.min_s import sketch_texts
 
 Transactions = Sequence[frozenset[int]]

@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 from nddup.opened.duck import DuckRun
 from nddup.opened.finished_run import FinishedRun
 from nddup.opened.spark import SparkRun
-from nddup.report import questions
+from nddup.report import gather as gathering
 from nddup.report.content import CLUSTERS, list_cells, list_documents
 from nddup.report.data import chunks
 from nddup.report.gather import gather
@@ -25,19 +25,19 @@ WORDS = [f"w{number}" for number in range(60)]
 
 def wanted_by(run: FinishedRun) -> dict[str, list[pa.Table]]:
     """Return the small tables that each question is asked with."""
-    names = list_documents(run.sql(questions.largest_clusters(200)).cast(CLUSTERS))
+    names = list_documents(run.sql(gathering.largest_clusters(200)).cast(CLUSTERS))
     parts = names.select(["rank", "place", "doc_id"]).rename_columns(["part", "place", "doc_id"])
     clusters, documents = (
         [pa.table({"id": pa.array([one], pa.string())}) for one in [*run.sql(text)["id"].to_pylist(), "nobody's"]]
         for text in ("SELECT cluster_id AS id FROM clusters", "SELECT doc_id AS id FROM documents")
     )
     return {
-        questions.DESCRIBED: [names],
-        questions.NEAR: [list_cells(names, 24)],
-        questions.PLACES: [names.select(["doc_id"])],
-        questions.DOCUMENTS: [names.select(["doc_id"])],
-        questions.WITHIN: [parts],
-        questions.WEAKEST: [parts.drop(["place"])],
+        gathering.ASK_DESCRIBED: [names],
+        gathering.NEAR: [list_cells(names, 24)],
+        gathering.PLACES: [names.select(["doc_id"])],
+        gathering.ASK_DOCUMENTS: [names.select(["doc_id"])],
+        gathering.WITHIN: [parts],
+        gathering.ASK_WEAKEST: [parts.drop(["place"])],
         show.ONE_CLUSTER: clusters,
         show.FIRST_MEMBERS: clusters,
         show.ONE_DOCUMENT: documents,
@@ -81,7 +81,7 @@ def test_both_engines_give_the_same_answers(
     here, there = DuckRun(str(folder)), SparkRun(spark, str(folder))
     given = wanted_by(here)
 
-    for text in [*asked_of(questions), *asked_of(show), questions.largest_clusters(2)]:
+    for text in [*asked_of(gathering), *asked_of(show), gathering.largest_clusters(2)]:
         for table in given.get(text, [None]):
             tables = {} if table is None else {"wanted": table}
             assert answer(here, text, tables) == answer(there, text, tables), text

@@ -10,8 +10,8 @@ import pytest
 
 from nddup.reading.containers import container_head, read_container
 from nddup.reading.records import Record, Reject
-from nddup.scanning.given_texts import read_texts
-from nddup.scanning.rules import SketchRule, TextRule
+from nddup.scanning.found import SketchRule, TextRule
+from nddup.scanning.local_files import read_texts
 from nddup.scanning.sketch_records import SketchRecords
 from nddup.sketching.recipe import Recipe
 

@@ -10,9 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nddup.reading.charset_labels import canonical_charset
-from nddup.reading.charsets import declared_charset, decode_content
-from nddup.reading.pages.markup import strip_markup
+from nddup.reading.charsets import canonical_charset, declared_charset, decode_content
+from nddup.reading.markup import strip_markup
 from tests.places import SHARED
 from tests.reading.record_files import records_of
 

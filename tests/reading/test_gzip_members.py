@@ -10,8 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nddup.reading.gzip_members import GzipMember
-from nddup.reading.streams import Expanded, StoppedError, _Members
+from nddup.reading.streams import Expanded, GzipMember, StoppedError, _Members
 
 
 def pack(data: bytes, *, extra: bytes | None, name: bytes | None, comment: bytes | None, checked: bool) -> bytes:

@@ -11,7 +11,7 @@ import pytest
 from nddup.reading.charsets import decode_content
 from nddup.reading.detect import read_head
 from nddup.reading.formats import FormatError
-from nddup.reading.pages.markup import strip_markup
+from nddup.reading.markup import strip_markup
 from nddup.reading.records import Record, Reject, parse_record, read_text, record_text
 from tests.places import ROOT
 

@@ -19,14 +19,13 @@ from nddup.reading.charsets import _without_comments, declared_charset
 from nddup.reading.containers import container_head, read_container
 from nddup.reading.detect import read_head
 from nddup.reading.formats import FORMATS, FileHead, FormatError, _split_outside_brackets
+from nddup.reading.markup import strip_markup
 from nddup.reading.outcomes import Record, Reject
-from nddup.reading.pages.markup import strip_markup
-from nddup.reading.pages.page_limits import MAX_ATTRIBUTES, MAX_OPTIONS, most_attributes
+from nddup.reading.page_limits import MAX_ATTRIBUTES, MAX_OPTIONS, most_attributes
 from nddup.reading.records import parse_record, record_text
-from nddup.reading.reference_lists.entries import lines_of, read_lines
-from nddup.reading.reference_lists.layouts import LayoutError, guess_layout
+from nddup.reading.reference_lists.layouts import LayoutError, guess_layout, lines_of, read_lines
 from nddup.scanning.input_files import BESIDE
-from nddup.settings.sizes import parse_size
+from nddup.spelling import parse_size
 
 SIZE = 400_000
 """Bytes of a case: linear work on them takes a tenth of a second, quadratic work many seconds."""

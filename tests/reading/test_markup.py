@@ -9,10 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from lxml import html as lxml_html
 
-from nddup.reading.pages import markup
-from nddup.reading.pages.fragments import is_page_or_fragment
-from nddup.reading.pages.markup import strip_markup
-from nddup.reading.pages.page_elements import BLOCK
+from nddup.reading import markup
+from nddup.reading.fragments import is_page_or_fragment
+from nddup.reading.markup import strip_markup
+from nddup.reading.page_elements import BLOCK
 from tests.places import SHARED
 
 PIECES = ["<", ">", "/", "p", "script", "!--", "a=", " ", "\0", "\ud800", "&#"]

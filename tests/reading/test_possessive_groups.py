@@ -4,8 +4,8 @@ import re
 
 import pytest
 
-from nddup.reading.csv_dialects import separator_of
-from nddup.reading.xml_parsing import ATTRIBUTES, SKIPPED
+from nddup.reading.csv_rows import separator_of
+from nddup.reading.xml_records import ATTRIBUTES, SKIPPED
 from tests.places import ROOT
 
 LOOKED_AT = {"csv_dialects.py", "xml_parsing.py"}

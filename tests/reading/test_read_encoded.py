@@ -4,9 +4,16 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from nddup.reading.charset_labels import SINGLE_BYTE, canonical_charset
-from nddup.reading.charsets import Decoded, declared_charset, decode_content, find_encoding, has_characters
-from nddup.reading.pages.markup import strip_markup
+from nddup.reading.charsets import (
+    SINGLE_BYTE,
+    Decoded,
+    canonical_charset,
+    declared_charset,
+    decode_content,
+    find_encoding,
+    has_characters,
+)
+from nddup.reading.markup import strip_markup
 from nddup.reading.records import Record, read_encoded, read_text
 
 CHARSETS = sorted(SINGLE_BYTE)

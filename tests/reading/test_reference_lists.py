@@ -8,8 +8,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nddup.reading.reference_lists.entries import Lists, lines_of, read_lines
-from nddup.reading.reference_lists.layouts import Layout, LayoutError, first_lines, guess_layout
+from nddup.reading.reference_lists.layouts import (
+    Layout,
+    LayoutError,
+    Lists,
+    first_lines,
+    guess_layout,
+    lines_of,
+    read_lines,
+)
 from nddup.results.evaluation import nice_step, resemblance_curve, score_curve
 from nddup.shown import csv_line
 from nddup.verifying.pair_counts import Agreement, count_pairs

@@ -8,11 +8,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from lxml import etree
 
-from nddup.reading.cut_chunks import cut_pieces
 from nddup.reading.detect import read_head
 from nddup.reading.outcomes import Record, Reject
 from nddup.reading.records import record_text
-from nddup.reading.streams import Expanded
+from nddup.reading.streams import Expanded, cut_pieces
 from nddup.reading.xml_cutting import cut_records
 from nddup.scanning.whole_files import read_stream
 from tests.reading.record_files import read_all

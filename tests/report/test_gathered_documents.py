@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 
 from nddup.opened.duck import DuckRun
 from nddup.opened.spark import SparkRun
-from nddup.report import ask_documents
+from nddup.report import gather as gathering
 from nddup.report.content import Content
 from nddup.report.data import chunks
 from nddup.report.families import Family, find_families, find_nearest_sets
@@ -112,8 +112,8 @@ def test_a_report_of_spark_says_the_same(finished: str, spark: SparkSession) -> 
 def test_bounds_leave_out_what_is_in_no_cluster_first(finished: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """A bound on documents leaves out those in no cluster first; a bound on pairs leaves out the nearest documents."""
     listed = set(gather(DuckRun(finished)).listed["doc_id"].to_pylist())
-    monkeypatch.setattr(ask_documents, "MOST_DOCUMENTS", len(listed))
-    monkeypatch.setattr(ask_documents, "MOST_PAIRS", 1)
+    monkeypatch.setattr(gathering, "MOST_DOCUMENTS", len(listed))
+    monkeypatch.setattr(gathering, "MOST_PAIRS", 1)
 
     shown = gather(DuckRun(finished))
 

@@ -16,9 +16,8 @@ from nddup.errors import NddupError
 from nddup.opened.duck import DuckRun
 from nddup.report.content import LENGTHS, list_cells, list_documents
 from nddup.report.data import chunks
-from nddup.report.folder import report_run
 from nddup.report.gather import MOST_CELLS, MOST_LISTED, Asked, Places, _share_out, gather
-from nddup.report.write import script_of
+from nddup.report.write import report_run, script_of
 from nddup.run.local_job import run_locally
 from nddup.settings.load import build_config
 from nddup.storage.local_folder import LocalFolder

@@ -14,7 +14,7 @@ from nddup.local import engine
 from nddup.local.reading.number_texts import number_texts
 from nddup.local.reading.workers import Workers
 from nddup.repository.opened_repository import Repository
-from nddup.repository.row_digests import COLUMNS
+from nddup.repository.table_totals import COLUMNS
 from nddup.settings.schema import Config
 
 WORDS = 40

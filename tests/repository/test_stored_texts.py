@@ -7,7 +7,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import nddup.repository
-from nddup.repository import stored_texts
+from nddup.repository import live_tables
 from nddup.repository.identity import CHARACTERS
 from nddup.repository.segments.segment_files import read_all
 
@@ -51,7 +51,7 @@ def test_a_replaced_document_takes_its_text_with_it(tmp_path: Path) -> None:
 
 def test_a_batch_stores_no_more_than_so_many_characters(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A batch stores a bounded number of characters, split over its documents; with `texts=0` it stores none."""
-    monkeypatch.setattr(stored_texts, "MOST_CHARACTERS", 30)
+    monkeypatch.setattr(live_tables, "MOST_CHARACTERS", 30)
     for characters, due in ((None, 10), (0, 0)):
         path = tmp_path / str(characters)
         repo = nddup.repository.create(str(path), texts=characters, local={"processes": 1})

@@ -73,7 +73,7 @@ def limit(monkeypatch: pytest.MonkeyPatch) -> None:
     """Set the limits above which a sample is proved so low that the run exceeds them."""
     for name, value in {"PROBES": 10, "COMPARISONS": 100, "LEAST_PROBES": 8}.items():
         monkeypatch.setattr(f"nddup.results.evidence.{name}", value)
-    monkeypatch.setattr("nddup.results.chosen_clusters.MEMBERS", 9)
+    monkeypatch.setattr("nddup.results.evidence.MEMBERS", 9)
     monkeypatch.setattr("nddup.results.check.INCIDENCES", 12)
 
 

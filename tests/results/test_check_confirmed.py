@@ -12,7 +12,7 @@ from nddup.opened.duck import DuckRun
 from nddup.results.check import CheckReport, check_run
 from nddup.run.local_job import run_locally
 from nddup.settings.load import build_config
-from nddup.verifying.token_lcs import count_common
+from nddup.verifying.edit_similarity import count_common
 from tests.local.confirmed_texts import draw_together, longest_common
 
 PAIRS = "pairs: the near-duplicates, all and only, with overlap and resemblance"

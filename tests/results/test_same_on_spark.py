@@ -11,8 +11,7 @@ from nddup.results.evaluate import Options, evaluate_run
 from nddup.results.evaluation import describe
 from nddup.results.opening import Opened, open_here, open_on_spark
 from nddup.results.preview import preview
-from nddup.results.truth import Asked, make_truth
-from nddup.results.truth_here import find_here
+from nddup.results.truth import Asked, find_here, make_truth
 from nddup.results.truth_on_spark import find_on_spark
 from nddup.run.local_job import run_locally
 from nddup.settings.load import build_config

@@ -9,8 +9,7 @@ import pytest
 from nddup.cli import main
 from nddup.errors import ConfigError
 from nddup.metrics import RunMetrics
-from nddup.results.sweep import Engines
-from nddup.results.sweep_grid import read_grid, table_of
+from nddup.results.sweep import Engines, read_grid, table_of
 from nddup.run.local_job import run_locally
 from nddup.scanning.input_files import Listing
 from nddup.settings.load import build_config, load_config

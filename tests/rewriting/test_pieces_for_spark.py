@@ -7,16 +7,16 @@ import pyarrow as pa
 import pytest
 
 from nddup.local.rewritten_files import Judged, list_verdicts
-from nddup.rewriting.packing import end_of
+from nddup.rewriting.rewrite_file import end_of
 from nddup.run.local_job import run_locally
 from nddup.scanning.collection import ListedFile, find_files
 from nddup.settings.load import build_config
-from nddup.settings.scan_rules import limits_of
+from nddup.settings.plan import record_limits
 from nddup.settings.schema import InputConfig
 from nddup.spark.reading.rewritten_files import Rewriting, _rewrite_files
 from nddup.storage.local_folder import LocalFolder
 from nddup.storage.local_storage import LocalStorage
-from nddup.working_tables import FILES, VERDICTS
+from nddup.tables import FILES, VERDICTS
 from tests.rewriting.written_shards import FORMS, write_parquet, write_shards
 
 
@@ -40,7 +40,7 @@ def test_the_pieces_are_the_file(name: str, tmp_path: Path) -> None:
     numbers = {entry.file.source: at for at, entry in enumerate(group.files)}
     end = end_of(group.head, group.files[0].compression)
     for at in ("kept", "tagged"):
-        how = Rewriting(at == "tagged", may_go_on=False, limits=limits_of(config))
+        how = Rewriting(at == "tagged", may_go_on=False, limits=record_limits(config))
         rows = list(_rewrite_files(task(group.files, verdicts), head=group.head, how=how, end=end, numbers=numbers))
         found: dict[int, bytes] = {}
         for row in pa.Table.from_batches(rows).to_pylist():

@@ -4,9 +4,8 @@ import pytest
 
 from nddup.cli import main
 from nddup.errors import ConfigError
-from nddup.run import connect_session
-from nddup.run.connect_session import is_started_here, lead_to, server_of
-from nddup.run.reach_master import require_reachable
+from nddup.run import session
+from nddup.run.session import is_started_here, lead_to, require_reachable, server_of
 from scripts.standalone import free_port
 from tests.places import ROOT
 
@@ -49,7 +48,7 @@ def test_a_server_is_started_where_the_mode_says(monkeypatch: pytest.MonkeyPatch
 
 def test_missing_packages_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
     """Missing packages are named, with the extra that installs them, before anything else is tried."""
-    monkeypatch.setattr(connect_session, "CLIENT", ("no_such_client",))
+    monkeypatch.setattr(session, "CLIENT", ("no_such_client",))
 
     with pytest.raises(ConfigError, match=r"Spark Connect needs pip install 'nddup\[connect\]' .*no_such_client"):
         lead_to("sc://127.0.0.1:1", {})
@@ -61,7 +60,7 @@ def test_nobody_answers(capfd: pytest.CaptureFixture[str], monkeypatch: pytest.M
     with pytest.raises(ConfigError, match=f"no server can be reached at 127.0.0.1:{port} "):
         require_reachable(f"sc://127.0.0.1:{port}/;token=hush-hush")
 
-    monkeypatch.setattr(connect_session, "CLIENT", ())
+    monkeypatch.setattr(session, "CLIENT", ())
     server = f"sc://127.0.0.1:{port}/;token=hush-hush"
     status = main(["run", str(ROOT / "samples"), "--output", "never", "--master", server])
 

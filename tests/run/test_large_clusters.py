@@ -21,18 +21,18 @@ from nddup.results.opening import open_here
 from nddup.results.show import show_run
 from nddup.run.job import run_job
 from nddup.run.local_job import run_locally
-from nddup.run.on_spark.listings import write_lines
+from nddup.run.on_spark.outputs import write_lines
 from nddup.settings.load import build_config
 from nddup.spark import heavy_keys
 from nddup.spark.clustering.cluster_names import Naming, name_sets
 from nddup.spark.clustering.keep_list import list_kept
-from nddup.spark.clustering.large_graph import contract
+from nddup.spark.clustering.numbered_graph import contract
 from nddup.spark.exports import invert_sketches, number_clusters, spell_clusters, spell_members
 from nddup.spark.heavy_keys import join_found
 from nddup.spark.pairing.collapse import name_nodes
 from nddup.spark.pairing.expand import expand
 from nddup.spark.schemas import DOCUMENTS, GRAPH, MATCHES, NODES, SETS, STARS
-from nddup.storage.spark_folder import SparkFolder
+from nddup.storage.session_tables import SparkFolder
 from nddup.tables import RESULTS
 from tests.finished_runs import write_rows
 

@@ -19,10 +19,10 @@ from nddup.results.check import check_run
 from nddup.results.show import summarise
 from nddup.run.job import run_job
 from nddup.run.local_job import run_locally
-from nddup.settings.derive import recipe_of
 from nddup.settings.load import build_config, load_config
+from nddup.settings.plan import recipe_of
 from nddup.sketching.tokens import tokenise
-from nddup.sketching.words.stemming import Terms, letter_number, term_ids
+from nddup.sketching.words.vocabulary import Terms, letter_number, term_ids
 
 LOW, HIGH = 0.1, 0.5
 WORDS: dict[str, Any] = {"sketch": {"kind": "lexicon"}, "lexicon": {"low": LOW, "high": HIGH}}

@@ -8,7 +8,7 @@ import pytest
 from nddup.errors import ConfigError
 from nddup.matching.task_sizes import BASE_BYTES
 from nddup.matching.threshold import Threshold
-from nddup.run.on_spark.partitions import choose_partitions
+from nddup.run.on_spark.pairing import choose_partitions
 from nddup.run.on_spark.state import Job
 
 NEEDED = 1_000

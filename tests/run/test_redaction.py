@@ -13,7 +13,7 @@ from nddup import redaction
 from nddup.cli import main
 from nddup.errors import ConfigError, NddupError
 from nddup.redaction import DEFAULT, HIDDEN, clean, drop_login, follow, hide_settings
-from nddup.results.sweep_grid import Point, read_grid, table_of
+from nddup.results.sweep import Point, read_grid, table_of
 from nddup.settings.load import build_config, load_config
 
 SECRET = "AKzz9/qq+77"  # noqa: S105 - of nobody

@@ -16,11 +16,11 @@ from nddup.report.summary import notes
 from nddup.run.job import run_job
 from nddup.run.local_job import run_locally
 from nddup.run.on_spark.inputs import reopen_inputs
-from nddup.scanning.text_choice import CHARACTERS, choose_documents
+from nddup.scanning.read_again import CHARACTERS, choose_documents
 from nddup.settings.load import build_config
-from nddup.spark.reading.shown_texts import list_shown
+from nddup.spark.reading.scan import list_shown
 from nddup.spark.schemas import CLUSTERS, DOCUMENTS, MEMBERS, local_table
-from nddup.storage.spark_folder import SparkFolder
+from nddup.storage.session_tables import SparkFolder
 
 WORDS = "alpha beta gamma delta epsilon zeta eta theta iota kappa lambda mu nu xi omicron pi rho sigma tau upsilon"
 

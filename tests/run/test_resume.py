@@ -14,7 +14,7 @@ from pyspark.sql import SparkSession
 from nddup.run.local_job import run_locally
 from nddup.run.session import set_to, splitting
 from nddup.settings.load import build_config
-from nddup.storage.spark_folder import SparkFolder
+from nddup.storage.session_tables import SparkFolder
 from nddup.tables import RESULTS
 from tests.finished_runs import run_over, sorted_tables
 

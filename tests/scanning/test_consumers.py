@@ -17,21 +17,18 @@ import zstandard
 
 from nddup.errors import ConfigError, NddupError
 from nddup.scanning.collection import Collection, Group, find_files
-from nddup.scanning.count_words import WordCounter
 from nddup.scanning.file_heads import Look, Seen
-from nddup.scanning.found import Consumer, Found, Limits
-from nddup.scanning.given_texts import read_texts
+from nddup.scanning.found import Consumer, Found, RecordLimits, SketchRule, TextRule
 from nddup.scanning.input_files import InputFile, Listing, distinct_sources
-from nddup.scanning.local_files import cut_file, scan_files, scan_part
+from nddup.scanning.local_files import cut_file, read_texts, scan_files, scan_part
 from nddup.scanning.read_again import Contents, Texts
-from nddup.scanning.rules import SketchRule, TextRule
-from nddup.scanning.sketch_records import SketchRecords
+from nddup.scanning.sketch_records import SketchRecords, WordCounter
 from nddup.settings.schema import InputConfig
 from nddup.sketching.recipe import Recipe
 from nddup.sketching.words.lexicon import LexiconRule
-from nddup.working_tables import TEXTS
+from nddup.tables import TEXTS
 
-LIMITS = Limits(max_record=2_000, max_expansion=200)
+LIMITS = RecordLimits(max_record=2_000, max_expansion=200)
 RULE = SketchRule(Recipe(), TextRule())
 WORDS = LexiconRule((), stems=False, stops=False, low="0", high="1")
 CONSUMERS: tuple[Consumer, ...] = (

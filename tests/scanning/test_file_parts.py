@@ -12,12 +12,12 @@ import pytest
 from nddup.reading.formats import FileHead
 from nddup.reading.records import Record, Reject
 from nddup.reading.streams import find_open_end
-from nddup.scanning.chunks import parse_chunks
 from nddup.scanning.collection import ListedFile
 from nddup.scanning.input_files import InputFile
 from nddup.scanning.local_files import cut_file, find_separator, read_part
+from nddup.scanning.sketch_records import parse_chunks
 from nddup.scanning.whole_files import StoredFile, read_file
-from nddup.working_tables import CHUNKS
+from nddup.tables import CHUNKS
 from tests.scanning.small_files import WHOLE, cut, head_of
 
 MAX_RECORD = 10_000

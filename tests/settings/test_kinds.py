@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from nddup.errors import ConfigError
-from nddup.settings.derive import bands_of, recipe_of, threshold_of
 from nddup.settings.load import build_config, load_config
+from nddup.settings.plan import bands_of, recipe_of, threshold_of
 
 WRONG: list[tuple[dict[str, Any], str]] = [
     ({"sketch.size": 0}, "sketch.size: .*greater than or equal to 1"),

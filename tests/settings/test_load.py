@@ -9,7 +9,7 @@ import pytest
 from nddup.reading.formats import FORMATS
 from nddup.settings.load import load_config
 from nddup.settings.schema import Config, InputConfig
-from nddup.settings.sizes import parse_size
+from nddup.spelling import parse_size
 from tests.places import ROOT
 from tests.settings.written_settings import written
 

@@ -21,7 +21,7 @@ from nddup.sketching.accuracy import (
     slots_variance,
     smallest_variance,
 )
-from nddup.sketching.lsh_bands import candidate_probability, choose_bands, curve_threshold, expected_errors
+from nddup.sketching.minhash import candidate_probability, choose_bands, curve_threshold, expected_errors
 
 PUBLISHED = {
     0.2: "0.006380581", 0.3: "0.047494259", 0.4: "0.186049552", 0.5: "0.470050715", 0.6: "0.801902454",

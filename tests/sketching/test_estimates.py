@@ -8,9 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nddup.arrays import Ragged
-from nddup.sketching.lsh_bands import candidate_probability
-from nddup.sketching.lsh_keys import Finder
-from nddup.sketching.minhash import SLOT_BITS, draw_slots, find_minima
+from nddup.sketching.minhash import SLOT_BITS, Finder, candidate_probability, draw_slots, find_minima
 from nddup.sketching.moduli import spread_levels
 from nddup.sketching.permutations import mix
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from nddup.against.token_places import locate_tokens
+from nddup.against.spans import locate_tokens
 from nddup.sketching.tokens import OF_ALONE, OF_MARK, WORD_TABLE, character_class
 from tests.sketching.defined_min_s import sketch, split
 

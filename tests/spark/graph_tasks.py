@@ -15,7 +15,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from nddup.run import daemon
-from nddup.spark.clustering import graph, large_graph, numbered_graph
+from nddup.spark.clustering import graph, numbered_graph
 from nddup.spark.pairing import large_components
 
 ROWS = 10_000
@@ -91,7 +91,7 @@ def solve_task(edges: int, nodes: int) -> Iterator[pa.RecordBatch]:
 TASKS: dict[str, Callable[[int, int], Iterator[pa.RecordBatch]]] = {
     "graph": graph_task,
     "families": lambda edges, nodes: large_components.families_task(family_rows(edges, nodes), max_edges=1 << 40),
-    "rest": lambda edges, nodes: large_graph.rest_task(numbered_rows(edges, nodes), nodes=nodes),
+    "rest": lambda edges, nodes: numbered_graph.rest_task(numbered_rows(edges, nodes), nodes=nodes),
     "solve": solve_task,
 }
 

@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from nddup.arrays import Ragged
 from nddup.spark.pairing import homes, meet
-from nddup.spark.pairing.plan import Pairing
+from nddup.spark.pairing.homes import Pairing
 
 Tasks = dict[int, list[pa.RecordBatch]]
 

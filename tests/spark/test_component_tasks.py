@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from pyspark.sql import SparkSession
 
-from nddup.spark.clustering.component_tasks import CHUNKED_DOCUMENTS, CHUNKED_NODES, Scale, list_targets, send
+from nddup.spark.clustering.problems import CHUNKED_DOCUMENTS, CHUNKED_NODES, Scale, list_targets, send
 
 ROWS, CHUNKED = Scale(1, 1), Scale(CHUNKED_NODES, CHUNKED_DOCUMENTS)
 

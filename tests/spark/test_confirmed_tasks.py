@@ -4,8 +4,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from nddup.matching.connected_pairs import Limits
 from nddup.matching.edit_rule import EditRule
+from nddup.matching.overlap_join import ComparisonLimits
 from nddup.matching.threshold import Threshold
 from nddup.spark.blocks import Layout
 from nddup.spark.pairing import confirm, large_components
@@ -77,7 +77,7 @@ def test_a_task_keeps_what_no_kept_text_confirms(seed: int) -> None:
         "sketch": pa.array(list(sketches.values()), LISTS), "tokens": pa.array(list(texts.values()), LISTS),
     }  # fmt: skip
     threshold = Threshold("overlap", 2, 1, is_count=True, size=3, by_text=True)
-    rule = large_components.FamilyRule(threshold, None, Limits(1, 10**6), 1, RULE)
+    rule = large_components.FamilyRule(threshold, None, ComparisonLimits(1, 10**6), 1, RULE)
     sent = large_components.post_families(iter([pa.RecordBatch.from_pydict(rows)]), partitions=1, layout=rule.layout)
 
     found = [row for batch in large_components.families_pairs_task(sent, rule=rule) for row in batch.to_pylist()]

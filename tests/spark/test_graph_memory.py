@@ -11,8 +11,16 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nddup.mining.edges import WORKER_BYTES, Cost, Edges
-from nddup.mining.streamed_graph import BATCHES_BYTES, CHOICE_BITS, GRAPH_BITS, MOST_NODES, most_nodes
+from nddup.mining.pair_graph import (
+    BATCHES_BYTES,
+    CHOICE_BITS,
+    GRAPH_BITS,
+    MOST_NODES,
+    WORKER_BYTES,
+    Cost,
+    Edges,
+    most_nodes,
+)
 from nddup.run.daemon import ARENA
 from nddup.run.task_memory import LOCAL_SHARE, UNSET_BYTES, machine_memory, read_size, task_memory
 from nddup.spark.clustering import graph

@@ -21,14 +21,14 @@ from pyspark.sql.pandas.types import to_arrow_schema
 
 from nddup.errors import NddupError
 from nddup.reading.reference_lists.layouts import guess_layout
-from nddup.reading.split_records import Pieces
 from nddup.reading.streams import StoppedError
+from nddup.reading.xml_cutting import Pieces
 from nddup.run.job import run_job
 from nddup.scanning.collection import find_files
 from nddup.scanning.read_again import Contents
 from nddup.scanning.sketch_records import SketchRecords
 from nddup.settings.load import build_config
-from nddup.settings.scan_rules import limits_of, sketch_rule
+from nddup.settings.plan import record_limits, sketch_rule
 from nddup.spark import heavy_keys
 from nddup.spark.evaluating.list_tables import read_list
 from nddup.spark.reading import hadoop_files
@@ -167,8 +167,8 @@ def records(spark: SparkSession, *inputs: str) -> tuple[list[str], list[str]]:
     collection = find_files(files, list(inputs), config.input)
     assert not collection.unread
     collection = collection.read_whole({"long.jsonl"})  # as a run does when a record of it is missing
-    found = scan(spark, collection, SketchRecords(sketch_rule(config)), files=files, limits=limits_of(config))
-    contents = scan(spark, collection, Contents(None), files=files, limits=limits_of(config))
+    found = scan(spark, collection, SketchRecords(sketch_rule(config)), files=files, limits=record_limits(config))
+    contents = scan(spark, collection, Contents(None), files=files, limits=record_limits(config))
     return sorted(map(str, found.collect())), sorted(map(str, contents.collect()))
 
 

@@ -13,14 +13,14 @@ from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
 from nddup.errors import CapacityError
-from nddup.mining.streamed_graph import GRAPH_BITS
+from nddup.mining.pair_graph import GRAPH_BITS
 from nddup.opened.duck import DuckRun
 from nddup.results.check import check_run
 from nddup.run.local_job import run_locally
 from nddup.run.on_spark import clustering, rounds
 from nddup.run.on_spark.state import Job
 from nddup.settings.load import build_config
-from nddup.spark.clustering import graph, large_graph, numbered_graph, shares
+from nddup.spark.clustering import graph, numbered_graph, shares
 from nddup.spark.schemas import PAIR_EDGES, local_table
 from tests.finished_runs import run_over, run_until, sorted_tables, write_texts
 
@@ -233,7 +233,7 @@ def test_stars_are_the_components(spark: SparkSession) -> None:
     found, before, rounds_taken = stars, None, 0
     while before != (before := sorted(map(tuple, found.collect()))) or rounds_taken < 1:
         found = local_table(spark, PAIR_EDGES, [(*edge, 1.0, None) for edge in before]).select("first", "second")
-        found = large_graph.contract(found)
+        found = numbered_graph.contract(found)
         rounds_taken += 1
 
     assert set(before) == expected

@@ -11,9 +11,8 @@ from pyspark.sql import functions as F
 
 from nddup.matching.threshold import Threshold
 from nddup.mining.cluster_modes import Budget
-from nddup.spark.clustering import component_tasks
+from nddup.spark.clustering import problems
 from nddup.spark.clustering.cluster_names import Naming, list_clusters, name_sets
-from nddup.spark.clustering.component_tasks import Scale
 from nddup.spark.clustering.graph import Assignment, build_graph
 from nddup.spark.clustering.mine_components import (
     keep_clusters,
@@ -21,7 +20,7 @@ from nddup.spark.clustering.mine_components import (
     list_transactions,
     mine_by_pivot,
 )
-from nddup.spark.clustering.problems import gather_problems
+from nddup.spark.clustering.problems import Scale, gather_problems
 from nddup.spark.schemas import GRAPH, MATCHES, NODES, SKETCHES
 from tests.spark.mined_families import SIZE, Sketch, define, is_near, listed, resemblance
 
@@ -126,7 +125,7 @@ def test_tasks_looked_up_in_chunks_give_the_same_sets(spark: SparkSession, monke
     """With many nodes, the tasks of components are broadcast in chunks, not joined with the sketches."""
     sketches = draw_families(4)
 
-    monkeypatch.setattr(component_tasks, "CHUNKED_NODES", 1)
+    monkeypatch.setattr(problems, "CHUNKED_NODES", 1)
     clusters = mine(spark, sketches, RESEMBLANCE, miner="auto")
 
     assert listed(clusters) == sorted(define(sketches, RESEMBLANCE))

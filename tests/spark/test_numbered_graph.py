@@ -12,17 +12,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pyspark.sql import Row, SparkSession
 
-from nddup.mining.independent_set import keep_first
-from nddup.spark.clustering.assembled_graph import assemble
+from nddup.mining.pair_graph import keep_first
 from nddup.spark.clustering.graph import Assignment, build_graph, graph_task
-from nddup.spark.clustering.large_graph import rest_task
 from nddup.spark.clustering.numbered_graph import (
     FIRST_KEYS,
     Solving,
+    assemble,
     count_parts,
     number_edges,
     number_nodes,
     order_nodes,
+    rest_task,
     solve,
     solve_task,
 )

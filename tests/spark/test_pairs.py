@@ -10,11 +10,11 @@ from pyspark.sql import DataFrame, SparkSession
 
 from nddup.errors import SchemaError
 from nddup.matching.elements import divide
-from nddup.matching.long_lists import LongLists
+from nddup.matching.overlap_join import LongLists
 from nddup.matching.threshold import Threshold
 from nddup.spark.pairing.expand import expand
-from nddup.spark.pairing.match import keep_sketches, match, post
-from nddup.spark.pairing.plan import Pairing
+from nddup.spark.pairing.homes import Pairing
+from nddup.spark.pairing.meet import keep_sketches, match, post
 from nddup.spark.schemas import MATCHES, NODES, SKETCHES
 
 SIZE = 20

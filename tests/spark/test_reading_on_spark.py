@@ -13,7 +13,7 @@ from pyspark.sql import DataFrame, Row, SparkSession
 from nddup.scanning.collection import find_files
 from nddup.scanning.sketch_records import SketchRecords
 from nddup.settings.load import build_config
-from nddup.settings.scan_rules import limits_of, sketch_rule
+from nddup.settings.plan import record_limits, sketch_rule
 from nddup.spark import heavy_keys
 from nddup.spark.heavy_keys import MOST_BROADCAST, in_parts
 from nddup.spark.pairing import collapse
@@ -41,7 +41,7 @@ def read(spark: SparkSession, *inputs: Path, splits: int = 0, **settings: dict[s
     config = build_config(settings, origin="test")
     files = Storage(spark)
     found = find_files(files, [str(path) for path in inputs], config.input)
-    records = scan(spark, found, SketchRecords(sketch_rule(config)), files=files, limits=limits_of(config))
+    records = scan(spark, found, SketchRecords(sketch_rule(config)), files=files, limits=record_limits(config))
     return collapse.number(records, collapse.split_offsets(records), splits)
 
 

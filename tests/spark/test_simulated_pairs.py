@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 from nddup.arrays import Ragged
 from nddup.matching import elements
 from nddup.matching.elements import MOST_BITS, Division, divide
-from nddup.matching.long_lists import LongLists
+from nddup.matching.overlap_join import LongLists
 from nddup.matching.threshold import Threshold
-from nddup.sketching.lsh_keys import Finder
+from nddup.sketching.minhash import Finder
 from nddup.spark.pairing import homes
-from nddup.spark.pairing.plan import Pairing
+from nddup.spark.pairing.homes import Pairing
 from tests.matching.prepared_sketches import Sketch, ragged, resemblance
 from tests.spark.simulated_tasks import find_pairs, move, rows_of, sketch_batches
 

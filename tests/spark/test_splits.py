@@ -11,7 +11,7 @@ from nddup.run.session import SPLITTING, set_to
 from nddup.scanning.collection import Collection, find_files
 from nddup.scanning.sketch_records import SketchRecords
 from nddup.settings.load import build_config
-from nddup.settings.scan_rules import limits_of, sketch_rule
+from nddup.settings.plan import record_limits, sketch_rule
 from nddup.spark.reading.scan import scan
 from nddup.storage.files import Storage
 from tests.scanning.small_files import WHOLE, cut, head_of
@@ -23,7 +23,7 @@ def read_with(spark: SparkSession, collection: Collection, size: int | None) -> 
     if size is None:
         collection = collection.read_whole({file.source for file in collection.listing.files})
     records = scan(
-        spark, collection, SketchRecords(sketch_rule(config)), files=Storage(spark), limits=limits_of(config)
+        spark, collection, SketchRecords(sketch_rule(config)), files=Storage(spark), limits=record_limits(config)
     )
     with set_to(spark, dict(zip(SPLITTING, (str(size or 1 << 20), "0", "1"), strict=True))):
         rows = records.orderBy("source", "split", "seq").collect()

@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 from nddup.errors import ConfigError, NddupError, OutputError
 from nddup.scanning.file_heads import HeadReader, Unread
 from nddup.scanning.input_files import BESIDE_WHY, InputFile
-from nddup.storage import files, hadoop_listing, heads_in_tasks
+from nddup.storage import files, hadoop_listing
 from nddup.storage.files import Storage
 from nddup.storage.local_storage import LocalStorage
 
@@ -232,7 +232,7 @@ def test_a_head_more_is_no_call_to_java_more(
     """If tasks look at remote files, the heads of 300 take fewer calls to Java than there are files."""
     fill(tmp_path, *(f"{folder}/{number}.xml" for folder in "ab" for number in range(150)))
     monkeypatch.setattr(Storage, "is_own", lambda *_: False)
-    for module in (files, heads_in_tasks):
+    for module in (files, hadoop_listing):
         monkeypatch.setattr(module, "LEAST_FILES", 300)
     storage = Storage(spark)
     listed = list(storage.list_inputs([str(tmp_path)]).files)

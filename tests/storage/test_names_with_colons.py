@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from nddup.cli import main
-from nddup.storage.machine import is_local
+from nddup.storage.local_storage import is_local
 from tests.finished_runs import write_texts
 
 

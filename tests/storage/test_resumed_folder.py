@@ -11,7 +11,7 @@ from nddup.errors import NddupError, OutputError
 from nddup.spark.schemas import KEEP
 from nddup.storage.claim import PREFIX
 from nddup.storage.run_folder import OUTPUTS
-from nddup.storage.spark_folder import SparkFolder
+from nddup.storage.session_tables import SparkFolder
 from tests.storage.saved_tables import INPUTS, fingerprints, names, save, started
 from tests.storage.test_claim import holder
 

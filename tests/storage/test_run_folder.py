@@ -10,8 +10,7 @@ from pyspark.sql import functions as F
 from nddup.errors import IncompatibleSketchError, OutputError
 from nddup.spark.schemas import KEEP
 from nddup.storage import versions as module
-from nddup.storage.session_tables import MemoryStore
-from nddup.storage.spark_folder import SparkFolder
+from nddup.storage.session_tables import MemoryStore, SparkFolder
 from nddup.storage.versions import versions
 from tests.storage.saved_tables import INPUTS, fingerprints, names, save, started
 

@@ -8,9 +8,9 @@ import pytest
 from pyspark.errors import PySparkException
 
 from nddup.errors import ConfigError, OutputError
-from nddup.scanning.local_paths import uri_of
+from nddup.scanning.input_files import uri_of
 from nddup.storage.local_storage import LocalStorage
-from nddup.storage.shared_files import SharedStorage
+from nddup.storage.session_files import SharedStorage
 
 
 class Server:
@@ -54,7 +54,7 @@ def storage(**server: Any) -> SharedStorage:  # noqa: ANN401
 @pytest.fixture(autouse=True)
 def _no_session(monkeypatch: pytest.MonkeyPatch) -> None:
     """Replace Spark's columns, which need a session; the server here ignores them."""
-    monkeypatch.setattr("nddup.storage.shared_files.F", SimpleNamespace(col=str))
+    monkeypatch.setattr("nddup.storage.session_files.F", SimpleNamespace(col=str))
 
 
 @pytest.fixture

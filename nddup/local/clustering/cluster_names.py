@@ -1,4 +1,9 @@
-"""From sets of nodes to clusters of documents, named by their members."""
+"""From sets of nodes to clusters of documents, named by their members.
+
+False components: connected components whose documents are not all near-duplicates of each other.
+
+The keep-list: every document once, kept or a duplicate of a kept one.
+"""
 
 import hashlib
 from itertools import pairwise
@@ -13,7 +18,8 @@ from nddup.local.clustering.graph import Graph
 from nddup.local.clustering.mine_components import Sets
 from nddup.local.columns import lists_of, one_chunk, take
 from nddup.local.pairing.collapse import Nodes
-from nddup.tables import CLUSTERS, MEMBERS
+from nddup.matching.preference import NUMBERS, Order
+from nddup.tables import CLUSTERS, FALSE_COMPONENTS, KEEP, MEMBERS
 
 NAMED_MODES = ("partition", "components")
 """Modes whose sets are not maximal; the name of the mode is their coverage."""
@@ -165,3 +171,88 @@ def _digest(offsets: NDArray[np.int64], ids: pa.ChunkedArray) -> pa.Array:
 def _places(counts: NDArray[np.integer]) -> NDArray[np.int64]:
     """Return 0, 1, … for each of several runs, end to end."""
     return np.asarray(np.arange(int(counts.sum())) - np.repeat(np.cumsum(counts) - counts, counts))
+
+
+def list_false_components(graph: Graph, nodes: Nodes, *, is_exact: bool) -> pa.Table:
+    """Return FALSE_COMPONENTS: components that hold documents which are not near-duplicates of each other.
+
+    Pairs are counted by nodes: an edge stands for all pairs between the documents of its ends, a node for all pairs of
+    its own documents.
+
+    Args:
+        graph: the nodes that have a neighbour.
+        nodes: the documents.
+        is_exact: whether every near-duplicate pair outside components given by leaders was found; else `invented` is an
+            upper bound.
+    """
+    counts = nodes.equals[graph.nodes].astype(np.int64)
+    sizes = np.add.reduceat(counts, graph.starts[:-1]) if len(counts) else counts
+    own = np.add.reduceat(counts * (counts - 1) // 2, graph.starts[:-1]) if len(counts) else counts
+    between = counts[graph.edges].prod(axis=1)
+    pairs = own + (np.add.reduceat(between, graph.edge_starts[:-1]) if len(counts) else counts)
+    invented = sizes * (sizes - 1) // 2 - pairs
+    rows = np.flatnonzero(invented > 0)
+    first = graph.starts[:-1][rows]
+    columns = [
+        take(nodes.ids, graph.nodes[first]),
+        pa.array(sizes[rows]),
+        pa.array(pairs[rows]),
+        pa.array(invented[rows]),
+        pa.array(is_exact & ~graph.by_leaders[first]),
+    ]
+    return pa.Table.from_arrays(columns, schema=FALSE_COMPONENTS.arrow)
+
+
+def count_false_components(found: pa.Table) -> dict[str, int]:
+    """Count, for `metrics.json`, the invented pairs, the most in one component, and components with a bound only."""
+    invented = found["invented"].to_numpy()
+    return {
+        "invented_pairs": int(invented.sum()),
+        "most_invented": int(invented.max(initial=0)),
+        "bounded_components": len(found) - int(np.count_nonzero(found["exact"])),
+    }
+
+
+REASONS = ("exact", "equal", "near")
+
+
+def count_unplaced(documents: pa.Table, order: Order) -> dict[str, dict[str, int]]:
+    """Count, for `KeepMetrics`, the documents that lack a value or have no number in a column of the keep policy."""
+    found: dict[str, dict[str, int]] = {"without_value": {}, "unparsable": {}}
+    for at, column in enumerate(order.read):
+        values = pc.list_element(documents["policy"], at)
+        is_there = pc.fill_null(pc.match_substring_regex(values, r"\S"), False)  # noqa: FBT003 - the value that fills
+        found["without_value"][column.path] = len(documents) - (pc.sum(is_there).as_py() or 0)
+        if column.type == "number":
+            is_other = pc.and_(is_there, pc.invert(pc.fill_null(pc.match_substring_regex(values, NUMBERS), True)))  # noqa: FBT003
+            found["unparsable"][column.path] = pc.sum(is_other).as_py() or 0
+    return {name: {path: count for path, count in counts.items() if count} for name, counts in found.items()}
+
+
+def list_kept(nodes: Nodes, graph: Graph, *, least_size: int) -> pa.Table:
+    """Return KEEP: whether each document is kept, and if not, which kept document it duplicates and why.
+
+    Args:
+        nodes: the documents.
+        graph: the nodes that have a neighbour.
+        least_size: least features with which two equal sketches are near-duplicates (a count k, else 1); of equal
+            sketches with fewer, every document is kept.
+    """
+    places = np.arange(len(nodes.node))
+    near = np.full(len(places), -1, np.int64)
+    removed = np.flatnonzero(~graph.kept)
+    near[graph.nodes[removed]] = nodes.best[graph.nodes[graph.duplicate_of[removed]]]
+
+    of_node, own = near[nodes.node], nodes.best[nodes.node]
+    is_equal = (nodes.sizes >= least_size) & (places != own)
+    duplicate_of = np.where(of_node >= 0, of_node, np.where(is_equal, own, -1))
+    kept = duplicate_of < 0
+    is_exact = (nodes.contents == nodes.contents[np.where(kept, places, duplicate_of)]).all(axis=1)
+    reason = np.where(is_exact, 0, np.where(of_node < 0, 1, 2))
+    columns = [
+        nodes.ids,
+        pa.array(kept),
+        take(nodes.ids, duplicate_of),
+        pa.array(REASONS, pa.string()).take(pa.array(reason, mask=kept)),
+    ]
+    return pa.Table.from_arrays(columns, schema=KEEP.arrow)

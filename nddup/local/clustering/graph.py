@@ -7,8 +7,7 @@ from numpy.typing import NDArray
 
 from nddup.local.pairing.collapse import Nodes
 from nddup.local.pairing.match import Matches
-from nddup.mining.components import label_components, number_shares
-from nddup.mining.independent_set import keep_first
+from nddup.mining.pair_graph import keep_first, label_components, number_shares
 
 SHARE_NODES = 20_000
 """A component of more nodes is mined in shares of about this many, as on Spark; each share has its own budget."""

@@ -7,13 +7,12 @@ import numpy as np
 import pyarrow as pa
 
 from nddup.errors import NddupError
-from nddup.reading.reference_lists.entries import GROUPS, PAIRS, entries_of, lines_of
-from nddup.reading.reference_lists.layouts import Layout
+from nddup.reading.reference_lists.layouts import GROUPS, PAIRS, Layout, entries_of, lines_of
 from nddup.reading.streams import PIECE, Expanded, StoppedError
 
 
 def read_list(path: str, layout: Layout, *, compression: str) -> pa.RecordBatchReader:
-    """Stream the entries of a list, as PAIRS or GROUPS of `nddup.reading.reference_lists.entries`.
+    """Stream the entries of a list, as PAIRS or GROUPS of `nddup.reading.reference_lists.layouts`.
 
     Args:
         path: the file, as an absolute path.

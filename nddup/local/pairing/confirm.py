@@ -2,10 +2,17 @@
 
 documents, candidates --read_candidates--> Confirmer: the token hashes of their texts, in files that are mapped
 candidates            --confirm-->         those whose texts are alike enough, with their edit similarity
+
+Components with too many pairs, given by leaders; families of heavy sketches, whose pairs are still to be made.
+
+A family is a connected component of the graph of pairs found and links between heavy sketches. Links join at least the
+heavy near-duplicates that were not compared, so no near-duplicate pair leaves a family. A family without links is a
+component that has all its pairs, or more than `max_edges` of them.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -13,17 +20,20 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from nddup.arrays import Ragged
-from nddup.errors import NddupError
+from nddup.arrays import Ragged, take_rows
+from nddup.errors import CapacityError, NddupError
 from nddup.local.columns import one_chunk, pieces_of, take
-from nddup.local.pairing.match import Matches
+from nddup.local.pairing.collapse import Nodes
+from nddup.local.pairing.match import Matches, Rule
 from nddup.local.reading.workers import Workers
 from nddup.matching.edit_rule import EditRule
+from nddup.matching.overlap_join import ComparisonLimits
 from nddup.matching.token_edits import AHEAD, BLOCK, Edits, compare_tokens, join_edits
+from nddup.mining.family_pairs import FamilyPairs, lead, pair_family, past_comparisons
+from nddup.mining.pair_graph import label_components
 from nddup.scanning.collection import Collection
-from nddup.scanning.found import Limits
+from nddup.scanning.found import RecordLimits, TextRule
 from nddup.scanning.read_again import Tokens
-from nddup.scanning.rules import TextRule
 
 TOGETHER = 4 * BLOCK
 """Most tokens of the pairs that one thread compares at a time; a longer pair is compared alone."""
@@ -34,7 +44,7 @@ class Texts(NamedTuple):
 
     source: Collection | pa.Table
     rule: TextRule
-    limits: Limits
+    limits: RecordLimits
 
 
 class Confirmed(NamedTuple):
@@ -149,3 +159,126 @@ def _compare(rows: Sequence[_Row], pairs: NDArray[np.int64], rule: EditRule) -> 
     offsets = np.concatenate([[0], np.cumsum([row.high - row.low for row in held])]).astype(np.int64)
     values = np.concatenate([row.values[row.low : row.high] for row in held])
     return compare_tokens(Ragged(offsets, values), places.reshape(-1, 2), rule)
+
+
+class Family(NamedTuple):
+    """A family whose pairs are made anew."""
+
+    nodes: NDArray[np.int32]
+    """Its nodes, ascending."""
+
+    is_large: bool
+    """Whether it is one component, of more than `max_edges` pairs; else it has links, and must be searched."""
+
+
+def find_families(matches: Matches, max_edges: int) -> Iterator[Family]:
+    """Yield the families with a heavy node, and those of more than `max_edges` pairs.
+
+    Cost: sorts of the nodes and edges, only where there are links or more than `max_edges` pairs.
+    """
+    if not len(matches.links) and len(matches.first) <= max_edges:
+        return
+    edges = np.concatenate([matches.ends, matches.links])
+    nodes, places = np.unique(edges, return_inverse=True)
+    ends: NDArray[np.int32] = places.reshape(-1, 2).astype(np.int32)
+    families = label_components(ends, nodes=len(nodes)).ordinals
+
+    count = int(families.max(initial=-1)) + 1
+    is_linked = np.bincount(families[ends[len(matches.first) :, 0]], minlength=count) > 0
+    is_large = ~is_linked & (np.bincount(families[ends[:, 0]], minlength=count) > max_edges)
+    order = np.argsort(families, kind="stable")
+    starts = np.searchsorted(families[order], np.arange(count + 1))
+    for family in np.flatnonzero(is_linked | is_large):
+        members = order[starts[family] : starts[family + 1]]
+        yield Family(nodes[members].astype(np.int32), bool(is_large[family]))
+
+
+def settle_families(  # noqa: PLR0913, PLR0917 - the last only where texts confirm pairs
+    matches: Matches,
+    nodes: Nodes,
+    rule: Rule,
+    limits: ComparisonLimits,
+    workers: Workers,
+    confirmer: "Confirmer | None" = None,
+) -> tuple[Matches, NDArray[np.int32]]:
+    """Replace the matches within each family that has a heavy node or too many pairs.
+
+    Args:
+        matches: the result of the search.
+        nodes: the documents, with their sketches.
+        rule: how pairs were found.
+        limits: `pairs.max_edges` and `pairs.max_comparisons`.
+        workers: each family is searched by one thread.
+        confirmer: compares texts, where these confirm pairs; the matches are then candidates.
+
+    Returns:
+        All matches, and the nodes of the components given by leaders, ascending.
+
+    Raises:
+        CapacityError: if a family takes more than `max_comparisons`.
+
+    Cost: see `pair_family`; other families are left as they are.
+    """
+    families = list(find_families(matches, limits.max_edges))
+    if not families:
+        return matches, np.empty(0, np.int32)
+
+    found = list(workers.threads.map(lambda family: _search(family, nodes, rule, limits, confirmer), families))
+    passed = next((part for part in found if not part.is_whole), None)
+    if passed is not None:
+        raise CapacityError(past_comparisons(len(passed.by_leaders), limits.max_comparisons))
+
+    inside = np.concatenate([family.nodes for family in families])
+    by_leaders = np.concatenate([part.by_leaders for part in found])
+    within = _join(families, found, nodes, rule)
+    return _replace(matches, inside, within), np.sort(inside[by_leaders])
+
+
+def _search(
+    family: Family, nodes: Nodes, rule: Rule, limits: ComparisonLimits, confirmer: "Confirmer | None"
+) -> FamilyPairs:
+    """Find the pairs of one family."""
+    sketches = take_rows(nodes.sketches, family.nodes.astype(np.int64))
+    bounds = rule.threshold.bounds(nodes.sizes[family.nodes])
+    by_policy = np.argsort(nodes.turns[nodes.best[family.nodes]])
+    confirm = None if confirmer is None else partial(confirmer.any_confirmed, family.nodes)
+    if family.is_large:
+        return lead(sketches, bounds, by_policy, rule.threshold, confirm)
+    keys = rule.finder.keys(sketches) if rule.finder is not None else None
+    return pair_family(sketches, bounds, by_policy, rule.threshold, limits, keys, confirm)
+
+
+class _Within(NamedTuple):
+    """The pairs of families, as columns of `Matches`."""
+
+    ends: NDArray[np.int32]
+    overlap: NDArray[np.int32]
+    resemblance: NDArray[np.float64]
+    containments: NDArray[np.float64]
+
+
+def _join(families: list[Family], found: list[FamilyPairs], nodes: Nodes, rule: Rule) -> _Within:
+    """Join the pairs of all families, named by their nodes."""
+    ends = np.concatenate(
+        [np.sort(family.nodes[part.ends], axis=1) for family, part in zip(families, found, strict=True)]
+    )
+    overlap = np.concatenate([part.overlap for part in found])
+    containments = np.full((2, len(ends)), np.nan)
+    if rule.threshold.shows_containment:
+        containments = (overlap[:, None] / nodes.sizes[ends]).T
+    return _Within(ends, overlap, np.concatenate([part.resemblance for part in found]), containments)
+
+
+def _replace(matches: Matches, inside: NDArray[np.int32], within: _Within) -> Matches:
+    """Return the matches outside these nodes and the new ones within, sorted by their ends."""
+    outside = np.flatnonzero(~np.isin(matches.first, inside))
+    ends = np.concatenate([matches.ends[outside], within.ends])
+    by_name = np.lexsort((ends[:, 1], ends[:, 0]))
+    return replace(
+        matches,
+        first=ends[by_name, 0],
+        second=ends[by_name, 1],
+        overlap=np.concatenate([matches.overlap[outside], within.overlap])[by_name],
+        resemblance=np.concatenate([matches.resemblance[outside], within.resemblance])[by_name],
+        containments=np.concatenate([matches.containments[:, outside], within.containments], axis=1)[:, by_name],
+    )

@@ -18,13 +18,20 @@ from nddup.errors import CapacityError
 from nddup.local.memory import OF_MATCH
 from nddup.local.pairing.prune import Pruned, prune
 from nddup.local.reading.workers import Workers
-from nddup.matching.connected_pairs import NO_LIMIT, Limits, begin_count, choose_pairs
-from nddup.matching.long_lists import LongLists
-from nddup.matching.overlap_join import Found, Probes, join_prefixes
-from nddup.matching.prefix_filter import partition_of
+from nddup.matching.overlap_join import (
+    NO_LIMIT,
+    ComparisonLimits,
+    Found,
+    LongLists,
+    Probes,
+    begin_count,
+    choose_pairs,
+    join_prefixes,
+    partition_of,
+)
 from nddup.matching.threshold import Threshold
 from nddup.mining.family_pairs import past_comparisons
-from nddup.sketching.lsh_keys import Finder
+from nddup.sketching.minhash import Finder
 from nddup.sketching.moduli import LEVEL_BITS, spread_levels
 from nddup.sketching.recipe import level_of
 
@@ -50,7 +57,7 @@ class Rule:
     threshold: Threshold
     finder: Finder | None
     max_postings: int
-    limits: Limits | None
+    limits: ComparisonLimits | None
     levels: int = 0
     max_comparisons: int = NO_LIMIT
 

@@ -1,6 +1,6 @@
 """Divide and prune: from distinct sketches to the features that can be in an overlap, rarest first.
 
-The rounds, and why stopping after any of them is exact, are explained in `nddup.matching.prefix_filter`. Here the
+The rounds, and why stopping after any of them is exact, are explained in `nddup.matching.overlap_join`. Here the
 features that two or more sketches hold are numbered once, so that a round counts small numbers.
 """
 

@@ -8,7 +8,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from nddup.local.columns import one_chunk
-from nddup.working_tables import TEXTS
+from nddup.tables import TEXTS
 
 SOURCE = "dataframe"
 

@@ -15,9 +15,8 @@ import pyarrow.compute as pc
 from nddup.local.columns import one_chunk, pieces_of
 from nddup.reading.formats import FileHead
 from nddup.scanning.collection import Collection, ListedFile
-from nddup.scanning.found import Consumer, Limits
-from nddup.scanning.given_texts import read_texts
-from nddup.scanning.local_files import FilePart, cut_file, scan_files, scan_part
+from nddup.scanning.found import Consumer, RecordLimits
+from nddup.scanning.local_files import FilePart, cut_file, read_texts, scan_files, scan_part
 
 TASK_BYTES = 8 << 20
 """Most stored bytes that one task reads: a thousand pages, say, or a part of a large file."""
@@ -44,7 +43,7 @@ class Task(Protocol):
     def names(self) -> list[str]:
         """What it reads, such as paths, for messages."""
 
-    def run(self, consumer: Consumer, limits: Limits) -> Iterator[pa.RecordBatch]:
+    def run(self, consumer: Consumer, limits: RecordLimits) -> Iterator[pa.RecordBatch]:
         """Yield the rows that a consumer makes of it."""
 
 
@@ -65,7 +64,7 @@ class WholeFiles:
         """Their paths."""
         return [entry.file.path for entry in self.entries]
 
-    def run(self, consumer: Consumer, limits: Limits) -> Iterator[pa.RecordBatch]:
+    def run(self, consumer: Consumer, limits: RecordLimits) -> Iterator[pa.RecordBatch]:
         """Yield the rows of one file after another."""
         return scan_files(self.entries, self.head, consumer, limits)
 
@@ -87,7 +86,7 @@ class PartOfFile:
         """The path of the file."""
         return [self.part.path]
 
-    def run(self, consumer: Consumer, limits: Limits) -> Iterator[pa.RecordBatch]:
+    def run(self, consumer: Consumer, limits: RecordLimits) -> Iterator[pa.RecordBatch]:
         """Yield the rows of the records that begin in it."""
         return scan_part(self.part, self.head, consumer, limits)
 
@@ -104,7 +103,7 @@ class SpooledTexts:
         """What the texts are called in messages."""
         return ["the texts"]
 
-    def run(self, consumer: Consumer, limits: Limits) -> Iterator[pa.RecordBatch]:
+    def run(self, consumer: Consumer, limits: RecordLimits) -> Iterator[pa.RecordBatch]:
         """Yield the rows of the texts."""
         del limits
         with pa.memory_map(self.path) as file:
@@ -158,7 +157,7 @@ def in_collection_order(rows: pa.Table, collection: Collection) -> pa.Table:
     return rows if (np.diff(order) == 1).all() else rows.take(pa.array(order))
 
 
-def scan_here(tasks: Iterable[Task], consumer: Consumer, limits: Limits) -> Iterator[pa.RecordBatch]:
+def scan_here(tasks: Iterable[Task], consumer: Consumer, limits: RecordLimits) -> Iterator[pa.RecordBatch]:
     """Yield the rows of all tasks, read in this process."""
     for task in tasks:
         yield from task.run(consumer, limits)

@@ -13,19 +13,19 @@ from multiprocessing.connection import Connection
 import numpy as np
 import pyarrow as pa
 
+from nddup.arrays import leave_saying_to_others
 from nddup.children import end_with_parent
-from nddup.kernel_cache import leave_saying_to_others
 from nddup.local.reading.processes import LAST
 from nddup.local.reading.scan import Task
-from nddup.reading.pages import markup
+from nddup.reading import markup
 from nddup.scanning import sketch_records
-from nddup.scanning.found import Consumer, Limits
+from nddup.scanning.found import Consumer, RecordLimits
 from nddup.sketching.min_s import sketch_texts
 from nddup.start_up import collect_rarely, spare_pandas
 
 __all__ = ["serve", "sketch_records"]
 
-Order = tuple[Consumer, Limits]
+Order = tuple[Consumer, RecordLimits]
 """What makes the rows of the tasks that follow, and the limits of reading."""
 
 Answer = tuple[int, str]

@@ -18,7 +18,7 @@ from nddup.local.memory import OF_ROWS, Memory
 from nddup.local.reading.processes import FEW_BYTES, Processes
 from nddup.local.reading.scan import Task, list_tasks, scan_here, scan_texts, spool_texts
 from nddup.scanning.collection import Collection
-from nddup.scanning.found import Consumer, Limits
+from nddup.scanning.found import Consumer, RecordLimits
 
 FULL = "No space left on device"
 """The system's message for a full disk. The disk is the one written to, not the one read from."""
@@ -80,7 +80,7 @@ class Workers:
             self.tell(step, number, len(parts))
             yield made
 
-    def scan(self, source: Collection | pa.Table, consumer: Consumer, limits: Limits) -> pa.Table:
+    def scan(self, source: Collection | pa.Table, consumer: Consumer, limits: RecordLimits) -> pa.Table:
         """Return the rows that a consumer makes of files or of TEXTS, in the order of the tasks.
 
         Raises:
@@ -98,14 +98,14 @@ class Workers:
             return pa.Table.from_batches(made, consumer.table.arrow)
         return self._run_apart(tasks, source, (consumer, limits))
 
-    def run(self, tasks: Sequence[Task], consumer: Consumer, limits: Limits) -> pa.Table:
+    def run(self, tasks: Sequence[Task], consumer: Consumer, limits: RecordLimits) -> pa.Table:
         """Return the rows of some tasks, in order; errors as of `scan`."""
         if self.count == 1 or sum(task.size for task in tasks) < FEW_BYTES:
             return pa.Table.from_batches(scan_here(tasks, consumer, limits), consumer.table.arrow)
         return self._run_apart(tasks, None, (consumer, limits))
 
     def _run_apart(
-        self, tasks: Sequence[Task], source: Collection | pa.Table | None, order: tuple[Consumer, Limits]
+        self, tasks: Sequence[Task], source: Collection | pa.Table | None, order: tuple[Consumer, RecordLimits]
     ) -> pa.Table:
         """Return the rows of tasks, or of TEXTS, made by the processes."""
         if self.spool is not None:
@@ -129,7 +129,7 @@ class Workers:
                     self.spool.rmdir()
 
     def _hand_out(
-        self, tasks: Sequence[Task], workers: Sequence[Connection], order: tuple[Consumer, Limits], spool: Path
+        self, tasks: Sequence[Task], workers: Sequence[Connection], order: tuple[Consumer, RecordLimits], spool: Path
     ) -> pa.Table:
         """Hand each task to a free worker; map the rows from the files that the workers wrote."""
         free = list(workers)

@@ -24,8 +24,7 @@ from typing import Any
 from nddup.errors import ConfigError
 from nddup.redaction import drop_login
 from nddup.repository.places.disk_place import digest_file
-from nddup.repository.places.lone_claim import create_alone
-from nddup.repository.places.place import COMMITS, SEGMENTS, StoredFolder, UnknownOutcome
+from nddup.repository.places.place import COMMITS, SEGMENTS, StoredFolder, UnknownOutcome, create_alone
 from nddup.start_up import cache_folder
 
 CONDITIONAL = {"s3", "s3a"}

@@ -13,8 +13,7 @@ from contextlib import suppress
 from pathlib import Path
 from secrets import token_hex
 
-from nddup.repository.places.lone_claim import create_alone
-from nddup.repository.places.place import COMMITS, SEGMENTS, StoredFolder
+from nddup.repository.places.place import COMMITS, SEGMENTS, StoredFolder, create_alone
 from nddup.storage.local_storage import local_path
 
 NO_LINKS = {errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK}

@@ -9,8 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from nddup.table_types import Column, Table
-from nddup.tables import CLUSTERS, FALSE_COMPONENTS, MEMBERS, PAIRS
+from nddup.tables import CLUSTERS, FALSE_COMPONENTS, MEMBERS, PAIRS, Column, Table
 
 LAYOUT = 2
 """Version of the tables and of the commit files; a repository with another one is refused."""

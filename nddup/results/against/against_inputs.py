@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from nddup.against.against_tables import REJECTED
-from nddup.against.read_items import ReadItems
+from nddup.against.share_records import ReadItems
 from nddup.against.shingle_table import MOST_BYTES, Known, make_known, open_known
 from nddup.errors import ConfigError
 from nddup.local.columns import pieces_of
@@ -22,14 +22,14 @@ from nddup.local.memory import Memory
 from nddup.local.reading.read_records import list_silent
 from nddup.local.reading.scan import in_collection_order
 from nddup.local.reading.workers import Workers
+from nddup.run.engines import list_silent_files, require_few_rejects, require_readable
 from nddup.run.inputs_found import find_inputs
-from nddup.run.limits import list_silent_files, require_few_rejects, require_readable
 from nddup.scanning.collection import Collection, Files
-from nddup.scanning.local_paths import local_path
-from nddup.scanning.text_buffers import text_buffers
-from nddup.settings.scan_rules import limits_of, text_rule
+from nddup.scanning.found import text_buffers
+from nddup.scanning.input_files import local_path
+from nddup.settings.plan import record_limits, text_rule
 from nddup.settings.schema import Config
-from nddup.storage.machine import is_local
+from nddup.storage.local_storage import is_local
 
 By = Literal["source", "folder"]
 
@@ -142,7 +142,7 @@ def read_items(side: Side, length: int, workers: Workers, spool: Path) -> Items:
         NeedsSparkError: if the texts and the table of the longest item need more than `local.memory`.
     """
     rows = in_collection_order(
-        workers.scan(side.collection, ReadItems(text_rule(side.config)), limits_of(side.config)), side.collection
+        workers.scan(side.collection, ReadItems(text_rule(side.config)), record_limits(side.config)), side.collection
     )
     records = _number_in_source(rows["source"].to_pylist())
     is_good = pc.is_null(rows["reason"])

@@ -17,18 +17,15 @@ import pyarrow.compute as pc
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from nddup.against.settle_possible import settle_possible
-from nddup.against.share_records import FilteredShingles, ShareRecords
-from nddup.against.shingle_filter import add_keys, empty_filter
+from nddup.against.share_records import FilteredShingles, ShareRecords, settle_possible
+from nddup.against.shingle_table import add_keys, empty_filter
 from nddup.local.memory import Memory
 from nddup.results.against.against_inputs import Items, Side
-from nddup.results.against.compare_collections import ADVICE, Engine, Start, tell_far
-from nddup.results.against.share_documents import Share
+from nddup.results.against.compare_collections import ADVICE, Engine, Share, Start, tell_far
 from nddup.run.engines import memory_of
 from nddup.run.on_spark.state import persisted
 from nddup.run.on_spark.workers_on_spark import WorkersOnSpark
-from nddup.settings.derive import processes_of
-from nddup.settings.scan_rules import limits_of, text_rule
+from nddup.settings.plan import processes_of, record_limits, text_rule
 from nddup.settings.schema import Config
 from nddup.steps import Steps
 
@@ -64,7 +61,7 @@ def share_on_spark(workers: WorkersOnSpark) -> Share:
         consumer = ShareRecords(shingles, text_rule(side.config), counts)
         keys = pa.table({"key": np.concatenate([known.keys for known in items.tables]).view(np.int64)})
         rows = workers.scan_narrowed(
-            side.collection, consumer, limits_of(side.config), _keep_known(workers.spark.createDataFrame(keys))
+            side.collection, consumer, record_limits(side.config), _keep_known(workers.spark.createDataFrame(keys))
         )
         is_document = pc.equal(rows["what"], "document")
         others, possible = rows.filter(pc.invert(is_document)), rows.filter(is_document)

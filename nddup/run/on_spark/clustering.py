@@ -20,8 +20,8 @@ from nddup.run.on_spark.rounds import Matches, Rounds, build_large_graph
 from nddup.run.on_spark.state import Job, Saved, persisted
 from nddup.run.progress import say
 from nddup.spark import heavy_keys
-from nddup.spark.clustering import cluster_names, false_components, graph, mine_components, problems, shares
-from nddup.spark.clustering.component_tasks import Scale
+from nddup.spark.clustering import cluster_names, graph, keep_list, mine_components, problems, shares
+from nddup.spark.clustering.problems import Scale
 from nddup.spark.pairing import collapse
 from nddup.spark.reach import is_connect
 from nddup.spark.schemas import NAMED, SETS, local_table
@@ -67,10 +67,8 @@ def mine_clusters(job: Job, documents: Documents, paired: Paired) -> Clustered:
     """Make the clusters of near-duplicates and their members, by the mode of the run."""
     matches = paired.matches
     built = job.find("graph") or _build_graph(job, documents, matches)
-    false = false_components.list_false_components(
-        built.table, matches.table, documents.nodes, is_exact=job.kind.is_exact
-    )
-    false_saved = job.save("false_components", false, **false_components.count_false_components())
+    false = keep_list.list_false_components(built.table, matches.table, documents.nodes, is_exact=job.kind.is_exact)
+    false_saved = job.save("false_components", false, **keep_list.count_false_components())
 
     sets = job.find("sets") or _mine(job, _Mining(documents, matches, built, _budget(job)))
     is_none = job.config.clusters.mode == "none"

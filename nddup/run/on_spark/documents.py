@@ -17,17 +17,15 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from nddup.metrics import SketchMetrics
-from nddup.run.limits import READ, REPEATED, UNREADABLE, SilentFile, require_few_rejects, require_readable
-from nddup.run.measures import Unpaired, count_renamed, measure_files, name_unread
-from nddup.run.on_spark.inputs import Inputs
-from nddup.run.on_spark.lexicons import Lexicon, find_lexicon
+from nddup.run.engines import READ, REPEATED, UNREADABLE, SilentFile, require_few_rejects, require_readable
+from nddup.run.on_spark.inputs import Inputs, Lexicon, find_lexicon
 from nddup.run.on_spark.state import Job, Saved, persisted
 from nddup.run.session import set_to, splitting
-from nddup.run.written_again import reads_contents
+from nddup.run.stage import Unpaired, count_renamed, measure_files, name_unread, reads_contents
 from nddup.scanning.collection import Collection
-from nddup.scanning.rules import SketchRule
+from nddup.scanning.found import SketchRule
 from nddup.scanning.sketch_records import SketchRecords
-from nddup.settings.scan_rules import limits_of, sketch_rule, text_rule
+from nddup.settings.plan import record_limits, sketch_rule, text_rule
 from nddup.spark import heavy_keys, schemas
 from nddup.spark.pairing import collapse
 from nddup.spark.reading import scan
@@ -208,7 +206,7 @@ def _read_files(job: Job, collection: Collection, rule: SketchRule) -> _Records:
         return _Records(found, _inputs(job, again, found.noted["splitting"]))
 
     split = splitting(job.spark)
-    limits, files = limits_of(job.config), files_of(job.spark)
+    limits, files = record_limits(job.config), files_of(job.spark)
     with set_to(job.spark, split):
         records, seen = scan.scan_counting(job.spark, collection, SketchRecords(rule), files=files, limits=limits)
         found = job.write("records", records, **collapse.count_records())
@@ -232,7 +230,7 @@ def _read_files(job: Job, collection: Collection, rule: SketchRule) -> _Records:
 
 
 def _inputs(job: Job, collection: Collection, split: Mapping[str, str]) -> Inputs:
-    return Inputs(job.spark, collection, text_rule(job.config), limits_of(job.config), split)
+    return Inputs(job.spark, collection, text_rule(job.config), record_limits(job.config), split)
 
 
 def _find_common(job: Job, records: DataFrame) -> bytes:

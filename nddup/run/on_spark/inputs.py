@@ -1,21 +1,37 @@
-"""The inputs of a run, kept so that later passes find the same records: a second pass, or the texts of a report."""
+"""The inputs of a run, kept so that later passes find the same records: a second pass, or the texts of a report.
 
+The lexicon of a run: counted in its collection, or taken from another run; saved with the run in either case.
+
+    lexicon/        the terms, with how often they occur in the collection they were counted in
+    lexicon.json    the settings and versions that made it, its counts, and the run it was taken from
+
+A lexicon made with other settings, or with other versions of the stemming libraries, is refused.
+"""
+
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from typing import Any
 
+from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from nddup.run.inputs_again import find_again
+from nddup.errors import ConfigError, NddupError
+from nddup.metrics import LexiconMetrics
+from nddup.run.inputs_found import find_again
+from nddup.run.on_spark.state import Job, Saved
+from nddup.run.stage import NOTE
 from nddup.scanning.collection import Collection
-from nddup.scanning.found import Consumer, Limits
-from nddup.scanning.read_again import Texts
-from nddup.scanning.rules import TextRule
-from nddup.scanning.text_choice import CHARACTERS
-from nddup.settings.scan_rules import limits_of, text_rule
+from nddup.scanning.found import Consumer, RecordLimits, TextRule
+from nddup.scanning.read_again import CHARACTERS, Texts
+from nddup.scanning.sketch_records import WordCounter
+from nddup.settings import plan
+from nddup.settings.plan import record_limits, text_rule
+from nddup.sketching.words.lexicon import COUNTED, MOST_TERMS, sort_ids
+from nddup.sketching.words.word_sketches import WordRule
 from nddup.spark import schemas
-from nddup.spark.reading.scan import scan
-from nddup.spark.reading.shown_texts import name_texts
+from nddup.spark.reading.scan import choose_terms, name_texts, scan, scan_texts, sum_terms
 from nddup.storage.run_folder import RunFolder
 from nddup.storage.session_files import files_of
 
@@ -27,7 +43,7 @@ class Inputs:
     spark: SparkSession
     collection: Collection
     text: TextRule
-    limits: Limits
+    limits: RecordLimits
     splitting: Mapping[str, str]
 
     @property
@@ -64,4 +80,71 @@ def reopen_inputs(spark: SparkSession, folder: RunFolder) -> Inputs:
         NddupError: if a file was changed, added or removed since the run.
     """
     collection, config = find_again(folder, files_of(spark))
-    return Inputs(spark, collection, text_rule(config), limits_of(config), splitting={})
+    return Inputs(spark, collection, text_rule(config), record_limits(config), splitting={})
+
+
+@dataclass(frozen=True)
+class Lexicon:
+    """The terms that may describe a document: their ids, as bytes of ascending uint64, and the counts."""
+
+    ids: bytes
+    metrics: LexiconMetrics
+
+
+def find_lexicon(job: Job, source: Collection | DataFrame) -> Lexicon | None:
+    """Return the lexicon of a run, counted in a pass of its own or taken; None if the kind of sketch needs none."""
+    words, saved = plan.words_of(job.config), job.config.lexicon.saved
+    if words is None or not words.needs_lexicon:
+        return None
+
+    kept = job.find("lexicon")
+    if kept is None and saved is not None:
+        terms, note = take_saved(job.spark, saved, words)
+        kept = job.seal("lexicon", job.write("lexicon", terms), **{name: int(note[name] or 0) for name in COUNTED})
+    elif kept is None:
+        kept = _count_lexicon(job, source, words)
+    return Lexicon(ids_of(kept.table), LexiconMetrics(terms=kept.rows, **kept.noted))
+
+
+def _count_lexicon(job: Job, source: Collection | DataFrame, words: WordRule) -> Saved:
+    """Make LEXICON from the collection itself: its terms that are neither too rare nor too frequent in it."""
+    consumer = WordCounter(words.lexicon, text_rule(job.config), job.config.input.min_tokens)
+    if isinstance(source, DataFrame):
+        counted = scan_texts(source, consumer)
+    else:
+        counted = scan(job.spark, source, consumer, files=files_of(job.spark), limits=record_limits(job.config))
+    terms = job.save("terms", sum_terms(counted), commonest=F.max("occurrences"), occurrences=F.sum("occurrences"))
+
+    least, most = words.lexicon.interval(terms.counts["commonest"])
+    kept = job.write("lexicon", choose_terms(terms.table, least=least, most=most))
+    sealed = job.seal("lexicon", kept, counted=terms.rows, **terms.counts)
+    job.drop("terms", made=["lexicon"])
+    return sealed
+
+
+def ids_of(kept: DataFrame) -> bytes:
+    """Return the ids of a lexicon, as bytes of ascending uint64, for the tasks that sketch. One action, over its rows.
+
+    Raises:
+        CapacityError: if there are too many ids.
+    """
+    return sort_ids(kept.select("feature").limit(MOST_TERMS + 1).toArrow().column("feature").to_numpy())
+
+
+def take_saved(spark: SparkSession, path: str, words: WordRule | None) -> tuple[DataFrame, dict[str, Any]]:
+    """Return the lexicon of another run, and its note.
+
+    Raises:
+        ConfigError: if there is none, or if it was made with other settings: the message names both.
+    """
+    where, ours = path.rstrip("/"), words.lexicon.key if words else ""
+    try:
+        note: dict[str, Any] = json.loads(files_of(spark).read_text(f"{where}/{NOTE}"))
+    except (NddupError, ValueError) as error:
+        raise ConfigError(f"lexicon.saved {path}: holds no lexicon: {NOTE} cannot be read") from error
+    if note.get("made_by") != ours:
+        raise ConfigError(f"lexicon.saved {path}: made by other settings, [{note.get('made_by')}]; not by [{ours}]")
+    try:
+        return spark.read.schema(schemas.LEXICON).parquet(f"{where}/lexicon"), note
+    except AnalysisException as error:
+        raise ConfigError(f"lexicon.saved {path}: holds no lexicon: its folder lexicon is missing") from error

@@ -2,30 +2,135 @@
 
 documents --keep, post, match--> compared --its pairs; those of families made anew--> matches
 matches, nodes --expand--> pairs
+
+The candidates that their texts confirm: a step of the pairs stage, if `pairs.confirm` asks for it.
+
+The number of tasks of the block shuffles: as set, else by the size of the collection and the memory of a task.
 """
 
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from nddup.errors import CapacityError
-from nddup.matching.connected_pairs import NO_LIMIT, Limits
+from nddup.errors import CapacityError, ConfigError, NddupError
 from nddup.matching.elements import divide
-from nddup.matching.long_lists import LongLists
-from nddup.metrics import PairsMetrics
+from nddup.matching.overlap_join import NO_LIMIT, ComparisonLimits, LongLists
+from nddup.matching.task_sizes import MOST_TASKS, tasks_needed, volume_of
+from nddup.metrics import EditMetrics, PairsMetrics
 from nddup.mining.family_pairs import past_comparisons
-from nddup.run.on_spark.confirming import confirm_matches, list_family_texts
 from nddup.run.on_spark.documents import Documents
 from nddup.run.on_spark.inputs import Inputs
-from nddup.run.on_spark.partitions import choose_partitions
 from nddup.run.on_spark.rounds import Matches, Rounds, contract
 from nddup.run.on_spark.state import Job, Saved, persisted
-from nddup.settings import derive
-from nddup.settings.confirmation import edit_rule_of
+from nddup.run.task_memory import PYTHON_MEMORY
+from nddup.scanning.read_again import Tokens
+from nddup.settings import plan
+from nddup.settings.plan import edit_rule_of, text_rule
 from nddup.sketching.recipe import level_of
-from nddup.spark.pairing import collapse, compared, expand, large_components, match, modulus_levels
-from nddup.spark.pairing.plan import Pairing
+from nddup.spark.pairing import collapse, confirm, expand, large_components, meet
+from nddup.spark.pairing.homes import Pairing
+from nddup.spark.reach import reach
+from nddup.spark.reading.scan import scan_texts
+
+
+class Confirmed(NamedTuple):
+    """The pairs that texts confirm."""
+
+    pairs: DataFrame
+    """The pairs as `expand` takes them."""
+
+    matches: Matches
+    """The same pairs for later stages: their `resemblance` is the edit similarity, which decides between several."""
+
+    metrics: EditMetrics | None
+
+
+def confirm_matches(job: Job, documents: Documents, matches: Matches, source: Inputs | DataFrame | None) -> Confirmed:
+    """Return the pairs that the texts confirm; all of them if the sketches decide.
+
+    Args:
+        job: the run.
+        documents: of the run.
+        matches: candidates.
+        source: the files of the documents, or TEXTS.
+
+    Raises:
+        NddupError: if a text is not found again: the input changed meanwhile.
+    """
+    rule = edit_rule_of(job.config)
+    if rule is None:
+        return Confirmed(matches.table, matches, None)
+
+    found = job.find("confirmed")
+    if found is None:
+        tokens = _read_tokens(job, source)
+        placed = confirm.place_pairs(matches.table, partitions=matches.partitions)
+        compared = confirm.confirm_pairs(placed, documents.table, tokens, rule, partitions=matches.partitions)
+        written = job.write("confirmed", compared, **confirm.count_confirmed())
+        _require_all(written)
+        found = job.seal("confirmed", written)
+
+    pairs = found.table.where("edit is not null")
+    counts = found.counts
+    chosen = replace(matches, table=pairs.withColumn("resemblance", F.col("edit")), edges=counts["confirmed"])
+    names = ("confirmed", "bounded", "bounded_unconfirmed")
+    return Confirmed(pairs, chosen, EditMetrics(compared=found.rows, **{name: counts[name] for name in names}))
+
+
+def list_family_texts(
+    job: Job, documents: Documents, families: DataFrame, source: Inputs | DataFrame | None
+) -> DataFrame | None:
+    """Return the tokens of families whose pairs are made anew, lazily; None if the sketches decide."""
+    if edit_rule_of(job.config) is None:
+        return None
+    return confirm.list_texts(families, documents.table, _read_tokens(job, source))
+
+
+def _read_tokens(job: Job, source: Inputs | DataFrame | None) -> DataFrame:
+    """Return TOKENS of all records, lazily."""
+    if source is None:
+        raise ValueError("pairs.confirm edit: the texts are needed")
+    consumer = Tokens(text_rule(job.config))
+    return source.scan(consumer) if isinstance(source, Inputs) else scan_texts(source, consumer)
+
+
+def _require_all(found: Saved) -> None:
+    """Stop if a text was not found again."""
+    if lost := found.counts["lost"]:
+        raise NddupError(
+            f"pairs.confirm: a text of {lost:,} of {found.rows:,} pairs was not found again: the input changed"
+            " meanwhile"
+        )
+
+
+SHUFFLE_PARTITIONS = "spark.sql.shuffle.partitions"
+
+
+def choose_partitions(job: Job, *, ids: int, sketches: int) -> int:
+    """Return the number of tasks of the block shuffles, for `ids` ids in `sketches` distinct sketches.
+
+    Raises:
+        ConfigError: if `spark.sql.shuffle.partitions` is set to fewer tasks than the memory of a task allows, or if
+            more than `MOST_TASKS` would be used.
+    """
+    needed = tasks_needed(volume_of(ids, sketches, job.threshold), job.task_memory)
+    given = job.config.spark.get(SHUFFLE_PARTITIONS)
+    chosen = int(given) if given else max(reach(job.spark).parallelism(), needed)
+
+    memory = f"{job.task_memory >> 20:,} MB"
+    if chosen < needed:
+        raise ConfigError(
+            f"{SHUFFLE_PARTITIONS}={chosen}: {ids:,} ids of {sketches:,} distinct sketches need {needed:,} tasks of"
+            f" {memory}; set at least that many, or raise {PYTHON_MEMORY}"
+        )
+    if chosen > MOST_TASKS:
+        raise ConfigError(
+            f"{chosen:,} tasks of {memory} for {ids:,} ids of {sketches:,} distinct sketches, more than the"
+            f" {MOST_TASKS:,} there can be; raise {PYTHON_MEMORY}"
+        )
+    return chosen
 
 
 @dataclass(frozen=True)
@@ -81,29 +186,29 @@ def _compare(job: Job, comparing: _Comparing) -> Saved:
     """Return COMPARED. One action; one more to count heavy sketches, if there are links.
 
     Raises:
-        CapacityError: if there are no leaders (`derive.limits_of`), and one feature took too many comparisons.
+        CapacityError: if there are no leaders (`plan.comparison_limits`), and one feature took too many comparisons.
     """
     sketches = comparing.sketches
     is_by_levels = job.kind.finder == "levels"
     if is_by_levels:
         most = level_of(comparing.documents.most_features, job.config.sketch.size)
-        sketches = modulus_levels.coarsen(sketches, most=most)
+        sketches = large_components.coarsen(sketches, most=most)
 
     pairing = _pairing(job, comparing)
     with (
-        persisted(match.keep_sketches(sketches, pairing)) as homes,
-        persisted(match.post(homes, pairing)) as postings,
+        persisted(meet.keep_sketches(sketches, pairing)) as homes,
+        persisted(meet.post(homes, pairing)) as postings,
     ):
-        matched = match.match(homes, postings, pairing)
-        whole = modulus_levels.keep_common_level(matched) if is_by_levels else matched
+        matched = meet.match(homes, postings, pairing)
+        whole = large_components.keep_common_level(matched) if is_by_levels else matched
         found = _write_compared(job, whole)
-    heavy = compared.heavy_of(found.table).count() if found.counts["links"] else 0
+    heavy = meet.heavy_of(found.table).count() if found.counts["links"] else 0
     return job.seal("compared", found, heavy=heavy)
 
 
 def _write_compared(job: Job, matched: DataFrame) -> Saved:
     """Write COMPARED; the caller seals it."""
-    found = job.write("compared", matched, **compared.count_compared())
+    found = job.write("compared", matched, **meet.count_compared())
     if found.counts["stopped"]:
         raise CapacityError(past_comparisons(found.counts["stopped"], job.config.pairs.max_comparisons))
     return found
@@ -111,23 +216,23 @@ def _write_compared(job: Job, matched: DataFrame) -> Saved:
 
 def _pairing(job: Job, comparing: _Comparing) -> Pairing:
     """Return how sketches are compared. They are linked only where families can be given by leaders."""
-    limits = derive.limits_of(job.config)
+    limits = plan.comparison_limits(job.config)
     return Pairing(
         job.threshold,
         divide(comparing.documents.postings, comparing.partitions),
         LongLists(job.config.pairs.max_postings, job.config.pairs.max_comparisons),
         links=limits is not None,
-        finder=derive.finder_of(job.config),
+        finder=plan.finder_of(job.config),
         max_edges=NO_LIMIT if limits is None else limits.max_edges,
-        most_ids=derive.most_ids_of(job.config),
+        most_ids=plan.most_ids_of(job.config),
     )
 
 
 def _choose_matches(job: Job, comparing: _Comparing, found: Saved) -> Matches:
     """Return the pairs that were found; those of families with a heavy sketch or too many pairs are made anew."""
-    matches = compared.matches_of(found.table)
+    matches = meet.matches_of(found.table)
     whole = Matches(matches, found.counts["edges"], None, comparing.partitions)
-    limits = derive.limits_of(job.config)
+    limits = plan.comparison_limits(job.config)
     if limits is None or not (found.noted["heavy"] or whole.edges > limits.max_edges):
         return whole
 
@@ -141,9 +246,9 @@ def _choose_matches(job: Job, comparing: _Comparing, found: Saved) -> Matches:
     return replace(whole, table=saved.table, edges=saved.counts["edges"], large=large)
 
 
-def _save_families(job: Job, found: Saved, comparing: _Comparing, limits: Limits) -> Saved:
+def _save_families(job: Job, found: Saved, comparing: _Comparing, limits: ComparisonLimits) -> Saved:
     """Make FAMILIES: sketches joined by matches or by links of heavy sketches. In one task if small, else in rounds."""
-    connections, nodes = compared.connections_of(found.table), comparing.documents.distinct_sketches
+    connections, nodes = meet.connections_of(found.table), comparing.documents.distinct_sketches
     if found.counts["edges"] + found.counts["links"] <= job.most_edges(large_components.FAMILIES_COST, nodes):
         return job.save("families", large_components.find_families(connections, max_edges=limits.max_edges))
 
@@ -156,13 +261,13 @@ def _save_families(job: Job, found: Saved, comparing: _Comparing, limits: Limits
     return families
 
 
-def _settle(job: Job, comparing: _Comparing, families: DataFrame, limits: Limits) -> Saved:
+def _settle(job: Job, comparing: _Comparing, families: DataFrame, limits: ComparisonLimits) -> Saved:
     """Make SETTLED: the pairs of the families, and which sketches are given by leaders.
 
     Raises:
         CapacityError: if a family took more than `pairs.max_comparisons`.
     """
-    finder, edit = derive.finder_of(job.config), edit_rule_of(job.config)
+    finder, edit = plan.finder_of(job.config), edit_rule_of(job.config)
     rule = large_components.FamilyRule(job.threshold, finder, limits, comparing.partitions, edit)
     texts = list_family_texts(job, comparing.documents, families, comparing.source)
     found = large_components.pair_families(families, comparing.sketches, comparing.documents.nodes, rule, texts)

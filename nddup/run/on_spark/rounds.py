@@ -6,10 +6,10 @@ from itertools import accumulate
 from pyspark.sql import Column, DataFrame
 
 from nddup.errors import CapacityError
-from nddup.mining.streamed_graph import CHOICE_BITS, GRAPH_BITS, MOST_NODES
+from nddup.mining.pair_graph import CHOICE_BITS, GRAPH_BITS, MOST_NODES
 from nddup.run.on_spark.state import Job, Saved
 from nddup.run.task_memory import PYTHON_MEMORY
-from nddup.spark.clustering import assembled_graph, large_graph, numbered_graph
+from nddup.spark.clustering import numbered_graph
 from nddup.spark.clustering.graph import Assignment
 from nddup.spark.schemas import local_table
 
@@ -73,7 +73,7 @@ def build_large_graph(
         solved = rounds.save("solved", numbered_graph.solve(edges.table, solving)).table
     else:
         solved = _solve_in_rounds(rounds, numbered, edges, ordered_nodes.rows, is_contained=is_contained)
-    return assembled_graph.assemble(
+    return numbered_graph.assemble(
         numbered, edges.table, solved, share_nodes=assignment.share_nodes, least_containment=least_containment
     )
 
@@ -95,7 +95,7 @@ def _solve_in_rounds(rounds: Rounds, numbered: DataFrame, edges: Saved, nodes: i
             f" {rounds.job.task_memory >> 20:,} MB; raise {PYTHON_MEMORY} or pairs.threshold, or split the collection"
         )
     stars = contract(rounds, edges.table.select("first", "second"), "stars")
-    return large_graph.gather_solved(numbered, stars, _remove(rounds, edges, nodes))
+    return numbered_graph.gather_solved(numbered, stars, _remove(rounds, edges, nodes))
 
 
 def contract(rounds: Rounds, edges: DataFrame, name: str) -> DataFrame:
@@ -105,7 +105,7 @@ def contract(rounds: Rounds, edges: DataFrame, name: str) -> DataFrame:
     """
     stars, before = edges, None
     for number in range(MOST_CONTRACTIONS):
-        found = rounds.save(f"{name}-{number}", large_graph.contract(stars), checksum=large_graph.checksum())
+        found = rounds.save(f"{name}-{number}", numbered_graph.contract(stars), checksum=numbered_graph.checksum())
         stars = found.table
         if found.counts["checksum"] == before:
             return stars
@@ -115,24 +115,24 @@ def contract(rounds: Rounds, edges: DataFrame, name: str) -> DataFrame:
 
 def _remove(rounds: Rounds, edges: Saved, nodes: int) -> DataFrame:
     """Return REMOVED of all rounds; one task decides the nodes that are undecided after the last round."""
-    removed = rounds.save("removed-0", large_graph.decide(edges.table)).table
+    removed = rounds.save("removed-0", numbered_graph.decide(edges.table)).table
     undecided = _leave_undecided(rounds, edges.table, removed, 0)
     for number in range(1, KEEP_ROUNDS):
         if not undecided.rows:
             return removed
-        more = rounds.save(f"removed-{number}", large_graph.decide(undecided.table)).table
+        more = rounds.save(f"removed-{number}", numbered_graph.decide(undecided.table)).table
         undecided = _leave_undecided(rounds, undecided.table, more, number)
         removed = removed.unionByName(more)
 
     if undecided.rows:
         _require_memory(rounds.job, undecided.rows, nodes)
-        rest = rounds.save(f"removed-{KEEP_ROUNDS}", large_graph.decide_rest(undecided.table, nodes))
+        rest = rounds.save(f"removed-{KEEP_ROUNDS}", numbered_graph.decide_rest(undecided.table, nodes))
         removed = removed.unionByName(rest.table)
     return removed
 
 
 def _leave_undecided(rounds: Rounds, edges: DataFrame, removed: DataFrame, number: int) -> Saved:
-    return rounds.save(f"undecided-{number}", large_graph.leave_undecided(edges, removed))
+    return rounds.save(f"undecided-{number}", numbered_graph.leave_undecided(edges, removed))
 
 
 def _require_memory(job: Job, edges: int, nodes: int) -> None:

@@ -6,9 +6,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from nddup.errors import ConfigError
-from nddup.storage.spark_folder import SparkFolder
-from nddup.table_types import Table
-from nddup.tables import RESULTS
+from nddup.storage.session_tables import SparkFolder
+from nddup.tables import RESULTS, Table
 
 
 def require_place(spark: SparkSession, place: str, *, overwrite: bool) -> None:

@@ -11,13 +11,12 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from nddup.matching.threshold import Threshold
-from nddup.mining import streamed_graph
-from nddup.mining.edges import Cost
+from nddup.mining import pair_graph
+from nddup.mining.pair_graph import Cost
 from nddup.run import task_memory
-from nddup.run.lineage import made_of
 from nddup.run.progress import Progress
-from nddup.run.stage import M, Stage, measured
-from nddup.settings import derive
+from nddup.run.stage import M, Stage, made_of, measured
+from nddup.settings import plan
 from nddup.settings.schema import Config
 from nddup.sketching.kinds import Kind
 from nddup.spark import schemas
@@ -53,17 +52,17 @@ class Job:
     @property
     def threshold(self) -> Threshold:
         """The exact threshold of the run."""
-        return derive.threshold_of(self.config)
+        return plan.threshold_of(self.config)
 
     @property
     def kind(self) -> Kind:
         """The kind of the sketches."""
-        return derive.kind_of(self.config.sketch)
+        return plan.kind_of(self.config.sketch)
 
     @property
     def levels(self) -> int:
         """The sketch size s, if the modulus of a sketch depends on the document's length; else 0."""
-        return derive.levels_of(self.config)
+        return plan.levels_of(self.config)
 
     @property
     def reach(self) -> Reach:
@@ -81,7 +80,7 @@ class Job:
 
     def most_nodes(self, bits: int) -> int:
         """Return how many nodes a graph may have whose edges stream through one task, at `bits` bits a node."""
-        return streamed_graph.most_nodes(self.task_memory, bits)
+        return pair_graph.most_nodes(self.task_memory, bits)
 
     def stage(self, name: str, counts: type[M]) -> AbstractContextManager[Stage[M]]:
         """Run a stage: show it, and measure its seconds and the bytes it writes to shuffles."""

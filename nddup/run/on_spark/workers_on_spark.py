@@ -10,7 +10,7 @@ from pyspark.sql import DataFrame, SparkSession
 from nddup.local.reading.workers import Workers
 from nddup.run.session import set_to, splitting
 from nddup.scanning.collection import Collection
-from nddup.scanning.found import Consumer, Limits
+from nddup.scanning.found import Consumer, RecordLimits
 from nddup.spark.reading.scan import scan, scan_counting, sources_cut_short
 from nddup.storage.session_files import SessionFiles, files_of
 
@@ -30,7 +30,7 @@ class WorkersOnSpark(Workers):
         super().__post_init__()
         self.storage = files_of(self.spark)
 
-    def scan(self, source: Collection | pa.Table, consumer: Consumer, limits: Limits) -> pa.Table:
+    def scan(self, source: Collection | pa.Table, consumer: Consumer, limits: RecordLimits) -> pa.Table:
         """Return the rows that a consumer makes of files; given texts are read here, without Spark.
 
         Spark silently skips a record longer than its buffer. So the bytes read are compared with the sizes of the
@@ -43,7 +43,7 @@ class WorkersOnSpark(Workers):
             return super().scan(source, consumer, limits)
         return self.scan_narrowed(source, consumer, limits, nullcontext)
 
-    def scan_narrowed(self, source: Collection, consumer: Consumer, limits: Limits, narrow: Narrow) -> pa.Table:
+    def scan_narrowed(self, source: Collection, consumer: Consumer, limits: RecordLimits, narrow: Narrow) -> pa.Table:
         """As `scan`, for files; only the rows left by `narrow` come to the driver."""
         with set_to(self.spark, splitting(self.spark)):
             found, seen = scan_counting(self.spark, source, consumer, files=self.storage, limits=limits)

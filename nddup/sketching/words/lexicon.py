@@ -22,8 +22,7 @@ from numpy.typing import NDArray
 from nddup.arrays import compiled
 from nddup.errors import CapacityError
 from nddup.sketching.tokens import TOKEN_TABLE_VERSION
-from nddup.sketching.words.stemming import NO_TERM, Terms, term_ids, versions_of_terms
-from nddup.sketching.words.vocabulary import MOST_WORDS, Vocabulary, pieces
+from nddup.sketching.words.vocabulary import MOST_WORDS, NO_TERM, Terms, Vocabulary, pieces, term_ids, versions_of_terms
 
 TERM_FORMAT: Final = 2
 """Raise it whenever the id of a term changes: saved lexicons would then stand for other words."""

@@ -27,8 +27,7 @@ from nddup.arrays import compiled
 from nddup.sketching.min_s import Sketches, check_texts
 from nddup.sketching.permutations import mix_id, mix_keys
 from nddup.sketching.words.lexicon import LexiconRule
-from nddup.sketching.words.stemming import NO_TERM, letter_number, term_ids
-from nddup.sketching.words.vocabulary import MOST_WORDS, Vocabulary, pieces
+from nddup.sketching.words.vocabulary import MOST_WORDS, NO_TERM, Vocabulary, letter_number, pieces, term_ids
 
 SIGNATURE_SEED: Final = np.uint64(0x243F6A8885A308D3)
 Kind = Literal["lexicon", "i-match", "keywords"]

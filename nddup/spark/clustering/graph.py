@@ -22,10 +22,8 @@ from numpy.typing import NDArray
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from nddup.mining.components import Components, label_components, number_shares
-from nddup.mining.edges import Cost, Edges
-from nddup.mining.independent_set import Kept, keep_first
 from nddup.mining.maximality_filter import fits_budget
+from nddup.mining.pair_graph import Components, Cost, Edges, Kept, keep_first, label_components, number_shares
 from nddup.spark.schemas import GRAPH, MATCHES, NODES, require, table
 
 COST = Cost(edge=48, node=72)

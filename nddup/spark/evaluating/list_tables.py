@@ -12,8 +12,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from nddup.errors import NddupError
-from nddup.reading.reference_lists.entries import entries_of, lines_of
-from nddup.reading.reference_lists.layouts import Layout
+from nddup.reading.reference_lists.layouts import Layout, entries_of, lines_of
 from nddup.reading.streams import Expanded, StoppedError
 from nddup.spark.reading.hadoop_files import WholeFile, list_files, open_row, rows_of
 from nddup.spark.schemas import table
@@ -22,7 +21,7 @@ Batches = Iterator[pa.RecordBatch]
 
 PAIRS = table("doc_a string, doc_b string, score double")
 GROUP_LINES = table("members array<string>")
-"""The entries of a pair list and of a group list, as in `nddup.reading.reference_lists.entries`."""
+"""The entries of a pair list and of a group list, as in `nddup.reading.reference_lists.layouts`."""
 
 
 def read_list(spark: SparkSession, path: str, layout: Layout, *, compression: str, size: int) -> DataFrame:

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from nddup import working_tables
+from nddup import tables
 from nddup.arrays import Ragged
 from nddup.matching.edit_rule import EditRule
 from nddup.spark.blocks import Columns, Layout, block_schema, exchange, pack, pack_sketches, pieces, unpack
@@ -205,4 +205,4 @@ def _lay_out(columns: Columns, found: "Edits", is_lost: NDArray[np.bool_]) -> pa
     """Return rows of CONFIRMED for some candidates; an unknown value (NaN) becomes null."""
     values = [pa.array(columns[name], from_pandas=True) for name in PAIR_LAYOUT]
     told = [pa.array(found.similarity, from_pandas=True), pa.array(found.is_bounded), pa.array(is_lost)]
-    return working_tables.CONFIRMED.batch([*values, *told])
+    return tables.CONFIRMED.batch([*values, *told])

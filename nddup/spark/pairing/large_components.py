@@ -8,11 +8,22 @@
 A family is a connected component of the pairs found and of the links between heavy sketches. Links connect more than
 near-duplicates do, so no near-duplicate pair leaves a family. A family without links is a component with all its pairs,
 or with more than `max_edges` of them. Families with links, or with more than `max_edges` pairs, are searched again.
+
+Sketches whose modulus follows the document's length (`mod-pow2`), compared at the coarser of their two moduli.
+
+    sketches  --coarsen-->            each at its own level i and reduced to every coarser one     no shuffle
+    ... compared as any sketches; sketches of different levels share no ids ...
+    compared  --keep_common_level-->  the pairs at the higher of the two own levels                no shuffle
+
+V_{i+1} consists of the ids of V_i that 2**(i+1) divides. All reduced sketches of a document together have at most twice
+the ids of its own sketch. At each level, every rule of `nddup.matching.overlap_join` holds, with the bound of the size
+at that level.
 """
 
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
+from typing import Final
 
 import numpy as np
 import pyarrow as pa
@@ -20,16 +31,15 @@ from numpy.typing import NDArray
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
-from nddup import working_tables
+from nddup import tables
 from nddup.arrays import Ragged, take_rows
-from nddup.matching.connected_pairs import Limits
 from nddup.matching.edit_rule import EditRule
+from nddup.matching.overlap_join import ComparisonLimits
 from nddup.matching.threshold import Threshold
-from nddup.mining.components import label_components
-from nddup.mining.confirmed_leaders import Confirm
-from nddup.mining.edges import Cost, Edges
-from nddup.mining.family_pairs import FamilyPairs, lead, pair_family
-from nddup.sketching.lsh_keys import Finder
+from nddup.mining.family_pairs import Confirm, FamilyPairs, lead, pair_family
+from nddup.mining.pair_graph import Cost, Edges, label_components
+from nddup.sketching.minhash import Finder
+from nddup.sketching.moduli import LEVEL_BITS, spread_levels
 from nddup.spark.blocks import (
     Columns,
     Layout,
@@ -41,7 +51,7 @@ from nddup.spark.blocks import (
     unpack,
     with_rows,
 )
-from nddup.spark.schemas import CONNECTIONS, FAMILIES, MATCHES, NODES, SETTLED, SKETCHES, STARS, require
+from nddup.spark.schemas import COMPARED, CONNECTIONS, FAMILIES, MATCHES, NODES, SETTLED, SKETCHES, STARS, require
 
 Batches = Iterator[pa.RecordBatch]
 FAMILIES_COST = Cost(edge=40, node=48)
@@ -80,7 +90,7 @@ class FamilyRule:
 
     threshold: Threshold
     finder: Finder | None
-    limits: Limits
+    limits: ComparisonLimits
     partitions: int
     edit: EditRule | None = None
 
@@ -294,6 +304,46 @@ def _lay_out(
     what: str, node_a: NDArray[np.int64], node_b: NDArray[np.int64], about: list[pa.Array] | None = None
 ) -> pa.RecordBatch:
     """Return rows of SETTLED of one kind; only pairs have values besides their nodes."""
-    kinds = working_tables.SETTLED.arrow.types[3:]
+    kinds = tables.SETTLED.arrow.types[3:]
     rest = about or [pa.nulls(len(node_a), kind) for kind in kinds]
-    return working_tables.SETTLED.batch([pa.repeat(what, len(node_a)), pa.array(node_a), pa.array(node_b), *rest])
+    return tables.SETTLED.batch([pa.repeat(what, len(node_a)), pa.array(node_a), pa.array(node_b), *rest])
+
+
+LEVEL_MASK: Final = (1 << LEVEL_BITS) - 1
+
+
+def coarsen(sketches: DataFrame, *, most: int) -> DataFrame:
+    """Return each sketch at its own level and at each coarser level up to `most`, without the empty ones.
+
+    The steps between this one and `keep_common_level` identify a sketch by one number. So `node` packs three numbers
+    here: the node, its own level, and the level of this row, the last two in `LEVEL_BITS` bits each.
+
+    Schema in:   SKETCHES, level long
+    Schema out:  SKETCHES
+    Shuffles:  none.    Actions:  none.
+    """
+    require(sketches, SKETCHES, stage="pairs")
+    return sketches.select("node", "sketch", "level").mapInArrow(partial(_coarsen_task, most=most), SKETCHES)
+
+
+def keep_common_level(compared: DataFrame) -> DataFrame:
+    """Return what was found among coarsened sketches, under their nodes: each pair only at the coarser own level.
+
+    Schema in/out:  COMPARED
+    Shuffles:  none.    Actions:  none.
+    """
+    own_a, own_b = (F.shiftright(end, LEVEL_BITS).bitwiseAND(LEVEL_MASK) for end in ("node_a", "node_b"))
+    is_here = F.col("node_a").bitwiseAND(LEVEL_MASK) == F.greatest(own_a, own_b)
+    nodes = {end: F.shiftright(end, 2 * LEVEL_BITS) for end in ("node_a", "node_b")}
+
+    chosen = compared.where((F.col("what") != "pair") | is_here)
+    return chosen.withColumns(nodes).select(*COMPARED.fieldNames())
+
+
+def _coarsen_task(batches: Batches, *, most: int) -> Batches:
+    for batch in batches:
+        own, levels = (np.asarray(batch.column(name)) for name in ("node", "level"))
+        nodes, rows = spread_levels(own, levels, list_column(batch.column("sketch")), most)
+
+        lists = pa.ListArray.from_arrays(rows.offsets.astype(np.int32), pa.array(rows.values.view(np.int64)))
+        yield pa.RecordBatch.from_arrays([pa.array(nodes), lists], names=SKETCHES.fieldNames())

@@ -5,22 +5,121 @@
     found               --drop_repeats-->  COMPARED          each once
 
 Each function takes the blocks of one task.
+
+COMPARED, the one table that a pass over the candidates writes, and the views that the run takes of it.
+
+In one pass, a task finds pairs, links heavy sketches and counts its work, so the table has three kinds of rows.
+
+    arrays    --lay_out-->         rows of COMPARED of one kind
+    compared  --matches_of-->      MATCHES         the pairs
+    compared  --connections_of-->  CONNECTIONS     pairs and links, which join sketches into families
+    compared  --heavy_of-->        nodes           the ends of links
+    compared  --count_compared-->  numbers         the counters, aggregated while the table is written
+
+Matching: from distinct sketches to every pair of near-duplicates, without loss.
+
+    sketches         --keep_sketches-->  homes       1 shuffle
+    homes            --post-->           postings    3 shuffles; 1 if sketches meet by keys
+    homes, postings  --match-->          compared    3 shuffles
+
+All shuffles move blocks. `nddup.run.on_spark.pairing` persists the homes and the postings between the steps, for each
+is read more than once. A whole sketch is sent once to its home, and then only to tasks that have it in a candidate
+pair, so the bytes sent per sketch do not grow with the number of tasks. `nddup.matching` has the arithmetic and why it
+is exact; `plan` lists what each exchange moves.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from functools import partial
+from typing import Literal
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
 
+from nddup import tables
 from nddup.arrays import Ragged, take_rows
 from nddup.matching.element_join import Met, find_wanted, join_met
-from nddup.matching.element_prefixes import BEFORE, WORDS
-from nddup.matching.overlap_join import Found
-from nddup.matching.prefix_filter import partition_of
-from nddup.spark.blocks import Columns, pack, pieces, ragged_column, target_of, unpack, with_rows
-from nddup.spark.pairing.compared import COUNTERS, lay_out
-from nddup.spark.pairing.plan import PAIR_LAYOUT, SKETCH_LAYOUT, WANTED_LAYOUT, Pairing
+from nddup.matching.elements import BEFORE, WORDS
+from nddup.matching.overlap_join import Found, partition_of
+from nddup.spark.blocks import (
+    Columns,
+    block_schema,
+    cogroup,
+    exchange,
+    pack,
+    pieces,
+    ragged_column,
+    target_of,
+    unpack,
+    with_rows,
+)
+from nddup.spark.pairing import homes as home_tasks
+from nddup.spark.pairing.homes import PAIR_LAYOUT, SKETCH_LAYOUT, WANTED_LAYOUT, Pairing
+from nddup.spark.schemas import COMPARED, CONNECTIONS, MATCHES, SKETCHES, require, table
+
+COUNTERS = ("candidates", "stopped")
+"""What each task counts: the candidates compared; the most holders of a feature that costs too much to compare."""
+
+
+def lay_out(what: Literal["pair", "link", "count"], columns: Mapping[str, NDArray[np.generic]]) -> pa.RecordBatch:
+    """Return rows of COMPARED of one kind.
+
+    Args:
+        what: the kind.
+        columns: at least one column of COMPARED by name, arrays of one length; counters not given are 0, other columns
+            null.
+    """
+    rows = len(next(iter(columns.values())))
+    laid = [pa.repeat(what, rows)]
+    for name, kind in zip(tables.COMPARED.names[1:], tables.COMPARED.arrow.types[1:], strict=True):
+        if name in columns:
+            laid.append(pa.array(columns[name], kind))
+        else:
+            laid.append(pa.repeat(0, rows) if name in COUNTERS else pa.nulls(rows, kind))
+    return tables.COMPARED.batch(laid)
+
+
+def matches_of(compared: DataFrame) -> DataFrame:
+    """Return the near-duplicate pairs.
+
+    Schema in:   COMPARED
+    Schema out:  MATCHES
+    Shuffles:  none.    Actions:  none.
+    """
+    require(compared, COMPARED, stage="pairs")
+    return compared.where("what = 'pair'").select(*MATCHES.fieldNames())
+
+
+def connections_of(compared: DataFrame) -> DataFrame:
+    """Return pairs and links together, in one read.
+
+    Schema in:   COMPARED
+    Schema out:  CONNECTIONS
+    Shuffles:  none.    Actions:  none.
+    """
+    require(compared, COMPARED, stage="pairs")
+    is_link = (F.col("what") == "link").alias("is_link")
+    return compared.where("what <> 'count'").select("node_a", "node_b", is_link).select(*CONNECTIONS.fieldNames())
+
+
+def heavy_of(compared: DataFrame) -> DataFrame:
+    """Return the heavy sketches that are linked.
+
+    Schema in:   COMPARED
+    Schema out:  node long
+    Shuffles:  one, of nodes.    Actions:  none.
+    """
+    require(compared, COMPARED, stage="pairs")
+    return compared.where("what = 'link'").select(F.explode(F.array("node_a", "node_b")).alias("node")).distinct()
+
+
+def count_compared() -> dict[str, Column]:
+    """Return the counts taken while COMPARED is written: pairs (`edges`), links, and the counters of all tasks."""
+    kinds = {"edges": F.count_if(F.col("what") == "pair"), "links": F.count_if(F.col("what") == "link")}
+    return kinds | {"candidates": F.sum("candidates"), "stopped": F.max("stopped")}
+
 
 Batches = Iterator[pa.RecordBatch]
 CONTAINMENTS = ("containment_a", "containment_b")
@@ -163,3 +262,66 @@ def _pack_some(columns: Columns, targets: NDArray[np.int32], pairing: Pairing) -
         packed.column(name) if name in columns else pa.nulls(packed.num_rows, pa.binary()) for name in PAIR_LAYOUT
     ]
     return pa.RecordBatch.from_arrays([packed.column("target"), *arrays], names=["target", *PAIR_LAYOUT])
+
+
+REQUESTS = table("target int, rest binary, many binary, home int, question int")
+REPLIES = table("target int, classes binary, owner int")
+WANTED = table("target int, node binary, owner int")
+
+
+def keep_sketches(sketches: DataFrame, pairing: Pairing) -> DataFrame:
+    """Send each sketch that can be in a pair to its home.
+
+    Schema in:   SKETCHES, each node once
+    Schema out:  blocks of SKETCH_LAYOUT
+    Shuffles:  one, of blocks.    Actions:  none.
+    """
+    require(sketches, SKETCHES, stage="pairs")
+    sent = sketches.select("node", "sketch").mapInArrow(
+        partial(home_tasks.gather_sketches, pairing=pairing), block_schema(SKETCH_LAYOUT)
+    )
+    return exchange(sent, partitions=pairing.partitions)
+
+
+def post(homes: DataFrame, pairing: Pairing) -> DataFrame:
+    """Send the prefixes of the sketches, or their keys, to the owners of their elements.
+
+    Schema in:   as `keep_sketches` gives
+    Schema out:  blocks of the posting layout of `pairing`
+    Shuffles:  three, of blocks: requests, replies and postings; for keys only the last.    Actions:  none.
+    """
+    schema = block_schema(pairing.posting_layout)
+    if pairing.finder is not None:
+        posted = homes.mapInArrow(partial(home_tasks.post_keys, pairing=pairing), schema)
+        return exchange(posted, partitions=pairing.partitions)
+
+    requests = homes.mapInArrow(partial(home_tasks.ask, pairing=pairing), REQUESTS)
+    asked = exchange(requests, partitions=pairing.partitions)
+    replies = exchange(
+        asked.mapInArrow(partial(home_tasks.answer, pairing=pairing), REPLIES), partitions=pairing.partitions
+    )
+    posted = cogroup(homes, replies, partial(home_tasks.post_prefixes, pairing=pairing), schema)
+    return exchange(posted, partitions=pairing.partitions)
+
+
+def match(homes: DataFrame, postings: DataFrame, pairing: Pairing) -> DataFrame:
+    """Find the candidates, fetch their sketches and compare them.
+
+    Schema in:   as `keep_sketches` and `post` give
+    Schema out:  COMPARED
+    Shuffles:  three, of blocks: the nodes wanted, their sketches, and the pairs found.    Actions:  none.
+    """
+    wanted = postings.mapInArrow(partial(ask_sketches, pairing=pairing), WANTED)
+    sent = cogroup(
+        homes,
+        exchange(wanted, partitions=pairing.partitions),
+        partial(home_tasks.send_sketches, pairing=pairing),
+        block_schema(SKETCH_LAYOUT),
+    )
+    found = cogroup(
+        postings,
+        exchange(sent, partitions=pairing.partitions),
+        partial(compare, pairing=pairing),
+        block_schema(PAIR_LAYOUT),
+    )
+    return exchange(found, partitions=pairing.partitions).mapInArrow(drop_repeats, COMPARED)

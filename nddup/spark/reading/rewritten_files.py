@@ -23,7 +23,7 @@ from nddup.reading.streams import PIECE, StoppedError
 from nddup.rewriting.rewrite_file import Stored, judge, rewrite_file
 from nddup.rewriting.verdicts import NAMES, RewriteError
 from nddup.scanning.collection import Files, Group
-from nddup.scanning.found import Batches, Limits
+from nddup.scanning.found import Batches, RecordLimits
 from nddup.spark.reading import hadoop_files
 from nddup.spark.reading.hadoop_files import open_row, rows_of
 from nddup.spark.reading.scan import whole_files
@@ -40,7 +40,7 @@ class Rewriting(NamedTuple):
 
     is_tagging: bool
     may_go_on: bool
-    limits: Limits
+    limits: RecordLimits
 
 
 def list_verdicts(documents: DataFrame, rejects: DataFrame, keep: DataFrame, members: DataFrame) -> DataFrame:

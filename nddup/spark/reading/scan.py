@@ -6,6 +6,22 @@
 
 Spark cuts a plain file into chunks, which many tasks read; any other file is read by one task, from its start. The
 workers parse the records and pass them to the consumer; no record is shuffled.
+
+The documents whose text is shown to a reader, and the texts found for them.
+
+    clusters, members, documents  --list_shown-->  SHOWN           the documents of some clusters
+    FOUND_TEXTS, documents        --name_texts-->  STORED_TEXTS    one text per document
+
+In between, the files are scanned with `nddup.scanning.read_again.Texts`, which explains why a record is recognised by
+its source and its content.
+
+From partial counts to a lexicon: the terms of a collection, and those in an interval of frequencies.
+
+    files, texts    --scan with `count_words.Terms`-->  partial counts, a row per term and task    no shuffle
+    partial counts  --sum_terms-->  TERMS                                                          1 shuffle, of these
+    TERMS           --choose_terms-->  LEXICON                                                     no shuffle
+
+The arithmetic is in `nddup.sketching.words.lexicon`.
 """
 
 from collections.abc import Mapping, Sequence
@@ -13,22 +29,37 @@ from dataclasses import dataclass
 from functools import partial, reduce
 from typing import Any
 
-from pyspark.sql import Column, DataFrame, Observation, SparkSession
+from pyspark.sql import Column, DataFrame, Observation, SparkSession, Window
 from pyspark.sql import functions as F
 
 from nddup.reading.formats import FileHead
-from nddup.reading.split_records import MARK_BYTES
-from nddup.scanning.chunks import parse_chunks
+from nddup.reading.xml_cutting import MARK_BYTES
 from nddup.scanning.collection import Collection, Files, Group
 from nddup.scanning.file_heads import is_hidden
-from nddup.scanning.found import Batches, Consumer, Limits
-from nddup.scanning.given_texts import read_texts
+from nddup.scanning.found import Batches, Consumer, RecordLimits
+from nddup.scanning.local_files import read_texts
+from nddup.scanning.read_again import EACH, LARGEST
+from nddup.scanning.sketch_records import parse_chunks
 from nddup.scanning.whole_files import StoredFile, read_files
 from nddup.spark.heavy_keys import beside
 from nddup.spark.reading import hadoop_files
-from nddup.spark.reading.hadoop_files import open_row, rows_of
-from nddup.spark.reading.splits import read_chunks
-from nddup.spark.schemas import CONTENTS, TEXTS, local_table, require, schema_of, table
+from nddup.spark.reading.hadoop_files import open_row, read_chunks, rows_of
+from nddup.spark.schemas import (
+    CLUSTERS,
+    CONTENTS,
+    DOCUMENTS,
+    FOUND_TEXTS,
+    LEXICON,
+    MEMBERS,
+    SHOWN,
+    STORED_TEXTS,
+    TERMS,
+    TEXTS,
+    local_table,
+    require,
+    schema_of,
+    table,
+)
 
 
 @dataclass(frozen=True)
@@ -53,7 +84,9 @@ class BytesSeen:
         return marks >= self.max_record or expected - came > marks
 
 
-def scan(spark: SparkSession, collection: Collection, consumer: Consumer, *, files: Files, limits: Limits) -> DataFrame:
+def scan(
+    spark: SparkSession, collection: Collection, consumer: Consumer, *, files: Files, limits: RecordLimits
+) -> DataFrame:
     """Scan all files of a collection; return the rows that a consumer makes of them.
 
     Args:
@@ -71,7 +104,7 @@ def scan(spark: SparkSession, collection: Collection, consumer: Consumer, *, fil
 
 
 def scan_counting(
-    spark: SparkSession, collection: Collection, consumer: Consumer, *, files: Files, limits: Limits
+    spark: SparkSession, collection: Collection, consumer: Consumer, *, files: Files, limits: RecordLimits
 ) -> tuple[DataFrame, list[BytesSeen]]:
     """Scan as `scan` does; also return the bytes read of each group that Spark cuts, known once an action has run."""
     seen = [BytesSeen(group, Observation(), limits.max_record) for group in collection.groups]
@@ -149,7 +182,7 @@ def _scan_group(  # noqa: PLR0913 - as `scan`
     consumer: Consumer,
     *,
     files: Files,
-    limits: Limits,
+    limits: RecordLimits,
     observation: Observation | None = None,
 ) -> DataFrame:
     """Return the rows of one group; count its bytes in the observation, if there is one and Spark cuts the group."""
@@ -171,7 +204,7 @@ def _cut_group(spark: SparkSession, group: Group, *, max_record: int) -> DataFra
     return read_chunks(spark, files, group.head, max_record=max_record)
 
 
-def whole_files(group: Group, files: Files, limits: Limits) -> list[hadoop_files.WholeFile]:
+def whole_files(group: Group, files: Files, limits: RecordLimits) -> list[hadoop_files.WholeFile]:
     """Return the files of a group; those that no Spark source reads come with their content, if they are small."""
     found = []
     for file, compression, *_ in group.files:
@@ -219,3 +252,73 @@ def _consume_files(
 
 def _consume_texts(batches: Batches, *, consumer: Consumer) -> Batches:
     yield from consumer.batches(read_texts(batches), None)
+
+
+def list_shown(
+    clusters: DataFrame, members: DataFrame, documents: DataFrame, *, sampled: int, each: int = EACH
+) -> DataFrame:
+    """List a few documents of each of the largest clusters (turn 0) and of each in a sample of all clusters (turn 1).
+
+    The sample takes the lowest cluster ids: these are digests, so the choice is unbiased, and the same for every
+    partitioning.
+
+    Args:
+        clusters: CLUSTERS.
+        members: MEMBERS.
+        documents: DOCUMENTS.
+        sampled: number of clusters in the sample.
+        each: most documents per cluster: the representative first, then by id.
+
+    Schema out:  SHOWN; at most (LARGEST + sampled) * each rows
+    Shuffles:  one of `members`, narrowed by a broadcast, one of the resulting rows.    Actions:  none.
+    """
+    require(clusters, CLUSTERS, stage="texts")
+    require(members, MEMBERS, stage="texts")
+    require(documents, DOCUMENTS, stage="texts")
+    narrow = clusters.select("cluster_id", "size")
+    first = narrow.orderBy(F.desc("size"), "cluster_id").limit(LARGEST).withColumn("turn", F.lit(0))
+    sample = narrow.orderBy("cluster_id").limit(sampled).withColumn("turn", F.lit(1))
+    chosen = first.unionByName(sample).groupBy("cluster_id", "size").agg(F.min("turn").alias("turn"))
+    order = Window.partitionBy("cluster_id").orderBy(F.desc("representative"), "doc_id")
+    few = (
+        members.join(F.broadcast(chosen), "cluster_id")
+        .withColumn("place", F.row_number().over(order))
+        .where(F.col("place") <= each)
+    )
+    narrow_documents = documents.select("doc_id", "source", "content_fingerprint")
+    return narrow_documents.join(F.broadcast(few), "doc_id").select(*SHOWN.fieldNames())
+
+
+def name_texts(found: DataFrame, documents: DataFrame) -> DataFrame:
+    """Return the texts with the ids of their documents.
+
+    Schema in:   FOUND_TEXTS; doc_id string, source string, content_fingerprint binary
+    Schema out:  STORED_TEXTS, each document once
+    Shuffles:  one of the texts; `documents` is broadcast if it is small.    Actions:  none.
+    """
+    require(found, FOUND_TEXTS, stage="texts")
+    joined = found.join(documents, ["source", "content_fingerprint"])
+    return joined.groupBy("doc_id").agg(F.min("text").alias("text")).select(*STORED_TEXTS.fieldNames())
+
+
+def sum_terms(counted: DataFrame) -> DataFrame:
+    """Sum the partial counts of each term.
+
+    Schema in/out:  TERMS
+    Shuffles:  one, of a row per term and task.    Actions:  none.
+    """
+    require(counted, TERMS, stage="lexicon")
+    return counted.groupBy("term", "feature").agg(
+        F.sum("occurrences").alias("occurrences"), F.sum("documents").alias("documents")
+    )
+
+
+def choose_terms(terms: DataFrame, *, least: int, most: int) -> DataFrame:
+    """Return the terms with at least `least` and at most `most` occurrences.
+
+    Schema in:   TERMS
+    Schema out:  LEXICON
+    Shuffles:  none.    Actions:  none.
+    """
+    require(terms, TERMS, stage="lexicon")
+    return terms.where(F.col("occurrences").between(least, most)).select(*LEXICON.fieldNames())

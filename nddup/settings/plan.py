@@ -1,4 +1,8 @@
-"""What several settings choose together: the kind, its recipe, threshold and bands; and which choices contradict.
+"""The settings of reading: how a record becomes text and a sketch, and how large it may be.
+
+The settings of the confirmation of pairs by their texts (`pairs.confirm`).
+
+What several settings choose together: the kind, its recipe, threshold and bands; and which choices contradict.
 
 A setting that the chosen kind does not use is refused, so that nobody believes it has an effect.
 """
@@ -10,18 +14,43 @@ from typing import TYPE_CHECKING, Final, cast
 
 from pydantic import BaseModel
 
+from nddup.matching.edit_rule import EditRule
 from nddup.matching.threshold import Threshold
-from nddup.settings.confirmation import conflicts_of_texts
 from nddup.settings.schema import Config, SketchConfig
 from nddup.sketching.kinds import KINDS, NO_CLUSTERS, Kind
-from nddup.sketching.lsh_bands import Bands, choose_bands
+from nddup.sketching.minhash import Bands, choose_bands
 
 if TYPE_CHECKING:  # kernels load slowly: a command that only reads a run needs none, and a run starts workers first
-    from nddup.matching.connected_pairs import Limits
-    from nddup.sketching.lsh_keys import Finder
+    from nddup.matching.overlap_join import ComparisonLimits
+    from nddup.sketching.minhash import Finder
     from nddup.sketching.recipe import Recipe
     from nddup.sketching.words.word_sketches import Kind as WordKind
     from nddup.sketching.words.word_sketches import WordRule
+from nddup.scanning.found import RecordLimits, SketchRule, TextRule
+
+
+def edit_rule_of(config: Config) -> EditRule | None:
+    """Return the rule by which the texts of a pair of sketches confirm it; None where the sketches decide."""
+    if config.pairs.confirm == "none":
+        return None
+    share = Fraction(repr(config.pairs.edit_threshold))
+    return EditRule(share.numerator, share.denominator)
+
+
+def conflicts_of_texts(config: Config) -> list[str]:
+    """Return the settings that confirmation by texts cannot be combined with: one message each, which names the key."""
+    pairs = config.pairs
+    if pairs.confirm == "none":
+        is_changed = pairs.edit_threshold != type(pairs).model_fields["edit_threshold"].get_default()
+        return ["pairs.edit_threshold: needs pairs.confirm edit"] if is_changed else []
+
+    found = []
+    if pairs.measure == "containment":
+        found.append("pairs.confirm: edit compares whole texts; with containment, one text is only a part of the other")
+    if not config.sketch.verify:
+        found.append("pairs.confirm: edit needs sketch.verify: the sketches of a pair are compared before its texts")
+    return found
+
 
 RABIN_BITS: Final = 40
 MODULUS: Final = 25
@@ -102,18 +131,18 @@ def threshold_of(config: Config) -> Threshold:
     )
 
 
-def limits_of(config: Config) -> "Limits | None":
+def comparison_limits(config: Config) -> "ComparisonLimits | None":
     """Return the limits of a component's pairs and of the comparisons within a family of heavy sketches.
 
     None where there are no leaders: for containment, for candidates that count as pairs unverified, and for kinds whose
     pairs do not make clusters. There all sketches with a common feature are compared, however many they are.
     """
-    from nddup.matching.connected_pairs import Limits  # noqa: PLC0415
+    from nddup.matching.overlap_join import ComparisonLimits  # noqa: PLC0415
 
     pairs = config.pairs
     if pairs.measure == "containment" or not config.sketch.verify or not kind_of(config.sketch).is_mined:
         return None
-    return Limits(pairs.max_edges, pairs.max_comparisons)
+    return ComparisonLimits(pairs.max_edges, pairs.max_comparisons)
 
 
 def bands_of(config: Config) -> Bands:
@@ -143,7 +172,7 @@ def most_ids_of(config: Config) -> int:
 
 def finder_of(config: Config) -> "Finder | None":
     """Return how the keys of a kind are made; None for a kind whose pairs are found by their common ids."""
-    from nddup.sketching.lsh_keys import Finder  # noqa: PLC0415
+    from nddup.sketching.minhash import Finder  # noqa: PLC0415
 
     finder = KINDS[config.sketch.kind].finder
     if finder == "bands":
@@ -298,3 +327,19 @@ def _about_bands(config: Config) -> list[str]:
 def levels_of(config: Config) -> int:
     """Return `sketch.size` where the modulus of a sketch follows the document's length; else 0."""
     return config.sketch.size if kind_of(config.sketch).estimate == "levels" else 0
+
+
+def text_rule(config: Config) -> TextRule:
+    """Return the rule by which a record becomes text."""
+    return TextRule(config.input.markup, config.input.charset, config.input.text)
+
+
+def sketch_rule(config: Config, *, lexicon: bytes = b"") -> SketchRule:
+    """Return the rule by which a text becomes a sketch; `lexicon` holds the ids of its terms, ascending uint64."""
+    by_text = config.pairs.confirm != "none"
+    return SketchRule(recipe_of(config), text_rule(config), config.input.min_tokens, lexicon=lexicon, by_text=by_text)
+
+
+def record_limits(config: Config) -> RecordLimits:
+    """Return the limits of a record's size and of a file's expansion."""
+    return RecordLimits(int(config.input.max_record), config.input.max_expansion)

@@ -19,8 +19,8 @@ from collections.abc import Sequence
 from resiliparse.extract.html2text import extract_plain_text
 from selectolax.lexbor import LexborHTMLParser
 
-from nddup.reading.pages.page_elements import BLOCK
-from nddup.reading.pages.page_limits import is_too_costly
+from nddup.reading.page_elements import BLOCK
+from nddup.reading.page_limits import is_too_costly
 
 HIDDEN = ("script", "style", "noscript", "template")
 

@@ -1,0 +1,429 @@
+"""One document of a run: its facts, whether it is kept, and why.
+
+Tables and facts as HTML for a notebook, without colours of its own, so that light and dark themes both work.
+
+A table of a run, or an answer of SQL: an Arrow dataset that is read on demand.
+
+One cluster of a run, with its members and the pairs among them.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from html import escape
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.dataset as ds
+import pyarrow.parquet as pq
+from numpy.typing import NDArray
+
+from nddup.errors import CapacityError, ConfigError
+from nddup.opened.finished_run import FinishedRun
+from nddup.run.task_memory import machine_memory
+
+LONGEST = 120
+"""Largest number of characters shown of a value."""
+
+_CELL = "padding:2px 10px 2px 0;vertical-align:top;text-align:"
+_CAPTION = "text-align:left;white-space:nowrap;opacity:.75"
+_ITEMS = 6
+"""Largest number of items shown of a list."""
+
+
+def table(headings: Sequence[str], rows: Iterable[Sequence[Any]], *, caption: str = "") -> str:
+    """Return rows under headings. Numbers are right-aligned; every value is escaped."""
+    body = [
+        "<tr>" + "".join(f'<td style="{_CELL}{_side(value)}">{cell(value)}</td>' for value in row) + "</tr>"
+        for row in rows
+    ]
+    head = "".join(f'<th style="{_CELL}left">{escape(name)}</th>' for name in headings)
+    said = f'<caption style="{_CAPTION}">{escape(caption)}</caption>' if caption else ""
+    return f"<table>{said}<thead><tr>{head}</tr></thead><tbody>{''.join(body)}</tbody></table>"
+
+
+def facts(title: str, values: Mapping[str, Any], *, sentence: str = "") -> str:
+    """Return a title, a sentence, and a table of named values."""
+    rows = "".join(
+        f'<tr><th style="{_CELL}left;font-weight:600">{escape(name)}</th>'
+        f'<td style="{_CELL}left">{cell(value)}</td></tr>'
+        for name, value in values.items()
+    )
+    said = f"<p>{escape(sentence)}</p>" if sentence else ""
+    return f"<h4>{escape(title)}</h4>{said}<table><tbody>{rows}</tbody></table>"
+
+
+def cell(value: Any) -> str:  # noqa: ANN401 - of any column
+    """Return a value as escaped text: long values are cut, integers have thousands separators, null is a dash."""
+    return escape(_spell(value))
+
+
+def _spell(value: Any) -> str:  # noqa: ANN401
+    if value is None:
+        return "–"
+    if isinstance(value, float):
+        return f"{value:.4g}"
+    if isinstance(value, int) and not isinstance(value, bool):
+        return f"{value:,}"
+    if isinstance(value, bytes):
+        return value.hex()
+    if isinstance(value, (list, tuple)):
+        more = f", … {len(value):,} in all" if len(value) > _ITEMS else ""
+        return ", ".join(_short(str(one)) for one in value[:_ITEMS]) + more
+    return _short(str(value))
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= LONGEST else text[: LONGEST - 1] + "…"
+
+
+def _side(value: Any) -> str:  # noqa: ANN401
+    return "right" if isinstance(value, (int, float)) and not isinstance(value, bool) else "left"
+
+
+SHOWN = 10
+"""Rows shown in a notebook."""
+
+SHARE = 0.5
+"""Largest part of the machine's memory that the columns of one table may take."""
+
+
+class RunTable:
+    """A table: rows of the declared columns, on disk or in memory.
+
+    Polars, DuckDB and pandas read it through Arrow's stream (`polars.from_arrow(run.pairs)`) or read `dataset` itself.
+
+    Args:
+        name: name of the table, for messages.
+        dataset: the rows.
+        compare: called before rows are read, to compare files with what was noted of them.
+    """
+
+    def __init__(self, name: str, dataset: ds.Dataset, compare: Callable[[str], None] = lambda name: None) -> None:  # noqa: ARG005
+        self.name = name
+        self._dataset, self._compare = dataset, compare
+
+    @property
+    def dataset(self) -> ds.Dataset:
+        """The rows as an Arrow dataset.
+
+        Raises:
+            OutputError: if a file of the table is not as it was written.
+        """
+        self._compare(self.name)
+        return self._dataset
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The columns and their Arrow types."""
+        return self._dataset.schema
+
+    @property
+    def column_names(self) -> list[str]:
+        """The names of the columns, in order."""
+        return list(self.schema.names)
+
+    def __len__(self) -> int:
+        """Count the rows; for files, from their footers."""
+        return int(self.dataset.count_rows())
+
+    def to_table(self, columns: Sequence[str] | None = None, filter: ds.Expression | None = None) -> pa.Table:  # noqa: A002 - Arrow's word
+        """Read the rows into memory, as an Arrow table; rows have no order.
+
+        Args:
+            columns: names of the columns to read; None: all.
+            filter: an expression of `pyarrow.dataset`, such as `ds.field("resemblance") > 0.9`.
+
+        Raises:
+            CapacityError: without a filter, if the columns may take more than half of the machine's memory.
+
+        Cost: reads only these columns and, in files, only the row groups that the filter may match.
+        """
+        if filter is None:
+            self._require_room(columns)
+        return self.dataset.to_table(columns=None if columns is None else list(columns), filter=filter)
+
+    def to_pandas(self, columns: Sequence[str] | None = None) -> Any:  # noqa: ANN401 - a DataFrame of pandas
+        """Return the rows as a pandas DataFrame; see `to_table`."""
+        return self.to_table(columns).to_pandas()
+
+    def to_pylist(self) -> list[dict[str, Any]]:
+        """Return the rows as dictionaries; see `to_table`."""
+        rows: list[dict[str, Any]] = self.to_table().to_pylist()
+        return rows
+
+    def head(self, rows: int = SHOWN) -> pa.Table:
+        """Return the first rows, as an Arrow table."""
+        return self.dataset.head(rows)
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        """Return Arrow's stream of the rows, which other libraries read a batch at a time."""
+        return self.dataset.scanner().to_reader().__arrow_c_stream__(requested_schema)
+
+    def __repr__(self) -> str:
+        """Return the name, number of rows and columns."""
+        return f"<{self.name}: {len(self):,} rows; {', '.join(self.column_names)}>"
+
+    def _repr_html_(self) -> str:
+        """Show the first rows in a notebook."""
+        first, count = self.head(SHOWN), len(self)
+        said = f"{self.name}: {count:,} row{'' if count == 1 else 's'}"
+        caption = said + (f", the first {len(first)}" if count > len(first) else "")
+        rows = zip(*(column.to_pylist() for column in first.columns), strict=True)
+        return table(self.column_names, rows, caption=caption)
+
+    def _require_room(self, columns: Sequence[str] | None) -> None:
+        """Refuse columns that may take more than half of the machine's memory."""
+        needed, given = _bytes_of(self.dataset, columns), machine_memory() * SHARE
+        if needed > given:
+            raise CapacityError(
+                f"{self.name}: may take {needed / 1e9:.1f} GB, more than half of the memory, {given / 1e9:.1f} GB;"
+                f" choose columns, to_table(columns=[…]), of {', '.join(self.column_names)}; or ask with run.sql"
+            )
+
+
+def table_of(name: str, rows: pa.Table) -> RunTable:
+    """Wrap an Arrow table in memory as a `RunTable`."""
+    return RunTable(name, ds.dataset(rows))
+
+
+def _bytes_of(dataset: ds.Dataset, columns: Sequence[str] | None) -> int:
+    """Sum the uncompressed bytes of columns from the footers of the files; 0 for a table that is already in memory."""
+    if not isinstance(dataset, ds.FileSystemDataset):
+        return 0
+    found = 0
+    for path in dataset.files:
+        footer = pq.read_metadata(path)
+        for group in (footer.row_group(place) for place in range(footer.num_row_groups)):
+            parts = (group.column(place) for place in range(group.num_columns))
+            found += sum(
+                part.total_uncompressed_size
+                for part in parts
+                if columns is None or part.path_in_schema.partition(".")[0] in columns
+            )
+    return found
+
+
+ONE_CLUSTER = """
+    SELECT c.cluster_id, c.size, c.support, c.component, c.coverage
+    FROM clusters AS c JOIN wanted AS w ON c.cluster_id = w.id
+"""
+MEMBERS = """
+    SELECT m.doc_id, m.representative, d.url, d.source, d.n_tokens, k.kept, k.duplicate_of, k.reason
+    FROM members AS m JOIN wanted AS w ON m.cluster_id = w.id
+    LEFT JOIN documents AS d ON m.doc_id = d.doc_id LEFT JOIN keep AS k ON m.doc_id = k.doc_id
+    ORDER BY m.representative DESC, m.doc_id
+"""
+PAIRS_INSIDE = """
+    SELECT p.doc_a, p.doc_b, p.overlap, p.resemblance, p.star
+    FROM pairs AS p
+    JOIN (SELECT m.doc_id FROM members AS m JOIN wanted AS w ON m.cluster_id = w.id) AS a ON p.doc_a = a.doc_id
+    JOIN (SELECT m.doc_id FROM members AS m JOIN wanted AS w ON m.cluster_id = w.id) AS b ON p.doc_b = b.doc_id
+    ORDER BY p.resemblance, p.doc_a, p.doc_b
+"""
+
+MEANS = {
+    "all": "a maximal set; all of its component are listed",
+    "pairs": "a maximal set; those listed of its component hold every pair",
+    "documents": "around a kept document, in a component given by leaders",
+    "partition": "a kept document and its duplicates",
+    "components": "a connected component: two of its members need not be near-duplicates",
+}
+"""Meaning of each value of the column `coverage`."""
+
+
+IN_MATRIX = 24
+"""Largest number of members for which the pairs are shown as a matrix."""
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """A cluster.
+
+    Attributes:
+        cluster_id: its id.
+        size: number of members.
+        support: number of features that all members have in common.
+        component: smallest document id in the connected component of the cluster.
+        coverage: as in the table `clusters`.
+        members: a row per member, the representative first: doc_id, representative, url, source, n_tokens, kept,
+            duplicate_of, reason.
+        pairs: the rows of `pairs` among the members, weakest first: doc_a, doc_b, overlap, resemblance, star.
+    """
+
+    cluster_id: str
+    size: int
+    support: int
+    component: str
+    coverage: str
+    members: RunTable
+    pairs: RunTable
+
+    def __repr__(self) -> str:
+        """Return the id, size and number of common features."""
+        return f"<cluster {self.cluster_id}: {self.size:,} documents, {self.support:,} features common to all>"
+
+    def _repr_html_(self) -> str:
+        """Show the cluster, its members and its pairs in a notebook."""
+        values = {"documents": self.size, "features common to all": self.support, "component": self.component}
+        title = facts(f"cluster {self.cluster_id}", values, sentence=MEANS.get(self.coverage, self.coverage))
+        return title + self.members._repr_html_() + (self._matrix() if self.size <= IN_MATRIX else "")
+
+    def _matrix(self) -> str:
+        """Return the resemblance of every two members, in per cent; the list of pairs if one of them is a star."""
+        names = [row["doc_id"] for row in self.members.to_pylist()]
+        pairs = self.pairs.to_pylist()
+        if any(row["star"] for row in pairs):
+            return self.pairs._repr_html_()  # a star stands for pairs without a row of their own
+        near = {frozenset((row["doc_a"], row["doc_b"])): row["resemblance"] for row in pairs}
+        rows = [
+            [name, *(_per_cent(near.get(frozenset((name, other)))) for other in names[:place])]
+            for place, name in enumerate(names)
+        ]
+        said = "resemblance in per cent, rounded down; – where two are no pair of the table"
+        return table(["", *names[:-1]], rows[1:], caption=said)
+
+
+def _per_cent(resemblance: float | None) -> int | None:
+    """Return a resemblance in per cent, rounded down; 1e-9 is added because 0.29 is stored as a little less."""
+    return None if resemblance is None else int(resemblance * 100 + 1e-9)
+
+
+def find_cluster(run: FinishedRun, cluster_id: str) -> Cluster:
+    """Return one cluster of a run.
+
+    Raises:
+        ConfigError: if the run has no cluster of this id.
+
+    Cost: a pass over the ids of `clusters`, `members`, `documents`, `keep` and `pairs`.
+    """
+    wanted = pa.table({"id": pa.array([cluster_id], pa.string())})
+    found = run.sql(ONE_CLUSTER, wanted=wanted).to_pylist()
+    if not found:
+        raise ConfigError(f"cluster {cluster_id!r}: there is none in {run.path}")
+    return Cluster(
+        **found[0],
+        members=table_of("members", run.sql(MEMBERS, wanted=wanted)),
+        pairs=table_of("pairs", run.sql(PAIRS_INSIDE, wanted=wanted)),
+    )
+
+
+ONE_DOCUMENT = """
+    SELECT d.doc_id, d.url, d.source, d.record, d.n_tokens, d.n_features, d.group, d.sketch, k.kept, k.duplicate_of,
+           k.reason
+    FROM documents AS d JOIN wanted AS w ON d.doc_id = w.id LEFT JOIN keep AS k ON d.doc_id = k.doc_id
+"""
+PAIRS_WITH = """
+    SELECT other, overlap, resemblance, star
+    FROM (SELECT p.doc_b AS other, p.overlap, p.resemblance, p.star FROM pairs AS p JOIN wanted AS w ON p.doc_a = w.id
+          UNION ALL
+          SELECT p.doc_a AS other, p.overlap, p.resemblance, p.star FROM pairs AS p JOIN wanted AS w ON p.doc_b = w.id
+         ) AS near
+    ORDER BY resemblance DESC, other
+"""
+CLUSTERS = """
+    SELECT c.cluster_id, c.size, c.support, c.coverage, m.representative
+    FROM clusters AS c JOIN members AS m ON c.cluster_id = m.cluster_id JOIN wanted AS w ON m.doc_id = w.id
+    ORDER BY c.size DESC, c.cluster_id
+"""
+REMOVED_FOR = "SELECT count(*) AS n FROM keep AS k JOIN wanted AS w ON k.duplicate_of = w.id"
+REJECTED = "SELECT r.reason, r.detail FROM rejects AS r JOIN wanted AS w ON r.doc_id = w.id"
+
+REMOVED = {"exact": "its content is that of {}", "equal": "its sketch is that of {}", "near": "near-duplicate of {}"}
+
+
+@dataclass(frozen=True)
+class Document:
+    """A document.
+
+    Attributes:
+        doc_id: its id.
+        url: its address, or None.
+        source: the file that it was read from.
+        record: its ordinal in that file, from 1.
+        n_tokens: number of tokens of its text.
+        n_features: number of its distinct shingles or words.
+        group: smallest id among the documents with the same sketch.
+        sketch: the ids of its sketch, (n,) uint64, ascending.
+        kept: whether it is kept.
+        duplicate_of: the kept document in favour of which it is removed; None if it is kept.
+        reason: `exact`, `equal` or `near`; None if it is kept.
+        why: whether it is kept or removed and why, in a sentence.
+        pairs: its near-duplicates, nearest first: other, overlap, resemblance, star.
+        clusters: the clusters that contain it, largest first: cluster_id, size, support, coverage, representative.
+    """
+
+    doc_id: str
+    url: str | None
+    source: str
+    record: int
+    n_tokens: int
+    n_features: int
+    group: str
+    sketch: NDArray[np.uint64]
+    kept: bool
+    duplicate_of: str | None
+    reason: str | None
+    why: str
+    pairs: RunTable
+    clusters: RunTable
+
+    def __repr__(self) -> str:
+        """Return the id and the outcome."""
+        return f"<document {self.doc_id}: {self.why}>"
+
+    def _repr_html_(self) -> str:
+        """Show the outcome, facts, near-duplicates and clusters in a notebook."""
+        values = {
+            "url": self.url, "file": f"{self.source}#{self.record}", "tokens": self.n_tokens,
+            "features": self.n_features, "ids in the sketch": len(self.sketch),
+        }  # fmt: skip
+        tables = [table._repr_html_() for table in (self.pairs, self.clusters) if len(table)]
+        return facts(f"document {self.doc_id}", values, sentence=self.why) + "".join(tables)
+
+
+def find_document(run: FinishedRun, doc_id: str, *, policy: str) -> Document:
+    """Return one document of a run.
+
+    Args:
+        run: the run.
+        doc_id: the document's id.
+        policy: the run's `keep.policy`, for the sentence `why`.
+
+    Raises:
+        ConfigError: if the run has no such document; the message says whether a record of this id was rejected.
+
+    Cost: a pass over the ids of `documents`, `pairs`, `members`, `clusters` and `keep`.
+    """
+    wanted = pa.table({"id": pa.array([doc_id], pa.string())})
+    found = run.sql(ONE_DOCUMENT, wanted=wanted).to_pylist()
+    if not found:
+        rejects = run.sql(REJECTED, wanted=wanted).to_pylist()
+        said = f"; a record of this id was rejected: {rejects[0]['reason']} ({rejects[0]['detail']})" if rejects else ""
+        raise ConfigError(f"document {doc_id!r}: there is none in {run.path}{said}")
+
+    row = found[0]
+    pairs = run.sql(PAIRS_WITH, wanted=wanted)
+    removed = int(run.sql(REMOVED_FOR, wanted=wanted)["n"][0].as_py())
+    sketch = np.array(row.pop("sketch") or [], np.int64).view(np.uint64)
+    row["record"], row["kept"] = int(row["record"]), bool(row["kept"])
+    return Document(
+        **row,
+        sketch=sketch,
+        why=_tell(row["duplicate_of"], row["reason"], pairs, removed=removed, policy=policy),
+        pairs=table_of("near-duplicates", pairs),
+        clusters=table_of("clusters", run.sql(CLUSTERS, wanted=wanted)),
+    )
+
+
+def _tell(kept_one: str | None, reason: str | None, pairs: pa.Table, *, removed: int, policy: str) -> str:
+    """Say in a sentence whether a document is kept or removed, and why."""
+    if kept_one is not None:
+        nearest = dict(zip(pairs["other"].to_pylist(), pairs["resemblance"].to_pylist(), strict=True))
+        resemblance = nearest.get(kept_one)
+        near = f", resemblance {resemblance:.3f}" if reason == "near" and resemblance is not None else ""
+        return f"removed: {REMOVED[reason or 'near'].format(kept_one)}, which is kept{near}"
+    if not len(pairs):
+        return "kept: it has no near-duplicate"
+    stands = f"; {removed:,} removed in favour of it" if removed else ""
+    return f"kept: no near-duplicate that policy `{policy}` prefers to it is kept{stands}"

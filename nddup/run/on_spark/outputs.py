@@ -1,0 +1,325 @@
+"""The texts of the documents that the report shows: chosen, read again from the inputs, stored with the run.
+
+A run stores the texts of a bounded number of documents while its inputs are there, so a report needs only the run's
+folder. Other texts that are wanted later are read again from the inputs, once these prove unchanged.
+
+The lists of a run as text: `duplicates.txt` and `context.fimi`, written by tasks, in order.
+
+Each task writes a part. If the parts have at most `ONE_FILE` bytes together, the driver copies them into one file.
+Otherwise they stay in a folder of this name, `part-00000`, `part-00001`, …: whole lines, in the order of the parts.
+
+The kept documents, read again from the inputs and written in the form that is asked for.
+
+The inputs written again on Spark: the kept collection, and the tagged one.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from functools import reduce
+from typing import Any
+
+from pyspark.sql import DataFrame, Observation
+from pyspark.sql import functions as F
+
+from nddup.errors import ConfigError, NddupError
+from nddup.metrics import StageMetrics, TextsMetrics
+from nddup.report.borderline import EACH, SHOWN, measure_of, take_distinct
+from nddup.rewriting.rewrite_file import UNTAGGED, end_of
+from nddup.run.on_spark.clustering import Clustered
+from nddup.run.on_spark.documents import Documents
+from nddup.run.on_spark.pipeline import Found
+from nddup.run.on_spark.state import Job, Saved, persisted
+from nddup.run.session import set_to
+from nddup.run.stage import AS_INPUT, made_of, missing_outputs, settings_of
+from nddup.scanning.collection import Collection, Group, ListedFile
+from nddup.scanning.read_again import Contents, TextChoice, add_pairs, choose_documents
+from nddup.settings.plan import record_limits
+from nddup.settings.schema import Config
+from nddup.spark import exports
+from nddup.spark.exports import as_xml
+from nddup.spark.reach import is_connect
+from nddup.spark.reading.rewritten_files import Rewriting, Written, list_verdicts, rewrite
+from nddup.spark.reading.scan import key_contents, list_shown
+from nddup.storage.session_files import SessionFiles, files_at, files_of
+from nddup.storage.session_tables import UNMARKED, SparkFolder
+
+ONE_FILE = 1 << 30
+"""Bytes up to which a list is one file: some ten seconds of copying, and any tool on one machine can read it."""
+
+LONG_LINE = 64 << 20
+"""Bytes up to which a line of `context.fimi` is one row."""
+
+PLAIN_COMMIT = (
+    "mapreduce.outputcommitter.factory.class",
+    "org.apache.hadoop.mapreduce.lib.output.FileOutputCommitterFactory",
+)
+"""The committer of the tasks' parts: Hadoop's own, which works on every file system; the parts are copied anyway."""
+
+KEY_BYTES = 20
+"""Most bytes of a `doc_key` and the blank after it."""
+
+
+def write_duplicates(folder: SparkFolder, clustered: Clustered) -> None:
+    """Write `duplicates.txt`: a cluster a line, its ids separated by tabs, then the number of common features."""
+    clusters = clustered.clusters
+    if not clustered.is_cut:
+        write_lines(folder, "duplicates.txt", exports.spell_clusters(clusters), end="\n")
+        return
+
+    with persisted(exports.number_clusters(clusters)) as numbered:
+        write_lines(folder, "duplicates.txt", exports.spell_members(numbered, clustered.members), end="\t")
+
+
+def write_context(folder: SparkFolder, documents: Documents) -> None:
+    """Write `context.fimi`: a feature a line, the `doc_key`s of the documents that hold it."""
+    end = "\n" if documents.rows * KEY_BYTES <= LONG_LINE else " "
+    write_lines(folder, "context.fimi", exports.invert_sketches(documents.table, end=end), end=end)
+
+
+def write_lines(folder: SparkFolder, name: str, lines: DataFrame, *, end: str, one_file: int | None = None) -> None:
+    """Write the text of `lines` to the run's folder.
+
+    Args:
+        folder: the run's.
+        name: of the file, or of the folder of parts.
+        lines: value string, in order within and among its partitions.
+        end: the character written after each row; unless it is a line feed, the last one of each part is dropped.
+        one_file: bytes up to which it is one file; None: `ONE_FILE`.
+
+    Raises:
+        OutputError: if it cannot be written.
+    """
+    target, work = folder.begin_output(name), folder.aside(name)
+    storage = files_at(lines.sparkSession, folder.path)
+    for path in (target, work):
+        storage.remove(path)
+    lines.write.options(lineSep=end, compression="none", **UNMARKED).option(*PLAIN_COMMIT).text(work)
+
+    sizes = {part: size for part, size in storage.sizes(work).items() if size}
+    parts = [f"{work}/{part}" for part in sorted(sizes, key=_number)]
+    without = 0 if end == "\n" else 1
+    if sum(sizes.values()) <= (ONE_FILE if one_file is None else one_file):
+        storage.copy_files(parts, target, without=without)
+    else:
+        storage.make_folder(target)
+        for number, part in enumerate(parts):
+            place = f"{target}/part-{number:05}"
+            if without:
+                storage.copy_files([part], place, without=without)
+            else:
+                storage.move(part, place)
+    storage.remove(work)
+
+
+def _number(part: str) -> tuple[int, str]:
+    """Return the sort key of a file that Spark wrote, `part-00012-….c000.txt`."""
+    return int(part.split("-")[1]), part
+
+
+def write_kept_once(job: Job, folder: SparkFolder, found: Found) -> None:
+    """Write the kept documents, if they are asked for and no earlier attempt has finished them."""
+    form, sketched = job.config.output.kept, found.sketched
+    inputs, offsets = sketched.inputs, sketched.offsets
+    if form == AS_INPUT:
+        return
+    if form == "none" or inputs is None or offsets is None:
+        folder.clear("kept")
+        return
+
+    made = made_of("kept", job.config)
+    if folder.has("kept", **made):
+        return
+
+    with job.stage("output", StageMetrics) as stage:
+        job.progress.describe("kept")
+        folder.clear("kept")
+        where = folder.begin_apart("kept") if is_connect(job.spark) else f"{folder.path}/kept"
+        with set_to(job.spark, inputs.splitting):
+            found_again = inputs.scan(Contents(job.config.input.charset))
+            contents = key_contents(found_again, offsets.table, offsets.rows)
+            _write_all(_choose_kept(contents, found), where, form, expected=found.kept)
+        _name_parts(files_of(job.spark), where, form)
+        if is_connect(job.spark):
+            folder.put("kept")
+        folder.seal("kept", **made, counted={})
+        stage.notes.append(f"kept documents as {form}")
+
+
+def _name_parts(storage: SessionFiles, path: str, form: str) -> None:
+    """Give the files that Spark calls `.txt` the ending of their format. One rename a file."""
+    for name in storage.children(path):
+        if name.endswith(".txt"):
+            storage.move(f"{path}/{name}", f"{path}/{name.removesuffix('txt')}{form}")
+
+
+def _choose_kept(contents: DataFrame, found: Found) -> DataFrame:
+    """Return the kept documents, read again: doc_key, doc_id, url, source, record, content, line."""
+    kept = found.keep.where("kept").select("doc_id")
+    columns = ["doc_key", "doc_id", "url", "source", "record"]
+    documents = found.sketched.documents.table.join(kept, "doc_id").select(*columns)
+    return documents.join(contents, "doc_key")
+
+
+def _write_all(kept: DataFrame, path: str, form: str, *, expected: int) -> None:
+    """Write the kept documents and verify their count."""
+    seen = Observation("written")
+    write_kept(kept.observe(seen, F.count(F.lit(1)).alias("rows")), path, form)
+    if (written := int(seen.get["rows"] or 0)) != expected:
+        raise NddupError(f"{written} of {expected} kept documents were found again: the input changed meanwhile")
+
+
+def write_kept(kept: DataFrame, path: str, form: str) -> None:
+    """Write the kept documents to a folder: Parquet, JSON lines, or ROMIP XML.
+
+    A document that was read from JSON lines is written to JSON lines as its original line, with all fields; any other
+    as `doc_id`, `url`, `source`, `record` and `content` (decoded, with its markup).
+    """
+    columns = ["doc_id", "url", "source", "record", "content"]
+    if form == "parquet":
+        kept.select(*columns).write.parquet(path)
+    elif form == "xml":
+        as_xml(kept).write.text(path)
+    else:
+        line = F.coalesce("line", F.to_json(F.struct(*columns)))
+        kept.select(line.alias("value")).write.text(path)
+
+
+def require_no_pages(collection: Collection, config: Config) -> None:
+    """Refuse to write pages and texts again: they may end with any byte, and Spark writes only files of a known end.
+
+    Raises:
+        ConfigError: naming the first such file.
+    """
+    if AS_INPUT not in (config.output.kept, config.output.tagged):
+        return
+    for group in collection.groups:
+        if group.head.format.kind in UNTAGGED:
+            source = group.files[0].file.source
+            what = UNTAGGED[group.head.format.kind]
+            raise ConfigError(f"output.kept: {source} is {what}; only the embedded engine copies it (--engine local)")
+
+
+def write_again_once(job: Job, folder: SparkFolder, source: Collection, found: Found) -> None:
+    """Write the inputs without the removed documents, or with tags, as asked for and not yet written."""
+    waiting = missing_outputs(job.config, folder)
+    if not waiting:
+        return
+
+    with job.stage("output", StageMetrics) as stage:
+        sketched = found.sketched
+        told = list_verdicts(sketched.documents.table, sketched.rejects, found.keep, found.clustered.members)
+        with persisted(told) as verdicts:
+            for name in waiting:
+                job.progress.describe(name)
+                _write(job, source, verdicts, folder.begin_apart(name), is_tagging=name == "tagged")
+                folder.put(name)
+                folder.seal(name, **made_of(name, job.config), counted={})
+                stage.notes.append(f"{name}/: records as they came")
+
+
+def _write(job: Job, source: Collection, verdicts: DataFrame, apart: str, *, is_tagging: bool) -> None:
+    """Write all files into the folder `apart`, or none if it fails. One action for each byte that files end with."""
+    storage, work = files_of(job.spark), f"{apart}.work"
+    how = Rewriting(is_tagging, job.config.input.limit is not None, record_limits(job.config))
+    try:
+        for end, groups in _by_end(source).items():
+            numbers = {one.file.source: at for at, one in enumerate(_files(groups))}
+            written = Written(storage, end, numbers)
+            parts = [rewrite(job.spark, group, verdicts, how, written) for group in groups]
+            rows = reduce(DataFrame.unionByName, parts).select("file", F.col("value").cast("string").alias("value"))
+            storage.remove(work)
+            form = rows.write.options(lineSep=end.decode("latin-1"), compression="none").option(*PLAIN_COMMIT)
+            form.partitionBy("file").text(work)
+            _place(storage, work, apart, numbers)
+        for file in () if how.may_go_on else source.foreign:
+            target = _target(storage, apart, file.source)
+            storage.copy_files([file.path], target)
+    except BaseException:
+        storage.remove(apart)
+        raise
+    finally:
+        storage.remove(work)
+
+
+def _by_end(source: Collection) -> dict[bytes, list[Group]]:
+    """Return the files by the byte that ends them, in groups that share head and compression."""
+    found: dict[bytes, list[Group]] = defaultdict(list)
+    for group in source.groups:
+        for compression in sorted({entry.compression for entry in group.files}):
+            files = tuple(entry for entry in group.files if entry.compression == compression)
+            found[end_of(group.head, compression)].append(Group(group.head, is_whole=True, files=files))
+    return found
+
+
+def _files(groups: list[Group]) -> Iterator[ListedFile]:
+    return (entry for group in groups for entry in group.files)
+
+
+def _place(storage: SessionFiles, work: str, apart: str, numbers: dict[str, int]) -> None:
+    """Rename the files that Spark wrote to their sources' names; make the empty files, which Spark did not write."""
+    there = set(storage.children(work))
+    for source, number in numbers.items():
+        target = _target(storage, apart, source)
+        written = f"file={number}"
+        parts = (
+            [name for name in storage.children(f"{work}/{written}") if name.startswith("part-")]
+            if written in there
+            else []
+        )
+        if parts:
+            storage.move(f"{work}/{written}/{parts[0]}", target)
+        else:
+            storage.write_text(target, "")
+
+
+def _target(storage: SessionFiles, apart: str, source: str) -> str:
+    """Return where a file is written, and make its folders."""
+    target = f"{apart}/{source.replace('://', '/')}"
+    storage.make_folder(target.rpartition("/")[0])
+    return target
+
+
+def store_texts(job: Job, found: Found) -> TextsMetrics:
+    """Make the table `texts` of a run over files, unless it is there; return its counts.
+
+    Cost: two small actions to choose documents, and a pass over their files.
+    """
+    texts = job.find("texts") or _read_chosen(job, found)
+    return TextsMetrics(
+        rows_in={"clusters": found.clustered.metrics.rows_out["clusters"]},
+        rows_out={"texts": texts.rows},
+        clusters=texts.noted["clusters"],
+        beyond_files=texts.noted["beyond_files"],
+    )
+
+
+def _read_chosen(job: Job, found: Found) -> Saved:
+    """Choose the documents and save their STORED_TEXTS."""
+    options, inputs = job.config.output, found.sketched.inputs
+    if inputs is None:
+        raise ValueError("documents of a DataFrame are not read again")
+
+    choice = TextChoice({}, [], 0)
+    if options.texts:
+        clustered, documents = found.clustered, found.sketched.documents.table
+        shown = list_shown(clustered.clusters, clustered.members, documents, sampled=options.texts // 2)
+        choice = choose_documents(shown.collect(), inputs.sizes, most=options.texts, most_bytes=int(options.texts_read))
+        nearest = _list_borderline(job, found)
+        choice = add_pairs(choice, nearest, inputs.sizes, most_bytes=int(options.texts_read))
+    written = job.write("texts", inputs.find_texts(choice.documents))
+    return job.seal("texts", written, clusters=len(choice.clusters), beyond_files=choice.beyond_files)
+
+
+def _list_borderline(job: Job, found: Found) -> list[Mapping[str, Any]]:
+    """Return the pairs nearest to the threshold, as `add_pairs` takes them. One action."""
+    measure = measure_of(settings_of(job.config))
+    if measure is None:
+        return []
+    measured = F.expr(measure.value).cast("double").alias("measured")
+    pairs = found.paired.pairs.alias("p").select("doc_a", "doc_b", measured).where("measured IS NOT NULL")
+    nearest = pairs.orderBy("measured", "doc_a", "doc_b").limit(EACH * SHOWN)
+    for end in "ab":
+        about = {"doc_id": "doc", "group": "group", "source": "source", "content_fingerprint": "content"}
+        columns = [F.col(name).alias(f"{alias}_{end}") for name, alias in about.items()]
+        nearest = found.sketched.documents.table.select(*columns).join(F.broadcast(nearest), f"doc_{end}")
+    return take_distinct((row.asDict() for row in nearest.orderBy("measured", "doc_a", "doc_b").collect()), SHOWN)
