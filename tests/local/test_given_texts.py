@@ -14,7 +14,7 @@ ROWS = [
 
 
 def test_texts_are_numbered_alike(spark: SparkSession) -> None:
-    """Both engines order texts by id as bytes, nulls last, and texts of one id, or of none, by the same hash."""
+    """Both engines order texts by id as bytes, nulls last, and texts of one id, or of none, by their bytes."""
     ids, texts = zip(*ROWS, strict=True)
     table = pa.table({"id": pa.array(ids, pa.string()), "body": pa.array(texts, pa.string())})
 

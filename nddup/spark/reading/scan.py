@@ -115,7 +115,7 @@ def scan_counting(
 
 
 def number_texts(df: DataFrame, *, id: str, text: str) -> DataFrame:  # noqa: A002 - the caller's word
-    """Sort the documents of a DataFrame by id, and number them within their partition.
+    """Sort the documents of a DataFrame by id, those of equal ids by text, and number them within their partition.
 
     Names of columns are literal: they may hold dots, blanks and backticks, and differ in case alone.
 
@@ -126,7 +126,7 @@ def number_texts(df: DataFrame, *, id: str, text: str) -> DataFrame:  # noqa: A0
     placed = df.toDF(*(f"column{at}" for at in range(len(df.columns))))
     of_id, of_text = (F.col(f"column{df.columns.index(name)}").cast("string") for name in (id, text))
     rows = placed.select(of_id.alias("doc_id"), F.lit(None).cast("string").alias("url"), of_text.alias("text")).sort(
-        F.col("doc_id").asc_nulls_last(), F.xxhash64("text"), "text"
+        F.col("doc_id").asc_nulls_last(), "text"
     )
     return rows.select(
         "*",
