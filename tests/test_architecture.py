@@ -40,7 +40,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "against": GROUND | {"reading", "sketching", "scanning", "tables"},
     "checking": {"verifying", "tables"},
     "tables": set(),
-    "settings": GROUND | {"matching", "sketching", "scanning"},
+    "settings": GROUND | {"matching", "mining", "sketching", "scanning"},
     "explaining": {"settings"},
     "spark": GROUND | {"tables"},
     "spark.reach": {"errors"},
@@ -50,10 +50,14 @@ MAY_IMPORT: dict[str, set[str]] = {
     "spark.evaluating": {"reading", "verifying", "spark", "spark.reading"},
     "local": {"settings", "scanning", "rewriting", "mining", "verifying"},
     "storage": GROUND | {"sketching", "scanning", "spark", "spark.reach"},
-    "opened": GROUND | {"tables", "storage"},
-    "opened.spark": {"opened", "spark", "spark.reach", "storage"},
+    "engines": GROUND | {"tables"},
+    "engines.spark_engine": {"engines", "spark", "spark.reach"},
+    "opened": GROUND | {"tables", "storage", "engines"},
+    "opened.spark": {"opened", "engines.spark_engine", "storage"},
     "report": {"opened", "settings"},
-    "run": WIRING | PURE | {"against", "settings", "storage", "local", "opened", "opened.spark", "report"},
+    "run": WIRING
+    | PURE
+    | {"against", "settings", "storage", "local", "opened.spark", "engines.spark_engine", "report"},
     "repository.lookup": GROUND | {"matching", "sketching"},
     "repository": {"run", "repository.lookup"},
     "api": {"run", "opened"},
@@ -68,7 +72,7 @@ neither `matching` nor `mining`, even indirectly: `nddup check` is independent o
 
 WITHOUT_SPARK = PURE | {
     "errors", "redaction", "metrics", "arrays", "array_files", "steps", "start_up", "tables", "settings", "explaining",
-    "local", "opened", "report", "checking", "repository.lookup", "against", "children", "shown",
+    "local", "engines", "opened", "report", "checking", "repository.lookup", "against", "children", "shown",
 }  # fmt: skip
 
 ACTIONS = {"collect", "first", "head", "take", "toPandas", "toArrow", "toLocalIterator", "isEmpty", "show", "foreach"}
@@ -78,7 +82,7 @@ TAKING_ARGUMENTS = {"take", "count", "head"}
 KEEPING = {"persist", "cache", "unpersist", "checkpoint", "localCheckpoint", "write", "writeTo", "writeStream"}
 SESSIONS = {"getOrCreate", "newSession"}
 
-ACTING = {"run", "spark.reach", "results", "opened.spark", "storage", "api"}
+ACTING = {"run", "spark.reach", "results", "opened.spark", "engines.spark_engine", "storage", "api"}
 """The rooms that run Spark jobs."""
 
 

@@ -60,8 +60,8 @@ class MemoryRun(DuckTables):
     def __init__(self, tables: Mapping[str, pa.Table], metrics: RunMetrics) -> None:
         super().__init__(NoFolder("run in memory", tables, metrics))
         for name, table in tables.items():
-            self._database.register(name, table)
-        self._shut()
+            self.database.register(name, table)
+        self.shut()
 
     def transform_text(self, table: Table, name: str, reader: Reader) -> None:
         """Refuse: there are no files.

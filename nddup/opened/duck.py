@@ -1,77 +1,24 @@
-"""A finished run read by DuckDB in this process: no Java, no network, and bounded memory."""
+"""A finished run read by the embedded engine: no Java, no network, and bounded memory."""
 
-import os
 import re
-from collections import deque
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from tempfile import TemporaryDirectory
-from typing import Any
 
 import duckdb
-import pyarrow as pa
 
+from nddup.engines.embedded import SQL_TYPES, DuckEngine, as_literal, as_name, reason_of
 from nddup.errors import NddupError
-from nddup.opened.finished_run import Batches, FinishedRun, Folder, Kernel, Reader
+from nddup.opened.finished_run import FinishedRun, Folder, Reader
 from nddup.storage.local_storage import LocalStorage, local_path
 from nddup.storage.run_folder import RunFolder
 from nddup.tables import RESULTS, Table
 
-MEMORY = "25%"
-"""DuckDB's share of the memory of the machine or container. Data that does not fit goes to temporary files."""
-
-SETTINGS: dict[str, str | bool] = {
-    "memory_limit": MEMORY,
-    "autoinstall_known_extensions": False,  # no query makes DuckDB download anything
-    "autoload_known_extensions": False,
-    "allow_community_extensions": False,
-    "python_enable_replacements": False,  # a query sees the tables given to it, and no variable of this program
-    "default_null_order": "nulls_first_on_asc_last_on_desc",  # Spark's
-    "preserve_insertion_order": False,  # rows without ORDER BY have no order, as in Spark
-}
-
-MACROS = (
-    "CREATE MACRO slice(list, first, length) AS list_slice(list, first, first + length - 1)",
-    "CREATE MACRO array_size(list) AS len(list)",
-    "CREATE MACRO arrays_overlap(a, b) AS list_has_any(a, b)",
-    "CREATE MACRO explode(list) AS unnest(list)",
-    "CREATE MACRO element_at(list, place) AS list_extract(list, place)",
-    "CREATE MACRO regexp_like(text, pattern) AS regexp_matches(text, pattern)",
-    "CREATE MACRO sha2(text, bits) AS sha256(text)",
-    "CREATE MACRO shiftright(number, bits) AS number >> bits",
-)
-"""Spark's functions that DuckDB has under another name."""
-
-BATCH = 2_048
-"""Rows in a batch for a kernel: some MB of sketches."""
-
-BATCH_ROWS = 10_000
-"""Rows in a batch of an answer."""
-
 CHUNK = 1 << 24
 """Characters of a text that are read at a time."""
 
-_TYPES = {
-    "long": "BIGINT",
-    "int": "INTEGER",
-    "double": "DOUBLE",
-    "string": "VARCHAR",
-    "binary": "BLOB",
-    "boolean": "BOOLEAN",
-    "array<long>": "BIGINT[]",
-    "array<int>": "INTEGER[]",
-    "array<string>": "VARCHAR[]",
-}
-"""DuckDB's type for each type of `nddup.tables.TYPES`."""
 
-
-class DuckTables(FinishedRun):
+class DuckTables(DuckEngine, FinishedRun):
     """A run whose tables DuckDB reads, in a folder or in memory.
-
-    A folder may come from anyone, and so may the text of a query. So each kind of run, before its first query, calls
-    `_shut`: from then on DuckDB opens the files of the run's tables and its own temporary ones, and nothing else.
 
     Args:
         folder: folder of the run, or its stand-in.
@@ -81,115 +28,8 @@ class DuckTables(FinishedRun):
     """
 
     def __init__(self, folder: Folder) -> None:
-        super().__init__(folder)
-        self._spilled = TemporaryDirectory(prefix="nddup-", ignore_cleanup_errors=True)
-        settings: dict[str, str | bool | int | float | list[str]] = {**SETTINGS, "temp_directory": self._spilled.name}
-        self._database = duckdb.connect(":memory:", config=settings)
-        self._kept: list[str] = []
-        self._seen: list[str] = []
-        self._broken: NddupError | None = None
-        # A bar would be mixed into the output. In a notebook without ipywidgets it is off, and cannot even be set.
-        if self._database.sql("SELECT current_setting('enable_progress_bar')").fetchall() != [(False,)]:
-            self._database.execute("SET enable_progress_bar = false")
-        for macro in MACROS:
-            self._database.execute(macro)
-
-    def _compare(self, text: str) -> None:
-        """Compare the files of the tables that a text names with what was noted of them; in memory there are none."""
-
-    def sql(self, text: str, **tables: pa.Table) -> pa.Table:
-        """As `FinishedRun.sql`."""
-        self._compare(text)
-        with self._reading(tables):
-            return self._database.sql(text).to_arrow_table()
-
-    def see(self, name: str, rows: Any) -> None:  # noqa: ANN401
-        """As `FinishedRun.see`; `rows` is an Arrow table, or a reader of batches, which can be read only once."""
-        if isinstance(rows, pa.RecordBatchReader):
-            rows = pa.RecordBatchReader.from_batches(rows.schema, self._noting(rows))
-        self._database.register(name, rows)
-        self._seen.append(name)
-
-    def rows(self, text: str, kernel: Kernel | None = None, schema: str = "") -> Iterator[tuple[Any, ...]]:
-        """As `FinishedRun.rows`; one batch at a time is in memory."""
-        del schema
-        self._compare(text)
-        with self._reading():
-            batches: Batches = iter(self._database.sql(text).to_arrow_reader(BATCH_ROWS))
-            for batch in batches if kernel is None else kernel(batches):
-                yield from zip(*(column.to_pylist() for column in batch.columns), strict=True)
-
-    def put(self, name: str, table: pa.Table) -> None:
-        """As `FinishedRun.put`."""
-        with self._reading({"given": table}):
-            self._database.execute(f"CREATE TABLE {_name(name)} AS FROM given")
-            self._kept.append(f"TABLE {_name(name)}")
-
-    def keep(self, name: str, text: str, *, is_wide: bool = False) -> None:
-        """As `FinishedRun.keep`; a wide table is a view."""
-        self._compare(text)
-        kind = "VIEW" if is_wide else "TABLE"
-        with self._reading():
-            self._database.execute(f"CREATE {kind} {_name(name)} AS {text}")
-            self._kept.append(f"{kind} {_name(name)}")
-
-    def transform(self, table: Table, text: str, kernel: Kernel, *, by: tuple[str, ...] = ()) -> None:
-        """As `FinishedRun.transform`; the answer is streamed, with a few batches in memory."""
-        self._compare(text)
-        order = f" ORDER BY {', '.join(by)}" if by else ""
-        with self._reading(), self._database.cursor() as other:
-            rows = other.sql(f"SELECT * FROM ({text}) AS answer{order}").to_arrow_reader(BATCH)  # noqa: S608
-            self._collect(table, kernel(iter(rows)) if by else _on_all_cores(kernel, rows))
-
-    def forget(self) -> None:
-        """As `FinishedRun.forget`."""
-        for kept in reversed(self._kept):
-            self._database.execute(f"DROP {kept}")
-        for name in self._seen:
-            self._database.unregister(name)
-        self._kept.clear()
-        self._seen.clear()
-
-    def _noting(self, batches: Batches) -> Batches:
-        """Yield the same batches and note an error in them, because DuckDB would report it as an error of its own."""
-        try:
-            yield from batches
-        except NddupError as error:
-            self._broken = error
-            raise
-
-    def _collect(self, table: Table, batches: Iterable[pa.RecordBatch]) -> None:
-        """Make a table of batches as they arrive."""
-        columns = ", ".join(f"{_name(column.name)} {_TYPES[column.type]}" for column in table.columns)
-        self._database.execute(f"CREATE TABLE {_name(table.name)} ({columns})")
-        self._kept.append(f"TABLE {_name(table.name)}")
-        for some in _together(batches):
-            self._database.register("given", pa.Table.from_batches(some))
-            self._database.execute(f"INSERT INTO {_name(table.name)} BY NAME FROM given")
-            self._database.unregister("given")
-
-    def _shut(self, files: Sequence[str] = ()) -> None:
-        """Let DuckDB open no other file than these and its temporary ones, and change no setting any more."""
-        # A file is looked up as it is written in the query, with its wildcards escaped, and opened under its own name.
-        allowed = ", ".join(text for file in files for text in {_literal(file), _quoted(file)})
-        self._database.execute(f"SET allowed_paths = [{allowed}]")
-        self._database.execute("SET enable_external_access = false")
-        self._database.execute("SET lock_configuration = true")
-
-    @contextmanager
-    def _reading(self, tables: Mapping[str, pa.Table] | None = None) -> Iterator[None]:
-        """Give tables their names for the duration, and turn errors of DuckDB into messages for users."""
-        try:
-            for name, table in (tables or {}).items():
-                self._database.register(name, table)
-            yield
-        except duckdb.Error as error:
-            if self._broken is not None:
-                raise self._broken from None
-            raise NddupError(f"{self.path}: cannot be read ({_reason(error)})") from error
-        finally:
-            for name in tables or {}:
-                self._database.unregister(name)
+        FinishedRun.__init__(self, folder)
+        DuckEngine.__init__(self, folder.path)
 
 
 class DuckRun(DuckTables):
@@ -215,7 +55,7 @@ class DuckRun(DuckTables):
             for table, folder in folders.items()
             if folder.is_dir()
         }
-        self._shut([file for some in files.values() for file in some])
+        self.shut([file for some in files.values() for file in some])
         for table, some in files.items():
             self._see(table, some)
 
@@ -238,51 +78,24 @@ class DuckRun(DuckTables):
         self._folder.require_same(name)
         path = Path(local_path(self.path), name)
         files = sorted(part for part in path.iterdir() if part.name[0] not in "_.") if path.is_dir() else [path]
-        with self._reading():
-            self._collect(table, (batch for file in files for batch in reader(_read_chunks(file))))
+        with self.reading():
+            self.fill(table, (batch for file in files for batch in reader(_read_chunks(file))))
 
     def _see(self, table: Table, files: Sequence[str]) -> None:
         """Make the view of a table over its files, with all declared columns and even without files."""
-        source = f"read_parquet([{', '.join(map(_literal, files))}])" if files else ""
+        source = f"read_parquet([{', '.join(map(as_literal, files))}])" if files else ""
         try:
-            there = set(self._database.sql(f"FROM {source}").columns) if files else set()
+            there = set(self.database.sql(f"FROM {source}").columns) if files else set()
             columns = ", ".join(
-                f"CAST({_name(column.name) if column.name in there else 'NULL'} AS {_TYPES[column.type]})"
-                f" AS {_name(column.name)}"
+                f"CAST({as_name(column.name) if column.name in there else 'NULL'} AS {SQL_TYPES[column.type]})"
+                f" AS {as_name(column.name)}"
                 for column in table.columns
             )
             rows = f"FROM {source}" if files else "WHERE false"
-            self._database.execute(f"CREATE VIEW {_name(table.name)} AS SELECT {columns} {rows}")
+            self.database.execute(f"CREATE VIEW {as_name(table.name)} AS SELECT {columns} {rows}")
         except (duckdb.Error, RuntimeError, UnicodeError) as error:  # of DuckDB: a damaged name of a column is no text
             self.require_same(table.name)  # says what mends it
-            raise NddupError(f"{self.path}/{table.name}: cannot be read ({_reason(error)})") from error
-
-
-def _on_all_cores(kernel: Kernel, batches: Iterable[pa.RecordBatch]) -> Batches:
-    """Run a kernel on each batch by itself, on all cores, a few batches ahead of the consumer."""
-    cores = len(os.sched_getaffinity(0))
-    waiting: deque[Future[list[pa.RecordBatch]]] = deque()
-    with ThreadPoolExecutor(cores) as pool:
-        for batch in batches:
-            waiting.append(pool.submit(lambda one: list(kernel(iter([one]))), batch))
-            if len(waiting) > 2 * cores:
-                yield from waiting.popleft().result()
-        while waiting:
-            yield from waiting.popleft().result()
-
-
-def _together(batches: Iterable[pa.RecordBatch]) -> Iterator[list[pa.RecordBatch]]:
-    """Group batches to some `BATCH_ROWS` rows each, because a statement costs more than a small batch."""
-    some: list[pa.RecordBatch] = []
-    rows = 0
-    for batch in batches:
-        some.append(batch)
-        rows += len(batch)
-        if rows >= BATCH_ROWS:
-            yield some
-            some, rows = [], 0
-    if rows:
-        yield some
+            raise NddupError(f"{self.path}/{table.name}: cannot be read ({reason_of(error)})") from error
 
 
 def _read_chunks(file: Path) -> Iterator[str]:
@@ -290,29 +103,3 @@ def _read_chunks(file: Path) -> Iterator[str]:
     with file.open(encoding="utf-8", errors="replace", newline="") as text:
         while chunk := text.read(CHUNK):
             yield chunk
-
-
-def _literal(path: str) -> str:
-    """Return a path as an SQL literal that matches this file only: glob wildcards are escaped with brackets.
-
-    Example:
-        >>> _literal("/it's/a[1]*.parquet")
-        "'/it''s/a[[]1][*].parquet'"
-    """
-    plain = "".join(f"[{character}]" if character in "[*?" else character for character in path)
-    return _quoted(plain)
-
-
-def _quoted(text: str) -> str:
-    """Return a text as an SQL literal."""
-    return "'" + text.replace("'", "''") + "'"
-
-
-def _name(name: str) -> str:
-    """Return a name as an SQL identifier, whatever it contains."""
-    return '"' + name.replace('"', '""') + '"'
-
-
-def _reason(error: Exception) -> str:
-    """Return the first line of an error message."""
-    return str(error).strip().splitlines()[0]

@@ -1,18 +1,13 @@
 """The interface of a finished run for its readers, whichever engine reads its tables."""
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Protocol
 
-import pyarrow as pa
-
+from nddup.engines.engine import Batches, Engine
 from nddup.errors import OutputError
 from nddup.metrics import RunMetrics
 from nddup.tables import Table
-
-Batches = Iterator[pa.RecordBatch]
-Kernel = Callable[[Batches], Batches]
-"""Makes rows from other rows. If order matters, it gets all batches in order; if not, it may be called on any batch."""
 
 Reader = Callable[[Iterator[str]], Batches]
 """Makes rows from the parts of a text, in order."""
@@ -39,7 +34,7 @@ class Folder(Protocol):
         """Return the tables and texts that are noted."""
 
 
-class FinishedRun(ABC):
+class FinishedRun(Engine):
     """A finished run: its path, its metrics, the files beside its tables, and SQL over the tables.
 
     Args:
@@ -83,76 +78,6 @@ class FinishedRun(ABC):
         return wrong, unknown
 
     @abstractmethod
-    def sql(self, text: str, **tables: pa.Table) -> pa.Table:
-        """Return the answer to one query.
-
-        Args:
-            text: one SELECT that DuckDB and Spark both understand. It may name any table of `nddup.tables.RESULTS` that
-                the run `holds`, with all its columns; a column that an earlier version did not write is null.
-            tables: small tables of the caller, by the name that the text uses. A query about some documents joins
-                with a table of their ids, so that no value is ever written into the text.
-
-        Returns:
-            The rows, in the order of ORDER BY if there is one. Both engines order strings by their UTF-8 bytes, nulls
-            first, or last with DESC. Columns of a run keep their types. The type of a sum depends on the engine, so
-            a query casts it; count(*) is int64.
-
-        Raises:
-            NddupError: if a table cannot be read, or the text is wrong; on Spark, an error of its own.
-
-        Cost: reads only the columns and rows that the query needs. The answer is in memory.
-        """
-
-    @abstractmethod
-    def see(self, name: str, rows: Any) -> None:  # noqa: ANN401 - of either engine
-        """Give rows of the caller a name for later queries, until `forget`.
-
-        Args:
-            name: a name that no table has.
-            rows: rows that the engine can read: an Arrow table, which may lie on disk, or a reader of batches, read
-                once; on Spark a DataFrame.
-        """
-
-    @abstractmethod
-    def rows(self, text: str, kernel: Kernel | None = None, schema: str = "") -> Iterator[tuple[Any, ...]]:
-        """Yield the rows of an answer of any size one by one, in the order of ORDER BY.
-
-        Args:
-            text: as in `sql`.
-            kernel: turns batches of the answer into other batches, with as many or fewer rows in the same order; on
-                Spark it runs in the tasks, so a worker must be able to import it.
-            schema: `name type, …` of the kernel's batches.
-        """
-
-    @abstractmethod
-    def put(self, name: str, table: pa.Table) -> None:
-        """Copy a table for later queries, under this name, until `forget`."""
-
-    @abstractmethod
-    def keep(self, name: str, text: str, *, is_wide: bool = False) -> None:
-        """Keep the answer to a query for later queries, as a table of this name, until `forget`.
-
-        Args:
-            name: name of the table.
-            text: as in `sql`.
-            is_wide: whether it holds whole columns of the run. An engine that reads these quickly keeps no copy.
-
-        Cost: computed once; data that does not fit in memory is written to the folder for temporary files. A wide
-        answer without a copy is computed at each use.
-        """
-
-    @abstractmethod
-    def transform(self, table: Table, text: str, kernel: Kernel, *, by: tuple[str, ...] = ()) -> None:
-        """Keep the result of a kernel over an answer for later queries, as a table, until `forget`.
-
-        Args:
-            table: name and columns of the result.
-            text: as in `sql`.
-            kernel: yields batches with the columns of `table`. All cores call it at once, unless `by` is given.
-            by: columns of the answer: rows with the same first column go to the same call, sorted by all of them.
-        """
-
-    @abstractmethod
     def transform_text(self, table: Table, name: str, reader: Reader) -> None:
         """Keep the result of a reader over each file of a text beside the tables, as a table, until `forget`.
 
@@ -161,7 +86,3 @@ class FinishedRun(ABC):
             name: name of the file, or of the folder of its parts.
             reader: yields batches with the columns of `table`.
         """
-
-    @abstractmethod
-    def forget(self) -> None:
-        """Drop every name that was given, and free the tables that were kept."""

@@ -6,8 +6,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from nddup.engines import embedded
 from nddup.errors import ConfigError, NddupError
-from nddup.opened import duck
 from nddup.opened.duck import DuckRun
 from nddup.tables import RESULTS
 from tests.opened.made_runs import write_family, write_run
@@ -93,7 +93,7 @@ def test_what_cannot_be_read_is_named(tmp_path: Path) -> None:
 
 def test_questions_may_pass_the_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A sort of 200 MB within 60 MB spills to a temporary folder, which is removed."""
-    monkeypatch.setitem(duck.SETTINGS, "memory_limit", "60MB")
+    monkeypatch.setitem(embedded.SETTINGS, "memory_limit", "60MB")
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "spilled"))
     (tmp_path / "spilled").mkdir()
     run = DuckRun(str(write_run(tmp_path / "run")))

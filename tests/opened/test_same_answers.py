@@ -48,7 +48,7 @@ def wanted_by(run: FinishedRun) -> dict[str, list[pa.Table]]:
 
 def asked_of(module: object) -> list[str]:
     """Return the questions of a module."""
-    return [text for name, text in vars(module).items() if name.isupper() and isinstance(text, str)]
+    return [text for name, text in vars(module).items() if name.isupper() and "SELECT" in str(text)]
 
 
 def answer(run: FinishedRun, text: str, given: dict[str, pa.Table]) -> list[dict[str, Any]]:

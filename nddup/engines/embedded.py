@@ -1,0 +1,237 @@
+"""The embedded engine: DuckDB in this process, with no Java, no network, and bounded memory."""
+
+import os
+from collections import deque
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+
+from nddup.engines.engine import Batches, Engine, Kernel
+from nddup.errors import NddupError
+from nddup.tables import Table
+
+MEMORY = "25%"
+"""DuckDB's share of the memory of the machine or container. Data that does not fit goes to temporary files."""
+
+SETTINGS: dict[str, str | bool] = {
+    "memory_limit": MEMORY,
+    "autoinstall_known_extensions": False,  # no query makes DuckDB download anything
+    "autoload_known_extensions": False,
+    "allow_community_extensions": False,
+    "python_enable_replacements": False,  # a query sees the tables given to it, and no variable of this program
+    "default_null_order": "nulls_first_on_asc_last_on_desc",  # Spark's
+    "preserve_insertion_order": False,  # rows without ORDER BY have no order, as in Spark
+}
+
+MACROS = (
+    "CREATE MACRO slice(list, first, length) AS list_slice(list, first, first + length - 1)",
+    "CREATE MACRO array_size(list) AS len(list)",
+    "CREATE MACRO arrays_overlap(a, b) AS list_has_any(a, b)",
+    "CREATE MACRO explode(list) AS unnest(list)",
+    "CREATE MACRO element_at(list, place) AS list_extract(list, place)",
+    "CREATE MACRO regexp_like(text, pattern) AS regexp_matches(text, pattern)",
+    "CREATE MACRO sha2(text, bits) AS sha256(text)",
+    "CREATE MACRO shiftright(number, bits) AS number >> bits",
+)
+"""Spark's functions that DuckDB has under another name."""
+
+BATCH = 2_048
+"""Rows in a batch for a kernel: some MB of sketches."""
+
+BATCH_ROWS = 10_000
+"""Rows in a batch of an answer."""
+
+SQL_TYPES = {
+    "long": "BIGINT",
+    "int": "INTEGER",
+    "double": "DOUBLE",
+    "string": "VARCHAR",
+    "binary": "BLOB",
+    "boolean": "BOOLEAN",
+    "array<long>": "BIGINT[]",
+    "array<int>": "INTEGER[]",
+    "array<string>": "VARCHAR[]",
+}
+"""DuckDB's type for each type of `nddup.tables.TYPES`."""
+
+
+class DuckEngine(Engine):
+    """DuckDB over tables of this process, and over files if it is told so.
+
+    A run may come from anyone, and so may the text of a query. So whoever opens one calls `shut` before its first
+    query: from then on DuckDB opens the files that it is told and its own temporary ones, and nothing else.
+
+    Args:
+        path: name of what is read, for messages.
+
+    Cost: some 30 ms; DuckDB itself takes some 130 ms to load.
+    """
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        self._spilled = TemporaryDirectory(prefix="nddup-", ignore_cleanup_errors=True)
+        settings: dict[str, str | bool | int | float | list[str]] = {**SETTINGS, "temp_directory": self._spilled.name}
+        self.database = duckdb.connect(":memory:", config=settings)
+        self._kept: list[str] = []
+        self._seen: list[str] = []
+        self._broken: NddupError | None = None
+        # A bar would be mixed into the output. In a notebook without ipywidgets it is off, and cannot even be set.
+        if self.database.sql("SELECT current_setting('enable_progress_bar')").fetchall() != [(False,)]:
+            self.database.execute("SET enable_progress_bar = false")
+        for macro in MACROS:
+            self.database.execute(macro)
+
+    def _compare(self, text: str) -> None:
+        """Compare the files of the tables that a text names with what was noted of them; in memory there are none."""
+
+    def sql(self, text: str, **tables: pa.Table) -> pa.Table:
+        """As `Engine.sql`."""
+        self._compare(text)
+        with self.reading(tables):
+            return self.database.sql(text).to_arrow_table()
+
+    def see(self, name: str, rows: Any) -> None:  # noqa: ANN401
+        """As `Engine.see`; `rows` is an Arrow table, or a reader of batches, which can be read only once."""
+        if isinstance(rows, pa.RecordBatchReader):
+            rows = pa.RecordBatchReader.from_batches(rows.schema, self._noting(rows))
+        self.database.register(name, rows)
+        self._seen.append(name)
+
+    def rows(self, text: str, kernel: Kernel | None = None, schema: str = "") -> Iterator[tuple[Any, ...]]:
+        """As `Engine.rows`; one batch at a time is in memory."""
+        del schema
+        self._compare(text)
+        with self.reading():
+            batches: Batches = iter(self.database.sql(text).to_arrow_reader(BATCH_ROWS))
+            for batch in batches if kernel is None else kernel(batches):
+                yield from zip(*(column.to_pylist() for column in batch.columns), strict=True)
+
+    def put(self, name: str, table: pa.Table) -> None:
+        """As `Engine.put`."""
+        with self.reading({"given": table}):
+            self.database.execute(f"CREATE TABLE {as_name(name)} AS FROM given")
+            self._kept.append(f"TABLE {as_name(name)}")
+
+    def keep(self, name: str, text: str, *, is_wide: bool = False) -> None:
+        """As `Engine.keep`; a wide table is a view."""
+        self._compare(text)
+        kind = "VIEW" if is_wide else "TABLE"
+        with self.reading():
+            self.database.execute(f"CREATE {kind} {as_name(name)} AS {text}")
+            self._kept.append(f"{kind} {as_name(name)}")
+
+    def transform(self, table: Table, text: str, kernel: Kernel, *, by: tuple[str, ...] = ()) -> None:
+        """As `Engine.transform`; the answer is streamed, with a few batches in memory."""
+        self._compare(text)
+        order = f" ORDER BY {', '.join(by)}" if by else ""
+        with self.reading(), self.database.cursor() as other:
+            rows = other.sql(f"SELECT * FROM ({text}) AS answer{order}").to_arrow_reader(BATCH)  # noqa: S608
+            self.fill(table, kernel(iter(rows)) if by else _on_all_cores(kernel, rows))
+
+    def forget(self) -> None:
+        """As `Engine.forget`."""
+        for kept in reversed(self._kept):
+            self.database.execute(f"DROP {kept}")
+        for name in self._seen:
+            self.database.unregister(name)
+        self._kept.clear()
+        self._seen.clear()
+
+    def _noting(self, batches: Batches) -> Batches:
+        """Yield the same batches and note an error in them, because DuckDB would report it as an error of its own."""
+        try:
+            yield from batches
+        except NddupError as error:
+            self._broken = error
+            raise
+
+    def fill(self, table: Table, batches: Iterable[pa.RecordBatch]) -> None:
+        """Make a table of batches as they arrive."""
+        columns = ", ".join(f"{as_name(column.name)} {SQL_TYPES[column.type]}" for column in table.columns)
+        self.database.execute(f"CREATE TABLE {as_name(table.name)} ({columns})")
+        self._kept.append(f"TABLE {as_name(table.name)}")
+        for some in _together(batches):
+            self.database.register("given", pa.Table.from_batches(some))
+            self.database.execute(f"INSERT INTO {as_name(table.name)} BY NAME FROM given")
+            self.database.unregister("given")
+
+    def shut(self, files: Sequence[str] = ()) -> None:
+        """Let DuckDB open no other file than these and its temporary ones, and change no setting any more."""
+        # A file is looked up as it is written in the query, with its wildcards escaped, and opened under its own name.
+        allowed = ", ".join(text for file in files for text in {as_literal(file), as_text(file)})
+        self.database.execute(f"SET allowed_paths = [{allowed}]")
+        self.database.execute("SET enable_external_access = false")
+        self.database.execute("SET lock_configuration = true")
+
+    @contextmanager
+    def reading(self, tables: Mapping[str, pa.Table] | None = None) -> Iterator[None]:
+        """Give tables their names for the duration, and turn errors of DuckDB into messages for users."""
+        try:
+            for name, table in (tables or {}).items():
+                self.database.register(name, table)
+            yield
+        except duckdb.Error as error:
+            if self._broken is not None:
+                raise self._broken from None
+            raise NddupError(f"{self.path}: cannot be read ({reason_of(error)})") from error
+        finally:
+            for name in tables or {}:
+                self.database.unregister(name)
+
+
+def _on_all_cores(kernel: Kernel, batches: Iterable[pa.RecordBatch]) -> Batches:
+    """Run a kernel on each batch by itself, on all cores, a few batches ahead of the consumer."""
+    cores = len(os.sched_getaffinity(0))
+    waiting: deque[Future[list[pa.RecordBatch]]] = deque()
+    with ThreadPoolExecutor(cores) as pool:
+        for batch in batches:
+            waiting.append(pool.submit(lambda one: list(kernel(iter([one]))), batch))
+            if len(waiting) > 2 * cores:
+                yield from waiting.popleft().result()
+        while waiting:
+            yield from waiting.popleft().result()
+
+
+def _together(batches: Iterable[pa.RecordBatch]) -> Iterator[list[pa.RecordBatch]]:
+    """Group batches to some `BATCH_ROWS` rows each, because a statement costs more than a small batch."""
+    some: list[pa.RecordBatch] = []
+    rows = 0
+    for batch in batches:
+        some.append(batch)
+        rows += len(batch)
+        if rows >= BATCH_ROWS:
+            yield some
+            some, rows = [], 0
+    if rows:
+        yield some
+
+
+def as_literal(path: str) -> str:
+    """Return a path as an SQL literal that matches this file only: glob wildcards are escaped with brackets.
+
+    Example:
+        >>> as_literal("/it's/a[1]*.parquet")
+        "'/it''s/a[[]1][*].parquet'"
+    """
+    plain = "".join(f"[{character}]" if character in "[*?" else character for character in path)
+    return as_text(plain)
+
+
+def as_text(text: str) -> str:
+    """Return a text as an SQL literal."""
+    return "'" + text.replace("'", "''") + "'"
+
+
+def as_name(name: str) -> str:
+    """Return a name as an SQL identifier, whatever it contains."""
+    return '"' + name.replace('"', '""') + '"'
+
+
+def reason_of(error: Exception) -> str:
+    """Return the first line of an error message."""
+    return str(error).strip().splitlines()[0]

@@ -1,0 +1,105 @@
+"""The contract of an engine: a few verbs, in which every relational step of a run is written once for both engines.
+
+    see          give rows a name
+    sql          ask one SELECT, a small answer
+    rows         ask one SELECT, an answer of any size
+    keep         keep the answer to a SELECT as a table
+    put          keep a copy of a small table
+    transform    keep what a kernel makes of an answer, with its rows gathered by key
+    forget       drop all of it
+
+`engines.embedded` does it with DuckDB in this process, `engines.spark_engine` with Spark. A step takes an engine as its
+argument and knows neither. Steps whose rows do not fit these verbs (the reading of files, the search for
+pairs, the graph) are written for each engine, in `local` and `spark`.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pyarrow as pa
+
+from nddup.tables import Table
+
+Batches = Iterator[pa.RecordBatch]
+Kernel = Callable[[Batches], Batches]
+"""Makes rows from other rows. If order matters, it gets all batches in order; if not, it may be called on any batch."""
+
+
+class Engine(ABC):
+    """Tables by name, and what can be asked of them."""
+
+    @abstractmethod
+    def sql(self, text: str, **tables: pa.Table) -> pa.Table:
+        """Return the answer to one query.
+
+        Args:
+            text: one SELECT that DuckDB and Spark both understand. It may name any table that the engine was given or
+                keeps; of a finished run any of `nddup.tables.RESULTS` that the run `holds`, with all its columns: a
+                column that an earlier version did not write is null.
+            tables: small tables of the caller, by the name that the text uses. A query about some documents joins
+                with a table of their ids, so that no value is ever written into the text.
+
+        Returns:
+            The rows, in the order of ORDER BY if there is one. Both engines order strings by their UTF-8 bytes, nulls
+            first, or last with DESC. Columns of a run keep their types. The type of a sum depends on the engine, so
+            a query casts it; count(*) is int64.
+
+        Raises:
+            NddupError: if a table cannot be read, or the text is wrong; on Spark, an error of its own.
+
+        Cost: reads only the columns and rows that the query needs. The answer is in memory.
+        """
+
+    @abstractmethod
+    def see(self, name: str, rows: Any) -> None:  # noqa: ANN401 - of either engine
+        """Give rows of the caller a name for later queries, until `forget`.
+
+        Args:
+            name: a name that no table has.
+            rows: rows that the engine can read: an Arrow table, which may lie on disk, or a reader of batches, read
+                once; on Spark a DataFrame.
+        """
+
+    @abstractmethod
+    def rows(self, text: str, kernel: Kernel | None = None, schema: str = "") -> Iterator[tuple[Any, ...]]:
+        """Yield the rows of an answer of any size one by one, in the order of ORDER BY.
+
+        Args:
+            text: as in `sql`.
+            kernel: turns batches of the answer into other batches, with as many or fewer rows in the same order; on
+                Spark it runs in the tasks, so a worker must be able to import it.
+            schema: `name type, …` of the kernel's batches.
+        """
+
+    @abstractmethod
+    def put(self, name: str, table: pa.Table) -> None:
+        """Copy a table for later queries, under this name, until `forget`."""
+
+    @abstractmethod
+    def keep(self, name: str, text: str, *, is_wide: bool = False) -> None:
+        """Keep the answer to a query for later queries, as a table of this name, until `forget`.
+
+        Args:
+            name: name of the table.
+            text: as in `sql`.
+            is_wide: whether it holds whole columns of the run. An engine that reads these quickly keeps no copy.
+
+        Cost: computed once; data that does not fit in memory is written to the folder for temporary files. A wide
+        answer without a copy is computed at each use.
+        """
+
+    @abstractmethod
+    def transform(self, table: Table, text: str, kernel: Kernel, *, by: tuple[str, ...] = ()) -> None:
+        """Keep the result of a kernel over an answer for later queries, as a table, until `forget`.
+
+        Args:
+            table: name and columns of the result.
+            text: as in `sql`.
+            kernel: yields batches with the columns of `table`. All cores call it at once, unless `by` is given.
+            by: columns of the answer: rows with the same first column go to the same call, sorted by all of them.
+        """
+
+    @abstractmethod
+    def forget(self) -> None:
+        """Drop every name that was given, and free the tables that were kept."""

@@ -1,0 +1,109 @@
+"""The Spark engine: the same verbs over DataFrames of a session, on one machine or a cluster."""
+
+from collections.abc import Iterator
+from typing import Any
+from uuid import uuid4
+
+import pyarrow as pa
+from pyspark import StorageLevel
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.pandas.types import from_arrow_schema
+
+from nddup.engines.engine import Engine, Kernel
+from nddup.spark.reach import reach
+from nddup.spark.schemas import schema_of
+from nddup.tables import Table
+
+
+class SparkEngine(Engine):
+    """Views of a session beside the caller's, so that views of the caller keep their names.
+
+    Args:
+        session: the session beside the caller's (`session_beside`).
+    """
+
+    def __init__(self, session: SparkSession) -> None:
+        self.session = session
+        self.kept: dict[str, DataFrame] = {}
+        self._seen: list[str] = []
+
+    def sql(self, text: str, **tables: pa.Table) -> pa.Table:
+        """As `Engine.sql`, in one action; errors are Spark's own."""
+        try:
+            for name, table in tables.items():
+                frame_of(self.session, table).createOrReplaceTempView(name)
+            return self.session.sql(text).toArrow()
+        finally:
+            for name in tables:
+                self.session.catalog.dropTempView(name)
+
+    def see(self, name: str, rows: Any) -> None:  # noqa: ANN401
+        """As `Engine.see`; `rows` is a DataFrame of any session."""
+        if rows.sparkSession is self.session:
+            rows.createOrReplaceTempView(name)
+        else:
+            self.share(name, rows)
+        self._seen.append(name)
+
+    def rows(self, text: str, kernel: Kernel | None = None, schema: str = "") -> Iterator[tuple[Any, ...]]:
+        """As `Engine.rows`; the driver holds one partition in memory and prefetches the next."""
+        answer = self.session.sql(text)
+        table = answer if kernel is None else answer.mapInArrow(kernel, schema)
+        yield from map(tuple, table.toLocalIterator(prefetchPartitions=True))
+
+    def put(self, name: str, table: pa.Table) -> None:
+        """As `Engine.put`."""
+        self.hold(name, frame_of(self.session, table))
+
+    def keep(self, name: str, text: str, *, is_wide: bool = False) -> None:
+        """As `Engine.keep`, wide or not; computed on first use."""
+        del is_wide
+        self.hold(name, self.session.sql(text))
+
+    def transform(self, table: Table, text: str, kernel: Kernel, *, by: tuple[str, ...] = ()) -> None:
+        """As `Engine.transform`."""
+        rows = self.session.sql(text)
+        if by:
+            rows = rows.repartition(by[0]).sortWithinPartitions(*by)
+        self.hold(table.name, rows.mapInArrow(kernel, schema_of(table)))
+
+    def forget(self) -> None:
+        """As `Engine.forget`."""
+        for name, kept in self.kept.items():
+            kept.unpersist()
+            self.session.catalog.dropTempView(name)
+        for name in self._seen:
+            self.session.catalog.dropTempView(name)
+        self.kept.clear()
+        self._seen.clear()
+
+    def hold(self, name: str, rows: DataFrame) -> None:
+        """Keep rows on the executors' disks as a view of this name, computed on first use, until `forget`."""
+        self.kept[name] = rows.persist(StorageLevel.DISK_ONLY)
+        self.kept[name].createOrReplaceTempView(name)
+
+    def share(self, name: str, frame: DataFrame) -> None:
+        """Make a view in `session` of a DataFrame of another session; only a global view can pass between the two."""
+        passing = f"nddup_{uuid4().hex}"
+        frame.createGlobalTempView(passing)
+        try:
+            self.session.table(f"global_temp.{passing}").createOrReplaceTempView(name)
+        finally:
+            self.session.catalog.dropGlobalTempView(passing)
+
+
+def frame_of(session: SparkSession, table: Any) -> DataFrame:  # noqa: ANN401 - of Arrow or pandas
+    """Make a DataFrame of a table of the caller; an Arrow table keeps its types even without rows."""
+    if isinstance(table, pa.Table):
+        return session.createDataFrame(table, from_arrow_schema(table.schema))
+    return session.createDataFrame(table)
+
+
+def session_beside(spark: SparkSession) -> SparkSession:
+    """Open a session with views of its own and the SQL settings of the other."""
+    session = reach(spark).beside()
+    there = session.conf.getAll
+    for key, value in spark.conf.getAll.items():
+        if key.startswith("spark.sql.") and there.get(key) != value and session.conf.isModifiable(key):
+            session.conf.set(key, value)
+    return session
