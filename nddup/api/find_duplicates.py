@@ -22,20 +22,19 @@ from nddup.run.engines import memory_of
 from nddup.run.local_stages import LocalJob, find_clusters, sketch_documents
 from nddup.run.progress import COMPILING, LocalProgress, is_quiet_for, say
 from nddup.run.stage import metrics_of
-from nddup.settings.load import (
-    ClustersSettings,
-    InputSettings,
-    KeepSettings,
-    LexiconSettings,
-    LocalSettings,
-    PairsSettings,
-    ShingleSettings,
-    SketchSettings,
-    build_config,
-    nest_settings,
-)
+from nddup.settings.load import build_config, nest_settings
 from nddup.settings.plan import processes_of
-from nddup.settings.schema import Config
+from nddup.settings.schema import (
+    ClustersConfig,
+    Config,
+    InputConfig,
+    KeepConfig,
+    LexiconConfig,
+    LocalConfig,
+    PairsConfig,
+    ShingleConfig,
+    SketchConfig,
+)
 from nddup.storage.local_folder import MemoryTables
 from nddup.tables import ID_COLUMNS, RESULTS
 
@@ -54,14 +53,14 @@ def find_duplicates(  # noqa: PLR0913 - the sections of the configuration, so th
     checkpoint: str | None = None,
     progress: bool | None = None,
     engine: Literal["auto", "local", "spark"] = "auto",
-    input: InputSettings | None = None,  # noqa: A002 - the name of the section
-    shingle: ShingleSettings | None = None,
-    sketch: SketchSettings | None = None,
-    lexicon: LexiconSettings | None = None,
-    pairs: PairsSettings | None = None,
-    clusters: ClustersSettings | None = None,
-    keep: KeepSettings | None = None,
-    local: LocalSettings | None = None,
+    input: InputConfig | Mapping[str, Any] | None = None,  # noqa: A002 - the name of the section
+    shingle: ShingleConfig | Mapping[str, Any] | None = None,
+    sketch: SketchConfig | Mapping[str, Any] | None = None,
+    lexicon: LexiconConfig | Mapping[str, Any] | None = None,
+    pairs: PairsConfig | Mapping[str, Any] | None = None,
+    clusters: ClustersConfig | Mapping[str, Any] | None = None,
+    keep: KeepConfig | Mapping[str, Any] | None = None,
+    local: LocalConfig | Mapping[str, Any] | None = None,
     spark: Mapping[str, str] | None = None,
     **settings: Any,  # noqa: ANN401
 ) -> Run:

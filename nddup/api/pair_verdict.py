@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from nddup.api import views
 from nddup.arrays import Ragged
 from nddup.errors import ConfigError
+from nddup.matching.measures import MEASURES
 from nddup.matching.threshold import Threshold, compare_sketches, overlap_or_less, resemblance_parts
 from nddup.opened.finished_run import FinishedRun
 from nddup.report.borderline import side_by_side
@@ -195,7 +196,7 @@ def _value_of(measured: Measured, threshold: Threshold) -> float:
     """Return the value that is compared with the threshold."""
     if threshold.is_count:
         return measured.common
-    if threshold.measure == "resemblance":
+    if MEASURES[threshold.measure].is_estimated:
         return measured.shared / measured.united if measured.united else 0.0
     size = min(measured.sizes) if threshold.is_containment else max(measured.sizes)
     return measured.common / size if size else 0.0
@@ -268,9 +269,7 @@ def _compared(measured: Measured, threshold: Threshold) -> str:
         return f"{measured.common} features in common, {sign} the {threshold.numerator} that are asked for"
     share, bound = _value_of(measured, threshold), threshold.numerator / threshold.denominator
     sign = "reaches" if measured.is_near else "is below"
-    of = {"overlap": "of the larger sketch ", "containment": "of the smaller sketch "}.get(threshold.measure, "")
-    name = {"overlap": "the common part", "containment": "the common part"}.get(threshold.measure, "resemblance")
-    return f"{name} {of}{share:.4g} {sign} the threshold {bound:g}"
+    return f"{MEASURES[threshold.measure].words} {share:.4g} {sign} the threshold {bound:g}"
 
 
 def _standard_error(
@@ -278,7 +277,7 @@ def _standard_error(
 ) -> float | None:
     """Return the standard error of the value compared with the threshold, by `nddup.sketching.accuracy`."""
     sketch, kind, asked = config.sketch, plan.kind_of(config.sketch), plan.threshold_of(config).measure
-    if asked == "overlap" or kind.is_of_words or not all(measured.sizes):
+    if MEASURES[asked].takes_count or kind.is_of_words or not all(measured.sizes):
         return None
     if kind.by_slots:
         return sqrt(slots_variance(value, slots=sketch.size))
@@ -292,5 +291,5 @@ def _standard_error(
     if kind.name not in {"mod-m", "mod-pow2"}:
         return None
     modulus = 1 << level if kind.name == "mod-pow2" else sketch.modulus or plan.MODULUS
-    among = max(min(features), 1) if asked == "containment" else united
+    among = max(min(features), 1) if MEASURES[asked].is_directed else united
     return sqrt(sampled_variance(value, modulus=modulus, among=among))

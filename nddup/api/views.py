@@ -19,6 +19,7 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from nddup.errors import CapacityError, ConfigError
+from nddup.mining.modes import MEANINGS
 from nddup.opened.finished_run import FinishedRun
 from nddup.run.task_memory import machine_memory
 
@@ -222,16 +223,6 @@ PAIRS_INSIDE = """
     ORDER BY p.resemblance, p.doc_a, p.doc_b
 """
 
-MEANS = {
-    "all": "a maximal set; all of its component are listed",
-    "pairs": "a maximal set; those listed of its component hold every pair",
-    "documents": "around a kept document, in a component given by leaders",
-    "partition": "a kept document and its duplicates",
-    "components": "a connected component: two of its members need not be near-duplicates",
-}
-"""Meaning of each value of the column `coverage`."""
-
-
 IN_MATRIX = 24
 """Largest number of members for which the pairs are shown as a matrix."""
 
@@ -266,7 +257,7 @@ class Cluster:
     def _repr_html_(self) -> str:
         """Show the cluster, its members and its pairs in a notebook."""
         values = {"documents": self.size, "features common to all": self.support, "component": self.component}
-        title = facts(f"cluster {self.cluster_id}", values, sentence=MEANS.get(self.coverage, self.coverage))
+        title = facts(f"cluster {self.cluster_id}", values, sentence=MEANINGS.get(self.coverage, self.coverage))
         return title + self.members._repr_html_() + (self._matrix() if self.size <= IN_MATRIX else "")
 
     def _matrix(self) -> str:

@@ -33,6 +33,7 @@ from nddup.explaining.curves import (
     percent,
     table,
 )
+from nddup.matching.measures import MEASURES
 from nddup.settings.plan import bands_of, kind_of, recipe_of
 from nddup.settings.schema import Config
 from nddup.sketching.accuracy import (
@@ -180,7 +181,7 @@ def _explain_smallest(config: Config, *, asked: Sequence[float]) -> Explanation:
     """Explain sketches of the s smallest ids: a threshold on the resemblance, or on the number of common ids."""
     if config.sketch.growth != "fixed":
         return _explain_growing(config, asked=asked)
-    if config.pairs.measure == "resemblance":
+    if MEASURES[config.pairs.measure].is_estimated:
         return _explain_estimate(config.pairs.share, config.sketch.size, asked=asked)
     explain = explain_support if isinstance(config.pairs.threshold, int) else explain_overlap
     return explain(_ids_needed_of_full(config), config.sketch.size, asked=asked)

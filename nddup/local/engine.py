@@ -37,6 +37,7 @@ from nddup.local.pairing.match import Matches, match
 from nddup.local.plan import Plan
 from nddup.local.reading.read_records import read_records
 from nddup.local.reading.workers import Workers
+from nddup.mining.modes import MODES
 from nddup.scanning.collection import Collection
 from nddup.settings.plan import edit_rule_of
 from nddup.settings.schema import Config
@@ -183,7 +184,7 @@ def cluster(paired: Paired, config: Config, workers: Workers) -> Clustered:
     workers.memory.require(OF_EDGE * edges, f"components of {edges:,} pairs")
     graph = build_graph(paired.matches, nodes, large=paired.large, **plan.graph)
     false = list_false_components(graph, nodes, is_exact=plan.kind.is_exact)
-    named = no_clusters() if mode == "none" else _mine(graph, nodes, plan, workers)
+    named = _mine(graph, nodes, plan, workers) if MODES[mode].has_clusters else no_clusters()
     counts = graph.counts() | named.counts() | count_false_components(false)
     support = config.clusters.support or 0
     counts["pairs_below_support"] = int(np.count_nonzero(paired.pairs["overlap"].to_numpy() < support))

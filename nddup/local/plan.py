@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from nddup.matching.threshold import Threshold
+from nddup.mining.modes import MODES
 from nddup.scanning.found import RecordLimits, SketchRule, TextRule
 from nddup.settings import plan
 from nddup.settings.schema import Config
@@ -66,7 +67,7 @@ class Plan:
         """Arguments of `build_graph`."""
         from nddup.local.clustering.graph import SHARE_NODES  # noqa: PLC0415 - a query mines nothing
 
-        is_listing = self.config.clusters.mode in ("all", "cover")
+        is_listing = MODES[self.config.clusters.mode].is_mined
         least = float(self.config.pairs.share) if self.threshold.is_containment else None
         return {"share_nodes": SHARE_NODES if is_listing else None, "least_containment": least}
 

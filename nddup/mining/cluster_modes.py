@@ -1,4 +1,4 @@
-"""The sets made of one component of the pair graph, by `clusters.mode`.
+"""The sets made of one component of the pair graph, by `clusters.mode` (`modes`).
 
 all          its maximal sets; past the budget a cover; past ten times that, or with too many pairs, sets around leaders
 cover        a few maximal sets that hold every pair
@@ -21,8 +21,6 @@ from nddup.matching.threshold import Threshold
 from nddup.mining.itemsets import COVER_SHARE, Itemsets, cover_component, mine_component, mine_share
 from nddup.mining.leader_clusters import Known, count_shared, follow_known
 from nddup.mining.leaders import follow_leaders
-
-MODES = ("all", "cover", "partition", "components")
 
 
 class LimitArguments(TypedDict):
@@ -106,7 +104,7 @@ def find_sets(problem: Problem, *, threshold: Threshold, mode: str, budget: Budg
     Args:
         problem: the component.
         threshold: when two sketches are near-duplicates.
-        mode: one of MODES.
+        mode: one of `modes.MODES` that has clusters.
         budget: the limits of the maximal sets, and their least support.
 
     Returns:
@@ -121,7 +119,7 @@ def find_sets(problem: Problem, *, threshold: Threshold, mode: str, budget: Budg
         >>> edges, ranks, leaders = np.array([[0, 1], [1, 2]], np.int32), np.array([1, 0, 2]), np.array([1, 1, 1])
         >>> chain = Problem(Ragged(offsets, ids), np.ones(3, np.int32), edges, ranks, leaders, False)
         >>> by_count = Threshold("overlap", 1, 1, is_count=True, size=4)
-        >>> for mode in MODES:
+        >>> for mode in ("all", "cover", "partition", "components"):
         ...     sets = find_sets(chain, threshold=by_count, mode=mode, budget=Budget(100, 1000))
         ...     print(sets.coverage, np.split(sets.members, sets.offsets[1:-1]), sets.supports)
         all [array([0, 1], dtype=int32), array([1, 2], dtype=int32)] [1 1]

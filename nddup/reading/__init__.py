@@ -4,6 +4,6 @@ May import only `nddup.arrays` and `nddup.errors`. `formats` declares every form
 file, and `records` parses a record and extracts its text.
 
 To add a format: if only its paths are new, add an entry to `formats`. If it is read as a stream, also add a reader to
-`containers`. If it is cut at a separator, also add a head to `detect` and a branch to `records`. Then add its name to
-`settings.schema` and a golden file to tests/reading.
+`containers`. If it is cut at a separator, also add a head to `detect` and a branch to `records`. Then add a golden file
+to tests/reading. The setting `input.format` takes its choices from `formats`.
 """

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 if TYPE_CHECKING:
     from nddup.repository.opened_repository import Repository
-    from nddup.settings.load import LocalSettings
+    from nddup.settings.schema import LocalConfig
 
 
 def open(  # noqa: A001 - the verb of the API
@@ -27,7 +27,7 @@ def open(  # noqa: A001 - the verb of the API
     version: int | None = None,
     *,
     engine: Literal["auto", "local", "spark"] = "auto",
-    local: "LocalSettings | None" = None,
+    local: "LocalConfig | Mapping[str, Any] | None" = None,
     spark: Mapping[str, str] | None = None,
 ) -> "Repository":
     """Open a repository at its newest version, or at a given one.

@@ -18,6 +18,7 @@ from nddup.local.pairing.collapse import collapse
 from nddup.local.reading.read_records import read_records
 from nddup.local.reading.scan import scan_texts
 from nddup.local.reading.workers import Workers
+from nddup.matching.measures import MEASURES
 from nddup.repository.identity import Identity
 from nddup.repository.lookup.keyed import distinct
 from nddup.repository.lookup.meetings import Near, spread_rows
@@ -83,8 +84,8 @@ def require_bands(identity: Identity, ask: Ask, *, name: str) -> None:
     if not ask.bands:
         return
     pairs = identity.config.pairs
-    if pairs.measure == "containment" or isinstance(pairs.threshold, int):
-        kind = "containment" if pairs.measure == "containment" else f"a count, {pairs.threshold}"
+    if MEASURES[pairs.measure].is_directed or isinstance(pairs.threshold, int):
+        kind = f"a count, {pairs.threshold}" if isinstance(pairs.threshold, int) else pairs.measure
         raise ConfigError(f"--bands: a score is a resemblance, but {name} finds documents by {kind}")
     least = Fraction(repr(identity.lowest)) * FULL
     for edge in reversed(ask.edges):

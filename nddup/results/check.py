@@ -205,7 +205,7 @@ def _pairs(evidence: Evidence) -> Iterator[Finding]:
 
 def _clusters(evidence: Evidence) -> Iterator[Finding]:
     """Check the names of all clusters, the conditions and maximality of the chosen ones, coverage and components."""
-    if evidence.promised.mode == "none":
+    if not evidence.promised.mode.has_clusters:
         yield _find(evidence, "clusters: none, as clusters.mode asks", prove_clusters.UNASKED)
         return
 
@@ -234,7 +234,7 @@ def _clusters(evidence: Evidence) -> Iterator[Finding]:
     yield from _coverage(evidence)
     yield _components(evidence)
     # In other runs a document with near-duplicates may be in no cluster, so clusters do not show its component.
-    if evidence.promised.mode != "partition" and not evidence.promised.support:
+    if not evidence.promised.mode.follows_keep and not evidence.promised.support:
         promise, reads = "false_components: size, pairs and invented pairs of each", ["placed", "folded"]
         yield _find(evidence, promise, prove_names.WRONG_FALSE, reads=reads)
 
@@ -246,7 +246,7 @@ def _coverage(evidence: Evidence) -> Iterator[Finding]:
     except in components given by leaders: these promise each document some cluster only.
     """
     promised, amount = evidence.promised, evidence.amount
-    if promised.mode == "partition":
+    if promised.mode.follows_keep:
         promise = "clusters: each kept document with its duplicates, and no others"
         yield _find(evidence, promise, prove_keep.WRONG_STARS, reads=["stars"])
         return
@@ -269,7 +269,7 @@ def _components(evidence: Evidence) -> Finding:
     """
     promised = evidence.promised
     by_leaders = "SELECT count(*) AS n FROM by_leaders"
-    if promised.mode == "partition" or promised.support or evidence.count(by_leaders, "by_leaders"):
+    if promised.mode.follows_keep or promised.support or evidence.count(by_leaders, "by_leaders"):
         return _components_by_pairs(evidence)
 
     # Whole components are sampled by a hash of their names, so that about INCIDENCES rows come to the driver.
@@ -299,7 +299,7 @@ def _members(evidence: Evidence) -> Iterator[Finding]:
     It is the first by the keep policy, in a partition the kept document.
     """
     yield _find(evidence, "members: the clusters, row by row", *prove_documents.WRONG_MEMBERS)
-    is_partition = evidence.promised.mode == "partition"
+    is_partition = evidence.promised.mode.follows_keep
     promise = f"members: one representative, {'the kept document' if is_partition else 'the first by policy'}"
     wrong = prove_documents.wrong_representatives(is_partition=is_partition)
     yield _find(evidence, promise, wrong, reads=["docs"])

@@ -28,7 +28,9 @@ from nddup.checking import prove_clusters, prove_documents, prove_keep, prove_na
 from nddup.checking.prove_clusters import Claim
 from nddup.errors import NddupError
 from nddup.matching.edit_rule import CELLS
+from nddup.matching.measures import MEASURES
 from nddup.metrics import RunMetrics
+from nddup.mining.modes import MODES, ClusterMode
 from nddup.opened.finished_run import FinishedRun
 from nddup.results.texts_again import read_texts
 from nddup.settings.load import read_stored
@@ -68,9 +70,9 @@ class Promised:
             pairs.share.numerator if sketch.verify else bands.rows,
             pairs.share.denominator if sketch.verify else 1,
             isinstance(pairs.threshold, int) or not sketch.verify,
-            pairs.measure == "resemblance" and sketch.verify,
+            MEASURES[pairs.measure].is_estimated and sketch.verify,
             Sample(self.kind.sample(sketch.size), self.kind.by_slots),
-            pairs.measure == "containment",
+            MEASURES[pairs.measure].is_directed,
             self.kind.shows_containment,
             *bands,
         )
@@ -108,9 +110,9 @@ class Promised:
         return self.metrics.stages.clusters.led_components > 0
 
     @property
-    def mode(self) -> str:
-        """`clusters.mode`, the kind of clusters."""
-        return str(self.metrics.settings["clusters"]["mode"])
+    def mode(self) -> ClusterMode:
+        """The mode of the clusters."""
+        return MODES[self.config.clusters.mode]
 
     @property
     def max_edges(self) -> int:
@@ -362,9 +364,9 @@ def _tell_leaders(evidence: Evidence) -> None:
     component may be.
     """
     promised, text = evidence.promised, prove_clusters.BY_LEADERS
-    if promised.is_led and promised.mode == "none":
+    if promised.is_led and not promised.mode.has_clusters:
         text = prove_clusters.ANY_NODE
-    elif promised.is_led and promised.mode in ("partition", "components"):
+    elif promised.is_led and not promised.mode.is_mined:
         most = 0 if promised.by_text else promised.max_edges  # with texts it limits candidates, absent from clusters
         text = prove_clusters.could_be_large(most)
     elif promised.support and evidence.count(f"SELECT count(*) AS n FROM ({text}) AS led"):  # noqa: S608 - the text above

@@ -4,9 +4,8 @@ A YAML file holds only the values that differ from the defaults; `--set section.
 and wrong values are refused here with a line that says what was expected. The section `spark` is passed to the session
 unchanged, under Spark's own names.
 
-Settings as a Python program passes them: typed dictionaries, so that an editor completes and checks their keys.
-
-Each dictionary has the keys of one section of `nddup.settings.schema`; a test compares the two.
+A Python program passes sections as dictionaries, or as the classes of `nddup.settings.schema`, whose keys an editor
+completes and checks: `pairs={"threshold": 0.9}` or `pairs=PairsConfig(threshold=0.9)`.
 """
 
 import difflib
@@ -14,7 +13,7 @@ import re
 import reprlib
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any, Literal, TypedDict
+from typing import Any
 
 import yaml
 from pydantic import BaseModel, ValidationError
@@ -22,7 +21,7 @@ from pydantic import BaseModel, ValidationError
 from nddup.errors import ConfigError
 from nddup.redaction import follow, hide_setting
 from nddup.settings.plan import find_conflicts
-from nddup.settings.schema import Config
+from nddup.settings.schema import Config, Section
 
 CALLERS = frozenset({"engine", "local", "spark"})
 """The sections that say how and where to compute. They come from the caller of each command, never from a folder."""
@@ -217,129 +216,6 @@ def _keys_of(section: str) -> list[str]:
     return list(model.model_fields) if isinstance(model, type) and issubclass(model, BaseModel) else []
 
 
-class InputSettings(TypedDict, total=False):
-    """How records and their fields are found. Keys that are not set are detected from the head of each file."""
-
-    format: (
-        Literal[
-            "romip",
-            "xml",
-            "trec",
-            "mediawiki",
-            "stackexchange",
-            "rss",
-            "atom",
-            "oai",
-            "solr",
-            "sphinx",
-            "jsonl",
-            "warc",
-            "html",
-            "csv",
-            "parquet",
-            "text",
-        ]
-        | None
-    )
-    record: str | None
-    id: str | None
-    url: str | None
-    content: str | None
-    charset: str | None
-    quote: str
-    escape: str
-    markup: Literal["auto", "html", "text"]
-    text: Literal["all", "main"]
-    min_tokens: int
-    max_rejects: float | None
-    max_unreadable: int
-    limit: int | None
-    max_record: int | str
-    max_expansion: int
-
-
-class ShingleSettings(TypedDict, total=False):
-    """What a feature is. Longer shingles match less often by chance, but each edit changes more of them."""
-
-    length: int
-    offset: int
-    unit: Literal["word", "char"]
-
-
-class SketchSettings(TypedDict, total=False):
-    """How documents are sketched. The standard error of a resemblance r is at most sqrt(r(1-r)/size): 0.028 at 0.8."""
-
-    kind: Literal[
-        "min-s", "super", "min-perm", "minhash", "mod-m", "mod-pow2", "whole", "lexicon", "i-match", "keywords"
-    ]
-    size: int
-    seed: int
-    fingerprint: Literal["rolling", "rabin"]
-    bits: int | None
-    permutation: Literal["mix", "gf2", "affine", "datasketch"] | None
-    modulus: int | None
-    growth: Literal["fixed", "logarithmic", "linear"]
-    tagged: bool
-    bands: int | None
-    rows: int | None
-    verify: bool
-
-
-class LexiconSettings(TypedDict, total=False):
-    """The kinds `lexicon`, `i-match` and `keywords`: how words are normalised, and which words describe a document."""
-
-    languages: list[str]
-    stems: bool
-    stop_words: bool
-    low: float
-    high: float
-    saved: str | None
-    copies: int
-    left_out: float
-    letters: int
-
-
-class PairsSettings(TypedDict, total=False):
-    """When two documents are near-duplicates."""
-
-    measure: Literal["resemblance", "overlap", "containment"]
-    threshold: int | float
-    confirm: Literal["none", "edit"]
-    edit_threshold: float
-    max_document_frequency: int | float | None
-    max_postings: int
-    max_edges: int
-    max_comparisons: int
-    expand_limit: int
-
-
-class ClustersSettings(TypedDict, total=False):
-    """How clusters are mined. If a component is too costly to mine, only enough sets to hold every pair are listed."""
-
-    mode: Literal["all", "cover", "partition", "components", "none"]
-    miner: Literal["auto", "fpgrowth", "pivot"]
-    fpgrowth_limit: int
-    max_sets: int
-    max_members: int
-    max_nodes: int
-    max_listed: int
-    support: int | None
-
-
-class KeepSettings(TypedDict, total=False):
-    """Which of several near-duplicates is kept."""
-
-    policy: Literal["longest", "first-id", "first", "shortest-url"] | list[str]
-    prefer: list[str] | None
-
-
-class LocalSettings(TypedDict, total=False):
-    """The embedded engine: one machine, no JVM."""
-
-    memory: int | str | None
-    processes: int | None
-
-
 def _names_in(section: Any) -> list[str]:  # noqa: ANN401 - a class of settings, or a plain type
     return list(getattr(section, "model_fields", {}))
 
@@ -348,15 +224,16 @@ def nest_settings(settings: Mapping[str, Any], *, origin: str) -> dict[str, Any]
     """Turn dotted keys into sections: `{"pairs.threshold": 0.9}` becomes `{"pairs": {"threshold": 0.9}}`.
 
     Args:
-        settings: sections and dotted keys.
+        settings: sections, as mappings or as classes of `schema`, and dotted keys.
         origin: the function that was called, for messages.
 
     Raises:
         ConfigError: for a key without its section, and for the section `output`.
     """
     nested: dict[str, Any] = {}
-    for key, value in settings.items():
+    for key, given in settings.items():
         section, _, name = key.partition(".")
+        value = given.model_dump(exclude_unset=True) if isinstance(given, Section) else given
         if not name and not isinstance(value, Mapping):
             sections = [known for known, one in Config.model_fields.items() if section in _names_in(one.annotation)]
             hint = (
@@ -367,6 +244,6 @@ def nest_settings(settings: Mapping[str, Any], *, origin: str) -> dict[str, Any]
             raise ConfigError(f"{origin}: {section}: expected a section such as pairs={{...}}, got {value!r}{hint}")
         if section == "output":
             raise ConfigError(f"{origin}: output: it writes no folder, the tables are returned; `nddup run` writes one")
-        given = ({key: value} if section == "spark" else {name: value}) if name else value
-        nested[section] = {**nested.get(section, {}), **given}
+        pairs = ({key: value} if section == "spark" else {name: value}) if name else value
+        nested[section] = {**nested.get(section, {}), **pairs}
     return nested

@@ -15,7 +15,9 @@ from typing import TYPE_CHECKING, Final, cast
 from pydantic import BaseModel
 
 from nddup.matching.edit_rule import EditRule
+from nddup.matching.measures import MEASURES
 from nddup.matching.threshold import Threshold
+from nddup.mining.modes import DIVIDING
 from nddup.settings.schema import Config, SketchConfig
 from nddup.sketching.kinds import KINDS, NO_CLUSTERS, Kind
 from nddup.sketching.minhash import Bands, choose_bands
@@ -45,7 +47,7 @@ def conflicts_of_texts(config: Config) -> list[str]:
         return ["pairs.edit_threshold: needs pairs.confirm edit"] if is_changed else []
 
     found = []
-    if pairs.measure == "containment":
+    if MEASURES[pairs.measure].is_directed:
         found.append("pairs.confirm: edit compares whole texts; with containment, one text is only a part of the other")
     if not config.sketch.verify:
         found.append("pairs.confirm: edit needs sketch.verify: the sketches of a pair are compared before its texts")
@@ -65,9 +67,6 @@ EXACT: Final = {"super": "min-s", "minhash": "min-perm"}
 
 SHINGLED: Final = frozenset({"size", "fingerprint", "bits", "permutation"})
 """Keys of the section `sketch` that concern shingles."""
-
-DIVIDING: Final = ("partition", "components", "none")
-"""Cluster modes that do not mine maximal sets."""
 
 
 def kind_of(sketch: SketchConfig) -> Kind:
@@ -140,7 +139,7 @@ def comparison_limits(config: Config) -> "ComparisonLimits | None":
     from nddup.matching.overlap_join import ComparisonLimits  # noqa: PLC0415
 
     pairs = config.pairs
-    if pairs.measure == "containment" or not config.sketch.verify or not kind_of(config.sketch).is_mined:
+    if MEASURES[pairs.measure].is_directed or not config.sketch.verify or not kind_of(config.sketch).is_mined:
         return None
     return ComparisonLimits(pairs.max_edges, pairs.max_comparisons)
 
@@ -299,13 +298,13 @@ def _about_pairs(config: Config) -> list[str]:
         found.append(f"pairs.measure: {measure} needs kind {able}; a {kind.name} sketch {kind.refused[measure]}")
     if config.pairs.max_document_frequency is not None and not kind.is_of_shingles:
         found.append(f"pairs.max_document_frequency: an id of a {kind.name} sketch stands for no single shingle")
-    if sketch.growth != "fixed" and measure == "resemblance":
+    if sketch.growth != "fixed" and MEASURES[measure].is_estimated:
         found.append(
             f"pairs.measure: sketches of {sketch.growth} growth are samples of different rates, which show no"
             " resemblance; overlap works"
         )
 
-    why = NO_CLUSTERS if not kind.is_mined or measure == "containment" else ""
+    why = NO_CLUSTERS if not kind.is_mined or MEASURES[measure].is_directed else ""
     why = why or ("" if sketch.verify else "candidates that are not verified do not make maximal sets")
     if why and config.clusters.mode not in DIVIDING:
         found.append(

@@ -11,12 +11,26 @@ The sections that do not affect what is found: what is written besides the table
 
 import reprlib
 from fractions import Fraction
-from typing import Literal, Self
+from typing import TYPE_CHECKING, Literal, Self, TypeAlias
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validator, model_validator
 
+from nddup.matching.measures import MEASURES
 from nddup.matching.preference import Order, read_columns, read_glob, read_order
+from nddup.mining.modes import MODES
+from nddup.reading.formats import FORMATS
+from nddup.sketching.kinds import KINDS
 from nddup.spelling import MOST_BYTES, parse_size
+
+if TYPE_CHECKING:
+    Format: TypeAlias = str
+    Kind: TypeAlias = str
+    Measure: TypeAlias = str
+    Mode: TypeAlias = str
+else:  # the choices, read from where each is declared
+    Format, Kind, Measure, Mode = (Literal[tuple(declared)] for declared in (FORMATS, KINDS, MEASURES, MODES))
+
+COUNTABLE = [measure.name for measure in MEASURES.values() if measure.takes_count]
 
 
 class Section(BaseModel):
@@ -148,13 +162,7 @@ libraries."""
 class InputConfig(Section):
     """How records and their fields are found. Keys that are not set are detected from the head of each file."""
 
-    format: (
-        Literal[
-            "romip", "xml", "trec", "mediawiki", "stackexchange", "rss", "atom", "oai", "solr", "sphinx", "jsonl",
-            "warc", "html", "csv", "parquet", "text",
-        ]
-        | None
-    ) = Field(None, description="format of the files")  # fmt: skip
+    format: Format | None = Field(None, description="format of the files")
     record: str | None = Field(None, description="local name of the record element")
     id: str | None = Field(
         None,
@@ -236,9 +244,9 @@ class SketchConfig(Section):
     The default of a key that is not given depends on the kind; a key that the kind does not use is refused.
     """
 
-    kind: Literal[
-        "min-s", "super", "min-perm", "minhash", "mod-m", "mod-pow2", "whole", "lexicon", "i-match", "keywords"
-    ] = Field("min-s", description="which features a sketch keeps: see docs/kinds.md; whole finds equal texts only")
+    kind: Kind = Field(
+        "min-s", description="which features a sketch keeps: see docs/kinds.md; whole finds equal texts only"
+    )
     size: int = Field(200, ge=1, le=100_000, description="ids in a sketch, or slots in a signature")
     seed: int = Field(1, ge=0, lt=1 << 63, description="seed of the permutations and polynomials")
     fingerprint: Literal["rolling", "rabin"] = Field("rolling", description="how a shingle is hashed")
@@ -294,17 +302,13 @@ class LexiconConfig(Section):
 
 def _default_threshold(given: dict[str, object]) -> float:
     """Return the threshold where none is given, by the measure."""
-    return 0.7 if given.get("measure", "resemblance") == "resemblance" else 0.8
+    return MEASURES[str(given.get("measure", "resemblance"))].threshold
 
 
 class PairsConfig(Section):
     """When two documents are near-duplicates."""
 
-    measure: Literal["resemblance", "overlap", "containment"] = Field(
-        "resemblance", description="what the threshold applies to"
-    )
-    # Mean F1 over six labelled or versioned collections, 5 words: .771 at 0.8, .853 at 0.7, .877 at 0.6. Of the pairs
-    # found at 0.7 readers call .86 to .95 the same. For overlap and containment it is a share of something else.
+    measure: Measure = Field("resemblance", description="what the threshold applies to")
     threshold: int | float = Field(
         default_factory=_default_threshold,
         description="85: a count of common features; 0.85: a share; decimals are exact. Default: 0.7 for resemblance,"
@@ -348,10 +352,11 @@ class PairsConfig(Section):
     @classmethod
     def _fits_measure(cls, value: float, info: ValidationInfo) -> float:
         if isinstance(value, int):
-            if info.data.get("measure") != "overlap":
+            if info.data.get("measure") not in COUNTABLE:
                 share = value / 100 if 1 < value <= 100 else 1.0 if value == 1 else 0.8  # noqa: PLR2004 - 80 per cent
                 raise ValueError(
-                    f"an integer ({value}) is a count, which needs measure overlap; for a share write {share}"
+                    f"an integer ({value}) is a count, which needs measure {' or '.join(COUNTABLE)};"
+                    f" for a share write {share}"
                 )
             if value < 1:
                 raise ValueError(f"a count must be at least 1, got {value}")
@@ -386,11 +391,7 @@ class PairsConfig(Section):
 class ClustersConfig(Section):
     """How clusters are mined. If a component is too costly to mine, only enough sets to hold every pair are listed."""
 
-    mode: Literal["all", "cover", "partition", "components", "none"] = Field(
-        "all",
-        description="`all`: all maximal sets; `cover`: a few that hold every pair; `partition`: each kept document with"
-        " its duplicates; `components`: connected components; `none`: pairs and keep-list only",
-    )
+    mode: Mode = Field("all", description="; ".join(f"`{mode.name}`: {mode.says}" for mode in MODES.values()))
     miner: Literal["auto", "fpgrowth", "pivot"] = Field(
         "auto", description="auto: FP-Growth for small components, the pivot miner for others"
     )
@@ -420,7 +421,7 @@ class ClustersConfig(Section):
 
     @model_validator(mode="after")
     def _support_fits_mode(self) -> Self:
-        if self.support is not None and self.mode in ("partition", "components", "none"):
+        if self.support is not None and not MODES[self.mode].is_mined:
             raise ValueError(f"support needs mode all or cover: sets of mode {self.mode} are not mined")
         return self
 

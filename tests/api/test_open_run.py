@@ -4,6 +4,7 @@ import json
 import re
 import subprocess
 import sys
+from collections.abc import Mapping
 from html import escape
 from pathlib import Path
 from typing import Any, get_type_hints
@@ -21,7 +22,6 @@ from nddup.errors import CapacityError, ConfigError, OutputError
 from nddup.metrics import RunMetrics
 from nddup.report.borderline import MOST_WORDS, side_by_side
 from nddup.run.local_job import run_locally
-from nddup.settings import load
 from nddup.settings.load import build_config
 from nddup.settings.schema import Config
 from nddup.tables import RESULTS
@@ -274,16 +274,17 @@ def test_find_duplicates_gives_the_same_object(run: Run) -> None:
     assert found.document("copy1").why.startswith("removed: ")
 
 
-@pytest.mark.parametrize(
-    "section", [name for name in Config.model_fields if name not in {"engine", "output", "spark", "against"}]
-)
-def test_typed_settings_are_those_of_the_schema(section: str) -> None:
-    """Each typed dictionary has the schema's keys and types, and is a parameter of `find_duplicates`."""
-    declared = getattr(load, f"{section.title()}Settings")
-    model: Any = Config.model_fields[section].annotation
+def test_a_section_is_its_class_or_a_mapping(run: Run) -> None:
+    """`find_duplicates` takes each section as the class that declares it, too: only what is given counts."""
+    sections: dict[str, Any] = {name: field.annotation for name, field in Config.model_fields.items()}
+    frame = pd.DataFrame({"id": list(texts()), "text": list(texts().values())})
 
-    assert get_type_hints(declared) == {key: field.annotation for key, field in model.model_fields.items()}
-    assert get_type_hints(nddup.find_duplicates)[section] == declared | None
+    found = nddup.find_duplicates(frame, **{name: sections[name](**keys) for name, keys in SETTINGS.items()})
+
+    taken = get_type_hints(nddup.find_duplicates)
+    for name in sections.keys() - {"engine", "output", "spark", "against"}:
+        assert taken[name] == sections[name] | Mapping[str, Any] | None
+    assert found.settings == run.settings
 
 
 def test_a_notebook_without_widgets_opens_a_run(folder: Path) -> None:

@@ -2,13 +2,11 @@
 
 from fractions import Fraction
 from pathlib import Path
-from typing import get_args
 
 import pytest
 
-from nddup.reading.formats import FORMATS
 from nddup.settings.load import load_config
-from nddup.settings.schema import Config, InputConfig
+from nddup.settings.schema import Config
 from nddup.spelling import parse_size
 from tests.places import ROOT
 from tests.settings.written_settings import written
@@ -204,10 +202,3 @@ def test_an_empty_file_is_the_defaults(tmp_path: Path) -> None:
     """An empty file, or a section whose lines are all commented out, leaves the defaults."""
     assert load_config(written(tmp_path, "# nothing\n")) == Config()
     assert load_config(written(tmp_path, "spark:\n  # spark.x: 1\nsketch:\n")) == Config()
-
-
-def test_every_format_can_be_asked_for() -> None:
-    """`input.format` accepts the name of every format and no other."""
-    (names, _) = get_args(InputConfig.model_fields["format"].annotation)
-
-    assert set(get_args(names)) == set(FORMATS)

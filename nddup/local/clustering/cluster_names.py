@@ -19,10 +19,8 @@ from nddup.local.clustering.mine_components import Sets
 from nddup.local.columns import lists_of, one_chunk, take
 from nddup.local.pairing.collapse import Nodes
 from nddup.matching.preference import NUMBERS, Order
+from nddup.mining.modes import MODES
 from nddup.tables import CLUSTERS, FALSE_COMPONENTS, KEEP, MEMBERS
-
-NAMED_MODES = ("partition", "components")
-"""Modes whose sets are not maximal; the name of the mode is their coverage."""
 
 DIGITS = 16
 
@@ -85,12 +83,12 @@ def name_sets(  # noqa: PLR0913 - each is a setting of its own
         least_size: least features with which two equal sketches are near-duplicates.
         max_listed: most ids in the row of a cluster.
         mode: `clusters.mode`, by which the sets were found.
-        by_weight: whether the heaviest member represents a cluster, ties by the policy; else the policy decides. In
-            `partition` the kept document always represents it.
+        by_weight: whether the heaviest member represents a cluster, ties by the policy; else the policy decides. Where
+            clusters follow the keep-list, the kept document always represents it.
 
     Cost: a sort of the members, and a digest of each cluster's ids.
     """
-    named = _expand(sets, graph, nodes, least_size=least_size, coverage=mode if mode in NAMED_MODES else "all")
+    named = _expand(sets, graph, nodes, least_size=least_size, coverage=MODES[mode].coverage)
     sizes = np.diff(named.offsets)
     ids = take(nodes.ids, named.documents)
     cluster_ids = _digest(named.offsets, ids)
@@ -119,9 +117,10 @@ def name_sets(  # noqa: PLR0913 - each is a setting of its own
 def _precedence(graph: Graph, nodes: Nodes, *, mode: str, by_weight: bool) -> NDArray[np.int64]:
     """Return what decides before the policy which member represents a cluster, least first, (n,).
 
-    In `partition` it is the kept document: the first of the kept sketch, even where the policy prefers a duplicate.
+    Where clusters follow the keep-list, it is the kept document: the first of the kept sketch, even where the policy
+    prefers a duplicate.
     """
-    if mode == "partition":
+    if MODES[mode].follows_keep:
         is_removed = np.zeros(len(nodes.node), np.int64)
         is_removed[graph.nodes[~graph.kept]] = 1
         return is_removed[nodes.node]

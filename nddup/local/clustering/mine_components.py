@@ -26,11 +26,12 @@ from nddup.local.reading.workers import Workers
 from nddup.matching.threshold import Threshold
 from nddup.mining.cluster_modes import Budget, Problem, Share, cover_part, find_sets, mine_part
 from nddup.mining.itemsets import Itemsets
+from nddup.mining.modes import MODES
 from nddup.mining.neighbourhoods import bound_memory
 
 
 class MiningRule(NamedTuple):
-    """When two sketches are near-duplicates, which sets are mined (`cluster_modes.MODES`), and their budget."""
+    """When two sketches are near-duplicates, which sets are mined (`modes.MODES`), and their budget."""
 
     threshold: Threshold
     mode: str
@@ -165,7 +166,7 @@ def mine(graph: Graph, nodes: Nodes, rule: MiningRule, workers: Workers) -> Sets
         NeedsSparkError: if the largest components, or the sets found, may not fit in memory.
     """
     threshold, mode, budget = rule
-    is_plain = mode in ("all", "cover") and budget.max_nodes >= SURE_WORK
+    is_plain = MODES[mode].is_mined and budget.max_nodes >= SURE_WORK
     is_pair = (graph.sizes == PAIR) & is_plain & ~graph.by_leaders[graph.starts[:-1]]
     is_pair[is_pair] = graph.overlaps[graph.edge_starts[:-1][is_pair]] >= budget.min_support
     is_spread = graph.shares[graph.starts[:-1]] >= 0
@@ -178,7 +179,7 @@ def mine(graph: Graph, nodes: Nodes, rule: MiningRule, workers: Workers) -> Sets
     # The largest components come first, so the first tasks take the most memory together.
     portions = list(_in_portions(rest, graph.sizes[rest]))
     largest = [_bound(graph, nodes, some[0]) for some in portions[: workers.count] if graph.sizes[some[0]] > LARGE]
-    if mode in ("all", "cover"):
+    if MODES[mode].is_mined:
         workers.memory.require(sum(largest), f"components of up to {graph.sizes.max(initial=0):,} distinct sketches")
 
     found: list[tuple[list[int], list[Itemsets]]] = []

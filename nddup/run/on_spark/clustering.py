@@ -14,6 +14,7 @@ from pyspark.sql import functions as F
 from nddup.errors import ConfigError
 from nddup.metrics import ClustersMetrics
 from nddup.mining.cluster_modes import Budget
+from nddup.mining.modes import MODES
 from nddup.run.on_spark.documents import Documents
 from nddup.run.on_spark.pairing import Paired
 from nddup.run.on_spark.rounds import Matches, Rounds, build_large_graph
@@ -71,8 +72,8 @@ def mine_clusters(job: Job, documents: Documents, paired: Paired) -> Clustered:
     false_saved = job.save("false_components", false, **keep_list.count_false_components())
 
     sets = job.find("sets") or _mine(job, _Mining(documents, matches, built, _budget(job)))
-    is_none = job.config.clusters.mode == "none"
-    names = local_table(job.spark, NAMED) if is_none else _name(job, sets.table, built.table, documents)
+    has_clusters = MODES[job.config.clusters.mode].has_clusters
+    names = _name(job, sets.table, built.table, documents) if has_clusters else local_table(job.spark, NAMED)
     named = job.save("named", names)
     clusters = job.find("clusters") or _list_clusters(job, named.table)
     members = job.save("members", cluster_names.list_members(named.table))
@@ -102,7 +103,7 @@ def _build_graph(job: Job, documents: Documents, matches: Matches) -> Saved:
     """Make GRAPH: in one task if it is small; else number it, and stream its edges through one task or use rounds."""
     config = job.config.clusters
     miner = _choose_miner(job)
-    share_nodes = SHARE_NODES if config.mode in ("all", "cover") else None
+    share_nodes = SHARE_NODES if MODES[config.mode].is_mined else None
     assignment = graph.Assignment(miner, config.fpgrowth_limit, config.max_sets, config.max_members, share_nodes)
     least_containment = float(job.config.pairs.share) if job.threshold.is_containment else None
 
@@ -137,8 +138,8 @@ def _choose_miner(job: Job) -> str:
 
 
 def _mine(job: Job, mining: _Mining) -> Saved:
-    """Make SETS of all components: those mined in one task, and those spread over several; none for mode `none`."""
-    if job.config.clusters.mode == "none":
+    """Make SETS of all components: those mined in one task, and those spread over several; none in mode `none`."""
+    if not MODES[job.config.clusters.mode].has_clusters:
         return job.seal("sets", job.write("sets", local_table(job.spark, SETS)), fpgrowth_fits=0)
     whole = mining.graph.table.where("share is null")
     partitions = mining.matches.partitions

@@ -24,12 +24,12 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import to_arrow_schema
 
+from nddup.mining.modes import MEANINGS, MODES
 from nddup.spark.heavy_keys import count_heavy, join_parted
 from nddup.spark.schemas import CLUSTERS, GRAPH, MEMBERS, NAMED, NODES, SETS, require
 
 Batches = Iterator[pa.RecordBatch]
 
-NAMED_MODES = ("partition", "components")
 """Modes whose sets are not maximal; the name of the mode is their coverage."""
 
 HEADER = ("set_id", "component", "support", "coverage")
@@ -39,7 +39,7 @@ COMING = ("set_id", "is_member", "name", "first", "second")
 their ids. Headers and members fill the same number of columns: after the set's id, a header has the rest of `HEADER`,
 with its coverage as a place in `COVERAGES`, and a member the rest of `MEMBER`."""
 
-COVERAGES = ("all", "pairs", "documents", *NAMED_MODES)
+COVERAGES = tuple(MEANINGS)
 """The values of `coverage`: what the sets of a component cover."""
 
 
@@ -50,7 +50,7 @@ class Naming:
     Attributes:
         least_size: fewest features for which equal sketches are near-duplicates.
         max_listed: most ids in the row of a cluster.
-        mode: what the sets are, one of `cluster_modes.MODES`.
+        mode: what the sets are, one of `modes.MODES`.
         by_weight: whether the heaviest member is preferred, before the policy decides; in `partition` the kept one
             always is.
         is_large: whether there are enough equal sketches for one group to be heavy (`heavy_keys`).
@@ -109,9 +109,10 @@ def name_sets(sets: DataFrame, graph: DataFrame, nodes: DataFrame, naming: Namin
 def _precedence(naming: Naming) -> Column:
     """Return what decides before the policy which member represents a cluster, least first.
 
-    In `partition` it is the kept document: the first of the kept sketch, even where the policy prefers a duplicate.
+    Where clusters follow the keep-list, it is the kept document: the first of the kept sketch, even where the policy
+    prefers a duplicate.
     """
-    if naming.mode == "partition":
+    if MODES[naming.mode].follows_keep:
         return (~F.col("kept")).cast("long")
     return (-F.col("weight") if naming.by_weight else F.lit(0)).cast("long")
 
@@ -165,7 +166,7 @@ def _list_alone(groups: DataFrame, graph: DataFrame, mode: str) -> DataFrame:
         set_id.alias("set_id"),
         F.col("size").alias("support"),
         F.col("group").alias("component"),
-        F.lit(mode if mode in NAMED_MODES else "all").alias("coverage"),
+        F.lit(MODES[mode].coverage).alias("coverage"),
     )
 
 

@@ -1,0 +1,79 @@
+"""The modes of clusters, each declared once: what its sets are, and what follows for all who make, name and check them.
+
+All code that depends on the mode reads this table; `cluster_modes.find_sets` makes the sets of each.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Final
+
+COVERAGES: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "all": "all maximal sets of its component are listed",
+        "pairs": "its component is covered by as many maximal sets as hold every pair",
+        "documents": "its component is given by clusters around kept documents",
+    }
+)
+"""What each value of the column `coverage` says of a cluster in a mode that mines maximal sets."""
+
+
+@dataclass(frozen=True)
+class ClusterMode:
+    """One mode of clusters.
+
+    Attributes:
+        name: as in `clusters.mode`.
+        says: its sets, for the description of the setting.
+        means: what one cluster is; empty where `COVERAGES` says it, or where there are no clusters.
+        is_mined: whether its sets are maximal sets, which a search finds within a budget. Else the sets are disjoint.
+        follows_keep: whether its sets are those of the keep-list, each represented by its kept document.
+    """
+
+    name: str
+    says: str
+    means: str = ""
+    is_mined: bool = False
+    follows_keep: bool = False
+
+    @property
+    def coverage(self) -> str:
+        """The value of the column `coverage` where no search within a budget decides it."""
+        return "all" if self.is_mined else self.name
+
+    @property
+    def has_clusters(self) -> bool:
+        """Whether there are clusters at all."""
+        return self.is_mined or bool(self.means)
+
+
+MODES: Final[Mapping[str, ClusterMode]] = MappingProxyType(
+    {
+        mode.name: mode
+        for mode in (
+            ClusterMode("all", "all maximal sets", is_mined=True),
+            ClusterMode("cover", "a few that hold every pair", is_mined=True),
+            ClusterMode(
+                "partition",
+                "each kept document with its duplicates",
+                "a kept document and its duplicates",
+                follows_keep=True,
+            ),
+            ClusterMode(
+                "components",
+                "connected components",
+                "a connected component: two of its members need not be near-duplicates",
+            ),
+            ClusterMode("none", "pairs and keep-list only"),
+        )
+    }
+)
+"""Every mode, by name."""
+
+MEANINGS: Final[Mapping[str, str]] = MappingProxyType(
+    {**COVERAGES, **{mode.name: mode.means for mode in MODES.values() if mode.means}}
+)
+"""What a cluster is, by each value of the column `coverage`."""
+
+DIVIDING: Final = tuple(mode.name for mode in MODES.values() if not mode.is_mined)
+"""The modes that mine no maximal sets: they work with every kind and measure."""
