@@ -5,13 +5,15 @@ One pair stands for all pairs of two groups of equal sketches. The texts are tho
 Two texts side by side as HTML, with the words that only one of them has marked.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from html import escape
 from itertools import pairwise
 from typing import Any, NamedTuple
 
 import pyarrow as pa
 
+from nddup.engines.engine import Engine
+from nddup.matching.measures import MEASURES
 from nddup.opened.finished_run import FinishedRun
 
 MOST_WORDS = 1_000
@@ -60,30 +62,38 @@ EACH = 20
 """Rows read for each pair wanted: all rows of one pair of groups have the same measure."""
 
 
-class Measure(NamedTuple):
-    """The value compared with the threshold: its name, its expression over a row `p` of `pairs`, and the threshold."""
+class Decisive(NamedTuple):
+    """The value that a run compares with its threshold: its name, its SQL over a row `p` of `pairs`, the threshold.
+
+    `pairs` is the table, or a SELECT of its rows with more columns.
+    """
 
     name: str
     value: str
     threshold: float
+    pairs: str = "pairs"
 
 
 class Close(NamedTuple):
-    """A pair near the threshold."""
+    """A pair near the threshold: two documents that stand for their groups of equal sketches, and where they are."""
 
     doc_a: str
     doc_b: str
     measured: float
+    source_a: str
+    source_b: str
+    content_a: bytes
+    content_b: bytes
 
 
 CLOSEST = """
-    SELECT n.doc_a, n.doc_b, n.measured, a.group AS group_a, b.group AS group_b
-    FROM (SELECT p.doc_a, p.doc_b, CAST({value} AS DOUBLE) AS measured FROM pairs AS p WHERE {value} IS NOT NULL
+    SELECT n.doc_a, n.doc_b, n.measured, a.group AS group_a, b.group AS group_b, a.source AS source_a,
+           b.source AS source_b, a.content_fingerprint AS content_a, b.content_fingerprint AS content_b
+    FROM (SELECT p.doc_a, p.doc_b, CAST({value} AS DOUBLE) AS measured FROM {pairs} AS p WHERE {value} IS NOT NULL
           ORDER BY measured, p.doc_a, p.doc_b LIMIT {rows:d}) AS n
     JOIN documents AS a ON n.doc_a = a.doc_id JOIN documents AS b ON n.doc_b = b.doc_id
     ORDER BY n.measured, n.doc_a, n.doc_b
 """
-"""A query for both DuckDB and Spark."""
 
 TEXTS = "SELECT t.doc_id, t.text FROM texts AS t JOIN wanted AS w ON t.doc_id = w.doc_id"
 
@@ -98,51 +108,51 @@ the same? If not, raise the threshold; if all of them are, make a run with a low
 """
 
 
-def measure_of(settings: Mapping[str, Any]) -> Measure | None:
+def decisive_of(settings: Mapping[str, Any]) -> Decisive | None:
     """Return the value that a run compares with its threshold; None for a share of the overlap, which `pairs` lacks."""
     pairs = settings["pairs"]
     if pairs.get("confirm", "none") == "edit":
-        return Measure("edit", "p.edit", pairs["edit_threshold"])
-    if pairs["measure"] == "containment":
-        return Measure("containment", "greatest(p.containment_a, p.containment_b)", pairs["threshold"])
-    if pairs["measure"] == "resemblance":
-        return Measure("resemblance", "p.resemblance", pairs["threshold"])
-    return Measure("overlap", "p.overlap", pairs["threshold"]) if isinstance(pairs["threshold"], int) else None
+        return Decisive("edit", "p.edit", pairs["edit_threshold"])
+    measure = MEASURES[pairs["measure"]]
+    value = "p.overlap" if measure.takes_count and isinstance(pairs["threshold"], int) else measure.value
+    return Decisive(measure.name, value, pairs["threshold"]) if value else None
 
 
-def find_closest(run: FinishedRun, measure: Measure, number: int) -> list[Close]:
+def find_closest(engine: Engine, decisive: Decisive, number: int) -> list[Close]:
     """Return the pairs that reach the threshold by the smallest margin, one for each two groups of equal sketches.
 
-    At most `number` pairs, and fewer if the first `EACH * number` rows are of fewer pairs of groups. Cost: a pass over
-    `pairs`.
+    Args:
+        engine: with the tables `pairs` and `documents`, of a finished run or of one that is being made.
+        decisive: the value that is compared with the threshold.
+        number: most pairs.
+
+    Cost: a pass over `pairs`; another where the first `EACH * number` rows are of fewer pairs of groups.
     """
-    rows = run.sql(CLOSEST.format(value=measure.value, rows=EACH * number)).to_pylist()
-    return [Close(row["doc_a"], row["doc_b"], row["measured"]) for row in take_distinct(rows, number)]
-
-
-def take_distinct(rows: Iterable[Mapping[str, Any]], number: int) -> list[Mapping[str, Any]]:
-    """Return the first row of each pair of different groups (`group_a`, `group_b`), for up to `number` pairs."""
-    found: dict[frozenset[str], Mapping[str, Any]] = {}
-    for row in rows:
-        if len(found) == number:
-            break
-        if row["group_a"] != row["group_b"]:
-            found.setdefault(frozenset((row["group_a"], row["group_b"])), row)
-    return list(found.values())
+    rows = EACH * number
+    while True:
+        nearest = engine.sql(CLOSEST.format(value=decisive.value, pairs=decisive.pairs, rows=rows)).to_pylist()
+        found: dict[frozenset[str], Close] = {}
+        for row in nearest:
+            groups = frozenset((row.pop("group_a"), row.pop("group_b")))
+            if len(groups) > 1 and len(found) < number:
+                found.setdefault(groups, Close(**row))
+        if len(found) == number or len(nearest) < rows:
+            return list(found.values())
+        rows *= EACH
 
 
 def draw_page(run: FinishedRun) -> str | None:
     """Return the page as HTML; None if `pairs` does not hold the run's measure."""
-    measure = measure_of(run.metrics.settings)
-    if measure is None:
+    decisive = decisive_of(run.metrics.settings)
+    if decisive is None:
         return None
-    closest = find_closest(run, measure, SHOWN)
+    closest = find_closest(run, decisive, SHOWN)
     names = sorted({name for one in closest for name in (one.doc_a, one.doc_b)})
     wanted = pa.table({"doc_id": pa.array(names, pa.string())})
     rows = run.sql(TEXTS, wanted=wanted).to_pylist() if run.holds("texts") else []
     texts = {row["doc_id"]: row["text"] for row in rows}
     pairs = "".join(_draw(one, texts) for one in closest) or "<p>The run has no pair of different sketches.</p>\n"
-    return PAGE.format(name=measure.name, threshold=measure.threshold, pairs=pairs)
+    return PAGE.format(name=decisive.name, threshold=decisive.threshold, pairs=pairs)
 
 
 def _draw(close: Close, texts: Mapping[str, str]) -> str:

@@ -20,7 +20,7 @@ from nddup.opened.finished_run import FinishedRun
 from nddup.reading.list_lines import list_lines
 from nddup.reading.outcomes import clean_id
 from nddup.redaction import drop_login
-from nddup.report.borderline import measure_of
+from nddup.report.borderline import decisive_of
 from nddup.results.list_questions import Files
 from nddup.results.opening import Opened
 
@@ -77,12 +77,12 @@ def evaluate_labels(opened: Opened, path: str) -> dict[str, Any]:
     """
     labels = list(_read_labels(_lines_of(opened.files, path), path))
     judged = _without_doubt(labels)
-    measure = measure_of(opened.run.metrics.settings)
-    if measure is None:
+    decisive = decisive_of(opened.run.metrics.settings)
+    if decisive is None:
         raise ConfigError(
             "--labels: `pairs` holds no share of the overlap; make the run with pairs.measure=resemblance"
         )
-    name, value, least = measure
+    name, value, least, _ = decisive
     found = _measure(opened.run, judged, value)
 
     known = [(judged[pair], measured) for pair, (is_known, measured) in found.items() if is_known]

@@ -8,24 +8,16 @@ import pyarrow as pa
 
 from nddup.errors import ConfigError
 from nddup.metrics import RunMetrics
+from nddup.mining.modes import MEANINGS
 from nddup.opened.finished_run import FinishedRun
 from nddup.redaction import drop_login
-from nddup.report.borderline import find_closest, measure_of
+from nddup.report.borderline import decisive_of, find_closest
 from nddup.report.summary import headline, notes
 from nddup.shown import one_line
 
 WIDTH = 76
 LARGEST = 10
 SHOWN_IDS = 20
-
-COVERAGE = {
-    "all": "all maximal sets of its component are listed",
-    "pairs": "its component is covered by as many maximal sets as hold every pair",
-    "documents": "its component is given by clusters around kept documents",
-    "partition": "a kept document and its duplicates",
-    "components": "a connected component",
-}
-"""Meaning of each value of the column `coverage`."""
 
 LARGEST_CLUSTERS = f"""
     SELECT cluster_id, size, support, slice(members, 1, 1) AS members
@@ -129,11 +121,11 @@ def show_borderline(run: FinishedRun, number: int) -> str:
     Raises:
         ConfigError: if `pairs` does not hold the value that the run compared with its threshold.
     """
-    measure = measure_of(run.metrics.settings)
-    if measure is None:
+    decisive = decisive_of(run.metrics.settings)
+    if decisive is None:
         raise ConfigError(f"--borderline: {run.path} compared a share of the overlap, which its pairs do not hold")
-    closest = find_closest(run, measure, number)
-    lines = [f"pairs nearest to the threshold: {measure.name} at least {measure.threshold:g}"]
+    closest = find_closest(run, decisive, number)
+    lines = [f"pairs nearest to the threshold: {decisive.name} at least {decisive.threshold:g}"]
     lines += [f"  {one.measured:>11.4g}  {one_line(one.doc_a)}  {one_line(one.doc_b)}" for one in closest]
     if run.holds("report/borderline.html"):
         lines.append(f"  their texts side by side: {one_line(drop_login(run.path))}/report/borderline.html")
@@ -147,7 +139,7 @@ def _show_cluster(run: FinishedRun, cluster: str) -> str:
 
     row, members = found[0], _ask(run, FIRST_MEMBERS, cluster)
     common = f"{row['size']:,} documents, {row['support']:,} features common to all"
-    head = f"cluster {cluster}: {common}; {COVERAGE[row['coverage']]}"
+    head = f"cluster {cluster}: {common}; {MEANINGS[row['coverage']]}"
     lines = [
         f"  {'*' if one['representative'] else ' '} {one_line(one['doc_id'])}  {one_line(one['url'])}"
         for one in members

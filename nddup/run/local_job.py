@@ -1,10 +1,12 @@
 """A whole run on one machine, without a JVM: it leaves the same folder as `nddup.run.job`."""
 
 import shutil
+from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pyarrow.compute as pc
 
 from nddup.arrays import is_compiled
@@ -21,9 +23,10 @@ from nddup.metrics import (
     Stages,
     TextsMetrics,
 )
+from nddup.report.borderline import SHOWN, decisive_of, find_closest
 from nddup.run.engines import memory_of, require_readable
 from nddup.run.inputs_found import find_inputs, note_changes
-from nddup.run.local_stages import Found, LocalJob, Sketched, find_clusters, list_borderline, sketch_documents
+from nddup.run.local_stages import Found, LocalJob, Sketched, find_clusters, sketch_documents
 from nddup.run.progress import COMPILING, LocalProgress, LogFormat, say
 from nddup.run.stage import AS_INPUT, NOTE, made_of, metrics_of, missing_outputs, note_of, require_taggable, settings_of
 from nddup.scanning.collection import Collection
@@ -35,6 +38,7 @@ from nddup.settings.schema import Config
 from nddup.steps import Steps
 from nddup.storage.local_folder import LocalFolder
 from nddup.storage.local_storage import LocalStorage, local_path
+from nddup.tables import PAIRS
 
 
 def run_locally(  # noqa: PLR0913 - what the command line takes
@@ -203,10 +207,24 @@ def _store_texts(
             sampled = options.texts // 2
             rows = outputs.list_shown(found.clusters, found.members, sketched.documents, sampled=sampled)
             choice = choose_documents(rows, sizes, most=options.texts, most_bytes=int(options.texts_read))
-            nearest = list_borderline(folder, sketched.documents, job.config)
+            nearest = _list_borderline(folder, sketched.documents, job.config)
             choice = add_pairs(choice, nearest, sizes, most_bytes=int(options.texts_read))
         texts = reader.find_texts(choice.documents)
         counted = {"clusters": len(choice.clusters), "beyond_files": choice.beyond_files}
         job.save("texts", texts, **counted)
         noted = {"rows": len(texts), "noted": counted}
     return TextsMetrics(rows_in={"clusters": len(found.clusters)}, rows_out={"texts": noted["rows"]}, **noted["noted"])
+
+
+def _list_borderline(folder: LocalFolder, documents: pa.Table, config: Config) -> Iterator[dict[str, Any]]:
+    """Yield the pairs nearest to the threshold, as `add_pairs` takes them."""
+    from nddup.engines.embedded import DuckEngine  # noqa: PLC0415 - a run without texts and report needs no DuckDB
+
+    decisive = decisive_of(settings_of(config))
+    if decisive is None:
+        return
+    engine = DuckEngine(folder.path)
+    engine.see("documents", documents)
+    engine.see("pairs", folder.read("pairs", columns=PAIRS.names))
+    for one in find_closest(engine, decisive, SHOWN):
+        yield one._asdict()

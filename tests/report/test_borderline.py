@@ -7,7 +7,7 @@ import pytest
 
 from nddup.cli import main
 from nddup.opened.duck import DuckRun
-from nddup.report.borderline import SHOWN, find_closest, measure_of
+from nddup.report.borderline import SHOWN, decisive_of, find_closest
 from nddup.run.local_job import run_locally
 from nddup.settings.load import build_config
 from tests.finished_runs import write_texts
@@ -45,10 +45,10 @@ def expected(run: Path) -> list[tuple[float, str, str]]:
 def test_the_closest_are_those_of_the_table(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """The closest pairs are the lowest rows of `pairs` by the deciding measure, one for each two groups, as printed."""
     opened = DuckRun(str(run))
-    measure = measure_of(opened.metrics.settings)
-    assert measure is not None
+    decisive = decisive_of(opened.metrics.settings)
+    assert decisive is not None
 
-    found = find_closest(opened, measure, 7)
+    found = find_closest(opened, decisive, 7)
 
     assert [(one.measured, one.doc_a, one.doc_b) for one in found] == expected(run)[:7]
     assert main(["show", str(run), "--borderline", "7"]) == 0

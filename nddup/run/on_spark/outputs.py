@@ -21,9 +21,10 @@ from typing import Any
 from pyspark.sql import DataFrame, Observation
 from pyspark.sql import functions as F
 
+from nddup.engines.spark_engine import SparkEngine, session_beside
 from nddup.errors import ConfigError, NddupError
 from nddup.metrics import StageMetrics, TextsMetrics
-from nddup.report.borderline import EACH, SHOWN, measure_of, take_distinct
+from nddup.report.borderline import SHOWN, decisive_of, find_closest
 from nddup.rewriting.rewrite_file import UNTAGGED, end_of
 from nddup.run.on_spark.clustering import Clustered
 from nddup.run.on_spark.documents import Documents
@@ -312,14 +313,10 @@ def _read_chosen(job: Job, found: Found) -> Saved:
 
 def _list_borderline(job: Job, found: Found) -> list[Mapping[str, Any]]:
     """Return the pairs nearest to the threshold, as `add_pairs` takes them. One action."""
-    measure = measure_of(settings_of(job.config))
-    if measure is None:
+    decisive = decisive_of(settings_of(job.config))
+    if decisive is None:
         return []
-    measured = F.expr(measure.value).cast("double").alias("measured")
-    pairs = found.paired.pairs.alias("p").select("doc_a", "doc_b", measured).where("measured IS NOT NULL")
-    nearest = pairs.orderBy("measured", "doc_a", "doc_b").limit(EACH * SHOWN)
-    for end in "ab":
-        about = {"doc_id": "doc", "group": "group", "source": "source", "content_fingerprint": "content"}
-        columns = [F.col(name).alias(f"{alias}_{end}") for name, alias in about.items()]
-        nearest = found.sketched.documents.table.select(*columns).join(F.broadcast(nearest), f"doc_{end}")
-    return take_distinct((row.asDict() for row in nearest.orderBy("measured", "doc_a", "doc_b").collect()), SHOWN)
+    engine = SparkEngine(session_beside(job.spark))
+    engine.see("documents", found.sketched.documents.table)
+    engine.see("pairs", found.paired.pairs)
+    return [one._asdict() for one in find_closest(engine, decisive, SHOWN)]
