@@ -6,7 +6,7 @@ wherever and however often a run is made; seconds, bytes, settings, versions and
 
 import json
 from collections.abc import Mapping
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
@@ -16,6 +16,10 @@ ENGINES_OWN = frozenset(
     {"seconds", "shuffle_bytes", "resumed", "candidates", "crowd", "pruned_to", "fpgrowth_components", "fpgrowth_fits"}
 )
 """Keys whose values differ between the engines: measurements, and counts of each engine's own intermediate steps."""
+
+
+MOST_NAMED = 100
+"""Most files in a list of the metrics."""
 
 
 def _is_missing(value: object) -> bool:
@@ -60,6 +64,13 @@ class SkippedFile(_Model):
     why: str
 
 
+class CountedFile(_Model):
+    """A file, and how many of its records are meant."""
+
+    path: str
+    records: int
+
+
 class LexiconMetrics(_Model):
     """The counts of the lexicon of a run."""
 
@@ -85,6 +96,15 @@ class SketchMetrics(StageMetrics):
     files_read_again: int = Field(0, description="files read from their start, because a record was too long for Spark")
     stripped_records: int = Field(
         0, description="records with a text of unknown kind that is a page or part of one: its markup was removed"
+    )
+    stripped_files: list[CountedFile] = Field(
+        default_factory=list, description="the first 100 files with such records, and how many each has"
+    )
+    guessed_records: int = Field(
+        0, description="records whose encoding is a guess: nothing declares it, and few letters, or rare ones, tell it"
+    )
+    guessed_files: list[CountedFile] = Field(
+        default_factory=list, description="the first 100 files with such records, and how many each has"
     )
     undecodable_records: int = Field(0, description="records in which bytes could not be decoded")
     median_tokens: int | None = Field(None, description="tokens of the median document; null without documents")
@@ -183,6 +203,9 @@ class RunMetrics(_Model):
     settings: dict[str, Any] = Field(description="settings of the run, by section, without secrets")
     recipe: str | None = Field(
         None, exclude_if=_is_missing, description="all that the sketches depend on; only equal recipes are comparable"
+    )
+    repository: Literal["rebuild", "frozen"] | None = Field(
+        None, exclude_if=_is_missing, description="for the tables of a repository's version: the mode of the repository"
     )
     versions: dict[str, str]
 

@@ -215,6 +215,14 @@ MISPLACED = Violations(
 )
 """Documents whose doc_key does not increase with (source, record), within a source or from one source to the next."""
 
+REPEATED_KEYS = Violations(
+    "SELECT doc_key, count(*) AS n FROM documents GROUP BY doc_key HAVING count(*) > 1 OR doc_key IS NULL",
+    "doc_key {doc_key}: {n} documents",
+)
+"""Keys of documents that are null, or belong to more than one.
+
+That is all a repository promises of them: its sources come in several batches, and documents leave it."""
+
 UNACCOUNTED = Violations(
     """
     SELECT doc_id, CAST(sum(is_document) AS BIGINT) AS documents, CAST(sum(in_keep) AS BIGINT) AS kept
@@ -259,6 +267,16 @@ WRONG_MEMBERS = (
     ),
 )
 """Clusters whose rows in `members` differ in number from their size, are repeated, or lack an id the cluster lists."""
+
+
+UNREPRESENTED = Violations(
+    """
+    SELECT cluster_id, count(CASE WHEN representative THEN 1 END) AS n FROM members
+    GROUP BY cluster_id HAVING count(CASE WHEN representative THEN 1 END) <> 1
+    """,
+    "{cluster_id}: {n} representatives",
+)
+"""Clusters without exactly one representative."""
 
 
 def wrong_representatives(*, is_partition: bool) -> Violations:

@@ -3,6 +3,7 @@
     truth, keeping     --weigh-->           offers       the kept near-duplicates of each probe
     offers             --BEST-->            best         the first of them by policy, and the most alike
     offers, keeping    --too_near, BROKEN--> violations   documents that break the keep promise
+    offers, keeping    --ABANDONED-->        violations   the same for a frozen repository
     keeping            --WRONG_REASONS-->   violations   rows that contradict themselves
     keep, members      --WRONG_STARS-->     violations   clusters of a partition that differ from the keep-list
 
@@ -72,6 +73,25 @@ BROKEN = Violations(
     },
 )
 """Removed documents to which no kept near-duplicate is preferred, or whose duplicate_of is not the most alike."""
+
+ABANDONED = Violations(
+    """
+    SELECT * FROM (
+        SELECT k.doc_id, k.duplicate_of,
+               CASE WHEN b.node IS NULL THEN 'alone' WHEN o.doc_id IS NULL THEN 'strange' END AS what
+        FROM keeping AS k SEMI JOIN probes AS p ON k.node = p.node LEFT JOIN best AS b ON k.node = b.node
+        LEFT JOIN (SELECT DISTINCT node, doc_id FROM offers) AS o ON k.node = o.node AND k.duplicate_of = o.doc_id
+        WHERE NOT k.kept
+    ) AS removed WHERE what IS NOT NULL
+    """,
+    {
+        "alone": "{doc_id}: removed, no near-duplicate of it is kept",
+        "strange": "{doc_id}: duplicate_of {duplicate_of}, which is no kept near-duplicate of it",
+    },
+)
+"""Removed documents of a frozen repository without a kept near-duplicate, or whose duplicate_of is none.
+
+There a kept document stays kept, and `duplicate_of` names it, when one arrives that is preferred or more alike."""
 
 WRONG_REASONS = Violations(
     """

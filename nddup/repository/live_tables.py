@@ -159,4 +159,5 @@ def _count(snapshot: Snapshot, tables: dict[str, pa.Table]) -> dict[str, Any]:
         ),
         texts=TextsMetrics(rows_in={"clusters": rows["clusters"]}, rows_out={"texts": rows["texts"]}),
     )  # fmt: skip
-    return metrics_of(identity.config, stages, Unpaired(*(counts[name] for name in Unpaired._fields))).dump()
+    metrics = metrics_of(identity.config, stages, Unpaired(*(counts[name] for name in Unpaired._fields)))
+    return metrics.model_copy(update={"repository": identity.mode}).dump()

@@ -173,9 +173,12 @@ def _accounting(evidence: Evidence) -> Iterator[Finding]:
         wrong.append(f"records: {metrics.records} read, {total} documents and rejects")
 
     yield _listed("accounting: records = documents + rejects, rows as metrics.json says", wrong)
-    yield _find(evidence, "accounting: record ordinals of each source are 1 to n", prove_documents.MISNUMBERED)
     yield _find(evidence, "accounting: doc_id unique", prove_documents.REPEATED)
-    yield _find(evidence, "accounting: doc_key in the order of source and record", prove_documents.MISPLACED)
+    if evidence.promised.is_of_repository:
+        yield _find(evidence, "accounting: doc_key unique", prove_documents.REPEATED_KEYS)
+    else:
+        yield _find(evidence, "accounting: record ordinals of each source are 1 to n", prove_documents.MISNUMBERED)
+        yield _find(evidence, "accounting: doc_key in the order of source and record", prove_documents.MISPLACED)
     yield _find(evidence, "accounting: every document once in keep", prove_documents.UNACCOUNTED)
     promise = "accounting: sketches are ascending sets as their kind calls for"
     yield _find(evidence, promise, prove_documents.DAMAGED, reads=["docs"])
@@ -296,9 +299,13 @@ def _components_by_pairs(evidence: Evidence) -> Finding:
 def _members(evidence: Evidence) -> Iterator[Finding]:
     """Check that the members are those of the clusters, and that the representative is the one promised.
 
-    It is the first by the keep policy, in a partition the kept document.
+    It is the first by the keep policy, in a partition the kept document; in a frozen repository it follows from the
+    order of arrival, which the tables do not tell.
     """
     yield _find(evidence, "members: the clusters, row by row", *prove_documents.WRONG_MEMBERS)
+    if evidence.promised.is_frozen:
+        yield _find(evidence, "members: one representative", prove_documents.UNREPRESENTED)
+        return
     is_partition = evidence.promised.mode.follows_keep
     promise = f"members: one representative, {'the kept document' if is_partition else 'the first by policy'}"
     wrong = prove_documents.wrong_representatives(is_partition=is_partition)
@@ -306,13 +313,21 @@ def _members(evidence: Evidence) -> Iterator[Finding]:
 
 
 def _keep(evidence: Evidence) -> Iterator[Finding]:
-    """Check that no two kept documents are near-duplicates, and that each removed one has a preferred kept one."""
+    """Check that no two kept documents are near-duplicates, and that each removed one has a preferred kept one.
+
+    In a frozen repository the kept one need not be preferred.
+    """
     amount, reads = evidence.amount, ["offers", "keeping"]
     yield _find(evidence, "keep: kept, duplicate_of and reason fit", prove_keep.WRONG_REASONS, reads=["keeping"])
     too_near = prove_keep.too_near(evidence.promised.rule)
     yield _find(evidence, "keep: no two kept are near-duplicates", too_near, reads=reads, amount=amount)
+    reads = ["best", "offers", "keeping", "probes"]
+    if evidence.promised.is_frozen:
+        promise = "keep: every removed document has a kept near-duplicate, which duplicate_of names"
+        yield _find(evidence, promise, prove_keep.ABANDONED, reads=reads, amount=amount)
+        return
     promise = "keep: every removed document has a preferred kept near-duplicate, the best one"
-    yield _find(evidence, promise, prove_keep.BROKEN, reads=["best", "keeping", "probes"], amount=amount)
+    yield _find(evidence, promise, prove_keep.BROKEN, reads=reads, amount=amount)
 
 
 def _lines(evidence: Evidence) -> Iterator[Finding]:

@@ -115,6 +115,16 @@ class Promised:
         return MODES[self.config.clusters.mode]
 
     @property
+    def is_of_repository(self) -> bool:
+        """Whether the tables are a version of a repository, whose documents came in several batches and may leave."""
+        return self.metrics.repository is not None
+
+    @property
+    def is_frozen(self) -> bool:
+        """Whether a frozen repository made the tables: what it keeps depends on the order of arrival."""
+        return self.metrics.repository == "frozen"
+
+    @property
     def max_edges(self) -> int:
         """Number of pairs above which a component is given by leaders."""
         return self.config.pairs.max_edges

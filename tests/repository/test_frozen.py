@@ -11,11 +11,14 @@ from hypothesis import strategies as st
 
 import nddup.repository
 from nddup.errors import ConfigError
+from nddup.opened.duck import DuckRun
 from nddup.repository import prove_version
 from nddup.repository.live_tables import live_tables
 from nddup.repository.opened_repository import Repository
 from nddup.repository.snapshot import Snapshot
+from nddup.results.check import check_run
 from tests.repository.histories import Batch, draw_chain, draw_history, draw_text, play, rows_of, run_fresh
+from tests.results.damages import change, rewrite
 
 SETTINGS: dict[str, Any] = {"sketch.size": 24, "pairs.threshold": 0.6, "local.processes": 1}
 
@@ -116,6 +119,37 @@ def test_a_check_holds_after_any_history(
         play(repo, [batch])
 
     assert [proof.text() for proof in repo.check() if not proof.holds] == []
+
+
+@pytest.mark.parametrize("mode", ["frozen", "rebuild"])
+@pytest.mark.parametrize("seed", [0, 1, 2])
+def test_the_tables_of_any_history_pass_as_a_run(tmp_path: Path, seed: int, mode: str) -> None:
+    """`nddup check` holds for `index tables` of several batches, replaced and removed documents, in either mode."""
+    repo = nddup.repository.create(str(tmp_path / "repo"), mode=mode, **SETTINGS)
+    for batch in (*draw_history(seed, steps=5), *draw_chain(seed)):
+        play(repo, [batch])
+    repo.write_tables(str(tmp_path / "run"))
+    report = check_run(DuckRun(str(tmp_path / "run")))
+
+    assert report.is_sound, report.text()
+
+
+def test_a_check_of_the_tables_finds_another_keeper(tmp_path: Path) -> None:
+    """The tables of a frozen repository pass as a run, though a nearer kept document came; one no kept one names."""
+    words = [f"w{i}" for i in range(90)]
+    repo = nddup.repository.create(str(tmp_path / "repo"), mode="frozen", **SETTINGS | {"sketch.size": 100})
+    for name, start in {"a": 0, "c": 8, "b": 12, "far": 50}.items():
+        repo.add({name: " ".join(words[start : start + 40])})
+    repo.write_tables(str(tmp_path / "run"))
+    run = DuckRun(str(tmp_path / "run"))
+
+    assert check_run(run).is_sound, check_run(run).text()
+    assert run.metrics.repository == "frozen"
+
+    rewrite(tmp_path / "run", "keep", change("duplicate_of", "far", doc_id="c"))
+    report = check_run(DuckRun(str(tmp_path / "run")), steps=["keep"])
+    broken = [finding for finding in report.findings if finding.broken]
+    assert [finding.examples for finding in broken] == [("c: duplicate_of far, which is no kept near-duplicate of it",)]
 
 
 def test_a_keeper_lasts_beside_a_nearer_one_and_is_checked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
