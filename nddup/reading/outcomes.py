@@ -5,7 +5,7 @@
     excerpt          the beginning of a record, for display
 
 Reasons of rejects from parsing a chunk: `malformed`, `truncated`, `no content`, `bad base64`, `deleted`, `id too long`,
-`too large`.
+`too large`; in WARC also `not text` and `revisit`.
 """
 
 import re
@@ -19,6 +19,10 @@ from nddup.reading.formats import FieldKind
 EXCERPT_LENGTH = 200
 MAX_ID_LENGTH = 65_536
 """Most characters of an id: every pair and cluster of a document stores a copy of its id."""
+
+EMPTY = ("no records", "no record was found in the file")
+"""Reason and detail of the reject that stands for a file that was read to its end and holds no record, such as a table
+of a header alone, or a part of a Parquet table without rows."""
 
 Value = bytes | str
 _CONTROLS = re.compile("[\\x00-\\x1f\\x7f-\\x9f\\u2028\\u2029]+")

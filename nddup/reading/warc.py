@@ -8,7 +8,7 @@ their lines with LF, fold a field over several lines, and spell its name in any 
 absent, so they are split here. `http_bodies` decodes the transfer and content encodings.
 
 Records that are not documents (warcinfo, request, metadata, continuation) are skipped. A `revisit` has no page, and
-becomes a reject `no content`, so that the records and rejects of a crawl add up.
+becomes a reject `revisit`, so that the records and rejects of a crawl add up.
 
 Remove the transfer and content encodings of an HTTP body, each by itself.
 
@@ -357,7 +357,7 @@ def parse_warc(chunk: bytes, *, max_record: int) -> Record | Reject:
 
     Returns:
         The id from WARC-TREC-ID or WARC-Record-ID, the URL from WARC-Target-URI, the payload with its transfer and
-        content encodings decoded, and the charset from its HTTP header. Rejects: `no content` for a revisit, `not text`
+        content encodings decoded, and the charset from its HTTP header. Rejects: `revisit` for a revisit, `not text`
         by the content type, `malformed` (also for a payload that cannot be decoded), `id too long`, and `too large` for
         a payload that expands beyond `max_record`.
         Never raises.
@@ -374,7 +374,7 @@ def _parse(chunk: bytes, max_record: int) -> Record | Reject:
     doc_id = (_first(warc, "warc-trec-id") or _first(warc, "warc-record-id")).strip("<> \t")
     if _first(warc, "warc-type").lower() == "revisit":
         refers = _first(warc, "warc-refers-to-target-uri") or _first(warc, "warc-refers-to") or "an earlier record"
-        return Reject("no content", f"a revisit of {refers}", excerpt(chunk), doc_id)
+        return Reject("revisit", f"a revisit of {refers}", excerpt(chunk), doc_id)
 
     about, encodings, charset = warc, list[str](), None
     if is_http := _first(warc, "content-type").lower().startswith("application/http"):

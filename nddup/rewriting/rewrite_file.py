@@ -139,7 +139,7 @@ class _Zstd:
 UNTAGGED = {"html": "a page", "text": "a text"}
 """Kinds of files that have no place for tags, and what to call them in messages."""
 
-UNREAD_IN_WARC = ("not text", "no content", "too large")
+UNREAD_IN_WARC = ("not text", "revisit", "no content", "too large")
 """Reject reasons of WARC records that hold no document and so stay: pictures, revisits, films."""
 
 NO_RECORDS = "no records"

@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 from nddup.errors import ConfigError, NddupError
 from nddup.local.memory import BASE
 from nddup.reading.containers import KNOWN_BINARY
+from nddup.reading.outcomes import EMPTY
 from nddup.redaction import drop_login
 from nddup.run.task_memory import machine_memory
 from nddup.scanning.collection import Collection
@@ -124,6 +125,9 @@ the caller an id names one row. Neither is a loss; in a repository it is one."""
 READ = (REPEATED, "short")
 """The reject reasons of records that were read: a file of nothing else is no file without a document."""
 
+NO_DOCUMENTS = ("not text", "revisit")
+"""The reject reasons of records that hold no document: the images and scripts of a crawl, and repeated fetches."""
+
 NAMED_FILES = 3
 """Most files that a message names."""
 
@@ -180,7 +184,8 @@ def require_few_rejects(
 
     A file that is no part of the collection does not count: one without bytes, or one of an unknown format whose name
     ends otherwise than those of the files that gave documents, such as an image beside pages, and an image or archive
-    that has the name of a page. Nor does a record `not text`: most records of many crawls are images and scripts.
+    that has the name of a page, or one that was read to its end and holds no record, such as an empty part of a Parquet
+    table. Nor do the records of `NO_DOCUMENTS`: most records of many crawls are images and scripts.
 
     Args:
         documents: their number.
@@ -199,7 +204,8 @@ def require_few_rejects(
     counts = dict(reasons)
     for file in foreign:
         counts[file.reason] = counts.get(file.reason, 0) - file.rejects
-    counts.pop("not text", None)
+    for reason in NO_DOCUMENTS:
+        counts.pop(reason, None)
     rejects = sum(counts.values())
     records = documents + rejects
     more = f"; {_name(shards)}" if shards else ""
@@ -230,6 +236,7 @@ def _split(silent: Sequence[SilentFile], source: Collection | None) -> tuple[lis
     for file in silent:
         is_alike = not endings or file.source in known or _ending(file.source) in endings
         is_other = file.reason == "binary" and file.detail.startswith(KNOWN_BINARY) and bool(known)
+        is_other |= file[1:3] == EMPTY or file.reason in NO_DOCUMENTS
         (shards if is_alike and not is_other and sizes.get(file.source, 0) else foreign).append(file)
     return shards, foreign
 

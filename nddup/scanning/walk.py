@@ -5,7 +5,8 @@
 
 Only regular files are opened. A file of two names (a hard link, a second mount) is read once, under its first name.
 Links below an INPUT are followed last, and only to what lies inside an INPUT and has not been reached by its own name:
-so no walk is endless, and no file is compared with itself.
+so no walk is endless, and no file is compared with itself. From a snapshot in the cache of Hugging Face, which is all
+links, they are also followed to the files of its store.
 """
 
 import os
@@ -113,6 +114,7 @@ class _Walk:
 
     def __init__(self, roots: Sequence[str]) -> None:
         self._roots = tuple(roots)
+        self._stores = tuple(store for root in roots if (store := _store_of(root)))
         self._found: list[_Candidate] = []
         self._links: list[tuple[str, str]] = []
         self._skipped: dict[str, str] = {}
@@ -174,7 +176,7 @@ class _Walk:
             return self._skip(path, NOWHERE)
         is_folder = stat.S_ISDIR(status.st_mode)
         why = why_skipped(path.rpartition("/")[2], is_folder=is_folder)
-        if why is None and not any(real == root or real.startswith(root.rstrip("/") + "/") for root in self._roots):
+        if why is None and not self._may_follow(real, is_folder=is_folder):
             why = OUTSIDE
         if why is None and is_folder and real in self._walked:
             why = OTHER_FOLDER
@@ -183,6 +185,11 @@ class _Walk:
         if is_folder:
             return self.take_folder(path, real, base, by_link=True)
         return self.take_file(path, status, base, by_link=True)
+
+    def _may_follow(self, real: str, *, is_folder: bool) -> bool:
+        """Return whether a link may be followed to a place: inside an INPUT, or to a file of its store of contents."""
+        places = self._roots if is_folder else self._roots + self._stores
+        return any(real == place or real.startswith(place.rstrip("/") + "/") for place in places)
 
     def result(self) -> Walked:
         """Return each file once, under the first of its names: its own before a link's, then in the order of bytes."""
@@ -204,6 +211,17 @@ class _Walk:
 
     def _skip(self, path: str, why: str) -> None:
         self._skipped[address_of(path)] = why
+
+
+def _store_of(root: str) -> str | None:
+    """Return the folder that the links of a snapshot in the cache of Hugging Face lead to; None for another folder.
+
+    Example:
+        >>> _store_of("/hub/datasets--a--b/snapshots/5c1e/data"), _store_of("/data/snapshots")
+        ('/hub/datasets--a--b/blobs', None)
+    """
+    above, found, _ = root.partition("/snapshots/")
+    return f"{above}/blobs" if found and "--" in above.rpartition("/")[2] else None
 
 
 def _root(text: str) -> tuple[str, str, os.stat_result]:

@@ -54,7 +54,7 @@ def test_pages_and_nothing_else() -> None:
 
     found = read(data)
 
-    assert told(found) == ["Привет", "plain text", "a page", "no content", "not text"]
+    assert told(found) == ["Привет", "plain text", "a page", "revisit", "not text"]
     first = found[0]
     assert isinstance(first, Record)
     assert (first.doc_id, first.url, first.charset) == ("urn:uuid:1", "http://a.example/1", "koi8-r")

@@ -55,6 +55,24 @@ def test_links_are_followed_where_they_stay_inside_and_reach_something_new(tmp_p
     }
 
 
+def test_a_snapshot_of_a_hub_is_read_through_its_links(tmp_path: Path) -> None:
+    """The files of a snapshot are links to contents beside it, which are read by the links' names; no other link is."""
+    home = tmp_path / "datasets--a--b"
+    data = home / "snapshots" / "5c1e" / "data"
+    data.mkdir(parents=True)
+    (home / "blobs").mkdir()
+    (home / "refs").mkdir()
+    (home / "blobs" / "0a1b").write_text("one")
+    (home / "refs" / "main").write_text("5c1e")
+    for name, target in {"train.txt": "blobs/0a1b", "main.txt": "refs/main", "all": "blobs"}.items():
+        (data / name).symlink_to(f"../../../{target}")
+
+    for given, name in ((data, "train.txt"), (data.parent, "data/train.txt")):
+        listing = walk(given)
+        assert sources(listing) == [name]
+        assert reasons(listing, data) == {"main.txt": OUTSIDE, "all": OUTSIDE}
+
+
 def test_a_link_to_another_input_is_inside(tmp_path: Path) -> None:
     """A link that leads from one INPUT to another stays inside; the file is read under its own name, in any order."""
     for name in ("one", "two"):

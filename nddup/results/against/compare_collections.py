@@ -36,7 +36,7 @@ from nddup.sketching.tokens import tokenise
 from nddup.steps import Steps
 from nddup.storage.local_storage import LocalStorage
 
-TEXTLESS = frozenset({"no content", "deleted", "short"})
+TEXTLESS = frozenset({"no content", "revisit", "deleted", "short"})
 """Reasons of rejects that hold no text to be compared."""
 
 MEDIA = ("image/", "audio/", "video/", "font/", "text/css", "text/javascript", "application/javascript")
