@@ -105,10 +105,12 @@ TEXTS = working(
 RECORDS = working(
     "records",
     "source string, split long, seq long, doc_id string, url string, n_tokens int, n_features int,"
-    " n_replaced int, n_stripped int, content_fingerprint binary, token_fingerprint binary, sketch_fingerprint binary,"
-    " sketch array<long>, signature array<long>, policy array<string>, reason string, detail string, excerpt string",
+    " n_replaced int, n_stripped int, n_guessed int, content_fingerprint binary, token_fingerprint binary,"
+    " sketch_fingerprint binary, sketch array<long>, signature array<long>, policy array<string>, reason string,"
+    " detail string, excerpt string",
     "One row for each record: a document, or a reject (`reason` not null). `seq` counts the records of a split from 0,"
-    " `n_replaced` the undecodable places of the text, `n_stripped` its fields of unknown kind that are pages."
+    " `n_replaced` the undecodable places of the text, `n_stripped` its fields of unknown kind that are pages,"
+    " `n_guessed` those whose encoding is a guess."
     " Documents collapse by `sketch_fingerprint`; where texts confirm pairs, it is equal to `token_fingerprint`, which"
     " else is null.",
     "read, parse, strip and sketch every record",

@@ -26,7 +26,7 @@ from hashlib import blake2b
 from typing import Any, Literal, NamedTuple
 
 from nddup.reading.base64_text import decode_base64
-from nddup.reading.charsets import decode_anyway, decode_content, find_encoding
+from nddup.reading.charsets import decode_anyway, find_encoding
 from nddup.reading.formats import FieldKind, FileHead, split_field
 from nddup.reading.fragments import is_page_or_fragment
 from nddup.reading.markup import main_text, strip_markup
@@ -154,11 +154,13 @@ class PlainText(NamedTuple):
         text: the text.
         replaced: the number of U+FFFD in it that stand for bytes that could not be decoded.
         stripped: the number of fields of unknown kind that were taken for pages, so that their markup was removed.
+        guessed: the number of fields whose encoding is a guess (`charsets.Encoded`): their text may be garbage.
     """
 
     text: str
     replaced: int
     stripped: int
+    guessed: int
 
 
 class EncodedText(NamedTuple):
@@ -168,6 +170,7 @@ class EncodedText(NamedTuple):
     replaced: int
     is_content: bool
     stripped: int
+    guessed: int
 
 
 def parse_record(chunk: bytes, head: FileHead, *, is_last: bool, is_whole: bool = False) -> Record | Reject | None:
@@ -248,7 +251,7 @@ def read_text(record: Record, charset: str | None = None, markup: Markup = "auto
     Cost: decoding (see `decode_content`) and, for HTML, `strip_markup`.
     """
     found = _read_fields(record, charset, markup, part)
-    return PlainText(_join(found.texts), found.replaced, found.stripped)
+    return PlainText(_join(found.texts), found.replaced, found.stripped, found.guessed)
 
 
 def read_encoded(
@@ -266,7 +269,8 @@ def read_encoded(
     found = _read_fields(record, charset, markup, part)
     one = found.texts[0] if len(found.texts) == 1 else None
     text = one if isinstance(one, bytes) else _join(found.texts).encode()
-    return EncodedText(text, found.replaced, one is not None and one is record.fields[0], found.stripped)
+    is_content = one is not None and one is record.fields[0]
+    return EncodedText(text, found.replaced, is_content, found.stripped, found.guessed)
 
 
 def _join(texts: list[Value]) -> str:
@@ -282,6 +286,7 @@ class _Fields(NamedTuple):
     texts: list[Value]
     replaced: int
     stripped: int
+    guessed: int
 
 
 def _read_fields(record: Record, charset: str | None, markup: Markup, part: Part) -> _Fields:
@@ -293,8 +298,9 @@ def _read_fields(record: Record, charset: str | None, markup: Markup, part: Part
     if not isinstance(kinds, tuple):
         kinds = (kinds,) * len(record.fields)
     charset = charset or record.charset
+    guessed = 0
     if charset is None and len(record.fields) > 1:
-        charset = _charset_of_longest(record.fields)
+        charset, guessed = _charset_of_longest(record.fields)
 
     strip = main_text if part == "main" else strip_markup
     texts: list[Value] = []
@@ -308,6 +314,7 @@ def _read_fields(record: Record, charset: str | None, markup: Markup, part: Part
 
         found = find_encoding(field, charset)
         replaced += found.replaced
+        guessed += found.is_guess
         if is_markup and found.is_utf8:
             texts.append(strip(found.data))
             continue
@@ -315,14 +322,18 @@ def _read_fields(record: Record, charset: str | None, markup: Markup, part: Part
         is_page = is_page_or_fragment(text) if is_markup is None else is_markup
         stripped += is_page and is_markup is None
         texts.append(strip(text) if is_page else text)
-    return _Fields(texts, replaced, stripped)
+    return _Fields(texts, replaced, stripped, guessed)
 
 
-def _charset_of_longest(fields: tuple[Value, ...]) -> str | None:
-    """Detect the charset of the longest field, for use in all: a title of one word is too short for detection."""
+def _charset_of_longest(fields: tuple[Value, ...]) -> tuple[str | None, bool]:
+    """Detect the charset of the longest field, for use in all: a title of one word is too short for detection.
+
+    Returns:
+        The codec, None for ASCII; and whether it is a guess.
+    """
     longest = max((field for field in fields if isinstance(field, bytes)), key=len, default=b"")
-    decoded = decode_content(longest)
-    return None if decoded.encoding == "ascii" else decoded.encoding
+    found = find_encoding(longest)
+    return None if found.encoding == "ascii" else found.encoding, found.is_guess
 
 
 def content_fingerprint(record: Record) -> bytes:

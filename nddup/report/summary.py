@@ -130,11 +130,7 @@ def _sketch_notes(sketch: SketchMetrics) -> list[str]:
             f"{sketch.renamed_ids:,} documents have an id that an earlier record of other content has: theirs is"
             " file#record; input.id names no unique column: set it to one, or leave these names"
         )
-    if sketch.undecodable_records:
-        found.append(
-            f"{sketch.undecodable_records:,} records hold bytes that are no text:"
-            f" {sketch.undecodable_places:,} places became U+FFFD; input.charset names another encoding"
-        )
+    found += _encoding_notes(sketch)
     if sketch.left_out_shingles:
         found.append(
             f"{sketch.left_out_shingles:,} shingles in more documents than pairs.max_document_frequency were left out"
@@ -142,6 +138,24 @@ def _sketch_notes(sketch: SketchMetrics) -> list[str]:
     if sketch.lexicon:
         terms, counted = sketch.lexicon.terms, sketch.lexicon.counted
         found.append(f"{terms:,} of {counted:,} words of the collection are in the lexicon")
+    return found
+
+
+def _encoding_notes(sketch: SketchMetrics) -> list[str]:
+    """Return notes on records whose bytes may not be the text that was read."""
+    found = []
+    if sketch.undecodable_records:
+        found.append(
+            f"{sketch.undecodable_records:,} records hold bytes that are no text:"
+            f" {sketch.undecodable_places:,} places became U+FFFD; input.charset names another encoding"
+        )
+    if sketch.guessed_records:
+        names = ", ".join(file.path for file in sketch.guessed_files[:NAMED_FILES])
+        more = ", …" if len(sketch.guessed_files) > NAMED_FILES else ""
+        found.append(
+            f"the encoding of {counted(sketch.guessed_records, 'record')} is a guess ({names}{more}): nothing declares"
+            " it, and a wrong one makes garbage; set input.charset"
+        )
     return found
 
 

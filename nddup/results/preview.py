@@ -163,6 +163,9 @@ def _first_records(found: list[Record | Reject], file: InputFile, config: Config
         lines.append(
             f"  markup     {stripped:,} of {counted(len(good), 'text')} {'is' if stripped == 1 else 'are'} pages"
         )
+    guessed = sum(text.guessed > 0 for text in texts)
+    if guessed:
+        lines.append(f"  guessed    the encoding of {counted(guessed, 'record')}; input.charset sets it")
     lines += [
         f"  reject     record {place}: {record.reason}: {_short(record.detail)}"
         for place, record in rejects[:SHOWN_REJECTS]

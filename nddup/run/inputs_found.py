@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from nddup.errors import NddupError
-from nddup.metrics import SketchMetrics
+from nddup.metrics import MOST_NAMED, SketchMetrics
 from nddup.scanning.collection import Collection, Files, Group, find_files
 from nddup.scanning.first_of_collection import limit_collection
 from nddup.scanning.first_records import require_policy
@@ -15,9 +15,6 @@ from nddup.settings.load import read_stored
 from nddup.settings.plan import record_limits
 from nddup.settings.schema import Config
 from nddup.storage.run_folder import RunFolder
-
-MOST_NAMED = 100
-"""Most names in `changed_names`."""
 
 
 def find_inputs(files: Files, inputs: list[str], config: Config) -> Collection:

@@ -27,6 +27,7 @@ from nddup.run.stage import (
     made_of,
     measure_files,
     measured,
+    name_counted,
     name_unread,
     reads_contents,
 )
@@ -189,6 +190,7 @@ def _sketch_metrics(  # noqa: PLR0913 - what the file says
         "undecodable_records",
         "undecodable_places",
         "stripped_records",
+        "guessed_records",
         "made_up_ids",
         "left_out_shingles",
     )
@@ -199,13 +201,14 @@ def _sketch_metrics(  # noqa: PLR0913 - what the file says
         rejected=dict(reasons),
         renamed_ids=count_renamed(counts, reasons),
         lexicon=lexicon,
+        **name_counted(counts),
         **{name: counts[name] for name in names if name in counts},
     )
 
 
 _NOTED = (
-    "median_tokens", "undecodable_records", "undecodable_places", "stripped_records", "made_up_ids",
-    "left_out_shingles", "later_ids",
+    "median_tokens", "undecodable_records", "undecodable_places", "stripped_records", "stripped_files",
+    "guessed_records", "guessed_files", "made_up_ids", "left_out_shingles", "later_ids",
 )  # fmt: skip
 """Counts in the note of `documents`."""
 

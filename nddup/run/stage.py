@@ -19,7 +19,7 @@ from contextlib import contextmanager
 from typing import Any, Generic, NamedTuple, TypeVar
 
 from nddup.errors import ConfigError
-from nddup.metrics import LexiconMetrics, RunMetrics, SkippedFile, StageMetrics, Stages
+from nddup.metrics import MOST_NAMED, CountedFile, LexiconMetrics, RunMetrics, SkippedFile, StageMetrics, Stages
 from nddup.redaction import hide_settings
 from nddup.rewriting.rewrite_file import UNTAGGED
 from nddup.run.engines import SilentFile
@@ -177,10 +177,6 @@ def _settings_in(name: str, section: str, config: Config) -> Mapping[str, Any]:
     return {key: value for key, value in values.items() if key not in _NOT_IN_TABLES.get(section, ())}
 
 
-MOST_UNREAD = 100
-"""Most files named in `unread_files`; every such file has a row in `rejects`."""
-
-
 class Unpaired(NamedTuple):
     """Counts of the documents that pairing treats apart: those that can be in no pair, and those of equal sketches."""
 
@@ -205,8 +201,21 @@ def measure_files(source: Any) -> dict[str, Any]:  # noqa: ANN401 - a table of e
 
 def name_unread(silent: Sequence[SilentFile]) -> list[SkippedFile]:
     """Return the first files that gave no document, each with the reason."""
-    first = silent[:MOST_UNREAD]
+    first = silent[:MOST_NAMED]
     return [SkippedFile(path=file.source, why=file.detail if file.rejects == 1 else file.reason) for file in first]
+
+
+def name_counted(noted: Mapping[str, Any]) -> dict[str, list[CountedFile]]:
+    """Return the lists of files of `SketchMetrics`, from those noted with the documents; an earlier version noted none.
+
+    Example:
+        >>> name_counted({"stripped_files": [["a.csv", 2]]})["stripped_files"]
+        [CountedFile(path='a.csv', records=2)]
+    """
+    return {
+        name: [CountedFile(path=path, records=records) for path, records in noted.get(name, ())]
+        for name in ("stripped_files", "guessed_files")
+    }
 
 
 def count_renamed(counts: Mapping[str, Any], reasons: Mapping[str, int]) -> int:

@@ -44,6 +44,7 @@ class _Row(NamedTuple):
     content_fingerprint: bytes | None
     n_replaced: int
     n_stripped: int
+    n_guessed: int
     policy: tuple[str | None, ...] | None
     reason: str | None
     detail: str
@@ -86,7 +87,7 @@ def sketch_texts(data: NDArray[np.uint8], bounds: NDArray[np.int64], rule: Sketc
 def _row_of(one: Found, rule: SketchRule) -> _Row:
     place, record = (one.source, one.split, one.seq), one.record
     if isinstance(record, Reject):
-        return _Row(*place, record.doc_id, None, None, 0, 0, None, record.reason, record.detail, record.excerpt, b"")
+        return _Row(*place, record.doc_id, None, None, 0, 0, 0, None, record.reason, record.detail, record.excerpt, b"")
 
     text = rule.text.read_encoded(record)
     return _Row(
@@ -97,6 +98,7 @@ def _row_of(one: Found, rule: SketchRule) -> _Row:
         fingerprint_bytes(text.text) if text.is_content else content_fingerprint(record),
         text.replaced,
         text.stripped,
+        text.guessed,
         record.policy or None,
         None,
         "",

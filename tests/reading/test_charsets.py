@@ -10,12 +10,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nddup.reading.charsets import canonical_charset, declared_charset, decode_content
+from nddup.reading.charsets import canonical_charset, declared_charset, decode_content, find_encoding
 from nddup.reading.markup import strip_markup
 from tests.places import SHARED
 from tests.reading.record_files import records_of
 
 needs_shared = pytest.mark.shared
+
+ARCHIVE = "Старый архив города открыт для читателей каждый день, кроме понедельника. Вход свободный, книги на 3 языках."
 
 RUSSIAN = "Съешь же ещё этих мягких французских булок, да выпей чаю. Широкая электрификация южных губерний."
 
@@ -62,6 +64,34 @@ def test_declarations(head: str, codec: str) -> None:
     text = head.format(codec) + f"<p>{RUSSIAN}</p>"
 
     assert decode_content(text.encode(codec)) == (text, codec, 0)
+
+
+@pytest.mark.parametrize(
+    ("text", "codec"),
+    [
+        *((ARCHIVE, codec) for codec in ("cp855", "mac-cyrillic", "koi8-r", "cp1251")),
+        ("Ο παλιός κατάλογος της πόλης είναι ανοιχτός για όλους κάθε ημέρα", "cp737"),
+        ("도시의 오래된 기록은 누구나 매일 읽을 수 있습니다 장소는 역 앞입니다", "johab"),
+        ("旧的记录每天都可以阅读地方在车站前面", "utf-16-le"),
+        ("旧的记录每天都可以阅读，地方在车站前面。", "utf-16-be"),
+    ],
+)
+def test_rarer_encodings_are_detected_and_are_no_guess(text: str, codec: str) -> None:
+    """Encodings of DOS and of the Macintosh, old Korean, and Han in UTF-16 without a mark or a zero byte."""
+    found = find_encoding(text.encode(codec))
+
+    assert (found.decode().text, found.is_guess) == (text, False)
+
+
+def test_an_encoding_that_the_letters_leave_open_is_a_guess() -> None:
+    """A few letters, or those of an encoding that no codec has, are told to be a guess; what is declared never is."""
+    few, euc_tw = "Вход здесь".encode("koi8-r")[:6], b"\xc4\xe3\xc5\xca\xe4\xb6\xdd\xec\xc9\xb3\xd2\xfb" * 9
+
+    assert find_encoding(few).is_guess
+    assert find_encoding(euc_tw).is_guess or "\ufffd" in decode_content(euc_tw).text
+    assert not find_encoding(few, "koi8-r").is_guess
+    assert not find_encoding(b"<meta charset=koi8-r>" + few).is_guess
+    assert not find_encoding("Вход".encode()).is_guess
 
 
 @pytest.mark.parametrize("codec", ["utf-8-sig", "utf-16"])
@@ -194,7 +224,6 @@ def test_other_languages(name: str, codec: str) -> None:
     assert decode_content((SHARED / "encodings" / "vim-tutor" / name).read_bytes()).encoding == codec
 
 
-ARCHIVE = "Старый архив города открыт для читателей каждый день, кроме понедельника. Вход свободный, книги на 3 языках."
 UNDECLARED = [
     *((ARCHIVE, codec) for codec in ("cp1251", "koi8-r", "iso8859-5", "cp866")),
     ("Стара історія міста відкрита для читачів щодня, крім понеділка; співробітники допоможуть.", "iso8859-5"),

@@ -4,6 +4,8 @@ import gzip
 import json
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
@@ -108,3 +110,36 @@ def test_what_was_not_read_of_a_is_not_clean(tmp_path: Path, capsys: pytest.Capt
     said = capsys.readouterr().out
     assert "items.jsonl: 1 item, 0 found, 0 clean; not testable: 1 unread\n" in said
     assert "not all of it was read, so no item is clean" in said
+
+
+def test_what_holds_no_document_is_no_loss(tmp_path: Path, session_or_none: SparkSession | None) -> None:
+    """Parts of a Parquet table without rows, a table of a header alone, and revisits are told, and do not count."""
+    folder = tmp_path / "in"
+    folder.mkdir()
+    rows = pa.table({"id": ["a"], "text": ["one two three"]})
+    pq.write_table(rows, folder / "part-0.parquet")
+    for part in (1, 2, 3):
+        pq.write_table(rows.slice(0, 0), folder / f"part-{part}.parquet")
+    (folder / "empty.csv").write_text("id,text\n")
+    head = "WARC/1.0\r\nWARC-Type: revisit\r\nWARC-Record-ID: <urn:{}>\r\nContent-Length: 0\r\n\r\n\r\n\r\n"
+    (folder / "again.warc").write_bytes("".join(map(head.format, range(9))).encode())
+
+    metrics = run_that_adds_up(tmp_path, folder, spark=session_or_none)
+
+    assert metrics["stages"]["sketch"]["rejected"] == {"no records": 4, "revisit": 9}
+
+
+def test_an_encoding_that_is_a_guess_is_counted_by_file(tmp_path: Path, session_or_none: SparkSession | None) -> None:
+    """Texts of a few undeclared letters, and texts of unknown kind that are pages, are counted with their files."""
+    folder = fill(tmp_path / "in")
+    for name in ("one.txt", "two.txt"):
+        (folder / name).write_bytes(f"see {name} ".encode() + "Вход".encode("koi8-r"))
+    pages = {"x": "<html><body><p>one two</p></body></html>", "y": "plain", "z": "<p>three <b>four</b></p>"}
+    write_texts(folder / "pages.jsonl", pages)
+
+    sketch = run_that_adds_up(tmp_path, folder, spark=session_or_none)["stages"]["sketch"]
+
+    assert sketch["guessed_records"] == 2
+    assert sketch["guessed_files"] == [{"path": "one.txt", "records": 1}, {"path": "two.txt", "records": 1}]
+    assert sketch["stripped_records"] == 2
+    assert sketch["stripped_files"] == [{"path": "pages.jsonl", "records": 2}]

@@ -10,7 +10,7 @@ import json
 import math
 from fractions import Fraction
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -22,6 +22,8 @@ from nddup.local.columns import ragged_of
 from nddup.local.plan import Plan
 from nddup.local.reading.scan import in_collection_order
 from nddup.local.reading.workers import Workers
+from nddup.metrics import MOST_NAMED
+from nddup.reading.outcomes import EMPTY
 from nddup.scanning.collection import Collection
 from nddup.scanning.input_files import local_path
 from nddup.scanning.sketch_records import SketchRecords, WordCounter
@@ -100,7 +102,7 @@ class Read(NamedTuple):
     records: pa.Table
     silent: pa.Table
     lexicon: pa.Table | None
-    counts: dict[str, int]
+    counts: dict[str, Any]
 
 
 def read_records(source: Collection | pa.Table, config: Config, workers: Workers) -> Read:
@@ -116,7 +118,7 @@ def read_records(source: Collection | pa.Table, config: Config, workers: Workers
     ids = lexicon.ids if lexicon else b""
     rule = plan.sketching(lexicon=ids)
     records = workers.scan(source, SketchRecords(rule), plan.limits)
-    counts = {"files_read_again": 0, "left_out_shingles": 0}
+    counts: dict[str, Any] = {"files_read_again": 0, "left_out_shingles": 0}
     if (common := find_common(records, config)) is not None:
         counts["left_out_shingles"] = len(common)
         if len(common):
@@ -126,11 +128,23 @@ def read_records(source: Collection | pa.Table, config: Config, workers: Workers
         records = in_collection_order(records, source)
     replaced = records["n_replaced"].to_numpy()
     counts |= {"undecodable_records": int(np.count_nonzero(replaced)), "undecodable_places": int(replaced.sum())}
-    counts["stripped_records"] = int(np.count_nonzero(records["n_stripped"].to_numpy()))
+    for name in ("stripped", "guessed"):
+        counts |= count_by_file(records, name)
     counts["made_up_ids"] = pc.sum(pc.and_(pc.is_null(records["reason"]), pc.is_null(records["doc_id"]))).as_py() or 0
     counts |= lexicon.counts if lexicon else {}
     silent = list_silent(source, records) if isinstance(source, Collection) else REJECTS.arrow.empty_table()
     return Read(records, silent, lexicon.table if lexicon else None, counts)
+
+
+def count_by_file(records: pa.Table, name: str) -> dict[str, Any]:
+    """Return the number of RECORDS with a positive `n_{name}`, as `{name}_records`, and of the first files with some.
+
+    `{name}_files` is a list of names and numbers, in the order of names, MOST_NAMED at most.
+    """
+    few = records.filter(pc.greater(records[f"n_{name}"], 0)).select(["source"])
+    counted = few.group_by("source").aggregate([("source", "count")]).sort_by("source").slice(0, MOST_NAMED)
+    files = zip(counted["source"].to_pylist(), counted["source_count"].to_pylist(), strict=True)
+    return {f"{name}_records": len(few), f"{name}_files": [list(file) for file in files]}
 
 
 def find_common(records: pa.Table, config: Config) -> np.ndarray[tuple[int], np.dtype[np.uint64]] | None:
@@ -153,11 +167,7 @@ def list_silent(collection: Collection, records: pa.Table) -> pa.Table:
     known = {source for source, _, _ in collection.unread}
     seen = set(pc.unique(records["source"]).to_pylist())
     rows = list(collection.unread)
-    rows += [
-        (file.source, "no records", "no record was found in the file")
-        for file in collection.listing.files
-        if file.source not in known
-    ]
+    rows += [(file.source, *EMPTY) for file in collection.listing.files if file.source not in known]
     rejects = [
         {"source": source, "record": 1, "doc_id": None, "reason": reason, "detail": detail, "excerpt": ""}
         for source, reason, detail in rows

@@ -16,12 +16,20 @@ import numpy as np
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from nddup.metrics import SketchMetrics
+from nddup.metrics import MOST_NAMED, SketchMetrics
+from nddup.reading.outcomes import EMPTY
 from nddup.run.engines import READ, REPEATED, UNREADABLE, SilentFile, require_few_rejects, require_readable
 from nddup.run.on_spark.inputs import Inputs, Lexicon, find_lexicon
 from nddup.run.on_spark.state import Job, Saved, persisted
 from nddup.run.session import set_to, splitting
-from nddup.run.stage import Unpaired, count_renamed, measure_files, name_unread, reads_contents
+from nddup.run.stage import (
+    Unpaired,
+    count_renamed,
+    measure_files,
+    name_counted,
+    name_unread,
+    reads_contents,
+)
 from nddup.scanning.collection import Collection
 from nddup.scanning.found import SketchRule
 from nddup.scanning.sketch_records import SketchRecords
@@ -30,6 +38,9 @@ from nddup.spark import heavy_keys, schemas
 from nddup.spark.pairing import collapse
 from nddup.spark.reading import scan
 from nddup.storage.session_files import files_of
+
+FEW = 1_000
+"""Most records whose documents are one file, in their order, as the embedded engine writes them: a person reads it."""
 
 _SIZES = ("distinct_sketches", "most_features", "postings")
 """Counts of the documents that pairing needs."""
@@ -155,8 +166,10 @@ def _make_documents(job: Job, source: Collection | DataFrame, rule: SketchRule) 
         if documents is None:
             later = repeats.agg(F.sum(F.col("n") - 1)).collect()[0][0] or 0
             collapsed = collapse.collapse(settle(numbered), is_large=records.saved.rows >= heavy_keys.HEAVY)
+            if records.saved.rows <= FEW:
+                collapsed = collapsed.coalesce(1).sortWithinPartitions("doc_key")
             written = job.write("documents", collapsed, **collapse.count_sketches())
-            documents = job.seal("documents", written, **records.noted, later_ids=later)
+            documents = job.seal("documents", written, **records.noted, **_count_by_file(records), later_ids=later)
         if rejects is None:
             gathered = collapse.gather_rejects(
                 numbered, settle(numbered.select(*collapse.SETTLED_BY, "reason")), silent
@@ -164,6 +177,15 @@ def _make_documents(job: Job, source: Collection | DataFrame, rule: SketchRule) 
             written = job.write("rejects", gathered)
             rejects = job.seal("rejects", written, reasons=_count_reasons(written))
     return _Made(documents, rejects, records.inputs, offsets)
+
+
+def _count_by_file(records: _Records) -> dict[str, list[list[Any]]]:
+    """Return the first files with stripped or guessed records, and how many; one action for each if there are any."""
+    return {
+        f"{name}_files": [list(row) for row in collapse.count_by_file(records.saved.table, name).take(MOST_NAMED)]
+        for name in ("stripped", "guessed")
+        if records.saved.counts.get(f"{name}_records")
+    }
 
 
 def _settling(
@@ -285,11 +307,7 @@ def _list_silent_files(made: _Made) -> list[SilentFile]:
 def _files_without_records(job: Job, collection: Collection, records: DataFrame) -> DataFrame:
     """Return REJECTS of whole files: those that could not be opened or recognised, and those without any record."""
     known = {source for source, _, _ in collection.unread}
-    rest = [
-        (file.source, "no records", "no record was found in the file")
-        for file in collection.listing.files
-        if file.source not in known
-    ]
+    rest = [(file.source, *EMPTY) for file in collection.listing.files if file.source not in known]
     schema = schemas.table("source string, reason string, detail string")
     files = schemas.local_table(job.spark, schema, [*collection.unread, *rest])
     return files.join(records.select("source").distinct(), "source", "left_anti").select(
@@ -319,6 +337,8 @@ def _metrics(
         undecodable_places=noted["undecodable_places"],
         median_tokens=documents.counts.get("median_tokens", noted.get("median_tokens")) if documents.rows else None,
         stripped_records=noted.get("stripped_records", 0),  # an earlier version did not count them
+        guessed_records=noted.get("guessed_records", 0),
+        **name_counted(noted),
         made_up_ids=noted.get("made_up_ids", 0),  # an earlier version did not count them
         renamed_ids=count_renamed(noted, rejects.noted["reasons"]),
         left_out_shingles=noted["left_out_shingles"],

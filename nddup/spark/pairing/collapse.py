@@ -270,9 +270,20 @@ def count_records() -> dict[str, Column]:
         "undecodable_records": F.count_if(F.col("n_replaced") > 0),
         "undecodable_places": F.sum("n_replaced"),
         "stripped_records": F.count_if(F.col("n_stripped") > 0),
+        "guessed_records": F.count_if(F.col("n_guessed") > 0),
         "made_up_ids": F.count_if(F.col("reason").isNull() & F.col("doc_id").isNull()),
         "like_made_up": F.count_if(F.col("reason").isNull() & F.col("doc_id").rlike(MADE_UP)),
     }
+
+
+def count_by_file(records: DataFrame, name: str) -> DataFrame:
+    """Count the records with a positive `n_{name}`, by file, in the order of names.
+
+    Schema in:   RECORDS
+    Schema out:  source string, count long
+    Shuffles:  one, of a row per file and task, and a sort.    Actions:  none.
+    """
+    return records.where(F.col(f"n_{name}") > 0).groupBy("source").count().orderBy("source")
 
 
 def count_sketches() -> dict[str, Column]:
