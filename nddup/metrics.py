@@ -118,10 +118,10 @@ class SketchMetrics(StageMetrics):
 
 
 class EditMetrics(_Model):
-    """Pairs of sketches whose texts were compared (`pairs.confirm`)."""
+    """Pairs of sketches that are candidates, whose texts decide (`pairs.confirm`)."""
 
-    compared: int = Field(description="pairs of distinct texts that were compared")
-    confirmed: int = Field(description="of these, pairs that reach pairs.edit_threshold")
+    compared: int = Field(description="candidates: pairs of distinct texts")
+    confirmed: int = Field(description="of these, pairs that reach pairs.threshold exactly, or pairs.edit_threshold")
     bounded: int = Field(description="pairs above the limit of work for one pair: a lower bound was compared")
     bounded_unconfirmed: int = Field(description="of these, pairs that were not confirmed: some may be near-duplicates")
 

@@ -95,7 +95,8 @@ FOUND_TEXTS = working(
 TOKENS = working(
     "tokens",
     "token_fingerprint binary, tokens array<long>",
-    "The token hashes of a text in order, 64 bits each, read again; several records may have the same text.",
+    "The token hashes of a text in order, or its distinct shingle ids in ascending order, 64 bits each, read again;"
+    " several records may have the same.",
 )
 TEXTS = working(
     "given_texts",
@@ -140,7 +141,7 @@ REWRITTEN = working(
 NODES = working(
     "nodes",
     "doc_key long, doc_id string, group string, node long, size int, weight long, policy long,"
-    " content_fingerprint binary, n long",
+    " content_fingerprint binary, n_features int, n long",
     "One narrow row for each document. `node`, the name of its distinct sketch, is the `doc_key` of its `group`"
     " document. `weight` is the size of the sketch times the number of shingles that one id stands for: the heavier of"
     " two may contain the other. `n` documents have the sketch.",
@@ -178,9 +179,10 @@ MATCHES = working(
 CONFIRMED = working(
     "confirmed",
     "node_a long, node_b long, overlap int, resemblance double, containment_a double, containment_b double,"
-    " edit double, is_bounded boolean, is_lost boolean",
-    "A row of MATCHES whose texts were compared: `edit` is null where they do not confirm it. `is_bounded`: the pair"
-    " was beyond the limit of work for one pair. `is_lost`: a text was not found again.",
+    " edit double, common int, shingles_a int, shingles_b int, is_near boolean, is_bounded boolean, is_lost boolean",
+    "A row of MATCHES whose texts were compared. `is_near`: they confirm it. Where their shingles decide, `resemblance`"
+    " is exact, and `edit` is null; else `common` and the shingles of each text are. `is_bounded`: the pair was beyond"
+    " the limit of work for one pair. `is_lost`: a text was not found again.",
     "compare the texts of the pairs",
 )
 CONNECTIONS = working(
@@ -318,9 +320,14 @@ DOCUMENTS = Table(
         Column(
             "token_fingerprint",
             "binary",
-            "BLAKE2b-128 of the token hashes of the text, in order; null without `pairs.confirm`",
+            "BLAKE2b-128 of what confirms pairs: the token hashes of the text in order (`edit`), or its distinct"
+            " shingle ids, ascending (`resemblance`); null without `pairs.confirm`",
         ),
-        Column("group", "string", "smallest id of the documents with the same sketch; with `pairs.confirm`, and text"),
+        Column(
+            "group",
+            "string",
+            "smallest id of the documents with the same sketch; with `pairs.confirm`, of the same `token_fingerprint`",
+        ),
         Column("sketch", "array<long>", "ids of the features kept, 64 bits each, ascending as unsigned numbers"),
         Column("signature", "array<long>", "ids in the order of their slots, for kinds that have slots; else null"),
         Column(
@@ -360,7 +367,8 @@ PAIRS = Table(
         Column(
             "resemblance",
             "double",
-            "estimate of the common shingles as a share of all shingles of both; null where the kind gives none",
+            "the common shingles as a share of all shingles of both: exact with `pairs.confirm` `resemblance`, else an"
+            " estimate; null where the kind gives none",
         ),
         Column("containment_a", "double", "estimate of the share of a that is in b; null where the kind gives none"),
         Column("containment_b", "double", "estimate of the share of b that is in a; null where the kind gives none"),
@@ -372,9 +380,16 @@ PAIRS = Table(
         Column(
             "edit",
             "double",
-            "token edit similarity 2 LCS / (a + b) of the two texts, which confirmed the pair; null without"
-            " `pairs.confirm`",
+            "token edit similarity 2 LCS / (a + b) of the two texts, which confirmed the pair; null unless"
+            " `pairs.confirm` is `edit`",
         ),
+        Column(
+            "common",
+            "int",
+            "number of distinct shingles that both texts have; null unless `pairs.confirm` is `resemblance`",
+        ),
+        Column("shingles_a", "int", "number of distinct shingles of a; null likewise"),
+        Column("shingles_b", "int", "number of distinct shingles of b; null likewise"),
     ),
 )
 

@@ -30,7 +30,7 @@ BOTH = """
     LEFT JOIN keep AS k ON d.doc_id = k.doc_id
 """
 ROWS = """
-    SELECT p.doc_a, p.doc_b, p.star, p.edit FROM pairs AS p
+    SELECT p.doc_a, p.doc_b, p.star, p.edit, p.resemblance FROM pairs AS p
     JOIN wanted AS a ON p.doc_a = a.id JOIN wanted AS b ON p.doc_b = b.id
 """
 LED = """
@@ -72,6 +72,7 @@ class PairVerdict:
         measure: measure that the threshold applies to.
         threshold: a share, or a count of features.
         value: measured value, compared with the threshold: resemblance, overlap as a share or count, or containment.
+            Where all shingles decide, that of the sketches, which make a candidate, if the pair is not in the run.
         common: number of features in both sketches; in kinds with a modulus per document, at the coarser modulus.
         features_a: number of features in the sketch of a, at the same modulus.
         features_b: number of features in the sketch of b, at the same modulus.
@@ -148,7 +149,10 @@ def explain_pair(run: FinishedRun, config: Config, first: str, second: str) -> P
     value = _value_of(measured, threshold)
     bound = threshold.numerator / threshold.denominator
     error = _standard_error(config, measured, value, (a["n_features"], b["n_features"]), level)
-    is_pair, said = _judge(run, config, (a, b), sketches, measured)
+    is_pair, said, exact = _judge(run, config, (a, b), sketches, measured)
+    if config.pairs.confirm == "resemblance":  # the estimate only makes a candidate
+        error = None
+        value, bound = (value, bound) if exact is None else (exact, float(config.pairs.share))
     if error and abs(value - bound) <= CLOSE * error:
         said += f"; a close call, the standard error of the estimate is {error:.3f}"
     return PairVerdict(
@@ -208,25 +212,35 @@ def _judge(
     rows: tuple[dict[str, Any], dict[str, Any]],
     sketches: list[NDArray[np.uint64]],
     measured: Measured,
-) -> tuple[bool, str]:
-    """Return whether the pair is in the run's tables, and why."""
+) -> tuple[bool, str, float | None]:
+    """Return whether the pair is in the run's tables, why, and the resemblance there."""
     a, b = rows
     names = pa.table({"id": pa.array(sorted({a["doc_id"], b["doc_id"], a["group"], b["group"]}), pa.string())})
     there = {frozenset((row["doc_a"], row["doc_b"])): row for row in run.sql(ROWS, wanted=names).to_pylist()}
     own, groups = frozenset((a["doc_id"], b["doc_id"])), frozenset((a["group"], b["group"]))
     is_equal = len(groups) == 1
     compared = "their sketches are equal" if is_equal else _compared(measured, plan.threshold_of(config))
-    edit = there.get(own, there.get(groups, {})).get("edit")
-    if edit is not None:
-        compared += f"; the edit similarity of their texts {edit:.4g} reaches {config.pairs.edit_threshold:g}"
+    told, exact = there.get(own, there.get(groups)), 1.0 if is_equal else None
+    if told:
+        compared, exact = compared + _confirmed(told, config), told["resemblance"]
     if own in there:
-        return True, compared
+        return True, compared, exact
     if is_equal and measured.sizes[0] >= plan.threshold_of(config).least_size:
-        return True, f"{compared}; the pairs of their group are given by a star around {a['group']}"
+        return True, f"{compared}; the pairs of their group are given by a star around {a['group']}", exact
     if there.get(groups, {}).get("star"):
         hubs = " and ".join(sorted(groups))
-        return True, f"{compared}; the pairs of their groups of equal sketches are given by the star of {hubs}"
-    return False, compared + _why_missing(run, config, rows, sketches, measured)
+        said = f"{compared}; the pairs of their groups of equal sketches are given by the star of {hubs}"
+        return True, said, exact
+    return False, compared + _why_missing(run, config, rows, sketches, measured), None
+
+
+def _confirmed(row: dict[str, Any], config: Config) -> str:
+    """Say how the texts of a pair confirmed it, from its row of `pairs`; nothing if the sketches decided."""
+    if config.pairs.confirm == "resemblance":
+        return f"; the resemblance of all their shingles {row['resemblance']:.4g} reaches {config.pairs.threshold:g}"
+    if config.pairs.confirm == "edit":
+        return f"; the edit similarity of their texts {row['edit']:.4g} reaches {config.pairs.edit_threshold:g}"
+    return ""
 
 
 def _why_missing(
@@ -246,8 +260,6 @@ def _why_missing(
             return f"; the run did not compare them: they have no {what} in common"
     if not measured.is_near:
         return ""
-    if config.pairs.confirm == "edit":
-        return f"; but the edit similarity of their texts is below pairs.edit_threshold {config.pairs.edit_threshold:g}"
 
     both = pa.table({"id": pa.array([row["doc_id"] for row in documents], pa.string())})
     led = {row["doc_id"]: row["component"] for row in run.sql(LED, wanted=both).to_pylist()}
@@ -257,6 +269,10 @@ def _why_missing(
             "; but both are removed in a component of more pairs than pairs.max_edges, which is given by leaders:"
             " pairs of removed documents are not listed there"
         )
+    if config.pairs.confirm == "edit":
+        return f"; but the edit similarity of their texts is below pairs.edit_threshold {config.pairs.edit_threshold:g}"
+    if config.pairs.confirm == "resemblance":
+        return f"; but the resemblance of all their shingles is below pairs.threshold {config.pairs.threshold:g}"
     return "; but the run does not list it: `nddup check` recounts the pairs"
 
 

@@ -156,6 +156,24 @@ def wrong_claims(rule: Rule) -> Violations:
     return Violations(text, f"{{doc_a}} / {{doc_b}}: {what}")
 
 
+def wrong_shingles(confirm: str) -> Violations:
+    """Return the rows of `pairs` whose counts of shingles contradict their documents or the resemblance."""
+    counts = ("common", "shingles_a", "shingles_b")
+    wrong = " OR ".join(f"p.{name} IS NOT NULL" for name in counts)
+    if confirm == "resemblance":
+        wrong = (
+            "p.shingles_a IS DISTINCT FROM a.n_features OR p.shingles_b IS DISTINCT FROM b.n_features"
+            " OR coalesce(abs(p.resemblance - p.common / (p.shingles_a + p.shingles_b - p.common))"
+            f" > {TOLERANCE}, true)"
+        )
+    text = f"""
+        SELECT p.doc_a, p.doc_b, p.common, p.shingles_a, p.shingles_b
+        FROM pairs AS p JOIN documents AS a ON p.doc_a = a.doc_id JOIN documents AS b ON p.doc_b = b.doc_id
+        WHERE {wrong}
+    """  # noqa: S608 - the text above
+    return Violations(text, "{doc_a} / {doc_b}: {common} shingles in common of {shingles_a} and {shingles_b}")
+
+
 FOLDED = """
     SELECT node_a, node_b, count(*) AS found, count_if(star) AS stars, count_if(is_hub) AS hubs,
            count(resemblance) AS estimates, min(overlap) AS low, max(overlap) AS high,
@@ -177,7 +195,7 @@ their nodes may descend; then the containments swap ends. A hub row is one that 
 documents of both nodes, or between the first document of a node and another of the same node."""
 
 
-def expect_rows(rule: Rule, *, limit: int, by_text: bool = False) -> str:
+def expect_rows(rule: Rule, *, limit: int, confirm: str = "none") -> str:
     """Return the SELECT of the rows that `pairs` must have for each pair of nodes with a probe.
 
     Where the documents of two nodes, or of one with itself, would give more than `limit` rows, there are stars: each
@@ -186,13 +204,13 @@ def expect_rows(rule: Rule, *, limit: int, by_text: bool = False) -> str:
     Args:
         rule: the rule of near-duplicates.
         limit: `pairs.expand_limit` of the run.
-        by_text: whether texts confirm pairs; equal texts have the edit similarity 1.
+        confirm: `pairs.confirm`: equal texts have the edit similarity 1.
 
     Returns:
         A SELECT from truth, sketches and probes: node_a, node_b, due (rows), due_stars, due_hubs, overlap, resemblance,
         of_a, of_b, edit.
     """
-    equal = "CAST(1 AS DOUBLE)" if by_text else "CAST(NULL AS DOUBLE)"
+    equal = "CAST(1 AS DOUBLE)" if confirm == "edit" else "CAST(NULL AS DOUBLE)"
     between = """
         SELECT t.*, a.n * b.n AS product
         FROM truth AS t JOIN sketches AS a ON t.probe = a.node JOIN sketches AS b ON t.other = b.node

@@ -34,12 +34,13 @@ from nddup.explaining.curves import (
     table,
 )
 from nddup.matching.measures import MEASURES
-from nddup.settings.plan import bands_of, kind_of, recipe_of
+from nddup.settings.plan import bands_of, candidate_share, kind_of, recipe_of
 from nddup.settings.schema import Config
 from nddup.sketching.accuracy import (
     expected_overlap,
     pass_probability,
     sampled_variance,
+    say_missed,
     slots_variance,
     smallest_variance,
 )
@@ -144,12 +145,27 @@ def explain_settings(config: Config, *, asked: Sequence[float] = ()) -> Explanat
     heading = [f"sketch: {kind.name}, {KINDS[kind.name].says}"]
     if not (kind.is_of_words or kind.name == "whole"):
         heading.append(f"features: {config.shingle.length}-{config.shingle.unit} shingles")
-    confirmed = f", texts of edit similarity {config.pairs.edit_threshold:g}" if config.pairs.confirm == "edit" else ""
-    heading += [f"pairs: {config.pairs.measure} at least {config.pairs.threshold:g}{confirmed}", ""]
-    edits = [] if kind.is_of_words or kind.name == "whole" else [_edits(config, found.mark)]
+    heading += [*_pairs_of(config), ""]
+    mark = float(config.pairs.share) if config.pairs.confirm == "resemblance" else found.mark
+    edits = [] if kind.is_of_words or kind.name == "whole" else [_edits(config, mark)]
     is_judged = not (kind.is_of_words or kind.name == "whole") and config.shingle.unit == "word"
     judged = say_what_readers_judged(config) if is_judged else []
     return replace(found, lines=(*heading, *found.lines, *edits, *judged))
+
+
+def _pairs_of(config: Config) -> list[str]:
+    """Say what makes a pair, and which candidates are compared by their texts."""
+    pairs = config.pairs
+    said = f"pairs: {pairs.measure} at least {pairs.threshold:g}"
+    if pairs.confirm == "edit":
+        return [f"{said}, texts of edit similarity {pairs.edit_threshold:g}"]
+    if pairs.confirm == "none":
+        return [said]
+    return [
+        f"{said}, exact: all shingles of the candidates are compared",
+        f"candidates: estimated resemblance at least {float(candidate_share(config)):g}, the threshold of what follows",
+        f"expected missed: {say_missed(config.sketch.size, pairs.share)}",
+    ]
 
 
 def _edits(config: Config, mark: float) -> str:
@@ -162,7 +178,7 @@ def _edits(config: Config, mark: float) -> str:
 def _ids_needed(config: Config, size: int) -> int:
     """Return how many of `size` ids a pair must have in common: the count that is set, or the share of `size`."""
     threshold = config.pairs.threshold
-    return threshold if isinstance(threshold, int) else max(1, math.ceil(config.pairs.share * size))
+    return threshold if isinstance(threshold, int) else max(1, math.ceil(candidate_share(config) * size))
 
 
 def _ids_needed_of_full(config: Config) -> int:
@@ -182,7 +198,7 @@ def _explain_smallest(config: Config, *, asked: Sequence[float]) -> Explanation:
     if config.sketch.growth != "fixed":
         return _explain_growing(config, asked=asked)
     if MEASURES[config.pairs.measure].is_estimated:
-        return _explain_estimate(config.pairs.share, config.sketch.size, asked=asked)
+        return _explain_estimate(candidate_share(config), config.sketch.size, asked=asked)
     explain = explain_support if isinstance(config.pairs.threshold, int) else explain_overlap
     return explain(_ids_needed_of_full(config), config.sketch.size, asked=asked)
 

@@ -9,7 +9,6 @@ Each step returns its tables, the arrays that the next step needs, and its count
 """
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -31,7 +30,7 @@ from nddup.local.columns import mean_bytes
 from nddup.local.memory import OF_EDGE, OF_ID, OF_MEMBER, OF_PAIR
 from nddup.local.outputs import count_parts
 from nddup.local.pairing.collapse import Nodes, collapse, name_nodes
-from nddup.local.pairing.confirm import settle_families
+from nddup.local.pairing.confirm import Confirmer, Known, Texts, known_pairs, read_candidates, settle_families
 from nddup.local.pairing.expand import count_pairs, expand
 from nddup.local.pairing.match import Matches, match
 from nddup.local.plan import Plan
@@ -39,11 +38,8 @@ from nddup.local.reading.read_records import read_records
 from nddup.local.reading.workers import Workers
 from nddup.mining.modes import MODES
 from nddup.scanning.collection import Collection
-from nddup.settings.plan import edit_rule_of
+from nddup.settings.plan import confirm_rule_of, tokens_of
 from nddup.settings.schema import Config
-
-if TYPE_CHECKING:  # it loads RapidFuzz
-    from nddup.local.pairing.confirm import Confirmer
 
 Counts = dict[str, int]
 
@@ -123,7 +119,14 @@ def count_sketches(documents: pa.Table) -> Counts:
     }
 
 
-def pair(documents: pa.Table, config: Config, workers: Workers, source: Collection | pa.Table | None = None) -> Paired:
+def pair(
+    documents: pa.Table,
+    config: Config,
+    workers: Workers,
+    source: Collection | pa.Table | None = None,
+    *,
+    known: pa.Table | None = None,
+) -> Paired:
     """Find the near-duplicate documents.
 
     Args:
@@ -131,6 +134,7 @@ def pair(documents: pa.Table, config: Config, workers: Workers, source: Collecti
         config: all settings.
         workers: the threads to compare with.
         source: the files or TEXTS that the documents come from; needed where texts confirm pairs.
+        known: PAIRS of these documents at a lower threshold, all of them; the source is then not needed.
 
     Raises:
         NeedsSparkError: if the pairs may not fit in memory.
@@ -143,7 +147,8 @@ def pair(documents: pa.Table, config: Config, workers: Workers, source: Collecti
     sketches = take_rows(nodes.sketches, distinct.astype(np.int64))
     rule, large = plan.matching, np.empty(0, np.int32)
     matches = match(distinct, sketches, nodes.n_features[distinct], rule, workers)
-    confirmer = _read_candidates(matches, documents, plan, source, workers)
+    confirmer: Confirmer | Known | None = known_pairs(known, nodes, config.pairs.share) if known is not None else None
+    confirmer = confirmer or _read_candidates(matches, documents, nodes, plan, source, workers)
     if rule.limits is not None:
         matches, large = settle_families(matches, nodes, rule, rule.limits, workers, confirmer)
     edits = None
@@ -162,18 +167,23 @@ def pair(documents: pa.Table, config: Config, workers: Workers, source: Collecti
     return Paired(pairs, nodes, matches, large, counts, list(matches.rounds), edits)
 
 
-def _read_candidates(
-    matches: Matches, documents: pa.Table, plan: Plan, source: Collection | pa.Table | None, workers: Workers
-) -> "Confirmer | None":
+def _read_candidates(  # noqa: PLR0913, PLR0917 - what is read, of what, and how
+    matches: Matches,
+    documents: pa.Table,
+    nodes: Nodes,
+    plan: Plan,
+    source: Collection | pa.Table | None,
+    workers: Workers,
+) -> Confirmer | None:
     """Return what compares the texts of candidates; None where the sketches decide."""
-    rule = edit_rule_of(plan.config)
+    rule = confirm_rule_of(plan.config)
     if rule is None:
         return None
     if source is None:
-        raise ValueError("pairs.confirm edit: the texts are needed")
-    from nddup.local.pairing.confirm import Texts, read_candidates  # noqa: PLC0415 - loads RapidFuzz
-
-    return read_candidates(matches, documents, rule, Texts(source, plan.text, plan.limits), workers)
+        raise ValueError(f"pairs.confirm {plan.config.pairs.confirm}: the texts are needed")
+    is_front = plan.kind.estimate == "smallest"
+    texts = Texts(source, tokens_of(plan.config), plan.limits, rule, is_front, plan.config.pairs.max_edges)
+    return read_candidates(matches, documents, nodes, texts, workers)
 
 
 def cluster(paired: Paired, config: Config, workers: Workers) -> Clustered:

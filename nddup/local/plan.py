@@ -50,8 +50,8 @@ class Plan:
     def sketching(self, *, left_out: bytes = b"", lexicon: bytes = b"") -> SketchRule:
         """Return the rule by which records become sketches; its ids are bytes of ascending uint64."""
         recipe = plan.recipe_of(self.config)
-        by_text = self.config.pairs.confirm != "none"
-        return SketchRule(recipe, self.text, self.config.input.min_tokens, left_out, lexicon, by_text)
+        given = self.config
+        return SketchRule(recipe, self.text, given.input.min_tokens, left_out, lexicon, given.pairs.confirm)
 
     @property
     def matching(self) -> "Rule":

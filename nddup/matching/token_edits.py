@@ -1,6 +1,6 @@
 """Token edit similarity of texts: 2 LCS / (a + b), with a cut-off and a bound on the work for each pair.
 
-    rows of token numbers, pairs  --compare_tokens-->  similarity of each pair that `edit_rule` confirms
+    rows of token numbers, pairs  --compare_tokens-->  similarity of each pair that an `EditRule` confirms
 
 RapidFuzz finds the LCS, 64 tokens a step, and stops when the threshold is out of reach. It is fastest on strings, so
 each distinct token of a block of pairs becomes one character.
@@ -17,9 +17,8 @@ Sources:
 """
 
 from bisect import bisect_left
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from itertools import pairwise
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,7 +26,7 @@ from rapidfuzz.distance import LCSseq
 from rapidfuzz.process import cpdist
 
 from nddup.arrays import Ragged, number_keys, take_rows
-from nddup.matching.edit_rule import EditRule, least_common
+from nddup.matching.confirm_rules import Compared, EditRule, least_common
 
 BLOCK = 1 << 19
 """Tokens spelled at a time: fewer than there are Unicode characters, so each distinct token can have its own."""
@@ -35,39 +34,11 @@ BLOCK = 1 << 19
 SURROGATES, AFTER = 0xD800, 0x800
 """The first surrogate, a code point that is no character, and how many there are."""
 
-AHEAD = 16
-"""Texts that one text is compared with at a time, where one confirmed pair is enough."""
-
 CLOSE = 1.05
 """Pairs whose least LCS differ by at most this factor are compared in one call, with one cut-off."""
 
 
-class Edits(NamedTuple):
-    """The results for k pairs."""
-
-    common: NDArray[np.int64]
-    """(k,), the LCS of a confirmed pair, or the lower bound that confirmed it; 0 for any other."""
-
-    similarity: NDArray[np.float64]
-    """(k,), 2 LCS / (a + b) of a confirmed pair; NaN for any other."""
-
-    is_bounded: NDArray[np.bool_]
-    """(k,), whether the pair was beyond the bound on the work."""
-
-    @property
-    def is_near(self) -> NDArray[np.bool_]:
-        """Whether each pair is confirmed, (k,)."""
-        return self.common > 0
-
-
-def join_edits(parts: Sequence[Edits]) -> Edits:
-    """Concatenate the results for several lists of pairs; none give empty arrays."""
-    if not parts:
-        return Edits(np.empty(0, np.int64), np.empty(0), np.empty(0, np.bool_))
-    return Edits(*(np.concatenate(column) for column in zip(*parts, strict=True)))
-
-
-def compare_tokens(tokens: Ragged, pairs: NDArray[np.integer], rule: EditRule) -> Edits:
+def compare_tokens(tokens: Ragged, pairs: NDArray[np.integer], rule: EditRule) -> Compared:
     """
     Find which pairs of texts are confirmed by their tokens.
 
@@ -104,18 +75,7 @@ def compare_tokens(tokens: Ragged, pairs: NDArray[np.integer], rule: EditRule) -
 
     common[common < need] = 0
     similarity = np.where(common > 0, 2 * common / np.maximum(totals, 1), np.nan)
-    return Edits(common, similarity, is_long)
-
-
-def confirms_any(tokens: Ragged, rule: EditRule, one: int, others: NDArray[np.int64]) -> bool:
-    """Return whether the text of one row is confirmed with that of any of several others, tried in order."""
-    for low in range(0, len(others), AHEAD):
-        some = take_rows(tokens, np.append(others[low : low + AHEAD], one).astype(np.int64))
-        count = len(some.offsets) - 2
-        pairs = np.stack([np.arange(count), np.full(count, count)], axis=1)
-        if compare_tokens(some, pairs, rule).is_near.any():
-            return True
-    return False
+    return Compared(common, similarity, is_long)
 
 
 def _blocks(rows: NDArray[np.int64], totals: NDArray[np.int64]) -> Iterator[NDArray[np.int64]]:

@@ -1,10 +1,12 @@
 """The results of a run in words, the same for the terminal and the report."""
 
 from collections.abc import Mapping
+from fractions import Fraction
 from typing import Any, NamedTuple
 
 from nddup.metrics import ClustersMetrics, RunMetrics, SketchMetrics
 from nddup.scanning.input_files import count_reasons
+from nddup.sketching.accuracy import say_missed
 from nddup.spelling import counted, spell_size
 
 SHORT = 50
@@ -38,7 +40,9 @@ def headline(metrics: RunMetrics) -> list[Line]:
             f"{metrics.equal_sketches:,} have the same text as another{_as_seen(metrics)}",
         ),
         Line(
-            "near-duplicate pairs", rows["pairs"], f"{pairs['measure']} at least {pairs['threshold']}{_edit(metrics)}"
+            "near-duplicate pairs",
+            rows["pairs"],
+            f"{pairs['measure']} at least {pairs['threshold']}{_confirmed(metrics)}",
         ),
         Line(
             "clusters",
@@ -201,12 +205,16 @@ def share_of_changes_found(tokens: int, length: int, threshold: float) -> float:
     return found / tokens
 
 
-def _edit(metrics: RunMetrics) -> str:
-    """Say by which edit similarity texts confirm the pairs, and how many; empty if they do not."""
+def _confirmed(metrics: RunMetrics) -> str:
+    """Say how texts confirm the pairs, and how many; empty if they do not."""
     pairs, edits = metrics.settings["pairs"], metrics.stages.pairs.edits
     if edits is None:
         return ""
-    return f", edit at least {pairs['edit_threshold']}: {edits.confirmed:,} of {edits.compared:,} pairs of texts"
+    of = f"{edits.confirmed:,} of {edits.compared:,} pairs of texts"
+    if pairs["confirm"] == "edit":
+        return f", edit at least {pairs['edit_threshold']}: {of}"
+    missed = say_missed(metrics.settings["sketch"]["size"], Fraction(repr(pairs["threshold"])))
+    return f", exact: {of}; expected missed: {missed}"
 
 
 def _as_seen(metrics: RunMetrics) -> str:

@@ -31,7 +31,7 @@ from nddup.run.stage import Unpaired, made_of, metrics_of, settings_of
 from nddup.scanning.collection import Collection
 from nddup.scanning.read_again import Texts, choose_documents
 from nddup.storage.local_folder import LocalFolder
-from nddup.tables import KEEP, REJECTS, STORED_TEXTS
+from nddup.tables import KEEP, PAIRS, REJECTS, STORED_TEXTS
 from nddup.tables import RESULTS as RUN_RESULTS
 
 
@@ -51,7 +51,8 @@ def live_tables(snapshot: Snapshot) -> dict[str, pa.Table]:
         rows = read_all(snapshot.repo, snapshot.commit.segments, name)
         alive = rows.filter(pa.array(is_among(rows["component_key"].to_numpy(), live)))
         if name == "pairs":
-            alive = alive.append_column(NOT_STORED, pa.nulls(len(alive), pa.float64()))
+            for missing in NOT_STORED:
+                alive = alive.append_column(missing, pa.nulls(len(alive), PAIRS.arrow.field(missing).type))
         found[name] = alive.select(RUN_RESULTS[name].names)
     return found
 

@@ -18,6 +18,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from math import sqrt
 from typing import Self
 
 from nddup import steps
@@ -26,6 +27,7 @@ from nddup.checking.prove_pairs import Violations
 from nddup.opened.finished_run import FinishedRun
 from nddup.results.evidence import Evidence, described
 from nddup.shown import one_line, print_out
+from nddup.sketching.accuracy import chance_missed
 from nddup.steps import REFRESH_SECONDS, bar
 from nddup.tables import RESULTS
 
@@ -193,9 +195,11 @@ def _groups(evidence: Evidence) -> Iterator[Finding]:
 
 def _pairs(evidence: Evidence) -> Iterator[Finding]:
     """Check that the rows are exactly the near-duplicates of the probes, with the right numbers."""
-    claims = prove_pairs.wrong_claims(evidence.promised.rule)
+    claims, confirm = prove_pairs.wrong_claims(evidence.promised.rule), evidence.promised.config.pairs.confirm
     yield _find(evidence, "pairs: ids in order, each pair once", *prove_pairs.DISORDERED)
     yield _find(evidence, "pairs: a containment where the kind shows one", claims)
+    promise = "pairs: numbers of shingles as the documents and the resemblance say"
+    yield _find(evidence, promise, prove_pairs.wrong_shingles(confirm))
 
     promise = "pairs: the near-duplicates, all and only, with overlap and resemblance"
     is_cut = evidence.promised.is_cut
@@ -204,6 +208,19 @@ def _pairs(evidence: Evidence) -> Iterator[Finding]:
     evidence.see(*reads)
     note = "; ".join(filter(None, [note, evidence.unproved]))
     yield _find(evidence, promise, prove_pairs.WRONG_PAIRS, reads=reads, amount=evidence.amount, note=note)
+    if confirm == "resemblance":
+        yield _listed("pairs: the texts are those that the run read", [evidence.changed] if evidence.changed else [])
+        yield from [] if is_cut else [_missed(evidence)]
+
+
+def _missed(evidence: Evidence) -> Finding:
+    """Check that the pairs whose sketches are too unlike to be compared are as rare as the margin promises."""
+    size, share = evidence.promised.config.sketch.size, evidence.promised.config.pairs.share
+    found = evidence.count("SELECT count(DISTINCT (least(probe, other), greatest(probe, other))) AS n FROM recounted")
+    expected = chance_missed(size, share) * (found + evidence.missed)
+    note = f"{evidence.missed:,} missed, at most {expected:.2g} expected"
+    broken = evidence.missed if evidence.missed > expected + 4 * sqrt(expected) + 1 else 0
+    return Finding("pairs: no more are missed by the sketches than expected", evidence.amount, broken, note=note)
 
 
 def _clusters(evidence: Evidence) -> Iterator[Finding]:

@@ -8,9 +8,11 @@ The clusters whose conditions `nddup check` proves: those with the smallest ids,
 
 Confirm recounted pairs of sketches by their texts, for `nddup check`: the texts are read again and compared.
 
-No code of the run's own comparison is used: `tokens.tokenise` makes the tokens by the written rule, and `token_lcs`
-counts the longest common subsequence. Where that is not possible (the inputs changed, or the texts are too long to
-compare), the run's value is taken, and the line of the promise says what was not proved.
+No code of the run's own comparison is used: `tokens.tokenise` makes the tokens by the written rule, `edit_similarity`
+counts the longest common subsequence, `shingle_sets` the common shingles. Where that is not possible (the inputs are
+gone, or the texts are too long to compare), the run's value is taken, and the line of the promise says what was not
+proved. Where the resemblance of all shingles decides, pairs of sketches well below the margin are compared too: those
+that reach the threshold were missed, and are counted.
 """
 
 from collections.abc import Callable, Mapping
@@ -23,18 +25,20 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from numpy.typing import NDArray
 
 from nddup.checking import prove_clusters, prove_documents, prove_keep, prove_names, prove_pairs
 from nddup.checking.prove_clusters import Claim
-from nddup.errors import NddupError
-from nddup.matching.edit_rule import CELLS
+from nddup.errors import ConfigError, NddupError
+from nddup.matching.confirm_rules import CELLS
 from nddup.matching.measures import MEASURES
 from nddup.metrics import RunMetrics
 from nddup.mining.modes import MODES, ClusterMode
 from nddup.opened.finished_run import FinishedRun
 from nddup.results.texts_again import read_texts
 from nddup.settings.load import read_stored
-from nddup.settings.plan import MODULUS, bands_of, kind_of
+from nddup.settings.plan import MODULUS, bands_of, candidate_share, kind_of
+from nddup.settings.schema import Config
 from nddup.sketching.kinds import Kind
 from nddup.sketching.minhash import Bands
 from nddup.sketching.tokens import tokenise
@@ -43,6 +47,7 @@ from nddup.verifying.cluster_proofs import prove_clusters as prove
 from nddup.verifying.definitions import Form, Rule, Sample, gather
 from nddup.verifying.edit_similarity import count_common
 from nddup.verifying.near_pairs import Probes
+from nddup.verifying.shingle_sets import count_shared, list_shingles
 
 
 class Promised:
@@ -63,12 +68,16 @@ class Promised:
 
     @cached_property
     def rule(self) -> Rule:
-        """The definition of a near-duplicate, with the threshold as the exact decimal that was written."""
+        """The definition of a near-duplicate, with the threshold as the exact decimal that was written.
+
+        Where texts confirm pairs, it is the definition of a candidate.
+        """
         pairs, sketch = self.config.pairs, self.config.sketch
         bands = Bands(0, 0) if sketch.verify else bands_of(self.config)
+        share = candidate_share(self.config)
         return Rule(
-            pairs.share.numerator if sketch.verify else bands.rows,
-            pairs.share.denominator if sketch.verify else 1,
+            share.numerator if sketch.verify else bands.rows,
+            share.denominator if sketch.verify else 1,
             isinstance(pairs.threshold, int) or not sketch.verify,
             MEASURES[pairs.measure].is_estimated and sketch.verify,
             Sample(self.kind.sample(sketch.size), self.kind.by_slots),
@@ -93,6 +102,15 @@ class Promised:
     def is_cut(self) -> bool:
         """Whether candidates were found by chance: the run then makes promises about the pairs found only."""
         return not self.kind.is_exact and self.config.sketch.verify
+
+    @property
+    def lower_rule(self) -> Rule:
+        """The rule of the pairs whose texts are compared: where the resemblance decides, a margin below candidates."""
+        if self.config.pairs.confirm != "resemblance":
+            return self.rule
+        candidates = candidate_share(self.config)
+        lower = max(2 * candidates - self.config.pairs.share, candidates / 2)
+        return self.rule._replace(numerator=lower.numerator, denominator=lower.denominator)
 
     @property
     def by_text(self) -> bool:
@@ -209,12 +227,15 @@ class Evidence:
     Attributes:
         promised: the promises of the run.
         unproved: the part of the confirmation by texts that could not be proved; empty until the pairs are recounted.
+        changed: why the texts are not those of the run; likewise.
+        missed: pairs whose resemblance reaches the threshold, but not their sketches; likewise.
     """
 
     def __init__(self, run: FinishedRun) -> None:
         self.run = run
         self.promised = Promised(run.metrics)
-        self.unproved = ""
+        self.unproved = self.changed = ""
+        self.missed = 0
         self._made: set[str] = set()
 
     def see(self, *names: str) -> None:
@@ -297,21 +318,25 @@ def _name_documents(evidence: Evidence) -> None:
 
 
 def _recount(evidence: Evidence) -> None:
-    kernel = prove_pairs.recounter(*evidence.probes, evidence.promised.rule)
-    if not evidence.promised.by_text:
-        evidence.run.transform(prove_pairs.RECOUNTED, prove_pairs.UNLEVELLED, kernel)
+    promised, run = evidence.promised, evidence.run
+    kernel = prove_pairs.recounter(*evidence.probes, promised.lower_rule)
+    if not promised.by_text:
+        run.transform(prove_pairs.RECOUNTED, prove_pairs.UNLEVELLED, kernel)
         return
 
-    # The module that reads texts is loaded only where texts confirm the pairs.
-
-    run = evidence.run
     run.transform(prove_pairs.CANDIDATES, prove_pairs.UNLEVELLED, kernel)
     evidence.see("folded")
-    candidates = run.sql("SELECT * FROM candidates")
-    threshold = evidence.promised.config.pairs.edit_threshold
-    confirmed = confirm_pairs(ends_of(candidates), claims_of(run), threshold, partial(read_whole, run))
-    evidence.unproved = confirmed.note
-    run.put("recounted", keep_confirmed(candidates, confirmed.pairs))
+    below = run.sql("SELECT * FROM candidates")
+    least = promised.rule.numerator / promised.rule.denominator
+    is_candidate = pc.greater_equal(below["likeness"], least) if promised.rule.is_resemblance else pa.scalar(True)  # noqa: FBT003
+    candidates = below.filter(is_candidate) if promised.rule.is_resemblance else below
+
+    pairs = ends_of(below)
+    claims = claims_of(run, "resemblance" if promised.config.pairs.confirm == "resemblance" else "edit")
+    confirmed = confirm_pairs(pairs, claims, promised.config, partial(read_whole, run))
+    evidence.unproved, evidence.changed = confirmed.note, confirmed.changed
+    evidence.missed = len(confirmed.pairs.keys() - ends_of(candidates))
+    run.put("recounted", keep_confirmed(candidates, confirmed))
 
 
 def _put_probes(evidence: Evidence) -> None:
@@ -338,10 +363,8 @@ def _tell_truth(evidence: Evidence) -> None:
 
 
 def _expect(evidence: Evidence) -> None:
-    promised = evidence.promised
-    evidence.run.keep(
-        "expected", prove_pairs.expect_rows(promised.rule, limit=promised.expand_limit, by_text=promised.by_text)
-    )
+    promised, confirm = evidence.promised, evidence.promised.config.pairs.confirm
+    evidence.run.keep("expected", prove_pairs.expect_rows(promised.rule, limit=promised.expand_limit, confirm=confirm))
 
 
 def _look_beside(evidence: Evidence) -> None:
@@ -451,6 +474,9 @@ def described(part: int, whole: int, what: str) -> str:
 MOST_CELLS = 50_000_000_000
 """Most cells, the product of both token counts of a pair, summed over all compared pairs: some minutes of one core."""
 
+MOST_SHINGLES = 20_000_000
+"""Most shingles of the texts that are compared: 160 MB, some minutes of one core."""
+
 Pair = tuple[str, str]
 ReadTexts = Callable[[set[str]], Mapping[str, str]]
 """Reads the texts of documents again, by id. Raises NddupError if the inputs changed."""
@@ -460,46 +486,87 @@ class Confirmed(NamedTuple):
     """The pairs that are near-duplicates by their texts too, and a note on what was not proved."""
 
     pairs: dict[Pair, float]
-    """Edit similarity by pair."""
+    """What the threshold applies to, by pair: the resemblance of all shingles, or the edit similarity."""
 
     note: str
     """Empty if every pair was proved."""
 
+    measure: str
+    """`resemblance` or `edit`."""
 
-def confirm_pairs(candidates: set[Pair], claims: Mapping[Pair, float], threshold: float, read: ReadTexts) -> Confirmed:
+    changed: str = ""
+    """Why the texts are not those of the run; empty if they are, or are gone."""
+
+
+def confirm_pairs(candidates: set[Pair], claims: Mapping[Pair, float], config: Config, read: ReadTexts) -> Confirmed:
     """Compare the texts of recounted pairs.
 
     Args:
         candidates: pairs of documents whose sketches are near-duplicates, the smaller id first.
-        claims: `edit` of each pair of the run.
-        threshold: `pairs.edit_threshold`.
+        claims: the value of each pair of the run.
+        config: settings of the run.
         read: reads texts again.
 
-    Cost: the tokens of all candidates are in memory; at most `MOST_CELLS` cells are computed.
+    Cost: the tokens of all candidates are in memory; at most `MOST_CELLS` cells are computed, or `MOST_SHINGLES`
+        shingles are made.
     """
+    measure = config.pairs.confirm
     claimed = {pair: claims[pair] for pair in candidates & claims.keys()}
     try:
         texts = read({name for pair in candidates for name in pair})
     except NddupError as error:
-        return Confirmed(claimed, f"texts not compared, `edit` of the run is taken: {error}")
-    tokens = {name: tokenise(text) for name, text in texts.items()}
+        changed = "" if measure == "edit" or isinstance(error, ConfigError) else str(error)
+        return Confirmed(claimed, f"texts not compared, `{measure}` of the run is taken: {error}", measure, changed)
 
-    share = Fraction(repr(threshold))
+    comparison: _Edits | _Shingles = _Edits(texts, config) if measure == "edit" else _Shingles(texts, config)
     found: dict[Pair, float] = {}
-    unproved, budget = 0, MOST_CELLS
+    unproved = 0
     for pair in sorted(candidates, key=lambda pair: sha256("\0".join(pair).encode()).digest()):
-        first, second = (tokens.get(name, []) for name in pair)
-        cells = len(first) * len(second)
-        budget -= cells
-        if cells > CELLS or budget < 0:  # the run took a lower bound, or the comparison would take too long here
+        parts = comparison.measure(*pair)
+        if parts is None:
             unproved += 1
             found |= {pair: claimed[pair]} if pair in claimed else {}
-            continue
-        common, total = count_common(first, second), len(first) + len(second)
-        if common and Fraction(2 * common, total) >= share:
-            found[pair] = 2 * common / total
-    what = f"{unproved:,} of {len(candidates):,} pairs of texts not compared: `edit` of the run is taken"
-    return Confirmed(found, what if unproved else "")
+        elif parts[0] and Fraction(*parts) >= comparison.share:
+            found[pair] = parts[0] / parts[1]
+    what = f"{unproved:,} of {len(candidates):,} pairs of texts not compared: `{measure}` of the run is taken"
+    return Confirmed(found, what if unproved else "", measure)
+
+
+class _Edits:
+    """The edit similarity of two texts as a fraction; None if they are too long to compare here."""
+
+    def __init__(self, texts: Mapping[str, str], config: Config) -> None:
+        self.share = Fraction(repr(config.pairs.edit_threshold))
+        self._tokens = {name: tokenise(text) for name, text in texts.items()}
+        self._budget = MOST_CELLS
+
+    def measure(self, *pair: str) -> tuple[int, int] | None:
+        first, second = (self._tokens.get(name, []) for name in pair)
+        cells = len(first) * len(second)
+        self._budget -= cells
+        if cells > CELLS or self._budget < 0:  # the run took a lower bound, or it would take too long here
+            return None
+        return 2 * count_common(first, second), len(first) + len(second)
+
+
+class _Shingles:
+    """The resemblance of all shingles of two texts as a fraction; None if there are too many, or of characters."""
+
+    def __init__(self, texts: Mapping[str, str], config: Config) -> None:
+        self.share = config.pairs.share
+        self._texts, self._shingle = texts, config.shingle
+        self._sets: dict[str, NDArray[np.uint64]] = {}
+        self._budget = MOST_SHINGLES if config.shingle.unit == "word" else 0
+
+    def measure(self, *pair: str) -> tuple[int, int] | None:
+        for name in pair:
+            if name not in self._sets:
+                if self._budget <= 0:
+                    return None
+                made = list_shingles(tokenise(self._texts[name]), self._shingle.length, self._shingle.offset)
+                self._sets[name] = made
+                self._budget -= len(made)
+        return count_shared(*(self._sets[name] for name in pair))
 
 
 def ends_of(recounted: pa.Table) -> set[Pair]:
@@ -508,10 +575,11 @@ def ends_of(recounted: pa.Table) -> set[Pair]:
     return {(min(pair), max(pair)) for pair in ends}
 
 
-def claims_of(run: FinishedRun) -> dict[Pair, float]:
-    """Return `edit` of each pair of nodes in `pairs`, read from `folded`."""
-    rows = run.sql("SELECT node_a, node_b, least_edit FROM folded WHERE least_edit IS NOT NULL").to_pylist()
-    return {(row["node_a"], row["node_b"]): row["least_edit"] for row in rows}
+def claims_of(run: FinishedRun, measure: str) -> dict[Pair, float]:
+    """Return `edit`, or `resemblance`, of each pair of nodes in `pairs`, read from `folded`."""
+    column = "least_edit" if measure == "edit" else "least"
+    text = f"SELECT node_a, node_b, {column} AS claim FROM folded WHERE {column} IS NOT NULL AND node_a IS NOT NULL"  # noqa: S608 - a name
+    return {(row["node_a"], row["node_b"]): row["claim"] for row in run.sql(text).to_pylist()}
 
 
 def read_whole(run: FinishedRun, names: set[str]) -> dict[str, str]:
@@ -531,11 +599,11 @@ def read_whole(run: FinishedRun, names: set[str]) -> dict[str, str]:
     return dict(zip(found["doc_id"].to_pylist(), found["text"].to_pylist(), strict=True))
 
 
-def keep_confirmed(recounted: pa.Table, confirmed: Mapping[Pair, float]) -> pa.Table:
-    """Return the confirmed rows of RECOUNTED, with the edit similarity as `edit` and as `likeness`, their rank."""
+def keep_confirmed(recounted: pa.Table, confirmed: Confirmed) -> pa.Table:
+    """Return the confirmed rows of RECOUNTED, with what decided as its own column and as `likeness`, their rank."""
     ends = zip(recounted["probe"].to_pylist(), recounted["other"].to_pylist(), strict=True)
-    edits = pa.array([confirmed.get((min(pair), max(pair))) for pair in ends], pa.float64())
-    kept = recounted.filter(pc.is_valid(edits))
-    for name in ("edit", "likeness"):
-        kept = kept.set_column(kept.schema.get_field_index(name), name, edits.drop_null())
+    values = pa.array([confirmed.pairs.get((min(pair), max(pair))) for pair in ends], pa.float64())
+    kept = recounted.filter(pc.is_valid(values))
+    for name in (confirmed.measure, "likeness"):
+        kept = kept.set_column(kept.schema.get_field_index(name), name, values.drop_null())
     return kept

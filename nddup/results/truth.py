@@ -155,6 +155,7 @@ def settings_of_candidates(config: Config, least: float) -> Config:
     pairs = {
         "measure": "resemblance" if sketch.growth == "fixed" else "overlap",
         "threshold": float(least),
+        "confirm": "none",
         **{name: getattr(config.pairs, name) for name in ("max_postings", "max_edges", "max_comparisons")},
     }
     return build_config({**config.model_dump(), "sketch": sketch.model_dump(), "pairs": pairs}, origin="--candidates")

@@ -213,10 +213,20 @@ _NOTED = (
 """Counts in the note of `documents`."""
 
 
-def find_clusters(job: LocalJob, sketched: Sketched, source: Collection | pa.Table | None = None) -> Found:
+def find_clusters(
+    job: LocalJob,
+    sketched: Sketched,
+    source: Collection | pa.Table | None = None,
+    *,
+    known: pa.Table | None = None,
+) -> Found:
     """Find pairs, clusters and keep-list: reuse those of an earlier attempt if all are there, else make all of them.
 
-    `source` is read again where texts confirm pairs.
+    Args:
+        job: the run.
+        sketched: its documents.
+        source: read again where texts confirm pairs.
+        known: PAIRS at a lower threshold, which hold what texts would say; the source is then not read.
     """
     noted = {name: job.find(name) for name in PAIRED}
     last = noted["keep"]
@@ -227,7 +237,7 @@ def find_clusters(job: LocalJob, sketched: Sketched, source: Collection | pa.Tab
 
     rows = sketched.metrics.rows_out["documents"]
     job.workers.memory.hold(rows, sum(len(chunk.flatten()) for chunk in sketched.documents["sketch"].chunks))
-    paired, pairs = _pair(job, sketched.documents, source)
+    paired, pairs = _pair(job, sketched.documents, source, known)
     clustered, clusters = _cluster(job, paired)
     unpaired = Unpaired(*(paired.counts[name] for name in Unpaired._fields))
     with job.stage("keep", KeepMetrics) as stage:
@@ -244,11 +254,11 @@ def find_clusters(job: LocalJob, sketched: Sketched, source: Collection | pa.Tab
 
 
 def _pair(
-    job: LocalJob, documents: pa.Table, source: Collection | pa.Table | None
+    job: LocalJob, documents: pa.Table, source: Collection | pa.Table | None, known: pa.Table | None
 ) -> tuple[engine.Paired, PairsMetrics]:
     """Find the pairs and save them."""
     with job.stage("pairs", PairsMetrics) as stage:
-        paired = engine.pair(documents, job.config, job.workers, source)
+        paired = engine.pair(documents, job.config, job.workers, source, known=known)
         job.save("pairs", paired.pairs)
         counted = PairsMetrics(
             rows_in={"documents": len(documents)},

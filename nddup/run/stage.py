@@ -143,6 +143,9 @@ _MADE_OF: dict[str, MadeOf] = {
 _NOT_IN_TABLES = {"input": ("max_rejects", "max_unreadable"), "pairs": ("max_comparisons",)}
 """Settings that decide when a run stops, not what is in its tables."""
 
+_OF_READING = {"pairs": ("confirm", "max_document_frequency")}
+"""The settings of `pairs` that the sketches, and the fingerprints beside them, depend on."""
+
 _ONLY = {"kept": ("kept",), "tagged": ("tagged",), "texts": ("texts", "texts_read")}
 """The settings of `output` that each of these tables depends on."""
 
@@ -172,8 +175,9 @@ def _options_of_reading(config: Config) -> list[str]:
 
 def _settings_in(name: str, section: str, config: Config) -> Mapping[str, Any]:
     values: dict[str, Any] = getattr(config, section).model_dump()
-    if name in _ONLY:
-        return {key: values[key] for key in _ONLY[name]}
+    chosen = _ONLY.get(name) or (_OF_READING.get(section) if _MADE_OF[name.partition("-")[0]] is _READING else None)
+    if chosen:
+        return {key: values[key] for key in chosen}
     return {key: value for key, value in values.items() if key not in _NOT_IN_TABLES.get(section, ())}
 
 

@@ -6,7 +6,7 @@ A list of texts as two arrays, as the compiled kernels read it.
 """
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import pyarrow as pa
@@ -115,7 +115,7 @@ class SketchRule:
         min_tokens: a text of fewer tokens is a reject.
         left_out: ids of the shingles that are ignored, as the bytes of ascending uint64, which are fast to pickle.
         lexicon: ids of the terms that are used, in the same form.
-        by_text: whether documents are one node only if their token sequences are equal; then these get a fingerprint.
+        confirm: `pairs.confirm`: documents are one node only if what confirms pairs is equal; that gets a fingerprint.
     """
 
     recipe: "Recipe"
@@ -123,7 +123,13 @@ class SketchRule:
     min_tokens: int = 0
     left_out: bytes = b""
     lexicon: bytes = b""
-    by_text: bool = False
+    confirm: str = "none"
+
+
+def whole_recipe(recipe: "Recipe") -> "Recipe":
+    """Return the recipe that keeps all distinct shingle ids of a text: those that the sketches of `recipe` sample."""
+    permutation = recipe.permutation if recipe.permutation != "datasketch" else "mix"  # which permutes slots only
+    return replace(recipe, kind="min-s", size=1 << 62, growth="fixed", permutation=permutation, tagged=True)
 
 
 def text_buffers(texts: Sequence[str]) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:

@@ -2,7 +2,7 @@
 
 Contents   found records -> CONTENTS       the kept documents, to be written
 Texts      found records -> FOUND_TEXTS    the texts that are shown to a person, or compared by edit distance
-Tokens     found records -> TOKENS         the texts that confirm pairs, as token hashes
+Tokens     found records -> TOKENS         the texts that confirm pairs, as token hashes or as shingle ids
 
 Choose the documents whose texts are read again for a report: a few per cluster, in files of bounded size.
 """
@@ -14,11 +14,14 @@ from typing import Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
+from nddup.arrays import Ragged
 from nddup.reading.formats import FileHead
 from nddup.reading.outcomes import Record
 from nddup.reading.records import content_fingerprint, record_text
 from nddup.scanning.found import Batches, Found, TextRule, join_encoded
+from nddup.sketching.recipe import Recipe, make_sketches
 from nddup.sketching.rolling_hash import fingerprint_rows, hash_rows
 from nddup.tables import CONTENTS, FOUND_TEXTS, TOKENS, Table
 
@@ -87,16 +90,18 @@ class Texts:
 
 @dataclass(frozen=True)
 class Tokens:
-    """The token hashes of records, keyed by the fingerprint of their sequence.
+    """What confirms pairs, of records: token hashes in order, or distinct shingle ids, keyed by their fingerprint.
 
-    So a file that has changed gives no tokens instead of wrong ones, and records with equal tokens have one key.
+    So a file that has changed gives no row instead of a wrong one, and records with equal rows have one key.
 
     Args:
         rule: how the text is extracted.
+        recipe: which shingles are compared; None: tokens are.
         contents: fingerprints of the wanted contents; None for all. Other records are not tokenised.
     """
 
     rule: TextRule
+    recipe: Recipe | None = None
     contents: frozenset[bytes] | None = None
     table: ClassVar[Table] = TOKENS
 
@@ -110,9 +115,15 @@ class Tokens:
                 if isinstance(one.record, Record)
                 and (self.contents is None or content_fingerprint(one.record) in self.contents)
             ]
-            rows = hash_rows(*join_encoded(texts))
+            rows = self._rows(*join_encoded(texts))
             lists = pa.ListArray.from_arrays(rows.offsets.astype(np.int32), pa.array(rows.values.view(np.int64)))
             yield TOKENS.batch([pa.array(fingerprint_rows(rows), pa.binary()), lists])
+
+    def _rows(self, data: NDArray[np.uint8], bounds: NDArray[np.int64]) -> Ragged:
+        if self.recipe is None:
+            return hash_rows(data, bounds)
+        whole = make_sketches(data, bounds, self.recipe)
+        return Ragged(whole.offsets, whole.ids)
 
 
 LARGEST = 100

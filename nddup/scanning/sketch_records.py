@@ -18,14 +18,15 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from nddup.arrays import Ragged
 from nddup.reading.formats import FileHead
 from nddup.reading.outcomes import EXCERPT_LENGTH, Record, Reject, excerpt
 from nddup.reading.records import content_fingerprint, fingerprint_bytes
 from nddup.reading.streams import Chunk, too_large
-from nddup.scanning.found import Batches, Found, SketchRule, TextRule, in_batches, join_encoded
+from nddup.scanning.found import Batches, Found, SketchRule, TextRule, in_batches, join_encoded, whole_recipe
 from nddup.scanning.whole_files import parse_pieces
 from nddup.sketching.kinds import KINDS
-from nddup.sketching.min_s import Sketches
+from nddup.sketching.min_s import Sketches, cut_sketches
 from nddup.sketching.recipe import Recipe, level_of, make_sketches
 from nddup.sketching.rolling_hash import fingerprint_rows, hash_rows
 from nddup.sketching.words.lexicon import LexiconRule, TermCounts
@@ -72,9 +73,8 @@ class SketchRecords:
         for some in found:
             rows = [_row_of(one, self.rule) for one in some]
             texts = join_encoded([row.text for row in rows])
-            made = sketch_texts(*texts, self.rule)
-            sequences = fingerprint_rows(hash_rows(*texts)) if self.rule.by_text else None
-            yield _lay_out(_reject_short(rows, made, self.rule.min_tokens), made, self.rule.recipe, sequences)
+            made, marks = _sketch_and_mark(*texts, self.rule)
+            yield _lay_out(_reject_short(rows, made, self.rule.min_tokens), made, self.rule.recipe, marks)
 
 
 def sketch_texts(data: NDArray[np.uint8], bounds: NDArray[np.int64], rule: SketchRule) -> Sketches:
@@ -82,6 +82,22 @@ def sketch_texts(data: NDArray[np.uint8], bounds: NDArray[np.int64], rule: Sketc
     if rule.recipe.words is not None:
         return sketcher_of(rule.recipe.words, rule.lexicon).sketch(data, bounds)
     return make_sketches(data, bounds, rule.recipe, np.frombuffer(rule.left_out, np.uint64))
+
+
+def _sketch_and_mark(
+    data: NDArray[np.uint8], bounds: NDArray[np.int64], rule: SketchRule
+) -> tuple[Sketches, list[bytes] | None]:
+    """Make the sketches of texts, and the fingerprints of what confirms pairs; None where the sketches decide.
+
+    A `min-s` sketch is the front of all ids of its text, which are made once.
+    """
+    if rule.confirm == "resemblance":
+        whole = make_sketches(data, bounds, whole_recipe(rule.recipe))
+        is_front = KINDS[rule.recipe.kind].estimate == "smallest"
+        made = cut_sketches(whole, rule.recipe.size) if is_front else sketch_texts(data, bounds, rule)
+        return made, fingerprint_rows(Ragged(whole.offsets, whole.ids))
+    made = sketch_texts(data, bounds, rule)
+    return made, fingerprint_rows(hash_rows(data, bounds)) if rule.confirm == "edit" else None
 
 
 def _row_of(one: Found, rule: SketchRule) -> _Row:
@@ -116,20 +132,18 @@ def _reject_short(rows: list[_Row], made: Sketches, min_tokens: int) -> list[_Ro
     return rows
 
 
-def _lay_out(rows: list[_Row], made: Sketches, recipe: Recipe, sequences: list[bytes] | None) -> pa.RecordBatch:
+def _lay_out(rows: list[_Row], made: Sketches, recipe: Recipe, marks: list[bytes] | None) -> pa.RecordBatch:
     """Make RECORDS of rows and their sketches, in the same order.
 
-    `sequences` are the fingerprints of the token sequences if texts confirm pairs: then documents are grouped by these.
+    `marks` are the fingerprints of what confirms pairs, if texts do: then documents are grouped by these.
     """
     kinds = {column.name: TYPES[column.type] for column in RECORDS.columns}
     columns = {name: pa.array([getattr(row, name) for row in rows], kinds[name]) for name in PLAIN}
     columns |= {
         "n_tokens": pa.array(made.n_tokens),
         "n_features": pa.array(made.n_features),
-        "token_fingerprint": pa.nulls(len(rows), pa.binary())
-        if sequences is None
-        else pa.array(sequences, pa.binary()),
-        "sketch_fingerprint": pa.array(sequences or fingerprint_sketches(made, recipe), pa.binary()),
+        "token_fingerprint": pa.nulls(len(rows), pa.binary()) if marks is None else pa.array(marks, pa.binary()),
+        "sketch_fingerprint": pa.array(marks or fingerprint_sketches(made, recipe), pa.binary()),
         "sketch": pa.ListArray.from_arrays(made.offsets.astype(np.int32), pa.array(made.ids.view(np.int64))),
         "signature": _signatures(made),
     }

@@ -14,43 +14,79 @@ from typing import TYPE_CHECKING, Final, cast
 
 from pydantic import BaseModel
 
-from nddup.matching.edit_rule import EditRule
+from nddup.matching.confirm_rules import ConfirmRule, EditRule, SetRule
 from nddup.matching.measures import MEASURES
 from nddup.matching.threshold import Threshold
 from nddup.mining.modes import DIVIDING
 from nddup.settings.schema import Config, SketchConfig
+from nddup.sketching.accuracy import least_equal
 from nddup.sketching.kinds import KINDS, NO_CLUSTERS, Kind
 from nddup.sketching.minhash import Bands, choose_bands
 
 if TYPE_CHECKING:  # kernels load slowly: a command that only reads a run needs none, and a run starts workers first
     from nddup.matching.overlap_join import ComparisonLimits
+    from nddup.scanning.read_again import Tokens
     from nddup.sketching.minhash import Finder
     from nddup.sketching.recipe import Recipe
     from nddup.sketching.words.word_sketches import Kind as WordKind
     from nddup.sketching.words.word_sketches import WordRule
-from nddup.scanning.found import RecordLimits, SketchRule, TextRule
+from nddup.scanning.found import RecordLimits, SketchRule, TextRule, whole_recipe
 
 
-def edit_rule_of(config: Config) -> EditRule | None:
+def confirm_rule_of(config: Config) -> ConfirmRule | None:
     """Return the rule by which the texts of a pair of sketches confirm it; None where the sketches decide."""
     if config.pairs.confirm == "none":
         return None
+    if config.pairs.confirm == "resemblance":
+        return SetRule(config.pairs.share.numerator, config.pairs.share.denominator)
     share = Fraction(repr(config.pairs.edit_threshold))
     return EditRule(share.numerator, share.denominator)
 
 
+def tokens_of(config: Config, contents: frozenset[bytes] | None = None) -> "Tokens":
+    """Return how texts are read again where they confirm pairs; `contents` are those that are wanted, None for all."""
+    from nddup.scanning.read_again import Tokens  # noqa: PLC0415
+
+    recipe = whole_recipe(recipe_of(config)) if config.pairs.confirm == "resemblance" else None
+    return Tokens(text_rule(config), recipe, contents)
+
+
+def candidate_share(config: Config) -> Fraction:
+    """Return the threshold of two sketches: `pairs.threshold`, less the margin where the texts' resemblance decides."""
+    share, size = config.pairs.share, config.sketch.size
+    return Fraction(least_equal(size, share), size) if config.pairs.confirm == "resemblance" else share
+
+
 def conflicts_of_texts(config: Config) -> list[str]:
     """Return the settings that confirmation by texts cannot be combined with: one message each, which names the key."""
-    pairs = config.pairs
+    pairs, sketch = config.pairs, config.sketch
+    is_changed = pairs.edit_threshold != type(pairs).model_fields["edit_threshold"].get_default()
+    found = ["pairs.edit_threshold: needs pairs.confirm edit"] if is_changed and pairs.confirm != "edit" else []
     if pairs.confirm == "none":
-        is_changed = pairs.edit_threshold != type(pairs).model_fields["edit_threshold"].get_default()
-        return ["pairs.edit_threshold: needs pairs.confirm edit"] if is_changed else []
+        return found
 
-    found = []
-    if MEASURES[pairs.measure].is_directed:
-        found.append("pairs.confirm: edit compares whole texts; with containment, one text is only a part of the other")
-    if not config.sketch.verify:
-        found.append("pairs.confirm: edit needs sketch.verify: the sketches of a pair are compared before its texts")
+    if not sketch.verify:
+        found.append(
+            f"pairs.confirm: {pairs.confirm} needs sketch.verify: the sketches of a pair are compared before its texts"
+        )
+    if pairs.confirm == "edit":
+        if MEASURES[pairs.measure].is_directed:
+            found.append(
+                "pairs.confirm: edit compares whole texts; with containment, one text is only a part of the other"
+            )
+        return found
+
+    if not MEASURES[pairs.measure].is_estimated:
+        found.append(f"pairs.confirm: resemblance needs pairs.measure resemblance, got {pairs.measure}")
+    if kind_of(sketch).estimate not in {"smallest", "slots"}:
+        found.append(
+            "pairs.confirm: resemblance needs sketches that estimate the resemblance of all shingles: kind min-s,"
+            f" super, minhash or tagged min-perm; got {sketch.kind}"
+        )
+    if sketch.growth != "fixed":
+        found.append(f"pairs.confirm: resemblance needs sketch.growth fixed, got {sketch.growth}")
+    if pairs.max_document_frequency is not None:
+        found.append("pairs.confirm: resemblance counts all shingles; pairs.max_document_frequency leaves some out")
     return found
 
 
@@ -112,16 +148,16 @@ def words_of(config: Config) -> "WordRule | None":
 
 
 def threshold_of(config: Config) -> Threshold:
-    """Return the threshold at which two sketches are near-duplicates."""
+    """Return the threshold at which two sketches are near-duplicates, or candidates where texts confirm pairs."""
     pairs, sketch = config.pairs, config.sketch
     kind = kind_of(sketch)
-    sample = kind.sample(sketch.size)
+    sample, share = kind.sample(sketch.size), candidate_share(config)
     if not sketch.verify:
         return Threshold("overlap", bands_of(config).rows, 1, is_count=True, size=sample, by_slots=kind.by_slots)
     return Threshold(
         pairs.measure,
-        pairs.share.numerator,
-        pairs.share.denominator,
+        share.numerator,
+        share.denominator,
         is_count=isinstance(pairs.threshold, int),
         size=sample,
         by_slots=kind.by_slots,
@@ -152,7 +188,7 @@ def bands_of(config: Config) -> Bands:
     """
     sketch, n = config.sketch, config.sketch.size
     if sketch.bands is None and sketch.rows is None:
-        threshold = config.pairs.share / (n if isinstance(config.pairs.threshold, int) else 1)
+        threshold = candidate_share(config) / (n if isinstance(config.pairs.threshold, int) else 1)
         return choose_bands(n, float(min(threshold, Fraction(1))), weight_of_missed=WEIGHT_OF_MISSED)
 
     bands, rows = sketch.bands or n // (sketch.rows or 1), sketch.rows or n // (sketch.bands or 1)
@@ -335,8 +371,8 @@ def text_rule(config: Config) -> TextRule:
 
 def sketch_rule(config: Config, *, lexicon: bytes = b"") -> SketchRule:
     """Return the rule by which a text becomes a sketch; `lexicon` holds the ids of its terms, ascending uint64."""
-    by_text = config.pairs.confirm != "none"
-    return SketchRule(recipe_of(config), text_rule(config), config.input.min_tokens, lexicon=lexicon, by_text=by_text)
+    recipe, text, confirm = recipe_of(config), text_rule(config), config.pairs.confirm
+    return SketchRule(recipe, text, config.input.min_tokens, lexicon=lexicon, confirm=confirm)
 
 
 def record_limits(config: Config) -> RecordLimits:

@@ -314,9 +314,11 @@ class PairsConfig(Section):
         description="85: a count of common features; 0.85: a share; decimals are exact. Default: 0.7 for resemblance,"
         " 0.8 for overlap and containment",
     )
-    confirm: Literal["none", "edit"] = Field(
+    confirm: Literal["none", "edit", "resemblance"] = Field(
         "none",
-        description="`edit`: pairs of sketches are only candidates, and the token edit similarity of the texts decides",
+        description="`none`: the sketches decide. Else pairs of sketches are only candidates, whose texts are read"
+        " again: `resemblance`: the resemblance of all shingles decides, exactly, and fewer than 1 pair in 1,000 is no"
+        " candidate; `edit`: the token edit similarity of the texts decides",
     )
     edit_threshold: float = Field(
         0.77, gt=0, le=1, description="confirm edit: least 2 LCS / (a + b) of the tokens of both texts; exact decimals"

@@ -6,6 +6,7 @@
     pass_probability         chance that the estimate of `min-s` reaches a threshold
     overlap_probability      chance that two `min-s` sketches share at least a given number of ids
     expected_overlap         mean number of ids that two `min-s` sketches share
+    least_equal              ids that nearly all pairs at a threshold have in common, among the s smallest
 
 The formulas are exact for truly random permutations. The permutations in use are fixed by a seed, so results only come
 close to these values. The curves of LSH are in `lsh_bands`.
@@ -17,6 +18,7 @@ Sources:
 """
 
 import math
+from fractions import Fraction
 from functools import lru_cache
 from typing import Final
 
@@ -49,6 +51,12 @@ def check_at_least_one(**values: int) -> None:
         if value < 1:
             raise ValueError(f"{name} must be at least 1, got {value}")
 
+
+MISSED: Final = Fraction(1, 1000)
+"""A pair whose resemblance is t is no candidate with a probability below this."""
+
+EXACT: Final = 2_000
+"""Largest sketch for which `MISSED` is compared in exact integers."""
 
 SUMMED: Final = 256
 """Largest sketch whose mean overlap is summed term by term."""
@@ -251,3 +259,73 @@ def _log_factorials(most: int) -> NDArray[np.float64]:
 @lru_cache(maxsize=4)
 def _table(bits: int) -> NDArray[np.float64]:
     return np.array([math.lgamma(n + 1) for n in range(1 << bits)])
+
+
+def least_equal(size: int, share: Fraction) -> int:
+    """Return the largest c with P(Bin(size, share) < c) < `MISSED`: all but so few pairs at `share` have c equal ids.
+
+    Args:
+        size: s, the ids of a sketch.
+        share: t, in (0, 1].
+
+    Returns:
+        c, from 0 (no bound is promised) to s (for t = 1, or very near to it).
+
+    Cost: at most s terms, in exact integers; above `EXACT` ids in floating point.
+
+    Example:
+        >>> [200 * share - least_equal(200, share) for share in map(Fraction, ("0.5", "0.7", "0.8", "0.9", "1"))]
+        [Fraction(22, 1), Fraction(21, 1), Fraction(18, 1), Fraction(14, 1), Fraction(0, 1)]
+    """
+    return _tail(size, share)[0]
+
+
+def chance_missed(size: int, share: Fraction) -> float:
+    """Return P(Bin(size, share) < c), the chance that a pair at `share` is no candidate; pairs above it are likelier.
+
+    Example:
+        >>> round(1 / chance_missed(200, Fraction(7, 10)))
+        1641
+    """
+    return _tail(size, share)[1]
+
+
+def say_missed(size: int, share: Fraction) -> str:
+    """Say how many pairs are expected to be no candidates.
+
+    Example:
+        >>> say_missed(200, Fraction(7, 10)), say_missed(200, Fraction(1))
+        ('at most 1 in 1,641', 'none')
+    """
+    chance = chance_missed(size, share)
+    return f"at most 1 in {int(1 / chance):,}" if chance else "none" if share == 1 else "no bound"
+
+
+@lru_cache
+def _tail(size: int, share: Fraction) -> tuple[int, float]:
+    """Return the largest c with P(Bin(size, share) < c) < `MISSED`, and that probability."""
+    p, q = share.numerator, share.denominator
+    if p == q:
+        return size, 0.0
+    if size > EXACT:
+        return _float_tail(size, float(share))
+
+    # P(X = x) is comb(s, x) p^x (q - p)^(s - x) / q^s. The numerators are exact integers, each made of the one before.
+    whole, term, below = q**size, (q - p) ** size, 0
+    for count in range(size + 1):
+        if (below + term) * MISSED.denominator >= whole * MISSED.numerator:
+            return count, float(Fraction(below, whole))
+        below += term
+        term = term * (size - count) * p // ((count + 1) * (q - p))
+    raise AssertionError("the terms add up to 1")
+
+
+def _float_tail(size: int, share: float) -> tuple[int, float]:
+    below = 0.0
+    for count in range(size + 1):
+        ways = math.lgamma(size + 1) - math.lgamma(count + 1) - math.lgamma(size - count + 1)
+        term = math.exp(ways + count * math.log(share) + (size - count) * math.log1p(-share))
+        if below + term >= MISSED:
+            return count, below
+        below += term
+    return size, below

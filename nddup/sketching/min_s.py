@@ -55,6 +55,20 @@ class Sketches(NamedTuple):
     signatures: NDArray[np.uint64] | None = None
 
 
+def cut_sketches(whole: Sketches, size: int) -> Sketches:
+    """Return sketches that keep the `size` smallest ids of each.
+
+    Example:
+        >>> whole = Sketches(*np.zeros((2, 2), np.int32), np.array([0, 3, 4]), np.array([1, 5, 7, 2], np.uint64))
+        >>> cut_sketches(whole, 2).ids.tolist()
+        [1, 5, 2]
+    """
+    kept = np.minimum(np.diff(whole.offsets), size)
+    offsets = np.concatenate([[0], np.cumsum(kept)]).astype(np.int64)
+    places = np.arange(offsets[-1]) + np.repeat(whole.offsets[:-1] - offsets[:-1], kept)
+    return whole._replace(offsets=offsets, ids=whole.ids[places])
+
+
 class _Rule(NamedTuple):
     """The settings that decide the sketch of a text: shingles, permutation, and number of ids kept."""
 

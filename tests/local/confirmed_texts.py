@@ -10,6 +10,9 @@ import pyarrow as pa
 from tests.local import brute_force
 
 SIZE = 25
+CANDIDATES = {0.4: 3, 0.6: 7, 0.8: 13}
+"""The least equal ids of a candidate at each threshold: P(Bin(25, t) < c) < 1 / 1000, and not for c + 1."""
+
 WORDS = [f"w{number}" for number in range(30)]
 
 
@@ -20,6 +23,7 @@ class Case(NamedTuple):
     length: int
     threshold: float
     edit_threshold: float
+    confirm: str = "edit"
 
     @property
     def table(self) -> pa.Table:
@@ -29,13 +33,37 @@ class Case(NamedTuple):
     @property
     def settings(self) -> dict[str, Any]:
         """Sections of the settings."""
-        pairs = {"threshold": self.threshold, "confirm": "edit", "edit_threshold": self.edit_threshold}
+        pairs: dict[str, Any] = {"threshold": self.threshold, "confirm": self.confirm}
+        pairs |= {"edit_threshold": self.edit_threshold} if self.confirm == "edit" else {}
         return {"shingle": {"length": self.length}, "sketch": {"size": SIZE}, "pairs": pairs}
 
     @property
     def rule(self) -> brute_force.Rule:
         """When two sketches are a candidate pair."""
-        return brute_force.Rule("resemblance", Fraction(repr(self.threshold)), "smallest", SIZE)
+        share = Fraction(repr(self.threshold))
+        if self.confirm == "resemblance":
+            share = Fraction(CANDIDATES[self.threshold], SIZE)
+        return brute_force.Rule("resemblance", share, "smallest", SIZE)
+
+    @property
+    def least(self) -> Fraction:
+        """The threshold of what is compared of two texts."""
+        return Fraction(repr(self.edit_threshold if self.confirm == "edit" else self.threshold))
+
+    def compared(self, name: str) -> tuple[str, ...] | frozenset[tuple[str, ...]]:
+        """Return what is compared of a text: its words, or the set of its shingles."""
+        words = tuple(self.texts[name].split())
+        if self.confirm == "edit":
+            return words
+        n = max(len(words) - self.length + 1, 1)
+        return frozenset(words[at : at + self.length] for at in range(n))
+
+    def similarity(self, first: str, second: str) -> Fraction:
+        """Return the similarity of two texts."""
+        if self.confirm == "edit":
+            return edit(self.texts[first], self.texts[second])
+        a, b = (frozenset(self.compared(name)) for name in (first, second))
+        return Fraction(len(a & b), len(a | b))
 
 
 def draw_case(seed: int) -> Case:
@@ -85,12 +113,12 @@ def edit(first: str, second: str) -> Fraction:
 def find_confirmed(case: Case, documents: Mapping[str, Any]) -> dict[tuple[str, str], Fraction]:
     """Return the pairs that are near by sketches and by texts, with their edit similarity."""
     candidates = brute_force.find_pairs(documents, case.rule)
-    measured = {pair: edit(*(case.texts[name] for name in pair)) for pair in candidates}
-    return {pair: share for pair, share in measured.items() if share >= Fraction(repr(case.edit_threshold))}
+    measured = {pair: case.similarity(*pair) for pair in candidates}
+    return {pair: share for pair, share in measured.items() if share >= case.least}
 
 
 def keep_longest(case: Case, pairs: Mapping[tuple[str, str], Fraction]) -> dict[str, str | None]:
-    """Return the `duplicate_of` of each document: the kept one of highest edit similarity, ties by policy, or None."""
+    """Return the `duplicate_of` of each document: the kept one of highest similarity, ties by policy, or None."""
 
     def turn(name: str) -> tuple[int, str]:
         return -len(case.texts[name].split()), name
@@ -111,13 +139,18 @@ def require_as_defined(case: Case, tables: Mapping[str, list[dict[str, Any]]]) -
     documents = {row["doc_id"]: row for row in tables["documents"]}
     pairs = find_confirmed(case, documents)
 
-    groups: dict[str, str] = {}
+    groups: dict[Any, str] = {}
     for name in sorted(case.texts):
-        groups.setdefault(case.texts[name], name)
-    assert {name: row["group"] for name, row in documents.items()} == {n: groups[t] for n, t in case.texts.items()}
-    assert {(row["doc_a"], row["doc_b"]): row["edit"] for row in tables["pairs"]} == {
+        groups.setdefault(case.compared(name), name)
+    assert {name: row["group"] for name, row in documents.items()} == {n: groups[case.compared(n)] for n in case.texts}
+    measure = "edit" if case.confirm == "edit" else "resemblance"
+    assert {(row["doc_a"], row["doc_b"]): row[measure] for row in tables["pairs"]} == {
         pair: float(share) for pair, share in pairs.items()
     }
+    for row in tables["pairs"]:
+        counts = row["common"], row["shingles_a"], row["shingles_b"]
+        a, b = (frozenset(case.compared(row[end])) for end in ("doc_a", "doc_b"))
+        assert counts == ((None,) * 3 if case.confirm == "edit" else (len(a & b), len(a), len(b)))
 
     found = {frozenset(row["members"]): row["support"] for row in tables["clusters"]}
     assert found == brute_force.find_maximal(documents, set(pairs), case.rule)

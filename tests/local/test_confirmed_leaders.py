@@ -14,13 +14,14 @@ from nddup.settings.load import build_config
 from tests.local.confirmed_texts import draw_together, find_confirmed, keep_longest
 
 
+@pytest.mark.parametrize("confirm", ["edit", "resemblance"])
 @pytest.mark.parametrize("limits", [{"max_edges": 1}, {"max_edges": 3}, {"max_edges": 2, "max_postings": 2}])
-def test_components_given_by_leaders(limits: dict[str, int], tmp_path: Path) -> None:
+def test_components_given_by_leaders(limits: dict[str, int], confirm: str, tmp_path: Path) -> None:
     """Confirmed leaders give the keep-list by definition, all pairs with a kept end, and clusters of listed pairs only.
 
     With few postings, the families are those of heavy sketches, whose components are counted during the search.
     """
-    case = draw_together(range(30, 42))
+    case = draw_together(range(30, 42))._replace(confirm=confirm)
     settings = {**case.settings, "pairs": {**case.settings["pairs"], **limits}, "output": {"report": False}}
     lines = [json.dumps({"id": name, "text": text}) + "\n" for name, text in case.texts.items()]
     (tmp_path / "texts.jsonl").write_text("".join(lines))
@@ -33,7 +34,8 @@ def test_components_given_by_leaders(limits: dict[str, int], tmp_path: Path) -> 
     keep = {row["doc_id"]: row["duplicate_of"] for row in tables["keep"]}
     assert keep == keep_longest(case, pairs)
 
-    listed = {(row["doc_a"], row["doc_b"]): row["edit"] for row in tables["pairs"]}
+    measure = "edit" if confirm == "edit" else "resemblance"
+    listed = {(row["doc_a"], row["doc_b"]): row[measure] for row in tables["pairs"]}
     assert listed.items() <= {pair: float(share) for pair, share in pairs.items()}.items()
     kept = {name for name, leader in keep.items() if leader is None}
     assert {pair for pair in pairs if kept & set(pair)} <= listed.keys()

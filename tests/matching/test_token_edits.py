@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from nddup.arrays import Ragged
 from nddup.matching import token_edits
-from nddup.matching.edit_rule import EditRule
-from nddup.matching.token_edits import bound_common, compare_tokens, join_edits
+from nddup.matching.confirm_rules import EditRule, join_compared
+from nddup.matching.token_edits import bound_common, compare_tokens
 from tests.local.confirmed_texts import longest_common
 
 texts = st.lists(st.integers(0, 7), max_size=24)
@@ -83,8 +83,8 @@ def test_blocks_are_joined(monkeypatch: pytest.MonkeyPatch) -> None:
 
     parts = [compare_tokens(rows, pairs[low : low + 2], EditRule(1, 3)) for low in (0, 2)]
 
-    assert join_edits(parts).common.tolist() == whole.common.tolist() == [2, 1, 3, 2]
-    assert join_edits([]).common.size == 0
+    assert join_compared(parts).common.tolist() == whole.common.tolist() == [2, 1, 3, 2]
+    assert join_compared([]).common.size == 0
 
 
 def test_many_distinct_tokens_are_spelled() -> None:

@@ -4,6 +4,7 @@ import json
 import shutil
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -11,17 +12,26 @@ import pytest
 from nddup.opened.duck import DuckRun
 from nddup.results.check import CheckReport, check_run
 from nddup.run.local_job import run_locally
+from nddup.scanning.found import text_buffers
 from nddup.settings.load import build_config
+from nddup.settings.plan import recipe_of
+from nddup.sketching.recipe import make_sketches
 from nddup.verifying.edit_similarity import count_common
 from tests.local.confirmed_texts import draw_together, longest_common
 
 PAIRS = "pairs: the near-duplicates, all and only, with overlap and resemblance"
 
 
+@pytest.fixture(scope="module", params=["edit", "resemblance"])
+def confirm(request: pytest.FixtureRequest) -> str:
+    """What decides about pairs of texts."""
+    return str(request.param)
+
+
 @pytest.fixture(scope="module")
-def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def made(confirm: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Make a run over some families of texts; return the folder of the run and its input."""
-    folder, case = tmp_path_factory.mktemp("confirmed"), draw_together(range(8))
+    folder, case = tmp_path_factory.mktemp("confirmed"), draw_together(range(8))._replace(confirm=confirm)
     lines = [json.dumps({"id": name, "text": text}) + "\n" for name, text in case.texts.items()]
     (folder / "texts.jsonl").write_text("".join(lines))
     config = build_config({**case.settings, "output": {"report": False}}, origin="test")
@@ -49,21 +59,21 @@ def test_passes_a_sound_run(made: Path) -> None:
 
 
 @pytest.mark.parametrize("damage", ["lost", "unlike", "other"])
-def test_a_pair_that_the_texts_do_not_give_is_found(damage: str, made: Path, tmp_path: Path) -> None:
+def test_a_pair_that_the_texts_do_not_give_is_found(damage: str, confirm: str, made: Path, tmp_path: Path) -> None:
     """A missing confirmed pair, a pair that its texts refute and a wrong similarity are found."""
     shutil.copytree(made / "run", tmp_path / "run")
     pairs = pq.read_table(tmp_path / "run" / "pairs")
-    at = next(row for row, edit in enumerate(pairs["edit"].to_pylist()) if edit < 1)
+    at = next(row for row, value in enumerate(pairs[confirm].to_pylist()) if value < 1)
     if damage == "lost":
         changed = pairs.filter(pa.array([row != at for row in range(len(pairs))]))
     else:
-        low = build_config({"pairs": {"threshold": 0.4}, "shingle": {"length": 2}, "sketch": {"size": 25},
+        low = build_config({"pairs": {"threshold": 0.1}, "shingle": {"length": 2}, "sketch": {"size": 25},
                             "output": {"report": False}}, origin="test")  # fmt: skip
         run_locally([str(made / "texts.jsonl")], str(tmp_path / "low"), low)
         more = pq.read_table(tmp_path / "low" / "pairs").to_pylist()
         known = {(row["doc_a"], row["doc_b"]) for row in pairs.to_pylist()}
-        unlike = next(row for row in more if (row["doc_a"], row["doc_b"]) not in known) | {"edit": 0.8}
-        other = [row | {"edit": row["edit"] - 0.01 * (place == at)} for place, row in enumerate(pairs.to_pylist())]
+        unlike = next(row for row in more if (row["doc_a"], row["doc_b"]) not in known) | {confirm: 0.8}
+        other = [row | {confirm: row[confirm] - 0.01 * (place == at)} for place, row in enumerate(pairs.to_pylist())]
         rows = [*pairs.to_pylist(), unlike] if damage == "unlike" else other
         changed = pa.Table.from_pylist(rows, pairs.schema)
     rewrite(tmp_path / "run", "pairs", changed)
@@ -71,20 +81,47 @@ def test_a_pair_that_the_texts_do_not_give_is_found(damage: str, made: Path, tmp
     assert PAIRS in broken(check_run(DuckRun(str(tmp_path / "run"))))
 
 
-def test_changed_inputs_are_told(made: Path, tmp_path: Path) -> None:
-    """With changed inputs nothing counts as broken, and the finding says that the pairs were not compared."""
+@pytest.mark.parametrize("change", ["changed", "gone"])
+def test_changed_inputs_are_told(change: str, confirm: str, made: Path, tmp_path: Path) -> None:
+    """The finding says that the pairs were not compared; changed inputs break the promise of exact decisions alone."""
     shutil.copytree(made, tmp_path / "moved")
     header = tmp_path / "moved" / "run" / "_RUN.json"
     header.write_text(header.read_text().replace(str(made), str(tmp_path / "moved")))
     (tmp_path / "moved" / "run" / "_COMPLETE").write_text("{}")  # as if the run had been made there
-    with (tmp_path / "moved" / "texts.jsonl").open("a") as file:
-        file.write(json.dumps({"id": "new", "text": "another"}) + "\n")
+    if change == "gone":
+        (tmp_path / "moved" / "texts.jsonl").unlink()
+    else:
+        with (tmp_path / "moved" / "texts.jsonl").open("a") as file:
+            file.write(json.dumps({"id": "new", "text": "another"}) + "\n")
 
     report = check_run(DuckRun(str(tmp_path / "moved" / "run")))
 
     notes = {finding.promise: finding.note for finding in report.findings}
-    assert report.is_sound
-    assert "changed since the run" in notes[PAIRS]
+    assert report.is_sound == (change == "gone" or confirm == "edit")
+    assert "texts not compared" in notes[PAIRS]
+    assert broken(report) == [] if report.is_sound else ["pairs: the texts are those that the run read"]
+
+
+@pytest.mark.parametrize("families", [1, 12])
+def test_missed_pairs_are_counted(families: int, tmp_path: Path) -> None:
+    """A pair whose sketches are far less alike than its texts is no fault; more than the margin allows are."""
+    config = build_config(
+        {"pairs": {"threshold": 0.8, "confirm": "resemblance"}, "sketch": {"size": 25}, "shingle": {"length": 1},
+         "output": {"report": False}}, origin="test")  # fmt: skip
+    lines = []
+    for family in range(families):
+        words = [f"f{family}w{number}" for number in range(200)]
+        made = make_sketches(*text_buffers(words), recipe_of(config))
+        by_id = [words[place] for place in np.argsort(made.ids)]
+        lines += [{"id": f"{family}a", "text": " ".join(by_id)}, {"id": f"{family}b", "text": " ".join(by_id[13:])}]
+    (tmp_path / "texts.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    run_locally([str(tmp_path / "texts.jsonl")], str(tmp_path / "run"), config)
+
+    report = check_run(DuckRun(str(tmp_path / "run")))
+
+    (finding,) = (one for one in report.findings if "missed by the sketches" in one.promise)
+    assert finding.note.startswith(f"{families} missed, at most")
+    assert report.is_sound == (families == 1)
 
 
 @pytest.mark.parametrize("seed", range(20))

@@ -32,9 +32,10 @@ def read(folder: Path, name: str) -> list[dict[str, Any]]:
 
 
 @pytest.mark.spark
-def test_tables_are_those_of_the_definitions_on_both_engines(spark: SparkSession, tmp_path: Path) -> None:
+@pytest.mark.parametrize("confirm", ["edit", "resemblance"])
+def test_tables_are_those_of_the_definitions_on_both_engines(confirm: str, spark: SparkSession, tmp_path: Path) -> None:
     """With texts reread from files, groups, pairs, clusters and keep-list are as defined, and so on both engines."""
-    case = draw_together(range(10))
+    case = draw_together(range(10))._replace(confirm=confirm)
     config = build_config({**case.settings, "output": {"report": False}}, origin="test")
     path = write(case, tmp_path)
 
@@ -60,9 +61,12 @@ def test_texts_of_a_dataframe_are_taken_again(spark: SparkSession) -> None:
 
 
 @pytest.mark.spark
-def test_components_given_by_leaders_are_those_of_the_embedded_engine(spark: SparkSession, tmp_path: Path) -> None:
+@pytest.mark.parametrize("confirm", ["edit", "resemblance"])
+def test_components_given_by_leaders_are_those_of_the_embedded_engine(
+    confirm: str, spark: SparkSession, tmp_path: Path
+) -> None:
     """Comparisons with kept documents, confirmed in the task of each family, give the embedded engine's tables."""
-    case = draw_together(range(30, 42))
+    case = draw_together(range(30, 42))._replace(confirm=confirm)
     pairs = {**case.settings["pairs"], "max_edges": 2, "max_postings": 3}
     config = build_config({**case.settings, "pairs": pairs, "output": {"report": False}}, origin="test")
     path = write(case, tmp_path)

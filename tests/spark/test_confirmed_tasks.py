@@ -4,7 +4,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from nddup.matching.edit_rule import EditRule
+from nddup.matching.confirm_rules import EditRule
 from nddup.matching.overlap_join import ComparisonLimits
 from nddup.matching.threshold import Threshold
 from nddup.spark.blocks import Layout

@@ -40,11 +40,11 @@ def test_says_why_each_document_goes(spark: SparkSession) -> None:
     """
     nodes = spark.createDataFrame(
         [
-            (0, "c", "a", 1, 9, 9, 5, bytearray(b"Y"), 3),
-            (1, "a", "a", 1, 9, 9, 1, bytearray(b"X"), 3),
-            (2, "b", "a", 1, 9, 9, 2, bytearray(b"X"), 3),
-            (3, "d", "d", 3, 9, 9, 4, bytearray(b"Z"), 1),
-            (4, "e", "e", 4, 9, 9, 4, bytearray(b"X"), 1),
+            (0, "c", "a", 1, 9, 9, 5, bytearray(b"Y"), 9, 3),
+            (1, "a", "a", 1, 9, 9, 1, bytearray(b"X"), 9, 3),
+            (2, "b", "a", 1, 9, 9, 2, bytearray(b"X"), 9, 3),
+            (3, "d", "d", 3, 9, 9, 4, bytearray(b"Z"), 9, 1),
+            (4, "e", "e", 4, 9, 9, 4, bytearray(b"X"), 9, 1),
         ],
         NODES,
     )
@@ -72,10 +72,10 @@ def test_equal_sketches_below_the_count_all_stay(spark: SparkSession, least_size
     """Equal sketches of nine features are near-duplicates if nine are enough, and all stay if ten are needed."""
     nodes = spark.createDataFrame(
         [
-            (0, "a", "a", 0, 9, 9, 0, bytearray(b"X"), 2),
-            (1, "b", "a", 0, 9, 9, 0, bytearray(b"X"), 2),
-            (2, "x", "x", 2, 0, 0, 0, bytearray(b""), 2),
-            (3, "y", "x", 2, 0, 0, 0, bytearray(b""), 2),
+            (0, "a", "a", 0, 9, 9, 0, bytearray(b"X"), 9, 2),
+            (1, "b", "a", 0, 9, 9, 0, bytearray(b"X"), 9, 2),
+            (2, "x", "x", 2, 0, 0, 0, bytearray(b""), 9, 2),
+            (3, "y", "x", 2, 0, 0, 0, bytearray(b""), 9, 2),
         ],
         NODES,
     )
@@ -126,6 +126,7 @@ def test_keeps_the_first_independent_documents(spark: SparkSession) -> None:
                 9,
                 policy[name],
                 bytearray(name.encode()),
+                9,
                 list(node_of.values()).count(node),
             )
             for i, (name, node) in enumerate(node_of.items())

@@ -66,6 +66,7 @@ def make_nodes(spark: SparkSession, sketches: dict[str, Sketch]) -> DataFrame:
             0,
             -key,
             bytearray(b""),
+            len(sketches[name]),
             held[group[name]],
         )
         for key, name in enumerate(names)

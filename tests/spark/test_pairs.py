@@ -172,6 +172,7 @@ def expand_all(
             10,
             0,
             bytearray(b""),
+            10,
             len(members),
         )
         for node, members in enumerate(groups)

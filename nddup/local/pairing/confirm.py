@@ -1,7 +1,7 @@
 """Confirm candidates by their texts, which are read again from the input.
 
-documents, candidates --read_candidates--> Confirmer: the token hashes of their texts, in files that are mapped
-candidates            --confirm-->         those whose texts are alike enough, with their edit similarity
+documents, candidates --read_candidates--> Confirmer: what is compared of their texts, in files that are mapped
+candidates            --confirm-->         those whose texts are alike enough, with their similarity
 
 Components with too many pairs, given by leaders; families of heavy sketches, whose pairs are still to be made.
 
@@ -12,6 +12,7 @@ component that has all its pairs, or more than `max_edges` of them.
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from fractions import Fraction
 from functools import partial
 from typing import NamedTuple
 
@@ -22,29 +23,36 @@ from numpy.typing import NDArray
 
 from nddup.arrays import Ragged, take_rows
 from nddup.errors import CapacityError, NddupError
-from nddup.local.columns import one_chunk, pieces_of, take
+from nddup.local.columns import one_chunk, take
 from nddup.local.pairing.collapse import Nodes
 from nddup.local.pairing.match import Matches, Rule
 from nddup.local.reading.workers import Workers
-from nddup.matching.edit_rule import EditRule
+from nddup.matching.confirm_rules import Compared, ConfirmRule, SetRule, join_compared, least_common
+from nddup.matching.confirm_texts import AHEAD, compare_texts, divide_pairs
 from nddup.matching.overlap_join import ComparisonLimits
-from nddup.matching.token_edits import AHEAD, BLOCK, Edits, compare_tokens, join_edits
 from nddup.mining.family_pairs import FamilyPairs, lead, pair_family, past_comparisons
 from nddup.mining.pair_graph import label_components
 from nddup.scanning.collection import Collection
-from nddup.scanning.found import RecordLimits, TextRule
+from nddup.scanning.found import RecordLimits
 from nddup.scanning.read_again import Tokens
 
-TOGETHER = 4 * BLOCK
-"""Most tokens of the pairs that one thread compares at a time; a longer pair is compared alone."""
+ENDS = ("doc_a", "doc_b")
+TOGETHER = 1 << 21
+"""Most tokens of the texts that one thread compares at a time; a longer pair is compared alone."""
 
 
 class Texts(NamedTuple):
-    """Where texts come from, and how they are read."""
+    """Where texts come from, how they are read, and how they confirm a pair."""
 
     source: Collection | pa.Table
-    rule: TextRule
+    tokens: Tokens
     limits: RecordLimits
+    rule: ConfirmRule
+    is_front: bool
+    """Whether a sketch is the front of the shingle ids: of all of them, if it has as many ids as its document."""
+
+    max_edges: int
+    """`pairs.max_edges`: larger components, and families of heavy sketches, are searched anew."""
 
 
 class Confirmed(NamedTuple):
@@ -63,13 +71,13 @@ class _Row(NamedTuple):
 
 
 class Confirmer(NamedTuple):
-    """The tokens of the nodes in candidates, and when two texts confirm a pair."""
+    """The tokens, or shingles, of the nodes in candidates, and when two texts confirm a pair."""
 
     nodes: NDArray[np.int32]
-    """Ascending."""
+    """Ascending. Nodes that are in no candidate that their numbers of shingles allow need not be there."""
 
     rows: Sequence[_Row]
-    rule: EditRule
+    rule: ConfirmRule
 
     def any_confirmed(self, names: NDArray[np.int32], one: int, others: NDArray[np.int64]) -> bool:
         """Return whether texts confirm a node as a near-duplicate of any of others, all by their places in `names`."""
@@ -82,37 +90,90 @@ class Confirmer(NamedTuple):
 
     def confirm(self, matches: Matches, workers: Workers) -> Confirmed:
         """Return the candidates whose texts are alike enough; a thread holds `TOGETHER` tokens at a time."""
-        places = np.searchsorted(self.nodes, matches.ends)
+        possible = np.flatnonzero(np.isin(matches.ends, self.nodes).all(axis=1))
+        places = np.searchsorted(self.nodes, matches.ends[possible])
         sizes = np.array([row.high - row.low for row in self.rows], np.int64)
-        portions = list(pieces_of(sizes[places].sum(axis=1), TOGETHER))
-        found = list(workers.work("confirm", lambda some: _compare(self.rows, places[some], self.rule), portions))
+        portions = list(divide_pairs(places, sizes, TOGETHER))
+        parts = list(workers.work("confirm", lambda some: _compare(self.rows, places[some], self.rule), portions))
 
-        edits = join_edits(found)
-        near = np.flatnonzero(edits.is_near)
-        names = ("first", "second", "overlap", "resemblance")
-        chosen = replace(
-            matches,
-            **{name: getattr(matches, name)[near] for name in names},
-            containments=matches.containments[:, near],
-            edit=edits.similarity[near],
-        )
-        counts = {
-            "compared": len(places),
-            "confirmed": len(near),
-            "bounded": int(np.count_nonzero(edits.is_bounded)),
-            "bounded_unconfirmed": int(np.count_nonzero(edits.is_bounded & ~edits.is_near)),
-        }
-        return Confirmed(chosen, counts)
+        order = np.argsort(np.concatenate([np.empty(0, np.int64), *portions]), kind="stable")
+        found = Compared(*(column[order] for column in join_compared(parts)))
+        near = possible[found.is_near]
+        counts = _counts(len(matches.first), found)
+        similarity = found.similarity[found.is_near]
+        if not isinstance(self.rule, SetRule):
+            return Confirmed(replace(matches.take(near), edit=similarity), counts)
+        common = found.common[found.is_near].astype(np.int32)
+        return Confirmed(replace(matches.take(near), resemblance=similarity, common=common), counts)
 
 
-def read_candidates(matches: Matches, documents: pa.Table, rule: EditRule, texts: Texts, workers: Workers) -> Confirmer:
-    """Read the tokens of all nodes in candidates, and of heavy ones whose candidates are still to be made.
+class Known(NamedTuple):
+    """Pairs whose resemblance is known, in place of texts."""
+
+    keys: NDArray[np.int64]
+    """Ascending: of a pair of nodes a < b, a times 2^32 plus b."""
+
+    common: NDArray[np.int32]
+    resemblance: NDArray[np.float64]
+
+    def any_confirmed(self, names: NDArray[np.int32], one: int, others: NDArray[np.int64]) -> bool:
+        """Return whether a node is a near-duplicate of any of others, all by their places in `names`."""
+        ends = np.stack([np.full(len(others), names[one]), names[others]], axis=1)
+        return bool((self._find(np.sort(ends, axis=1)) >= 0).any())
+
+    def confirm(self, matches: Matches, workers: Workers) -> Confirmed:
+        """Return the candidates that are known."""
+        del workers
+        at = self._find(matches.ends)
+        near = np.flatnonzero(at >= 0)
+        found = replace(matches.take(near), resemblance=self.resemblance[at[near]], common=self.common[at[near]])
+        return Confirmed(found, _counts(len(at), Compared(np.maximum(at + 1, 0), at * np.nan, at < -1)))
+
+    def _find(self, ends: NDArray[np.int32]) -> NDArray[np.int64]:
+        """Return the place of each pair, (k,); -1 for an unknown one."""
+        wanted = _keys_of(ends)
+        at = np.searchsorted(self.keys, wanted)
+        return np.where(np.append(self.keys, -1)[at] == wanted, at, -1)
+
+
+def known_pairs(pairs: pa.Table, nodes: Nodes, share: Fraction) -> Known:
+    """Return the pairs of nodes whose resemblance reaches `share`, from PAIRS with numbers of shingles."""
+    ids = one_chunk(nodes.ids)
+    ends = [pc.index_in(one_chunk(pairs[name]), value_set=ids).to_numpy(zero_copy_only=False) for name in ENDS]
+    keys = _keys_of(np.sort(np.stack([nodes.node[end.astype(np.int64)] for end in ends], axis=1), axis=1))
+    common, first, second = (pairs[name].to_numpy() for name in ("common", "shingles_a", "shingles_b"))
+    totals = first.astype(np.int64) + second
+    near = np.flatnonzero(common >= least_common(totals, SetRule(share.numerator, share.denominator)))
+    keys, places = np.unique(keys[near], return_index=True)
+    rows = near[places]
+    return Known(keys, common[rows].astype(np.int32), pairs["resemblance"].to_numpy()[rows])
+
+
+def _keys_of(ends: NDArray[np.int32]) -> NDArray[np.int64]:
+    return np.asarray((ends[:, 0].astype(np.int64) << 32) + ends[:, 1])
+
+
+def _counts(candidates: int, found: Compared) -> dict[str, int]:
+    """Return the counts of a comparison for `metrics.json`."""
+    return {
+        "compared": candidates,
+        "confirmed": int(np.count_nonzero(found.is_near)),
+        "bounded": int(np.count_nonzero(found.is_bounded)),
+        "bounded_unconfirmed": int(np.count_nonzero(found.is_bounded & ~found.is_near)),
+    }
+
+
+def read_candidates(matches: Matches, documents: pa.Table, nodes: Nodes, texts: Texts, workers: Workers) -> Confirmer:
+    """Read what is compared of all nodes in candidates, and of heavy ones whose candidates are still to be made.
+
+    Where shingles decide, a sketch that holds all shingles of its document is not read again, nor is a document whose
+    candidates have far more shingles, or far fewer, than it.
 
     Args:
         matches: the near-duplicate sketches, by the places of their documents, and the links.
         documents: DOCUMENTS.
-        rule: when texts confirm a pair.
-        texts: the source to read again.
+        nodes: the same, as arrays.
+        texts: the source to read again, and the rule.
         workers: the processes to read with.
 
     Raises:
@@ -121,8 +182,21 @@ def read_candidates(matches: Matches, documents: pa.Table, rule: EditRule, texts
     Cost: one pass over the input; each document of a candidate is tokenised once. The tokens stay in mapped files, 8
         bytes each, until the run ends.
     """
-    nodes = np.unique(np.concatenate([matches.ends.ravel(), matches.links.ravel()])).astype(np.int32)
-    return Confirmer(nodes, _read_tokens(documents, nodes, texts, workers), rule)
+    rule, ends = texts.rule, matches.ends
+    is_searched = len(matches.links) or len(ends) > texts.max_edges
+    if isinstance(rule, SetRule) and not is_searched:
+        counts = nodes.n_features[ends].astype(np.int64)
+        ends = ends[counts.min(axis=1) >= least_common(counts.sum(axis=1), rule)]
+    wanted = np.unique(np.concatenate([ends.ravel(), matches.links.ravel()])).astype(np.int32)
+
+    is_whole = (nodes.sizes == nodes.n_features)[wanted] & (isinstance(rule, SetRule) and texts.is_front)
+    read = iter(_read_tokens(documents, wanted[~is_whole], texts, workers))
+    offsets, ids = nodes.sketches
+    rows = [
+        _Row(ids, *offsets[node : node + 2].tolist()) if whole else next(read)
+        for node, whole in zip(wanted.tolist(), is_whole.tolist(), strict=True)
+    ]
+    return Confirmer(wanted, rows, rule)
 
 
 def _read_tokens(documents: pa.Table, nodes: NDArray[np.int32], texts: Texts, workers: Workers) -> Sequence[_Row]:
@@ -135,7 +209,7 @@ def _read_tokens(documents: pa.Table, nodes: NDArray[np.int32], texts: Texts, wo
     if isinstance(source, Collection):
         source = source.only(set(pc.unique(take(documents["source"], nodes)).to_pylist()))
 
-    found = workers.scan(source, Tokens(texts.rule, contents), texts.limits)
+    found = workers.scan(source, replace(texts.tokens, contents=contents), texts.limits)
     at = pc.index_in(one_chunk(wanted), value_set=one_chunk(found["token_fingerprint"]))
     if at.null_count:
         raise NddupError(
@@ -152,13 +226,13 @@ def _read_tokens(documents: pa.Table, nodes: NDArray[np.int32], texts: Texts, wo
     ]
 
 
-def _compare(rows: Sequence[_Row], pairs: NDArray[np.int64], rule: EditRule) -> Edits:
+def _compare(rows: Sequence[_Row], pairs: NDArray[np.int64], rule: ConfirmRule) -> Compared:
     """Compare the texts of some pairs, holding the tokens of these only."""
     needed, places = np.unique(pairs, return_inverse=True)
     held = [rows[place] for place in needed.tolist()]
     offsets = np.concatenate([[0], np.cumsum([row.high - row.low for row in held])]).astype(np.int64)
     values = np.concatenate([row.values[row.low : row.high] for row in held])
-    return compare_tokens(Ragged(offsets, values), places.reshape(-1, 2), rule)
+    return compare_texts(Ragged(offsets, values), places.reshape(-1, 2), rule)
 
 
 class Family(NamedTuple):
@@ -199,7 +273,7 @@ def settle_families(  # noqa: PLR0913, PLR0917 - the last only where texts confi
     rule: Rule,
     limits: ComparisonLimits,
     workers: Workers,
-    confirmer: "Confirmer | None" = None,
+    confirmer: "Confirmer | Known | None" = None,
 ) -> tuple[Matches, NDArray[np.int32]]:
     """Replace the matches within each family that has a heavy node or too many pairs.
 
@@ -235,7 +309,7 @@ def settle_families(  # noqa: PLR0913, PLR0917 - the last only where texts confi
 
 
 def _search(
-    family: Family, nodes: Nodes, rule: Rule, limits: ComparisonLimits, confirmer: "Confirmer | None"
+    family: Family, nodes: Nodes, rule: Rule, limits: ComparisonLimits, confirmer: "Confirmer | Known | None"
 ) -> FamilyPairs:
     """Find the pairs of one family."""
     sketches = take_rows(nodes.sketches, family.nodes.astype(np.int64))

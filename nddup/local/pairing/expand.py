@@ -28,6 +28,15 @@ class _Rows(NamedTuple):
     of_right: NDArray[np.float64]
     star: NDArray[np.bool_]
     edit: NDArray[np.float64]
+    common: NDArray[np.float64]
+
+
+class _Equal(NamedTuple):
+    """Pairs of documents of one node."""
+
+    left: NDArray[np.int32]
+    right: NDArray[np.int32]
+    star: NDArray[np.bool_]
 
 
 def count_pairs(matches: Matches, nodes: Nodes, *, threshold: Threshold, expand_limit: int) -> int:
@@ -52,7 +61,8 @@ def expand(matches: Matches, nodes: Nodes, *, threshold: Threshold, expand_limit
     is_full = counts[matches.first] * counts[matches.second] <= expand_limit
     full, starred = np.flatnonzero(is_full), np.flatnonzero(~is_full)
     bridges = _of_matches(matches, starred, matches.first[starred], matches.second[starred], is_star=True)
-    parts = [_product(matches, full, nodes), bridges, *_within(nodes, bridges, threshold, expand_limit)]
+    within = (_equal(matches, nodes, equal, threshold) for equal in _within(nodes, bridges, threshold, expand_limit))
+    parts = [_product(matches, full, nodes), bridges, *within]
     return _as_pairs(_Rows(*(np.concatenate(column) for column in zip(*parts, strict=True))), nodes)
 
 
@@ -60,8 +70,8 @@ def _of_matches(
     matches: Matches, rows: NDArray[np.int64], left: NDArray[np.int32], right: NDArray[np.int32], *, is_star: bool
 ) -> _Rows:
     about = (matches.overlap[rows], matches.resemblance[rows], matches.containments[0, rows])
-    edit = np.full(len(rows), np.nan) if matches.edit is None else matches.edit[rows]
-    return _Rows(left, right, *about, matches.containments[1, rows], np.full(len(rows), is_star), edit)
+    told = (np.full(len(rows), np.nan) if one is None else one[rows] for one in (matches.edit, matches.common))
+    return _Rows(left, right, *about, matches.containments[1, rows], np.full(len(rows), is_star), *told)
 
 
 def _product(matches: Matches, full: NDArray[np.int64], nodes: Nodes) -> _Rows:
@@ -75,7 +85,7 @@ def _product(matches: Matches, full: NDArray[np.int64], nodes: Nodes) -> _Rows:
     return _of_matches(matches, full[rows], left, right, is_star=False)
 
 
-def _within(nodes: Nodes, bridges: _Rows, threshold: Threshold, limit: int) -> list[_Rows]:
+def _within(nodes: Nodes, bridges: _Rows, threshold: Threshold, limit: int) -> list[_Equal]:
     """Return the pairs of equal sketches: all of a group, or a star around its `group` document, its smallest id.
 
     A group may have all its pairs and still be in a star with another group; then the rows of its `group` document are
@@ -99,33 +109,31 @@ def _within(nodes: Nodes, bridges: _Rows, threshold: Threshold, limit: int) -> l
     star, n = groups[~is_full], counts[~is_full]
     places = np.repeat(nodes.starts[star], n) + _places(n)
     others = nodes.members[places[nodes.members[places] != np.repeat(star, n)]]
-    starred = nodes.node[others], others
-    return [
-        _equal(nodes, *whole, is_star, threshold),
-        _equal(nodes, *starred, np.ones(len(others), np.bool_), threshold),
-    ]
+    return [_Equal(*whole, is_star), _Equal(nodes.node[others], others, np.ones(len(others), np.bool_))]
 
 
-def _equal(
-    nodes: Nodes, left: NDArray[np.int32], right: NDArray[np.int32], star: NDArray[np.bool_], threshold: Threshold
-) -> _Rows:
+def _equal(matches: Matches, nodes: Nodes, equal: _Equal, threshold: Threshold) -> _Rows:
+    left = equal.left
     share = np.full(len(left), 1.0 if threshold.shows_containment else np.nan)
-    edit = np.full(len(left), 1.0 if threshold.by_text else np.nan)
-    return _Rows(left, right, nodes.sizes[left], np.ones(len(left)), share, share, star, edit)
+    edit = np.full(len(left), np.nan if matches.edit is None else 1.0)
+    common = np.full(len(left), np.nan) if matches.common is None else nodes.n_features[left]
+    return _Rows(left, equal.right, nodes.sizes[left], np.ones(len(left)), share, share, equal.star, edit, common)
 
 
 def _as_pairs(rows: _Rows, nodes: Nodes) -> pa.Table:
     """Make PAIRS: order the two ids of each row as bytes, and the containments with them."""
     is_turned = nodes.names[rows.left] > nodes.names[rows.right]
+    by_name = np.where(is_turned, rows.right, rows.left), np.where(is_turned, rows.left, rows.right)
     columns = [
-        take(nodes.ids, np.where(is_turned, rows.right, rows.left)),
-        take(nodes.ids, np.where(is_turned, rows.left, rows.right)),
+        *(take(nodes.ids, end) for end in by_name),
         pa.array(rows.overlap.astype(np.int32)),
         pa.array(rows.resemblance),
         pa.array(np.where(is_turned, rows.of_right, rows.of_left), from_pandas=True),
         pa.array(np.where(is_turned, rows.of_left, rows.of_right), from_pandas=True),
         pa.array(rows.star),
         pa.array(rows.edit, from_pandas=True),
+        pa.array(rows.common, from_pandas=True).cast(pa.int32()),
+        *(pa.array(nodes.n_features[end], mask=np.isnan(rows.common)) for end in by_name),
     ]
     return pa.Table.from_arrays(columns, schema=PAIRS.arrow)
 

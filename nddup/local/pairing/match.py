@@ -70,13 +70,14 @@ class Matches:
         first: (k,), the node with the lower place.
         second: (k,), the other.
         overlap: (k,), the number of ids in common.
-        resemblance: (k,), estimated.
+        resemblance: (k,), estimated; exact where `common` is given.
         containments: (2, k), of the first in the second and the other way; NaN where the kind shows none.
         links: (l, 2), heavy nodes that were not compared and may belong to one family.
         candidates: the number of pairs that met.
         heavy: the number of heavy nodes.
         rounds: postings left after each round of pruning.
-        edit: (k,), edit similarity of the texts; None where the sketches alone decide.
+        edit: (k,), edit similarity of the texts; None unless it decides.
+        common: (k,), the distinct shingles that both texts have; None unless their resemblance decides.
     """
 
     first: NDArray[np.int32]
@@ -89,6 +90,7 @@ class Matches:
     heavy: int = 0
     rounds: tuple[int, ...] = ()
     edit: NDArray[np.float64] | None = None
+    common: NDArray[np.int32] | None = None
 
     @property
     def likeness(self) -> NDArray[np.float64]:
@@ -99,6 +101,12 @@ class Matches:
     def ends(self) -> NDArray[np.int32]:
         """Both nodes of each pair, (k, 2)."""
         return np.stack([self.first, self.second], axis=1)
+
+    def take(self, rows: NDArray[np.int64]) -> "Matches":
+        """Return some of the pairs, as the sketches decided them."""
+        names = ("first", "second", "overlap", "resemblance")
+        chosen = {name: getattr(self, name)[rows] for name in names}
+        return replace(self, **chosen, containments=self.containments[:, rows])
 
     def counts(self) -> dict[str, int]:
         """Return the counts of the search for `metrics.json`."""
@@ -258,15 +266,8 @@ def _gather(found: list[Found], probes: Probes, names: NDArray[np.int64], rule: 
 def _at_coarser(matches: Matches) -> Matches:
     """Choose, of pairs found at several levels, those at the coarser of both own levels; name them by their nodes."""
     own = (matches.ends >> LEVEL_BITS & LEVELS).max(axis=1)
-    rows = np.flatnonzero((matches.first & LEVELS) == own)
-    return replace(
-        matches,
-        first=matches.first[rows] >> 2 * LEVEL_BITS,
-        second=matches.second[rows] >> 2 * LEVEL_BITS,
-        overlap=matches.overlap[rows],
-        resemblance=matches.resemblance[rows],
-        containments=matches.containments[:, rows],
-    )
+    found = matches.take(np.flatnonzero((matches.first & LEVELS) == own))
+    return replace(found, first=found.first >> 2 * LEVEL_BITS, second=found.second >> 2 * LEVEL_BITS)
 
 
 def _ends(lengths: NDArray[np.integer]) -> NDArray[np.int64]:

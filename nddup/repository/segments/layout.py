@@ -100,12 +100,12 @@ STATE = Table(
 )
 
 
-NOT_STORED = "edit"
-"""The column of `pairs` that is not stored: only `pairs.confirm` fills it, which a repository refuses."""
+NOT_STORED = ("edit", "common", "shingles_a", "shingles_b")
+"""The columns of `pairs` that are not stored: only `pairs.confirm` fills them, which a repository refuses."""
 
 
 def _by_component(table: Table, name: str) -> Table:
-    return Table(name, table.meaning, (_COMPONENT, *(one for one in table.columns if one.name != NOT_STORED)))
+    return Table(name, table.meaning, (_COMPONENT, *(one for one in table.columns if one.name not in NOT_STORED)))
 
 
 RESULTS = {

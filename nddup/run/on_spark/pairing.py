@@ -25,9 +25,8 @@ from nddup.run.on_spark.inputs import Inputs
 from nddup.run.on_spark.rounds import Matches, Rounds, contract
 from nddup.run.on_spark.state import Job, Saved, persisted
 from nddup.run.task_memory import PYTHON_MEMORY
-from nddup.scanning.read_again import Tokens
 from nddup.settings import plan
-from nddup.settings.plan import edit_rule_of, text_rule
+from nddup.settings.plan import confirm_rule_of, tokens_of
 from nddup.sketching.recipe import level_of
 from nddup.spark.pairing import collapse, confirm, expand, large_components, meet
 from nddup.spark.pairing.homes import Pairing
@@ -42,7 +41,7 @@ class Confirmed(NamedTuple):
     """The pairs as `expand` takes them."""
 
     matches: Matches
-    """The same pairs for later stages: their `resemblance` is the edit similarity, which decides between several."""
+    """The same pairs for later stages: `resemblance` decides between several; it is the edit similarity, if any."""
 
     metrics: EditMetrics | None
 
@@ -59,7 +58,7 @@ def confirm_matches(job: Job, documents: Documents, matches: Matches, source: In
     Raises:
         NddupError: if a text is not found again: the input changed meanwhile.
     """
-    rule = edit_rule_of(job.config)
+    rule = confirm_rule_of(job.config)
     if rule is None:
         return Confirmed(matches.table, matches, None)
 
@@ -72,9 +71,10 @@ def confirm_matches(job: Job, documents: Documents, matches: Matches, source: In
         _require_all(written)
         found = job.seal("confirmed", written)
 
-    pairs = found.table.where("edit is not null")
+    pairs = found.table.where("is_near")
     counts = found.counts
-    chosen = replace(matches, table=pairs.withColumn("resemblance", F.col("edit")), edges=counts["confirmed"])
+    likeness = F.coalesce("edit", "resemblance")
+    chosen = replace(matches, table=pairs.withColumn("resemblance", likeness), edges=counts["confirmed"])
     names = ("confirmed", "bounded", "bounded_unconfirmed")
     return Confirmed(pairs, chosen, EditMetrics(compared=found.rows, **{name: counts[name] for name in names}))
 
@@ -83,7 +83,7 @@ def list_family_texts(
     job: Job, documents: Documents, families: DataFrame, source: Inputs | DataFrame | None
 ) -> DataFrame | None:
     """Return the tokens of families whose pairs are made anew, lazily; None if the sketches decide."""
-    if edit_rule_of(job.config) is None:
+    if confirm_rule_of(job.config) is None:
         return None
     return confirm.list_texts(families, documents.table, _read_tokens(job, source))
 
@@ -91,8 +91,8 @@ def list_family_texts(
 def _read_tokens(job: Job, source: Inputs | DataFrame | None) -> DataFrame:
     """Return TOKENS of all records, lazily."""
     if source is None:
-        raise ValueError("pairs.confirm edit: the texts are needed")
-    consumer = Tokens(text_rule(job.config))
+        raise ValueError(f"pairs.confirm {job.config.pairs.confirm}: the texts are needed")
+    consumer = tokens_of(job.config)
     return source.scan(consumer) if isinstance(source, Inputs) else scan_texts(source, consumer)
 
 
@@ -165,8 +165,13 @@ def find_pairs(job: Job, documents: Documents, source: Inputs | DataFrame | None
 
     matches = _choose_matches(job, comparing, found)
     confirmed = confirm_matches(job, documents, matches, source)
+    asked = job.config.pairs
     expanded = expand.expand(
-        confirmed.pairs, documents.nodes, threshold=job.threshold, expand_limit=job.config.pairs.expand_limit
+        confirmed.pairs,
+        documents.nodes,
+        threshold=job.threshold,
+        expand_limit=asked.expand_limit,
+        confirm=asked.confirm,
     )
     pairs = job.save("pairs", expanded)
 
@@ -267,8 +272,8 @@ def _settle(job: Job, comparing: _Comparing, families: DataFrame, limits: Compar
     Raises:
         CapacityError: if a family took more than `pairs.max_comparisons`.
     """
-    finder, edit = plan.finder_of(job.config), edit_rule_of(job.config)
-    rule = large_components.FamilyRule(job.threshold, finder, limits, comparing.partitions, edit)
+    finder, confirming = plan.finder_of(job.config), confirm_rule_of(job.config)
+    rule = large_components.FamilyRule(job.threshold, finder, limits, comparing.partitions, confirming)
     texts = list_family_texts(job, comparing.documents, families, comparing.source)
     found = large_components.pair_families(families, comparing.sketches, comparing.documents.nodes, rule, texts)
     settled = job.write("settled", found, **large_components.count_settled())

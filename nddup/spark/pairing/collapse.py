@@ -230,6 +230,7 @@ def name_nodes(documents: DataFrame, *, order: Order, levels: int = 0, is_large:
         (F.size("sketch") * F.pow(F.lit(2.0), level(levels))).cast("long").alias("weight"),
         turns.alias("policy"),
         "content_fingerprint",
+        "n_features",
     )
 
     # Groups of one document are not listed: such a document is its own node.

@@ -1,17 +1,18 @@
-"""Confirm candidates by their texts: the tokens are sent to the tasks that have the candidates.
+"""Confirm candidates by their texts: what is compared of them is sent to the tasks that have the candidates.
 
     matches                    --place_pairs-->    each candidate with a bucket     1 shuffle of ends, 1 join
     placed, documents, tokens  --confirm_pairs-->  CONFIRMED     2 shuffles of tokens, each text once; 1 of blocks
 
 A candidate goes to the bucket of the least node among its first node and that node's neighbours. So most candidates of
 a family meet, with their texts, in one task. A text goes once to each bucket that needs it, however many candidates it
-has there. A task writes the tokens it receives to its disk, and compares one block of candidates at a time.
+has there. A task writes what it receives to its disk, 8 bytes a token or shingle, and compares one block of candidates
+at a time.
 """
 
 from collections.abc import Iterator
 from functools import partial
 from tempfile import TemporaryFile
-from typing import IO, TYPE_CHECKING, NamedTuple
+from typing import IO, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -21,12 +22,10 @@ from pyspark.sql import functions as F
 
 from nddup import tables
 from nddup.arrays import Ragged
-from nddup.matching.edit_rule import EditRule
+from nddup.matching.confirm_rules import Compared, ConfirmRule, SetRule
+from nddup.matching.confirm_texts import compare_texts, divide_pairs
 from nddup.spark.blocks import Columns, Layout, block_schema, exchange, pack, pack_sketches, pieces, unpack
 from nddup.spark.schemas import CONFIRMED, DOCUMENTS, MATCHES, TOKENS, require
-
-if TYPE_CHECKING:
-    from nddup.matching.token_edits import Edits
 
 Batches = Iterator[pa.RecordBatch]
 
@@ -41,7 +40,7 @@ PAIR_LAYOUT: Layout = {
 }
 
 HELD = 1 << 21
-"""Tokens of the candidates in one block: 16 MB."""
+"""Tokens, or shingles, of the texts of one block of candidates: 16 MB."""
 
 
 def place_pairs(matches: DataFrame, *, partitions: int) -> DataFrame:
@@ -61,9 +60,9 @@ def place_pairs(matches: DataFrame, *, partitions: int) -> DataFrame:
 
 
 def confirm_pairs(
-    placed: DataFrame, documents: DataFrame, tokens: DataFrame, rule: EditRule, *, partitions: int
+    placed: DataFrame, documents: DataFrame, tokens: DataFrame, rule: ConfirmRule, *, partitions: int
 ) -> DataFrame:
-    """Compute the edit similarity of the texts of each candidate.
+    """Compare the texts of each candidate.
 
     Schema in:   as `place_pairs` gives; DOCUMENTS; TOKENS, of all records
     Schema out:  CONFIRMED, one row per candidate
@@ -71,7 +70,7 @@ def confirm_pairs(
     Args:
         placed: the candidates.
         documents: all documents of the run.
-        tokens: the token sequences read again; one may occur several times, and some belong to no document.
+        tokens: what is compared, read again; one may occur several times, and some belong to no document.
         rule: when texts confirm a pair.
         partitions: as for `place_pairs`.
 
@@ -115,7 +114,7 @@ def _name_tokens(wanted: DataFrame, tokens: DataFrame) -> DataFrame:
 
 def count_confirmed() -> dict[str, Column]:
     """Return the counts taken while CONFIRMED is written."""
-    is_near, is_bounded = F.col("edit").isNotNull(), F.col("is_bounded")
+    is_near, is_bounded = F.col("is_near"), F.col("is_bounded")
     return {
         "confirmed": F.count_if(is_near),
         "bounded": F.count_if(is_bounded),
@@ -158,10 +157,8 @@ class _Spooled(NamedTuple):
         return Ragged(np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64), np.concatenate(parts))
 
 
-def confirm_task(batches: Batches, *, rule: EditRule) -> Batches:
+def confirm_task(batches: Batches, *, rule: ConfirmRule) -> Batches:
     """Return CONFIRMED for the candidates of one partition."""
-    from nddup.matching.token_edits import compare_tokens  # noqa: PLC0415 - loads RapidFuzz, in the workers only
-
     with TemporaryFile(prefix="nddup-") as file:
         texts, columns = _receive(batches, file)
         ends = np.stack([columns["node_a"], columns["node_b"]], axis=1).astype(np.int64)
@@ -169,13 +166,14 @@ def confirm_task(batches: Batches, *, rule: EditRule) -> Batches:
         # A text that was not found again has no place.
         at = np.searchsorted(texts.nodes, ends)
         places = np.where(np.append(texts.nodes, -1)[at] == ends, at, -1)
-        for rows in pieces(np.append(texts.sizes, 0)[places].sum(axis=1), HELD):
+        sizes_of = np.append(texts.sizes, 0)
+        for rows in divide_pairs(np.where(places < 0, len(texts.sizes), places), sizes_of, HELD):
             some = {name: column[rows] for name, column in columns.items()}
-            if not len(some["node_a"]):
-                continue
             needed, numbers = np.unique(places[rows], return_inverse=True)
-            found = compare_tokens(texts.take(needed), numbers.reshape(-1, 2), rule)
-            yield _lay_out(some, found, np.asarray((places[rows] < 0).any(axis=1)))
+            found = compare_texts(texts.take(needed), numbers.reshape(-1, 2), rule)
+            is_lost = np.asarray((places[rows] < 0).any(axis=1))
+            sizes = sizes_of[places[rows]] if isinstance(rule, SetRule) else None
+            yield _lay_out(some, found, is_lost, sizes)
 
 
 def _receive(batches: Batches, file: IO[bytes]) -> tuple[_Spooled, Columns]:
@@ -201,8 +199,21 @@ def _receive(batches: Batches, file: IO[bytes]) -> tuple[_Spooled, Columns]:
     )
 
 
-def _lay_out(columns: Columns, found: "Edits", is_lost: NDArray[np.bool_]) -> pa.RecordBatch:
-    """Return rows of CONFIRMED for some candidates; an unknown value (NaN) becomes null."""
-    values = [pa.array(columns[name], from_pandas=True) for name in PAIR_LAYOUT]
-    told = [pa.array(found.similarity, from_pandas=True), pa.array(found.is_bounded), pa.array(is_lost)]
-    return tables.CONFIRMED.batch([*values, *told])
+def _lay_out(
+    columns: Columns, found: Compared, is_lost: NDArray[np.bool_], shingles: NDArray[np.int64] | None
+) -> pa.RecordBatch:
+    """Return rows of CONFIRMED for some candidates; an unknown value (NaN) becomes null.
+
+    `shingles`, (k, 2), are the numbers of distinct shingles where these decide; then the resemblance is exact.
+    """
+    similarity = pa.array(found.similarity, from_pandas=True)
+    values = {name: pa.array(columns[name], from_pandas=True) for name in PAIR_LAYOUT}
+    values |= {name: pa.array(getattr(found, name)) for name in ("is_near", "is_bounded")}
+    values |= {"edit": similarity, "is_lost": pa.array(is_lost)}
+    counts = {name: pa.nulls(len(is_lost), pa.int32()) for name in ("common", "shingles_a", "shingles_b")}
+    if shingles is not None:
+        each = (found.common, *shingles.T)
+        counts = {name: pa.array(one.astype(np.int32)) for name, one in zip(counts, each, strict=True)}
+        values |= {"resemblance": similarity, "edit": pa.nulls(len(is_lost), pa.float64())}
+    values |= counts
+    return tables.CONFIRMED.batch([values[name] for name in tables.CONFIRMED.names])

@@ -15,24 +15,34 @@ CONTAINMENTS = ("containment_a", "containment_b")
 """Columns of MATCHES: the share of the left sketch that the right one contains, and the reverse; null where the sketch
 kind shows none."""
 
-LIKENESS = ("overlap", "resemblance", *CONTAINMENTS, "edit")
+SHINGLES = ("shingles_a", "shingles_b")
+LIKENESS = ("overlap", "resemblance", *CONTAINMENTS, "edit", "common", *SHINGLES)
 
 
-def expand(matches: DataFrame, nodes: DataFrame, *, threshold: Threshold, expand_limit: int) -> DataFrame:
+def expand(
+    matches: DataFrame, nodes: DataFrame, *, threshold: Threshold, expand_limit: int, confirm: str = "none"
+) -> DataFrame:
     """Expand pairs of distinct sketches to pairs of documents, including those of equal sketches.
 
     A product of two groups (or of one with itself) that would give more than `expand_limit` rows becomes a star: each
     member is paired with its own `group` document, and the two `group` documents with each other.
 
-    Schema in:   MATCHES (or the rows of CONFIRMED that are pairs), NODES
+    Args:
+        matches: the pairs of distinct sketches; where texts confirm pairs, the rows of CONFIRMED that are pairs.
+        nodes: the documents of each distinct sketch.
+        threshold: the rule of the sketches.
+        expand_limit: `pairs.expand_limit`.
+        confirm: `pairs.confirm`.
+
+    Schema in:   MATCHES or CONFIRMED, NODES
     Schema out:  PAIRS, one row per pair
     Shuffles:  the nodes once, and the matches for each side of the joins on node.
     Actions:   none.
     """
     require(matches, MATCHES, stage="pairs")
     require(nodes, NODES, stage="pairs")
-    if "edit" not in matches.columns:
-        matches = matches.withColumn("edit", F.lit(None).cast("double"))
+    unknown = {name: F.lit(None).cast(PAIRS[name].dataType) for name in LIKENESS if name not in matches.columns}
+    matches = matches.withColumns(unknown)
     small, large = _split_products(matches, nodes.where("doc_id = group"), expand_limit)
 
     products = _list_products(small, nodes.where(F.col("n") <= expand_limit))
@@ -43,8 +53,10 @@ def expand(matches: DataFrame, nodes: DataFrame, *, threshold: Threshold, expand
     # Equal sketches are near-duplicates if they have enough features; each contains the other entirely.
     groups = nodes.where(F.col("n") > 1).where(F.col("size") >= threshold.least_size)
     contained = F.lit(1.0 if threshold.shows_containment else None).cast("double")
-    edit = F.lit(1.0 if threshold.by_text else None).cast("double")
-    groups = groups.withColumns(dict.fromkeys(CONTAINMENTS, contained) | {"edit": edit})
+    edit = F.lit(1.0 if confirm == "edit" else None).cast("double")
+    common = F.col("n_features") if confirm == "resemblance" else F.lit(None).cast("int")
+    equal = dict.fromkeys(CONTAINMENTS, contained) | {"edit": edit} | dict.fromkeys(("common", *SHINGLES), common)
+    groups = groups.withColumns(equal)
     centres = large.select(F.explode(F.array("node_a", "node_b")).alias("node")).distinct()
     within = _pair_within(groups, centres, expand_limit)
 
@@ -101,16 +113,10 @@ def _pair_within(groups: DataFrame, centres: DataFrame, limit: int) -> DataFrame
 
 
 def _as_pairs(rows: DataFrame) -> DataFrame:
-    """Order the two ids of each row as bytes, and the containments with them."""
+    """Order the two ids of each row as bytes, and with them what is told of each end."""
     is_turned = F.col("left") > F.col("right")
-    of_left, of_right = CONTAINMENTS
-    return rows.select(
-        F.least("left", "right").alias("doc_a"),
-        F.greatest("left", "right").alias("doc_b"),
-        "overlap",
-        "resemblance",
-        F.when(is_turned, F.col(of_right)).otherwise(F.col(of_left)).alias("containment_a"),
-        F.when(is_turned, F.col(of_left)).otherwise(F.col(of_right)).alias("containment_b"),
-        "star",
-        "edit",
-    ).select(*PAIRS.fieldNames())
+    ordered = {"doc_a": F.least("left", "right"), "doc_b": F.greatest("left", "right")}
+    for of_left, of_right in (CONTAINMENTS, SHINGLES):
+        ordered[of_left] = F.when(is_turned, F.col(of_right)).otherwise(F.col(of_left))
+        ordered[of_right] = F.when(is_turned, F.col(of_left)).otherwise(F.col(of_right))
+    return rows.select(*(ordered.get(name, F.col(name)).alias(name) for name in PAIRS.fieldNames()))

@@ -33,7 +33,8 @@ from pyspark.sql import functions as F
 
 from nddup import tables
 from nddup.arrays import Ragged, take_rows
-from nddup.matching.edit_rule import EditRule
+from nddup.matching.confirm_rules import ConfirmRule
+from nddup.matching.confirm_texts import confirms_any
 from nddup.matching.overlap_join import ComparisonLimits
 from nddup.matching.threshold import Threshold
 from nddup.mining.family_pairs import Confirm, FamilyPairs, lead, pair_family
@@ -85,19 +86,19 @@ class FamilyRule:
         finder: the keys by which sketches meet; None if they meet by shared features.
         limits: `pairs.max_edges` and `pairs.max_comparisons`.
         partitions: tasks of the shuffle of blocks.
-        edit: when texts confirm a pair; None if the sketches decide.
+        confirm: when texts confirm a pair; None if the sketches decide.
     """
 
     threshold: Threshold
     finder: Finder | None
     limits: ComparisonLimits
     partitions: int
-    edit: EditRule | None = None
+    confirm: ConfirmRule | None = None
 
     @property
     def layout(self) -> Layout:
         """Layout of the blocks; with the tokens of the texts if texts confirm pairs."""
-        return LAYOUT if self.edit is None else {**LAYOUT, **TEXTS_LAYOUT}
+        return LAYOUT if self.confirm is None else {**LAYOUT, **TEXTS_LAYOUT}
 
 
 def find_families(connections: DataFrame, *, max_edges: int) -> DataFrame:
@@ -142,7 +143,8 @@ def pair_families(
 ) -> DataFrame:
     """Find the pairs of these families, and the sketches of components with more than `max_edges` pairs.
 
-    If texts confirm pairs, the task of a family compares them too, and holds the family's tokens, 8 bytes each.
+    If texts confirm pairs, the task of a family compares them too, and holds the family's tokens or shingle ids, 8
+    bytes each.
 
     Schema in:   FAMILIES, SKETCHES, NODES; node long, tokens array<long>, if texts confirm pairs
     Schema out:  SETTLED
@@ -248,13 +250,15 @@ def families_pairs_task(batches: Batches, *, rule: FamilyRule) -> Batches:
     order = np.lexsort((columns["node"], columns["family"]))
     whole = take_rows(ragged_column(columns["size"], columns.pop("ids")), order)
     texts = None
-    if rule.edit is not None:
+    if rule.confirm is not None:
         texts = take_rows(ragged_column(columns.pop("n_tokens"), columns.pop("hashes")), order)
 
     first = np.unique(columns["family"][order], return_index=True)[1]
     for low, high in zip(first, np.append(first, len(order))[1:], strict=True):
         of_family = {name: column[order[low:high]] for name, column in columns.items()}
-        confirm = None if texts is None or rule.edit is None else _confirmer(_cut(texts, low, high), rule.edit)
+        confirm = None
+        if texts is not None and rule.confirm is not None:
+            confirm = partial(confirms_any, _cut(texts, low, high), rule.confirm)
         found = _search(of_family, _cut(whole, low, high), rule, confirm)
         yield from _settled_rows(found, of_family, rule.threshold)
 
@@ -263,13 +267,6 @@ def _cut(rows: Ragged, low: int, high: int) -> Ragged:
     """Return the rows from `low` to `high`."""
     start, end = rows.offsets[low], rows.offsets[high]
     return Ragged(rows.offsets[low : high + 1] - start, rows.values[start:end])
-
-
-def _confirmer(texts: Ragged, rule: EditRule) -> Confirm:
-    """Return the function that compares the texts of a family."""
-    from nddup.matching.token_edits import confirms_any  # noqa: PLC0415 - loads RapidFuzz, in the workers only
-
-    return partial(confirms_any, texts, rule)
 
 
 def _search(columns: Columns, sketches: Ragged, rule: FamilyRule, confirm: Confirm | None) -> FamilyPairs:
