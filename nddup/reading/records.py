@@ -300,7 +300,8 @@ def _read_fields(record: Record, charset: str | None, markup: Markup, part: Part
     charset = charset or record.charset
     guessed = 0
     if charset is None and len(record.fields) > 1:
-        charset, guessed = _charset_of_longest(record.fields)
+        charset, is_guess = _charset_of_longest(record.fields)
+        guessed = int(is_guess)
 
     strip = main_text if part == "main" else strip_markup
     texts: list[Value] = []

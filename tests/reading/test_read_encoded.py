@@ -142,3 +142,10 @@ def test_a_page_in_any_charset_of_one_byte_a_character(encoding: str) -> None:
     found = read_encoded(Record(None, None, (raw,), True, encoding))  # noqa: FBT003
 
     assert found.text.decode() == strip_markup(raw.decode(encoding))
+
+
+def test_fields_that_are_text_already_are_no_guess() -> None:
+    """The number of guesses is a number for a record of several fields without bytes too: its column holds integers."""
+    found = read_encoded(Record("a", None, ("a title", "a text"), is_markup=False))
+
+    assert (found.guessed, type(found.guessed)) == (0, int)
