@@ -48,9 +48,10 @@ MAY_IMPORT: dict[str, set[str]] = {
     "spark.pairing": {"sketching", "matching", "mining", "spark"},
     "spark.clustering": {"mining", "spark"},
     "spark.evaluating": {"reading", "verifying", "spark", "spark.reading"},
-    "local": {"settings", "scanning", "rewriting", "mining", "verifying"},
+    "local": {"settings", "scanning", "rewriting", "mining", "verifying", "engines", "stages"},
     "storage": GROUND | {"sketching", "scanning", "spark", "spark.reach"},
     "engines": GROUND | {"tables"},
+    "stages": {"engines"},
     "engines.spark_engine": {"engines", "spark", "spark.reach"},
     "opened": GROUND | {"tables", "storage", "engines"},
     "opened.spark": {"opened", "engines.spark_engine", "storage"},
@@ -72,7 +73,7 @@ neither `matching` nor `mining`, even indirectly: `nddup check` is independent o
 
 WITHOUT_SPARK = PURE | {
     "errors", "redaction", "metrics", "arrays", "array_files", "steps", "start_up", "tables", "settings", "explaining",
-    "local", "engines", "opened", "report", "checking", "repository.lookup", "against", "children", "shown",
+    "local", "engines", "stages", "opened", "report", "checking", "repository.lookup", "against", "children", "shown",
 }  # fmt: skip
 
 ACTIONS = {"collect", "first", "head", "take", "toPandas", "toArrow", "toLocalIterator", "isEmpty", "show", "foreach"}

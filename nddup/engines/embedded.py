@@ -95,6 +95,10 @@ class DuckEngine(Engine):
         with self.reading(tables):
             return self.database.sql(text).to_arrow_table()
 
+    def answer(self, text: str) -> pa.Table:
+        """As `Engine.answer`: an Arrow table."""
+        return self.sql(text)
+
     def see(self, name: str, rows: Any) -> None:  # noqa: ANN401
         """As `Engine.see`; `rows` is an Arrow table, or a reader of batches, which can be read only once."""
         if isinstance(rows, pa.RecordBatchReader):

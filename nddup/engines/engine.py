@@ -2,6 +2,7 @@
 
     see          give rows a name
     sql          ask one SELECT, a small answer
+    answer       ask one SELECT, an answer that the run stores
     rows         ask one SELECT, an answer of any size
     keep         keep the answer to a SELECT as a table
     put          keep a copy of a small table
@@ -50,6 +51,10 @@ class Engine(ABC):
 
         Cost: reads only the columns and rows that the query needs. The answer is in memory.
         """
+
+    @abstractmethod
+    def answer(self, text: str) -> Any:  # noqa: ANN401 - of either engine
+        """Return the answer to a query as a table that a run of this engine stores: on Spark lazily, a DataFrame."""
 
     @abstractmethod
     def see(self, name: str, rows: Any) -> None:  # noqa: ANN401 - of either engine

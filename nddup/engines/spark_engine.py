@@ -37,6 +37,10 @@ class SparkEngine(Engine):
             for name in tables:
                 self.session.catalog.dropTempView(name)
 
+    def answer(self, text: str) -> DataFrame:
+        """As `Engine.answer`."""
+        return self.session.sql(text)
+
     def see(self, name: str, rows: Any) -> None:  # noqa: ANN401
         """As `Engine.see`; `rows` is a DataFrame of any session."""
         if rows.sparkSession is self.session:

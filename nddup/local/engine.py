@@ -19,7 +19,7 @@ from nddup.arrays import take_rows
 from nddup.local.clustering.cluster_names import (
     Clusters,
     count_false_components,
-    list_false_components,
+    find_false_components,
     list_kept,
     name_sets,
     no_clusters,
@@ -193,7 +193,7 @@ def cluster(paired: Paired, config: Config, workers: Workers) -> Clustered:
     workers.tell("components", 0, edges)
     workers.memory.require(OF_EDGE * edges, f"components of {edges:,} pairs")
     graph = build_graph(paired.matches, nodes, large=paired.large, **plan.graph)
-    false = list_false_components(graph, nodes, is_exact=plan.kind.is_exact)
+    false = find_false_components(graph, nodes, is_exact=plan.kind.is_exact)
     named = _mine(graph, nodes, plan, workers) if MODES[mode].has_clusters else no_clusters()
     counts = graph.counts() | named.counts() | count_false_components(false)
     support = config.clusters.support or 0

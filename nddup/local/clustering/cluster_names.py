@@ -20,9 +20,11 @@ from nddup.local.columns import lists_of, one_chunk, take
 from nddup.local.pairing.collapse import Nodes
 from nddup.matching.preference import NUMBERS, Order
 from nddup.mining.modes import MODES
+from nddup.stages.false_components import list_false_components
 from nddup.tables import CLUSTERS, FALSE_COMPONENTS, KEEP, MEMBERS
 
 DIGITS = 16
+PAIR = 2
 
 
 class Clusters(NamedTuple):
@@ -172,34 +174,22 @@ def _places(counts: NDArray[np.integer]) -> NDArray[np.int64]:
     return np.asarray(np.arange(int(counts.sum())) - np.repeat(np.cumsum(counts) - counts, counts))
 
 
-def list_false_components(graph: Graph, nodes: Nodes, *, is_exact: bool) -> pa.Table:
-    """Return FALSE_COMPONENTS: components that hold documents which are not near-duplicates of each other.
+def find_false_components(graph: Graph, nodes: Nodes, *, is_exact: bool) -> pa.Table:
+    """Return FALSE_COMPONENTS, by `stages.false_components`, over narrow tables of the graph.
 
-    Pairs are counted by nodes: an edge stands for all pairs between the documents of its ends, a node for all pairs of
-    its own documents.
-
-    Args:
-        graph: the nodes that have a neighbour.
-        nodes: the documents.
-        is_exact: whether every near-duplicate pair outside components given by leaders was found; else `invented` is an
-            upper bound.
+    A component of two nodes is one pair, so DuckDB is loaded only where there is a larger one.
     """
-    counts = nodes.equals[graph.nodes].astype(np.int64)
-    sizes = np.add.reduceat(counts, graph.starts[:-1]) if len(counts) else counts
-    own = np.add.reduceat(counts * (counts - 1) // 2, graph.starts[:-1]) if len(counts) else counts
-    between = counts[graph.edges].prod(axis=1)
-    pairs = own + (np.add.reduceat(between, graph.edge_starts[:-1]) if len(counts) else counts)
-    invented = sizes * (sizes - 1) // 2 - pairs
-    rows = np.flatnonzero(invented > 0)
-    first = graph.starts[:-1][rows]
-    columns = [
-        take(nodes.ids, graph.nodes[first]),
-        pa.array(sizes[rows]),
-        pa.array(pairs[rows]),
-        pa.array(invented[rows]),
-        pa.array(is_exact & ~graph.by_leaders[first]),
-    ]
-    return pa.Table.from_arrays(columns, schema=FALSE_COMPONENTS.arrow)
+    if graph.sizes.max(initial=0) <= PAIR:
+        return FALSE_COMPONENTS.arrow.empty_table()
+    from nddup.engines.embedded import DuckEngine  # noqa: PLC0415
+
+    places, edges = graph.nodes.astype(np.int64), graph.edges
+    component = one_chunk(take(nodes.ids, graph.nodes[graph.starts[:-1]])).take(pa.array(graph.ordinals))
+    engine = DuckEngine("components")
+    engine.see("graph", pa.table({"node": places, "component": component, "by_leaders": graph.by_leaders}))
+    engine.see("nodes", pa.table({"doc_key": places, "n": nodes.equals[graph.nodes].astype(np.int64)}))
+    engine.see("matches", pa.table({"node_a": places[edges[:, 0]], "node_b": places[edges[:, 1]]}))
+    return list_false_components(engine, is_exact=is_exact).cast(FALSE_COMPONENTS.arrow)
 
 
 def count_false_components(found: pa.Table) -> dict[str, int]:

@@ -26,6 +26,7 @@ from nddup.spark.clustering.problems import Scale
 from nddup.spark.pairing import collapse
 from nddup.spark.reach import is_connect
 from nddup.spark.schemas import NAMED, SETS, local_table
+from nddup.stages.false_components import list_false_components
 
 SHARE_NODES = 20_000
 """A component of more distinct sketches than this is mined in shares of about this size, a task each."""
@@ -68,7 +69,9 @@ def mine_clusters(job: Job, documents: Documents, paired: Paired) -> Clustered:
     """Make the clusters of near-duplicates and their members, by the mode of the run."""
     matches = paired.matches
     built = job.find("graph") or _build_graph(job, documents, matches)
-    false = keep_list.list_false_components(built.table, matches.table, documents.nodes, is_exact=job.kind.is_exact)
+    for name, table in (("graph", built.table), ("matches", matches.table), ("nodes", documents.nodes)):
+        job.engine.see(name, table)
+    false = list_false_components(job.engine, is_exact=job.kind.is_exact)
     false_saved = job.save("false_components", false, **keep_list.count_false_components())
 
     sets = job.find("sets") or _mine(job, _Mining(documents, matches, built, _budget(job)))

@@ -21,7 +21,6 @@ from typing import Any
 from pyspark.sql import DataFrame, Observation
 from pyspark.sql import functions as F
 
-from nddup.engines.spark_engine import SparkEngine, session_beside
 from nddup.errors import ConfigError, NddupError
 from nddup.metrics import StageMetrics, TextsMetrics
 from nddup.report.borderline import SHOWN, decisive_of, find_closest
@@ -316,7 +315,7 @@ def _list_borderline(job: Job, found: Found) -> list[Mapping[str, Any]]:
     decisive = decisive_of(settings_of(job.config))
     if decisive is None:
         return []
-    engine = SparkEngine(session_beside(job.spark))
+    engine = job.engine
     engine.see("documents", found.sketched.documents.table)
     engine.see("pairs", found.paired.pairs)
     return [one._asdict() for one in find_closest(engine, decisive, SHOWN)]

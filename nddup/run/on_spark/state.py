@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 from pyspark import StorageLevel
@@ -10,6 +11,7 @@ from pyspark.sql import Column, DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
+from nddup.engines.spark_engine import SparkEngine, session_beside
 from nddup.matching.threshold import Threshold
 from nddup.mining import pair_graph
 from nddup.mining.pair_graph import Cost
@@ -68,6 +70,11 @@ class Job:
     def reach(self) -> Reach:
         """What the session can do besides DataFrames."""
         return reach(self.spark)
+
+    @cached_property
+    def engine(self) -> SparkEngine:
+        """The engine that answers the relational steps, over views beside those of the caller."""
+        return SparkEngine(session_beside(self.spark))
 
     @property
     def task_memory(self) -> int:
