@@ -19,7 +19,7 @@ COPY --chown=nddup pyproject.toml README.md LICENSE ./
 COPY --chown=nddup nddup ./nddup
 # Editable, so not copied into the environment: jobs, DAG and package stay together, and kernels beside their sources.
 RUN /opt/venv/bin/pip install --no-deps --no-build-isolation -e . \
-    && /opt/venv/bin/python -c "from nddup.run.kernels import compile_kernels; compile_kernels()"
+    && /opt/venv/bin/nddup setup
 COPY --chown=nddup conf ./conf
 COPY --chown=nddup jobs ./jobs
 

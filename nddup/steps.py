@@ -36,7 +36,7 @@ class Steps:
 
     def __init__(self, command: str, count: int, *, is_quiet: bool = False) -> None:
         self._command, self._count, self._is_quiet = command, count, is_quiet
-        self._step, self._name, self._part = 0, "load the program", 0.0
+        self._step, self._name, self._part, self._noted = 0, "load the program", 0.0, ""
         self._started = self._began = time.monotonic()
         self._said = -1
         self._done = threading.Event()
@@ -62,16 +62,21 @@ class Steps:
     def begin(self, name: str) -> None:
         """Begin the next step."""
         self._step, self._name, self._part, self._began = self._step + 1, name, 0.0, time.monotonic()
+        self._noted = ""
 
     def far(self, done: int, whole: int) -> None:
         """Report how much of the step is done; a smaller share than before is ignored."""
         self._part = max(self._part, min(done / whole, 1.0)) if whole else self._part
 
+    def note(self, text: str) -> None:
+        """Show a text after the name of the step, on a terminal."""
+        self._noted = f"; {text}"
+
     def line(self) -> str:
         """Return the line as a terminal shows it."""
         share = max(0, min((self._step - 1 + self._part) / self._count, 1.0))
         seconds = time.monotonic() - self._started
-        return f"  {self._command:<10} {seconds:7.1f} s  {bar(share, 1)} {self._name}"
+        return f"  {self._command:<10} {seconds:7.1f} s  {bar(share, 1)} {self._name}{self._noted}"
 
     def _watch(self) -> None:
         while not self._done.wait(REFRESH_SECONDS):

@@ -78,7 +78,6 @@ spark=$!
 install .venv/pip.log --require-hashes -r .venv/other.lock &
 wait $! && wait "$spark" || { wait; exit 1; }
 install .venv/pip.log --no-build-isolation -e .
-echo "Compiling the kernels, once an installation (a minute or two)"
-.venv/bin/python -c "from nddup.run.kernels import compile_kernels; compile_kernels()"
+.venv/bin/nddup setup
 echo "$wanted" >"$stamp"
 find_tools "$1"

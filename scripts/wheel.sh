@@ -19,7 +19,7 @@ sed -n 's/^\([A-Za-z0-9._-]*==[^ ]*\).*/\1/p' requirements.lock >"$work/constrai
 
 # Copy the kernels compiled in this folder, and set the times of the sources, by which numba recognises them.
 site=$PWD/$(echo "$work"/env/lib/python*/site-packages/nddup)
-(cd nddup && find . -name '*.nb[ic]' -print0 | tar --null -T - -cf - | tar -C "$site" -xf -)
+(cd nddup && find . \( -name '*.nb[ic]' -o -name 'compiled-*' \) -print0 | tar --null -T - -cf - | tar -C "$site" -xf -)
 (cd nddup && find . -name '*.py' -exec touch -r {} "$site/{}" \;)
 
 samples=$PWD/samples/debdocs

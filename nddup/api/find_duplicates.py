@@ -9,18 +9,17 @@ from typing import Any, Literal
 import pyarrow as pa
 
 from nddup.api.run_object import Run
-from nddup.arrays import is_compiled
 from nddup.errors import ConfigError
 from nddup.local.memory import Memory
-from nddup.local.pairing import prune
 from nddup.local.reading.number_texts import CHUNK_BYTES, cut, number_texts
 from nddup.local.reading.workers import Workers
 from nddup.matching.preference import DERIVED
 from nddup.metrics import RunMetrics, Stages
 from nddup.opened.arrow_tables import MemoryRun
+from nddup.run.compiling import compile_once
 from nddup.run.engines import memory_of
 from nddup.run.local_stages import LocalJob, find_clusters, sketch_documents
-from nddup.run.progress import COMPILING, LocalProgress, is_quiet_for, say
+from nddup.run.progress import LocalProgress, is_quiet_for
 from nddup.run.stage import metrics_of
 from nddup.settings.load import build_config, nest_settings
 from nddup.settings.plan import processes_of
@@ -35,6 +34,7 @@ from nddup.settings.schema import (
     ShingleConfig,
     SketchConfig,
 )
+from nddup.steps import Steps
 from nddup.storage.local_folder import MemoryTables
 from nddup.tables import ID_COLUMNS, RESULTS
 
@@ -146,8 +146,8 @@ def find_duplicates(  # noqa: PLR0913 - the sections of the configuration, so th
 
 def _find_here(texts: pa.Table, config: Config, *, is_quiet: bool) -> tuple[dict[str, pa.Table], RunMetrics]:
     """Run the embedded engine over TEXTS; return the tables of the run, in memory, and its metrics."""
-    if not is_quiet and not is_compiled(prune.number_ids):
-        say(COMPILING)
+    with Steps("find_duplicates", 1, is_quiet=is_quiet) as steps:
+        compile_once(steps)
     progress = LocalProgress(is_quiet=is_quiet)
     store = MemoryTables()
     memory = Memory(memory_of(config), advice="give it as a DataFrame of Spark")

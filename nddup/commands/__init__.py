@@ -7,7 +7,22 @@ them, but Spark and numba only inside `execute`: `--help` and the commands witho
 import argparse
 from typing import Any, Protocol
 
-from nddup.commands import against, check, evaluate, explain, index, inspect, mine, report, run, show, sweep, truth
+from nddup.commands import (
+    against,
+    check,
+    demo,
+    evaluate,
+    explain,
+    index,
+    inspect,
+    mine,
+    report,
+    run,
+    setup,
+    show,
+    sweep,
+    truth,
+)
 
 
 class Command(Protocol):
@@ -33,5 +48,7 @@ COMMANDS: dict[str, Command] = {
     "against": against,
     "mine": mine,
     "explain": explain,
+    "demo": demo,
+    "setup": setup,
 }
 """The commands by name, in the order of `--help`."""

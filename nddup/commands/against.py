@@ -117,6 +117,7 @@ def execute(options: argparse.Namespace) -> int:
         from nddup.errors import ConfigError  # noqa: PLC0415
         from nddup.results.against.against_output import list_found, require_new, summarise_verdicts, write_compared  # noqa: PLC0415
         from nddup.results.against.compare_collections import AskedAgainst, compare  # noqa: PLC0415
+        from nddup.run.compiling import compile_once  # noqa: PLC0415
         from nddup.settings.load import load_config  # noqa: PLC0415
 
         if options.length > 1_000:  # noqa: PLR2004 - the greatest length of shingle.length too
@@ -129,6 +130,7 @@ def execute(options: argparse.Namespace) -> int:
         rules = Rules(options.of, options.threshold, limits.max_document_frequency, limits.min_shingles)
         asked = AskedAgainst(rules, options.length, options.by)
         start = _start_spark(options, config, steps)
+        compile_once(steps)
         compared = compare((options.a, config), (options.b, config_b), asked, steps, start)
         if folder is not None:
             steps.begin("write the tables and the page")

@@ -151,9 +151,11 @@ def execute(options: argparse.Namespace) -> int:
 def _open(options: argparse.Namespace, steps: Steps, doing: str) -> Any:  # noqa: ANN401 - a Repository, loaded here
     """Open the repository; the progress of its workers is shown as part of the step `doing`."""
     from nddup.repository.opened_repository import Repository  # noqa: PLC0415
+    from nddup.run.compiling import compile_once  # noqa: PLC0415
 
     steps.begin("open the repository")
     repository = Repository(options.repo, caller=_caller(options))
+    compile_once(steps)
     repository.progress = lambda name, done, whole: steps.far(done, whole)  # noqa: ARG005
     steps.begin(doing)
     return repository

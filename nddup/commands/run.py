@@ -96,12 +96,16 @@ def _first_rejects(output: str) -> list[str]:
 
 
 def _start_processes(options: argparse.Namespace) -> "Processes | None":
-    """Start the worker processes of the embedded engine, unless they are not needed: they load while this one does."""
+    """Start the worker processes of the embedded engine, unless they are not needed: they load while this one does.
+
+    Before the kernels are compiled, they would all compile the same.
+    """
     from nddup.local.reading.processes import Processes  # noqa: PLC0415
+    from nddup.run.compiling import are_compiled  # noqa: PLC0415
     from nddup.storage.local_storage import is_submitted  # noqa: PLC0415
 
     is_local = options.engine != "spark" and options.master is None and not is_submitted()
-    return Processes.start(options.inputs) if is_local else None
+    return Processes.start(options.inputs) if is_local and are_compiled() else None
 
 
 def _prepare(
@@ -192,11 +196,15 @@ def _prepare_here(config: "Config", processes: "Processes | None") -> Make:
 
 def _prepare_spark(options: argparse.Namespace, config: "Config", steps: Steps) -> Make:
     """Prepare a run on Spark: here, or where --master or spark-submit says."""
+    from nddup.run.compiling import compile_once  # noqa: PLC0415
     from nddup.run.java import is_small  # noqa: PLC0415
     from nddup.run.job import run_job  # noqa: PLC0415
     from nddup.run.on_spark.saved_tables import require_place, save_tables  # noqa: PLC0415
     from nddup.run.session import address_of, start_session  # noqa: PLC0415
+    from nddup.storage.local_storage import is_submitted  # noqa: PLC0415
 
+    if options.master is None and not is_submitted():
+        compile_once(steps)
     steps.begin(f"start Spark at {address_of(options.master)}" if options.master else "start Spark")
     spark = start_session(master=options.master, settings=config.spark, is_small=is_small(options.inputs))
     run = partial(run_job, spark)

@@ -47,12 +47,12 @@ def mine_file(  # noqa: PLR0913 - the options of the command
 
     with Steps("mine", STEPS) as steps:
         steps.begin("load the kernels")
-        from nddup.arrays import is_compiled  # noqa: PLC0415 - after the progress line
-        from nddup.mining.fimi import read_fimi, split_block  # noqa: PLC0415
+        from nddup.mining.fimi import read_fimi  # noqa: PLC0415 - after the progress line
         from nddup.mining.frequent_sets import mine_context  # noqa: PLC0415
+        from nddup.run.compiling import compile_once  # noqa: PLC0415
 
-        is_ready = is_compiled(split_block)
-        steps.begin(f"read {one_line(path.name)}" if is_ready else "compile the kernels, once for an installation")
+        compile_once(steps)
+        steps.begin(f"read {one_line(path.name)}")
         try:
             context, names = read_fimi(path)
         except (OSError, ValueError) as error:

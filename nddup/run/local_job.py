@@ -9,11 +9,9 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from nddup.arrays import is_compiled
 from nddup.errors import NddupError
 from nddup.local import outputs
 from nddup.local.memory import Memory
-from nddup.local.pairing import prune
 from nddup.local.reading.processes import Processes
 from nddup.local.reading.read_records import take_saved
 from nddup.local.reading.workers import Workers
@@ -24,10 +22,11 @@ from nddup.metrics import (
     TextsMetrics,
 )
 from nddup.report.borderline import SHOWN, decisive_of, find_closest
+from nddup.run.compiling import compile_once
 from nddup.run.engines import memory_of, require_readable
 from nddup.run.inputs_found import find_inputs, note_changes
 from nddup.run.local_stages import Found, LocalJob, Sketched, find_clusters, sketch_documents
-from nddup.run.progress import COMPILING, LocalProgress, LogFormat, say
+from nddup.run.progress import LocalProgress, LogFormat, say
 from nddup.run.stage import AS_INPUT, NOTE, made_of, metrics_of, missing_outputs, note_of, require_taggable, settings_of
 from nddup.scanning.collection import Collection
 from nddup.scanning.first_records import note_ids
@@ -75,10 +74,11 @@ def run_locally(  # noqa: PLR0913 - what the command line takes
     folder, progress, said = LocalFolder(output), LocalProgress(form=log_format), partial(say, form=log_format)
     spool, memory = Path(local_path(folder.spool)), Memory(memory_of(config))
     with Workers(plan.processes_of(config), processes, spool, progress.step, memory) as workers:
-        with Steps("run", 1, is_quiet=log_format == "json") as steps:
+        with Steps("run", 2, is_quiet=log_format == "json") as steps:
             steps.begin("find the files and their formats")
             source = find_inputs(LocalStorage(), inputs, config)
-        begin = _begin(inputs, source, config)
+            begin = _begin(inputs, source, config)
+            compile_once(steps)
         with folder:
             if folder.start(**begin, overwrite=overwrite, resume=resume, say=said):
                 metrics = folder.open()
@@ -88,8 +88,6 @@ def run_locally(  # noqa: PLR0913 - what the command line takes
             for line in (says, note_ids(LocalStorage(), source.files)):
                 if line:
                     said(line)
-            if not is_compiled(prune.number_ids):
-                said(COMPILING)
             return _make_all(LocalJob(config, folder, workers, progress), folder, source, inputs)
 
 

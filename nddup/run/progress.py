@@ -34,8 +34,6 @@ DESCRIPTIONS = {name: table.doing for name, table in (tables.WORKING | tables.RE
 }
 """The description of each stage, table, and step without a table; those of tables are their own (`Table.doing`)."""
 
-COMPILING = "compiling the kernels: about a minute, once for an installation"
-
 UNITS = {
     "collapse": "records", "prune": "parts", "match": "parts", "expand": "pairs", "components": "pairs",
     "mine": "parts", "name": "members", "write": "rows",

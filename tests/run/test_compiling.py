@@ -1,0 +1,64 @@
+"""All kernels are compiled once, side by side, with progress; afterwards no command waits for them."""
+
+from pathlib import Path
+
+import pytest
+
+from nddup import steps
+from nddup.cli import main
+from nddup.errors import NddupError
+from nddup.run import compiling, kernels
+from nddup.steps import Steps
+
+
+@pytest.fixture
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder that holds no sign of compiled kernels, where few of them are wanted."""
+    monkeypatch.setattr(compiling, "_folders", lambda: [tmp_path / "kernels"])
+    monkeypatch.setattr(compiling, "PARTS", ("check_results",))
+    monkeypatch.setattr(compiling, "LAST", "load_kernels")
+    monkeypatch.setattr(steps, "PATIENCE", 0.1)
+    return tmp_path / "kernels"
+
+
+def test_the_first_command_compiles_and_says_so(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """`setup` compiles in processes of its own, with a line of progress; the next one finds that it was done."""
+    assert not compiling.are_compiled()
+
+    assert main(["setup"]) == 0
+    printed = capsys.readouterr()
+    assert printed.out.startswith("the kernels are compiled (")
+    assert f"nddup setup: {compiling.DOING}" in printed.err
+    assert compiling.are_compiled()
+    assert {path.name for path in place.iterdir()} == {"compiling.lock", compiling._stamp()}  # noqa: SLF001
+
+    assert main(["setup"]) == 0
+    assert capsys.readouterr().out == "the kernels were compiled already\n"
+
+
+def test_a_process_that_fails_is_an_error(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing says that the kernels are compiled if they are not."""
+    monkeypatch.setattr(compiling, "PARTS", ("no_such_part",))
+
+    with Steps("setup", 1, is_quiet=True) as progress, pytest.raises(NddupError, match="could not be compiled"):
+        compiling.compile_once(progress)
+    assert place.exists()
+    assert not compiling.are_compiled()
+
+
+def test_where_nothing_can_be_kept_nothing_is_compiled(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A run goes on, and each process compiles what it calls; `setup` says what is missing."""
+    (tmp_path / "file").touch()
+    monkeypatch.setattr(compiling, "_folders", lambda: [tmp_path / "file" / "kernels"])
+
+    with Steps("run", 1, is_quiet=True) as progress:
+        assert compiling.compile_once(progress) == 0.0
+    assert main(["setup"]) == 2
+    assert "NUMBA_CACHE_DIR" in capsys.readouterr().err
+
+
+def test_every_part_exists() -> None:
+    """The names of the parts are those of functions."""
+    assert all(callable(getattr(kernels, f"_{part}")) for part in compiling.PARTS)
