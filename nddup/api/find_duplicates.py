@@ -1,11 +1,12 @@
-"""Near-duplicates among the rows of a table: a Spark DataFrame on Spark; pandas, Polars or Arrow in this process."""
+"""Near-duplicates among the rows of a table: a Spark DataFrame on Spark; any other table in this process."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from functools import partial
 from importlib import import_module
 from typing import Any, Literal
 
+import numpy as np
 import pyarrow as pa
 
 from nddup.api.run_object import Run
@@ -47,7 +48,7 @@ TEXT_KINDS = (
 
 def find_duplicates(  # noqa: PLR0913 - the sections of the configuration, so that an editor completes them
     df: Any,  # noqa: ANN401 - a table of several libraries, none of which is loaded here
-    id: str = "id",  # noqa: A002 - the caller's word
+    id: str | None = None,  # noqa: A002 - the caller's word
     text: str = "text",
     *,
     checkpoint: str | None = None,
@@ -67,14 +68,16 @@ def find_duplicates(  # noqa: PLR0913 - the sections of the configuration, so th
     """Find the near-duplicates among the rows of a table.
 
     Args:
-        df: a table with one document per row: a DataFrame of Spark, pandas or Polars, or an Arrow table.
+        df: a table with one document per row: a DataFrame of Spark, pandas or Polars; an Arrow table; a list of
+            dictionaries; or whatever gives its rows as a stream of Arrow (`__arrow_c_stream__`: a Dataset of Hugging
+            Face, a relation of DuckDB, a RecordBatchReader) or by the interchange protocol (`__dataframe__`).
         id: name of the column of ids, which are compared as text: their exact value. Null and repeated ids go to
-            `rejects`.
+            `rejects`. None: the column `id` if there is one; else each row has its number, from 0, as its id.
         text: name of the column of texts; rows with a null text go to `rejects`.
         checkpoint: for a Spark DataFrame, a folder that every executor can reach, such as `hdfs:///tmp/x`. Each call
             writes its tables there as Parquet, in a new folder that outlives the session and that the caller removes.
-        progress: None: a line for each stage on a terminal and in a notebook; elsewhere log lines of level INFO of the
-            logger `nddup`. True: these lines go to standard error. False: no output.
+        progress: None: one line on a terminal and in a notebook, erased at the end; elsewhere log lines of level INFO
+            of the logger `nddup`. True: these lines go to standard error. False: no output.
         engine: `spark` requires a Spark DataFrame.
         input: how texts are read; keys about files have no effect.
         shingle: what a feature is.
@@ -88,7 +91,8 @@ def find_duplicates(  # noqa: PLR0913 - the sections of the configuration, so th
         **settings: keys with dots, such as `**{"pairs.threshold": 0.9}`.
 
     Returns:
-        A run, as `nddup.open` returns it, with tables of the same library as `df`. `record` is the rank of the id. If
+        A run, as `nddup.open` returns it, with tables of the same library as `df` where that is Spark, pandas or
+        Polars, else Arrow's. `record` is the rank of the id. If
         the ids are integers, so are those in the tables, which then join with `df`; for `sql` they are text. For a
         Spark DataFrame, `sql` returns a DataFrame, and the session has the run's settings during the call and its
         own again afterwards, also after a failure. Without `checkpoint`, Spark tables lie on the executors' disks until
@@ -103,13 +107,10 @@ def find_duplicates(  # noqa: PLR0913 - the sections of the configuration, so th
         run = nddup.find_duplicates(pages, id="url", text="body", pairs={"threshold": 0.9})
         kept = pages[pages["url"].isin(run.keep.query("kept")["doc_id"])]
     """
-    if not isinstance(df, pa.Table) and not hasattr(df, "columns"):
-        raise _no_table(df)
+    df = _as_table(df, ("id" if id is None else id, text))
     names = list(df.column_names if isinstance(df, pa.Table) else df.columns)
-    for column in (id, text):
-        if names.count(column) != 1:
-            told = f"{names.count(column)} columns {column!r}" if column in names else f"no column {column!r}"
-            raise ConfigError(f"find_duplicates: {told}; there are {', '.join(map(str, names))}")
+    id = "id" if id is None and "id" in names else id  # noqa: A001
+    _require_columns(names, [text] if id is None else [id, text])
     sections = {
         "input": input, "shingle": shingle, "sketch": sketch, "lexicon": lexicon, "pairs": pairs, "clusters": clusters,
         "keep": keep, "local": local, "spark": spark,
@@ -126,6 +127,11 @@ def find_duplicates(  # noqa: PLR0913 - the sections of the configuration, so th
         from nddup.opened.spark import FramesRun  # noqa: PLC0415 - Spark is loaded for its own tables only
         from nddup.run.dataframes import find_on_spark, with_ids_of  # noqa: PLC0415
 
+        if id is None:
+            raise ConfigError(
+                "find_duplicates: rows on Spark have no numbers: name the column of ids with id=…, or add one, such as"
+                ' df.withColumn("id", pyspark.sql.functions.monotonically_increasing_id())'
+            )
         for name, refused in ((id, ("array", "map", "struct")), (text, ())):
             told = df.schema.fields[names.index(name)].dataType
             if told.typeName() in refused or (not refused and told.typeName() not in SPARK_TEXTS):
@@ -137,18 +143,27 @@ def find_duplicates(  # noqa: PLR0913 - the sections of the configuration, so th
 
     if checkpoint is not None or config.engine == "spark":
         raise ConfigError("find_duplicates: checkpoint and engine=spark are for a DataFrame of Spark")
-    rows = _to_arrow(df, [id, text])
-    tables, metrics = _find_here(number_texts(rows, id=id, text=text), config, is_quiet=is_quiet_for(progress=progress))
-    kind = rows.schema.field(id).type
+    rows = _to_arrow(df, id, text)
+    tables, metrics = _find_here(
+        number_texts(rows, id="id", text="text"), config, is_quiet=is_quiet_for(progress=progress)
+    )
+    kind = rows.schema.field("id").type
     shown: dict[str, Any] = {name: _as_given(_with_ids(table, kind), df) for name, table in tables.items()}
     return Run(**shown, metrics=metrics, _opened=MemoryRun(tables, metrics))
+
+
+def _require_columns(names: list[str], wanted: list[str]) -> None:
+    for column in wanted:
+        if names.count(column) != 1:
+            told = f"{names.count(column)} columns {column!r}" if column in names else f"no column {column!r}"
+            raise ConfigError(f"find_duplicates: {told}; there are {', '.join(map(str, names))}")
 
 
 def _find_here(texts: pa.Table, config: Config, *, is_quiet: bool) -> tuple[dict[str, pa.Table], RunMetrics]:
     """Run the embedded engine over TEXTS; return the tables of the run, in memory, and its metrics."""
     with Steps("find_duplicates", 1, is_quiet=is_quiet) as steps:
         compile_once(steps)
-    progress = LocalProgress(is_quiet=is_quiet)
+    progress = LocalProgress(is_quiet=is_quiet, is_brief=True)
     store = MemoryTables()
     memory = Memory(memory_of(config), advice="give it as a DataFrame of Spark")
     with Workers(processes_of(config), progress=progress.step, memory=memory) as workers:
@@ -162,40 +177,106 @@ def _find_here(texts: pa.Table, config: Config, *, is_quiet: bool) -> tuple[dict
     return tables, metrics_of(config, stages, found.unpaired)
 
 
-def _to_arrow(df: Any, columns: list[str]) -> pa.Table:  # noqa: ANN401
-    """Return the ids and texts of a table as Arrow strings, or integers for ids; null stays null.
+def _as_table(given: Any, wanted: tuple[str, str]) -> Any:  # noqa: ANN401 - any table
+    """Return a DataFrame of Spark, pandas or Polars, or an Arrow table, as it is; any other table as an Arrow table.
+
+    Args:
+        given: the table.
+        wanted: the names of the columns that are needed; others are not held in memory where they can be left out.
+
+    Raises:
+        ConfigError: if it is no table; the message says how to make one of it.
+    """
+    if isinstance(given, pa.Table) or hasattr(given, "sparkSession") or hasattr(given, "iloc") or _is_polars(given):
+        found = given
+    elif type(given).__module__.startswith("polars.") and hasattr(given, "collect_schema"):
+        names = given.collect_schema().names()
+        found = given.select([name for name in wanted if name in names]).collect() if wanted[1] in names else given
+    elif isinstance(given, list | tuple) and given and all(isinstance(row, Mapping) for row in given):
+        names = list(dict.fromkeys(name for row in given for name in row))
+        chosen = [name for name in wanted if name in names] if wanted[1] in names else names
+        found = pa.table({name: _of_rows((row.get(name) for row in given), name, is_id=name == wanted[0])
+                          for name in chosen})  # fmt: skip
+    elif hasattr(given, "__arrow_c_stream__"):
+        found = _of_stream(given, wanted)
+    elif hasattr(given, "__dataframe__"):
+        found = import_module("pyarrow.interchange").from_dataframe(given)
+    else:
+        raise _no_table(given)
+    if not isinstance(found, pa.Table) and not hasattr(found, "columns"):
+        raise _no_table(given)
+    return found
+
+
+def _is_polars(given: object) -> bool:
+    return type(given).__module__.startswith("polars.") and type(given).__name__ == "DataFrame"
+
+
+def _of_stream(given: Any, wanted: tuple[str, str]) -> pa.Table:  # noqa: ANN401
+    """Read a stream of Arrow, a batch at a time; of columns that are not wanted nothing stays in memory."""
+    try:
+        reader = pa.RecordBatchReader.from_stream(given)
+    except (pa.ArrowException, TypeError) as error:  # a single column, for example
+        raise _no_table(given) from error
+    names = reader.schema.names
+    if names.count(wanted[1]) != 1:
+        return reader.schema.empty_table()
+    chosen = [name for name in wanted if names.count(name) == 1]
+    schema = pa.schema([reader.schema.field(name) for name in chosen])
+    return pa.Table.from_batches((batch.select(chosen) for batch in reader), schema)
+
+
+def _to_arrow(df: Any, id: str | None, text: str) -> pa.Table:  # noqa: A002, ANN401
+    """Return `id` and `text` of a table as Arrow strings, or integers for ids; null stays null.
 
     Text that is not Unicode, such as half a surrogate pair or other bytes, stays as it is: reading makes it a reject.
+    Without a column of ids each row gets its number.
 
     Raises:
         ConfigError: if a column holds something else.
     """
+    columns = [text] if id is None else [id, text]
     if isinstance(df, pa.Table):
         found = df.select(columns).columns
-    elif hasattr(df, "to_arrow"):  # Polars
+    elif _is_polars(df):
         found = df.select(columns).to_arrow().columns
     elif hasattr(df, "iloc"):  # pandas
-        found = [_of_pandas(df[name], name, is_id=not at) for at, name in enumerate(columns)]
+        found = [_of_pandas(df[name], name, is_id=name == id) for name in columns]
     else:
         raise _no_table(df)
+    if id is None:
+        found = [pa.chunked_array([pa.array(np.arange(len(found[0])))]), *found]
     ids, texts = found
-    kept = [_as_strings(ids, columns[0], is_id=True), _as_strings(texts, columns[1], is_id=False)]
-    return pa.table(kept, names=columns)
+    kept = [_as_strings(ids, id or "id", is_id=True), _as_strings(texts, text, is_id=False)]
+    return pa.table(kept, names=["id", "text"])
 
 
 def _of_pandas(column: Any, name: str, *, is_id: bool) -> pa.ChunkedArray:  # noqa: ANN401 - a Series
     """Return integers as they are, other ids as pandas writes them, and text and bytes unchanged; null stays null."""
+    pandas = import_module("pandas")
     kind = column.cat.categories.dtype.kind if hasattr(column, "cat") else column.dtype.kind
-    if kind in "iu" or (kind == "O" and import_module("pandas").api.types.infer_dtype(column) == "integer"):
+    if kind in "iu" or (kind == "O" and pandas.api.types.infer_dtype(column) == "integer"):
         with suppress(OverflowError, pa.ArrowException):  # Python's integers have no end
             return pa.chunked_array([pa.array(column, from_pandas=True)])
+    is_missing = lambda value: pandas.api.types.is_scalar(value) and pandas.isna(value)  # noqa: E731
+    return _of_values(column, name, is_missing, is_id=is_id)
 
-    pandas = import_module("pandas")
+
+def _of_rows(values: Iterable[Any], name: str, *, is_id: bool) -> pa.ChunkedArray:
+    """Do as `_of_pandas` for the values of one key in a list of dictionaries; a missing one is null."""
+    held = list(values)
+    if is_id and all(value is None or type(value) is int for value in held):
+        with suppress(OverflowError, pa.ArrowException):
+            return pa.chunked_array([pa.array(held, pa.int64())])
+    return _of_values(held, name, lambda value: value is None, is_id=is_id)
+
+
+def _of_values(column: Iterable[Any], name: str, is_missing: Callable[[Any], bool], *, is_id: bool) -> pa.ChunkedArray:
     chunks, held, size = list[pa.Array](), list[bytes | None](), 0
     for row, value in enumerate(column):
         known = value
         if not isinstance(value, str | bytes):
-            if pandas.api.types.is_scalar(value) and pandas.isna(value):
+            if is_missing(value):
                 known = None
             elif is_id:
                 known = str(value)
@@ -240,9 +321,18 @@ def _with_ids(table: pa.Table, kind: pa.DataType) -> pa.Table:
 
 
 def _no_table(given: object) -> ConfigError:
-    way = "; of a file, `nddup run` finds them, and nddup.open reads the result" if isinstance(given, str) else ""
+    kind = type(given).__name__
+    if isinstance(given, str):
+        way = "of a file, `nddup run` finds them, and nddup.open reads the result"
+    elif isinstance(given, Mapping):
+        way = "of columns, `pyarrow.table({…})` makes one; of texts by id, `[{'id': id, 'text': text}, …]`"
+    elif isinstance(given, Iterable):
+        way = "give a list of dictionaries, such as `[{'text': text} for text in …]`"
+    else:
+        way = "whatever pandas.DataFrame(…) or pyarrow.table(…) can be made of can be given as that"
     return ConfigError(
-        f"find_duplicates: expected a table of Spark, pandas, Polars or Arrow, got {type(given).__name__}{way}"
+        f"find_duplicates: expected a table of Spark, pandas, Polars or Arrow, or a list of dictionaries, got {kind};"
+        f" {way}"
     )
 
 
@@ -250,7 +340,7 @@ def _as_given(table: pa.Table, df: Any) -> Any:  # noqa: ANN401
     """Convert an Arrow table to the library of `df`."""
     if isinstance(df, pa.Table):
         return table
-    if hasattr(df, "to_arrow"):
+    if _is_polars(df):
         return import_module("polars").from_arrow(table)
     frame = table.to_pandas()
     for name in ID_COLUMNS & set(table.column_names):

@@ -7,9 +7,11 @@ A table of a run, or an answer of SQL: an Arrow dataset that is read on demand.
 One cluster of a run, with its members and the pairs among them.
 """
 
+import shutil
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
+from itertools import accumulate
 from typing import Any
 
 import numpy as np
@@ -22,9 +24,13 @@ from nddup.errors import CapacityError, ConfigError
 from nddup.mining.modes import MEANINGS
 from nddup.opened.finished_run import FinishedRun
 from nddup.run.task_memory import machine_memory
+from nddup.shown import one_line
 
 LONGEST = 120
 """Largest number of characters shown of a value."""
+
+CELL = 40
+"""The same in a line of a terminal."""
 
 _CELL = "padding:2px 10px 2px 0;vertical-align:top;text-align:"
 _CAPTION = "text-align:left;white-space:nowrap;opacity:.75"
@@ -41,6 +47,26 @@ def table(headings: Sequence[str], rows: Iterable[Sequence[Any]], *, caption: st
     head = "".join(f'<th style="{_CELL}left">{escape(name)}</th>' for name in headings)
     said = f'<caption style="{_CAPTION}">{escape(caption)}</caption>' if caption else ""
     return f"<table>{said}<thead><tr>{head}</tr></thead><tbody>{''.join(body)}</tbody></table>"
+
+
+def lines(headings: Sequence[str], rows: Sequence[Sequence[Any]]) -> list[str]:
+    """Return rows under headings as lines of a terminal; columns beyond its width are named in a last line."""
+    shown = [[_cut(one_line(_spell(value))) for value in row] for row in rows]
+    widths = [max(map(len, column)) for column in zip(headings, *shown, strict=True)]
+    most = shutil.get_terminal_size((LONGEST, 0)).columns
+    fit = max(1, sum(1 for end in accumulate(width + 2 for width in widths) if end <= most))
+    numbers = [bool(rows) and _side(rows[0][place]) == "right" for place in range(fit)]
+    found = [
+        "  ".join(f"{value:>{width}}" if number else f"{value:<{width}}"
+                  for value, width, number in zip(row, widths, numbers, strict=False)).rstrip()
+        for row in [list(headings), *shown]
+    ]  # fmt: skip
+    return [*found, f"and {', '.join(headings[fit:])}"] if fit < len(headings) else found
+
+
+def _cut(text: str) -> str:
+    """Leave out the middle of a long text: ids often begin alike."""
+    return text if len(text) <= CELL else f"{text[: CELL // 3]}…{text[-(CELL - CELL // 3 - 1) :]}"
 
 
 def facts(title: str, values: Mapping[str, Any], *, sentence: str = "") -> str:
@@ -162,16 +188,20 @@ class RunTable:
         return self.dataset.scanner().to_reader().__arrow_c_stream__(requested_schema)
 
     def __repr__(self) -> str:
-        """Return the name, number of rows and columns."""
-        return f"<{self.name}: {len(self):,} rows; {', '.join(self.column_names)}>"
+        """Show the first rows, as far as they fit into a terminal's line."""
+        caption, rows = self._first()
+        return "\n".join([caption, *lines(self.column_names, rows)])
 
     def _repr_html_(self) -> str:
         """Show the first rows in a notebook."""
+        caption, rows = self._first()
+        return table(self.column_names, rows, caption=caption)
+
+    def _first(self) -> tuple[str, list[tuple[Any, ...]]]:
         first, count = self.head(SHOWN), len(self)
         said = f"{self.name}: {count:,} row{'' if count == 1 else 's'}"
         caption = said + (f", the first {len(first)}" if count > len(first) else "")
-        rows = zip(*(column.to_pylist() for column in first.columns), strict=True)
-        return table(self.column_names, rows, caption=caption)
+        return caption, list(zip(*(column.to_pylist() for column in first.columns), strict=True))
 
     def _require_room(self, columns: Sequence[str] | None) -> None:
         """Refuse columns that may take more than half of the machine's memory."""

@@ -32,7 +32,7 @@ def headline(metrics: RunMetrics) -> list[Line]:
     rows, stages = metrics.rows, metrics.stages
     pairs = metrics.settings["pairs"]
     return [
-        Line("records read", metrics.records, f"{_files(stages.sketch.files)}, {spell_size(stages.sketch.bytes)}"),
+        Line("records read", metrics.records, _read_from(stages.sketch.files, stages.sketch.bytes)),
         Line("rejected", rows["rejects"], _reasons(stages.sketch.rejected)),
         Line(
             "documents",
@@ -224,6 +224,11 @@ def _as_seen(metrics: RunMetrics) -> str:
 
 def _files(count: int) -> str:
     return counted(count, "file")
+
+
+def _read_from(files: int, size: int) -> str:
+    """Say what was read; of a repository the files are known, and not their bytes, of a table neither."""
+    return ", ".join([_files(files), *([spell_size(size)] if size else [])]) if files else "rows of a table"
 
 
 def _invented(components: int, found: ClustersMetrics) -> str:

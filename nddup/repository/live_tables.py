@@ -136,10 +136,11 @@ def _count(snapshot: Snapshot, tables: dict[str, pa.Table]) -> dict[str, Any]:
     nodes = name_nodes(tables["documents"], order=Order("first-id"), levels=identity.plan.levels)
     counts = nodes.counts(identity.plan.threshold.least_size)
     kept = pc.sum(tables["keep"]["kept"]).as_py() or 0
-    clusters, coverage = tables["clusters"], tables["clusters"]["coverage"]
+    coverage, sizes = tables["clusters"]["coverage"], _sketches_of_components(tables)
     stages = Stages(
         sketch=SketchMetrics(
-            rows_in={"records": rows["documents"]}, rows_out={"documents": rows["documents"], "rejects": 0}
+            rows_in={"records": rows["documents"]}, rows_out={"documents": rows["documents"], "rejects": 0},
+            files=pc.count_distinct(tables["documents"]["source"]).as_py(),
         ),
         pairs=PairsMetrics(
             rows_in={"documents": rows["documents"]},
@@ -149,7 +150,8 @@ def _count(snapshot: Snapshot, tables: dict[str, pa.Table]) -> dict[str, Any]:
         clusters=ClustersMetrics(
             rows_in={"pairs": rows["pairs"]},
             rows_out={name: rows[name] for name in ("clusters", "members", "false_components")},
-            components=pc.count_distinct(clusters["component"]).as_py(),
+            components=len(sizes),
+            largest_component=pc.max(sizes).as_py() or 0,
             covered_clusters=pc.sum(pc.equal(coverage, "pairs")).as_py() or 0,
             led_clusters=pc.sum(pc.equal(coverage, "documents")).as_py() or 0,
             **count_false_components(tables["false_components"]),
@@ -162,3 +164,12 @@ def _count(snapshot: Snapshot, tables: dict[str, pa.Table]) -> dict[str, Any]:
     )  # fmt: skip
     metrics = metrics_of(identity.config, stages, Unpaired(*(counts[name] for name in Unpaired._fields)))
     return metrics.model_copy(update={"repository": identity.mode}).dump()
+
+
+def _sketches_of_components(tables: dict[str, pa.Table]) -> pa.ChunkedArray:
+    """Return the number of distinct sketches of each component that has several, as a run counts components."""
+    members = tables["members"].select(["cluster_id", "doc_id"])
+    placed = members.join(tables["clusters"].select(["cluster_id", "component"]), "cluster_id")
+    grouped = placed.join(tables["documents"].select(["doc_id", "group"]), "doc_id").group_by("component")
+    sizes = grouped.aggregate([("group", "count_distinct")])["group_count_distinct"]
+    return sizes.filter(pc.greater(sizes, 1))

@@ -42,7 +42,7 @@ def find_on_spark(
         store: Store = RemoteMemoryStore() if is_connect(spark) else MemoryStore()
         if checkpoint is not None:
             store = meanwhile.enter_context(CheckpointStore(spark, checkpoint).opened(kept=list(RESULTS)))
-        job = Job(spark, config, store, SparkProgress(spark, is_quiet=is_quiet))
+        job = Job(spark, config, store, SparkProgress(spark, is_quiet=is_quiet, is_brief=True))
         found = find_clusters(job, number_texts(df, id=columns[0], text=columns[1]).select(*TEXTS.fieldNames()))
     return found.tables, metrics_of(config, found.stages, found.sketched.documents.unpaired)
 

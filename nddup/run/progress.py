@@ -60,10 +60,11 @@ class Progress:
     Args:
         is_quiet: report nothing.
         form: `json`: one JSON object a line, also on a terminal.
+        is_brief: on a terminal or in a notebook the line of a stage is erased when the stage ends.
     """
 
-    def __init__(self, *, is_quiet: bool = False, form: LogFormat = "text") -> None:
-        self._is_quiet = is_quiet
+    def __init__(self, *, is_quiet: bool = False, form: LogFormat = "text", is_brief: bool = False) -> None:
+        self._is_quiet, self._is_brief = is_quiet, is_brief
         self._is_json = form == "json"
         self._clear = CLEAR_IN_NOTEBOOK if in_notebook() else CLEAR
         self._is_seen = (sys.stderr.isatty() or in_notebook()) and not is_quiet and not self._is_json
@@ -94,7 +95,7 @@ class Progress:
         self._say(name, started, "done", shown.facts)
         text = f"{name:<10} {time.monotonic() - started:7.1f} s  {one_line(clean(', '.join(shown.notes)))}"
         if self._is_seen:
-            sys.stderr.write(f"{self._clear}  {text}\n")
+            sys.stderr.write(self._clear if self._is_brief else f"{self._clear}  {text}\n")
             sys.stderr.flush()
         elif not self._is_quiet and not self._is_json:
             logger.info("%s", text)
@@ -155,9 +156,8 @@ def is_quiet_for(*, progress: bool | None) -> bool:
     """Set up logging as a Python program asked for it; return whether to be quiet.
 
     Args:
-        progress: None: a line for each stage on a terminal or in a notebook, elsewhere log lines of the level INFO,
-            which appear only if the program has set up logging; True: without such logging they go to standard
-            error; False: nothing.
+        progress: None: a line on a terminal or in a notebook, elsewhere log lines of the level INFO, which appear only
+            if the program has set up logging; True: without such logging they go to standard error; False: nothing.
     """
     if progress and not (sys.stderr.isatty() or in_notebook() or logger.hasHandlers()):
         start_logging()

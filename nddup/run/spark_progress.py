@@ -13,8 +13,10 @@ from nddup.steps import bar
 class SparkProgress(Progress):
     """Shows the tasks of the running Spark stages, and names the jobs in Spark's UI."""
 
-    def __init__(self, spark: SparkSession, *, is_quiet: bool = False, form: LogFormat = "text") -> None:
-        super().__init__(is_quiet=is_quiet, form=form)
+    def __init__(
+        self, spark: SparkSession, *, is_quiet: bool = False, form: LogFormat = "text", is_brief: bool = False
+    ) -> None:
+        super().__init__(is_quiet=is_quiet, form=form, is_brief=is_brief)
         self._reach = reach(spark)
         self._stage = ""
 

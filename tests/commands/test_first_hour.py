@@ -178,8 +178,8 @@ def test_5_cheap_mistakes(say: Say) -> None:
         ("check", "taken"): "taken: is not a run of nddup (it has no _RUN.json)",
         ("run", "news.jsonl", "--output", "out", "--fast"): "unrecognized arguments: --fast (see nddup run --help)",
         ("rnu", "news.jsonl"): "argument COMMAND: invalid choice: 'rnu' (choose from 'run', 'inspect', 'show',"
-        " 'report', 'check', 'evaluate', 'truth', 'sweep', 'index', 'against', 'mine', 'explain'); did you mean run?"
-        " (see nddup --help)",
+        " 'report', 'check', 'evaluate', 'truth', 'sweep', 'index', 'against', 'mine', 'explain', 'demo',"
+        " 'setup'); did you mean run? (see nddup --help)",
     }  # fmt: skip
     assert {given: say(*given) for given in cases} == {
         given: Transcript(2, [], [f"nddup: {said}"]) for given, said in cases.items()
@@ -215,10 +215,8 @@ def test_7_find_duplicates_in_python() -> None:
         nddup.find_duplicates(pages, output={"kept": "jsonl"})
     with pytest.raises(ConfigError, match=r"threshold is a setting of pairs: pairs=\{'threshold': 0.9\}$"):
         nddup.find_duplicates(pages, threshold=0.9)
-    with pytest.raises(ConfigError, match=r"expected a table of Spark, pandas, Polars or Arrow, got str; of a file, "):
+    with pytest.raises(ConfigError, match=r"or Arrow, or a list of dictionaries, got str; of a file, "):
         nddup.find_duplicates("news.jsonl")
-    with pytest.raises(ConfigError, match=r"expected a table of Spark, pandas, Polars or Arrow, got list$"):
-        nddup.find_duplicates([{"id": "a", "text": "b"}])
     with pytest.raises(ConfigError, match=r"^find_duplicates: no column 'body'; there are id, text$"):
         nddup.find_duplicates(pages, text="body")
 

@@ -10,6 +10,8 @@ import nddup.repository
 from nddup.repository import live_tables
 from nddup.repository.identity import CHARACTERS
 from nddup.repository.segments.segment_files import read_all
+from nddup.run.local_job import run_locally
+from nddup.settings.load import build_config
 
 WORDS = " ".join(f"w{number}" for number in range(300))
 
@@ -57,3 +59,19 @@ def test_a_batch_stores_no_more_than_so_many_characters(tmp_path: Path, monkeypa
         repo = nddup.repository.create(str(path), texts=characters, local={"processes": 1})
         repo.add({name: f"{name} {WORDS}" for name in "abc"})
         assert [len(text) for text in texts_of(path).values()] == ([due] * 3 if due else [])
+
+
+def test_the_numbers_of_the_tables_are_those_of_a_run(tmp_path: Path) -> None:
+    """Files, components and the largest of them are counted as a run counts them; bytes are not known."""
+    texts = {name: f"{name} {WORDS} {name}" for name in "abc"} | {"copy": f"a {WORDS} a", "alone": "quite alone"}
+    batch = tmp_path / "batch.jsonl"
+    batch.write_text("".join(json.dumps({"id": name, "text": text}) + "\n" for name, text in texts.items()))
+    due = run_locally([str(batch)], str(tmp_path / "run"), build_config({}, origin="test"))
+    repo = nddup.repository.create(str(tmp_path / "repo"), local={"processes": 1})
+    repo.add([str(batch)])
+
+    made = repo.write_tables(str(tmp_path / "out"))
+
+    for stage, names in {"clusters": ("components", "largest_component"), "sketch": ("files",)}.items():
+        assert [made["stages"][stage][name] for name in names] == [due["stages"][stage][name] for name in names]
+    assert made["stages"]["clusters"]["largest_component"] == 3

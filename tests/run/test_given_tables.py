@@ -2,10 +2,13 @@
 
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import duckdb
 import pandas as pd
+import polars as pl
 import pyarrow as pa
 import pytest
 
@@ -109,3 +112,79 @@ def test_no_spark_is_loaded() -> None:
     )
 
     assert subprocess.run([sys.executable, "-c", program], cwd=ROOT, check=False).returncode == 0
+
+
+class Interchanged:
+    """A table that other libraries see through the interchange protocol alone."""
+
+    def __init__(self, table: pa.Table) -> None:
+        self._table = table
+
+    def __dataframe__(self, *given: Any, **named: Any) -> Any:  # noqa: ANN401
+        """Return the table as the protocol does."""
+        return self._table.__dataframe__(*given, **named)
+
+
+TABLES: dict[str, Callable[[pa.Table], Any]] = {
+    "a list of dictionaries": lambda table: table.to_pylist(),
+    "a reader of batches": lambda table: table.to_reader(max_chunksize=2),
+    "one batch": lambda table: table.to_batches()[0],
+    "a relation of DuckDB": lambda table: duckdb.connect().from_arrow(table),
+    "a lazy frame of Polars": lambda table: pl.from_arrow(table).lazy(),  # type: ignore[union-attr]
+    "the interchange protocol": Interchanged,
+}
+
+
+@pytest.mark.parametrize("kind", TABLES)
+def test_any_table_gives_the_same_rows(kind: str) -> None:
+    """Whatever gives its rows to Arrow is read, with integers as ids; without a column of ids a row has its number."""
+    texts = list(make_texts().values())[:10]
+    table = pa.table({"n": range(100, 100 + len(texts)), "text": texts, "other": [1.5] * len(texts)})
+    due = nddup.find_duplicates(table, id="n").keep.to_pylist()
+
+    by_name = pa.Table.from_pylist(pa.table(nddup.find_duplicates(TABLES[kind](table), id="n").keep).to_pylist())
+    numbered = pa.table(nddup.find_duplicates(TABLES[kind](table)).keep).to_pylist()
+
+    assert by_name.to_pylist() == due
+    assert [row["doc_id"] for row in numbered] == [row["doc_id"] - 100 for row in due]
+    assert [row["kept"] for row in numbered] == [row["kept"] for row in due]
+
+
+@pytest.mark.parametrize(
+    ("given", "way"),
+    [
+        ("a.jsonl", "`nddup run` finds them"),
+        ({"text": ["a"]}, "pyarrow.table"),
+        (["a", "b"], "give a list of dictionaries"),
+        (pl.Series("text", ["a"]), "give a list of dictionaries"),
+        (3, "pandas.DataFrame"),
+    ],
+)
+def test_what_is_no_table_is_refused_with_a_way_to_make_one(given: object, way: str) -> None:
+    """One line says what was expected, what came, and how to convert it."""
+    with pytest.raises(ConfigError, match=r"^find_duplicates: expected a table of [^\n]+$") as refused:
+        nddup.find_duplicates(given)
+    assert way in str(refused.value)
+
+
+def test_a_dictionary_without_a_text_is_a_reject_and_another_value_an_error() -> None:
+    """A missing key is a null; a value that is no text is named with its row."""
+    words = "one two three four five six"
+    found = nddup.find_duplicates([{"id": "a", "text": words}, {"id": "b", "text": words}, {"id": "c"}])
+
+    assert found.rejects["doc_id"].to_pylist() == ["c"]
+    with pytest.raises(ConfigError, match=r"^find_duplicates: column 'text' holds int in row 1; expected text$"):
+        nddup.find_duplicates([{"text": words}, {"text": 1}])
+    with pytest.raises(ConfigError, match=r"^find_duplicates: no column 'text'; there are id, body$"):
+        nddup.find_duplicates([{"id": 1, "body": words}])
+
+
+def test_a_terminal_shows_rows(tmp_path: Path) -> None:
+    """A table prints its rows, aligned."""
+    run_locally([str(write_texts(tmp_path / "a.jsonl", {"a": "x y", "b": "x y"}))], str(tmp_path / "run"),
+                build_config({}, origin="test"))  # fmt: skip
+
+    rows = repr(nddup.open(str(tmp_path / "run")).keep).splitlines()
+
+    assert rows == ["keep: 2 rows", "doc_id  kept   duplicate_of  reason", "a       True   –             –",
+                    "b       False  a             exact"]  # fmt: skip
