@@ -1,4 +1,4 @@
-"""Files that are not cut at a separator: WARC, CSV, Parquet, and files that are a single page or text.
+"""Files that are not cut at a separator: WARC, CSV, Parquet, e-mail, and files that are a single page or text.
 
     container_head    first bytes and name of a file -> its head, or None for any other format
     read_container    an open file -> its records, one by one
@@ -16,12 +16,13 @@ from typing import Any, BinaryIO
 from nddup.reading.charsets import canonical_charset, decode_content, wide_without_mark
 from nddup.reading.csv_rows import find_dialect, read_csv
 from nddup.reading.formats import FORMATS, BinaryError, FileHead, Format, FormatError, NoRecordsError
+from nddup.reading.mail import MAIL_NAME, MAIL_START, cut_mail, parse_mail
 from nddup.reading.outcomes import Record, Reject
 from nddup.reading.streams import PIECE, Expanded, StoppedError
 from nddup.reading.warc import cut_warc, parse_warc
 from nddup.reading.xml_structure import table_format
 
-CONTAINERS = ("warc", "csv", "parquet", "html", "text")
+CONTAINERS = ("warc", "csv", "parquet", "html", "mail", "text")
 PAGE_BYTES = 4096
 """Bytes of a file that are searched for the root element of a page."""
 
@@ -42,13 +43,15 @@ _OTHER = re.compile(rb"(\xef\xbb\xbf)?\s*+(\{\s*+\"|<\?xml\s)")
 """The start of JSON lines or XML, and never of a table's header. It overrides the name of the file."""
 
 _BINARY = {
-    b"PK\3\4": "a zip archive (.zip, .docx, .xlsx, .epub); unpack it, or export it as text or CSV",
+    b"PK\3\4": "a zip archive; unpack it",
     b"%PDF": "a PDF; convert it to text first",
     b"\xd0\xcf\x11\xe0": "a Microsoft Office document; export it as text or CSV",
     b"SQLite format 3\0": "an SQLite database; export its table as CSV",
     b"7z\xbc\xaf": "a 7z archive; unpack it first",
     b"Rar!\x1a": "a RAR archive; unpack it first",
     b"filedesc://": "an ARC file; convert it to WARC first (warcio recompress FILE.arc.gz FILE.warc.gz)",
+    b" CDX ": "an index of WARC files (CDX), without pages; give the WARC files themselves",
+    b'!meta {"': "an index of WARC files (CDXJ), without pages; give the WARC files themselves",
     b"{\\rtf": "an RTF document; export it as text",
     b"%!PS": "a PostScript file; convert it to text first",
     b"\x89PNG\r\n\x1a\n": "a PNG image",
@@ -64,6 +67,20 @@ _BINARY = {
 
 KNOWN_BINARY = "binary: "
 """How `name_binary` begins for a file that its first bytes name; it is no damaged file of another format."""
+
+_PACKED = (b"PK\3\4", b"\xd0\xcf\x11\xe0")
+"""How files of these names begin; the name tells them apart."""
+
+_BY_NAME = {
+    ("doc", "docx", "docm", "dot", "dotx", "odt", "pages"): "a Word document; convert it to text first (soffice"
+    " --convert-to txt:Text FILE)",
+    ("xls", "xlsx", "xlsm", "xlsb", "ods"): "an Excel workbook; export each sheet as CSV",
+    ("ppt", "pptx", "pptm", "odp"): "a PowerPoint presentation; convert it to text first",
+    ("epub",): "an e-book (EPUB); convert it to text first",
+    ("msg",): "an Outlook message; export it as .eml",
+    ("wacz",): "a WACZ archive; unpack it, and give its folder `archive`, which holds WARC files",
+}
+"""What such files are, by the endings of their names."""
 
 _BINARY_WITH_ZEROS = {
     b"GIF8": "a GIF image",
@@ -97,7 +114,7 @@ def container_head(head: bytes, name: str, format: str | None, options: Mapping[
         BinaryError: if the file is binary, whatever its name and the format given.
         FormatError: if the columns of a table cannot be determined.
     """
-    if known := _known_binary(head):
+    if known := _known_binary(head, name):
         raise BinaryError(known)
     kind, why = (format, "input.format") if format else _detect(head, name)
     if kind not in CONTAINERS:
@@ -112,18 +129,19 @@ def container_head(head: bytes, name: str, format: str | None, options: Mapping[
 
 
 def _detect(head: bytes, name: str) -> tuple[str, str]:
-    if head.startswith(b"PAR1"):
-        return "parquet", "begins with PAR1"
-    if head.startswith(b"WARC/"):
-        return "warc", "begins with WARC/"
+    for start, kind in {b"PAR1": "parquet", b"WARC/": "warc"}.items():
+        if head.startswith(start):
+            return kind, f"begins with {start.decode()}"
     if _TABLE_NAME.search(name) and not _OTHER.match(head):
         return "csv", "its name"
+    if MAIL_NAME.search(name) and MAIL_START.match(head):
+        return "mail", "its name"
     if _begins_as_page(head[:PAGE_BYTES], name):
         return "html", "begins like a page"
     if not is_page(name) or _OTHER.match(head):
         return "", ""
     if is_binary(head) and not head.startswith((b"<\0", b"\0<")):  # UTF-16 has zero bytes
-        raise BinaryError(name_binary(head))
+        raise BinaryError(name_binary(head, name))
     return "html", "its name"
 
 
@@ -169,15 +187,18 @@ def is_binary(head: bytes) -> bool:
     return b"\0" in head and not has_mark and wide_without_mark(head) is None
 
 
-def name_binary(head: bytes) -> str:
+def name_binary(head: bytes, name: str = "") -> str:
     """Say what a binary file is and, for the most common kinds, what to do with it."""
-    return _known_binary(head) or "binary, of no format that nddup reads"
+    return _known_binary(head, name) or "binary, of no format that nddup reads"
 
 
-def _known_binary(head: bytes) -> str:
+def _known_binary(head: bytes, name: str = "") -> str:
     """Do as `name_binary` for a file that its first bytes name; empty for any other file."""
     kinds = _BINARY | _BINARY_WITH_ZEROS if is_binary(head) else _BINARY
     said = next((said for start, said in kinds.items() if head.startswith(start)), "")
+    if head.startswith(_PACKED):
+        ending = name.lower().rpartition(".")[2]
+        said = next((told for endings, told in _BY_NAME.items() if ending in endings), said)
     if is_tar(head):
         said = "a tar archive; unpack it first"
     if head[4:8] == b"ftyp":
@@ -252,6 +273,9 @@ def read_container(
             yield found if isinstance(found, Reject) else _as_text(parse_warc(found.value, max_record=max_record))
     elif kind == "csv":
         yield from read_csv(stream, head, max_record)
+    elif kind == "mail":
+        for message in cut_mail(stream, max_record=max_record):
+            yield message if isinstance(message, Reject) else parse_mail(message)
     else:
         yield _read_file(stream, head, source, max_record)
 

@@ -25,7 +25,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Literal, cast
 
-Kind = Literal["xml", "sgml", "jsonl", "warc", "csv", "parquet", "html", "text"]
+Kind = Literal["xml", "sgml", "jsonl", "warc", "csv", "parquet", "html", "mail", "text"]
 FieldKind = Literal["auto", "html", "text", "base64", "typed"]
 
 
@@ -246,6 +246,7 @@ _DECLARED = (
     Format(name="csv", kind="csv"),
     Format(name="parquet", kind="parquet"),
     Format(name="html", kind="html", is_markup=True),
+    Format(name="mail", kind="mail"),
     Format(name="text", kind="text", is_markup=False),
 )
 FORMATS: dict[str, Format] = {declared.name: declared for declared in _DECLARED}

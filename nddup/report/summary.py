@@ -1,10 +1,11 @@
 """The results of a run in words, the same for the terminal and the report."""
 
+from collections import Counter
 from collections.abc import Mapping
 from fractions import Fraction
 from typing import Any, NamedTuple
 
-from nddup.metrics import ClustersMetrics, RunMetrics, SketchMetrics
+from nddup.metrics import MOST_NAMED, ClustersMetrics, RunMetrics, SketchMetrics
 from nddup.scanning.input_files import count_reasons
 from nddup.sketching.accuracy import say_missed
 from nddup.spelling import counted, spell_size
@@ -16,7 +17,10 @@ SHINGLES_OF = ("min-s", "super", "min-perm", "minhash", "mod-m", "mod-pow2")
 """Kinds whose features are shingles, and whose resemblance is that of the texts."""
 
 NAMED_FILES = 3
-"""Most unread files that a note names."""
+"""Most unread files that a note names one by one."""
+
+NAMED_KINDS = 6
+"""Most kinds of unread files that a note names."""
 
 
 class Line(NamedTuple):
@@ -113,9 +117,7 @@ def _sketch_notes(sketch: SketchMetrics) -> list[str]:
         told = count_reasons(file.why for file in sketch.skipped_files)
         found.append(f"{_files(len(sketch.skipped_files))} skipped ({told}), listed in metrics.json")
     if sketch.unread_files:
-        named = [f"{file.path} ({file.why.partition(';')[0]})" for file in sketch.unread_files[:NAMED_FILES]]
-        more = ", …" if len(sketch.unread_files) > NAMED_FILES else ""
-        found.append(f"files that gave no document: {', '.join(named)}{more}; each is in rejects/")
+        found += _unread_notes(sketch)
     if sketch.changed_files:
         names = ", ".join(sketch.changed_names[:NAMED_FILES]) + (", …" if sketch.changed_files > NAMED_FILES else "")
         found.append(
@@ -161,6 +163,21 @@ def _encoding_notes(sketch: SketchMetrics) -> list[str]:
             " it, and a wrong one makes garbage; set input.charset"
         )
     return found
+
+
+def _unread_notes(sketch: SketchMetrics) -> list[str]:
+    """Name the files that gave no document: a few one by one, more of them by kind, with what to do."""
+    if len(sketch.unread_files) <= NAMED_FILES:
+        named = ", ".join(f"{file.path} ({file.why.partition(';')[0]})" for file in sketch.unread_files)
+        return [f"files that gave no document: {named}; each is in rejects/"]
+    counts, first = Counter(file.why for file in sketch.unread_files), dict[str, str]()
+    for file in sketch.unread_files:
+        first.setdefault(file.why, file.path)
+    kinds = [f"{count:,} {why.replace(';', ':', 1)} ({first[why]}{', …' if count > 1 else ''})"
+             for why, count in counts.most_common(NAMED_KINDS)]  # fmt: skip
+    kinds += [f"{len(counts) - NAMED_KINDS:,} more kinds"] if len(counts) > NAMED_KINDS else []
+    whole = f"the first {len(sketch.unread_files)} files" if len(sketch.unread_files) == MOST_NAMED else "files"
+    return [f"{whole} that gave no document: {'; '.join(kinds)}; each is in rejects/"]
 
 
 def _document_notes(metrics: RunMetrics) -> list[str]:

@@ -5,7 +5,7 @@ It calls the functions of a run, in this process, and reads at most `RECORDS` re
 
 import io
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from itertools import islice
 from typing import BinaryIO
@@ -17,7 +17,7 @@ from nddup.reading.xml_structure import table_format
 from nddup.scanning.collection import Collection, Files, Group, ListedFile, find_files
 from nddup.scanning.first_records import fields_of, note_ids
 from nddup.scanning.found import RecordLimits, TextRule
-from nddup.scanning.input_files import InputFile, is_of_this_machine, local_path
+from nddup.scanning.input_files import ASSET_WHY, InputFile, is_of_this_machine, local_path
 from nddup.scanning.local_files import open_local
 from nddup.scanning.whole_files import StoredFile, read_file
 from nddup.settings.schema import Config
@@ -32,8 +32,15 @@ RECORDS = 1_000
 REMOTE_BYTES, REMOTE_PARQUET = 4 << 20, 64 << 20
 """Most bytes fetched of a file that is not local; Parquet is read from its end, so more of it is fetched."""
 
-UNNAMED = {"html": "the whole file", "text": "the whole file", "warc": "the page of each response"}
+UNNAMED = {"html": "the whole file", "text": "the whole file", "warc": "the page of each response",
+           "mail": "subject and body of each message"}  # fmt: skip
 """The content of a document, for formats without named fields."""
+
+ALIKE = 3
+"""Most files of one reason, or of one of the formats `ONE_RECORD`, that are named one by one."""
+
+ONE_RECORD = ("html", "text", "mail")
+"""Formats of files that are one record, mostly, so that there are many."""
 
 SHOWN_FILES, SHOWN_RECORDS, SHOWN_REJECTS, SHOWN_TEXT = 20, 3, 3, 72
 """Most files described, most records and rejects shown of each, and most characters shown of a text."""
@@ -63,29 +70,55 @@ def preview(files: Files, inputs: list[str], config: Config, *, steps: Steps | N
 
     parts = [_heading(collection)]
     steps.begin("read the first records")
-    for number, (entry, group) in enumerate(entries[:SHOWN_FILES]):
-        steps.far(number, min(len(entries), SHOWN_FILES))
+    chosen, left = _choose(entries)
+    for number, (entry, group) in enumerate(chosen):
+        steps.far(number, len(chosen))
         parts.append(_describe(files, entry, group, config))
-    if len(entries) > SHOWN_FILES:
-        parts.append(f"… and {len(entries) - SHOWN_FILES:,} more files\n")
+    parts += [f"… and {counted(count, 'more file')}: {name}\n" for name, count in sorted(left.items())]
     note = note_ids(files, collection.files)
     parts += [f"{one_line(note)}\n"] if note else []
-    parts += [
-        f"{one_line(source)}\n  not read   {reason}: {one_line(detail)}\n"
-        for source, reason, detail in collection.unread
-    ]
-    parts += [f"{one_line(path)}\n  skipped    {why}\n" for path, why in collection.listing.skipped[:SHOWN_FILES]]
-    if len(collection.listing.skipped) > SHOWN_FILES:
-        parts.append(f"… and {len(collection.listing.skipped) - SHOWN_FILES:,} more files skipped\n")
+    unread = [(source, f"{reason}: {detail}") for source, reason, detail in collection.unread]
+    parts += _kinds_of(unread, "not read   ")
+    skipped = [*collection.listing.skipped, *((file.source, ASSET_WHY) for file in collection.assets)]
+    parts += _kinds_of(skipped, "skipped    ")
     return "\n".join(parts)
+
+
+def _choose(entries: Sequence[tuple[ListedFile, Group]]) -> tuple[list[tuple[ListedFile, Group]], Counter[str]]:
+    """Choose the files that are described, and count the others by format: of files that are one record, a few."""
+    seen, left, chosen = Counter[str](), Counter[str](), list[tuple[ListedFile, Group]]()
+    for entry, group in entries:
+        name = group.head.format.name
+        seen[name] += 1
+        if len(chosen) < SHOWN_FILES and (seen[name] <= ALIKE or name not in ONE_RECORD):
+            chosen.append((entry, group))
+        else:
+            left[name] += 1
+    return chosen, left
+
+
+def _kinds_of(told: Sequence[tuple[str, str]], word: str) -> list[str]:
+    """Return a paragraph for each file that is not read; of more than `ALIKE` with one reason, one for all of them."""
+    by_reason: dict[str, list[str]] = {}
+    for source, why in told:
+        by_reason.setdefault(why, []).append(source)
+    found = []
+    for why, sources in by_reason.items():
+        if len(sources) > ALIKE:
+            found.append(f"{len(sources):,} files, the first {one_line(sources[0])}\n  {word}{one_line(why)}\n")
+        else:
+            found += [f"{one_line(source)}\n  {word}{one_line(why)}\n" for source in sources]
+    return found
 
 
 def _heading(collection: Collection) -> str:
     """Return the number of files, their stored size, and the number of each format."""
     formats = Counter(group.head.format.name for group in collection.groups for _ in group.files)
-    size = sum(file.size for file in collection.listing.files)
+    assets = {file.source for file in collection.assets}
+    looked = [file for file in collection.listing.files if file.source not in assets]
+    size = sum(file.size for file in looked)
     told = ", ".join(f"{count:,} {name}" for name, count in sorted(formats.items()))
-    files = counted(len(collection.listing.files), "file")
+    files = counted(len(looked), "file")
     return f"{files}, {spell_size(size)}: {told or 'none can be read'}\n"
 
 

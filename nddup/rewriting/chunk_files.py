@@ -16,6 +16,7 @@ from dataclasses import replace
 
 from nddup.reading.charsets import MARKS, decode_anyway, unit_of
 from nddup.reading.formats import FileHead
+from nddup.reading.mail import cut_mail
 from nddup.reading.outcomes import Reject
 from nddup.reading.sgml_records import find_sgml_start
 from nddup.reading.streams import Chunk, Expanded, Part, cut_pieces
@@ -261,4 +262,21 @@ def rewrite_warc(stream: Expanded, verdicts: Verdicts, max_record: int) -> Itera
             yield piece.data
             if piece.ends:
                 yield None
+    reader.require_all(verdicts.count)
+
+
+def rewrite_mail(stream: Expanded, verdicts: Verdicts, max_record: int) -> Iterator[bytes]:
+    """Yield the messages that stay, byte for byte.
+
+    Raises:
+        RewriteError: if the file has more or fewer messages than the run found.
+
+    Cost: linear; no message is parsed. Memory: `max_record` and a piece.
+    """
+    reader = Reader(verdicts)
+    for message in cut_mail(stream, max_record=max_record):
+        if reader.next() is not False and isinstance(message, bytes):
+            yield message
+        if reader.is_over:
+            break
     reader.require_all(verdicts.count)

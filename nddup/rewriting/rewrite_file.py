@@ -4,7 +4,7 @@
     rewrite_file   an open file, its head, the verdicts on its records -> the bytes of the new file
 
 XML, TREC, JSON lines   `chunk_files`    CSV       `csv_file`
-WARC                    `warc_file`      Parquet   `parquet_file`
+WARC, e-mail            `chunk_files`    Parquet   `parquet_file`
 pages and texts         here: the file is the record, so it is copied as it is, or not at all
 
 Compress the bytes of a new file as the original file was.
@@ -26,7 +26,7 @@ import zstandard
 
 from nddup.reading.formats import FileHead
 from nddup.reading.streams import PIECE, Expanded, StoppedError
-from nddup.rewriting.chunk_files import rewrite_chunks, rewrite_warc
+from nddup.rewriting.chunk_files import rewrite_chunks, rewrite_mail, rewrite_warc
 from nddup.rewriting.csv_file import rewrite_csv
 from nddup.rewriting.parquet_file import rewrite_parquet
 from nddup.rewriting.verdicts import NAMES, Reader, RewriteError, Verdicts
@@ -136,7 +136,10 @@ class _Zstd:
         return self._packer.flush(zstandard.COMPRESSOBJ_FLUSH_BLOCK) + self._packer.flush()
 
 
-UNTAGGED = {"html": "a page", "text": "a text"}
+COPIED = ("html", "text")
+"""Kinds of files that are one record: copied as they are, or not at all."""
+
+UNTAGGED = {"html": "a page", "text": "a text", "mail": "e-mail"}
 """Kinds of files that have no place for tags, and what to call them in messages."""
 
 UNREAD_IN_WARC = ("not text", "revisit", "no content", "too large")
@@ -193,7 +196,7 @@ def rewrite_file(raw: BinaryIO, head: FileHead, stored: Stored, verdicts: Verdic
     if kind == "parquet":
         yield from rewrite_parquet(raw, head, verdicts, limit=most, max_record=max_record)
         return
-    if kind in UNTAGGED:
+    if kind in COPIED:
         yield from _copy(raw, verdicts)
         return
 
@@ -202,9 +205,11 @@ def rewrite_file(raw: BinaryIO, head: FileHead, stored: Stored, verdicts: Verdic
         pieces: Iterator[bytes | None] = rewrite_warc(stream, verdicts, max_record)
     elif kind == "csv":
         pieces = rewrite_csv(stream, head, verdicts, max_record)
+    elif kind == "mail":
+        pieces = rewrite_mail(stream, verdicts, max_record)
     else:
         pieces = rewrite_chunks(stream, head, verdicts, max_record)
-    yield from pack(pieces, compression, line_end_of(head))
+    yield from pack(pieces, compression, b"" if kind == "mail" else line_end_of(head))
 
 
 def _copy(raw: BinaryIO, verdicts: Verdicts) -> Iterator[bytes]:

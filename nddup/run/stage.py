@@ -25,7 +25,7 @@ from nddup.rewriting.rewrite_file import UNTAGGED
 from nddup.run.engines import SilentFile
 from nddup.run.progress import Progress
 from nddup.scanning.collection import Collection
-from nddup.scanning.input_files import is_utf8
+from nddup.scanning.input_files import ASSET_WHY, is_utf8
 from nddup.settings import plan
 from nddup.settings.plan import kind_of
 from nddup.settings.schema import Config
@@ -195,9 +195,10 @@ def measure_files(source: Any) -> dict[str, Any]:  # noqa: ANN401 - a table of e
         return {}
     listing = source.listing
     skipped = [*listing.skipped, *((path, "given twice") for path in listing.repeated)]
+    skipped += [(file.path, ASSET_WHY) for file in source.assets]
     return {
-        "bytes": sum(file.size for file in listing.files),
-        "files": len(listing.files),
+        "bytes": sum(file.size for file in listing.files) - sum(file.size for file in source.assets),
+        "files": len(listing.files) - len(source.assets),
         "respelled_names": sum(not is_utf8(file.path) for file in listing.files),
         "skipped_files": [SkippedFile(path=path, why=why) for path, why in skipped],
     }

@@ -15,6 +15,7 @@ from typing import NamedTuple, Protocol
 from nddup.errors import ConfigError
 from nddup.reading.charsets import canonical_charset
 from nddup.reading.formats import FileHead
+from nddup.reading.outcomes import EMPTY
 from nddup.scanning.file_heads import (
     HeadReader,
     InputOptions,
@@ -26,7 +27,7 @@ from nddup.scanning.file_heads import (
     look_at,
 )
 from nddup.scanning.first_records import require_columns, require_paths
-from nddup.scanning.input_files import BESIDE_WHY, InputFile, Listing, count_reasons, is_note
+from nddup.scanning.input_files import ASSET, BESIDE_WHY, InputFile, Listing, count_reasons, is_note
 from nddup.scanning.walk import OUTSIDE
 
 HEAD_THREADS = 16
@@ -69,11 +70,19 @@ class Group:
 
 @dataclass(frozen=True)
 class Collection:
-    """All files of a run; `unread` has the source, reason and detail of each file that yields no record."""
+    """All files of a run.
+
+    Attributes:
+        groups: the files that are read.
+        unread: source, reason and detail of each file that yields no record.
+        listing: all files.
+        assets: those that only show pages: skipped.
+    """
 
     groups: tuple[Group, ...]
     unread: tuple[tuple[str, str, str], ...]
     listing: Listing
+    assets: tuple[InputFile, ...] = ()
 
     def read_whole(self, sources: set[str]) -> "Collection":
         """Return the collection with these files read from their start."""
@@ -91,10 +100,17 @@ class Collection:
         return [(entry.file, group.head) for group in self.groups for entry in group.files]
 
     @property
+    def rejects_of_files(self) -> list[tuple[str, str, str]]:
+        """Source, reason and detail of each file that is a reject, unless a record came from it; assets are none."""
+        known = {source for source, _, _ in self.unread} | {file.source for file in self.assets}
+        silent = [file.source for file in self.listing.files if file.source not in known]
+        return [*self.unread, *((source, *EMPTY) for source in silent)]
+
+    @property
     def foreign(self) -> list[InputFile]:
-        """The files that are empty or of no known format, such as the images of a mirrored site."""
+        """The files that are empty, of no known format, or assets such as the images of a mirrored site."""
         sources = {source for source, reason, _ in self.unread if reason in ("no records", "binary")}
-        return [file for file in self.listing.files if file.source in sources]
+        return [*self.assets, *(file for file in self.listing.files if file.source in sources)]
 
     def only(self, sources: set[str]) -> "Collection":
         """Return the collection with these files only, and without any that cannot be read."""
@@ -128,7 +144,8 @@ def find_files(files: Files, inputs: list[str], options: InputOptions) -> Collec
         hint = "; give what the links lead to as INPUT" if any(why == OUTSIDE for _, why in listing.skipped) else ""
         raise ConfigError(f"INPUT {' '.join(inputs)}: no files to read ({len(listing.skipped)} skipped{why}){hint}")
 
-    seen = list(zip(listing.files, _look_at_all(files, inputs, listing, options), strict=True))
+    looked, assets = _without_assets(listing, options)
+    seen = list(zip(looked, _look_at_all(files, inputs, looked, options), strict=True))
     read = [(file, found) for file, found in seen if isinstance(found, Looked)]
     unread = [(file, found) for file, found in seen if isinstance(found, Unread)]
 
@@ -139,17 +156,27 @@ def find_files(files: Files, inputs: list[str], options: InputOptions) -> Collec
     require_paths(files, heads, id_=options.id, content=options.content)
     require_columns(files, heads, content=options.content)
     groups = _group(read)
-    return Collection(groups, tuple((file.source, found.reason, found.detail) for file, found in unread), listing)
+    told = tuple((file.source, found.reason, found.detail) for file, found in unread)
+    return Collection(groups, told, listing, tuple(assets))
 
 
-def _look_at_all(files: Files, inputs: list[str], listing: Listing, options: InputOptions) -> list[Seen]:
+def _without_assets(listing: Listing, options: InputOptions) -> tuple[list[InputFile], list[InputFile]]:
+    """Divide the files into those to look at and assets; where a format is set, or there are only assets, none is."""
+    looked, assets = list[InputFile](), list[InputFile]()
+    for file in listing.files:
+        (assets if ASSET.fullmatch(file.source) else looked).append(file)
+    is_asked = options.format is not None or options.record is not None
+    return (list(listing.files), []) if is_asked or not looked else (looked, assets)
+
+
+def _look_at_all(files: Files, inputs: list[str], listed: Sequence[InputFile], options: InputOptions) -> list[Seen]:
     """Examine each file and return the results in order: in tasks of the engine if it uses them, else in threads."""
     look = partial(look_at, options=options)
-    seen = files.look_in_tasks(inputs, listing.files, look)
-    left = [file for file in listing.files if file.path not in seen]
+    seen = files.look_in_tasks(inputs, listed, look)
+    left = [file for file in listed if file.path not in seen]
     with ThreadPoolExecutor(HEAD_THREADS) as threads:
         seen |= zip((file.path for file in left), threads.map(partial(look, files), left), strict=True)
-    return [seen[file.path] for file in listing.files]
+    return [seen[file.path] for file in listed]
 
 
 def _group(read: Iterable[tuple[InputFile, Looked]]) -> tuple[Group, ...]:

@@ -170,7 +170,7 @@ def _not_understood(file: InputFile, raw: bytes, error: FormatError, options: In
     """Read a file that begins with `raw`, in which no format was recognised, by its name; or explain the error."""
     start = expand_head(raw, HEAD_BYTES)
     if is_binary(start):
-        return Unread("binary", name_binary(start), is_unknown=True)
+        return Unread("binary", name_binary(start, file.source), is_unknown=True)
     if options.format is None and options.record is None:
         for head, is_named in ((TEXT, is_text_name(file.source)), (PAGE, is_page(file.source))):
             if is_named:

@@ -44,11 +44,14 @@ def limit_collection(reader: Reader, collection: Collection, most: int, limits: 
     Cost: these records are read once, by this process.
     """
     known = {entry.file.source: (group.head, entry) for group in collection.groups for entry in group.files}
+    assets = {file.source for file in collection.assets}
     left, kept, cut = most, [], None
     for file in collection.listing.files:
         if left <= 0:
             break
         kept.append(file)
+        if file.source in assets:
+            continue
         if file.source not in known:  # it could not be read at all: one reject
             left -= 1
             continue

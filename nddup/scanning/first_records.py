@@ -31,7 +31,7 @@ RECORDS, FILES = 100, 100
 START_BYTES = 1 << 18
 """Expanded bytes of a file that are searched for its first records; also the stored bytes that are read for this."""
 
-WITHOUT_PATHS = ("warc", "html", "text")
+WITHOUT_PATHS = ("warc", "html", "mail", "text")
 """Formats without paths: they define where the id and the text are."""
 
 LIKE_IDS = ("id", "key", "name", "no", "number", "guid")

@@ -109,10 +109,21 @@ RUN = "_RUN.json"
 """The file that marks the folder of a run: below an INPUT such a folder holds results, not documents."""
 
 BESIDE = re.compile(
+    r"(?!.*\.(x?html?|shtml|xht|jsonl?|ndjson|csv|xml|warc|parquet|eml|mbox)(\.(gz|bz2|zst|xz))?$)"
     r"(readme|licen[cs]e|notice|copying|changelog)([.-].*)?|(md5|sha\d*)sums?.*|.*\.(md|tsv|dtd|xsd|md5|sha\d+|crc)",
     re.IGNORECASE,
 )
-"""Names of files that accompany a collection. Inside a folder they are skipped; as an INPUT they are read."""
+"""Names of files that accompany a collection: `LICENSE`, `readme.txt`, but no page or data of such a name. Inside a
+folder they are skipped; as an INPUT they are read."""
+
+ASSET = re.compile(
+    r".*\.(css|m?js|map|png|jpe?g|gif|webp|avif|svgz?|ico|bmp|tiff?|woff2?|ttf|otf|eot|mp[34]|m4[av]|web[am]|og[gva]|wav"
+    r"|avi|mov|swf)",
+    re.IGNORECASE,
+)
+"""Names of what pages are shown with. Beside other files it is skipped; alone it is read like any file."""
+
+ASSET_WHY = "images, styles, scripts and the like of pages; such a file alone is read"
 
 BESIDE_WHY = "named as a readme, licence, notice, checksum or listing; such a file is read if it is itself an INPUT"
 """Why such a file is skipped, as a message; a summary shows it up to the semicolon."""

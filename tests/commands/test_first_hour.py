@@ -192,15 +192,19 @@ def test_6_files_that_are_not_read(say: Say) -> None:
     Path("news.jsonl").rename("in/news.csv")
     Path("in/logo.png").write_bytes(b"\x89PNG\r\n\x1a\n\0\0\0")
     Path("in/list.json").write_text('[{"url": "a", "text": "b"}]', encoding="utf-8")
+    Path("in/old.docx").write_bytes(b"PK\3\4\0")
     Path("in/README").touch()
 
     done = say("run", "in", *RUN[2:])
 
-    unread = "list.json (a JSON array), logo.png (binary: a PNG image); each is in rejects/"
+    skipped = (
+        "1 images, styles, scripts and the like of pages, 1 named as a readme, licence, notice, checksum or listing"
+    )
+    unread = "list.json (a JSON array), old.docx (binary: a Word document); each is in rejects/"
     assert done == Transcript(
         0,
         [*table(records_read="8   3 files, 1 kB", rejected="2   1 binary, 1 no records"),
-         "  note: 1 file skipped (1 named as a readme, licence, notice, checksum or listing), listed in metrics.json",
+         f"  note: 2 files skipped ({skipped}), listed in metrics.json",
          f"  note: files that gave no document: {unread}",
          " 0.0 s, results in out"],
         [STAGES[0], STAGES[1].replace("0 rejects", "2 rejects"), *STAGES[2:]],

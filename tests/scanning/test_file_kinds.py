@@ -102,9 +102,9 @@ def test_magic_bytes_come_first(settings: tuple[str, ...], tmp_path: Path) -> No
     """No format makes a document of a Word file, a PDF or an image; a text may begin like one."""
     table = b"id,text\n1,a\n"
     read, unread = kinds(
-        tmp_path, {"a.docx": ZIP, "b.pdf": PDF, "c.jpg": JPEG, "d.txt": PNG, "e.txt": b"RIFF files\n", "f.csv": table},
+        tmp_path, {"a.docx": ZIP, "b.pdf": PDF, "c.html": JPEG, "d.txt": PNG, "e.txt": b"RIFF files\n", "f.csv": table},
         *settings,
     )  # fmt: skip
 
-    assert unread == dict.fromkeys(["a.docx", "b.pdf", "c.jpg", "d.txt"], "binary")
+    assert unread == dict.fromkeys(["a.docx", "b.pdf", "c.html", "d.txt"], "binary")
     assert set(read) == {"e.txt", "f.csv"}

@@ -112,7 +112,8 @@ def test_a_folder_of_texts_is_a_collection_of_them(tmp_path: Path) -> None:
     """Texts are documents, also beside a collection; Markdown is if it is alone."""
     texts = find(tmp_path, {"a.txt": b"one text", "b.txt": "тоже".encode("cp1251"), "x.png": b"\x89PNG\0\0"})
     assert [(file.source, head.format.name) for file, head in texts.files] == [("a.txt", "text"), ("b.txt", "text")]
-    assert [(source, detail.partition(",")[0]) for source, _, detail in texts.unread] == [("x.png", "binary")]
+    assert [file.source for file in texts.assets] == ["x.png"]
+    assert texts.unread == ()
 
     notes = tmp_path / "notes"
     notes.mkdir()

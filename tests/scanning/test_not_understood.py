@@ -16,7 +16,7 @@ from nddup.storage.local_storage import LocalStorage
 
 ROWS = [{"id": str(row), "text": f"text {row}"} for row in range(3)]
 NO_COLUMN = "cannot tell which column is the text; there are"
-ZIP = "a zip archive (.zip, .docx, .xlsx, .epub)"
+WORD = "a Word document"
 A_LINE = "expected one JSON object per line: jq -c"
 
 
@@ -53,7 +53,7 @@ FILES: dict[str, tuple[bytes, str]] = {
         f"{NO_COLUMN} 7, 2026-01-02, {'word ' * 8}… (the first row must name the columns); set input.content",
     ),
     "odd.parquet": (parquet(key=[1], words=["a"]), f"{NO_COLUMN} key, words; set input.content"),
-    "letter.docx": (b"PK\3\4\0\0", f"binary: {ZIP}; unpack it, or export it as text or CSV"),
+    "letter.docx": (b"PK\3\4\0\0", f"binary: {WORD}; convert it to text first (soffice --convert-to txt:Text FILE)"),
     "paper.pdf": (b"%PDF-1.7\n\0", "binary: a PDF; convert it to text first"),
     "pages.tar": (archive(), "binary: a tar archive; unpack it first"),
     "logo.bin": (b"\1\2\0", "binary, of no format that nddup reads"),

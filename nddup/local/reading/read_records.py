@@ -23,7 +23,6 @@ from nddup.local.plan import Plan
 from nddup.local.reading.scan import in_collection_order
 from nddup.local.reading.workers import Workers
 from nddup.metrics import MOST_NAMED
-from nddup.reading.outcomes import EMPTY
 from nddup.scanning.collection import Collection
 from nddup.scanning.input_files import local_path
 from nddup.scanning.sketch_records import SketchRecords, WordCounter
@@ -164,13 +163,10 @@ def find_common(records: pa.Table, config: Config) -> np.ndarray[tuple[int], np.
 
 def list_silent(collection: Collection, records: pa.Table) -> pa.Table:
     """Return REJECTS of whole files: those already refused by their head, and those in which no record was found."""
-    known = {source for source, _, _ in collection.unread}
     seen = set(pc.unique(records["source"]).to_pylist())
-    rows = list(collection.unread)
-    rows += [(file.source, *EMPTY) for file in collection.listing.files if file.source not in known]
     rejects = [
         {"source": source, "record": 1, "doc_id": None, "reason": reason, "detail": detail, "excerpt": ""}
-        for source, reason, detail in rows
+        for source, reason, detail in collection.rejects_of_files
         if source not in seen
     ]
     return pa.Table.from_pylist(rejects, REJECTS.arrow)

@@ -17,7 +17,6 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from nddup.metrics import MOST_NAMED, SketchMetrics
-from nddup.reading.outcomes import EMPTY
 from nddup.run.engines import READ, REPEATED, UNREADABLE, SilentFile, require_few_rejects, require_readable
 from nddup.run.on_spark.inputs import Inputs, Lexicon, find_lexicon
 from nddup.run.on_spark.state import Job, Saved, persisted
@@ -306,10 +305,8 @@ def _list_silent_files(made: _Made) -> list[SilentFile]:
 
 def _files_without_records(job: Job, collection: Collection, records: DataFrame) -> DataFrame:
     """Return REJECTS of whole files: those that could not be opened or recognised, and those without any record."""
-    known = {source for source, _, _ in collection.unread}
-    rest = [(file.source, *EMPTY) for file in collection.listing.files if file.source not in known]
     schema = schemas.table("source string, reason string, detail string")
-    files = schemas.local_table(job.spark, schema, [*collection.unread, *rest])
+    files = schemas.local_table(job.spark, schema, collection.rejects_of_files)
     return files.join(records.select("source").distinct(), "source", "left_anti").select(
         "source",
         F.lit(1).cast("long").alias("record"),

@@ -1,0 +1,97 @@
+"""Folders of pages and documents: what pages are shown with is skipped, what is not read is named by kind."""
+
+import json
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from nddup.metrics import RunMetrics
+from nddup.report.summary import notes
+from nddup.run.local_job import run_locally
+from nddup.scanning.input_files import why_skipped
+from nddup.settings.load import build_config
+from tests.finished_runs import rows_of
+
+PAGE = "<html><body><p>{}</p></body></html>"
+WORDS = " ".join(f"w{number}" for number in range(60))
+
+
+def run(folder: Path, **settings: object) -> RunMetrics:
+    quick = {"output": {"texts": 0, "report": False, "kept": "as-input"}} | settings
+    return RunMetrics.read(run_locally([str(folder)], f"{folder}-out", build_config(quick, origin="test")))
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> Path:
+    """Two pages, one of them named as a licence, with an image, a style and a script."""
+    folder = tmp_path / "site"
+    (folder / "img").mkdir(parents=True)
+    for name in ("a.html", "license.html"):
+        (folder / name).write_text(PAGE.format(f"{WORDS} {name}"))
+    for name, data in {"img/a.png": b"\x89PNG\r\n\x1a\n\0", "a.css": b"body {}", "app.js": b"let a = 1;"}.items():
+        (folder / name).write_bytes(data)
+    (folder / "LICENSE").write_text("the licence of the data set")
+    return folder
+
+
+def test_assets_are_skipped_counted_and_copied(site: Path) -> None:
+    """They are no rejects, count for no limit, and stay in the site that is written again."""
+    metrics = run(site, input={"max_rejects": 0.0})
+
+    assert (metrics.records, metrics.rows["rejects"], metrics.stages.sketch.files) == (2, 0, 2)
+    whys = [file.why.partition(" (")[0].partition(",")[0] for file in metrics.stages.sketch.skipped_files]
+    assert sorted(whys) == ["images", "images", "images", "named as a readme"]
+    assert {path.name for path in Path(f"{site}-out/kept").rglob("*.*")} >= {"a.png", "a.css", "app.js"}
+
+
+def test_an_asset_alone_is_read_as_any_file(tmp_path: Path) -> None:
+    """A script that is the only INPUT is a text of its format."""
+    (tmp_path / "data.js").write_text("".join(json.dumps({"id": name, "text": WORDS}) + "\n" for name in "ab"))
+
+    assert run(tmp_path / "data.js", output={"report": False}).rows["documents"] == 2
+
+
+@pytest.mark.parametrize("name", ["license.html", "README.htm", "notice.xhtml", "readme.jsonl", "changelog.csv.gz"])
+def test_pages_and_data_may_be_named_as_notices(name: str) -> None:
+    """Only a name without an ending, or that of a note, is passed over."""
+    assert why_skipped(name, is_folder=False) is None
+    assert why_skipped(name.partition(".")[0], is_folder=False) is not None
+    assert why_skipped(f"{name.partition('.')[0]}.txt", is_folder=False) is not None
+
+
+def test_documents_that_are_not_read_are_named_by_kind_with_what_to_do(site: Path) -> None:
+    """One line counts them; each is a reject, and none is read as bytes."""
+    for number in range(2):
+        with zipfile.ZipFile(site / f"{number}.docx", "w") as packed:
+            packed.writestr("word/document.xml", WORDS)
+        (site / f"{number}.pdf").write_bytes(b"%PDF-1.4\n" + WORDS.encode())
+    (site / "old.xls").write_bytes(b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1")
+    (site / "pages.wacz").write_bytes(b"PK\3\4rest")
+    (site / "pages.cdx").write_bytes(b" CDX N b a m s k r M S V g\n")
+
+    metrics = run(site)
+
+    said = next(note for note in notes(metrics) if note.startswith("files that gave no document: "))
+    for part in ("2 binary: a Word document: convert it to text first",
+                 "2 binary: a PDF: convert it to text first (0.pdf, …)",
+                 "1 binary: an Excel workbook: export each sheet as CSV (old.xls)", "a WACZ archive: unpack it",
+                 "an index of WARC files (CDX), without pages: give the WARC files"):  # fmt: skip
+        assert part in said
+    assert len(rows_of(Path(f"{site}-out"), "rejects", ["source"])) == 7
+
+
+def test_mail_is_read_and_written_again(tmp_path: Path) -> None:
+    """The messages of a folder are documents; those that are kept are written byte for byte."""
+    folder = tmp_path / "mail"
+    folder.mkdir()
+    one = f"Message-ID: <{{}}>\nSubject: a contract\n\n{WORDS}"
+    (folder / "a.eml").write_text(one.format("a"))
+    box = f"From x\n{one.format('b')}\n\nFrom y\n{one.format('c').replace('w1', 'other')}\n"
+    (folder / "b.mbox").write_text(box)
+
+    metrics = run(folder)
+
+    assert metrics.rows["documents"] == 3
+    assert (Path(f"{folder}-out/kept/a.eml")).read_text() == one.format("a")
+    assert (Path(f"{folder}-out/kept/b.mbox")).read_text() == box[box.index("From y") :]
