@@ -9,6 +9,8 @@ row; `ids` in files for programs have escapes of their own (`nddup.spelling`).
 import codecs
 import csv
 import io
+import json
+import math
 import re
 import sys
 from collections.abc import Sequence
@@ -68,6 +70,22 @@ def printable(text: str) -> str:
 def print_out(text: str) -> None:
     """Write lines to standard output, `printable`."""
     sys.stdout.write(printable(text))
+
+
+def print_json(value: object) -> None:
+    """Write a value to standard output as one line of JSON, in ASCII: nothing in it acts on a terminal.
+
+    Numbers that are not finite are null; what JSON does not know is a text.
+    """
+    sys.stdout.write(json.dumps(_finite(value), default=str, allow_nan=False) + "\n")
+
+
+def _finite(value: object) -> object:
+    if isinstance(value, dict):
+        return {str(name): _finite(one) for name, one in value.items()}
+    if isinstance(value, list | tuple):
+        return [_finite(one) for one in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def csv_line(values: Sequence[object]) -> str:

@@ -4,8 +4,8 @@ import argparse
 from fractions import Fraction
 from typing import Any
 
-from nddup.commands.options import add_master, add_parser, positive
-from nddup.shown import one_line, print_out
+from nddup.commands.options import add_json, add_master, add_parser, positive
+from nddup.shown import one_line, print_json, print_out
 from nddup.steps import Steps
 
 EPILOG = """verdicts:
@@ -65,6 +65,7 @@ def add(commands: "argparse._SubParsersAction[Any]") -> None:
         "--exit-code", action="store_true",
         help=f"exit status {FOUND_STATUS} if anything is found, 1 if nothing is but not all of A could be read",
     )  # fmt: skip
+    add_json(parser)
     parser.add_argument("--output", metavar="DIR", help="write the tables and index.html to DIR, which must not exist")
     parser.add_argument("--config", metavar="FILE", help="YAML file of settings, as for `nddup run`")
     parser.add_argument(
@@ -135,9 +136,12 @@ def execute(options: argparse.Namespace) -> int:
         if folder is not None:
             steps.begin("write the tables and the page")
             write_compared(compared, folder)
-    lines = [*summarise_verdicts(compared), *list_found(compared, is_written=folder is not None)]
-    lines += [f"tables and page in {options.output}"] if folder is not None else []
-    print_out("".join(f"{one_line(line)}\n" for line in lines))
+    if options.json:
+        print_json({name: compared.tables[name].to_pylist() for name in ("items", "matrix")})
+    else:
+        lines = [*summarise_verdicts(compared), *list_found(compared, is_written=folder is not None)]
+        lines += [f"tables and page in {options.output}"] if folder is not None else []
+        print_out("".join(f"{one_line(line)}\n" for line in lines))
     is_found = any(line == "found" for line in compared.tables["items"]["verdict"].to_pylist())
     if not options.exit_code:
         return 0

@@ -1,10 +1,11 @@
 """`nddup check`: verify the promises of a run."""
 
 import argparse
+from dataclasses import asdict
 from typing import Any
 
-from nddup.commands.options import add_finished_run, add_master, add_parser, share
-from nddup.shown import print_out
+from nddup.commands.options import add_finished_run, add_json, add_master, add_parser, share
+from nddup.shown import print_json, print_out
 
 
 def add(commands: "argparse._SubParsersAction[Any]") -> None:
@@ -20,6 +21,7 @@ def add(commands: "argparse._SubParsersAction[Any]") -> None:
         metavar="SHARE",
         help="also fail if a larger share of the records was rejected, such as 0.05",
     )
+    add_json(parser)
     add_master(parser)
 
 
@@ -36,6 +38,10 @@ def execute(options: argparse.Namespace) -> int:
         from nddup.results.opening import open_run  # noqa: PLC0415
 
         run = open_run(options.run, master=options.master).run
-        report = check_run(run, max_rejects=options.max_rejects, begin=progress.begin, tell=progress.tell)
+        tell = (lambda finding: None) if options.json else progress.tell  # noqa: ARG005
+        report = check_run(run, max_rejects=options.max_rejects, begin=progress.begin, tell=tell)
+    if options.json:
+        print_json({"is_sound": report.is_sound, "findings": [asdict(finding) for finding in report.findings]})
+        return 0 if report.is_sound else 1
     print_out(f"{report.summary()}\n")
     return 0 if report.is_sound else 1

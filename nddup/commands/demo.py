@@ -39,7 +39,7 @@ def execute(options: argparse.Namespace) -> int:
     status = run_collection(
         argparse.Namespace(
             inputs=[str(folder / "pages")], output=str(made), engine="local", overwrite=False, resume=False,
-            tables=None, log_format="text", config=None, assignments=[], master=None,
+            tables=None, json=False, log_format="text", config=None, assignments=[], master=None,
         )
     )  # fmt: skip
     name = one_line(made)

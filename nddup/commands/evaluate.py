@@ -3,8 +3,8 @@
 import argparse
 from typing import Any
 
-from nddup.commands.options import add_finished_run, add_master, add_parser, positive
-from nddup.shown import print_out
+from nddup.commands.options import add_finished_run, add_json, add_master, add_parser, positive
+from nddup.shown import print_json, print_out
 from nddup.steps import Steps
 
 EPILOG = """formats of FILE, detected from its first lines (UTF-8; plain, gz, bz2, zst or xz):
@@ -54,6 +54,7 @@ def add(commands: "argparse._SubParsersAction[Any]") -> None:
     parser.add_argument(
         "--rows", type=positive, metavar="N", help="most rows of each list of unmatched pairs (default 1,000,000)"
     )
+    add_json(parser)
     add_master(parser)
 
 
@@ -79,9 +80,16 @@ def execute(options: argparse.Namespace) -> int:
         opened = open_run(options.run, master=options.master, beside=(options.truth or options.labels,))
         if options.labels:
             steps.begin("compare with the labels")
-            text = describe_labels(evaluate_labels(opened, options.labels))
-            print_out(text)
+            labelled = evaluate_labels(opened, options.labels)
+            _print(labelled, describe_labels(labelled), is_json=options.json)
             return 0
         evaluation = evaluate_run(opened, options.truth, reading, steps=steps)
-    print_out(describe(evaluation, options.run))
+    _print(evaluation, describe(evaluation, options.run), is_json=options.json)
     return 0
+
+
+def _print(found: dict[str, Any], text: str, *, is_json: bool) -> None:
+    if is_json:
+        print_json(found)
+    else:
+        print_out(text)

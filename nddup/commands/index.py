@@ -1,14 +1,17 @@
 """`nddup index`: make a growing repository, add to it, and query it."""
 
 import argparse
+import shutil
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
 
-from nddup.commands.options import add_parser, positive
+from nddup.commands.options import add_json, add_parser, positive
 from nddup.errors import ConfigError, OutputError
-from nddup.shown import one_line, print_out, printable
+from nddup.shown import one_line, print_json, print_out, printable
 from nddup.steps import Steps
 
 EPILOG = """examples:
@@ -39,6 +42,11 @@ def add(commands: "argparse._SubParsersAction[Any]") -> None:
     one.add_argument("inputs", nargs="+", metavar="INPUT", help="file or folder; any path Hadoop knows, on Spark")
     one.add_argument("--replace", action="store_true", help="a live id with other content replaces the stored document")
     one.add_argument("--id-prefix", metavar="P", help="prefix of ids that are made up from file and record")
+    one.add_argument(
+        "--output", metavar="DIR",
+        help="also write the batch without duplicates: its files with only the documents that were new and are kept,"
+        " unchanged; must not exist. In a frozen repository no earlier document is replaced by one of them",
+    )  # fmt: skip
     _add_engine(one)
     one = _action(actions, "remove", "remove the documents that a file names, as one version")
     one.add_argument("--ids", required=True, metavar="FILE", help="one id a line, UTF-8; - is standard input")
@@ -63,6 +71,7 @@ def add(commands: "argparse._SubParsersAction[Any]") -> None:
 def _action(actions: "argparse._SubParsersAction[Any]", name: str, summary: str) -> argparse.ArgumentParser:
     parser: argparse.ArgumentParser = actions.add_parser(name, help=summary, description=summary + ".")
     parser.add_argument("repo", metavar="REPO", help="folder of the repository, or s3://bucket/…")
+    add_json(parser)
     return parser
 
 
@@ -107,8 +116,14 @@ def _add_create(actions: "argparse._SubParsersAction[Any]") -> None:
 
 def _add_query(actions: "argparse._SubParsersAction[Any]") -> None:
     parser = _action(actions, "query", "compare documents with the live ones of a repository")
-    parser.add_argument("inputs", nargs="+", metavar="INPUT", help="file or folder; any path Hadoop knows, on Spark")
+    parser.add_argument(
+        "inputs", nargs="+", metavar="INPUT",
+        help="file or folder; any path Hadoop knows, on Spark; - is standard input, one document or a file of them",
+    )  # fmt: skip
     _add_engine(parser)
+    parser.add_argument(
+        "--not-itself", action="store_true", help="leave out the stored document that has the query's own id"
+    )
     parser.add_argument(
         "--also", action="append", default=[], metavar="REPO", help="another repository; may be repeated"
     )
@@ -124,11 +139,12 @@ def _add_query(actions: "argparse._SubParsersAction[Any]") -> None:
 
 
 class Answer(NamedTuple):
-    """The output of an action, its exit status, and a line for standard error."""
+    """The output of an action, its exit status, a line for standard error, and the output as values for --json."""
 
     text: str
     status: int = 0
     said: str = ""
+    values: Any = None
 
 
 def execute(options: argparse.Namespace) -> int:
@@ -143,7 +159,10 @@ def execute(options: argparse.Namespace) -> int:
         spare_pandas()
         spare_blas()
         answer = acting[options.action](options, steps)
-    print_out(answer.text)
+    if options.json:
+        print_json(answer.values)
+    else:
+        print_out(answer.text)
     sys.stderr.write(printable(answer.said))
     return answer.status
 
@@ -184,7 +203,7 @@ def _create(options: argparse.Namespace, steps: Steps) -> Answer:
     Repository.create(options.repo, identity)
     unstored = sorted(config.model_fields_set & CALLERS)
     note = f"{', '.join(unstored)}: not stored; give each command what it computes with\n" if unstored else ""
-    return Answer(f"{options.repo}: version 1, no documents\n", said=note)
+    return Answer(f"{options.repo}: version 1, no documents\n", said=note, values={"version": 1, "documents": 0})
 
 
 def _number(text: str | None) -> int | float | None:
@@ -197,19 +216,21 @@ def _number(text: str | None) -> int | float | None:
 
 
 def _grow(options: argparse.Namespace, steps: Steps) -> Answer:
-    from nddup.repository.tell import tell_written  # noqa: PLC0415
+    from nddup.repository.tell import tell_written, values_of  # noqa: PLC0415
 
     repository = _open(options, steps, "read the batch and compare it")
     written = repository.add(
-        options.inputs, replace=options.replace, id_prefix=options.id_prefix, engine=options.engine
-    )
-    return Answer(tell_written(options.repo, written))
+        options.inputs, replace=options.replace, id_prefix=options.id_prefix, engine=options.engine,
+        output=options.output,
+    )  # fmt: skip
+    told = f"new documents in {one_line(options.output)}\n" if options.output else ""
+    return Answer(tell_written(options.repo, written) + told, values=values_of(written))
 
 
 def _remove(options: argparse.Namespace, steps: Steps) -> Answer:
     from nddup.reading.list_lines import list_lines  # noqa: PLC0415
     from nddup.reading.outcomes import clean_id  # noqa: PLC0415
-    from nddup.repository.tell import tell_written  # noqa: PLC0415
+    from nddup.repository.tell import tell_written, values_of  # noqa: PLC0415
 
     try:
         data = sys.stdin.buffer.read() if options.ids == "-" else Path(options.ids).read_bytes()
@@ -219,7 +240,8 @@ def _remove(options: argparse.Namespace, steps: Steps) -> Answer:
         raise ConfigError(f"--ids {options.ids}: cannot be read ({reason})") from error
     repository = _open(options, steps, "remove the documents")
     written, unknown = repository.remove([clean_id(line) for _, line in lines])
-    return Answer(tell_written(options.repo, written) + "".join(f"unknown: {one_line(doc_id)}\n" for doc_id in unknown))
+    told = "".join(f"unknown: {one_line(doc_id)}\n" for doc_id in unknown)
+    return Answer(tell_written(options.repo, written) + told, values=values_of(written) | {"unknown": unknown})
 
 
 def _query(options: argparse.Namespace, steps: Steps) -> Answer:
@@ -234,10 +256,11 @@ def _query(options: argparse.Namespace, steps: Steps) -> Answer:
             raise OutputError(f"--output {options.output}: exists already; give another folder")
         require_apart(LocalStorage(), [*options.inputs, options.repo, *options.also], options.output)
     bands = _bands(options.bands)
-    ask = Ask(bands, options.top, options.sources, _versions(options.versions))
+    ask = Ask(bands, options.top, options.sources, _versions(options.versions), others=options.not_itself)
     first = _open(options, steps, "read the documents and look for them")
     repositories = [first, *(Repository(also, caller=_caller(options)) for also in options.also)]
-    found = [repository.match_files(options.inputs, ask, engine=options.engine) for repository in repositories]
+    with _stored(options.inputs) as inputs:
+        found = [repository.match_files(inputs, ask, engine=options.engine) for repository in repositories]
     matches = write_matches([table for table, _ in found], ask, options.output)
     text = spell_matches(matches, bands=bool(bands), several=bool(options.also))
     queries = found[0][1]
@@ -245,7 +268,23 @@ def _query(options: argparse.Namespace, steps: Steps) -> Answer:
     text += "".join(f"{one_line(line)}\n" for line in queries.unread)
     more = f"; the first {len(queries.unread)} are named" if queries.rejects > len(queries.unread) else ""
     said = f"{counted(queries.rejects, 'record')} could not be read{more}\n" if queries.rejects else ""
-    return Answer(text, status, said)
+    values = {"matches": matches.to_pylist(), "rejects": queries.rejects, "unread": list(queries.unread)}
+    return Answer(text, status, said, values)
+
+
+@contextmanager
+def _stored(inputs: list[str]) -> Iterator[list[str]]:
+    """Give the INPUT paths with a file in the place of `-`, which holds what standard input gave."""
+    if "-" not in inputs:
+        yield inputs
+        return
+    with TemporaryDirectory(prefix="nddup-") as folder:
+        path = Path(folder, "stdin")
+        with path.open("wb") as file:
+            shutil.copyfileobj(sys.stdin.buffer, file)
+        if not path.stat().st_size:
+            raise ConfigError("INPUT -: standard input is empty")
+        yield [str(path) if one == "-" else one for one in inputs]
 
 
 def _bands(text: str | None) -> list[int | float]:
@@ -274,22 +313,25 @@ def _tables(options: argparse.Namespace, steps: Steps) -> Answer:
 
     steps.begin("write the tables")
     metrics = nddup.repository.open(options.repo, options.version).write_tables(options.output)
-    return Answer(summarise(RunMetrics.read(metrics), options.output))
+    return Answer(summarise(RunMetrics.read(metrics), options.output), values=metrics)
 
 
 def _list(options: argparse.Namespace, steps: Steps) -> Answer:
-    from nddup.repository.tell import tell_history  # noqa: PLC0415
+    from nddup.repository.tell import history_of, tell_history  # noqa: PLC0415
 
     del steps  # it only reads a few small files
-    return Answer(tell_history(options.repo))
+    return Answer(tell_history(options.repo), values=history_of(options.repo))
 
 
 def _check(options: argparse.Namespace, steps: Steps) -> Answer:
     proofs = _open(options, steps, "prove what it promises").check()
-    return Answer("".join(proof.text() for proof in proofs), 0 if all(proof.holds for proof in proofs) else 1)
+    is_sound = all(proof.holds for proof in proofs)
+    values = {"is_sound": is_sound, "proofs": [proof._asdict() for proof in proofs]}
+    return Answer("".join(proof.text() for proof in proofs), 0 if is_sound else 1, values=values)
 
 
 def _compact(options: argparse.Namespace, steps: Steps) -> Answer:
     done = _open(options, steps, "merge").compact(days=options.days)
     made = "nothing to merge" if done.commit is None else f"version {done.commit.version}: one segment"
-    return Answer(f"{options.repo}: {made}; {done.removed} old folders removed, {done.freed:,} bytes\n")
+    values = {"version": done.commit and done.commit.version, "removed": done.removed, "freed": done.freed}
+    return Answer(f"{options.repo}: {made}; {done.removed} old folders removed, {done.freed:,} bytes\n", values=values)

@@ -42,6 +42,11 @@ def add_finished_run(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("run", metavar="RUN", help="folder of a finished run")
 
 
+def add_json(parser: argparse.ArgumentParser) -> None:
+    """Declare --json."""
+    parser.add_argument("--json", action="store_true", help="print the result as one line of JSON")
+
+
 def add_master(parser: argparse.ArgumentParser) -> None:
     """Declare --master."""
     parser.add_argument(

@@ -5,8 +5,8 @@ from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from nddup.commands.options import add_inputs, add_master, add_parser
-from nddup.shown import print_out
+from nddup.commands.options import add_inputs, add_json, add_master, add_parser
+from nddup.shown import print_json, print_out
 from nddup.steps import Steps
 
 if TYPE_CHECKING:  # a command loads these when it runs
@@ -60,6 +60,7 @@ def add(commands: "argparse._SubParsersAction[Any]") -> None:
     parser.add_argument(
         "--log-format", choices=("text", "json"), default="text", help="format of the log lines, one for each stage"
     )
+    add_json(parser)
     add_inputs(parser)
     add_master(parser)
 
@@ -77,6 +78,9 @@ def execute(options: argparse.Namespace) -> int:
         raise
     made = _run(make, options, config, how)
 
+    if options.json:
+        print_json(made)
+        return 0
     from nddup.metrics import RunMetrics  # noqa: PLC0415
     from nddup.results.show import summarise  # noqa: PLC0415
 

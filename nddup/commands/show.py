@@ -3,8 +3,8 @@
 import argparse
 from typing import Any
 
-from nddup.commands.options import add_finished_run, add_master, add_parser, positive
-from nddup.shown import print_out
+from nddup.commands.options import add_finished_run, add_json, add_master, add_parser, positive
+from nddup.shown import print_json, print_out
 from nddup.steps import Steps
 
 
@@ -28,6 +28,7 @@ def add(commands: "argparse._SubParsersAction[Any]") -> None:
         help="print the N pairs nearest to the threshold instead; RUN/report/borderline.html has the first 20 with both"
         " texts side by side",
     )
+    add_json(parser)
     add_master(parser)
 
 
@@ -36,13 +37,18 @@ def execute(options: argparse.Namespace) -> int:
     with Steps("show", 2) as steps:
         steps.begin("open the run")
         from nddup.results.opening import open_run  # noqa: PLC0415
-        from nddup.results.show import show_borderline, show_run  # noqa: PLC0415
+        from nddup.results.show import rows_of, show_borderline, show_run  # noqa: PLC0415
 
         run = open_run(options.run, master=options.master).run
         steps.begin("read its tables")
-        if options.borderline:
+        if options.json:
+            found = rows_of(run, cluster=options.cluster, doc=options.doc, borderline=options.borderline)
+        elif options.borderline:
             text = show_borderline(run, options.borderline)
         else:
             text = show_run(run, cluster=options.cluster, doc=options.doc)
-    print_out(text)
+    if options.json:
+        print_json(found)
+    else:
+        print_out(text)
     return 0

@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from nddup.errors import NddupError
+from nddup.errors import NddupError, OutputError
 from nddup.local.columns import one_chunk
 from nddup.local.reading.workers import Workers
 from nddup.reading.formats import FileHead
@@ -24,6 +24,7 @@ from nddup.rewriting.rewrite_file import Stored, judge, rewrite_file
 from nddup.rewriting.verdicts import NAMES, SCHEMA, RewriteError, Verdicts
 from nddup.scanning.collection import Collection, ListedFile
 from nddup.scanning.found import Batches, Consumer, Found, RecordLimits
+from nddup.scanning.input_files import local_path
 from nddup.scanning.local_files import open_local
 from nddup.tables import REWRITTEN, VERDICTS, Table
 
@@ -58,6 +59,44 @@ def list_verdicts(judged: Judged) -> pa.Table:
         rejects = rejects.append_column(field.name, pa.nulls(len(rejects), field.type))
     whole = pa.concat_tables([one.select(VERDICTS.names).cast(VERDICTS.arrow) for one in (told, rejects)])
     return whole.sort_by([("source", "ascending"), ("record", "ascending")])
+
+
+def verdicts_of(documents: pa.Table, rejects: pa.Table) -> pa.Table:
+    """Return VERDICTS, sorted by source and record, that only say which records stay.
+
+    Args:
+        documents: `source`, `record`, and `stays` of each document.
+        rejects: `source`, `record` and `reason` of each reject.
+    """
+    stays = documents.select(["source", "record"]).append_column(NAMES[0], documents["stays"])
+    both = pa.concat_tables([stays, rejects.select(["source", "record", "reason"])], promote_options="default")
+    for name in VERDICTS.names:
+        if name not in both.column_names:
+            both = both.append_column(name, pa.nulls(len(both)))
+    return both.select(VERDICTS.names).cast(VERDICTS.arrow).sort_by([("source", "ascending"), ("record", "ascending")])
+
+
+def write_apart(rewriter: "Rewriter", output: str, workers: Workers) -> int:
+    """Write files again into a new folder, which gets its name when it is complete; return the number of records.
+
+    Raises:
+        OutputError: if the folder exists or cannot be made.
+        NddupError: as `Rewriter.write`.
+    """
+    folder = Path(local_path(output))
+    apart = folder.with_name(f".{folder.name}.part")
+    if folder.exists():
+        raise OutputError(f"--output {output}: exists already; give another folder")
+    try:
+        shutil.rmtree(apart, ignore_errors=True)
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        written = rewriter.write(apart, workers)
+        apart.rename(folder)
+    except OSError as error:
+        raise OutputError(f"--output {output}: cannot be written ({error.strerror or error})") from error
+    finally:
+        shutil.rmtree(apart, ignore_errors=True)
+    return written
 
 
 class Rewriter(NamedTuple):

@@ -10,7 +10,7 @@ not read. Of a body in two forms the plain one is taken.
 import re
 from collections.abc import Iterator
 from email import message_from_bytes, policy
-from email.message import EmailMessage
+from email.message import EmailMessage, MIMEPart
 
 from nddup.reading.outcomes import EXCERPT_LENGTH, Record, Reject, excerpt, make_record
 from nddup.reading.streams import PIECE, Expanded, StoppedError
@@ -100,7 +100,7 @@ def _parts(message: EmailMessage) -> Iterator[EmailMessage]:
             yield part
 
 
-def _decoded(body: EmailMessage) -> str:
+def _decoded(body: MIMEPart) -> str:
     """Return the text of a body; bytes that its charset does not have become U+FFFD, as in an unknown charset."""
     try:
         return str(body.get_content(errors="replace"))

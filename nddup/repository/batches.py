@@ -12,12 +12,13 @@ from nddup.errors import ConfigError
 from nddup.local import engine
 from nddup.local.columns import fingerprints_of, one_chunk
 from nddup.local.reading.workers import Workers
+from nddup.local.rewritten_files import Rewriter, verdicts_of, write_apart
 from nddup.repository.live_tables import read_texts
 from nddup.repository.segments.layout import TEXTS
 from nddup.repository.snapshot import Snapshot
 from nddup.run.engines import UNREADABLE, list_silent_files, require_few_rejects, require_readable
 from nddup.scanning.collection import Collection
-from nddup.tables import REJECTS
+from nddup.tables import DOCUMENTS, REJECTS
 
 
 @dataclass(frozen=True)
@@ -30,6 +31,8 @@ class Batch:
         rejects: REJECTS, including repeated ids.
         unchanged: number of documents that are already live with the same content.
         numbers: how many document numbers the batch uses up.
+        records: `doc_id`, `source` and `record` of all documents that were read, unchanged ones too.
+        unread: REJECTS of reading alone.
         texts: TEXTS of the documents.
     """
 
@@ -39,6 +42,8 @@ class Batch:
     unchanged: int
     numbers: int
     texts: pa.Table = field(default_factory=TEXTS.arrow.empty_table)
+    records: pa.Table = field(default_factory=DOCUMENTS.arrow.empty_table)
+    unread: pa.Table = field(default_factory=REJECTS.arrow.empty_table)
 
     def counts(self) -> dict[str, int]:
         """Return the counts that a commit records of the batch, with rejects by reason."""
@@ -95,7 +100,29 @@ def read_batch(
     numbers = int(pc.max(documents["doc_key"]).as_py() or 0) + 1 if len(documents) else 0
     added = _numbered(documents, snapshot.commit.next_key).filter(pa.array(chosen))
     texts = read_texts(snapshot, source, added, workers)
-    return Batch(added, gone, rejects, len(same), numbers, texts)
+    records = documents.select(["doc_id", "source", "record"])
+    return Batch(added, gone, rejects, len(same), numbers, texts, records, sketched.rejects)
+
+
+def write_delta(batch: Batch, changes: pa.Table, rewriter: Rewriter, output: str, workers: Workers) -> None:
+    """Write the files of a batch again with only the documents that were not live before and are kept now.
+
+    Args:
+        batch: the batch.
+        changes: CHANGES of the version that it makes.
+        rewriter: of its files; it gets the verdicts here.
+        output: the new folder. It gets its name when it is complete.
+        workers: the workers that write.
+
+    Raises:
+        OutputError: if it exists or cannot be written.
+        NddupError: if a file cannot be written again.
+    """
+    is_new = pc.and_(pc.is_in(changes["was"], pa.array(["absent"])), pc.equal(changes["is"], "kept"))
+    is_new = pc.or_(is_new, pc.and_(pc.equal(changes["cause"], "replaced"), pc.equal(changes["is"], "kept")))
+    stays = pc.is_in(batch.records["doc_id"], value_set=one_chunk(changes["doc_id"].filter(is_new)))
+    verdicts = verdicts_of(batch.records.append_column("stays", stays), batch.unread)
+    write_apart(rewriter._replace(verdicts=verdicts), output, workers)
 
 
 def _with_ids(documents: pa.Table, prefix: str | None) -> pa.Table:

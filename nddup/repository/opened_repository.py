@@ -7,11 +7,12 @@ The inputs that can be added to a repository or used as queries, and the engine 
 
 import os
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeAlias
 
 import pyarrow as pa
 
-from nddup.errors import ConfigError
+from nddup.errors import ConfigError, OutputError
 from nddup.local.reading.number_texts import number_texts
 from nddup.local.reading.workers import Progress, Workers
 from nddup.repository.identity import Identity
@@ -22,9 +23,11 @@ from nddup.repository.segments.segment_files import read_all
 from nddup.repository.snapshot import Snapshot
 from nddup.run.engines import choose_engine, require_readable
 from nddup.scanning.collection import Collection, Files, find_files
+from nddup.scanning.input_files import is_of_this_machine, local_path
 from nddup.settings.plan import processes_of
 from nddup.settings.schema import Config
-from nddup.storage.local_storage import LocalStorage
+from nddup.storage.local_storage import LocalStorage, require_apart
+from nddup.tables import VERDICTS
 
 if TYPE_CHECKING:
     from nddup.repository.prove_version import Proof
@@ -106,6 +109,20 @@ def find_source(inputs: Given, config: Config, files: Files) -> Collection | pa.
     return found
 
 
+def require_delta(inputs: Given, reading: Reading, output: str, repo: str) -> None:
+    """Refuse an output of a batch that cannot be written, or that lies in an input or in the repository.
+
+    Raises:
+        ConfigError: if the inputs are no files that this machine reads.
+        OutputError: for the folder.
+    """
+    if not isinstance(inputs, list) or not isinstance(reading.files, LocalStorage):
+        raise ConfigError("--output: only files that this machine reads are written again (--engine local)")
+    if os.path.lexists(local_path(output)):
+        raise OutputError(f"--output {output}: exists already; give another folder")
+    require_apart(LocalStorage(), [*inputs, *filter(is_of_this_machine, [repo])], output)
+
+
 class Repository:
     """A growing collection whose near-duplicates are known.
 
@@ -164,7 +181,13 @@ class Repository:
         return reading
 
     def add(
-        self, inputs: Inputs, *, replace: bool = False, id_prefix: str | None = None, engine: str | None = None
+        self,
+        inputs: Inputs,
+        *,
+        replace: bool = False,
+        id_prefix: str | None = None,
+        engine: str | None = None,
+        output: str | None = None,
     ) -> "Written":
         """Add a batch as one version; make none if nothing is stored or replaced.
 
@@ -173,16 +196,20 @@ class Repository:
             replace: whether a live id with other content replaces the stored document.
             id_prefix: prefix of ids made up from file and record.
             engine: `auto`, `local` or `spark`: what reads the files; None: as the repository was opened with.
+            output: a new folder for the batch without duplicates: its files, with only the documents that were not
+                live before and are kept now, unchanged. It is written before the version is committed.
 
         Raises:
-            ConfigError: for missing inputs, and for made-up ids without a prefix.
-            OutputError: if the repository lies in an input, or an input in it.
+            ConfigError: for missing inputs, for made-up ids without a prefix, and for an output of inputs that are no
+                files of this machine.
+            OutputError: if the repository lies in an input, or an input in it; if the output exists or cannot be
+                written.
             LostRaceError: if another writer committed meanwhile; nothing was changed.
         """
-        from nddup.repository.batches import read_batch  # noqa: PLC0415
+        from nddup.local.rewritten_files import Rewriter  # noqa: PLC0415
+        from nddup.repository.batches import read_batch, write_delta  # noqa: PLC0415
         from nddup.repository.places.live_claims import claimed  # noqa: PLC0415
         from nddup.repository.write_versions import add  # noqa: PLC0415
-        from nddup.storage.local_storage import LocalStorage, require_apart  # noqa: PLC0415
 
         config = self._identity.config
         given = inputs if isinstance(inputs, pa.Table | Mapping) else paths_given(inputs)
@@ -191,9 +218,16 @@ class Repository:
             self.refresh()
             if isinstance(given, list):
                 require_apart(LocalStorage(), given, self._repo.full_name(), name="REPO")
+            if output is not None:
+                require_delta(given, reading, output, self._repo.full_name())
             source = find_source(given, config, reading.files)
             batch = read_batch(self.snapshot, source, workers, replace=replace, id_prefix=id_prefix)
-            written = add(self.snapshot, batch, workers)
+            write = None
+            if output is not None and isinstance(source, Collection):
+                empty = VERDICTS.arrow.empty_table()
+                rewriter = Rewriter(source, empty, is_tagging=False, is_first=False, limits=self._identity.plan.limits)
+                write = partial(write_delta, batch, rewriter=rewriter, output=output, workers=workers)
+            written = add(self.snapshot, batch, workers, write)
         if written.commit is not None:
             self._read(written.commit)
         return written

@@ -62,12 +62,14 @@ class Ask:
         top: most matches per query, the most alike first; None: all.
         sources: glob; only documents whose `source` matches it.
         versions: first and last version, inclusive; only documents added by these.
+        others: leave out the stored document that has the query's own id.
     """
 
     bands: Bands = ()
     top: int | None = None
     sources: str | None = None
     versions: tuple[int, int] | None = None
+    others: bool = False
 
     @property
     def edges(self) -> list[Fraction]:
@@ -157,6 +159,8 @@ def find_matches(snapshot: Snapshot, queries: Queries, ask: Ask) -> pa.Table:
     by_query: dict[int, list[tuple[Any, ...]]] = {}
     for near in found:
         for query, row in _rows_of(snapshot, near, ask, edges):
+            if ask.others and row[0] == queries.ids[query]:
+                continue
             by_query.setdefault(query, []).append(row)
     listed = []
     for number, query_id in enumerate(queries.ids):

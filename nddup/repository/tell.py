@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -46,6 +46,26 @@ def tell_written(repo: str, written: "Written") -> str:
     return line + "".join(
         f"not stored: {one_line(doc_id)}, a near-duplicate of {one_line(kept)}\n" for doc_id, kept in unstored
     )
+
+
+def values_of(written: "Written") -> dict[str, Any]:
+    """Return the version made, None if none was, its counts, what it changed and the rejects, for JSON."""
+    version = written.commit and written.commit.version
+    rows = {"changes": written.changes.to_pylist(), "rejects": written.rejects.to_pylist()}
+    return {"version": version, "counts": dict(written.counts), **rows}
+
+
+def history_of(repo: str) -> dict[str, Any]:
+    """Return the identity of a repository and its versions, for JSON."""
+    where = find_place(repo)
+    commits = [read_commit(where, version) for version in versions_in(where)]
+    versions = [
+        {"version": one.version, "time": one.time, "what": one.what, "documents": one.digests["documents"][0],
+         "counts": dict(one.counts)}
+        for one in commits
+    ]  # fmt: skip
+    named = ("mode", "store", "lowest", "recipe")
+    return {name: commits[-1].repository[name] for name in named} | {"versions": versions}
 
 
 def tell_history(repo: str) -> str:

@@ -4,7 +4,7 @@ The segment is written first, then the commit that names it, once all its segmen
 between leaves a folder that no commit names.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import NamedTuple
@@ -60,14 +60,22 @@ def create(repo: Place, identity: Identity) -> Commit:
     return commit
 
 
-def add(snapshot: Snapshot, batch: Batch, workers: Workers) -> Written:
-    """Add a batch; commit nothing if none of its documents is stored and none is replaced."""
+def add(
+    snapshot: Snapshot, batch: Batch, workers: Workers, before_commit: Callable[[pa.Table], None] | None = None
+) -> Written:
+    """Add a batch; commit nothing if none of its documents is stored and none is replaced.
+
+    `before_commit` is called with CHANGES when all is known and nothing is committed: if it raises, nothing is.
+    """
+    tell = before_commit or (lambda changes: None)  # noqa: ARG005
     if not len(batch.documents) and not len(batch.gone):
+        tell(_NO_CHANGES)
         return Written(None, batch.counts() | {"added": 0}, _NO_CHANGES, batch.rejects)
     change = make_change(snapshot, batch.documents, batch.gone, workers)
     stored = change.tables["documents"]["doc_key"].combine_chunks()
     change.tables["texts"] = batch.texts.filter(pc.is_in(batch.texts["doc_key"], value_set=stored))
     counts = batch.counts() | change.counts
+    tell(change.tables["changes"])
     if not len(change.tables["documents"]) and not len(batch.gone):
         return Written(None, counts, change.tables["changes"], batch.rejects)
     return _commit(snapshot, change, "add", counts, batch)

@@ -115,15 +115,36 @@ def show_run(run: FinishedRun, *, cluster: str | None, doc: str | None) -> str:
     return summary + "\n" + heading + "\n".join(lines) + "\n"
 
 
+def rows_of(run: FinishedRun, *, cluster: str | None, doc: str | None, borderline: int | None) -> dict[str, Any]:
+    """Return what `show_run` or `show_borderline` tells, as values for JSON.
+
+    Returns:
+        Of a cluster, its row and its first members; of a document, its row, its nearest pairs and its clusters; the
+        pairs nearest to the threshold; else `metrics`, and the largest `clusters`.
+
+    Raises:
+        ConfigError: as `show_run` and `show_borderline`.
+    """
+    if cluster is not None:
+        found = _find(run, ONE_CLUSTER, cluster, option="--cluster")
+        return {"cluster_id": cluster, **found, "first_members": _ask(run, FIRST_MEMBERS, cluster)}
+    if doc is not None:
+        found = _find(run, ONE_DOCUMENT, doc, option="--doc")
+        return {"doc_id": doc, **found, "near": _ask(run, NEAREST, doc), "clusters": _ask(run, OWN_CLUSTERS, doc)}
+    if borderline is not None:
+        decisive = _require_decisive(run)
+        return {"measure": decisive.name, "threshold": decisive.threshold,
+                "pairs": [one._asdict() for one in find_closest(run, decisive, borderline)]}  # fmt: skip
+    return {"path": run.path, "metrics": run.metrics.dump(), "clusters": run.sql(LARGEST_CLUSTERS).to_pylist()}
+
+
 def show_borderline(run: FinishedRun, number: int) -> str:
     """Return the pairs closest to the threshold, and the path of the page with their texts.
 
     Raises:
         ConfigError: if `pairs` does not hold the value that the run compared with its threshold.
     """
-    decisive = decisive_of(run.metrics.settings)
-    if decisive is None:
-        raise ConfigError(f"--borderline: {run.path} compared a share of the overlap, which its pairs do not hold")
+    decisive = _require_decisive(run)
     closest = find_closest(run, decisive, number)
     lines = [f"pairs nearest to the threshold: {decisive.name} at least {decisive.threshold:g}"]
     lines += [f"  {one.measured:>11.4g}  {one_line(one.doc_a)}  {one_line(one.doc_b)}" for one in closest]
@@ -132,12 +153,27 @@ def show_borderline(run: FinishedRun, number: int) -> str:
     return "\n".join([*lines, ""])
 
 
-def _show_cluster(run: FinishedRun, cluster: str) -> str:
-    found = _ask(run, ONE_CLUSTER, cluster)
-    if not found:
-        raise ConfigError(f"--cluster {cluster}: no such cluster in {run.path}")
+def _require_decisive(run: FinishedRun) -> Any:  # noqa: ANN401
+    decisive = decisive_of(run.metrics.settings)
+    if decisive is None:
+        raise ConfigError(f"--borderline: {run.path} compared a share of the overlap, which its pairs do not hold")
+    return decisive
 
-    row, members = found[0], _ask(run, FIRST_MEMBERS, cluster)
+
+def _find(run: FinishedRun, question: str, name: str, *, option: str) -> dict[str, Any]:
+    """Return the row of a cluster or document. Raises ConfigError if there is none; of documents it shows an id."""
+    found = _ask(run, question, name)
+    if not found and option == "--cluster":
+        raise ConfigError(f"--cluster {name}: no such cluster in {run.path}")
+    if not found:
+        known = run.sql("SELECT min(doc_id) AS doc_id FROM documents").to_pylist()[0]["doc_id"]
+        hint = f" (its ids are like {known})" if known is not None else ""
+        raise ConfigError(f"--doc {name}: no such document in {run.path}{hint}")
+    return found[0]
+
+
+def _show_cluster(run: FinishedRun, cluster: str) -> str:
+    row, members = _find(run, ONE_CLUSTER, cluster, option="--cluster"), _ask(run, FIRST_MEMBERS, cluster)
     common = f"{row['size']:,} documents, {row['support']:,} features common to all"
     head = f"cluster {cluster}: {common}; {MEANINGS[row['coverage']]}"
     lines = [
@@ -149,13 +185,7 @@ def _show_cluster(run: FinishedRun, cluster: str) -> str:
 
 
 def _show_document(run: FinishedRun, doc: str) -> str:
-    found = _ask(run, ONE_DOCUMENT, doc)
-    if not found:
-        known = run.sql("SELECT min(doc_id) AS doc_id FROM documents").to_pylist()[0]["doc_id"]
-        hint = f" (its ids are like {known})" if known is not None else ""
-        raise ConfigError(f"--doc {doc}: no such document in {run.path}{hint}")
-
-    row = found[0]
+    row = _find(run, ONE_DOCUMENT, doc, option="--doc")
     size = f"{row['n_tokens']:,} tokens, {row['n_features']:,} features"
     lines = [
         one_line(f"document {doc}: {row['source']}#{row['record']}, {size}"),

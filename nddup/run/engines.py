@@ -215,7 +215,7 @@ def require_few_rejects(
         raise NddupError(f"{rejects:,} of {records:,} records are rejects ({told}); {allowed}{more}")
     if source is not None and shards:
         names = {file.source for file in shards}
-        outside = {file.source for file in [*foreign, *source.assets]}
+        outside = {file.source for file in foreign} | {file.source for file in source.assets}
         lost = sum(file.size for file in source.listing.files if file.source in names)
         whole = sum(file.size for file in source.listing.files if file.source not in outside)
         if lost > limit * whole:

@@ -1,7 +1,9 @@
 """The actions of `nddup index` on the command line: output, exit status and refusals."""
 
+import io
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -132,3 +134,86 @@ def test_wrong_use_is_one_line(
     assert len(told) == 1
     assert said in told[0]
     assert {path: path.read_bytes() for path in place.rglob("*") if path.is_file()} == before
+
+
+def values(capsys: pytest.CaptureFixture[str], *arguments: str, status: int = 0) -> dict[str, Any]:
+    """Return what a command prints with --json."""
+    assert main([*arguments, "--json"]) == status
+    printed = capsys.readouterr().out
+    assert printed.count("\n") == 1
+    found: dict[str, Any] = json.loads(printed)
+    return found
+
+
+def test_every_result_can_be_had_as_json(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Each action that prints a result prints the same as one line of JSON; the exit status is that of the text."""
+    assert values(capsys, "index", "create", "new") == {"version": 1, "documents": 0}
+    assert values(capsys, "index", "add", "new", "batch.jsonl")["counts"]["added"] == 6
+    assert values(capsys, "index", "remove", "repo", "--ids", "gone.txt")["unknown"] == ["nobody"]
+    assert [one["version"] for one in values(capsys, "index", "list", "new")["versions"]] == [1, 2]
+    found = values(capsys, "index", "query", "repo", "page.txt", "--exit-code", status=3)["matches"]
+    assert [row["doc_id"] for row in found] == ["p2", "p3"]
+    assert values(capsys, "index", "tables", "new", "--output", "out")["rows"]["documents"] == 6
+    assert values(capsys, "index", "check", "new")["is_sound"]
+    assert values(capsys, "index", "compact", "new", "--days", "0")["version"] is None
+
+    cluster = values(capsys, "show", "out")["clusters"][0]["cluster_id"]
+    assert values(capsys, "show", "out", "--cluster", cluster)["size"] == 2
+    assert values(capsys, "show", "out", "--doc", "p0")["near"][0]["other"] == "p1"
+    assert values(capsys, "show", "out", "--borderline", "3")["threshold"] == 0.7
+    assert values(capsys, "check", "out")["is_sound"]
+    assert values(capsys, "run", "batch.jsonl", "--output", "run", "--set", "output.report=false")["records"] == 6
+    items = values(capsys, "against", "batch.jsonl", "page.txt", "--exit-code", status=3)["items"]
+    assert [item["verdict"] for item in items] == ["found"]
+    assert (place / "run" / "metrics.json").exists()
+
+
+def test_a_document_need_not_find_itself(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A query that is stored itself finds the others, also where it is the only one like it."""
+    Path("stored.jsonl").write_text(json.dumps({"id": "p2", "text": TEXTS["p2"]}) + "\n")
+
+    assert index("query", "repo", "stored.jsonl", "--top", "1", "--not-itself") == 0
+    assert capsys.readouterr().out.startswith("p2   p3 ")
+    assert index("query", "repo", "stored.jsonl", "--bands", "99", "--not-itself", "--exit-code") == 0
+    assert capsys.readouterr().out == "p2   no match\n"
+    assert place.exists()
+
+
+def test_a_query_may_come_from_standard_input(
+    place: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`-` is one document, or a file of them in any format; nothing at all is a mistake."""
+    del place
+    for given, due in ((f"<html><body>{TEXTS['p2']}</body></html>", "stdin   p2 1.000"),
+                       (json.dumps({"id": "q", "text": TEXTS["p4"]}), "q   p4 1.000")):  # fmt: skip
+        monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(given.encode())))
+        assert index("query", "repo", "-") == 0
+        assert capsys.readouterr().out.startswith(due)
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO()))
+    assert index("query", "repo", "-") == 2
+    assert "standard input is empty" in capsys.readouterr().err
+
+
+def test_a_batch_can_be_written_without_its_duplicates(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The files of the batch are written again with the documents that were new and are kept, line by line."""
+    assert index("create", "fixed", "--mode", "frozen") == index("add", "fixed", "batch.jsonl") == 0
+    texts = {"n1": f"{TEXTS['p0']} x", "p2": TEXTS["p2"], "n2": " ".join(f"z{k}" for k in range(40)),
+             "n3": f"n3 {TEXTS['p4']}"}  # fmt: skip
+    new = [{"id": name, "text": text} for name, text in texts.items()]
+    capsys.readouterr()
+    lines = [f"{json.dumps(row)}\n" for row in new]
+    (place / "in").mkdir()
+    (place / "in" / "new.jsonl").write_text("".join([lines[0], "{broken\n", *lines[1:]]))
+
+    assert index("add", "fixed", "in", "--output", "clean") == 0
+    assert "new documents in clean" in capsys.readouterr().out
+    assert (place / "clean" / "new.jsonl").read_text() == lines[2]
+    kept = nddup.repository.open("fixed").tables()["keep"]
+    assert [row["kept"] for row in kept.to_pylist() if row["doc_id"] in {"n1", "n2", "n3"}] == [False, True, False]
+
+    assert index("add", "fixed", "in", "--output", "clean") == 2
+    assert "exists already" in capsys.readouterr().err
+    assert index("add", "fixed", "in", "--output", "in/clean") == 2
+    assert index("add", "fixed", "in", "--output", "again") == 0
+    assert (place / "again" / "new.jsonl").read_text() == ""
+    assert sorted(path.name for path in place.iterdir() if path.name.startswith(".")) == []
