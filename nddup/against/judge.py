@@ -88,6 +88,7 @@ class Judged(NamedTuple):
         frequencies: (d,), documents of A that have each shingle, those with the same content counted once.
         is_suppressed: (d,), whether each shingle is in too many documents.
         cells: (c, 3) int64: an item, a group of A, and the verdict against it, PART or FOUND; other cells are clean.
+        holds: (n,), whether each document of A has an item that is found in it.
     """
 
     sizes: NDArray[np.int64]
@@ -99,6 +100,7 @@ class Judged(NamedTuple):
     frequencies: NDArray[np.int64]
     is_suppressed: NDArray[np.bool_]
     cells: NDArray[np.int64]
+    holds: NDArray[np.bool_]
 
 
 class _Sets(NamedTuple):
@@ -152,8 +154,9 @@ def judge(items: Numbered, holders: Holders, rules: Rules, *, is_all_read: bool 
     anywhere = _sum_rows(of_items, (frequencies > 0) & ~is_suppressed)
     covered = np.divide(anywhere, left, out=np.zeros(len(left)), where=left > 0)
     return Judged(
-        sizes, suppressed, verdicts, scored.best, scored.value, covered, frequencies, is_suppressed, scored.cells
-    )
+        sizes, suppressed, verdicts, scored.best, scored.value, covered, frequencies, is_suppressed, scored.cells,
+        scored.holds,
+    )  # fmt: skip
 
 
 class _Scored(NamedTuple):
@@ -161,6 +164,7 @@ class _Scored(NamedTuple):
     value: NDArray[np.float64]
     is_found: NDArray[np.bool_]
     cells: NDArray[np.int64]
+    holds: NDArray[np.bool_]
 
 
 class _Postings(NamedTuple):
@@ -241,14 +245,15 @@ def _score(  # noqa: C901 - one pass over the documents; each phase has its comm
     left: NDArray[np.int64],
     of: NDArray[np.int64],
     threshold: NDArray[np.int64],
-) -> tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.bool_], NDArray[np.int64]]:
+) -> tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.bool_], NDArray[np.int64], NDArray[np.bool_]]:
     """Compare each document with the items that share a shingle with it.
 
-    Returns `best` and `containment` of each item, whether any document reaches the threshold, and `cells` of `Judged`.
+    Returns `best` and `containment` of each item, whether any document reaches the threshold, and `cells` and `holds`
+    of `Judged`.
     """
     n_items = len(left)
     best, value = np.full(n_items, -1, np.int64), np.zeros(n_items, np.float64)
-    is_found = np.zeros(n_items, np.bool_)
+    is_found, holds = np.zeros(n_items, np.bool_), np.zeros(len(documents.order), np.bool_)
     shared, touched = np.zeros(n_items, np.int64), np.empty(n_items, np.int64)
     cell_of = np.full(n_items, -1, np.int64)  # the last cell of each item: documents come group by group
     cells, n_cells = np.empty((1024, 3), np.int64), 0
@@ -281,6 +286,7 @@ def _score(  # noqa: C901 - one pass over the documents; each phase has its comm
                     is_reached |= count * threshold[1] >= threshold[0] * size
                     share = max(share, count / size)
             is_found[item] |= is_reached
+            holds[document] |= is_reached
 
             # Two different fractions of counts below 2**26 are different floats, and equal ones are the same float.
             if share > value[item] or (share == value[item] and ranks[document] < ranks[best[item]]):
@@ -296,4 +302,4 @@ def _score(  # noqa: C901 - one pass over the documents; each phase has its comm
                 n_cells += 1
             if is_reached:
                 cells[cell, 2] = FOUND
-    return best, value, is_found, cells[:n_cells].copy()
+    return best, value, is_found, cells[:n_cells].copy(), holds

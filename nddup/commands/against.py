@@ -65,6 +65,11 @@ def add(commands: "argparse._SubParsersAction[Any]") -> None:
         "--exit-code", action="store_true",
         help=f"exit status {FOUND_STATUS} if anything is found, 1 if nothing is but not all of A could be read",
     )  # fmt: skip
+    parser.add_argument(
+        "--output-kept", metavar="DIR",
+        help="write A again to DIR, without the records in which an item is found, all else unchanged; files of this"
+        " machine only; must not exist",
+    )  # fmt: skip
     add_json(parser)
     parser.add_argument("--output", metavar="DIR", help="write the tables and index.html to DIR, which must not exist")
     parser.add_argument("--config", metavar="FILE", help="YAML file of settings, as for `nddup run`")
@@ -109,21 +114,24 @@ def _start_spark(options: argparse.Namespace, config: Any, steps: Steps) -> Any:
 
 def execute(options: argparse.Namespace) -> int:
     """Compare, and print what was found."""
-    with Steps("against", 8) as steps:
+    with Steps("against", 9) as steps:
         from nddup.start_up import spare_blas, spare_pandas  # noqa: PLC0415
 
         spare_pandas()
         spare_blas()
         from nddup.against.judge import Rules  # noqa: PLC0415
         from nddup.errors import ConfigError  # noqa: PLC0415
-        from nddup.results.against.against_output import list_found, require_new, summarise_verdicts, write_compared  # noqa: PLC0415
+        from nddup.results.against import against_output as written  # noqa: PLC0415
         from nddup.results.against.compare_collections import AskedAgainst, compare  # noqa: PLC0415
         from nddup.run.compiling import compile_once  # noqa: PLC0415
         from nddup.settings.load import load_config  # noqa: PLC0415
 
         if options.length > 1_000:  # noqa: PLR2004 - the greatest length of shingle.length too
             raise ConfigError(f"--length {options.length}: expected at most 1,000 tokens")
-        folder = require_new(options.output, [options.a, options.b]) if options.output else None
+        folder = written.require_new(options.output, [options.a, options.b]) if options.output else None
+        if options.output_kept:
+            others = [options.output] if options.output else []
+            written.require_new(options.output_kept, [options.a, options.b, *others], name="--output-kept")
         given = [*options.assignments, *([f"engine={options.engine}"] if options.engine else [])]
         config = load_config(options.config, given)
         config_b = load_config(options.config, [*options.assignments, *options.set_b])
@@ -131,15 +139,21 @@ def execute(options: argparse.Namespace) -> int:
         rules = Rules(options.of, options.threshold, limits.max_document_frequency, limits.min_shingles)
         asked = AskedAgainst(rules, options.length, options.by)
         start = _start_spark(options, config, steps)
+        if start is not None and options.output_kept:
+            raise ConfigError("--output-kept: only files that this machine reads are written again (--engine local)")
         compile_once(steps)
         compared = compare((options.a, config), (options.b, config_b), asked, steps, start)
         if folder is not None:
             steps.begin("write the tables and the page")
-            write_compared(compared, folder)
+            written.write_compared(compared, folder)
+        if options.output_kept:
+            steps.begin("write A without what was found")
+            written.write_kept(compared, options.output_kept)
     if options.json:
         print_json({name: compared.tables[name].to_pylist() for name in ("items", "matrix")})
     else:
-        lines = [*summarise_verdicts(compared), *list_found(compared, is_written=folder is not None)]
+        lines = [*written.summarise_verdicts(compared), *written.list_found(compared, is_written=folder is not None)]
+        lines += [f"A without what was found in {options.output_kept}"] if options.output_kept else []
         lines += [f"tables and page in {options.output}"] if folder is not None else []
         print_out("".join(f"{one_line(line)}\n" for line in lines))
     is_found = any(line == "found" for line in compared.tables["items"]["verdict"].to_pylist())

@@ -18,7 +18,10 @@ import pyarrow.parquet as pq
 from nddup.against.judge import CLEAN, COMMON, FOUND, PART, SHORT, UNREAD
 from nddup.against.share_records import cut_regions, number_items
 from nddup.errors import OutputError
+from nddup.local.reading.workers import Workers
+from nddup.local.rewritten_files import Rewriter, verdicts_of, write_apart
 from nddup.results.against.compare_collections import Compared
+from nddup.settings.plan import processes_of, record_limits
 from nddup.spelling import counted
 from nddup.storage.local_storage import LocalStorage, local_path, require_apart
 
@@ -198,17 +201,48 @@ SHOWN_PARTS, SHOWN_ITEMS = 20, 10
 """Most parts of B with a line of their own, and most found items that are printed."""
 
 
-def require_new(output: str, inputs: Sequence[str]) -> Path:
-    """Return the folder of the output.
+def require_new(output: str, inputs: Sequence[str], *, name: str = "--output") -> Path:
+    """Return the folder of the output, which the option `name` gives.
 
     Raises:
         OutputError: if it exists, or overlaps an input.
     """
     folder = Path(local_path(output))
     if folder.exists():
-        raise OutputError(f"--output {output}: exists already; give another folder")
-    require_apart(LocalStorage(), inputs, output)
+        raise OutputError(f"{name} {output}: exists already; give another folder")
+    require_apart(LocalStorage(), inputs, output, name=name)
     return folder
+
+
+def write_kept(compared: Compared, output: str) -> int:
+    """Write the files of A again without the records in which an item is found, and without those that cannot be read.
+
+    Returns:
+        The number of records written.
+
+    Raises:
+        OutputError: if the folder cannot be written.
+        NddupError: if a file changed meanwhile or cannot be written again.
+
+    Cost: one pass over A. Memory: some 100 bytes for each record of A.
+    """
+    side, shared = compared.a, compared.shared
+    stays = {source: np.ones(count, np.int8) for source, count in shared.counts.items()}
+    for place in np.flatnonzero(compared.judged.holds).tolist():
+        stays[shared.sources[place]][shared.records[place] - 1] = 0
+    rejects = shared.rejects.select(["source", "record", "reason"])
+    for source, record in zip(rejects["source"].to_pylist(), rejects["record"].to_pylist(), strict=True):
+        if source in stays:
+            stays[source][record - 1] = -1
+    told = [
+        pa.table({"source": pa.array([source], pa.string()).take(pa.array(np.zeros(int((flags >= 0).sum()), np.int64))),
+                  "record": np.flatnonzero(flags >= 0) + 1, "stays": flags[flags >= 0] > 0})
+        for source, flags in stays.items()
+    ]  # fmt: skip
+    verdicts = verdicts_of(pa.concat_tables(told), rejects)
+    rewriter = Rewriter(side.collection, verdicts, is_tagging=False, is_first=False, limits=record_limits(side.config))
+    with Workers(processes_of(side.config)) as workers:
+        return write_apart(rewriter, output, workers)
 
 
 def summarise_verdicts(compared: Compared) -> list[str]:

@@ -58,6 +58,8 @@ class Shared:
         documents: number of all documents of A.
         rejects: REJECTED.
         is_all_read: whether no reject may hold a text.
+        records: (n,), the place of each document in its file, from 1.
+        counts: the number of records of each file.
     """
 
     rows: pa.Table
@@ -67,6 +69,8 @@ class Shared:
     documents: int
     rejects: pa.Table
     is_all_read: bool
+    records: NDArray[np.int64]
+    counts: dict[str, int]
 
 
 Share = Callable[[Side, Items, bool], Sequence[pa.Table]]
@@ -119,8 +123,10 @@ def read_shared(side: Side, items: Items, workers: Workers, share: Share, *, cou
         one if one is not None else f"{source}#{record}"
         for one, source, record in zip(shared["doc_id"].to_pylist(), sources, made, strict=True)
     ]
+    by_file = counted.group_by("source").aggregate([("seq", "sum")])
     return Shared(shared, ids, sources, _hold(shared, ids, sources, side), n_records - len(bad), rejects,
-                  _is_all_read(rejects, with_documents, side))  # fmt: skip
+                  _is_all_read(rejects, with_documents, side), np.array(made, np.int64),
+                  dict(zip(by_file["source"].to_pylist(), by_file["seq_sum"].to_pylist(), strict=True)))  # fmt: skip
 
 
 def _hold(shared: pa.Table, ids: list[str], sources: list[str], side: Side) -> Holders:
