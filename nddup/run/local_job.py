@@ -200,11 +200,11 @@ def _store_texts(
     noted = job.find("texts")
     if noted is None:
         options, choice = job.config.output, TextChoice({}, [], 0)
-        if options.texts:
+        if most := plan.stored_texts(job.config):
             sizes = {file.source: file.size for file in reader.collection.listing.files}
-            sampled = options.texts // 2
+            sampled = most // 2
             rows = outputs.list_shown(found.clusters, found.members, sketched.documents, sampled=sampled)
-            choice = choose_documents(rows, sizes, most=options.texts, most_bytes=int(options.texts_read))
+            choice = choose_documents(rows, sizes, most=most, most_bytes=int(options.texts_read))
             nearest = _list_borderline(folder, sketched.documents, job.config)
             choice = add_pairs(choice, nearest, sizes, most_bytes=int(options.texts_read))
         texts = reader.find_texts(choice.documents)

@@ -175,6 +175,8 @@ def _options_of_reading(config: Config) -> list[str]:
 
 def _settings_in(name: str, section: str, config: Config) -> Mapping[str, Any]:
     values: dict[str, Any] = getattr(config, section).model_dump()
+    if name == "texts":
+        values["texts"] = plan.stored_texts(config)
     chosen = _ONLY.get(name) or (_OF_READING.get(section) if _MADE_OF[name.partition("-")[0]] is _READING else None)
     if chosen:
         return {key: values[key] for key in chosen}

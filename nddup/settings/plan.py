@@ -90,6 +90,11 @@ def conflicts_of_texts(config: Config) -> list[str]:
     return found
 
 
+def stored_texts(config: Config) -> int:
+    """Return the most documents whose texts a run stores: none without a report, the only reader of them."""
+    return config.output.texts if config.output.report else 0
+
+
 RABIN_BITS: Final = 40
 MODULUS: Final = 25
 RUN: Final = 8

@@ -118,9 +118,13 @@ class OutputConfig(Section):
     context: bool = Field(
         default=False, description="write context.fimi: a line for each feature, the doc_keys of its documents"
     )
-    report: bool = Field(default=True, description="write report/index.html, a page that shows the run")
+    report: bool = Field(
+        default=True, description="write report/index.html, a page that shows the run; without it no text is stored"
+    )
     texts: int = Field(
-        2_000, ge=0, description="most documents whose texts are stored for the report, 20,000 characters each"
+        2_000,
+        ge=0,
+        description="most documents whose texts are stored for the report, 20,000 characters each; none without it",
     )
     texts_read: int | str = Field(
         4 << 30, description="most stored bytes of the input files that are read again for these texts"

@@ -2,6 +2,7 @@
 
 import gzip
 import json
+from collections.abc import Mapping
 from pathlib import Path
 
 import pyarrow.parquet as pq
@@ -16,11 +17,13 @@ from nddup.report.summary import notes
 from nddup.run.job import run_job
 from nddup.run.local_job import run_locally
 from nddup.run.on_spark.inputs import reopen_inputs
+from nddup.run.stage import made_of
 from nddup.scanning.read_again import CHARACTERS, choose_documents
 from nddup.settings.load import build_config
 from nddup.spark.reading.scan import list_shown
 from nddup.spark.schemas import CLUSTERS, DOCUMENTS, MEMBERS, local_table
 from nddup.storage.session_tables import SparkFolder
+from tests.run.accounts import run_that_adds_up
 
 WORDS = "alpha beta gamma delta epsilon zeta eta theta iota kappa lambda mu nu xi omicron pi rho sigma tau upsilon"
 
@@ -119,7 +122,7 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_a_run_stores_the_texts_of_its_clusters(spark: SparkSession, files: Path, tmp_path: Path) -> None:
     """A run stores the text of every document in a cluster, without markup and cut at the limit, and no other text."""
-    config = build_config({"output": {"report": False}}, origin="test")
+    config = build_config({}, origin="test")
     metrics = run_job(spark, [str(files)], str(tmp_path / "run"), config)
 
     folder = SparkFolder(spark, str(tmp_path / "run"))
@@ -144,13 +147,25 @@ def test_a_run_stores_the_texts_of_its_clusters(spark: SparkSession, files: Path
         reopen_inputs(spark, folder)
 
 
-def test_no_texts_when_none_are_asked_for(tmp_path: Path) -> None:
-    """With `output.texts` 0, the table `texts` exists and is empty."""
+@pytest.mark.parametrize("output", [{"texts": 0}, {"report": False}], ids=["no texts", "no report"])
+def test_no_file_is_read_for_texts_that_nobody_sees(
+    output: Mapping[str, object], session_or_none: SparkSession | None, tmp_path: Path
+) -> None:
+    """With `output.texts` 0 or without a report, the table `texts` exists, is empty, and chooses no cluster."""
     (tmp_path / "a.jsonl").write_text("".join(json.dumps({"id": i, "text": WORDS}) + "\n" for i in "12"))
 
-    run_locally([str(tmp_path / "a.jsonl")], str(tmp_path / "run"), build_config({"output": {"texts": 0}}, origin="t"))
+    metrics = run_that_adds_up(tmp_path, tmp_path / "a.jsonl", spark=session_or_none, output=output)
 
-    assert pq.read_table(tmp_path / "run" / "texts").num_rows == 0
+    assert pq.read_table(tmp_path / "out" / "texts").num_rows == 0
+    assert metrics["stages"]["texts"]["clusters"] == 0
+    assert metrics["rows"]["clusters"] == 1
+
+
+def test_a_run_resumed_for_a_report_reads_the_texts_it_had_left_out() -> None:
+    """The empty `texts` of a run without a report is not taken for that of a run with one."""
+    without = build_config({"output": {"report": False}}, origin="test")
+
+    assert made_of("texts", without) != made_of("texts", build_config({}, origin="test"))
 
 
 def test_clusters_in_files_too_large_to_read_again_are_said(tmp_path: Path) -> None:

@@ -33,7 +33,7 @@ from nddup.run.session import set_to
 from nddup.run.stage import AS_INPUT, made_of, missing_outputs, settings_of
 from nddup.scanning.collection import Collection, Group, ListedFile
 from nddup.scanning.read_again import Contents, TextChoice, add_pairs, choose_documents
-from nddup.settings.plan import record_limits
+from nddup.settings.plan import record_limits, stored_texts
 from nddup.settings.schema import Config
 from nddup.spark import exports
 from nddup.spark.exports import as_xml
@@ -300,10 +300,10 @@ def _read_chosen(job: Job, found: Found) -> Saved:
         raise ValueError("documents of a DataFrame are not read again")
 
     choice = TextChoice({}, [], 0)
-    if options.texts:
+    if most := stored_texts(job.config):
         clustered, documents = found.clustered, found.sketched.documents.table
-        shown = list_shown(clustered.clusters, clustered.members, documents, sampled=options.texts // 2)
-        choice = choose_documents(shown.collect(), inputs.sizes, most=options.texts, most_bytes=int(options.texts_read))
+        shown = list_shown(clustered.clusters, clustered.members, documents, sampled=most // 2)
+        choice = choose_documents(shown.collect(), inputs.sizes, most=most, most_bytes=int(options.texts_read))
         nearest = _list_borderline(job, found)
         choice = add_pairs(choice, nearest, inputs.sizes, most_bytes=int(options.texts_read))
     written = job.write("texts", inputs.find_texts(choice.documents))
