@@ -16,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from nddup.arrays import compiled
+from nddup.arrays import HASH_MULTIPLIER, compiled
 from nddup.verifying.definitions import Rows, Rule, bound_of, judge
 
 FOUND = 7
@@ -24,6 +24,9 @@ FOUND = 7
 
 BLOCK = 64
 """Overlaps that are tested in one step."""
+
+FEW = 16
+"""Up to p / 16 holders are tested one by one; above that, all p counts in blocks are as fast."""
 
 
 class Near(NamedTuple):
@@ -56,29 +59,60 @@ class Near(NamedTuple):
 
 
 class Index(NamedTuple):
-    """The holders of each feature: those of `features[i]` are `holders[starts[i]:starts[i + 1]]`, ascending."""
+    """The ids of the probes in buckets by hash: those of bucket b are at `starts[b]` to `starts[b + 1]` - 1.
 
-    features: NDArray[np.uint64]  # (f,), ascending
-    starts: NDArray[np.int64]  # (f + 1,)
-    holders: NDArray[np.int32]  # (number of all ids,)
+    Within a bucket the entries keep the order of the probes. A bucket holds one id on average, so an id is looked up in
+    two steps, where a search of all ids in order would take twenty.
+    """
+
+    starts: NDArray[np.int32]  # (b + 1,), b a power of two
+    ids: NDArray[np.uint64]  # (number of all ids,)
+    holders: NDArray[np.int32]  # (number of all ids,), the probe that holds each
+    is_last: NDArray[np.bool_]  # (number of all ids,), whether no entry follows in its bucket; by place in the probes
 
 
 class Probes:
     """Sketches that all others are compared with, indexed by their features.
 
     Attributes:
-        sketches: p sketches.
+        sketches: p sketches of fewer than 2^31 ids together.
         index: the holders of their features.
     """
 
     def __init__(self, sketches: Rows) -> None:
-        """Index p sketches by feature; p may be 0. Cost: a sort of their ids."""
-        order = np.argsort(sketches.ids, kind="stable")
-        ids = sketches.ids[order]
-        starts = np.flatnonzero(np.append(True, ids[1:] != ids[:-1])) if len(ids) else np.empty(0, np.int64)
-        owners = np.repeat(np.arange(len(sketches.offsets) - 1, dtype=np.int32), np.diff(sketches.offsets))
+        """Index p sketches by feature; p may be 0. Cost: two steps for each of their ids."""
         self.sketches = sketches
-        self.index = Index(ids[starts], np.append(starts, len(ids)).astype(np.int64), owners[order])
+        self.index = _index(sketches.offsets, sketches.ids)
+
+
+@compiled
+def _bucket_of(id_: np.uint64, buckets: int) -> int:
+    """Return the bucket of an id. The ids of minima are the small ones, so a product is taken, whose high bits vary."""
+    return np.int64(((id_ * HASH_MULTIPLIER) >> np.uint64(32)) & np.uint64(buckets - 1))
+
+
+@compiled
+def _index(offsets: NDArray[np.int64], ids: NDArray[np.uint64]) -> Index:
+    """Return the index of p sketches: their ids sorted by bucket, by counting."""
+    buckets = 16
+    while buckets < len(ids):
+        buckets *= 2
+    starts = np.zeros(buckets + 1, np.int32)
+    for id_ in ids:
+        starts[_bucket_of(id_, buckets) + 1] += 1
+    for bucket in range(buckets):
+        starts[bucket + 1] += starts[bucket]
+
+    free, is_last = starts[:-1].copy(), np.zeros(len(ids), np.bool_)
+    sorted_ids, holders = np.empty(len(ids), np.uint64), np.empty(len(ids), np.int32)
+    for probe in range(len(offsets) - 1):
+        for i in range(offsets[probe], offsets[probe + 1]):
+            bucket = _bucket_of(ids[i], buckets)
+            place = free[bucket]
+            sorted_ids[place], holders[place] = ids[i], probe
+            free[bucket] = place + 1
+            is_last[i] = place + 1 == starts[bucket + 1]
+    return Index(starts, sorted_ids, holders, is_last)
 
 
 def find_near(batch: Rows, probes: Probes, rule: Rule, places: NDArray[np.int64] | None = None) -> Near:
@@ -94,8 +128,8 @@ def find_near(batch: Rows, probes: Probes, rule: Rule, places: NDArray[np.int64]
     Returns:
         The pairs in no particular order; empty if there is none.
 
-    Cost: one step for each feature of each sketch of the batch and each probe that holds it, and a merge for each pair
-        whose overlap does not rule it out. Runs without the interpreter's lock.
+    Cost: two steps for each feature of each sketch of the batch, one for each probe that holds it, and a merge for
+        each pair whose overlap does not rule it out. Runs without the interpreter's lock.
     """
     own, other = _plain(batch), _plain(probes.sketches)
     is_levelled = bool(own[2].any() or other[2].any())
@@ -113,7 +147,14 @@ def _plain(rows: Rows) -> tuple[NDArray[np.int64], NDArray[np.uint64], NDArray[n
 
 @compiled
 def count_overlaps(
-    sketch: NDArray[np.uint64], index: Index, after: int, least: int, counts: NDArray[np.int32], met: NDArray[np.int32]
+    sketch: NDArray[np.uint64],
+    index: Index,
+    after: int,
+    is_last: NDArray[np.bool_],
+    least: int,
+    counts: NDArray[np.int32],
+    met: NDArray[np.int32],
+    few: NDArray[np.int32],
 ) -> int:
     """Count the overlaps of a sketch with every probe, and list those of at least `least`.
 
@@ -121,23 +162,47 @@ def count_overlaps(
         sketch: its ids.
         index: of the probes.
         after: the probes up to this one are left out; -1: none are.
+        is_last: ids that no later probe holds, of a sketch that is probe `after`; else empty.
         least: the least overlap listed, at least 1.
         counts: zeros, before and after the call; (p,).
         met: takes the probes and their overlaps, (p, 2).
+        few: room for the holders that are met, with repeats; if there are more, all counts are searched.
 
     Returns:
         How many probes are listed.
 
-    Cost: a binary search per feature, a step per holder; then a test of every count, several at once.
+    Cost: a look at the bucket of each feature, a step per holder; then a test of each holder met or, if they are many,
+        of every count, several at once.
     """
-    for id_ in sketch:
-        at = np.searchsorted(index.features, id_)
-        if at < len(index.features) and index.features[at] == id_:
-            holders = index.holders[index.starts[at] : index.starts[at + 1]]
-            for probe in holders[np.searchsorted(holders, after, side="right") :]:
-                counts[np.uint32(probe)] += 1  # unsigned: no test for a negative place
+    buckets, steps = len(index.starts) - 1, 0
+    for i in range(len(sketch)):
+        if len(is_last) and is_last[i]:
+            continue
+        bucket = _bucket_of(sketch[i], buckets)
+        low, high = index.starts[bucket], index.starts[bucket + 1]
+        low += np.searchsorted(index.holders[low:high], after, side="right")
+        for place in range(low, high):
+            if index.ids[place] == sketch[i]:
+                probe = np.uint32(index.holders[place])  # unsigned: no test for a negative place
+                counts[probe] += 1
+                if steps < len(few):
+                    few[steps] = probe
+                steps += 1
 
-    # The loop above does not test whether a probe is new; the counts are searched here, a block at a time.
+    if steps > len(few):
+        return _search_counts(after, least, counts, met)
+    n = 0
+    for probe in few[:steps]:
+        if counts[probe] >= least:
+            met[n, 0], met[n, 1] = probe, counts[probe]
+            n += 1
+        counts[probe] = 0  # a probe that was met before is not listed again
+    return n
+
+
+@compiled
+def _search_counts(after: int, least: int, counts: NDArray[np.int32], met: NDArray[np.int32]) -> int:
+    """List the probes behind `after` whose count is at least `least`, and set all counts to zero, a block at a time."""
     n = 0
     for low in range(max(after, 0) // BLOCK * BLOCK, len(counts), BLOCK):
         block = counts[low : low + BLOCK]
@@ -171,6 +236,7 @@ def _find_near(
     """Return the near pairs, (k, `FOUND`): place in the batch, probe, and the result of `compare`."""
     probes = len(probe_offsets) - 1
     counts, met = np.zeros(probes, np.int32), np.empty((probes, 2), np.int32)
+    few, none = np.empty(probes // FEW + 1, np.int32), np.empty(0, np.bool_)
     found, k = np.empty((64, FOUND), np.int64), 0
 
     # A pair is left unmeasured only if its overlap is too small for its sizes. With levels, containment or bands the
@@ -183,7 +249,12 @@ def _find_near(
         # The larger of this sketch and any other is at least as large as this one.
         size = len(sketch) if is_plain else 1
         least = bound_of(min(size, rule.sample.size) if rule.is_resemblance else size, rule)
-        for t in range(count_overlaps(sketch, index, after[row], least, counts, met)):
+        is_last = none
+        if after[row] >= 0:
+            low, high = probe_offsets[after[row]], probe_offsets[after[row] + 1]
+            if np.array_equal(sketch, probe_ids[low:high]):
+                is_last = index.is_last[low:high]
+        for t in range(count_overlaps(sketch, index, after[row], is_last, least, counts, met, few)):
             probe, overlap = met[t, 0], met[t, 1]
             other = probe_ids[probe_offsets[probe] : probe_offsets[probe + 1]]
 

@@ -40,10 +40,16 @@ def test_compares_at_a_common_modulus(first: np.ndarray, second: np.ndarray, lev
     assert measured == (len(a & b), len(a & b), len(a | b), len(a), len(b))
 
 
-@given(batch=st.lists(sketches, max_size=6), probes=st.lists(sketches, max_size=6), rule=st.sampled_from(RULES))
-def test_finds_what_is_near(batch: list[np.ndarray], probes: list[np.ndarray], rule: Rule) -> None:
-    """The index finds exactly the pairs that are near by definition, and each pair of one batch once."""
+@given(
+    batch=st.lists(sketches, max_size=6),
+    probes=st.lists(sketches, max_size=6),
+    rule=st.sampled_from(RULES),
+    others=st.sampled_from([0, 16 * 40]),
+)
+def test_finds_what_is_near(batch: list[np.ndarray], probes: list[np.ndarray], rule: Rule, others: int) -> None:
+    """The index finds exactly the pairs that are near by definition, among few probes or many, and each pair once."""
     left, right = ([ids[: rule.sample.size] for ids in side] for side in (batch, probes))
+    right, left = [*right, *[np.empty(0, np.uint64)] * others], [*left, *[np.empty(0, np.uint64)] * (others // 40)]
     expected = set()
     for i, first in enumerate(left):
         for j, second in enumerate(right):
