@@ -35,17 +35,14 @@ from nddup.matching.measures import MEASURES
 from nddup.metrics import RunMetrics
 from nddup.mining.modes import MODES, ClusterMode
 from nddup.opened.finished_run import FinishedRun
-from nddup.results.texts_again import read_texts
 from nddup.settings.load import read_stored
 from nddup.settings.plan import MODULUS, bands_of, candidate_share, kind_of
 from nddup.settings.schema import Config
 from nddup.sketching.kinds import Kind
 from nddup.sketching.minhash import Bands
-from nddup.sketching.tokens import tokenise
 from nddup.verifying.cluster_proofs import Members, Sets, prepare_sets
 from nddup.verifying.cluster_proofs import prove_clusters as prove
 from nddup.verifying.definitions import Form, Rule, Sample, gather
-from nddup.verifying.edit_similarity import count_common
 from nddup.verifying.near_pairs import Probes
 from nddup.verifying.shingle_sets import count_shared, list_shingles
 
@@ -536,6 +533,8 @@ class _Edits:
     """The edit similarity of two texts as a fraction; None if they are too long to compare here."""
 
     def __init__(self, texts: Mapping[str, str], config: Config) -> None:
+        from nddup.sketching.tokens import tokenise  # noqa: PLC0415
+
         self.share = Fraction(repr(config.pairs.edit_threshold))
         self._tokens = {name: tokenise(text) for name, text in texts.items()}
         self._budget = MOST_CELLS
@@ -546,6 +545,8 @@ class _Edits:
         self._budget -= cells
         if cells > CELLS or self._budget < 0:  # the run took a lower bound, or it would take too long here
             return None
+        from nddup.verifying.edit_similarity import count_common  # noqa: PLC0415 - RapidFuzz is not used elsewhere
+
         return 2 * count_common(first, second), len(first) + len(second)
 
 
@@ -563,6 +564,8 @@ class _Shingles:
             if name not in self._sets:
                 if self._budget <= 0:
                     return None
+                from nddup.sketching.tokens import tokenise  # noqa: PLC0415
+
                 made = list_shingles(tokenise(self._texts[name]), self._shingle.length, self._shingle.offset)
                 self._sets[name] = made
                 self._budget -= len(made)
@@ -595,6 +598,8 @@ def read_whole(run: FinishedRun, names: set[str]) -> dict[str, str]:
     """
     rows = run.sql(text, wanted=wanted).to_pylist()
     places = {row["doc_id"]: (row["source"], row["content_fingerprint"]) for row in rows}
+    from nddup.results.texts_again import read_texts  # noqa: PLC0415 - only where texts confirm the pairs
+
     found = read_texts(run.path, places, master=None, characters=None)
     return dict(zip(found["doc_id"].to_pylist(), found["text"].to_pylist(), strict=True))
 

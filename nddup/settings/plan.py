@@ -25,12 +25,12 @@ from nddup.sketching.minhash import Bands, choose_bands
 
 if TYPE_CHECKING:  # kernels load slowly: a command that only reads a run needs none, and a run starts workers first
     from nddup.matching.overlap_join import ComparisonLimits
+    from nddup.scanning.found import RecordLimits, SketchRule, TextRule
     from nddup.scanning.read_again import Tokens
     from nddup.sketching.minhash import Finder
     from nddup.sketching.recipe import Recipe
     from nddup.sketching.words.word_sketches import Kind as WordKind
     from nddup.sketching.words.word_sketches import WordRule
-from nddup.scanning.found import RecordLimits, SketchRule, TextRule, whole_recipe
 
 
 def confirm_rule_of(config: Config) -> ConfirmRule | None:
@@ -45,6 +45,7 @@ def confirm_rule_of(config: Config) -> ConfirmRule | None:
 
 def tokens_of(config: Config, contents: frozenset[bytes] | None = None) -> "Tokens":
     """Return how texts are read again where they confirm pairs; `contents` are those that are wanted, None for all."""
+    from nddup.scanning.found import whole_recipe  # noqa: PLC0415
     from nddup.scanning.read_again import Tokens  # noqa: PLC0415
 
     recipe = whole_recipe(recipe_of(config)) if config.pairs.confirm == "resemblance" else None
@@ -369,17 +370,23 @@ def levels_of(config: Config) -> int:
     return config.sketch.size if kind_of(config.sketch).estimate == "levels" else 0
 
 
-def text_rule(config: Config) -> TextRule:
+def text_rule(config: Config) -> "TextRule":
     """Return the rule by which a record becomes text."""
+    from nddup.scanning.found import TextRule  # noqa: PLC0415
+
     return TextRule(config.input.markup, config.input.charset, config.input.text)
 
 
-def sketch_rule(config: Config, *, lexicon: bytes = b"") -> SketchRule:
+def sketch_rule(config: Config, *, lexicon: bytes = b"") -> "SketchRule":
     """Return the rule by which a text becomes a sketch; `lexicon` holds the ids of its terms, ascending uint64."""
+    from nddup.scanning.found import SketchRule  # noqa: PLC0415
+
     recipe, text, confirm = recipe_of(config), text_rule(config), config.pairs.confirm
     return SketchRule(recipe, text, config.input.min_tokens, lexicon=lexicon, confirm=confirm)
 
 
-def record_limits(config: Config) -> RecordLimits:
+def record_limits(config: Config) -> "RecordLimits":
     """Return the limits of a record's size and of a file's expansion."""
+    from nddup.scanning.found import RecordLimits  # noqa: PLC0415
+
     return RecordLimits(int(config.input.max_record), config.input.max_expansion)
