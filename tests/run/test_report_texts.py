@@ -2,8 +2,8 @@
 
 import gzip
 import json
-from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
@@ -149,7 +149,7 @@ def test_a_run_stores_the_texts_of_its_clusters(spark: SparkSession, files: Path
 
 @pytest.mark.parametrize("output", [{"texts": 0}, {"report": False}], ids=["no texts", "no report"])
 def test_no_file_is_read_for_texts_that_nobody_sees(
-    output: Mapping[str, object], session_or_none: SparkSession | None, tmp_path: Path
+    output: dict[str, Any], session_or_none: SparkSession | None, tmp_path: Path
 ) -> None:
     """With `output.texts` 0 or without a report, the table `texts` exists, is empty, and chooses no cluster."""
     (tmp_path / "a.jsonl").write_text("".join(json.dumps({"id": i, "text": WORDS}) + "\n" for i in "12"))
