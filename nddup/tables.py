@@ -66,6 +66,42 @@ def working(name: str, columns: str, meaning: str, doing: str = "") -> Table:
     return Table(name, meaning, tuple(Column(name, kind) for name, kind in pairs), doing)
 
 
+LIKENESS = (
+    Column("overlap", "int", "number of features common to both sketches"),
+    Column(
+        "resemblance",
+        "double",
+        "the common shingles as a share of all shingles of both: exact with `pairs.confirm` `resemblance`, else an"
+        " estimate; null where the kind gives none",
+    ),
+    Column("containment_a", "double", "estimate of the share of a that is in b; null where the kind gives none"),
+    Column("containment_b", "double", "estimate of the share of b that is in a; null where the kind gives none"),
+)
+"""What two sketches have in common: columns of `pairs` and of every table of compared sketches before it."""
+
+OF_TEXTS = (
+    Column(
+        "edit",
+        "double",
+        "token edit similarity 2 LCS / (a + b) of the two texts, which confirmed the pair; null unless"
+        " `pairs.confirm` is `edit`",
+    ),
+    Column(
+        "common",
+        "int",
+        "number of distinct shingles that both texts have; null unless `pairs.confirm` is `resemblance`",
+    ),
+    Column("shingles_a", "int", "number of distinct shingles of a; null likewise"),
+    Column("shingles_b", "int", "number of distinct shingles of b; null likewise"),
+)
+"""What their texts have in common, where texts confirm pairs: columns of `pairs`, null without."""
+
+DIRECTED = {column.name: f"{column.name[:-1]}b" for column in (*LIKENESS, *OF_TEXTS) if column.name.endswith("_a")}
+"""The columns that tell something of one end, `…_a`, each with that of the other end: they turn with the ids."""
+
+_COMPARED = ", ".join(f"{column.name} {column.type}" for column in LIKENESS)
+_CONFIRMED = ", ".join(f"{column.name} {column.type}" for column in OF_TEXTS)
+
 CHUNKS = working(
     "chunks",
     "value binary, source string, split long, ends_open boolean",
@@ -162,8 +198,7 @@ LEXICON = working(
 SKETCHES = working("sketches", "node long, sketch array<long>", "The distinct, non-empty sketches.")
 COMPARED = working(
     "compared",
-    "what string, node_a long, node_b long, overlap int, resemblance double, containment_a double,"
-    " containment_b double, candidates long, stopped long",
+    f"what string, node_a long, node_b long, {_COMPARED}, candidates long, stopped long",
     "All results of one pass over the candidates. `what` is the kind of row. `pair`: a row of MATCHES. `link`: two"
     " heavy sketches, node_a < node_b, that were not compared and may belong to one family. `count`: the counters of"
     " one task, which are 0 in the other rows. Columns that a kind of row does not have are null.",
@@ -171,15 +206,14 @@ COMPARED = working(
 )
 MATCHES = working(
     "matches",
-    "node_a long, node_b long, overlap int, resemblance double, containment_a double, containment_b double",
+    f"node_a long, node_b long, {_COMPARED}",
     "Near-duplicate distinct sketches, node_a < node_b. The containments of each in the other are null where the kind"
     " shows none.",
     "join the pairs found first with those of the families searched separately",
 )
 CONFIRMED = working(
     "confirmed",
-    "node_a long, node_b long, overlap int, resemblance double, containment_a double, containment_b double,"
-    " edit double, common int, shingles_a int, shingles_b int, is_near boolean, is_bounded boolean, is_lost boolean",
+    f"node_a long, node_b long, {_COMPARED}, {_CONFIRMED}, is_near boolean, is_bounded boolean, is_lost boolean",
     "A row of MATCHES whose texts were compared. `is_near`: they confirm it. Where their shingles decide, `resemblance`"
     " is exact, and `edit` is null; else `common` and the shingles of each text are. `is_bounded`: the pair was beyond"
     " the limit of work for one pair. `is_lost`: a text was not found again.",
@@ -199,8 +233,7 @@ FAMILIES = working(
 )
 SETTLED = working(
     "settled",
-    "what string, node_a long, node_b long, overlap int, resemblance double, containment_a double,"
-    " containment_b double",
+    f"what string, node_a long, node_b long, {_COMPARED}",
     "The results of the search in FAMILIES. `what` is the kind of row. `pair`: a row of MATCHES. `leaders`: a sketch,"
     " node_a, whose component has more than `pairs.max_edges` pairs, of which only those with a kept end are here."
     " `stopped`: a family of node_b sketches that took more than `pairs.max_comparisons` comparisons. Columns that a"
@@ -363,33 +396,13 @@ PAIRS = Table(
     columns=(
         Column("doc_a", "string", "the smaller id, compared as bytes"),
         Column("doc_b", "string", "the larger id"),
-        Column("overlap", "int", "number of features common to both sketches"),
-        Column(
-            "resemblance",
-            "double",
-            "the common shingles as a share of all shingles of both: exact with `pairs.confirm` `resemblance`, else an"
-            " estimate; null where the kind gives none",
-        ),
-        Column("containment_a", "double", "estimate of the share of a that is in b; null where the kind gives none"),
-        Column("containment_b", "double", "estimate of the share of b that is in a; null where the kind gives none"),
+        *LIKENESS,
         Column(
             "star",
             "boolean",
             "whether the row stands for all pairs of two groups of equal sketches (`pairs.expand_limit`)",
         ),
-        Column(
-            "edit",
-            "double",
-            "token edit similarity 2 LCS / (a + b) of the two texts, which confirmed the pair; null unless"
-            " `pairs.confirm` is `edit`",
-        ),
-        Column(
-            "common",
-            "int",
-            "number of distinct shingles that both texts have; null unless `pairs.confirm` is `resemblance`",
-        ),
-        Column("shingles_a", "int", "number of distinct shingles of a; null likewise"),
-        Column("shingles_b", "int", "number of distinct shingles of b; null likewise"),
+        *OF_TEXTS,
     ),
 )
 

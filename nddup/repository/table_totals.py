@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from nddup.repository.close_components import Closed
 from nddup.repository.segments.layout import DIGESTS, RESULTS, table_of
+from nddup.tables import LIKENESS
 
 BYTES = 16
 MODULUS = 1 << (8 * BYTES)
@@ -27,7 +28,7 @@ NULL, FIELD, ITEM = "\x00", "\x1f", "\x1e"
 
 COLUMNS = {
     "documents": ("doc_id", "group"),
-    "pairs": ("doc_a", "doc_b", "overlap", "resemblance", "containment_a", "containment_b", "star"),
+    "pairs": ("doc_a", "doc_b", *(column.name for column in LIKENESS), "star"),
     "clusters": ("cluster_id", "support", "size", "members", "component", "coverage"),
     "members": ("cluster_id", "doc_id", "representative"),
     "keep": ("doc_id", "kept", "duplicate_of", "reason"),

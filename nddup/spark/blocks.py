@@ -27,6 +27,7 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from nddup.arrays import Ragged, take_rows
 from nddup.errors import SchemaError
 from nddup.spark.schemas import table
+from nddup.tables import TYPES, Column
 
 WIDE = {pa.binary(): pa.large_binary(), pa.string(): pa.large_string()}
 """The type that a session with `useLargeVarTypes` has in place of each of these."""
@@ -42,6 +43,11 @@ Layout = Mapping[str, type[np.generic]]
 
 OFFSETS: dict[pa.DataType, type[np.generic]] = {pa.binary(): np.int32, pa.large_binary(): np.int64}
 """Arrow types whose cells lie end to end, with the dtype of their offsets. Cells of view types do not."""
+
+
+def layout_of(columns: Iterable[Column]) -> Layout:
+    """Return the layout of columns of numbers, as `nddup.tables` declares them."""
+    return {column.name: TYPES[column.type].to_pandas_dtype() for column in columns}
 
 
 def block_schema(layout: Layout) -> T.StructType:

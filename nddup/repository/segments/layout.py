@@ -9,7 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from nddup.tables import CLUSTERS, FALSE_COMPONENTS, MEMBERS, PAIRS, Column, Table
+from nddup.tables import CLUSTERS, FALSE_COMPONENTS, MEMBERS, OF_TEXTS, PAIRS, Column, Table
 
 LAYOUT = 2
 """Version of the tables and of the commit files; a repository with another one is refused."""
@@ -100,7 +100,7 @@ STATE = Table(
 )
 
 
-NOT_STORED = ("edit", "common", "shingles_a", "shingles_b")
+NOT_STORED = tuple(column.name for column in OF_TEXTS)
 """The columns of `pairs` that are not stored: only `pairs.confirm` fills them, which a repository refuses."""
 
 

@@ -24,20 +24,13 @@ from nddup import tables
 from nddup.arrays import Ragged
 from nddup.matching.confirm_rules import Compared, ConfirmRule, SetRule
 from nddup.matching.confirm_texts import compare_texts, divide_pairs
-from nddup.spark.blocks import Columns, Layout, block_schema, exchange, pack, pack_sketches, pieces, unpack
+from nddup.spark.blocks import Columns, Layout, block_schema, exchange, layout_of, pack, pack_sketches, pieces, unpack
 from nddup.spark.schemas import CONFIRMED, DOCUMENTS, MATCHES, TOKENS, require
 
 Batches = Iterator[pa.RecordBatch]
 
 TEXT_LAYOUT: Layout = {"node": np.int64, "size": np.int32, "ids": np.uint64}
-PAIR_LAYOUT: Layout = {
-    "node_a": np.int64,
-    "node_b": np.int64,
-    "overlap": np.int32,
-    "resemblance": np.float64,
-    "containment_a": np.float64,
-    "containment_b": np.float64,
-}
+PAIR_LAYOUT: Layout = layout_of(tables.MATCHES.columns)
 
 HELD = 1 << 21
 """Tokens, or shingles, of the texts of one block of candidates: 16 MB."""

@@ -8,15 +8,13 @@ star needs no join, and no document of a group beyond the limit is joined: one g
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
+from nddup import tables
 from nddup.matching.threshold import Threshold
 from nddup.spark.schemas import MATCHES, NODES, PAIRS, require
 
-CONTAINMENTS = ("containment_a", "containment_b")
-"""Columns of MATCHES: the share of the left sketch that the right one contains, and the reverse; null where the sketch
-kind shows none."""
-
-SHINGLES = ("shingles_a", "shingles_b")
-LIKENESS = ("overlap", "resemblance", *CONTAINMENTS, "edit", "common", *SHINGLES)
+CONTAINMENTS, SHINGLES = tables.DIRECTED.items()
+LIKENESS = tuple(column.name for column in (*tables.LIKENESS, *tables.OF_TEXTS))
+"""All that is told of two documents: the columns of PAIRS besides their ids and `star`."""
 
 
 def expand(
@@ -116,7 +114,7 @@ def _as_pairs(rows: DataFrame) -> DataFrame:
     """Order the two ids of each row as bytes, and with them what is told of each end."""
     is_turned = F.col("left") > F.col("right")
     ordered = {"doc_a": F.least("left", "right"), "doc_b": F.greatest("left", "right")}
-    for of_left, of_right in (CONTAINMENTS, SHINGLES):
+    for of_left, of_right in tables.DIRECTED.items():
         ordered[of_left] = F.when(is_turned, F.col(of_right)).otherwise(F.col(of_left))
         ordered[of_right] = F.when(is_turned, F.col(of_left)).otherwise(F.col(of_right))
     return rows.select(*(ordered.get(name, F.col(name)).alias(name) for name in PAIRS.fieldNames()))

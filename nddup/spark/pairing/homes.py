@@ -30,6 +30,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from nddup import tables
 from nddup.arrays import Ragged, take_rows
 from nddup.matching.element_join import Meeting
 from nddup.matching.elements import (
@@ -54,6 +55,7 @@ from nddup.spark.blocks import (
     Columns,
     Layout,
     cell_lengths,
+    layout_of,
     list_column,
     merged,
     pack,
@@ -73,12 +75,7 @@ WANTED_LAYOUT: Layout = {"node": np.int64}
 """One row per sketch that a task asks for."""
 
 PAIR_LAYOUT: Layout = {
-    "node_a": np.int64,
-    "node_b": np.int64,
-    "overlap": np.int32,
-    "resemblance": np.float64,
-    "containment_a": np.float64,
-    "containment_b": np.float64,
+    **layout_of(tables.MATCHES.columns),
     "link_a": np.int64,
     "link_b": np.int64,
     "counts": np.int64,
