@@ -20,8 +20,10 @@ sketched once for all thresholds. Runs that are not kept store no texts and make
 files written to DIR:
   sweep.csv      one row a combination: pairs, clusters, kept, seconds; with --truth also precision, recall, F1;
                  `reused` names the stages taken from an earlier combination; `seconds` does not include their time
+  sweep.md       the same rows as a Markdown table
   sweep.json     the same, and the metrics of each run
-  sweep.png      the results plotted over the first numeric setting that varies, if matplotlib is installed
+  sweep.svg      if matplotlib is installed: a panel for each measure over one setting, a line for each combination of
+  sweep.png      the others, with its name beside it
 
 example:
   nddup sweep samples/debdocs --grid grid.yaml --output out/sweep --truth samples/debdocs/truth_w5_j070.tsv
@@ -40,6 +42,12 @@ def add(commands: "argparse._SubParsersAction[Any]") -> None:
         "--resume", action="store_true", help="finish the sweep in DIR; rows that it has are not made again"
     )
     parser.add_argument("--truth", metavar="FILE", help="compare each run with this list of known duplicates")
+    parser.add_argument(
+        "--x",
+        metavar="KEY",
+        help="setting of the horizontal axis in the figures; by default the first of the grid that varies and is a"
+        " number",
+    )
     parser.add_argument("--keep-runs", action="store_true", help="keep the run folders in DIR/runs")
     add_inputs(parser)
     add_master(parser)
@@ -56,11 +64,14 @@ def execute(options: argparse.Namespace) -> int:
         from nddup.start_up import spare_pandas  # noqa: PLC0415
 
         spare_pandas()
-        from nddup.explaining.figures import draw_sweep  # noqa: PLC0415
-        from nddup.results.sweep import Engines, read_grid, read_text, run_sweep, spell_table  # noqa: PLC0415  # noqa: PLC0415
+        from nddup.explaining.figures import axis_of, draw_sweep  # noqa: PLC0415
+        from nddup.results.sweep import Engines, read_grid, read_text, run_sweep, spell_table  # noqa: PLC0415
         from nddup.run.progress import start_logging  # noqa: PLC0415
 
         points = read_grid(read_text(options.grid), origin=options.grid, base=base)
+        made = [point.settings for point in points if point.config is not None]
+        if options.x is not None:  # refused before the first run, not after the last
+            axis_of(made, options.x)
         start_logging()
         steps.begin("open the folders")
         engines = Engines(options.inputs, options.output, base, master=options.master, truth=options.truth)
@@ -69,7 +80,7 @@ def execute(options: argparse.Namespace) -> int:
     if Path(options.output).is_dir():
         try:
             done = [(point.settings, point.results) for point in points if point.config is not None]
-            draw_sweep(done, f"{options.output}/sweep.png")
+            draw_sweep(done, axis_of(made, options.x), options.output)
         except ConfigError as error:
             print_out(f"no figure: {error}\n")
     return 0

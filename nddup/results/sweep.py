@@ -3,9 +3,9 @@
     Engines       where runs are made and compared
     run_sweep     makes the run of each combination, and compares it with a list if one is given
 
-Files written to DIR: `sweep.csv`, one row per combination; `sweep.json`, the same with all metrics; `sweep.png`, if
-matplotlib is installed; `_SWEEP.json`, the inputs and settings of the sweep, needed to resume it. A combination that
-the configuration refuses gets a row with the reason.
+Files written to DIR: `sweep.csv` and `sweep.md`, one row per combination; `sweep.json`, the same with all metrics;
+`sweep.svg` and `sweep.png`, if matplotlib is installed; `_SWEEP.json`, the inputs and settings of the sweep, needed to
+resume it. A combination that the configuration refuses gets a row with the reason.
 
 Runs are made one after another, each starting from the tables of the run before: tables whose inputs and settings are
 unchanged (`nddup.run.stage`) are reused. So combinations that read and sketch alike run next to each other, whatever
@@ -16,6 +16,7 @@ The combinations of `nddup sweep`: reading a grid, and showing the results as a 
 read_grid     YAML -> the combinations
 results_of    metrics of a run -> the numbers of a row
 table_of      rows -> CSV
+markdown_of   rows -> Markdown
 spell_table   rows -> lines for the terminal
 """
 
@@ -132,6 +133,16 @@ def table_of(points: Sequence[Point]) -> str:
     return "".join(lines)
 
 
+def markdown_of(points: Sequence[Point]) -> str:
+    """Return the points as a Markdown table of the settings that vary and the results, then the refused ones."""
+    headings, rows = _headings_and_rows(points)
+    lines = [headings, ["---:"] * len(headings), *rows]
+    refused = [f"\nrefused: {point.refused}" for point in points if point.refused]
+    return "\n".join(
+        [*("| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |" for line in lines), *refused, ""]
+    )
+
+
 def stages_reused(point: Point) -> list[str]:
     """Return the stages whose tables were reused from the previous combination; their seconds are not counted again."""
     if point.metrics is None:
@@ -143,6 +154,13 @@ def stages_reused(point: Point) -> list[str]:
 
 def spell_table(points: Sequence[Point]) -> list[str]:
     """Return the points as lines of right-aligned columns, then the refused combinations with their reasons."""
+    headings, rows = _headings_and_rows(points)
+    refused = [f"  refused: {point.refused}" for point in points if point.refused]
+    return [*table(headings, rows), *refused]
+
+
+def _headings_and_rows(points: Sequence[Point]) -> tuple[list[str], list[list[str]]]:
+    """Return the settings that vary and the results of the combinations that were run, spelled for people."""
     keys = [key for key in points[0].settings if len({repr(point.settings[key]) for point in points}) > 1]
     keys = keys or list(points[0].settings)
     names = _columns_of(points)
@@ -150,9 +168,7 @@ def spell_table(points: Sequence[Point]) -> list[str]:
         [*(str(point.settings[key]) for key in keys), *(_spell_value(point.results[name]) for name in names)]
         for point in points if point.results
     ]  # fmt: skip
-    headings = [*keys, *(name.replace("_", " ") for name in names)]
-    refused = [f"  refused: {point.refused}" for point in points if point.refused]
-    return [*table(headings, rows), *refused]
+    return [*keys, *(name.replace("_", " ") for name in names)], rows
 
 
 def _spell_value(value: float | None) -> str:
@@ -201,7 +217,7 @@ def _with(base: Config, settings: Mapping[str, object]) -> dict[str, Any]:
     return values
 
 
-SAID, TABLE, ALL = "_SWEEP.json", "sweep.csv", "sweep.json"
+SAID, TABLE, MARKDOWN, ALL = "_SWEEP.json", "sweep.csv", "sweep.md", "sweep.json"
 
 
 class Engines:
@@ -359,9 +375,10 @@ def _take_results(storage: FolderFiles, output: str, said: dict[str, Any], point
 
 
 def _write_tables(storage: FolderFiles, output: str, points: Sequence[Point]) -> None:
-    """Write both tables, with the results so far."""
+    """Write all tables, with the results so far."""
     storage.write_text(f"{output}/{ALL}", json.dumps([_as_json(point) for point in points], indent=2) + "\n")
     storage.write_text(f"{output}/{TABLE}", table_of(points))
+    storage.write_text(f"{output}/{MARKDOWN}", markdown_of(points))
 
 
 def _as_json(point: Point) -> dict[str, Any]:

@@ -2,12 +2,16 @@
 
 import csv
 import json
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from nddup.cli import main
 from nddup.errors import ConfigError
+from nddup.explaining.figures import spread
 from nddup.metrics import RunMetrics
 from nddup.results.sweep import Engines, read_grid, table_of
 from nddup.run.local_job import run_locally
@@ -105,6 +109,40 @@ def _sweep(folder: Path, grid: str, *options: str) -> int:
     (folder / "grid.yaml").write_text(grid)
     where = ["--grid", str(folder / "grid.yaml"), "--output", str(folder / "sweep")]
     return main(["sweep", _collection(folder), *where, *options])
+
+
+def test_a_sweep_is_drawn_over_the_setting_asked_for(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Each measure has a panel over the setting of --x, each line its name beside it; the rows are Markdown too."""
+    grid = "pairs.threshold: [0.5, 0.9]\nkeep.policy: [first-id, longest]\n"
+
+    assert _sweep(tmp_path, grid, "--x", "shingle.length") == 2
+    assert "--x shingle.length: expected a setting that varies in the grid: pairs.threshold, keep.policy" in (
+        capsys.readouterr().err
+    )
+    assert not (tmp_path / "sweep").exists()
+    assert _sweep(tmp_path, grid, "--x", "keep.policy") == 0
+
+    drawn = (tmp_path / "sweep" / "sweep.svg").read_text()
+    written = [line.partition("<!-- ")[2].removesuffix(" -->") for line in drawn.splitlines() if "<!-- " in line]
+    assert (tmp_path / "sweep" / "sweep.png").read_bytes().startswith(b"\x89PNG")
+    assert [written.count(text) for text in ("kept", "seconds", "keep.policy", "longest", "threshold=0.9", "f1")] == [
+        1, 1, 4, 4, 4, 0]  # fmt: skip
+    table = (tmp_path / "sweep" / "sweep.md").read_text().splitlines()
+    assert table[0].startswith("| pairs.threshold | keep.policy | documents | pairs |")
+    assert [line.split(" | ")[:4] for line in table[2:]] == [
+        ["| 0.5", "first-id", "4", "3"], ["| 0.5", "longest", "4", "3"],
+        ["| 0.9", "first-id", "4", "0"], ["| 0.9", "longest", "4", "0"]]  # fmt: skip
+
+
+@given(heights=st.lists(st.floats(0, 1), max_size=8).map(sorted))
+def test_names_of_lines_stand_apart_in_their_order(heights: list[float]) -> None:
+    """Names of lines keep their order and their distance, and stay within the panel."""
+    moved = spread(heights, 0.125)
+
+    assert all(high - low >= 0.125 - 1e-9 for low, high in pairwise(moved))
+    assert all(-1e-9 <= height <= 1 for height in moved)
+    if all(high - low >= 0.125 for low, high in pairwise(heights)):
+        assert moved == heights
 
 
 GRID = "pairs.threshold: [0.5, 0.9]\nshingle.length: [3, 5]\nkeep.policy: [first-id, longest]\n"
