@@ -15,7 +15,7 @@ import traceback
 from collections.abc import Sequence
 from typing import Any, NoReturn
 
-from nddup import __version__
+from nddup import __version__, steps
 from nddup.commands import COMMANDS
 from nddup.errors import ConfigError, NddupError, OutputError, reason_of
 from nddup.redaction import clean
@@ -142,6 +142,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         arguments: of the command line, without the program's name; None: those of this process.
     """
     options = build_parser().parse_args(arguments)
+    if getattr(options, "quiet", False):
+        steps.be_quiet()
+    if getattr(options, "verbose", False):
+        os.environ["NDDUP_DEBUG"] = "1"
     collect_rarely()
     print_in_any_encoding()
     os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")  # it would search all packages for them

@@ -19,6 +19,19 @@ BAR = 24
 """Length of a bar in characters."""
 
 
+_quiet: list[bool] = []
+
+
+def be_quiet() -> None:
+    """Show no progress in this process, whatever asks for it."""
+    _quiet.append(True)
+
+
+def is_quiet() -> bool:
+    """Return whether progress was turned off for this process."""
+    return bool(_quiet)
+
+
 def bar(finished: float, total: float) -> str:
     """Draw a bar of `BAR` characters; empty if `total` is 0."""
     filled = int(BAR * finished / total) if total else 0
@@ -35,7 +48,7 @@ class Steps:
     """
 
     def __init__(self, command: str, count: int, *, is_quiet: bool = False) -> None:
-        self._command, self._count, self._is_quiet = command, count, is_quiet
+        self._command, self._count, self._is_quiet = command, count, is_quiet or bool(_quiet)
         self._step, self._name, self._part, self._noted = 0, "load the program", 0.0, ""
         self._started = self._began = time.monotonic()
         self._said = -1

@@ -1,6 +1,7 @@
 """`nddup against`: which items of one collection stand in another."""
 
 import argparse
+import os
 from fractions import Fraction
 from typing import Any
 
@@ -71,7 +72,9 @@ def add(commands: "argparse._SubParsersAction[Any]") -> None:
         " machine only; must not exist",
     )  # fmt: skip
     add_json(parser)
-    parser.add_argument("--output", metavar="DIR", help="write the tables and index.html to DIR, which must not exist")
+    parser.add_argument(
+        "-o", "--output", metavar="DIR", help="write the tables and index.html to DIR, which must not exist"
+    )
     parser.add_argument("--config", metavar="FILE", help="YAML file of settings, as for `nddup run`")
     parser.add_argument(
         "--set", action="append", default=[], dest="assignments", metavar="a.b=c",
@@ -133,8 +136,8 @@ def execute(options: argparse.Namespace) -> int:
             others = [options.output] if options.output else []
             written.require_new(options.output_kept, [options.a, options.b, *others], name="--output-kept")
         given = [*options.assignments, *([f"engine={options.engine}"] if options.engine else [])]
-        config = load_config(options.config, given)
-        config_b = load_config(options.config, [*options.assignments, *options.set_b])
+        config = load_config(options.config, given, os.environ)
+        config_b = load_config(options.config, [*options.assignments, *options.set_b], os.environ)
         limits = config.against
         rules = Rules(options.of, options.threshold, limits.max_document_frequency, limits.min_shingles)
         asked = AskedAgainst(rules, options.length, options.by)

@@ -18,7 +18,11 @@ def add(commands: "argparse._SubParsersAction[Any]") -> None:
         description="Write 150 pages of documentation to DIR/pages and find their near-duplicates: results in DIR/run.",
     )  # fmt: skip
     parser.add_argument(
-        "--output", default="nddup-demo", metavar="DIR", help="folder to make (default: nddup-demo); must not exist"
+        "-o",
+        "--output",
+        default="nddup-demo",
+        metavar="DIR",
+        help="folder to make (default: nddup-demo); must not exist",
     )
 
 

@@ -1,12 +1,13 @@
 """`nddup explain`: what settings will find and cost, before a long run."""
 
 import argparse
+import os
 from dataclasses import replace
 from typing import Any
 
 from nddup.commands.options import add_parser, positive, share
 from nddup.errors import ConfigError
-from nddup.shown import print_out
+from nddup.shown import print_json, print_out
 from nddup.steps import Steps
 
 EPILOG = """three questions:
@@ -48,6 +49,9 @@ def add(commands: "argparse._SubParsersAction[Any]") -> None:
                         help="tasks, bytes and hours that the pairs of N documents take on Spark")  # fmt: skip
     parser.add_argument("--memory", default="2GB", metavar="M",
                         help="with --documents: memory of the Python worker of a task, 2GB if not given")  # fmt: skip
+    parser.add_argument(
+        "--schema", action="store_true", help="print the JSON Schema of the settings instead, for editors of YAML files"
+    )
     parser.add_argument("--png", metavar="FILE", help="draw the curve to FILE, which must not exist")
     parser.add_argument("--config", metavar="FILE", help="YAML file of settings, as for `nddup run`")
     parser.add_argument(
@@ -61,6 +65,11 @@ def execute(options: argparse.Namespace) -> int:
     Raises:
         ConfigError: for options that do not go together, or if there is no curve to draw.
     """
+    if options.schema:
+        from nddup.settings.schema import Config  # noqa: PLC0415
+
+        print_json(Config.model_json_schema())
+        return 0
     asked = {name for name in ("bands", "rows", "support", "size") if getattr(options, name) is not None}
     if asked and asked not in ({"bands", "rows"}, {"support", "size"}):
         given = ", ".join(f"--{name}" for name in ("bands", "rows", "support", "size") if name in asked)
@@ -98,7 +107,7 @@ def _explain(options: argparse.Namespace, asked: set[str]) -> Any:  # noqa: ANN4
         return explain_bands(options.bands, options.rows, asked=options.at)
     if "size" in asked:
         return explain_support(options.support, options.size, asked=options.at)
-    config = load_config(options.config, options.assignments)
+    config = load_config(options.config, options.assignments, os.environ)
     found = explain_settings(config, asked=options.at)
     if options.documents is None:
         return found

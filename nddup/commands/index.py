@@ -1,6 +1,7 @@
 """`nddup index`: make a growing repository, add to it, and query it."""
 
 import argparse
+import os
 import shutil
 import sys
 from collections.abc import Callable, Iterator
@@ -9,7 +10,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
 
-from nddup.commands.options import add_json, add_parser, positive
+from nddup.commands.options import add_common, add_json, add_parser, positive
 from nddup.errors import ConfigError, OutputError
 from nddup.shown import one_line, print_json, print_out, printable
 from nddup.steps import Steps
@@ -43,7 +44,7 @@ def add(commands: "argparse._SubParsersAction[Any]") -> None:
     one.add_argument("--replace", action="store_true", help="a live id with other content replaces the stored document")
     one.add_argument("--id-prefix", metavar="P", help="prefix of ids that are made up from file and record")
     one.add_argument(
-        "--output", metavar="DIR",
+        "-o", "--output", metavar="DIR",
         help="also write the batch without duplicates: its files with only the documents that were new and are kept,"
         " unchanged; must not exist. In a frozen repository no earlier document is replaced by one of them",
     )  # fmt: skip
@@ -53,7 +54,7 @@ def add(commands: "argparse._SubParsersAction[Any]") -> None:
     _add_callers(one)
     _add_query(actions)
     one = _action(actions, "tables", "write a version as the folder of a run, for show, report, evaluate and check")
-    one.add_argument("--output", required=True, metavar="DIR", help="folder for the results; must not exist")
+    one.add_argument("-o", "--output", required=True, metavar="DIR", help="folder for the results; must not exist")
     one.add_argument("--version", type=positive, metavar="N", help="an earlier version (default: the newest)")
     _action(actions, "list", "list the versions, and the contents of the newest")
     one = _action(actions, "check", "prove a version: files, digests, a fresh run; exit status 1 if one is broken")
@@ -72,6 +73,7 @@ def _action(actions: "argparse._SubParsersAction[Any]", name: str, summary: str)
     parser: argparse.ArgumentParser = actions.add_parser(name, help=summary, description=summary + ".")
     parser.add_argument("repo", metavar="REPO", help="folder of the repository, or s3://bucket/…")
     add_json(parser)
+    add_common(parser)
     return parser
 
 
@@ -131,7 +133,7 @@ def _add_query(actions: "argparse._SubParsersAction[Any]") -> None:
     parser.add_argument("--top", type=positive, metavar="N", help="only the N most similar to each document")
     parser.add_argument("--sources", metavar="GLOB", help="only stored documents whose file matches, such as 'news/*'")
     parser.add_argument("--versions", metavar="3..7", help="only stored documents that these versions added")
-    parser.add_argument("--output", metavar="DIR", help="write the table `matches` to DIR, which must not exist")
+    parser.add_argument("-o", "--output", metavar="DIR", help="write the table `matches` to DIR, which must not exist")
     parser.add_argument(
         "--exit-code", action="store_true",
         help=f"exit status {FOUND} if anything is found, 1 if nothing is but a record could not be read",
@@ -182,9 +184,11 @@ def _open(options: argparse.Namespace, steps: Steps, doing: str) -> Any:  # noqa
 
 def _caller(options: argparse.Namespace) -> Any:  # noqa: ANN401 - a Config, loaded here
     """Return the settings that say how and where to compute."""
-    from nddup.settings.load import load_config, require_callers  # noqa: PLC0415
+    from nddup.settings.load import CALLERS, PREFIX, load_config, require_callers  # noqa: PLC0415
 
-    config = load_config(options.config, options.assignments)
+    ours = {f"{PREFIX}{name}".upper() for name in CALLERS}
+    variables = {name: os.environ[name] for name in os.environ if name.startswith(tuple(ours))}
+    config = load_config(options.config, options.assignments, variables)
     return require_callers(config, origin=options.config or "--set")
 
 
@@ -194,7 +198,7 @@ def _create(options: argparse.Namespace, steps: Steps) -> Answer:
     from nddup.repository.opened_repository import Repository  # noqa: PLC0415
     from nddup.settings.load import CALLERS, load_config  # noqa: PLC0415
 
-    config = load_config(options.config, options.assignments)
+    config = load_config(options.config, options.assignments, os.environ)
     if options.texts is not None and options.texts < 0:
         raise ConfigError(f"--texts {options.texts}: expected 0 or more characters")
     identity = new_identity(

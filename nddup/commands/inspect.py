@@ -1,6 +1,7 @@
 """`nddup inspect`: show how files would be read, before a long run."""
 
 import argparse
+import os
 from typing import Any
 
 from nddup.commands.options import add_inputs, add_master, add_parser
@@ -32,7 +33,7 @@ def execute(options: argparse.Namespace) -> int:
         spare_pandas()
         from nddup.settings.load import load_config  # noqa: PLC0415
 
-        config = load_config(options.config, options.assignments)
+        config = load_config(options.config, options.assignments, os.environ)
         from nddup.results.opening import open_files  # noqa: PLC0415
         from nddup.results.preview import preview  # noqa: PLC0415
 

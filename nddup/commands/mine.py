@@ -36,7 +36,7 @@ def add(commands: "argparse._SubParsersAction[Any]") -> None:
         "--support", required=True, type=positive, metavar="K", help="least number of lines that hold a set"
     )
     mine.add_argument(
-        "--output", metavar="FILE", help="write the sets to FILE, which must not exist (default: standard output)"
+        "-o", "--output", metavar="FILE", help="write the sets to FILE, which must not exist (default: standard output)"
     )
     mine.add_argument(
         "--min-size", type=positive, default=1, metavar="N",

@@ -15,7 +15,19 @@ def add_parser(
         epilog=epilog,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
+    add_common(parser)
     return parser
+
+
+def add_common(parser: argparse.ArgumentParser) -> None:
+    """Declare the options of every command; without them, `options` has no such attribute."""
+    parser.add_argument(
+        "-q", "--quiet", action="store_true", default=argparse.SUPPRESS, help="no progress and no log lines"
+    )
+    parser.add_argument(
+        "-v", "--verbose", action="store_true", default=argparse.SUPPRESS,
+        help="of an error that is not understood, the whole trace, as with NDDUP_DEBUG=1",
+    )  # fmt: skip
 
 
 def add_inputs(parser: argparse.ArgumentParser) -> None:

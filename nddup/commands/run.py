@@ -1,6 +1,7 @@
 """`nddup run`: find the near-duplicates of a collection."""
 
 import argparse
+import os
 from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -41,7 +42,7 @@ def add(commands: "argparse._SubParsersAction[Any]") -> None:
         commands, "run", summary="find the near-duplicates of a collection", epilog=EPILOG,
         description="Read a collection of documents and find its clusters of near-duplicates.",
     )  # fmt: skip
-    parser.add_argument("--output", required=True, metavar="DIR", help="folder for the results; must not exist")
+    parser.add_argument("-o", "--output", required=True, metavar="DIR", help="folder for the results; must not exist")
     existing = parser.add_mutually_exclusive_group()
     existing.add_argument("--overwrite", action="store_true", help="replace the run in DIR")
     existing.add_argument(
@@ -122,7 +123,7 @@ def _prepare(
     from nddup.settings.load import load_config  # noqa: PLC0415
 
     chosen = [f"engine={options.engine}"] if options.engine else []
-    config = load_config(options.config, [*options.assignments, *chosen])
+    config = load_config(options.config, [*options.assignments, *chosen], os.environ)
     start_logging(options.log_format)
     choice = choose_engine(options.inputs, options.output, config, master=options.master)
     if options.tables and choice.engine == "local":

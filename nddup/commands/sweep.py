@@ -1,6 +1,7 @@
 """`nddup sweep`: run one collection under every combination of some settings."""
 
 import argparse
+import os
 from pathlib import Path
 from typing import Any
 
@@ -37,7 +38,7 @@ def add(commands: "argparse._SubParsersAction[Any]") -> None:
         description="Run every combination of some settings and compare the results in a table.",
     )  # fmt: skip
     parser.add_argument("--grid", required=True, metavar="FILE", help="YAML file of lines `section.key: [value, …]`")
-    parser.add_argument("--output", required=True, metavar="DIR", help="folder for the results; must not exist")
+    parser.add_argument("-o", "--output", required=True, metavar="DIR", help="folder for the results; must not exist")
     parser.add_argument(
         "--resume", action="store_true", help="finish the sweep in DIR; rows that it has are not made again"
     )
@@ -60,7 +61,7 @@ def execute(options: argparse.Namespace) -> int:
 
         # Runs that are not kept need no texts and no report.
         unseen = [] if options.keep_runs else ["output.texts=0", "output.report=false"]
-        base = load_config(options.config, [*options.assignments, *unseen])
+        base = load_config(options.config, [*options.assignments, *unseen], os.environ)
         from nddup.start_up import spare_pandas  # noqa: PLC0415
 
         spare_pandas()

@@ -29,7 +29,7 @@ def add(commands: "argparse._SubParsersAction[Any]") -> None:
         "--similarity", type=float, default=0.85, metavar="S", help="least similarity, in (0, 1] (default 0.85)"
     )
     parser.add_argument(
-        "--output", required=True, metavar="FILE", help="write the pairs as CSV to FILE, which must not exist"
+        "-o", "--output", required=True, metavar="FILE", help="write the pairs as CSV to FILE, which must not exist"
     )
     parser.add_argument(
         "--candidates", type=float, default=0.4, metavar="R",

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, Literal
 
-from nddup import tables
+from nddup import steps, tables
 from nddup.redaction import clean
 from nddup.shown import one_line
 from nddup.steps import REFRESH_SECONDS, bar
@@ -64,7 +64,7 @@ class Progress:
     """
 
     def __init__(self, *, is_quiet: bool = False, form: LogFormat = "text", is_brief: bool = False) -> None:
-        self._is_quiet, self._is_brief = is_quiet, is_brief
+        self._is_quiet, self._is_brief = is_quiet or steps.is_quiet(), is_brief
         self._is_json = form == "json"
         self._clear = CLEAR_IN_NOTEBOOK if in_notebook() else CLEAR
         self._is_seen = (sys.stderr.isatty() or in_notebook()) and not is_quiet and not self._is_json
@@ -192,4 +192,4 @@ def start_logging(form: LogFormat = "text") -> None:
         logger.addHandler(_StandardError())
     pattern = "%(message)s" if form == "json" else "%(asctime)s %(name)s %(message)s"
     logger.handlers[0].setFormatter(logging.Formatter(pattern, "%H:%M:%S"))
-    logger.setLevel(logging.INFO)
+    logger.setLevel(logging.ERROR if steps.is_quiet() else logging.INFO)

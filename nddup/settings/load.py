@@ -2,7 +2,8 @@
 
 A YAML file holds only the values that differ from the defaults; `--set section.key=value` overrides it. Unknown keys
 and wrong values are refused here with a line that says what was expected. The section `spark` is passed to the session
-unchanged, under Spark's own names.
+unchanged, under Spark's own names. Variables `NDDUP_SECTION_KEY` of the environment, such as `NDDUP_LOCAL_MEMORY=8GB`,
+replace defaults, and a file overrides them. Nothing is read from a folder that nobody named.
 
 A Python program passes sections as dictionaries, or as the classes of `nddup.settings.schema`, whose keys an editor
 completes and checks: `pairs={"threshold": 0.9}` or `pairs=PairsConfig(threshold=0.9)`.
@@ -26,6 +27,9 @@ from nddup.settings.schema import Config, Section
 CALLERS = frozenset({"engine", "local", "spark"})
 """The sections that say how and where to compute. They come from the caller of each command, never from a folder."""
 
+PREFIX = "NDDUP_"
+"""How the names of variables that are settings begin."""
+
 LONGEST = 1_000
 """Most characters of a message about one key: a value may have any length."""
 
@@ -37,15 +41,23 @@ _UNREADABLE = (yaml.YAMLError, ValueError, RecursionError)
 """Errors of the YAML reader, and Python's own for values that look like dates and numbers."""
 
 
-def load_config(path: str | None = None, assignments: Iterable[str] = ()) -> Config:
+def load_config(
+    path: str | None = None, assignments: Iterable[str] = (), variables: Mapping[str, str] | None = None
+) -> Config:
     """Load a YAML file, or the defaults, and apply `section.key=value` assignments; later ones override earlier ones.
 
+    Args:
+        path: of the file.
+        assignments: the assignments, in order.
+        variables: of the environment; the file overrides those that are settings.
+
     Raises:
-        ConfigError: one line that names the file or `--set`, the key, what was expected and the value.
+        ConfigError: one line that names the variable, the file or `--set`, the key, what was expected and the value.
     """
-    values: dict[str, Any] = {}
-    if path is not None:
-        values = _read_yaml(path)
+    values = read_variables(variables or {})
+    for section, content in (_read_yaml(path) if path is not None else {}).items():
+        given = values.get(section)
+        values[section] = {**given, **content} if isinstance(given, dict) and isinstance(content, dict) else content
     config = build_config(values, origin=path or "defaults")  # so that an error in the file names the file
 
     for assignment in assignments:
@@ -77,6 +89,34 @@ def build_config(values: Mapping[str, Any], *, origin: str) -> Config:
     if conflicts:
         raise _refusal(origin, conflicts)
     return config
+
+
+def read_variables(variables: Mapping[str, str]) -> dict[str, Any]:
+    """Return the settings that variables of the environment give, by section.
+
+    Raises:
+        ConfigError: for a variable that begins as one of a section and is no key of it, and for a wrong value.
+
+    Example:
+        >>> read_variables({"NDDUP_LOCAL_MEMORY": "8GB", "NDDUP_DEBUG": "1", "HOME": "/"})
+        {'local': {'memory': '8GB'}}
+    """
+    known = {
+        f"{PREFIX}{section}_{key}".upper(): f"{section}.{key}" for section in _sections() for key in _keys_of(section)
+    }
+    known[f"{PREFIX}ENGINE"] = "engine"
+    begins = tuple(f"{PREFIX}{section}_".upper() for section in _sections())
+    values: dict[str, Any] = {}
+    for name in sorted(name for name in variables if name.startswith(PREFIX)):
+        if name in known:
+            one: dict[str, Any] = {}
+            _assign(one, known[name], _read_value(variables[name]))
+            build_config(one, origin=name)
+            _assign(values, known[name], _read_value(variables[name]))
+        elif name.startswith(begins):
+            close = difflib.get_close_matches(name, known, n=1)
+            raise _refusal(name, ["no setting" + "".join(f"; did you mean {one}?" for one in close)])
+    return values
 
 
 def read_stored(values: Any, *, origin: str) -> Config:  # noqa: ANN401 - of a file

@@ -79,7 +79,7 @@ def test_an_unknown_command_is_a_mistake(capsys: pytest.CaptureFixture[str]) -> 
         ([__file__, "--output", "b", "--set", "pairs.treshold=1"], "--set: pairs.treshold: unknown key; did you mean"),
         (["a", "--output", "b", "--config", "/none.yaml"], "/none.yaml: cannot read the configuration (No such"),
         (["a", "--output", "b", "--outptu", "c"], "unrecognized arguments: --outptu c (see nddup"),
-        (["a"], "the following arguments are required: --output (see nddup run --help)"),
+        (["a"], "the following arguments are required: -o/--output (see nddup run --help)"),
         (["--output", "b"], "the following arguments are required: INPUT (see nddup run --help)"),
     ],
 )

@@ -160,7 +160,7 @@ def test_4_what_an_interrupt_leaves(
     assert say(*arguments) == Transcript(130, [], [f"nddup: interrupted{afterwards}"])
 
 
-def interrupt(*_: object) -> None:
+def interrupt(*_: object, **__: object) -> None:
     """Raise what Ctrl-C raises."""
     raise KeyboardInterrupt
 

@@ -19,7 +19,7 @@ def _folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     Path("odd").mkdir()
     Path("odd/news.csv").write_text(Path("news.jsonl").read_text(encoding="utf-8"), encoding="utf-8")
     Path("odd/note.txt").write_text("a note", encoding="utf-8")
-    Path("odd/logo.png").write_bytes(b"\x89PNG\r\n\x1a\n\0\0\0")
+    Path("odd/paper.pdf").write_bytes(b"%PDF-1.7\n\0")
 
 
 def test_an_object_is_no_text(capsys: pytest.CaptureFixture[str]) -> None:
@@ -55,7 +55,7 @@ def test_made_up_ids_and_unread_files_are_said(capsys: pytest.CaptureFixture[str
     said = capsys.readouterr()
     assert "news.csv: no id found, using file#record; perhaps input.id=url, if no two records share it\n" in said.err
     assert "note: 6 documents have no id of their own: theirs is file#record\n" in said.out
-    assert "note: files that gave no document: logo.png (binary: a PNG image); each is in rejects/\n" in said.out
+    assert "note: files that gave no document: paper.pdf (binary: a PDF); each is in rejects/\n" in said.out
 
 
 def test_too_many_rejects_name_their_reasons(capsys: pytest.CaptureFixture[str]) -> None:

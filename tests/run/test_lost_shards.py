@@ -66,7 +66,7 @@ def test_a_shard_without_a_document_counts_by_its_bytes(tmp_path: Path, session_
 def test_a_small_shard_is_named_and_foreign_files_do_not_count(
     tmp_path: Path, session_or_none: SparkSession | None
 ) -> None:
-    """Images, styles and empty parts beside documents are rejects and no loss; a lost shard is named in the metrics."""
+    """Images beside documents are skipped, empty parts are rejects and no loss; a lost shard is named in the metrics."""
     folder = fill(tmp_path / "in")
     (folder / "b.jsonl.gz").write_bytes(gzip.compress(b"x")[:10] + b"\xff" * 100)
     for n in range(40):
@@ -75,7 +75,7 @@ def test_a_small_shard_is_named_and_foreign_files_do_not_count(
 
     metrics = run_that_adds_up(tmp_path, folder, spark=session_or_none)
 
-    assert (metrics["rows"]["documents"], metrics["rows"]["rejects"]) == (20, 81)
+    assert (metrics["rows"]["documents"], metrics["rows"]["rejects"]) == (20, 41)
     unread = {file["path"]: file["why"] for file in metrics["stages"]["sketch"]["unread_files"]}
     assert len(unread) == 81
     assert unread["b.jsonl.gz"].startswith("none of it can be decompressed")
