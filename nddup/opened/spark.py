@@ -8,11 +8,12 @@ from pyspark.sql import DataFrame, SparkSession
 
 from nddup.engines.engine import Batches
 from nddup.engines.spark_engine import SparkEngine, frame_of, session_beside
-from nddup.errors import ConfigError
+from nddup.errors import ConfigError, OutputError
 from nddup.metrics import RunMetrics
 from nddup.opened.arrow_tables import NoFolder
 from nddup.opened.finished_run import FinishedRun, Folder, Reader
 from nddup.spark.schemas import schema_of
+from nddup.spark.sources import reader_of
 from nddup.storage.session_tables import SparkFolder
 from nddup.tables import RESULTS, Table
 
@@ -42,12 +43,16 @@ class _SparkTables(SparkEngine, FinishedRun):
         try:
             for key, value in WHOLE_FILES.items():
                 self.session.conf.set(key, value)
-            pieces = self.session.read.text(f"{self.path}/{name}", lineSep="\t").select("value")
+            pieces = self._read_pieces(name)
             self.hold(table.name, pieces.mapInArrow(join, schema_of(table)))
             self.kept[table.name].count()
         finally:
             for key, was in before.items():
                 self.session.conf.set(key, was or "")
+
+    def _read_pieces(self, name: str) -> DataFrame:
+        """Return the pieces between the tabs of a text in the run's folder. OutputError: there is no folder."""
+        raise OutputError(f"{self.path}: has no {name}")
 
 
 class SparkRun(_SparkTables):
@@ -66,11 +71,15 @@ class SparkRun(_SparkTables):
 
     def __init__(self, spark: SparkSession, path: str) -> None:
         session = session_beside(spark)
-        folder = SparkFolder(session, path)
-        super().__init__(session, folder)
+        self._place = SparkFolder(session, path)
+        super().__init__(session, self._place)
         for name in RESULTS:
-            if folder.holds(name):
-                folder.table(name).createOrReplaceTempView(name)
+            if self._place.holds(name):
+                self._place.table(name).createOrReplaceTempView(name)
+
+    def _read_pieces(self, name: str) -> DataFrame:
+        where = self._place.spelled(f"{self.path}/{name}")
+        return reader_of(self.session, "text").option("lineSep", "\t").load(where).select("value")
 
 
 class FramesRun(_SparkTables):

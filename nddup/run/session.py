@@ -179,6 +179,10 @@ WORKERS_PATH = "spark.executorEnv.PYTHONPATH"
 PINNED = {
     # Columns are called `group`, `left`, `first`: conditions on them do not parse if SQL's keywords are reserved.
     "spark.sql.ansi.enforceReservedKeywords": "false",
+    # The embedded engine reads and resumes what is written here.
+    "spark.sql.parquet.writeLegacyFormat": "false",
+    # Several open files in a task: their pieces would be sorted by the file alone.
+    "spark.sql.maxConcurrentOutputFileWriters": "0",
 }
 """Set like `RUNTIME`, and refused at any other value: the stages rely on them."""
 

@@ -21,7 +21,7 @@ from nddup.reading.containers import (
 from nddup.reading.detect import read_head
 from nddup.reading.formats import FORMATS, BinaryError, FileHead, FormatError, NoRecordsError
 from nddup.reading.streams import compression_of, expand_head, find_open_end
-from nddup.scanning.input_files import InputFile, is_utf8
+from nddup.scanning.input_files import InputFile, is_of_this_machine, is_utf8
 
 HEAD_BYTES = 1 << 18
 """Expanded bytes of each file that are examined before the run."""
@@ -225,12 +225,12 @@ def can_cut(path: str, head: FileHead) -> bool:
     """Return whether several tasks may cut a plain file at its separators and get the records of `streams.cut_stream`.
 
     The rule is that of Spark's text source, for every engine, so that all read a file alike. That source skips hidden
-    names, cannot open a name that is not UTF-8, and decompresses by the ending of a name. In UTF-16 the bytes of a line
-    end, or of `/>`, may also be halves of other characters, and the source would cut there.
+    names, cannot open a name that is not UTF-8 or holds a colon, and decompresses by the ending of a name. In UTF-16
+    the bytes of a line end, or of `/>`, may also be halves of other characters, and the source would cut there.
     """
     if head.format.kind in CONTAINERS or head.is_indivisible:
         return False
-    if is_hidden(path) or not is_utf8(path) or is_decoded(path):
+    if is_hidden(path) or not is_utf8(path) or is_decoded(path) or is_refused(path):
         return False
     if head.encoding.startswith(("utf-32", "iso2022", "hz")):
         return False
@@ -241,6 +241,14 @@ def is_hidden(path: str) -> bool:
     """Return whether Spark's own sources skip a file because of its name."""
     name = path.rpartition("/")[2]
     return name.startswith(("_", ".")) or name.endswith("._COPYING_")
+
+
+def is_refused(path: str) -> bool:
+    """Return whether Spark's own sources cannot open a file of this machine: its name holds a colon.
+
+    Hadoop compares a local file with its checksum, and takes the name of the checksum, `.a:b.crc`, for a URI.
+    """
+    return is_of_this_machine(path) and ":" in path.rpartition("/")[2]
 
 
 def is_decoded(path: str) -> bool:

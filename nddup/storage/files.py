@@ -120,6 +120,11 @@ class Storage:
         """Return a path as an absolute URI with its file system, without user and password."""
         return drop_login(str(self._qualified(path).toString()))
 
+    def spelled(self, path: str) -> str:
+        """Return a path as Spark takes it: absolute, without percent encoding, whatever `_path` made of its text."""
+        where = self._path(path)
+        return str(where.getFileSystem(self._hadoop).makeQualified(where).toString())
+
     def _qualified(self, path: str) -> Any:  # noqa: ANN401 - a java.net.URI
         where = self._path(path)
         return where.getFileSystem(self._hadoop).makeQualified(where).toUri()

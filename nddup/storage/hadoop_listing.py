@@ -29,6 +29,7 @@ from nddup.scanning.file_heads import RAW_HEAD_BYTES, Look, Looked, Seen, WholeC
 from nddup.scanning.found import Batches
 from nddup.scanning.input_files import InputFile
 from nddup.spark.schemas import table
+from nddup.spark.sources import STRICT, reader_of
 
 
 class Entry(NamedTuple):
@@ -140,9 +141,7 @@ def _looked(spark: SparkSession, folders: Sequence[str], look: Look, *, tasks: i
 
     Schema out:  told binary: a compressed pickle of a list of (path, size, Seen), for each batch of files
     """
-    reader = spark.read.format("binaryFile").option("recursiveFileLookup", "true").option("__globPaths__", "false")
-    for what in ("ignoreCorruptFiles", "ignoreMissingFiles"):  # the caller reports why such a file cannot be read
-        reader = reader.option(what, "true")
+    reader = reader_of(spark, "binaryFile").options(**dict.fromkeys(STRICT, "true"))  # the caller tells of such a file
     rows = reader.load([unquote(folder) for folder in folders]).where(F.col("length") <= MOST_BYTES)
     rows = rows.select(F.col("_metadata.file_path").alias("path"), "content").coalesce(tasks)
     return rows.mapInArrow(partial(_look_at_rows, look=look), table("told binary"))

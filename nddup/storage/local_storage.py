@@ -104,6 +104,10 @@ class LocalStorage:
         """Return a path as an absolute URI with its file system."""
         return uri_of(local_path(path)).replace("file:/", "file:///", 1)
 
+    def spelled(self, path: str) -> str:
+        """Return a path as Spark takes it: absolute, without percent encoding."""
+        return f"file:{local_path(path)}"
+
     def children(self, path: str) -> list[str]:
         """Return the names in a folder, sorted; empty if it is not there. Raises OutputError if it cannot be listed."""
         return sorted(child.name for child in _list_output(path))
@@ -286,6 +290,9 @@ def _reason(error: Exception) -> str:
     return text.splitlines()[0] if text.strip() else type(error).__name__
 
 
+CONFIGURED = ("HADOOP_CONF_DIR", "YARN_CONF_DIR")
+"""Environment variables that lead Spark to a configuration of Hadoop: a plain path may then be in HDFS."""
+
 SUBMITTED = ("SPARK_ENV_LOADED", "PYSPARK_GATEWAY_PORT")
 """Environment variables that are set where spark-submit started this process."""
 
@@ -296,10 +303,10 @@ def is_submitted() -> bool:
 
 
 def is_local(path: str) -> bool:
-    """Return whether a path is of this machine. A missing one may be Hadoop's, if `HADOOP_CONF_DIR` is set."""
+    """Return whether a path is of this machine. A missing one may be Hadoop's, if one of `CONFIGURED` is set."""
     if not is_of_this_machine(path):
         return False
-    return os.path.exists(local_path(path)) or "HADOOP_CONF_DIR" not in os.environ  # noqa: PTH110
+    return os.path.exists(local_path(path)) or not any(name in os.environ for name in CONFIGURED)  # noqa: PTH110
 
 
 class Comparing(Protocol):

@@ -15,9 +15,10 @@ from pyspark.sql import functions as F
 
 from nddup.errors import ConfigError, OutputError
 from nddup.redaction import drop_login
-from nddup.scanning.file_heads import is_hidden
+from nddup.scanning.file_heads import is_hidden, is_refused
 from nddup.scanning.input_files import InputFile, Listing, is_utf8, local_path, uri_of
 from nddup.spark.reach import is_connect
+from nddup.spark.sources import reader_of
 from nddup.storage.files import Storage
 from nddup.storage.local_storage import LocalStorage
 
@@ -41,7 +42,7 @@ class SharedStorage(LocalStorage):
             _require_local(f"INPUT {text}", text)
         listing = super().list_inputs(inputs)
         files = tuple(replace(file, path=uri_of(file.path)) for file in listing.files)
-        seen = [file for file in files if is_utf8(file.path) and not is_hidden(file.path)]
+        seen = [file for file in files if is_utf8(file.path) and not (is_hidden(file.path) or is_refused(file.path))]
         if seen:  # Spark cannot open the others
             self._require_same(min(seen, key=lambda file: file.size))
         return Listing(files, listing.skipped, listing.repeated)
@@ -67,7 +68,7 @@ class SharedStorage(LocalStorage):
         sign = f"{path}/seen-{text[:8]}.txt"
         self.write_text(sign, text)
         try:
-            read = [row["value"] for row in self._spark.read.text(local_path(sign)).collect()]
+            read = [row["value"] for row in reader_of(self._spark, "text").load(local_path(sign)).collect()]
         except PySparkException:
             read = []
         self.remove(sign)
@@ -79,8 +80,7 @@ class SharedStorage(LocalStorage):
 
     def _require_same(self, file: InputFile) -> None:
         """Check that the server finds a file under its name and with its size."""
-        reader = self._spark.read.format("binaryFile").option("recursiveFileLookup", "true")
-        asked = reader.option("__globPaths__", "false").load(local_path(file.path))
+        asked = reader_of(self._spark, "binaryFile").load(local_path(file.path))
         try:
             found = [tuple(row) for row in asked.select(F.col("_metadata.file_path"), "length").collect()]
         except PySparkException:

@@ -19,6 +19,7 @@ from pyspark.sql import types as T
 from nddup.scanning.input_files import is_of_this_machine
 from nddup.spark.reach import is_connect
 from nddup.spark.schemas import local_table, schema_of
+from nddup.spark.sources import read_table
 from nddup.storage.run_folder import STAGES, RunFolder
 from nddup.storage.session_files import files_at
 from nddup.tables import RESULTS
@@ -143,8 +144,9 @@ class CheckpointStore:
     def write(self, name: str, table: DataFrame, schema: T.StructType) -> DataFrame:
         """Write a table, as `Store.write`. One action."""
         where = f"{self.path}/{name}"
-        table.select(*schema.fieldNames()).write.mode("overwrite").options(**UNMARKED).parquet(where)
-        return self._spark.read.schema(schema).parquet(where)
+        spelled = self._storage.spelled(where)
+        table.select(*schema.fieldNames()).write.mode("overwrite").options(**UNMARKED).parquet(spelled)
+        return read_table(self._spark, spelled, schema)
 
     def seal(self, name: str, *, settings: Mapping[str, Any], reads: Sequence[str], counted: Mapping[str, Any]) -> None:
         """Do nothing: a table that is written is whole."""
@@ -167,7 +169,8 @@ class SparkFolder(RunFolder):
     def __init__(self, spark: SparkSession, path: str) -> None:
         # Hadoop takes `run-10:30` for a URI, but not `./run-10:30`.
         is_mistaken = is_of_this_machine(path) and ":" in path.partition("/")[0] and path[:5].lower() != "file:"
-        super().__init__(files_at(spark, path), f"./{path}" if is_mistaken else path)
+        self._files = files_at(spark, path)
+        super().__init__(self._files, f"./{path}" if is_mistaken else path)
         self._spark = spark
         self._attempt = f"{ATTEMPT}{token_hex(8)}" if is_connect(spark) else ""
 
@@ -193,6 +196,10 @@ class SparkFolder(RunFolder):
         its own folder there, and nobody reads what an earlier one wrote too late.
         """
         return "/".join(part for part in (self.path, STAGES, self._attempt, name) if part)
+
+    def spelled(self, path: str) -> str:
+        """Return a path within the folder as Spark's own readers and writers take it."""
+        return self._files.spelled(path)
 
     def begin_apart(self, name: str) -> str:
         """Remove an output, and return the path to write the new one to, as `RunFolder.begin_apart`."""
@@ -223,11 +230,11 @@ class SparkFolder(RunFolder):
         """Write a table as Parquet, as `Store.write`. One action."""
         where, rows = self.begin_table(name), table.select(*schema.fieldNames())
         if self._attempt:
-            rows.write.mode("overwrite").options(**UNMARKED).parquet(self.aside(name))
+            rows.write.mode("overwrite").options(**UNMARKED).parquet(self.spelled(self.aside(name)))
             self._storage.remove(where)
             self._storage.move(self.aside(name), where)
         else:
-            rows.write.mode("overwrite").options(**UNMARKED).parquet(where)
+            rows.write.mode("overwrite").options(**UNMARKED).parquet(self.spelled(where))
         return self._read(where, schema)
 
     def table(self, name: str) -> DataFrame:
@@ -236,4 +243,4 @@ class SparkFolder(RunFolder):
         return self._read(self._at(name), schema_of(RESULTS[name]))
 
     def _read(self, path: str, schema: T.StructType) -> DataFrame:
-        return self._spark.read.schema(schema).parquet(path)
+        return read_table(self._spark, self.spelled(path), schema)

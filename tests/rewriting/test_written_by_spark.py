@@ -6,8 +6,10 @@ import pytest
 from pyspark.sql import SparkSession
 
 from nddup.errors import ConfigError
+from nddup.reading.streams import PIECE
 from nddup.run.job import run_job
 from nddup.run.local_job import run_locally
+from nddup.run.session import set_to
 from nddup.settings.load import build_config
 from tests.rewriting.written_shards import FORMS, write_parquet, write_shards
 
@@ -19,20 +21,37 @@ SETTINGS = {
 }
 
 
+LOSING = {
+    "spark.sql.files.maxRecordsPerFile": "1",
+    "spark.sql.files.ignoreCorruptFiles": "true",
+    "spark.sql.files.ignoreMissingFiles": "true",
+}
+"""Settings of a cluster under which Spark's own writers cut files, and its readers skip some."""
+
+
 def test_both_engines_write_the_same_bytes(spark: SparkSession, tmp_path: Path) -> None:
-    """For every format, and Parquet, the names, shards and bytes of both engines are equal."""
+    """For every format, and Parquet, the names, shards and bytes of both engines are equal.
+
+    Whatever the settings of the session, for files of several pieces, names with a colon, and an output given as a URI.
+    """
     for name, form in FORMS.items():
-        write_shards(form, tmp_path / "in" / name, f"{name}-")
+        write_shards(form, tmp_path / "in" / name, f"{name}-10:30-")
     write_parquet(tmp_path / "in" / "parquet", "parquet-")
+    long = [" ".join(f"w{number}-{at}" for at in range(PIECE // 24)) for number in range(6)]
+    lines = [f'{{"id": "long{number}", "text": "{text}"}}\n' for number, text in enumerate([*long, long[0]])]
+    (tmp_path / "in" / "long.jsonl").write_text("".join(lines))
     config = build_config(SETTINGS, origin="test")
     run_locally([str(tmp_path / "in")], str(tmp_path / "local"), config)
-    run_job(spark, [str(tmp_path / "in")], str(tmp_path / "spark"), config)
+    with set_to(spark, LOSING):
+        run_job(spark, [str(tmp_path / "in")], (tmp_path / "on [1] spark").as_uri(), config)
 
+    assert (tmp_path / "local" / "kept" / "long.jsonl").stat().st_size > 2 * PIECE
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["in", "local", "on [1] spark"]
     for name in ("kept", "tagged"):
         both = [
             {str(path.relative_to(tmp_path / at / name)): path.read_bytes()
              for path in (tmp_path / at / name).rglob("*") if path.is_file() and not path.name.endswith(".crc")}
-            for at in ("local", "spark")
+            for at in ("local", "on [1] spark")
         ]  # fmt: skip
         assert both[0].keys() == both[1].keys()
         assert [name for name in both[0] if both[0][name] != both[1][name]] == []

@@ -17,7 +17,10 @@ NAMES = [name for name in RESULTS if name != "texts"]
 TEXTS = {"a": WORDS, "b": WORDS, "c": [*WORDS, "more"], "d": ["less", *WORDS[:-1]], "e": WORDS[::-1], "f": []}
 
 ANSI = "spark.sql.ansi.enabled"
-READ = tuple(f"spark.sql.{group}." for group in ("execution.arrow", "execution.pythonUDF", "execution.pandas", "ansi"))
+READ = (
+    *(f"spark.sql.{group}." for group in ("execution.arrow", "execution.pythonUDF", "execution.pandas", "ansi")),
+    "spark.sql.files.ignore", "spark.sql.files.maxRecordsPerFile", *PINNED,
+)  # fmt: skip
 """Prefixes of the settings that are tried, including settings that a later Spark adds."""
 
 APART = "spark.sql.execution.arrow.maxBytesPerOutputBatch"

@@ -32,6 +32,7 @@ from nddup.sketching.words.lexicon import COUNTED, MOST_TERMS, sort_ids
 from nddup.sketching.words.word_sketches import WordRule
 from nddup.spark import schemas
 from nddup.spark.reading.scan import choose_terms, name_texts, scan, scan_texts, sum_terms
+from nddup.spark.sources import read_table
 from nddup.storage.run_folder import RunFolder
 from nddup.storage.session_files import files_of
 
@@ -145,6 +146,6 @@ def take_saved(spark: SparkSession, path: str, words: WordRule | None) -> tuple[
     if note.get("made_by") != ours:
         raise ConfigError(f"lexicon.saved {path}: made by other settings, [{note.get('made_by')}]; not by [{ours}]")
     try:
-        return spark.read.schema(schemas.LEXICON).parquet(f"{where}/lexicon"), note
+        return read_table(spark, files_of(spark).spelled(f"{where}/lexicon"), schemas.LEXICON), note
     except AnalysisException as error:
         raise ConfigError(f"lexicon.saved {path}: holds no lexicon: its folder lexicon is missing") from error

@@ -18,10 +18,10 @@ from collections.abc import Iterator, Mapping
 from functools import reduce
 from typing import Any
 
-from pyspark.sql import DataFrame, Observation
+from pyspark.sql import Column, DataFrame, Observation
 from pyspark.sql import functions as F
 
-from nddup.errors import ConfigError, NddupError
+from nddup.errors import ConfigError, NddupError, OutputError
 from nddup.metrics import StageMetrics, TextsMetrics
 from nddup.report.borderline import SHOWN, decisive_of, find_closest
 from nddup.rewriting.rewrite_file import UNTAGGED, end_of
@@ -40,8 +40,13 @@ from nddup.spark.exports import as_xml
 from nddup.spark.reach import is_connect
 from nddup.spark.reading.rewritten_files import Rewriting, Written, list_verdicts, rewrite
 from nddup.spark.reading.scan import key_contents, list_shown
+from nddup.spark.sources import WHOLE
+from nddup.storage.local_storage import LocalStorage
 from nddup.storage.session_files import SessionFiles, files_at, files_of
 from nddup.storage.session_tables import UNMARKED, SparkFolder
+
+OutputFiles = SessionFiles | LocalStorage
+"""The files of the run's folder."""
 
 ONE_FILE = 1 << 30
 """Bytes up to which a list is one file: some ten seconds of copying, and any tool on one machine can read it."""
@@ -93,9 +98,12 @@ def write_lines(folder: SparkFolder, name: str, lines: DataFrame, *, end: str, o
     storage = files_at(lines.sparkSession, folder.path)
     for path in (target, work):
         storage.remove(path)
-    lines.write.options(lineSep=end, compression="none", **UNMARKED).option(*PLAIN_COMMIT).text(work)
+    seen = Observation("lines")
+    counted = lines.observe(seen, _bytes_written(F.col("value").cast("binary")))
+    counted.write.options(lineSep=end, **WHOLE, **UNMARKED).option(*PLAIN_COMMIT).text(storage.spelled(work))
 
     sizes = {part: size for part, size in storage.sizes(work).items() if size}
+    _require_bytes(name, seen, sum(sizes.values()))
     parts = [f"{work}/{part}" for part in sorted(sizes, key=_number)]
     without = 0 if end == "\n" else 1
     if sum(sizes.values()) <= (ONE_FILE if one_file is None else one_file):
@@ -109,6 +117,17 @@ def write_lines(folder: SparkFolder, name: str, lines: DataFrame, *, end: str, o
             else:
                 storage.move(part, place)
     storage.remove(work)
+
+
+def _bytes_written(value: Column) -> Column:
+    """Return the bytes of all rows as Spark's text source writes them, each with the byte after it."""
+    return F.coalesce(F.sum(F.length(value) + 1), F.lit(0)).alias("bytes")
+
+
+def _require_bytes(name: str, seen: Observation, there: int) -> None:
+    """Stop if the files that Spark wrote have other than the bytes that were counted while it wrote them."""
+    if (expected := int(seen.get["bytes"] or 0)) != there:
+        raise OutputError(f"{name}: {there:,} of {expected:,} bytes are in the files that Spark wrote")
 
 
 def _number(part: str) -> tuple[int, str]:
@@ -137,15 +156,15 @@ def write_kept_once(job: Job, folder: SparkFolder, found: Found) -> None:
         with set_to(job.spark, inputs.splitting):
             found_again = inputs.scan(Contents(job.config.input.charset))
             contents = key_contents(found_again, offsets.table, offsets.rows)
-            _write_all(_choose_kept(contents, found), where, form, expected=found.kept)
-        _name_parts(files_of(job.spark), where, form)
+            _write_all(_choose_kept(contents, found), folder.spelled(where), form, expected=found.kept)
+        _name_parts(files_at(job.spark, where), where, form)
         if is_connect(job.spark):
             folder.put("kept")
         folder.seal("kept", **made, counted={})
         stage.notes.append(f"kept documents as {form}")
 
 
-def _name_parts(storage: SessionFiles, path: str, form: str) -> None:
+def _name_parts(storage: OutputFiles, path: str, form: str) -> None:
     """Give the files that Spark calls `.txt` the ending of their format. One rename a file."""
     for name in storage.children(path):
         if name.endswith(".txt"):
@@ -169,7 +188,7 @@ def _write_all(kept: DataFrame, path: str, form: str, *, expected: int) -> None:
 
 
 def write_kept(kept: DataFrame, path: str, form: str) -> None:
-    """Write the kept documents to a folder: Parquet, JSON lines, or ROMIP XML.
+    """Write the kept documents to a folder, as `Storage.spelled` gives it: Parquet, JSON lines, or ROMIP XML.
 
     A document that was read from JSON lines is written to JSON lines as its original line, with all fields; any other
     as `doc_id`, `url`, `source`, `record` and `content` (decoded, with its markup).
@@ -178,10 +197,10 @@ def write_kept(kept: DataFrame, path: str, form: str) -> None:
     if form == "parquet":
         kept.select(*columns).write.parquet(path)
     elif form == "xml":
-        as_xml(kept).write.text(path)
+        as_xml(kept).write.options(**WHOLE).text(path)
     else:
-        line = F.coalesce("line", F.to_json(F.struct(*columns)))
-        kept.select(line.alias("value")).write.text(path)
+        line = F.coalesce("line", F.to_json(F.struct(*columns), {"ignoreNullFields": "true"}))
+        kept.select(line.alias("value")).write.options(**WHOLE).text(path)
 
 
 def require_no_pages(collection: Collection, config: Config) -> None:
@@ -219,21 +238,25 @@ def write_again_once(job: Job, folder: SparkFolder, source: Collection, found: F
 
 def _write(job: Job, source: Collection, verdicts: DataFrame, apart: str, *, is_tagging: bool) -> None:
     """Write all files into the folder `apart`, or none if it fails. One action for each byte that files end with."""
-    storage, work = files_of(job.spark), f"{apart}.work"
+    storage, work = files_at(job.spark, apart), f"{apart}.work"
     how = Rewriting(is_tagging, job.config.input.limit is not None, record_limits(job.config))
     try:
         for end, groups in _by_end(source).items():
             numbers = {one.file.source: at for at, one in enumerate(_files(groups))}
-            written = Written(storage, end, numbers)
+            written = Written(files_of(job.spark), end, numbers)
             parts = [rewrite(job.spark, group, verdicts, how, written) for group in groups]
-            rows = reduce(DataFrame.unionByName, parts).select("file", F.col("value").cast("string").alias("value"))
+            # Sorted after the union: else Spark would sort by the file alone, and could mix up the pieces of a file.
+            pieces = reduce(DataFrame.unionByName, parts).sortWithinPartitions("file", "place")
+            seen = Observation("rewritten")
+            rows = pieces.observe(seen, _bytes_written(F.col("value")))
             storage.remove(work)
-            form = rows.write.options(lineSep=end.decode("latin-1"), compression="none").option(*PLAIN_COMMIT)
-            form.partitionBy("file").text(work)
-            _place(storage, work, apart, numbers)
+            form = rows.select("file", F.col("value").cast("string").alias("value")).write
+            form = form.options(lineSep=end.decode("latin-1"), **WHOLE).option(*PLAIN_COMMIT)
+            form.partitionBy("file").text(storage.spelled(work))
+            _require_bytes(apart, seen, _place(storage, work, apart, numbers))
         for file in () if how.may_go_on else source.foreign:
             target = _target(storage, apart, file.source)
-            storage.copy_files([file.path], target)
+            files_of(job.spark).copy_files([file.path], target)
     except BaseException:
         storage.remove(apart)
         raise
@@ -255,24 +278,31 @@ def _files(groups: list[Group]) -> Iterator[ListedFile]:
     return (entry for group in groups for entry in group.files)
 
 
-def _place(storage: SessionFiles, work: str, apart: str, numbers: dict[str, int]) -> None:
-    """Rename the files that Spark wrote to their sources' names; make the empty files, which Spark did not write."""
-    there = set(storage.children(work))
+def _place(storage: OutputFiles, work: str, apart: str, numbers: dict[str, int]) -> int:
+    """Rename the files that Spark wrote to their sources' names; make the empty files, which Spark did not write.
+
+    Returns:
+        The bytes of the files.
+
+    Raises:
+        OutputError: if Spark wrote a file in parts.
+    """
+    there, total = set(storage.children(work)), 0
     for source, number in numbers.items():
         target = _target(storage, apart, source)
         written = f"file={number}"
-        parts = (
-            [name for name in storage.children(f"{work}/{written}") if name.startswith("part-")]
-            if written in there
-            else []
-        )
-        if parts:
-            storage.move(f"{work}/{written}/{parts[0]}", target)
-        else:
+        sizes = storage.sizes(f"{work}/{written}") if written in there else {}
+        if len(sizes) > 1:
+            raise OutputError(f"{target}: Spark wrote it in {len(sizes)} parts; it must be one file")
+        for part, size in sizes.items():
+            storage.move(f"{work}/{written}/{part}", target)
+            total += size
+        if not sizes:
             storage.write_text(target, "")
+    return total
 
 
-def _target(storage: SessionFiles, apart: str, source: str) -> str:
+def _target(storage: OutputFiles, apart: str, source: str) -> str:
     """Return where a file is written, and make its folders."""
     target = f"{apart}/{source.replace('://', '/')}"
     storage.make_folder(target.rpartition("/")[0])

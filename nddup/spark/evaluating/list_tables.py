@@ -14,8 +14,10 @@ from pyspark.sql import functions as F
 from nddup.errors import NddupError
 from nddup.reading.reference_lists.layouts import Layout, entries_of, lines_of
 from nddup.reading.streams import Expanded, StoppedError
+from nddup.scanning.file_heads import is_refused
 from nddup.spark.reading.hadoop_files import WholeFile, list_files, open_row, rows_of
 from nddup.spark.schemas import table
+from nddup.spark.sources import reader_of
 
 Batches = Iterator[pa.RecordBatch]
 
@@ -40,11 +42,11 @@ def read_list(spark: SparkSession, path: str, layout: Layout, *, compression: st
     Raises:
         NddupError: in the task, if a compressed file is damaged.
     """
-    if compression:
+    if compression or is_refused(path):
         lines, read = list_files(spark, [WholeFile(path, path, compression, 0, size)]), _read_compressed
     else:
-        source = spark.read.format("text").option("recursiveFileLookup", "true").option("__globPaths__", "false")
-        lines, read = source.load([unquote(path)]).select(F.col("value").cast("binary").alias("value")), _read_plain
+        source = reader_of(spark, "text").load([unquote(path)])
+        lines, read = source.select(F.col("value").cast("binary").alias("value")), _read_plain
 
     if layout.kind == "pairs":
         return lines.mapInArrow(partial(read, layout=layout), PAIRS)

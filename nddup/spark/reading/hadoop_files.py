@@ -40,6 +40,7 @@ from nddup.scanning.found import Batches
 from nddup.scanning.local_files import open_local
 from nddup.spark.heavy_keys import in_parts
 from nddup.spark.schemas import CHUNKS, FILES, local_table, table
+from nddup.spark.sources import reader_of
 
 TASK_BYTES = 8 << 20
 """Stored bytes of small files that one task reads: a thousand pages."""
@@ -129,8 +130,7 @@ def pack_files(spark: SparkSession, files: Sequence[WholeFile]) -> DataFrame:
 
 def _fetch_files(spark: SparkSession, files: Sequence[WholeFile]) -> DataFrame:
     """Return FILES with their content, one row per file: the source `binaryFile` returns a file whole."""
-    reader = spark.read.format("binaryFile").option("recursiveFileLookup", "true").option("__globPaths__", "false")
-    rows = reader.load([unquote(file.path) for file in files])
+    rows = reader_of(spark, "binaryFile").load([unquote(file.path) for file in files])
     return _described(spark, rows.select(F.col("_metadata.file_path").alias("path"), "content"), files)
 
 
@@ -140,8 +140,7 @@ def _fetch_pieces(spark: SparkSession, files: Sequence[WholeFile], ending: str) 
     Hadoop chooses a codec by the ending of a name, and does not split a file that has a codec. A file without an ending
     is split: its lines are shuffled to one task and sorted.
     """
-    reader = spark.read.format("text").option("lineSep", "\n").option("recursiveFileLookup", "true")
-    reader = reader.option("__globPaths__", "false")
+    reader = reader_of(spark, "text").option("lineSep", "\n")
     for key, value in PASSTHROUGH.items() if ending else ():
         reader = reader.option(key, value.format(ending))
     rows = reader.load([unquote(file.path) for file in files]).select(
@@ -279,13 +278,9 @@ def _read_part(
     spark: SparkSession, files: Sequence[tuple[str, str, int]], head: FileHead, max_record: int
 ) -> DataFrame:
     """Read the chunks of files that are broadcast together."""
-    reader = (
-        spark.read.format("text")
-        .option("lineSep", head.separator_text)
-        .option("recursiveFileLookup", "true")  # no partition columns from folder names
-        .option("__globPaths__", "false")  # `[1]` in a name is a name
-        .option("mapreduce.input.linerecordreader.line.maxlength", str(max_record + len(head.separator) + 2))
-    )
+    longest = str(max_record + len(head.separator) + 2)
+    reader = reader_of(spark, "text").option("lineSep", head.separator_text)
+    reader = reader.option("mapreduce.input.linerecordreader.line.maxlength", longest)
     if head.encoding.startswith("utf-16"):
         reader = reader.option("encoding", head.encoding.replace("utf-16-", "UTF-16").upper())
 
