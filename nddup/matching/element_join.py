@@ -75,7 +75,8 @@ class _Search(NamedTuple):
     met: Met
     lists: _Lists
     begins: NDArray[np.int64]  # (g,), the first entry of each list not yet too small for later sketches
-    last: NDArray[np.int32]  # (m,), the last sketch with which each one was a candidate
+    last: NDArray[np.int32]  # (m,), the last sketch that met each one: where two do not become a candidate at the
+    # first element at which they meet in this task, they do not at a later one, as postings ascend by place
     found: NDArray[np.int32]  # (m,)
     is_containment: bool
     by_keys: bool
@@ -84,7 +85,8 @@ class _Search(NamedTuple):
 def find_wanted(met: Met, meeting: Meeting, *, is_containment: bool) -> NDArray[np.bool_]:
     """Return a mask, (m,), of the sketches that are in a candidate pair; all False if a list would cost too much.
 
-    Cost: that of `join_met` without the comparisons; two sketches already wanted cost one step.
+    Cost: a sketch is looked at by those that meet it until both are wanted. In a family of near-duplicates that is a
+    step a posting; where sketches meet and are no candidates, it is the search of `join_met`.
     """
     lists, stopped = _make_lists(met, meeting, is_containment=is_containment)
     if stopped:
@@ -169,12 +171,54 @@ def _begin(met: Met, lists: _Lists, meeting: Meeting, *, is_containment: bool) -
 
 @compiled
 def _find_wanted(search: _Search) -> NDArray[np.bool_]:
+    met, lists = search.met, search.lists
     wanted = np.zeros(len(search.last), np.bool_)
+    # In each list the entries of sketches that are not wanted yet stand first; `taken` have been entered or left out.
+    waiting, ends, taken = lists.entries.copy(), lists.starts[:-1].copy(), lists.starts[:-1].copy()
     for i in range(len(wanted)):
-        n_found = _list_candidates(search, i, wanted)
-        for j in search.found[:n_found]:
-            wanted[i] = wanted[j] = True
+        least_size = 0 if search.is_containment else met.bounds[i]
+        for at in range(met.offsets[i], met.offsets[i + 1]):
+            group = lists.group[at]
+            if group < 0:
+                continue
+            while taken[group] < lists.ends[group] and lists.row[lists.entries[taken[group]]] < i:
+                waiting[ends[group]] = lists.entries[taken[group]]
+                ends[group] += 1
+                taken[group] += 1
+
+            kept = lists.starts[group]
+            for entry in range(kept, ends[group]):
+                other = waiting[entry]
+                j = lists.row[other]
+                if wanted[j] or met.sizes[j] < least_size:
+                    continue
+                if search.last[j] != i:
+                    search.last[j] = i
+                    if _may_be_near(search, i, at, j, other):
+                        wanted[i] = wanted[j] = True
+                        continue
+                waiting[kept] = other
+                kept += 1
+            ends[group] = kept
+            wanted[i] = wanted[i] or _meets_any(search, i, at, least_size)
     return wanted
+
+
+@compiled
+def _meets_any(search: _Search, i: int, at: int, least_size: int) -> bool:
+    """Return whether a sketch before sketch i is a candidate at this posting."""
+    lists = search.lists
+    group = lists.group[at]
+    for entry in range(_first_entry(search, group, least_size), lists.ends[group]):
+        other = lists.entries[entry]
+        j = lists.row[other]
+        if j >= i:
+            return False
+        if search.last[j] != i:
+            search.last[j] = i
+            if _may_be_near(search, i, at, j, other):
+                return True
+    return False
 
 
 @compiled
@@ -183,9 +227,8 @@ def _join(search: _Search, sketches: Ragged, keys: Ragged, rule: Rule, max_edges
     met = search.met
     connected, has_large = begin_count(len(met.sizes), max_edges), False
     pairs, count, n_candidates = np.empty((1024, 5), np.int32), 0, 0
-    nothing_known = np.zeros(0, np.bool_)
     for i in range(len(met.sizes)):
-        n_found = _list_candidates(search, i, nothing_known)
+        n_found = _list_candidates(search, i)
         n_candidates += n_found
 
         for j in search.found[:n_found]:
@@ -216,11 +259,8 @@ def _share_key(keys: Ragged, i: int, j: int) -> bool:
 
 
 @compiled
-def _list_candidates(search: _Search, i: int, wanted: NDArray[np.bool_]) -> int:
-    """Write into `search.found` the sketches before sketch i to compare it with; return how many.
-
-    If `wanted` is not empty, pairs of two sketches that it already marks are skipped.
-    """
+def _list_candidates(search: _Search, i: int) -> int:
+    """Write into `search.found` the sketches before sketch i to compare it with; return how many."""
     met, lists = search.met, search.lists
     least_size = 0 if search.is_containment else met.bounds[i]
     count = 0
@@ -229,24 +269,29 @@ def _list_candidates(search: _Search, i: int, wanted: NDArray[np.bool_]) -> int:
         if group < 0:
             continue
 
-        # Sketches too small for sketch i are too small for all that follow.
-        while search.begins[group] < lists.ends[group]:
-            if met.sizes[lists.row[lists.entries[search.begins[group]]]] >= least_size:
-                break
-            search.begins[group] += 1
-
-        for entry in range(search.begins[group], lists.ends[group]):
+        for entry in range(_first_entry(search, group, least_size), lists.ends[group]):
             other = lists.entries[entry]
             j = lists.row[other]
             if j >= i:
                 break
-            if search.last[j] == i or (len(wanted) and wanted[i] and wanted[j]):
+            if search.last[j] == i:
                 continue
+            search.last[j] = i
             if _may_be_near(search, i, at, j, other):
-                search.last[j] = i
                 search.found[count] = j
                 count += 1
     return count
+
+
+@compiled
+def _first_entry(search: _Search, group: int, least_size: int) -> int:
+    """Return the first entry of a list that is not too small for a sketch, and so for all sketches that follow."""
+    lists = search.lists
+    while search.begins[group] < lists.ends[group]:
+        if search.met.sizes[lists.row[lists.entries[search.begins[group]]]] >= least_size:
+            break
+        search.begins[group] += 1
+    return int(search.begins[group])
 
 
 @compiled

@@ -11,12 +11,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nddup.arrays import Ragged
-from nddup.matching import elements
+from nddup.matching import element_join, elements
 from nddup.matching.elements import MOST_BITS, Division, divide
 from nddup.matching.overlap_join import LongLists
 from nddup.matching.threshold import Threshold
 from nddup.sketching.minhash import Finder
-from nddup.spark.pairing import homes
+from nddup.spark.pairing import homes, meet
 from nddup.spark.pairing.homes import Pairing
 from tests.matching.prepared_sketches import Sketch, ragged, resemblance
 from tests.spark.simulated_tasks import find_pairs, move, rows_of, sketch_batches
@@ -124,6 +124,33 @@ def test_no_pair_leaves_a_family_of_links(seed: int, most: int, part: int) -> No
             family[a] = family[b] = min(family[a], family[b])  # type: ignore[index]
     assert set(pairs) <= set(expected)
     assert all(family[a] == family[b] for a, b, _ in set(expected) - set(pairs))  # type: ignore[index]
+
+
+@settings(max_examples=25, deadline=None)
+@given(seed=st.integers(0, 2**32), measure=st.sampled_from(MEASURES), most=st.integers(1, 40))
+def test_the_sketches_wanted_are_those_of_candidates(seed: int, measure: str, most: int) -> None:
+    """A task fetches a sketch if and only if it is in a candidate pair of that task."""
+    sketches, threshold = draw_sketches(seed, 6), threshold_of(measure, 8)
+    pairing = Pairing(threshold, divide(10**6, 2), LongLists(most, 0), links=True)
+    held, _ = move(homes.gather_sketches(sketch_batches(ragged(sketches)), pairing=pairing))
+    asked, _ = move(batch for blocks in held.values() for batch in homes.ask(blocks, pairing=pairing))
+    replies, _ = move(batch for blocks in asked.values() for batch in homes.answer(blocks, pairing=pairing))
+    posted, _ = move(
+        batch
+        for target in held
+        for batch in homes.post_prefixes(held[target], replies.get(target, []), pairing=pairing)
+    )
+
+    for blocks in posted.values():
+        _, met = meet._read_postings(blocks, pairing)  # noqa: SLF001
+        wanted = element_join.find_wanted(met, pairing.meeting, is_containment=threshold.is_containment)
+        lists, _ = element_join._make_lists(met, pairing.meeting, is_containment=threshold.is_containment)  # noqa: SLF001
+        search = element_join._begin(met, lists, pairing.meeting, is_containment=threshold.is_containment)  # noqa: SLF001
+        expected = set()
+        for number in range(len(met.sizes)):
+            count = element_join._list_candidates(search, number)  # noqa: SLF001
+            expected |= {number, *search.found[:count].tolist()} if count else set()
+        assert set(np.flatnonzero(wanted).tolist()) == expected
 
 
 @pytest.mark.parametrize("links", [False, True])
