@@ -37,8 +37,9 @@ OLDEST, MODULE = 17, "jdk.incubator.vector"
 SHORT_LIVED = ("-XX:TieredStopAtLevel=1", "-XX:ReservedCodeCacheSize=256m", "-XX:+UseSerialGC")
 """Options of a JVM that ends before it would gain from the optimising compiler or from a parallel garbage collector."""
 
-SMALL_BYTES = 32 << 20
-"""Stored bytes of the inputs up to which a session is short-lived (docs/operations.md, Spark's own start)."""
+SMALL_BYTES = 256 << 20
+"""Stored bytes of the inputs up to which a session is short-lived: some 20,000 to 40,000 pages, for which Spark's plans
+and Java's compilers cost more than the work (docs/operations.md, Spark's own start)."""
 
 DEFAULTS, EXTRA = "spark.driver.defaultJavaOptions", "spark.driver.extraJavaOptions"
 """Settings with the options of an installation and of a user; the user's come later on Java's command line and win."""

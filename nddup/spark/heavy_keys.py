@@ -19,6 +19,9 @@ T = TypeVar("T")
 HEAVY = 100_000
 """Rows of one key in one task: under 100 MB of narrow rows. A key with this many rows or more is heavy."""
 
+WORTH = 5_000
+"""Rows from which a broadcast, a job of its own, costs less than the shuffle of the rows that it spares."""
+
 MOST_BROADCAST = 1_000_000
 """Largest number of rows to broadcast, about 100 bytes each. Broadcasting the small side of a join saves shuffling the
 other."""
@@ -68,14 +71,18 @@ def join_parted(rows: DataFrame, groups: DataFrame, key: str, *, by: str, how: s
 
 
 def join_found(  # noqa: PLR0913 - those of `join_parted`
-    rows: DataFrame, groups: DataFrame, key: str, *, by: str, is_large: bool, how: str = "inner"
+    rows: DataFrame, groups: DataFrame, key: str, *, by: str, many: int, how: str = "inner"
 ) -> DataFrame:
-    """Join as `join_parted`, for rows without `n`; unless `is_large`, no key can be heavy, and the join is a plain one.
+    """Join as `join_parted`, for rows without `n`, of which there are `many`.
+
+    Below `HEAVY` no key can be heavy. The groups, at most one per two rows, are then broadcast: the rows do not move.
+    Below `WORTH` it is a plain join.
 
     Schema out:  the columns of the rows, the other columns of the groups but `n`
     """
-    if not is_large:
-        return rows.join(groups.drop("n"), key, how)
+    if many < HEAVY:
+        few = groups.drop("n")
+        return rows.join(F.broadcast(few) if many >= WORTH else few, key, how)
     return join_parted(count_heavy(rows, groups, key), groups, key, by=by, how=how).drop("n")
 
 

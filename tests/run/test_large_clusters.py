@@ -200,15 +200,17 @@ def test_parts_are_checked_as_the_file_is(spark: SparkSession, cut: Path) -> Non
 
 @pytest.mark.parametrize("how", ["inner", "left"])
 def test_a_heavy_key_is_many_tasks(spark: SparkSession, monkeypatch: pytest.MonkeyPatch, how: str) -> None:
-    """The 1,000 rows of one key are joined in several tasks, and the result is that of a plain join."""
+    """The 1,000 rows of one key are joined in several tasks, as in a plain join, and as with few groups beside them."""
     monkeypatch.setattr(heavy_keys, "HEAVY", 10)
+    monkeypatch.setattr(heavy_keys, "WORTH", 5)
     rows = spark.range(1_100).withColumn("key", F.when(F.col("id") < 1_000, 0).otherwise(F.col("id")))
     groups = rows.groupBy("key").agg(F.count("*").alias("n"), F.min("id").alias("least")).where("key < 1050")
 
-    joined = join_found(rows, groups.hint("merge"), "key", by="id", is_large=True, how=how)
+    joined = join_found(rows, groups.hint("merge"), "key", by="id", many=heavy_keys.HEAVY, how=how)
 
-    plain = join_found(rows, groups, "key", by="id", is_large=False, how=how)
-    assert sorted(joined.collect()) == sorted(plain.collect())
+    plain = join_found(rows, groups, "key", by="id", many=0, how=how)
+    beside = join_found(rows, groups, "key", by="id", many=9, how=how)
+    assert sorted(joined.collect()) == sorted(plain.collect()) == sorted(beside.collect())
     tasks = joined.where("key = 0").groupBy(F.spark_partition_id()).count().collect()
     assert len(tasks) > 1
 

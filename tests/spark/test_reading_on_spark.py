@@ -213,7 +213,7 @@ def test_a_repeated_id_rejects_the_later_record(spark: SparkSession, tmp_path: P
     numbered = read(spark, tmp_path)
     repeats = collapse.find_repeats(numbered)
 
-    settled = collapse.settle(numbered, repeats, None, renames=False, is_large=True)
+    settled = collapse.settle(numbered, repeats, None, renames=False, many=heavy_keys.HEAVY)
     documents = collapse.collapse(settled).orderBy("doc_key").collect()
     rejects = collapse.gather_rejects(numbered, settled, spark.createDataFrame([], REJECTS))
 

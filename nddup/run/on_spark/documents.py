@@ -123,8 +123,7 @@ def take_documents(job: Job, documents: DataFrame) -> Documents:
 
 def _name_nodes(job: Job, documents: Saved) -> Documents:
     """Return the documents with their nodes: one a distinct sketch, in the order of the keep policy."""
-    is_large = documents.rows >= heavy_keys.HEAVY
-    named = collapse.name_nodes(documents.table, order=job.config.keep.order, levels=job.levels, is_large=is_large)
+    named = collapse.name_nodes(documents.table, order=job.config.keep.order, levels=job.levels, many=documents.rows)
     nodes = job.save("nodes", named, **collapse.count_short(job.threshold.least_size))
     sizes, unpaired = {name: documents.counts[name] for name in _SIZES}, Unpaired(**nodes.counts)
     return Documents(documents.table, nodes.table, documents.rows, **sizes, unpaired=unpaired)
@@ -164,7 +163,7 @@ def _make_documents(job: Job, source: Collection | DataFrame, rule: SketchRule) 
         settle = _settling(records, numbered, repeats, renames=isinstance(source, Collection))
         if documents is None:
             later = repeats.agg(F.sum(F.col("n") - 1)).collect()[0][0] or 0
-            collapsed = collapse.collapse(settle(numbered), is_large=records.saved.rows >= heavy_keys.HEAVY)
+            collapsed = collapse.collapse(settle(numbered), many=records.saved.rows)
             if records.saved.rows <= FEW:
                 collapsed = collapsed.coalesce(1).sortWithinPartitions("doc_key")
             written = job.write("documents", collapsed, **collapse.count_sketches())
@@ -193,11 +192,10 @@ def _settling(
     """Return `collapse.settle` for some columns of the numbered records: of those that are no rejects."""
     like = records.saved.counts.get("like_made_up", 1)  # an earlier version did not count them
     taken = heavy_keys.beside(collapse.find_taken(numbered), like) if like and renames else None
-    is_large = records.saved.rows >= heavy_keys.HEAVY
 
     def settle(rows: DataFrame) -> DataFrame:
         good = rows.where(F.col("reason").isNull())
-        return collapse.settle(good, repeats, taken, renames=renames, is_large=is_large)
+        return collapse.settle(good, repeats, taken, renames=renames, many=records.saved.rows)
 
     return settle
 

@@ -44,7 +44,7 @@ from pyspark.sql import functions as F
 
 from nddup.mining.pair_graph import StreamedChoice, StreamedComponents
 from nddup.spark.clustering.graph import LISTED_LIMIT, Assignment, describe_nodes
-from nddup.spark.heavy_keys import join_found
+from nddup.spark.heavy_keys import HEAVY, join_found
 from nddup.spark.schemas import GRAPH, MATCHES, ORDERED, PAIR_EDGES, REMOVED, SOLVED, require, table
 
 FIRST_KEYS = table("part int, first_key long")
@@ -203,14 +203,14 @@ def contract(edges: DataFrame) -> DataFrame:
     both = _both_ways(edges)
     centres = both.groupBy("first").agg(F.min("second").alias("least"), F.count("*").alias("n"))
     large = (
-        join_found(both.where("second > first"), centres, "first", by="second", is_large=True)
+        join_found(both.where("second > first"), centres, "first", by="second", many=HEAVY)
         .withColumn("least", F.least("first", "least"))
         .select(F.col("least").alias("first"), "second")
     )
 
     # Small star: every node connects its smaller neighbours, and itself, to the least of them.
     nearest = large.groupBy("second").agg(F.min("first").alias("least"), F.count("*").alias("n"))
-    small = join_found(large, nearest, "second", by="first", is_large=True)
+    small = join_found(large, nearest, "second", by="first", many=HEAVY)
     own = small.select(F.col("least").alias("first"), "second")
     smaller = small.where("first > least").select(F.col("least").alias("first"), F.col("first").alias("second"))
     return own.unionByName(smaller).where("first < second").distinct()

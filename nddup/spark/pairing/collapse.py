@@ -4,7 +4,7 @@ records    --number, collapse-->  documents and rejects    one shuffle on doc_id
 documents  --name_nodes-->        nodes                    two shuffles on group, of narrow rows
 
 Most records may have the same text, or the same id (an empty page, `null`). So groups are counted before the shuffle,
-and joined back in parts (`heavy_keys`). `is_large` says that there are enough rows for such a group.
+and joined back in parts (`heavy_keys`) where there are so `many` rows that a group can be so large.
 """
 
 from collections.abc import Callable, Iterator
@@ -14,7 +14,7 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
 from nddup.matching.preference import Order, order_key, values_of
-from nddup.spark.heavy_keys import beside, join_found
+from nddup.spark.heavy_keys import HEAVY, beside, join_found
 from nddup.spark.schemas import DOCUMENTS, NODES, OFFSETS, RECORDS, REJECTS, SKETCHES, require
 
 MADE_UP = "(?s)^(.*#[1-9][0-9]*)([+]*)$"
@@ -111,7 +111,7 @@ def find_taken(numbered: DataFrame) -> DataFrame:
     return named.groupBy("made").agg(F.collect_set("n").alias("taken"))
 
 
-def settle(rows: DataFrame, repeats: DataFrame, taken: DataFrame | None, *, renames: bool, is_large: bool) -> DataFrame:
+def settle(rows: DataFrame, repeats: DataFrame, taken: DataFrame | None, *, renames: bool, many: int) -> DataFrame:
     """Decide what becomes of each good record whose id an earlier one has.
 
     With `renames`, one with another content than the first becomes a document called `source#record`; so is a record
@@ -123,13 +123,13 @@ def settle(rows: DataFrame, repeats: DataFrame, taken: DataFrame | None, *, rena
         repeats: as `find_repeats` gives.
         taken: as `find_taken` gives, marked for broadcast if it is small; None if no id is like a made-up name.
         renames: whether a later record can be a document.
-        is_large: whether there are enough rows for one id to be heavy (`heavy_keys`).
+        many: the number of records (`heavy_keys.join_found`).
 
     Schema in:   doc_id string, doc_key long, source string, record long, content_fingerprint binary, is_made boolean
     Schema out:  the columns of the rows, with `doc_id` final; is_repeated boolean, first_source string, first_record
     Shuffles:  the ids, if too many are repeated to broadcast them.    Actions:  none.
     """
-    met = join_found(rows, repeats, "doc_id", by="doc_key", is_large=is_large, how="left")
+    met = join_found(rows, repeats, "doc_id", by="doc_key", many=many, how="left")
     is_later = ~F.col("is_made") & F.col("first_key").isNotNull() & (F.col("first_key") != F.col("doc_key"))
     is_other = F.lit(renames) & is_later & (F.col("content_fingerprint") != F.col("first_content"))
     name, is_named = F.concat_ws("#", "source", "record"), F.col("is_made") | is_other
@@ -141,14 +141,15 @@ def settle(rows: DataFrame, repeats: DataFrame, taken: DataFrame | None, *, rena
     return settled.withColumn("doc_id", F.when(is_named, name).otherwise(F.col("doc_id")))
 
 
-def collapse(settled: DataFrame, *, is_large: bool = True) -> DataFrame:
+def collapse(settled: DataFrame, *, many: int = HEAVY) -> DataFrame:
     """Return the documents: records that are not rejects, with the smallest id among equal sketches as `group`.
 
     Empty sketches do not count as equal: a document with one is its own group.
 
     Schema in:   as `settle` gives of all columns
     Schema out:  DOCUMENTS
-    Shuffles:  one of narrow rows (fingerprints); documents move only where a join side is too large to broadcast.
+    Shuffles:  one of narrow rows (fingerprints). From `WORTH` documents to `HEAVY` (`heavy_keys`) the documents do not
+        move; with fewer they are shuffled for each join, and with more by the parts of heavy keys.
     Actions:   none.
     """
     documents = settled.where(~F.col("is_repeated"))
@@ -161,7 +162,7 @@ def collapse(settled: DataFrame, *, is_large: bool = True) -> DataFrame:
         .where(F.col("n") > 1)
     )
 
-    grouped = join_found(documents, groups, "sketch_fingerprint", by="doc_key", is_large=is_large, how="left")
+    grouped = join_found(documents, groups, "sketch_fingerprint", by="doc_key", many=many, how="left")
     return grouped.withColumn("group", F.coalesce("smallest", "doc_id")).select(*DOCUMENTS.fieldNames())
 
 
@@ -195,14 +196,14 @@ def level(size: int) -> Column:
     return F.when(rest == 0, 0).otherwise(F.length(F.bin(rest))).cast("long")
 
 
-def name_nodes(documents: DataFrame, *, order: Order, levels: int = 0, is_large: bool = True) -> DataFrame:
+def name_nodes(documents: DataFrame, *, order: Order, levels: int = 0, many: int = HEAVY) -> DataFrame:
     """Return one narrow row per document, with its node (distinct sketch) and its place in the keep policy.
 
     Args:
         documents: all documents.
         order: which document comes first.
         levels: size s of sketches whose modulus varies with the document's length, else 0.
-        is_large: whether there are enough documents for one group to be heavy (`heavy_keys`).
+        many: the number of documents (`heavy_keys.join_found`).
 
     Schema in:   DOCUMENTS
     Schema out:  NODES; `policy` is smaller for a preferred document, ties by doc_id
@@ -234,7 +235,7 @@ def name_nodes(documents: DataFrame, *, order: Order, levels: int = 0, is_large:
     )
 
     # Groups of one document are not listed: such a document is its own node.
-    found = join_found(narrow, groups, "group", by="doc_id", is_large=is_large, how="left")
+    found = join_found(narrow, groups, "group", by="doc_id", many=many, how="left")
     alone = F.lit(1).cast("long")
     named = {"node": F.coalesce("first_key", "doc_key"), "n": F.coalesce("equals", alone)}
     return found.withColumns(named).select(*NODES.fieldNames())
