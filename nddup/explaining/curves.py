@@ -12,17 +12,19 @@ The number of tasks is that of a run (`nddup.matching.task_sizes`). The rest is 
 with its assumptions stated.
 """
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from nddup.errors import ConfigError
-from nddup.matching.task_sizes import MOST_TASKS, tasks_needed, volume_of
+from nddup.matching.task_sizes import BLOCK_BYTES, MOST_TASKS, free_memory, piece_ids, tasks_needed, volume_of
 from nddup.settings.plan import threshold_of
 from nddup.settings.schema import Config
 from nddup.sketching.accuracy import expected_overlap, overlap_probability
 from nddup.sketching.minhash import candidate_probability, curve_threshold, expected_errors
+from nddup.spelling import counted
 
 GRID = (0.3, 0.4, 0.5, 0.6, 0.65, 0.7, 0.75, 0.8, 0.85, 0.9, 0.95, 1.0)
 """Resemblances shown in every table; the user may add others."""
@@ -164,6 +166,9 @@ def percent(share: float) -> str:
     return f"{value:.{digits}f} %"
 
 
+STORED_BYTES = 16
+"""Bytes of local disk per id for what is kept between exchanges: sketches and postings."""
+
 DISTINCT = 85
 """Distinct sketches for every hundred documents: the other documents have the sketch of an earlier one."""
 
@@ -172,6 +177,29 @@ NANOSECONDS_OF_ID = 450
 
 NANOSECONDS_OF_BYTE = 9.3
 """Core time for a byte that goes from Python through a shuffle to Python, in blocks of 64 KB."""
+
+
+EXECUTOR_CORES, HEAP_GIGABYTES, DRIVER_GIGABYTES = 4, 8, 4
+"""Cores and heap of an executor, and the heap of the driver, whose work does not grow with the documents."""
+
+
+def _cluster_lines(ids: int, tasks: int, memory: int, hours: float) -> tuple[str, ...]:
+    """Return lines on a cluster that takes about an hour for the pairs stage, and how it is asked for."""
+    executors = max(1, min(-(-tasks // EXECUTOR_CORES), math.ceil(hours / EXECUTOR_CORES)))
+    python, disk = EXECUTOR_CORES * memory >> 20, ids * (SHUFFLED_BYTES + STORED_BYTES) / executors
+    asked = (
+        f"--driver-memory {DRIVER_GIGABYTES}g --executor-cores {EXECUTOR_CORES} --executor-memory {HEAP_GIGABYTES}g"
+        f" --total-executor-cores {executors * EXECUTOR_CORES} --conf spark.executor.instances={executors}"
+        f" --conf spark.executor.pyspark.memory={python}m"
+    )
+    machine = HEAP_GIGABYTES * 1.1 + python / 1024
+    return (
+        (
+            f"  an hour with {counted(executors, 'executor')} of {EXECUTOR_CORES} cores: {HEAP_GIGABYTES} GB of heap,"
+            f" {python:,} MB for Python and {machine:,.1f} GB in all for each, with {disk / 1e9:,.1f} GB of local disk"
+        ),
+        f"  spark-submit --master MASTER {asked} jobs/dedup.py INPUT --output OUTPUT",
+    )
 
 
 def explain_capacity(config: Config, *, documents: int, memory: int, ids_of_sketch: int) -> tuple[str, ...]:
@@ -192,15 +220,20 @@ def explain_capacity(config: Config, *, documents: int, memory: int, ids_of_sket
     sketches = -(-documents * DISTINCT // 100)
     ids = sketches * ids_of_sketch
     tasks = tasks_needed(volume_of(ids, sketches, threshold_of(config)), memory)
-    moved = ids * SHUFFLED_BYTES
+    moved, free = ids * SHUFFLED_BYTES, free_memory(memory)
+    request = 4 * min(piece_ids(free, tasks), -(-ids // tasks)) / tasks
     hours = ids * (NANOSECONDS_OF_ID + SHUFFLED_BYTES * NANOSECONDS_OF_BYTE) / 3.6e12
     lines = (
         f"The pairs stage on Spark, for {documents:,} documents and {memory >> 20:,} MB for the worker of a task:",
         f"  {sketches:,} distinct sketches ({DISTINCT} % of the documents), {ids:,} ids",
         f"  {tasks:,} tasks in each of 7 exchanges; more where there are more cores",
         f"  {moved / 1e9:,.1f} GB shuffled in all ({SHUFFLED_BYTES} bytes an id at 0.8; less above, more below)",
-        f"  {moved / 7 / tasks**2 / 1e3:,.1f} kB in a block on average",
+        (
+            f"  {request / 1024:,.1f} kB in a block of the smallest exchange; below {BLOCK_BYTES >> 10} kB a byte costs"
+            " more: give workers more memory"
+        ),
         f"  {hours:,.1f} core hours (extrapolated), without reading and sketching",
+        *_cluster_lines(ids, tasks, memory, hours),
     )
     if tasks <= MOST_TASKS:
         return lines

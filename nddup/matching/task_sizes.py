@@ -1,9 +1,12 @@
 """The number of tasks that the pairs stage needs, by one formula from the memory of a task.
 
-`BASE_BYTES` of the memory of a task are used before it has a row. With M bytes more, a task keeps M / 32 ids of
-sketches, 8 bytes each: in memory they exist as received, once more in the order of their nodes, and once more when
-sent. A task takes M / 8 bytes of postings, which grow to some three times that while candidates are found. The length
-of the prefixes is known only when they have been cut: half their greatest length is expected, more than was ever seen
+`BASE_BYTES` of the memory of a task are used before it has a row. With M bytes more, a task keeps M / 48 ids of
+sketches, 8 bytes each: a third of M, as received and once more in one array. What it makes of them is up to 12 bytes an
+id of postings, all in memory at once, a quarter of M; and it makes it piece by piece, in another quarter (`piece_ids`).
+Nothing that a task holds grows with the number of tasks.
+
+A task takes M / 8 bytes of postings, which grow to some three times that while candidates are found. The length of the
+prefixes is known only when they have been cut: half their greatest length is expected, more than was ever seen
 (`docs/operations.md`).
 """
 
@@ -19,7 +22,7 @@ the address space, not the pages in use."""
 LEAST_SHARE = 8
 """At least 1/LEAST_SHARE of a task's memory counts as free, so that the number of tasks is bounded."""
 
-BYTES_OF_ID = 32
+BYTES_OF_ID = 48
 """Bytes of memory per id that a task keeps."""
 
 BYTES_OF_POSTING_BYTE = 8
@@ -32,6 +35,18 @@ EXPECTED_SHARE = 0.5
 """Expected length of the prefixes, as a share of their greatest length."""
 
 MOST_TASKS = 1 << 16
+
+BYTES_IN_PIECE = 80
+"""Bytes of memory per id of a piece that a task is working on."""
+
+PIECE_PART, BATCH_PART = 4, 8
+"""The parts of a task's free memory, 1/PIECE_PART and 1/BATCH_PART, that a piece may take, and a batch of blocks."""
+
+BLOCK_BYTES = 32 << 10
+"""Bytes that a task gathers for each other task, if its memory allows that: smaller blocks cost more a byte."""
+
+SMALLEST = 1 << 16
+"""Least ids of a piece, and least bytes of a batch."""
 
 
 class Volume(NamedTuple):
@@ -62,6 +77,32 @@ def volume_of(ids: int, sketches: int, threshold: Threshold) -> Volume:
     return Volume(ids, 1.0 if threshold.is_containment else max(1 - share, 0.0).__round__(9))
 
 
+def free_memory(memory: int) -> int:
+    """Return the bytes that the rows of a task may take, of the `memory` of its Python worker."""
+    return max(memory - BASE_BYTES, memory // LEAST_SHARE)
+
+
+def piece_ids(free: int, partitions: int) -> int:
+    """Return how many ids a task works on at a time: enough for blocks of `BLOCK_BYTES`, within its `free` memory.
+
+    Example:
+        >>> piece_ids(1 << 30, 16), piece_ids(1 << 30, 2_400), piece_ids(200 << 20, 2_400)
+        (1048576, 3355443, 655360)
+    """
+    wanted = max(1 << 20, BLOCK_BYTES // 4 * partitions)
+    return max(SMALLEST, min(wanted, free // PIECE_PART // BYTES_IN_PIECE))
+
+
+def batch_bytes(free: int, partitions: int) -> int:
+    """Return how many bytes of sketches a task gathers before it packs them.
+
+    Example:
+        >>> batch_bytes(1 << 30, 16), batch_bytes(200 << 20, 2_400)
+        (524288, 26214400)
+    """
+    return max(SMALLEST, min(BLOCK_BYTES * partitions, free // BATCH_PART))
+
+
 def tasks_needed(volume: Volume, memory: int) -> int:
     """Return the least number of tasks that each stay within `memory` bytes.
 
@@ -69,7 +110,7 @@ def tasks_needed(volume: Volume, memory: int) -> int:
         >>> tasks_needed(Volume(ids=2 * 10**11, prefix_share=0.2), memory=2 << 30)
         9537
     """
-    free = max(memory - BASE_BYTES, memory // LEAST_SHARE)
+    free = free_memory(memory)
     by_ids = volume.ids * BYTES_OF_ID / free
     by_postings = volume.posting_bytes * BYTES_OF_POSTING_BYTE / free
     return max(1, math.ceil(max(by_ids, by_postings)))

@@ -35,8 +35,8 @@ WIDE = {pa.binary(): pa.large_binary(), pa.string(): pa.large_string()}
 BATCH_BYTES = 256 << 20
 """Most bytes of one column in a batch that a task makes: Arrow counts the bytes of a binary column with 31 bits."""
 
-BLOCK_BYTES = 32 << 10
-"""Bytes that a task gathers per target partition before it packs, as long as it has that many."""
+MERGED_BYTES = 64 << 20
+"""Most bytes that a task gathers before it packs them: packing takes three times as many."""
 
 Columns = dict[str, NDArray[np.generic]]
 Layout = Mapping[str, type[np.generic]]
@@ -93,13 +93,13 @@ def _cogroup_task(left: pa.Table, right: pa.Table, *, task: BatchesOf, schema: p
 
 
 def merged(batches: Iterable[pa.RecordBatch], least: int) -> Iterator[pa.RecordBatch]:
-    """Join small batches into larger ones, each of at least `min(least, BATCH_BYTES)` bytes except the last."""
+    """Join small batches into larger ones, each of at least `min(least, MERGED_BYTES)` bytes except the last."""
     held: list[pa.RecordBatch] = []
     size = 0
     for batch in batches:
         held.append(batch)
         size += batch.nbytes
-        if size >= min(least, BATCH_BYTES):
+        if size >= min(least, MERGED_BYTES):
             yield _joined(held)
             held, size = [], 0
     if held:

@@ -1,12 +1,17 @@
 """The tasks that `nddup explain --documents` reports are those that a run would take."""
 
+from itertools import product
+
 import pytest
 
 from nddup.cli import main
-from nddup.matching.task_sizes import tasks_needed, volume_of
+from nddup.explaining.curves import DISTINCT
+from nddup.matching.task_sizes import MOST_TASKS, free_memory, piece_ids, tasks_needed, volume_of
+from nddup.matching.threshold import Threshold
 from nddup.settings.load import load_config
 from nddup.settings.plan import threshold_of
 from nddup.spelling import parse_size
+from tests.places import ROOT
 
 
 def test_the_tasks_are_those_of_a_run(capsys: pytest.CaptureFixture[str]) -> None:
@@ -19,6 +24,23 @@ def test_the_tasks_are_those_of_a_run(capsys: pytest.CaptureFixture[str]) -> Non
     assert status == 0
     assert f"  {needed:,} tasks in each of 7 exchanges" in said
     assert "850,000,000 distinct sketches" in said
+    assert "spark-submit --master MASTER --driver-memory 4g --executor-cores 4 --executor-memory 8g" in said
+    assert f" --conf spark.executor.pyspark.memory={4 * parse_size('4GB') >> 20}m jobs/dedup.py" in said
+
+
+def test_the_page_on_operations_has_the_same_tasks() -> None:
+    """The table of tasks and blocks in docs/operations.md is what the formulas give."""
+    page = (ROOT / "docs" / "operations.md").read_text(encoding="utf-8")
+    for size, power in product((64, 200), (6, 7, 8, 9)):
+        sketches = 10**power * DISTINCT // 100
+        threshold = Threshold("resemblance", 7, 10, is_count=False, size=size)
+        cells = []
+        for memory in (1 << 30, 2 << 30, 4 << 30, 8 << 30):
+            tasks = tasks_needed(volume_of(sketches * size, sketches, threshold), memory)
+            piece = min(piece_ids(free_memory(memory), tasks), -(-sketches * size // tasks))
+            block = f"{tasks:,} ({4 * piece / tasks / 1024:,.1f})"
+            cells.append(block if tasks <= MOST_TASKS else "more than there can be")
+        assert f"| {size} | 10^{power} | {' | '.join(cells)} |" in page
 
 
 @pytest.mark.parametrize(

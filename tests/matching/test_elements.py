@@ -116,7 +116,7 @@ def test_more_memory_is_fewer_tasks() -> None:
     )
 
     for memory in (2 << 30, 4 << 30):
-        assert tasks_needed(close, memory) == ceil(32 * 10**10 / (memory - BASE_BYTES))
+        assert tasks_needed(close, memory) == ceil(48 * 10**10 / (memory - BASE_BYTES))
     assert tasks_needed(loose, 2 << 30) > 3 * tasks_needed(close, 2 << 30)
-    assert tasks_needed(close, BASE_BYTES) == ceil(32 * 10**10 / (BASE_BYTES // LEAST_SHARE))
+    assert tasks_needed(close, BASE_BYTES) == ceil(48 * 10**10 / (BASE_BYTES // LEAST_SHARE))
     assert tasks_needed(Volume(0, 0.0), 1 << 30) == 1

@@ -184,8 +184,8 @@ def test_a_list_that_costs_too_much_is_told(partitions: int) -> None:
 def test_small_pieces_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     """A home that asks for its elements in small pieces assigns every reply to its piece."""
     sketches, threshold = draw_sketches(3, 20), threshold_of("resemblance", 12)
-    monkeypatch.setattr(homes, "LEAST_PIECE", 40)
-    monkeypatch.setattr(homes, "BLOCK_BYTES", 8)
+    monkeypatch.setattr(homes, "piece_ids", lambda _free, _partitions: 40)
+    monkeypatch.setattr(homes, "batch_bytes", lambda _free, _partitions: 8)
 
     assert found(sketches, Pairing(threshold, Division(36, 3), ALL))[0] == near_pairs(sketches, threshold)
 

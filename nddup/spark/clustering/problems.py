@@ -25,10 +25,10 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from nddup.arrays import Ragged, take_rows
+from nddup.matching.task_sizes import BLOCK_BYTES
 from nddup.matching.threshold import Threshold
 from nddup.mining.cluster_modes import Problem
 from nddup.spark.blocks import (
-    BLOCK_BYTES,
     Columns,
     Layout,
     block_schema,

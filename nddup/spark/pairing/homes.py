@@ -48,10 +48,11 @@ from nddup.matching.elements import (
     unpack_classes,
 )
 from nddup.matching.overlap_join import NO_LIMIT, LongLists, partition_of
+from nddup.matching.task_sizes import batch_bytes, piece_ids
 from nddup.matching.threshold import Threshold
 from nddup.sketching.minhash import Finder
 from nddup.spark.blocks import (
-    BLOCK_BYTES,
+    BATCH_BYTES,
     Columns,
     Layout,
     cell_lengths,
@@ -97,6 +98,7 @@ class Pairing:
         finder: the keys by which sketches meet; None if they meet by shared features.
         max_edges: pairs of a component after which a task makes no more of them.
         most_ids: ids of the largest possible sketch.
+        free: bytes that the rows of a task may take (`task_sizes.free_memory`); no result depends on it.
     """
 
     threshold: Threshold
@@ -106,6 +108,7 @@ class Pairing:
     finder: Finder | None = None
     max_edges: int = NO_LIMIT
     most_ids: int = field(default=1 << 31)
+    free: int = field(default=1 << 30)
 
     @property
     def partitions(self) -> int:
@@ -142,9 +145,6 @@ class Pairing:
 
 Batches = Iterator[pa.RecordBatch]
 
-LEAST_PIECE = 1 << 20
-"""Ids that a home processes at a time, about 80 bytes of memory each; with over a hundred tasks it takes more."""
-
 REPLY_LAYOUT: Layout = {"classes": np.uint8}
 """The answers of a task to a home, question by question; the home knows the length of each."""
 
@@ -174,7 +174,7 @@ def gather_sketches(batches: Iterable[pa.RecordBatch], *, pairing: Pairing) -> B
         batches: rows of SKETCHES.
         pairing: how pairs are found and compared.
     """
-    for batch in merged(batches, BLOCK_BYTES * pairing.partitions):
+    for batch in merged(batches, batch_bytes(pairing.free, pairing.partitions)):
         rows = list_column(batch.column("sketch"))
         sizes = np.diff(rows.offsets).astype(np.int32)
         possible = np.flatnonzero((sizes > 0) & (pairing.threshold.bounds(sizes) <= sizes))
@@ -266,7 +266,8 @@ def send_sketches(homes: Iterable[pa.RecordBatch], wanted: Iterable[pa.RecordBat
     sketches = ragged_column(columns["size"], columns.pop("ids"))
     order = np.argsort(columns["node"])
     places = order[np.searchsorted(columns["node"][order], nodes)]
-    for rows in pieces(8 * columns["size"][places].astype(np.int64)):
+    most = min(BATCH_BYTES, batch_bytes(pairing.free, NO_LIMIT))
+    for rows in pieces(8 * columns["size"][places].astype(np.int64), most):
         chosen = places[rows]
         some: Columns = {"node": nodes[rows], "size": columns["size"][chosen]}
         yield pack(
@@ -279,7 +280,7 @@ def _pieces(held: list[pa.RecordBatch], pairing: Pairing) -> Iterator[_Piece]:
     columns = unpack(held, SKETCH_LAYOUT)
     order = np.argsort(columns["node"])
     sketches = ragged_column(columns["size"], columns["ids"])
-    most = max(LEAST_PIECE, BLOCK_BYTES // 4 * pairing.partitions)
+    most = piece_ids(pairing.free, pairing.partitions)
     for rows in pieces(columns["size"][order].astype(np.int64), most):
         chosen = order[rows]
         some = take_rows(sketches, chosen)
@@ -371,7 +372,7 @@ def _post(prefixes: Prefixes, piece: _Piece, pairing: Pairing) -> Batches:
         "need": prefixes.need,
     }
     lengths = np.diff(posted.rests.offsets)
-    for rows in pieces(32 + 4 * BEFORE * lengths):
+    for rows in pieces(32 + 4 * BEFORE * lengths, min(BATCH_BYTES, batch_bytes(pairing.free, NO_LIMIT))):
         chosen = np.arange(rows.start, rows.stop)
         prefix = posted.row[rows]
         columns: Columns = {name: column[prefix] for name, column in of_row.items()}

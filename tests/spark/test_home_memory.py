@@ -1,0 +1,27 @@
+"""The tasks of the pairs stage stay within the memory that they were planned for, whatever their number."""
+
+import os
+import subprocess
+import sys
+
+from nddup.run.daemon import ARENA
+from tests.places import ROOT
+
+CASES = ("1024:1000000:200", "1024:100000000:200", "1024:10000000:64", "1536:1000000000:200")
+"""Memory of a worker in MB, documents, ids of each: 80, 7,970, 256 and 24,257 tasks."""
+
+
+def test_tasks_fit_the_memory_they_were_planned_for() -> None:
+    """A map task, a home and an owner of the planned size do their work under a limit on the address space.
+
+    A home once gathered for each of its tasks, and needed more the more tasks it was divided into.
+    """
+    alone = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"), "1")
+    done = subprocess.run(
+        [sys.executable, "-m", "tests.spark.home_memory", *CASES], cwd=ROOT, capture_output=True, text=True,
+        env={**os.environ, **alone, "MIMALLOC_ARENA_RESERVE": ARENA}, check=False,
+    )  # fmt: skip
+
+    assert done.returncode == 0, done.stderr
+    told = done.stdout.splitlines()
+    assert [line.partition("tasks")[0].rpartition(": ")[2] for line in told] == ["80 ", "7,970 ", "256 ", "24,257 "]
