@@ -2,6 +2,7 @@
 
 from collections import Counter
 from dataclasses import replace
+from functools import reduce
 from itertools import combinations
 
 import numpy as np
@@ -93,11 +94,10 @@ def mine(
     sets = mine_by_pivot(problems, threshold=threshold, budget=Budget(max_sets, 100_000))
     transactions = list_transactions(problems, threshold=threshold, min_support=0).persist()
     fits = transactions.groupBy("fit").agg(F.count("*"), F.min("least")).sort("fit").collect()
-    for fit, count, least in fits:
-        frequent = list_frequent(transactions.where(f"fit = {fit}"), least=least, count=count)
-        sets = sets.unionByName(
-            keep_clusters(frequent, problems, fit=fit, threshold=threshold, min_support=0, partitions=3)
-        )
+    found = [list_frequent(transactions.where(f"fit = {fit}"), least=least, count=count) for fit, count, least in fits]
+    if found:
+        frequent = reduce(DataFrame.unionByName, found)
+        sets = sets.unionByName(keep_clusters(frequent, problems, threshold=threshold, min_support=0, partitions=3))
     least = threshold.numerator if threshold.is_count else 1
     return list_clusters(name_sets(sets, graph, nodes, Naming(least, max_listed=10_000)))
 
@@ -132,13 +132,20 @@ def test_tasks_looked_up_in_chunks_give_the_same_sets(spark: SparkSession, monke
     assert listed(clusters) == sorted(define(sketches, RESEMBLANCE))
 
 
+def test_a_fit_takes_few_items_and_few_sets() -> None:
+    """A component weighs as its possible sets, or ten for each item, which the driver holds; 0 for the pivot miner."""
+    assignment = Assignment("auto", 8, 1_000, 100_000)
+
+    assert assignment.listed_sets(np.array([1, 2, 3, 8, 9], np.int32)).tolist() == [0, 20, 30, 255, 0]
+
+
 def test_problems_stay_where_they_are(spark: SparkSession) -> None:
     """Frequent sets are sent to the tasks of their components; the persisted problems are not shuffled again."""
     graph, sketches, matches = (spark.createDataFrame([], schema) for schema in (GRAPH, SKETCHES, MATCHES))
     problems = gather_problems(graph, sketches, matches, scale=Scale(1, 1), partitions=3).persist()
     frequent = spark.createDataFrame([(0, 3, 5)], "ordinal long, mask long, support long")
 
-    kept = keep_clusters(frequent, problems, fit=0, threshold=SHARE, min_support=0, partitions=3)
+    kept = keep_clusters(frequent, problems, threshold=SHARE, min_support=0, partitions=3)
     plan = kept._jdf.queryExecution().executedPlan().toString()  # noqa: SLF001
     steps = [line.lstrip(" :-+").partition(" ")[0].lstrip("*(0123456789) ") for line in plan.splitlines()]
 

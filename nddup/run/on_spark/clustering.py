@@ -164,11 +164,10 @@ def _mine(job: Job, mining: _Mining) -> Saved:
         )
         with persisted(transactions) as held:
             frequent = _list_frequent(held)
-            for fit, found_sets in frequent.items():
+            if frequent:
                 listed = mine_components.keep_clusters(
-                    found_sets,
+                    _union(frequent),
                     gathered,
-                    fit=fit,
                     threshold=job.threshold,
                     min_support=mining.budget.min_support,
                     partitions=partitions,
@@ -177,15 +176,15 @@ def _mine(job: Job, mining: _Mining) -> Saved:
             return job.seal("sets", job.write("sets", sets), fpgrowth_fits=len(frequent))
 
 
-def _list_frequent(transactions: DataFrame) -> dict[int, DataFrame]:
+def _list_frequent(transactions: DataFrame) -> list[DataFrame]:
     """Return the frequent sets of each FP-Growth fit, lazily but for the fit itself; most runs have one fit or none."""
     fits = transactions.groupBy("fit").agg(F.count("*").alias("n"), F.min("least").alias("least")).collect()
-    return {
-        int(fit["fit"]): mine_components.list_frequent(
+    return [
+        mine_components.list_frequent(
             transactions.where(F.col("fit") == fit["fit"]), least=int(fit["least"]), count=int(fit["n"])
         )
         for fit in sorted(fits, key=lambda row: int(row["fit"]))
-    }
+    ]
 
 
 def _mine_spread(job: Job, mining: _Mining) -> DataFrame:

@@ -35,6 +35,10 @@ GATHERED_EDGES = 1_000_000
 LISTED_LIMIT = 10**7
 """Frequent sets that one FP-Growth fit may list; further components go to another fit."""
 
+SETS_OF_ITEM = 10
+"""How many sets an item counts as. MLlib brings the items of a fit to the driver, some 29 bytes each: so at most
+`LISTED_LIMIT / SETS_OF_ITEM` of them, 29 MB, however many components there are."""
+
 BATCH_ROWS = 100_000
 """Nodes per batch that a task returns to Spark."""
 
@@ -73,13 +77,14 @@ class Assignment:
         return limits[self.miner]
 
     def listed_sets(self, sizes: NDArray[np.int32]) -> NDArray[np.int64]:
-        """Return how many sets FP-Growth may list for components of these sizes, (n,); 0 for the pivot miner's.
+        """Return how much of a fit components of these sizes take, (n,); 0 for the pivot miner's.
 
-        A component of m nodes may have 2**m - 1 sets.
+        It is how many sets FP-Growth may list, 2**m - 1 for m nodes, or m times `SETS_OF_ITEM` if that is more.
         """
         budget = {"max_sets": self.max_sets, "max_members": self.max_members}
         allowed = [size for size in range(2, self.largest + 1) if fits_budget(size, **budget)]
-        return np.where(np.isin(sizes, allowed), (1 << np.minimum(sizes.astype(np.int64), 40)) - 1, 0)
+        nodes = sizes.astype(np.int64)
+        return np.where(np.isin(sizes, allowed), np.maximum((1 << np.minimum(nodes, 40)) - 1, SETS_OF_ITEM * nodes), 0)
 
 
 def build_graph(

@@ -122,12 +122,12 @@ def support_fraction(support: int, count: int) -> float:
     return min(1.0, (support - 0.5) / max(count, 1))
 
 
-def keep_clusters(  # noqa: PLR0913 - each is a setting of its own
-    frequent: DataFrame, problems: DataFrame, *, fit: int, threshold: Threshold, min_support: int, partitions: int
+def keep_clusters(
+    frequent: DataFrame, problems: DataFrame, *, threshold: Threshold, min_support: int, partitions: int
 ) -> DataFrame:
     """Keep the frequent sets that are clusters: among those in which all pairs are near-duplicates, the maximal ones.
 
-    Of the components of this fit.
+    The frequent sets are those of all fits, so the problems are read once, however many fits there are.
 
     Schema in:   as `list_frequent` gives; blocks of PROBLEM_LAYOUT
     Schema out:  SETS
@@ -135,7 +135,7 @@ def keep_clusters(  # noqa: PLR0913 - each is a setting of its own
     """
     blocks = frequent.mapInArrow(partial(_post_sets, partitions=partitions), block_schema(LISTED_LAYOUT))
     listed = exchange(blocks, partitions=partitions)
-    find = partial(_maximal_block, fit=fit, threshold=threshold, min_support=min_support)
+    find = partial(_maximal_block, threshold=threshold, min_support=min_support)
     return cogroup(listed, problems, find, SETS)
 
 
@@ -206,18 +206,17 @@ def _maximal_block(
     frequent: Iterable[pa.RecordBatch],
     gathered: Iterable[pa.RecordBatch],
     *,
-    fit: int,
     threshold: Threshold,
     min_support: int,
 ) -> Batches:
-    """Return SETS for one partition: the frequent sets of each component of a fit that are clusters."""
+    """Return SETS for one partition: the frequent sets of each of FP-Growth's components that are clusters."""
     problems, listed = read_problems(with_rows(gathered), threshold), unpack(frequent, LISTED_LAYOUT)
     order = np.lexsort((listed["mask"], listed["set_ordinal"]))
     low = np.searchsorted(listed["set_ordinal"][order], problems.ordinals, "left")
     high = np.searchsorted(listed["set_ordinal"][order], problems.ordinals, "right")
 
     sets = SetRows()
-    for index in np.flatnonzero(problems.fits == fit):
+    for index in np.flatnonzero(problems.fits != PIVOT):
         rows = order[low[index] : high[index]]
         masks, supports = listed["mask"][rows].astype(np.int64), listed["support"][rows].astype(np.int32)
         problem = problems.component(int(index))
