@@ -1,19 +1,7 @@
-"""A run as an object: its tables, SQL over them, and explanations of single decisions.
-
-Open the folder of a finished run as an object.
-
-Signatures of a run as objects of datasketch, for programs that serve look-ups with it.
-
-datasketch is imported only when one of these functions is called: it loads slowly, and nothing else needs it.
-
-Recompute a run with another threshold, from its documents alone.
-
-The stored sketches and signatures do not depend on the threshold. The embedded engine recomputes everything after them:
-pairs, stars, candidates of bands, components given by leaders, clusters, keep-list. So the tables equal those of a
-fresh run, also for a threshold below the run's own.
-"""
+"""A run as an object: its tables, SQL over them, and explanations of single decisions."""
 
 import json
+import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -39,27 +27,6 @@ if TYPE_CHECKING:  # compiled kernels take half a second to load, Spark longer
     from nddup.api.pair_verdict import PairVerdict
     from nddup.opened.spark import FramesRun
     from nddup.settings.schema import Config
-import os
-from collections.abc import Iterator
-from importlib import import_module
-from typing import NamedTuple
-
-import numpy as np
-
-from nddup.local.memory import Memory
-from nddup.local.reading.workers import Workers
-from nddup.metrics import Stages
-from nddup.run.engines import memory_of
-from nddup.run.local_stages import LocalJob, Sketched, find_clusters
-from nddup.run.progress import Progress
-from nddup.run.stage import metrics_of
-from nddup.settings import plan
-from nddup.settings.load import read_stored
-from nddup.settings.plan import processes_of
-from nddup.settings.schema import Config
-from nddup.storage.local_folder import MemoryTables
-from nddup.tables import DOCUMENTS, REJECTS
-
 CLOSEST = """
     SELECT doc_a, doc_b, pairs, measured AS {name}
     FROM (SELECT doc_a, doc_b, count(*) OVER (PARTITION BY one, other) AS pairs,
@@ -225,6 +192,8 @@ class Run:
 
         Cost: that of a run after reading and sketching: all pairs are found again from the stored sketches.
         """
+        from nddup.api.rethreshold import make_again, require_tellable  # noqa: PLC0415
+
         run = self._ask
         if isinstance(run, DuckRun):
             require_tellable(json.loads(run.read_text("_RUN.json")), run.path)
@@ -239,6 +208,8 @@ class Run:
             ConfigError: if datasketch cannot read the run's signatures, there is no such document, or it has no
                 features.
         """
+        from nddup.api.datasketch_objects import minhash_of  # noqa: PLC0415
+
         return minhash_of(self._documents, self.settings, str(doc_id))
 
     def lsh(self, threshold: float | None = None, *, storage_config: Mapping[str, Any] | None = None) -> Any:  # noqa: ANN401
@@ -248,6 +219,8 @@ class Run:
             threshold: threshold of the index; None: that of the run.
             storage_config: where datasketch keeps the index, such as Redis; None: in memory.
         """
+        from nddup.api.datasketch_objects import fill_lsh  # noqa: PLC0415
+
         return fill_lsh(self._documents, self.settings, threshold=threshold, storage_config=storage_config)
 
     def __repr__(self) -> str:
@@ -329,149 +302,3 @@ def open_run(path: str | os.PathLike[str]) -> Run:
         run.sql("SELECT source, count(*) AS n FROM documents GROUP BY source ORDER BY n DESC")
     """
     return Run.of_folder(DuckRun(os.fspath(path)))
-
-
-SCHEME = "affine64"
-"""datasketch's name for the permutations that kind `minhash` uses by default."""
-
-
-def minhash_of(documents: ds.Dataset, config: Config, doc_id: str) -> Any:  # noqa: ANN401 - a LeanMinHash
-    """Return the signature of a document as a `datasketch.LeanMinHash`.
-
-    Args:
-        documents: DOCUMENTS of the run.
-        config: settings of the run.
-        doc_id: id of the document.
-
-    Raises:
-        ConfigError: if datasketch cannot read the run's signatures, there is no such document, or it has no features.
-    """
-    lean = _load(config).LeanMinHash
-    rows = documents.to_table(columns=["signature"], filter=ds.field("doc_id") == pa.scalar(doc_id, pa.string()))
-    if not len(rows):
-        raise ConfigError(f"minhash: there is no document {doc_id!r}")
-    values = rows["signature"][0].as_py()
-    if not values:
-        raise ConfigError(f"minhash: document {doc_id!r} has no features, and so no signature")
-    hashes = np.array(values, np.int64).view(np.uint64)
-    return lean(seed=config.sketch.seed, hashvalues=hashes, scheme=SCHEME)
-
-
-def fill_lsh(
-    documents: ds.Dataset, config: Config, *, threshold: float | None, storage_config: Mapping[str, Any] | None
-) -> Any:  # noqa: ANN401 - a MinHashLSH
-    """Return a `datasketch.MinHashLSH` that holds every document with a signature, under its id.
-
-    Args:
-        documents: DOCUMENTS of the run.
-        config: settings of the run.
-        threshold: threshold of the index; None: that of the run.
-        storage_config: where datasketch keeps the index, such as `{"type": "redis", …}`; None: in memory.
-
-    Raises:
-        ConfigError: if datasketch cannot read the run's signatures, or refuses the threshold, the size or the storage.
-
-    Cost: a pass over the signatures, a batch at a time, and datasketch's own cost of storing them.
-    """
-    library = _load(config)
-    share = float(config.pairs.share) if threshold is None else threshold
-    storage = None if storage_config is None else dict(storage_config)
-    try:
-        index = library.MinHashLSH(threshold=share, num_perm=config.sketch.size, storage_config=storage)
-    except ValueError as error:
-        raise ConfigError(f"lsh: datasketch says: {error}") from error
-    with index.insertion_session() as session:
-        for doc_id, hashes in _signatures(documents):
-            session.insert(doc_id, library.LeanMinHash(seed=config.sketch.seed, hashvalues=hashes, scheme=SCHEME))
-    return index
-
-
-def _signatures(documents: ds.Dataset) -> Iterator[tuple[str, Any]]:
-    """Yield the id and signature, (n,) uint64, of each document that has one; one batch at a time is in memory."""
-    for batch in documents.to_batches(columns=["doc_id", "signature"]):
-        for doc_id, values in zip(batch["doc_id"].to_pylist(), batch["signature"], strict=True):
-            if values.is_valid and len(values):
-                yield doc_id, values.values.to_numpy().view(np.uint64)
-
-
-def _load(config: Config) -> Any:  # noqa: ANN401 - a module
-    """Import datasketch; refuse a run whose signatures it cannot read."""
-    made = plan.recipe_of(config).permutation
-    if config.sketch.kind != "minhash" or made != "datasketch":
-        raise ConfigError(
-            "datasketch reads signatures of sketch.kind minhash with sketch.permutation datasketch; these are of kind"
-            f" {config.sketch.kind}, permutation {made}"
-        )
-    return import_module("datasketch")
-
-
-class Made(NamedTuple):
-    """The tables of the recomputed run by name, and its metrics."""
-
-    tables: Mapping[str, pa.Table]
-    metrics: RunMetrics
-
-
-def make_again(documents: pa.Table, rejects: pa.Table, metrics: RunMetrics, threshold: float) -> Made:
-    """Recompute the tables of a run with another `pairs.threshold`.
-
-    Args:
-        documents: DOCUMENTS of the run, in any order.
-        rejects: REJECTS of the run.
-        metrics: metrics of the run.
-        threshold: a share such as `0.9`, or a count such as `180`, as in `pairs.threshold`.
-
-    Returns:
-        All tables except `texts`, and the new metrics.
-
-    Raises:
-        ConfigError: if the measure of the run does not take such a threshold, or texts confirmed its pairs.
-        NeedsSparkError: if it needs more than `local.memory`.
-
-    Cost: that of a run after reading and sketching.
-    """
-    require_sketches_decide(metrics)
-    settings = {**metrics.settings, "pairs": {**metrics.settings["pairs"], "threshold": threshold}}
-    config = read_stored(settings, origin="rethreshold")
-
-    store = MemoryTables()
-    store.write("documents", documents.sort_by("doc_key").select(DOCUMENTS.names))
-    store.write("rejects", rejects.select(REJECTS.names))
-    memory = Memory(memory_of(config), advice="run it again with this threshold, on Spark")
-    with Workers(processes_of(config), memory=memory) as workers:
-        job = LocalJob(config, store, workers, Progress(is_quiet=True))
-        found = find_clusters(job, Sketched(store.tables["documents"], None, metrics.stages.sketch))
-
-    pairs, clusters, keep = found.stages
-    stages = Stages(sketch=metrics.stages.sketch, pairs=pairs, clusters=clusters, keep=keep)
-    return Made(store.tables, metrics_of(config, stages, found.unpaired))
-
-
-def require_sketches_decide(metrics: RunMetrics) -> None:
-    """Refuse a run whose pairs were confirmed by texts.
-
-    Raises:
-        ConfigError: if they were.
-    """
-    if metrics.settings["pairs"].get("confirm", "none") != "none":
-        raise ConfigError(
-            "rethreshold: texts confirmed the pairs of this run (pairs.confirm edit), and only sketches are stored;"
-            " run `nddup run` with the other pairs.threshold or pairs.edit_threshold"
-        )
-
-
-def require_tellable(header: Mapping[str, Any], path: str) -> None:
-    """Refuse a run whose keep-list does not follow from its documents.
-
-    Args:
-        header: content of the run's `_RUN.json`.
-        path: folder of the run, for the message.
-
-    Raises:
-        ConfigError: if the run is a version of a repository.
-    """
-    if "repository" in header.get("inputs", {}):
-        raise ConfigError(
-            f"rethreshold: {path} is a version of a repository; what it keeps follows from all versions before it, not"
-            " from its documents alone; run `nddup run` over the documents"
-        )

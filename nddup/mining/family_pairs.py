@@ -180,7 +180,7 @@ def pair_family(
         >>> ids = np.array([1, 2, 3, 1, 2, 4, 1, 2, 5, 7, 8, 7, 8, 9], np.uint64)
         >>> sketches, bounds = Ragged(np.array([0, 3, 6, 9, 11, 14]), ids), np.full(5, 2, np.int32)
         >>> by_count = Threshold("overlap", 2, 1, is_count=True, size=3)
-        >>> found = pair_family(sketches, bounds, np.arange(5), by_count, Limits(2, 100))
+        >>> found = pair_family(sketches, bounds, np.arange(5), by_count, ComparisonLimits(2, 100))
         >>> sorted(found.ends.tolist()), found.by_leaders.tolist()
         ([[1, 0], [2, 0], [3, 4]], [True, True, True, False, False])
     """

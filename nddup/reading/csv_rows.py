@@ -247,7 +247,7 @@ def separator_of(start: str, delimiter: str) -> str:
     """
     mark, quoted = re.escape(delimiter), '"(?:[^"]++|"")*+'
     value = f'(?:{quoted}"|[^"\r\n{mark}]*+)'
-    more = f"(?:{mark}  *+{value})"  # fails at its first two characters or not at all: see `xml_parsing`
+    more = f"(?:{mark}  *+{value})"  # fails at its first two characters or not at all: see `xml_records`
     cut = f"{value}{more}*+ *+(?:{mark} *+)?(?:{quoted})?\\Z"  # a row that goes on after the first characters
     row = re.compile(f"{value}{more}++ *+(?:\r\n?|\n)|{cut}")
 

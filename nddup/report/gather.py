@@ -212,7 +212,7 @@ def ask_about_documents(run: FinishedRun, clusters: pa.Table, names: pa.Table) -
     Cost: a pass over each of `documents`, `keep`, `pairs` and `members`; both ends of the pairs are sorted.
     """
     listed = pa.table({"doc_id": pc.unique(names["doc_id"].combine_chunks())})
-    text = f"{DOCUMENTS} LIMIT {MOST_DOCUMENTS}"
+    text = f"{ASK_DOCUMENTS} LIMIT {MOST_DOCUMENTS}"
     documents = run.sql(text, wanted=listed).cast(DOCUMENTS).sort_by("doc_id")
     wanted = documents.select(["doc_id"])
 
@@ -244,7 +244,7 @@ def ask_weakest(run: FinishedRun, clusters: pa.Table, names: pa.Table, matrix_ea
     pairs = size[large].astype(np.int64) * (size[large] - 1) // 2
     chosen = pa.array(large[np.cumsum(pairs) <= MOST_WEAKEST].astype(np.int32))
     wanted = names.filter(pc.is_in(names["rank"], chosen)).select(["rank", "doc_id"]).rename_columns(["part", "doc_id"])
-    return run.sql(WEAKEST, wanted=wanted).cast(WEAKEST) if len(wanted) else WEAKEST.empty_table()
+    return run.sql(ASK_WEAKEST, wanted=wanted).cast(WEAKEST) if len(wanted) else WEAKEST.empty_table()
 
 
 def ask_edges(run: FinishedRun, clusters: pa.Table) -> pa.Table:
@@ -300,7 +300,7 @@ def gather(run: FinishedRun, asked: Asked | None = None) -> Content:
     listed_each, matrix_each = _share_out(sizes)
     clusters = run.sql(largest_clusters(listed_each)).cast(CLUSTERS)
     names = list_documents(clusters)
-    texts = run.sql(TEXTS).cast(TEXTS) if run.holds("texts") else TEXTS.empty_table()
+    texts = run.sql(ASK_TEXTS).cast(TEXTS) if run.holds("texts") else TEXTS.empty_table()
     if asked is not None:
         missing = _asked_documents(run, clusters, names, texts, asked.clusters)
         texts = pa.concat_tables([texts, _read_again(run, missing, asked.find_texts)]) if missing else texts
@@ -316,7 +316,7 @@ def gather(run: FinishedRun, asked: Asked | None = None) -> Content:
         resemblances=_counted(run.sql(RESEMBLANCES)),
         lengths=_lengths(run.sql(LONGER)),
         rejects=run.sql(REJECTS).to_pylist() if run.metrics.rows["rejects"] else [],
-        components=run.sql(COMPONENTS).to_pylist() if run.holds(COMPONENTS) else None,
+        components=run.sql(ASK_COMPONENTS).to_pylist() if run.holds(COMPONENTS) else None,
         evaluation=json.loads(run.read_text(EVALUATION)) if run.holds(EVALUATION) else None,
         documents=about.documents,
         nearest=about.nearest,

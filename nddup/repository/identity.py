@@ -27,7 +27,7 @@ from nddup.scanning.sketch_records import sketch_texts
 from nddup.settings import plan
 from nddup.settings.load import CALLERS, read_stored
 from nddup.settings.schema import Config
-from nddup.sketching.recipe import FULL_FORMAT
+from nddup.sketching.sketch_format import FULL_FORMAT
 
 TEXTS = (
     "",

@@ -41,7 +41,8 @@ from nddup.steps import Steps
 from nddup.storage.run_folder import RunFolder
 from nddup.storage.versions import versions
 from nddup.verifying.definitions import Sample
-from nddup.verifying.pair_counts import Agreement, count_pairs_of_kinds, estimate_pairs
+from nddup.verifying.estimates import estimate_pairs
+from nddup.verifying.pair_counts import Agreement, count_pairs_of_kinds
 
 ESTIMATED = "doc_a string, doc_b string, score double, together boolean, why string, url_a string, url_b string, estimate double"  # noqa: E501
 """The columns that `estimate_pairs` makes from MISSED_SKETCHES."""

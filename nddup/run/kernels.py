@@ -44,9 +44,10 @@ from nddup.spark.pairing.homes import Pairing
 from nddup.spark.reading import scan
 from nddup.verifying.cluster_proofs import Members, find_extensions, label_parts, prepare_sets, prove_clusters
 from nddup.verifying.definitions import Rows, Rule, Sample, compare_all
+from nddup.verifying.estimates import USED, estimate_pairs
 from nddup.verifying.near_pairs import Probes as Checked
 from nddup.verifying.near_pairs import find_near
-from nddup.verifying.pair_counts import USED, count_pairs, estimate_pairs
+from nddup.verifying.pair_counts import count_pairs
 
 __all__ = [
     "call_kernels",

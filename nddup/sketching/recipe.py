@@ -54,7 +54,8 @@ from nddup.sketching.rolling_hash import (
     roll,
     shingling,
 )
-from nddup.sketching.tokens import TOKEN_TABLE_VERSION, WORD_TABLE
+from nddup.sketching.sketch_format import FULL_FORMAT, SKETCH_FORMAT
+from nddup.sketching.tokens import WORD_TABLE
 from nddup.sketching.words.word_sketches import WordRule
 
 IDS: Final = 2
@@ -100,17 +101,6 @@ def digest_texts(
     n_features = np.where(n_tokens > 0, IDS, 0).astype(np.int32)
     ids = np.sort(np.frombuffer(b"".join(digests), np.uint64).reshape(-1, IDS), axis=1).reshape(-1)
     return Sketches(n_tokens, n_features, np.concatenate([[0], np.cumsum(n_features, dtype=np.int64)]), ids)
-
-
-SKETCH_FORMAT: Final = 2
-"""Raise it whenever the ids of any text change: sketches stored before cannot be compared with those made later.
-
-An id depends on the word table (`tokens.TOKEN_TABLE_VERSION` and the rule of `tokens`), on the hash of tokens and of
-shingles (`rolling_hash`), on where shingles start, and on the permutation (`permutations.mix_id`).
-"""
-
-FULL_FORMAT: Final = f"{SKETCH_FORMAT}/unicode-{TOKEN_TABLE_VERSION}"
-"""Two stored sketches can be compared only if this is equal: `versions.sketch_format` in the metrics of a run."""
 
 
 PERMUTATIONS: Final = {"mix": mix, "gf2": gf2, "affine": affine}

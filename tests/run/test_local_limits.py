@@ -95,8 +95,7 @@ def test_mining_bounds_its_largest_components(  # noqa: PLR0913, PLR0917 - fixtu
     """The memory of the largest components, or of the largest shares of a divided one, is checked before any mining."""
     where = {"LARGE": "nddup.local.clustering.mine_components", "SHARE_NODES": "nddup.local.clustering.graph"}[name]
     monkeypatch.setattr(f"{where}.{name}", value)
-    for module in ("mine_components", "shares"):
-        monkeypatch.setattr(f"nddup.local.clustering.{module}.bound_memory", lambda *_: TOO_MUCH)
+    monkeypatch.setattr("nddup.local.clustering.mine_components.bound_memory", lambda *_: TOO_MUCH)
 
     with pytest.raises(NeedsSparkError, match=said):
         run_locally([str(pages)], str(tmp_path / "run"), build_config(PLAIN, origin="test"))
