@@ -38,6 +38,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "mining": GROUND | {"matching"},
     "verifying": GROUND,
     "against": GROUND | {"reading", "sketching", "scanning", "tables"},
+    "passages": {"against"},
     "checking": {"verifying", "tables"},
     "tables": set(),
     "settings": GROUND | {"matching", "mining", "sketching", "scanning"},
@@ -62,7 +63,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "repository.lookup": GROUND | {"matching", "sketching"},
     "repository": {"run", "repository.lookup"},
     "api": {"run", "opened"},
-    "results": {"against", "run", "opened", "opened.spark", "checking", "explaining"},
+    "results": {"against", "passages", "run", "opened", "opened.spark", "checking", "explaining"},
     "commands": {"results", "repository"},
     "cli": {"commands"},
     "__main__": {"cli"},
@@ -73,7 +74,8 @@ neither `matching` nor `mining`, even indirectly: `nddup check` is independent o
 
 WITHOUT_SPARK = PURE | {
     "errors", "redaction", "metrics", "arrays", "array_files", "steps", "start_up", "tables", "settings", "explaining",
-    "local", "engines", "stages", "opened", "report", "checking", "repository.lookup", "against", "children", "shown",
+    "local", "engines", "stages", "opened", "report", "checking", "repository.lookup", "against", "passages", "children",
+    "shown",
 }  # fmt: skip
 
 ACTIONS = {"collect", "first", "head", "take", "toPandas", "toArrow", "toLocalIterator", "isEmpty", "show", "foreach"}

@@ -1,0 +1,10 @@
+"""Passages: runs of tokens that stand in two documents or more, found exactly and in linear memory.
+
+    token hashes   --anchors-->    samples that all places of a window have in common
+    anchors        --windows-->    the windows that are repeated, by number
+    windows        --passages-->   chains of windows that occur together: PASSAGES and OCCURRENCES
+    windows        --cuts-->       the tokens that can go while every repeated window keeps its first place
+
+`repeats` has the mathematics, arrays in and arrays out; `hashed_records` makes the arrays of records, and characters
+of tokens. May import reading, sketching, scanning and against's tokens. There is no engine here.
+"""
