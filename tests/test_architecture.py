@@ -59,7 +59,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "report": {"opened", "settings"},
     "run": WIRING
     | PURE
-    | {"against", "settings", "storage", "local", "opened.spark", "engines.spark_engine", "report"},
+    | {"against", "passages", "settings", "storage", "local", "opened.spark", "engines.spark_engine", "report"},
     "repository.lookup": GROUND | {"matching", "sketching"},
     "repository": {"run", "repository.lookup"},
     "api": {"run", "opened"},
@@ -74,8 +74,8 @@ neither `matching` nor `mining`, even indirectly: `nddup check` is independent o
 
 WITHOUT_SPARK = PURE | {
     "errors", "redaction", "metrics", "arrays", "array_files", "steps", "start_up", "tables", "settings", "explaining",
-    "local", "engines", "stages", "opened", "report", "checking", "repository.lookup", "against", "passages", "children",
-    "shown",
+    "local", "engines", "stages", "opened", "report", "checking", "repository.lookup", "against", "children", "shown",
+    "passages",
 }  # fmt: skip
 
 ACTIONS = {"collect", "first", "head", "take", "toPandas", "toArrow", "toLocalIterator", "isEmpty", "show", "foreach"}

@@ -28,6 +28,7 @@ from typing import Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from nddup.against.shingle_table import read_only
 from nddup.arrays import HASH_MULTIPLIER, Ragged, compiled, number_keys
 from nddup.errors import CapacityError
 from nddup.sketching.rolling_hash import SHINGLE_BASE
@@ -150,8 +151,8 @@ def find_repeats(rows: Ragged, ranks: NDArray[np.int64], length: int, *, within:
         )
     windows = number_windows(rows, ranks, length, within=within)
     return Repeats(
-        Passages(*_chain(rows.offsets, windows.numbers, *windows[1:4], length)),
-        Cuts(*_cut(rows.offsets, windows.numbers, windows.firsts, windows.homes, length, within)),
+        Passages(*_chain(read_only(rows.offsets), windows.numbers, *windows[1:4], length)),
+        Cuts(*_cut(read_only(rows.offsets), windows.numbers, windows.firsts, windows.homes, length, within)),
     )
 
 
@@ -162,6 +163,7 @@ def find_anchors(rows: Ragged, length: int) -> Anchors:
     """
     size = max(1, length // 2)
     leaving = np.uint64(pow(int(SHINGLE_BASE), size, 2**64))
+    rows = Ragged(*map(read_only, rows))
     room = _count_anchors(*rows, length, size, leaving, *_no_anchors(0))
     made = _no_anchors(room)
     _count_anchors(*rows, length, size, leaving, *made)
@@ -176,6 +178,7 @@ def _no_anchors(
 
 def number_windows(rows: Ragged, ranks: NDArray[np.int64], length: int, *, within: bool = False) -> Windows:
     """Number the repeated windows; arguments as of `find_repeats`."""
+    rows, ranks = Ragged(*map(read_only, rows)), read_only(ranks)
     anchors = find_anchors(rows, length)
     groups, count = number_keys(anchors.keys)
     is_shared = _find_shared(groups, anchors.documents, count, within)[groups] if len(groups) else np.empty(0, np.bool_)
