@@ -28,6 +28,12 @@ def add(commands: "argparse._SubParsersAction[Any]") -> None:
         help="print the N pairs nearest to the threshold instead; RUN/report/borderline.html has the first 20 with both"
         " texts side by side",
     )
+    parser.add_argument(
+        "--context",
+        metavar="DIR",
+        help="write the context and its concepts to DIR instead, for tools of formal concept analysis: context.cxt"
+        " (Burmeister), context.csv, concepts.csv",
+    )
     add_json(parser)
     add_master(parser)
 
@@ -41,13 +47,19 @@ def execute(options: argparse.Namespace) -> int:
 
         run = open_run(options.run, master=options.master).run
         steps.begin("read its tables")
-        if options.json:
+        if options.context:
+            from nddup.results.formal_context import write_context  # noqa: PLC0415
+
+            context = write_context(run, options.context)
+            told = f"{len(context.features):,} features of {len(context.documents):,} documents in {options.context}"
+            text = f"{told}: context.cxt, context.csv, concepts.csv\n"
+        elif options.json:
             found = rows_of(run, cluster=options.cluster, doc=options.doc, borderline=options.borderline)
         elif options.borderline:
             text = show_borderline(run, options.borderline)
         else:
             text = show_run(run, cluster=options.cluster, doc=options.doc)
-    if options.json:
+    if options.json and not options.context:
         print_json(found)
     else:
         print_out(text)
