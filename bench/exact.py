@@ -97,7 +97,7 @@ def _collections(options: argparse.Namespace) -> dict[str, dict[str, str]]:
 def draw_long(families: int) -> dict[str, str]:
     """Draw pairs of texts of 600 to 3,000 words; of 5-word shingles they share from .45 to .95."""
     random = np.random.default_rng(1)
-    texts = {}
+    texts: dict[str, str] = {}
     for family in range(families):
         words = [f"w{family}x{number}" for number in range(random.integers(600, 3_000))]
         share = random.uniform(0.45, 0.95)

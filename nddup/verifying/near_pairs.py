@@ -86,7 +86,7 @@ class Probes:
 
 
 @compiled
-def _bucket_of(id_: np.uint64, buckets: int) -> int:
+def _bucket_of(id_: np.uint64, buckets: int) -> np.int64:
     """Return the bucket of an id. The ids of minima are the small ones, so a product is taken, whose high bits vary."""
     return np.int64(((id_ * HASH_MULTIPLIER) >> np.uint64(32)) & np.uint64(buckets - 1))
 

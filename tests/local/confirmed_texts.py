@@ -81,7 +81,7 @@ def draw_case(seed: int) -> Case:
             moved = words[at:] + words[:at] if random.random() < 0.3 else words
             texts[f"{random.choice(list('abc'))}{family}{member}"] = " ".join(moved)
     chosen = random.choice([0.4, 0.6]), random.choice([0.5, 0.77, 0.8])
-    return Case(texts, int(random.integers(1, 3)), *map(float, chosen))
+    return Case(texts, int(random.integers(1, 3)), float(chosen[0]), float(chosen[1]))
 
 
 def draw_together(seeds: range) -> Case:

@@ -156,7 +156,7 @@ def test_an_interrupt_is_one_line_and_the_run_resumes(
     """An interrupt gives status 130 and one line, and the resumed run names the tables that it reuses."""
     arguments = ["run", str(pages), "--output", str(tmp_path / "run"), "--set", "output.report=false"]
 
-    def interrupt(*_: object) -> None:
+    def interrupt(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patched:

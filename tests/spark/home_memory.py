@@ -7,6 +7,7 @@ worker, and does the work of a map task, a home and an owner of so many document
 import resource
 import sys
 from collections.abc import Iterable, Iterator
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -50,7 +51,7 @@ def run_home(pairing: Pairing, count: int, ids: int) -> dict[str, int]:
     held = []
     for number, some in enumerate(sketches_of(count, ids)):
         rows = len(some.offsets) - 1
-        columns = {"node": np.arange(rows) + PART * number, "size": np.full(rows, ids, np.int32)}
+        columns: dict[str, Any] = {"node": np.arange(rows) + PART * number, "size": np.full(rows, ids, np.int32)}
         targets = np.zeros(rows, np.int32)
         held.append(pack(SKETCH_LAYOUT, targets, columns, {"ids": some}, partitions=pairing.partitions))
 

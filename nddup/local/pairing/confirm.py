@@ -97,7 +97,8 @@ class Confirmer(NamedTuple):
         parts = list(workers.work("confirm", lambda some: _compare(self.rows, places[some], self.rule), portions))
 
         order = np.argsort(np.concatenate([np.empty(0, np.int64), *portions]), kind="stable")
-        found = Compared(*(column[order] for column in join_compared(parts)))
+        joined = join_compared(parts)
+        found = Compared(joined.common[order], joined.similarity[order], joined.is_bounded[order])
         near = possible[found.is_near]
         counts = _counts(len(matches.first), found)
         similarity = found.similarity[found.is_near]
@@ -127,7 +128,7 @@ class Known(NamedTuple):
         at = self._find(matches.ends)
         near = np.flatnonzero(at >= 0)
         found = replace(matches.take(near), resemblance=self.resemblance[at[near]], common=self.common[at[near]])
-        return Confirmed(found, _counts(len(at), Compared(np.maximum(at + 1, 0), at * np.nan, at < -1)))
+        return Confirmed(found, _counts(len(at), Compared(np.maximum(at + 1, 0), np.full(len(at), np.nan), at < -1)))
 
     def _find(self, ends: NDArray[np.int32]) -> NDArray[np.int64]:
         """Return the place of each pair, (k,); -1 for an unknown one."""

@@ -4,7 +4,7 @@ Two groups of equal sketches that match give the product of their documents; a p
 `pairs.expand_limit` becomes a star around the groups' `group` documents.
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -70,8 +70,12 @@ def _of_matches(
     matches: Matches, rows: NDArray[np.int64], left: NDArray[np.int32], right: NDArray[np.int32], *, is_star: bool
 ) -> _Rows:
     about = (matches.overlap[rows], matches.resemblance[rows], matches.containments[0, rows])
-    told = (np.full(len(rows), np.nan) if one is None else one[rows] for one in (matches.edit, matches.common))
-    return _Rows(left, right, *about, matches.containments[1, rows], np.full(len(rows), is_star), *told)
+    edit, common = (_told(one, rows) for one in (matches.edit, matches.common))
+    return _Rows(left, right, *about, matches.containments[1, rows], np.full(len(rows), is_star), edit, common)
+
+
+def _told(column: NDArray[Any] | None, rows: NDArray[np.int64]) -> NDArray[np.float64]:
+    return np.full(len(rows), np.nan) if column is None else column[rows].astype(np.float64)
 
 
 def _product(matches: Matches, full: NDArray[np.int64], nodes: Nodes) -> _Rows:
@@ -116,7 +120,7 @@ def _equal(matches: Matches, nodes: Nodes, equal: _Equal, threshold: Threshold) 
     left = equal.left
     share = np.full(len(left), 1.0 if threshold.shows_containment else np.nan)
     edit = np.full(len(left), np.nan if matches.edit is None else 1.0)
-    common = np.full(len(left), np.nan) if matches.common is None else nodes.n_features[left]
+    common = np.full(len(left), np.nan) if matches.common is None else nodes.n_features[left].astype(np.float64)
     return _Rows(left, equal.right, nodes.sizes[left], np.ones(len(left)), share, share, equal.star, edit, common)
 
 
