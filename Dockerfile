@@ -22,6 +22,10 @@ RUN /opt/venv/bin/pip install --no-deps --no-build-isolation -e . \
     && /opt/venv/bin/nddup setup
 COPY --chown=nddup conf ./conf
 COPY --chown=nddup jobs ./jobs
+# Spark on Kubernetes starts its pods with `driver …` and `executor`; other words are a command. Kernels are compiled: a
+# pod with another uid, or a read-only root, reads them. NUMBA_CACHE_DIR names a folder for others.
+COPY scripts/entrypoint.sh /opt/entrypoint.sh
+ENTRYPOINT ["/opt/entrypoint.sh"]
 
 ENV SPARK_HOME=/opt/venv/lib/python3.11/site-packages/pyspark \
     SPARK_CONF_DIR=/opt/nddup/conf/compose \
