@@ -48,8 +48,23 @@ def first_line(error: BaseException) -> str:
 def reason_of(error: BaseException) -> str:
     """Return the one line of a long error that says what happened.
 
-    It names the file that could not be read, the error of a Python worker, or the innermost cause.
+    It names the file that could not be read, the error of a Python worker, or the innermost cause. Too little memory is
+    said as such, with what to do.
     """
+    said = _reason(error)
+    if isinstance(error, MemoryError):
+        return f"the process may take no more memory ({said}): free some, or lower local.memory and local.processes"
+    if said.partition(":")[0].rpartition(".")[2].endswith("MemoryError"):
+        return (
+            f"a task needs more memory than its Python worker may take ({said.rpartition('Error: ')[2]}):"
+            " raise spark.executor.pyspark.memory, or lower spark.executor.cores"
+        )
+    if "Python worker exited unexpectedly" in said:
+        return f"{said}: most often for lack of memory; raise it, with spark.executor.memoryOverhead on a cluster"
+    return said
+
+
+def _reason(error: BaseException) -> str:
     lines = [line.strip().removeprefix(": ") for line in str(error).splitlines() if line.strip()]
     causes = [line.removeprefix("Caused by: ") for line in lines if line.startswith("Caused by: ")]
 

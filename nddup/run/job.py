@@ -24,15 +24,14 @@ from nddup.run.on_spark.outputs import (
 from nddup.run.on_spark.pipeline import find_clusters
 from nddup.run.on_spark.state import Job
 from nddup.run.progress import LogFormat, say
+from nddup.run.session import few_tasks, set_to
 from nddup.run.spark_progress import SparkProgress
 from nddup.run.stage import NOTE, metrics_of, note_of, require_taggable, settings_of
 from nddup.scanning.collection import Collection
 from nddup.scanning.first_records import note_ids
 from nddup.settings import plan
 from nddup.settings.schema import Config
-from nddup.spark.reach import is_connect
 from nddup.steps import Steps
-from nddup.storage.local_storage import is_local, is_submitted
 from nddup.storage.session_files import files_of
 from nddup.storage.session_tables import SparkFolder
 
@@ -97,7 +96,9 @@ def run_job(  # noqa: PLR0913 - what the command line takes
             if line:
                 said(line)
         job = Job(spark, config, folder, SparkProgress(spark, form=log_format))
-        return _make_all(job, folder, source, inputs)
+        size = sum(file.size for file in source.listing.files)
+        with set_to(spark, few_tasks(spark, config.spark, size)):
+            return _make_all(job, folder, source, inputs)
 
 
 def _make_all(job: Job, folder: SparkFolder, source: Collection, inputs: list[str]) -> dict[str, Any]:
@@ -132,7 +133,7 @@ def _report(job: Job, folder: SparkFolder) -> None:
 
 
 def _opened(spark: SparkSession, folder: SparkFolder) -> FinishedRun:
-    """Open the finished run for its report: without Spark jobs where the folder is on this machine."""
-    if is_local(folder.path) and (is_connect(spark) or not is_submitted()):
+    """Open the finished run for its report: without Spark jobs where this process sees the folder."""
+    if folder.is_here:
         return DuckRun(folder.path)
     return SparkRun(spark, folder.path)

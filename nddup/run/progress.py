@@ -170,8 +170,9 @@ def in_notebook() -> bool:
     return shell is not None and hasattr(shell.get_ipython(), "kernel")
 
 
-def say(text: str, *, form: LogFormat = "text") -> None:
-    """Log a line about the run as a whole."""
+def say(text: str, *, form: LogFormat | None = None) -> None:
+    """Log a line about the run as a whole, in this form; None: as `start_logging` was told."""
+    form = form or next((one.form for one in logger.handlers if isinstance(one, _StandardError)), "text")
     text = one_line(clean(text))
     if form == "json":
         now = datetime.now(UTC).isoformat(timespec="milliseconds")
@@ -182,6 +183,8 @@ def say(text: str, *, form: LogFormat = "text") -> None:
 class _StandardError(logging.Handler):
     """Writes to the current `sys.stderr`, which may have been replaced since logging started."""
 
+    form: LogFormat = "text"
+
     def emit(self, record: logging.LogRecord) -> None:
         sys.stderr.write(self.format(record) + "\n")
 
@@ -191,5 +194,7 @@ def start_logging(form: LogFormat = "text") -> None:
     if not logger.handlers:
         logger.addHandler(_StandardError())
     pattern = "%(message)s" if form == "json" else "%(asctime)s %(name)s %(message)s"
+    if isinstance(logger.handlers[0], _StandardError):
+        logger.handlers[0].form = form
     logger.handlers[0].setFormatter(logging.Formatter(pattern, "%H:%M:%S"))
     logger.setLevel(logging.ERROR if steps.is_quiet() else logging.INFO)

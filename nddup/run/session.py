@@ -22,6 +22,7 @@ from pyspark.sql import SparkSession
 from nddup.children import ROOT, SAFE_PATH, safe_path_for_others
 from nddup.errors import ConfigError, first_line, reason_of
 from nddup.redaction import IN_PLANS, drop_login, follow, hide_setting
+from nddup.run.executors import watch_executors
 from nddup.run.java import (
     DEFAULTS,
     SHORT_LIVED,
@@ -179,6 +180,8 @@ WORKERS_PATH = "spark.executorEnv.PYTHONPATH"
 PINNED = {
     # Columns are called `group`, `left`, `first`: conditions on them do not parse if SQL's keywords are reserved.
     "spark.sql.ansi.enforceReservedKeywords": "false",
+    # Which files are hidden is known here too (`nddup.scanning.file_heads.is_hidden`); a run lists those skipped.
+    "spark.sql.files.ignoredPathSegmentRegex": "^[._]",
     # The embedded engine reads and resumes what is written here.
     "spark.sql.parquet.writeLegacyFormat": "false",
     # Several open files in a task: their pieces would be sorted by the file alone.
@@ -207,6 +210,10 @@ LOCAL = {
 
 SPLITTING = ("spark.sql.files.maxPartitionBytes", "spark.sql.files.openCostInBytes", "spark.sql.files.minPartitionNum")
 """The settings that decide where Spark splits files; the last defaults to the number of cores."""
+
+PARTITIONS = "spark.sql.shuffle.partitions"
+SHUFFLED_TASK = 8 << 20
+"""Bytes of the inputs for each task of a shuffle."""
 
 SMALL = {
     # Planning and compiling queries is nearly all the cost of a small input; the tables are the same.
@@ -268,6 +275,7 @@ def start_session(*, master: str | None, settings: Mapping[str, str], is_small: 
         if key.startswith("spark.sql."):
             spark.conf.set(key, value)
     if not is_connect(spark):
+        watch_executors(spark)
         _ask_less(spark, is_small=is_new and is_small and options["spark.master"].startswith("local"))
     follow(reach(spark).settings().items())  # secrets that spark-submit or its files set
     return spark
@@ -298,6 +306,24 @@ def _options_of_new(where: str, given: dict[str, str], java: Java | None, *, is_
         if DAEMON not in given and finds:
             options[DAEMON] = OUR_DAEMON
     return {**options, **given, DEFAULTS: f"{join_options(for_java)} {given.get(DEFAULTS, '')}".strip()}
+
+
+def few_tasks(spark: SparkSession, given: Mapping[str, str], size: int) -> dict[str, str]:
+    """Return a setting by which inputs of so many bytes are shuffled to few tasks; nothing if the user gave a number.
+
+    Spark's own default is 200 tasks for each shuffle, however small.
+    """
+    if PARTITIONS in given or PARTITIONS in reach(spark).settings():
+        return {}
+    tasks = max(2, -(-size // SHUFFLED_TASK))
+    return {PARTITIONS: str(tasks)} if tasks < int(spark.conf.get(PARTITIONS, "200") or 200) else {}
+
+
+def given_partitions(spark: SparkSession, given: Mapping[str, str]) -> str | None:
+    """Return the number of shuffle partitions that the user gave, in our settings or to spark-submit; None if none."""
+    if PARTITIONS in given or not is_submitted():
+        return given.get(PARTITIONS)
+    return reach(spark).settings().get(PARTITIONS)
 
 
 def settings_for(given: Mapping[str, str]) -> dict[str, str]:

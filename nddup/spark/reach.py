@@ -61,6 +61,12 @@ class Reach(Protocol):
     def tasks(self) -> tuple[int, int]:
         """Return how many tasks of the running Spark stages are done, and how many there are."""
 
+    def executors(self) -> int:
+        """Return how many executors the session has; a server's own are not known, and count as one."""
+
+    def workers(self, master: str) -> list[tuple[int, int, int, int]] | None:
+        """Return the cores and MB of each living worker of a standalone master, and its free cores and MB; or None."""
+
     def beside(self) -> SparkSession:
         """Return another session of the same application, with views and settings of its own."""
 
@@ -120,8 +126,40 @@ class _Classic:
         infos = [info for info in running if info is not None]
         return sum(info.numCompletedTasks for info in infos), sum(info.numTasks for info in infos)
 
+    def executors(self) -> int:
+        """Count those that registered; the driver has an entry too."""
+        return int(self._spark.sparkContext._jsc.sc().getExecutorMemoryStatus().size()) - 1  # noqa: SLF001
+
+    def workers(self, master: str) -> list[tuple[int, int, int, int]] | None:
+        """Ask the master as its own web page does; None where this Spark has no such question."""
+        context: Any = self._spark.sparkContext._jsc.sc()  # noqa: SLF001 - Spark has no public door to its master
+        load = context.getClass().getClassLoader().loadClass
+        try:
+            address = _only(load("org.apache.spark.rpc.RpcAddress$")).fromSparkURL(master)
+            asked = _only(load(f"{_MESSAGES}RequestMasterState$"))
+            kind = _only(load("scala.reflect.ClassTag$")).apply(load(f"{_MESSAGES}MasterStateResponse"))
+            # A field: the methods of SparkEnv name classes that Spark's own jars lack, so Python cannot look one up.
+            field = load("org.apache.spark.SparkEnv").getDeclaredField("rpcEnv")
+            field.setAccessible(True)
+            told = field.get(context.env()).setupEndpointRef(address, "Master").askSync(asked, kind).workers()
+            return [
+                (int(one.cores()), int(one.memory()), int(one.coresFree()), int(one.memoryFree()))
+                for one in told
+                if str(one.state().toString()) == "ALIVE"
+            ]
+        except Exception:  # noqa: BLE001 - of Java or of py4j; nothing depends on the answer
+            return None
+
     def beside(self) -> SparkSession:
         return self._spark.newSession()
+
+
+_MESSAGES = "org.apache.spark.deploy.DeployMessages$"
+
+
+def _only(kind: Any) -> Any:  # noqa: ANN401 - Java objects
+    """Return the one object of a class that Scala calls an object."""
+    return kind.getField("MODULE$").get(None)
 
 
 class _Connect:
@@ -181,6 +219,12 @@ class _Connect:
         del inflight_tasks, operation_id
         counts = [(int(stage.num_completed_tasks), int(stage.num_tasks)) for stage in stages or ()]
         self._tasks = (0, 0) if done else (sum(count[0] for count in counts), sum(count[1] for count in counts))
+
+    def executors(self) -> int:
+        return 1
+
+    def workers(self, master: str) -> None:
+        del master
 
     def beside(self) -> SparkSession:
         """Return a new session in Spark 4.3, a copy of this one before; this one where the server allows neither."""

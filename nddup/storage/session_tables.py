@@ -20,6 +20,7 @@ from nddup.scanning.input_files import is_of_this_machine
 from nddup.spark.reach import is_connect
 from nddup.spark.schemas import local_table, schema_of
 from nddup.spark.sources import read_table
+from nddup.storage.local_storage import LocalStorage
 from nddup.storage.run_folder import STAGES, RunFolder
 from nddup.storage.session_files import files_at
 from nddup.tables import RESULTS
@@ -196,6 +197,11 @@ class SparkFolder(RunFolder):
         its own folder there, and nobody reads what an earlier one wrote too late.
         """
         return "/".join(part for part in (self.path, STAGES, self._attempt, name) if part)
+
+    @property
+    def is_here(self) -> bool:
+        """Whether this process and Hadoop see the folder at the same place of this machine."""
+        return isinstance(self._files, LocalStorage)
 
     def spelled(self, path: str) -> str:
         """Return a path within the folder as Spark's own readers and writers take it."""

@@ -14,7 +14,7 @@ from nddup.run.on_spark.state import Job
 NEEDED = 1_000
 """Tasks that `IDS` ids need if each task has 1 GB to spare and prefixes are almost empty."""
 
-IDS = NEEDED << 25
+IDS = (NEEDED << 30) // 48
 
 
 def choose(given: str | None, *, cores: int = 4, memory: int = BASE_BYTES + (1 << 30), ids: int = IDS) -> int:
@@ -40,7 +40,7 @@ def test_what_is_set_is_taken_or_refused() -> None:
     """A number that fits the memory is used; too few tasks, or too many needed, are refused with what to change."""
     assert choose("1000") == 1_000
     assert choose("7", ids=100) == 7
-    with pytest.raises(ConfigError, match=r"=999: 33,554,432,000 ids .* need 1,000 tasks of 1,824 MB; set at least"):
+    with pytest.raises(ConfigError, match=r"=999: 22,369,621,333 ids .* need 1,000 tasks of 1,824 MB; set at least"):
         choose("999")
     with pytest.raises(ConfigError, match=r"more than the 65,536 there can be; raise spark\.executor\.pyspark\.memory"):
         choose(None, ids=200 * IDS)

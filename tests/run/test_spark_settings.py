@@ -31,6 +31,7 @@ OTHER = {
     "spark.sql.execution.pandas.structHandlingMode": "dict",
     "spark.sql.execution.pandas.udf.buffer.size": "4096",
     "spark.sql.execution.pythonUDF.arrow.concurrency.level": "2",
+    "spark.sql.files.ignoredPathSegmentRegex": "^[a-z]",
 }
 """The other values of settings for which none can be derived from the default."""
 

@@ -20,20 +20,19 @@ class Server:
         self._sees, self._longer = sees, longer_by
         self.read = self
 
-    def format(self, _: str) -> "Server":
+    def format(self, source: str) -> "Server":
         """Accept any format."""
+        self._source = source
         return self
 
-    def option(self, *_: str) -> "Server":
-        """Accept any option."""
+    def options(self, **_: str) -> "Server":
+        """Accept any options."""
         return self
-
-    def text(self, path: str) -> Any:  # noqa: ANN401
-        """Return the lines of a file."""
-        return self._rows(lambda: [{"value": line} for line in Path(path).read_text().splitlines()])
 
     def load(self, path: str) -> Any:  # noqa: ANN401
-        """Return the name and the size of a file."""
+        """Return the lines of a text, or the name and the size of a file."""
+        if self._source == "text":
+            return self._rows(lambda: [{"value": line} for line in Path(path).read_text().splitlines()])
         found = self._rows(lambda: [(uri_of(path), Path(path).stat().st_size + self._longer)])
         return SimpleNamespace(select=lambda *_: found)
 

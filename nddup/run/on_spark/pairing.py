@@ -17,13 +17,14 @@ from pyspark.sql import functions as F
 from nddup.errors import CapacityError, ConfigError, NddupError
 from nddup.matching.elements import divide
 from nddup.matching.overlap_join import NO_LIMIT, ComparisonLimits, LongLists
-from nddup.matching.task_sizes import MOST_TASKS, tasks_needed, volume_of
+from nddup.matching.task_sizes import MOST_TASKS, free_memory, tasks_needed, volume_of
 from nddup.metrics import EditMetrics, PairsMetrics
 from nddup.mining.family_pairs import past_comparisons
 from nddup.run.on_spark.documents import Documents
 from nddup.run.on_spark.inputs import Inputs
 from nddup.run.on_spark.rounds import Matches, Rounds, contract
 from nddup.run.on_spark.state import Job, Saved, persisted
+from nddup.run.session import PARTITIONS, given_partitions
 from nddup.run.task_memory import PYTHON_MEMORY
 from nddup.settings import plan
 from nddup.settings.plan import confirm_rule_of, tokens_of
@@ -105,24 +106,21 @@ def _require_all(found: Saved) -> None:
         )
 
 
-SHUFFLE_PARTITIONS = "spark.sql.shuffle.partitions"
-
-
 def choose_partitions(job: Job, *, ids: int, sketches: int) -> int:
     """Return the number of tasks of the block shuffles, for `ids` ids in `sketches` distinct sketches.
 
     Raises:
-        ConfigError: if `spark.sql.shuffle.partitions` is set to fewer tasks than the memory of a task allows, or if
-            more than `MOST_TASKS` would be used.
+        ConfigError: if `spark.sql.shuffle.partitions` is given, here or to spark-submit, as fewer tasks than the memory
+            of a task allows, or if more than `MOST_TASKS` would be used.
     """
     needed = tasks_needed(volume_of(ids, sketches, job.threshold), job.task_memory)
-    given = job.config.spark.get(SHUFFLE_PARTITIONS)
+    given = given_partitions(job.spark, job.config.spark)
     chosen = int(given) if given else max(reach(job.spark).parallelism(), needed)
 
     memory = f"{job.task_memory >> 20:,} MB"
     if chosen < needed:
         raise ConfigError(
-            f"{SHUFFLE_PARTITIONS}={chosen}: {ids:,} ids of {sketches:,} distinct sketches need {needed:,} tasks of"
+            f"{PARTITIONS}={chosen}: {ids:,} ids of {sketches:,} distinct sketches need {needed:,} tasks of"
             f" {memory}; set at least that many, or raise {PYTHON_MEMORY}"
         )
     if chosen > MOST_TASKS:
@@ -230,6 +228,7 @@ def _pairing(job: Job, comparing: _Comparing) -> Pairing:
         finder=plan.finder_of(job.config),
         max_edges=NO_LIMIT if limits is None else limits.max_edges,
         most_ids=plan.most_ids_of(job.config),
+        free=free_memory(job.task_memory),
     )
 
 
