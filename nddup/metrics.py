@@ -165,6 +165,12 @@ class KeepMetrics(StageMetrics):
     removed: int = 0
     without_value: dict[str, int] = Field({}, description="by column of keep.policy, documents without a value")
     unparsable: dict[str, int] = Field({}, description="by column, documents whose value is not of the column's type")
+    forced_kept: int = Field(0, description="documents that keep.force keeps")
+    forced_removed: int = Field(0, description="documents that keep.force removes")
+    forced_unknown: int = Field(0, description="ids of keep.force that are no document")
+    kept_pairs: int = Field(
+        0, description="pairs of which both documents are kept: keep.force asks for it, or keep.max_lost forbids more"
+    )
 
 
 class TextsMetrics(StageMetrics):

@@ -73,11 +73,16 @@ def print_out(text: str) -> None:
 
 
 def print_json(value: object) -> None:
-    """Write a value to standard output as one line of JSON, in ASCII: nothing in it acts on a terminal.
+    """Write a value to standard output, as `spell_json`."""
+    sys.stdout.write(spell_json(value))
+
+
+def spell_json(value: object) -> str:
+    """Return a value as one line of JSON, in ASCII: nothing in it acts on a terminal.
 
     Numbers that are not finite are null; what JSON does not know is a text.
     """
-    sys.stdout.write(json.dumps(_finite(value), default=str, allow_nan=False) + "\n")
+    return json.dumps(_finite(value), default=str, allow_nan=False) + "\n"
 
 
 def _finite(value: object) -> object:

@@ -180,7 +180,8 @@ NODES = working(
     " content_fingerprint binary, n_features int, n long",
     "One narrow row for each document. `node`, the name of its distinct sketch, is the `doc_key` of its `group`"
     " document. `weight` is the size of the sketch times the number of shingles that one id stands for: the heavier of"
-    " two may contain the other. `n` documents have the sketch.",
+    " two may contain the other; documents of `keep.force` are heavier, or lighter, than all others. `n` documents"
+    " have the sketch.",
     "order the documents by the keep policy",
 )
 TERMS = working(
@@ -451,9 +452,24 @@ KEEP = Table(
     columns=(
         Column("doc_id", "string", "every document, once"),
         Column("kept", "boolean", "whether it is kept"),
-        Column("duplicate_of", "string", "the kept near-duplicate of highest resemblance; null where it is kept"),
         Column(
-            "reason", "string", "`exact`: the same content; `equal`: the same sketch; `near`; null where it is kept"
+            "duplicate_of",
+            "string",
+            "the kept near-duplicate of highest resemblance; null where it is kept, or forced out and like no kept one."
+            " With `keep.max_lost`, of those that precede it and lack at most that share of it",
+        ),
+        Column(
+            "reason",
+            "string",
+            "`exact`: the same content; `equal`: the same sketch; `near`; `forced`: by `keep.force`; null where it is"
+            " kept",
+        ),
+        Column("resemblance", "double", "of it and `duplicate_of`, as in `pairs`; null where there is none"),
+        Column(
+            "lost",
+            "double",
+            "share of its distinct shingles that `duplicate_of` lacks; null where it is kept, and where only sketches"
+            " were compared",
         ),
     ),
 )

@@ -19,6 +19,7 @@ from nddup.metrics import RunMetrics, Stages
 from nddup.opened.arrow_tables import MemoryRun
 from nddup.run.compiling import compile_once
 from nddup.run.engines import memory_of
+from nddup.run.forced_documents import read_forced
 from nddup.run.local_stages import LocalJob, find_clusters, sketch_documents
 from nddup.run.progress import LocalProgress, is_quiet_for
 from nddup.run.stage import metrics_of
@@ -37,6 +38,7 @@ from nddup.settings.schema import (
 )
 from nddup.steps import Steps
 from nddup.storage.local_folder import MemoryTables
+from nddup.storage.local_storage import LocalStorage
 from nddup.tables import ID_COLUMNS, RESULTS
 
 SPARK_TEXTS = ("string", "binary", "varchar", "char", "void")
@@ -167,7 +169,7 @@ def _find_here(texts: pa.Table, config: Config, *, is_quiet: bool) -> tuple[dict
     store = MemoryTables()
     memory = Memory(memory_of(config), advice="give it as a DataFrame of Spark")
     with Workers(processes_of(config), progress=progress.step, memory=memory) as workers:
-        job = LocalJob(config, store, workers, progress)
+        job = LocalJob(config, store, workers, progress, forced=read_forced(LocalStorage(), config.keep.force))
         sketched = sketch_documents(job, texts)
         found = find_clusters(job, sketched, texts)
 

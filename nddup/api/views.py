@@ -331,7 +331,7 @@ def find_cluster(run: FinishedRun, cluster_id: str) -> Cluster:
 
 ONE_DOCUMENT = """
     SELECT d.doc_id, d.url, d.source, d.record, d.n_tokens, d.n_features, d.group, d.sketch, k.kept, k.duplicate_of,
-           k.reason
+           k.reason, k.lost
     FROM documents AS d JOIN wanted AS w ON d.doc_id = w.id LEFT JOIN keep AS k ON d.doc_id = k.doc_id
 """
 PAIRS_WITH = """
@@ -350,7 +350,12 @@ CLUSTERS = """
 REMOVED_FOR = "SELECT count(*) AS n FROM keep AS k JOIN wanted AS w ON k.duplicate_of = w.id"
 REJECTED = "SELECT r.reason, r.detail FROM rejects AS r JOIN wanted AS w ON r.doc_id = w.id"
 
-REMOVED = {"exact": "its content is that of {}", "equal": "its sketch is that of {}", "near": "near-duplicate of {}"}
+REMOVED = {
+    "exact": "its content is that of {}",
+    "equal": "its sketch is that of {}",
+    "near": "near-duplicate of {}",
+    "forced": "keep.force says so; near-duplicate of {}",
+}
 
 
 @dataclass(frozen=True)
@@ -367,8 +372,9 @@ class Document:
         group: smallest id among the documents with the same sketch.
         sketch: the ids of its sketch, (n,) uint64, ascending.
         kept: whether it is kept.
-        duplicate_of: the kept document in favour of which it is removed; None if it is kept.
-        reason: `exact`, `equal` or `near`; None if it is kept.
+        duplicate_of: the kept document in favour of which it is removed; None if it is kept, or forced out alone.
+        reason: `exact`, `equal`, `near` or `forced`; None if it is kept.
+        lost: share of its distinct shingles that `duplicate_of` lacks; None if it is kept, or if nobody counted.
         why: whether it is kept or removed and why, in a sentence.
         pairs: its near-duplicates, nearest first: other, overlap, resemblance, star.
         clusters: the clusters that contain it, largest first: cluster_id, size, support, coverage, representative.
@@ -385,6 +391,7 @@ class Document:
     kept: bool
     duplicate_of: str | None
     reason: str | None
+    lost: float | None
     why: str
     pairs: RunTable
     clusters: RunTable
@@ -431,19 +438,23 @@ def find_document(run: FinishedRun, doc_id: str, *, policy: str) -> Document:
     return Document(
         **row,
         sketch=sketch,
-        why=_tell(row["duplicate_of"], row["reason"], pairs, removed=removed, policy=policy),
+        why=_tell(row, pairs, removed=removed, policy=policy),
         pairs=table_of("near-duplicates", pairs),
         clusters=table_of("clusters", run.sql(CLUSTERS, wanted=wanted)),
     )
 
 
-def _tell(kept_one: str | None, reason: str | None, pairs: pa.Table, *, removed: int, policy: str) -> str:
+def _tell(row: Mapping[str, Any], pairs: pa.Table, *, removed: int, policy: str) -> str:
     """Say in a sentence whether a document is kept or removed, and why."""
+    kept_one, reason = row["duplicate_of"], row["reason"]
+    if kept_one is None and not row["kept"]:
+        return "removed: keep.force says so; no document that is kept is a near-duplicate of it"
     if kept_one is not None:
         nearest = dict(zip(pairs["other"].to_pylist(), pairs["resemblance"].to_pylist(), strict=True))
         resemblance = nearest.get(kept_one)
         near = f", resemblance {resemblance:.3f}" if reason == "near" and resemblance is not None else ""
-        return f"removed: {REMOVED[reason or 'near'].format(kept_one)}, which is kept{near}"
+        lost = f"; {row['lost']:.1%} of its shingles are not there" if row["lost"] else ""
+        return f"removed: {REMOVED[reason or 'near'].format(kept_one)}, which is kept{near}{lost}"
     if not len(pairs):
         return "kept: it has no near-duplicate"
     stands = f"; {removed:,} removed in favour of it" if removed else ""

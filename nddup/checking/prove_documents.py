@@ -89,27 +89,36 @@ HEAVY = 100_000
 MARKED = working(
     "marked",
     "doc_id string, doc_key long, said string, content binary, rank long, same binary, size int, level long,"
-    " weight long, is_damaged boolean",
+    " weight long, is_damaged boolean, class int",
     "A document: `said` is its `group`, `same` is equal for equal sketches only, `weight` and `rank` order documents by"
-    " the keep policy, the smaller first.",
+    " the keep policy, the smaller first. `class`: -1 and 1 for a document that `keep.force` keeps or removes, else 0.",
 )
 
 
-def list_documents(policy: str | Sequence[str], prefer: Sequence[str] = (), *, by_text: bool = False) -> str:
+FORCED = working("forced", "doc_id string, class int", "A document that `keep.force` keeps (-1) or removes (1).")
+
+FORCED_WEIGHT = 1 << 60
+"""Lies between the weights of documents that `keep.force` keeps, of others, and of those that it removes."""
+
+
+def list_documents(
+    policy: str | Sequence[str], prefer: Sequence[str] = (), *, by_text: bool = False, is_forced: bool = False
+) -> str:
     """Return the SELECT of the rows that `mark` reads.
 
     Args:
         policy: `keep.policy`, a word or columns.
         prefer: `keep.prefer`.
         by_text: whether texts confirm pairs: then `sequence` is equal for equal texts only; else it is null.
+        is_forced: whether there is a table FORCED.
     """
     rank = RANKS[policy] if isinstance(policy, str) and not prefer else rank_by(policy, prefer)
     sequence = "d.token_fingerprint" if by_text else "CAST(NULL AS BINARY)"
     return f"""
         SELECT d.doc_id, d.doc_key, d.group AS said, d.content_fingerprint AS content,
                CAST({rank} AS BIGINT) AS rank, coalesce(d.n_features, -1) AS n_features, d.sketch,
-               {sequence} AS sequence
-        FROM documents AS d
+               {sequence} AS sequence, {"coalesce(f.class, 0)" if is_forced else "0"} AS class
+        FROM documents AS d {"LEFT JOIN forced AS f ON d.doc_id = f.doc_id" if is_forced else ""}
     """  # noqa: S608 - of `RANKS`, or made here
 
 
@@ -133,11 +142,12 @@ def mark(batches: Batches, *, form: Form, levels: int, is_contained: bool) -> Ba
         if levels:
             level = np.array([level_due(n, levels) for n in counts.tolist()], np.int64)
         size = np.diff(rows.offsets)
-        weight = -(size << level) if is_contained else np.zeros(len(size), np.int64)
+        forced = batch.column("class").to_numpy().astype(np.int64)
+        weight = forced * FORCED_WEIGHT - (size << level if is_contained else 0)
         same = _digest(rows, level, batch.column("doc_id").to_pylist())
         sequences = batch.column("sequence").to_pylist()
         same = [own if own[:1] == b"=" else told or own for own, told in zip(same, sequences, strict=True)]
-        told = [size.astype(np.int32), level, weight, damaged_sketches(rows, counts, form)]
+        told = [size.astype(np.int32), level, weight, damaged_sketches(rows, counts, form), forced.astype(np.int32)]
         yield MARKED.batch([*batch.columns[:5], pa.array(same, pa.binary()), *map(pa.array, told)])
 
 

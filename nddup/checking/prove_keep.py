@@ -1,57 +1,113 @@
 """Proof of `keep`: no two kept documents are near-duplicates, and every removed one is a duplicate of a kept one.
 
+    pairs, docs        --COMMONS-->         commons      the shingles that two nodes share, where texts were compared
     truth, keeping     --weigh-->           offers       the kept near-duplicates of each probe
-    offers             --BEST-->            best         the first of them by policy, and the most alike
+    offers             --choose_best-->     best         the first of them by policy, and the most alike
     offers, keeping    --too_near, BROKEN--> violations   documents that break the keep promise
     offers, keeping    --ABANDONED-->        violations   the same for a frozen repository
+    keeping, commons   --wrong_losses-->    violations   documents that lose another share than is said, or too much
     keeping            --WRONG_REASONS-->   violations   rows that contradict themselves
     keep, members      --WRONG_STARS-->     violations   clusters of a partition that differ from the keep-list
 
 `truth` and the probes are those of `prove_pairs`.
 """
 
-from nddup.checking.prove_pairs import Violations, is_before, least_size
+from typing import NamedTuple
+
+from nddup.checking.prove_pairs import TOLERANCE, Violations, is_before, least_size
 from nddup.verifying.definitions import Rule
 
+
+class Losing(NamedTuple):
+    """The promise on what removal loses: a removed document lacks at most `numerator / denominator` of itself."""
+
+    numerator: int
+    denominator: int
+
+
+COMMONS = """
+    SELECT least(a.node, b.node) AS node_a, greatest(a.node, b.node) AS node_b, min(p.common) AS common
+    FROM pairs AS p JOIN docs AS a ON p.doc_a = a.doc_id JOIN docs AS b ON p.doc_b = b.doc_id
+    WHERE a.node <> b.node AND p.common IS NOT NULL GROUP BY least(a.node, b.node), greatest(a.node, b.node)
+"""
+"""The common shingles of two nodes, as `pairs` tells them; that they fit the resemblance is proved there."""
+
 KEEPING = """
-    SELECT d.doc_id, d.node, d.size, d.content, d.weight, d.rank, k.kept, k.duplicate_of, k.reason
-    FROM docs AS d JOIN keep AS k ON d.doc_id = k.doc_id
+    SELECT d.doc_id, d.node, d.size, d.content, d.weight, d.rank, d.class, k.kept, k.duplicate_of, k.reason,
+           k.resemblance, k.lost, t.n_features
+    FROM docs AS d JOIN keep AS k ON d.doc_id = k.doc_id JOIN documents AS t ON d.doc_id = t.doc_id
 """
 """The documents with their rows of `keep`."""
 
 
-def weigh(rule: Rule) -> str:
+def weigh(rule: Rule, losing: Losing | None = None) -> str:
     """Return the SELECT of the kept near-duplicates of each probe, which may remove its documents.
 
     A kept document may also remove documents of its own node, which have the same sketch.
 
     Returns:
-        A SELECT from truth, keeping and probes: node, doc_id, weight, rank, likeness.
+        A SELECT from truth, keeping, probes and, with `losing`, commons and heads: node, doc_id, weight, rank, class,
+        likeness, fits. `fits`: whether the probe loses little enough for it.
     """
+    fits, also = "true", ""
+    if losing is not None:
+        lost = (
+            f"(h.n_features - c.common) * {losing.denominator:d} <= h.n_features * CAST({losing.numerator:d} AS BIGINT)"
+        )
+        fits = f"h.class = 1 OR coalesce({lost}, false)"
+        also = """
+            JOIN heads AS h ON t.probe = h.node
+            LEFT JOIN commons AS c ON least(t.probe, t.other) = c.node_a AND greatest(t.probe, t.other) = c.node_b
+        """
     return f"""
-        SELECT t.probe AS node, k.doc_id, k.weight, k.rank, t.likeness
-        FROM truth AS t JOIN keeping AS k ON t.other = k.node WHERE t.covers AND k.kept
+        SELECT t.probe AS node, k.doc_id, k.weight, k.rank, k.class, t.likeness, {fits} AS fits, false AS is_own
+        FROM truth AS t JOIN keeping AS k ON t.other = k.node {also} WHERE t.covers AND k.kept
         UNION ALL
-        SELECT node, doc_id, weight, rank, CAST(1 AS DOUBLE) AS likeness
+        SELECT node, doc_id, weight, rank, class, CAST(1 AS DOUBLE) AS likeness, true AS fits, true AS is_own
         FROM keeping SEMI JOIN probes USING (node) WHERE kept AND size >= {least_size(rule):d}
     """  # noqa: S608 - a number
+
+
+HEADS = """
+    SELECT node, min_by(weight, (weight, rank, doc_id)) AS weight, min_by(rank, (weight, rank, doc_id)) AS rank,
+           min_by(doc_id, (weight, rank, doc_id)) AS doc_id, min(class) AS class,
+           CAST(min(n_features) AS BIGINT) AS n_features
+    FROM keeping GROUP BY node
+"""
+"""The first document of each node by the policy, and what all documents of the node have in common."""
+
+
+def choose_best(losing: Losing | None = None) -> str:
+    """Return the SELECT of `BEST`; with `losing`, of the offers that precede the node and of which it loses little."""
+    if losing is None:
+        return BEST.format(offers="offers")
+    chosen = f"""
+        SELECT o.* FROM offers AS o JOIN heads AS h ON o.node = h.node
+        WHERE o.is_own OR (o.fits AND {is_before("o", "h")})
+    """  # noqa: S608 - the text above
+    return BEST.format(offers=f"({chosen}) AS chosen")
 
 
 BEST = """
     SELECT node, min_by(weight, (weight, rank, doc_id)) AS weight, min_by(rank, (weight, rank, doc_id)) AS rank,
            min_by(doc_id, (weight, rank, doc_id)) AS doc_id, min_by(doc_id, (-likeness, weight, rank, doc_id)) AS likest
-    FROM offers GROUP BY node
+    FROM {offers} GROUP BY node
 """
 """For each node, the first of its offers by policy (weight, rank, doc_id), and the one of highest resemblance, or for
 containment the one that contains most of the removed document; ties by policy."""
 
 
-def too_near(rule: Rule) -> Violations:
-    """Return the kept documents that are near-duplicates; for containment, those that an earlier kept one contains."""
-    earlier = f"AND {is_before('o', 'k')}" if rule.is_containment else ""
+def too_near(rule: Rule, losing: Losing | None = None) -> Violations:
+    """Return the kept documents that are near-duplicates; for containment, those that an earlier kept one contains.
+
+    Two documents that `keep.force` keeps may be; with `losing`, also those of which the later one would lose too much.
+    """
+    earlier = f"AND {is_before('o', 'k')}" if rule.is_containment or losing is not None else ""
+    earlier += " AND o.fits AND k.class >= 0" if losing is not None else ""
     text = f"""
         SELECT DISTINCT least(k.doc_id, o.doc_id) AS doc_a, greatest(k.doc_id, o.doc_id) AS doc_b
-        FROM keeping AS k JOIN offers AS o ON k.node = o.node WHERE k.kept AND k.doc_id <> o.doc_id {earlier}
+        FROM keeping AS k JOIN offers AS o ON k.node = o.node
+        WHERE k.kept AND k.doc_id <> o.doc_id AND (k.class >= 0 OR o.class >= 0) {earlier}
     """  # noqa: S608 - the text above
     return Violations(text, "{doc_a} / {doc_b}: both kept")
 
@@ -60,7 +116,8 @@ BROKEN = Violations(
     f"""
     SELECT * FROM (
         SELECT k.doc_id, k.duplicate_of, b.likest,
-               CASE WHEN b.node IS NULL THEN 'alone' WHEN NOT {is_before("b", "k")} THEN 'first'
+               CASE WHEN b.node IS NULL THEN CASE WHEN k.class = 1 THEN NULL ELSE 'alone' END
+                    WHEN NOT {is_before("b", "k")} THEN 'first'
                     WHEN k.duplicate_of IS DISTINCT FROM b.likest THEN 'other' END AS what
         FROM keeping AS k SEMI JOIN probes AS p ON k.node = p.node LEFT JOIN best AS b ON k.node = b.node
         WHERE NOT k.kept
@@ -98,19 +155,22 @@ WRONG_REASONS = Violations(
     SELECT * FROM (
         SELECT doc_id, duplicate_of, reason, due,
                CASE WHEN kept IS NULL THEN 'silent'
+                    WHEN class = CASE WHEN kept THEN 1 ELSE -1 END THEN 'force'
                     WHEN kept THEN CASE WHEN duplicate_of IS NOT NULL OR reason IS NOT NULL THEN 'kept' END
-                    WHEN duplicate_of IS NULL THEN 'removed'
-                    WHEN other_kept IS NOT TRUE THEN 'lost'
+                    WHEN duplicate_of IS NULL AND class = 0 THEN 'removed'
+                    WHEN duplicate_of IS NOT NULL AND other_kept IS NOT TRUE THEN 'lost'
                     WHEN reason IS DISTINCT FROM due THEN 'reason' END AS what
         FROM (
             SELECT k.*, o.kept AS other_kept,
-                   CASE WHEN k.content = o.content THEN 'exact' WHEN k.node = o.node THEN 'equal' ELSE 'near' END AS due
+                   CASE WHEN k.class = 1 THEN 'forced' WHEN k.content = o.content THEN 'exact'
+                        WHEN k.node = o.node THEN 'equal' ELSE 'near' END AS due
             FROM keeping AS k LEFT JOIN keeping AS o ON k.duplicate_of = o.doc_id
         ) AS met
     ) AS judged WHERE what IS NOT NULL
     """,
     {
         "silent": "{doc_id}: neither kept nor removed",
+        "force": "{doc_id}: kept is {kept}, keep.force says otherwise",
         "kept": "{doc_id}: kept, with a duplicate_of or a reason",
         "removed": "{doc_id}: removed without duplicate_of",
         "lost": "{doc_id}: its duplicate_of {duplicate_of} is not kept",
@@ -118,6 +178,52 @@ WRONG_REASONS = Violations(
     },
 )
 """Rows of `keep` whose kept, duplicate_of and reason contradict each other, among all documents."""
+
+
+def wrong_losses(losing: Losing | None, *, by_sets: bool) -> Violations:
+    """Return the rows of `keep` whose `lost` is not the share that the texts show, or is above the promised one.
+
+    Args:
+        losing: what is promised of documents that are not forced out; None: nothing.
+        by_sets: whether the shingles of texts were counted, so that documents of one node lose nothing.
+    """
+    own = "CAST(0 AS DOUBLE)" if by_sets else "CASE WHEN k.content = o.content THEN CAST(0 AS DOUBLE) END"
+    much = f"class = 0 AND lost > {losing.numerator:d} / CAST({losing.denominator:d} AS DOUBLE)" if losing else "false"
+    text = f"""
+        SELECT * FROM (
+            SELECT doc_id, duplicate_of, lost, due,
+                   CASE WHEN coalesce(abs(lost - due) > {TOLERANCE}, lost IS DISTINCT FROM due) THEN 'other'
+                        WHEN {much} THEN 'much' END AS what
+            FROM (
+                SELECT k.doc_id, k.duplicate_of, k.lost, k.class,
+                       CASE WHEN k.node = o.node THEN {own}
+                            ELSE (k.n_features - c.common) / CAST(k.n_features AS DOUBLE) END AS due
+                FROM keeping AS k LEFT JOIN keeping AS o ON k.duplicate_of = o.doc_id
+                LEFT JOIN commons AS c ON least(k.node, o.node) = c.node_a AND greatest(k.node, o.node) = c.node_b
+            ) AS told
+        ) AS judged WHERE what IS NOT NULL
+    """  # noqa: S608 - numbers, and the text above
+    says = {
+        "other": "{doc_id}: lost {lost} for {duplicate_of}, recounted {due}",
+        "much": "{doc_id}: loses {lost} for {duplicate_of}, more than keep.max_lost",
+    }
+    return Violations(text, says)
+
+
+WRONG_LIKENESS = Violations(
+    f"""
+    SELECT * FROM (
+        SELECT k.doc_id, k.duplicate_of, k.resemblance,
+               CASE WHEN k.node = o.node THEN CAST(1 AS DOUBLE) ELSE t.resemblance END AS due
+        FROM keeping AS k SEMI JOIN probes AS p ON k.node = p.node
+        LEFT JOIN keeping AS o ON k.duplicate_of = o.doc_id
+        LEFT JOIN truth AS t ON k.node = t.probe AND o.node = t.other
+        WHERE k.duplicate_of IS NULL OR k.node = o.node OR t.probe IS NOT NULL
+    ) AS met WHERE coalesce(abs(resemblance - due) > {TOLERANCE}, resemblance IS DISTINCT FROM due)
+    """,  # noqa: S608 - the text above
+    "{doc_id}: resemblance {resemblance} to {duplicate_of}, recounted {due}",
+)
+"""Rows of `keep` whose resemblance is not that of the two documents; BROKEN finds two that are no pair."""
 
 WRONG_STARS = Violations(
     """

@@ -1,11 +1,17 @@
 """`nddup show`: print the results of a run."""
 
 import argparse
-from typing import Any
+from itertools import chain
+from typing import TYPE_CHECKING, Any
 
 from nddup.commands.options import add_finished_run, add_json, add_master, add_parser, positive
-from nddup.shown import print_json, print_out
+from nddup.shown import print_out, spell_json
 from nddup.steps import Steps
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from nddup.opened.finished_run import FinishedRun
 
 
 def add(commands: "argparse._SubParsersAction[Any]") -> None:
@@ -14,10 +20,16 @@ def add(commands: "argparse._SubParsersAction[Any]") -> None:
         commands,
         "show",
         summary="print the results of a run",
-        description="Print the summary and the largest clusters of a finished run.",
+        description="Print the summary of a finished run, its largest families (a kept document and those that it"
+        " stands for) and its largest clusters.",
     )
     add_finished_run(parser)
-    parser.add_argument("--cluster", metavar="ID", help="print the members of one cluster instead")
+    parser.add_argument(
+        "--cluster",
+        metavar="ID",
+        help="print one cluster instead: its members, the text that all of them share, and what each has beside it;"
+        " texts are read again from the inputs",
+    )
     parser.add_argument(
         "--doc", metavar="ID", help="print one document instead: whether it is kept, its pairs and clusters"
     )
@@ -35,6 +47,22 @@ def add(commands: "argparse._SubParsersAction[Any]") -> None:
         " (Burmeister), context.csv, concepts.csv",
     )
     add_json(parser)
+    parser.add_argument(
+        "--removed",
+        action="store_true",
+        help="print what was removed instead, and for which kept document; with --csv all of it",
+    )
+    parser.add_argument(
+        "--csv",
+        action="store_true",
+        help="with --removed: a CSV file, a line for each removed document, with the reason",
+    )
+    parser.add_argument(
+        "--extents",
+        action="store_true",
+        help="print a CSV file instead: of each cluster the number of shingles that all members have, their share of"
+        " the shortest member, and where they lie in the representative; all texts are read again",
+    )
     add_master(parser)
 
 
@@ -42,25 +70,45 @@ def execute(options: argparse.Namespace) -> int:
     """Print the run, a cluster or a document."""
     with Steps("show", 2) as steps:
         steps.begin("open the run")
+        from nddup.errors import ConfigError  # noqa: PLC0415
         from nddup.results.opening import open_run  # noqa: PLC0415
-        from nddup.results.show import rows_of, show_borderline, show_run  # noqa: PLC0415
 
+        if options.csv and not options.removed:
+            raise ConfigError("--csv: needs --removed; `nddup show RUN --removed --csv` lists what was removed")
         run = open_run(options.run, master=options.master).run
         steps.begin("read its tables")
-        if options.context:
-            from nddup.results.formal_context import write_context  # noqa: PLC0415
-
-            context = write_context(run, options.context)
-            told = f"{len(context.features):,} features of {len(context.documents):,} documents in {options.context}"
-            text = f"{told}: context.cxt, context.csv, concepts.csv\n"
-        elif options.json:
-            found = rows_of(run, cluster=options.cluster, doc=options.doc, borderline=options.borderline)
-        elif options.borderline:
-            text = show_borderline(run, options.borderline)
-        else:
-            text = show_run(run, cluster=options.cluster, doc=options.doc)
-    if options.json and not options.context:
-        print_json(found)
-    else:
-        print_out(text)
+        lines = _lines(run, options)
+        first = next(lines, "")  # an unreadable table is told before anything is printed
+    for line in chain([first], lines):
+        print_out(line)
     return 0
+
+
+def _lines(run: "FinishedRun", options: argparse.Namespace) -> "Iterator[str]":
+    """Yield what is asked for, a line or several at a time; what makes it is loaded when it is needed."""
+    if options.context:
+        from nddup.results.formal_context import write_context  # noqa: PLC0415
+
+        context = write_context(run, options.context)
+        told = f"{len(context.features):,} features of {len(context.documents):,} documents in {options.context}"
+        yield f"{told}: context.cxt, context.csv, concepts.csv\n"
+    elif options.extents:
+        from nddup.results.common_text import extent_lines  # noqa: PLC0415
+
+        yield from extent_lines(run, master=options.master)
+    elif options.removed:
+        from nddup.results.removed import removed_lines, show_removed  # noqa: PLC0415
+
+        yield from removed_lines(run) if options.csv else [show_removed(run)]
+    else:
+        yield _text(run, options)
+
+
+def _text(run: "FinishedRun", options: argparse.Namespace) -> str:
+    from nddup.results.show import rows_of, show_borderline, show_run  # noqa: PLC0415
+
+    if options.json:
+        return spell_json(rows_of(run, cluster=options.cluster, doc=options.doc, borderline=options.borderline))
+    if options.borderline:
+        return show_borderline(run, options.borderline)
+    return show_run(run, cluster=options.cluster, doc=options.doc, master=options.master)

@@ -36,6 +36,7 @@ from nddup.local.pairing.match import Matches, match
 from nddup.local.plan import Plan
 from nddup.local.reading.read_records import read_records
 from nddup.local.reading.workers import Workers
+from nddup.mining.keep_verdicts import Forced
 from nddup.mining.modes import MODES
 from nddup.scanning.collection import Collection
 from nddup.settings.plan import confirm_rule_of, tokens_of
@@ -119,13 +120,14 @@ def count_sketches(documents: pa.Table) -> Counts:
     }
 
 
-def pair(
+def pair(  # noqa: PLR0913 - what is read, of what, and what is known
     documents: pa.Table,
     config: Config,
     workers: Workers,
     source: Collection | pa.Table | None = None,
     *,
     known: pa.Table | None = None,
+    forced: Forced | None = None,
 ) -> Paired:
     """Find the near-duplicate documents.
 
@@ -135,6 +137,7 @@ def pair(
         workers: the threads to compare with.
         source: the files or TEXTS that the documents come from; needed where texts confirm pairs.
         known: PAIRS of these documents at a lower threshold, all of them; the source is then not needed.
+        forced: the documents of `keep.force`.
 
     Raises:
         NeedsSparkError: if the pairs may not fit in memory.
@@ -142,7 +145,7 @@ def pair(
     """
     plan = Plan(config)
     workers.tell("collapse", 0, len(documents))
-    nodes = name_nodes(documents, order=config.keep.order, levels=plan.levels)
+    nodes = name_nodes(documents, order=config.keep.order, levels=plan.levels, forced=forced)
     distinct = nodes.distinct
     sketches = take_rows(nodes.sketches, distinct.astype(np.int64))
     rule, large = plan.matching, np.empty(0, np.int32)
@@ -215,5 +218,6 @@ def _mine(graph: Graph, nodes: Nodes, plan: Plan, workers: Workers) -> Clusters:
 
 def keep(paired: Paired, clustered: Clustered, config: Config) -> Kept:
     """Decide for every document whether it is kept."""
-    kept = list_kept(paired.nodes, clustered.graph, least_size=Plan(config).threshold.least_size)
+    least_size = Plan(config).threshold.least_size
+    kept = list_kept(paired.nodes, clustered.graph, paired.matches, least_size=least_size)
     return Kept(kept, {"kept": pc.sum(kept["kept"]).as_py() or 0})

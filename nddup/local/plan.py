@@ -69,7 +69,8 @@ class Plan:
 
         is_listing = MODES[self.config.clusters.mode].is_mined
         least = float(self.config.pairs.share) if self.threshold.is_containment else None
-        return {"share_nodes": SHARE_NODES if is_listing else None, "least_containment": least}
+        lost = self.config.keep.most_lost
+        return {"share_nodes": SHARE_NODES if is_listing else None, "least_containment": least, "max_lost": lost}
 
     @property
     def mining(self) -> "MiningRule":

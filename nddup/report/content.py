@@ -62,9 +62,20 @@ CELLS = pa.schema(
 DOCUMENTS = pa.schema(
     [
         *DESCRIBED,
+        ("resemblance", pa.float64()),
+        ("lost", pa.float64()),
         ("stands", pa.int64()),
         ("longest", pa.int32()),
         ("pairs", pa.int64()),
+    ]
+)
+STANDS = pa.schema(
+    [
+        ("doc_id", pa.string()),
+        ("other", pa.string()),
+        ("reason", pa.string()),
+        ("resemblance", pa.float64()),
+        ("lost", pa.float64()),
     ]
 )
 NEAREST = pa.schema(
@@ -91,6 +102,7 @@ class Content:
         documents: DOCUMENTS, by id as UTF-8 bytes: all, or as many as a report holds, including those listed.
         nearest: NEAREST of these documents, by id, nearest first; None if the run has too many pairs to search.
         memberships: MEMBERSHIPS of these documents, by id and rank.
+        stands: STANDS of these documents, by id: the first removed documents of each kept one.
         weakest: WEAKEST of clusters larger than a matrix, by rank.
         edges: EDGES of the graphs of `families.find_families(clusters)`: `part` is the place of the family, `first` and
             `second` are places of its documents.
@@ -119,6 +131,7 @@ class Content:
     documents: pa.Table = field(default_factory=DOCUMENTS.empty_table)
     nearest: pa.Table | None = field(default_factory=NEAREST.empty_table)
     memberships: pa.Table = field(default_factory=MEMBERSHIPS.empty_table)
+    stands: pa.Table = field(default_factory=STANDS.empty_table)
     weakest: pa.Table = field(default_factory=WEAKEST.empty_table)
     edges: pa.Table = field(default_factory=EDGES.empty_table)
     matrix_each: int = MATRIX_EACH

@@ -6,6 +6,7 @@
     families-N    overlapping clusters of `FAMILIES_EACH` components, with their graphs (`data_families`)
     documents-N   columns of `DOCUMENTS_EACH` documents, for searching, filtering and listing (`data_documents`)
     nearest-N     the nearest documents of each of these
+    stands-N      the documents that were removed for each of these
     texts-N       texts of about `TEXTS_CHARACTERS`
 
 Cost: linear in the rows shown.
@@ -20,6 +21,7 @@ Titles of texts: the first words of each, without lines that many texts share, s
 """
 
 import json
+import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
@@ -38,13 +40,16 @@ from nddup.settings.schema import Config
 
 DOCUMENTS_EACH = 5_000
 
-STATES = ("kept", "exact", "equal", "near")
+STATES = ("kept", "exact", "equal", "near", "forced")
 """Outcomes of a document: kept, or the reason for its removal as a duplicate."""
 
 StoredTexts = dict[str, tuple[int, int, str]]
 """doc_id -> chunk of its text, row in it, title (`titles`)."""
 
 SITE = r"^[A-Za-z][A-Za-z0-9+.-]*://(?:[^/?#@]*@)?(?P<site>[^/?#:@]+)"
+FAMILIES_NAMED = 10
+"""Families named on the first page."""
+
 MOST_NAMED = 200
 """Most sources, and most sites, offered as choices; the page accepts any other that is typed."""
 
@@ -55,12 +60,14 @@ def state_of(kept: bool | None, reason: str | None) -> int:  # noqa: FBT001 - a 
 
 
 def document_chunks(shown: Content, stored: StoredTexts) -> Iterator[tuple[str, Any]]:
-    """Yield for each chunk the columns of its documents, then the nearest documents of each.
+    """Yield for each chunk the columns of its documents, the nearest documents of each, and those removed for each.
 
     `nearest-N` has for each document flat triples: id, shared features, resemblance in 1/1000 or -1; it is null if the
-    run has too many pairs to find them.
+    run has too many pairs to find them. `stands-N` has flat fours: id, place of the reason in `STATES`, resemblance in
+    1/1000 and share lost in 1/10000, each -1 if unknown; a part of one is never 0.
     """
     clusters = _by_document(shown.memberships, shown.documents)
+    stands = _by_document(shown.stands, shown.documents)
     nearest = None if shown.nearest is None else _by_document(shown.nearest, shown.documents)
     for number, start in enumerate(range(0, len(shown.documents), DOCUMENTS_EACH)):
         rows = shown.documents.slice(start, DOCUMENTS_EACH).to_pydict()
@@ -75,6 +82,8 @@ def document_chunks(shown: Content, stored: StoredTexts) -> Iterator[tuple[str, 
                 "tokens": rows["n_tokens"],
                 "features": rows["n_features"],
                 "pairs": rows["pairs"],
+                "like": list(map(_thousandths, rows["resemblance"])),
+                "lost": list(map(_lost, rows["lost"])),
                 "state": [state_of(kept, reason) for kept, reason in zip(rows["kept"], rows["reason"], strict=True)],
                 "title": [title for _, _, title in texts],
                 "text": [[chunk, place] for chunk, place, _ in texts],
@@ -89,6 +98,20 @@ def document_chunks(shown: Content, stored: StoredTexts) -> Iterator[tuple[str, 
                 for place in range(start, start + len(rows["doc_id"]))
             ]
         yield f"nearest-{number}", near
+        yield (
+            f"stands-{number}",
+            [
+                [value for row in stands[place] for value in _removed(*row)]
+                for place in range(start, start + len(rows["doc_id"]))
+            ],
+        )
+
+
+def largest_families(documents: pa.Table, stored: StoredTexts) -> list[list[Any]]:
+    """Return the kept documents that stand for most others: id, address or null, title, number of others."""
+    columns = documents.select(["doc_id", "url", "stands"]).filter(pc.greater(documents["stands"], 0))
+    rows = columns.sort_by([("stands", "descending"), ("doc_id", "ascending")]).slice(0, FAMILIES_NAMED).to_pylist()
+    return [[row["doc_id"], row["url"], stored.get(row["doc_id"], (0, 0, ""))[2], row["stands"]] for row in rows]
 
 
 def named(documents: pa.Table) -> dict[str, list[Any]]:
@@ -122,7 +145,20 @@ def _by_document(rows: pa.Table, documents: pa.Table) -> list[list[tuple[Any, ..
 
 
 def _near(other: str, overlap: int, resemblance: float | None) -> tuple[str, int, int]:
-    return other, overlap, -1 if resemblance is None else int(resemblance * 1_000 + 1e-6)
+    return other, overlap, _thousandths(resemblance)
+
+
+def _removed(other: str, reason: str, resemblance: float | None, lost: float | None) -> tuple[str, int, int, int]:
+    return other, state_of(False, reason), _thousandths(resemblance), _lost(lost)  # noqa: FBT003 - a value of the table
+
+
+def _thousandths(resemblance: float | None) -> int:
+    return -1 if resemblance is None else int(resemblance * 1_000 + 1e-6)
+
+
+def _lost(share: float | None) -> int:
+    """Return a share in 1/10000, rounded up, so that 0 means that nothing is lost."""
+    return -1 if share is None else math.ceil(share * 10_000 - 1e-9)
 
 
 FAMILIES_EACH = 200
@@ -187,13 +223,16 @@ OPEN = 1 << 62
 """Upper end that stands for no limit."""
 
 
-def summarise(shown: Content, counts: Mapping[str, Mapping[str, int]], *, longest: Sequence[int]) -> dict[str, Any]:
+def summarise(
+    shown: Content, counts: Mapping[str, Mapping[str, int]], *, longest: Sequence[int], largest: Sequence[Any] = ()
+) -> dict[str, Any]:
     """Return the chunk `summary`.
 
     Args:
         shown: the content of the report.
         counts: sizes and numbers of the chunks, by what they hold.
         longest: length of the longest document of each cluster shown, in tokens.
+        largest: as from `largest_families`.
     """
     metrics = shown.metrics
     settings, sketch = metrics.settings, metrics.stages.sketch
@@ -233,6 +272,8 @@ def summarise(shown: Content, counts: Mapping[str, Mapping[str, int]], *, longes
             "all": metrics.rows["documents"],
             **counts["documents"],
             **named(shown.documents),
+            "largest": list(largest),
+            "families": pc.sum(pc.greater(shown.documents["stands"], 0)).as_py() or 0,
         },
         "clusters": {
             "shown": len(shown.clusters),
@@ -379,7 +420,8 @@ def chunks(shown: Content) -> Iterator[Chunk]:
         "families": {"each": FAMILIES_EACH, "shown": len(families)},
         "texts": {"chunks": len(texts)},
     }
-    yield "summary", summarise(shown, counts, longest=columns["longest"])
+    largest = largest_families(shown.documents, stored)
+    yield "summary", summarise(shown, counts, longest=columns["longest"], largest=largest)
 
     for number, start in enumerate(range(0, len(shown.clusters), CLUSTERS_EACH)):
         yield f"clusters-{number}", {name: column[start : start + CLUSTERS_EACH] for name, column in columns.items()}

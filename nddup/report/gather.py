@@ -33,6 +33,7 @@ from nddup.report.content import (
     MATRIX_EACH,
     MEMBERSHIPS,
     NEAREST,
+    STANDS,
     TEXTS,
     WEAKEST,
     Content,
@@ -80,6 +81,7 @@ NEAR = """
 
 ASK_DOCUMENTS = """
     SELECT d.doc_id, d.url, d.source, d.record, d.n_tokens, d.n_features, k.kept, k.duplicate_of, k.reason,
+           k.resemblance, k.lost,
            CAST(coalesce(s.stands, 0) AS BIGINT) AS stands, s.longest, CAST(coalesce(p.pairs, 0) AS BIGINT) AS pairs
     FROM documents AS d JOIN keep AS k ON d.doc_id = k.doc_id
     LEFT JOIN wanted AS w ON d.doc_id = w.doc_id
@@ -158,6 +160,17 @@ def ask_nearest(each: int) -> str:
     """  # noqa: S608 - a number
 
 
+def ask_stands(each: int) -> str:
+    """Return the query for up to `each` documents removed for each in wanted(doc_id): `shown.STANDS`, in order."""
+    return f"""
+        SELECT doc_id, other, reason, resemblance, lost
+        FROM (SELECT k.duplicate_of AS doc_id, k.doc_id AS other, k.reason, k.resemblance, k.lost,
+                     row_number() OVER (PARTITION BY k.duplicate_of ORDER BY k.doc_id) AS place
+              FROM keep AS k JOIN wanted AS w ON k.duplicate_of = w.doc_id) AS placed
+        WHERE place <= {each:d} ORDER BY doc_id, place
+    """  # noqa: S608 - a number
+
+
 def ask_memberships(each: int) -> str:
     """Return the query for the clusters in ranked(cluster_id, rank) that contain the documents in wanted(doc_id).
 
@@ -182,6 +195,9 @@ MOST_PAIRS = 5_000_000
 MOST_NEAR, NEAREST_EACH = 1_000_000, 8
 """Most nearest documents, of all documents together and of each."""
 
+STANDS_EACH = 200
+"""Most removed documents listed on the page of the kept one; all of them together are at most the documents."""
+
 CLUSTERS_EACH = 20
 """Most clusters named on the page of a document."""
 
@@ -195,6 +211,7 @@ class AboutDocuments(NamedTuple):
     documents: pa.Table
     nearest: pa.Table | None
     memberships: pa.Table
+    stands: pa.Table
 
 
 def ask_about_documents(run: FinishedRun, clusters: pa.Table, names: pa.Table) -> AboutDocuments:
@@ -223,7 +240,8 @@ def ask_about_documents(run: FinishedRun, clusters: pa.Table, names: pa.Table) -
 
     ranked = pa.table({"cluster_id": clusters["cluster_id"], "rank": pa.array(np.arange(len(clusters)), pa.int32())})
     memberships = run.sql(ask_memberships(CLUSTERS_EACH), wanted=wanted, ranked=ranked).cast(MEMBERSHIPS)
-    return AboutDocuments(documents, nearest, memberships)
+    stands = run.sql(ask_stands(STANDS_EACH), wanted=wanted).cast(STANDS)
+    return AboutDocuments(documents, nearest, memberships, stands)
 
 
 def ask_weakest(run: FinishedRun, clusters: pa.Table, names: pa.Table, matrix_each: int) -> pa.Table:
@@ -321,6 +339,7 @@ def gather(run: FinishedRun, asked: Asked | None = None) -> Content:
         documents=about.documents,
         nearest=about.nearest,
         memberships=about.memberships,
+        stands=about.stands,
         weakest=ask_weakest(run, clusters, names, matrix_each),
         edges=ask_edges(run, clusters),
         matrix_each=matrix_each,

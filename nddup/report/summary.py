@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from fractions import Fraction
 from typing import Any, NamedTuple
 
-from nddup.metrics import MOST_NAMED, ClustersMetrics, RunMetrics, SketchMetrics
+from nddup.metrics import MOST_NAMED, ClustersMetrics, KeepMetrics, RunMetrics, SketchMetrics
 from nddup.scanning.input_files import count_reasons
 from nddup.sketching.accuracy import say_missed
 from nddup.spelling import counted, spell_size
@@ -102,6 +102,7 @@ def notes(metrics: RunMetrics) -> list[str]:
     keep = metrics.stages.keep
     for counts, what in ((keep.without_value, "no"), (keep.unparsable, "no number as")):
         found += [f"keep.policy: {n:,} documents have {what} {path}: they come last" for path, n in counts.items()]
+    found += _keep_notes(keep)
     if texts and texts.beyond_files:
         found.append(
             f"{texts.beyond_files:,} clusters chosen for the report lie in files beyond output.texts_read: it shows"
@@ -189,6 +190,17 @@ def _document_notes(metrics: RunMetrics) -> list[str]:
         found.append(f"{metrics.empty_sketches:,} documents with an empty sketch are kept and paired with nothing")
     if metrics.below_count:
         found.append(f"{metrics.below_count:,} documents have fewer features than the count asks: kept, in no pair")
+    return found
+
+
+def _keep_notes(keep: KeepMetrics) -> list[str]:
+    """Return notes on what `keep.force` and `keep.max_lost` did."""
+    found = []
+    if keep.forced_kept or keep.forced_removed or keep.forced_unknown:
+        unknown = f"; ids that are no document: {keep.forced_unknown:,}" if keep.forced_unknown else ""
+        found.append(f"keep.force: {keep.forced_kept:,} documents kept, {keep.forced_removed:,} removed{unknown}")
+    if keep.kept_pairs:
+        found.append(f"both documents of {keep.kept_pairs:,} pairs are kept, as keep.force and keep.max_lost ask")
     return found
 
 

@@ -26,7 +26,7 @@ from nddup.scanning.found import SketchRule, text_buffers
 from nddup.scanning.sketch_records import sketch_texts
 from nddup.settings import plan
 from nddup.settings.load import CALLERS, read_stored
-from nddup.settings.schema import Config
+from nddup.settings.schema import Config, KeepConfig
 from nddup.sketching.sketch_format import FULL_FORMAT
 
 TEXTS = (
@@ -177,8 +177,7 @@ def require_possible(identity: Identity) -> None:
         raise ConfigError("input.limit: a batch is added whole; give fewer files")
     if pairs.confirm != "none":
         raise ConfigError("pairs.confirm: a repository stores sketches, not the texts that would confirm their pairs")
-    if config.keep.order.columns or config.keep.prefer:
-        raise ConfigError("keep.policy and keep.prefer: columns and sources are not stored; give a policy of one word")
+    _require_plain_policy(config.keep)
     if not config.sketch.verify:
         raise ConfigError("sketch.verify: candidates that are not compared cannot be stored; leave it true")
     if mode == "frozen" and pairs.measure == "containment":
@@ -188,6 +187,13 @@ def require_possible(identity: Identity) -> None:
     if identity.store == "kept" and mode != "frozen":
         raise ConfigError("--store kept: needs --mode frozen; what is not stored cannot be kept later")
     _require_lowest(identity)
+
+
+def _require_plain_policy(keep: KeepConfig) -> None:
+    if keep.max_lost is not None or keep.force is not None:
+        raise ConfigError("keep.max_lost and keep.force: a repository keeps by its policy alone; give them to a run")
+    if keep.order.columns or keep.prefer:
+        raise ConfigError("keep.policy and keep.prefer: columns and sources are not stored; give a policy of one word")
 
 
 def _require_lowest(identity: Identity) -> None:

@@ -10,11 +10,14 @@ Write a version as a run's folder, which `show`, `report`, `evaluate` and `check
 
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from numpy.typing import NDArray
 
 from nddup.local import outputs
 from nddup.local.clustering.cluster_names import count_false_components
+from nddup.local.columns import one_chunk
 from nddup.local.outputs import list_shown
 from nddup.local.pairing.collapse import name_nodes
 from nddup.local.reading.workers import Workers
@@ -43,10 +46,7 @@ def live_tables(snapshot: Snapshot) -> dict[str, pa.Table]:
     at = documents.schema.get_field_index("group")
     keep = state.append_column("doc_id", documents["doc_id"])
     live = distinct(state["component_key"].to_numpy())
-    found = {
-        "documents": documents.set_column(at, "group", state["group"]),
-        "keep": keep.select(KEEP.names).cast(KEEP.arrow),
-    }
+    found = {"documents": documents.set_column(at, "group", state["group"])}
     for name in RESULTS:
         rows = read_all(snapshot.repo, snapshot.commit.segments, name)
         alive = rows.filter(pa.array(is_among(rows["component_key"].to_numpy(), live)))
@@ -54,7 +54,34 @@ def live_tables(snapshot: Snapshot) -> dict[str, pa.Table]:
             for missing in NOT_STORED:
                 alive = alive.append_column(missing, pa.nulls(len(alive), PAIRS.arrow.field(missing).type))
         found[name] = alive.select(RUN_RESULTS[name].names)
-    return found
+    measured = _measure(keep, found["documents"], found["pairs"])
+    return found | {"keep": measured.select(KEEP.names).cast(KEEP.arrow)}
+
+
+def _measure(keep: pa.Table, documents: pa.Table, pairs: pa.Table) -> pa.Table:
+    """Add to KEEP, which has a row for each of DOCUMENTS, the columns that a repository does not store."""
+    ids = one_chunk(documents["doc_id"])
+
+    def group_of(names: pa.ChunkedArray) -> NDArray[np.int64]:
+        """Return the place of the `group` document of each; -1 for null."""
+        at = pc.index_in(one_chunk(names), value_set=ids)
+        found = groups[np.asarray(pc.fill_null(at, 0))] if len(groups) else np.asarray(at)
+        return np.where(np.asarray(pc.is_valid(at)), found, -1)
+
+    groups = np.asarray(pc.index_in(one_chunk(documents["group"]), value_set=ids)).astype(np.int64)
+    ends = np.stack([group_of(pairs["doc_a"]), group_of(pairs["doc_b"])])
+    known = ends.min(axis=0) * len(ids) + ends.max(axis=0)
+    order = np.argsort(known)
+
+    wanted = np.stack([groups, group_of(keep["duplicate_of"])])
+    is_near = (wanted[1] >= 0) & (wanted[0] != wanted[1])
+    keys = wanted.min(axis=0)[is_near] * len(ids) + wanted.max(axis=0)[is_near]
+    resemblance = np.where(wanted[0] == wanted[1], 1.0, np.nan)
+    likeness = pairs["resemblance"].to_numpy(zero_copy_only=False)
+    resemblance[is_near] = likeness[order[np.searchsorted(known, keys, sorter=order)]]
+    is_copy = (wanted[0] == wanted[1]) & np.asarray(pc.equal(keep["reason"], "exact").fill_null(False))  # noqa: FBT003
+    lost = pa.array(np.zeros(len(keep)), mask=~is_copy)
+    return keep.append_column("resemblance", pa.array(resemblance, from_pandas=True)).append_column("lost", lost)
 
 
 MOST_CHARACTERS = 1 << 28

@@ -59,8 +59,10 @@ class Settled:
 
     @property
     def keep(self) -> pa.Table:
-        """The state as rows of KEEP, in the order of the documents."""
-        return pa.Table.from_arrays([self.ids, pa.array(self.kept), self.duplicate_of, self.reasons], schema=KEEP.arrow)
+        """The state as rows of KEEP, in the order of the documents; `resemblance` and `lost` are not stored."""
+        unknown = pa.nulls(len(self.ids), pa.float64())
+        columns = [self.ids, pa.array(self.kept), self.duplicate_of, self.reasons, unknown, unknown]
+        return pa.Table.from_arrays(columns, schema=KEEP.arrow)
 
     def with_lasting(self, old: pa.Table) -> "Settled":
         """Return the same, but with the old `duplicate_of` wherever its target is still there.

@@ -336,7 +336,14 @@ def _keep(evidence: Evidence) -> Iterator[Finding]:
     """
     amount, reads = evidence.amount, ["offers", "keeping"]
     yield _find(evidence, "keep: kept, duplicate_of and reason fit", prove_keep.WRONG_REASONS, reads=["keeping"])
-    too_near = prove_keep.too_near(evidence.promised.rule)
+    promise, measured = "keep: resemblance is that of both documents", ["keeping", "truth", "probes"]
+    if evidence.count("SELECT count(resemblance) AS n FROM keep"):  # an earlier version wrote none
+        yield _find(evidence, promise, prove_keep.WRONG_LIKENESS, reads=measured, amount=amount)
+        losing = evidence.promised.losing
+        wrong = prove_keep.wrong_losses(losing, by_sets=evidence.promised.config.pairs.confirm == "resemblance")
+        most = f", at most {evidence.promised.config.keep.max_lost:g}" if losing else ""
+        yield _find(evidence, f"keep: lost is what duplicate_of lacks{most}", wrong, reads=["keeping", "commons"])
+    too_near = prove_keep.too_near(evidence.promised.rule, evidence.promised.losing)
     yield _find(evidence, "keep: no two kept are near-duplicates", too_near, reads=reads, amount=amount)
     reads = ["best", "offers", "keeping", "probes"]
     if evidence.promised.is_frozen:

@@ -15,6 +15,7 @@ proved. Where the resemblance of all shingles decides, pairs of sketches well be
 that reach the threshold were missed, and are counted.
 """
 
+import json
 from collections.abc import Callable, Mapping
 from fractions import Fraction
 from functools import cached_property, partial
@@ -29,7 +30,8 @@ from numpy.typing import NDArray
 
 from nddup.checking import prove_clusters, prove_documents, prove_keep, prove_names, prove_pairs
 from nddup.checking.prove_clusters import Claim
-from nddup.errors import ConfigError, NddupError
+from nddup.checking.prove_documents import FORCED
+from nddup.errors import ConfigError, NddupError, OutputError
 from nddup.matching.confirm_rules import CELLS
 from nddup.matching.measures import MEASURES
 from nddup.metrics import RunMetrics
@@ -113,6 +115,12 @@ class Promised:
     def by_text(self) -> bool:
         """Whether texts confirm the pairs: the sketches alone then do not decide which are near-duplicates."""
         return self.config.pairs.confirm != "none"
+
+    @property
+    def losing(self) -> prove_keep.Losing | None:
+        """What `keep.max_lost` promises; None: nothing."""
+        most = self.config.keep.most_lost
+        return None if most is None else prove_keep.Losing(most.numerator, most.denominator)
 
     @property
     def support(self) -> int:
@@ -306,8 +314,22 @@ def _mark(evidence: Evidence) -> None:
     promised = evidence.promised
     kernel = prove_documents.marker(promised.form, levels=promised.levels, is_contained=promised.rule.is_containment)
     keep = promised.config.keep
-    text = prove_documents.list_documents(keep.policy, keep.prefer or (), by_text=promised.by_text)
+    is_forced = keep.force is not None
+    if is_forced:
+        evidence.run.put("forced", _forced(evidence.run))
+    text = prove_documents.list_documents(keep.policy, keep.prefer or (), by_text=promised.by_text, is_forced=is_forced)
     evidence.run.transform(prove_documents.MARKED, text, kernel)
+
+
+def _forced(run: FinishedRun) -> pa.Table:
+    """Return FORCED: what the file of `keep.force` said when the run was made."""
+    try:
+        told = json.loads(run.read_text("force.json"))
+        rows = [(doc_id, place) for name, place in (("kept", -1), ("removed", 1)) for doc_id in told[name]]
+        columns = list(zip(*rows, strict=True)) or [(), ()]
+        return pa.table([pa.array(columns[0], pa.string()), pa.array(columns[1], pa.int32())], FORCED.names)
+    except (ValueError, KeyError, TypeError) as error:
+        raise OutputError(f"{run.path}/force.json: expected lists `kept` and `removed` of ids") from error
 
 
 def _name_documents(evidence: Evidence) -> None:
@@ -447,9 +469,12 @@ MADE: dict[str, Made] = {
     "named": (("recounted_members",), _asked("named", prove_names.NAMED)),
     "keeping": (("docs",), _asked("keeping", prove_keep.KEEPING)),
     "kept_nodes": (("keeping",), _asked("kept_nodes", "SELECT DISTINCT node FROM keeping WHERE kept")),
-    "offers": (("truth", "keeping", "probes"), lambda evidence: evidence.run.keep(
-        "offers", prove_keep.weigh(evidence.promised.rule))),
-    "best": (("offers",), _asked("best", prove_keep.BEST)),
+    "offers": (("truth", "keeping", "probes", "heads", "commons"), lambda evidence: evidence.run.keep(
+        "offers", prove_keep.weigh(evidence.promised.rule, evidence.promised.losing))),
+    "heads": (("keeping",), _asked("heads", prove_keep.HEADS)),
+    "commons": (("docs",), _asked("commons", prove_keep.COMMONS)),
+    "best": (("offers",), lambda evidence: evidence.run.keep(
+        "best", prove_keep.choose_best(evidence.promised.losing))),
     "stars": ((), _asked("stars", prove_keep.STARS)),
     "met": (("truth",), lambda evidence: evidence.run.keep(
         "met", f"SELECT * FROM truth WHERE overlap >= {evidence.promised.support:d}", is_wide=True)),  # noqa: S608

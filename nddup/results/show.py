@@ -13,7 +13,9 @@ from nddup.opened.finished_run import FinishedRun
 from nddup.redaction import drop_login
 from nddup.report.borderline import decisive_of, find_closest
 from nddup.report.summary import headline, notes
+from nddup.results.removed import LARGEST_FAMILIES, list_families, lost_share
 from nddup.shown import one_line
+from nddup.spelling import counted
 
 WIDTH = 76
 LARGEST = 10
@@ -38,9 +40,10 @@ FIRST_MEMBERS = f"""
 """  # noqa: S608
 
 ONE_DOCUMENT = """
-    SELECT d.doc_id, d.url, d.source, d.record, d.n_tokens, d.n_features, k.kept, k.duplicate_of, k.reason
+    SELECT d.doc_id, d.url, d.source, d.record, d.n_tokens, d.n_features, k.kept, k.duplicate_of, k.reason, k.lost
     FROM documents AS d JOIN wanted AS w ON d.doc_id = w.id LEFT JOIN keep AS k ON d.doc_id = k.doc_id
 """
+STANDS_FOR = "SELECT count(*) AS n FROM keep AS k JOIN wanted AS w ON k.duplicate_of = w.id"
 NEAREST = f"""
     SELECT other, overlap, resemblance
     FROM (SELECT p.doc_b AS other, p.overlap, p.resemblance FROM pairs AS p JOIN wanted AS w ON p.doc_a = w.id
@@ -94,14 +97,14 @@ def summarise(metrics: RunMetrics, path: str, *, report: str | None = None, reje
     )
 
 
-def show_run(run: FinishedRun, *, cluster: str | None, doc: str | None) -> str:
-    """Describe a finished run: the summary and the largest clusters, or one cluster, or one document.
+def show_run(run: FinishedRun, *, cluster: str | None, doc: str | None, master: str | None = None) -> str:
+    """Describe a finished run: the summary, the largest families and clusters, or one cluster, or one document.
 
     Raises:
         ConfigError: if there is no such cluster or document.
     """
     if cluster is not None:
-        return _show_cluster(run, cluster)
+        return _show_cluster(run, cluster, master=master)
     if doc is not None:
         return _show_document(run, doc)
 
@@ -109,10 +112,12 @@ def show_run(run: FinishedRun, *, cluster: str | None, doc: str | None) -> str:
         f"  {row['cluster_id']}  {row['size']:>7,}  {row['support']:>7,}  {_short(row['members'][0])}"
         for row in run.sql(LARGEST_CLUSTERS).to_pylist()
     ]
-    heading = f"  {'cluster':<16}  {'size':>7}  {'support':>7}  first member\n" if lines else ""
+    inside = "maximal sets: documents of which every two are near-duplicates, the largest"
+    heading = f"{inside}\n  {'cluster':<16}  {'size':>7}  {'support':>7}  first member\n" if lines else ""
+    families = "".join(f"{line}\n" for line in [*list_families(run), ""])
     report = f"{run.path}/report/index.html" if run.holds("report/index.html") else None
     summary = summarise(run.metrics, run.path, report=report, rejects=first_rejects(run))
-    return summary + "\n" + heading + "\n".join(lines) + "\n"
+    return f"{summary}\n{families.lstrip()}{heading}" + "\n".join(lines) + "\n"
 
 
 def rows_of(run: FinishedRun, *, cluster: str | None, doc: str | None, borderline: int | None) -> dict[str, Any]:
@@ -120,7 +125,7 @@ def rows_of(run: FinishedRun, *, cluster: str | None, doc: str | None, borderlin
 
     Returns:
         Of a cluster, its row and its first members; of a document, its row, its nearest pairs and its clusters; the
-        pairs nearest to the threshold; else `metrics`, and the largest `clusters`.
+        pairs nearest to the threshold; else `metrics`, and the largest `families` and `clusters`.
 
     Raises:
         ConfigError: as `show_run` and `show_borderline`.
@@ -135,7 +140,9 @@ def rows_of(run: FinishedRun, *, cluster: str | None, doc: str | None, borderlin
         decisive = _require_decisive(run)
         return {"measure": decisive.name, "threshold": decisive.threshold,
                 "pairs": [one._asdict() for one in find_closest(run, decisive, borderline)]}  # fmt: skip
-    return {"path": run.path, "metrics": run.metrics.dump(), "clusters": run.sql(LARGEST_CLUSTERS).to_pylist()}
+    largest = {"families": LARGEST_FAMILIES, "clusters": LARGEST_CLUSTERS}
+    found = {name: run.sql(text).to_pylist() for name, text in largest.items()}
+    return {"path": run.path, "metrics": run.metrics.dump(), **found}
 
 
 def show_borderline(run: FinishedRun, number: int) -> str:
@@ -172,7 +179,7 @@ def _find(run: FinishedRun, question: str, name: str, *, option: str) -> dict[st
     return found[0]
 
 
-def _show_cluster(run: FinishedRun, cluster: str) -> str:
+def _show_cluster(run: FinishedRun, cluster: str, *, master: str | None) -> str:
     row, members = _find(run, ONE_CLUSTER, cluster, option="--cluster"), _ask(run, FIRST_MEMBERS, cluster)
     common = f"{row['size']:,} documents, {row['support']:,} features common to all"
     head = f"cluster {cluster}: {common}; {MEANINGS[row['coverage']]}"
@@ -181,7 +188,10 @@ def _show_cluster(run: FinishedRun, cluster: str) -> str:
         for one in members
     ]
     more = [f"    … and {row['size'] - len(members):,} more"] if row["size"] > len(members) else []
-    return "\n".join([head, *lines, *more, "  * preferred by the keep policy", ""])
+    from nddup.results.common_text import describe_extent  # noqa: PLC0415 - reads texts again
+
+    shared = describe_extent(run, cluster, row["size"], master=master)
+    return "\n".join([head, *lines, *more, "  * preferred by the keep policy", *shared, ""])
 
 
 def _show_document(run: FinishedRun, doc: str) -> str:
@@ -190,7 +200,7 @@ def _show_document(run: FinishedRun, doc: str) -> str:
     lines = [
         one_line(f"document {doc}: {row['source']}#{row['record']}, {size}"),
         f"  url       {one_line(row['url'])}",
-        "  kept" if row["kept"] else f"  removed   {row['reason']} of {one_line(row['duplicate_of'])}",
+        _outcome(run, row),
     ]
     pairs = _ask(run, NEAREST, doc)
     lines += ["  near      resemblance  common  document"] if pairs else []
@@ -203,6 +213,17 @@ def _show_document(run: FinishedRun, doc: str) -> str:
     clusters = _ask(run, OWN_CLUSTERS, doc)
     lines += [f"  cluster   {one['cluster_id']}  of {one['size']:,}, support {one['support']:,}" for one in clusters]
     return "\n".join([*lines, ""])
+
+
+def _outcome(run: FinishedRun, row: dict[str, Any]) -> str:
+    """Say whether a document is kept, for how many it stands, or why it is not."""
+    if row["kept"]:
+        stands = int(_ask(run, STANDS_FOR, row["doc_id"])[0]["n"])
+        return f"  kept, stands for {counted(stands, 'other document')}" if stands else "  kept"
+    if row["duplicate_of"] is None:
+        return f"  removed   {row['reason']}"
+    lost = "" if row["lost"] is None else f", {lost_share(row['lost'])} of its shingles lost"
+    return f"  removed   {row['reason']} of {one_line(row['duplicate_of'])}{lost}"
 
 
 def _ask(run: FinishedRun, question: str, name: str) -> list[dict[str, Any]]:

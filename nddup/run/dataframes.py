@@ -8,6 +8,7 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from nddup.metrics import RunMetrics
+from nddup.run.forced_documents import read_forced
 from nddup.run.on_spark.pipeline import find_clusters
 from nddup.run.on_spark.state import Job
 from nddup.run.session import set_to, settings_for
@@ -17,6 +18,7 @@ from nddup.settings.schema import Config
 from nddup.spark.reach import is_connect
 from nddup.spark.reading.scan import number_texts
 from nddup.spark.schemas import TEXTS
+from nddup.storage.session_files import files_of
 from nddup.storage.session_tables import CheckpointStore, MemoryStore, RemoteMemoryStore, Store
 from nddup.tables import ID_COLUMNS, RESULTS
 
@@ -42,7 +44,9 @@ def find_on_spark(
         store: Store = RemoteMemoryStore() if is_connect(spark) else MemoryStore()
         if checkpoint is not None:
             store = meanwhile.enter_context(CheckpointStore(spark, checkpoint).opened(kept=list(RESULTS)))
-        job = Job(spark, config, store, SparkProgress(spark, is_quiet=is_quiet, is_brief=True))
+        forced = read_forced(files_of(spark), config.keep.force)
+        shown = SparkProgress(spark, is_quiet=is_quiet, is_brief=True)
+        job = Job(spark, config, store, shown, forced=forced)
         found = find_clusters(job, number_texts(df, id=columns[0], text=columns[1]).select(*TEXTS.fieldNames()))
     return found.tables, metrics_of(config, found.stages, found.sketched.documents.unpaired)
 

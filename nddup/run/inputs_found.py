@@ -3,8 +3,9 @@
 The inputs of a finished run, to read documents again: refused if a file changed meanwhile.
 """
 
+from collections.abc import Mapping
 from dataclasses import replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from nddup.errors import NddupError
 from nddup.metrics import MOST_NAMED, SketchMetrics
@@ -84,8 +85,8 @@ def find_again(folder: RunFolder, files: Files) -> Again:
         NddupError: if a file was changed, added or removed since the run.
     """
     header = folder.read_json("_RUN.json")
-    paths = header["inputs"]["paths"]
-    before = {source: tuple(seen) for source, seen in header["inputs"]["files"].items()}
+    paths = _named(header, folder)["paths"]
+    before = {source: tuple(seen) for source, seen in _named(header, folder)["files"].items()}
     config = config_of(folder)
     now = {file.source: (file.size, file.modified) for file in files.list_inputs(paths).files}
     if config.input.limit is not None:  # files after the last record were not looked at
@@ -100,4 +101,12 @@ def find_again(folder: RunFolder, files: Files) -> Again:
 
 def paths_of(folder: RunFolder) -> list[str]:
     """Return the INPUT paths of the run in a folder."""
-    return list(folder.read_json("_RUN.json")["inputs"]["paths"])
+    return list(_named(folder.read_json("_RUN.json"), folder)["paths"])
+
+
+def _named(header: Mapping[str, Any], folder: RunFolder) -> Mapping[str, Any]:
+    """Return what a run notes of its inputs."""
+    if "inputs" not in header:
+        raise NddupError(f"{folder.path}/_RUN.json: names no inputs")
+    found: Mapping[str, Any] = header["inputs"]
+    return found

@@ -6,11 +6,13 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 from nddup.metrics import StageMetrics, TextsMetrics
+from nddup.mining.keep_verdicts import FORCED_NOTE
 from nddup.opened.duck import DuckRun
 from nddup.opened.finished_run import FinishedRun
 from nddup.opened.spark import SparkRun
 from nddup.report.write import is_reported, report_run
 from nddup.run.engines import require_readable
+from nddup.run.forced_documents import read_forced
 from nddup.run.inputs_found import find_inputs, note_changes
 from nddup.run.on_spark.inputs import take_saved
 from nddup.run.on_spark.outputs import (
@@ -26,7 +28,7 @@ from nddup.run.on_spark.state import Job
 from nddup.run.progress import LogFormat, say
 from nddup.run.session import few_tasks, set_to
 from nddup.run.spark_progress import SparkProgress
-from nddup.run.stage import NOTE, metrics_of, note_of, require_taggable, settings_of
+from nddup.run.stage import NOTE, metrics_of, name_forced, note_of, require_taggable, settings_of
 from nddup.scanning.collection import Collection
 from nddup.scanning.first_records import note_ids
 from nddup.settings import plan
@@ -85,17 +87,19 @@ def run_job(  # noqa: PLR0913 - what the command line takes
         paths.append(storage.full_path(config.lexicon.saved))
 
     files = {file.source: [file.size, file.modified] for file in source.listing.files}
-    begin: dict[str, Any] = {"settings": settings_of(config), "inputs": {"paths": paths, "files": files}}
+    forced = read_forced(storage, config.keep.force)
+    read = {"paths": paths, "files": files, **name_forced(forced)}
+    begin: dict[str, Any] = {"settings": settings_of(config), "inputs": read}
+    job = Job(spark, config, folder, SparkProgress(spark, form=log_format), forced=forced)
     with folder:  # no other run works there meanwhile
         said = partial(say, form=log_format)
         if folder.start(**begin, overwrite=overwrite, resume=resume, say=said):
             metrics = folder.open()
-            _report(Job(spark, config, folder, SparkProgress(spark, form=log_format)), folder)
+            _report(job, folder)
             return metrics
         for line in (says, note_ids(storage, source.files)):
             if line:
                 said(line)
-        job = Job(spark, config, folder, SparkProgress(spark, form=log_format))
         size = sum(file.size for file in source.listing.files)
         with set_to(spark, few_tasks(spark, config.spark, size)):
             return _make_all(job, folder, source, inputs)
@@ -105,6 +109,8 @@ def _make_all(job: Job, folder: SparkFolder, source: Collection, inputs: list[st
     """Make every table and file of a run in its folder; return the metrics."""
     found = find_clusters(job, source)
 
+    if job.forced is not None:
+        folder.write_text(FORCED_NOTE, job.forced.dump())
     write_duplicates(folder, found.clustered)
     if job.config.output.context:
         write_context(folder, found.sketched.documents)

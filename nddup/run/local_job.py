@@ -21,13 +21,25 @@ from nddup.metrics import (
     Stages,
     TextsMetrics,
 )
+from nddup.mining.keep_verdicts import FORCED_NOTE, Forced
 from nddup.report.borderline import SHOWN, decisive_of, find_closest
 from nddup.run.compiling import compile_once
 from nddup.run.engines import memory_of, require_readable
+from nddup.run.forced_documents import read_forced
 from nddup.run.inputs_found import find_inputs, note_changes
 from nddup.run.local_stages import Found, LocalJob, Sketched, find_clusters, sketch_documents
 from nddup.run.progress import LocalProgress, LogFormat, say
-from nddup.run.stage import AS_INPUT, NOTE, made_of, metrics_of, missing_outputs, note_of, require_taggable, settings_of
+from nddup.run.stage import (
+    AS_INPUT,
+    NOTE,
+    made_of,
+    metrics_of,
+    missing_outputs,
+    name_forced,
+    note_of,
+    require_taggable,
+    settings_of,
+)
 from nddup.scanning.collection import Collection
 from nddup.scanning.first_records import note_ids
 from nddup.scanning.read_again import TextChoice, add_pairs, choose_documents
@@ -77,21 +89,23 @@ def run_locally(  # noqa: PLR0913 - what the command line takes
         with Steps("run", 2, is_quiet=log_format == "json") as steps:
             steps.begin("find the files and their formats")
             source = find_inputs(LocalStorage(), inputs, config)
-            begin = _begin(inputs, source, config)
+            forced = read_forced(LocalStorage(), config.keep.force)
+            begin = _begin(inputs, source, config, forced)
             compile_once(steps)
+        job = LocalJob(config, folder, workers, progress, forced=forced)
         with folder:
             if folder.start(**begin, overwrite=overwrite, resume=resume, say=said):
                 metrics = folder.open()
-                _report(LocalJob(config, folder, workers, progress), folder)
+                _report(job, folder)
                 return metrics
             shutil.rmtree(spool, ignore_errors=True)  # left by a killed attempt
             for line in (says, note_ids(LocalStorage(), source.files)):
                 if line:
                     said(line)
-            return _make_all(LocalJob(config, folder, workers, progress), folder, source, inputs)
+            return _make_all(job, folder, source, inputs)
 
 
-def _begin(inputs: list[str], source: Collection, config: Config) -> dict[str, Any]:
+def _begin(inputs: list[str], source: Collection, config: Config, forced: Forced | None) -> dict[str, Any]:
     """Return what the folder notes about settings and inputs, after refusing all that can be refused beforehand."""
     require_readable(source.unread, config.input.max_unreadable)
     require_taggable(source, config)
@@ -102,7 +116,7 @@ def _begin(inputs: list[str], source: Collection, config: Config) -> dict[str, A
         paths.append(LocalStorage().full_path(config.lexicon.saved))
 
     files = {file.source: [file.size, file.modified] for file in source.listing.files}
-    return {"settings": settings_of(config), "inputs": {"paths": paths, "files": files}}
+    return {"settings": settings_of(config), "inputs": {"paths": paths, "files": files, **name_forced(forced)}}
 
 
 def _make_all(job: LocalJob, folder: LocalFolder, source: Collection, inputs: list[str]) -> dict[str, Any]:
@@ -110,6 +124,8 @@ def _make_all(job: LocalJob, folder: LocalFolder, source: Collection, inputs: li
     sketched = sketch_documents(job, source)
     found = find_clusters(job, sketched, source)
 
+    if job.forced is not None:
+        folder.write_text(FORCED_NOTE, job.forced.dump())
     folder.write_text("duplicates.txt", outputs.spell_clusters(found.clusters, found.members))
     if job.config.output.context:
         folder.write_text("context.fimi", outputs.spell_features(sketched.documents))

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -17,6 +18,7 @@ from nddup.local import engine
 from nddup.local.clustering.cluster_names import count_unplaced
 from nddup.local.reading.workers import Workers
 from nddup.metrics import ClustersMetrics, EditMetrics, KeepMetrics, LexiconMetrics, PairsMetrics, SketchMetrics
+from nddup.mining.keep_verdicts import Forced
 from nddup.run.engines import REPEATED, UNREADABLE, list_silent_files, require_few_rejects, require_readable
 from nddup.run.progress import Progress
 from nddup.run.stage import (
@@ -49,6 +51,8 @@ class LocalJob:
     workers: Workers
     progress: Progress
     resumed: dict[str, None] = field(default_factory=dict)
+    forced: Forced | None = None
+    """The documents of `keep.force`."""
 
     def stage(self, name: str, counts: type[M]) -> AbstractContextManager[Stage[M]]:
         """Run a stage: show it and measure its seconds."""
@@ -243,9 +247,9 @@ def find_clusters(
     with job.stage("keep", KeepMetrics) as stage:
         kept = engine.keep(paired, clustered, job.config)
         number = kept.counts["kept"]
-        unplaced = count_unplaced(sketched.documents, job.config.keep.order)
+        told = count_unplaced(sketched.documents, job.config.keep.order) | _count_forced(job, paired, kept.keep)
         tables = {"rows_in": {"documents": rows}, "rows_out": {"keep": len(kept.keep)}}
-        stage.done(KeepMetrics(**tables, kept=number, removed=rows - number, **unplaced), f"{number:,} kept")
+        stage.done(KeepMetrics(**tables, kept=number, removed=rows - number, **told), f"{number:,} kept")
 
         # Sealed last: its note means that all five tables are there, and holds the counts of their stages.
         counted = [one.model_dump(exclude=_MEASURED) for one in (pairs, clusters, stage.metrics)]
@@ -253,12 +257,27 @@ def find_clusters(
     return Found(clustered.clusters, clustered.members, kept.keep, (pairs, clusters, stage.metrics), unpaired)
 
 
+def _count_forced(job: LocalJob, paired: engine.Paired, keep: pa.Table) -> dict[str, int]:
+    """Count the documents that `keep.force` names, and the pairs that it or `keep.max_lost` leaves in the keep-list."""
+    if job.forced is None and job.config.keep.max_lost is None:
+        return {}
+    kept, classes = keep.filter(keep["kept"])["doc_id"].combine_chunks(), paired.nodes.forced
+    both = pc.and_(*(pc.is_in(paired.pairs[end], value_set=kept) for end in ("doc_a", "doc_b")))
+    named = 0 if job.forced is None else len(job.forced.kept) + len(job.forced.removed)
+    return {
+        "forced_kept": int(np.count_nonzero(classes < 0)),
+        "forced_removed": int(np.count_nonzero(classes > 0)),
+        "forced_unknown": named - int(np.count_nonzero(classes)),
+        "kept_pairs": pc.sum(both).as_py() or 0,
+    }
+
+
 def _pair(
     job: LocalJob, documents: pa.Table, source: Collection | pa.Table | None, known: pa.Table | None
 ) -> tuple[engine.Paired, PairsMetrics]:
     """Find the pairs and save them."""
     with job.stage("pairs", PairsMetrics) as stage:
-        paired = engine.pair(documents, job.config, job.workers, source, known=known)
+        paired = engine.pair(documents, job.config, job.workers, source, known=known, forced=job.forced)
         job.save("pairs", paired.pairs)
         counted = PairsMetrics(
             rows_in={"documents": len(documents)},

@@ -20,6 +20,7 @@ from typing import Any, Generic, NamedTuple, TypeVar
 
 from nddup.errors import ConfigError
 from nddup.metrics import MOST_NAMED, CountedFile, LexiconMetrics, RunMetrics, SkippedFile, StageMetrics, Stages
+from nddup.mining.keep_verdicts import Forced
 from nddup.redaction import hide_settings
 from nddup.rewriting.rewrite_file import UNTAGGED
 from nddup.run.engines import SilentFile
@@ -29,7 +30,7 @@ from nddup.scanning.input_files import ASSET_WHY, is_utf8
 from nddup.settings import plan
 from nddup.settings.plan import kind_of
 from nddup.settings.schema import Config
-from nddup.storage.run_folder import RunFolder
+from nddup.storage.run_folder import FORCE, RunFolder
 from nddup.storage.versions import versions
 from nddup.tables import RESULTS
 
@@ -162,7 +163,14 @@ def made_of(name: str, config: Config) -> dict[str, Any]:
         sections = (*sections, *_options_of_reading(config))
 
     chosen = {section: _settings_in(name, section, config) for section in sections}
+    if "keep" in chosen and config.keep.force is not None:
+        reads = (*reads, FORCE)
     return {"settings": hide_settings(chosen), "reads": reads}
+
+
+def name_forced(forced: Forced | None) -> dict[str, str]:
+    """Return what a run notes of the file of `keep.force` among its inputs: tables made with another are made again."""
+    return {} if forced is None else {FORCE: forced.digest}
 
 
 def _options_of_reading(config: Config) -> list[str]:

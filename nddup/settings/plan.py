@@ -239,7 +239,24 @@ def find_conflicts(config: Config) -> list[str]:
         *_about_pairs(config),
         *conflicts_of_texts(config),
         *_about_bands(config),
+        *_about_keep(config),
     ]
+
+
+def _about_keep(config: Config) -> list[str]:
+    """Return messages on `keep.max_lost` and `keep.force`, which not every run can promise."""
+    keep, found = config.keep, []
+    if keep.max_lost is not None and config.pairs.confirm != "resemblance":
+        found.append(
+            f"keep.max_lost: needs pairs.confirm resemblance, which counts what two texts share; got"
+            f" {config.pairs.confirm}"
+        )
+    if keep.force is not None and config.clusters.mode == "partition":
+        found.append(
+            "keep.force: clusters.mode partition gives every document the kept one that it duplicates; all, cover,"
+            " components and none work"
+        )
+    return found
 
 
 def _permutation(sketch: SketchConfig) -> str:

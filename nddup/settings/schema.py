@@ -74,6 +74,26 @@ class KeepConfig(Section):
     prefer: list[str] | None = Field(
         None, description="globs of `source`: documents of an earlier glob are preferred to those of a later one"
     )
+    max_lost: float | None = Field(
+        None,
+        ge=0,
+        le=1,
+        description="most share of its distinct shingles that a removed document may lose: one that every kept"
+        " near-duplicate before it lacks more of is kept. 0: nothing that is removed is lost; none: no limit. Needs"
+        " pairs.confirm resemblance, which counts what two texts share",
+    )
+    force: str | None = Field(
+        None,
+        description="a file of lines `doc_id, kept` or `doc_id, removed`: these documents are kept, or removed,"
+        " whatever the policy says; the others follow",
+    )
+
+    @field_validator("max_lost")
+    @classmethod
+    def _is_decimal(cls, value: float | None) -> float | None:
+        if value is not None and Fraction(repr(value)).denominator > 10**9:
+            raise ValueError(f"a share has at most nine decimals, got {value!r}")
+        return value
 
     @field_validator("policy", mode="before")
     @classmethod
@@ -97,6 +117,11 @@ class KeepConfig(Section):
         for glob in value or ():
             read_glob(glob)
         return value
+
+    @property
+    def most_lost(self) -> Fraction | None:
+        """`max_lost` as the exact decimal that was written."""
+        return None if self.max_lost is None else Fraction(repr(self.max_lost))
 
     @property
     def order(self) -> Order:

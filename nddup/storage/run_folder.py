@@ -44,14 +44,26 @@ IN_SIGHT = frozenset([*RESULTS, "kept", "tagged", "lexicon"])
 """Tables and outputs that lie in the folder itself; working tables lie in `_stages`."""
 
 OUTPUTS = frozenset(
-    ["duplicates.txt", "context.fimi", "lexicon.json", "metrics.json", "evaluation.json", "evaluation", "report"]
+    [
+        "duplicates.txt",
+        "context.fimi",
+        "force.json",
+        "lexicon.json",
+        "metrics.json",
+        "evaluation.json",
+        "evaluation",
+        "report",
+    ]
 )
 """Files and folders written beside the tables, by the run and by commands that read it."""
 
-TEXTS_BESIDE = frozenset(["duplicates.txt", "context.fimi", "lexicon.json", "metrics.json"])
+TEXTS_BESIDE = frozenset(["duplicates.txt", "context.fimi", "force.json", "lexicon.json", "metrics.json"])
 """Those of `OUTPUTS` that the run itself writes, before its marker."""
 
 CHANGED = "is not the file that was written, bit for bit"
+FORCE = "force"
+"""Among the inputs, what is noted of the file of `keep.force`: only tables that depend on the policy read it."""
+
 MENDS = "`nddup run` with the same inputs and settings and --resume makes again what is damaged"
 
 LAYOUT = 1  # version of the folder's layout
@@ -109,7 +121,8 @@ class RunFolder:
         require_apart(self._storage, inputs.get("paths", []), self.path)
         header = {"layout": LAYOUT, "versions": versions(), "settings": settings, "inputs": inputs}
         text = json.dumps(header, indent=2, ensure_ascii=False) + "\n"
-        self._fingerprints["input"] = digest(inputs)
+        self._fingerprints["input"] = digest({name: value for name, value in inputs.items() if name != FORCE})
+        self._fingerprints[FORCE] = digest(inputs.get(FORCE))
 
         there = self.look(may_change=overwrite or resume)
         if resume and self._is_result(there, text):

@@ -18,6 +18,7 @@ from nddup.report.content import (
     LISTED,
     MEMBERSHIPS,
     NEAREST,
+    STANDS,
     TEXTS,
     Content,
     list_cells,
@@ -131,6 +132,7 @@ def make_shown(
         "documents": documents,
         "nearest": nearest,
         "memberships": memberships,
+        "stands": stands_of(listed),
         "edges": edges_of(table),
     }
     return Content(**{**fields, **more})
@@ -163,6 +165,16 @@ def documents_of(listed: pa.Table, cells: pa.Table) -> tuple[pa.Table, pa.Table,
             [{"doc_id": row["doc_id"], "rank": rank, "clusters": len(ranks[row["doc_id"]])}
              for row in held for rank in ranks.get(row["doc_id"], ())], MEMBERSHIPS),
     )  # fmt: skip
+
+
+def stands_of(listed: pa.Table) -> pa.Table:
+    """Return the removed documents of each kept one, each at 0.9 and with a fortieth of its shingles lost."""
+    removed = {row["doc_id"]: row["duplicate_of"] for row in listed.to_pylist() if row["duplicate_of"]}
+    ordered = sorted(removed.items(), key=lambda pair: (pair[1].encode(), pair[0].encode()))
+    rows = [
+        {"doc_id": kept, "other": doc, "reason": "near", "resemblance": 0.9, "lost": 0.025} for doc, kept in ordered
+    ]
+    return pa.Table.from_pylist(rows, STANDS)
 
 
 def edges_of(clusters: pa.Table) -> pa.Table:

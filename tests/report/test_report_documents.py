@@ -8,7 +8,7 @@ import pytest
 from playwright.sync_api import expect
 
 from tests.report.made_reports import Document, make_shown, write_to
-from tests.report.opened_reports import EDITED, WORDS, Watched
+from tests.report.opened_reports import CLUSTERS, EDITED, WORDS, Watched
 
 pytestmark = pytest.mark.browser
 
@@ -53,6 +53,46 @@ def test_any_document_is_found_and_told(watched: Watched, address: str) -> None:
     expect(page.locator("#document h1")).to_have_text("No such document")
 
 
+def test_families_lead_to_what_a_document_stands_for(watched: Watched, address: str) -> None:
+    """The first page names families before clusters; a family is a kept document with those removed for it."""
+    page = watched.open(address)
+    assert page.locator("#overview .two h2").all_text_contents() == ["Largest families", "Largest clusters"]
+    expect(page.locator("#overview .two .card").first).to_contain_text("stands for 2 others")
+    page.get_by_role("link", name="All 4 families").click()
+    expect(page.locator("#documents h1")).to_have_text("Families")
+    expect(page.locator("#documents .status")).to_have_text("4 of 10 documents")
+    expect(page.locator("nav [aria-current]")).to_have_text("Families")
+    page.locator("#documents .rows a").first.click()
+    expect(page.locator("#document h1")).to_contain_text("b")
+    rows = page.locator("#document table").first.locator("tbody tr").all_inner_texts()
+    assert [row.split("\t")[:4] for row in rows] == [[one, "near-duplicate", "0.900", "2.5 %"] for one in "ac"]
+    page.get_by_role("link", name="All documents").click()
+    page.get_by_label("Outcome").select_option("")
+    expect(page.locator("#documents h1")).to_have_text("Documents")
+    assert page.evaluate("[-1, 0, 3, 250].map(nddup.lost)") == ["–", "0.0 %", "< 0.1 %", "2.5 %"]
+
+
+def test_a_cluster_shows_what_its_documents_share(watched: Watched, address: str) -> None:
+    """The page of a cluster marks in the first text what is not common to all, and lists what each has beside it."""
+    page = watched.open(address, "cluster/0000000000000000")
+    said = page.locator("#extent + p")
+    shared, least = page.evaluate(
+        "(([one, two, three]) => { const found = nddup.extent([one, two, three], { length: 5, offset: 1 });"
+        " return [found.common, found.least]; })",
+        [text for _, _, text in CLUSTERS[0]],
+    )
+    sets = [
+        {tuple(words[at : at + 5]) for at in range(len(words) - 4)}
+        for words in (text.lower().split() for _, _, text in CLUSTERS[0])
+    ]
+    assert (shared, least) == (len(set.intersection(*sets)), min(map(len, sets)))
+    expect(said).to_contain_text(f"{shared} shingles of 5 words in all documents: ")
+    expect(page.locator(".extent .body")).to_have_text(CLUSTERS[0][0][2])
+    rows = page.locator("#extent ~ .card table").first.locator("tbody tr").all_inner_texts()
+    assert [row.split("\t")[0] for row in rows] == ["b", "a", "c"]
+    assert "changed words here" in rows[1]
+
+
 def test_documents_are_filtered_and_saved(watched: Watched, address: str) -> None:
     """Documents are filtered by source, site and outcome, also from the address; the CSV has no formulas."""
     page = watched.open(address, "documents?outcome=removed&site=example.org")
@@ -87,7 +127,7 @@ def test_overlapping_sets_are_one_family(watched: Watched, family: str) -> None:
 
     page = watched.open(family, "cluster/0000000000000001")
     expect(page.locator("#cluster .hint")).to_contain_text("It shares 1 of its 3 documents with a set of 4")
-    page.get_by_role("link", name="See the family of 7 documents").click()
+    page.get_by_role("link", name="See all 7 documents of these sets").click()
     expect(page.locator("#family h1")).to_have_text("3 overlapping sets, 7 documents")
     assert page.locator("#family .node").count() == 7
     assert page.locator("#family .hull:not(.is-off)").count() == 3

@@ -161,7 +161,7 @@ def test_twenty_thousand_clusters(watched: Watched, tmp_path: Path) -> None:
     shown = make_shown(clusters)
     address = write_to(tmp_path, shown)
     documents = math.ceil(len(shown.documents) / 5_000)
-    assert len(list((tmp_path / "data").iterdir())) == 1 + 2 + 40 + 2 * documents
+    assert len(list((tmp_path / "data").iterdir())) == 1 + 2 + 40 + 3 * documents
 
     page = watched.open(address)
     assert (

@@ -8,19 +8,80 @@ import pytest
 
 from nddup.errors import ConfigError
 from nddup.opened.duck import DuckRun
+from nddup.opened.finished_run import FinishedRun
+from nddup.results.removed import removed_lines, show_removed
 from nddup.results.show import show_run
 from tests.opened.made_runs import write_family, write_run
 
 ODD = "c\"'"
 
 
-def test_the_summary_lists_the_largest_clusters(tmp_path: Path) -> None:
-    """The summary lists the largest clusters below the counts; a run without clusters has no heading for them."""
+def test_the_summary_lists_families_then_clusters(tmp_path: Path) -> None:
+    """Families, then the largest clusters, are listed below the counts; without any there is no heading for them."""
     said = show_run(DuckRun(str(write_family(tmp_path / "run"))), cluster=None, doc=None)
     empty = show_run(DuckRun(str(write_run(tmp_path / "empty"))), cluster=None, doc=None)
 
-    assert said.endswith(f"  {'cluster':<16}     size  support  first member\n  {'f' * 16}        3        7  a\n")
-    assert "first member" not in empty
+    assert said.endswith(
+        "families: one kept document and those that it stands for\n"
+        "  documents  least alike    lost  kept\n"
+        "          3            -       -  a  http://x.org/a\n"
+        "\n"
+        "maximal sets: documents of which every two are near-duplicates, the largest\n"
+        f"  {'cluster':<16}     size  support  first member\n  {'f' * 16}        3        7  a\n"
+    )
+    assert not any(word in empty for word in ("first member", "families", "maximal"))
+
+
+def write_removed(folder: Path) -> FinishedRun:
+    """Write a run with two families, one of two documents with odd names, and a document that was forced out."""
+    names = ["a", "b", "=1+1", "c,d", "e", "gone"]
+    documents = [
+        {"doc_key": key, "doc_id": name, "url": f"http://x.org/{key}", "source": "p.xml", "record": key + 1}
+        for key, name in enumerate(names)
+    ]
+    keep = [
+        {"doc_id": "a", "kept": True},
+        {"doc_id": "b", "kept": False, "duplicate_of": "a", "reason": "near", "resemblance": 0.75, "lost": 0.125},
+        {"doc_id": "=1+1", "kept": False, "duplicate_of": "a", "reason": "equal", "resemblance": 1.0, "lost": 0.0},
+        {"doc_id": "c,d", "kept": True},
+        {"doc_id": "e", "kept": False, "duplicate_of": "c,d", "reason": "near", "resemblance": 0.9, "lost": 0.0001},
+        {"doc_id": "gone", "kept": False, "reason": "forced"},
+    ]
+    return DuckRun(str(write_run(folder, documents=documents, keep=keep)))
+
+
+def test_removed_documents_are_listed_by_family(tmp_path: Path) -> None:
+    """What was removed is counted by reason and listed under the kept document, the largest family first."""
+    assert show_removed(write_removed(tmp_path / "run")).splitlines() == [
+        "removed: 4 of 6 documents (1 equal, 1 forced, 2 near)",
+        "a  http://x.org/0",
+        "    equal   1.000    0.0%  =1+1",
+        "    near    0.750   12.5%  b",
+        "c,d  http://x.org/3",
+        "    near    0.900  < 0.1%  e",
+        "  all of them: --removed --csv",
+    ]
+    assert show_removed(DuckRun(str(write_run(tmp_path / "none")))) == "removed: 0 of 0 documents\n"
+
+
+def test_the_csv_of_removed_documents_names_each_once(tmp_path: Path) -> None:
+    """Each removed document is a line with the kept one and both places; no cell is a formula for a spreadsheet."""
+    folder = tmp_path / "run"
+    run = write_removed(folder)
+    lines = list(removed_lines(run))
+    told = subprocess.run(
+        [sys.executable, "-m", "nddup", "show", str(folder), "--removed", "--csv"], capture_output=True, text=True,
+        check=True,
+    )  # fmt: skip
+
+    assert lines == [
+        "doc_id,duplicate_of,reason,resemblance,lost,family,source,record,url,kept_source,kept_record,kept_url\n",
+        "'=1+1,a,equal,1.0,0.0,3,p.xml,3,http://x.org/2,p.xml,1,http://x.org/0\n",
+        "b,a,near,0.75,0.125,3,p.xml,2,http://x.org/1,p.xml,1,http://x.org/0\n",
+        'e,"c,d",near,0.9,0.0001,2,p.xml,5,http://x.org/4,p.xml,4,http://x.org/3\n',
+        "gone,,forced,,,,p.xml,6,http://x.org/5,,,\n",
+    ]
+    assert told.stdout == "".join(lines)
 
 
 def test_a_cluster_lists_its_members(tmp_path: Path) -> None:
@@ -33,6 +94,7 @@ def test_a_cluster_lists_its_members(tmp_path: Path) -> None:
         "    b  ",
         f"    {ODD}  http://x.org/{ODD}",
         "  * preferred by the keep policy",
+        f"  common text: not shown, {tmp_path}/run/_RUN.json: names no inputs",
     ]
 
 

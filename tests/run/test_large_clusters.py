@@ -225,7 +225,7 @@ def test_no_window_gathers_the_rows_of_a_key(spark: SparkSession, capsys: pytest
     plans = [
         name_nodes(documents, order=Order("longest")),
         expand(matches, nodes, threshold=threshold, expand_limit=10),
-        list_kept(nodes, graph, least_size=1),
+        list_kept(nodes, graph, matches, least_size=1),
         name_sets(sets, graph, nodes, Naming(1, max_listed=LISTED)),
         contract(edges),
     ]

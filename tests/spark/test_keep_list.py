@@ -5,6 +5,7 @@ from itertools import combinations
 import numpy as np
 import pytest
 from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
 
 from nddup.matching.preference import Order
 from nddup.spark.clustering.graph import Assignment, build_graph
@@ -56,15 +57,20 @@ def test_says_why_each_document_goes(spark: SparkSession) -> None:
         GRAPH,
     )
 
-    rows = {tuple(row) for row in list_kept(nodes, graph, least_size=1).collect()}
+    matches = spark.createDataFrame([(1, 3, 9, 0.9, None, None)], MATCHES)
+    counted = matches.withColumns({"common": F.lit(9), "shingles_a": F.lit(9), "shingles_b": F.lit(10)})
+
+    rows = {tuple(row) for row in list_kept(nodes, graph, matches, least_size=1).collect()}
+    by_sets = {tuple(row) for row in list_kept(nodes, graph, counted, least_size=1, by_sets=True).collect()}
 
     assert rows == {
-        ("a", True, None, None),
-        ("b", False, "a", "exact"),
-        ("c", False, "a", "equal"),
-        ("d", False, "a", "near"),
-        ("e", True, None, None),
+        ("a", True, None, None, None, None),
+        ("b", False, "a", "exact", 1.0, 0.0),
+        ("c", False, "a", "equal", 1.0, None),
+        ("d", False, "a", "near", 0.9, None),
+        ("e", True, None, None, None, None),
     }
+    assert by_sets - rows == {("c", False, "a", "equal", 1.0, 0.0), ("d", False, "a", "near", 0.9, 0.1)}
 
 
 @pytest.mark.parametrize(("least_size", "kept"), [(9, {"a", "x", "y"}), (10, {"a", "b", "x", "y"}), (0, {"a", "x"})])
@@ -80,7 +86,9 @@ def test_equal_sketches_below_the_count_all_stay(spark: SparkSession, least_size
         NODES,
     )
 
-    rows = list_kept(nodes, spark.createDataFrame([], GRAPH), least_size=least_size).collect()
+    rows = list_kept(
+        nodes, *(spark.createDataFrame([], schema) for schema in (GRAPH, MATCHES)), least_size=least_size
+    ).collect()
 
     assert len(rows) == 4
     assert {row.doc_id for row in rows if row.kept} == kept
@@ -136,7 +144,7 @@ def test_keeps_the_first_independent_documents(spark: SparkSession) -> None:
     matches = spark.createDataFrame([(a, b, 9, value, None, None) for (a, b), value in edges.items()], MATCHES)
 
     graph = build_graph(matches, nodes, Assignment("pivot", 8, max_sets=1_000, max_members=100_000))
-    rows = list_kept(nodes, graph, least_size=1).collect()
+    rows = list_kept(nodes, graph, matches, least_size=1).collect()
 
     assert {(row.doc_id, row.duplicate_of) for row in rows} == expected
     assert len(rows) == len(node_of)

@@ -18,7 +18,9 @@ from nddup.local.clustering.graph import Graph
 from nddup.local.clustering.mine_components import Sets
 from nddup.local.columns import lists_of, one_chunk, take
 from nddup.local.pairing.collapse import Nodes
+from nddup.local.pairing.match import Matches
 from nddup.matching.preference import NUMBERS, Order
+from nddup.mining.keep_verdicts import ALONE, REASONS, Placed, decide
 from nddup.mining.modes import MODES
 from nddup.stages.false_components import list_false_components
 from nddup.tables import CLUSTERS, FALSE_COMPONENTS, KEEP, MEMBERS
@@ -202,9 +204,6 @@ def count_false_components(found: pa.Table) -> dict[str, int]:
     }
 
 
-REASONS = ("exact", "equal", "near")
-
-
 def count_unplaced(documents: pa.Table, order: Order) -> dict[str, dict[str, int]]:
     """Count, for `KeepMetrics`, the documents that lack a value or have no number in a column of the keep policy."""
     found: dict[str, dict[str, int]] = {"without_value": {}, "unparsable": {}}
@@ -218,30 +217,57 @@ def count_unplaced(documents: pa.Table, order: Order) -> dict[str, dict[str, int
     return {name: {path: count for path, count in counts.items() if count} for name, counts in found.items()}
 
 
-def list_kept(nodes: Nodes, graph: Graph, *, least_size: int) -> pa.Table:
+def list_kept(nodes: Nodes, graph: Graph, matches: Matches, *, least_size: int) -> pa.Table:
     """Return KEEP: whether each document is kept, and if not, which kept document it duplicates and why.
 
     Args:
         nodes: the documents.
         graph: the nodes that have a neighbour.
+        matches: the pairs of nodes, which are the edges of the graph.
         least_size: least features with which two equal sketches are near-duplicates (a count k, else 1); of equal
             sketches with fewer, every document is kept.
     """
-    places = np.arange(len(nodes.node))
-    near = np.full(len(places), -1, np.int64)
-    removed = np.flatnonzero(~graph.kept)
-    near[graph.nodes[removed]] = nodes.best[graph.nodes[graph.duplicate_of[removed]]]
+    removed = np.flatnonzero(graph.duplicate_of != np.arange(len(graph.nodes)))
+    ends = np.stack([graph.nodes[removed], graph.nodes[graph.duplicate_of[removed]]])
+    of_node = np.full(len(nodes.node), -1, np.int64)  # the removed node, as a place in `removed`
+    of_node[ends[0]] = np.arange(len(removed))
+    row = of_node[nodes.node]
+    is_near, resemblance, common = row >= 0, np.full(len(row), np.nan), np.full(len(row), -1, np.int64)
+    own = nodes.best[nodes.node]
+    head = own.copy()
+    if len(removed):
+        edges = _edges_between(matches, ends)
+        head[is_near] = nodes.best[ends[1]][row[is_near]]
+        resemblance[is_near] = matches.resemblance[edges][row[is_near]]
+        if matches.common is not None:
+            common[is_near] = matches.common[edges][row[is_near]]
 
-    of_node, own = near[nodes.node], nodes.best[nodes.node]
-    is_equal = (nodes.sizes >= least_size) & (places != own)
-    duplicate_of = np.where(of_node >= 0, of_node, np.where(is_equal, own, -1))
-    kept = duplicate_of < 0
-    is_exact = (nodes.contents == nodes.contents[np.where(kept, places, duplicate_of)]).all(axis=1)
-    reason = np.where(is_exact, 0, np.where(of_node < 0, 1, 2))
+    found = decide(
+        Placed(
+            is_head=np.arange(len(own)) == own,
+            is_alike=nodes.sizes >= least_size,
+            classes=nodes.forced,
+            head_classes=nodes.forced[own],
+            is_near=is_near,
+            is_exact=(nodes.contents == nodes.contents[head]).all(axis=1),
+            resemblance=resemblance,
+            common=common,
+            sizes=nodes.n_features.astype(np.int64),
+        ),
+        by_sets=matches.common is not None,
+    )
     columns = [
         nodes.ids,
-        pa.array(kept),
-        take(nodes.ids, duplicate_of),
-        pa.array(REASONS, pa.string()).take(pa.array(reason, mask=kept)),
+        pa.array(found.kept),
+        take(nodes.ids, np.where(found.removed_for == ALONE, -1, head)),
+        pa.array(REASONS, pa.string()).take(pa.array(found.reasons, mask=found.kept)),
+        pa.array(found.resemblance, from_pandas=True),
+        pa.array(found.lost, from_pandas=True),
     ]
     return pa.Table.from_arrays(columns, schema=KEEP.arrow)
+
+
+def _edges_between(matches: Matches, ends: NDArray[np.int32]) -> NDArray[np.int64]:
+    """Return the places in `matches` of pairs that are there, by their two nodes in any order, (2, r)."""
+    low, high = ends.min(axis=0).astype(np.int64), ends.max(axis=0)
+    return np.searchsorted((matches.first.astype(np.int64) << 32) | matches.second, (low << 32) | high)

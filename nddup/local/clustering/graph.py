@@ -1,12 +1,14 @@
 """The pair graph of distinct sketches: its components, and which of its nodes are kept."""
 
 from dataclasses import dataclass
+from fractions import Fraction
 
 import numpy as np
 from numpy.typing import NDArray
 
 from nddup.local.pairing.collapse import Nodes
 from nddup.local.pairing.match import Matches
+from nddup.mining.keep_verdicts import Loss, direct_edges, only_later
 from nddup.mining.pair_graph import keep_first, label_components, number_shares
 
 SHARE_NODES = 20_000
@@ -22,7 +24,8 @@ class Graph:
         starts: (c + 1,), where each of the c components begins.
         ordinals: (n,), the component of each.
         kept: (n,), whether the node is kept.
-        duplicate_of: (n,), the index here of its kept near-duplicate, its own where it is kept.
+        duplicate_of: (n,), the index here of its kept near-duplicate, its own where it is kept. A node whose documents
+            are all forced out counts as kept if it has no kept near-duplicate; it removes no other.
         ranks: (n,), the place in the order of the keep policy.
         by_leaders: (n,), whether its component had more than `pairs.max_edges` pairs, so that not all are edges.
         edges: (e, 2), indices here, the lower first, sorted by component.
@@ -61,13 +64,14 @@ class Graph:
         }
 
 
-def build_graph(
+def build_graph(  # noqa: PLR0913 - each is a setting of its own
     matches: Matches,
     nodes: Nodes,
     *,
     large: NDArray[np.int32],
     share_nodes: int | None = SHARE_NODES,
     least_containment: float | None = None,
+    max_lost: Fraction | None = None,
 ) -> Graph:
     """Label the components and choose the kept nodes.
 
@@ -78,6 +82,7 @@ def build_graph(
         share_nodes: a component of more nodes is cut into shares of about this many; None: none is cut.
         least_containment: share of a document that another must contain to replace it; the heavier node is then
             preferred, ties by the policy. None: near-duplicates replace each other.
+        max_lost: share of a document that another may lack to replace it; needs `matches.common`.
 
     Cost: sorts of the nodes and edges.
     """
@@ -90,9 +95,14 @@ def build_graph(
 
     turns = nodes.turns[nodes.best[found]]
     heaviest = -nodes.weights[found] if least_containment is not None else np.zeros(len(found), np.int64)
+    classes = nodes.forced[nodes.best[found]]
     ranks = np.empty(len(found), np.int32)
-    ranks[np.lexsort((turns, heaviest))] = np.arange(len(found), dtype=np.int32)
+    ranks[np.lexsort((turns, heaviest, classes))] = np.arange(len(found), dtype=np.int32)
     likeness = matches.likeness if least_containment is None else matches.containments
+    if max_lost is not None or classes.any():
+        loss = None if max_lost is None else Loss(matches.common, nodes.n_features[found][ends.T], max_lost)
+        likeness = direct_edges(likeness, classes[ends.T], loss)
+        likeness = likeness if loss is None else only_later(likeness, ranks[ends.T])
     choice = keep_first(ends, likeness, ranks, least_containment or 0.0)
 
     # Reorder the nodes: so far they are sorted by id, from here on by component.

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from nddup.arrays import Ragged, number_keys
 from nddup.local.columns import fingerprints_of, one_chunk, ragged_of, take
 from nddup.matching.preference import Order, order_key, values_of
+from nddup.mining.keep_verdicts import Forced
 from nddup.sketching.recipe import level_of
 from nddup.tables import DOCUMENTS, REJECTS
 
@@ -48,6 +49,7 @@ class Nodes:
         contents: (n, 2), the fingerprint of the content.
         sketches: n rows.
         n_features: (n,), the number of distinct shingles.
+        forced: (n,), whether `keep.force` keeps the document (-1), removes it (1), or leaves it alone (0).
         best: (n,), at a node, its first document by the keep policy; -1 elsewhere.
         members: (n,), the documents sorted by node, those of a node by id.
         starts: (n + 1,), where the members of each node begin.
@@ -63,6 +65,7 @@ class Nodes:
     contents: NDArray[np.uint64]
     sketches: Ragged
     n_features: NDArray[np.int32]
+    forced: NDArray[np.int8]
     best: NDArray[np.int32]
     members: NDArray[np.int32]
     starts: NDArray[np.int64]
@@ -154,13 +157,14 @@ def _settle_ids(
     return _Settled(ids, later[is_same], first[is_same], len(later))
 
 
-def name_nodes(documents: pa.Table, *, order: Order, levels: int = 0) -> Nodes:
+def name_nodes(documents: pa.Table, *, order: Order, levels: int = 0, forced: Forced | None = None) -> Nodes:
     """Convert DOCUMENTS to arrays, and order them by the keep policy.
 
     Args:
         documents: DOCUMENTS.
         order: the keep policy.
         levels: sketch size s if the modulus varies, else 0.
+        forced: the documents that come first or last whatever the policy says.
     """
     n = len(documents)
     sketches = ragged_of(documents["sketch"])
@@ -170,7 +174,8 @@ def name_nodes(documents: pa.Table, *, order: Order, levels: int = 0) -> Nodes:
     groups = _places_of(documents["group"], documents["doc_id"])
     n_features = documents["n_features"].to_numpy()
     turns = np.empty(n, np.int32)
-    by_turn = np.lexsort((names, _preference(documents, order), _sources(documents, order.prefer)))
+    classes = np.zeros(n, np.int8) if forced is None else forced.classes(documents["doc_id"])
+    by_turn = np.lexsort((names, _preference(documents, order), _sources(documents, order.prefer), classes))
     turns[by_turn] = np.arange(n, dtype=np.int32)
 
     # The last document written to a node stays, so they are written in reverse order of the policy.
@@ -190,6 +195,7 @@ def name_nodes(documents: pa.Table, *, order: Order, levels: int = 0) -> Nodes:
         contents=fingerprints_of(documents["content_fingerprint"]),
         sketches=sketches,
         n_features=n_features,
+        forced=classes,
         best=best,
         members=members,
         starts=np.concatenate([[0], np.cumsum(counts)]).astype(np.int64),

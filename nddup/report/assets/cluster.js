@@ -137,6 +137,52 @@
     ];
   }
 
+  // The text that all documents share, in the first of them, and what each has beside it.
+  const SHARED = 4_000, BESIDE = 300; // characters of the common text, and of what a document has beside it
+  async function extent(data, list, size) {
+    const stored = list.filter((document) => document[8] >= 0);
+    if (stored.length < 2) return [];
+    const texts = [];
+    for (const document of stored) texts.push((await nddup.load(`texts-${document[8]}`))[document[9]][1]);
+    const { common, least, sides } = nddup.extent(texts, data.shingle);
+    const which = stored.length < size ? `the ${count(stored.length)} documents whose texts are stored, of ${count(size)}` : "all documents";
+    const rows = sides.map((side, at) => {
+      const own = pieces(side, 0);
+      const words = side.covered.reduce((sum, one) => sum + (one ? 0 : 1), 0);
+      const said = own.map((text) => text.trim()).filter(Boolean).join(" / ");
+      return [nddup.documentLink(stored[at][0]), count(words), words ? nddup.foreign(said.length > BESIDE ? `${said.slice(0, BESIDE)}…` : said) : h("span", { class: "muted" }, "nothing")];
+    });
+    const [shown] = sides;
+    let room = SHARED;
+    const body = [];
+    pieces(shown, null).forEach(({ text, isCommon }) => {
+      if (room <= 0) return;
+      const cut = text.slice(0, room);
+      room -= cut.length;
+      body.push(isCommon ? h("span", null, cut) : h("mark", { class: "only" }, cut));
+    });
+    return [h("h2", { id: "extent" }, "What they share"),
+      h("p", { class: "muted" }, `${nddup.plural(common, "shingle", "shingles")} of ${nddup.plural(data.shingle.length, "word", "words")} in ${which}: `
+        + `${least ? nddup.percent(common, least) : "none"} of the ${count(least)} of the shortest. Marked: what the first document has beside it.`),
+      h("details", { class: "card text extent", open: true }, h("summary", null, "The common text, in the first document"),
+        h("div", { class: "body" }, body, room <= 0 ? " …" : null)),
+      h("div", { class: "card" }, nddup.table({ caption: "What each document has beside the common text", hideCaption: true, head: ["Document", "Words beside it", "Which"], numeric: [1], rows }))];
+  }
+
+  // A text cut where common text begins or ends; with `wanted` 0 only the pieces beside it.
+  function pieces({ text, starts, covered }, wanted) {
+    const found = [];
+    for (let at = 0; at < covered.length;) {
+      let end = at + 1;
+      while (end < covered.length && covered[end] === covered[at]) end += 1;
+      const cut = text.slice(at ? starts[at] : 0, end < starts.length ? starts[end] : text.length).replace(/[^\S\n]+/g, " ").replace(/\s*\n\s*/g, "\n");
+      if (wanted === null) found.push({ text: cut, isCommon: Boolean(covered[at]) });
+      else if (covered[at] === wanted) found.push(cut.replace(/\s+/g, " "));
+      at = end;
+    }
+    return found;
+  }
+
   // A sentence about the weakest pair, or why it is not known.
   function weakest(columns, rank, list) {
     const [least, of, size] = [columns.least[rank], columns.least_of[rank], columns.size[rank]];
@@ -161,7 +207,7 @@
     return h("p", { class: "card hint" }, h("b", null, `One of ${count(family.ranks.length)} overlapping sets. `),
       near >= 0 ? [`It shares ${count(columns.shared[rank])} of its ${count(columns.size[rank])} documents with `,
         h("a", { href: nddup.href("cluster", columns.id[near]) }, `a set of ${count(columns.size[near])}`), ". "] : null,
-      h("a", { href: nddup.href("family", columns.id[family.ranks[0]]) }, `See the family of ${nddup.plural(family.documents, "document", "documents")} and its graph`), ".");
+      h("a", { href: nddup.href("family", columns.id[family.ranks[0]]) }, `See all ${nddup.plural(family.documents, "document", "documents")} of these sets and their graph`), ".");
   }
 
   async function build(view, data, { parts: [id], params }) {
@@ -188,7 +234,7 @@
       h("p", { class: "lead" }, `All share ${nddup.plural(columns.support[rank], "feature", "features")}. `, weakest(columns, rank, list), COVERAGE[coverage] || coverage),
       ...[aboutShort(data, columns.longest[rank]), family].filter(Boolean),
       h("p", { class: "muted" }, "Component ", nddup.foreign(component), size > list.length ? `. The first ${count(list.length)} documents are listed.` : ""),
-      ...documents(list).filter(Boolean), ...comparison(data, id, list, near, asked).flat());
+      ...documents(list).filter(Boolean), ...await extent(data, list, size), ...comparison(data, id, list, near, asked).flat());
   }
 
   nddup.views.cluster = { title: "Cluster", build: async () => {}, show: build };

@@ -1,7 +1,7 @@
 "use strict";
 // Chunks of data, each a script in this folder: a page from disk may not fetch. `nddup.load("members-3")` returns a promise.
 (() => {
-  const KEPT = { members: 16, texts: 12, nearest: 12, families: 12 }; // chunks held of each kind; of other kinds, all
+  const KEPT = { members: 16, texts: 12, nearest: 12, stands: 12, families: 12 }; // chunks held of each kind; of other kinds, all
   const waiting = new Map();
   const held = new Map();
   const pathOf = (name) => {

@@ -160,6 +160,17 @@
       || (atA === 0 && atB === 0) || (atA + size === aLength && atB + size === bLength));
   }
 
+  // What all texts share, as the run counts shingles: the number of common ones and of those of the shortest text, and for
+  // each text the tokens in common shingles.
+  nddup.extent = (texts, { length, offset }) => {
+    const sides = texts.map((text) => ({ ...tokenise(text), text }));
+    const held = sides.map(({ words }) => shingles(words, length, offset));
+    const [first, ...others] = held;
+    const common = new Map([...first].filter(([key]) => others.every((other) => other.has(key))));
+    return { common: common.size, least: Math.min(...held.map((own) => own.size)),
+      sides: sides.map((side, at) => ({ ...side, covered: cover(side.words, held[at], common, length) })) };
+  };
+
   // Steps through both texts, {same, a: [from, to], b: [from, to]} in tokens, and the counts of their common shingles.
   nddup.differ = (textA, textB, { length, offset }) => {
     const a = tokenise(textA), b = tokenise(textB);

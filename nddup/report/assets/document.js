@@ -5,7 +5,8 @@
   const POLICIES = {
     longest: "the longest", "first-id": "the one with the smallest id", first: "the first of the collection", "shortest-url": "the one with the shortest address",
   };
-  const REMOVED = { exact: "it has the same content as ", equal: "it has the same sketch as ", near: "it is a near-duplicate of " };
+  const REMOVED = { exact: "it has the same content as ", equal: "it has the same sketch as ", near: "it is a near-duplicate of ", forced: "keep.force says so; it is a near-duplicate of " };
+  const STATES = ["kept", "same content", "same sketch", "near-duplicate", "by keep.force"];
   const TEXT = 4_000; // characters shown at first
 
   const asRow = (one) => [one.id, one.url, one.source, one.record, one.tokens, one.features, one.state, one.of, ...one.text];
@@ -14,8 +15,10 @@
   // Whether a document is kept or removed, and why, in a sentence or two.
   function why(data, one) {
     const outcome = nddup.outcomeOf(one);
+    if (one.state && !one.of) return [h("b", null, "Removed: "), "keep.force says so; no document that is kept is a near-duplicate of it."];
     if (one.state) {
-      return [h("b", null, "Removed: "), REMOVED[outcome], nddup.documentLink(one.of), ", which is kept. ", compareLink(one.id, one.of, "Compare the two"), "."];
+      const lost = one.lost < 0 ? "" : one.lost ? `${nddup.lost(one.lost)} of its shingles are not there. ` : "All of its shingles are there. ";
+      return [h("b", null, "Removed: "), REMOVED[outcome], nddup.documentLink(one.of), ", which is kept. ", lost, compareLink(one.id, one.of, "Compare the two"), "."];
     }
     if (outcome === "unique") {
       return [h("b", null, "Kept, unique: "), one.features ? "no other document of the run is a near-duplicate of it." : "it has no words to compare, so it is in no pair."];
@@ -47,6 +50,21 @@
     }
     return [heading, h("p", { class: "muted" }, rows.length < one.pairs ? `The nearest ${rows.length} of ${count(one.pairs)}.` : "All that the run lists."),
       h("div", { class: "card" }, nddup.table({ caption: "Nearest documents", hideCaption: true, head: ["Document", "Resemblance", "Shared features", "Texts"], numeric: [1, 2], rows }))];
+  }
+
+  // The documents that were removed for this one.
+  async function family(one) {
+    if (!one.stands) return [];
+    const flat = (await nddup.load(`stands-${one.number}`))[one.at];
+    if (!flat.length) return [];
+    const rows = [];
+    for (let at = 0; at < flat.length; at += 4) {
+      const [other, state, like, lost] = flat.slice(at, at + 4);
+      rows.push([nddup.documentLink(other), STATES[state], nddup.share(like), nddup.lost(lost), compareLink(one.id, other, "Compare")]);
+    }
+    return [h("h2", null, "Stands for"), h("p", { class: "muted" }, rows.length < one.stands ? `The first ${count(rows.length)} of ${count(one.stands)} removed documents. ` : "",
+      "Lost: the share of a removed document's shingles that this one lacks; – where only sketches were compared."),
+    h("div", { class: "card" }, nddup.table({ caption: "Documents removed for this one", hideCaption: true, head: ["Document", "Reason", "Resemblance", "Lost", "Texts"], numeric: [2, 3], rows }))];
   }
 
   async function clusters(one) {
@@ -87,11 +105,11 @@
         return;
       }
       const near = await nddup.load(`nearest-${one.number}`);
-      const [others, ofClusters, ofText] = [await nearest(one, near && near[one.at]), await clusters(one), await text(one)];
+      const [others, own, ofClusters, ofText] = [await nearest(one, near && near[one.at]), await family(one), await clusters(one), await text(one)];
       view.replaceChildren(nddup.back("documents", "← All documents"),
         h("h1", { id: "document-title", class: "document-title" }, h("span", { class: "hidden-text" }, "Document "), nddup.foreign(one.id)),
         one.title ? h("p", { class: "begins" }, nddup.foreign(one.title)) : "", h("p", { class: "lead" }, why(data, one)), facts(one),
-        ...others, ...ofClusters, ...ofText);
+        ...own, ...others, ...ofClusters, ...ofText);
     },
   };
 

@@ -42,6 +42,7 @@
 
   function changed(name) {
     if (name === "sort") state.reverse = false;
+    parts.name();
     nddup.remember("documents", address());
     if (name === "sort") refresh();
     else search();
@@ -56,7 +57,10 @@
   }
 
   function outcome(document) {
-    if (document.state) return [h("span", { class: "chip removed" }, "removed"), h("span", { class: "note" }, " for ", nddup.documentLink(document.of, document.of, { tabindex: -1 }))];
+    if (document.state) {
+      return [h("span", { class: "chip removed" }, "removed"), document.of ? h("span", { class: "note" }, " for ", nddup.documentLink(document.of, document.of, { tabindex: -1 }))
+        : h("span", { class: "note" }, " by keep.force")];
+    }
     if (!document.pairs && !document.stands) return [h("span", { class: "chip" }, "unique")];
     return [h("span", { class: "chip kept" }, "kept"), document.stands ? h("span", { class: "note" }, ` for ${nddup.plural(document.stands, "other", "others")}`) : null];
   }
@@ -74,9 +78,10 @@
 
   async function save() {
     const columns = await nddup.columns();
-    const head = ["doc_id", "url", "source", "record", "tokens", "outcome", "duplicate_of", "stands_for", "near_duplicates", "clusters"];
+    const part = (value, of) => (value < 0 ? "" : value / of);
+    const head = ["doc_id", "url", "source", "record", "tokens", "outcome", "duplicate_of", "resemblance", "lost", "stands_for", "near_duplicates", "clusters"];
     nddup.download("documents.csv", nddup.csv(head, parts.rows.map((one) => [one.id, one.url, one.source, one.record, one.tokens, nddup.outcomeOf(one),
-      one.of, one.stands, one.pairs, one.clusters.map((rank) => columns.id[rank]).join(" ")])));
+      one.of, part(one.like, 1000), part(one.lost, 10_000), one.stands, one.pairs, one.clusters.map((rank) => columns.id[rank]).join(" ")])));
   }
 
   nddup.views.documents = {
@@ -100,10 +105,16 @@
       const status = h("p", { class: "status", role: "status" });
       const empty = h("p", { class: "empty" }, "No document is like that.");
       parts = { list, status, empty, filters, rows: [] };
-      view.append(h("h1", { id: "documents-title" }, "Documents"),
-        h("p", { class: "muted" }, shown < all
-          ? `${count(shown)} of the ${count(all)} documents of the run, those of clusters first. nddup show RUN --doc ID tells of any other.`
-          : "Every document of the run. All words of a search must be in its id, its address, its file or its first words."),
+      const about = shown < all
+        ? `${count(shown)} of the ${count(all)} documents of the run, those of clusters first. nddup show RUN --doc ID tells of any other.`
+        : "Every document of the run. All words of a search must be in its id, its address, its file or its first words.";
+      const title = h("h1", { id: "documents-title" }), told = h("p", { class: "muted" });
+      parts.name = () => {
+        const isFamilies = state.outcome === "family";
+        title.textContent = isFamilies ? "Families" : "Documents";
+        told.textContent = isFamilies ? "Each is one kept document with those that were removed for it; no document is in two. Open one to see them." : about;
+      };
+      view.append(title, told,
         filters.form, h("div", { class: "above-list" }, status, h("button", { type: "button", class: "quiet", on: { click: save } }, "Save as CSV")), list.grid, empty);
     },
     async show(view, summary, { params }) {
@@ -111,6 +122,7 @@
       if (!(state.sort in SORTS)) state.sort = PLAIN.sort;
       if (!(state.outcome in nddup.outcomes)) state.outcome = "";
       parts.filters.fill();
+      parts.name();
       nddup.remember("documents", address());
       const criteria = JSON.stringify({ query: state.query, source: state.source, site: state.site, outcome: state.outcome });
       if (criteria === searched) refresh();

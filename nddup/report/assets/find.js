@@ -2,10 +2,10 @@
 // All documents of the report, in chunks sorted by id: found by id, or by a search through all of them.
 (() => {
   const OUTCOMES = {
-    kept: "kept, has near-duplicates", unique: "kept, unique", removed: "removed", exact: "removed: same content",
-    equal: "removed: same sketch", near: "removed: near-duplicate",
+    family: "kept, stands for others", kept: "kept, has near-duplicates", unique: "kept, unique", removed: "removed", exact: "removed: same content",
+    equal: "removed: same sketch", near: "removed: near-duplicate", forced: "removed: by keep.force",
   };
-  const STATES = ["kept", "exact", "equal", "near"];
+  const STATES = ["kept", "exact", "equal", "near", "forced"];
   const SITE = /^[a-z][a-z0-9+.-]*:\/\/(?:[^/?#@]*@)?([^/?#:@]+)/i;
 
   nddup.outcomes = OUTCOMES;
@@ -34,7 +34,7 @@
     id: columns.id[at], url: columns.url[at], source: columns.sources[columns.source[at]], record: columns.record[at],
     tokens: columns.tokens[at], features: columns.features[at], state: columns.state[at], of: columns.duplicate_of[at],
     stands: columns.stands[at], longest: columns.longest[at], pairs: columns.pairs[at], title: columns.title[at],
-    text: columns.text[at], clusters: columns.clusters[at], inAll: columns.in[at],
+    like: columns.like[at], lost: columns.lost[at], text: columns.text[at], clusters: columns.clusters[at], inAll: columns.in[at],
   });
   nddup.outcomeOf = ({ state, pairs, stands }) => (state ? STATES[state] : pairs || stands ? "kept" : "unique");
 
@@ -75,7 +75,7 @@
     const passes = (columns, at) => words.every((word) => columns.texts[at].includes(word))
       && (!file || columns.sources[columns.source[at]].toLowerCase().includes(file))
       && (!host || columns.sites[at].includes(host))
-      && (!outcome || ofOutcome(columns, at) === outcome || (outcome === "removed" && columns.state[at] > 0));
+      && (!outcome || ofOutcome(columns, at) === outcome || (outcome === "removed" && columns.state[at] > 0) || (outcome === "family" && columns.stands[at] > 0));
     return { isAll, passes };
   }
   const ofOutcome = (columns, at) => (columns.state[at] ? STATES[columns.state[at]] : columns.pairs[at] || columns.stands[at] ? "kept" : "unique");
@@ -99,6 +99,9 @@
   nddup.documentLink = (id, text, properties) => nddup.h("a", { href: nddup.href("document", id), ...properties }, nddup.foreign(text || id));
 
   // The outcome of a document in words; for a removed one, with a link to the kept one.
-  const REMOVED = [null, "same content as", "same sketch as", "near-duplicate of"];
-  nddup.outcome = (state, of) => (state ? [`removed: ${REMOVED[state]} `, nddup.documentLink(of)] : "kept");
+  const REMOVED = [null, "same content as", "same sketch as", "near-duplicate of", "by keep.force, near"];
+  nddup.outcome = (state, of) => (!state ? "kept" : of ? [`removed: ${REMOVED[state]} `, nddup.documentLink(of)] : "removed: by keep.force");
+
+  // What is lost, in 1/10000 of the removed document's shingles: part of one is never shown as nothing.
+  nddup.lost = (share) => (share < 0 ? "–" : `${share < 10 && share > 0 ? "< 0.1" : (share / 100).toFixed(1)} %`);
 })();

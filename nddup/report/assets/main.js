@@ -37,8 +37,10 @@
 
   function reveal(name, view) {
     for (const other of document.querySelectorAll(".view")) other.hidden = other !== view;
+    const isFamilies = name === "documents" && nddup.target().params.get("outcome") === "family";
+    const entry = isFamilies ? "families" : UNDER[name] || name;
     for (const link of document.querySelectorAll("nav a")) {
-      if (link.dataset.view === (UNDER[name] || name)) link.setAttribute("aria-current", "page");
+      if (link.dataset.view === entry) link.setAttribute("aria-current", "page");
       else link.removeAttribute("aria-current");
     }
     document.title = `${nddup.views[name].title} · nddup`;

@@ -77,23 +77,36 @@
       : h("p", null, "None: nothing was skipped, cut or replaced. Every near-duplicate pair and every maximal set is in the result."));
   }
 
+  // Families are disjoint: each is one kept document with those that it stands for.
+  function families({ documents: { largest, families: all } }) {
+    if (!largest.length) return null;
+    return h("div", { class: "card" }, h("h2", null, "Largest families"),
+      h("p", { class: "muted" }, "One kept document, and those that were removed for it. No document is in two."),
+      h("ol", { class: "largest" }, largest.slice(0, 5).map(([id, url, title, stands]) => h("li", null,
+        h("a", { href: nddup.href("document", id) }, nddup.oneLine(title || url || id, Boolean(title))),
+        h("span", { class: "note" }, `stands for ${nddup.plural(stands, "other", "others")}`)))),
+      h("p", null, h("a", { href: FAMILIES }, `All ${nddup.plural(all, "family", "families")}`), " · ", h("a", { href: "#/documents?outcome=removed" }, "All removed documents")));
+  }
+  const FAMILIES = "#/documents?outcome=family&sort=stands";
+
   function first(data, list) {
     const rows = list.slice(0, 5);
     if (!rows.length) return null;
     return h("div", { class: "card" }, h("h2", null, "Largest clusters"),
+      h("p", { class: "muted" }, "Maximal sets of documents of which every two are near-duplicates: the view inside families. They may overlap."),
       h("ol", { class: "largest" }, rows.map((row) => h("li", null,
         h("a", { href: `#/cluster/${row.id}` }, nddup.oneLine(row.label, true)),
         h("span", { class: "note" }, `${count(row.size)} documents`, row.more ? `, and ${nddup.plural(row.more, "set", "sets")} that overlap${row.more === 1 ? "s" : ""} with it` : "",
           row.longest > 0 && row.longest < data.short.tokens ? h("span", { class: "tag warn" }, "very short texts") : null)))),
-      h("p", null, h("a", { href: "#/clusters" }, `All ${count(data.clusters.shown)} clusters`), " · ", h("a", { href: "#/documents?outcome=removed" }, "All removed documents")));
+      h("p", null, h("a", { href: "#/clusters" }, `All ${count(data.clusters.shown)} clusters`)));
   }
 
   nddup.views.overview = {
     title: "Overview",
     async build(view, data) {
       const list = await nddup.largest(5);
-      view.append(h("div", { class: "hero" }, statement(data)), numbers(data.headline), short(data) || "", funnel(data.funnel),
-        histograms(data), h("div", { class: "two" }, first(data, list), remarks(data)));
+      view.append(h("div", { class: "hero" }, statement(data)), numbers(data.headline), h("div", { class: "two" }, families(data), first(data, list)),
+        short(data) || "", funnel(data.funnel), histograms(data), remarks(data));
     },
     show() {},
     shown() {

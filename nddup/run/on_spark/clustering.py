@@ -5,7 +5,7 @@ graph, sketches      --mine-->          sets; a large component in shares, over 
 sets, graph, nodes   --name_sets-->     named --list-->  clusters, members
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from pyspark.sql import DataFrame
@@ -17,7 +17,7 @@ from nddup.mining.cluster_modes import Budget
 from nddup.mining.modes import MODES
 from nddup.run.on_spark.documents import Documents
 from nddup.run.on_spark.pairing import Paired
-from nddup.run.on_spark.rounds import Matches, Rounds, build_large_graph
+from nddup.run.on_spark.rounds import Choosing, Matches, Rounds, build_large_graph
 from nddup.run.on_spark.state import Job, Saved, persisted
 from nddup.run.progress import say
 from nddup.spark import heavy_keys
@@ -109,15 +109,20 @@ def _build_graph(job: Job, documents: Documents, matches: Matches) -> Saved:
     share_nodes = SHARE_NODES if MODES[config.mode].is_mined else None
     assignment = graph.Assignment(miner, config.fpgrowth_limit, config.max_sets, config.max_members, share_nodes)
     least_containment = float(job.config.pairs.share) if job.threshold.is_containment else None
+    max_lost = job.config.keep.most_lost
+    if job.forced is not None or max_lost is not None:
+        directed = keep_list.direct_matches(
+            matches.table, documents.nodes, is_contained=job.threshold.is_containment, max_lost=max_lost
+        )
+        matches, least_containment = replace(matches, table=directed), least_containment or 0.0
+    choosing = Choosing(least_containment, job.threshold.is_containment, max_lost is not None)
 
     if matches.edges <= min(graph.GATHERED_EDGES, job.most_edges(graph.COST, documents.distinct_sketches)):
-        built = graph.build_graph(
-            matches.table, documents.nodes, assignment, large=matches.large, least_containment=least_containment
-        )
+        built = graph.build_graph(matches.table, documents.nodes, assignment, large=matches.large, **choosing._asdict())
         return job.save("graph", built, **graph.count_components())
 
     rounds = Rounds(job)
-    large = build_large_graph(rounds, matches, documents.nodes, assignment, least_containment=least_containment)
+    large = build_large_graph(rounds, matches, documents.nodes, assignment, choosing)
     saved = job.save("graph", large, **graph.count_components())
     rounds.drop("graph")
     return saved

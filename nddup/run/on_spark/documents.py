@@ -123,7 +123,8 @@ def take_documents(job: Job, documents: DataFrame) -> Documents:
 
 def _name_nodes(job: Job, documents: Saved) -> Documents:
     """Return the documents with their nodes: one a distinct sketch, in the order of the keep policy."""
-    named = collapse.name_nodes(documents.table, order=job.config.keep.order, levels=job.levels, many=documents.rows)
+    order, forced = job.config.keep.order, job.forced
+    named = collapse.name_nodes(documents.table, order=order, levels=job.levels, many=documents.rows, forced=forced)
     nodes = job.save("nodes", named, **collapse.count_short(job.threshold.least_size))
     sizes, unpaired = {name: documents.counts[name] for name in _SIZES}, Unpaired(**nodes.counts)
     return Documents(documents.table, nodes.table, documents.rows, **sizes, unpaired=unpaired)

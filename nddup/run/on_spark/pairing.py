@@ -137,6 +137,9 @@ class Paired:
 
     pairs: DataFrame
     matches: Matches
+    edges: DataFrame
+    """The matches with all that is known of them: their `resemblance` is that of `pairs`."""
+
     metrics: PairsMetrics
 
 
@@ -182,7 +185,7 @@ def find_pairs(job: Job, documents: Documents, source: Inputs | DataFrame | None
         crowd=found.noted["heavy"],
         edits=confirmed.metrics,
     )
-    return Paired(pairs.table, confirmed.matches, metrics)
+    return Paired(pairs.table, confirmed.matches, confirmed.pairs, metrics)
 
 
 def _compare(job: Job, comparing: _Comparing) -> Saved:

@@ -68,7 +68,10 @@ def find_clusters(job: Job, source: Collection | DataFrame) -> Found:
         clustering.done(clustered.metrics, f"{clustered.metrics.rows_out['clusters']:,} clusters")
 
     with job.stage("keep", KeepMetrics) as keeping:
-        listed = keep_list.list_kept(sketched.documents.nodes, clustered.graph, least_size=job.threshold.least_size)
+        listed = keep_list.list_kept(
+            sketched.documents.nodes, clustered.graph, paired.edges, least_size=job.threshold.least_size,
+            by_sets=job.config.pairs.confirm == "resemblance",
+        )  # fmt: skip
         keep = job.save("keep", listed, kept=F.count_if("kept"))
         kept, documents = keep.counts["kept"], rows["documents"]
         counted = KeepMetrics(
@@ -77,11 +80,29 @@ def find_clusters(job: Job, source: Collection | DataFrame) -> Found:
             kept=kept,
             removed=documents - kept,
             **_count_unplaced(job, sketched.documents.table),
+            **_count_forced(job, sketched.documents.nodes, paired.pairs, keep.table),
         )
         keeping.done(counted, f"{kept:,} kept")
 
     stages = Stages(sketch=sketching.metrics, pairs=pairing.metrics, clusters=clustering.metrics, keep=keeping.metrics)
     return Found(sketched, paired, clustered, keep.table, stages)
+
+
+def _count_forced(job: Job, nodes: DataFrame, pairs: DataFrame, keep: DataFrame) -> dict[str, int]:
+    """Count the documents that `keep.force` names, and the pairs that it or `keep.max_lost` leaves. Two actions."""
+    if job.forced is None and job.config.keep.max_lost is None:
+        return {}
+    classes = keep_list.class_of("weight")
+    counted = nodes.agg(F.count_if(classes < 0).alias("kept"), F.count_if(classes > 0).alias("removed")).collect()[0]
+    kept = keep.where("kept").select("doc_id")
+    both = pairs.join(kept.toDF("doc_a"), "doc_a", "left_semi").join(kept.toDF("doc_b"), "doc_b", "left_semi")
+    named = 0 if job.forced is None else len(job.forced.kept) + len(job.forced.removed)
+    return {
+        "forced_kept": counted["kept"],
+        "forced_removed": counted["removed"],
+        "forced_unknown": named - counted["kept"] - counted["removed"],
+        "kept_pairs": both.count(),
+    }
 
 
 def _count_unplaced(job: Job, documents: DataFrame) -> dict[str, dict[str, int]]:

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from itertools import accumulate
+from typing import NamedTuple
 
 from pyspark.sql import Column, DataFrame
 
@@ -51,22 +52,34 @@ class Rounds:
             self.job.drop(name, made=[made])
 
 
+class Choosing(NamedTuple):
+    """How the kept nodes are chosen: the arguments of `graph.build_graph`."""
+
+    least_containment: float | None
+    by_weight: bool
+    is_ordered: bool
+
+
 def build_large_graph(
-    rounds: Rounds, matches: Matches, nodes: DataFrame, assignment: Assignment, *, least_containment: float | None
+    rounds: Rounds, matches: Matches, nodes: DataFrame, assignment: Assignment, choosing: Choosing
 ) -> DataFrame:
     """Return GRAPH, lazily, from tables saved here. An action a table, and one that counts the nodes of each part.
 
     Raises:
         CapacityError: if there are too many nodes for one graph, or for one task where one is needed.
     """
+    least_containment = choosing.least_containment
     is_contained = least_containment is not None
     ordered = numbered_graph.order_nodes(
-        matches.table, nodes, large=matches.large, by_weight=is_contained, partitions=matches.partitions
+        matches.table, nodes, large=matches.large, by_weight=choosing.by_weight, partitions=matches.partitions
     )
     ordered_nodes = rounds.save("ordered", ordered)
     _require_numbers(ordered_nodes.rows)
     numbered = _number_nodes(rounds.job, ordered_nodes.table)
-    edges = rounds.save("edges", numbered_graph.number_edges(matches.table, numbered, is_contained=is_contained))
+    named = numbered_graph.number_edges(
+        matches.table, numbered, is_contained=is_contained, is_ordered=choosing.is_ordered
+    )
+    edges = rounds.save("edges", named)
 
     if ordered_nodes.rows <= rounds.job.most_nodes(GRAPH_BITS):
         solving = numbered_graph.Solving(ordered_nodes.rows, assignment, least_containment)
@@ -91,8 +104,9 @@ def _solve_in_rounds(rounds: Rounds, numbered: DataFrame, edges: Saved, nodes: i
     if is_contained:
         most = rounds.job.most_nodes(GRAPH_BITS)
         raise CapacityError(
-            f"{nodes:,} distinct sketches are in pairs, more than the {most:,} of a containment that one task takes in"
-            f" {rounds.job.task_memory >> 20:,} MB; raise {PYTHON_MEMORY} or pairs.threshold, or split the collection"
+            f"{nodes:,} distinct sketches are in pairs, more than the {most:,} that one task takes in"
+            f" {rounds.job.task_memory >> 20:,} MB where not every pair may remove a document (containment, keep.force,"
+            f" keep.max_lost); raise {PYTHON_MEMORY} or pairs.threshold, or split the collection"
         )
     stars = contract(rounds, edges.table.select("first", "second"), "stars")
     return numbered_graph.gather_solved(numbered, stars, _remove(rounds, edges, nodes))

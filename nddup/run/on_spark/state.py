@@ -14,6 +14,7 @@ from pyspark.sql import types as T
 from nddup.engines.spark_engine import SparkEngine, session_beside
 from nddup.matching.threshold import Threshold
 from nddup.mining import pair_graph
+from nddup.mining.keep_verdicts import Forced
 from nddup.mining.pair_graph import Cost
 from nddup.run import task_memory
 from nddup.run.progress import Progress
@@ -50,6 +51,8 @@ class Job:
     progress: Progress
     resumed: dict[str, None] = field(default_factory=dict)
     """The tables reused from an earlier attempt, in order."""
+    forced: Forced | None = None
+    """The documents of `keep.force`."""
 
     @property
     def threshold(self) -> Threshold:

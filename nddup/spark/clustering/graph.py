@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
+from nddup.mining.keep_verdicts import only_later
 from nddup.mining.maximality_filter import fits_budget
 from nddup.mining.pair_graph import Components, Cost, Edges, Kept, keep_first, label_components, number_shares
 from nddup.spark.schemas import GRAPH, MATCHES, NODES, require, table
@@ -87,13 +88,15 @@ class Assignment:
         return np.where(np.isin(sizes, allowed), np.maximum((1 << np.minimum(nodes, 40)) - 1, SETS_OF_ITEM * nodes), 0)
 
 
-def build_graph(
+def build_graph(  # noqa: PLR0913 - each is a setting of its own
     matches: DataFrame,
     nodes: DataFrame,
     assignment: Assignment,
     *,
     large: DataFrame | None = None,
     least_containment: float | None = None,
+    by_weight: bool | None = None,
+    is_ordered: bool = False,
 ) -> DataFrame:
     """Label components, choose the kept nodes, and assign each component to a miner.
 
@@ -108,18 +111,20 @@ def build_graph(
             components.
         least_containment: share of a document that another must contain to replace it; then a heavier node (`weight`)
             comes before a lighter one, whatever the policy. None: near-duplicates replace each other.
+        by_weight: whether heavier nodes come first; None: where there is a least containment.
+        is_ordered: whether a node is the duplicate only of one that precedes it.
 
     Shuffles:  the nodes once on node, and once to one task that sorts them, on its disk if they are many; their
         numbers and the edges to one task (memory: `COST`); two joins of the names.
     Actions:   none.
     """
     described = describe_nodes(matches, nodes, large)
-    numbered = _number_nodes(described, by_weight=least_containment is not None)
+    numbered = _number_nodes(described, by_weight=least_containment is not None if by_weight is None else by_weight)
 
     # Edges and nodes come to the task in one stream, in any order; `is_node` says what a row is.
     edges = matches.select(F.lit(False).alias("is_node"), "node_a", "node_b", *_likeness(least_containment))
     stream = edges.unionByName(numbered.withColumn("is_node", F.lit(True)), allowMissingColumns=True)
-    task = partial(graph_task, assignment=assignment, least_containment=least_containment)
+    task = partial(graph_task, assignment=assignment, least_containment=least_containment, is_ordered=is_ordered)
     found = stream.repartition(1).mapInArrow(task, FOUND)
 
     component = described.select(F.col("node").alias("first"), F.col("group").alias("component"))
@@ -202,7 +207,9 @@ class _Solved(NamedTuple):
     fits: NDArray[np.int32]  # the FP-Growth fit of each component, or -1
 
 
-def graph_task(batches: Batches, *, assignment: Assignment, least_containment: float | None) -> Batches:
+def graph_task(
+    batches: Batches, *, assignment: Assignment, least_containment: float | None, is_ordered: bool = False
+) -> Batches:
     """Label the components and choose the kept nodes, without their names. Memory: `COST`.
 
     Args:
@@ -211,6 +218,7 @@ def graph_task(batches: Batches, *, assignment: Assignment, least_containment: f
             by_leaders boolean.
         assignment: as for `build_graph`.
         least_containment: as for `build_graph`.
+        is_ordered: as for `build_graph`.
 
     Yields:
         FOUND.
@@ -226,8 +234,11 @@ def graph_task(batches: Batches, *, assignment: Assignment, least_containment: f
     ends = edges.take_ends(nodes.nodes[by_key], by_key)
     components = label_components(ends, nodes=len(by_key))
     del by_key
-    choice = keep_first(ends, edges.take_values(), nodes.ranks, least_containment or 0.0)
-    del ends
+    values = edges.take_values()
+    if is_ordered:
+        values = only_later(values, nodes.ranks[ends.T])
+    choice = keep_first(ends, values, nodes.ranks, least_containment or 0.0)
+    del ends, values
 
     first = np.flatnonzero(components.positions == 0)
     fits = _assign_fits(components.sizes[first], nodes.by_leaders[first], assignment)

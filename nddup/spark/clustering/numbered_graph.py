@@ -42,6 +42,7 @@ import pyarrow as pa
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
+from nddup.mining.keep_verdicts import NEVER
 from nddup.mining.pair_graph import StreamedChoice, StreamedComponents
 from nddup.spark.clustering.graph import LISTED_LIMIT, Assignment, describe_nodes
 from nddup.spark.heavy_keys import HEAVY, join_found
@@ -98,8 +99,10 @@ def number_nodes(ordered: DataFrame, first_keys: DataFrame) -> DataFrame:
     return ordered.join(F.broadcast(first_keys), "part").select(key, "node", "group", "by_leaders")
 
 
-def number_edges(matches: DataFrame, numbered: DataFrame, *, is_contained: bool) -> DataFrame:
+def number_edges(matches: DataFrame, numbered: DataFrame, *, is_contained: bool, is_ordered: bool = False) -> DataFrame:
     """Return the edges between node numbers, the earlier end first; with `is_contained`, likeness has a direction.
+
+    With `is_ordered`, the earlier end is never the duplicate of the later one.
 
     Schema in:   MATCHES, NUMBERED
     Schema out:  PAIR_EDGES
@@ -112,6 +115,7 @@ def number_edges(matches: DataFrame, numbered: DataFrame, *, is_contained: bool)
         is_a_first = F.col("key_a") < F.col("key_b")
         of_second = F.when(is_a_first, F.col("containment_b")).otherwise(F.col("containment_a"))
         of_first = F.when(is_a_first, F.col("containment_a")).otherwise(F.col("containment_b"))
+        of_first = F.lit(NEVER) if is_ordered else of_first
     else:
         of_second, of_first = F.col("resemblance"), F.lit(None).cast("double")
     return named.select(

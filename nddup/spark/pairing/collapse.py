@@ -14,8 +14,9 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
 from nddup.matching.preference import Order, order_key, values_of
+from nddup.mining.keep_verdicts import FORCED_WEIGHT, FREE, KEPT, REMOVED, Forced
 from nddup.spark.heavy_keys import HEAVY, beside, join_found
-from nddup.spark.schemas import DOCUMENTS, NODES, OFFSETS, RECORDS, REJECTS, SKETCHES, require
+from nddup.spark.schemas import DOCUMENTS, NODES, OFFSETS, RECORDS, REJECTS, SKETCHES, local_table, require, table
 
 MADE_UP = "(?s)^(.*#[1-9][0-9]*)([+]*)$"
 """An id that is like a made-up name: `source#record`, and any number of `+`."""
@@ -196,7 +197,9 @@ def level(size: int) -> Column:
     return F.when(rest == 0, 0).otherwise(F.length(F.bin(rest))).cast("long")
 
 
-def name_nodes(documents: DataFrame, *, order: Order, levels: int = 0, many: int = HEAVY) -> DataFrame:
+def name_nodes(
+    documents: DataFrame, *, order: Order, levels: int = 0, many: int = HEAVY, forced: Forced | None = None
+) -> DataFrame:
     """Return one narrow row per document, with its node (distinct sketch) and its place in the keep policy.
 
     Args:
@@ -204,6 +207,7 @@ def name_nodes(documents: DataFrame, *, order: Order, levels: int = 0, many: int
         order: which document comes first.
         levels: size s of sketches whose modulus varies with the document's length, else 0.
         many: the number of documents (`heavy_keys.join_found`).
+        forced: the documents that come first, or last, in every order; `FORCED_WEIGHT` tells them in `weight`.
 
     Schema in:   DOCUMENTS
     Schema out:  NODES; `policy` is smaller for a preferred document, ties by doc_id
@@ -213,7 +217,12 @@ def name_nodes(documents: DataFrame, *, order: Order, levels: int = 0, many: int
     """
     require(documents, DOCUMENTS, stage="pairs")
     turns = _preference(order.policy)
-    if order.columns or order.prefer:
+    weight = (F.size("sketch") * F.pow(F.lit(2.0), level(levels))).cast("long")
+    documents = documents.withColumn("class", F.lit(FREE))
+    if forced is not None:
+        documents = _with_classes(documents, forced)
+        weight -= F.col("class").cast("long") * FORCED_WEIGHT
+    if order.columns or order.prefer or forced is not None:
         documents, turns = _number_in_order(documents, order), F.col("turn")
     own_key = F.when(F.col("doc_id") == F.col("group"), F.col("doc_key"))
     groups = (
@@ -228,7 +237,7 @@ def name_nodes(documents: DataFrame, *, order: Order, levels: int = 0, many: int
         "doc_id",
         "group",
         F.size("sketch").alias("size"),
-        (F.size("sketch") * F.pow(F.lit(2.0), level(levels))).cast("long").alias("weight"),
+        weight.alias("weight"),
         turns.alias("policy"),
         "content_fingerprint",
         "n_features",
@@ -326,9 +335,17 @@ def _preference(policy: str) -> Column:
     return by_policy.get(policy, F.lit(0).cast("long"))
 
 
+def _with_classes(documents: DataFrame, forced: Forced) -> DataFrame:
+    """Set the column `class` of the documents that are forced: `keep_verdicts.KEPT` or `REMOVED`."""
+    rows = [*((doc_id, KEPT) for doc_id in forced.kept), *((doc_id, REMOVED) for doc_id in forced.removed)]
+    named = local_table(documents.sparkSession, table("doc_id string, named int"), rows)
+    found = documents.join(named, "doc_id", "left")
+    return found.withColumn("class", F.coalesce("named", F.lit(FREE))).drop("named")
+
+
 def _number_in_order(documents: DataFrame, order: Order) -> DataFrame:
-    """Return the columns that `name_nodes` reads, with `turn`, which ascends in the order of sources and columns."""
-    narrow = ["doc_key", "doc_id", "group", "sketch", "n_features", "content_fingerprint"]
+    """Return the columns that `name_nodes` reads, with `turn`: it ascends by class, then by sources and columns."""
+    narrow = ["doc_key", "doc_id", "group", "sketch", "n_features", "content_fingerprint", "class"]
     source = F.lit(len(order.prefer))
     for place, glob in reversed(list(enumerate(order.prefer))):
         source = F.when(F.col("source").rlike(glob), place).otherwise(source)
@@ -341,7 +358,7 @@ def _number_in_order(documents: DataFrame, order: Order) -> DataFrame:
         keyed = keyed.withColumn("key", _preference(order.policy))
     return (
         keyed.select(*narrow, "from", "key")
-        .sort("from", "key", "doc_id")
+        .sort("class", "from", "key", "doc_id")
         .withColumn("turn", F.monotonically_increasing_id())
     )
 

@@ -1,0 +1,160 @@
+"""The keep-list of documents: which edges may remove a document, and what becomes of each.
+
+The choice itself is made on distinct sketches (`pair_graph`). It is exact for documents: equal sketches have the same
+near-duplicates, so a kept sketch keeps its first document, and a removed one keeps none.
+
+    direct_edges   likeness, forced documents, what is lost  ->  which end of an edge may be removed for the other
+    decide         documents with their heads                ->  kept, duplicate_of, reason
+
+Documents that `keep.force` names have a class: `KEPT` ones come first in the order of preference and are never removed,
+`REMOVED` ones come last and remove nothing. A sketch has the class of its first document.
+
+With `keep.max_lost`, an edge removes its later end only where the earlier one has enough of its shingles. What is kept
+is then the kernel of an acyclic relation: unique, whatever the order of the work.
+"""
+
+import hashlib
+import json
+from fractions import Fraction
+from typing import Final, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+KEPT, FREE, REMOVED = -1, 0, 1
+"""Classes of documents, in the order of preference: forced to be kept, free, forced to be removed."""
+
+FORCED_WEIGHT: Final = 1 << 60
+"""What Spark adds to the weight of a document forced to be kept, and takes from one forced out: beyond every weight."""
+
+NEVER: Final = -1.0
+"""Likeness of an end that the other end does not remove: below every threshold."""
+
+REASONS = ("exact", "equal", "near", "forced")
+
+FORCED_NOTE = "force.json"
+"""The file in the folder of a run that names its forced documents, for whoever reads the run."""
+
+ALONE, OWN, NEAR = 0, 1, 2
+"""For which document another is removed: none, the head of its own sketch, the head of the sketch nearest to it."""
+
+
+class Forced(NamedTuple):
+    """Ids of documents that are kept whatever the policy says, and of those that are removed; ascending."""
+
+    kept: tuple[str, ...]
+    removed: tuple[str, ...]
+
+    def classes(self, ids: pa.ChunkedArray) -> NDArray[np.int8]:
+        """Return the class of each id: `KEPT`, `REMOVED` or `FREE`, (n,)."""
+        found = np.full(len(ids), FREE, np.int8)
+        for names, place in ((self.kept, KEPT), (self.removed, REMOVED)):
+            is_named = pc.is_in(ids, value_set=pa.array(names, pa.string()))
+            found[np.asarray(is_named)] = place
+        return found
+
+    @property
+    def digest(self) -> str:
+        """Hexadecimal digits that tell these lists from others."""
+        return hashlib.sha256(self.dump().encode()).hexdigest()[:32]
+
+    def dump(self) -> str:
+        """Return the text of `FORCED_NOTE`."""
+        return json.dumps(self._asdict(), ensure_ascii=False, indent=0) + "\n"
+
+
+class Loss(NamedTuple):
+    """What each end of e edges loses where only the other end stays, and how much it may lose."""
+
+    common: NDArray[np.int32]  # (e,) distinct shingles of both ends
+    sizes: NDArray[np.int64]  # (2, e) distinct shingles of each end
+    most: Fraction
+
+
+def direct_edges(
+    likeness: NDArray[np.float64], classes: NDArray[np.int8], loss: Loss | None = None
+) -> NDArray[np.float64]:
+    """Return the likeness of each end of each edge to the other, or `NEVER` where the other must not remove it.
+
+    Args:
+        likeness: (e,) or (2, e), as `pair_graph.keep_first` takes it; NaN, of kinds that show none, counts as 0.
+        classes: (2, e), of the ends.
+        loss: what each end would lose; None: any part may be lost. Documents forced out may lose all.
+
+    Returns:
+        (2, e), for `keep_first` with the least likeness of the run, or 0; with `loss`, after `only_later`.
+
+    Example:
+        >>> chain, classes = np.array([[0, 1], [1, 2]]), np.array([FREE, REMOVED, FREE], np.int8)
+        >>> direct_edges(np.array([.9, .8]), classes[chain.T]).tolist()
+        [[-1.0, 0.8], [0.9, -1.0]]
+    """
+    known = np.nan_to_num(np.atleast_2d(likeness), nan=0.0)
+    both = np.broadcast_to(known, (2, known.shape[1])).copy()
+    if loss is not None:
+        missing = loss.sizes - loss.common
+        is_lossy = missing * loss.most.denominator > loss.sizes * loss.most.numerator
+        both[is_lossy & (classes != REMOVED)] = NEVER
+    both[(classes == KEPT) | (classes[::-1] == REMOVED)] = NEVER
+    return both
+
+
+def only_later(likeness: NDArray[np.float64], ranks: NDArray[np.integer]) -> NDArray[np.float64]:
+    """Return the same directed likeness, (2, e), but `NEVER` for the earlier end of each edge.
+
+    So a node is the duplicate only of a kept one that precedes it. `ranks`: (2, e), of the ends.
+    """
+    return np.where(ranks < ranks[::-1], NEVER, likeness)
+
+
+class Placed(NamedTuple):
+    """What decides on n documents. The head of a sketch is its first document by preference."""
+
+    is_head: NDArray[np.bool_]
+    is_alike: NDArray[np.bool_]  # whether documents of its sketch are near-duplicates of each other
+    classes: NDArray[np.int8]
+    head_classes: NDArray[np.int8]
+    is_near: NDArray[np.bool_]  # whether its sketch is removed for another
+    is_exact: NDArray[np.bool_]  # whether it has the content of the document for which it would be removed
+    resemblance: NDArray[np.float64]  # of its sketch to that for which it is removed; NaN if unknown
+    common: NDArray[np.int64]  # distinct shingles of both, -1 if they were not counted
+    sizes: NDArray[np.int64]  # its distinct shingles
+
+
+class Verdicts(NamedTuple):
+    """The decisions on n documents."""
+
+    kept: NDArray[np.bool_]
+    removed_for: NDArray[np.int8]  # ALONE, OWN or NEAR
+    reasons: NDArray[np.int8]  # places in REASONS; only for documents that are not kept
+    resemblance: NDArray[np.float64]  # to the document for which it is removed; NaN if none, or unknown
+    lost: NDArray[np.float64]  # share of its distinct shingles that that document lacks, likewise
+
+
+def decide(placed: Placed, *, by_sets: bool) -> Verdicts:
+    """Decide for each document whether it is kept, and if not, for which document it is removed.
+
+    Args:
+        placed: the documents.
+        by_sets: whether equal sketches stand for equal sets of shingles, so that a copy loses nothing.
+
+    Example:
+        >>> yes, no, free = np.array([True]), np.array([False]), np.array([FREE], np.int8)
+        >>> copy = Placed(no, yes, free, free, no, yes, np.array([np.nan]), np.array([-1]), np.array([9]))
+        >>> [column.tolist() for column in decide(copy, by_sets=False)]
+        [[False], [1], [0], [1.0], [0.0]]
+    """
+    is_out, is_bound = placed.classes == REMOVED, placed.classes == KEPT
+    is_near = placed.is_near & ~is_bound
+    is_own = ~is_near & placed.is_alike & ~placed.is_head & ~is_bound & (placed.head_classes != REMOVED)
+    removed_for = np.where(is_near, NEAR, np.where(is_own, OWN, ALONE)).astype(np.int8)
+    kept = ~is_near & ~is_own & ~is_out
+
+    reasons = np.where(is_out, 3, np.where(placed.is_exact, 0, np.where(is_own, 1, 2))).astype(np.int8)
+    is_counted = is_near & (placed.common >= 0)
+    lost = np.where(is_counted, (placed.sizes - placed.common) / np.maximum(placed.sizes, 1), np.nan)
+    lost[is_own & (placed.is_exact | by_sets)] = 0.0
+    resemblance = np.where(is_near, placed.resemblance, np.where(is_own, 1.0, np.nan))
+    return Verdicts(kept, removed_for, reasons, resemblance, lost)

@@ -1,0 +1,123 @@
+"""The extent of a cluster: the text that all its members share, as token ranges of one of them.
+
+A cluster is a concept: a set of documents, its members, and the set of shingles that all of them have. At a low
+threshold this is what tells a template from a text: a family of pages that share a frame shares a few short ranges.
+
+    find_extent    tokens of the members   -> the common shingles, where they lie in the first, and what each has beside
+    join_ranges    ranges that may overlap -> the tokens that they cover, as ranges that do not
+
+Shingles are runs of tokens, compared as they are: no hash is used.
+"""
+
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+Ranges = NDArray[np.int64]
+"""(k, 2): ranges of tokens, the first and the one after the last, ascending."""
+
+
+class Extent(NamedTuple):
+    """What m members share."""
+
+    common: int
+    """Distinct shingles that every member has."""
+
+    shingles: list[int]
+    """Distinct shingles of each member, (m,)."""
+
+    spans: Ranges
+    """The maximal ranges of the first member of which every shingle is common; they may overlap."""
+
+    beside: list[Ranges]
+    """For each member, the ranges of its tokens that lie in no common shingle, (m,)."""
+
+    @property
+    def share(self) -> float:
+        """The common shingles as a share of those of the shortest member; 0 if that has none."""
+        return self.common / min(self.shingles, default=0) if all(self.shingles) and self.shingles else 0.0
+
+
+def find_extent(texts: Sequence[Sequence[str]], length: int, offset: int = 1) -> Extent:
+    """Find what texts have in common.
+
+    Args:
+        texts: the tokens of each member; the first is the one whose ranges are told.
+        length: tokens of a shingle; a text of fewer tokens is one shingle.
+        offset: tokens from the start of one shingle to the start of the next.
+
+    Returns:
+        The extent; that of no texts is empty. A text without tokens has no shingle, so nothing is common to it.
+
+    Cost: `length` sorts of all shingles, some 60 bytes each.
+
+    Example:
+        >>> found = find_extent(["a b c d x".split(), "y a b c d".split()], 3)
+        >>> found.common, found.spans.tolist(), [ranges.tolist() for ranges in found.beside]
+        (2, [[0, 4]], [[[4, 5]], [[0, 1]]])
+    """
+    known: dict[str, int] = {}
+    rows = [np.array([known.setdefault(token, len(known) + 1) for token in text], np.int64) for text in texts]
+    sizes = [len(row) for row in rows]
+    starts = [np.arange(0, max(size - length, 0) + 1, offset) if size else np.empty(0, np.int64) for size in sizes]
+    owners = np.repeat(np.arange(len(rows)), [len(places) for places in starts])
+    numbers = _number(rows, starts, length, len(known) + 1)
+
+    distinct = np.unique(np.stack([owners, numbers]), axis=1) if len(numbers) else np.empty((2, 0), np.int64)
+    held = np.bincount(distinct[1], minlength=1)
+    is_common = (held == len(rows))[numbers] if len(numbers) else np.empty(0, np.bool_)
+    bounds = np.cumsum([0, *(len(places) for places in starts)])
+    whole = [is_common[low:high] for low, high in pairwise(bounds)]
+    spans = [_spans(places, common, length, size) for places, common, size in zip(starts, whole, sizes, strict=True)]
+    return Extent(
+        common=int(np.count_nonzero(held == len(rows))) if len(numbers) else 0,
+        shingles=np.bincount(distinct[0], minlength=len(rows)).tolist(),
+        spans=spans[0] if spans else np.empty((0, 2), np.int64),
+        beside=[_complement(join_ranges(ranges), size) for ranges, size in zip(spans, sizes, strict=True)],
+    )
+
+
+def join_ranges(ranges: Ranges) -> Ranges:
+    """Join ranges, ascending by both ends, that overlap or touch.
+
+    Example:
+        >>> join_ranges(np.array([[0, 5], [3, 8], [8, 9], [11, 12]])).tolist()
+        [[0, 9], [11, 12]]
+    """
+    if not len(ranges):
+        return ranges
+    is_new = np.append(True, ranges[1:, 0] > ranges[:-1, 1])
+    is_last = np.append(is_new[1:], True)
+    return np.stack([ranges[is_new, 0], ranges[is_last, 1]], axis=1)
+
+
+def _number(
+    rows: Sequence[NDArray[np.int64]], starts: Sequence[NDArray[np.int64]], length: int, n_tokens: int
+) -> NDArray[np.int64]:
+    """Return a number for each shingle of all rows, end to end: equal for equal shingles only, from 0."""
+    numbers = np.zeros(sum(len(places) for places in starts), np.int64)
+    for step in range(length):
+        found = []
+        for row, places in zip(rows, starts, strict=True):
+            at = places + step
+            found.append(np.where(at < len(row), row[np.minimum(at, len(row) - 1)], 0) if len(row) else at)
+        keys = numbers * n_tokens + np.concatenate([np.empty(0, np.int64), *found])
+        numbers = np.unique(keys, return_inverse=True)[1].reshape(-1).astype(np.int64)
+    return numbers
+
+
+def _spans(places: NDArray[np.int64], is_common: NDArray[np.bool_], length: int, size: int) -> Ranges:
+    """Return the maximal ranges whose shingles are all common: runs of common shingles."""
+    padded = np.concatenate([[False], is_common, [False]]).astype(np.int8)
+    edges = np.flatnonzero(np.diff(padded))
+    first, last = places[edges[::2]], places[edges[1::2] - 1] + length
+    return np.stack([first, np.minimum(last, size)], axis=1).astype(np.int64)
+
+
+def _complement(covered: Ranges, size: int) -> Ranges:
+    """Return the ranges of `size` tokens that are not covered by disjoint ranges."""
+    ends = np.concatenate([[0], covered.ravel(), [size]]).reshape(-1, 2)
+    return ends[ends[:, 0] < ends[:, 1]]

@@ -1,0 +1,189 @@
+"""`keep.force`: what a person says of a document comes before the policy, on either engine, and `check` proves it."""
+
+import json
+import random
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from pyspark.sql import SparkSession
+
+import nddup
+from nddup.errors import ConfigError
+from nddup.metrics import RunMetrics
+from nddup.opened.duck import DuckRun
+from nddup.report.summary import notes
+from nddup.results.check import check_run
+from nddup.run.forced_documents import read_forced
+from nddup.run.job import run_job
+from nddup.run.local_job import run_locally
+from nddup.settings.load import build_config
+from nddup.settings.schema import Config
+from nddup.storage.local_storage import LocalStorage
+
+Row = dict[str, Any]
+
+
+def write_texts(folder: Path, seed: int) -> list[str]:
+    """Write chains of texts, each a little different from the one before, and copies; return the ids."""
+    draw, lines, ids = random.Random(seed), [], []  # noqa: S311 - texts
+    for family in range(14):
+        words = [f"family{family}word{place}" for place in range(60)]
+        for _ in range(draw.randrange(1, 9)):
+            if draw.random() < 0.6:
+                words[draw.randrange(60)] = f"other{draw.randrange(10**6)}"
+            ids.append(f"d{len(ids):03}")
+            lines.append(json.dumps({"id": ids[-1], "text": " ".join(words + ["more"] * draw.randrange(3))}) + "\n")
+    folder.mkdir(exist_ok=True)
+    (folder / "texts.jsonl").write_text("".join(lines))
+    return ids
+
+
+def write_force(path: Path, ids: list[str], seed: int) -> dict[str, str]:
+    """Write a file of `keep.force` about a third of the documents; return its words by id."""
+    draw = random.Random(seed)  # noqa: S311 - a choice
+    said = {one: draw.choice(["kept", "removed"]) for one in ids if draw.random() < 0.35}
+    path.write_text("doc_id,decision\n" + "".join(f"{one},{word}\n" for one, word in said.items()) + "nobody,kept\n")
+    return said
+
+
+def configure(path: Path, **sections: Any) -> Config:  # noqa: ANN401
+    given: dict[str, Any] = {"keep": {"force": str(path), "policy": "first-id"}, "output": {"report": False}}
+    return build_config(given | sections, origin="test")
+
+
+def rows_of(folder: Path, name: str) -> list[Row]:
+    found: list[Row] = pq.read_table(folder / name).to_pylist()
+    return found
+
+
+def define_keep(run: Path, ids: list[str], said: dict[str, str]) -> dict[str, tuple[bool, str | None, float | None]]:
+    """Return for each document whether it is kept, and the kept near-duplicate of highest resemblance."""
+    near: dict[str, dict[str, float]] = {one: {} for one in ids}
+    for pair in rows_of(run, "pairs"):
+        near[pair["doc_a"]][pair["doc_b"]] = near[pair["doc_b"]][pair["doc_a"]] = pair["resemblance"]
+    order = sorted(ids, key=lambda one: (("kept", None, "removed").index(said.get(one)), one))
+    kept: set[str] = set()
+    for one in order:
+        if said.get(one) == "kept" or (one not in said and not kept & near[one].keys()):
+            kept.add(one)
+    found: dict[str, tuple[bool, str | None, float | None]] = dict.fromkeys(kept, (True, None, None))
+    for one in set(ids) - kept:
+        offers = [(-near[one][other], order.index(other), other) for other in kept & near[one].keys()]
+        best = min(offers, default=None)
+        found[one] = (False, best and best[2], best and -best[0])
+    return found
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_what_is_forced_is_done_and_the_others_follow(seed: int, tmp_path: Path) -> None:
+    """The keep-list is that of the definition over the pairs of the run, the counts are told, and `check` agrees."""
+    ids, run = write_texts(tmp_path / "in", seed), tmp_path / "run"
+    said = write_force(tmp_path / "force.csv", ids, seed)
+    run_locally([str(tmp_path / "in")], str(run), configure(tmp_path / "force.csv"))
+
+    rows = {row["doc_id"]: row for row in rows_of(run, "keep")}
+    expected = define_keep(run, ids, said)
+    assert {one: (row["kept"], row["duplicate_of"], row["resemblance"]) for one, row in rows.items()} == expected
+    assert all((row["reason"] == "forced") == (said.get(one) == "removed") for one, row in rows.items())
+    report = check_run(DuckRun(str(run)), steps=["members", "keep", "clusters"])
+    assert report.is_sound, report.text()
+
+    metrics = RunMetrics.read((run / "metrics.json").read_text())
+    counted = metrics.stages.keep
+    words = list(said.values())
+    assert (counted.forced_kept, counted.forced_removed) == (words.count("kept"), words.count("removed"))
+    assert counted.forced_unknown == 1
+    both = [row for row in rows_of(run, "pairs") if rows[row["doc_a"]]["kept"] and rows[row["doc_b"]]["kept"]]
+    assert counted.kept_pairs == len(both)
+    assert any(note.endswith("ids that are no document: 1") for note in notes(metrics))
+    opened = nddup.open(str(run))
+    for one, row in rows.items():
+        if row["reason"] == "forced":
+            assert opened.document(one).why.startswith("removed: keep.force says so;")
+
+
+@pytest.mark.parametrize("measure", ["resemblance", "containment"])
+@pytest.mark.spark
+def test_spark_keeps_the_same(
+    spark: SparkSession, measure: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Spark gives the same rows, its graph in one task or numbered; documents that are alone are forced out too."""
+    ids = write_texts(tmp_path / "in", 3)
+    write_force(tmp_path / "force.csv", ids, 4)
+    others: dict[str, Any] = {}
+    if measure == "containment":
+        others = {
+            "pairs": {"measure": measure},
+            "sketch": {"kind": "mod-m", "modulus": 2},
+            "clusters": {"mode": "none"},
+        }
+    config = configure(tmp_path / "force.csv", **others)
+    run_locally([str(tmp_path / "in")], str(tmp_path / "local"), config)
+    run_job(spark, [str(tmp_path / "in")], str(tmp_path / "spark"), config)
+    monkeypatch.setattr("nddup.spark.clustering.graph.GATHERED_EDGES", 0)
+    run_job(spark, [str(tmp_path / "in")], str(tmp_path / "numbered"), config)
+
+    for table in ("keep", "members"):
+        told = [sorted(map(repr, rows_of(tmp_path / at, table))) for at in ("local", "spark", "numbered")]
+        assert told[0] == told[1] == told[2], table
+    alone = [row for row in rows_of(tmp_path / "local", "keep") if not row["kept"] and row["duplicate_of"] is None]
+    assert alone or measure == "containment"
+    report = check_run(DuckRun(str(tmp_path / "spark")), steps=["keep"])
+    assert report.is_sound, report.text()
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("a,kept\nb,perhaps\n", "line 2: expected an id and kept or removed"),
+        ("a,kept\na,removed\n", "line 2: 'a' is both kept and removed"),
+        ("a b kept\n", "line 1: expected an id and kept or removed"),
+        ("\xff\xfe\xfd", "expected UTF-8"),
+    ],
+)
+def test_a_wrong_line_is_named_and_nothing_is_written(text: str, message: str, tmp_path: Path) -> None:
+    """A line that says neither word, an id with both, and bytes that are no text stop the run before it begins."""
+    write_texts(tmp_path / "in", 0)
+    (tmp_path / "force.csv").write_bytes(text.encode("latin-1"))
+
+    with pytest.raises(ConfigError, match=message):
+        run_locally([str(tmp_path / "in")], str(tmp_path / "run"), configure(tmp_path / "force.csv"))
+    assert not (tmp_path / "run").exists()
+    with pytest.raises(ConfigError, match=r"keep\.force: clusters\.mode partition"):
+        configure(tmp_path / "force.csv", clusters={"mode": "partition"})
+
+
+def test_files_of_spreadsheets_are_read(tmp_path: Path) -> None:
+    """Tabs, semicolons, quotes, a byte order mark, a header, comments and blanks around the words are understood."""
+    path = tmp_path / "force.txt"
+    path.write_bytes('\ufeffid;what\r\n# by hand\r\n"a;b"; Kept \r\nc ;removed\r\n\r\nc;removed\r\n'.encode())
+
+    assert read_forced(LocalStorage(), str(path)) == (("a;b",), ("c",))
+
+
+def test_another_file_makes_only_what_follows_from_the_policy_again(tmp_path: Path) -> None:
+    """A resumed run whose file has changed keeps its documents and makes pairs and keep-list again."""
+    ids, path, run = write_texts(tmp_path / "in", 1), tmp_path / "force.csv", str(tmp_path / "run")
+    path.write_text(f"{ids[0]},kept\n")
+    run_locally([str(tmp_path / "in")], run, configure(path))
+    path.write_text(f"{ids[0]},removed\n")
+    metrics = run_locally([str(tmp_path / "in")], run, configure(path), resume=True)
+
+    assert {row["doc_id"]: row["reason"] for row in rows_of(tmp_path / "run", "keep")}[ids[0]] == "forced"
+    assert metrics["stages"]["sketch"]["resumed"] == ["documents", "rejects"]
+    assert metrics["stages"]["keep"]["resumed"] == []
+
+
+def test_a_table_takes_the_file_too(tmp_path: Path) -> None:
+    """`find_duplicates` reads `keep.force` of this machine."""
+    path = tmp_path / "force.csv"
+    path.write_text("b,kept\n")
+    texts = {"id": ["a", "b"], "text": ["one and the same text of some words"] * 2}
+    run = nddup.find_duplicates(pa.table(texts), keep={"force": str(path)}, progress=False)
+
+    assert run.keep.to_pylist()[0] == {
+        "doc_id": "a", "kept": False, "duplicate_of": "b", "reason": "exact", "resemblance": 1.0, "lost": 0.0,
+    }  # fmt: skip
