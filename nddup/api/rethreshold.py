@@ -31,7 +31,9 @@ class Made(NamedTuple):
     metrics: RunMetrics
 
 
-def make_again(documents: pa.Table, rejects: pa.Table, metrics: RunMetrics, threshold: float) -> Made:
+def make_again(
+    documents: pa.Table, rejects: pa.Table, metrics: RunMetrics, threshold: float, pairs: pa.Table | None = None
+) -> Made:
     """Recompute the tables of a run with another `pairs.threshold`.
 
     Args:
@@ -39,17 +41,18 @@ def make_again(documents: pa.Table, rejects: pa.Table, metrics: RunMetrics, thre
         rejects: REJECTS of the run.
         metrics: metrics of the run.
         threshold: a share such as `0.9`, or a count such as `180`, as in `pairs.threshold`.
+        pairs: PAIRS of the run, where the resemblance of all shingles decided them.
 
     Returns:
         All tables except `texts`, and the new metrics.
 
     Raises:
-        ConfigError: if the measure of the run does not take such a threshold, or texts confirmed its pairs.
+        ConfigError: if the measure of the run does not take such a threshold, or texts would have to be compared again.
         NeedsSparkError: if it needs more than `local.memory`.
 
     Cost: that of a run after reading and sketching.
     """
-    require_sketches_decide(metrics)
+    require_texts_told(metrics, threshold)
     settings = {**metrics.settings, "pairs": {**metrics.settings["pairs"], "threshold": threshold}}
     config = read_stored(settings, origin="rethreshold")
 
@@ -59,23 +62,32 @@ def make_again(documents: pa.Table, rejects: pa.Table, metrics: RunMetrics, thre
     memory = Memory(memory_of(config), advice="run it again with this threshold, on Spark")
     with Workers(processes_of(config), memory=memory) as workers:
         job = LocalJob(config, store, workers, Progress(is_quiet=True))
-        found = find_clusters(job, Sketched(store.tables["documents"], None, metrics.stages.sketch))
+        sketched = Sketched(store.tables["documents"], None, metrics.stages.sketch)
+        found = find_clusters(job, sketched, known=pairs)
 
-    pairs, clusters, keep = found.stages
-    stages = Stages(sketch=metrics.stages.sketch, pairs=pairs, clusters=clusters, keep=keep)
+    paired, clusters, keep = found.stages
+    stages = Stages(sketch=metrics.stages.sketch, pairs=paired, clusters=clusters, keep=keep)
     return Made(store.tables, metrics_of(config, stages, found.unpaired))
 
 
-def require_sketches_decide(metrics: RunMetrics) -> None:
-    """Refuse a run whose pairs were confirmed by texts.
+def require_texts_told(metrics: RunMetrics, threshold: float) -> None:
+    """Refuse a run whose texts, which are not stored, would have to be compared again.
+
+    Where the resemblance of all shingles decides, `pairs` has that of every pair at a higher threshold, if no component
+    is given by leaders.
 
     Raises:
-        ConfigError: if they were.
+        ConfigError: if they would.
     """
-    if metrics.settings["pairs"].get("confirm", "none") != "none":
+    pairs = metrics.settings["pairs"]
+    confirm = pairs.get("confirm", "none")
+    is_told = confirm == "resemblance" and threshold >= pairs["threshold"]
+    if confirm != "none" and not (is_told and not metrics.stages.clusters.led_components):
+        lower = " for a lower threshold, or where leaders stand for a component" if confirm == "resemblance" else ""
         raise ConfigError(
-            "rethreshold: texts confirmed the pairs of this run (pairs.confirm edit), and only sketches are stored;"
-            " run `nddup run` with the other pairs.threshold or pairs.edit_threshold"
+            f"rethreshold: texts confirmed the pairs of this run (pairs.confirm {confirm}), and only sketches are"
+            f" stored{lower}; run `nddup run` with the other pairs.threshold"
+            + (" or pairs.edit_threshold" if confirm == "edit" else "")
         )
 
 

@@ -186,8 +186,8 @@ class Run:
             are then collected on the driver.
 
         Raises:
-            ConfigError: if the measure does not take this threshold, texts confirmed the pairs, or the run is a version
-                of a repository.
+            ConfigError: if the measure does not take this threshold, texts would have to be compared again (for a
+                lower threshold where all shingles decide), or the run is a version of a repository.
             NeedsSparkError: if it needs more than `local.memory`.
 
         Cost: that of a run after reading and sketching: all pairs are found again from the stored sketches.
@@ -198,7 +198,8 @@ class Run:
         if isinstance(run, DuckRun):
             require_tellable(json.loads(run.read_text("_RUN.json")), run.path)
         rows = {name: run.sql(f"SELECT * FROM {name}") for name in ("documents", "rejects")}  # noqa: S608 - our names
-        made = make_again(rows["documents"], rows["rejects"], self.metrics, threshold)
+        pairs = run.sql("SELECT * FROM pairs") if self.settings.pairs.confirm == "resemblance" else None
+        made = make_again(rows["documents"], rows["rejects"], self.metrics, threshold, pairs)
         return Run.of_memory(made.tables, made.metrics)
 
     def minhash(self, doc_id: str | int) -> Any:  # noqa: ANN401 - datasketch is imported when asked for

@@ -198,8 +198,8 @@ def _run_embedded() -> None:
     texts = [" ".join([*words[:cut], "edit", *words[cut:]]) for cut in range(6)]
     given = number_texts(pa.table({"id": list("abcdef"), "text": texts}), id="id", text="text")
     with Workers(1) as workers:
-        by_text = {"pairs": {"threshold": 0.5, "confirm": "edit"}}
-        for settings in ({}, {"clusters": {"mode": "cover"}}, {"sketch": {"kind": "minhash"}}, by_text):
+        edit, exact = ({"pairs": {"threshold": 0.5, "confirm": how}} for how in ("edit", "resemblance"))
+        for settings in ({}, {"clusters": {"mode": "cover"}}, {"sketch": {"kind": "minhash"}}, edit, exact):
             config = build_config({"pairs": {"threshold": 0.5}, **settings}, origin="kernels")
             paired = engine.pair(engine.sketch(given, config, workers).documents, config, workers, given)
             engine.keep(paired, engine.cluster(paired, config, workers), config)

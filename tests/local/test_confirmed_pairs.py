@@ -3,6 +3,7 @@
 import pytest
 
 import nddup
+from nddup.errors import ConfigError
 from tests.local.confirmed_texts import draw_case, require_as_defined
 
 TABLES = ("documents", "pairs", "clusters", "keep")
@@ -18,3 +19,16 @@ def test_tables_are_those_of_the_definitions(seed: int, confirm: str) -> None:
         run = nddup.find_duplicates(case.table, **case.settings)
 
         require_as_defined(case, {name: getattr(run, name).to_pylist() for name in TABLES})
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_higher_threshold_needs_no_text(seed: int) -> None:
+    """Recomputed with a higher threshold, all tables are those of a fresh run; a lower one is refused."""
+    case = draw_case(seed)._replace(confirm="resemblance", threshold=0.6)
+    low = nddup.find_duplicates(case.table, **case._replace(threshold=0.4).settings)
+
+    again = low.rethreshold(0.6)
+
+    require_as_defined(case, {name: getattr(again, name).to_pylist() for name in TABLES})
+    with pytest.raises(ConfigError, match="only sketches are stored for a lower threshold"):
+        again.rethreshold(0.5)
