@@ -35,7 +35,7 @@ def collect_rarely() -> None:
     gc.set_threshold(COLLECTED_AFTER)
 
 
-def spare_pandas() -> None:
+def prevent_pandas_import() -> None:
     """Keep pyarrow from loading pandas in this process, unless pandas is loaded already.
 
     At its first list pyarrow checks whether the values come from pandas, and loads pandas for that: 0.3 s. It checks
@@ -52,7 +52,7 @@ def spare_pandas() -> None:
         sys.meta_path.remove(_NoPandas)
 
 
-def spare_blas() -> None:
+def prevent_blas_import() -> None:
     """Keep numba from loading SciPy's BLAS in this process, unless it is loaded; no kernel calls it.
 
     numba looks for it once, when a kernel searches a sorted array for the first time: 0.3 s. SciPy can be imported

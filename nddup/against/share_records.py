@@ -307,7 +307,7 @@ DOCUMENTS = 1_000
 """Documents whose shingles are compared in one call."""
 
 
-def settle_possible(possible: pa.Table, known: Known) -> pa.Table:
+def verify_filter_hits(possible: pa.Table, known: Known) -> pa.Table:
     """Return the rows that a pass with the known shingles themselves would have given.
 
     Args:

@@ -118,10 +118,10 @@ def _start_spark(options: argparse.Namespace, config: Any, steps: Steps) -> Any:
 def execute(options: argparse.Namespace) -> int:
     """Compare, and print what was found."""
     with Steps("against", 9) as steps:
-        from nddup.start_up import spare_blas, spare_pandas  # noqa: PLC0415
+        from nddup.start_up import prevent_blas_import, prevent_pandas_import  # noqa: PLC0415
 
-        spare_pandas()
-        spare_blas()
+        prevent_pandas_import()
+        prevent_blas_import()
         from nddup.against.judge import Rules  # noqa: PLC0415
         from nddup.errors import ConfigError  # noqa: PLC0415
         from nddup.results.against import against_output as written  # noqa: PLC0415

@@ -30,10 +30,10 @@ def execute(options: argparse.Namespace) -> int:
     from nddup.results.check import CheckProgress  # noqa: PLC0415
 
     with CheckProgress() as progress:
-        from nddup.start_up import spare_blas, spare_pandas  # noqa: PLC0415
+        from nddup.start_up import prevent_blas_import, prevent_pandas_import  # noqa: PLC0415
 
-        spare_pandas()
-        spare_blas()
+        prevent_pandas_import()
+        prevent_blas_import()
         from nddup.results.check import check_run  # noqa: PLC0415
         from nddup.results.opening import open_run  # noqa: PLC0415
 

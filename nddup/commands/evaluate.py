@@ -61,9 +61,9 @@ def add(commands: "argparse._SubParsersAction[Any]") -> None:
 def execute(options: argparse.Namespace) -> int:
     """Compare, and print the numbers as a table."""
     with Steps("evaluate", 7) as steps:
-        from nddup.start_up import spare_pandas  # noqa: PLC0415
+        from nddup.start_up import prevent_pandas_import  # noqa: PLC0415
 
-        spare_pandas()
+        prevent_pandas_import()
         from nddup.results.evaluate import WRITTEN, Options, evaluate_run  # noqa: PLC0415
         from nddup.results.evaluation import describe  # noqa: PLC0415
         from nddup.results.labelled_pairs import describe_labels, evaluate_labels  # noqa: PLC0415

@@ -156,10 +156,10 @@ def execute(options: argparse.Namespace) -> int:
         "check": _check, "compact": _compact,
     }  # fmt: skip
     with Steps(f"index {options.action}", 3) as steps:
-        from nddup.start_up import spare_blas, spare_pandas  # noqa: PLC0415 - the progress line comes before anything loads
+        from nddup.start_up import prevent_blas_import, prevent_pandas_import  # noqa: PLC0415 - the progress line comes before anything loads
 
-        spare_pandas()
-        spare_blas()
+        prevent_pandas_import()
+        prevent_blas_import()
         answer = acting[options.action](options, steps)
     if options.json:
         print_json(answer.values)
@@ -220,7 +220,7 @@ def _number(text: str | None) -> int | float | None:
 
 
 def _grow(options: argparse.Namespace, steps: Steps) -> Answer:
-    from nddup.repository.tell import tell_written, values_of  # noqa: PLC0415
+    from nddup.repository.tell import describe_commit, values_of  # noqa: PLC0415
 
     repository = _open(options, steps, "read the batch and compare it")
     written = repository.add(
@@ -228,13 +228,13 @@ def _grow(options: argparse.Namespace, steps: Steps) -> Answer:
         output=options.output,
     )  # fmt: skip
     told = f"new documents in {one_line(options.output)}\n" if options.output else ""
-    return Answer(tell_written(options.repo, written) + told, values=values_of(written))
+    return Answer(describe_commit(options.repo, written) + told, values=values_of(written))
 
 
 def _remove(options: argparse.Namespace, steps: Steps) -> Answer:
     from nddup.reading.list_lines import list_lines  # noqa: PLC0415
     from nddup.reading.outcomes import clean_id  # noqa: PLC0415
-    from nddup.repository.tell import tell_written, values_of  # noqa: PLC0415
+    from nddup.repository.tell import describe_commit, values_of  # noqa: PLC0415
 
     try:
         data = sys.stdin.buffer.read() if options.ids == "-" else Path(options.ids).read_bytes()
@@ -245,7 +245,7 @@ def _remove(options: argparse.Namespace, steps: Steps) -> Answer:
     repository = _open(options, steps, "remove the documents")
     written, unknown = repository.remove([clean_id(line) for _, line in lines])
     told = "".join(f"unknown: {one_line(doc_id)}\n" for doc_id in unknown)
-    return Answer(tell_written(options.repo, written) + told, values=values_of(written) | {"unknown": unknown})
+    return Answer(describe_commit(options.repo, written) + told, values=values_of(written) | {"unknown": unknown})
 
 
 def _query(options: argparse.Namespace, steps: Steps) -> Answer:
@@ -321,10 +321,10 @@ def _tables(options: argparse.Namespace, steps: Steps) -> Answer:
 
 
 def _list(options: argparse.Namespace, steps: Steps) -> Answer:
-    from nddup.repository.tell import history_of, tell_history  # noqa: PLC0415
+    from nddup.repository.tell import history_of, list_versions  # noqa: PLC0415
 
     del steps  # it only reads a few small files
-    return Answer(tell_history(options.repo), values=history_of(options.repo))
+    return Answer(list_versions(options.repo), values=history_of(options.repo))
 
 
 def _check(options: argparse.Namespace, steps: Steps) -> Answer:

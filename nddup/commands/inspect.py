@@ -28,9 +28,9 @@ def add(commands: "argparse._SubParsersAction[Any]") -> None:
 def execute(options: argparse.Namespace) -> int:
     """Print the preview."""
     with Steps("inspect", 3) as steps:
-        from nddup.start_up import spare_pandas  # noqa: PLC0415
+        from nddup.start_up import prevent_pandas_import  # noqa: PLC0415
 
-        spare_pandas()
+        prevent_pandas_import()
         from nddup.settings.load import load_config  # noqa: PLC0415
 
         config = load_config(options.config, options.assignments, os.environ)

@@ -35,9 +35,9 @@ def execute(options: argparse.Namespace) -> int:
     """Write the report, and print where it is."""
     with Steps("report", 2) as steps:
         steps.begin("open the run")
-        from nddup.start_up import spare_pandas  # noqa: PLC0415
+        from nddup.start_up import prevent_pandas_import  # noqa: PLC0415
 
-        spare_pandas()
+        prevent_pandas_import()
         from nddup.report.gather import Asked  # noqa: PLC0415
         from nddup.report.write import report_run  # noqa: PLC0415
         from nddup.results.opening import open_run  # noqa: PLC0415

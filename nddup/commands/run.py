@@ -185,7 +185,7 @@ def _run(make: Make, options: argparse.Namespace, config: "Config", how: dict[st
 def _prepare_here(config: "Config", processes: "Processes | None") -> Make:
     """Prepare a run in this process, with as many worker processes as the settings allow."""
     from nddup.settings.plan import processes_of  # noqa: PLC0415
-    from nddup.start_up import spare_pandas  # noqa: PLC0415
+    from nddup.start_up import prevent_pandas_import  # noqa: PLC0415
 
     count = processes_of(config)
     if processes is not None and count > 1:
@@ -193,7 +193,7 @@ def _prepare_here(config: "Config", processes: "Processes | None") -> Make:
     elif processes is not None:
         processes.kill()
         processes = None
-    spare_pandas()
+    prevent_pandas_import()
     from nddup.run.local_job import run_locally  # noqa: PLC0415
 
     return partial(run_locally, processes=processes)

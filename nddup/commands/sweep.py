@@ -62,9 +62,9 @@ def execute(options: argparse.Namespace) -> int:
         # Runs that are not kept need no texts and no report.
         unseen = [] if options.keep_runs else ["output.texts=0", "output.report=false"]
         base = load_config(options.config, [*options.assignments, *unseen], os.environ)
-        from nddup.start_up import spare_pandas  # noqa: PLC0415
+        from nddup.start_up import prevent_pandas_import  # noqa: PLC0415
 
-        spare_pandas()
+        prevent_pandas_import()
         from nddup.explaining.figures import axis_of, draw_sweep  # noqa: PLC0415
         from nddup.results.sweep import Engines, read_grid, read_text, run_sweep, spell_table  # noqa: PLC0415
         from nddup.run.progress import start_logging  # noqa: PLC0415

@@ -46,9 +46,9 @@ def add(commands: "argparse._SubParsersAction[Any]") -> None:
 def execute(options: argparse.Namespace) -> int:
     """Make the list, and print a summary of it."""
     with Steps("truth", 6) as steps:
-        from nddup.start_up import spare_pandas  # noqa: PLC0415
+        from nddup.start_up import prevent_pandas_import  # noqa: PLC0415
 
-        spare_pandas()
+        prevent_pandas_import()
         from nddup.redaction import drop_login  # noqa: PLC0415
         from nddup.results.truth import Asked, make_truth  # noqa: PLC0415
         from nddup.run.inputs_found import paths_of  # noqa: PLC0415

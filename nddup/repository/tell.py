@@ -23,7 +23,7 @@ SHOWN = 20
 """Most rejects of a batch that are printed."""
 
 
-def tell_written(repo: str, written: "Written") -> str:
+def describe_commit(repo: str, written: "Written") -> str:
     """Return one line on the version made and its counts; then the first rejects, and the documents not stored."""
     named = ((name, count) for name, count in written.counts.items() if count and not name.startswith("rejects "))
     counts = ", ".join(f"{count:,} {name}" for name, count in named)
@@ -68,7 +68,7 @@ def history_of(repo: str) -> dict[str, Any]:
     return {name: commits[-1].repository[name] for name in named} | {"versions": versions}
 
 
-def tell_history(repo: str) -> str:
+def list_versions(repo: str) -> str:
     """Return the versions, one per line; then the segments of the newest with their sizes."""
     where = find_place(repo)
     commits = [read_commit(where, version) for version in versions_in(where)]

@@ -1,4 +1,4 @@
-"""Call the compiled kernels: the usual ones before workers are forked, all of them when nddup is installed."""
+"""Warm up the kernels: the common ones before workers fork, all of them at installation."""
 
 import os
 from collections.abc import Callable

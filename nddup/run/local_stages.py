@@ -69,7 +69,7 @@ class LocalJob:
         """Write a table and seal it; a later attempt finds it with its counts and the values in `noted`."""
         self.progress.describe(name)
         counts = noted.pop("counts", {})
-        self.folder.write(name, table, told=partial(self.workers.tell, f"write {name}"))
+        self.folder.write(name, table, on_rows_written=partial(self.workers.tell, f"write {name}"))
         counted = {"rows": len(table), "counts": counts, "noted": noted}
         self.folder.seal(name, **made_of(name, self.config), counted=counted)
 

@@ -41,7 +41,7 @@ from nddup.spark.reach import is_connect, reach
 from nddup.storage.local_storage import is_submitted
 
 WAIT_SECONDS = 5.0
-"""Time for each address of a master: longer than any network takes, shorter than people wait."""
+"""Connection timeout for each address of a master."""
 
 SERVER = "sc://"
 PORT = 15002
@@ -187,7 +187,7 @@ PINNED = {
     # Several open files in a task: their pieces would be sorted by the file alone.
     "spark.sql.maxConcurrentOutputFileWriters": "0",
 }
-"""Set like `RUNTIME`, and refused at any other value: the stages rely on them."""
+"""Set like `RUNTIME`; any other value is an error, because the stages depend on it."""
 
 DAEMON = "spark.python.daemon.module"
 OUR_DAEMON = "nddup.run.daemon"

@@ -1,4 +1,4 @@
-"""Access to a Spark session beyond DataFrames: the one place that tells classic Spark from Spark Connect.
+"""Access to a Spark session beyond DataFrames: the only module that distinguishes classic Spark from Spark Connect.
 
 Classic: the driver's JVM runs beside this process, and its context answers. Connect (`sc://…`, `spark.api.mode`): a
 server is behind the session, and everything goes through DataFrames, settings and tags.

@@ -131,7 +131,8 @@ class Claim:
             NddupError: if another run has taken it over meanwhile.
         """
         if self._heart is not None and self._is_lost():
-            raise NddupError(f"--output {self._folder}: was taken over by another run, which heard nothing of this one")
+            silent = f"after {self._silence:g} s without a heartbeat"
+            raise NddupError(f"--output {self._folder}: was taken over by another run {silent}")
 
     def release(self) -> None:
         """Give the folder back, if it is claimed. Problems are ignored: a claim that stays is dead."""

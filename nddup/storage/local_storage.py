@@ -1,6 +1,6 @@
 """Files of this machine, without a JVM: the same methods with the same answers as `nddup.storage.files` over Hadoop.
 
-What this process finds out about its machine without Spark.
+Facts about this machine, read without Spark.
 
 Refuse an output that overlaps what a command reads, whatever links lead to either of them.
 

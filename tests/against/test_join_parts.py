@@ -20,7 +20,7 @@ from nddup.against.share_records import (
     flatten,
     join_shared,
     number_items,
-    settle_possible,
+    verify_filter_hits,
 )
 from nddup.against.shingle_table import ALL_BITS, Known, make_filter, make_known
 from nddup.local.columns import fingerprints_of
@@ -97,4 +97,4 @@ def test_what_a_filter_lets_pass_is_settled(
 
     possible = share(FilteredShingles(words.tobytes(), length), documents)
 
-    assert settle_possible(possible, known).to_pylist() == share(Here(known), documents).to_pylist()
+    assert verify_filter_hits(possible, known).to_pylist() == share(Here(known), documents).to_pylist()

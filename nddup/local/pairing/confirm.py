@@ -3,7 +3,7 @@
 documents, candidates --read_candidates--> Confirmer: what is compared of their texts, in files that are mapped
 candidates            --confirm-->         those whose texts are alike enough, with their similarity
 
-Components with too many pairs, given by leaders; families of heavy sketches, whose pairs are still to be made.
+Large components, represented by leaders, and families of heavy sketches, which are searched separately.
 
 A family is a connected component of the graph of pairs found and links between heavy sketches. Links join at least the
 heavy near-duplicates that were not compared, so no near-duplicate pair leaves a family. A family without links is a

@@ -22,7 +22,7 @@ TASK_BYTES = 8 << 20
 """Most stored bytes that one task reads: a thousand pages, say, or a part of a large file."""
 
 LEAST_TASK_BYTES = 1 << 20
-"""Lower bound of a task's size limit: less would not be worth the way to a worker and back."""
+"""Minimum task size: smaller tasks cost more to dispatch than to read."""
 
 LEAST_TASKS = 16
 """Tasks to cut a collection into, if it has enough bytes, so that the workers end at nearly the same time. It does not

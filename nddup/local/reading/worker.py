@@ -21,7 +21,7 @@ from nddup.reading import markup
 from nddup.scanning import sketch_records
 from nddup.scanning.found import Consumer, RecordLimits
 from nddup.sketching.min_s import sketch_texts
-from nddup.start_up import collect_rarely, spare_pandas
+from nddup.start_up import collect_rarely, prevent_pandas_import
 
 __all__ = ["serve", "sketch_records"]
 
@@ -40,7 +40,7 @@ def serve(control: int) -> None:
             after them. The caller keeps it open for as long as it wants the processes.
     """
     collect_rarely()
-    spare_pandas()
+    prevent_pandas_import()
     leave_saying_to_others()
     load_kernels()
     gc.freeze()  # the processes share the objects loaded so far, as long as no search for garbage touches them
@@ -61,7 +61,7 @@ def serve(control: int) -> None:
             messages.recv(1)  # nothing comes but the end
     for child in children:
         os.kill(child, signal.SIGKILL)  # idle, or at work for nobody; not yet waited for, so the number is its own
-    os._exit(0)  # freeing what numba holds takes longer than a small task
+    os._exit(0)  # numba's teardown takes longer than a small task
 
 
 def _receive(messages: socket.socket) -> list[int]:
@@ -105,6 +105,6 @@ def _answer(task: Task, path: str, order: Order) -> Answer:
             for batch in task.run(consumer, limits):
                 writer.write_batch(batch)
                 rows += len(batch)
-    except Exception as error:  # noqa: BLE001 - whatever it is, the caller is told
+    except Exception as error:  # noqa: BLE001 - every error is reported to the caller
         return rows, f"{type(error).__name__}: {error}"
     return rows, ""

@@ -2,8 +2,8 @@
 
 S3 can create an object only if it is absent (`If-None-Match: *`), so of two writers one wins. Some stores that speak S3
 ignore the condition, so each commit tests it by creating a draft twice. Where it is ignored, and in all other places,
-writers claim the version (`lone_claim`). So they do on HDFS: pyarrow's client, which `fsspec` uses, removes the target
-of a failed rename and renames again, so it has no rename that does not overwrite.
+writers claim the version (`create_exclusively`). So they do on HDFS: pyarrow's client, which `fsspec` uses, removes
+the target of a failed rename and renames again, so it has no rename that does not overwrite.
 
 Segments never change, so they are copied to a folder of this machine when they are first read, and mapped from there.
 """
@@ -24,7 +24,7 @@ from typing import Any
 from nddup.errors import ConfigError
 from nddup.redaction import drop_login
 from nddup.repository.places.disk_place import digest_file
-from nddup.repository.places.place import COMMITS, SEGMENTS, StoredFolder, UnknownOutcome, create_alone
+from nddup.repository.places.place import COMMITS, SEGMENTS, StoredFolder, UnknownOutcome, create_exclusively
 from nddup.start_up import cache_folder
 
 CONDITIONAL = {"s3", "s3a"}
@@ -98,7 +98,7 @@ class BucketPlace:
                 self._create(name, data)
             else:
                 self.write_draft(draft, data)
-                create_alone(self, name, draft)
+                create_exclusively(self, name, draft)
         finally:
             with suppress(OSError):
                 self.remove_draft(draft)

@@ -2,7 +2,7 @@
 
 A commit is written under another name, flushed to the disk, and hard-linked to its own name: the link fails if the name
 is taken. Without hard links (exFAT, many network drives, buckets mounted as folders) writers claim the version
-(`lone_claim`).
+(`create_exclusively`).
 """
 
 import errno
@@ -13,7 +13,7 @@ from contextlib import suppress
 from pathlib import Path
 from secrets import token_hex
 
-from nddup.repository.places.place import COMMITS, SEGMENTS, StoredFolder, create_alone
+from nddup.repository.places.place import COMMITS, SEGMENTS, StoredFolder, create_exclusively
 from nddup.storage.local_storage import local_path
 
 NO_LINKS = {errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK}
@@ -60,7 +60,7 @@ class DiskPlace:
             except OSError as error:
                 if error.errno not in NO_LINKS:
                     raise
-                create_alone(self, name, draft)
+                create_exclusively(self, name, draft)
             flush_folder(folder)
         finally:
             with suppress(OSError):

@@ -102,7 +102,7 @@ CLAIMED = 600
 """Seconds for which a claim counts; a running writer needs some milliseconds."""
 
 
-def create_alone(files: CommitFiles, name: str, draft: str) -> None:
+def create_exclusively(files: CommitFiles, name: str, draft: str) -> None:
     """Rename a draft to its name, unless the name is taken or claimed; a killed writer's claim counts for `CLAIMED` s.
 
     Raises:

@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from nddup.against.share_records import FilteredShingles, ShareRecords, settle_possible
+from nddup.against.share_records import FilteredShingles, ShareRecords, verify_filter_hits
 from nddup.against.shingle_table import add_keys, empty_filter
 from nddup.local.memory import Memory
 from nddup.results.against.against_inputs import Items, Side
@@ -65,7 +65,7 @@ def share_on_spark(workers: WorkersOnSpark) -> Share:
         )
         is_document = pc.equal(rows["what"], "document")
         others, possible = rows.filter(pc.invert(is_document)), rows.filter(is_document)
-        return [pa.concat_tables([others, settle_possible(possible, known)]) for known in items.tables]
+        return [pa.concat_tables([others, verify_filter_hits(possible, known)]) for known in items.tables]
 
     return share
 

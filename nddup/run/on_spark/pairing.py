@@ -236,7 +236,7 @@ def _pairing(job: Job, comparing: _Comparing) -> Pairing:
 
 
 def _choose_matches(job: Job, comparing: _Comparing, found: Saved) -> Matches:
-    """Return the pairs that were found; those of families with a heavy sketch or too many pairs are made anew."""
+    """Return the pairs found, with those of heavy or oversized families recomputed."""
     matches = meet.matches_of(found.table)
     whole = Matches(matches, found.counts["edges"], None, comparing.partitions)
     limits = plan.comparison_limits(job.config)

@@ -349,7 +349,7 @@ class _Replies:
         starts, self._next = self._next, self._next + sizes
         if (self._next > self._ends).any():
             owner = int(np.argmax(self._next > self._ends))
-            raise ValueError(f"pairs: task {owner} was asked for {asked[owner]} counts more than it answered")
+            raise ValueError(f"pairs: task {owner} returned fewer rarity classes than the {asked[owner]} requested")
 
         places = np.repeat(starts - np.cumsum(sizes) + sizes, sizes) + np.arange(sizes.sum())
         present = np.flatnonzero(asked)
