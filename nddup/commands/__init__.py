@@ -18,6 +18,7 @@ from nddup.commands import (
     mine,
     report,
     run,
+    serve,
     setup,
     show,
     sweep,
@@ -48,6 +49,7 @@ COMMANDS: dict[str, Command] = {
     "against": against,
     "mine": mine,
     "explain": explain,
+    "serve": serve,
     "demo": demo,
     "setup": setup,
 }
