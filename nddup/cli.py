@@ -31,7 +31,7 @@ CLOSED = 141
 AFTERWARDS = {
     "run": "; `--resume` finishes it", "sweep": "; `--resume` finishes it",
     "index": "; the repository is at its last version (`nddup index list`)",
-} | dict.fromkeys(("report", "evaluate", "truth", "against", "mine"), "; any output is incomplete")  # fmt: skip
+} | dict.fromkeys(("report", "evaluate", "truth", "against", "mine", "passages"), "; any output is incomplete")  # fmt: skip
 """What Ctrl-C leaves behind, for each command that writes something."""
 
 MEANT = {
@@ -52,6 +52,7 @@ EPILOG = """examples:
   nddup evaluate out/run --truth pairs.tsv                    precision and recall against a list of known duplicates
   nddup index add pages crawl/2026-11-23/                     add a batch to a growing repository (nddup index --help)
   nddup against train.jsonl test.jsonl                        which items of a test set stand in a training set
+  nddup passages corpus/ --output out/passages                find what is repeated below the document
   nddup mine context.fimi --support 85                        mine the maximal sets of any FIMI file, without Spark
   nddup explain --set pairs.threshold=0.9                     show what settings will find and cost
 """

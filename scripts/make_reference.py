@@ -15,6 +15,7 @@ from nddup.against.against_tables import AGAINST
 from nddup.api.run_object import Run
 from nddup.cli import build_parser
 from nddup.commands import COMMANDS
+from nddup.passages.passage_tables import PASSAGE_TABLES
 from nddup.repository.segments.layout import MATCHES, SEGMENT
 from nddup.results.evaluation import EVALUATION
 from nddup.settings.schema import Config
@@ -157,6 +158,8 @@ def _tables() -> Iterator[str]:
     yield from map(_declared, (MATCHES, *SEGMENT.values()))
     yield "## Tables of against\n\nParquet, a folder each in --output.\n"
     yield from map(_declared, AGAINST.values())
+    yield "## Tables of passages\n\nParquet, a folder each in --output.\n"
+    yield from map(_declared, (table for table in PASSAGE_TABLES.values() if table.name not in RESULTS))
 
 
 def _declared(table: Table) -> str:

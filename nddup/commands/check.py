@@ -2,6 +2,7 @@
 
 import argparse
 from dataclasses import asdict
+from pathlib import Path
 from typing import Any
 
 from nddup.commands.options import add_finished_run, add_json, add_master, add_parser, share
@@ -12,7 +13,8 @@ def add(commands: "argparse._SubParsersAction[Any]") -> None:
     """Declare the arguments."""
     parser = add_parser(
         commands, "check", summary="verify the promises of a run",
-        description="Recount a finished run by a plain, independent method. Exit status 1 if a promise is broken.",
+        description="Recount a finished run, or what `nddup passages` wrote, by a plain, independent method. Exit status"
+        " 1 if a promise is broken.",
     )  # fmt: skip
     add_finished_run(parser)
     parser.add_argument(
@@ -27,6 +29,8 @@ def add(commands: "argparse._SubParsersAction[Any]") -> None:
 
 def execute(options: argparse.Namespace) -> int:
     """Print a line for each promise as it is proved; return 1 if one is broken."""
+    if (Path(options.run) / "_PASSAGES.json").is_file():
+        return _check_passages(options.run)
     from nddup.results.check import CheckProgress  # noqa: PLC0415
 
     with CheckProgress() as progress:
@@ -44,4 +48,15 @@ def execute(options: argparse.Namespace) -> int:
         print_json({"is_sound": report.is_sound, "findings": [asdict(finding) for finding in report.findings]})
         return 0 if report.is_sound else 1
     print_out(f"{report.summary()}\n")
+    return 0 if report.is_sound else 1
+
+
+def _check_passages(path: str) -> int:
+    """Prove the tables of `nddup passages`, and print a line for each promise."""
+    from nddup.results.passages.prove_passages import check_passages  # noqa: PLC0415
+    from nddup.steps import Steps  # noqa: PLC0415
+
+    with Steps("check", 3) as steps:
+        report = check_passages(path, steps)
+    print_out(report.text())
     return 0 if report.is_sound else 1

@@ -30,11 +30,14 @@ from nddup.mining.itemsets import cover_component, mine_component
 from nddup.mining.leader_clusters import Known, follow_known
 from nddup.mining.leaders import follow_leaders, rank_features
 from nddup.mining.pair_graph import keep_first, label_components
+from nddup.passages.hashed_records import find_characters
+from nddup.passages.repeats import find_repeats
 from nddup.reading import bounded_parts, markup, page_limits
 from nddup.scanning import read_again, sketch_records
 from nddup.scanning.found import text_buffers
 from nddup.settings.load import build_config
 from nddup.sketching import min_s, minhash, moduli, recipe
+from nddup.sketching.rolling_hash import hash_rows
 from nddup.sketching.words.lexicon import LexiconRule, TermCounts
 from nddup.sketching.words.vocabulary import grow_table
 from nddup.sketching.words.word_sketches import WordRule, WordSketcher
@@ -190,6 +193,8 @@ def _compare_collections() -> None:
     holders = Holders(hits.offsets, hits.numbers, np.zeros((1, 2), np.uint64), hits.n_shingles, one, groups)
     judged = judge(number_items([known]), holders, Rules(min_shingles=1))
     find_runs(known.numbers, hits.tokens, hits.numbers, judged.is_suppressed)
+    find_repeats(hash_rows(text, bounds), groups, 2)
+    find_characters([b"a rose"], np.array([0, 1], np.int64), one, one + 1)
 
 
 def _run_embedded() -> None:

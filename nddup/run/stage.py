@@ -87,7 +87,7 @@ def measured(
 
 def settings_of(config: Config) -> dict[str, Any]:
     """Return the settings that decide what a run finds, as plain values, without secrets and without the engine."""
-    return hide_settings(config.model_dump(exclude={"engine", "local", "against"}))
+    return hide_settings(config.model_dump(exclude={"engine", "local", "against", "passages"}))
 
 
 class MadeOf(NamedTuple):

@@ -2,7 +2,7 @@
 
 The base class of all sections of the configuration.
 
-The section of `nddup against`.
+The sections of `nddup against` and `nddup passages`.
 
 The section `keep`: which of several near-duplicates is kept.
 
@@ -58,6 +58,35 @@ class AgainstConfig(Section):
     min_shingles: int = Field(
         5, ge=1, description="an item of fewer distinct shingles, or with fewer left after suppression, is not testable"
     )
+
+
+class PassagesConfig(Section):
+    """`nddup passages`: which runs of tokens are repeated, and what is done with their other copies."""
+
+    min_tokens: int = Field(
+        50,
+        ge=1,
+        le=10_000,
+        description="tokens of the shortest run that counts as repeated; far below 50, common phrases are",
+    )
+    within: bool = Field(
+        default=False, description="also find what is repeated within one document; then only its first place stays"
+    )
+    replace: str = Field(
+        "", description="text in the place of what was cut; by default none, and a blank where words would touch"
+    )
+    min_left: int = Field(
+        0,
+        ge=0,
+        description="a document left with fewer tokens after cutting is dropped and listed; at most min_tokens, so that"
+        " no first place is lost",
+    )
+
+    @model_validator(mode="after")
+    def _keeps_first_places(self) -> Self:
+        if self.min_left > self.min_tokens:
+            raise ValueError(f"min_left {self.min_left}: expected at most min_tokens, {self.min_tokens}")
+        return self
 
 
 WORDS = ("longest", "first-id", "first", "shortest-url")
@@ -475,6 +504,7 @@ class Config(Section):
     output: OutputConfig = OutputConfig()
     local: LocalConfig = LocalConfig()
     against: AgainstConfig = AgainstConfig()
+    passages: PassagesConfig = PassagesConfig()
     spark: dict[str, str] = Field(default_factory=dict, description="passed to the Spark session unchanged")
 
     @field_validator("spark")

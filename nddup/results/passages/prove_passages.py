@@ -1,0 +1,159 @@
+"""`nddup check` of a folder of passages: the inputs are read again, and every row is compared with them.
+
+Windows are found again by sorting the hashes of all of them: see `nddup.verifying.repeated_windows`.
+"""
+
+import json
+from hashlib import blake2b
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+from numpy.typing import NDArray
+
+from nddup.errors import OutputError
+from nddup.results.check import CheckReport, Finding
+from nddup.results.passages.find_passages import Documents, find_source, rank_documents, read_documents
+from nddup.results.passages.passages_output import HEADER
+from nddup.scanning.found import join_encoded
+from nddup.settings.load import read_stored
+from nddup.sketching.rolling_hash import hash_rows
+from nddup.steps import Steps
+from nddup.verifying.repeated_windows import RepeatedWindows, cover_runs, find_repeated
+
+
+def check_passages(path: str, steps: Steps) -> CheckReport:
+    """Prove the tables of a folder.
+
+    Raises:
+        ConfigError: if an input is missing.
+        OutputError: if a table is missing or damaged.
+
+    Cost: the inputs are read once, and all windows sorted: some 100 bytes of memory a token.
+    """
+    header = json.loads((Path(path) / HEADER).read_text(encoding="utf-8"))
+    config = read_stored(header["settings"], origin=f"{path}/{HEADER}")
+    steps.begin("read the documents again")
+    source = find_source(header["inputs"], config)
+    with TemporaryDirectory(prefix="nddup-", ignore_cleanup_errors=True) as spool:
+        documents = read_documents(source, steps, Path(spool))
+    try:
+        tables = {name: pq.read_table(f"{path}/{name}") for name in ("passages", "occurrences", "cuts", "repeating")}
+    except (OSError, pa.ArrowInvalid) as error:
+        raise OutputError(f"{path}: a table cannot be read ({error})") from error
+    steps.begin("sort the windows")
+    ranks = rank_documents(documents, config.keep.order)
+    settings = config.passages
+    windows = find_repeated(*documents.hashes, ranks, settings.min_tokens, within=settings.within)
+    steps.begin("compare")
+    return CheckReport((
+        _same_texts(documents, tables["passages"], tables["occurrences"]),
+        *_each_once(documents, tables["occurrences"], windows, settings.min_tokens),
+        *_cut_right(documents, tables["cuts"], windows, settings.min_tokens),
+        _counted_right(documents, tables["repeating"], tables["cuts"], windows, settings.min_left),
+    ))  # fmt: skip
+
+
+def _same_texts(documents: Documents, passages: pa.Table, occurrences: pa.Table) -> Finding:
+    """Prove that the characters of each occurrence are the tokens that its passage is named by."""
+    texts = dict(zip(documents.rows["doc_id"].to_pylist(), documents.rows["text"].to_pylist(), strict=True))
+    sizes = dict(zip(passages["passage_id"].to_pylist(), passages["tokens"].to_pylist(), strict=True))
+    broken = []
+    for batch in occurrences.to_batches(max_chunksize=10_000):
+        rows = batch.to_pylist()
+        parts = [texts.get(row["doc_id"], "")[row["char"] : row["char_end"]].encode() for row in rows]
+        hashed = hash_rows(*join_encoded(parts))
+        values = memoryview(np.ascontiguousarray(hashed.values)).cast("B")
+        for place, row in enumerate(rows):
+            low, high = int(hashed.offsets[place]), int(hashed.offsets[place + 1])
+            name = blake2b(values[8 * low : 8 * high], digest_size=16).hexdigest()
+            size = row["token_end"] - row["token"]
+            if name != row["passage_id"] or not high - low == size == sizes.get(name):
+                broken.append(f"{row['passage_id']} in {row['doc_id']} from token {row['token']}")
+    return _finding("every listed occurrence is the text of its passage", f"{len(occurrences):,} occurrences", broken)
+
+
+def _positions(documents: Documents, rows: pa.Table) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return the first tokens of runs, and those after their last, among all tokens; unknown documents are left out."""
+    known = pc.index_in(rows["doc_id"].combine_chunks(), value_set=documents.rows["doc_id"].combine_chunks())
+    is_known = np.asarray(pc.is_valid(known))
+    document = np.asarray(pc.fill_null(known, 0)).astype(np.int64)[is_known]
+    offsets = documents.hashes.offsets
+    begins, ends = (rows[name].to_numpy().astype(np.int64)[is_known] for name in ("token", "token_end"))
+    last = offsets[1:][document]
+    return np.minimum(offsets[document] + begins, last), np.minimum(offsets[document] + ends, last)
+
+
+def _each_once(documents: Documents, occurrences: pa.Table, windows: RepeatedWindows, length: int) -> list[Finding]:
+    """Prove that each place of a repeated window is in one occurrence, and no other window is in any."""
+    begins, ends = _positions(documents, occurrences)
+    listed = cover_runs(begins, np.maximum(ends - length + 1, begins), len(documents.hashes.values))
+    is_repeated = np.zeros(len(listed), np.bool_)
+    is_repeated[windows.places] = True
+    missing = np.flatnonzero(is_repeated & (listed != 1))
+    wrong = np.flatnonzero(~is_repeated & (listed > 0))
+    amount = f"{len(windows.places):,} places of repeated windows"
+    return [
+        _finding("every place of a repeated window is in one occurrence", amount, _named(documents, missing)),
+        _finding("every window of a passage is repeated", f"{int(listed.sum()):,} places", _named(documents, wrong)),
+    ]
+
+
+def _cut_right(documents: Documents, cuts: pa.Table, windows: RepeatedWindows, length: int) -> list[Finding]:
+    """Prove the rule of cutting, and that each repeated window has a place that is not cut."""
+    is_cut = cover_runs(*_positions(documents, cuts), len(documents.hashes.values)) > 0
+    lost = np.flatnonzero(is_cut & (windows.kept | ~windows.covered))
+    stays = np.flatnonzero(~is_cut & windows.covered & ~windows.kept)
+    before = np.append(0, np.cumsum(is_cut))
+    is_whole = before[windows.places + length] == before[windows.places]
+    gone = np.setdiff1d(windows.windows, windows.windows[is_whole])
+    places = windows.places[np.searchsorted(windows.windows, gone, sorter=np.argsort(windows.windows, kind="stable"))]
+    copies = int(np.count_nonzero(is_whole & ~windows.is_first))
+    note = f"{copies:,} second copies stay, as each overlaps a first one" if copies else ""
+    tokens = f"{int(is_cut.sum()):,} tokens cut"
+    kept = f"{int(windows.kept.sum()):,} tokens"
+    return [
+        _finding("no token of a first place, or outside of repeated windows, is cut", tokens, _named(documents, lost)),
+        _finding("every kept token under a repeated window is of a first place", kept, _named(documents, stays)),
+        _finding(
+            "no repeated window loses its last copy",
+            f"{len(np.unique(windows.windows)):,} windows",
+            _named(documents, places),
+            note,
+        ),
+    ]
+
+
+def _counted_right(
+    documents: Documents, repeating: pa.Table, cuts: pa.Table, windows: RepeatedWindows, min_left: int
+) -> Finding:
+    """Prove the counts of each document, and which are dropped."""
+    offsets = documents.hashes.offsets
+    is_cut = cover_runs(*_positions(documents, cuts), len(documents.hashes.values)) > 0
+    sizes = np.diff(offsets)
+    covered, cut = (np.diff(np.append(0, np.cumsum(flags))[offsets]) for flags in (windows.covered, is_cut))
+    dropped = (cut > 0) & (sizes - cut < min_left)
+    columns = zip(documents.rows["doc_id"].to_pylist(), sizes, covered, cut, dropped, strict=True)
+    expected = {doc_id: tuple(map(int, told)) for doc_id, *told in columns if told[1]}
+    names = ("tokens", "repeated", "cut", "dropped")
+    found = {row["doc_id"]: tuple(int(row[name]) for name in names) for row in repeating.to_pylist()}
+    broken = sorted(name for name in expected.keys() | found.keys() if expected.get(name) != found.get(name))
+    return _finding("the counts of every document are right", f"{len(found):,} documents", broken)
+
+
+def _named(documents: Documents, tokens: NDArray[np.int64]) -> list[str]:
+    """Return as many names as there are places among all tokens; the first three are the document and the token."""
+    homes = np.searchsorted(documents.hashes.offsets, tokens[:3], "right") - 1
+    names = documents.rows["doc_id"].take(pa.array(homes)).to_pylist()
+    told = [
+        f"{name}, token {token - documents.hashes.offsets[home]}"
+        for name, home, token in zip(names, homes, tokens[:3], strict=True)
+    ]
+    return told + [""] * (len(tokens) - len(told))
+
+
+def _finding(promise: str, amount: str, broken: list[str], note: str = "") -> Finding:
+    return Finding(promise, amount, len(broken), tuple(broken[:3]), note)

@@ -1,0 +1,139 @@
+"""`nddup passages`: its tables, the cut texts, what it refuses, and the proof of what it wrote."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from nddup.cli import main
+from nddup.sketching.tokens import tokenise
+
+DOCUMENTS = [
+    {"id": "a", "text": "one two three four five six seven eight nine ten"},
+    {"id": "b", "text": "zero, one two three FOUR five; end of it"},
+    {"id": "c", "text": "é two three four five and six seven eight nine ten é"},
+    {"text": "alone"},
+]
+
+FOUR = ["--set", "passages.min_tokens=4"]
+
+
+def rows_of(name: str, folder: str = "out") -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = pq.read_table(f"{folder}/{name}").to_pylist()
+    return found
+
+
+@pytest.fixture
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with four documents and a record that cannot be read."""
+    monkeypatch.chdir(tmp_path)
+    lines = [json.dumps(row, ensure_ascii=False) for row in DOCUMENTS]
+    Path("in.jsonl").write_text("\n".join([*lines, "{broken"]) + "\n", encoding="utf-8")
+    return tmp_path
+
+
+def test_tables_and_cut_texts(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Occurrences have the tokens and characters of their passage; the longest document keeps the first copy."""
+    assert main(["passages", "in.jsonl", "--output", "out", *FOUR, "--set", "output.kept=jsonl"]) == 0
+
+    said = capsys.readouterr().out
+    assert "passages: 3 of 4 tokens or more in two documents or more, 7 occurrences\n" in said
+    assert "repeated: 24 tokens, 75.0 %, in 3 documents; 11, 34.4 %, can go" in said
+    texts = {row.get("id", "in.jsonl#4"): row["text"] for row in DOCUMENTS}
+    passages = {row["passage_id"]: row for row in rows_of("passages")}
+    assert sorted(row["text"] for row in passages.values()) == [
+        "one two three four", "six seven eight nine ten", "two three four five"
+    ]  # fmt: skip
+    for row in rows_of("occurrences"):
+        tokens = tokenise(texts[row["doc_id"]])[row["token"] : row["token_end"]]
+        assert tokens == tokenise(texts[row["doc_id"]][row["char"] : row["char_end"]])
+        assert tokens == tokenise(passages[row["passage_id"]]["text"])
+        assert row["first"] == (row["doc_id"] == ("a" if tokens[0] == "one" else "c"))
+    kept = [json.loads(line) for line in (place / "out/kept/part-00000.jsonl").read_text("utf-8").splitlines()]
+    assert kept == [
+        {"id": "a", "text": "one two three four "},
+        {"id": "b", "text": "zero, ; end of it"},
+        {"id": "c", "text": DOCUMENTS[2]["text"]},
+        {"id": "in.jsonl#4", "text": "alone"},
+    ]
+    assert [row["record"] for row in rows_of("rejects")] == [5]
+
+
+def test_documents_with_little_left_are_dropped_and_listed(place: Path) -> None:
+    """A document left with fewer tokens than asked is listed and not written; a mark stands for what was cut."""
+    Path("in.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in [*DOCUMENTS, DOCUMENTS[1] | {"id": "d"}]))
+    given = ["--set", "output.kept=jsonl", "--set", "passages.min_left=4", "--set", "passages.replace=(…)"]
+    assert main(["passages", str(place / "in.jsonl"), "--output", "out", *FOUR, *given]) == 0
+
+    assert [row["doc_id"] for row in rows_of("repeating") if row["dropped"]] == ["d"]
+    kept = [json.loads(line) for line in Path("out/kept/part-00000.jsonl").read_text("utf-8").splitlines()]
+    assert [row["id"] for row in kept] == ["a", "b", "c", "in.jsonl#4"]
+    assert kept[0]["text"] == "one two three four (…)"
+
+
+@pytest.mark.usefixtures("place")
+def test_the_kept_documents_of_a_run_are_read_with_its_ids(capsys: pytest.CaptureFixture[str]) -> None:
+    """Of a run, only kept documents count: a removed copy is no second document."""
+    text = " ".join(f"w{number}" for number in range(60))
+    rows = [("a", text), ("b", text), ("c", " ".join(f"z{number}" for number in range(200)) + " " + text)]
+    Path("two.jsonl").write_text("".join(f"{json.dumps({'id': name, 'text': text})}\n" for name, text in rows))
+    assert main(["run", "two.jsonl", "--output", "run"]) == 0
+    assert main(["passages", "run", "--output", "out"]) == 0
+
+    assert "kept documents of the run: 2, " in capsys.readouterr().out
+    assert [(row["doc_id"], row["first"]) for row in rows_of("occurrences")] == [("a", False), ("c", True)]
+    assert main(["check", "out"]) == 0
+
+
+@pytest.mark.parametrize("within", ["false", "true"])
+@pytest.mark.usefixtures("place")
+def test_what_was_written_is_proved(within: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """Every promise holds for random texts; a changed row breaks those that it concerns."""
+    chance = np.random.default_rng(7)
+    texts = [" ".join(map(str, chance.integers(0, 3, chance.integers(0, 60)))) for _ in range(40)]
+    Path("random.csv").write_text("id,text\n" + "".join(f"{number},{text}\n" for number, text in enumerate(texts)))
+    arguments = ["passages", "random.csv", "--output", "out", "--set", "passages.min_tokens=6"]
+    assert main([*arguments, "--set", f"passages.within={within}", "--set", "input.content=text"]) == 0
+    capsys.readouterr()
+    assert main(["check", "out"]) == 0
+    assert capsys.readouterr().out.endswith("every promise holds\n")
+
+    for name, broken in (("occurrences", "every place of a repeated window"), ("cuts", "every kept token")):
+        path = Path("out", name, "part-00000.zstd.parquet")
+        table = pq.read_table(path)
+        pq.write_table(table.slice(1), path)
+        assert main(["check", "out"]) == 1
+        lines = [line for line in capsys.readouterr().out.splitlines() if line.startswith("BROKEN")]
+        assert any(broken in line for line in lines)
+        pq.write_table(table, path)
+    wider = pq.read_table("out/cuts").to_pylist()
+    wider[0] |= {"token": 0, "token_end": 1_000}
+    pq.write_table(pa.Table.from_pylist(wider, pq.read_schema(path)), path)
+    assert main(["check", "out"]) == 1
+    assert "no token of a first place" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        (["--engine", "spark"], "not on Spark"),
+        (["--set", "output.kept=as-input"], "output.kept: "),
+        (["--set", "output.tagged=as-input"], "output.tagged: "),
+        (["--set", "passages.min_left=51"], "at most min_tokens, 50"),
+        (["--set", "keep.policy=[id]"], "keep.policy: "),
+    ],
+)
+@pytest.mark.usefixtures("place")
+def test_what_it_cannot_do_is_refused_in_one_line(
+    given: list[str], said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Nothing is written, and the line names the setting."""
+    assert main(["passages", "in.jsonl", "--output", "out", *given]) == 2
+    told = capsys.readouterr().err
+    assert said in told
+    assert told.count("\n") == 1
+    assert not Path("out").exists()
