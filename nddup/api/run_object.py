@@ -19,6 +19,7 @@ from nddup.metrics import RunMetrics
 from nddup.opened.arrow_tables import MemoryRun
 from nddup.opened.duck import DuckRun
 from nddup.opened.finished_run import FinishedRun
+from nddup.report.borderline import Decisive, decisive_of, find_closest
 from nddup.report.summary import headline, notes
 from nddup.storage.local_storage import local_path
 from nddup.tables import RESULTS
@@ -27,17 +28,20 @@ if TYPE_CHECKING:  # compiled kernels take half a second to load, Spark longer
     from nddup.api.pair_verdict import PairVerdict
     from nddup.opened.spark import FramesRun
     from nddup.settings.schema import Config
-CLOSEST = """
-    SELECT doc_a, doc_b, pairs, measured AS {name}
-    FROM (SELECT doc_a, doc_b, count(*) OVER (PARTITION BY one, other) AS pairs,
-                 min(value) OVER (PARTITION BY one, other) AS measured,
-                 row_number() OVER (PARTITION BY one, other ORDER BY doc_a, doc_b) AS place
-          FROM (SELECT p.doc_a, p.doc_b, least(a.group, b.group) AS one, greatest(a.group, b.group) AS other,
-                       {value} AS value
-                FROM pairs AS p JOIN documents AS a ON p.doc_a = a.doc_id JOIN documents AS b ON p.doc_b = b.doc_id
-                WHERE a.group <> b.group) AS measured_pairs) AS placed
-    WHERE place = 1 ORDER BY measured, doc_a, doc_b LIMIT {rows:d}
+
+COUNTED = """
+    SELECT w.doc_a, w.doc_b, count(*) AS pairs
+    FROM pairs AS p JOIN documents AS a ON p.doc_a = a.doc_id JOIN documents AS b ON p.doc_b = b.doc_id
+    JOIN wanted AS w ON w.doc_a = least(a.group, b.group) AND w.doc_b = greatest(a.group, b.group)
+    GROUP BY w.doc_a, w.doc_b
 """
+"""How many rows of `pairs` two groups have; a group is named by its smallest id."""
+
+SIZED_PAIRS = """(
+    SELECT p.*, greatest(array_size(a.sketch), array_size(b.sketch)) AS larger
+    FROM pairs AS p JOIN documents AS a ON p.doc_a = a.doc_id JOIN documents AS b ON p.doc_b = b.doc_id
+)"""
+"""The rows of `pairs` with the size of the larger sketch."""
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -159,21 +163,21 @@ class Run:
             ConfigError: for a share of the overlap in kind `mod-pow2`: `pairs` does not store the sketch sizes at the
                 modulus of the comparison.
 
-        Cost: a join of `pairs` with `documents`.
+        Cost: two passes over `pairs`, one of them a join with `documents`.
         """
-        pairs = self.settings.pairs
-        name = "edit" if pairs.confirm == "edit" else pairs.measure
-        if name == "overlap" and isinstance(pairs.threshold, float) and self._is_levelled:
-            raise ConfigError("closest_calls: kind mod-pow2 stores no share of the overlap; explain_pair shows it")
-        size = "greatest(array_size(a.sketch), array_size(b.sketch))"
-        values = {
-            "edit": "p.edit",
-            "resemblance": "p.resemblance",
-            "containment": "greatest(p.containment_a, p.containment_b)",
-            "overlap": "p.overlap" if isinstance(pairs.threshold, int) else f"p.overlap / {size}",
-        }
-        text = CLOSEST.format(value=values[name], name=name, rows=n)
-        return table_of("answer", self._ask.sql(text))
+        decisive = decisive_of(self.metrics.settings)
+        if decisive is None:
+            if self._is_levelled:
+                raise ConfigError("closest_calls: kind mod-pow2 stores no share of the overlap; explain_pair shows it")
+            decisive = Decisive("overlap", "p.overlap / p.larger", self.settings.pairs.threshold, SIZED_PAIRS)
+        closest = find_closest(self._ask, decisive, n)
+        ends = {name: pa.array([getattr(one, name) for one in closest], pa.string()) for name in ("doc_a", "doc_b")}
+        counted = self._ask.sql(COUNTED, wanted=pa.table(ends)).to_pylist()
+        rows = {(row["doc_a"], row["doc_b"]): row["pairs"] for row in counted}
+        pairs = pa.array([rows[one.doc_a, one.doc_b] for one in closest], pa.int64())
+        measured = pa.array([one.measured for one in closest], pa.float64())
+        measured = measured.cast(pa.int32()) if decisive.value == "p.overlap" else measured
+        return table_of("answer", pa.table({**ends, "pairs": pairs, decisive.name: measured}))
 
     def rethreshold(self, threshold: float) -> "Run":
         """Recompute the run with another `pairs.threshold`, without reading its inputs again.

@@ -18,7 +18,9 @@ import numpy as np
 from nddup.errors import ConfigError, OutputError
 from nddup.local.plan import Plan
 from nddup.local.reading.read_records import take_saved
+from nddup.matching.measures import MEASURES
 from nddup.matching.threshold import Threshold
+from nddup.mining.modes import MODES
 from nddup.reading.outcomes import Record
 from nddup.repository.lookup.meetings import Matching
 from nddup.repository.segments.layout import LAYOUT
@@ -180,10 +182,12 @@ def require_possible(identity: Identity) -> None:
     _require_plain_policy(config.keep)
     if not config.sketch.verify:
         raise ConfigError("sketch.verify: candidates that are not compared cannot be stored; leave it true")
-    if mode == "frozen" and pairs.measure == "containment":
+    if mode == "frozen" and MEASURES[pairs.measure].is_directed:
         raise ConfigError("--mode frozen: pairs.measure containment prefers the largest document, which may come later")
-    if mode == "frozen" and config.clusters.mode == "partition":
-        raise ConfigError("--mode frozen: clusters.mode partition needs duplicates that follow their nearest document")
+    if mode == "frozen" and MODES[config.clusters.mode].follows_keep:
+        raise ConfigError(
+            f"--mode frozen: clusters.mode {config.clusters.mode} needs duplicates that follow their nearest document"
+        )
     if identity.store == "kept" and mode != "frozen":
         raise ConfigError("--store kept: needs --mode frozen; what is not stored cannot be kept later")
     _require_lowest(identity)
