@@ -33,7 +33,7 @@ QUICK := tests/test_architecture.py tests/against tests/matching tests/mining te
     tests/verifying tests/local/test_matrix.py tests/local/test_support.py tests/run/test_find_duplicates.py
 
 quick: setup ## run the tests of the pure rooms and some of the embedded engine
-	@$(BIN)/python -m pytest --quiet --numprocesses 2 -m "not spark and not cluster and not airflow and not browser" \
+	@$(BIN)/python -m pytest --quiet --numprocesses 2 -m "not spark and not cluster and not airflow and not browser and not thorough" \
 	    $(QUICK) $(PYTEST_ARGS)
 
 check: lint format types spelling locks ## lint, format, types, spelling, locks: exactly what CI checks

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -62,6 +63,7 @@ def judge_shared(parts: list[Known], shared: pa.Table, asked: Rules) -> Judged:
     return judge(number_items(parts), holders, asked)
 
 
+@pytest.mark.thorough
 @settings(max_examples=150, deadline=None)
 @given(items=collections, documents=collections, cut=st.integers(0, 6), length=st.integers(1, 3), asked=rules)
 def test_what_is_judged_does_not_depend_on_the_parts(

@@ -133,6 +133,7 @@ def require_around_leaders(folder: Path, clusters: Sets, maximal: Sets) -> None:
     assert due <= {doc_id for members in clusters for doc_id in members}
 
 
+@pytest.mark.thorough
 @trying(max_examples=30)
 @given(choice=st.sampled_from(sorted(CHOICES)), seed=st.integers(0, 2**32), support=st.integers(4, SIZE))
 def test_clusters_are_the_maximal_sets_of_that_support(choice: str, seed: int, support: int) -> None:
@@ -156,6 +157,7 @@ def partition(support: int | None = None, **pairs: Any) -> dict[str, Any]:  # no
 CONTAINED = {**partition(measure="containment", threshold=0.7), "sketch": {"kind": "mod-m", "modulus": 1}}
 
 
+@pytest.mark.thorough
 @trying(max_examples=15)
 @given(settings=st.sampled_from([partition(), partition(max_edges=2), CONTAINED]), seed=st.integers(0, 2**32))
 def test_the_kept_document_represents_its_star(settings: dict[str, Any], seed: int) -> None:

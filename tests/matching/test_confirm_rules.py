@@ -23,6 +23,7 @@ def rows_of(sets: list[set[int]]) -> Ragged:
     return Ragged(np.cumsum([0, *map(len, sets)]).astype(np.int64), values)
 
 
+@pytest.mark.thorough
 @given(st.lists(SETS, min_size=2, max_size=5), SHARES | st.sampled_from([Fraction(1, 2), Fraction(7, 10), Fraction(1)]))
 def test_pairs_are_those_whose_sets_reach_the_threshold(sets: list[set[int]], share: Fraction) -> None:
     """A pair is confirmed iff it shares an id and |A & B| / |A | B| is at least the exact threshold."""
@@ -74,6 +75,7 @@ def test_one_of_several_is_enough() -> None:
     assert join_compared([]).common.size == 0
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("size", [1, 7, 64, 100, 200, 1000])
 @pytest.mark.parametrize("share", ["0.01", "0.5", "0.7", "0.8", "0.9", "0.999999999", "1"])
 def test_the_margin_is_the_largest_that_misses_fewer_than_one_in_a_thousand(size: int, share: str) -> None:

@@ -137,6 +137,7 @@ def test_leaders_keep_every_promise(form: str, seed: int) -> None:
 id_lists = st.lists(st.frozensets(st.integers(0, 11), min_size=1, max_size=10), min_size=1, max_size=12, unique=True)
 
 
+@pytest.mark.thorough
 @settings(max_examples=300)
 @given(
     sets=id_lists,
@@ -162,6 +163,7 @@ def test_leaders_meet_the_definition(
     check_sets(led, sketches, pairs, bounds.tolist(), 0)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("form", ["overlap", "resemblance"])
 @pytest.mark.parametrize(("changed", "threshold"), [(0.08, 14), (0.02, 10)])
 def test_leaders_of_many_keep_every_promise(form: str, changed: float, threshold: int) -> None:

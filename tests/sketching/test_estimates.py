@@ -41,6 +41,7 @@ def estimates(kind: str, runs: int) -> tuple[np.ndarray, np.ndarray]:
     return resemblance, containment
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("kind", ["min-s", "mix", "affine", "datasketch", "gf2", "mod-m"])
 def test_estimates_are_those_of_the_papers(kind: str) -> None:
     """

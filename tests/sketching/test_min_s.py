@@ -34,6 +34,7 @@ def test_is_what_the_definition_says(documents: list[str], length: int, offset: 
     assert (split(actual) if documents else []) == [ids for _, _, ids in expected]
 
 
+@pytest.mark.thorough
 @same_unicode
 def test_every_character_is_read_as_the_definition_says() -> None:
     """All of Unicode in order, and its first 0x30000 characters each between letters, are read as defined."""

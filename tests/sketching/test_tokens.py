@@ -87,6 +87,7 @@ def test_marks_are_ordered_as_unicode_says() -> None:
     assert [orders[ord(c)] for c in MARKS] == [unicodedata.combining(c) for c in MARKS]
 
 
+@pytest.mark.thorough
 @same_unicode
 @pytest.mark.parametrize("between", ["", "天\u0301"])
 def test_every_character_is_read_as_the_definition_says(between: str) -> None:

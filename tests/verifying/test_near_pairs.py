@@ -1,6 +1,7 @@
 """Near-duplicates by definition, against Python's sets."""
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -40,6 +41,7 @@ def test_compares_at_a_common_modulus(first: np.ndarray, second: np.ndarray, lev
     assert measured == (len(a & b), len(a & b), len(a | b), len(a), len(b))
 
 
+@pytest.mark.thorough
 @given(
     batch=st.lists(sketches, max_size=6),
     probes=st.lists(sketches, max_size=6),
