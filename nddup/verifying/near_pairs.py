@@ -107,11 +107,11 @@ def _index(offsets: NDArray[np.int64], ids: NDArray[np.uint64]) -> Index:
     sorted_ids, holders = np.empty(len(ids), np.uint64), np.empty(len(ids), np.int32)
     for probe in range(len(offsets) - 1):
         for i in range(offsets[probe], offsets[probe + 1]):
-            bucket = _bucket_of(ids[i], buckets)
-            place = free[bucket]
+            home = _bucket_of(ids[i], buckets)
+            place = free[home]
             sorted_ids[place], holders[place] = ids[i], probe
-            free[bucket] = place + 1
-            is_last[i] = place + 1 == starts[bucket + 1]
+            free[home] = place + 1
+            is_last[i] = place + 1 == starts[home + 1]
     return Index(starts, sorted_ids, holders, is_last)
 
 
