@@ -28,7 +28,7 @@ Row = dict[str, Any]
 
 def write_texts(folder: Path, seed: int) -> list[str]:
     """Write chains of texts, each a little different from the one before, and copies; return the ids."""
-    draw, lines, ids = random.Random(seed), [], []  # noqa: S311 - texts
+    draw, lines, ids = random.Random(seed), list[str](), list[str]()  # noqa: S311 - texts
     for family in range(14):
         words = [f"family{family}word{place}" for place in range(60)]
         for _ in range(draw.randrange(1, 9)):

@@ -25,7 +25,7 @@ Shingles = frozenset[tuple[str, ...]]
 
 def write_texts(folder: Path, seed: int) -> dict[str, Shingles]:
     """Write families of texts that grow, shrink and change, with copies; return the shingles of each."""
-    draw, texts = random.Random(seed), {}  # noqa: S311 - texts
+    draw, texts = random.Random(seed), dict[str, list[str]]()  # noqa: S311 - texts
     for family in range(12):
         words = [f"family{family}word{place}" for place in range(80)]
         for _ in range(draw.randrange(1, 10)):
@@ -117,7 +117,11 @@ def test_a_run_that_removes_more_is_found(tmp_path: Path) -> None:
     for name, most in (("free", None), ("bound", 0.02)):
         run_locally([str(tmp_path / "in")], str(tmp_path / name), configure(most))
     free = {row["doc_id"]: row for row in rows_of(tmp_path / "free", "keep")}
-    rewrite(tmp_path / "bound", "keep", lambda rows: [row.update(free[row["doc_id"]]) for row in rows] and None)
+
+    def as_free(rows: list[Row]) -> None:
+        rows[:] = [free[row["doc_id"]] for row in rows]
+
+    rewrite(tmp_path / "bound", "keep", as_free)
 
     report = check_run(DuckRun(str(tmp_path / "bound")), steps=["keep"])
     broken = [finding.promise for finding in report.findings if finding.broken]

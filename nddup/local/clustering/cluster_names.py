@@ -270,4 +270,5 @@ def list_kept(nodes: Nodes, graph: Graph, matches: Matches, *, least_size: int) 
 def _edges_between(matches: Matches, ends: NDArray[np.int32]) -> NDArray[np.int64]:
     """Return the places in `matches` of pairs that are there, by their two nodes in any order, (2, r)."""
     low, high = ends.min(axis=0).astype(np.int64), ends.max(axis=0)
-    return np.searchsorted((matches.first.astype(np.int64) << 32) | matches.second, (low << 32) | high)
+    keys = (matches.first.astype(np.int64) << 32) | matches.second
+    return np.asarray(np.searchsorted(keys, (low << 32) | high))

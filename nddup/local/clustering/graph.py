@@ -100,7 +100,7 @@ def build_graph(  # noqa: PLR0913 - each is a setting of its own
     ranks[np.lexsort((turns, heaviest, classes))] = np.arange(len(found), dtype=np.int32)
     likeness = matches.likeness if least_containment is None else matches.containments
     if max_lost is not None or classes.any():
-        loss = None if max_lost is None else Loss(matches.common, nodes.n_features[found][ends.T], max_lost)
+        loss = None if max_lost is None else _loss(matches, nodes.n_features[found][ends.T], max_lost)
         likeness = direct_edges(likeness, classes[ends.T], loss)
         likeness = likeness if loss is None else only_later(likeness, ranks[ends.T])
     choice = keep_first(ends, likeness, ranks, least_containment or 0.0)
@@ -130,3 +130,10 @@ def build_graph(  # noqa: PLR0913 - each is a setting of its own
         overlaps=matches.overlap[by_place],
         shares=np.where(by_leaders, -1, shares),
     )
+
+
+def _loss(matches: Matches, sizes: NDArray[np.int32], most: Fraction) -> Loss:
+    """Return what both ends of each pair, (2, e), would lose."""
+    if matches.common is None:
+        raise ValueError("keep.max_lost: the shingles of the pairs were not counted")
+    return Loss(matches.common, sizes.astype(np.int64), most)
