@@ -180,7 +180,8 @@ def count_overlaps(
             continue
         bucket = _bucket_of(sketch[i], buckets)
         low, high = index.starts[bucket], index.starts[bucket + 1]
-        low += np.searchsorted(index.holders[low:high], after, side="right")
+        if after >= 0:
+            low += np.searchsorted(index.holders[low:high], after, side="right")
         for place in range(low, high):
             if index.ids[place] == sketch[i]:
                 probe = np.uint32(index.holders[place])  # unsigned: no test for a negative place
