@@ -202,7 +202,7 @@ class RunMetrics(_Model):
 
     records: int = Field(description="documents and rejects together")
     rows: dict[str, int] = Field(description="rows of each table of the run")
-    empty_sketches: int = Field(description="documents with an empty sketch: kept, in no pair")
+    empty_sketches: int = Field(description="documents with an empty sketch: in no pair; of equal contents one is kept")
     below_count: int = Field(description="documents with fewer features than a count as threshold: kept, in no pair")
     equal_sketches: int = Field(description="documents whose sketch another document has too")
     stages: Stages

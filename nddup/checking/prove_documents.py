@@ -117,7 +117,7 @@ def list_documents(
     return f"""
         SELECT d.doc_id, d.doc_key, d.group AS said, d.content_fingerprint AS content,
                CAST({rank} AS BIGINT) AS rank, coalesce(d.n_features, -1) AS n_features, d.sketch,
-               {sequence} AS sequence, {"coalesce(f.class, 0)" if is_forced else "0"} AS class
+               {sequence} AS sequence, d.n_tokens, {"coalesce(f.class, 0)" if is_forced else "0"} AS class
         FROM documents AS d {"LEFT JOIN forced AS f ON d.doc_id = f.doc_id" if is_forced else ""}
     """  # noqa: S608 - of `RANKS`, or made here
 
@@ -125,7 +125,8 @@ def list_documents(
 def mark(batches: Batches, *, form: Form, levels: int, is_contained: bool) -> Batches:
     """Make MARKED of the documents of `list_documents`.
 
-    Equal sketches are found by SHA-256 over all their ids; an empty sketch equals no other. Where the modulus follows
+    Equal sketches are found by SHA-256 over all their ids; empty ones are equal if their contents and numbers of tokens
+    are. Where the modulus follows
     the number of features, equal sketches must have equal moduli. A `sequence`, where given, is used instead of the
     digest: equal texts have equal sketches.
 
@@ -144,7 +145,8 @@ def mark(batches: Batches, *, form: Form, levels: int, is_contained: bool) -> Ba
         size = np.diff(rows.offsets)
         forced = batch.column("class").to_numpy().astype(np.int64)
         weight = forced * FORCED_WEIGHT - (size << level if is_contained else 0)
-        same = _digest(rows, level, batch.column("doc_id").to_pylist())
+        contents = zip(batch.column("content").to_pylist(), batch.column("n_tokens").to_pylist(), strict=True)
+        same = _digest(rows, level, [b"=%d " % tokens + content for content, tokens in contents])
         sequences = batch.column("sequence").to_pylist()
         same = [own if own[:1] == b"=" else told or own for own, told in zip(same, sequences, strict=True)]
         told = [size.astype(np.int32), level, weight, damaged_sketches(rows, counts, form), forced.astype(np.int32)]
@@ -156,14 +158,14 @@ def marker(form: Form, *, levels: int, is_contained: bool) -> partial[Batches]:
     return partial(mark, form=form, levels=levels, is_contained=is_contained)
 
 
-def _digest(rows: Rows, levels: np.ndarray, doc_ids: list[str]) -> list[bytes]:
-    """Return a digest that only equal sketches share; for an empty one `=` and the document's id, never a digest."""
+def _digest(rows: Rows, levels: np.ndarray, empty: list[bytes]) -> list[bytes]:
+    """Return a digest that only equal sketches share; for an empty one what begins with `=`, as no digest need."""
     data, ends = rows.ids.view(np.uint8), (8 * rows.offsets).tolist()
     found = []
-    for low, high, level, doc_id in zip(ends[:-1], ends[1:], levels.tolist(), doc_ids, strict=True):
+    for low, high, level, content in zip(ends[:-1], ends[1:], levels.tolist(), empty, strict=True):
         digest = hashlib.sha256(bytes([level]))
         digest.update(data[low:high].data)
-        found.append(digest.digest() if high > low else f"={doc_id}".encode())
+        found.append(digest.digest() if high > low else content)
     return found
 
 

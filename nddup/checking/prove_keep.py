@@ -150,6 +150,24 @@ ABANDONED = Violations(
 
 There a kept document stays kept, and `duplicate_of` names it, when one arrives that is preferred or more alike."""
 
+def textless(*, is_frozen: bool) -> Violations:
+    """Return the documents of an empty sketch that are not decided by their contents: of equal ones the first is kept.
+
+    Args:
+        is_frozen: whether any one of them may be the kept one.
+
+    Where a user forced one of them, nothing is said.
+    """
+    first = "max(CASE WHEN kept THEN doc_id END)" if is_frozen else "min_by(doc_id, (weight, rank, doc_id))"
+    text = f"""
+        SELECT k.doc_id, f.first FROM keeping AS k
+        JOIN (SELECT node, {first} AS first FROM keeping WHERE size = 0
+              GROUP BY node HAVING count_if(class <> 0) = 0) AS f ON k.node = f.node
+        WHERE k.size = 0 AND (k.kept AND k.doc_id = f.first OR NOT k.kept AND k.duplicate_of = f.first) IS NOT TRUE
+    """  # noqa: S608 - the text above
+    return Violations(text, "{doc_id}: of equal contents without a feature, {first} is due to be kept")
+
+
 WRONG_REASONS = Violations(
     """
     SELECT * FROM (
@@ -245,5 +263,5 @@ WRONG_STARS = Violations(
 )
 """Differences between a partition and the keep-list: each kept document and its duplicates are one cluster, a star."""
 
-STARS = "SELECT doc_id, coalesce(duplicate_of, doc_id) AS star FROM keep"
-"""Each document with the kept one of its star."""
+STARS = "SELECT doc_id, coalesce(duplicate_of, doc_id) AS star FROM keeping WHERE size > 0"
+"""Each document with the kept one of its star; those of equal contents without a feature are in no cluster."""

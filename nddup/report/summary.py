@@ -187,7 +187,9 @@ def _document_notes(metrics: RunMetrics) -> list[str]:
     if not metrics.rows["documents"]:
         found.append("no record became a document; `nddup inspect INPUT` shows how each file is read")
     if metrics.empty_sketches:
-        found.append(f"{metrics.empty_sketches:,} documents with an empty sketch are kept and paired with nothing")
+        found.append(
+            f"{metrics.empty_sketches:,} documents with an empty sketch are in no pair; of equal contents one is kept"
+        )
     if metrics.below_count:
         found.append(f"{metrics.below_count:,} documents have fewer features than the count asks: kept, in no pair")
     return found

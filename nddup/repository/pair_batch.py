@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from nddup.arrays import Ragged, take_rows
@@ -19,7 +18,7 @@ from nddup.local.reading.workers import Workers
 from nddup.repository.lookup.meetings import Near, spread_rows
 from nddup.repository.segments.layout import EDGES, SKETCHES
 from nddup.repository.snapshot import Snapshot
-from nddup.scanning.sketch_records import fingerprint_sketches
+from nddup.scanning.sketch_records import fingerprint_sketches, fingerprint_textless
 from nddup.sketching.min_s import Sketches
 
 
@@ -57,29 +56,32 @@ def pair_batch(snapshot: Snapshot, documents: pa.Table, workers: Workers) -> Pai
     new = np.sort(nodes[first_rows])
     by_node = first_rows[np.argsort(nodes[first_rows])]
     sketches = take_rows(ragged_of(documents["sketch"]), by_node)
-    sketches.values.flags.writeable = False
     n_features = documents["n_features"].to_numpy()[by_node]
+    prints = fingerprints_of_rows(snapshot, documents.take(pa.array(by_node)))
+    table = _sketch_table(new, sketches, n_features, prints)
 
+    # Empty sketches are stored, so that equal contents find each other, and are near nothing.
+    filled = np.flatnonzero(np.diff(sketches.offsets) > 0)
+    new, sketches, n_features = new[filled], take_rows(sketches, filled), n_features[filled]
+    sketches.values.flags.writeable = False
     identity = snapshot.identity
     at_threshold = identity.matching_at(identity.config.pairs.threshold)
     near = snapshot.find_near(spread_rows(new, sketches, n_features, at_threshold), at_threshold)
     edges = [_stored_edges(found, shows=at_threshold.threshold.shows_containment) for found in near]
     among = _match_batch(snapshot, sketches, n_features, workers)
     edges.append(_batch_edges(among, new))
-    table = _sketch_table(new, sketches, n_features, snapshot)
     candidates = sum(found.candidates for found in near) + among.candidates
     return Paired(nodes, table, pa.concat_tables([EDGES.arrow.empty_table(), *edges]), candidates)
 
 
 def _name_nodes(snapshot: Snapshot, documents: pa.Table) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return the node of each document, and the first row of each new node whose sketch is not empty."""
+    """Return the node of each document, and the first row of each new node."""
     keys = documents["doc_key"].to_numpy()
     # The document that names a group may be missing here: it is already live and unchanged, or was rejected.
     codes = one_chunk(documents["group"]).dictionary_encode().indices.to_numpy(zero_copy_only=False)
     _, first, which = np.unique(codes, return_index=True, return_inverse=True)
     groups = first[which]
-    sizes = np.asarray(pc.list_value_length(documents["sketch"]))
-    firsts = np.flatnonzero((groups == np.arange(len(groups))) & (sizes > 0))
+    firsts = np.flatnonzero(groups == np.arange(len(groups)))
     stored = snapshot.find_nodes(fingerprints_of_rows(snapshot, documents.take(pa.array(firsts))))
     nodes = keys.copy()
     nodes[firsts[stored >= 0]] = stored[stored >= 0]
@@ -87,11 +89,15 @@ def _name_nodes(snapshot: Snapshot, documents: pa.Table) -> tuple[NDArray[np.int
 
 
 def fingerprints_of_rows(snapshot: Snapshot, documents: pa.Table) -> list[bytes]:
-    """Return the fingerprint of each document's sketch."""
+    """Return the fingerprint of each document's sketch; of an empty one, what stands for it."""
     rows = ragged_of(documents["sketch"])
     n_features = documents["n_features"].to_numpy()
     made = Sketches(n_features, n_features, rows.offsets, rows.values)
-    return fingerprint_sketches(made, snapshot.identity.sketching.recipe)
+    prints = fingerprint_sketches(made, snapshot.identity.sketching.recipe)
+    for i in np.flatnonzero(np.diff(rows.offsets) == 0).tolist():
+        content, tokens = (documents[name][i].as_py() for name in ("content_fingerprint", "n_tokens"))
+        prints[i] = fingerprint_textless(content, tokens)
+    return prints
 
 
 def _stored_edges(near: Near, *, shows: bool) -> pa.Table:
@@ -128,10 +134,8 @@ def _edge_table(
 
 
 def _sketch_table(
-    nodes: NDArray[np.int64], sketches: Ragged, n_features: NDArray[np.int32], snapshot: Snapshot
+    nodes: NDArray[np.int64], sketches: Ragged, n_features: NDArray[np.int32], prints: list[bytes]
 ) -> pa.Table:
-    made = Sketches(n_features, n_features, sketches.offsets, sketches.values)
-    prints = fingerprint_sketches(made, snapshot.identity.sketching.recipe)
     lists = lists_of(sketches.offsets, pa.array(sketches.values.view(np.int64)))
     columns = [pa.array(nodes), pa.array(n_features), pa.array(prints, pa.binary()), lists]
     return pa.Table.from_arrays(columns, names=SKETCHES.names).cast(SKETCHES.arrow)

@@ -345,6 +345,8 @@ def _keep(evidence: Evidence) -> Iterator[Finding]:
         yield _find(evidence, f"keep: lost is what duplicate_of lacks{most}", wrong, reads=["keeping", "commons"])
     too_near = prove_keep.too_near(evidence.promised.rule, evidence.promised.losing)
     yield _find(evidence, "keep: no two kept are near-duplicates", too_near, reads=reads, amount=amount)
+    promise = "keep: of equal contents without a feature one is kept"
+    yield _find(evidence, promise, prove_keep.textless(is_frozen=evidence.promised.is_frozen), reads=["keeping"])
     reads = ["best", "offers", "keeping", "probes"]
     if evidence.promised.is_frozen:
         promise = "keep: every removed document has a kept near-duplicate, which duplicate_of names"

@@ -475,7 +475,7 @@ MADE: dict[str, Made] = {
     "commons": (("docs",), _asked("commons", prove_keep.COMMONS)),
     "best": (("offers",), lambda evidence: evidence.run.keep(
         "best", prove_keep.choose_best(evidence.promised.losing))),
-    "stars": ((), _asked("stars", prove_keep.STARS)),
+    "stars": (("keeping",), _asked("stars", prove_keep.STARS)),
     "met": (("truth",), lambda evidence: evidence.run.keep(
         "met", f"SELECT * FROM truth WHERE overlap >= {evidence.promised.support:d}", is_wide=True)),  # noqa: S608
     "lines": ((), _read_lines),

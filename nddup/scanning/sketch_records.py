@@ -137,13 +137,17 @@ def _lay_out(rows: list[_Row], made: Sketches, recipe: Recipe, marks: list[bytes
 
     `marks` are the fingerprints of what confirms pairs, if texts do: then documents are grouped by these.
     """
+    prints = list(marks or fingerprint_sketches(made, recipe))
+    for i in np.flatnonzero(np.diff(made.offsets) == 0):
+        if (content := rows[i].content_fingerprint) is not None:
+            prints[i] = fingerprint_textless(content, int(made.n_tokens[i]))
     kinds = {column.name: TYPES[column.type] for column in RECORDS.columns}
     columns = {name: pa.array([getattr(row, name) for row in rows], kinds[name]) for name in PLAIN}
     columns |= {
         "n_tokens": pa.array(made.n_tokens),
         "n_features": pa.array(made.n_features),
         "token_fingerprint": pa.nulls(len(rows), pa.binary()) if marks is None else pa.array(marks, pa.binary()),
-        "sketch_fingerprint": pa.array(marks or fingerprint_sketches(made, recipe), pa.binary()),
+        "sketch_fingerprint": pa.array(prints, pa.binary()),
         "sketch": pa.ListArray.from_arrays(made.offsets.astype(np.int32), pa.array(made.ids.view(np.int64))),
         "signature": _signatures(made),
     }
@@ -172,6 +176,16 @@ def fingerprint_sketches(made: Sketches, recipe: Recipe) -> list[bytes]:
         blake2b(data[low:high], digest_size=16, salt=bytes([level])).digest()
         for (low, high), level in zip(ends, levels, strict=True)
     ]
+
+
+def fingerprint_textless(content: bytes, n_tokens: int) -> bytes:
+    """Return what stands for the fingerprint of an empty sketch: equal for equal contents that were read alike.
+
+    Args:
+        content: the fingerprint of the content.
+        n_tokens: the number of tokens that were found in it.
+    """
+    return blake2b(content + n_tokens.to_bytes(4, "little"), digest_size=16, person=b"content").digest()
 
 
 MOST_ROWS = 100_000

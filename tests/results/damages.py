@@ -120,7 +120,7 @@ DAMAGES: list[tuple[str, str, str, Damage]] = [
     ("accounting", "sketches", "documents", change("sketch", lambda ids: [ids[1], ids[0], *ids[2:]], doc_id="lone0")),
     ("accounting", "sketches", "documents", change("sketch", lambda ids: ids[1:], doc_id="lone0")),
     ("groups", "groups", "documents", change("group", "f0v0", doc_id="copy1")),
-    ("groups", "groups", "documents", change("group", "empty1", doc_id="empty2")),
+    ("groups", "groups", "documents", change("group", "empty2", doc_id="empty2")),
     ("pairs", "ids in order", "pairs", swap_ends),
     ("pairs", "ids in order", "pairs", repeat()),
     ("pairs", "all and only", "pairs", drop()),

@@ -225,7 +225,8 @@ def list_kept(nodes: Nodes, graph: Graph, matches: Matches, *, least_size: int) 
         graph: the nodes that have a neighbour.
         matches: the pairs of nodes, which are the edges of the graph.
         least_size: least features with which two equal sketches are near-duplicates (a count k, else 1); of equal
-            sketches with fewer, every document is kept.
+            sketches with fewer, every document is kept. Documents of an empty sketch have one node if their contents
+            are equal: one of them is kept.
     """
     removed = np.flatnonzero(graph.duplicate_of != np.arange(len(graph.nodes)))
     ends = np.stack([graph.nodes[removed], graph.nodes[graph.duplicate_of[removed]]])
@@ -245,7 +246,7 @@ def list_kept(nodes: Nodes, graph: Graph, matches: Matches, *, least_size: int) 
     found = decide(
         Placed(
             is_head=np.arange(len(own)) == own,
-            is_alike=nodes.sizes >= least_size,
+            is_alike=(nodes.sizes >= least_size) | (nodes.sizes == 0),
             classes=nodes.forced,
             head_classes=nodes.forced[own],
             is_near=is_near,

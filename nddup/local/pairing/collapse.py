@@ -100,8 +100,8 @@ def collapse(records: pa.Table, silent: pa.Table, *, renames: bool = False) -> C
             called `source#record`; else every later record is a reject.
 
     Returns:
-        DOCUMENTS in collection order, with the smallest id among equal sketches as `group` (an empty sketch equals
-        none); REJECTS: bad records, later records of a repeated id, files without records.
+        DOCUMENTS in collection order, with the smallest id among equal sketches as `group` (among equal contents, if
+        these give an empty sketch); REJECTS: bad records, later records of a repeated id, files without records.
 
     Cost: one sort of the ids.
     """
@@ -279,19 +279,17 @@ def _repeated(numbered: pa.Table, places: NDArray[np.int64], first: NDArray[np.i
 
 def _with_groups(documents: pa.Table) -> pa.Table:
     """Make DOCUMENTS of numbered records: add their groups."""
-    ids, sketches = documents["doc_id"], documents["sketch"]
-    is_filled = np.asarray(pc.greater(pc.list_value_length(sketches), 0))
+    ids = documents["doc_id"]
     words = fingerprints_of(documents["sketch_fingerprint"])
     halves = [number_keys(np.ascontiguousarray(words[:, half]))[0].astype(np.uint64) for half in range(words.shape[1])]
     equal, _ = number_keys(halves[0] << np.uint64(32) | halves[1])
 
     # The last id written for equal sketches stays, so they are written in descending order.
     order = np.asarray(pc.array_sort_indices(one_chunk(ids)))[::-1].astype(np.int64)
-    order = order[is_filled[order]]
     smallest = np.empty(len(documents), np.int64)
     smallest[equal[order]] = order
     own = np.arange(len(documents))
-    group = np.where(is_filled, smallest[equal], own)
+    group = smallest[equal]
     grouped = ids if (group == own).all() else take(ids, group)
     return documents.append_column("group", grouped).select(DOCUMENTS.names).cast(DOCUMENTS.arrow)
 

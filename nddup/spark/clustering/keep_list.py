@@ -46,7 +46,8 @@ def list_kept(
         graph: one row per node with neighbours.
         matches: the edges of the graph.
         least_size: fewest features for which equal sketches are near-duplicates (a count k, else 1); with fewer
-            features, every document of a group stays.
+            features, every document of a group stays. Documents of an empty sketch have one node if their contents are
+            equal: one of them stays.
         by_sets: whether documents of one node have equal sets of shingles.
 
     Shuffles:  the nodes twice on node, to find their first documents and to join the choice; removed sketches twice,
@@ -82,7 +83,7 @@ def list_kept(
         "doc_id",
         "own_id",
         "near_id",
-        (F.col("size") >= least_size).alias("is_alike"),
+        ((F.col("size") >= least_size) | (F.col("size") == 0)).alias("is_alike"),
         class_of("weight").alias("class"),
         "head_class",
         (F.col("content_fingerprint") == kept_content).alias("is_exact"),

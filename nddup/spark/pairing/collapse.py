@@ -145,7 +145,7 @@ def settle(rows: DataFrame, repeats: DataFrame, taken: DataFrame | None, *, rena
 def collapse(settled: DataFrame, *, many: int = HEAVY) -> DataFrame:
     """Return the documents: records that are not rejects, with the smallest id among equal sketches as `group`.
 
-    Empty sketches do not count as equal: a document with one is its own group.
+    Empty sketches count as equal if their contents are: their fingerprint is made of these.
 
     Schema in:   as `settle` gives of all columns
     Schema out:  DOCUMENTS
@@ -154,12 +154,9 @@ def collapse(settled: DataFrame, *, many: int = HEAVY) -> DataFrame:
     Actions:   none.
     """
     documents = settled.where(~F.col("is_repeated"))
-
-    # All empty sketches have one fingerprint but no common group, so their ids are left out of the minimum.
-    filled = F.when(F.size("sketch") > 0, F.col("doc_id"))
     groups = (
         documents.groupBy("sketch_fingerprint")
-        .agg(F.min(filled).alias("smallest"), F.count("*").alias("n"))
+        .agg(F.min("doc_id").alias("smallest"), F.count("*").alias("n"))
         .where(F.col("n") > 1)
     )
 
