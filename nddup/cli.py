@@ -31,7 +31,9 @@ CLOSED = 141
 AFTERWARDS = {
     "run": "; `--resume` finishes it", "sweep": "; `--resume` finishes it",
     "index": "; the repository is at its last version (`nddup index list`)",
-} | dict.fromkeys(("report", "evaluate", "truth", "against", "mine", "passages"), "; any output is incomplete")  # fmt: skip
+} | dict.fromkeys(
+    ("report", "evaluate", "truth", "against", "mine", "passages"), "; any output is incomplete"
+)  # fmt: skip
 """What Ctrl-C leaves behind, for each command that writes something."""
 
 MEANT = {

@@ -18,10 +18,6 @@ ENGINES_OWN = frozenset(
 """Keys whose values differ between the engines: measurements, and counts of each engine's own intermediate steps."""
 
 
-MOST_NAMED = 100
-"""Most files in a list of the metrics."""
-
-
 def _is_missing(value: object) -> bool:
     """Return whether a key is left out of the file: a value that a run does not have is not written as null."""
     return value is None

@@ -35,6 +35,9 @@ IN_ASCII = {
 }  # fmt: skip
 """What stands for characters of nddup's own output where the terminal lacks them."""
 
+MOST_NAMED = 100
+"""Most files in a list of the metrics."""
+
 ERRORS = "nddup.shown"
 
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")

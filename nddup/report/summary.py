@@ -5,8 +5,9 @@ from collections.abc import Mapping
 from fractions import Fraction
 from typing import Any, NamedTuple
 
-from nddup.metrics import MOST_NAMED, ClustersMetrics, KeepMetrics, RunMetrics, SketchMetrics
+from nddup.metrics import ClustersMetrics, KeepMetrics, RunMetrics, SketchMetrics
 from nddup.scanning.input_files import count_reasons
+from nddup.shown import MOST_NAMED
 from nddup.sketching.accuracy import say_missed
 from nddup.spelling import counted, spell_size
 

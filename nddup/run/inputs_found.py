@@ -8,13 +8,14 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 from nddup.errors import NddupError
-from nddup.metrics import MOST_NAMED, SketchMetrics
+from nddup.metrics import SketchMetrics
 from nddup.scanning.collection import Collection, Files, Group, find_files
 from nddup.scanning.first_of_collection import limit_collection
 from nddup.scanning.first_records import require_policy
 from nddup.settings.load import read_stored
 from nddup.settings.plan import record_limits
 from nddup.settings.schema import Config
+from nddup.shown import MOST_NAMED
 from nddup.storage.run_folder import RunFolder
 
 

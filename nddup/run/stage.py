@@ -19,7 +19,7 @@ from contextlib import contextmanager
 from typing import Any, Generic, NamedTuple, TypeVar
 
 from nddup.errors import ConfigError
-from nddup.metrics import MOST_NAMED, CountedFile, LexiconMetrics, RunMetrics, SkippedFile, StageMetrics, Stages
+from nddup.metrics import CountedFile, LexiconMetrics, RunMetrics, SkippedFile, StageMetrics, Stages
 from nddup.mining.keep_verdicts import Forced
 from nddup.redaction import hide_settings
 from nddup.rewriting.rewrite_file import UNTAGGED
@@ -30,6 +30,7 @@ from nddup.scanning.input_files import ASSET_WHY, is_utf8
 from nddup.settings import plan
 from nddup.settings.plan import kind_of
 from nddup.settings.schema import Config
+from nddup.shown import MOST_NAMED
 from nddup.storage.run_folder import FORCE, RunFolder
 from nddup.storage.versions import versions
 from nddup.tables import RESULTS

@@ -66,7 +66,7 @@ def test_a_shard_without_a_document_counts_by_its_bytes(tmp_path: Path, session_
 def test_a_small_shard_is_named_and_foreign_files_do_not_count(
     tmp_path: Path, session_or_none: SparkSession | None
 ) -> None:
-    """Images beside documents are skipped, empty parts are rejects and no loss; a lost shard is named in the metrics."""
+    """Images beside documents are skipped, empty parts are rejects, no loss; a lost shard is named in the metrics."""
     folder = fill(tmp_path / "in")
     (folder / "b.jsonl.gz").write_bytes(gzip.compress(b"x")[:10] + b"\xff" * 100)
     for n in range(40):

@@ -22,11 +22,11 @@ from nddup.local.columns import ragged_of
 from nddup.local.plan import Plan
 from nddup.local.reading.scan import in_collection_order
 from nddup.local.reading.workers import Workers
-from nddup.metrics import MOST_NAMED
 from nddup.scanning.collection import Collection
 from nddup.scanning.input_files import local_path
 from nddup.scanning.sketch_records import SketchRecords, WordCounter
 from nddup.settings.schema import Config
+from nddup.shown import MOST_NAMED
 from nddup.sketching.words.lexicon import COUNTED, sort_ids
 from nddup.sketching.words.word_sketches import WordRule
 from nddup.tables import LEXICON, REJECTS, TERMS

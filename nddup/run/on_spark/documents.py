@@ -16,7 +16,7 @@ import numpy as np
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from nddup.metrics import MOST_NAMED, SketchMetrics
+from nddup.metrics import SketchMetrics
 from nddup.run.engines import READ, REPEATED, UNREADABLE, SilentFile, require_few_rejects, require_readable
 from nddup.run.on_spark.inputs import Inputs, Lexicon, find_lexicon
 from nddup.run.on_spark.state import Job, Saved, persisted
@@ -33,6 +33,7 @@ from nddup.scanning.collection import Collection
 from nddup.scanning.found import SketchRule
 from nddup.scanning.sketch_records import SketchRecords
 from nddup.settings.plan import record_limits, sketch_rule, text_rule
+from nddup.shown import MOST_NAMED
 from nddup.spark import heavy_keys, schemas
 from nddup.spark.pairing import collapse
 from nddup.spark.reading import scan
