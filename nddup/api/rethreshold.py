@@ -5,6 +5,7 @@ pairs, stars, candidates of bands, components given by leaders, clusters, keep-l
 fresh run, also for a threshold below the run's own.
 """
 
+import json
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
@@ -14,13 +15,17 @@ from nddup.errors import ConfigError
 from nddup.local.memory import Memory
 from nddup.local.reading.workers import Workers
 from nddup.metrics import RunMetrics, Stages
+from nddup.mining.keep_verdicts import FORCED_NOTE, Forced
+from nddup.opened.finished_run import FinishedRun
 from nddup.run.engines import memory_of
+from nddup.run.forced_documents import read_forced
 from nddup.run.local_stages import LocalJob, Sketched, find_clusters
 from nddup.run.progress import Progress
 from nddup.run.stage import metrics_of
 from nddup.settings.load import read_stored
 from nddup.settings.plan import processes_of
 from nddup.storage.local_folder import MemoryTables
+from nddup.storage.local_storage import LocalStorage
 from nddup.tables import DOCUMENTS, REJECTS
 
 
@@ -31,8 +36,14 @@ class Made(NamedTuple):
     metrics: RunMetrics
 
 
-def make_again(
-    documents: pa.Table, rejects: pa.Table, metrics: RunMetrics, threshold: float, pairs: pa.Table | None = None
+def make_again(  # noqa: PLR0913 - the parts of a run
+    documents: pa.Table,
+    rejects: pa.Table,
+    metrics: RunMetrics,
+    threshold: float,
+    pairs: pa.Table | None = None,
+    *,
+    forced: Forced | None = None,
 ) -> Made:
     """Recompute the tables of a run with another `pairs.threshold`.
 
@@ -42,6 +53,7 @@ def make_again(
         metrics: metrics of the run.
         threshold: a share such as `0.9`, or a count such as `180`, as in `pairs.threshold`.
         pairs: PAIRS of the run, where the resemblance of all shingles decided them.
+        forced: the documents of `keep.force`, as `forced_of` gives them.
 
     Returns:
         All tables except `texts`, and the new metrics.
@@ -61,13 +73,27 @@ def make_again(
     store.write("rejects", rejects.select(REJECTS.names))
     memory = Memory(memory_of(config), advice="run it again with this threshold, on Spark")
     with Workers(processes_of(config), memory=memory) as workers:
-        job = LocalJob(config, store, workers, Progress(is_quiet=True))
+        job = LocalJob(config, store, workers, Progress(is_quiet=True), forced=forced)
         sketched = Sketched(store.tables["documents"], None, metrics.stages.sketch)
         found = find_clusters(job, sketched, known=pairs)
 
     paired, clusters, keep = found.stages
     stages = Stages(sketch=metrics.stages.sketch, pairs=paired, clusters=clusters, keep=keep)
     return Made(store.tables, metrics_of(config, stages, found.unpaired))
+
+
+def forced_of(run: FinishedRun, path: str | None) -> Forced | None:
+    """Return the documents that `keep.force` named when a run was made; None for no path.
+
+    Raises:
+        ConfigError: for a run without a folder, if the file is gone or not what it should be.
+    """
+    if path is None:
+        return None
+    if not run.holds(FORCED_NOTE):
+        return read_forced(LocalStorage(), path)
+    told = json.loads(run.read_text(FORCED_NOTE))
+    return Forced(tuple(told["kept"]), tuple(told["removed"]))
 
 
 def require_texts_told(metrics: RunMetrics, threshold: float) -> None:

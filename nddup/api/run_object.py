@@ -196,14 +196,15 @@ class Run:
 
         Cost: that of a run after reading and sketching: all pairs are found again from the stored sketches.
         """
-        from nddup.api.rethreshold import make_again, require_tellable  # noqa: PLC0415
+        from nddup.api.rethreshold import forced_of, make_again, require_tellable  # noqa: PLC0415
 
         run = self._ask
         if isinstance(run, DuckRun):
             require_tellable(json.loads(run.read_text("_RUN.json")), run.path)
         rows = {name: run.sql(f"SELECT * FROM {name}") for name in ("documents", "rejects")}  # noqa: S608 - our names
         pairs = run.sql("SELECT * FROM pairs") if self.settings.pairs.confirm == "resemblance" else None
-        made = make_again(rows["documents"], rows["rejects"], self.metrics, threshold, pairs)
+        forced = forced_of(run, self.settings.keep.force)
+        made = make_again(rows["documents"], rows["rejects"], self.metrics, threshold, pairs, forced=forced)
         return Run.of_memory(made.tables, made.metrics)
 
     def minhash(self, doc_id: str | int) -> Any:  # noqa: ANN401 - datasketch is imported when asked for

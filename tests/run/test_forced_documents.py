@@ -187,3 +187,19 @@ def test_a_table_takes_the_file_too(tmp_path: Path) -> None:
     assert run.keep.to_pylist()[0] == {
         "doc_id": "a", "kept": False, "duplicate_of": "b", "reason": "exact", "resemblance": 1.0, "lost": 0.0,
     }  # fmt: skip
+
+
+def test_another_threshold_keeps_what_is_forced(tmp_path: Path) -> None:
+    """`rethreshold` gives the keep-list of a fresh run with the same file, even if the file is gone."""
+    ids, path = write_texts(tmp_path / "in", 4), tmp_path / "force.csv"
+    write_force(path, ids, 4)
+    made = {}
+    for threshold in (0.6, 0.8):
+        config = configure(path, pairs={"threshold": threshold, "confirm": "none"})
+        run_locally([str(tmp_path / "in")], str(tmp_path / f"{threshold}"), config)
+        made[threshold] = rows_of(tmp_path / f"{threshold}", "keep")
+    path.unlink()
+
+    again = nddup.open(str(tmp_path / "0.6")).rethreshold(0.8).keep.to_pylist()
+
+    assert sorted(map(repr, again)) == sorted(map(repr, made[0.8]))
