@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
@@ -12,6 +13,7 @@ from nddup.results.check import check_run
 from tests.results.damages import of, rewrite
 from tests.run.accounts import run_that_adds_up, table
 
+SETTINGS: dict[str, Any] = {"local.processes": 1}
 TEXTS = {"d1": "👍", "d2": "👍", "d3": "*** !!!", "d4": "👍 👍", "d5": "", "d6": "", "d7": "one two three", "d8": "👍"}
 DUE = {"d1": None, "d2": "d1", "d3": None, "d4": None, "d5": None, "d6": "d5", "d7": None, "d8": "d1"}
 
@@ -41,7 +43,7 @@ def test_equal_contents_without_a_token_are_exact(
 
 def test_equal_contents_of_two_batches_are_exact(tmp_path: Path) -> None:
     """In a repository a later batch finds them too, and removing the kept one promotes the next."""
-    repo = nddup.repository.create(str(tmp_path / "repo"), **{"local.processes": 1})
+    repo = nddup.repository.create(str(tmp_path / "repo"), **SETTINGS)
     names = sorted(TEXTS)
     for some in (names[:3], names[3:]):
         repo.add({name: TEXTS[name] for name in some})
