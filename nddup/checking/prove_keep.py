@@ -150,6 +150,7 @@ ABANDONED = Violations(
 
 There a kept document stays kept, and `duplicate_of` names it, when one arrives that is preferred or more alike."""
 
+
 def textless(*, is_frozen: bool) -> Violations:
     """Return the documents of an empty sketch that are not decided by their contents: of equal ones the first is kept.
 
