@@ -21,6 +21,7 @@ from nddup.opened.duck import DuckRun
 from nddup.opened.finished_run import FinishedRun
 from nddup.report.borderline import Decisive, decisive_of, find_closest
 from nddup.report.summary import headline, notes
+from nddup.shown import one_line
 from nddup.storage.local_storage import local_path
 from nddup.tables import RESULTS
 
@@ -230,8 +231,10 @@ class Run:
         return fill_lsh(self._documents, self.settings, threshold=threshold, storage_config=storage_config)
 
     def __repr__(self) -> str:
-        """Return the location of the run and the number of rows of its tables."""
-        return f"<run {self._where}: " + ", ".join(f"{n:,} {name}" for name, n in self.metrics.rows.items()) + ">"
+        """Show the summary in a terminal."""
+        rows = [f"{line.name:<20} {line.number:>13,}   {line.note}".rstrip() for line in headline(self.metrics)]
+        said = [f"note: {one_line(note)}" for note in notes(self.metrics)]
+        return "\n".join([f"run {one_line(self._where).removeprefix('run ')}", *rows, *said])
 
     def _repr_html_(self) -> str:
         """Show the summary in a notebook."""

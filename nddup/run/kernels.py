@@ -1,8 +1,5 @@
 """Warm up the kernels: the common ones before workers fork, all of them at installation."""
 
-import os
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from tempfile import NamedTemporaryFile, TemporaryDirectory
 
@@ -15,8 +12,6 @@ from nddup.against.share_records import number_items
 from nddup.against.shingle_table import make_known, open_known
 from nddup.against.spans import find_runs
 from nddup.arrays import Ragged, take_rows
-from nddup.children import start_python
-from nddup.errors import NddupError
 from nddup.local import engine
 from nddup.local.reading.number_texts import number_texts
 from nddup.local.reading.workers import Workers
@@ -33,6 +28,7 @@ from nddup.mining.pair_graph import keep_first, label_components
 from nddup.passages.hashed_records import find_characters
 from nddup.passages.repeats import find_repeats
 from nddup.reading import bounded_parts, markup, page_limits
+from nddup.run.compiling import PARTS
 from nddup.scanning import read_again, sketch_records
 from nddup.scanning.found import text_buffers
 from nddup.settings.load import build_config
@@ -54,7 +50,6 @@ from nddup.verifying.pair_counts import count_pairs
 
 __all__ = [
     "call_kernels",
-    "compile_kernels",
     "graph",
     "load_kernels",
     "mine_components",
@@ -64,35 +59,10 @@ __all__ = [
 ]
 
 
-def compile_kernels() -> None:
-    """Call every kernel once, those of rare paths too, so that later processes find them compiled on disk.
-
-    A process of its own compiles each part, as many at a time as there are cores. The first two parts share few
-    kernels; the run of the embedded engine needs many of both, and finds them on disk. If two processes add to one file
-    of numba's cache at the same moment, only the second addition stays. So all kernels are called again here at the
-    end, when nearly all of them are found.
-    """
-    parts = _parts()
-    with ThreadPoolExecutor(min(len(parts), os.cpu_count() or 1)) as threads:
-        statuses = list(threads.map(_compile_apart, parts))
-    if any(statuses):
-        raise NddupError("the kernels could not be compiled; the error of the process that failed is above")
-    call_kernels()
-
-
-def _compile_apart(part: Callable[[], None]) -> int:
-    """Call the kernels of a part in a process of their own; return its exit status."""
-    return start_python(f"from nddup.run import kernels; kernels.{part.__name__}()").wait()
-
-
 def call_kernels() -> None:
-    """Call every kernel once, in this process: quick if they are compiled already."""
-    for part in _parts():
-        part()
-
-
-def _parts() -> tuple[Callable[[], None], ...]:
-    return _mine_sketches, _sketch_and_pair, _run_embedded, _compare_collections, _check_results
+    """Call every kernel once, those of rare paths too: quick if they are compiled already (`nddup.run.compiling`)."""
+    for part in PARTS:
+        globals()[f"_{part}"]()
 
 
 def load_kernels() -> None:

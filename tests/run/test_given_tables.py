@@ -188,3 +188,12 @@ def test_a_terminal_shows_rows(tmp_path: Path) -> None:
 
     assert rows == ["keep: 2 rows", "doc_id  kept   duplicate_of  reason", "a       True   –             –",
                     "b       False  a             exact"]  # fmt: skip
+
+
+def test_a_run_prints_its_summary() -> None:
+    """The main numbers, aligned; of a table nothing is told of files."""
+    table = pa.table({"id": ["a", "b"], "text": ["one two three four five six"] * 2})
+
+    said = repr(nddup.find_duplicates(table)).splitlines()
+
+    assert said[:2] == ["run in memory", "records read                     2   rows of a table"]
