@@ -186,8 +186,10 @@ def test_a_terminal_shows_rows(tmp_path: Path) -> None:
 
     rows = repr(nddup.open(str(tmp_path / "run")).keep).splitlines()
 
-    assert rows == ["keep: 2 rows", "doc_id  kept   duplicate_of  reason", "a       True   –             –",
-                    "b       False  a             exact"]  # fmt: skip
+    assert rows[0] == "keep: 2 rows"
+    assert rows[1].startswith("doc_id  kept   duplicate_of  reason  ")
+    assert rows[2].startswith("a       True   –             –       ")
+    assert rows[3].startswith("b       False  a             exact   ")
 
 
 def test_a_run_prints_its_summary() -> None:
