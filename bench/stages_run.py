@@ -71,7 +71,10 @@ def main(documents: str, tables: str, local: str, said: str, *limits: str) -> No
         taken = measures.take("nodes", lambda: take_documents(job, spark.read.schema(DOCUMENTS).parquet(documents)))
         paired = measures.take("pairs", lambda: find_pairs(job, taken))
         clustered = measures.take("clusters", lambda: mine_clusters(job, taken, paired))
-        listed = keep_list.list_kept(taken.nodes, clustered.graph, least_size=job.threshold.least_size)
+        listed = keep_list.list_kept(
+            taken.nodes, clustered.graph, paired.edges, least_size=job.threshold.least_size,
+            by_sets=config.pairs.confirm == "resemblance",
+        )  # fmt: skip
         keep = measures.take("keep", lambda: job.save("keep", listed, kept=F.count_if("kept")))
     rows = {**paired.metrics.rows_out, **clustered.metrics.rows_out, "keep": keep.rows, "kept": keep.counts["kept"],
             "components": clustered.metrics.components, "candidates": paired.metrics.candidates}  # fmt: skip

@@ -6,12 +6,15 @@ import threading
 import time
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from nddup import steps
 from nddup.commands.options import add_finished_run, add_json, add_master, add_parser, share
 from nddup.shown import print_json, print_out
 from nddup.steps import REFRESH_SECONDS, bar
+
+if TYPE_CHECKING:  # loads the engine's modules
+    from nddup.results.check import CheckReport
 
 
 def add(commands: "argparse._SubParsersAction[Any]") -> None:
@@ -35,7 +38,7 @@ def add(commands: "argparse._SubParsersAction[Any]") -> None:
 def execute(options: argparse.Namespace) -> int:
     """Print a line for each promise as it is proved; return 1 if one is broken."""
     if (Path(options.run) / "_PASSAGES.json").is_file():
-        return _check_passages(options.run)
+        return _tell(_check_passages(options.run, is_json=options.json), is_json=options.json)
     with CheckProgress() as progress:
         from nddup.start_up import prevent_blas_import, prevent_pandas_import  # noqa: PLC0415
 
@@ -47,22 +50,28 @@ def execute(options: argparse.Namespace) -> int:
         run = open_run(options.run, master=options.master).run
         tell = (lambda finding: None) if options.json else progress.tell  # noqa: ARG005
         report = check_run(run, max_rejects=options.max_rejects, begin=progress.begin, tell=tell)
-    if options.json:
+    return _tell(report, is_json=options.json)
+
+
+def _tell(report: "CheckReport", *, is_json: bool) -> int:
+    """Print the last line, or all findings as JSON; return the exit status."""
+    if is_json:
         print_json({"is_sound": report.is_sound, "findings": [asdict(finding) for finding in report.findings]})
-        return 0 if report.is_sound else 1
-    print_out(f"{report.summary()}\n")
+    else:
+        print_out(f"{report.summary()}\n")
     return 0 if report.is_sound else 1
 
 
-def _check_passages(path: str) -> int:
+def _check_passages(path: str, *, is_json: bool) -> "CheckReport":
     """Prove the tables of `nddup passages`, and print a line for each promise."""
     from nddup.results.passages.prove_passages import check_passages  # noqa: PLC0415
     from nddup.steps import Steps  # noqa: PLC0415
 
     with Steps("check", 3) as steps:
         report = check_passages(path, steps)
-    print_out(report.text())
-    return 0 if report.is_sound else 1
+    if not is_json:
+        print_out("".join(f"{finding.line()}\n" for finding in report.findings))
+    return report
 
 
 CLEAR = "\r\033[K"

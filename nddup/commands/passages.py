@@ -34,10 +34,10 @@ def add(commands: "argparse._SubParsersAction[Any]") -> None:
 def execute(options: argparse.Namespace) -> int:
     """Find passages, write them, and print what was found."""
     with Steps("passages", 5) as steps:
-        from nddup.start_up import spare_blas, spare_pandas  # noqa: PLC0415
+        from nddup.start_up import prevent_blas_import, prevent_pandas_import  # noqa: PLC0415
 
-        spare_pandas()
-        spare_blas()
+        prevent_pandas_import()
+        prevent_blas_import()
         from nddup.errors import ConfigError  # noqa: PLC0415
         from nddup.results.against.against_output import require_new  # noqa: PLC0415
         from nddup.results.passages import passages_output as written  # noqa: PLC0415

@@ -38,10 +38,10 @@ def execute(options: argparse.Namespace) -> int:
     """
     with Steps("serve", 2) as steps:
         steps.begin("open the repository")
-        from nddup.start_up import spare_blas, spare_pandas  # noqa: PLC0415
+        from nddup.start_up import prevent_blas_import, prevent_pandas_import  # noqa: PLC0415
 
-        spare_pandas()
-        spare_blas()
+        prevent_pandas_import()
+        prevent_blas_import()
         from nddup.repository.opened_repository import Repository  # noqa: PLC0415
         from nddup.repository.serve import HOST, LookUps  # noqa: PLC0415
         from nddup.run.compiling import compile_once  # noqa: PLC0415

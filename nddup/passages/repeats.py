@@ -163,10 +163,10 @@ def find_anchors(rows: Ragged, length: int) -> Anchors:
     """
     size = max(1, length // 2)
     leaving = np.uint64(pow(int(SHINGLE_BASE), size, 2**64))
-    rows = Ragged(*map(read_only, rows))
-    room = _count_anchors(*rows, length, size, leaving, *_no_anchors(0))
+    rows = Ragged(read_only(rows.offsets), read_only(rows.values))
+    room = _count_anchors(rows.offsets, rows.values, length, size, leaving, *_no_anchors(0))
     made = _no_anchors(room)
-    _count_anchors(*rows, length, size, leaving, *made)
+    _count_anchors(rows.offsets, rows.values, length, size, leaving, *made)
     return Anchors(*made)
 
 
@@ -178,7 +178,7 @@ def _no_anchors(
 
 def number_windows(rows: Ragged, ranks: NDArray[np.int64], length: int, *, within: bool = False) -> Windows:
     """Number the repeated windows; arguments as of `find_repeats`."""
-    rows, ranks = Ragged(*map(read_only, rows)), read_only(ranks)
+    rows, ranks = Ragged(read_only(rows.offsets), read_only(rows.values)), read_only(ranks)
     anchors = find_anchors(rows, length)
     groups, count = number_keys(anchors.keys)
     is_shared = _find_shared(groups, anchors.documents, count, within)[groups] if len(groups) else np.empty(0, np.bool_)
@@ -293,11 +293,11 @@ def _number(  # noqa: C901 - one pass over the windows
             if rolled == window - 1:
                 rolling = rolling * SHINGLE_BASE + hashes[window + length - 1] - leaving * hashes[window - 1]
             else:
-                before = -2
+                before = np.int64(-2)
                 rolling = np.uint64(0)
                 for t in range(window, window + length):
                     rolling = rolling * SHINGLE_BASE + hashes[t]
-            rolled = window
+            rolled = np.int64(window)
             slot = np.int64((rolling * HASH_MULTIPLIER) >> shift)
             while slots[slot] >= 0:
                 number = slots[slot]
@@ -406,19 +406,18 @@ def _chain(  # noqa: C901, PLR0912 - links, chains, occurrences
             size, number = size + 1, following[number]
         tokens[passage] = size
 
-    passage, home, token = (
-        np.empty(n_occurrences, np.int32), np.empty(n_occurrences, np.int32), np.empty(n_occurrences, np.int64),
-    )  # fmt: skip
+    which, home = np.empty(n_occurrences, np.int32), np.empty(n_occurrences, np.int32)
+    token = np.empty(n_occurrences, np.int64)
     made = 0
     for document in range(len(offsets) - 1):
         for at in range(offsets[document], offsets[document + 1]):
             number = numbers[at]
             if number < 0 or has_before[number]:
                 continue
-            passage[made], home[made], token[made] = passage_of[number], document, at - offsets[document]
+            which[made], home[made], token[made] = passage_of[number], document, at - offsets[document]
             made += 1
     chosen = heads[:n_passages]
-    return tokens, documents[chosen], places[chosen], firsts[chosen], passage, home, token
+    return tokens, documents[chosen], places[chosen], firsts[chosen], which, home, token
 
 
 @compiled
@@ -440,9 +439,9 @@ def _cut(  # noqa: C901 - one pass over the tokens
         for at in range(offsets[document], offsets[document + 1]):
             number = numbers[at]
             if number >= 0:
-                covered_to = at + length
+                covered_to = np.int64(at + length)
                 if firsts[number] == at or (not within and homes[number] == document):
-                    kept_to = at + length
+                    kept_to = np.int64(at + length)
             if at < covered_to:
                 covered[document] += 1
                 if at >= kept_to:

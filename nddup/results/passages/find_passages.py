@@ -201,18 +201,20 @@ def _only_kept(rows: pa.Table, kept: pa.Table) -> pa.Table:
 
 def _distinct(rows: pa.Table) -> list[str]:
     """Return unique ids: an id that a record lacks, or an earlier record has, becomes `source#record`."""
+    given: list[str | None]
     given, sources, records = (rows[name].to_pylist() for name in ("doc_id", "source", "record"))
     taken = {one for one in given if one is not None}
     seen: set[str] = set()
-    for place, (one, source, record) in enumerate(zip(given, sources, records, strict=True)):
+    named: list[str] = []
+    for one, source, record in zip(given, sources, records, strict=True):
         name = one
         if name is None or name in seen:
             name = f"{source}#{record}"
             while name in seen or name in taken:
                 name += "+"
         seen.add(name)
-        given[place] = name
-    return given
+        named.append(name)
+    return named
 
 
 def rank_documents(documents: Documents, order: Order) -> NDArray[np.int64]:
@@ -309,7 +311,7 @@ def _repeating(documents: Documents, repeats: Repeats, min_left: int) -> pa.Tabl
 
 def _identify(hashes: Ragged, repeats: Repeats) -> list[str]:
     """Return the id of each passage, (p,)."""
-    values = memoryview(np.ascontiguousarray(hashes.values)).cast("B")
+    values = memoryview(hashes.values.view(np.uint8))  # type: ignore[arg-type] # an array is a buffer
     passages = repeats.passages
     return [
         blake2b(values[8 * first : 8 * (first + size)], digest_size=16).hexdigest()
