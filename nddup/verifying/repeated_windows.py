@@ -22,6 +22,7 @@ class RepeatedWindows(NamedTuple):
         windows: (w,), the number of the window at each place.
         is_first: (w,), whether the place is the first of its window, or in the document of the first where repeats
             within a document do not count.
+        is_earliest: (w,), whether the place is the first of its window.
         covered: (t,), whether a repeated window covers the token.
         kept: (t,), whether a window at a first place covers it.
     """
@@ -29,6 +30,7 @@ class RepeatedWindows(NamedTuple):
     places: NDArray[np.int64]
     windows: NDArray[np.int64]
     is_first: NDArray[np.bool_]
+    is_earliest: NDArray[np.bool_]
     covered: NDArray[np.bool_]
     kept: NDArray[np.bool_]
 
@@ -66,9 +68,15 @@ def find_repeated(
 
     some = is_repeated[windows]
     places, windows, homes = places[some], windows[some], homes[some]
-    is_first = (places == first_place[windows]) if within else (homes == first_home[windows])
+    is_earliest = places == first_place[windows]
+    is_first = is_earliest if within else homes == first_home[windows]
     return RepeatedWindows(
-        places, windows, is_first, cover(places, length, len(hashes)), cover(places[is_first], length, len(hashes))
+        places,
+        windows,
+        is_first,
+        is_earliest,
+        cover(places, length, len(hashes)),
+        cover(places[is_first], length, len(hashes)),
     )
 
 

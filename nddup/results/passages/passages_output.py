@@ -95,7 +95,7 @@ def summarise(found: Found, source: Source) -> Iterator[str]:
         f" {cut:,}, {_share(cut, tokens)}, can go with the first copy of each kept"
     )
     if cuts.second_copies:
-        yield f"second copies that stay: {counted(cuts.second_copies, 'window')}, as each overlaps a first copy"
+        yield f"second copies that stay: {counted(cuts.second_copies, 'window')}, of which no token may be cut"
     if dropped := int(np.count_nonzero(found.tables["repeating"]["dropped"])):
         yield f"dropped: {counted(dropped, 'document')} left with fewer than {settings.min_left:,} tokens"
     if len(rejects := found.tables["rejects"]):

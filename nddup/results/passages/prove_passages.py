@@ -111,8 +111,8 @@ def _cut_right(documents: Documents, cuts: pa.Table, windows: RepeatedWindows, l
     is_whole = before[windows.places + length] == before[windows.places]
     gone = np.setdiff1d(windows.windows, windows.windows[is_whole])
     places = windows.places[np.searchsorted(windows.windows, gone, sorter=np.argsort(windows.windows, kind="stable"))]
-    copies = int(np.count_nonzero(is_whole & ~windows.is_first))
-    note = f"{copies:,} second copies stay, as each overlaps a first one" if copies else ""
+    copies = int(np.count_nonzero(is_whole & ~windows.is_earliest))
+    note = f"{copies:,} second copies stay" if copies else ""
     tokens = f"{int(is_cut.sum()):,} tokens cut"
     kept = f"{int(windows.kept.sum()):,} tokens"
     return [
