@@ -45,8 +45,8 @@ STEPS = 4
 ADVICE = "give fewer inputs at a time"
 """Advice in the error if the hashes of the tokens do not fit in memory."""
 
-OF_TOKEN = 40
-"""Bytes of memory for each token: its hash twice, its number, and slots where much is repeated."""
+OF_TOKEN = 100
+"""Bytes of memory for each token, as measured with the texts and tables of a run: some 98."""
 
 EXCERPT = 1_000
 """Most characters of a passage's text."""
