@@ -27,10 +27,11 @@ from bench.fuzz_samples import TOKENS, mutate
 from nddup.against.find_hits import find_hits, find_possible
 from nddup.against.shingle_table import make_filter, make_known
 from nddup.mining.fimi import read_fimi
+from nddup.passages.hashed_records import find_characters
 from nddup.reading.bounded_parts import count_parts
 from nddup.reading.page_limits import count_tags, most_attributes, trace_elements
 from nddup.repository.lookup.keyed import hash_strings
-from nddup.scanning.found import text_buffers
+from nddup.scanning.found import join_encoded, text_buffers
 from nddup.sketching.recipe import Recipe, make_sketches
 from nddup.sketching.rolling_hash import fingerprint_rows, hash_rows
 from nddup.sketching.words.lexicon import LexiconRule, TermCounts
@@ -87,6 +88,13 @@ def _transactions(cases: Sequence[bytes]) -> None:
         read_fimi(Path(file.name))
 
 
+def _passages(cases: Sequence[bytes]) -> None:
+    texts = [data.decode("utf-8", "replace").encode() for data in cases]
+    counts = np.diff(hash_rows(*join_encoded(texts)).offsets)
+    whole = np.concatenate([[0], np.cumsum(counts > 0)])
+    find_characters(texts, whole, np.zeros(whole[-1], np.int64), counts[counts > 0])
+
+
 KERNELS: dict[str, Callable[[Sequence[bytes]], None]] = {
     "bounds of pages and XML": _pages,
     "tokens and sketches": _sketches,
@@ -94,6 +102,7 @@ KERNELS: dict[str, Callable[[Sequence[bytes]], None]] = {
     "shingles of another collection": _against,
     "ids of a repository": _strings,
     "transactions of a file": _transactions,
+    "passages": _passages,
 }
 """All that is compiled and given bytes of a record. Charsets, JSON, CSV, WARC and XML are read by libraries."""
 

@@ -108,7 +108,7 @@ def check_accepted(config: Config) -> None:
         bands_of(config)
     written = json.loads(json.dumps(settings_of(config), allow_nan=False))
     again = build_config(written, origin="again")
-    unstored = {"engine": config.engine, "local": config.local, "against": config.against}
+    unstored = {"engine": config.engine, "local": config.local, "against": config.against, "passages": config.passages}
     assert again.model_copy(update=unstored) == config  # noqa: S101 - what a fuzzer finds is an assertion
 
 

@@ -25,7 +25,7 @@ class SparkEngine(Engine):
     def __init__(self, session: SparkSession) -> None:
         self.session = session
         self.kept: dict[str, DataFrame] = {}
-        self._seen: list[str] = []
+        self._seen: dict[str, Any] = {}
 
     def sql(self, text: str, **tables: pa.Table) -> pa.Table:
         """As `Engine.sql`, in one action; errors are Spark's own."""
@@ -47,7 +47,7 @@ class SparkEngine(Engine):
             rows.createOrReplaceTempView(name)
         else:
             self.share(name, rows)
-        self._seen.append(name)
+        self._seen[name] = rows  # Spark Connect forgets the tables of a view when no DataFrame of them is left
 
     def rows(self, text: str, kernel: Kernel | None = None, schema: str = "") -> Iterator[tuple[Any, ...]]:
         """As `Engine.rows`; the driver holds one partition in memory and prefetches the next."""

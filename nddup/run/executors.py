@@ -62,7 +62,7 @@ def asked_of(settings: Mapping[str, str]) -> Size:
 
     Example:
         >>> str(asked_of({"spark.executor.memory": "2g", "spark.executor.cores": "2"}))
-        '2 cores and 2,048 MB'
+        '2 cores and 2,432 MB'
     """
     memory = read_size(settings.get(EXECUTOR_MEMORY, "1g"))
     if not settings.get("spark.master", "").startswith("spark://"):

@@ -28,7 +28,6 @@ from nddup.mining.pair_graph import keep_first, label_components
 from nddup.passages.hashed_records import find_characters
 from nddup.passages.repeats import find_repeats
 from nddup.reading import bounded_parts, markup, page_limits
-from nddup.run.compiling import PARTS
 from nddup.scanning import read_again, sketch_records
 from nddup.scanning.found import text_buffers
 from nddup.settings.load import build_config
@@ -60,9 +59,12 @@ __all__ = [
 
 
 def call_kernels() -> None:
-    """Call every kernel once, those of rare paths too: quick if they are compiled already (`nddup.run.compiling`)."""
-    for part in PARTS:
-        globals()[f"_{part}"]()
+    """Call every kernel once, those of rare paths too: quick if they are compiled already."""
+    _mine_sketches()
+    _run_embedded()
+    _sketch_and_pair()
+    _check_results()
+    _compare_collections()
 
 
 def load_kernels() -> None:

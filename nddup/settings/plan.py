@@ -256,6 +256,8 @@ def _about_keep(config: Config) -> list[str]:
             "keep.force: clusters.mode partition gives every document the kept one that it duplicates; all, cover,"
             " components and none work"
         )
+    if keep.force is not None and config.pairs.measure == "containment":
+        found.append("keep.force: pairs.measure containment orders documents by what they hold; use another measure")
     return found
 
 

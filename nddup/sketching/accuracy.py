@@ -295,7 +295,7 @@ def say_missed(size: int, share: Fraction) -> str:
 
     Example:
         >>> say_missed(200, Fraction(7, 10)), say_missed(200, Fraction(1))
-        ('at most 1 in 1,641', 'none')
+        ('at most 1 in 1,640', 'none')
     """
     chance = chance_missed(size, share)
     return f"at most 1 in {int(1 / chance):,}" if chance else "none" if share == 1 else "no bound"

@@ -42,6 +42,7 @@ def wanted_by(run: FinishedRun) -> dict[str, list[pa.Table]]:
         show.FIRST_MEMBERS: clusters,
         show.ONE_DOCUMENT: documents,
         show.NEAREST: documents,
+        show.STANDS_FOR: documents,
         show.OWN_CLUSTERS: documents,
     }
 

@@ -105,22 +105,12 @@ def test_what_is_forced_is_done_and_the_others_follow(seed: int, tmp_path: Path)
             assert opened.document(one).why.startswith("removed: keep.force says so;")
 
 
-@pytest.mark.parametrize("measure", ["resemblance", "containment"])
 @pytest.mark.spark
-def test_spark_keeps_the_same(
-    spark: SparkSession, measure: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_spark_keeps_the_same(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Spark gives the same rows, its graph in one task or numbered; documents that are alone are forced out too."""
     ids = write_texts(tmp_path / "in", 3)
     write_force(tmp_path / "force.csv", ids, 4)
-    others: dict[str, Any] = {}
-    if measure == "containment":
-        others = {
-            "pairs": {"measure": measure},
-            "sketch": {"kind": "mod-m", "modulus": 2},
-            "clusters": {"mode": "none"},
-        }
-    config = configure(tmp_path / "force.csv", **others)
+    config = configure(tmp_path / "force.csv")
     run_locally([str(tmp_path / "in")], str(tmp_path / "local"), config)
     run_job(spark, [str(tmp_path / "in")], str(tmp_path / "spark"), config)
     monkeypatch.setattr("nddup.spark.clustering.graph.GATHERED_EDGES", 0)
@@ -130,7 +120,7 @@ def test_spark_keeps_the_same(
         told = [sorted(map(repr, rows_of(tmp_path / at, table))) for at in ("local", "spark", "numbered")]
         assert told[0] == told[1] == told[2], table
     alone = [row for row in rows_of(tmp_path / "local", "keep") if not row["kept"] and row["duplicate_of"] is None]
-    assert alone or measure == "containment"
+    assert alone
     report = check_run(DuckRun(str(tmp_path / "spark")), steps=["keep"])
     assert report.is_sound, report.text()
 

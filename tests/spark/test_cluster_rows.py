@@ -21,7 +21,7 @@ def test_the_representative_is_first_by_policy(spark: SparkSession) -> None:
     rows = [("a", "a", 2), ("b", "a", 1), ("c", "a", 1), ("d", "d", 3), ("e", "d", 3)]
     nodes = spark.createDataFrame(
         [
-            (key, name, group, "ad".index(group), 9, 9, policy, bytearray(b""), 2 + (group == "a"))
+            (key, name, group, "ad".index(group), 9, 9, policy, bytearray(b""), 9, 2 + (group == "a"))
             for key, (name, group, policy) in enumerate(rows)
         ],
         NODES,

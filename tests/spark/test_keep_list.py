@@ -73,15 +73,17 @@ def test_says_why_each_document_goes(spark: SparkSession) -> None:
     assert by_sets - rows == {("c", False, "a", "equal", 1.0, 0.0), ("d", False, "a", "near", 0.9, 0.1)}
 
 
-@pytest.mark.parametrize(("least_size", "kept"), [(9, {"a", "x", "y"}), (10, {"a", "b", "x", "y"}), (0, {"a", "x"})])
+@pytest.mark.parametrize(
+    ("least_size", "kept"), [(9, {"a", "x", "y"}), (10, {"a", "b", "x", "y"}), (0, {"a", "x", "y"})]
+)
 def test_equal_sketches_below_the_count_all_stay(spark: SparkSession, least_size: int, kept: set[str]) -> None:
     """Equal sketches of nine features are near-duplicates if nine are enough, and all stay if ten are needed."""
     nodes = spark.createDataFrame(
         [
             (0, "a", "a", 0, 9, 9, 0, bytearray(b"X"), 9, 2),
             (1, "b", "a", 0, 9, 9, 0, bytearray(b"X"), 9, 2),
-            (2, "x", "x", 2, 0, 0, 0, bytearray(b""), 9, 2),
-            (3, "y", "x", 2, 0, 0, 0, bytearray(b""), 9, 2),
+            (2, "x", "x", 2, 0, 0, 0, bytearray(b"X"), 0, 1),
+            (3, "y", "y", 3, 0, 0, 0, bytearray(b"Y"), 0, 1),
         ],
         NODES,
     )

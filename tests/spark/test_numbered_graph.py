@@ -122,7 +122,18 @@ def test_the_graph_is_the_same(spark: SparkSession, least: float | None) -> None
     values = random.choice([0.4, 0.6, 0.8], (len(near), 3)).tolist()
     of_matches = [(a, b, 9, *value) for (a, b), value in zip(sorted(near), values, strict=True) if a != b]
     of_nodes = [
-        (n, f"d{names[n]:03}", f"d{names[n]:03}", n, 9, int(random.integers(1, 4)), int(random.integers(0, 9)), b"", 1)
+        (
+            n,
+            f"d{names[n]:03}",
+            f"d{names[n]:03}",
+            n,
+            9,
+            int(random.integers(1, 4)),
+            int(random.integers(0, 9)),
+            b"",
+            9,
+            1,
+        )
         for n in range(260)
     ]
     matches, nodes = local_table(spark, MATCHES, of_matches), local_table(spark, NODES, of_nodes)

@@ -205,7 +205,7 @@ def test_a_reply_too_short_or_too_long_is_no_reply() -> None:
         return list(homes.post_prefixes(kept[0], replies, pairing=pairing))
 
     assert read(list(answered.values()))
-    with pytest.raises(ValueError, match="task 2 was asked"):
+    with pytest.raises(ValueError, match="task 2 returned fewer"):
         read([answered[0], answered[1]])
 
     [whole] = answered[2]

@@ -29,7 +29,12 @@ def remade(spark: SparkSession, path: Path, **settings: int) -> list[str]:
 
 def test_a_table_is_taken_again_with_what_was_counted(spark: SparkSession, tmp_path: Path) -> None:
     """A resumed run reuses an unchanged table with its counts; if a setting changes, it remakes all that follows."""
-    save(started(spark, tmp_path / "out"), "keep", spark.createDataFrame([("a", True, None, None)], KEEP), ["input"])
+    save(
+        started(spark, tmp_path / "out"),
+        "keep",
+        spark.createDataFrame([("a", True, None, None, None, None)], KEEP),
+        ["input"],
+    )
     again = SparkFolder(spark, str(tmp_path / "out"))
 
     again.start(settings={}, inputs=INPUTS, resume=True)
@@ -46,7 +51,12 @@ def test_a_table_is_taken_again_with_what_was_counted(spark: SparkSession, tmp_p
 @pytest.mark.parametrize("harm", ["cut note", "empty note", "odd note", "no note", "cut file", "no file", "more files"])
 def test_a_table_that_is_not_whole_is_not_trusted(spark: SparkSession, tmp_path: Path, harm: str) -> None:
     """A table with a note that was cut off, or with other files than its note lists, is made again."""
-    save(started(spark, tmp_path / "out"), "keep", spark.createDataFrame([("a", True, None, None)], KEEP), ["input"])
+    save(
+        started(spark, tmp_path / "out"),
+        "keep",
+        spark.createDataFrame([("a", True, None, None, None, None)], KEEP),
+        ["input"],
+    )
     note = tmp_path / "out" / "_stages" / "keep.json"
     part = next((tmp_path / "out" / "keep").glob("part-*"))
     assert "keep" not in remade(spark, tmp_path / "out")

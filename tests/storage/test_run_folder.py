@@ -19,7 +19,7 @@ def test_a_run_is_complete_only_at_its_end(spark: SparkSession, tmp_path: Path) 
     """The folder is marked as a run from the start, and as complete only at the very end."""
     path = tmp_path / "out"
     folder = started(spark, path)
-    kept = save(folder, "keep", spark.createDataFrame([("a", True, None, None)], KEEP), ["input"])
+    kept = save(folder, "keep", spark.createDataFrame([("a", True, None, None, None, None)], KEEP), ["input"])
     before = names(path)
 
     folder.write_text("duplicates.txt", iter(["a\tb\t3\n"]))
@@ -140,6 +140,8 @@ def test_tables_in_memory_are_computed_once(spark: SparkSession) -> None:
         F.lit(None).cast("boolean").alias("kept"),
         F.lit(None).cast("string").alias("duplicate_of"),
         F.lit(None).cast("string").alias("reason"),
+        F.lit(None).cast("double").alias("resemblance"),
+        F.lit(None).cast("double").alias("lost"),
         "id",
     )
 
