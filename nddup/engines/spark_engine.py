@@ -1,5 +1,6 @@
 """The Spark engine: the same verbs over DataFrames of a session, on one machine or a cluster."""
 
+import re
 from collections.abc import Iterator
 from typing import Any
 from uuid import uuid4
@@ -10,7 +11,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from nddup.engines.engine import Engine, Kernel
-from nddup.spark.reach import reach
+from nddup.spark.reach import is_connect, reach
 from nddup.spark.schemas import schema_of
 from nddup.tables import Table
 
@@ -25,7 +26,8 @@ class SparkEngine(Engine):
     def __init__(self, session: SparkSession) -> None:
         self.session = session
         self.kept: dict[str, DataFrame] = {}
-        self._seen: dict[str, Any] = {}
+        self._seen: list[str] = []
+        self._passed: dict[str, Any] = {}
 
     def sql(self, text: str, **tables: pa.Table) -> pa.Table:
         """As `Engine.sql`, in one action; errors are Spark's own."""
@@ -38,16 +40,25 @@ class SparkEngine(Engine):
                 self.session.catalog.dropTempView(name)
 
     def answer(self, text: str) -> DataFrame:
-        """As `Engine.answer`."""
-        return self.session.sql(text)
+        """As `Engine.answer`; under Spark Connect, in the session of the tables seen: no other can read them."""
+        if not self._passed:
+            return self.session.sql(text)
+        named = re.sub(r"\b(FROM|JOIN) (\w+)", lambda found: self._pass(found[1], found[2]), text)
+        return next(iter(self._passed.values())).sparkSession.sql(named, **self._passed)
+
+    def _pass(self, word: str, name: str) -> str:
+        return f"{word} {{{name}}}" if name in self._passed else f"{word} {name}"
 
     def see(self, name: str, rows: Any) -> None:  # noqa: ANN401
         """As `Engine.see`; `rows` is a DataFrame of any session."""
         if rows.sparkSession is self.session:
             rows.createOrReplaceTempView(name)
+        elif is_connect(rows.sparkSession):
+            self._passed[name] = rows
+            return
         else:
             self.share(name, rows)
-        self._seen[name] = rows  # Spark Connect forgets the tables of a view when no DataFrame of them is left
+        self._seen.append(name)
 
     def rows(self, text: str, kernel: Kernel | None = None, schema: str = "") -> Iterator[tuple[Any, ...]]:
         """As `Engine.rows`; the driver holds one partition in memory and prefetches the next."""
@@ -80,6 +91,7 @@ class SparkEngine(Engine):
             self.session.catalog.dropTempView(name)
         self.kept.clear()
         self._seen.clear()
+        self._passed.clear()
 
     def hold(self, name: str, rows: DataFrame) -> None:
         """Keep rows on the executors' disks as a view of this name, computed on first use, until `forget`."""
