@@ -44,7 +44,8 @@ class SparkEngine(Engine):
         if not self._passed:
             return self.session.sql(text)
         named = re.sub(r"\b(FROM|JOIN) (\w+)", lambda found: self._pass(found[1], found[2]), text)
-        return next(iter(self._passed.values())).sparkSession.sql(named, **self._passed)
+        session: SparkSession = next(iter(self._passed.values())).sparkSession
+        return session.sql(named, **self._passed)
 
     def _pass(self, word: str, name: str) -> str:
         return f"{word} {{{name}}}" if name in self._passed else f"{word} {name}"
