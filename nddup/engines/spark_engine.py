@@ -54,11 +54,10 @@ class SparkEngine(Engine):
         """As `Engine.see`; `rows` is a DataFrame of any session."""
         if rows.sparkSession is self.session:
             rows.createOrReplaceTempView(name)
-        elif is_connect(rows.sparkSession):
-            self._passed[name] = rows
-            return
         else:
             self.share(name, rows)
+            if is_connect(rows.sparkSession):
+                self._passed[name] = rows
         self._seen.append(name)
 
     def rows(self, text: str, kernel: Kernel | None = None, schema: str = "") -> Iterator[tuple[Any, ...]]:
