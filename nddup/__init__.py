@@ -24,6 +24,7 @@ The rooms, from the ground up; the `__init__` of each says what it may import:
     opened, report                                      a finished run opened for reading, and written as a page
     checking                                            the proofs of `nddup check`, on either engine
     against                                             which items of one collection occur in another, without Spark
+    passages                                            what is repeated below the document, without Spark
     storage, run                                        a run, from inputs to report, with its side effects
     repository                                          a collection that grows by batches, and look-ups in it
     api                                                 the Python interface: a run as an object

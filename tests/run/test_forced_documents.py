@@ -144,6 +144,9 @@ def test_a_wrong_line_is_named_and_nothing_is_written(text: str, message: str, t
     assert not (tmp_path / "run").exists()
     with pytest.raises(ConfigError, match=r"keep\.force: clusters\.mode partition"):
         configure(tmp_path / "force.csv", clusters={"mode": "partition"})
+    contained: dict[str, Any] = {"pairs": {"measure": "containment"}, "sketch": {"kind": "mod-m", "modulus": 2}}
+    with pytest.raises(ConfigError, match=r"keep\.force: pairs\.measure containment"):
+        configure(tmp_path / "force.csv", **contained)
 
 
 def test_files_of_spreadsheets_are_read(tmp_path: Path) -> None:
