@@ -1,7 +1,4 @@
-"""Text forms of documents and ids for other programs, the same on both engines.
-
-Numbers as people write them: bytes such as `1048576`, `64MB` or `1 gb`, and counts of things.
-"""
+"""How ids, documents, sizes and counts are spelled: for other programs, the same on both engines, and for people."""
 
 import base64
 import codecs

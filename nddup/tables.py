@@ -1,11 +1,8 @@
-"""The tables of a finished run, declared once: name, columns, types and meanings. Other programs rely on them.
+"""The tables of a run, declared once: name, columns, types and meanings.
 
-Spark has no unsigned integers: a feature id is stored as the `long` of the same 64 bits, and `sketch` is
-ascending as UNSIGNED numbers. The working tables are in `nddup.tables`.
-
-The declaration of a table: its columns, their Arrow types and meanings. `spark.schemas` derives Spark's types.
-
-The working tables of a run, declared once. They live under its `_stages` folder or in memory, and may change.
+Other programs rely on the tables of a finished run. The working tables live under its `_stages` folder or in memory,
+and may change. `spark.schemas` derives Spark's types. Spark has no unsigned integers: a feature id is stored as the
+`long` of the same 64 bits, and `sketch` is ascending as UNSIGNED numbers.
 """
 
 from collections.abc import Sequence

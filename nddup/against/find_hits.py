@@ -71,7 +71,7 @@ def find_possible(
     Args:
         data: the texts as UTF-8, (b,).
         bounds: (n + 1,), where each text begins and ends.
-        words: the filter, from `shingle_filter.make_filter`.
+        words: the filter, from `shingle_table.make_filter`.
         length: tokens of a shingle.
         counts: whether to count the distinct shingles of texts that have a hit.
 

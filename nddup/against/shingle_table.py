@@ -120,7 +120,7 @@ class Known(NamedTuple):
         keys: (d,), the fingerprint of each shingle, by its number.
         places: (d,), a token at which each shingle begins.
         slots: hash table of numbers with open addressing, at most half full; -1 where free.
-        words: the filter of the keys (`shingle_filter`).
+        words: the filter of the keys (`make_filter`).
         rule: (2,), uint64: the length of a shingle, and the mask of the fingerprint bits that count.
     """
 

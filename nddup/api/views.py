@@ -1,10 +1,7 @@
-"""One document of a run: its facts, whether it is kept, and why.
+"""What a run shows in a notebook or a terminal: a table, one document and why it is kept or not, one cluster.
 
-Tables and facts as HTML for a notebook, without colours of its own, so that light and dark themes both work.
-
-A table of a run, or an answer of SQL: an Arrow dataset that is read on demand.
-
-One cluster of a run, with its members and the pairs among them.
+A table is an Arrow dataset that is read on demand. As HTML, tables and facts have no colours of their own, so that
+light and dark themes both work.
 """
 
 import shutil

@@ -249,7 +249,7 @@ UNACCOUNTED = Violations(
 DAMAGED = Violations(
     "SELECT doc_id FROM docs WHERE is_damaged", "{doc_id}: not the ascending ids that its n_features require"
 )
-"""Documents whose sketch does not have the form that the kind requires, see `sketch_forms`."""
+"""Documents whose sketch does not have the form that the kind requires, see `verifying.definitions`."""
 
 WRONG_GROUPS = Violations(
     "SELECT doc_id, said, node FROM docs WHERE said IS DISTINCT FROM node", "{doc_id}: group {said}, recounted {node}"

@@ -4,7 +4,7 @@
     the same, and sketches --join_met-->     near-duplicate pairs, and links between heavy sketches
 
 Two sketches that meet are a candidate pair unless their posted rows rule out that they are near-duplicates, or show
-that they met at an earlier element (`element_prefixes` explains why nothing is lost). The candidate search runs twice,
+that they met at an earlier element (`elements` explains why nothing is lost). The candidate search runs twice,
 once before the sketches are fetched and once after, so no candidate list is held in memory.
 """
 
@@ -37,7 +37,7 @@ class Met(NamedTuple):
 
     sizes: NDArray[np.int32]  # (m,), number of ids of the original sketch
     bounds: NDArray[np.int32]  # (m,), alpha_d, not falling
-    left: NDArray[np.int32]  # (m,), as in `element_prefixes.Prefixes`
+    left: NDArray[np.int32]  # (m,), as in `elements.Prefixes`
     need: NDArray[np.int32]  # (m,), likewise
     bitmaps: NDArray[np.uint64]  # (m, WORDS)
     offsets: NDArray[np.int64]  # (m + 1,), where the postings of each begin; p postings in all

@@ -1,12 +1,12 @@
 """Every pair of near-duplicate sketches, each made once: at the first feature that two prefixes have in common.
 
-`prefix_filter` defines the prefixes and proves that nothing is lost. Sketches are taken in order of size. Each looks up
+The prefixes are defined below, with the proof that nothing is lost. Sketches are taken in order of size. Each looks up
 its prefix features in posting lists of the smaller sketches, then enters its own postings. Two sketches that meet at
 the first common feature of their prefixes are a candidate pair, and the original sketches are compared.
 
 The prefix filter, by which most pairs are never compared: pruning, the total order, and the prefixes under it.
 
-`nddup.local.pairing.prune` applies it to ids, `element_prefixes` to elements in place of ids.
+`nddup.local.pairing.prune` applies it to ids, `elements` to elements in place of ids.
 
 Why it is exact. alpha_d comes from the ORIGINAL size, so dropping a feature that only one sketch holds loses no common
 feature, and a sketch with fewer than alpha_d features left is in no pair. Under one total order, two sketches with

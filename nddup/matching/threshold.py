@@ -8,7 +8,7 @@ Let a and b be two sketches with |a| >= |b|, and o = |a ∩ b| their overlap. Th
     resemblance   a share      r(a, b) >= t, o >= 1      the same: r(a, b) >= t implies o >= t |a|
     containment   a share      o >= t |b|, o >= 1        the same, of the contained sketch b only
 
-`Threshold.bounds` gives alpha_d. `compare.compare_sketches` applies the rule to two sketches; all searches use it.
+`Threshold.bounds` gives alpha_d. `compare_sketches` applies the rule to two sketches; all searches use it.
 
 Comparison of two sketches: their overlap, their resemblance, and whether they are near-duplicates.
 

@@ -1,6 +1,7 @@
 """Make clusters and the keep-list from pairs. Pure: imports `nddup.arrays`, `nddup.errors` and `nddup.matching` only.
 
 Start with `itemsets`, which mines one component with the search of `maximal_sets`. `cluster_modes` decides which sets
-are made of a component, and `independent_set` which documents are kept. `family_pairs` finds the pairs of sketches that
+are made of a component, `pair_graph` which documents are kept, and
+`keep_verdicts` why. `family_pairs` finds the pairs of sketches that
 may have too many. Only `fimi` reads a file, the one whose path it is given.
 """

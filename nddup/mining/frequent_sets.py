@@ -318,7 +318,7 @@ def mine_context(
         ValueError: if `support` is less than 1.
 
     Cost:
-        That of `find_pairs`, then that of `maximal_sets` or `closed_sets`. Memory, beside the context and the sets: 12
+        That of `find_pairs`, then that of the search. Memory, beside the context and the sets: 12
         bytes for every frequent item of every transaction, 24 for every pair of items with enough in common, and one
         neighbourhood.
 

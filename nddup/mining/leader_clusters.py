@@ -12,7 +12,7 @@ A follower is in one cluster of one leader, so no cluster lies inside another.
 Clusters around kept documents where a list of pairs, not the sketches, decides which are near-duplicates.
 
 Where texts confirm pairs (`Threshold.by_text`), two sketches alone do not show whether they are a pair. The kept
-documents are known too: `independent_set` chose them from the same list. Where all pairs of a component are known, the
+documents are known too: `keep_first` chose them from the same list. Where all pairs of a component are known, the
 result is that of `leaders`; the clusters are divided in the same way (`leader_clusters`).
 """
 

@@ -3,7 +3,7 @@
 A family of 10^5 near-equal sketches has 5 * 10^9 pairs. Here each document is compared with kept ones only:
 
 1. In the order of the keep policy, a document is kept, as a leader, unless it is a near-duplicate of one kept before
-   it. These are the documents that `independent_set` keeps from the whole pair graph, found without that graph.
+   it. These are the documents that `keep_first` keeps from the whole pair graph, found without that graph.
 2. A second pass finds all kept near-duplicates, earlier and later, of each document that was not kept.
 3. Each document that was not kept follows the kept one it resembles most; the followers of each leader are divided
    into clusters around it (`leader_clusters`).

@@ -27,7 +27,7 @@ The frame of a search through the sets of one neighbourhood: nodes on an explici
 
 A node holds members S, their common features I within the sketch of the pivot, candidates P and rejecters X, with the
 invariant that every e in P ∪ X is a near-duplicate of ALL of S and |I ∩ b_e| >= max(tau(S), alpha_e). The branches of a
-node are taken in ascending order; each becomes a rejecter once it has been searched. `maximal_sets` and `closed_sets`
+node are taken in ascending order; each becomes a rejecter once it has been searched. This module and `frequent_sets`
 decide what to branch on and which sets to keep.
 
 Sources:

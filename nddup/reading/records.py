@@ -8,7 +8,7 @@
 
 A chunk is the part of a file between two separators (`formats.FileHead`), without the separators: blanks and comments,
 then the record without its end tag. The first chunk also has the prolog; the last one has what follows the last record.
-`xml_records`, `sgml_records` and `json_records` parse the record; `outcomes` defines the result.
+`xml_records`, `sgml_records` and, for JSON, this module parse the record; `outcomes` defines the result.
 
 An XML record is wrapped in an element with the namespaces in force, closed, and parsed strictly. The DOCTYPE is never
 passed to the parser, so no entity can be declared, expanded or fetched. The parser's own recovery is never used: it

@@ -5,7 +5,7 @@
 
 Files are cut here because a whole-file parser stops silently where a file is cut or a header is wrong. Headers may end
 their lines with LF, fold a field over several lines, and spell its name in any case: FastWARC reads such fields as
-absent, so they are split here. `http_bodies` decodes the transfer and content encodings.
+absent, so they are split here. `decode_body` decodes the transfer and content encodings.
 
 Records that are not documents (warcinfo, request, metadata, continuation) are skipped. A `revisit` has no page, and
 becomes a reject `revisit`, so that the records and rejects of a crawl add up.

@@ -50,7 +50,7 @@ def cut_records(found: Iterable[Piece], head: FileHead, *, max_record: int) -> I
     """Divide or join the chunks of an XML file, so that each holds at most one record.
 
     Args:
-        found: chunks, parts of chunks that are too long, and rejects, in file order, as from `cut_chunks.cut_pieces`.
+        found: chunks, parts of chunks that are too long, and rejects, in file order, as from `streams.cut_pieces`.
         head: the head of the file; the chunks of any other kind of format are passed on.
         max_record: the most bytes of chunks that are joined for one record.
 

@@ -1,10 +1,10 @@
 """The data of a report as plain values, in chunks that the page loads one by one.
 
-    summary       everything except clusters and documents (`data_summary`)
+    summary       everything except clusters and documents
     clusters-N    columns of `CLUSTERS_EACH` clusters, for sorting, filtering and listing
     members-N     documents and near-duplicate pairs of `MEMBERS_EACH` clusters
-    families-N    overlapping clusters of `FAMILIES_EACH` components, with their graphs (`data_families`)
-    documents-N   columns of `DOCUMENTS_EACH` documents, for searching, filtering and listing (`data_documents`)
+    families-N    overlapping clusters of `FAMILIES_EACH` components, with their graphs
+    documents-N   columns of `DOCUMENTS_EACH` documents, for searching, filtering and listing
     nearest-N     the nearest documents of each of these
     stands-N      the documents that were removed for each of these
     texts-N       texts of about `TEXTS_CHARACTERS`

@@ -1,14 +1,10 @@
 """Gather the content of a report from the tables of a finished run, bounded whatever the size of the run.
 
-Counts are over all rows. At most `MOST_CLUSTERS` clusters, `MOST_LISTED` of their documents and `MOST_CELLS` of the
-pairs among these are read; `ask_documents` bounds the rest. The page says what is left out.
+Counts are over all rows. At most `MOST_CLUSTERS` clusters, `MOST_LISTED` of their documents, `MOST_CELLS` of the pairs
+among these, and `MOST_DOCUMENTS` documents are read. The page says what is left out.
 
-The queries of a report over a finished run: SELECT statements for both DuckDB and Spark.
-
-A query names the tables of the run. `wanted` is a small table from the caller; Spark broadcasts it to every task where
-the query has the hint.
-
-Read what a report shows of documents, large clusters and families, bounded whatever the size of the run.
+The queries are SELECT statements for both DuckDB and Spark. A query names the tables of the run. `wanted` is a small
+table from the caller; Spark broadcasts it to every task where the query has the hint.
 """
 
 import json

@@ -1,11 +1,8 @@
-"""The tables of one version, as a run over its live documents would write them.
+"""The tables of one version, as a run over its live documents would write them, and a folder that is read like any run.
 
-The texts stored with a repository, so that its reports can show them when the inputs are gone.
-
-The first characters of each document are stored, as many as `create` says. A batch stores at most `MOST_CHARACTERS`
-in all: a batch of a million documents stores about a quarter of the default for each. No result depends on these texts.
-
-Write a version as a run's folder, which `show`, `report`, `evaluate` and `check` read like any run.
+The first characters of each document are stored, as many as `create` says, so that reports can show texts when the
+inputs are gone. A batch stores at most `MOST_CHARACTERS` in all: a batch of a million documents stores about a quarter
+of the default for each. No result depends on these texts.
 """
 
 from typing import Any

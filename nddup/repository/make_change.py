@@ -2,9 +2,7 @@
 
 A change touches the components of removed documents, of stored sketches that a new document has, and of the
 near-duplicates of new sketches. Components close over equal sketches too: a smaller id changes `group`, hence stars and
-names.
-
-The state of documents before and after a change, and the table `changes` of the differences.
+names. The table `changes` has the differences between the state of documents before and after.
 """
 
 from collections import Counter

@@ -1,8 +1,6 @@
 """A repository as an object: its commands, on the embedded engine. It holds one version until it is refreshed.
 
 A query must answer soon after a process starts, so the other methods import what only they need when they are called.
-
-The inputs that can be added to a repository or used as queries, and the engine that reads them.
 """
 
 import os

@@ -1,9 +1,7 @@
 """Row counts and digests of a repository's tables, updated by the rows that each version adds and removes.
 
-Order-free digest of a table: the sum of the BLAKE2b-128 of its rows, modulo 2^128.
-
-A sum can be updated: the digest of a table is that of the version before, minus the rows of replaced components, plus
-the rows of new ones.
+The digest of a table is free of order: the sum of the BLAKE2b-128 of its rows, modulo 2^128. A sum can be updated: it
+is that of the version before, minus the rows of replaced components, plus the rows of new ones.
 """
 
 from collections.abc import Iterable, Mapping

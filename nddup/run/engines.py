@@ -1,6 +1,6 @@
-"""Choose the engine of a run: this process and its workers, or Spark. The tables are the same.
+"""Choose the engine of a run, this process and its workers or Spark, and how much the run may lose before it fails.
 
-How much a run may lose before it fails: rejects, files that gave no document, and files that cannot be opened.
+The tables are the same on both. Lost are rejects, files that gave no document, and files that cannot be opened.
 """
 
 import os

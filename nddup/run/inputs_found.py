@@ -1,6 +1,6 @@
 """The files that a run reads: those of its inputs, up to `input.limit`, with the columns of the keep policy.
 
-The inputs of a finished run, to read documents again: refused if a file changed meanwhile.
+Those of a finished run are found again to read documents; if a file changed meanwhile, that is refused.
 """
 
 from collections.abc import Mapping

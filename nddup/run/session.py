@@ -1,8 +1,7 @@
 """The Spark session of a job, and the few settings that the stages rely on.
 
-Check first that a Spark master or a Spark Connect server can be reached: Spark itself would wait long for either.
-
-A session of Spark Connect: its server is elsewhere (`sc://…`), or started here (`spark.api.mode=connect`).
+It is a session of this process, or one of Spark Connect, whose server is elsewhere (`sc://…`) or started here
+(`spark.api.mode=connect`). A master or server that cannot be reached is found first: Spark would wait long for either.
 """
 
 import os

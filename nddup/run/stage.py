@@ -1,15 +1,9 @@
 """A stage of a run, on either engine: shown while it runs, measured, and kept with its counts.
 
-What each table of a run depends on: the settings that reach it, and the tables it reads.
-
-A resumed run reuses a table of an earlier attempt if all of this is unchanged (`nddup.storage.run_folder`). The tables
-of a finished run read only each other, never a working table, so each engine can reuse what the other finished.
-
-The metrics of a run, put together from the counts of its stages.
-
-`lexicon.json`, the file beside the lexicon of a run.
-
-Checks before the inputs are written again, as the value `as-input` of `output.kept` or `output.tagged` asks.
+A resumed run reuses a table of an earlier attempt if all that the table depends on is unchanged: the settings that
+reach it, and the tables it reads (`nddup.storage.run_folder`). The tables of a finished run read only each other, never
+a working table, so each engine can reuse what the other finished. The metrics of the run are put together from the
+counts of its stages.
 """
 
 import json

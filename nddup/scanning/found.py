@@ -1,8 +1,6 @@
 """Records and rejects found in files, with their places, and the protocol of consumers that make a table of them.
 
-Rules by which a record becomes text, and the text a sketch. Consumers carry them to the workers.
-
-A list of texts as two arrays, as the compiled kernels read it.
+Consumers carry to the workers the rules by which a record becomes text, and the text a sketch.
 """
 
 from collections.abc import Iterable, Iterator

@@ -1,7 +1,4 @@
-"""The files below the INPUT paths of a run: which are skipped, and the name of each in the tables.
-
-Local paths, as the user writes them and as Java writes them.
-"""
+"""The files below the INPUT paths of a run: which are skipped, and how each is named, in the tables and for Java."""
 
 import os
 import re

@@ -49,7 +49,7 @@ GONE = "removed while the folder was listed"
 
 
 class Walked(NamedTuple):
-    """The files, by address (`local_paths.address_of`); the skipped files with the reason; the files given twice."""
+    """The files, by address (`input_files.address_of`); the skipped files with the reason; the files given twice."""
 
     files: dict[str, Placed]
     skipped: tuple[tuple[str, str], ...]

@@ -2,7 +2,7 @@
 
 May import `nddup.errors`, `redaction`, and the rules of `matching`, `sketching` and `scanning` that settings choose.
 `schema` has every key with its default and refuses a wrong value; `load` reads files and assignments and words the
-refusal; `derive` makes what several settings choose together (kind, recipe, threshold) and refuses contradictions.
+refusal; `plan` makes what several settings choose together (kind, recipe, threshold) and refuses contradictions.
 
 A new setting is a field in `schema`.
 """

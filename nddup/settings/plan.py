@@ -1,10 +1,7 @@
-"""The settings of reading: how a record becomes text and a sketch, and how large it may be.
+"""From settings to arguments: the kind, its recipe, threshold and bands, and the rules by which records are read.
 
-The settings of the confirmation of pairs by their texts (`pairs.confirm`).
-
-What several settings choose together: the kind, its recipe, threshold and bands; and which choices contradict.
-
-A setting that the chosen kind does not use is refused, so that nobody believes it has an effect.
+What several settings choose together is made here, and choices that contradict each other are refused. So is a setting
+that the chosen kind does not use, so that nobody believes it has an effect.
 """
 
 import os

@@ -1,13 +1,4 @@
-"""The sections and keys of the configuration, with the effect of each default. A wrong value is refused here.
-
-The base class of all sections of the configuration.
-
-The sections of `nddup against` and `nddup passages`.
-
-The section `keep`: which of several near-duplicates is kept.
-
-The sections that do not affect what is found: what is written besides the tables, and what an engine may use.
-"""
+"""The sections and keys of the configuration, with the effect of each default. A wrong value is refused here."""
 
 import reprlib
 from fractions import Fraction

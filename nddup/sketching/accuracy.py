@@ -9,7 +9,7 @@
     least_equal              ids that nearly all pairs at a threshold have in common, among the s smallest
 
 The formulas are exact for truly random permutations. The permutations in use are fixed by a seed, so results only come
-close to these values. The curves of LSH are in `lsh_bands`.
+close to these values. The curves of LSH are in `minhash`.
 
 Argument checks that several modules of this package share.
 

@@ -7,8 +7,8 @@
                   levels     as `whole`, after the finer set is reduced to the modulus of the coarser one
     finder      how candidate pairs are found
                   prefix     exactly: every pair with enough ids in common (prefix filter)
-                  bands      pairs that agree in all rows of a band of slots (`lsh_keys`)
-                  runs       pairs with a common run of ids of the sorted sketch: a super-shingle (`lsh_keys`)
+                  bands      pairs that agree in all rows of a band of slots (`minhash`)
+                  runs       pairs with a common run of ids of the sorted sketch: a super-shingle (`minhash`)
                   levels     as `prefix`, at every modulus at which two sketches may be compared (`moduli`)
 
 All code that depends on the kind reads this table; `recipe` selects the ids of each kind.

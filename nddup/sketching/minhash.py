@@ -22,12 +22,12 @@ The S-curve of LSH: how bands and rows decide which pairs become candidates.
     choose_bands             the bands and rows with the smallest weighted sum of both errors
 
 The formulas are exact for truly random permutations. The permutations in use are fixed by a seed, so results only come
-close to these values. `lsh_keys` makes the keys of the bands.
+close to these values. The keys of the bands are made below.
 
 Keys that bring similar sketches together without counting what they share: LSH bands and super-shingles.
 
     bands   the slots of a signature in groups of `rows`; a key combines the values of a group and its number.
-            Documents of resemblance r share a key with probability 1 - (1 - r**rows)**bands (`lsh_bands`).
+            Documents of resemblance r share a key with probability 1 - (1 - r**rows)**bands (`Bands`).
     runs    `rows` consecutive ids of the sorted sketch are a key: a super-shingle, a shingle of shingles. Two sketches
             share about s r**rows of them. Short documents, and documents contained in longer ones, share hardly any.
 

@@ -1,11 +1,8 @@
 """Files of this machine, without a JVM: the same methods with the same answers as `nddup.storage.files` over Hadoop.
 
-Facts about this machine, read without Spark.
-
-Refuse an output that overlaps what a command reads, whatever links lead to either of them.
-
-An output within an input would be read as input the next time; an input within an output would be removed when that
-output is replaced.
+Also the facts about this machine that a run asks for, and the refusal of an output that overlaps what a command reads,
+whatever links lead to either of them. An output within an input would be read as input the next time; an input within
+an output would be removed when that output is replaced.
 """
 
 import os

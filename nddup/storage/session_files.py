@@ -1,9 +1,8 @@
 """The files that a Spark session reaches: Hadoop's, those of this machine, or those shared with a Connect server.
 
-Files of a machine that this process shares with a Spark Connect server; there is no JVM to reach other files.
-
-A path is a local path for both sides. This is verified: the server is asked to read one of the inputs, and a file that
-this process wrote into the folder of the run. If it does not find them, the run is refused.
+A client of Connect has no JVM to reach other files, so a path is a local path for both sides. This is verified: the
+server is asked to read one of the inputs, and a file that this process wrote into the folder of the run. If it does not
+find them, the run is refused.
 """
 
 from dataclasses import replace

@@ -1,8 +1,7 @@
-"""How a stage keeps its tables: in a run's folder (`run_folder`) or, for a notebook, in Spark's own storage (here).
+"""How a stage of Spark keeps its tables: in a run's folder, in a folder of the caller's, or in Spark's own storage.
 
-The tables of `find_duplicates` as Parquet in a folder that the caller chooses: losing an executor loses no table.
-
-The tables of a run's folder as DataFrames, read and written by Spark.
+`find_duplicates` keeps them in Spark's storage, or as Parquet in a folder that the caller chooses: there, losing an
+executor loses no table.
 """
 
 from collections.abc import Iterator, Mapping, Sequence

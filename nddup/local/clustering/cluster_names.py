@@ -1,9 +1,4 @@
-"""From sets of nodes to clusters of documents, named by their members.
-
-False components: connected components whose documents are not all near-duplicates of each other.
-
-The keep-list: every document once, kept or a duplicate of a kept one.
-"""
+"""From sets of nodes to clusters of documents, named by their members; and the keep-list, every document once."""
 
 import hashlib
 from itertools import pairwise

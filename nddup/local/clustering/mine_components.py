@@ -1,12 +1,8 @@
 """Clusters: maximal sets of documents that are near-duplicates of each other and share enough features together.
 
 The pivot miner mines every component, except one of two nodes whose pair has the support: its only set is the pair.
-
-Components as mining problems.
-
-Large components, mined in shares: each share has some of the component's nodes as pivots.
-
-The shares and their budgets are those of `nddup.spark.clustering.shares`, so both engines find the same sets.
+Large components are mined in shares, each with some of the component's nodes as pivots. The shares and their budgets
+are those of `nddup.spark.clustering.shares`, so both engines find the same sets.
 """
 
 from collections.abc import Iterator, Sequence

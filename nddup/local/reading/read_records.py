@@ -1,9 +1,7 @@
 """From files or texts to RECORDS, in one pass unless the settings need another.
 
-lexicon      a pass that counts the words, then one that sketches with those of the lexicon
+lexicon      a pass that counts the words, unless another run's are taken, then one that sketches with the lexicon's
 left out     a pass that sketches, then one without the shingles that too many documents have
-
-The lexicon of a run: counted from its collection, or read from another run's folder.
 """
 
 import json

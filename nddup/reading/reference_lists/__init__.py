@@ -1,1 +1,1 @@
-"""Lists of near-duplicates made by other tools: `layouts` recognises the layout, `entries` reads the lines."""
+"""Lists of near-duplicates made by other tools: `layouts` recognises the layout and reads the lines."""

@@ -296,7 +296,7 @@ def _require_few_rejects(job: Job, source: Collection | DataFrame, made: _Made) 
 
 
 def _list_silent_files(made: _Made) -> list[SilentFile]:
-    """Return the files that gave rejects and no document, by name, as `limits.list_silent_files`. One action."""
+    """Return the files that gave rejects and no document, by name, as `engines.list_silent_files`. One action."""
     told = made.rejects.table.where(~F.col("reason").isin(*READ)).groupBy("source")
     found = told.agg(F.min("reason"), F.min("detail"), F.count("*"))
     with_documents = made.documents.table.select("source").distinct()

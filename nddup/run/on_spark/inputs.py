@@ -1,11 +1,10 @@
-"""The inputs of a run, kept so that later passes find the same records: a second pass, or the texts of a report.
-
-The lexicon of a run: counted in its collection, or taken from another run; saved with the run in either case.
+"""The inputs of a run on Spark, kept so that later passes find the same records; and its lexicon.
 
     lexicon/        the terms, with how often they occur in the collection they were counted in
     lexicon.json    the settings and versions that made it, its counts, and the run it was taken from
 
-A lexicon made with other settings, or with other versions of the stemming libraries, is refused.
+A lexicon is counted in the collection or taken from another run, and saved with the run in either case. One made with
+other settings, or with other versions of the stemming libraries, is refused.
 """
 
 import json

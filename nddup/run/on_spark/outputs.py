@@ -1,16 +1,12 @@
-"""The texts of the documents that the report shows: chosen, read again from the inputs, stored with the run.
+"""What a run on Spark writes beside its tables: lists as text, kept and tagged documents, the texts of its report.
 
-A run stores the texts of a bounded number of documents while its inputs are there, so a report needs only the run's
-folder. Other texts that are wanted later are read again from the inputs, once these prove unchanged.
+`duplicates.txt` and `context.fimi` are written by tasks, in order. If their parts have at most `ONE_FILE` bytes
+together, the driver copies them into one file. Otherwise they stay in a folder of this name, `part-00000`,
+`part-00001`, …: whole lines, in the order of the parts.
 
-The lists of a run as text: `duplicates.txt` and `context.fimi`, written by tasks, in order.
-
-Each task writes a part. If the parts have at most `ONE_FILE` bytes together, the driver copies them into one file.
-Otherwise they stay in a folder of this name, `part-00000`, `part-00001`, …: whole lines, in the order of the parts.
-
-The kept documents, read again from the inputs and written in the form that is asked for.
-
-The inputs written again on Spark: the kept collection, and the tagged one.
+Kept and tagged documents are read again from the inputs. The texts of a bounded number of documents are stored while
+the inputs are there, so a report needs only the run's folder. Other texts that are wanted later are read again from the
+inputs, once these prove unchanged.
 """
 
 from collections import defaultdict

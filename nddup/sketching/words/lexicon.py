@@ -2,7 +2,7 @@
 
     texts --TermCounts--> partial counts of a task --(summed)--> counts of the collection --interval--> lexicon
 
-Terms are stemmed words without stop words (`stemming`). A lexicon holds the terms whose frequency in the collection,
+Terms are stemmed words without stop words (`vocabulary`). A lexicon holds the terms whose frequency in the collection,
 relative to that of the most frequent term, lies in a closed interval. More frequent terms tell nothing about a
 document; rarer ones are misprints and names.
 

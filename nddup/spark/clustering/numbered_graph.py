@@ -6,7 +6,7 @@
     edges             --solve-->         SOLVED        the edges to one task; Spark sorts them on the task's disk
 
 Only numbers are sorted and sent. The task holds 33 bits per node and no edge (`nddup.mining.pair_graph`). If there
-are more nodes than it has memory for, `large_graph` makes SOLVED in rounds. `assembled_graph` makes GRAPH from either.
+are more nodes than it has memory for, rounds (`contract`) make SOLVED. `assemble` makes GRAPH from either.
 
 The pair graph with too many nodes for one task: components by star contraction, the keep-list in rounds.
 
@@ -419,7 +419,7 @@ def _place_nodes(numbered: DataFrame, solved: DataFrame) -> DataFrame:
 
 
 def _number_share(leader: Column, share_nodes: int | None) -> Column:
-    """Return the share of a node, int, as `components.number_shares` gives it; null if its component is not cut."""
+    """Return the share of a node, int, as `pair_graph.number_shares` gives it; null if its component is not cut."""
     if share_nodes is None:
         return F.lit(None).cast("int")
 

@@ -1,6 +1,6 @@
-"""From RECORDS to PAIRS on Spark. Start with `collapse`, `match` and `expand`.
+"""From RECORDS to PAIRS on Spark. Start with `collapse`, `meet` and `expand`.
 
-`plan` lists what `match` moves between tasks, and `homes` and `meet` are those tasks. `modulus_levels` compares
-sketches with different moduli; `large_components` handles components with too many pairs. May import sketching,
+`homes` and `meet` are the tasks between which sketches and postings move. `large_components` handles components with
+too many pairs, and sketches with different moduli. May import sketching,
 matching, mining and `nddup.spark`. All steps are lazy: no Spark action runs here.
 """

@@ -3,7 +3,7 @@
     sketches        --gather_sketches-->  homes       E1    node, size, ids
     homes           --ask-->              requests    E2    4 bytes per element
     requests        --answer-->           replies     E3    half a byte per element, in the same order
-    homes, replies  --post_prefixes-->    postings    E4    what `element_prefixes` sends to the owners of each prefix
+    homes, replies  --post_prefixes-->    postings    E4    what `elements` sends to the owners of each prefix
     homes           --post_keys-->        postings    E4    the same if sketches meet by keys, without requests
     homes, wanted   --send_sketches-->    sketches    E6    node, size, ids
 

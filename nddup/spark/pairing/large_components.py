@@ -114,7 +114,7 @@ def find_families(connections: DataFrame, *, max_edges: int) -> DataFrame:
 
 
 def take_families(connections: DataFrame, stars: DataFrame, *, max_edges: int) -> DataFrame:
-    """Find the same families, from the stars that `large_graph.contract` made of the connections.
+    """Find the same families, from the stars that `numbered_graph.contract` made of the connections.
 
     Schema in:   CONNECTIONS; STARS, one star per component
     Schema out:  FAMILIES; a family is named by its least node

@@ -4,7 +4,7 @@ documents, rejects, keep, members --list_verdicts--> VERDICTS, one row per recor
 files, VERDICTS                   --rewrite-->       PIECES of the new files, which Spark's text source writes
 
 Spark cannot write a file of bytes. Its text source writes rows, each followed by one byte. So the bytes of a file are
-cut at occurrences of that byte, with which every file must end (`packing.end_of`).
+cut at occurrences of that byte, with which every file must end (`rewrite_file.end_of`).
 """
 
 from collections.abc import Iterator, Mapping, Sequence
