@@ -25,11 +25,11 @@ from nddup.against.find_hits import find_hits
 from nddup.against.share_records import ReadItems
 from nddup.against.shingle_table import make_known, open_known
 from nddup.local.reading.workers import Workers
-from nddup.run.inputs_found import find_inputs
 from nddup.scanning.found import text_buffers
 from nddup.settings.load import load_config
 from nddup.settings.plan import record_limits, text_rule
 from nddup.sketching.tokens import tokenise
+from nddup.stages.inputs_found import find_inputs
 from nddup.storage.local_storage import LocalStorage
 
 ITEMS, WORDS, COMMON = 1_500, 160, 1_200

@@ -16,10 +16,10 @@ from pydantic import BaseModel
 
 from bench.fuzz_values import seconds
 from nddup.errors import ConfigError
-from nddup.run.stage import settings_of
 from nddup.settings.load import build_config, load_config
 from nddup.settings.plan import bands_of, finder_of, kind_of, recipe_of, threshold_of
 from nddup.settings.schema import Config
+from nddup.stages.stage import settings_of
 
 LONGEST = 5.0
 """Most CPU seconds of a case; choosing the bands of a signature of 100,000 slots takes one."""

@@ -50,16 +50,20 @@ MAY_IMPORT: dict[str, set[str]] = {
     "spark.clustering": {"mining", "spark"},
     "spark.evaluating": {"reading", "verifying", "spark", "spark.reading"},
     "local": {"settings", "scanning", "rewriting", "mining", "verifying", "engines", "stages"},
-    "storage": GROUND | {"sketching", "scanning", "spark", "spark.reach"},
+    "storage": GROUND | {"sketching", "scanning"},
+    "storage.session_files": {"storage.files", "spark.reach"},
+    "storage.session_tables": {"storage", "storage.session_files"},
+    "storage.hadoop_listing": {"storage", "spark"},
+    "storage.files": {"storage", "storage.hadoop_listing"},
     "engines": GROUND | {"tables"},
-    "stages": {"engines"},
+    "stages": {"engines", "settings", "rewriting", "report"},
     "engines.spark_engine": {"engines", "spark", "spark.reach"},
     "opened": GROUND | {"tables", "storage", "engines"},
-    "opened.spark": {"opened", "engines.spark_engine", "storage"},
+    "opened.spark": {"opened", "engines.spark_engine", "storage.session_tables"},
     "report": {"opened", "settings"},
     "run": WIRING
     | PURE
-    | {"against", "passages", "settings", "storage", "local", "opened.spark", "engines.spark_engine", "report"},
+    | {"against", "passages", "local", "opened.spark", "engines.spark_engine"},
     "repository.lookup": GROUND | {"matching", "sketching"},
     "repository": {"run", "repository.lookup"},
     "api": {"run", "opened"},
@@ -85,7 +89,10 @@ TAKING_ARGUMENTS = {"take", "count", "head"}
 KEEPING = {"persist", "cache", "unpersist", "checkpoint", "localCheckpoint", "write", "writeTo", "writeStream"}
 SESSIONS = {"getOrCreate", "newSession"}
 
-ACTING = {"run", "spark.reach", "results", "opened.spark", "engines.spark_engine", "storage", "api"}
+ACTING = {
+    "run", "spark.reach", "results", "opened.spark", "engines.spark_engine", "storage.session_files",
+    "storage.session_tables", "storage.hadoop_listing", "api",
+}  # fmt: skip
 """The rooms that run Spark jobs."""
 
 

@@ -19,10 +19,7 @@ from nddup.metrics import RunMetrics, Stages
 from nddup.opened.arrow_tables import MemoryRun
 from nddup.run.compiling import compile_once
 from nddup.run.engines import memory_of
-from nddup.run.forced_documents import read_forced
 from nddup.run.local_stages import LocalJob, find_clusters, sketch_documents
-from nddup.run.progress import LocalProgress, is_quiet_for
-from nddup.run.stage import metrics_of
 from nddup.settings.load import build_config, nest_settings
 from nddup.settings.plan import processes_of
 from nddup.settings.schema import (
@@ -36,6 +33,9 @@ from nddup.settings.schema import (
     ShingleConfig,
     SketchConfig,
 )
+from nddup.stages.inputs_found import read_forced
+from nddup.stages.progress import LocalProgress, is_quiet_for
+from nddup.stages.stage import metrics_of
 from nddup.steps import Steps
 from nddup.storage.local_folder import MemoryTables
 from nddup.storage.local_storage import LocalStorage

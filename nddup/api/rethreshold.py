@@ -18,12 +18,12 @@ from nddup.metrics import RunMetrics, Stages
 from nddup.mining.keep_verdicts import FORCED_NOTE, Forced
 from nddup.opened.finished_run import FinishedRun
 from nddup.run.engines import memory_of
-from nddup.run.forced_documents import read_forced
 from nddup.run.local_stages import LocalJob, Sketched, find_clusters
-from nddup.run.progress import Progress
-from nddup.run.stage import metrics_of
 from nddup.settings.load import read_stored
 from nddup.settings.plan import processes_of
+from nddup.stages.inputs_found import read_forced
+from nddup.stages.progress import Progress
+from nddup.stages.stage import metrics_of
 from nddup.storage.local_folder import MemoryTables
 from nddup.storage.local_storage import LocalStorage
 from nddup.tables import DOCUMENTS, REJECTS

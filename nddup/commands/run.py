@@ -119,8 +119,8 @@ def _prepare(
     """Read the settings and choose the engine; return the settings, what makes the run, and its arguments."""
     from nddup.errors import ConfigError  # noqa: PLC0415
     from nddup.run.engines import choose_engine  # noqa: PLC0415
-    from nddup.run.progress import start_logging  # noqa: PLC0415
     from nddup.settings.load import load_config  # noqa: PLC0415
+    from nddup.stages.progress import start_logging  # noqa: PLC0415
 
     chosen = [f"engine={options.engine}"] if options.engine else []
     config = load_config(options.config, [*options.assignments, *chosen], os.environ)
@@ -169,7 +169,7 @@ def _run(make: Make, options: argparse.Namespace, config: "Config", how: dict[st
     """Make a run and return its metrics; go on with Spark if the embedded engine has too little memory."""
     from nddup.errors import NeedsSparkError  # noqa: PLC0415
     from nddup.run.engines import has_java  # noqa: PLC0415
-    from nddup.run.progress import say  # noqa: PLC0415
+    from nddup.stages.progress import say  # noqa: PLC0415
 
     try:
         return make(options.inputs, options.output, config, **how)

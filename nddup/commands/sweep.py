@@ -67,7 +67,7 @@ def execute(options: argparse.Namespace) -> int:
         prevent_pandas_import()
         from nddup.explaining.figures import axis_of, draw_sweep  # noqa: PLC0415
         from nddup.results.sweep import Engines, read_grid, read_text, run_sweep, spell_table  # noqa: PLC0415
-        from nddup.run.progress import start_logging  # noqa: PLC0415
+        from nddup.stages.progress import start_logging  # noqa: PLC0415
 
         points = read_grid(read_text(options.grid), origin=options.grid, base=base)
         made = [point.settings for point in points if point.config is not None]

@@ -51,7 +51,7 @@ def execute(options: argparse.Namespace) -> int:
         prevent_pandas_import()
         from nddup.redaction import drop_login  # noqa: PLC0415
         from nddup.results.truth import Asked, make_truth  # noqa: PLC0415
-        from nddup.run.inputs_found import paths_of  # noqa: PLC0415
+        from nddup.stages.inputs_found import paths_of  # noqa: PLC0415
 
         asked = Asked(options.similarity, options.candidates, max(0, options.sample))
         asked.check()
@@ -70,7 +70,7 @@ def _maker(options: argparse.Namespace, steps: Steps) -> Any:  # noqa: ANN401 - 
     from nddup.storage.run_folder import RunFolder  # noqa: PLC0415
 
     if is_read_here(options.run, options.output, master=options.master):
-        from nddup.run.inputs_found import paths_of  # noqa: PLC0415
+        from nddup.stages.inputs_found import paths_of  # noqa: PLC0415
         from nddup.storage.local_storage import LocalStorage  # noqa: PLC0415
 
         folder = RunFolder(LocalStorage(), options.run)

@@ -16,8 +16,8 @@ from nddup.local.rewritten_files import Rewriter, verdicts_of, write_apart
 from nddup.repository.live_tables import read_texts
 from nddup.repository.segments.layout import TEXTS
 from nddup.repository.snapshot import Snapshot
-from nddup.run.engines import UNREADABLE, list_silent_files, require_few_rejects, require_readable
 from nddup.scanning.collection import Collection
+from nddup.stages.losses import UNREADABLE, list_silent_files, require_few_rejects, require_readable
 from nddup.tables import DOCUMENTS, REJECTS
 
 

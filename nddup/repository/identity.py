@@ -104,7 +104,7 @@ class Identity:
 
     def note(self) -> dict[str, Any]:
         """Return the identity as a commit records it."""
-        from nddup.run.stage import settings_of  # noqa: PLC0415 - only `create` writes it
+        from nddup.stages.stage import settings_of  # noqa: PLC0415 - only `create` writes it
 
         return {
             "layout": LAYOUT,

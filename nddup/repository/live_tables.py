@@ -27,9 +27,9 @@ from nddup.repository.make_change import as_of_run
 from nddup.repository.segments.layout import NOT_STORED, RESULTS, TEXTS
 from nddup.repository.segments.segment_files import among, read_all
 from nddup.repository.snapshot import Snapshot
-from nddup.run.stage import Unpaired, made_of, metrics_of, settings_of
 from nddup.scanning.collection import Collection
 from nddup.scanning.read_again import Texts, choose_documents
+from nddup.stages.stage import Unpaired, made_of, metrics_of, settings_of
 from nddup.storage.local_folder import LocalFolder
 from nddup.tables import KEEP, PAIRS, REJECTS, STORED_TEXTS
 from nddup.tables import RESULTS as RUN_RESULTS

@@ -19,11 +19,12 @@ from nddup.repository.query_stored import Ask, Queries, find_matches, read_queri
 from nddup.repository.segments.commits import Commit, read_commit
 from nddup.repository.segments.segment_files import read_all
 from nddup.repository.snapshot import Snapshot
-from nddup.run.engines import choose_engine, require_readable
+from nddup.run.engines import choose_engine
 from nddup.scanning.collection import Collection, Files, find_files
 from nddup.scanning.input_files import is_of_this_machine, local_path
 from nddup.settings.plan import processes_of
 from nddup.settings.schema import Config
+from nddup.stages.losses import require_readable
 from nddup.storage.local_storage import LocalStorage, require_apart
 from nddup.tables import VERDICTS
 

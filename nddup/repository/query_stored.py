@@ -24,10 +24,10 @@ from nddup.repository.lookup.keyed import distinct
 from nddup.repository.lookup.meetings import Near, spread_rows
 from nddup.repository.segments.layout import MATCHES, table_of
 from nddup.repository.snapshot import Snapshot
-from nddup.run.engines import REPEATED
 from nddup.scanning.collection import Collection
 from nddup.scanning.sketch_records import SketchRecords
 from nddup.shown import one_line
+from nddup.stages.losses import REPEATED
 from nddup.tables import TEXTS
 
 FULL = 100

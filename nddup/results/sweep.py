@@ -8,7 +8,7 @@ Files written to DIR: `sweep.csv` and `sweep.md`, one row per combination; `swee
 resume it. A combination that the configuration refuses gets a row with the reason.
 
 Runs are made one after another, each starting from the tables of the run before: tables whose inputs and settings are
-unchanged (`nddup.run.stage`) are reused. So combinations that read and sketch alike run next to each other, whatever
+unchanged (`nddup.stages.stage`) are reused. So combinations that read and sketch alike run next to each other, whatever
 their order in the grid.
 
 The combinations of `nddup sweep`: reading a grid, and showing the results as a table.
@@ -38,11 +38,11 @@ from nddup.redaction import hide_setting
 from nddup.results.evaluate import evaluate_run
 from nddup.results.opening import is_read_here, open_here, open_on_spark
 from nddup.run.engines import choose_engine
-from nddup.run.progress import say
-from nddup.run.stage import made_of, settings_of
 from nddup.settings.load import build_config, yaml_reason
 from nddup.settings.schema import Config
 from nddup.shown import csv_line
+from nddup.stages.progress import say
+from nddup.stages.stage import made_of, settings_of
 from nddup.storage.claim import Claim, FolderFiles
 from nddup.storage.local_storage import LocalStorage, require_apart
 from nddup.storage.versions import versions

@@ -5,8 +5,8 @@ from collections.abc import Mapping
 import pyarrow as pa
 
 from nddup.results.opening import is_read_here
-from nddup.run.inputs_found import find_again, paths_of
 from nddup.scanning.read_again import CHARACTERS
+from nddup.stages.inputs_found import find_again, paths_of
 from nddup.storage.local_storage import LocalStorage
 from nddup.storage.run_folder import RunFolder
 

@@ -26,12 +26,12 @@ from nddup.local.memory import Memory
 from nddup.local.reading.workers import Workers
 from nddup.results.list_questions import Files
 from nddup.run.engines import memory_of
-from nddup.run.inputs_found import find_again
 from nddup.scanning.read_again import Texts as ReadTexts
 from nddup.settings.load import build_config
 from nddup.settings.plan import found_exactly, processes_of, record_limits, text_rule
 from nddup.settings.schema import Config
 from nddup.shown import csv_line
+from nddup.stages.inputs_found import find_again
 from nddup.steps import Steps
 from nddup.storage.local_folder import LocalFolder
 from nddup.storage.local_storage import LocalStorage, require_apart

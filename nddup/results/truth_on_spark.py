@@ -7,7 +7,6 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from nddup.results.truth import Asked, Made, Truth, settings_of_candidates
-from nddup.run.inputs_found import config_of
 from nddup.run.on_spark.documents import take_documents
 from nddup.run.on_spark.inputs import reopen_inputs
 from nddup.run.on_spark.pairing import find_pairs
@@ -16,6 +15,7 @@ from nddup.run.spark_progress import SparkProgress
 from nddup.scanning.read_again import Texts
 from nddup.spark.evaluating import edit_pairs as stage
 from nddup.spark.reading.scan import name_texts
+from nddup.stages.inputs_found import config_of
 from nddup.steps import Steps
 from nddup.storage.session_tables import MemoryStore, SparkFolder
 

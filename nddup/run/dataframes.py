@@ -8,16 +8,16 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from nddup.metrics import RunMetrics
-from nddup.run.forced_documents import read_forced
 from nddup.run.on_spark.pipeline import find_clusters
 from nddup.run.on_spark.state import Job
 from nddup.run.session import set_to, settings_for
 from nddup.run.spark_progress import SparkProgress
-from nddup.run.stage import metrics_of
 from nddup.settings.schema import Config
 from nddup.spark.reach import is_connect
 from nddup.spark.reading.scan import number_texts
 from nddup.spark.schemas import TEXTS
+from nddup.stages.inputs_found import read_forced
+from nddup.stages.stage import metrics_of
 from nddup.storage.session_files import files_of
 from nddup.storage.session_tables import CheckpointStore, MemoryStore, RemoteMemoryStore, Store
 from nddup.tables import ID_COLUMNS, RESULTS

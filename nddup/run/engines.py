@@ -1,28 +1,16 @@
-"""Choose the engine of a run, this process and its workers or Spark, and how much the run may lose before it fails.
-
-The tables are the same on both. Lost are rejects, files that gave no document, and files that cannot be opened.
-"""
+"""Choose the engine of a run: this process and its workers, or Spark. The tables are the same on both."""
 
 import os
-import re
 import shutil
-from collections.abc import Mapping, Sequence
-from pathlib import PurePosixPath
+from collections.abc import Sequence
 from typing import Literal, NamedTuple
 
-import pyarrow as pa
-import pyarrow.compute as pc
-
-from nddup.errors import ConfigError, NddupError
+from nddup.errors import ConfigError
 from nddup.local.memory import BASE
-from nddup.reading.containers import KNOWN_BINARY
-from nddup.reading.outcomes import EMPTY
 from nddup.redaction import drop_login
 from nddup.run.task_memory import machine_memory
-from nddup.scanning.collection import Collection
 from nddup.scanning.walk import sizes_of
 from nddup.settings.schema import Config
-from nddup.spelling import counted, spell_size
 from nddup.storage.local_storage import is_local, is_submitted, local_path
 
 LOCAL_SHARE = 0.75
@@ -113,139 +101,3 @@ def _needs_spark(paths: Sequence[str], config: Config, master: str | None) -> st
         return "clusters.miner is fpgrowth, which is Spark's"
     remote = [path for path in paths if not is_local(path)]
     return f"{drop_login(remote[0])} is not a path of this machine" if remote else None
-
-
-UNREADABLE = "unreadable"
-"""The reject reason of a file that could not be opened; a cut or damaged file gives what can be read of it."""
-
-REPEATED = "repeated id"
-"""The reject reason of a later record of an id. In a run over files its content is that of a document; in a table of
-the caller an id names one row. Neither is a loss; in a repository it is one."""
-
-READ = (REPEATED, "short")
-"""The reject reasons of records that were read: a file of nothing else is no file without a document."""
-
-NO_DOCUMENTS = ("not text", "revisit")
-"""The reject reasons of records that hold no document: the images and scripts of a crawl, and repeated fetches."""
-
-NAMED_FILES = 3
-"""Most files that a message names."""
-
-_COMPRESSED = re.compile(r"\.(gz|bz2|xz|zst)$")
-
-
-class SilentFile(NamedTuple):
-    """A file without a document: its first reject, in the order of reasons, and the number of its rejects."""
-
-    source: str
-    reason: str
-    detail: str
-    rejects: int
-
-
-def require_readable(unread: Sequence[tuple[str, str, str]], limit: int) -> None:
-    """Stop if more files than the run allows could not be opened: a few rejects may stand for most of the text.
-
-    Args:
-        unread: source, reason and detail of rejects; those with other reasons are ignored.
-        limit: `input.max_unreadable`.
-
-    Raises:
-        NddupError: naming all these files.
-    """
-    named = [f"{source} ({detail})" for source, reason, detail in unread if reason == UNREADABLE]
-    if len(named) > limit:
-        raise NddupError(f"files that cannot be read: {len(named)}, input.max_unreadable {limit}: {'; '.join(named)}")
-
-
-def list_silent_files(documents: pa.ChunkedArray, rejects: pa.Table) -> list[SilentFile]:
-    """Return the files that gave rejects and no document, by name; rejects of `READ` do not count.
-
-    Args:
-        documents: the source of each document; in any order, repeated or not.
-        rejects: source, reason and detail of each reject.
-    """
-    left = rejects.filter(pc.invert(pc.is_in(rejects["reason"], value_set=pa.array(READ))))
-    left = left.filter(pc.invert(pc.is_in(left["source"], value_set=pc.unique(documents))))
-    found = left.group_by("source").aggregate([("reason", "min"), ("detail", "min"), ("source", "count")])
-    names = ("source", "reason_min", "detail_min", "source_count")
-    return [SilentFile(*row) for row in sorted(zip(*(found[name].to_pylist() for name in names), strict=True))]
-
-
-def require_few_rejects(
-    documents: int,
-    reasons: Mapping[str, int],
-    limit: float | None,
-    *,
-    silent: Sequence[SilentFile] = (),
-    source: Collection | None = None,
-) -> None:
-    """Stop if too many records, or too much of the files, gave no document.
-
-    A file that is no part of the collection does not count: one without bytes, or one of an unknown format whose name
-    ends otherwise than those of the files that gave documents, such as an image beside pages, and an image or archive
-    that has the name of a page, or one that was read to its end and holds no record, such as an empty part of a Parquet
-    table. Nor do the records of `NO_DOCUMENTS`: most records of many crawls are images and scripts.
-
-    Args:
-        documents: their number.
-        reasons: number of rejects that count, by reason.
-        limit: `input.max_rejects`, the largest share of the records that may be rejects, and of the bytes of files that
-            gave no document; None allows any.
-        silent: the files without a document.
-        source: the files; None for given texts.
-
-    Raises:
-        NddupError: naming the reasons, and the first files without a document.
-    """
-    if limit is None:
-        return
-    shards, foreign = _split(silent, source)
-    counts = dict(reasons)
-    for file in foreign:
-        counts[file.reason] = counts.get(file.reason, 0) - file.rejects
-    for reason in NO_DOCUMENTS:
-        counts.pop(reason, None)
-    rejects = sum(counts.values())
-    records = documents + rejects
-    more = f"; {_name(shards)}" if shards else ""
-    if rejects > limit * records:
-        told = ", ".join(f"{count:,} {reason}" for reason, count in sorted(counts.items()) if count > 0)
-        allowed = f"input.max_rejects={limit} allows {int(limit * records):,}"
-        raise NddupError(f"{rejects:,} of {records:,} records are rejects ({told}); {allowed}{more}")
-    if source is not None and shards:
-        names = {file.source for file in shards}
-        outside = {file.source for file in foreign} | {file.source for file in source.assets}
-        lost = sum(file.size for file in source.listing.files if file.source in names)
-        whole = sum(file.size for file in source.listing.files if file.source not in outside)
-        if lost > limit * whole:
-            share = f"{spell_size(lost)} of {spell_size(whole)}"
-            raise NddupError(f"{share} gave no document, more than input.max_rejects={limit} allows{more}")
-
-
-def _split(silent: Sequence[SilentFile], source: Collection | None) -> tuple[list[SilentFile], list[SilentFile]]:
-    """Divide the files without a document into those that are part of the collection and others."""
-    if source is None:
-        return [], []
-    without = {file.source for file in silent}
-    sizes = {file.source: file.size for file in source.listing.files}
-    known = {file.source for file, _ in source.files}
-    endings = {_ending(name) for name in known - without}
-    shards: list[SilentFile] = []
-    foreign: list[SilentFile] = []
-    for file in silent:
-        is_alike = not endings or file.source in known or _ending(file.source) in endings
-        is_other = file.reason == "binary" and file.detail.startswith(KNOWN_BINARY) and bool(known)
-        is_other |= file[1:3] == EMPTY or file.reason in NO_DOCUMENTS
-        (shards if is_alike and not is_other and sizes.get(file.source, 0) else foreign).append(file)
-    return shards, foreign
-
-
-def _ending(name: str) -> str:
-    """Return the ending of a name, without that of a compression, in lower case; empty if it has none."""
-    return PurePosixPath(_COMPRESSED.sub("", name.lower())).suffix
-
-
-def _name(files: Sequence[SilentFile]) -> str:
-    told = ", ".join(f"{file.source} ({file.reason})" for file in files[:NAMED_FILES])
-    return f"no document came from {counted(len(files), 'file')}: {told}{', …' if len(files) > NAMED_FILES else ''}"

@@ -16,10 +16,10 @@ from pyspark.sql import SparkSession
 
 from nddup.errors import ConfigError
 from nddup.redaction import drop_login
-from nddup.run.progress import say
 from nddup.run.task_memory import CORES, PYTHON_MEMORY, read_size
 from nddup.spark.reach import reach
 from nddup.spelling import counted
+from nddup.stages.progress import say
 
 PATIENCE = 15.0
 """Seconds without an executor after which the wait is explained."""

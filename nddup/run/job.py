@@ -11,9 +11,6 @@ from nddup.opened.duck import DuckRun
 from nddup.opened.finished_run import FinishedRun
 from nddup.opened.spark import SparkRun
 from nddup.report.write import is_reported, report_run
-from nddup.run.engines import require_readable
-from nddup.run.forced_documents import read_forced
-from nddup.run.inputs_found import find_inputs, note_changes
 from nddup.run.on_spark.inputs import take_saved
 from nddup.run.on_spark.outputs import (
     require_no_pages,
@@ -25,14 +22,16 @@ from nddup.run.on_spark.outputs import (
 )
 from nddup.run.on_spark.pipeline import find_clusters
 from nddup.run.on_spark.state import Job
-from nddup.run.progress import LogFormat, say
 from nddup.run.session import few_tasks, set_to
 from nddup.run.spark_progress import SparkProgress
-from nddup.run.stage import NOTE, metrics_of, name_forced, note_of, require_taggable, settings_of
 from nddup.scanning.collection import Collection
 from nddup.scanning.first_records import note_ids
 from nddup.settings import plan
 from nddup.settings.schema import Config
+from nddup.stages.inputs_found import find_inputs, note_changes, read_forced
+from nddup.stages.losses import require_readable
+from nddup.stages.progress import LogFormat, say
+from nddup.stages.stage import NOTE, metrics_of, name_forced, note_of, require_taggable, settings_of
 from nddup.steps import Steps
 from nddup.storage.session_files import files_of
 from nddup.storage.session_tables import SparkFolder

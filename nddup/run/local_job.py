@@ -24,12 +24,18 @@ from nddup.metrics import (
 from nddup.mining.keep_verdicts import FORCED_NOTE, Forced
 from nddup.report.borderline import SHOWN, decisive_of, find_closest
 from nddup.run.compiling import compile_once
-from nddup.run.engines import memory_of, require_readable
-from nddup.run.forced_documents import read_forced
-from nddup.run.inputs_found import find_inputs, note_changes
+from nddup.run.engines import memory_of
 from nddup.run.local_stages import Found, LocalJob, Sketched, find_clusters, sketch_documents
-from nddup.run.progress import LocalProgress, LogFormat, say
-from nddup.run.stage import (
+from nddup.scanning.collection import Collection
+from nddup.scanning.first_records import note_ids
+from nddup.scanning.read_again import TextChoice, add_pairs, choose_documents
+from nddup.settings import plan
+from nddup.settings.plan import record_limits, text_rule
+from nddup.settings.schema import Config
+from nddup.stages.inputs_found import find_inputs, note_changes, read_forced
+from nddup.stages.losses import require_readable
+from nddup.stages.progress import LocalProgress, LogFormat, say
+from nddup.stages.stage import (
     AS_INPUT,
     NOTE,
     made_of,
@@ -40,12 +46,6 @@ from nddup.run.stage import (
     require_taggable,
     settings_of,
 )
-from nddup.scanning.collection import Collection
-from nddup.scanning.first_records import note_ids
-from nddup.scanning.read_again import TextChoice, add_pairs, choose_documents
-from nddup.settings import plan
-from nddup.settings.plan import record_limits, text_rule
-from nddup.settings.schema import Config
 from nddup.steps import Steps
 from nddup.storage.local_folder import LocalFolder
 from nddup.storage.local_storage import LocalStorage, local_path

@@ -19,9 +19,12 @@ from nddup.local.clustering.cluster_names import count_unplaced
 from nddup.local.reading.workers import Workers
 from nddup.metrics import ClustersMetrics, EditMetrics, KeepMetrics, LexiconMetrics, PairsMetrics, SketchMetrics
 from nddup.mining.keep_verdicts import Forced
-from nddup.run.engines import REPEATED, UNREADABLE, list_silent_files, require_few_rejects, require_readable
-from nddup.run.progress import Progress
-from nddup.run.stage import (
+from nddup.scanning.collection import Collection
+from nddup.settings import plan
+from nddup.settings.schema import Config
+from nddup.stages.losses import REPEATED, UNREADABLE, list_silent_files, require_few_rejects, require_readable
+from nddup.stages.progress import Progress
+from nddup.stages.stage import (
     M,
     Stage,
     Unpaired,
@@ -33,9 +36,6 @@ from nddup.run.stage import (
     name_unread,
     reads_contents,
 )
-from nddup.scanning.collection import Collection
-from nddup.settings import plan
-from nddup.settings.schema import Config
 from nddup.storage.local_folder import LocalFolder, MemoryTables
 
 PAIRED = ("pairs", "clusters", "members", "false_components", "keep")

@@ -5,8 +5,8 @@ from contextlib import contextmanager
 
 from pyspark.sql import SparkSession
 
-from nddup.run.progress import LogFormat, Progress, StageNotes, doing
 from nddup.spark.reach import reach
+from nddup.stages.progress import LogFormat, Progress, StageNotes, doing
 from nddup.steps import bar
 
 

@@ -16,11 +16,11 @@ from nddup.metrics import RunMetrics
 from nddup.opened.duck import DuckRun
 from nddup.report.summary import notes
 from nddup.results.check import check_run
-from nddup.run.forced_documents import read_forced
 from nddup.run.job import run_job
 from nddup.run.local_job import run_locally
 from nddup.settings.load import build_config
 from nddup.settings.schema import Config
+from nddup.stages.inputs_found import read_forced
 from nddup.storage.local_storage import LocalStorage
 
 Row = dict[str, Any]

@@ -20,8 +20,8 @@ from nddup.local.reading import scan, workers
 from nddup.local.reading.number_texts import number_texts
 from nddup.local.reading.workers import Workers
 from nddup.run.local_job import run_locally
-from nddup.run.progress import AT_ONCE, LocalProgress
 from nddup.settings.load import build_config
+from nddup.stages.progress import AT_ONCE, LocalProgress
 from nddup.tables import RESULTS
 from tests.local.edited_texts import make_texts, write_lines
 

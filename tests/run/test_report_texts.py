@@ -17,11 +17,11 @@ from nddup.report.summary import notes
 from nddup.run.job import run_job
 from nddup.run.local_job import run_locally
 from nddup.run.on_spark.inputs import reopen_inputs
-from nddup.run.stage import made_of
 from nddup.scanning.read_again import CHARACTERS, choose_documents
 from nddup.settings.load import build_config
 from nddup.spark.reading.scan import list_shown
 from nddup.spark.schemas import CLUSTERS, DOCUMENTS, MEMBERS, local_table
+from nddup.stages.stage import made_of
 from nddup.storage.session_tables import SparkFolder
 from tests.run.accounts import run_that_adds_up
 

@@ -22,13 +22,13 @@ from nddup.local.memory import Memory
 from nddup.local.reading.read_records import list_silent
 from nddup.local.reading.scan import in_collection_order
 from nddup.local.reading.workers import Workers
-from nddup.run.engines import list_silent_files, require_few_rejects, require_readable
-from nddup.run.inputs_found import find_inputs
 from nddup.scanning.collection import Collection, Files
 from nddup.scanning.found import text_buffers
 from nddup.scanning.input_files import local_path
 from nddup.settings.plan import record_limits, text_rule
 from nddup.settings.schema import Config
+from nddup.stages.inputs_found import find_inputs
+from nddup.stages.losses import list_silent_files, require_few_rejects, require_readable
 from nddup.storage.local_storage import is_local
 
 By = Literal["source", "folder"]

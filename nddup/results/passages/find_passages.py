@@ -29,11 +29,12 @@ from nddup.passages.hashed_records import HashRecords, find_characters, hashes_o
 from nddup.passages.passage_tables import CUTS, OCCURRENCES, PASSAGES, REPEATING
 from nddup.passages.repeats import Repeats, find_repeats
 from nddup.results.against.compare_collections import tell_far
-from nddup.run.engines import list_silent_files, memory_of, require_few_rejects, require_readable
-from nddup.run.inputs_found import find_again, find_inputs
+from nddup.run.engines import memory_of
 from nddup.scanning.collection import Collection
 from nddup.settings.plan import processes_of, record_limits, text_rule
 from nddup.settings.schema import Config
+from nddup.stages.inputs_found import find_again, find_inputs
+from nddup.stages.losses import list_silent_files, require_few_rejects, require_readable
 from nddup.steps import Steps
 from nddup.storage.local_storage import LocalStorage
 from nddup.storage.run_folder import RunFolder

@@ -12,9 +12,9 @@ import pyarrow.parquet as pq
 
 from nddup.errors import ConfigError, OutputError
 from nddup.results.passages.find_passages import Found, Source, cut_text
-from nddup.run.stage import settings_of
 from nddup.settings.schema import Config
 from nddup.spelling import counted
+from nddup.stages.stage import settings_of
 
 HEADER = "_PASSAGES.json"
 """What was read and how; `nddup check` reads it."""

@@ -19,7 +19,6 @@ from nddup.run.on_spark.documents import Documents
 from nddup.run.on_spark.pairing import Paired
 from nddup.run.on_spark.rounds import Choosing, Matches, Rounds, build_large_graph
 from nddup.run.on_spark.state import Job, Saved, persisted
-from nddup.run.progress import say
 from nddup.spark import heavy_keys
 from nddup.spark.clustering import cluster_names, graph, keep_list, mine_components, problems, shares
 from nddup.spark.clustering.problems import Scale
@@ -27,6 +26,7 @@ from nddup.spark.pairing import collapse
 from nddup.spark.reach import is_connect
 from nddup.spark.schemas import NAMED, SETS, local_table
 from nddup.stages.false_components import list_false_components
+from nddup.stages.progress import say
 
 SHARE_NODES = 20_000
 """A component of more distinct sketches than this is mined in shares of about this size, a task each."""

@@ -17,18 +17,9 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from nddup.metrics import SketchMetrics
-from nddup.run.engines import READ, REPEATED, UNREADABLE, SilentFile, require_few_rejects, require_readable
 from nddup.run.on_spark.inputs import Inputs, Lexicon, find_lexicon
 from nddup.run.on_spark.state import Job, Saved, persisted
 from nddup.run.session import set_to, splitting
-from nddup.run.stage import (
-    Unpaired,
-    count_renamed,
-    measure_files,
-    name_counted,
-    name_unread,
-    reads_contents,
-)
 from nddup.scanning.collection import Collection
 from nddup.scanning.found import SketchRule
 from nddup.scanning.sketch_records import SketchRecords
@@ -37,6 +28,15 @@ from nddup.shown import MOST_NAMED
 from nddup.spark import heavy_keys, schemas
 from nddup.spark.pairing import collapse
 from nddup.spark.reading import scan
+from nddup.stages.losses import READ, REPEATED, UNREADABLE, SilentFile, require_few_rejects, require_readable
+from nddup.stages.stage import (
+    Unpaired,
+    count_renamed,
+    measure_files,
+    name_counted,
+    name_unread,
+    reads_contents,
+)
 from nddup.storage.session_files import files_of
 
 FEW = 1_000
@@ -296,7 +296,7 @@ def _require_few_rejects(job: Job, source: Collection | DataFrame, made: _Made) 
 
 
 def _list_silent_files(made: _Made) -> list[SilentFile]:
-    """Return the files that gave rejects and no document, by name, as `engines.list_silent_files`. One action."""
+    """Return the files that gave rejects and no document, by name, as `losses.list_silent_files`. One action."""
     told = made.rejects.table.where(~F.col("reason").isin(*READ)).groupBy("source")
     found = told.agg(F.min("reason"), F.min("detail"), F.count("*"))
     with_documents = made.documents.table.select("source").distinct()

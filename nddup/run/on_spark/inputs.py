@@ -18,9 +18,7 @@ from pyspark.sql import functions as F
 
 from nddup.errors import ConfigError, NddupError
 from nddup.metrics import LexiconMetrics
-from nddup.run.inputs_found import find_again
 from nddup.run.on_spark.state import Job, Saved
-from nddup.run.stage import NOTE
 from nddup.scanning.collection import Collection
 from nddup.scanning.found import Consumer, RecordLimits, TextRule
 from nddup.scanning.read_again import CHARACTERS, Texts
@@ -32,6 +30,8 @@ from nddup.sketching.words.word_sketches import WordRule
 from nddup.spark import schemas
 from nddup.spark.reading.scan import choose_terms, name_texts, scan, scan_texts, sum_terms
 from nddup.spark.sources import read_table
+from nddup.stages.inputs_found import find_again
+from nddup.stages.stage import NOTE
 from nddup.storage.run_folder import RunFolder
 from nddup.storage.session_files import files_of
 

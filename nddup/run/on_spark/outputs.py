@@ -26,7 +26,6 @@ from nddup.run.on_spark.documents import Documents
 from nddup.run.on_spark.pipeline import Found
 from nddup.run.on_spark.state import Job, Saved, persisted
 from nddup.run.session import set_to
-from nddup.run.stage import AS_INPUT, made_of, missing_outputs, settings_of
 from nddup.scanning.collection import Collection, Group, ListedFile
 from nddup.scanning.read_again import Contents, TextChoice, add_pairs, choose_documents
 from nddup.settings.plan import record_limits, stored_texts
@@ -37,6 +36,7 @@ from nddup.spark.reach import is_connect
 from nddup.spark.reading.rewritten_files import Rewriting, Written, list_verdicts, rewrite
 from nddup.spark.reading.scan import key_contents, list_shown
 from nddup.spark.sources import WHOLE
+from nddup.stages.stage import AS_INPUT, made_of, missing_outputs, settings_of
 from nddup.storage.local_storage import LocalStorage
 from nddup.storage.session_files import SessionFiles, files_at, files_of
 from nddup.storage.session_tables import UNMARKED, SparkFolder

@@ -17,13 +17,13 @@ from nddup.mining import pair_graph
 from nddup.mining.keep_verdicts import Forced
 from nddup.mining.pair_graph import Cost
 from nddup.run import task_memory
-from nddup.run.progress import Progress
-from nddup.run.stage import M, Stage, made_of, measured
 from nddup.settings import plan
 from nddup.settings.schema import Config
 from nddup.sketching.kinds import Kind
 from nddup.spark import schemas
 from nddup.spark.reach import Reach, reach
+from nddup.stages.progress import Progress
+from nddup.stages.stage import M, Stage, made_of, measured
 from nddup.storage.session_tables import Store
 from nddup.tables import table_called
 
