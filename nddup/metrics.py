@@ -89,7 +89,10 @@ class SketchMetrics(StageMetrics):
     changed_files: int = Field(0, description="files that changed or went away while the run read them")
     changed_names: list[str] = Field(default_factory=list, description="the first 100 of them")
     rejected: dict[str, int] = Field(default_factory=dict, description="rejects by reason")
-    files_read_again: int = Field(0, description="files read from their start, because a record was too long for Spark")
+    files_read_again: int = Field(
+        0,
+        description="files read again, from their start: a record was too long for Spark, or a part ended inside one",
+    )
     stripped_records: int = Field(
         0, description="records with a text of unknown kind that is a page or part of one: its markup was removed"
     )

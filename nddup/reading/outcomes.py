@@ -24,6 +24,10 @@ EMPTY = ("no records", "no record was found in the file")
 """Reason and detail of the reject that stands for a file that was read to its end and holds no record, such as a table
 of a header alone, or a part of a Parquet table without rows."""
 
+DIVIDED = "divided"
+"""Reason of the reject that ends a part of a file whose end lies inside a record. It is in no table: the file is then
+read from its start."""
+
 Value = bytes | str
 _CONTROLS = re.compile("[\\x00-\\x1f\\x7f-\\x9f\\u2028\\u2029]+")
 

@@ -3,6 +3,9 @@
     cut_records        chunks -> chunks that hold one record each
     holds_separators   whether chunks were joined for that, so that the file must not be divided among tasks
 
+Records that hold the separator may come late in a file that has been divided. A part that then ends inside a record
+says so with its last reject, `DIVIDED`, and the engine reads the file again, from its start.
+
 A file is cut at the end of its records as most of them spell it (`FileHead.separator`). That is where XML ends a record
 if nothing else in the chunk can start or hide one, and most chunks are passed on after this test. In any other chunk
 Expat follows the elements: records may end in other ways (`<doc/>`, `</doc >`, another prefix of the same namespace),
@@ -21,7 +24,7 @@ from collections.abc import Iterable, Iterator
 from xml.parsers import expat
 
 from nddup.reading.formats import FileHead
-from nddup.reading.outcomes import Reject
+from nddup.reading.outcomes import DIVIDED, Reject
 from nddup.reading.streams import Chunk, Part, StoppedError
 from nddup.reading.xml_records import HIDDEN, Wrapper, wrapper_of
 
@@ -46,13 +49,15 @@ def is_readable_as_ascii(encoding: str) -> bool:
     return not encoding.startswith(("utf-16", "utf-32", "iso2022", "hz"))
 
 
-def cut_records(found: Iterable[Piece], head: FileHead, *, max_record: int) -> Iterator[Piece]:
+def cut_records(found: Iterable[Piece], head: FileHead, *, max_record: int, is_part: bool = False) -> Iterator[Piece]:
     """Divide or join the chunks of an XML file, so that each holds at most one record.
 
     Args:
         found: chunks, parts of chunks that are too long, and rejects, in file order, as from `streams.cut_pieces`.
         head: the head of the file; the chunks of any other kind of format are passed on.
         max_record: the most bytes of chunks that are joined for one record.
+        is_part: whether the file may go on after the last chunk: then the last item is a reject `DIVIDED` if something
+            that began was still open there.
 
     Yields:
         The same bytes in the same order. A chunk that ends as XML ends its record, but not with the separator, is
@@ -77,13 +82,14 @@ def cut_records(found: Iterable[Piece], head: FileHead, *, max_record: int) -> I
             yield piece
         else:
             yield from cutter.divide(seen)
+    if is_part and cutter.is_open:
+        yield Reject(DIVIDED, "a part of the file ends inside a record", "")
 
 
 def holds_separators(start: bytes, head: FileHead) -> bool:
     """Return whether a record in the first bytes of a file holds the separator that ends others.
 
-    Where such a file is divided among tasks, one could begin inside a record. (A file that holds such records only
-    later may be divided in one of them. It then becomes a reject, and what the next part makes of its rest is read.)
+    Where such a file is divided among tasks, one could begin inside a record.
     """
     pieces = [Chunk(value, is_last=False) for value in start.split(head.separator)]
     pieces[-1] = pieces[-1]._replace(is_last=True)
@@ -92,7 +98,10 @@ def holds_separators(start: bytes, head: FileHead) -> bool:
 
 
 class _Cutter:
-    """The pieces of a stream that are being divided or joined, as one buffer."""
+    """The pieces of a stream that are being divided or joined, as one buffer.
+
+    `is_open` is true once the pieces ended, and not with the file, before the end of what was being followed.
+    """
 
     def __init__(self, found: Iterator[Piece], head: FileHead, max_record: int) -> None:
         self._found = found
@@ -101,6 +110,7 @@ class _Cutter:
         self._separator = head.separator_text.encode() if self._encoding else head.separator
         self._max_record = max_record
         self._spare = MOST_IN_VAIN * max_record
+        self.is_open = False
         self._back: Piece | None = None  # a piece that could not be joined
         self._data = bytearray()
         self._passed = 0  # bytes released since the buffer was empty
@@ -213,6 +223,7 @@ class _Cutter:
         piece = self.next()
         seen = None if piece is None else self.readable(piece)
         if seen is None:
+            self.is_open |= piece is None
             self._back = piece
             return False
         self._hold(seen)

@@ -152,7 +152,7 @@ def _read(job: LocalJob, source: Collection | pa.Table) -> tuple[pa.Table, pa.Ta
 
     noted = {name: counts[name] for name in _NOTED if name in counts}
     sizes = engine.count_sketches(documents)
-    job.save("documents", documents, counts=sizes, splitting={}, read_again=[], **noted)
+    job.save("documents", documents, counts=sizes, splitting={}, read_again=sorted(job.workers.read_again), **noted)
     job.save("rejects", rejects, reasons=reasons)
     if reads_contents(job.config):
         job.save("parts", sketched.parts)

@@ -18,12 +18,20 @@ import pyarrow as pa
 
 from nddup.reading.charsets import unit_of
 from nddup.reading.formats import FileHead
-from nddup.reading.outcomes import Record, Reject, excerpt
+from nddup.reading.outcomes import DIVIDED, Record, Reject, excerpt
 from nddup.reading.streams import PIECE, Expanded
 from nddup.scanning.collection import ListedFile
 from nddup.scanning.found import Batches, Consumer, Found, RecordLimits, in_batches
 from nddup.scanning.input_files import local_path
 from nddup.scanning.whole_files import StoredFile, read_files, read_stream
+
+
+class DividedError(Exception):
+    """Files were divided inside a record, and have to be read from their start: `sources`."""
+
+    def __init__(self, sources: Iterable[str]) -> None:
+        super().__init__(f"divided inside a record: {', '.join(sources)}")
+        self.sources = set(sources)
 
 
 class FilePart(NamedTuple):
@@ -83,6 +91,7 @@ def scan_part(part: FilePart, head: FileHead, consumer: Consumer, limits: Record
         Batches of `consumer.table`; `split` is the start of the part, `seq` counts its records from 0.
 
     Raises:
+        DividedError: after all else, if the part ends inside a record.
         OSError: if the file cannot be opened.
 
     Cost: the bytes of the part, and those up to the first separator after it.
@@ -97,6 +106,7 @@ def read_part(part: FilePart, head: FileHead, max_record: int) -> Iterator[Found
     record ends at the first separator that begins after the part, or at the end of the file.
 
     Raises:
+        DividedError: after its last record, if it ends inside another one.
         OSError: if the file cannot be opened, although its head was read before.
     """
     unit = unit_of(head.encoding)
@@ -112,7 +122,9 @@ def read_part(part: FilePart, head: FileHead, max_record: int) -> Iterator[Found
 
         file.seek(start)
         stream = Expanded(_Range(file, end), "")  # type: ignore[arg-type]
-        for seq, (record, chunk) in enumerate(read_stream(stream, head, max_record)):
+        for seq, (record, chunk) in enumerate(read_stream(stream, head, max_record, is_part=True)):
+            if isinstance(record, Reject) and record.reason == DIVIDED:
+                raise DividedError({part.source})
             yield Found(part.source, part.start, seq, record, chunk)
 
 

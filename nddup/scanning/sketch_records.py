@@ -241,7 +241,8 @@ def parse_chunks(batches: Iterable[pa.RecordBatch], head: FileHead, max_record: 
         max_record: a chunk of more bytes is a reject `too large`.
 
     Returns:
-        Lists as of `found.in_batches`. Chunks without a record (a prolog, a blank line) are skipped and not counted.
+        Lists as of `found.in_batches`. Chunks without a record (a prolog, a blank line) are skipped and not counted. A
+        split that ends inside a record ends with a reject `DIVIDED`.
 
     Cost: that of `parse_record`. Memory: a batch as Python objects.
     """
@@ -249,7 +250,7 @@ def parse_chunks(batches: Iterable[pa.RecordBatch], head: FileHead, max_record: 
     yield from in_batches(
         Found(source, split, seq, record, chunk)
         for (source, split), of_split in groupby(rows, key=lambda pair: (pair[0].source, pair[0].split))
-        for seq, (record, chunk) in enumerate(parse_pieces(_cut(of_split, max_record), head, max_record))
+        for seq, (record, chunk) in enumerate(parse_pieces(_cut(of_split, max_record), head, max_record, is_part=True))
     )
 
 

@@ -83,17 +83,22 @@ def read_file(file: StoredFile, head: FileHead, max_record: int) -> Iterator[tup
             yield from read_stream(stream, head, max_record)
 
 
-def read_stream(stream: Expanded, head: FileHead, max_record: int) -> Iterator[tuple[Record | Reject, bytes]]:
-    """Yield the records of a stream that is cut at separators, each with its chunk (empty for a reject without one)."""
-    unit = unit_of(head.encoding)
-    yield from parse_pieces(cut_pieces(stream, head.separator, max_record=max_record, unit=unit), head, max_record)
+def read_stream(
+    stream: Expanded, head: FileHead, max_record: int, *, is_part: bool = False
+) -> Iterator[tuple[Record | Reject, bytes]]:
+    """Yield the records of a stream that is cut at separators, each with its chunk (empty for a reject without one).
+
+    A part of a file that ends inside a record ends with a reject `DIVIDED`.
+    """
+    pieces = cut_pieces(stream, head.separator, max_record=max_record, unit=unit_of(head.encoding))
+    yield from parse_pieces(pieces, head, max_record, is_part=is_part)
 
 
 def parse_pieces(
-    pieces: Iterable[Chunk | Part | Reject], head: FileHead, max_record: int
+    pieces: Iterable[Chunk | Part | Reject], head: FileHead, max_record: int, *, is_part: bool
 ) -> Iterator[tuple[Record | Reject, bytes]]:
     """Yield the records of a stream that has been cut at separators, as `read_stream` does."""
-    for chunk in reject_parts(cut_records(pieces, head, max_record=max_record)):
+    for chunk in reject_parts(cut_records(pieces, head, max_record=max_record, is_part=is_part)):
         if isinstance(chunk, Chunk):
             record = parse_record(chunk.value, head, is_last=chunk.is_last, is_whole=chunk.is_whole)
             if record is not None:

@@ -16,7 +16,7 @@ from nddup.local.columns import one_chunk, pieces_of
 from nddup.reading.formats import FileHead
 from nddup.scanning.collection import Collection, ListedFile
 from nddup.scanning.found import Consumer, RecordLimits
-from nddup.scanning.local_files import FilePart, cut_file, read_texts, scan_files, scan_part
+from nddup.scanning.local_files import DividedError, FilePart, cut_file, read_texts, scan_files, scan_part
 
 TASK_BYTES = 8 << 20
 """Most stored bytes that one task reads: a thousand pages, say, or a part of a large file."""
@@ -158,6 +158,16 @@ def in_collection_order(rows: pa.Table, collection: Collection) -> pa.Table:
 
 
 def scan_here(tasks: Iterable[Task], consumer: Consumer, limits: RecordLimits) -> Iterator[pa.RecordBatch]:
-    """Yield the rows of all tasks, read in this process."""
+    """Yield the rows of all tasks, read in this process.
+
+    Raises:
+        DividedError: after all rows, naming the files that were divided inside a record.
+    """
+    divided = set[str]()
     for task in tasks:
-        yield from task.run(consumer, limits)
+        try:
+            yield from task.run(consumer, limits)
+        except DividedError as error:
+            divided |= error.sources
+    if divided:
+        raise DividedError(divided)

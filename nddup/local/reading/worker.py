@@ -20,6 +20,7 @@ from nddup.local.reading.scan import Task
 from nddup.reading import markup
 from nddup.scanning import sketch_records
 from nddup.scanning.found import Consumer, RecordLimits
+from nddup.scanning.local_files import DividedError
 from nddup.sketching.min_s import sketch_texts
 from nddup.start_up import collect_rarely, prevent_pandas_import
 
@@ -28,8 +29,8 @@ __all__ = ["serve", "sketch_records"]
 Order = tuple[Consumer, RecordLimits]
 """What makes the rows of the tasks that follow, and the limits of reading."""
 
-Answer = tuple[int, str]
-"""The number of rows written, and the error message; empty where there was no error."""
+Answer = tuple[str, set[str]]
+"""The error message, empty where there was no error, and the files that were divided inside a record."""
 
 
 def serve(control: int) -> None:
@@ -99,12 +100,12 @@ def _work(connection: Connection) -> None:
 
 def _answer(task: Task, path: str, order: Order) -> Answer:
     consumer, limits = order
-    rows = 0
     try:
         with pa.OSFile(path, "wb") as file, pa.ipc.new_file(file, consumer.table.arrow) as writer:
             for batch in task.run(consumer, limits):
                 writer.write_batch(batch)
-                rows += len(batch)
+    except DividedError as error:
+        return "", error.sources
     except Exception as error:  # noqa: BLE001 - every error is reported to the caller
-        return rows, f"{type(error).__name__}: {error}"
-    return rows, ""
+        return f"{type(error).__name__}: {error}", set()
+    return "", set()

@@ -19,6 +19,7 @@ from nddup.local.reading.processes import FEW_BYTES, Processes
 from nddup.local.reading.scan import Task, list_tasks, scan_here, scan_texts, spool_texts
 from nddup.scanning.collection import Collection
 from nddup.scanning.found import Consumer, RecordLimits
+from nddup.scanning.local_files import DividedError
 
 FULL = "No space left on device"
 """The system's message for a full disk. The disk is the one written to, not the one read from."""
@@ -42,6 +43,7 @@ class Workers:
         spool: a folder for what the processes write, made if missing; None: the system's temporary folder.
         progress: called as a step advances.
         memory: the memory that the run may take.
+        read_again: the files that were divided inside a record, and read again from their start.
     """
 
     count: int
@@ -49,6 +51,7 @@ class Workers:
     spool: Path | None = None
     progress: Progress | None = None
     memory: Memory = field(default_factory=Memory)
+    read_again: set[str] = field(default_factory=set)
 
     def __post_init__(self) -> None:
         """Make the pool of threads; a thread starts when it is first needed."""
@@ -83,9 +86,20 @@ class Workers:
     def scan(self, source: Collection | pa.Table, consumer: Consumer, limits: RecordLimits) -> pa.Table:
         """Return the rows that a consumer makes of files or of TEXTS, in the order of the tasks.
 
+        Where files were divided inside a record, everything is read once more, these from their start.
+
         Raises:
             NddupError: if a worker fails or dies, naming the files it was reading.
         """
+        if not isinstance(source, Collection):
+            return self._scan(source, consumer, limits)
+        try:
+            return self._scan(source, consumer, limits)
+        except DividedError as error:
+            self.read_again |= error.sources
+            return self._scan(source.read_whole(error.sources), consumer, limits)
+
+    def _scan(self, source: Collection | pa.Table, consumer: Consumer, limits: RecordLimits) -> pa.Table:
         if isinstance(source, Collection):
             tasks = list_tasks(source)
             size = sum(task.size for task in tasks)
@@ -118,6 +132,8 @@ class Workers:
             if isinstance(source, pa.Table):
                 tasks = spool_texts(source, spool)
             return self._hand_out(tasks, self.processes.connections, order, spool)
+        except DividedError:
+            raise  # all processes have answered
         except BaseException:
             self.processes.kill()  # nobody will take what they are making
             self.processes = None
@@ -131,13 +147,18 @@ class Workers:
     def _hand_out(
         self, tasks: Sequence[Task], workers: Sequence[Connection], order: tuple[Consumer, RecordLimits], spool: Path
     ) -> pa.Table:
-        """Hand each task to a free worker; map the rows from the files that the workers wrote."""
+        """Hand each task to a free worker; map the rows from the files that the workers wrote.
+
+        Raises:
+            DividedError: once all is read, naming the files that were divided inside a record.
+        """
         free = list(workers)
         for connection in free:
             _send(connection, order, tasks[0])
         waiting = sorted(enumerate(tasks), key=lambda one: (one[1].size, -one[0]))  # the largest is taken first
         busy: dict[Connection, int] = {}
         tables: dict[int, pa.Table] = {}
+        divided = set[str]()
         done, whole, rows = 0, sum(task.size for task in tasks), 0
         self.tell("reading", 0, whole)
         while waiting or busy:
@@ -148,13 +169,15 @@ class Workers:
             for ready in wait(list(busy)):
                 connection = cast("Connection", ready)
                 number = busy.pop(connection)
-                _receive(connection, tasks[number])
+                divided |= _receive(connection, tasks[number])
                 tables[number] = _take(spool / f"{number}.arrow")
                 free.append(connection)
                 done += tasks[number].size
                 rows += tables[number].nbytes
                 self.tell("reading", done, whole)
                 self.memory.require(OF_ROWS * rows, f"what was read of {done >> 20:,} of {whole >> 20:,} MB")
+        if divided:
+            raise DividedError(divided)
         empty = order[0].table.arrow.empty_table()
         return pa.concat_tables([empty, *(tables[number] for number in range(len(tasks)))])
 
@@ -166,14 +189,20 @@ def _send(connection: Connection, message: tuple[object, object], task: Task) ->
         raise _failed(task, DIED) from None
 
 
-def _receive(connection: Connection, task: Task) -> None:
-    """Receive the answer of a worker; raise NddupError if it died or answers with an error."""
+def _receive(connection: Connection, task: Task) -> set[str]:
+    """Receive the answer of a worker: the files divided inside a record.
+
+    Raises:
+        NddupError: if it died or answers with an error.
+    """
+    divided: set[str] = set()
     try:
-        _, error = connection.recv()
+        error, divided = connection.recv()
     except (EOFError, OSError):
         error = DIED
     if error:
         raise _failed(task, error)
+    return divided
 
 
 def _failed(task: Task, error: str) -> NddupError:

@@ -17,6 +17,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from nddup.metrics import SketchMetrics
+from nddup.reading.outcomes import DIVIDED
 from nddup.run.on_spark.inputs import Inputs, Lexicon, find_lexicon
 from nddup.run.on_spark.state import Job, Saved, persisted
 from nddup.run.session import set_to, splitting
@@ -219,7 +220,8 @@ def _read_files(job: Job, collection: Collection, rule: SketchRule) -> _Records:
     """Return RECORDS of all files. One action; one more for each reason to read again.
 
     Spark silently skips a record longer than its buffer. So the bytes read are compared with the sizes of the files,
-    and a file of which bytes are missing is read again from its start, by one task.
+    and a file of which bytes are missing is read again from its start, by one task. So is a file that was divided
+    inside a record.
     """
     found = job.find("records")
     if found is not None:
@@ -237,6 +239,9 @@ def _read_files(job: Job, collection: Collection, rule: SketchRule) -> _Records:
             if count.is_short
             for row in scan.sources_cut_short(job.spark, count.group, max_record=limits.max_record).collect()
         }
+        if found.counts["divided"]:
+            divided = found.table.where(F.col("reason") == DIVIDED).select("source").distinct()
+            short |= {row["source"] for row in divided.collect()}
         inputs = _inputs(job, collection.read_whole(short), split)
         if short:
             found = job.write("records", inputs.scan(SketchRecords(rule)), **collapse.count_records())

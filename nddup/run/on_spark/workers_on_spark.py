@@ -5,9 +5,11 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark.sql import DataFrame, SparkSession
 
 from nddup.local.reading.workers import Workers
+from nddup.reading.outcomes import DIVIDED
 from nddup.run.session import set_to, splitting
 from nddup.scanning.collection import Collection
 from nddup.scanning.found import Consumer, RecordLimits
@@ -34,9 +36,10 @@ class WorkersOnSpark(Workers):
         """Return the rows that a consumer makes of files; given texts are read here, without Spark.
 
         Spark silently skips a record longer than its buffer. So the bytes read are compared with the sizes of the
-        files; if bytes of a file are missing, all is read once more, that file from its start.
+        files; if bytes of a file are missing, or it was divided inside a record (`DIVIDED`), all is read once more,
+        that file from its start.
 
-        Cost: one pass over the files by Spark's tasks, two if bytes were missing. The driver holds the rows, so
+        Cost: one pass over the files by Spark's tasks, two if one did not suffice. The driver holds the rows, so
         `spark.driver.maxResultSize` bounds them.
         """
         if not isinstance(source, Collection):
@@ -55,6 +58,8 @@ class WorkersOnSpark(Workers):
                 if count.is_short
                 for row in sources_cut_short(self.spark, count.group, max_record=limits.max_record).collect()
             }
+            if "reason" in rows.column_names:
+                short |= set(rows.filter(pc.equal(rows["reason"], DIVIDED))["source"].to_pylist())
             if short:
                 again = source.read_whole(short)
                 with narrow(scan(self.spark, again, consumer, files=self.storage, limits=limits)) as left:
