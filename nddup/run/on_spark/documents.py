@@ -232,7 +232,8 @@ def _read_files(job: Job, collection: Collection, rule: SketchRule) -> _Records:
     limits, files = record_limits(job.config), files_of(job.spark)
     with set_to(job.spark, split):
         records, seen = scan.scan_counting(job.spark, collection, SketchRecords(rule), files=files, limits=limits)
-        found = job.write("records", records, **collapse.count_records())
+        is_divided = F.col("reason") == DIVIDED
+        found = job.write("records", records, **collapse.count_records(), divided=F.count_if(is_divided))
         short = {
             row["source"]
             for count in seen
@@ -240,7 +241,7 @@ def _read_files(job: Job, collection: Collection, rule: SketchRule) -> _Records:
             for row in scan.sources_cut_short(job.spark, count.group, max_record=limits.max_record).collect()
         }
         if found.counts["divided"]:
-            divided = found.table.where(F.col("reason") == DIVIDED).select("source").distinct()
+            divided = found.table.where(is_divided).select("source").distinct()
             short |= {row["source"] for row in divided.collect()}
         inputs = _inputs(job, collection.read_whole(short), split)
         if short:

@@ -15,7 +15,6 @@ from pyspark.sql import functions as F
 
 from nddup.matching.preference import Order, order_key, values_of
 from nddup.mining.keep_verdicts import FORCED_WEIGHT, FREE, KEPT, REMOVED, Forced
-from nddup.reading.outcomes import DIVIDED
 from nddup.spark.heavy_keys import HEAVY, beside, join_found
 from nddup.spark.schemas import DOCUMENTS, NODES, OFFSETS, RECORDS, REJECTS, SKETCHES, local_table, require, table
 
@@ -280,7 +279,6 @@ def count_records() -> dict[str, Column]:
         "undecodable_places": F.sum("n_replaced"),
         "stripped_records": F.count_if(F.col("n_stripped") > 0),
         "guessed_records": F.count_if(F.col("n_guessed") > 0),
-        "divided": F.count_if(F.col("reason") == DIVIDED),
         "made_up_ids": F.count_if(F.col("reason").isNull() & F.col("doc_id").isNull()),
         "like_made_up": F.count_if(F.col("reason").isNull() & F.col("doc_id").rlike(MADE_UP)),
     }
