@@ -6,5 +6,6 @@
     windows        --cuts-->       the tokens that can go while every repeated window keeps its first place
 
 `repeats` has the mathematics, arrays in and arrays out; `hashed_records` makes the arrays of records, and characters
-of tokens. May import reading, sketching, scanning and against's tokens. There is no engine here.
+of tokens; `tabulate` the tables of both. May import reading, sketching, scanning and against's tokens. There is no
+engine here.
 """

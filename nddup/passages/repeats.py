@@ -57,17 +57,19 @@ class Anchors(NamedTuple):
 
 
 class Windows(NamedTuple):
-    """The distinct windows near shared anchors, u of them.
+    """The distinct windows near shared anchors, u of them, among the t tokens of some documents.
 
     Attributes:
         numbers: (t,), for each token the number of the repeated window that begins there, -1 if none does.
+        follows: (t,), whether a repeated window begins there which the one at the next token follows.
         places: (u,), how many places each window has.
         documents: (u,), in how many documents.
-        firsts: (u,), its first place, among all tokens.
-        homes: (u,), the document of its first place.
+        firsts: (u,), its first place, among all tokens; -1 if that is in none of these documents.
+        homes: (u,), the document of its first place, or -1.
     """
 
     numbers: NDArray[np.int32]
+    follows: NDArray[np.bool_]
     places: NDArray[np.int64]
     documents: NDArray[np.int32]
     firsts: NDArray[np.int64]
@@ -81,7 +83,7 @@ class Passages(NamedTuple):
         tokens: (p,), tokens of each passage.
         documents: (p,), documents in which it occurs.
         places: (p,), its occurrences.
-        firsts: (p,), its first place, by the rank of documents.
+        firsts: (p,), its first place among all tokens, by the rank of documents; -1 if that is in none of these.
         passage: (o,), the passage of each occurrence.
         document: (o,), its document.
         token: (o,), its first token in the document.
@@ -150,9 +152,16 @@ def find_repeats(rows: Ragged, ranks: NDArray[np.int64], length: int, *, within:
             f"{len(rows.values):,} tokens: passages are found in memory for at most {MOST_TOKENS:,}; give fewer inputs"
         )
     windows = number_windows(rows, ranks, length, within=within)
+    return chain_windows(rows.offsets, windows, length, within=within)
+
+
+def chain_windows(offsets: NDArray[np.int64], windows: Windows, length: int, *, within: bool) -> Repeats:
+    """Chain repeated windows into passages, and find what may be cut; arguments as of `find_repeats`."""
+    offsets = read_only(offsets)
+    numbers, follows, places, documents, firsts, homes = map(read_only, windows)
     return Repeats(
-        Passages(*_chain(read_only(rows.offsets), windows.numbers, *windows[1:4], length)),
-        Cuts(*_cut(read_only(rows.offsets), windows.numbers, windows.firsts, windows.homes, length, within)),
+        Passages(*_chain(offsets, numbers, follows, places, documents, firsts, length)),
+        Cuts(*_cut(offsets, numbers, firsts, homes, length, within)),
     )
 
 
@@ -185,7 +194,8 @@ def number_windows(rows: Ragged, ranks: NDArray[np.int64], length: int, *, withi
     firsts, ends = anchors.firsts[is_shared], anchors.ends[is_shared]
     leaving = np.uint64(pow(int(SHINGLE_BASE), length, 2**64))
     numbers, count = _number(rows.values, firsts, ends, length, leaving)
-    return Windows(numbers, *_count_places(rows.offsets, numbers, ranks, count, within))
+    counts = _count_places(rows.offsets, numbers, ranks, count, within)
+    return Windows(numbers, _link(rows.offsets, read_only(numbers), read_only(counts[0])), *counts)
 
 
 @compiled
@@ -348,26 +358,10 @@ def _count_places(
 
 
 @compiled
-def _chain(  # noqa: C901, PLR0912 - links, chains, occurrences
-    offsets: NDArray[np.int64],
-    numbers: NDArray[np.int32],
-    places: NDArray[np.int64],
-    documents: NDArray[np.int32],
-    firsts: NDArray[np.int64],
-    length: int,
-) -> tuple[
-    NDArray[np.int64],
-    NDArray[np.int32],
-    NDArray[np.int64],
-    NDArray[np.int64],
-    NDArray[np.int32],
-    NDArray[np.int32],
-    NDArray[np.int64],
-]:
-    """Return the fields of `Passages`."""
+def _link(offsets: NDArray[np.int64], numbers: NDArray[np.int32], places: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """Return for each token whether a window begins there that the next one follows, (t,)."""
     unknown, differs = -1, -2
-    count = len(places)
-    following = np.full(count, unknown, np.int32)
+    following = np.full(len(places), unknown, np.int32)
     for document in range(len(offsets) - 1):
         end = offsets[document + 1]
         for at in range(offsets[document], end):
@@ -381,43 +375,63 @@ def _chain(  # noqa: C901, PLR0912 - links, chains, occurrences
                 following[number] = after
             elif following[number] != after:
                 following[number] = differs
-    has_before = np.zeros(count, np.bool_)
-    for number in range(count):
-        if following[number] >= 0:
-            has_before[following[number]] = True
-
-    passage_of = np.full(count, -1, np.int32)
-    n_passages, n_occurrences = 0, 0
-    heads = np.empty(count, np.int32)
+    follows = np.zeros(len(numbers), np.bool_)
     for at in range(len(numbers)):
-        number = numbers[at]
-        if number < 0 or has_before[number]:
-            continue
-        n_occurrences += 1
-        if passage_of[number] < 0:
-            passage_of[number] = n_passages
-            heads[n_passages] = number
-            n_passages += 1
+        follows[at] = numbers[at] >= 0 and following[numbers[at]] >= 0
+    return follows
 
-    tokens = np.empty(n_passages, np.int64)
-    for passage in range(n_passages):
-        size, number = length, following[heads[passage]]
-        while number >= 0:
-            size, number = size + 1, following[number]
-        tokens[passage] = size
+
+@compiled
+def _chain(
+    offsets: NDArray[np.int64],
+    numbers: NDArray[np.int32],
+    follows: NDArray[np.bool_],
+    places: NDArray[np.int64],
+    documents: NDArray[np.int32],
+    firsts: NDArray[np.int64],
+    length: int,
+) -> tuple[
+    NDArray[np.int64],
+    NDArray[np.int32],
+    NDArray[np.int64],
+    NDArray[np.int64],
+    NDArray[np.int32],
+    NDArray[np.int32],
+    NDArray[np.int64],
+]:
+    """Return the fields of `Passages`: a window that follows none begins a passage."""
+    passage_of = np.full(len(places), -1, np.int32)
+    heads = np.empty(len(places), np.int32)
+    tokens = np.empty(len(places), np.int64)
+    n_passages, n_occurrences = 0, 0
+    for document in range(len(offsets) - 1):
+        start, end = offsets[document], offsets[document + 1]
+        for at in range(start, end):
+            number = numbers[at]
+            if number < 0 or (at > start and follows[at - 1]):
+                continue
+            n_occurrences += 1
+            if passage_of[number] < 0:
+                passage_of[number] = n_passages
+                heads[n_passages] = number
+                last = at
+                while follows[last]:
+                    last += 1
+                tokens[n_passages] = length + last - at
+                n_passages += 1
 
     which, home = np.empty(n_occurrences, np.int32), np.empty(n_occurrences, np.int32)
     token = np.empty(n_occurrences, np.int64)
     made = 0
     for document in range(len(offsets) - 1):
-        for at in range(offsets[document], offsets[document + 1]):
-            number = numbers[at]
-            if number < 0 or has_before[number]:
+        start = offsets[document]
+        for at in range(start, offsets[document + 1]):
+            if numbers[at] < 0 or (at > start and follows[at - 1]):
                 continue
-            which[made], home[made], token[made] = passage_of[number], document, at - offsets[document]
+            which[made], home[made], token[made] = passage_of[numbers[at]], document, at - start
             made += 1
     chosen = heads[:n_passages]
-    return tokens, documents[chosen], places[chosen], firsts[chosen], which, home, token
+    return tokens[:n_passages], documents[chosen], places[chosen], firsts[chosen], which, home, token
 
 
 @compiled

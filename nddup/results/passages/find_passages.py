@@ -5,9 +5,7 @@ the hashes, 8 bytes a token, are copied into memory, and `nddup.passages.repeats
 """
 
 import re
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from hashlib import blake2b
+from collections.abc import Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import NamedTuple
@@ -17,7 +15,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from nddup.arrays import Ragged
 from nddup.errors import CapacityError, ConfigError
 from nddup.local.memory import Memory
 from nddup.local.reading.read_records import list_silent
@@ -25,9 +22,9 @@ from nddup.local.reading.scan import in_collection_order
 from nddup.local.reading.workers import Workers
 from nddup.matching.preference import Order
 from nddup.opened.duck import DuckRun
-from nddup.passages.hashed_records import HashRecords, find_characters, hashes_of
-from nddup.passages.passage_tables import CUTS, OCCURRENCES, PASSAGES, REPEATING
+from nddup.passages.hashed_records import HashRecords, hashes_of
 from nddup.passages.repeats import Repeats, find_repeats
+from nddup.passages.tabulate import Documents, make_tables
 from nddup.results.against.compare_collections import tell_far
 from nddup.run.engines import memory_of
 from nddup.scanning.collection import Collection
@@ -49,9 +46,6 @@ ADVICE = "give fewer inputs at a time"
 OF_TOKEN = 100
 """Bytes of memory for each token, as measured with the texts and tables of a run: some 98."""
 
-EXCERPT = 1_000
-"""Most characters of a passage's text."""
-
 
 class Source(NamedTuple):
     """The records to be read: their files, the settings, and of a run its kept documents.
@@ -65,21 +59,6 @@ class Source(NamedTuple):
     collection: Collection
     config: Config
     kept: pa.Table | None
-
-
-@dataclass(frozen=True)
-class Documents:
-    """The n documents, in the order of the collection.
-
-    Attributes:
-        rows: `doc_id`, `source`, `record`, `url`, `text`.
-        hashes: the hashes of their tokens.
-        rejects: REJECTS.
-    """
-
-    rows: pa.Table
-    hashes: Ragged
-    rejects: pa.Table
 
 
 class Found(NamedTuple):
@@ -242,139 +221,3 @@ def rank_documents(documents: Documents, order: Order) -> NDArray[np.int64]:
     ranks = np.empty(len(keys), np.int64)
     ranks[sorted(range(len(keys)), key=keys.__getitem__)] = np.arange(len(keys))
     return ranks
-
-
-def make_tables(documents: Documents, repeats: Repeats, min_left: int) -> dict[str, pa.Table]:
-    """Return the tables by name, each in an order that does not depend on how the work was divided."""
-    passages, cuts = repeats
-    offsets = documents.hashes.offsets
-    ends = passages.token + passages.tokens[passages.passage]
-    chars, char_ends = _characters(documents, passages.document, passages.token, ends)
-    is_first = passages.firsts[passages.passage] == offsets[passages.document] + passages.token
-    ids = np.array(_identify(documents.hashes, repeats), object)
-    doc_ids = documents.rows["doc_id"]
-    occurrences = pa.table(
-        {
-            "passage_id": pa.array(ids[passages.passage], pa.string()),
-            "doc_id": doc_ids.take(pa.array(passages.document)),
-            "token": passages.token,
-            "token_end": ends,
-            "char": chars,
-            "char_end": char_ends,
-            "first": is_first,
-        }
-    ).cast(OCCURRENCES.arrow)
-    cut_chars, cut_ends = _characters(documents, cuts.document, cuts.token, cuts.token_end)
-    cut_rows = pa.table(
-        {
-            "doc_id": doc_ids.take(pa.array(cuts.document)),
-            "token": cuts.token,
-            "token_end": cuts.token_end,
-            "char": cut_chars,
-            "char_end": cut_ends,
-        }
-    ).cast(CUTS.arrow)
-    texts = _texts(documents, passages.document[is_first], chars[is_first], char_ends[is_first])
-    by_passage = np.argsort(passages.passage[is_first])
-    listed = pa.table(
-        {
-            "passage_id": pa.array(ids, pa.string()),
-            "tokens": passages.tokens,
-            "documents": passages.documents,
-            "occurrences": passages.places,
-            "text": pa.array(texts, pa.string()).take(pa.array(by_passage)),
-        }
-    ).cast(PASSAGES.arrow)
-    return {
-        "passages": listed.sort_by(
-            [("occurrences", "descending"), ("tokens", "descending"), ("passage_id", "ascending")]
-        ),
-        "occurrences": occurrences.sort_by(
-            [("passage_id", "ascending"), ("doc_id", "ascending"), ("token", "ascending")]
-        ),
-        "cuts": cut_rows.sort_by([("doc_id", "ascending"), ("token", "ascending")]),
-        "repeating": _repeating(documents, repeats, min_left),
-        "rejects": documents.rejects,
-    }
-
-
-def _repeating(documents: Documents, repeats: Repeats, min_left: int) -> pa.Table:
-    """Return REPEATING, in the order of the collection."""
-    covered, cut = repeats.cuts.covered, repeats.cuts.cut
-    some = np.flatnonzero(covered)
-    sizes = np.diff(documents.hashes.offsets)
-    rows = documents.rows.select(["doc_id", "source", "record"]).take(pa.array(some))
-    dropped = (cut > 0) & (sizes - cut < min_left)
-    for name, column in (("tokens", sizes), ("repeated", covered), ("cut", cut), ("dropped", dropped)):
-        rows = rows.append_column(name, pa.array(column[some]))
-    return rows.select(REPEATING.names).cast(REPEATING.arrow)
-
-
-def _identify(hashes: Ragged, repeats: Repeats) -> list[str]:
-    """Return the id of each passage, (p,)."""
-    values = memoryview(hashes.values.view(np.uint8))  # type: ignore[arg-type] # an array is a buffer
-    passages = repeats.passages
-    return [
-        blake2b(values[8 * first : 8 * (first + size)], digest_size=16).hexdigest()
-        for first, size in zip(passages.firsts.tolist(), passages.tokens.tolist(), strict=True)
-    ]
-
-
-def _characters(
-    documents: Documents, document: NDArray[np.int32], firsts: NDArray[np.int64], ends: NDArray[np.int64]
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return the characters of runs of tokens; the runs are in the order of their documents."""
-    parts = []
-    bounds = np.searchsorted(document, np.arange(len(documents.rows) + 1))
-    for low, texts in _blocks(documents):
-        offsets = bounds[low : low + len(texts) + 1]
-        first, last = int(offsets[0]), int(offsets[-1])
-        if first < last:
-            parts.append(find_characters(texts, offsets - first, firsts[first:last], ends[first:last]))
-    none = np.empty(0, np.int64)
-    begins, stops = zip(*parts, strict=True) if parts else ((none,), (none,))
-    return np.concatenate(begins), np.concatenate(stops)
-
-
-def _texts(
-    documents: Documents, document: NDArray[np.int32], begins: NDArray[np.int64], ends: NDArray[np.int64]
-) -> list[str]:
-    """Return the texts of runs of characters, at most `EXCERPT` each; the runs are in the order of their documents."""
-    bounds = np.searchsorted(document, np.arange(len(documents.rows) + 1)).tolist()
-    found: list[str] = []
-    for low, texts in _blocks(documents):
-        for place, text in enumerate(texts, low):
-            if bounds[place] < bounds[place + 1]:
-                whole = text.decode()
-                found += [
-                    whole[begins[run] : min(ends[run], begins[run] + EXCERPT)]
-                    for run in range(bounds[place], bounds[place + 1])
-                ]
-    return found
-
-
-def _blocks(documents: Documents) -> Iterator[tuple[int, list[bytes]]]:
-    """Yield the texts in UTF-8, some at a time, with the number of the first."""
-    low = 0
-    for chunk in documents.rows["text"].chunks:
-        if len(chunk):
-            yield low, chunk.cast(pa.binary()).to_pylist()
-        low += len(chunk)
-
-
-def cut_text(text: str, cuts: Sequence[tuple[int, int]], mark: str) -> str:
-    """Return a text without runs of characters, each replaced by a mark.
-
-    Where no mark is given and the words on both sides would touch, a blank is put between them.
-
-    Example:
-        >>> cut_text("one two three", [(4, 8)], ""), cut_text("one, two", [(3, 5)], ""), cut_text("abc", [(1, 2)], "…")
-        ('one three', 'one two', 'a…c')
-    """
-    parts, at = [], 0
-    for begin, end in cuts:
-        before, after = text[at:begin], text[end : end + 1]
-        touches = bool(text[:begin]) and bool(after) and not text[begin - 1].isspace() and not after.isspace()
-        parts += [before, mark or (" " if touches else "")]
-        at = end
-    return "".join([*parts, text[at:]])

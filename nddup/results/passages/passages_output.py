@@ -11,7 +11,8 @@ import numpy as np
 import pyarrow.parquet as pq
 
 from nddup.errors import ConfigError, OutputError
-from nddup.results.passages.find_passages import Found, Source, cut_text
+from nddup.passages.tabulate import cut_text
+from nddup.results.passages.find_passages import Found, Source
 from nddup.settings.schema import Config
 from nddup.spelling import counted
 from nddup.stages.stage import settings_of

@@ -15,8 +15,9 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from nddup.errors import OutputError
+from nddup.passages.tabulate import Documents
 from nddup.results.check import CheckReport, Finding
-from nddup.results.passages.find_passages import Documents, find_source, rank_documents, read_documents
+from nddup.results.passages.find_passages import find_source, rank_documents, read_documents
 from nddup.results.passages.passages_output import HEADER
 from nddup.scanning.found import join_encoded
 from nddup.settings.load import read_stored
