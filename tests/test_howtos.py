@@ -78,75 +78,49 @@ def run_python(code: str, **given: Any) -> dict[str, Any]:  # noqa: ANN401 - wha
     return names
 
 
-def test_json_lines(capsys: pytest.CaptureFixture[str]) -> None:
+def test_any_collection(capsys: pytest.CaptureFixture[str]) -> None:
     """The kept lines, the join in SQL and the join in pandas give the same documents."""
-    assert "every promise holds" in run_commands("json-lines.md", capsys)
+    assert "every promise holds" in run_commands("read-any-collection.md", capsys)
     kept = kept_urls()
     assert 0 < len(kept) < len(texts())
 
-    lines = Path("out/news/kept/part-00000.jsonl").read_text(encoding="utf-8").splitlines()
+    lines = Path("out/news/kept/news.jsonl").read_text(encoding="utf-8").splitlines()
     assert {json.loads(line)["url"] for line in lines} == kept
     assert set(lines) < set(Path("news.jsonl").read_text(encoding="utf-8").splitlines())
 
-    [question] = blocks("json-lines.md", "sql")
+    question = blocks("read-any-collection.md", "sql")[0]
     assert set(rows_of(question)["url"]) == kept
-    in_pandas = next(block for block in blocks("json-lines.md", "python") if "pandas" in block)
+    in_pandas = next(block for block in blocks("read-any-collection.md", "python") if "pandas" in block)
     assert set(run_python(in_pandas)["clean"]["url"]) == kept
 
 
-def test_csv(capsys: pytest.CaptureFixture[str]) -> None:
-    """The file that each join writes holds the kept rows with all their columns."""
-    assert "every promise holds" in run_commands("csv.md", capsys)
-    kept = kept_urls()
+def test_a_mirrored_site(capsys: pytest.CaptureFixture[str]) -> None:
+    """The query lists the removed pages, and the kept ones are in the folder of the clean data."""
+    assert main(["run", "mirror/", "--output", "out/mirror", "--set", "output.kept=as-input"]) == 0, capsys.readouterr()
 
-    duckdb.sql(blocks("csv.md", "sql")[0])
-    by_sql = pd.read_csv("clean.csv")
-    run_python(next(block for block in blocks("csv.md", "python") if "pandas" in block))
-    by_pandas = pd.read_csv("clean.csv")
-
-    for clean in (by_sql, by_pandas):
-        assert list(clean.columns) == ["url", "title", "body"]
-        assert set(clean["url"]) == kept
+    kept = {path.name for path in Path("out/mirror/kept").rglob("*.html")}
+    removed = {Path(name).name for name in rows_of(blocks("read-any-collection.md", "sql")[1])["doc_id"]}
+    assert len(kept) == len(kept_urls())
+    assert kept | removed == {path.name for path in Path("mirror").rglob("*.html")}
+    assert not kept & removed
 
 
-def test_a_folder_of_pages(capsys: pytest.CaptureFixture[str]) -> None:
-    """The kept pages are copied, and the query lists the others, each with the page it duplicates."""
-    assert "every promise holds" in run_commands("pages.md", capsys)
-
-    [code] = re.findall(r"<<'END'\n(.*?)^END", blocks("pages.md", "sh")[-1], re.MULTILINE | re.DOTALL)
-    run_python(code)
-
-    copied = {path.name for path in Path("clean").rglob("*.html")}
-    removed = {Path(name).name for name in rows_of(blocks("pages.md", "sql")[0])["doc_id"]}
-    assert len(copied) == len(kept_urls())
-    assert copied | removed == {path.name for path in Path("mirror").rglob("*.html")}
-    assert not copied & removed
-
-
-def test_dataframes() -> None:
-    """The joins in pandas, Polars and DuckDB give the kept documents."""
-    asked, in_pandas, in_polars, _, in_sql = blocks("dataframes.md", "python")
-    pages = pd.DataFrame({"url": list(texts()), "body": list(texts().values())})
-
-    import polars as pl  # noqa: PLC0415 - half a second to load
-
-    for table, joins in ((pages, (in_pandas, in_sql)), (pl.from_pandas(pages), (in_polars,))):
-        found = run_python(asked, pages=table)["found"]
-        for join in joins:
-            clean = run_python(join, pages=table, found=found)["clean"]
-            assert set(clean["url"]) == kept_urls()
-
-
-def test_pandas() -> None:
-    """The blocks of the page run in order, on a frame in which one text is null."""
+def test_tables_in_python() -> None:
+    """The blocks of the page run in order, on a frame in which one text is null; Polars and DuckDB keep the same."""
     pages = pd.DataFrame({"url": [*texts(), "none"], "body": [*texts().values(), None]})
-    names: dict[str, Any] = {"pages": pages}
-
-    for block in blocks("pandas.md", "python"):
+    asked, in_pandas, in_polars, in_sql, *others = blocks("pandas.md", "python")
+    names = run_python(asked, pages=pages)
+    for block in (in_sql, in_pandas, *others):
         names = run_python(block, **names)
+        assert set(names["clean"]["url"]) == kept_urls()
 
-    assert set(names["clean"]["url"]) == kept_urls()
     assert set(names["clean"]["url"]) | set(names["gone"]["url"]) == set(texts())
     numbers = dict(zip(names["numbered"]["url"], names["numbered"]["cluster_id"], strict=True))
     assert all(numbers[row.url] == numbers[row.duplicate_of] for row in names["gone"].itertuples())
     assert names["stricter"].metrics.settings["shingle"]["length"] == 4
+
+    import polars as pl  # noqa: PLC0415 - half a second to load
+
+    frame = pl.from_pandas(pages)
+    found = run_python(asked, pages=frame)["found"]
+    assert set(run_python(in_polars, pages=frame, found=found)["clean"]["url"]) == kept_urls()
