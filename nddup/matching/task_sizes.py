@@ -7,7 +7,7 @@ Nothing that a task holds grows with the number of tasks.
 
 A task takes M / 8 bytes of postings, which grow to some three times that while candidates are found. The length of the
 prefixes is known only when they have been cut: half their greatest length is expected, more than was ever seen
-(`docs/operations.md`).
+(`docs/sizing.md`).
 """
 
 import math

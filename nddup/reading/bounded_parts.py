@@ -4,7 +4,7 @@
     has_too_many  whether there are more than MAX_PARTS
 
 A parser's tree takes a fixed space for each element, attribute and text node, however short: 9 MB of `<p>` took 560 MB.
-Measured (docs/operations.md): up to 360 bytes per part, including its text and its Python object.
+Measured (docs/sizing.md): up to 360 bytes per part, including its text and its Python object.
 """
 
 import numpy as np

@@ -23,7 +23,7 @@ from nddup.reading.records import Record, Reject, parse_record
 
 LINUX = pytest.mark.skipif(not Path("/proc/self/clear_refs").exists(), reason="peaks are told by Linux")
 MEGABYTES, PER_BYTE, FOR_PARTS = 9, 36, 400
-"""MB of a case, and the limits of docs/operations.md: bytes per byte of a record, MB for tags and attributes."""
+"""MB of a case, and the limits of docs/sizing.md: bytes per byte of a record, MB for tags and attributes."""
 
 USUAL = ("prose", "Cyrillic", "with an emoji")
 SLOW = [("csv", "short lines"), ("trec", "empty elements")]
