@@ -20,9 +20,9 @@ from nddup.run.on_spark.state import Job
 from nddup.run.session import start_session
 from nddup.run.spark_progress import SparkProgress
 from nddup.settings.load import load_config
-from nddup.spark.clustering import keep_list
 from nddup.spark.reach import reach
 from nddup.spark.schemas import DOCUMENTS
+from nddup.stages.keep import list_kept
 from nddup.storage.session_tables import CheckpointStore
 from nddup.tables import RESULTS
 
@@ -71,10 +71,8 @@ def main(documents: str, tables: str, local: str, said: str, *limits: str) -> No
         taken = measures.take("nodes", lambda: take_documents(job, spark.read.schema(DOCUMENTS).parquet(documents)))
         paired = measures.take("pairs", lambda: find_pairs(job, taken))
         clustered = measures.take("clusters", lambda: mine_clusters(job, taken, paired))
-        listed = keep_list.list_kept(
-            taken.nodes, clustered.graph, paired.edges, least_size=job.threshold.least_size,
-            by_sets=config.pairs.confirm == "resemblance",
-        )  # fmt: skip
+        by_sets = config.pairs.confirm == "resemblance"
+        listed = list_kept(job.engine, least_size=job.threshold.least_size, by_sets=by_sets)
         keep = measures.take("keep", lambda: job.save("keep", listed, kept=F.count_if("kept")))
     rows = {**paired.metrics.rows_out, **clustered.metrics.rows_out, "keep": keep.rows, "kept": keep.counts["kept"],
             "components": clustered.metrics.components, "candidates": paired.metrics.candidates}  # fmt: skip

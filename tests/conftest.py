@@ -17,7 +17,9 @@ from tests.places import SHARED
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-PROOFS = {"spark", "local", "test_large_clusters", "test_confirmed_on_spark"}
+    from nddup.engines.engine import Engine
+
+PROOFS = {"spark", "stages", "local", "test_large_clusters", "test_confirmed_on_spark"}
 """Folders and modules whose tests prove each stage on Spark, or that both engines agree."""
 
 settings.register_profile("nddup", deadline=None, derandomize=os.environ.get("CI") == "true")
@@ -97,3 +99,13 @@ def spark(_session: "SparkSession", request: pytest.FixtureRequest) -> "Iterator
 def session_or_none(request: pytest.FixtureRequest) -> "SparkSession | None":
     """None for the embedded engine, then the session: each test that requests it runs once with each."""
     return request.getfixturevalue("spark") if request.param == "spark" else None
+
+
+@pytest.fixture
+def engine(session_or_none: "SparkSession | None") -> "Iterator[Engine]":
+    """The embedded engine, then Spark's, over no tables: each test that requests it proves a stage on both."""
+    from tests.engine_rows import engine_over  # noqa: PLC0415 - loads DuckDB
+
+    engine = engine_over(session_or_none)
+    yield engine
+    engine.forget()

@@ -61,9 +61,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "opened": GROUND | {"tables", "storage", "engines"},
     "opened.spark": {"opened", "engines.spark_engine", "storage.session_tables"},
     "report": {"opened", "settings"},
-    "run": WIRING
-    | PURE
-    | {"against", "passages", "local", "opened.spark", "engines.spark_engine"},
+    "run": WIRING | PURE | {"against", "passages", "local", "opened.spark", "engines.spark_engine"},
     "repository.lookup": GROUND | {"matching", "sketching"},
     "repository": {"run", "repository.lookup"},
     "api": {"run", "opened"},

@@ -2,7 +2,8 @@
 
     see          give rows a name
     sql          ask one SELECT, a small answer
-    answer       ask one SELECT, an answer that the run stores
+    answer       ask one SELECT, an answer that the run stores, or what a kernel makes of it
+    join         give rows with the columns of the group of their key a name
     rows         ask one SELECT, an answer of any size
     keep         keep the answer to a SELECT as a table
     put          keep a copy of a small table
@@ -53,8 +54,28 @@ class Engine(ABC):
         """
 
     @abstractmethod
-    def answer(self, text: str) -> Any:  # noqa: ANN401 - of either engine
-        """Return the answer to a query as a table that a run of this engine stores: on Spark lazily, a DataFrame."""
+    def answer(self, text: str, kernel: Kernel | None = None, table: Table | None = None) -> Any:  # noqa: ANN401
+        """Return the answer to a query as a table that a run of this engine stores: on Spark lazily, a DataFrame.
+
+        Args:
+            text: as in `sql`.
+            kernel: makes batches of `table` from any batches of the answer; None: the answer itself.
+            table: the columns that the kernel gives.
+        """
+
+    @abstractmethod
+    def join(self, name: str, rows: str, groups: str, *, key: str, by: str) -> None:
+        """Give rows, each with the columns of the group of its key, a name for later queries, until `forget`.
+
+        One key may have most of the rows: Spark spreads them over many tasks, which a JOIN in a query would not.
+
+        Args:
+            name: a name that no table has.
+            rows: a table; `n` tells how many of its rows have the key.
+            groups: one SELECT with a row a key at most, and `n` as well. Rows without a group are left out.
+            key: the column of both to join on.
+            by: a column of the rows whose values differ within a key.
+        """
 
     @abstractmethod
     def see(self, name: str, rows: Any) -> None:  # noqa: ANN401 - of either engine

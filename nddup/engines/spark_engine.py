@@ -11,6 +11,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from nddup.engines.engine import Engine, Kernel
+from nddup.spark.heavy_keys import join_parted
 from nddup.spark.reach import is_connect, reach
 from nddup.spark.schemas import schema_of
 from nddup.tables import Table
@@ -31,6 +32,8 @@ class SparkEngine(Engine):
 
     def sql(self, text: str, **tables: pa.Table) -> pa.Table:
         """As `Engine.sql`, in one action; errors are Spark's own."""
+        if not tables:
+            return self.answer(text).toArrow()
         try:
             for name, table in tables.items():
                 frame_of(self.session, table).createOrReplaceTempView(name)
@@ -39,8 +42,12 @@ class SparkEngine(Engine):
             for name in tables:
                 self.session.catalog.dropTempView(name)
 
-    def answer(self, text: str) -> DataFrame:
+    def answer(self, text: str, kernel: Kernel | None = None, table: Table | None = None) -> DataFrame:
         """As `Engine.answer`; under Spark Connect, in the session of the tables seen: no other can read them."""
+        rows = self._ask(text)
+        return rows if kernel is None or table is None else rows.mapInArrow(kernel, schema_of(table))
+
+    def _ask(self, text: str) -> DataFrame:
         if not self._passed:
             return self.session.sql(text)
         named = re.sub(r"\b(FROM|JOIN) (\w+)", lambda found: self._pass(found[1], found[2]), text)
@@ -49,6 +56,11 @@ class SparkEngine(Engine):
 
     def _pass(self, word: str, name: str) -> str:
         return f"{word} {{{name}}}" if name in self._passed else f"{word} {name}"
+
+    def join(self, name: str, rows: str, groups: str, *, key: str, by: str) -> None:
+        """As `Engine.join`; shuffles both sides on the key and the part, unless the groups are few."""
+        whole = self._passed[rows] if rows in self._passed else self.session.table(rows)
+        self.see(name, join_parted(whole, self._ask(groups), key, by=by))
 
     def see(self, name: str, rows: Any) -> None:  # noqa: ANN401
         """As `Engine.see`; `rows` is a DataFrame of any session."""
@@ -62,7 +74,7 @@ class SparkEngine(Engine):
 
     def rows(self, text: str, kernel: Kernel | None = None, schema: str = "") -> Iterator[tuple[Any, ...]]:
         """As `Engine.rows`; the driver holds one partition in memory and prefetches the next."""
-        answer = self.session.sql(text)
+        answer = self._ask(text)
         table = answer if kernel is None else answer.mapInArrow(kernel, schema)
         yield from map(tuple, table.toLocalIterator(prefetchPartitions=True))
 

@@ -16,17 +16,16 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from nddup.arrays import take_rows
+from nddup.engines.embedded import DuckEngine
 from nddup.local.clustering.cluster_names import (
     Clusters,
     count_false_components,
-    find_false_components,
-    list_kept,
     name_sets,
     no_clusters,
 )
 from nddup.local.clustering.graph import Graph, build_graph
 from nddup.local.clustering.mine_components import mine
-from nddup.local.columns import mean_bytes
+from nddup.local.columns import mean_bytes, one_chunk
 from nddup.local.memory import OF_EDGE, OF_ID, OF_MEMBER, OF_PAIR
 from nddup.local.outputs import count_parts
 from nddup.local.pairing.collapse import Nodes, collapse, name_nodes
@@ -41,6 +40,9 @@ from nddup.mining.modes import MODES
 from nddup.scanning.collection import Collection
 from nddup.settings.plan import confirm_rule_of, tokens_of
 from nddup.settings.schema import Config
+from nddup.stages.false_components import list_false_components
+from nddup.stages.keep import list_kept
+from nddup.tables import FALSE_COMPONENTS
 
 Counts = dict[str, int]
 
@@ -80,6 +82,8 @@ class Clustered:
     false_components: pa.Table
     graph: Graph
     counts: Counts
+    engine: DuckEngine
+    """With the tables `nodes`, `graph` and `matches`."""
 
 
 @dataclass(frozen=True)
@@ -196,12 +200,16 @@ def cluster(paired: Paired, config: Config, workers: Workers) -> Clustered:
     workers.tell("components", 0, edges)
     workers.memory.require(OF_EDGE * edges, f"components of {edges:,} pairs")
     graph = build_graph(paired.matches, nodes, large=paired.large, **plan.graph)
-    false = find_false_components(graph, nodes, is_exact=plan.kind.is_exact)
+    found = DuckEngine("the graph")
+    tables = (nodes.table, graph.table(nodes), paired.matches.table(nodes.n_features))
+    for name, table in zip(("nodes", "graph", "matches"), tables, strict=True):
+        found.see(name, table)
+    false = list_false_components(found, is_exact=plan.kind.is_exact).cast(FALSE_COMPONENTS.arrow)
     named = _mine(graph, nodes, plan, workers) if MODES[mode].has_clusters else no_clusters()
     counts = graph.counts() | named.counts() | count_false_components(false)
     support = config.clusters.support or 0
     counts["pairs_below_support"] = int(np.count_nonzero(paired.pairs["overlap"].to_numpy() < support))
-    return Clustered(named.clusters, named.members, false, graph, counts)
+    return Clustered(named.clusters, named.members, false, graph, counts, found)
 
 
 def _mine(graph: Graph, nodes: Nodes, plan: Plan, workers: Workers) -> Clusters:
@@ -217,7 +225,8 @@ def _mine(graph: Graph, nodes: Nodes, plan: Plan, workers: Workers) -> Clusters:
 
 
 def keep(paired: Paired, clustered: Clustered, config: Config) -> Kept:
-    """Decide for every document whether it is kept."""
+    """Decide for every document whether it is kept; KEEP is in the order of the documents."""
     least_size = Plan(config).threshold.least_size
-    kept = list_kept(paired.nodes, clustered.graph, paired.matches, least_size=least_size)
+    kept = list_kept(clustered.engine, least_size=least_size, by_sets=paired.matches.common is not None)
+    kept = kept.take(pc.index_in(one_chunk(paired.nodes.ids), value_set=one_chunk(kept["doc_id"])))
     return Kept(kept, {"kept": pc.sum(kept["kept"]).as_py() or 0})

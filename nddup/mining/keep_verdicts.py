@@ -27,7 +27,7 @@ KEPT, FREE, REMOVED = -1, 0, 1
 """Classes of documents, in the order of preference: forced to be kept, free, forced to be removed."""
 
 FORCED_WEIGHT: Final = 1 << 60
-"""What Spark adds to the weight of a document forced to be kept, and takes from one forced out: beyond every weight."""
+"""Added to the weight of a document forced to be kept, and taken from that of one forced out: beyond every weight."""
 
 NEVER: Final = -1.0
 """Likeness of an end that the other end does not remove: below every threshold."""
@@ -71,6 +71,12 @@ class Loss(NamedTuple):
     common: NDArray[np.int32]  # (e,) distinct shingles of both ends
     sizes: NDArray[np.int64]  # (2, e) distinct shingles of each end
     most: Fraction
+
+
+def classes_of(weights: NDArray[np.int64]) -> NDArray[np.int8]:
+    """Return the class of n documents by their weights, to which `FORCED_WEIGHT` was added or of which it was taken."""
+    half = FORCED_WEIGHT // 2
+    return np.where(weights >= half, KEPT, np.where(weights <= -half, REMOVED, FREE)).astype(np.int8)
 
 
 def direct_edges(

@@ -10,18 +10,17 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from nddup.local import engine
-from nddup.local.clustering.cluster_names import count_unplaced
 from nddup.local.reading.workers import Workers
 from nddup.metrics import ClustersMetrics, EditMetrics, KeepMetrics, LexiconMetrics, PairsMetrics, SketchMetrics
 from nddup.mining.keep_verdicts import Forced
 from nddup.scanning.collection import Collection
 from nddup.settings import plan
 from nddup.settings.schema import Config
+from nddup.stages.keep import count_kept
 from nddup.stages.losses import REPEATED, UNREADABLE, list_silent_files, require_few_rejects, require_readable
 from nddup.stages.progress import Progress
 from nddup.stages.stage import (
@@ -245,9 +244,11 @@ def find_clusters(
     clustered, clusters = _cluster(job, paired)
     unpaired = Unpaired(*(paired.counts[name] for name in Unpaired._fields))
     with job.stage("keep", KeepMetrics) as stage:
-        kept = engine.keep(paired, clustered, job.config)
+        kept, asked = engine.keep(paired, clustered, job.config), job.config.keep
         number = kept.counts["kept"]
-        told = count_unplaced(sketched.documents, job.config.keep.order) | _count_forced(job, paired, kept.keep)
+        for name, table in (("documents", sketched.documents), ("pairs", paired.pairs), ("keep", kept.keep)):
+            clustered.engine.see(name, table)
+        told = count_kept(clustered.engine, asked.order, job.forced, by_loss=asked.max_lost is not None)
         tables = {"rows_in": {"documents": rows}, "rows_out": {"keep": len(kept.keep)}}
         stage.done(KeepMetrics(**tables, kept=number, removed=rows - number, **told), f"{number:,} kept")
 
@@ -255,21 +256,6 @@ def find_clusters(
         counted = [one.model_dump(exclude=_MEASURED) for one in (pairs, clusters, stage.metrics)]
         job.save("keep", kept.keep, counts={"kept": number}, stages=counted, unpaired=list(unpaired))
     return Found(clustered.clusters, clustered.members, kept.keep, (pairs, clusters, stage.metrics), unpaired)
-
-
-def _count_forced(job: LocalJob, paired: engine.Paired, keep: pa.Table) -> dict[str, int]:
-    """Count the documents that `keep.force` names, and the pairs that it or `keep.max_lost` leaves in the keep-list."""
-    if job.forced is None and job.config.keep.max_lost is None:
-        return {}
-    kept, classes = keep.filter(keep["kept"])["doc_id"].combine_chunks(), paired.nodes.forced
-    both = pc.and_(*(pc.is_in(paired.pairs[end], value_set=kept) for end in ("doc_a", "doc_b")))
-    named = 0 if job.forced is None else len(job.forced.kept) + len(job.forced.removed)
-    return {
-        "forced_kept": int(np.count_nonzero(classes < 0)),
-        "forced_removed": int(np.count_nonzero(classes > 0)),
-        "forced_unknown": named - int(np.count_nonzero(classes)),
-        "kept_pairs": pc.sum(both).as_py() or 0,
-    }
 
 
 def _pair(

@@ -11,6 +11,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from nddup.checking import prove_documents
+from nddup.engines.spark_engine import SparkEngine, session_beside
 from nddup.matching.preference import Order
 from nddup.matching.threshold import Threshold
 from nddup.opened.duck import DuckRun
@@ -25,13 +26,13 @@ from nddup.run.on_spark.outputs import write_lines
 from nddup.settings.load import build_config
 from nddup.spark import heavy_keys
 from nddup.spark.clustering.cluster_names import Naming, name_sets
-from nddup.spark.clustering.keep_list import list_kept
 from nddup.spark.clustering.numbered_graph import contract
 from nddup.spark.exports import invert_sketches, number_clusters, spell_clusters, spell_members
 from nddup.spark.heavy_keys import join_found
 from nddup.spark.pairing.collapse import name_nodes
-from nddup.spark.pairing.expand import expand
+from nddup.spark.pairing.expand import expand, with_unknown
 from nddup.spark.schemas import DOCUMENTS, GRAPH, MATCHES, NODES, SETS, STARS
+from nddup.stages.keep import list_kept
 from nddup.storage.session_tables import SparkFolder
 from nddup.tables import RESULTS
 from tests.finished_runs import write_rows
@@ -222,10 +223,13 @@ def test_no_window_gathers_the_rows_of_a_key(spark: SparkSession, capsys: pytest
         for schema in (DOCUMENTS, NODES, MATCHES, SETS, GRAPH, STARS)
     )
     threshold = Threshold("overlap", 7, 10, is_count=False, size=20)
+    engine = SparkEngine(session_beside(spark))
+    for name, table in (("nodes", nodes), ("graph", graph), ("matches", with_unknown(matches))):
+        engine.see(name, table)
     plans = [
         name_nodes(documents, order=Order("longest")),
         expand(matches, nodes, threshold=threshold, expand_limit=10),
-        list_kept(nodes, graph, matches, least_size=1),
+        list_kept(engine, least_size=1),
         name_sets(sets, graph, nodes, Naming(1, max_listed=LISTED)),
         contract(edges),
     ]

@@ -11,11 +11,13 @@ from pyspark.sql import DataFrame, SparkSession
 from nddup.errors import SchemaError
 from nddup.matching.elements import divide
 from nddup.matching.overlap_join import LongLists
+from nddup.matching.preference import Order
 from nddup.matching.threshold import Threshold
+from nddup.spark.pairing.collapse import name_nodes
 from nddup.spark.pairing.expand import expand
 from nddup.spark.pairing.homes import Pairing
 from nddup.spark.pairing.meet import keep_sketches, match, post
-from nddup.spark.schemas import MATCHES, NODES, SKETCHES
+from nddup.spark.schemas import DOCUMENTS, MATCHES, NODES, SKETCHES
 
 SIZE = 20
 ALL = LongLists(10_000, 0)
@@ -151,6 +153,25 @@ def test_a_missing_column_is_named_at_once(spark: SparkSession) -> None:
 
 
 # From sketches to documents.
+
+
+@pytest.mark.parametrize(
+    ("policy", "order"),
+    [("longest", "cabd"), ("first-id", "abcd"), ("first", "dbac"), ("shortest-url", "bcda")],
+)
+def test_the_policy_orders_the_documents(spark: SparkSession, policy: str, order: str) -> None:
+    """Policies prefer most tokens, smallest id, first in the collection, shortest URL (none is last); ties go by id."""
+    rows = [
+        # key, id, url, source, record, tokens, ...
+        (3, "a", None, "f", 4, 10, 9, bytearray(b""), None, "a", [1], None, None),
+        (2, "b", "u/1", "f", 3, 10, 9, bytearray(b""), None, "b", [2], None, None),
+        (5, "c", "u/2", "f", 6, 12, 9, bytearray(b""), None, "c", [3], None, None),
+        (1, "d", "u/long", "f", 2, 9, 9, bytearray(b""), None, "d", [4], None, None),
+    ]
+
+    nodes = name_nodes(spark.createDataFrame(rows, DOCUMENTS), order=Order(policy)).collect()
+
+    assert "".join(row.doc_id for row in sorted(nodes, key=lambda row: (row.policy, row.doc_id))) == order
 
 
 def expand_all(

@@ -1,1 +1,1 @@
-"""From pairs to clusters and the keep-list, in memory: `graph`, `keep_list`, `mine_components`, `cluster_names`."""
+"""From pairs to clusters and the keep-list, in memory: `graph`, `mine_components`, `cluster_names`."""

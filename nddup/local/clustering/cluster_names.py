@@ -1,4 +1,4 @@
-"""From sets of nodes to clusters of documents, named by their members; and the keep-list, every document once."""
+"""From sets of nodes to clusters of documents, named by their members."""
 
 import hashlib
 from itertools import pairwise
@@ -13,15 +13,10 @@ from nddup.local.clustering.graph import Graph
 from nddup.local.clustering.mine_components import Sets
 from nddup.local.columns import lists_of, one_chunk, take
 from nddup.local.pairing.collapse import Nodes
-from nddup.local.pairing.match import Matches
-from nddup.matching.preference import NUMBERS, Order
-from nddup.mining.keep_verdicts import ALONE, REASONS, Placed, decide
 from nddup.mining.modes import MODES
-from nddup.stages.false_components import list_false_components
-from nddup.tables import CLUSTERS, FALSE_COMPONENTS, KEEP, MEMBERS
+from nddup.tables import CLUSTERS, MEMBERS
 
 DIGITS = 16
-PAIR = 2
 
 
 class Clusters(NamedTuple):
@@ -171,24 +166,6 @@ def _places(counts: NDArray[np.integer]) -> NDArray[np.int64]:
     return np.asarray(np.arange(int(counts.sum())) - np.repeat(np.cumsum(counts) - counts, counts))
 
 
-def find_false_components(graph: Graph, nodes: Nodes, *, is_exact: bool) -> pa.Table:
-    """Return FALSE_COMPONENTS, by `stages.false_components`, over narrow tables of the graph.
-
-    A component of two nodes is one pair, so DuckDB is loaded only where there is a larger one.
-    """
-    if graph.sizes.max(initial=0) <= PAIR:
-        return FALSE_COMPONENTS.arrow.empty_table()
-    from nddup.engines.embedded import DuckEngine  # noqa: PLC0415
-
-    places, edges = graph.nodes.astype(np.int64), graph.edges
-    component = one_chunk(take(nodes.ids, graph.nodes[graph.starts[:-1]])).take(pa.array(graph.ordinals))
-    engine = DuckEngine("components")
-    engine.see("graph", pa.table({"node": places, "component": component, "by_leaders": graph.by_leaders}))
-    engine.see("nodes", pa.table({"doc_key": places, "n": nodes.equals[graph.nodes].astype(np.int64)}))
-    engine.see("matches", pa.table({"node_a": places[edges[:, 0]], "node_b": places[edges[:, 1]]}))
-    return list_false_components(engine, is_exact=is_exact).cast(FALSE_COMPONENTS.arrow)
-
-
 def count_false_components(found: pa.Table) -> dict[str, int]:
     """Count, for `metrics.json`, the invented pairs, the most in one component, and components with a bound only."""
     invented = found["invented"].to_numpy()
@@ -197,74 +174,3 @@ def count_false_components(found: pa.Table) -> dict[str, int]:
         "most_invented": int(invented.max(initial=0)),
         "bounded_components": len(found) - int(np.count_nonzero(found["exact"])),
     }
-
-
-def count_unplaced(documents: pa.Table, order: Order) -> dict[str, dict[str, int]]:
-    """Count, for `KeepMetrics`, the documents that lack a value or have no number in a column of the keep policy."""
-    found: dict[str, dict[str, int]] = {"without_value": {}, "unparsable": {}}
-    for at, column in enumerate(order.read):
-        values = pc.list_element(documents["policy"], at)
-        is_there = pc.fill_null(pc.match_substring_regex(values, r"\S"), False)  # noqa: FBT003 - the value that fills
-        found["without_value"][column.path] = len(documents) - (pc.sum(is_there).as_py() or 0)
-        if column.type == "number":
-            is_other = pc.and_(is_there, pc.invert(pc.fill_null(pc.match_substring_regex(values, NUMBERS), True)))  # noqa: FBT003
-            found["unparsable"][column.path] = pc.sum(is_other).as_py() or 0
-    return {name: {path: count for path, count in counts.items() if count} for name, counts in found.items()}
-
-
-def list_kept(nodes: Nodes, graph: Graph, matches: Matches, *, least_size: int) -> pa.Table:
-    """Return KEEP: whether each document is kept, and if not, which kept document it duplicates and why.
-
-    Args:
-        nodes: the documents.
-        graph: the nodes that have a neighbour.
-        matches: the pairs of nodes, which are the edges of the graph.
-        least_size: least features with which two equal sketches are near-duplicates (a count k, else 1); of equal
-            sketches with fewer, every document is kept. Documents of an empty sketch have one node if their contents
-            are equal: one of them is kept.
-    """
-    removed = np.flatnonzero(graph.duplicate_of != np.arange(len(graph.nodes)))
-    ends = np.stack([graph.nodes[removed], graph.nodes[graph.duplicate_of[removed]]])
-    of_node = np.full(len(nodes.node), -1, np.int64)  # the removed node, as a place in `removed`
-    of_node[ends[0]] = np.arange(len(removed))
-    row = of_node[nodes.node]
-    is_near, resemblance, common = row >= 0, np.full(len(row), np.nan), np.full(len(row), -1, np.int64)
-    own = nodes.best[nodes.node]
-    head = own.copy()
-    if len(removed):
-        edges = _edges_between(matches, ends)
-        head[is_near] = nodes.best[ends[1]][row[is_near]]
-        resemblance[is_near] = matches.resemblance[edges][row[is_near]]
-        if matches.common is not None:
-            common[is_near] = matches.common[edges][row[is_near]]
-
-    found = decide(
-        Placed(
-            is_head=np.arange(len(own)) == own,
-            is_alike=(nodes.sizes >= least_size) | (nodes.sizes == 0),
-            classes=nodes.forced,
-            head_classes=nodes.forced[own],
-            is_near=is_near,
-            is_exact=(nodes.contents == nodes.contents[head]).all(axis=1),
-            resemblance=resemblance,
-            common=common,
-            sizes=nodes.n_features.astype(np.int64),
-        ),
-        by_sets=matches.common is not None,
-    )
-    columns = [
-        nodes.ids,
-        pa.array(found.kept),
-        take(nodes.ids, np.where(found.removed_for == ALONE, -1, head)),
-        pa.array(REASONS, pa.string()).take(pa.array(found.reasons, mask=found.kept)),
-        pa.array(found.resemblance, from_pandas=True),
-        pa.array(found.lost, from_pandas=True),
-    ]
-    return pa.Table.from_arrays(columns, schema=KEEP.arrow)
-
-
-def _edges_between(matches: Matches, ends: NDArray[np.int32]) -> NDArray[np.int64]:
-    """Return the places in `matches` of pairs that are there, by their two nodes in any order, (2, r)."""
-    low, high = ends.min(axis=0).astype(np.int64), ends.max(axis=0)
-    keys = (matches.first.astype(np.int64) << 32) | matches.second
-    return np.asarray(np.searchsorted(keys, (low << 32) | high))

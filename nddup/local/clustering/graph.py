@@ -4,8 +4,10 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
+from nddup.local.columns import one_chunk, take
 from nddup.local.pairing.collapse import Nodes
 from nddup.local.pairing.match import Matches
 from nddup.mining.keep_verdicts import Loss, direct_edges, only_later
@@ -50,6 +52,21 @@ class Graph:
     def sizes(self) -> NDArray[np.int64]:
         """Nodes of each component, (c,)."""
         return np.diff(self.starts)
+
+    def table(self, nodes: Nodes) -> pa.Table:
+        """Return the columns of GRAPH that other stages read; a node is the place of its `group` document."""
+        places = self.nodes.astype(np.int64)
+        firsts = one_chunk(take(nodes.ids, self.nodes[self.starts[:-1]]))
+        columns = {
+            "node": pa.array(places),
+            "component": firsts.take(pa.array(self.ordinals)),
+            "ordinal": pa.array(self.ordinals.astype(np.int64)),
+            "position": pa.array((np.arange(len(places)) - self.starts[self.ordinals]).astype(np.int32)),
+            "kept": pa.array(self.kept),
+            "duplicate_of": pa.array(places[self.duplicate_of], mask=self.kept),
+            "by_leaders": pa.array(self.by_leaders),
+        }
+        return pa.table(columns)
 
     def counts(self) -> dict[str, int]:
         """Return the counts of components for `metrics.json`."""

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from nddup.arrays import Ragged, number_keys
 from nddup.local.columns import fingerprints_of, one_chunk, ragged_of, take
 from nddup.matching.preference import Order, order_key, values_of
-from nddup.mining.keep_verdicts import Forced
+from nddup.mining.keep_verdicts import FORCED_WEIGHT, Forced
 from nddup.sketching.recipe import level_of
 from nddup.tables import DOCUMENTS, REJECTS
 
@@ -79,6 +79,24 @@ class Nodes:
     def distinct(self) -> NDArray[np.int32]:
         """The nodes whose sketch is not empty, ascending."""
         return np.flatnonzero(self.is_first & (self.sizes > 0)).astype(np.int32)
+
+    @property
+    def table(self) -> pa.Table:
+        """NODES, by the places of the documents, without `group`."""
+        n = len(self.node)
+        contents = pa.FixedSizeBinaryArray.from_buffers(pa.binary(16), n, [None, pa.py_buffer(self.contents)])
+        columns = {
+            "doc_key": pa.array(np.arange(n)),
+            "doc_id": self.ids,
+            "node": pa.array(self.node.astype(np.int64)),
+            "size": pa.array(self.sizes),
+            "weight": pa.array(self.weights - self.forced * np.int64(FORCED_WEIGHT)),
+            "policy": pa.array(self.turns.astype(np.int64)),
+            "content_fingerprint": contents,
+            "n_features": pa.array(self.n_features),
+            "n": pa.array(self.equals.astype(np.int64)),
+        }
+        return pa.table(columns)
 
     def counts(self, least_size: int) -> dict[str, int]:
         """Count, for `metrics.json`, distinct sketches, those that can be in no pair, and those equal to another."""

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from nddup.arrays import Ragged, number_keys, take_rows
@@ -107,6 +108,21 @@ class Matches:
         names = ("first", "second", "overlap", "resemblance")
         chosen = {name: getattr(self, name)[rows] for name in names}
         return replace(self, **chosen, containments=self.containments[:, rows])
+
+    def table(self, n_features: NDArray[np.int32]) -> pa.Table:
+        """Return CONFIRMED as other stages read it; `n_features` are those of all documents."""
+        rows = len(self.first)
+        columns = {
+            name: pa.array(end.astype(np.int64)) for name, end in (("node_a", self.first), ("node_b", self.second))
+        }
+        columns |= {"overlap": pa.array(self.overlap), "resemblance": pa.array(self.resemblance, from_pandas=True)}
+        for end, containment in zip("ab", self.containments, strict=True):
+            columns[f"containment_{end}"] = pa.array(containment, from_pandas=True)
+        columns["edit"] = pa.nulls(rows, pa.float64()) if self.edit is None else pa.array(self.edit)
+        shingles = (None, None) if self.common is None else (n_features[self.first], n_features[self.second])
+        for name, counts in zip(("common", "shingles_a", "shingles_b"), (self.common, *shingles), strict=True):
+            columns[name] = pa.nulls(rows, pa.int32()) if counts is None else pa.array(counts)
+        return pa.table(columns)
 
     def counts(self) -> dict[str, int]:
         """Return the counts of the search for `metrics.json`."""

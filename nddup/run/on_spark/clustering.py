@@ -20,7 +20,7 @@ from nddup.run.on_spark.pairing import Paired
 from nddup.run.on_spark.rounds import Choosing, Matches, Rounds, build_large_graph
 from nddup.run.on_spark.state import Job, Saved, persisted
 from nddup.spark import heavy_keys
-from nddup.spark.clustering import cluster_names, graph, keep_list, mine_components, problems, shares
+from nddup.spark.clustering import cluster_names, graph, mine_components, problems, shares
 from nddup.spark.clustering.problems import Scale
 from nddup.spark.pairing import collapse
 from nddup.spark.reach import is_connect
@@ -69,10 +69,10 @@ def mine_clusters(job: Job, documents: Documents, paired: Paired) -> Clustered:
     """Make the clusters of near-duplicates and their members, by the mode of the run."""
     matches = paired.matches
     built = job.find("graph") or _build_graph(job, documents, matches)
-    for name, table in (("graph", built.table), ("matches", matches.table), ("nodes", documents.nodes)):
+    for name, table in (("graph", built.table), ("matches", paired.edges), ("nodes", documents.nodes)):
         job.engine.see(name, table)
     false = list_false_components(job.engine, is_exact=job.kind.is_exact)
-    false_saved = job.save("false_components", false, **keep_list.count_false_components())
+    false_saved = job.save("false_components", false, **graph.count_false_components())
 
     sets = job.find("sets") or _mine(job, _Mining(documents, matches, built, _budget(job)))
     has_clusters = MODES[job.config.clusters.mode].has_clusters
@@ -111,7 +111,7 @@ def _build_graph(job: Job, documents: Documents, matches: Matches) -> Saved:
     least_containment = float(job.config.pairs.share) if job.threshold.is_containment else None
     max_lost = job.config.keep.most_lost
     if job.forced is not None or max_lost is not None:
-        directed = keep_list.direct_matches(
+        directed = graph.direct_matches(
             matches.table, documents.nodes, is_contained=job.threshold.is_containment, max_lost=max_lost
         )
         matches, least_containment = replace(matches, table=directed), least_containment or 0.0

@@ -39,7 +39,7 @@ class Confirmed(NamedTuple):
     """The pairs that texts confirm."""
 
     pairs: DataFrame
-    """The pairs as `expand` takes them."""
+    """The pairs with all that is told of two documents; null where their texts were not compared."""
 
     matches: Matches
     """The same pairs for later stages: `resemblance` decides between several; it is the edit similarity, if any."""
@@ -61,7 +61,7 @@ def confirm_matches(job: Job, documents: Documents, matches: Matches, source: In
     """
     rule = confirm_rule_of(job.config)
     if rule is None:
-        return Confirmed(matches.table, matches, None)
+        return Confirmed(expand.with_unknown(matches.table), matches, None)
 
     found = job.find("confirmed")
     if found is None:

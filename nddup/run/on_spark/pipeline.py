@@ -3,7 +3,7 @@
 INPUT files --sketch--> documents, rejects    `nddup.run.on_spark.documents`
 documents   --pairs---> pairs                 `nddup.run.on_spark.pairing`
 pairs       --clusters-> clusters, members    `nddup.run.on_spark.clustering`
-pairs       --keep----> keep                  `nddup.spark.clustering.keep_list`
+pairs       --keep----> keep                  `nddup.stages.keep`
 """
 
 from dataclasses import dataclass
@@ -11,14 +11,13 @@ from dataclasses import dataclass
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from nddup.matching.preference import NUMBERS
 from nddup.metrics import ClustersMetrics, KeepMetrics, PairsMetrics, SketchMetrics, Stages
 from nddup.run.on_spark.clustering import Clustered, mine_clusters
 from nddup.run.on_spark.documents import Sketched, sketch_documents
 from nddup.run.on_spark.pairing import Paired, find_pairs
 from nddup.run.on_spark.state import Job
 from nddup.scanning.collection import Collection
-from nddup.spark.clustering import keep_list
+from nddup.stages.keep import count_kept, list_kept
 
 
 @dataclass(frozen=True)
@@ -68,57 +67,21 @@ def find_clusters(job: Job, source: Collection | DataFrame) -> Found:
         clustering.done(clustered.metrics, f"{clustered.metrics.rows_out['clusters']:,} clusters")
 
     with job.stage("keep", KeepMetrics) as keeping:
-        listed = keep_list.list_kept(
-            sketched.documents.nodes, clustered.graph, paired.edges, least_size=job.threshold.least_size,
-            by_sets=job.config.pairs.confirm == "resemblance",
-        )  # fmt: skip
+        by_sets = job.config.pairs.confirm == "resemblance"
+        listed = list_kept(job.engine, least_size=job.threshold.least_size, by_sets=by_sets)
         keep = job.save("keep", listed, kept=F.count_if("kept"))
+        asked = job.config.keep
         kept, documents = keep.counts["kept"], rows["documents"]
+        for name, table in (("documents", sketched.documents.table), ("pairs", paired.pairs), ("keep", keep.table)):
+            job.engine.see(name, table)
         counted = KeepMetrics(
             rows_in={"documents": documents},
             rows_out={"keep": keep.rows},
             kept=kept,
             removed=documents - kept,
-            **_count_unplaced(job, sketched.documents.table),
-            **_count_forced(job, sketched.documents.nodes, paired.pairs, keep.table),
+            **count_kept(job.engine, asked.order, job.forced, by_loss=asked.max_lost is not None),
         )
         keeping.done(counted, f"{kept:,} kept")
 
     stages = Stages(sketch=sketching.metrics, pairs=pairing.metrics, clusters=clustering.metrics, keep=keeping.metrics)
     return Found(sketched, paired, clustered, keep.table, stages)
-
-
-def _count_forced(job: Job, nodes: DataFrame, pairs: DataFrame, keep: DataFrame) -> dict[str, int]:
-    """Count the documents that `keep.force` names, and the pairs that it or `keep.max_lost` leaves. Two actions."""
-    if job.forced is None and job.config.keep.max_lost is None:
-        return {}
-    classes = keep_list.class_of("weight")
-    counted = nodes.agg(F.count_if(classes < 0).alias("kept"), F.count_if(classes > 0).alias("removed")).collect()[0]
-    kept = keep.where("kept").select("doc_id")
-    both = pairs.join(kept.toDF("doc_a"), "doc_a", "left_semi").join(kept.toDF("doc_b"), "doc_b", "left_semi")
-    named = 0 if job.forced is None else len(job.forced.kept) + len(job.forced.removed)
-    return {
-        "forced_kept": counted["kept"],
-        "forced_removed": counted["removed"],
-        "forced_unknown": named - counted["kept"] - counted["removed"],
-        "kept_pairs": both.count(),
-    }
-
-
-def _count_unplaced(job: Job, documents: DataFrame) -> dict[str, dict[str, int]]:
-    """Count, by column of the keep policy, documents without a value or with one of the wrong type. One action."""
-    columns = job.config.keep.order.read
-    if not columns:
-        return {}
-    counts = []
-    for at, column in enumerate(columns):
-        value = F.col("policy")[at]
-        is_there = F.coalesce(value.rlike(r"\S"), F.lit(False))
-        counts.append(F.count_if(~is_there).alias(f"without_value {column.path}"))
-        if column.type == "number":
-            counts.append(F.count_if(is_there & ~value.rlike(NUMBERS)).alias(f"unparsable {column.path}"))
-    found: dict[str, dict[str, int]] = {"without_value": {}, "unparsable": {}}
-    for name, count in documents.agg(*counts).collect()[0].asDict().items():
-        kind, _, path = name.partition(" ")
-        found[kind] |= {path: int(count)} if count else {}
-    return found

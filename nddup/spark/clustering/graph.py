@@ -12,8 +12,9 @@ streams the edges through the task that labels them; labels and choices are the 
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -22,7 +23,8 @@ from numpy.typing import NDArray
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from nddup.mining.keep_verdicts import only_later
+from nddup import tables
+from nddup.mining.keep_verdicts import Loss, classes_of, direct_edges, only_later
 from nddup.mining.maximality_filter import fits_budget
 from nddup.mining.pair_graph import Components, Cost, Edges, Kept, keep_first, label_components, number_shares
 from nddup.spark.schemas import GRAPH, MATCHES, NODES, require, table
@@ -301,3 +303,45 @@ def _assign_fits(sizes: NDArray[np.int32], by_leaders: NDArray[np.bool_], assign
     """
     listed = np.where(by_leaders, 0, assignment.listed_sets(sizes))
     return np.where(listed > 0, np.cumsum(listed) // LISTED_LIMIT, -1).astype(np.int32)
+
+
+def direct_matches(matches: DataFrame, nodes: DataFrame, *, is_contained: bool, max_lost: Fraction | None) -> DataFrame:
+    """Return the edges with the likeness of each end to the other, or `NEVER` where the other must not remove it.
+
+    Schema in:   MATCHES, NODES; with `max_lost` also common, shingles_a and shingles_b, int
+    Schema out:  MATCHES; `containment_a` and `containment_b` are the likeness of a and of b
+    Shuffles:  the nodes on node; the matches on either end.    Actions:  none.
+    """
+    weights = nodes.groupBy("node").agg(F.max("weight"))
+    placed = matches.join(weights.toDF("node_a", "weight_a"), "node_a").join(
+        weights.toDF("node_b", "weight_b"), "node_b"
+    )
+    counted = ["common", "shingles_a", "shingles_b"] if max_lost is not None else []
+    rows = placed.select(*MATCHES.fieldNames(), "weight_a", "weight_b", *counted)
+    return rows.mapInArrow(partial(direct_task, is_contained=is_contained, max_lost=max_lost), MATCHES)
+
+
+def direct_task(
+    batches: Iterator[pa.RecordBatch], *, is_contained: bool, max_lost: Fraction | None
+) -> Iterator[pa.RecordBatch]:
+    """Yield MATCHES with directed likeness: `keep_verdicts.direct_edges`."""
+
+    def both(batch: pa.RecordBatch, name: str) -> NDArray[Any]:
+        return np.stack([np.asarray(batch.column(f"{name}_{end}")) for end in "ab"])
+
+    for batch in batches:
+        likeness = both(batch, "containment") if is_contained else np.asarray(batch.column("resemblance"))
+        loss = None
+        if max_lost is not None:
+            loss = Loss(np.asarray(batch.column("common")), both(batch, "shingles").astype(np.int64), max_lost)
+        directed = direct_edges(likeness, classes_of(both(batch, "weight")), loss)
+        yield tables.MATCHES.batch([*batch.columns[:4], *map(pa.array, directed)])
+
+
+def count_false_components() -> dict[str, Column]:
+    """Return the counts taken while FALSE_COMPONENTS is written: invented pairs, most in one, bounded components."""
+    return {
+        "invented_pairs": F.sum("invented"),
+        "most_invented": F.max("invented"),
+        "bounded_components": F.count_if(~F.col("exact")),
+    }

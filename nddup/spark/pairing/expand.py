@@ -39,8 +39,7 @@ def expand(
     """
     require(matches, MATCHES, stage="pairs")
     require(nodes, NODES, stage="pairs")
-    unknown = {name: F.lit(None).cast(PAIRS[name].dataType) for name in LIKENESS if name not in matches.columns}
-    matches = matches.withColumns(unknown)
+    matches = with_unknown(matches)
     small, large = _split_products(matches, nodes.where("doc_id = group"), expand_limit)
 
     products = _list_products(small, nodes.where(F.col("n") <= expand_limit))
@@ -59,6 +58,12 @@ def expand(
     within = _pair_within(groups, centres, expand_limit)
 
     return _as_pairs(products.unionByName(bridges).unionByName(within))
+
+
+def with_unknown(matches: DataFrame) -> DataFrame:
+    """Return MATCHES with all that is told of two documents: null where it is not known."""
+    unknown = {name: F.lit(None).cast(PAIRS[name].dataType) for name in LIKENESS if name not in matches.columns}
+    return matches.withColumns(unknown) if unknown else matches
 
 
 def _split_products(matches: DataFrame, firsts: DataFrame, limit: int) -> tuple[DataFrame, DataFrame]:
