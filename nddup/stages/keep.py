@@ -126,7 +126,7 @@ def count_kept(engine: Engine, order: Order, forced: Forced | None, *, by_loss: 
     counts = _count_unplaced(engine, order.read) if order.read else {}
     if forced is None and not by_loss:
         return counts
-    (found,) = engine.sql(FORCED.format(forced=FORCED_WEIGHT // 2)).to_pylist()
+    found: dict[str, Any] = engine.sql(FORCED.format(forced=FORCED_WEIGHT // 2)).to_pylist()[0]
     named = 0 if forced is None else len(forced.kept) + len(forced.removed)
     return counts | found | {"forced_unknown": named - found["forced_kept"] - found["forced_removed"]}
 
