@@ -168,8 +168,9 @@ VERDICTS = working(
 )
 REWRITTEN = working(
     "rewritten",
-    "source string, records long, problem string",
-    "A file that was written again: the number of its records that stay, or the problem that prevented the writing.",
+    "source string, records long, whole long, plain long, problem string",
+    "A file that was written again: the number of its records that stay, of those that could not be cut, and of those"
+    " that lost their markup; or the problem that prevented the writing.",
 )
 NODES = working(
     "nodes",

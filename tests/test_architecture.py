@@ -38,7 +38,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "mining": GROUND | {"matching"},
     "verifying": GROUND,
     "against": GROUND | {"reading", "sketching", "scanning", "tables"},
-    "passages": {"against"},
+    "passages": {"against", "rewriting"},
     "checking": {"verifying", "tables"},
     "tables": set(),
     "settings": GROUND | {"matching", "mining", "sketching", "scanning"},

@@ -10,8 +10,10 @@ from nddup.steps import Steps
 EPILOG = """examples:
   nddup passages corpus/ --output out/passages                      runs of 50 tokens or more in two documents or more
   nddup passages out/run --output out/passages                      the same among the kept documents of a run
-  nddup passages corpus/ --output out/clean --set output.kept=jsonl
-        also the texts with one copy of each passage: out/clean/kept/part-00000.jsonl
+  nddup passages corpus/ --output out/clean --set output.kept=as-input
+        also the collection with one copy of each passage: the same files in out/clean/kept
+  nddup passages corpus/ --output out/spans --set output.tagged=as-input
+        the collection with the spans of passages in each record, nothing cut: out/spans/tagged
   nddup passages news/ --output out/reprints --set passages.min_tokens=20
   nddup check out/passages                                          prove the tables
 """
@@ -45,6 +47,7 @@ def execute(options: argparse.Namespace) -> int:
         from nddup.run.compiling import compile_once  # noqa: PLC0415
         from nddup.run.engines import choose_engine_of_paths  # noqa: PLC0415
         from nddup.settings.load import load_config  # noqa: PLC0415
+        from nddup.stages.stage import require_taggable  # noqa: PLC0415
 
         folder = require_new(options.output, options.inputs)
         given = [*options.assignments, *([f"engine={options.engine}"] if options.engine else [])]
@@ -58,9 +61,10 @@ def execute(options: argparse.Namespace) -> int:
         compile_once(steps)
         steps.begin("find the files and their formats")
         source = find_source(options.inputs, config)
+        require_taggable(source.collection, config)
         found = find_passages(source, steps)
         steps.begin("write the tables")
-        written.write_found(found, source, options.inputs, folder)
-    lines = [*written.summarise(found, source), f"tables in {options.output}"]
+        told = list(written.write_found(found, source, options.inputs, folder))
+    lines = [*written.summarise(found, source), *told, f"tables in {options.output}"]
     print_out("".join(f"{one_line(line)}\n" for line in lines))
     return 0

@@ -1,4 +1,4 @@
-"""The files of a run written again by its workers: without the removed documents, or with tags in every record.
+"""The files of a run written again by its workers: without the removed documents, cut, or with tags in every record.
 
 documents, rejects, keep, members --list_verdicts--> VERDICTS, a row a record
 files, VERDICTS                   --rewrite-->       a folder of files of the same names
@@ -7,7 +7,7 @@ files, VERDICTS                   --rewrite-->       a folder of files of the sa
 import shutil
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import ClassVar, NamedTuple
 
@@ -20,6 +20,7 @@ from nddup.local.columns import one_chunk
 from nddup.local.reading.workers import Workers
 from nddup.reading.formats import FileHead
 from nddup.reading.streams import StoppedError
+from nddup.rewriting.cut_records import Cutting
 from nddup.rewriting.rewrite_file import Stored, judge, rewrite_file
 from nddup.rewriting.verdicts import NAMES, SCHEMA, RewriteError, Verdicts
 from nddup.scanning.collection import Collection, ListedFile
@@ -76,6 +77,14 @@ def verdicts_of(documents: pa.Table, rejects: pa.Table) -> pa.Table:
     return both.select(VERDICTS.names).cast(VERDICTS.arrow).sort_by([("source", "ascending"), ("record", "ascending")])
 
 
+class Rewritten(NamedTuple):
+    """Numbers of records: those written; of them those that could not be cut, and those that lost their markup."""
+
+    records: int
+    whole: int
+    plain: int
+
+
 def write_apart(rewriter: "Rewriter", output: str, workers: Workers) -> int:
     """Write files again into a new folder, which gets its name when it is complete; return the number of records.
 
@@ -90,7 +99,7 @@ def write_apart(rewriter: "Rewriter", output: str, workers: Workers) -> int:
     try:
         shutil.rmtree(apart, ignore_errors=True)
         folder.parent.mkdir(parents=True, exist_ok=True)
-        written = rewriter.write(apart, workers)
+        written = rewriter.write(apart, workers).records
         apart.rename(folder)
     except OSError as error:
         raise OutputError(f"--output {output}: cannot be written ({error.strerror or error})") from error
@@ -108,6 +117,7 @@ class Rewriter(NamedTuple):
         is_tagging: whether every record is written, with its tags; else only those that stay.
         is_first: whether files may go on after the last record that was read (`input.limit`).
         limits: those with which the files were read.
+        cutting: how the texts were read, if the verdicts say what is cut of them.
     """
 
     collection: Collection
@@ -115,9 +125,10 @@ class Rewriter(NamedTuple):
     is_tagging: bool
     is_first: bool
     limits: RecordLimits
+    cutting: Cutting | None = None
 
-    def write(self, folder: Path, workers: Workers) -> int:
-        """Write the files into a new folder; return the number of records written.
+    def write(self, folder: Path, workers: Workers) -> Rewritten:
+        """Write the files into a new folder.
 
         Files of no known format are copied as they are, but not with `is_first`.
 
@@ -140,7 +151,7 @@ class Rewriter(NamedTuple):
                 path.unlink()
         for row in written.filter(pc.is_valid(written["problem"])).sort_by("source").to_pylist():
             raise NddupError(f"{folder.name}/{row['source']}: {row['problem']}")
-        return int(pc.sum(written["records"]).as_py() or 0)
+        return Rewritten(*(int(pc.sum(written[name]).as_py() or 0) for name in Rewritten._fields))
 
     def _tasks(self, folder: Path, path: str) -> Iterator["RewrittenFile"]:
         """Yield a task for each file."""
@@ -148,7 +159,8 @@ class Rewriter(NamedTuple):
         for group in self.collection.groups:
             for entry in group.files:
                 rows = starts.get(entry.file.source, (0, 0))
-                yield RewrittenFile(group.head, entry, folder, path, rows, self.is_tagging, self.is_first)
+                flags = self.is_tagging, self.is_first
+                yield RewrittenFile(group.head, entry, folder, path, rows, *flags, self.cutting)
 
 
 def place_of(folder: Path, source: str) -> Path:
@@ -198,6 +210,7 @@ class RewrittenFile:
         rows: where the rows of this file begin and end in VERDICTS.
         is_tagging: as of `Rewriter`.
         is_first: likewise.
+        cutting: likewise.
     """
 
     head: FileHead
@@ -207,6 +220,7 @@ class RewrittenFile:
     rows: tuple[int, int]
     is_tagging: bool
     is_first: bool
+    cutting: Cutting | None = None
 
     @property
     def size(self) -> int:
@@ -233,7 +247,7 @@ class RewrittenFile:
         except OSError as error:
             problem = f"cannot be {'written' if is_full else 'read'} ({error.strerror or error})"
         stay = verdicts.count if verdicts.stays is None else int(np.count_nonzero(verdicts.stays))
-        values = (file.source, stay, problem)
+        values = (file.source, stay, verdicts.cutting.whole, verdicts.cutting.plain, problem)
         yield consumer.table.batch(
             [pa.array([value], kind) for value, kind in zip(values, REWRITTEN.arrow.types, strict=True)]
         )
@@ -241,9 +255,11 @@ class RewrittenFile:
     def _judge(self) -> Verdicts:
         """Return the verdicts on the records of the file."""
         low, high = self.rows
+        cutting = None if self.cutting is None else replace(self.cutting, whole=0, plain=0)
         with pa.memory_map(self.verdicts) as source:
             rows = pa.ipc.open_file(source).read_all().slice(low, high - low)
-            return judge(rows, self.head.format.kind, is_tagging=self.is_tagging, may_go_on=self.is_first)
+            how = {"is_tagging": self.is_tagging, "may_go_on": self.is_first}
+            return judge(rows, self.head.format.kind, **how, cutting=cutting)
 
     def _write(self, pieces: Iterator[bytes]) -> None:
         """Write the file and make its folders; a page or text without bytes is not written."""

@@ -1,20 +1,30 @@
 """The tables of documents and of what they repeat: ids, characters and texts of passages; texts without what is cut."""
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from hashlib import blake2b
+from itertools import groupby
+from operator import itemgetter
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from nddup.arrays import Ragged
 from nddup.passages.hashed_records import find_characters
 from nddup.passages.passage_tables import CUTS, OCCURRENCES, PASSAGES, REPEATING
 from nddup.passages.repeats import Passages, Repeats
+from nddup.rewriting.cut_records import cut_text
+from nddup.rewriting.verdicts import NAMES, SPANS
 
 EXCERPT = 1_000
 """Most characters of a passage's text."""
+
+
+NO_PLACES = pa.table({"source": pa.array([], pa.string()), "record": pa.array([], pa.int64())})
+"""Places of no records."""
 
 
 @dataclass(frozen=True)
@@ -25,11 +35,13 @@ class Documents:
         rows: `doc_id`, `source`, `record`, `url`, `text`.
         hashes: the hashes of their tokens.
         rejects: REJECTS.
+        others: `source` and `record` of those that could be read and do not count, as a run did not keep them.
     """
 
     rows: pa.Table
     hashes: Ragged
     rejects: pa.Table
+    others: pa.Table = field(default_factory=lambda: NO_PLACES)
 
 
 def make_tables(documents: Documents, repeats: Repeats, min_left: int) -> dict[str, pa.Table]:
@@ -154,19 +166,44 @@ def _blocks(documents: Documents) -> Iterator[tuple[int, list[bytes]]]:
         low += len(chunk)
 
 
-def cut_text(text: str, cuts: Sequence[tuple[int, int]], mark: str) -> str:
-    """Return a text without runs of characters, each replaced by a mark.
+def kept_lines(documents: Documents, tables: Mapping[str, pa.Table], mark: str) -> Iterator[str]:
+    """Yield a line of JSON for each document that is not dropped: its id, and its text with `mark` for each cut."""
+    rows = zip(*(tables["cuts"][name].to_pylist() for name in ("doc_id", "char", "char_end")), strict=True)
+    cuts = {doc_id: [span[1:] for span in some] for doc_id, some in groupby(rows, key=itemgetter(0))}
+    repeating = tables["repeating"]
+    flags = zip(repeating["doc_id"].to_pylist(), repeating["dropped"].to_pylist(), strict=True)
+    dropped = {doc_id for doc_id, is_dropped in flags if is_dropped}
+    for batch in documents.rows.select(["doc_id", "text"]).to_batches(max_chunksize=1_000):
+        for doc_id, text in zip(batch["doc_id"].to_pylist(), batch["text"].to_pylist(), strict=True):
+            if doc_id not in dropped:
+                kept = cut_text(text, cuts.get(doc_id, ()), mark)
+                yield json.dumps({"id": doc_id, "text": kept}, ensure_ascii=False)
 
-    Where no mark is given and the words on both sides would touch, a blank is put between them.
 
-    Example:
-        >>> cut_text("one two three", [(4, 8)], ""), cut_text("one, two", [(3, 5)], ""), cut_text("abc", [(1, 2)], "…")
-        ('one three', 'one two', 'a…c')
+def list_verdicts(documents: Documents, tables: Mapping[str, pa.Table]) -> pa.Table:
+    """Return what becomes of each record where the files are written again, sorted by source and record.
+
+    Columns: `source`, `record`; `nddup_kept`, whether the record stays; `nddup_passages` and `nddup_cuts` as of
+    `rewriting.verdicts.SPANS`, null for what is no document; `reason` of a reject.
     """
-    parts, at = [], 0
-    for begin, end in cuts:
-        before, after = text[at:begin], text[end : end + 1]
-        touches = bool(text[:begin]) and bool(after) and not text[begin - 1].isspace() and not after.isspace()
-        parts += [before, mark or (" " if touches else "")]
-        at = end
-    return "".join([*parts, text[at:]])
+    rows = documents.rows.select(["doc_id", "source", "record"])
+    repeating = tables["repeating"]
+    gone = repeating["doc_id"].filter(repeating["dropped"])
+    told = rows.append_column(NAMES[0], pc.invert(pc.is_in(rows["doc_id"], gone.combine_chunks())))
+    for one, table in zip(SPANS, ("occurrences", "cuts"), strict=True):
+        told = told.append_column(one, _list_spans(rows["doc_id"], tables[table], one.type.value_type))
+    none = pa.nulls(len(documents.others), pa.bool_()).fill_null(False)  # noqa: FBT003 - the value that fills
+    others = documents.others.append_column(NAMES[0], none)
+    rejects = documents.rejects.select(["source", "record", "reason"])
+    whole = pa.concat_tables([told.drop_columns(["doc_id"]), others, rejects], promote_options="default")
+    return whole.sort_by([("source", "ascending"), ("record", "ascending")])
+
+
+def _list_spans(doc_ids: pa.ChunkedArray, rows: pa.Table, fields: pa.StructType) -> pa.ListArray:
+    """Return for each document its rows in the order of their tokens, as a list of `fields`."""
+    document = np.asarray(pc.index_in(rows["doc_id"].combine_chunks(), value_set=doc_ids.combine_chunks()))
+    order = np.lexsort((rows["token"].to_numpy(), document))
+    offsets = np.searchsorted(document[order], np.arange(len(doc_ids) + 1)).astype(np.int32)
+    taken = rows.select([one.name for one in fields]).take(pa.array(order)).combine_chunks()
+    columns = [taken[one.name].combine_chunks().cast(one.type) for one in fields]
+    return pa.ListArray.from_arrays(offsets, pa.StructArray.from_arrays(columns, fields=list(fields)))

@@ -3,6 +3,7 @@
     parse_record         chunk -> Record | Reject | None
     read_text            Record -> plain text, and how much of it could not be decoded
     read_encoded         Record -> the same in UTF-8
+    read_fields          Record -> the text of each field
     record_text          Record -> plain text
     content_fingerprint  Record -> 16 bytes, equal for equal content
 
@@ -16,11 +17,12 @@ turns `?x=1&b=2` into `?x=1=2` and accepts cut records. Only stray `&` are repai
 
 `xml_cutting` has made sure that a chunk of XML holds one record, wherever XML ends it.
 
-Parse one line of a JSON lines file into a record or a reject.
+Parse one line of a JSON lines file into a record or a reject, or find where its content stands.
 """
 
 import json
 import re
+from collections.abc import Sequence
 from dataclasses import replace
 from hashlib import blake2b
 from typing import Any, Literal, NamedTuple
@@ -102,12 +104,64 @@ def _first(row: dict[str, Any], path: str | None) -> str | None:
 
 def _texts(row: dict[str, Any], path: str) -> tuple[FieldKind, list[str]]:
     """Return the kind of a field, and its strings (numbers as written) at the first alternative that is not empty."""
-    if path in row:  # an existing key is taken literally, even if it looks like a path
-        return "auto", _strings(row[path])
+    kind, keys = _choose(row, path)
+    return kind, _strings(_reach(row, keys))
 
+
+def _choose(row: dict[str, Any], path: str) -> tuple[FieldKind, str]:
+    """Return the kind of a field, and its first alternative that is not empty, else the first with strings."""
+    if path in row:  # an existing key is taken literally, even if it looks like a path
+        return "auto", path
     kind, alternatives = split_field(path)
-    found = [texts for texts in (_strings(_reach(row, keys)) for keys in alternatives) if texts]
-    return kind, next((texts for texts in found if any(text.strip() for text in texts)), found[0] if found else [])
+    found = [keys for keys in alternatives if _strings(_reach(row, keys))]
+    full = (keys for keys in found if any(text.strip() for text in _strings(_reach(row, keys))))
+    return kind, next(full, (found or alternatives)[0])
+
+
+def find_literals(line: str, paths: Sequence[str]) -> list[tuple[int, int]]:
+    """Return where in a line of JSON the strings stand, quotes included, that `parse_json` takes as its content.
+
+    Args:
+        line: a line that `parse_json` reads.
+        paths: those of the content.
+    """
+    row = _DECODER.decode(line)
+    found: list[tuple[int, int]] = []
+    for path in paths:
+        keys = _choose(row, path)[1]
+        place: tuple[int, int] | None = _after_blanks(line, 0), len(line)
+        for key in [keys] if keys in row else keys.split("."):
+            place = _find_value(line, place[0], key) if place and line[place[0]] == "{" else None
+        if place is not None:
+            values = _items(line, place[0]) if line[place[0]] == "[" else [place]
+            found += [(low, high) for low, high in values if _strings(_DECODER.raw_decode(line, low)[0])]
+    return found
+
+
+def _after_blanks(line: str, at: int) -> int:
+    while line[at : at + 1] in (" ", "\t", "\r", "\n"):
+        at += 1
+    return at
+
+
+def _items(line: str, at: int) -> list[tuple[int, int]]:
+    """Return the places of the values of the array that begins at a place; of an object, those of keys and values."""
+    found = list[tuple[int, int]]()
+    at = _after_blanks(line, at + 1)
+    while line[at] not in "]}":
+        at = _after_blanks(line, at + 1) if found else at  # after a comma, or the colon of an object
+        end = _DECODER.raw_decode(line, at)[1]
+        found.append((at, end))
+        at = _after_blanks(line, end)
+    return found
+
+
+def _find_value(line: str, at: int, key: str) -> tuple[int, int] | None:
+    """Return the place of the last value of a key, which is the one that counts, in the object that begins at `at`."""
+    items = _items(line, at)
+    named = [value for name, value in zip(items[::2], items[1::2], strict=True)
+             if _without_surrogates(_DECODER.raw_decode(line, name[0])[0]) == key]  # fmt: skip
+    return named[-1] if named else None
 
 
 def _reach(row: dict[str, Any], path: str) -> object:
@@ -271,6 +325,11 @@ def read_encoded(
     text = one if isinstance(one, bytes) else _join(found.texts).encode()
     is_content = one is not None and one is record.fields[0]
     return EncodedText(text, found.replaced, is_content, found.stripped, found.guessed)
+
+
+def read_fields(record: Record, charset: str | None, markup: Markup, part: Part) -> list[str]:
+    """Return the text of each field, whose join by line breaks is that of `read_text`."""
+    return [_join([text]) for text in _read_fields(record, charset, markup, part).texts]
 
 
 def _join(texts: list[Value]) -> str:

@@ -316,20 +316,87 @@ def _content(element: etree._Element, declared: Format, *, is_last: bool) -> lis
     if not any(nodes for _, nodes in content):
         return "no content", f"no {' or '.join(declared.content)}"
 
-    # A title inside the content is already part of it.
-    titles = [_nodes(element, path) for path in declared.title]
-    if any(nodes for _, nodes in titles):
-        inside = {node for _, nodes in content for node in nodes if not isinstance(node, str)}
-        titles = [(kind, [node for node in nodes if not _is_within(node, inside)]) for kind, nodes in titles]
-
     fields: list[Field] = []
-    for kind, nodes in (*titles, *content):
+    for kind, nodes in (*_titles(element, declared, content), *content):
         for node in nodes:
             field = _field(node, kind, declared.is_markup)
             if field is None:
                 return "bad base64", f"in {node[:100] if isinstance(node, str) else _local(node.tag)}"
             fields.append(field)
     return fields
+
+
+def _titles(
+    element: etree._Element, declared: Format, content: list[tuple[FieldKind, list[Node]]]
+) -> list[tuple[FieldKind, list[Node]]]:
+    """Return the nodes of the titles. A title inside the content is already part of it."""
+    titles = [_nodes(element, path) for path in declared.title]
+    if any(nodes for _, nodes in titles):
+        inside = {node for _, nodes in content for node in nodes if not isinstance(node, str)}
+        titles = [(kind, [node for node in nodes if not _is_within(node, inside)]) for kind, nodes in titles]
+    return titles
+
+
+def find_contents(body: bytes, wrapper: Wrapper, closing: bytes, declared: Format) -> list[tuple[int, int]]:
+    """Return where in a record the contents stand that `parse_xml` takes as its fields: inside their tags, or quotes.
+
+    Args:
+        body: a record that `parse_xml` reads, as given to it.
+        wrapper: likewise.
+        closing: likewise.
+        declared: likewise.
+    """
+    element, _ = _element(body, wrapper, closing)
+    if element is None:
+        return []
+    numbers = {node: number for number, node in enumerate(element.iter(etree.Element))}
+    tags, ends = _find_tags(body + closing)
+    content = [_nodes(element, path) for path in declared.content]
+    found: list[tuple[int, int]] = []
+    for _, nodes in (*_titles(element, declared, content), *content):
+        for node in nodes:
+            if not isinstance(node, str):
+                number = numbers[node]
+                found.append((tags[number].end(), ends.get(number, len(body))))
+                continue
+            values = (place for tag in tags for place in _values(tag) if place not in found)
+            found.append(
+                next(place for place in values if _value(body[slice(*place)], body[place[0] - 1 :][:1]) == node)
+            )
+    return found
+
+
+_TAG = re.compile(
+    rf"{SKIPPED}|</(?P<end>[^\s<>]++)\s*+>|<(?P<start>[^\s<>/!?=\"'&]++)(?=[\s/>]){ATTRIBUTES}>".encode(), re.DOTALL
+)
+_ATTRIBUTE = re.compile(rb"=\s*+(?:\"([^\"]*+)\"|'([^']*+)')")
+
+
+def _find_tags(body: bytes) -> tuple[list[re.Match[bytes]], dict[int, int]]:
+    """Return the start tags of a record in order, and where the end tags of those begin that have one."""
+    tags: list[re.Match[bytes]] = []
+    ends: dict[int, int] = {}
+    is_open: list[int] = []
+    for token in _TAG.finditer(body):
+        if token["start"]:
+            if not token[0].endswith(b"/>"):
+                is_open.append(len(tags))
+            tags.append(token)
+        elif token["end"] and is_open:
+            ends[is_open.pop()] = token.start()
+    return tags, ends
+
+
+def _values(tag: re.Match[bytes]) -> Iterator[tuple[int, int]]:
+    """Yield where the values of the attributes of a start tag stand, without their quotes."""
+    for found in _ATTRIBUTE.finditer(tag[0]):
+        low, high = found.span(found.lastindex or 1)
+        yield tag.start() + low, tag.start() + high
+
+
+def _value(raw: bytes, quote: bytes) -> str:
+    """Return the value of an attribute, as a parser reads it."""
+    return str(etree.fromstring(b"<a v=" + quote + repair(raw) + quote + b"/>", _PARSER).get("v"))
 
 
 def _element(body: bytes, wrapper: Wrapper, closing: bytes) -> tuple[etree._Element | None, str]:

@@ -24,7 +24,8 @@ from nddup.reading.warc import walk_warc
 from nddup.reading.xml_cutting import cut_records, is_readable_as_ascii
 from nddup.reading.xml_records import wrapper_of
 from nddup.reading.xml_structure import scan
-from nddup.rewriting.verdicts import Reader, RewriteError, Tags, Verdicts, tag_json, tag_trec, tag_warc, tag_xml
+from nddup.rewriting.cut_records import Cuts, cut_chunk
+from nddup.rewriting.verdicts import AnyTags, Reader, RewriteError, Verdicts, tag_json, tag_trec, tag_warc, tag_xml
 
 JSON_BLANKS = b" \t\r\n\0"
 
@@ -135,7 +136,10 @@ class _Writer:
             yield from self._drop(value, place, end)
             return
         self._is_removed, self._is_bare, self._is_open = False, False, chunk.is_last
-        yield value if not isinstance(verdict, Tags) else self._tag(value, place[0], verdict)
+        if isinstance(verdict, Cuts):
+            yield cut_chunk(chunk._replace(value=value), self.head, verdict, self.verdicts.cutting)
+        else:
+            yield self._tag(value, place[0], verdict) if isinstance(verdict, AnyTags) else value
         yield end
 
     def write_part(self, part: Part) -> Iterator[bytes]:
@@ -195,7 +199,7 @@ class _Writer:
         elif before and self.head.is_by_line:
             yield end
 
-    def _tag(self, value: bytes, start: int, tags: Tags) -> bytes:
+    def _tag(self, value: bytes, start: int, tags: AnyTags) -> bytes:
         head = self.head
         if head.format.kind == "jsonl":
             return tag_json(value, tags, head.encoding)
@@ -204,7 +208,7 @@ class _Writer:
         return value[:start] + _tag_text(value[start:], tags, head)
 
 
-def _tag_wide(record: bytes, tags: Tags, head: FileHead) -> bytes:
+def _tag_wide(record: bytes, tags: AnyTags, head: FileHead) -> bytes:
     """Tag a record in UTF-16, also one with half a character, or ISO-2022."""
     whole = len(record) - len(record) % 2 if head.encoding.startswith("utf-16") else len(record)
     errors = "surrogatepass" if head.encoding.startswith("utf-16") else "strict"
@@ -216,7 +220,7 @@ def _tag_wide(record: bytes, tags: Tags, head: FileHead) -> bytes:
     return tagged.decode("utf-8", errors).encode(head.encoding, errors) + record[whole:]
 
 
-def _tag_text(record: bytes, tags: Tags, head: FileHead) -> bytes:
+def _tag_text(record: bytes, tags: AnyTags, head: FileHead) -> bytes:
     """Tag a record of XML or TREC, in an encoding that is readable as ASCII."""
     return tag_trec(record, tags, head.encoding) if head.format.kind == "sgml" else tag_xml(record, tags, head)
 
@@ -254,7 +258,7 @@ def rewrite_warc(stream: Expanded, verdicts: Verdicts, max_record: int) -> Itera
             if reader.is_over:
                 break
             stays = verdict is not False
-            if isinstance(verdict, Tags):
+            if isinstance(verdict, AnyTags):
                 yield tag_warc(piece.header, verdict)
             elif stays:
                 yield piece.header

@@ -4,12 +4,14 @@ import csv
 import io
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 
-from nddup.reading.csv_rows import Lines, dialect_of, read_rows
+from nddup.reading.csv_rows import MARK, Lines, dialect_of, read_rows
 from nddup.reading.formats import FileHead
-from nddup.reading.outcomes import Reject
+from nddup.reading.outcomes import Record, Reject
 from nddup.reading.streams import PIECE, Expanded
-from nddup.rewriting.verdicts import AGAIN, NAMES, Reader, RewriteError, Tags, Verdicts, tag_row
+from nddup.rewriting.cut_records import Cuts, Cutting, Values
+from nddup.rewriting.verdicts import AGAIN, AnyTags, Reader, RewriteError, Verdicts, tag_row
 
 LINE_ENDS = {
     "utf-16-le": re.compile(rb"\r\0\n\0|\r\0|\n\0"),
@@ -33,6 +35,7 @@ def rewrite_csv(stream: Expanded, head: FileHead, verdicts: Verdicts, max_record
     lines = Lines(source.text, max_record)
     lines.pass_over = source.pass_over
     dialect, reader, has_header = dialect_of(head), Reader(verdicts), False
+    columns: list[str] = []
     for row in read_rows(lines, dialect, with_blank=True):
         raw = source.take(len(lines.row))
         if row == []:
@@ -40,8 +43,9 @@ def rewrite_csv(stream: Expanded, head: FileHead, verdicts: Verdicts, max_record
             continue
         if not has_header and not isinstance(row, Reject):
             has_header = True
-            names = dialect.delimiter.join(("", *NAMES)) if verdicts.is_tagging else ""
-            if names and set(NAMES) & {name.strip() for name in row}:
+            columns = [name.strip() for name in row]
+            names = dialect.delimiter.join(("", *verdicts.names)) if verdicts.is_tagging else ""
+            if set(verdicts.names) & set(columns):
                 raise RewriteError(AGAIN)
             yield source.append(raw, names)
             continue
@@ -51,12 +55,37 @@ def rewrite_csv(stream: Expanded, head: FileHead, verdicts: Verdicts, max_record
             break
         if verdict is False:
             continue
+        if isinstance(verdict, Cuts) and not isinstance(row, Reject):
+            yield source.change(raw, _cut_row(row, columns, head, verdict, verdicts.cutting))
+            continue
         is_row = verdicts.is_tagging and not isinstance(row, Reject)
-        cells = tag_row(verdict if isinstance(verdict, Tags) else None, dialect) if is_row else ""
+        tags = verdict if isinstance(verdict, AnyTags) else None
+        cells = tag_row(tags, dialect, len(verdicts.names)) if is_row else ""
         yield source.append(raw, cells)
     if lines.stopped:
         reader.next()
     reader.require_all(verdicts.count)
+
+
+def _cut_row(row: list[str], columns: list[str], head: FileHead, cuts: Cuts, cutting: Cutting) -> str | None:
+    """Return a row with less text, without its line end; None if it is left whole."""
+    cells = [cell.replace(MARK, "\ufffd") for cell in row]
+    places = [columns.index(name) for name in head.format.content if name in columns]
+    record = Record(None, None, tuple(cells[at] for at in places), head.format.is_markup)
+    dialect = dialect_of(head)
+
+    def write(values: Values) -> tuple[Record | None, bytes]:
+        new = list(cells)
+        for at, value in zip(places, values, strict=True):
+            new[at] = new[at] if value is None else str(value)
+        line = dialect.write(new)
+        again = next(dialect.read(io.StringIO(f"{line}\n", newline="")), [])
+        is_same = len(again) == len(new) and all(again[at] == one for at, one in enumerate(new) if at not in places)
+        fields = tuple(again[at] for at in places) if is_same else ()
+        return (replace(record, fields=fields) if is_same else None), line.encode()
+
+    data = cutting.apply(record, cuts, write)
+    return None if data is None else data.decode()
 
 
 class _Source:
@@ -96,12 +125,15 @@ class _Source:
 
     def append(self, raw: bytes, cells: str) -> bytes:
         """Return a row with more cells before its line end."""
-        if not cells:
-            return raw
-        for end in ("\r\n", "\n", "\r", ""):
-            if raw.endswith(ending := end.encode(self._codec)):
-                return raw[: len(raw) - len(ending)] + cells.encode(self._codec, "xmlcharrefreplace") + ending
-        raise AssertionError  # every row ends with nothing
+        ending = self._ending(raw)
+        return raw[: len(raw) - len(ending)] + cells.encode(self._codec, "xmlcharrefreplace") + ending if cells else raw
+
+    def change(self, raw: bytes, row: str | None) -> bytes:
+        """Return another row with the line end of a row; the row itself if there is no other."""
+        return raw if row is None else row.encode(self._codec, "xmlcharrefreplace") + self._ending(raw)
+
+    def _ending(self, raw: bytes) -> bytes:
+        return next(end for one in ("\r\n", "\n", "\r", "") if raw.endswith(end := one.encode(self._codec)))
 
     def pass_over(self, row: list[str], rest: str) -> None:
         """Refuse to tag a line that is too long; the rest of it is taken with its start."""

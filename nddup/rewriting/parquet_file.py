@@ -1,14 +1,14 @@
 """Rewrite a Parquet file: all columns with their types and order, row group by row group."""
 
 import io
-from collections.abc import Iterator
-from typing import BinaryIO
+from collections.abc import Iterator, Sequence
+from typing import BinaryIO, NamedTuple
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from nddup.reading.formats import FileHead
-from nddup.reading.outcomes import Record, Reject
+from nddup.reading.outcomes import Record, Reject, Value
 from nddup.reading.parquet_rows import (
     DAMAGED,
     LARGEST,
@@ -21,13 +21,25 @@ from nddup.reading.parquet_rows import (
     open_parquet,
     place_rows,
 )
-from nddup.rewriting.verdicts import AGAIN, NAMES, SCHEMA, Reader, RewriteError, Tags, Verdicts
+from nddup.reading.xml_structure import table_format
+from nddup.rewriting.cut_records import Cuts, cut_row
+from nddup.rewriting.verdicts import AGAIN, AnyTags, Reader, RewriteError, Verdicts
 
 MOST_ROWS = 4_096
 """Most rows decoded at a time; fewer if they are long."""
 
-Rows = dict[int, Tags | None]
-"""Rows of a row group, in order, with their tags; None where a row has none."""
+
+class NewValues(NamedTuple):
+    """New values of the fields of a row, which are its content columns without nulls; None where a field stays."""
+
+    values: list[Value | None]
+
+
+Rows = dict[int, AnyTags | NewValues | None]
+"""Rows of a row group, in order, with their tags or new values; None where a row has none."""
+
+Names = Sequence[str]
+"""Names of columns."""
 
 GROUP_BYTES = 64 << 20
 """Bytes of rows after which a row group is written."""
@@ -57,15 +69,18 @@ def rewrite_parquet(
     except DAMAGED as error:
         raise RewriteError(f"cannot be written again: {first_line(error)}") from error
     if verdicts.is_tagging:
-        if set(NAMES) & set(schema.names):
+        if set(verdicts.names) & set(schema.names):
             raise RewriteError(AGAIN)
-        schema = pa.schema([*schema, *SCHEMA], schema.metadata)
+        added = () if verdicts.tags is None else verdicts.tags.schema
+        schema = pa.schema([*schema, *added], schema.metadata)
 
+    content = table_format(head.format, file.schema_arrow.names).content
     sink = _Sink()
     with pq.ParquetWriter(sink, schema, **forms) as writer:
         found = place_rows(raw, head, limit=limit, max_record=max_record)
         for group, chosen, end in _choose_rows(file, found, verdicts):
-            for rows in _read_rows(_read_batches(file, raw, group, end, max_record), chosen, schema):
+            batches = _read_batches(file, raw, group, end, max_record)
+            for rows in _read_rows(batches, chosen, schema, verdicts.names, content):
                 writer.write_table(rows, row_group_size=len(rows))
                 yield sink.written()
     yield sink.written()
@@ -79,7 +94,7 @@ def _choose_rows(
     With tags, all rows are written, also those that were not read for their text, as after `input.max_expansion`.
     """
     reader, chosen, current = Reader(verdicts), Rows(), 0
-    for _, place in found:
+    for one, place in found:
         verdict = reader.next()
         if reader.is_over:
             break
@@ -87,7 +102,9 @@ def _choose_rows(
             yield current, chosen, _end_of(file, current, chosen, is_whole=verdicts.is_tagging)
             chosen, current = Rows(), current + 1
         if place is not None and verdict is not False:
-            chosen[place.row] = verdict if isinstance(verdict, Tags) else None
+            chosen[place.row] = verdict if isinstance(verdict, AnyTags) else None
+            if isinstance(verdict, Cuts) and isinstance(one, Record):
+                chosen[place.row] = NewValues(cut_row(one, verdict, verdicts.cutting))
     reader.require_all(verdicts.count)
     is_whole = verdicts.is_tagging and not reader.is_over
     for group in range(current, file.num_row_groups if is_whole else min(current + 1, file.num_row_groups)):
@@ -99,21 +116,28 @@ def _end_of(file: pq.ParquetFile, group: int, chosen: Rows, *, is_whole: bool) -
     return int(file.metadata.row_group(group).num_rows) if is_whole else max(chosen, default=-1) + 1
 
 
-def _read_rows(batches: Iterator[tuple[pa.RecordBatch, int]], chosen: Rows, schema: pa.Schema) -> Iterator[pa.Table]:
+def _read_rows(
+    batches: Iterator[tuple[pa.RecordBatch, int]],
+    chosen: Rows,
+    schema: pa.Schema,
+    names: list[str],
+    content: Sequence[str],
+) -> Iterator[pa.Table]:
     """Yield the rows to write of a row group, in tables of about `GROUP_BYTES`; with tags, all rows.
 
     Raises:
         RewriteError: if a chosen row cannot be decoded: a page is damaged of a column that was not read for its text.
     """
     held: list[pa.Table] = []
-    size, left, is_tagging = 0, len(chosen), NAMES[0] in schema.names
+    size, left, is_tagging = 0, len(chosen), bool(names)
     for batch, start in batches:
         places = [row for row in range(start, start + len(batch)) if is_tagging or row in chosen]
         left -= sum(row in chosen for row in places)
         taken = pa.Table.from_batches(_runs(batch, places, start), batch.schema)
-        for at, name in enumerate(NAMES if is_tagging else ()):
+        for at, name in enumerate(names):
             values = [None if (tags := chosen.get(row)) is None else tags[at] for row in places]
-            taken = taken.append_column(SCHEMA.field(name), pa.array(values, SCHEMA.field(name).type))
+            taken = taken.append_column(schema.field(name), pa.array(values, schema.field(name).type))
+        taken = _with_new_values(taken, [chosen.get(row) for row in places], content)
         held.append(taken.cast(schema))
         size += taken.nbytes
         if size >= GROUP_BYTES:
@@ -123,6 +147,23 @@ def _read_rows(batches: Iterator[tuple[pa.RecordBatch, int]], chosen: Rows, sche
         yield pa.concat_tables(held)
     if left:
         raise RewriteError(f"{left:,} rows that are documents cannot be decoded in all columns")
+
+
+def _with_new_values(taken: pa.Table, rows: list[AnyTags | NewValues | None], content: Names) -> pa.Table:
+    """Return rows with their new values in place of the old ones, in columns of strings or bytes."""
+    new = {at: list(row.values) for at, row in enumerate(rows) if isinstance(row, NewValues)}
+    for name in content if new else ():
+        place = taken.column_names.index(name)
+        kind = taken.schema.field(place).type
+        plain = kind.value_type if pa.types.is_dictionary(kind) else kind
+        column, is_changed = taken.column(place).to_pylist(), False
+        for at, values in new.items():
+            value = values.pop(0) if column[at] is not None and column[at] == column[at] else None
+            is_changed |= value is not None
+            column[at] = column[at] if value is None else value
+        if is_changed:
+            taken = taken.set_column(place, taken.schema.field(place), pa.array(column, plain).cast(kind))
+    return taken
 
 
 def _runs(batch: pa.RecordBatch, places: list[int], start: int) -> list[pa.RecordBatch]:

@@ -5,7 +5,7 @@
 
 XML, TREC, JSON lines   `chunk_files`    CSV       `csv_file`
 WARC, e-mail            `chunk_files`    Parquet   `parquet_file`
-pages and texts         here: the file is the record, so it is copied as it is, or not at all
+pages and texts         here: the file is the record, so it is copied as it is, cut, or not written at all
 
 Compress the bytes of a new file as the original file was.
 
@@ -17,6 +17,7 @@ import bz2
 import lzma
 import zlib
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from typing import BinaryIO, NamedTuple, Protocol
 
 import numpy as np
@@ -28,8 +29,9 @@ from nddup.reading.formats import FileHead
 from nddup.reading.streams import PIECE, Expanded, StoppedError
 from nddup.rewriting.chunk_files import rewrite_chunks, rewrite_mail, rewrite_warc
 from nddup.rewriting.csv_file import rewrite_csv
+from nddup.rewriting.cut_records import Cuts, Cutting, cut_file
 from nddup.rewriting.parquet_file import rewrite_parquet
-from nddup.rewriting.verdicts import NAMES, Reader, RewriteError, Verdicts
+from nddup.rewriting.verdicts import NAMES, SPANS, Reader, RewriteError, Verdicts
 
 GZIP_LEVEL = 6
 ENDS = {"gzip": b"\0", "bz2": b"\0", "zstd": b"\0", "xz": b"Z"}
@@ -139,6 +141,9 @@ class _Zstd:
 COPIED = ("html", "text")
 """Kinds of files that are one record: copied as they are, or not at all."""
 
+UNCUT = {"html": "pages", "warc": "WARC", "mail": "e-mail", "sgml": "TREC"}
+"""Kinds of files of whose records nothing can be cut in place, and what to call them in messages."""
+
 UNTAGGED = {"html": "a page", "text": "a text", "mail": "e-mail"}
 """Kinds of files that have no place for tags, and what to call them in messages."""
 
@@ -157,24 +162,29 @@ class Stored(NamedTuple):
     max_record: int
 
 
-def judge(rows: pa.Table, kind: str, *, is_tagging: bool, may_go_on: bool) -> Verdicts:
+def judge(rows: pa.Table, kind: str, *, is_tagging: bool, may_go_on: bool, cutting: Cutting | None = None) -> Verdicts:
     """Return the verdicts on the records of a file.
 
     Args:
-        rows: columns `nddup_kept` …, `reason`: the tags of each record, or why it was rejected; in file order.
+        rows: columns `nddup_kept` …, `reason`: the tags of each record, or why it was rejected; in file order. With
+            `nddup_passages` and `nddup_cuts` these are the tags, or with `cutting` what is cut.
         kind: kind of the format. In a WARC file, records that hold no document stay.
         is_tagging: whether every record is written, with its tags.
         may_go_on: as in `Verdicts`.
+        cutting: how the texts were read of which something is cut; None if nothing is.
     """
     may_be_empty = len(rows) == 1 and rows["reason"][0].as_py() == NO_RECORDS
     if is_tagging:
-        tags = rows.select(list(NAMES))
+        tags = rows.select([name for name in SPANS.names if name in rows.column_names] or list(NAMES))
         return Verdicts(len(rows), tags=tags, may_go_on=may_go_on, may_be_empty=may_be_empty)
     stays = pc.fill_null(rows[NAMES[0]], False)  # noqa: FBT003 - the value that fills
     if kind == "warc":
         stays = pc.or_(stays, pc.is_in(rows["reason"], pa.array(UNREAD_IN_WARC)))
     flags = np.asarray(stays, np.bool_)
-    return Verdicts(len(rows), stays=flags, may_go_on=may_go_on, may_be_empty=may_be_empty)
+    verdicts = Verdicts(len(rows), stays=flags, may_go_on=may_go_on, may_be_empty=may_be_empty)
+    if cutting is None or kind in UNCUT:
+        return verdicts
+    return replace(verdicts, cuts=rows[SPANS.names[1]], cutting=cutting)
 
 
 def rewrite_file(raw: BinaryIO, head: FileHead, stored: Stored, verdicts: Verdicts) -> Iterator[bytes]:
@@ -197,7 +207,7 @@ def rewrite_file(raw: BinaryIO, head: FileHead, stored: Stored, verdicts: Verdic
         yield from rewrite_parquet(raw, head, verdicts, limit=most, max_record=max_record)
         return
     if kind in COPIED:
-        yield from _copy(raw, verdicts)
+        yield from _copy(raw, head, stored, verdicts)
         return
 
     stream = Expanded(raw, compression, most if compression else None)
@@ -212,13 +222,19 @@ def rewrite_file(raw: BinaryIO, head: FileHead, stored: Stored, verdicts: Verdic
     yield from pack(pieces, compression, b"" if kind == "mail" else line_end_of(head))
 
 
-def _copy(raw: BinaryIO, verdicts: Verdicts) -> Iterator[bytes]:
-    """Yield a page or a text as it is stored, unless it is removed."""
+def _copy(raw: BinaryIO, head: FileHead, stored: Stored, verdicts: Verdicts) -> Iterator[bytes]:
+    """Yield a page or a text as it is stored, unless it is removed or cut."""
     if verdicts.is_tagging:
         raise RewriteError("a page or a text has no place for tags")
-    if Reader(verdicts).next() is False:
+    verdict = Reader(verdicts).next()
+    if verdict is False:
         return
     try:
+        if isinstance(verdict, Cuts):
+            stream = Expanded(raw, stored.compression, stored.most if stored.compression else None)
+            data = b"".join(iter(lambda: stream.read(PIECE), b""))
+            yield from pack([cut_file(data, verdict, verdicts.cutting, head)], stored.compression, b"")
+            return
         while piece := raw.read(PIECE):
             yield piece
     except StoppedError as error:

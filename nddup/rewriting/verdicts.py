@@ -1,16 +1,17 @@
-"""The verdicts on the records of one file, and the four fields that a tagged record gets.
+"""The verdicts on the records of one file, and the fields that a tagged record gets.
 
-Verdicts   for each record of a file, in order: whether it stays, or its tags
+Verdicts   for each record of a file, in order: whether it stays, what is cut from it, or its tags
 Tags       kept, duplicate_of, cluster, copies
+Spans      passages, cuts
 
-Add the four fields of a tagged record, in each format.
+Add the fields of a tagged record, in each format; those of `Spans` are lists, in JSON where a format has no lists.
 
     JSON lines    keys `nddup_kept` …, before the brace that ends the object; null where there is no value
     XML           attributes `nddup:kept` … of the record element, in the namespace `urn:nddup:tags`
     TREC          elements `<nddup_kept>` …, a line each, after the DOCNO, else after the start tag
     WARC          header fields `nddup_kept: true` …, after the others
-    CSV           four columns after the others
-    Parquet       four columns after the others
+    CSV           columns after the others
+    Parquet       columns after the others
 
 Without a value (`nddup_duplicate_of` of a kept document) there is no attribute, element or header field; a cell is
 empty. None of these places is read as text, so tagging does not change the sketch of a record.
@@ -19,8 +20,8 @@ empty. None of these places is read as text, so tagging does not change the sket
 import json
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Final, NamedTuple
+from dataclasses import dataclass, field
+from typing import Any, Final, NamedTuple
 from xml.sax.saxutils import escape, quoteattr
 
 import numpy as np
@@ -30,6 +31,7 @@ from numpy.typing import NDArray
 from nddup.reading.csv_rows import Dialect
 from nddup.reading.formats import FileHead
 from nddup.reading.xml_records import wrapper_of
+from nddup.rewriting.cut_records import Cuts, Cutting
 
 NAMES: Final = ("nddup_kept", "nddup_duplicate_of", "nddup_cluster", "nddup_copies")
 """The names of the fields in a tagged record; in XML the prefix is a namespace prefix."""
@@ -38,6 +40,14 @@ SCHEMA: Final = pa.schema(
     [(NAMES[0], pa.bool_()), (NAMES[1], pa.string()), (NAMES[2], pa.string()), (NAMES[3], pa.int64())]
 )
 """The fields as columns; all are null for a record that is no document."""
+
+SPANS: Final = pa.schema({
+    "nddup_passages": pa.list_(pa.struct({
+        "passage_id": pa.string(), "char": pa.int32(), "char_end": pa.int32(), "first": pa.bool_()
+    })),
+    "nddup_cuts": pa.list_(pa.struct({"char": pa.int32(), "char_end": pa.int32()})),
+})  # fmt: skip
+"""The fields of `Spans` as columns; null for a record that is no document."""
 
 BLOCK: Final = 10_000
 """Records whose tags are converted to Python objects at a time."""
@@ -63,6 +73,21 @@ class Tags(NamedTuple):
     copies: int | None
 
 
+class Spans(NamedTuple):
+    """What of a document is repeated, in characters of its text; both are in order, and may be empty.
+
+    Attributes:
+        passages: each occurrence of a passage: its id, its characters, and whether it is the first.
+        cuts: the characters that may be cut.
+    """
+
+    passages: list[dict[str, Any]]
+    cuts: list[dict[str, int]]
+
+
+AnyTags = Tags | Spans
+
+
 @dataclass(frozen=True)
 class Verdicts:
     """The verdicts on the n records and rejects of a file, in file order.
@@ -70,9 +95,11 @@ class Verdicts:
     Attributes:
         count: n.
         stays: (n,), whether each is written; None: all are.
-        tags: n rows of `SCHEMA`; None if nothing is tagged.
+        tags: n rows of `SCHEMA` or `SPANS`; None if nothing is tagged.
         may_go_on: whether the file may have more records, which are left out (`input.limit`).
         may_be_empty: whether the one verdict may be on a file without a record.
+        cuts: n lists of runs of characters, null where nothing is cut; None if nothing is cut at all.
+        cutting: how the texts were read of which something is cut.
     """
 
     count: int
@@ -80,20 +107,37 @@ class Verdicts:
     tags: pa.Table | None = None
     may_go_on: bool = False
     may_be_empty: bool = False
+    cuts: pa.ChunkedArray | None = None
+    cutting: Cutting = field(default_factory=lambda: Cutting(""))
+
+    @property
+    def names(self) -> list[str]:
+        """The names of the fields that are added; none if nothing is tagged."""
+        return [] if self.tags is None else list(self.tags.column_names)
 
     @property
     def is_tagging(self) -> bool:
         """Whether every record is written, with its tags."""
         return self.tags is not None
 
-    def each(self) -> Iterator["bool | Tags | None"]:
-        """Yield, per record, whether it stays; when tagging, its tags, or None for a record to leave as it is."""
+    def each(self) -> Iterator["bool | Cuts | AnyTags | None"]:
+        """Yield, per record, whether it stays, or what is cut from it.
+
+        When tagging, yield its tags, or None for a record to leave as it is.
+        """
         if self.tags is None:
-            yield from (self.stays if self.stays is not None else np.ones(self.count, np.bool_)).tolist()
+            stays = self.stays if self.stays is not None else np.ones(self.count, np.bool_)
+            for low in range(0, self.count, BLOCK):
+                flags = stays[low : low + BLOCK].tolist()
+                for at, runs in enumerate([] if self.cuts is None else self.cuts.slice(low, BLOCK).to_pylist()):
+                    if flags[at] and runs:
+                        flags[at] = Cuts(tuple((run["char"], run["char_end"]) for run in runs))
+                yield from flags
             return
+        kind = Tags if self.tags.column_names == list(NAMES) else Spans
         for low in range(0, self.count, BLOCK):
             for row in zip(*(column.to_pylist() for column in self.tags.slice(low, BLOCK).columns), strict=True):
-                yield None if row[0] is None else Tags(*row)
+                yield None if row[0] is None else kind(*row)
 
 
 class Reader:
@@ -103,10 +147,11 @@ class Reader:
         self._each = verdicts.each()
         self._may_go_on = verdicts.may_go_on
         self._may_be_empty = verdicts.may_be_empty
+        self.cutting = verdicts.cutting
         self.met = 0
         self.is_over = False
 
-    def next(self) -> "bool | Tags | None":
+    def next(self) -> "bool | Cuts | AnyTags | None":
         """Return the verdict on the next record; False after the last one, if the file may go on.
 
         Raises:
@@ -138,34 +183,43 @@ _START_TAG = re.compile(rb"<[^<>]*>")
 _NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
-def spelled(tags: Tags) -> list[tuple[str, str]]:
+def spelled(tags: AnyTags) -> list[tuple[str, str]]:
     """Return the fields that have a value, as text.
 
     Example:
         >>> spelled(Tags(True, None, None, 2))
         [('nddup_kept', 'true'), ('nddup_copies', '2')]
     """
-    values = (str(tags.kept).lower(), *tags[1:])
-    return [(name, str(value)) for name, value in zip(NAMES, values, strict=True) if value is not None]
+    return [(name, _as_text(value)) for name, value in named(tags).items() if value is not None]
 
 
-def tag_json(line: bytes, tags: Tags, encoding: str) -> bytes:
+def named(tags: AnyTags) -> dict[str, Any]:
+    """Return the fields by name."""
+    return {f"nddup_{name}": value for name, value in tags._asdict().items()}
+
+
+def _as_text(value: object) -> str:
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+def tag_json(line: bytes, tags: AnyTags, encoding: str) -> bytes:
     """Return a line of JSON with the fields as its last keys; bytes that cannot be decoded stay as they are.
 
     Raises:
         RewriteError: if it has them already.
     """
-    if f'"{NAMES[0]}"'.encode(encoding) in line:
+    fields = named(tags)
+    if f'"{next(iter(fields))}"'.encode(encoding) in line:
         raise RewriteError(AGAIN)
     brace = "}".encode(encoding)
     end = line.rindex(brace)
     while end % len(brace):  # between two characters of UTF-16
         end = line.rindex(brace, 0, end + len(brace) - 1)
-    fields = json.dumps(dict(zip(NAMES, tags, strict=True)), ensure_ascii=not encoding.startswith("utf"))
-    return line[:end] + f", {fields[1:-1]}".encode(encoding) + line[end:]
+    told = json.dumps(fields, ensure_ascii=not encoding.startswith("utf"))
+    return line[:end] + f", {told[1:-1]}".encode(encoding) + line[end:]
 
 
-def tag_xml(record: bytes, tags: Tags, head: FileHead) -> bytes:
+def tag_xml(record: bytes, tags: AnyTags, head: FileHead) -> bytes:
     """Return a record with the fields as the last attributes of its start tag.
 
     Args:
@@ -187,13 +241,13 @@ def tag_xml(record: bytes, tags: Tags, head: FileHead) -> bytes:
     return record[:end] + inserted + record[end:]
 
 
-def tag_trec(record: bytes, tags: Tags, encoding: str) -> bytes:
+def tag_trec(record: bytes, tags: AnyTags, encoding: str) -> bytes:
     """Return a record with the fields as elements, a line each.
 
     Raises:
         RewriteError: if it has them already.
     """
-    if f"<{NAMES[0]}>".encode() in record:
+    if any(f"<{name}>".encode() in record for name in named(tags)):
         raise RewriteError(AGAIN)
     found = _DOCNO.search(record) or _START_TAG.match(record)
     end = found.end() if found else 0
@@ -201,27 +255,27 @@ def tag_trec(record: bytes, tags: Tags, encoding: str) -> bytes:
     return record[:end] + lines.encode(encoding, "xmlcharrefreplace") + record[end:]
 
 
-def tag_warc(header: bytes, tags: Tags) -> bytes:
+def tag_warc(header: bytes, tags: AnyTags) -> bytes:
     """Return the header of a record, which includes its blank line, with the fields added after the others.
 
     Raises:
         RewriteError: if it has them already.
     """
-    if b"\n%s:" % NAMES[0].encode() in header:
+    if any(b"\n%s:" % name.encode() in header for name in named(tags)):
         raise RewriteError(AGAIN)
     end = b"\r\n" if header.endswith(b"\r\n") else b"\n"
     lines = b"".join(f"{name}: {value}".encode() + end for name, value in spelled(tags))
     return header[: -len(end)] + lines + end
 
 
-def tag_row(tags: Tags | None, dialect: Dialect) -> str:
-    r"""Return the four cells to append to a row of CSV, each after a delimiter; empty cells without tags.
+def tag_row(tags: AnyTags | None, dialect: Dialect, count: int = len(NAMES)) -> str:
+    r"""Return the `count` cells to append to a row of CSV, each after a delimiter; empty cells without tags.
 
     Example:
         >>> tag_row(Tags(False, 'a,b', None, None), Dialect(",")), tag_row(None, Dialect(","))
         (',false,"a,b",,', ',,,,')
     """
-    cells = ["", "", "", ""]
+    cells = [""] * count
     if tags is not None:
-        cells = ["" if value is None else str(value) for value in (str(tags.kept).lower(), *tags[1:])]
+        cells = ["" if value is None else _as_text(value) for value in tags]
     return dialect.delimiter + dialect.write(cells)

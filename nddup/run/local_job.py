@@ -200,7 +200,7 @@ def _write_again_once(job: LocalJob, folder: LocalFolder, source: Collection, sk
             rewriter = Rewriter(source, verdicts, name == "tagged", is_first, record_limits(job.config))
             apart = Path(local_path(folder.begin_apart(name)))
             try:
-                written = rewriter.write(apart, job.workers)
+                written = rewriter.write(apart, job.workers).records
             except BaseException:
                 shutil.rmtree(apart, ignore_errors=True)  # nothing looks finished, and a full disk is freed
                 raise

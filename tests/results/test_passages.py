@@ -121,8 +121,7 @@ def test_what_was_written_is_proved(within: str, capsys: pytest.CaptureFixture[s
     ("given", "said"),
     [
         (["--engine", "spark"], "not on Spark"),
-        (["--set", "output.kept=as-input"], "output.kept: "),
-        (["--set", "output.tagged=as-input"], "output.tagged: "),
+        (["--set", "output.kept=parquet"], "output.kept: "),
         (["--set", "passages.min_left=51"], "at most min_tokens, 50"),
         (["--set", "keep.policy=[id]"], "keep.policy: "),
     ],

@@ -6,6 +6,7 @@ the hashes, 8 bytes a token, are copied into memory, and `nddup.passages.repeats
 
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import NamedTuple
@@ -134,7 +135,7 @@ def read_documents(source: Source, steps: Steps, spool: Path) -> Documents:
     is_good = pc.is_null(rows["reason"])
     bad = rows.filter(pc.invert(is_good)).select(REJECTS.names).cast(REJECTS.arrow)
     rejects = pa.concat_tables([bad, list_silent(source.collection, rows)])
-    good = rows.filter(is_good)
+    good = read = rows.filter(is_good)
     if source.kept is not None:
         good = _only_kept(good, source.kept)
     elif config.input.limit is not None:
@@ -154,7 +155,12 @@ def read_documents(source: Source, steps: Steps, spool: Path) -> Documents:
         raise CapacityError(
             f"the {tokens:,} tokens need {OF_TOKEN * tokens / 1e9:.1f} GB of memory, more than local.memory: {ADVICE}"
         )
-    return Documents(good.select(["doc_id", "source", "record", "url", "text"]), hashes_of(good), rejects)
+    places = ["source", "record"]
+    others = (
+        read.select(places).join(good.select(places), places, join_type="left anti") if len(read) > len(good) else None
+    )
+    found = Documents(good.select(["doc_id", *places, "url", "text"]), hashes_of(good), rejects)
+    return found if others is None else replace(found, others=others)
 
 
 def _number_in_source(sources: pa.ChunkedArray) -> NDArray[np.int64]:

@@ -2,23 +2,33 @@
 
 import json
 from collections.abc import Iterator, Sequence
-from itertools import groupby
-from operator import itemgetter
+from dataclasses import replace
 from pathlib import Path
-from typing import TextIO
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from nddup.errors import ConfigError, OutputError
-from nddup.passages.tabulate import cut_text
+from nddup.local.reading.workers import Workers
+from nddup.local.rewritten_files import Rewriter, Rewritten
+from nddup.passages.tabulate import Documents, kept_lines, list_verdicts
 from nddup.results.passages.find_passages import Found, Source
+from nddup.rewriting.cut_records import Cutting
+from nddup.rewriting.rewrite_file import UNCUT
+from nddup.rewriting.verdicts import SPANS
+from nddup.scanning.collection import Collection
+from nddup.settings.plan import processes_of, record_limits, text_rule
 from nddup.settings.schema import Config
 from nddup.spelling import counted
-from nddup.stages.stage import settings_of
+from nddup.stages.stage import AS_INPUT, settings_of
 
 HEADER = "_PASSAGES.json"
 """What was read and how; `nddup check` reads it."""
+
+TEXTS = "texts"
+"""The folder of the texts of files of which nothing can be cut in place."""
 
 SHOWN = 5
 """Most passages that are printed."""
@@ -33,48 +43,91 @@ def require_writable(config: Config) -> None:
     Raises:
         ConfigError: naming the setting.
     """
-    if config.output.kept not in {"none", "jsonl"}:
+    if config.output.kept not in {"none", "jsonl", AS_INPUT}:
         raise ConfigError(
-            f"output.kept: passages writes the cut texts as jsonl, not {config.output.kept}; the table cuts has the"
-            " characters to cut in other formats"
+            f"output.kept: passages writes the cut texts as-input or as jsonl, not as {config.output.kept}"
         )
-    if config.output.tagged != "none":
-        raise ConfigError("output.tagged: passages tags nothing; the table cuts has the spans of every document")
 
 
-def write_found(found: Found, source: Source, inputs: Sequence[str], folder: Path) -> None:
-    """Write each table to a folder of its own, then the cut texts if they are asked for, last the header.
+def write_found(found: Found, source: Source, inputs: Sequence[str], folder: Path) -> Iterator[str]:
+    """Write each table to a folder of its own, then the outputs that are asked for, last the header.
+
+    Yields:
+        A line about each output.
 
     Raises:
         OutputError: if the folder cannot be written.
+        NddupError: if a file changed meanwhile.
     """
     settings = settings_of(source.config) | {"passages": source.config.passages.model_dump()}
+    output, mark, whole = source.config.output, source.config.passages.replace, 0
     try:
         for name, table in found.tables.items():
             (folder / name).mkdir(parents=True)
             pq.write_table(table, folder / name / "part-00000.zstd.parquet", compression="zstd")
-        if source.config.output.kept == "jsonl":
+        if output.kept == "jsonl":
             (folder / "kept").mkdir()
-            with (folder / "kept" / "part-00000.jsonl").open("w", encoding="utf-8") as file:
-                _write_kept(found, source.config.passages.replace, file)
-        header = {"inputs": [str(Path(path).absolute()) for path in inputs], "settings": settings}
+            _write_texts(found.documents, found, mark, folder / "kept" / "part-00000.jsonl")
+        verdicts = list_verdicts(found.documents, found.tables) if AS_INPUT in (output.kept, output.tagged) else None
+        with Workers(processes_of(source.config)) as workers:
+            if output.kept == AS_INPUT:
+                written = _rewriter(source, verdicts, is_tagging=False).write(folder / "kept", workers)
+                whole = written.whole
+                yield f"kept/: {counted(written.records, 'record')} in files of the same names"
+                yield from _say_exceptions(written)
+                yield from _write_uncut(found, source, folder)
+            if output.tagged == AS_INPUT:
+                tagged = _rewriter(source, verdicts, is_tagging=True).write(folder / "tagged", workers)
+                yield f"tagged/: {counted(tagged.records, 'record')} with {' and '.join(SPANS.names)}"
+        header = {"inputs": [str(Path(path).absolute()) for path in inputs], "settings": settings, "whole": whole}
         (folder / HEADER).write_text(json.dumps(header, indent=1) + "\n", encoding="utf-8")
     except OSError as error:
         raise OutputError(f"--output {folder}: cannot be written ({error.strerror or error})") from error
 
 
-def _write_kept(found: Found, mark: str, file: TextIO) -> None:
-    """Write a line for each document that is not dropped: its id and its text without what was cut."""
-    rows = zip(*(found.tables["cuts"][name].to_pylist() for name in ("doc_id", "char", "char_end")), strict=True)
-    cuts = {doc_id: [span[1:] for span in some] for doc_id, some in groupby(rows, key=itemgetter(0))}
-    repeating = found.tables["repeating"]
-    flags = zip(repeating["doc_id"].to_pylist(), repeating["dropped"].to_pylist(), strict=True)
-    dropped = {doc_id for doc_id, is_dropped in flags if is_dropped}
-    for batch in found.documents.rows.select(["doc_id", "text"]).to_batches(max_chunksize=1_000):
-        for doc_id, text in zip(batch["doc_id"].to_pylist(), batch["text"].to_pylist(), strict=True):
-            if doc_id not in dropped:
-                kept = cut_text(text, cuts.get(doc_id, ()), mark)
-                file.write(json.dumps({"id": doc_id, "text": kept}, ensure_ascii=False) + "\n")
+def _rewriter(source: Source, verdicts: pa.Table | None, *, is_tagging: bool) -> Rewriter:
+    """Return what writes the files again: without what is cut, and files of which nothing can be cut; or with tags."""
+    config, collection = source.config, source.collection
+    if not is_tagging:
+        groups = tuple(group for group in collection.groups if group.head.format.kind not in UNCUT)
+        collection = replace(collection, groups=groups)
+    rule = text_rule(config)
+    cutting = Cutting(config.passages.replace, rule.charset, rule.markup, rule.part)
+    is_first = config.input.limit is not None
+    return Rewriter(collection, verdicts, is_tagging, is_first, record_limits(config), cutting)
+
+
+def _say_exceptions(written: Rewritten) -> Iterator[str]:
+    if written.plain:
+        yield f"kept/: {counted(written.plain, 'record')} of markup are now their text without it"
+    if written.whole:
+        yield f"kept/: {counted(written.whole, 'record')} stay whole: cut, they would be read as another text"
+
+
+def _write_uncut(found: Found, source: Source, folder: Path) -> Iterator[str]:
+    """Write the texts of the documents in files that cannot be cut in place."""
+    named = uncut_sources(source.collection)
+    if not named:
+        return
+    rows = found.documents.rows
+    rows = rows.filter(pc.is_in(rows["source"], pa.array(named, pa.string())))
+    (folder / TEXTS).mkdir()
+    documents = replace(found.documents, rows=rows)
+    _write_texts(documents, found, source.config.passages.replace, folder / TEXTS / "part-00000.jsonl")
+    kinds = {group.head.format.kind for group in source.collection.groups}
+    told = sorted(UNCUT[kind] for kind in kinds if kind in UNCUT)
+    yield f"{TEXTS}/: the texts of {', '.join(told)}, as lines of JSON: nothing can be cut in such files in place"
+
+
+def uncut_sources(collection: Collection) -> list[str]:
+    """Return the files of which nothing can be cut in place."""
+    groups = [group for group in collection.groups if group.head.format.kind in UNCUT]
+    return [entry.file.source for group in groups for entry in group.files]
+
+
+def _write_texts(documents: Documents, found: Found, mark: str, path: Path) -> None:
+    with path.open("w", encoding="utf-8") as file:
+        file.writelines(f"{line}\n" for line in kept_lines(documents, found.tables, mark))
 
 
 def summarise(found: Found, source: Source) -> Iterator[str]:

@@ -4,9 +4,12 @@ Windows are found again by sorting the hashes of all of them: see `nddup.verifyi
 """
 
 import json
+from collections import defaultdict
 from hashlib import blake2b
+from itertools import pairwise
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -14,14 +17,16 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
+from nddup.arrays import Ragged
 from nddup.errors import OutputError
 from nddup.passages.tabulate import Documents
 from nddup.results.check import CheckReport, Finding
-from nddup.results.passages.find_passages import find_source, rank_documents, read_documents
-from nddup.results.passages.passages_output import HEADER
+from nddup.results.passages.find_passages import Source, find_source, rank_documents, read_documents
+from nddup.results.passages.passages_output import HEADER, TEXTS, uncut_sources
 from nddup.scanning.found import join_encoded
 from nddup.settings.load import read_stored
 from nddup.sketching.rolling_hash import hash_rows
+from nddup.stages.stage import AS_INPUT
 from nddup.steps import Steps
 from nddup.verifying.repeated_windows import RepeatedWindows, cover_runs, find_repeated
 
@@ -50,11 +55,14 @@ def check_passages(path: str, steps: Steps) -> CheckReport:
     settings = config.passages
     windows = find_repeated(*documents.hashes, ranks, settings.min_tokens, within=settings.within)
     steps.begin("compare")
+    is_kept = config.output.kept != "none"
+    kept = [_kept_right(documents, tables, source, path, header.get("whole", 0))] if is_kept else []
     return CheckReport((
         _same_texts(documents, tables["passages"], tables["occurrences"]),
         *_each_once(documents, tables["occurrences"], windows, settings.min_tokens),
         *_cut_right(documents, tables["cuts"], windows, settings.min_tokens),
         _counted_right(documents, tables["repeating"], tables["cuts"], windows, settings.min_left),
+        *kept,
     ))  # fmt: skip
 
 
@@ -143,6 +151,101 @@ def _counted_right(
     found = {row["doc_id"]: tuple(int(row[name]) for name in names) for row in repeating.to_pylist()}
     broken = sorted(name for name in expected.keys() | found.keys() if expected.get(name) != found.get(name))
     return _finding("the counts of every document are right", f"{len(found):,} documents", broken)
+
+
+Hashes = NDArray[np.uint64]
+
+
+def _kept_right(documents: Documents, tables: dict[str, pa.Table], source: Source, path: str, whole: int) -> Finding:
+    """Prove that the kept collection, read again, has the tokens that the tables leave, in order, and no others.
+
+    Documents of which no token is left, nor one of a mark, are not looked for. `whole` is how many could not be cut, as
+    the summary said.
+    """
+    mark = hash_rows(*join_encoded([source.config.passages.replace.encode()])).values
+    expected = _list_left(documents, tables, source, mark)
+    found = _read_kept(source, path) if any(expected.values()) else {}
+    broken: list[str] = []
+    n_whole = 0
+    for name in sorted(expected.keys() | found.keys()):
+        some, again = expected.get(name, []), found.get(name, [])
+        if len(again) != len(some):
+            broken.append(f"{name}: {len(again):,} documents, expected {len(some):,}")
+            continue
+        wrong = [one for one, tokens in zip(some, again, strict=True) if not _is_left(tokens, one.parts, mark)]
+        uncut = {one.doc_id for one, tokens in zip(some, again, strict=True) if np.array_equal(tokens, one.all)}
+        n_whole += sum(one.doc_id in uncut for one in wrong)
+        broken += [one.doc_id for one in wrong if n_whole > whole or one.doc_id not in uncut]
+    amount, note = f"{sum(map(len, expected.values())):,} documents", f"{n_whole:,} could not be cut" if n_whole else ""
+    return _finding("the kept collection has the tokens that are not cut", amount, broken, note)
+
+
+class _Left(NamedTuple):
+    """A document that is kept: its tokens, and the runs of those that are not cut."""
+
+    doc_id: str
+    all: Hashes
+    parts: list[Hashes]
+
+
+def _list_left(
+    documents: Documents, tables: dict[str, pa.Table], source: Source, mark: Hashes
+) -> dict[str, list[_Left]]:
+    """Return what is left of the documents of each file, in order; those written as texts are under `TEXTS`."""
+    repeating = tables["repeating"]
+    dropped = set(repeating["doc_id"].filter(repeating["dropped"]).to_pylist())
+    cuts: dict[str, list[int]] = defaultdict(list)
+    for row in tables["cuts"].sort_by([("doc_id", "ascending"), ("token", "ascending")]).to_pylist():
+        cuts[row["doc_id"]] += [row["token"], row["token_end"]]
+    apart, is_text = set(uncut_sources(source.collection)), source.config.output.kept == "jsonl"
+    found: dict[str, list[_Left]] = defaultdict(list)
+    rows = zip(*(documents.rows[name].to_pylist() for name in ("doc_id", "source")), strict=True)
+    for (low, high), (doc_id, name) in zip(pairwise(documents.hashes.offsets.tolist()), rows, strict=True):
+        tokens = documents.hashes.values[low:high]
+        parts = np.split(tokens, cuts.get(doc_id, []))[::2]
+        if doc_id not in dropped and (any(map(len, parts)) or (len(mark) and len(parts) > 1)):
+            key = TEXTS if is_text or name in apart else name.replace("://", "/")
+            found[key].append(_Left(doc_id, tokens, parts))
+    return found
+
+
+def _read_kept(source: Source, path: str) -> dict[str, list[Hashes]]:
+    """Return the tokens of the documents of each kept file that have any, in order; those of texts under `TEXTS`."""
+    found: dict[str, list[Hashes]] = defaultdict(list)
+    config = source.config
+    for file in (Path(path, TEXTS), *([Path(path, "kept")] if config.output.kept == "jsonl" else [])):
+        for part in sorted(file.glob("*.jsonl")):
+            texts = [json.loads(line)["text"].encode() for line in part.read_bytes().splitlines()]
+            found[TEXTS] += _rows_of(hash_rows(*join_encoded(texts)))
+    if config.output.kept == AS_INPUT and set(source.collection.files):
+        options = config.input.model_copy(update={"limit": None})
+        again = find_source([f"{path}/kept"], config.model_copy(update={"input": options}))
+        with TemporaryDirectory(prefix="nddup-", ignore_cleanup_errors=True) as spool:
+            documents = read_documents(again, Steps("check", 1), Path(spool))
+        for name, one in zip(documents.rows["source"].to_pylist(), _rows_of(documents.hashes), strict=True):
+            found[name].append(one)
+    return {name: full for name, some in found.items() if (full := [one for one in some if len(one)])}
+
+
+def _rows_of(rows: Ragged) -> list[Hashes]:
+    return [rows.values[low:high] for low, high in pairwise(rows.offsets.tolist())]
+
+
+def _is_left(tokens: Hashes, parts: list[Hashes], mark: Hashes) -> bool:
+    """Return whether tokens are those of the parts, with those of the mark between two, once or for each field."""
+    at, left = 0, sum(map(len, parts))
+    for number, part in enumerate(parts):
+        end = at + len(part)
+        if not np.array_equal(tokens[at:end], part):
+            return False
+        at, left = end, left - len(part)
+        more = len(parts) - number - 1  # marks that must follow
+        n_marks = 0
+        while len(mark) and more and (not n_marks or len(tokens) - at >= left + len(mark) * more):
+            if not np.array_equal(tokens[at : at + len(mark)], mark):
+                return False
+            at, n_marks = at + len(mark), n_marks + 1
+    return at == len(tokens)
 
 
 def _named(documents: Documents, tokens: NDArray[np.int64]) -> list[str]:
