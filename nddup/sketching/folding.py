@@ -64,8 +64,14 @@ FEW: Final = 32
 BLOCK: Final = 32
 """Bytes of ASCII normalised at once."""
 
+MOST_PLAIN: Final = 2
+"""ASCII characters in a row that are normalised one by one among others: blanks and stops between words."""
+
 NONE, ONE, TWO, THREE, SIX, TWELVE = (np.uint64(n) for n in (0, 1, 2, 3, 6, 12))
 LONG: Final = np.uint64(BLOCK)
+MOST_PATIENCE: Final = 32 * BLOCK
+"""Bytes until the next block is tried after a long text in another script."""
+ZERO, BIT, UP_10, UP_20, DOWN_20 = (np.uint8(n) for n in (0, 1, 0x10, 0x20, 0xE0))
 
 PARTS: Final = 64
 """First room for the characters of a cluster."""
@@ -145,11 +151,99 @@ def encode(code: int, folded: NDArray[np.uint8], at: int) -> int:
 
 @compiled
 def folded_words(n_bytes: int) -> int:
-    """Return the 64-bit words that the folded form of `n_bytes` bytes needs.
+    """Return the 64-bit words that the folded form of `n_bytes` bytes needs; eight may be read from any of its bytes.
 
     No character becomes more than twice its bytes, with the zero bytes around it: `क़`, 3 bytes, becomes 6.
     """
-    return (2 * n_bytes + PADDING) // 8 + 2
+    return (2 * n_bytes + PADDING) // 8 + 9
+
+
+@compiled
+def _is_ascii(data: NDArray[np.uint8], source: np.uint64) -> bool:
+    """Return whether the block at `source` is ASCII."""
+    seen = ZERO
+    for k in range(BLOCK):
+        seen |= data[source + np.uint64(k)]
+    return seen < BEYOND_ASCII
+
+
+@compiled
+def _fold_ascii(data: NDArray[np.uint8], source: np.uint64, folded: NDArray[np.uint8], target: np.uint64) -> None:
+    """Normalise a block of ASCII without a branch that depends on the text; a separator becomes 0."""
+    for k in range(BLOCK):
+        c = data[source + np.uint64(k)]
+        is_upper = (c >= 0x41) & (c <= 0x5A)
+        is_word = ((c >= 0x61) & (c <= 0x7A)) | ((c >= 0x30) & (c <= 0x39)) | (c == 0x5F) | is_upper
+        folded[target + np.uint64(k)] = (c | (0x20 if is_upper else 0)) if is_word else 0
+
+
+@compiled
+def _fold_blocks(
+    data: NDArray[np.uint8], source: np.uint64, end: np.uint64, folded: NDArray[np.uint8], target: np.uint64
+) -> np.uint64:
+    """Normalise whole blocks of ASCII, Russian letters and Latin-1; return the bytes read, and written.
+
+    As in `_fold_ascii`, no step depends on the text within a block, so a processor takes many bytes at once: in UTF-8
+    these characters take one or two bytes, and become letters of as many, or zero bytes.
+
+        C2    signs before U+00B2, ¶ · » are separators; the others, ª and the soft hyphen end the blocks
+        C3    À to Þ become the letter 20 after them; × ß ÷ end the blocks
+        D0    Ѐ to Џ and Р to Я become letters whose first byte is D1, А to П do not
+        D1    р to џ are small; what follows them ends the blocks
+
+    Args:
+        data: UTF-8, (b,).
+        source: the first byte of a character; at least one byte is before it.
+        end: the byte after the text; at least one byte of it is left.
+        folded: written.
+        target: where.
+    """
+    first = source
+    while source + LONG < end:
+        if _is_ascii(data, source):
+            _fold_ascii(data, source, folded, target)
+            source += LONG
+            target += LONG
+            continue
+
+        fault = ZERO
+        for k in range(BLOCK):
+            c, p = data[source + np.uint64(k)], data[source + np.uint64(k) - ONE]
+            is_second = BIT if (c >= 0x80) & (c < 0xC0) else ZERO
+            is_wanted = BIT if (p == 0xD0) | (p == 0xD1) | (p == 0xC3) | (p == 0xC2) else ZERO
+            is_sign = (c < 0xB2) | (c == 0xB6) | (c == 0xB7) | (c == 0xBB)
+            of_c2 = (p == 0xC2) & ((c == 0xAA) | (c == 0xAD) | (not is_sign))
+            of_c3 = (p == 0xC3) & ((c == 0x97) | (c == 0x9F) | (c == 0xB7))
+            other = (c >= 0xC0) & (c != 0xD0) & (c != 0xD1) & (c != 0xC3) & (c != 0xC2)
+            is_other = BIT if of_c2 | of_c3 | ((p == 0xD1) & (c >= 0xA0)) | other else ZERO
+            fault = np.uint8(fault | is_second ^ is_wanted | is_other)
+        if fault:
+            break
+
+        for k in range(BLOCK):
+            at = source + np.uint64(k)
+            c, p, n = data[at], data[at - ONE], data[at + ONE]
+            is_upper = (c >= 0x41) & (c <= 0x5A)
+            is_word = ((c >= 0x61) & (c <= 0x7A)) | ((c >= 0x30) & (c <= 0x39)) | (c == 0x5F) | is_upper
+            plain = np.uint8(c | (0x20 if is_upper else 0)) if is_word else ZERO
+            russian = UP_10 if c < 0x90 else UP_20 if c < 0xA0 else DOWN_20 if c < 0xB0 else ZERO
+            shift = russian if p == 0xD0 else UP_20 if (p == 0xC3) & (c < 0x9F) else ZERO
+            lead = BIT if (c == 0xD0) & ((n < 0x90) | ((n >= 0xA0) & (n < 0xB0))) else ZERO
+            long = ZERO if (p == 0xC2) | (c == 0xC2) else np.uint8(np.uint8(c + shift) + lead)
+            folded[target + np.uint64(k)] = plain if c < 0x80 else long
+
+        # The next block begins with the last character if only its first byte was in this one.
+        step = LONG - ONE if data[source + LONG - ONE] >= 0xC0 else LONG
+        source += step
+        target += step
+    return source - first
+
+
+@compiled
+def _last_written(folded: NDArray[np.uint8], at: int) -> int:
+    """Return the character before `at`, which has one or two bytes; 0 for a zero byte."""
+    last = byte_at(folded, at - 1)
+    return last if last < BEYOND_ASCII else (byte_at(folded, at - 2) & 0x1F) << 6 | last & 0x3F
 
 
 @compiled
@@ -176,25 +270,14 @@ def fold_text(  # noqa: C901, PLR0912, PLR0915 - one pass over the bytes: a call
     at, last = 0, GAP
     before, rank_before = 0, 0  # the last character written, and its combining class
     i = start
+    by_blocks, patience = start + 1, BLOCK  # where a block may be tried: not first, and not again and again in vain
     while i < end:
         code = byte_at(data, i)
         if code < BEYOND_ASCII:
-            if last == STANDING:
-                folded[at] = 0
-                at += 1
-            source, target, stop = np.uint64(i), np.uint64(at), np.uint64(end)
-            while source + LONG < stop:
-                # A block without a branch that depends on the text; a separator becomes 0.
-                seen = np.uint8(0)
-                for k in range(BLOCK):
-                    seen |= data[source + np.uint64(k)]
-                if seen >= BEYOND_ASCII:
-                    break
-                for k in range(BLOCK):
-                    c = data[source + np.uint64(k)]
-                    is_upper = (c >= 0x41) & (c <= 0x5A)
-                    is_word = ((c >= 0x61) & (c <= 0x7A)) | ((c >= 0x30) & (c <= 0x39)) | (c == 0x5F) | is_upper
-                    folded[target + np.uint64(k)] = (c | (0x20 if is_upper else 0)) if is_word else 0
+            folded[at] = 0
+            source, target, stop = np.uint64(i), np.uint64(at + 1 if last == STANDING else at), np.uint64(end)
+            while source + LONG < stop and _is_ascii(data, source):
+                _fold_ascii(data, source, folded, target)
                 source += LONG
                 target += LONG
             while source < stop and data[source] < BEYOND_ASCII:
@@ -207,6 +290,16 @@ def fold_text(  # noqa: C901, PLR0912, PLR0915 - one pass over the bytes: a call
             continue
 
         if code < 0xE0 and last != STANDING:
+            if i >= by_blocks and (code == 0xC3 or code == 0xD0 or code == 0xD1):  # noqa: PLR1714 - as machine code
+                taken = signed(_fold_blocks(data, np.uint64(i), np.uint64(end), folded, np.uint64(at)))
+                patience = BLOCK if taken else min(2 * patience, MOST_PATIENCE)
+                by_blocks = i + taken + patience
+                if taken:
+                    i, at = i + taken, at + taken
+                    before, rank_before = _last_written(folded, at), 0
+                    last = IN_WORD if before else GAP
+                    continue
+
             # A run of letters of two bytes that stay so.
             source, target, stop = np.uint64(i), np.uint64(at), np.uint64(end)
             letter = NONE
@@ -227,38 +320,79 @@ def fold_text(  # noqa: C901, PLR0912, PLR0915 - one pass over the bytes: a call
                 before, rank_before, last = signed(letter), 0, IN_WORD
                 continue
 
-        elif code < 0xF0:
-            # A run of characters of three bytes that stay so, with marks that nothing changes.
-            source, target, stop = np.uint64(i), np.uint64(at), np.uint64(end)
-            letter = NONE
-            while source + TWO < stop:
-                lead, second, third = data[source], data[source + ONE], data[source + TWO]
-                if (lead & 0xF0 != 0xE0) | (second & 0xC0 != 0x80) | (third & 0xC0 != 0x80):
+        # A run of characters that stay of as many bytes, with marks that nothing changes, and a little ASCII between.
+        source, target, stop = np.uint64(i), np.uint64(at), np.uint64(end)
+        letter, plain = NONE, 0
+        while source + TWO < stop:
+            lead, second = data[source], data[source + ONE]
+            if lead < BEYOND_ASCII:
+                if plain == MOST_PLAIN:
                     break
-                place = np.uint64(lead & 0x0F) << TWELVE | np.uint64(second & 0x3F) << SIX | np.uint64(third & 0x3F)
-                entry = table[place]
-                value = entry & CODE
-                if (place < 0x800) | (value < 0x800) | (value >= 0x10000) | (entry >= DROPPED):
+                plain += 1
+                folded[target] = 0
+                target += ONE if last == STANDING else NONE
+                value = table[lead]
+                folded[target] = value
+                source += ONE
+                target += ONE
+                letter, last = np.uint64(value), IN_WORD if value else GAP
+                continue
+
+            plain = 0
+            if lead < 0xE0:
+                value = table[np.uint64(lead & 0x1F) << SIX | np.uint64(second & 0x3F)]
+                if (lead < 0xC2) | (second & 0xC0 != 0x80) | (value < 0x80) | (value >= 0x800):
                     break
-                if entry >= MARK:
-                    if last == GAP or table[FACTS + value] & ORDER:
-                        break
-                elif last == STANDING or (entry >= ALONE and apart):
-                    folded[target] = 0
-                    target += ONE if last != GAP else NONE
-                    last = STANDING if entry >= ALONE and apart else IN_WORD
-                else:
-                    last = IN_WORD
-                letter = np.uint64(value)
+                folded[target] = 0
+                target += ONE if last == STANDING else NONE
+                folded[target] = 0xC0 | value >> 6
+                folded[target + ONE] = 0x80 | value & 0x3F
+                source += TWO
+                target += TWO
+                letter, last = np.uint64(value), IN_WORD
+                continue
+
+            third = data[source + TWO]
+            if (lead >= 0xF0) | (second & 0xC0 != 0x80) | (third & 0xC0 != 0x80):
+                break
+            place = np.uint64(lead & 0x0F) << TWELVE | np.uint64(second & 0x3F) << SIX | np.uint64(third & 0x3F)
+            entry = table[place]
+            value = entry & CODE
+            if apart and ALONE + 0x800 <= entry < ALONE + 0x10000:
+                folded[target] = 0
+                target += ONE if last != GAP else NONE
                 folded[target] = 0xE0 | value >> 12
                 folded[target + ONE] = 0x80 | value >> 6 & 0x3F
                 folded[target + TWO] = 0x80 | value & 0x3F
                 source += THREE
                 target += THREE
-            if letter:
-                i, at = signed(source), signed(target)
-                before, rank_before = signed(letter), 0
+                letter, last = np.uint64(value), STANDING
                 continue
+            if (place < 0x800) | (value < 0x800) | (value >= 0x10000) | (entry >= DROPPED):
+                if entry or place < 0x800:
+                    break
+                folded[target] = 0
+                source += THREE
+                target += ONE
+                letter, last = NONE, GAP
+                continue
+            if entry >= MARK:
+                if last == GAP or table[FACTS + value] & ORDER:
+                    break
+            else:
+                folded[target] = 0
+                target += ONE if last == STANDING else NONE
+                last = IN_WORD
+            folded[target] = 0xE0 | value >> 12
+            folded[target + ONE] = 0x80 | value >> 6 & 0x3F
+            folded[target + TWO] = 0x80 | value & 0x3F
+            source += THREE
+            target += THREE
+            letter = np.uint64(value)
+        if source > np.uint64(i):
+            i, at = signed(source), signed(target)
+            before, rank_before = signed(letter), 0
+            continue
 
         code, width = decode(data, i, end)
         entry = signed(table[code])

@@ -156,14 +156,14 @@ def select_smallest(
         elif insert(slots, value >> shift, value):
             n_features += 1
 
-    # The table is in ascending order: copy its front.
+    # The table is in ascending order: copy its front. What a free slot leaves is overwritten by the next id.
     wanted = min(size, n_features)
     written = 0
     i = 0
     while written < wanted:
-        if slots[i] != EMPTY:
-            ids[written] = slots[i]
-            written += 1
+        held = slots[i]
+        ids[written] = held
+        written += 1 if held != EMPTY else 0
         i += 1
 
     if has_greatest:

@@ -134,6 +134,35 @@ def test_malformed_bytes_are_separators(data: bytes) -> None:
     assert fold(data) == tokenise(data.decode("utf-8", "replace"))
 
 
+@pytest.mark.parametrize("around", ["é", "ж", "文", "plain "])
+def test_every_character_of_two_bytes_in_a_long_text(around: str) -> None:
+    """Blocks of ASCII, Russian and Latin letters are normalised at once; any other character ends them."""
+    text = "".join(f"Ж{code:c} {around * (code % 37)}{code:c}Ёж-À " for code in range(0x21, 0x800))
+
+    assert fold(text) == tokenise(text)
+
+
+@given(
+    st.lists(
+        st.sampled_from([b"\xd0", b"\xd1", b"\xc3", b"\xc2", b"\x90", b"\xb0", b"\xe2\x80", "Ж".encode(), b"Ab cd "]),
+        min_size=30,
+        max_size=90,
+    ).map(b"".join)
+)
+def test_malformed_bytes_within_blocks(data: bytes) -> None:
+    """The first and second bytes of Russian and Latin letters in any order."""
+    assert fold(data) == tokenise(data.decode("utf-8", "replace"))
+
+
+@pytest.mark.parametrize("letter", ["a", "ж", "天"])
+@pytest.mark.parametrize("gap", range(9))
+def test_tokens_of_any_length_at_any_place(letter: str, gap: int) -> None:
+    """Words of one to thirty letters, many or few of them in 64 bytes."""
+    text = " ".join(" " * gap + letter * length + " a" * (20 * (length % 2)) for length in range(1, 31))
+
+    assert hashes_of(text) == [defined_hash(token) for token in tokenise(text)]
+
+
 @same_unicode
 @pytest.mark.parametrize("form", ["NFC", "NFD"])
 @given(text=st.one_of(texts, hard_texts))
