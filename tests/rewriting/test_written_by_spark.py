@@ -30,12 +30,12 @@ LOSING = {
 
 
 def test_both_engines_write_the_same_bytes(spark: SparkSession, tmp_path: Path) -> None:
-    """For every format, and Parquet, the names, shards and bytes of both engines are equal.
+    """For every format, in some encodings and compressions, the names, shards and bytes of both engines are equal.
 
     Whatever the settings of the session, for files of several pieces, names with a colon, and an output given as a URI.
     """
-    for name, form in FORMS.items():
-        write_shards(form, tmp_path / "in" / name, f"{name}-10:30-")
+    for name in ("jsonl", "jsonl.gz", "xml.bz2", "xml.utf16", "trec", "warc.gz", "csv"):
+        write_shards(FORMS[name], tmp_path / "in" / name, f"{name}-10:30-")
     write_parquet(tmp_path / "in" / "parquet", "parquet-")
     long = [" ".join(f"w{number}-{at}" for at in range(PIECE // 24)) for number in range(6)]
     lines = [f'{{"id": "long{number}", "text": "{text}"}}\n' for number, text in enumerate([*long, long[0]])]
