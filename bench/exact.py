@@ -7,6 +7,7 @@ import argparse
 import json
 from fractions import Fraction
 from pathlib import Path
+from zipfile import ZipFile
 
 import numpy as np
 import pyarrow.parquet as pq
@@ -21,6 +22,9 @@ from nddup.verifying.near_pairs import Probes, find_near
 
 THRESHOLDS = ("0.5", "0.7", "0.8", "0.9")
 SIZE = 200
+UNSPACED = {"chinese": "Chinese_Mandarin", "japanese": "Japanese_Nihongo", "lao": "Lao"}
+"""Languages written without spaces, and their names in the archive of the Universal Declaration of Human Rights."""
+
 PLAIN = ("--set=clusters.mode=none", "--set=output.report=false", "--overwrite")
 HEADINGS = ("run", "true pairs", "long", "found", "precision", "false", "missed", "expected", "CPU s", "none: CPU s")
 
@@ -91,7 +95,12 @@ def _collections(options: argparse.Namespace) -> dict[str, dict[str, str]]:
     found["ruweb"] = {str(number): text for path in parts for number, text in read_texts(path)}
     lines = (options.data / "mccormick" / "articles_1000.train").read_text().splitlines()
     found["mccormick"] = dict(line.split(" ", 1) for line in lines)
-    return found | {"long": draw_long(60 if options.small else 400)}
+    found["long"] = draw_long(60 if options.small else 400)
+    with ZipFile(options.data / "encodings" / "udhr.zip") as archive:
+        for name, member in UNSPACED.items():
+            text = archive.read(f"udhr/{member}-UTF8").decode("utf-8", "ignore")
+            found[name] = draw_unspaced(text, 60 if options.small else 400)
+    return found
 
 
 def draw_long(families: int) -> dict[str, str]:
@@ -105,4 +114,19 @@ def draw_long(families: int) -> dict[str, str]:
         start = int(random.integers(0, len(words) - changed))
         other = [f"{word}y" if start <= place < start + changed else word for place, word in enumerate(words)]
         texts |= {f"{family}a": " ".join(words), f"{family}b": " ".join(other)}
+    return texts
+
+
+def draw_unspaced(text: str, families: int) -> dict[str, str]:
+    """Draw pairs of texts of 300 to 1,500 characters, pieces of the given one; single characters of one are changed."""
+    random, alphabet = np.random.default_rng(1), sorted(set(text) - set(" \n\r"))
+    texts: dict[str, str] = {}
+    for family in range(families):
+        starts = random.integers(0, len(text) - 30, int(random.integers(300, 1_500)) // 30).tolist()
+        whole = [character for start in starts for character in text[start : start + 30]]
+        changed = random.choice(len(whole), int(random.uniform(0, 0.08) * len(whole)), replace=False)
+        other = list(whole)
+        for place, letter in zip(changed.tolist(), random.choice(alphabet, len(changed)).tolist(), strict=True):
+            other[place] = letter
+        texts |= {f"{family}a": "".join(whole), f"{family}b": "".join(other)}
     return texts

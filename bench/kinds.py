@@ -106,7 +106,8 @@ def _compare(options: argparse.Namespace, spark: SparkSession, collection: _Coll
 
 def _run_kind(spark: SparkSession, collection: _Collection, output: Path, settings: dict[str, Any]) -> dict[str, Any]:
     """Run and check one kind; pairs with a short document are left out on both sides, as in the exact pairs."""
-    config = build_config({"pairs": {"threshold": THRESHOLD}} | settings, origin="bench")
+    pairs = {"threshold": THRESHOLD, "confirm": "none"} | settings.get("pairs", {})
+    config = build_config(settings | {"pairs": pairs}, origin="bench")
     run_job(spark, collection.inputs, str(output), config, overwrite=True)
     report = check_run(DuckRun(str(output)))
     documents = pq.read_table(output / "documents", columns=["doc_id", "n_tokens", "sketch", "signature"]).to_pandas()

@@ -35,7 +35,7 @@ from nddup.explaining.curves import (
 )
 from nddup.matching.measures import MEASURES
 from nddup.settings.plan import bands_of, candidate_share, kind_of, recipe_of
-from nddup.settings.schema import Config
+from nddup.settings.schema import Config, say_estimated
 from nddup.sketching.accuracy import (
     expected_overlap,
     pass_probability,
@@ -160,7 +160,7 @@ def _pairs_of(config: Config) -> list[str]:
     if pairs.confirm == "edit":
         return [f"{said}, texts of edit similarity {pairs.edit_threshold:g}"]
     if pairs.confirm == "none":
-        return [said]
+        return [said + say_estimated(dict(pairs), dict(config.sketch))]
     return [
         f"{said}, exact: all shingles of the candidates are compared",
         f"candidates: estimated resemblance at least {float(candidate_share(config)):g}, the threshold of what follows",

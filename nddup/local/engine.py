@@ -204,7 +204,7 @@ def cluster(paired: Paired, config: Config, workers: Workers) -> Clustered:
     tables = (nodes.table, graph.table(nodes), paired.matches.table(nodes.n_features))
     for name, table in zip(("nodes", "graph", "matches"), tables, strict=True):
         found.see(name, table)
-    false = list_false_components(found, is_exact=plan.kind.is_exact).cast(FALSE_COMPONENTS.arrow)
+    false = list_false_components(found, is_exact=plan.kind.is_exact).cast(FALSE_COMPONENTS.arrow).sort_by("component")
     named = _mine(graph, nodes, plan, workers) if MODES[mode].has_clusters else no_clusters()
     counts = graph.counts() | named.counts() | count_false_components(false)
     support = config.clusters.support or 0

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 from nddup.metrics import ClustersMetrics, KeepMetrics, RunMetrics, SketchMetrics
 from nddup.scanning.input_files import count_reasons
+from nddup.settings.schema import say_estimated
 from nddup.shown import MOST_NAMED
 from nddup.sketching.accuracy import say_missed
 from nddup.spelling import counted, spell_size
@@ -211,7 +212,7 @@ def _short_notes(median: int, settings: Mapping[str, Any]) -> list[str]:
     """Say what is found of short texts, where the median text is short and shingles are of several words."""
     shingle, pairs = settings["shingle"], settings["pairs"]
     length = shingle["length"]
-    is_asked = pairs["measure"] == "resemblance" and pairs["confirm"] == "none" and shingle["unit"] == "word"
+    is_asked = pairs["measure"] == "resemblance" and pairs.get("confirm") != "edit" and shingle["unit"] == "word"
     if not 0 < median < SHORT or length == 1 or not is_asked or settings["sketch"]["kind"] not in SHINGLES_OF:
         return []
     found = share_of_changes_found(median, length, pairs["threshold"])
@@ -238,14 +239,14 @@ def share_of_changes_found(tokens: int, length: int, threshold: float) -> float:
 
 
 def _confirmed(metrics: RunMetrics) -> str:
-    """Say how texts confirm the pairs, and how many; empty if they do not."""
-    pairs, edits = metrics.settings["pairs"], metrics.stages.pairs.edits
+    """Say how texts confirm the pairs, and how many; or why sketches alone decide, where they hold a part of a text."""
+    pairs, sketch, edits = metrics.settings["pairs"], metrics.settings["sketch"], metrics.stages.pairs.edits
     if edits is None:
-        return ""
+        return say_estimated(pairs, sketch)
     of = f"{edits.confirmed:,} of {edits.compared:,} pairs of texts"
     if pairs["confirm"] == "edit":
         return f", edit at least {pairs['edit_threshold']}: {of}"
-    missed = say_missed(metrics.settings["sketch"]["size"], Fraction(repr(pairs["threshold"])))
+    missed = say_missed(sketch["size"], Fraction(repr(pairs["threshold"])))
     return f", exact: {of}; expected missed: {missed}"
 
 

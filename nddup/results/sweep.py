@@ -210,6 +210,8 @@ def _flat(values: Mapping[str, Any], origin: str) -> list[tuple[str, Any]]:
 def _with(base: Config, settings: Mapping[str, object]) -> dict[str, Any]:
     """Return the shared settings, updated with those of one combination, as nested sections."""
     values = base.model_dump()
+    if "confirm" not in base.pairs.model_fields_set:  # what decides may be another for another kind or measure
+        del values["pairs"]["confirm"]
     for key, value in settings.items():
         section, _, name = key.partition(".")
         below = values.get(section)

@@ -88,6 +88,13 @@ class Texts:
             yield FOUND_TEXTS.batch(columns)
 
 
+UNSTEADY = (
+    "the input changed meanwhile; run again (a DataFrame whose rows differ each time must be persisted), or with"
+    " pairs.confirm=none, which reads it once"
+)
+"""What to do where a text is not found again."""
+
+
 @dataclass(frozen=True)
 class Tokens:
     """What confirms pairs, of records: token hashes in order, or distinct shingle ids, keyed by their fingerprint.

@@ -130,7 +130,11 @@ def read_stored(values: Any, *, origin: str) -> Config:  # noqa: ANN401 - of a f
     """
     if not isinstance(values, Mapping) or not all(isinstance(key, str) for key in values):
         raise _refusal(origin, ["expected sections of settings"])
-    return build_config({key: value for key, value in values.items() if key not in CALLERS}, origin=origin)
+    settings = {key: value for key, value in values.items() if key not in CALLERS}
+    pairs = settings.get("pairs", {})
+    if isinstance(pairs, Mapping):  # in an earlier version the sketches decided unless something else was asked for
+        settings["pairs"] = {"confirm": "none", **pairs}
+    return build_config(settings, origin=origin)
 
 
 def require_callers(config: Config, *, origin: str) -> Config:

@@ -1,8 +1,9 @@
 """The sections and keys of the configuration, with the effect of each default. A wrong value is refused here."""
 
 import reprlib
+from collections.abc import Mapping
 from fractions import Fraction
-from typing import TYPE_CHECKING, Literal, Self, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validator, model_validator
 
@@ -363,11 +364,12 @@ class PairsConfig(Section):
         description="85: a count of common features; 0.85: a share; decimals are exact. Default: 0.7 for resemblance,"
         " 0.8 for overlap and containment",
     )
-    confirm: Literal["none", "edit", "resemblance"] = Field(
-        "none",
+    confirm: Literal["auto", "none", "edit", "resemblance"] = Field(
+        "auto",
         description="`none`: the sketches decide. Else pairs of sketches are only candidates, whose texts are read"
         " again: `resemblance`: the resemblance of all shingles decides, exactly, and fewer than 1 pair in 1,000 is no"
-        " candidate; `edit`: the token edit similarity of the texts decides",
+        " candidate; `edit`: the token edit similarity of the texts decides. `auto`: `resemblance` where the measure is"
+        " resemblance and sketches are of kind min-s, fixed size and all shingles; else `none`, as the summary says",
     )
     edit_threshold: float = Field(
         0.77, gt=0, le=1, description="confirm edit: least 2 LCS / (a + b) of the tokens of both texts; exact decimals"
@@ -477,6 +479,34 @@ class ClustersConfig(Section):
         return self
 
 
+def why_estimated(pairs: Mapping[str, Any], sketch: Mapping[str, Any]) -> str:
+    """Return the setting with which sketches alone decide, unless `pairs.confirm` is set; "" if all shingles do.
+
+    Args:
+        pairs: the section, of a run or of settings; what an earlier version did not write has its default.
+        sketch: likewise.
+
+    Example:
+        >>> why_estimated({"measure": "overlap"}, {"kind": "min-s"})
+        'pairs.measure overlap'
+    """
+    if pairs.get("measure", "resemblance") != "resemblance":
+        return f"pairs.measure {pairs['measure']}"
+    for key, value in {"kind": "min-s", "growth": "fixed", "verify": True, "tagged": True}.items():
+        if sketch.get(key, value) != value:
+            return f"sketch.{key} {sketch[key]}"
+    most = pairs.get("max_document_frequency")
+    return "" if most is None else f"pairs.max_document_frequency {most}"
+
+
+def say_estimated(pairs: Mapping[str, Any], sketch: Mapping[str, Any]) -> str:
+    """Say that sketches alone decide, and by which setting; "" where a sketch has the whole text."""
+    kind = str(sketch["kind"])
+    if KINDS[kind].is_of_words or kind == "whole":
+        return ""
+    return f", by sketches alone: {why_estimated(pairs, sketch) or 'pairs.confirm none'}"
+
+
 class Config(Section):
     """All settings of a run."""
 
@@ -497,6 +527,16 @@ class Config(Section):
     against: AgainstConfig = AgainstConfig()
     passages: PassagesConfig = PassagesConfig()
     spark: dict[str, str] = Field(default_factory=dict, description="passed to the Spark session unchanged")
+
+    @model_validator(mode="after")
+    def _confirm_where_exact(self) -> Self:
+        """Replace `pairs.confirm: auto` by what it stands for; the keys that were given are still known."""
+        if self.pairs.confirm == "auto":
+            why = why_estimated(dict(self.pairs), dict(self.sketch))
+            values = {**dict(self.pairs), "confirm": "none" if why else "resemblance"}
+            given = self.pairs.model_fields_set - {"confirm"}
+            object.__setattr__(self, "pairs", PairsConfig.model_construct(given, **values))
+        return self
 
     @field_validator("spark")
     @classmethod

@@ -35,8 +35,8 @@ DESCRIPTIONS = {name: table.doing for name, table in (tables.WORKING | tables.RE
 """The description of each stage, table, and step without a table; those of tables are their own (`Table.doing`)."""
 
 UNITS = {
-    "collapse": "records", "prune": "parts", "match": "parts", "expand": "pairs", "components": "pairs",
-    "mine": "parts", "name": "members", "write": "rows",
+    "collapse": "records", "prune": "parts", "match": "parts", "confirm": "parts", "expand": "pairs",
+    "components": "pairs", "mine": "parts", "name": "members", "write": "rows",
 }  # fmt: skip
 """The unit that each step of the embedded engine counts in."""
 

@@ -55,6 +55,8 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "grid.yaml").write_text("pairs.threshold: [0.7]\n")
     (folder / "context.fimi").write_text("1 2\n1 2\n")
     run_locally([str(pages)], str(folder / "run"), build_config({}, origin="test"))
+    estimated = build_config({"pairs": {"confirm": "none"}}, origin="test")
+    run_locally([str(pages)], str(folder / "estimated"), estimated)
     nddup.repository.create(str(folder / "repo")).add([str(pages)])
     return folder
 
@@ -64,7 +66,8 @@ COMMANDS: dict[str, tuple[list[str], set[str]]] = {
     "run": (["run", "pages.jsonl", "--output", "again"], SETTINGS | RUN | READ_BY | SKETCHING | {"rapidfuzz"}),
     "show": (["show", "run"], RUN),
     "report": (["report", "run"], RUN | {"rapidfuzz"}),
-    "check": (["check", "run"], SETTINGS | RUN),
+    "check": (["check", "run"], SETTINGS | RUN | READ_BY | SKETCHING),
+    "check of sketches": (["check", "estimated"], SETTINGS | RUN),
     "mine": (["mine", "context.fimi", "--support", "2"], KERNELS | {"scipy.linalg"}),
     "explain": (["explain"], SETTINGS | {"nddup.sketching.recipe"}),
     "inspect": (["inspect", "pages.jsonl"], SETTINGS | READ_BY),

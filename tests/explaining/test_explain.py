@@ -61,12 +61,20 @@ def test_support_says_the_range_of_the_estimate() -> None:
 
 
 def test_the_defaults_are_explained() -> None:
-    """With 200 ids, 140 common ids are needed for 0.7, and 170 are enough; at 0.8 the error is 0.0283."""
-    text = explain_settings(load_config()).text()
+    """With 200 ids, 119 common ids make a candidate for 0.7, all shingles decide; at 0.8 the error is 0.0283.
 
-    assert row_of(text, "0.8") == ["0.8", "0.0283", "175.4", "99.97 %"]
-    assert "140 in common at the least" in text
-    assert "170 at the most" in text
+    Where sketches decide, 140 are needed, and 170 are enough.
+    """
+    text = explain_settings(load_config()).text()
+    estimated = explain_settings(load_config(None, ["pairs.confirm=none"])).text()
+
+    assert row_of(text, "0.8") == ["0.8", "0.0283", "175.4", "100 %"]
+    assert "pairs: resemblance at least 0.7, exact: all shingles of the candidates are compared" in text
+    assert "expected missed: at most 1 in 1,640" in text
+    assert "119 in common at the least" in text
+    assert row_of(estimated, "0.8") == ["0.8", "0.0283", "175.4", "99.97 %"]
+    assert "140 in common at the least" in estimated
+    assert "170 at the most" in estimated
     assert "35 words" in text  # 1000 x 0.3 / (1.7 x 5)
 
 
@@ -193,5 +201,5 @@ def test_sizes_that_grow_are_explained_for_a_page(capsys: pytest.CaptureFixture[
 
 def test_the_largest_sketches_are_explained(capsys: pytest.CaptureFixture[str]) -> None:
     """Sketches of 100,000 ids are explained without summing over all pairs of ids, which would take minutes."""
-    assert main(["explain", "--set", "sketch.size=100000"]) == 0
+    assert main(["explain", "--set", "sketch.size=100000", "--set", "pairs.confirm=none"]) == 0
     assert "70000 in common at the least" in capsys.readouterr().out

@@ -106,7 +106,12 @@ def config_of(kind: str, **pairs: int) -> Config:
     """Return the settings of a sketch kind with `SIZE` ids, and these settings of the section `pairs`."""
     given = KINDS[kind]
     sketch = {"size": SIZE, **given.get("sketch", {})}
-    settings = {**given, "sketch": sketch, "pairs": {**given["pairs"], **pairs}, "output": {"report": False}}
+    settings = {
+        **given,
+        "sketch": sketch,
+        "pairs": {"confirm": "none", **given["pairs"], **pairs},
+        "output": {"report": False},
+    }
     if sketch.get("kind") == "mod-m":
         del sketch["size"]
     return build_config(settings, origin="test")

@@ -90,7 +90,8 @@ def test_a_run_loads_no_pyspark(tmp_path: Path) -> None:
         "config = Config()\n"
         "with Workers(1) as workers:\n"
         f"    collection = find_files(LocalStorage(), [{str(lines)!r}], config.input)\n"
-        "    paired = engine.pair(engine.sketch(collection, config, workers).documents, config, workers)\n"
+        "    documents = engine.sketch(collection, config, workers).documents\n"
+        "    paired = engine.pair(documents, config, workers, collection)\n"
         "    kept = engine.keep(paired, engine.cluster(paired, config, workers), config).keep\n"
         "sys.exit(1 if len(kept) < 9 or 'pyspark' in sys.modules or 'py4j' in sys.modules else 0)\n"
     )

@@ -5,7 +5,6 @@ Random collections of a few short texts, many of them equal. Spark is compared w
 
 import tempfile
 from collections.abc import Mapping
-from fractions import Fraction
 from itertools import combinations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -23,7 +22,7 @@ from nddup.opened.duck import DuckRun
 from nddup.results.check import check_run
 from nddup.run.local_job import run_locally
 from nddup.settings.load import build_config
-from nddup.settings.plan import kind_of
+from nddup.settings.plan import candidate_share, kind_of
 from tests.finished_runs import rows_of
 from tests.local.brute_force import Rule, Sets, find_maximal, find_pairs
 
@@ -40,7 +39,8 @@ CHOICES: dict[str, dict[str, Any]] = {
     "count": {"pairs": {"measure": "overlap", "threshold": 6}},
     "shares": {"clusters": {"max_sets": 100}},
     "covered shares": {"clusters": {"mode": "cover"}},
-    "confirmed": {"pairs": {"confirm": "edit", "edit_threshold": 0.6}},
+    "edit": {"pairs": {"confirm": "edit", "edit_threshold": 0.6}},
+    "exact": {"pairs": {"confirm": "resemblance"}},
 }
 
 
@@ -65,7 +65,7 @@ def settings_of(choice: str, support: int) -> dict[str, Any]:
     return {
         "sketch": {"size": SIZE},
         "shingle": {"length": 1},
-        "pairs": {"threshold": 0.5, **given.get("pairs", {})},
+        "pairs": {"threshold": 0.5, "confirm": "none", **given.get("pairs", {})},
         "clusters": {"support": support, **given.get("clusters", {})},
         "output": {"report": False},
         "local": {"processes": 1},
@@ -88,10 +88,10 @@ def read(folder: Path, name: str) -> list[dict[str, Any]]:
 def require_definition(folder: Path, choice: str, support: int) -> None:
     """Assert that the clusters of a run are maximal sets, or those that a cover or leaders give."""
     documents = {row["doc_id"]: row for row in read(folder, "documents")}
-    threshold = Fraction(6) if choice == "count" else Fraction(1, 2)
+    threshold = candidate_share(build_config(settings_of(choice, support), origin="test"))
     rule = Rule("count" if choice == "count" else "resemblance", threshold, kind_of(SKETCH).estimate, SIZE)
     pairs = find_pairs(documents, rule)
-    if choice == "confirmed":
+    if choice in ("edit", "exact"):
         pairs = {(row["doc_a"], row["doc_b"]) for row in read(folder, "pairs")}
     rows = read(folder, "clusters")
     clusters = {frozenset(row["members"]): row["support"] for row in rows}
@@ -101,7 +101,7 @@ def require_definition(folder: Path, choice: str, support: int) -> None:
     }
 
     maximal = find_maximal(documents, pairs, rule, least=support)
-    if choice in ("all", "count", "shares", "confirmed"):
+    if choice in ("all", "count", "shares", "edit", "exact"):
         assert clusters == maximal
     elif choice == "leaders":
         require_around_leaders(folder, clusters, maximal)

@@ -31,9 +31,13 @@ def documents() -> dict[str, str]:
 
 
 def start(folder: Path, texts: dict[str, str], **pairs: object) -> Path:
-    """Make a finished run over texts and one malformed record, `torn`; return its folder."""
+    """Make a finished run over texts and one malformed record, `torn`, whose sketches decide; return its folder."""
     lines = [json.dumps({"id": name, "text": text, "url": f"http://x/{name}"}) for name, text in texts.items()]
     (folder / "pages.jsonl").write_text("\n".join([*lines, '{"id": "torn", "text": 5, "text', ""]))
-    settings = {"pairs": {"threshold": THRESHOLD, **pairs}, "sketch": {"size": SIZE}, "output": {"texts": 0}}
+    settings = {
+        "pairs": {"threshold": THRESHOLD, "confirm": "none", **pairs},
+        "sketch": {"size": SIZE},
+        "output": {"texts": 0},
+    }
     run_locally([str(folder / "pages.jsonl")], str(folder / "run"), build_config(settings, origin="test"))
     return folder / "run"

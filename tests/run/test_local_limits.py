@@ -109,8 +109,8 @@ def test_the_pairs_are_counted_before_they_are_made(limit: int, measure: dict[st
     given = pa.table({"id": list(texts), "body": list(texts.values())})
     config = build_config({"pairs": {"expand_limit": limit, **measure}}, origin="test")
     with Workers(1) as one:
-        read = engine.sketch(number_texts(given, id="id", text="body"), config, one)
-        paired = engine.pair(read.documents, config, one)
+        numbered = number_texts(given, id="id", text="body")
+        paired = engine.pair(engine.sketch(numbered, config, one).documents, config, one, numbered)
         threshold = Plan(config).threshold
 
     counted = expanding.count_pairs(paired.matches, paired.nodes, threshold=threshold, expand_limit=limit)
@@ -208,7 +208,9 @@ def test_every_step_says_how_far_it_is(tmp_path: Path, pages: Path, monkeypatch:
 
     names = {name for name, *_ in told}
     written = {f"write {name}" for name in [*RESULTS, "texts"]}
-    assert names == {"reading", "collapse", "prune", "match", "expand", "components", "mine", "name"} | written
+    assert (
+        names == {"reading", "collapse", "prune", "match", "confirm", "expand", "components", "mine", "name"} | written
+    )
     for name in names - AT_ONCE:
         mine = [(done, size) for step_name, done, size, _ in told if step_name == name]
         assert mine[0][0] == 0

@@ -30,7 +30,7 @@ PLAIN: dict[str, Any] = {"output": {"report": False, "texts": 0, "kept": "none"}
 """Settings that leave out all outputs but the tables, as these tests read no others."""
 
 COUNT = {"shingle": {"length": 1}, "sketch": {"size": SLOTS}, "pairs": {"measure": "overlap", "threshold": 24}, **PLAIN}
-LIKE = {"shingle": {"length": 1}, "sketch": {"size": SLOTS}, "pairs": {"threshold": 0.8}, **PLAIN}
+LIKE = {**COUNT, "pairs": {"threshold": 0.8, "confirm": "none"}}
 
 
 def texts() -> dict[str, str]:
@@ -142,7 +142,7 @@ def test_heavy_lists_and_partitions_change_nothing(spark: SparkSession, tables_o
 
 def test_a_heavy_family_of_few_pairs_has_all_of_them(spark: SparkSession, tables_of: TablesOf) -> None:
     """A heavy family of few pairs has all of them: the tables do not show which sketches are heavy."""
-    whole, heavy = tables_of(LIKE), tables_of({**LIKE, "pairs": {"threshold": 0.8, "max_postings": 4}}, spark)
+    whole, heavy = tables_of(LIKE), tables_of({**LIKE, "pairs": {**LIKE["pairs"], "max_postings": 4}}, spark)
     for name in RESULTS:
         if name != "texts":
             assert rows_of(whole[name]) == rows_of(heavy[name]), name

@@ -64,7 +64,7 @@ def test_defaults_are_those_of_the_documentation() -> None:
         "pairs": {
             "measure": "resemblance",
             "threshold": 0.7,
-            "confirm": "none",
+            "confirm": "resemblance",
             "edit_threshold": 0.77,
             "max_document_frequency": None,
             "max_postings": 10_000,

@@ -34,7 +34,7 @@ from nddup.mining.family_pairs import FamilyPairs, lead, pair_family, past_compa
 from nddup.mining.pair_graph import label_components
 from nddup.scanning.collection import Collection
 from nddup.scanning.found import RecordLimits
-from nddup.scanning.read_again import Tokens
+from nddup.scanning.read_again import UNSTEADY, Tokens
 
 ENDS = ("doc_a", "doc_b")
 TOGETHER = 1 << 21
@@ -214,8 +214,7 @@ def _read_tokens(documents: pa.Table, nodes: NDArray[np.int32], texts: Texts, wo
     at = pc.index_in(one_chunk(wanted), value_set=one_chunk(found["token_fingerprint"]))
     if at.null_count:
         raise NddupError(
-            f"pairs.confirm: {len(nodes) - at.null_count} of {len(nodes)} texts were found again: the input changed"
-            " meanwhile"
+            f"pairs.confirm: {len(nodes) - at.null_count:,} of {len(nodes):,} texts were found again: {UNSTEADY}"
         )
     starts = np.cumsum([0, *(len(chunk) for chunk in found["tokens"].chunks)])
     chunks = [(chunk.values.to_numpy().view(np.uint64), chunk.offsets.to_numpy()) for chunk in found["tokens"].chunks]

@@ -26,6 +26,7 @@ from nddup.run.on_spark.rounds import Matches, Rounds, contract
 from nddup.run.on_spark.state import Job, Saved, persisted
 from nddup.run.session import PARTITIONS, given_partitions
 from nddup.run.task_memory import PYTHON_MEMORY
+from nddup.scanning.read_again import UNSTEADY
 from nddup.settings import plan
 from nddup.settings.plan import confirm_rule_of, tokens_of
 from nddup.sketching.recipe import level_of
@@ -100,10 +101,7 @@ def _read_tokens(job: Job, source: Inputs | DataFrame | None) -> DataFrame:
 def _require_all(found: Saved) -> None:
     """Stop if a text was not found again."""
     if lost := found.counts["lost"]:
-        raise NddupError(
-            f"pairs.confirm: a text of {lost:,} of {found.rows:,} pairs was not found again: the input changed"
-            " meanwhile"
-        )
+        raise NddupError(f"pairs.confirm: a text of {lost:,} of {found.rows:,} pairs was not found again: {UNSTEADY}")
 
 
 def choose_partitions(job: Job, *, ids: int, sketches: int) -> int:
