@@ -1,7 +1,7 @@
 """The tables of documents and of what they repeat: ids, characters and texts of passages; texts without what is cut."""
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import blake2b
 from itertools import groupby
@@ -52,7 +52,8 @@ def make_tables(documents: Documents, repeats: Repeats, min_left: int) -> dict[s
     passages, cuts = repeats
     offsets = documents.hashes.offsets
     ends = passages.token + passages.tokens[passages.passage]
-    chars, char_ends = _characters(documents, passages.document, passages.token, ends)
+    runs = ((passages.document, passages.token, ends), (cuts.document, cuts.token, cuts.token_end))
+    (chars, char_ends), (cut_chars, cut_ends) = _characters(documents, runs)
     is_first = passages.firsts[passages.passage] == offsets[passages.document] + passages.token
     ids = np.array(_identify(documents.hashes, passages), object)
     doc_ids = documents.rows["doc_id"]
@@ -67,7 +68,6 @@ def make_tables(documents: Documents, repeats: Repeats, min_left: int) -> dict[s
             "first": is_first,
         }
     ).cast(OCCURRENCES.arrow)
-    cut_chars, cut_ends = _characters(documents, cuts.document, cuts.token, cuts.token_end)
     cut_rows = pa.table(
         {
             "doc_id": doc_ids.take(pa.array(cuts.document)),
@@ -124,20 +124,25 @@ def _identify(hashes: Ragged, passages: Passages) -> list[str]:
     ]
 
 
-def _characters(
-    documents: Documents, document: NDArray[np.int32], firsts: NDArray[np.int64], ends: NDArray[np.int64]
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return the characters of runs of tokens; the runs are in the order of their documents."""
-    parts = []
+Runs = tuple[NDArray[np.int32], NDArray[np.int64], NDArray[np.int64]]
+"""Runs of tokens: their documents, their first tokens, and those after their last."""
+
+
+def _characters(documents: Documents, runs: Sequence[Runs]) -> list[tuple[NDArray[np.int64], NDArray[np.int64]]]:
+    """Return the characters of lists of runs. Cost: each text with runs is read once, whatever the number of lists."""
+    document, firsts, ends = (np.concatenate(columns) for columns in zip(*runs, strict=True))
+    order = np.argsort(document, kind="stable")
+    document, firsts, ends = document[order], firsts[order], ends[order]
+    begins, stops = np.empty(len(order), np.int64), np.empty(len(order), np.int64)
     bounds = np.searchsorted(document, np.arange(len(documents.rows) + 1))
     for low, texts in _blocks(documents):
         offsets = bounds[low : low + len(texts) + 1]
-        first, last = int(offsets[0]), int(offsets[-1])
-        if first < last:
-            parts.append(find_characters(texts, offsets - first, firsts[first:last], ends[first:last]))
-    none = np.empty(0, np.int64)
-    begins, stops = zip(*parts, strict=True) if parts else ((none,), (none,))
-    return np.concatenate(begins), np.concatenate(stops)
+        some = slice(int(offsets[0]), int(offsets[-1]))
+        if some.start < some.stop:
+            found = find_characters(texts, offsets - some.start, firsts[some], ends[some])
+            begins[order[some]], stops[order[some]] = found
+    cuts = np.cumsum([len(one) for one, _, _ in runs])[:-1]
+    return list(zip(np.split(begins, cuts), np.split(stops, cuts), strict=True))
 
 
 def _texts(

@@ -123,7 +123,7 @@ def collapse(records: pa.Table, silent: pa.Table, *, renames: bool = False) -> C
 
     Cost: one sort of the ids.
     """
-    in_file = _number_in_file(records["source"])
+    in_file = number_in_file(records["source"])
     is_good = pc.is_null(records["reason"]).to_numpy()
     settled = _settle_ids(records, in_file, is_good, renames=renames)
     columns = {"doc_key": pa.array(np.arange(len(records))), "record": pa.array(in_file), "doc_id": settled.ids}
@@ -193,7 +193,7 @@ def name_nodes(documents: pa.Table, *, order: Order, levels: int = 0, forced: Fo
     n_features = documents["n_features"].to_numpy()
     turns = np.empty(n, np.int32)
     classes = np.zeros(n, np.int8) if forced is None else forced.classes(documents["doc_id"])
-    by_turn = np.lexsort((names, _preference(documents, order), _sources(documents, order.prefer), classes))
+    by_turn = order_documents(documents, order, names, classes)
     turns[by_turn] = np.arange(n, dtype=np.int32)
 
     # The last document written to a node stays, so they are written in reverse order of the policy.
@@ -220,6 +220,22 @@ def name_nodes(documents: pa.Table, *, order: Order, levels: int = 0, forced: Fo
     )
 
 
+def order_documents(
+    documents: pa.Table, order: Order, names: NDArray[np.int32], classes: NDArray[np.int8] | None = None
+) -> NDArray[np.int64]:
+    """Return the documents in the order of the keep policy, (n,).
+
+    Args:
+        documents: `source`, and what the policy reads: `n_tokens`, `url`, `doc_key`; with columns in it all of
+            DOCUMENTS.
+        order: the keep policy.
+        names: (n,), from `rank_ids`.
+        classes: (n,), smaller for documents that come first whatever the policy says; None where there are none.
+    """
+    keys = (names, _preference(documents, order), _sources(documents, order.prefer))
+    return np.lexsort(keys if classes is None else (*keys, classes))
+
+
 def rank_ids(ids: pa.ChunkedArray) -> NDArray[np.int32]:
     """Return the rank of each id among all, compared as bytes, (n,); the ids must be distinct."""
     ranks = np.empty(len(ids), np.int32)
@@ -237,7 +253,7 @@ def _places_of(wanted: pa.ChunkedArray, ids: pa.ChunkedArray) -> NDArray[np.int3
     return places
 
 
-def _number_in_file(sources: pa.ChunkedArray) -> NDArray[np.int64]:
+def number_in_file(sources: pa.ChunkedArray) -> NDArray[np.int64]:
     """Return the ordinal of each record in its file, from 1."""
     ends = np.asarray(pc.run_end_encode(one_chunk(sources)).run_ends) if len(sources) else np.empty(0, np.int64)
     starts = np.concatenate([[0], ends[:-1]]).astype(np.int64) if len(ends) else ends

@@ -4,7 +4,6 @@ The records are read once. Their texts and token hashes lie in files that the wo
 the hashes, 8 bytes a token, are copied into memory, and `nddup.passages.repeats` says what the search needs besides.
 """
 
-import re
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -18,6 +17,7 @@ from numpy.typing import NDArray
 
 from nddup.errors import CapacityError, ConfigError
 from nddup.local.memory import Memory
+from nddup.local.pairing.collapse import number_in_file, order_documents, rank_ids
 from nddup.local.reading.read_records import list_silent
 from nddup.local.reading.scan import in_collection_order
 from nddup.local.reading.workers import Workers
@@ -130,7 +130,7 @@ def read_documents(source: Source, steps: Steps, spool: Path) -> Documents:
     with Workers(processes_of(config), spool=spool / "rows", progress=tell_far(steps), memory=memory) as workers:
         read = workers.scan(source.collection, HashRecords(text_rule(config)), record_limits(config))
     rows = in_collection_order(read, source.collection)
-    records = pa.array(_number_in_source(rows["source"]))
+    records = pa.array(number_in_file(rows["source"]))
     rows = rows.append_column("record", records)
     is_good = pc.is_null(rows["reason"])
     bad = rows.filter(pc.invert(is_good)).select(REJECTS.names).cast(REJECTS.arrow)
@@ -161,15 +161,6 @@ def read_documents(source: Source, steps: Steps, spool: Path) -> Documents:
     )
     found = Documents(good.select(["doc_id", *places, "url", "text"]), hashes_of(good), rejects)
     return found if others is None else replace(found, others=others)
-
-
-def _number_in_source(sources: pa.ChunkedArray) -> NDArray[np.int64]:
-    """Return the ordinal of each row in its source, from 1; rows of a source are adjacent."""
-    if not len(sources):
-        return np.empty(0, np.int64)
-    codes = np.asarray(pc.rank(sources, tiebreaker="dense"))
-    starts = np.flatnonzero(np.append(True, codes[1:] != codes[:-1]))
-    return np.arange(len(codes)) - np.repeat(starts, np.diff(np.append(starts, len(codes)))) + 1
 
 
 def _only_kept(rows: pa.Table, kept: pa.Table) -> pa.Table:
@@ -211,19 +202,8 @@ def rank_documents(documents: Documents, order: Order) -> NDArray[np.int64]:
     """
     if order.columns:
         raise ConfigError("keep.policy: passages takes a word, such as longest or first, not columns")
-    globs = [re.compile(glob) for glob in order.prefer]
-    sizes = np.diff(documents.hashes.offsets).tolist()
-    columns = (documents.rows[name].to_pylist() for name in ("doc_id", "source", "url"))
-    keys = []
-    for place, (doc_id, source, url) in enumerate(zip(*columns, strict=True)):
-        preferred = next((at for at, glob in enumerate(globs) if glob.match(source)), len(globs))
-        value = {
-            "longest": -sizes[place],
-            "first": place,
-            "shortest-url": len(url) if url is not None else 1 << 62,
-            "first-id": 0,
-        }[order.policy]
-        keys.append((preferred, value, doc_id.encode(), place))
-    ranks = np.empty(len(keys), np.int64)
-    ranks[sorted(range(len(keys)), key=keys.__getitem__)] = np.arange(len(keys))
+    rows = documents.rows.append_column("n_tokens", pa.array(np.diff(documents.hashes.offsets)))
+    rows = rows.append_column("doc_key", pa.array(np.arange(len(rows))))
+    ranks = np.empty(len(rows), np.int64)
+    ranks[order_documents(rows, order, rank_ids(rows["doc_id"]))] = np.arange(len(rows))
     return ranks
