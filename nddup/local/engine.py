@@ -8,6 +8,7 @@ pairs          --cluster-->  clusters, members, false_components
 Each step returns its tables, the arrays that the next step needs, and its counts for `metrics.json`.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -132,6 +133,7 @@ def pair(  # noqa: PLR0913 - what is read, of what, and what is known
     *,
     known: pa.Table | None = None,
     forced: Forced | None = None,
+    read: Callable[[Matches, Nodes], Confirmer] | None = None,
 ) -> Paired:
     """Find the near-duplicate documents.
 
@@ -142,6 +144,7 @@ def pair(  # noqa: PLR0913 - what is read, of what, and what is known
         source: the files or TEXTS that the documents come from; needed where texts confirm pairs.
         known: PAIRS of these documents at a lower threshold, all of them; the source is then not needed.
         forced: the documents of `keep.force`.
+        read: returns what compares the texts of candidates, where these are stored; the source is then not needed.
 
     Raises:
         NeedsSparkError: if the pairs may not fit in memory.
@@ -155,6 +158,7 @@ def pair(  # noqa: PLR0913 - what is read, of what, and what is known
     rule, large = plan.matching, np.empty(0, np.int32)
     matches = match(distinct, sketches, nodes.n_features[distinct], rule, workers)
     confirmer: Confirmer | Known | None = known_pairs(known, nodes, config.pairs.share) if known is not None else None
+    confirmer = read(matches, nodes) if read is not None else confirmer
     confirmer = confirmer or _read_candidates(matches, documents, nodes, plan, source, workers)
     if rule.limits is not None:
         matches, large = settle_families(matches, nodes, rule, rule.limits, workers, confirmer)

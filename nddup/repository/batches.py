@@ -34,6 +34,7 @@ class Batch:
         records: `doc_id`, `source` and `record` of all documents that were read, unchanged ones too.
         unread: REJECTS of reading alone.
         texts: TEXTS of the documents.
+        source: what they were read from, which is read again where all shingles decide.
     """
 
     documents: pa.Table
@@ -44,6 +45,7 @@ class Batch:
     texts: pa.Table = field(default_factory=TEXTS.arrow.empty_table)
     records: pa.Table = field(default_factory=DOCUMENTS.arrow.empty_table)
     unread: pa.Table = field(default_factory=REJECTS.arrow.empty_table)
+    source: Collection | pa.Table | None = None
 
     def counts(self) -> dict[str, int]:
         """Return the counts that a commit records of the batch, with rejects by reason."""
@@ -101,7 +103,7 @@ def read_batch(
     added = _numbered(documents, snapshot.commit.next_key).filter(pa.array(chosen))
     texts = read_texts(snapshot, source, added, workers)
     records = documents.select(["doc_id", "source", "record"])
-    return Batch(added, gone, rejects, len(same), numbers, texts, records, sketched.rejects)
+    return Batch(added, gone, rejects, len(same), numbers, texts, records, sketched.rejects, source)
 
 
 def write_delta(batch: Batch, changes: pa.Table, rewriter: Rewriter, output: str, workers: Workers) -> None:

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from nddup.local import engine
 from nddup.local.columns import one_chunk, take
 from nddup.local.pairing.collapse import Nodes, name_nodes, rank_ids
-from nddup.local.pairing.confirm import settle_families
+from nddup.local.pairing.confirm import Known, keys_of, settle_families
 from nddup.local.pairing.expand import expand
 from nddup.local.pairing.match import Matches
 from nddup.local.reading.workers import Workers
@@ -78,17 +78,21 @@ def close(scope: Scope, identity: Identity, workers: Workers) -> Closed:
     documents = _with_groups(scope)
     nodes = _name(documents, scope, identity)
     config, plan = identity.config, identity.plan
-    whole = _as_matches(scope, nodes)
-    matches, large = whole, np.empty(0, np.int32)
+    whole = _as_matches(scope, nodes, is_exact=identity.is_exact)
+    matches, large = replace(whole, common=None), np.empty(0, np.int32)
+    known = None if whole.common is None else _known_of(whole, whole.common)
     if plan.matching.limits is not None:
-        matches, large = settle_families(whole, nodes, plan.matching, plan.matching.limits, workers)
+        matches, large = settle_families(matches, nodes, plan.matching, plan.matching.limits, workers, known)
+    if known is not None:
+        matches = known.confirm(matches, workers).matches
     pairs = expand(matches, nodes, threshold=plan.threshold, expand_limit=config.pairs.expand_limit)
     paired = engine.Paired(pairs, nodes, matches, large, {})
     clustered = engine.cluster(paired, config, workers)
     keep = engine.keep(paired, clustered, config).keep
 
     own = np.arange(len(nodes.node), dtype=np.int32)
-    # Around leaders, pairs of two removed documents are left out, but these may connect a component: use all pairs.
+    # Around leaders, pairs of two removed documents are left out, but these may connect a component: use all pairs. And
+    # all candidates: how many a family has decides whether leaders stand for it.
     links = np.concatenate([whole.ends, np.stack([nodes.node, own], axis=1)]).astype(np.int32)
     components = label_components(links, nodes=len(own)).ordinals.astype(np.int64)
     ids = one_chunk(nodes.ids)
@@ -130,8 +134,17 @@ def _name(documents: pa.Table, scope: Scope, identity: Identity) -> Nodes:
     return name_nodes(documents.set_column(at, "doc_key", pa.array(turns)), order=Order("first"), levels=levels)
 
 
-def _as_matches(scope: Scope, nodes: Nodes) -> Matches:
-    """Return the pairs of distinct sketches as `match` gives them: by the places of their `group` documents."""
+def _known_of(candidates: Matches, common: NDArray[np.int32]) -> Known:
+    """Return the candidates that all shingles confirmed."""
+    near = np.flatnonzero(common > 0)
+    return Known(keys_of(candidates.ends[near]), common[near], candidates.resemblance[near])
+
+
+def _as_matches(scope: Scope, nodes: Nodes, *, is_exact: bool) -> Matches:
+    """Return the pairs of distinct sketches as `match` gives them: by the places of their `group` documents.
+
+    Where all shingles decide, they are candidates, with the shingles that both have: 0 where too few.
+    """
     edges = scope.edges.select(EDGES.names)
     order = np.argsort(scope.nodes, kind="stable")
     ends = np.stack([_places(edges[name].to_numpy(), scope.nodes, order, nodes) for name in ("node_a", "node_b")])
@@ -148,6 +161,7 @@ def _as_matches(scope: Scope, nodes: Nodes) -> Matches:
         edges["resemblance"].to_numpy()[by_place],
         containments[:, by_place],
         np.empty((0, 2), np.int32),
+        common=edges["common"].to_numpy()[by_place].astype(np.int32) if is_exact else None,
     )
 
 

@@ -23,7 +23,7 @@ from nddup.matching.threshold import Threshold
 from nddup.mining.modes import MODES
 from nddup.reading.outcomes import Record
 from nddup.repository.lookup.meetings import Matching
-from nddup.repository.segments.layout import LAYOUT
+from nddup.repository.segments.layout import EXACT_LAYOUT, LAYOUT
 from nddup.scanning.found import SketchRule, text_buffers
 from nddup.scanning.sketch_records import sketch_texts
 from nddup.settings import plan
@@ -71,15 +71,35 @@ class Identity:
         """The plan of each step, derived from the settings."""
         return Plan(self.config)
 
+    @property
+    def is_exact(self) -> bool:
+        """Whether the resemblance of all shingles decides, which are then stored; else the sketches decide."""
+        return self.config.pairs.confirm == "resemblance"
+
+    @property
+    def is_front(self) -> bool:
+        """Whether a sketch is the front of its shingle ids: of all, where it has as many ids as its document."""
+        return self.plan.kind.estimate == "smallest"
+
+    @property
+    def layout(self) -> int:
+        """The version of the tables and commit files."""
+        return EXACT_LAYOUT if self.is_exact else LAYOUT
+
     @cached_property
     def matching(self) -> Matching:
         """How the sketches of a segment meet: at the lowest threshold."""
         return self.matching_at(self.lowest)
 
     def matching_at(self, threshold: float | Fraction) -> Matching:
-        """Return how sketches meet at another threshold, which must not be below the lowest."""
-        steps = self.plan
-        return Matching(threshold_at(steps.threshold, threshold), plan.finder_of(self.config), steps.levels)
+        """Return how sketches meet at another threshold, which must not be below the lowest.
+
+        Where all shingles decide, sketches that meet are candidates for it.
+        """
+        steps, share = self.plan, share_of(threshold)
+        if self.is_exact:
+            share = plan.candidates_at(share, self.config)
+        return Matching(threshold_at(steps.threshold, share), plan.finder_of(self.config), steps.levels)
 
     @cached_property
     def sketching(self) -> SketchRule:
@@ -107,7 +127,7 @@ class Identity:
         from nddup.stages.stage import settings_of  # noqa: PLC0415 - only `create` writes it
 
         return {
-            "layout": LAYOUT,
+            "layout": self.layout,
             "byte_order": sys.byteorder,
             "sketch_format": FULL_FORMAT,
             "recipe": plan.recipe_of(self.config).key,
@@ -127,9 +147,10 @@ class Identity:
             OutputError: if layout, byte order, sketch format, recipe or proof differ.
             ConfigError: for settings that this version does not know.
         """
-        for name, ours in (("layout", LAYOUT), ("byte_order", sys.byteorder)):
-            if note.get(name) != ours:
-                raise OutputError(f"{repo}: its {name.replace('_', ' ')} is {note.get(name)}, expected {ours}")
+        for name, ours in (("layout", (LAYOUT, EXACT_LAYOUT)), ("byte_order", (sys.byteorder,))):
+            if note.get(name) not in ours:
+                expected = " or ".join(map(str, ours))
+                raise OutputError(f"{repo}: its {name.replace('_', ' ')} is {note.get(name)}, expected {expected}")
         if note["sketch_format"] != FULL_FORMAT:
             raise OutputError(
                 f"{repo}: its sketches are of format {note['sketch_format']}, this version makes {FULL_FORMAT}"
@@ -159,9 +180,13 @@ def new_identity(
     return Identity(config, mode, store, least, CHARACTERS if texts is None else texts)
 
 
-def threshold_at(threshold: Threshold, value: float | Fraction) -> Threshold:
-    """Return the same measure with another threshold, exact as written."""
-    share = value if isinstance(value, Fraction) else Fraction(repr(value))
+def share_of(value: float | Fraction) -> Fraction:
+    """Return a threshold as a fraction, exact as written."""
+    return value if isinstance(value, Fraction) else Fraction(repr(value))
+
+
+def threshold_at(threshold: Threshold, share: Fraction) -> Threshold:
+    """Return the same measure with another threshold."""
     return replace(threshold, numerator=share.numerator, denominator=share.denominator)
 
 
@@ -182,8 +207,8 @@ def require_possible(identity: Identity) -> None:
         raise ConfigError("pairs.max_document_frequency: the shingles left out depend on the whole collection")
     if config.input.limit is not None:
         raise ConfigError("input.limit: a batch is added whole; give fewer files")
-    if pairs.confirm != "none":
-        raise ConfigError("pairs.confirm: a repository stores sketches, not the texts that would confirm their pairs")
+    if pairs.confirm == "edit":
+        raise ConfigError("pairs.confirm: edit compares whole texts, of which a repository stores none")
     _require_plain_policy(config.keep)
     if not config.sketch.verify:
         raise ConfigError("sketch.verify: candidates that are not compared cannot be stored; leave it true")

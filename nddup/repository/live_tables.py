@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from nddup.arrays import Ragged
 from nddup.local import outputs
 from nddup.local.clustering.cluster_names import count_false_components
 from nddup.local.columns import one_chunk
@@ -19,7 +20,7 @@ from nddup.local.outputs import list_shown
 from nddup.local.pairing.collapse import name_nodes
 from nddup.local.reading.workers import Workers
 from nddup.matching.preference import Order
-from nddup.metrics import ClustersMetrics, KeepMetrics, PairsMetrics, SketchMetrics, Stages, TextsMetrics
+from nddup.metrics import ClustersMetrics, EditMetrics, KeepMetrics, PairsMetrics, SketchMetrics, Stages, TextsMetrics
 from nddup.opened.duck import DuckRun
 from nddup.report.write import report_run
 from nddup.repository.lookup.keyed import distinct, is_among
@@ -29,6 +30,7 @@ from nddup.repository.segments.segment_files import among, read_all
 from nddup.repository.snapshot import Snapshot
 from nddup.scanning.collection import Collection
 from nddup.scanning.read_again import Texts, choose_documents
+from nddup.sketching.rolling_hash import fingerprint_rows
 from nddup.stages.stage import Unpaired, made_of, metrics_of, settings_of
 from nddup.storage.local_folder import LocalFolder
 from nddup.tables import KEEP, PAIRS, REJECTS, STORED_TEXTS
@@ -43,7 +45,11 @@ def live_tables(snapshot: Snapshot) -> dict[str, pa.Table]:
     at = documents.schema.get_field_index("group")
     keep = state.append_column("doc_id", documents["doc_id"])
     live = distinct(state["component_key"].to_numpy())
-    found = {"documents": documents.set_column(at, "group", state["group"])}
+    documents = documents.set_column(at, "group", state["group"])
+    if snapshot.identity.is_exact:
+        at = documents.schema.get_field_index("token_fingerprint")
+        documents = documents.set_column(at, "token_fingerprint", _fingerprints(snapshot, documents, keys))
+    found = {"documents": documents}
     for name in RESULTS:
         rows = read_all(snapshot.repo, snapshot.commit.segments, name)
         alive = rows.filter(pa.array(is_among(rows["component_key"].to_numpy(), live)))
@@ -51,11 +57,20 @@ def live_tables(snapshot: Snapshot) -> dict[str, pa.Table]:
             for missing in NOT_STORED:
                 alive = alive.append_column(missing, pa.nulls(len(alive), PAIRS.arrow.field(missing).type))
         found[name] = alive.select(RUN_RESULTS[name].names)
-    measured = _measure(keep, found["documents"], found["pairs"])
+    measured = _measure(keep, found["documents"], found["pairs"], is_exact=snapshot.identity.is_exact)
     return found | {"keep": measured.select(KEEP.names).cast(KEEP.arrow)}
 
 
-def _measure(keep: pa.Table, documents: pa.Table, pairs: pa.Table) -> pa.Table:
+def _fingerprints(snapshot: Snapshot, documents: pa.Table, keys: NDArray[np.int64]) -> pa.ChunkedArray:
+    """Return the `token_fingerprint` of the documents with some numbers: that of their shingles."""
+    stored = read_all(snapshot.repo, snapshot.commit.segments, "sketches", ["node", "sketch_fingerprint"])
+    nodes = snapshot.documents_of(keys, ["doc_key", "node"])["node"]
+    found = stored["sketch_fingerprint"].take(pc.index_in(nodes, value_set=one_chunk(stored["node"])))
+    of_none = pa.scalar(fingerprint_rows(Ragged(np.zeros(2, np.int64), np.empty(0, np.uint64)))[0])
+    return pc.if_else(pc.equal(documents["n_features"], 0), of_none, found)
+
+
+def _measure(keep: pa.Table, documents: pa.Table, pairs: pa.Table, *, is_exact: bool) -> pa.Table:
     """Add to KEEP, which has a row for each of DOCUMENTS, the columns that a repository does not store."""
     ids = one_chunk(documents["doc_id"])
 
@@ -75,10 +90,18 @@ def _measure(keep: pa.Table, documents: pa.Table, pairs: pa.Table) -> pa.Table:
     keys = wanted.min(axis=0)[is_near] * len(ids) + wanted.max(axis=0)[is_near]
     resemblance = np.where(wanted[0] == wanted[1], 1.0, np.nan)
     likeness = pairs["resemblance"].to_numpy(zero_copy_only=False)
-    resemblance[is_near] = likeness[order[np.searchsorted(known, keys, sorter=order)]]
-    is_copy = (wanted[0] == wanted[1]) & np.asarray(pc.equal(keep["reason"], "exact").fill_null(False))  # noqa: FBT003
-    lost = pa.array(np.zeros(len(keep)), mask=~is_copy)
-    return keep.append_column("resemblance", pa.array(resemblance, from_pandas=True)).append_column("lost", lost)
+    near = order[np.searchsorted(known, keys, sorter=order)]
+    resemblance[is_near] = likeness[near]
+    lost = np.full(len(keep), np.nan)
+    is_copy = np.asarray(pc.equal(keep["reason"], "exact").fill_null(False)) | is_exact  # noqa: FBT003
+    lost[(wanted[0] == wanted[1]) & is_copy] = 0.0
+    if is_exact:
+        sizes, common = documents["n_features"].to_numpy()[is_near], pairs["common"].to_numpy(zero_copy_only=False)
+        lost[is_near] = (sizes - common[near]) / np.maximum(sizes, 1)
+    columns = {"resemblance": resemblance, "lost": lost}
+    for name, values in columns.items():
+        keep = keep.append_column(name, pa.array(values, from_pandas=True))
+    return keep
 
 
 MOST_CHARACTERS = 1 << 28
@@ -170,6 +193,7 @@ def _count(snapshot: Snapshot, tables: dict[str, pa.Table]) -> dict[str, Any]:
             rows_in={"documents": rows["documents"]},
             rows_out={"pairs": rows["pairs"]},
             distinct_sketches=counts["distinct_sketches"],
+            edits=_count_candidates(snapshot) if identity.is_exact else None,
         ),
         clusters=ClustersMetrics(
             rows_in={"pairs": rows["pairs"]},
@@ -188,6 +212,13 @@ def _count(snapshot: Snapshot, tables: dict[str, pa.Table]) -> dict[str, Any]:
     )  # fmt: skip
     metrics = metrics_of(identity.config, stages, Unpaired(*(counts[name] for name in Unpaired._fields)))
     return metrics.model_copy(update={"repository": identity.mode}).dump()
+
+
+def _count_candidates(snapshot: Snapshot) -> EditMetrics:
+    """Count the candidates among the live documents, and those that all shingles confirmed."""
+    nodes = distinct(snapshot.documents_of(snapshot.live_keys, ["doc_key", "node"])["node"].to_numpy())
+    common = snapshot.edges_of(nodes)["common"].to_numpy()
+    return EditMetrics(compared=len(common), confirmed=int(np.count_nonzero(common)), bounded=0, bounded_unconfirmed=0)
 
 
 def _sketches_of_components(tables: dict[str, pa.Table]) -> pa.ChunkedArray:

@@ -6,6 +6,7 @@ names. The table `changes` has the differences between the state of documents be
 """
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
@@ -15,6 +16,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from nddup.local.columns import lists_of, one_chunk
+from nddup.local.pairing.confirm import Row
 from nddup.local.reading.workers import Workers
 from nddup.repository.close_components import Closed, Scope, close
 from nddup.repository.lookup.keyed import distinct
@@ -22,6 +24,7 @@ from nddup.repository.pair_batch import Paired, pair_batch
 from nddup.repository.segments.layout import CHANGES, DOCUMENTS, GONE, REPLACED, RESULTS, STATE, table_of
 from nddup.repository.snapshot import Snapshot
 from nddup.repository.table_totals import Totals, make_totals, replaced_totals
+from nddup.scanning.collection import Collection
 from nddup.tables import DOCUMENTS as RUN_DOCUMENTS
 from nddup.tables import KEEP
 
@@ -122,6 +125,7 @@ class Change:
         components: number of components made.
         totals: by table, what is added to its row count and digest.
         counts: candidates, touched documents, and changes by cause.
+        shingled: the new rows of SHINGLES.
     """
 
     tables: dict[str, pa.Table]
@@ -129,6 +133,7 @@ class Change:
     components: int
     totals: Totals
     counts: dict[str, int] = field(default_factory=dict)
+    shingled: Sequence[tuple[int, Row]] = ()
 
 
 class Touched(NamedTuple):
@@ -152,7 +157,13 @@ class Touched(NamedTuple):
         return Touched(*(table.filter(pa.array(chosen)) for table in self))
 
 
-def make_change(snapshot: Snapshot, added: pa.Table, gone: NDArray[np.int64], workers: Workers) -> Change:
+def make_change(
+    snapshot: Snapshot,
+    added: pa.Table,
+    gone: NDArray[np.int64],
+    workers: Workers,
+    source: Collection | pa.Table | None = None,
+) -> Change:
     """Return the tables, totals and counts of the next version.
 
     Args:
@@ -160,10 +171,11 @@ def make_change(snapshot: Snapshot, added: pa.Table, gone: NDArray[np.int64], wo
         added: DOCUMENTS of a run, numbered by the repository; their ids are not live, except for documents in `gone`.
         gone: numbers of the live documents to remove.
         workers: the workers that compare and mine.
+        source: what the documents were read from; needed where all shingles decide.
 
     Cost: grows with the batch and the components it touches.
     """
-    paired = pair_batch(snapshot, added, workers)
+    paired = pair_batch(snapshot, added, workers, source)
     touched = _touch(snapshot, paired, gone)
     stays = touched.only(~np.isin(touched.keys, gone))
     scope = _scope_of(snapshot, added, paired, stays)
@@ -195,7 +207,9 @@ def make_change(snapshot: Snapshot, added: pa.Table, gone: NDArray[np.int64], wo
     totals = made - replaced_totals(snapshot.digests_of(components), touched.state.append_column("doc_id", ids))
     counts = {"candidates": paired.candidates, "touched": len(touched.keys), **count_changes(changes)}
     n_components = int(closed.components.max(initial=-1)) + 1
-    return Change(tables, gone, n_components, totals, counts)
+    held = set(tables["sketches"]["node"].to_pylist())
+    shingled = [one for one in paired.shingled if one[0] in held]
+    return Change(tables, gone, n_components, totals, counts, shingled)
 
 
 def _touch(snapshot: Snapshot, paired: Paired, gone: NDArray[np.int64]) -> Touched:

@@ -263,7 +263,7 @@ class Repository:
         reading = self._reading(paths, engine)
         with reading.workers as workers:
             queries = read_queries(self._identity, find_source(paths, config, reading.files), workers)
-        return find_matches(self.snapshot, queries, ask or Ask()), queries
+            return find_matches(self.snapshot, queries, ask or Ask(), workers), queries
 
     def tables(self) -> dict[str, pa.Table]:
         """Return the tables of this version, as a run over its live documents would give them."""

@@ -4,6 +4,7 @@ Stored sketches are found through the postings of each segment, in that segment'
 batch are paired with each other as in a run (`nddup.local.pairing.match`).
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -13,11 +14,15 @@ from numpy.typing import NDArray
 from nddup.arrays import Ragged, take_rows
 from nddup.errors import CapacityError
 from nddup.local.columns import lists_of, one_chunk, ragged_of
+from nddup.local.pairing.confirm import Row
 from nddup.local.pairing.match import Matches, match
 from nddup.local.reading.workers import Workers
+from nddup.matching.confirm_rules import SetRule
+from nddup.repository.exact_pairs import NewTexts, count_common, read_shingles
 from nddup.repository.lookup.meetings import Near, spread_rows
 from nddup.repository.segments.layout import EDGES, SKETCHES
 from nddup.repository.snapshot import Snapshot
+from nddup.scanning.collection import Collection
 from nddup.scanning.sketch_records import fingerprint_sketches, fingerprint_textless
 from nddup.sketching.min_s import Sketches
 
@@ -31,26 +36,35 @@ class Paired:
         sketches: SKETCHES that are new.
         edges: EDGES with at least one new end.
         candidates: number of pairs of sketches that were compared.
+        shingled: the new nodes whose sketches do not hold all shingles, ascending, each with these; none where sketches
+            decide.
     """
 
     nodes: NDArray[np.int64]
     sketches: pa.Table
     edges: pa.Table
     candidates: int
+    shingled: Sequence[tuple[int, Row]] = ()
 
 
-def pair_batch(snapshot: Snapshot, documents: pa.Table, workers: Workers) -> Paired:
+def pair_batch(
+    snapshot: Snapshot, documents: pa.Table, workers: Workers, source: Collection | pa.Table | None = None
+) -> Paired:
     """Name the distinct sketches of a batch and find their near-duplicates.
 
     Args:
         snapshot: the version before.
         documents: DOCUMENTS of a run, numbered by the repository.
         workers: the workers that compare.
+        source: what the documents were read from; needed where all shingles decide.
 
     Raises:
+        ValueError: if it is needed and not given.
+        NddupError: if a text is no longer found in the source, because it changed meanwhile.
         CapacityError: if more than `pairs.max_postings` sketches of the batch have one prefix feature.
 
-    Cost: look-ups in each segment, and the pairing of the batch with itself.
+    Cost: look-ups in each segment, and the pairing of the batch with itself. Where all shingles decide, a second pass
+        over the source, and those of the stored texts in candidates.
     """
     nodes, first_rows = _name_nodes(snapshot, documents)
     new = np.sort(nodes[first_rows])
@@ -60,8 +74,17 @@ def pair_batch(snapshot: Snapshot, documents: pa.Table, workers: Workers) -> Pai
     prints = fingerprints_of_rows(snapshot, documents.take(pa.array(by_node)))
     table = _sketch_table(new, sketches, n_features, prints)
 
+    rows: Sequence[Row] = ()
+    if snapshot.identity.is_exact and len(new):
+        if source is None:
+            raise ValueError("pairs.confirm resemblance: the texts are needed")
+        rows = read_shingles(snapshot.identity, documents.take(pa.array(by_node)), source, workers)
+    is_apart = np.diff(sketches.offsets) < n_features if snapshot.identity.is_front else n_features > 0
+    shingled = [(node, row) for node, row, apart in zip(new.tolist(), rows, is_apart.tolist(), strict=False) if apart]
+
     # Empty sketches are stored, so that equal contents find each other, and are near nothing.
     filled = np.flatnonzero(np.diff(sketches.offsets) > 0)
+    texts = NewTexts(new, n_features, lambda places: [rows[place] for place in places.tolist()])
     new, sketches, n_features = new[filled], take_rows(sketches, filled), n_features[filled]
     sketches.values.flags.writeable = False
     identity = snapshot.identity
@@ -71,7 +94,23 @@ def pair_batch(snapshot: Snapshot, documents: pa.Table, workers: Workers) -> Pai
     among = _match_batch(snapshot, sketches, n_features, workers)
     edges.append(_batch_edges(among, new))
     candidates = sum(found.candidates for found in near) + among.candidates
-    return Paired(nodes, table, pa.concat_tables([EDGES.arrow.empty_table(), *edges]), candidates)
+    joined = pa.concat_tables([EDGES.arrow.empty_table(), *edges])
+    if snapshot.identity.is_exact:
+        joined = _decide(snapshot, joined, texts, workers)
+    return Paired(nodes, table, joined, candidates, shingled)
+
+
+def _decide(snapshot: Snapshot, edges: pa.Table, texts: NewTexts, workers: Workers) -> pa.Table:
+    """Return candidates with the shingles that both texts have, and the resemblance of these where they are enough."""
+    ends = np.stack([edges["node_a"].to_numpy(), edges["node_b"].to_numpy()], axis=1)
+    share = snapshot.identity.config.pairs.share
+    found = count_common(snapshot, ends, texts, SetRule(share.numerator, share.denominator), workers)
+    exact = found.common / np.maximum(found.united, 1)
+    resemblance = np.where(found.common > 0, exact, edges["resemblance"].to_numpy())
+    columns = {"resemblance": pa.array(resemblance), "common": pa.array(found.common.astype(np.int32))}
+    for name, column in columns.items():
+        edges = edges.set_column(edges.schema.get_field_index(name), name, column)
+    return edges
 
 
 def _name_nodes(snapshot: Snapshot, documents: pa.Table) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -89,11 +128,15 @@ def _name_nodes(snapshot: Snapshot, documents: pa.Table) -> tuple[NDArray[np.int
 
 
 def fingerprints_of_rows(snapshot: Snapshot, documents: pa.Table) -> list[bytes]:
-    """Return the fingerprint of each document's sketch; of an empty one, what stands for it."""
+    """Return the fingerprint of each document's sketch, or of all its shingles; of an empty one, what stands for it."""
     rows = ragged_of(documents["sketch"])
     n_features = documents["n_features"].to_numpy()
     made = Sketches(n_features, n_features, rows.offsets, rows.values)
-    prints = fingerprint_sketches(made, snapshot.identity.sketching.recipe)
+    prints: list[bytes] = (
+        documents["token_fingerprint"].to_pylist()
+        if snapshot.identity.is_exact
+        else fingerprint_sketches(made, snapshot.identity.sketching.recipe)
+    )
     for i in np.flatnonzero(np.diff(rows.offsets) == 0).tolist():
         content, tokens = (documents[name][i].as_py() for name in ("content_fingerprint", "n_tokens"))
         prints[i] = fingerprint_textless(content, tokens)
@@ -130,6 +173,7 @@ def _edge_table(
 ) -> pa.Table:
     columns = [pa.array(first), pa.array(second), pa.array(overlap), pa.array(resemblance)]
     columns += [pa.array(np.ascontiguousarray(share), from_pandas=True) for share in containments]
+    columns.append(pa.nulls(len(first), pa.int32()))
     return pa.Table.from_arrays(columns, names=EDGES.names).cast(EDGES.arrow)
 
 

@@ -1,19 +1,42 @@
 """`nddup index check`: check a version's files, its digests, and its tables against a fresh run over live documents."""
 
 from collections.abc import Iterator
+from fractions import Fraction
+from functools import partial
+from hashlib import blake2b
+from math import sqrt
 from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from numpy.typing import NDArray
 
+from nddup.errors import OutputError
 from nddup.local import engine
 from nddup.local.columns import one_chunk
+from nddup.local.pairing.collapse import Nodes
+from nddup.local.pairing.confirm import Confirmer, list_candidates
+from nddup.local.pairing.match import Matches
 from nddup.local.reading.workers import Workers
+from nddup.matching.confirm_rules import SetRule
 from nddup.repository.live_tables import live_tables
+from nddup.repository.lookup.keyed import distinct, find_rows
 from nddup.repository.places.place import Place
+from nddup.repository.segments.segment_files import read_all
 from nddup.repository.snapshot import Snapshot
 from nddup.repository.table_totals import COLUMNS, tables_totals
+from nddup.sketching.accuracy import chance_missed
+from nddup.verifying.shingle_sets import count_shared
+
+MOST_PAIRS = 100_000
+"""Most candidates whose shingles are counted again."""
+
+PROBES = 100
+"""Texts whose pairs with all others are counted."""
+
+TOGETHER = 4_096
+"""Texts, or pairs, whose shingles are looked at together."""
 
 
 class Proof(NamedTuple):
@@ -29,14 +52,28 @@ class Proof(NamedTuple):
 
 
 def prove(snapshot: Snapshot, workers: Workers) -> Iterator[Proof]:
-    """Check the promises of a version, one after another.
+    """Check the promises of a version, one after another; those of the files alone where damaged ones cannot be read.
+
+    Raises:
+        OutputError: if the version cannot be read, though its files are those that were written.
 
     Cost: reads all segments; pairs and clusters all live documents afresh, in memory.
     """
-    yield _prove_files(snapshot)
+    files = _prove_files(snapshot)
+    yield files
+    try:
+        yield from _prove_tables(snapshot, workers)
+    except OutputError:
+        if files.holds:
+            raise
+
+
+def _prove_tables(snapshot: Snapshot, workers: Workers) -> Iterator[Proof]:
     tables = live_tables(snapshot)
     stored, said = tables_totals(tables), dict(snapshot.commit.digests)
     yield _compare("what is stored is what was committed", stored, said)
+    if snapshot.identity.is_exact:
+        yield from _prove_shingles(snapshot, tables)
     fresh = _run_fresh(snapshot, tables["documents"], workers)
     if snapshot.identity.mode == "rebuild":
         yield _compare("the tables are those of a fresh run", stored, tables_totals(fresh))
@@ -76,11 +113,123 @@ def _compare(promise: str, ours: dict[str, tuple[int, str]], theirs: dict[str, t
 
 def _run_fresh(snapshot: Snapshot, documents: pa.Table, workers: Workers) -> dict[str, pa.Table]:
     config = snapshot.identity.config
-    paired = engine.pair(documents, config, workers)
+    read = partial(_read_stored, snapshot) if snapshot.identity.is_exact else None
+    paired = engine.pair(documents, config, workers, read=read)
     clustered = engine.cluster(paired, config, workers)
     kept = engine.keep(paired, clustered, config)
     found = {"documents": documents, "pairs": paired.pairs, "keep": kept.keep}
     return found | {name: getattr(clustered, name) for name in COLUMNS if name not in found}
+
+
+def _read_stored(snapshot: Snapshot, matches: Matches, nodes: Nodes) -> Confirmer:
+    """Return what compares the stored shingles of candidates among all live documents, ordered by their numbers."""
+    pairs = snapshot.identity.config.pairs
+    rule = SetRule(pairs.share.numerator, pairs.share.denominator)
+    wanted = list_candidates(matches, nodes, rule, pairs.max_edges)
+    return Confirmer(wanted, snapshot.shingles_of(_nodes_of(snapshot)[wanted]), rule)
+
+
+def _nodes_of(snapshot: Snapshot) -> NDArray[np.int64]:
+    """Return the node of each live document, in the order of their numbers."""
+    return np.asarray(snapshot.documents_of(snapshot.live_keys, ["doc_key", "node"])["node"].to_numpy())
+
+
+def _prove_shingles(snapshot: Snapshot, tables: dict[str, pa.Table]) -> Iterator[Proof]:
+    """Prove the exact resemblances from the stored shingles, without the code that counted them.
+
+    Of more candidates than `MOST_PAIRS` an even sample is counted again. Of an even sample of `PROBES` texts, all pairs
+    are counted.
+    """
+    nodes, share = distinct(_nodes_of(snapshot)), snapshot.identity.config.pairs.share
+    sizes, wrong, shingles = snapshot.n_features_of(nodes), 0, 0
+    probes, sets = nodes[:: -(-len(nodes) // PROBES) or 1], _sets_of(snapshot, nodes)
+    wanted = dict(zip(probes.tolist(), _sets_of(snapshot, probes), strict=True))
+    edges = {
+        (row["node_a"], row["node_b"]): row["common"]
+        for row in snapshot.edges_of(nodes).select(["node_a", "node_b", "common"]).to_pylist()
+    }
+    named = read_all(snapshot.repo, snapshot.commit.segments, "sketches", ["node", "sketch_fingerprint"])
+    prints = dict(zip(*(column.to_pylist() for column in named.columns), strict=True))
+    probed, missed, found = _Probed(wanted), 0, 0
+    for node, size, ids in zip(nodes.tolist(), sizes.tolist(), sets, strict=True):
+        shingles += len(ids)
+        wrong += len(ids) != size or bool((ids[1:] <= ids[:-1]).any())
+        wrong += bool(len(ids)) and prints[node] != blake2b(ids.tobytes(), digest_size=16).digest()
+        for other, shared in probed.count(ids):
+            if other == node or (node in wanted and other > node):
+                continue
+            if Fraction(shared, len(ids) + len(wanted[other]) - shared) >= share:
+                found += 1
+                missed += not (edges.get((node, other)) or edges.get((other, node)))
+    detail = f"{shingles:,} shingles of {len(nodes):,} texts, {wrong:,} texts with others"
+    yield Proof("the shingles are those of the texts, by their digests and numbers", not wrong, detail)
+
+    chosen = sorted(edges)[:: -(-len(edges) // MOST_PAIRS) or 1]
+    counted = _count_again(snapshot, chosen)
+    wrong = sum(
+        edges[pair] != (shared if shared and Fraction(shared, united) >= share else 0)
+        for pair, (shared, united) in counted.items()
+    )
+    wrong_rows = _count_wrong(snapshot, tables, edges)
+    detail = (
+        f"{len(chosen):,} of {len(edges):,} candidates counted again, {wrong:,} with other numbers;"
+        f" {len(tables['pairs']):,} pairs, {wrong_rows:,} with other numbers than their candidates"
+    )
+    yield Proof("a pair is one whose shingles reach the threshold, all counted", not wrong and not wrong_rows, detail)
+
+    expected = chance_missed(snapshot.identity.config.sketch.size, share) * found
+    holds = missed <= expected + 4 * sqrt(expected) + 1 or not snapshot.identity.plan.kind.is_exact
+    detail = f"{len(probes):,} texts with all others: {missed:,} of {found:,} pairs, at most {expected:.2g} expected"
+    yield Proof("no more pairs are missed by the sketches than expected", holds, detail)
+
+
+def _sets_of(snapshot: Snapshot, nodes: NDArray[np.int64]) -> Iterator[NDArray[np.uint64]]:
+    """Yield the shingle ids of some nodes, in their order; raises OutputError for one that differs from its digest."""
+    for low in range(0, len(nodes), TOGETHER):
+        for row in snapshot.shingles_of(nodes[low : low + TOGETHER]):
+            yield row.values[row.low : row.high]
+
+
+class _Probed:
+    """The shingles of a few texts, by which the other texts that have them are found."""
+
+    def __init__(self, sets: dict[int, NDArray[np.uint64]]) -> None:
+        self._names = np.array(list(sets), np.int64)
+        ids = np.concatenate([np.empty(0, np.uint64), *sets.values()])
+        owners = np.repeat(np.arange(len(sets)), [len(one) for one in sets.values()])
+        order = np.argsort(ids, kind="stable")
+        self._ids, self._owners = ids[order], owners[order]
+
+    def count(self, ids: NDArray[np.uint64]) -> Iterator[tuple[int, int]]:
+        """Yield each probe that has one of some shingles, with the number of those that it has."""
+        rows = find_rows(self._ids, ids).rows
+        shared = np.bincount(self._owners[rows], minlength=len(self._names))
+        for probe in np.flatnonzero(shared).tolist():
+            yield int(self._names[probe]), int(shared[probe])
+
+
+def _count_again(snapshot: Snapshot, pairs: list[tuple[int, int]]) -> dict[tuple[int, int], tuple[int, int]]:
+    """Return the shingles that both nodes of some pairs have, and those of both together."""
+    found = dict[tuple[int, int], tuple[int, int]]()
+    for low in range(0, len(pairs), TOGETHER):
+        some = pairs[low : low + TOGETHER]
+        names = np.unique(np.array(some, np.int64))
+        sets = dict(zip(names.tolist(), _sets_of(snapshot, names), strict=True))
+        found |= {pair: count_shared(sets[pair[0]], sets[pair[1]]) for pair in some}
+    return found
+
+
+def _count_wrong(snapshot: Snapshot, tables: dict[str, pa.Table], edges: dict[tuple[int, int], int]) -> int:
+    """Return how many rows of `pairs` have other numbers of shingles than their documents and candidates say."""
+    documents, wrong = tables["documents"], 0
+    places = zip(_nodes_of(snapshot).tolist(), documents["n_features"].to_pylist(), strict=True)
+    about = dict(zip(documents["doc_id"].to_pylist(), places, strict=True))
+    for row in tables["pairs"].to_pylist():
+        (node_a, size_a), (node_b, size_b) = about[row["doc_a"]], about[row["doc_b"]]
+        common = size_a if node_a == node_b else edges.get((node_a, node_b)) or edges.get((node_b, node_a)) or -1
+        said = (row["common"], row["shingles_a"], row["shingles_b"], row["resemblance"])
+        wrong += said != (common, size_a, size_b, common / max(size_a + size_b - common, 1))
+    return wrong
 
 
 def _prove_frozen(tables: dict[str, pa.Table]) -> Proof:

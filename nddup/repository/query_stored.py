@@ -1,5 +1,6 @@
 """Find the live documents that are like given ones. Nothing is stored."""
 
+import dataclasses
 import fnmatch
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -15,13 +16,16 @@ from nddup.arrays import Ragged
 from nddup.errors import ConfigError
 from nddup.local.columns import ragged_of
 from nddup.local.pairing.collapse import collapse
+from nddup.local.pairing.confirm import Row
 from nddup.local.reading.read_records import read_records
 from nddup.local.reading.scan import scan_texts
 from nddup.local.reading.workers import Workers
+from nddup.matching.confirm_rules import SetRule
 from nddup.matching.measures import MEASURES
-from nddup.repository.identity import Identity
+from nddup.repository.exact_pairs import NewTexts, Read, count_common, read_shingles
+from nddup.repository.identity import Identity, share_of
 from nddup.repository.lookup.keyed import distinct
-from nddup.repository.lookup.meetings import Near, spread_rows
+from nddup.repository.lookup.meetings import Near, join_near, spread_rows
 from nddup.repository.segments.layout import MATCHES, table_of
 from nddup.repository.snapshot import Snapshot
 from nddup.scanning.collection import Collection
@@ -43,6 +47,10 @@ Bands = Sequence[int | float]
 """Lower bounds of score bands, in any order."""
 
 
+def _read_none(places: NDArray[np.int64]) -> list[Row]:
+    raise ValueError(f"pairs.confirm resemblance: the texts of {len(places)} queries are needed")
+
+
 class Queries(NamedTuple):
     """The n query documents, how many records were rejected, and a line about each of the first of them."""
 
@@ -51,6 +59,8 @@ class Queries(NamedTuple):
     n_features: NDArray[np.int32]
     rejects: int = 0
     unread: tuple[str, ...] = ()
+    read: Read = _read_none
+    """Reads the shingle ids of some of them: those with candidates, where all shingles decide."""
 
 
 @dataclass(frozen=True)
@@ -107,7 +117,7 @@ def read_queries(identity: Identity, source: Collection | pa.Table, workers: Wor
         f"{row['source']}#{row['record']}: not read: {row['reason']}: {row['detail']}"
         for row in lost.slice(0, SHOWN_REJECTS).to_pylist()
     )
-    return _as_queries(found.documents, len(lost), told)
+    return _as_queries(identity, found.documents, source, workers, len(lost), told)
 
 
 def sketch_texts(identity: Identity, texts: str | Sequence[str] | Mapping[str, str]) -> Queries:
@@ -126,24 +136,52 @@ def sketch_texts(identity: Identity, texts: str | Sequence[str] | Mapping[str, s
         pa.array(named.keys(), pa.string()), pa.nulls(n, pa.string()), pa.array(named.values(), pa.string()),
         pa.array(["query"] * n, pa.string()), pa.array([0] * n, pa.int64()), pa.array(range(n), pa.int64()),
     ]  # fmt: skip
-    consumer = SketchRecords(identity.sketching)
+    consumer = SketchRecords(dataclasses.replace(identity.sketching, is_cut=False))
     table = pa.Table.from_arrays(columns, schema=TEXTS.arrow)
     records = pa.Table.from_batches(scan_texts(table, consumer), consumer.table.arrow)
     good = records.filter(pc.is_null(records["reason"]))
-    return _as_queries(good, len(records) - len(good))
+    queries = _as_queries(identity, good, table, Workers(1), len(records) - len(good))
+    if not identity.is_exact or not identity.is_front:
+        return queries
+    whole, ends = queries.sketches.values, queries.sketches.offsets
+    return queries._replace(
+        sketches=_fronts(queries.sketches, identity.config.sketch.size),
+        read=lambda places: [Row(whole, *ends[place : place + 2].tolist()) for place in places.tolist()],
+    )
 
 
-def _as_queries(table: pa.Table, rejects: int, unread: tuple[str, ...] = ()) -> Queries:
+def _fronts(rows: Ragged, most: int) -> Ragged:
+    """Return the first ids of each row, at most so many: read-only, as kernels expect."""
+    sizes = np.minimum(np.diff(rows.offsets), most)
+    ends = np.append(0, np.cumsum(sizes))
+    values = rows.values[np.repeat(rows.offsets[:-1] - ends[:-1], sizes) + np.arange(ends[-1])]
+    values.flags.writeable = False
+    return Ragged(ends, values)
+
+
+def _as_queries(  # noqa: PLR0913, PLR0917 - what is read, of what, and what was lost
+    identity: Identity,
+    table: pa.Table,
+    source: Collection | pa.Table,
+    workers: Workers,
+    rejects: int,
+    unread: tuple[str, ...] = (),
+) -> Queries:
     sketches, n_features = ragged_of(table["sketch"]), table["n_features"].to_numpy()
-    return Queries(table["doc_id"].to_pylist(), sketches, n_features, rejects, unread)
+
+    def read(places: NDArray[np.int64]) -> Sequence[Row]:
+        return read_shingles(identity, table.take(pa.array(places)), source, workers)
+
+    return Queries(table["doc_id"].to_pylist(), sketches, n_features, rejects, unread, read)
 
 
-def find_matches(snapshot: Snapshot, queries: Queries, ask: Ask) -> pa.Table:
+def find_matches(snapshot: Snapshot, queries: Queries, ask: Ask, workers: Workers | None = None) -> pa.Table:
     """Return MATCHES of each query, the most alike first; a query without a match has one row, with nulls.
 
     A query without text, or with none that the sketch sees, says so in `note`.
 
-    Cost: for each query the look-ups and comparisons of `find_near`, and its matches.
+    Cost: for each query the look-ups and comparisons of `find_near`, and its matches. Where all shingles decide, a
+        query with candidates is read again, and so are the shingles of these.
 
     Raises:
         ConfigError: for bands that the repository cannot answer (`require_bands`).
@@ -155,6 +193,8 @@ def find_matches(snapshot: Snapshot, queries: Queries, ask: Ask) -> pa.Table:
     has_ids = np.diff(queries.sketches.offsets) > 0
     rows = spread_rows(np.arange(len(queries.ids)), queries.sketches, queries.n_features, matching)
     found = snapshot.find_near(rows, matching) if has_ids.any() else []
+    if identity.is_exact:
+        found = [_decide(snapshot, found, queries, share_of(least), workers)]
 
     by_query: dict[int, list[tuple[Any, ...]]] = {}
     for near in found:
@@ -166,14 +206,28 @@ def find_matches(snapshot: Snapshot, queries: Queries, ask: Ask) -> pa.Table:
     for number, query_id in enumerate(queries.ids):
         rows_of_query = sorted(by_query.get(number, ()), key=lambda row: (-row[4], str(row[0]).encode()))
         listed += [(query_id, *row) for row in rows_of_query[: ask.top]] or [
-            (query_id, *_NOTHING, None if has_ids[number] else EMPTY)
+            (query_id, *_NOTHING[1:_NOTE], None if has_ids[number] else EMPTY, *_NOTHING[_NOTE + 1 :])
         ]
     return table_of(MATCHES, listed)
 
 
+def _decide(snapshot: Snapshot, found: list[Near], queries: Queries, share: Fraction, workers: Workers | None) -> Near:
+    """Return the candidates whose texts have the resemblance, with their shingles in place of the sketches'."""
+    near = join_near(found)
+    first = snapshot.commit.next_key
+    names = first + np.arange(len(queries.ids))
+    ends = np.stack([near.given + first, near.stored], axis=1)
+    texts = NewTexts(names, queries.n_features, queries.read)
+    rule = SetRule(share.numerator, share.denominator)
+    counted = count_common(snapshot, ends, texts, rule, workers or Workers(1))
+    decided = near._replace(shared=counted.common, united=counted.united, sizes=counted.sizes)
+    return decided.only(np.flatnonzero(counted.common > 0))
+
+
 _Found = tuple[int, tuple[Any, ...]]
 
-_NOTHING = (None,) * (len(MATCHES.names) - 2)
+_NOTE = MATCHES.names.index("note")
+_NOTHING = (None,) * len(MATCHES.names)
 
 
 def _rows_of(snapshot: Snapshot, near: Near, ask: Ask, edges: Sequence[Fraction]) -> list[_Found]:
@@ -187,6 +241,7 @@ def _rows_of(snapshot: Snapshot, near: Near, ask: Ask, edges: Sequence[Fraction]
     about = list(zip(*stored.to_pydict().values(), snapshot.state_of(chosen)["kept"].to_pylist(), strict=True))
 
     resemblance = near.resemblance
+    is_exact = snapshot.identity.is_exact
     bands = [_band_of(int(near.shared[i]), int(near.united[i]), edges) for i in range(len(near.stored))]
     for i, at in zip(pairs.tolist(), np.searchsorted(chosen, keys).tolist(), strict=True):
         doc_id, version, source, kept = about[at]
@@ -208,6 +263,7 @@ def _rows_of(snapshot: Snapshot, near: Near, ask: Ask, edges: Sequence[Fraction]
             kept,
             str(snapshot.repo),
             None,
+            *((int(near.shared[i]), *near.sizes[i].tolist()) if is_exact else (None, None, None)),
         )
         found.append((int(near.given[i]), row))
     return found

@@ -4,6 +4,7 @@ A snapshot never changes: whatever a writer commits meanwhile is another version
 files of its segments, so their cost follows what is asked for, not what is stored.
 """
 
+import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -16,6 +17,7 @@ from numpy.typing import NDArray
 from nddup.arrays import Ragged
 from nddup.errors import OutputError
 from nddup.local.columns import WORDS, one_chunk
+from nddup.local.pairing.confirm import Row
 from nddup.repository.identity import Identity
 from nddup.repository.lookup.keyed import Found, find_rows, hash_strings, is_among
 from nddup.repository.lookup.meetings import Matching, Near, Rows, find_near
@@ -23,6 +25,8 @@ from nddup.repository.places.place import Place
 from nddup.repository.segments.commits import Commit
 from nddup.repository.segments.layout import DIGESTS, DOCUMENTS, EDGES, STATE
 from nddup.repository.segments.mapped import MappedSegment, map_segment, take_sketches
+from nddup.repository.segments.segment_files import not_as_written, open_shingles
+from nddup.repository.segments.stored_shingles import StoredShingles, fingerprint_of
 
 
 @dataclass(frozen=True)
@@ -37,6 +41,11 @@ class Snapshot:
     def mapped(self) -> Sequence[MappedSegment]:
         """The segments, oldest first."""
         return [map_segment(self.repo, segment, self.identity.matching) for segment in self.commit.segments]
+
+    @cached_property
+    def shingles(self) -> Sequence[StoredShingles]:
+        """The shingle ids that each segment holds, opened when the first are needed."""
+        return [open_shingles(self.repo, segment) for segment in self.commit.segments]
 
     @property
     def live_keys(self) -> NDArray[np.int64]:
@@ -100,6 +109,54 @@ class Snapshot:
     def sketches_of(self, nodes: NDArray[np.int64]) -> Ragged:
         """Return the sketches of some nodes, in their order."""
         return take_sketches(self.mapped, nodes)
+
+    def n_features_of(self, nodes: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return the number of distinct shingles of some nodes, in their order."""
+        found = np.zeros(len(nodes), np.int64)
+        for segment in self.mapped:
+            which, rows = find_rows(segment.nodes, nodes)
+            found[which] = segment.n_features[rows]
+        return found
+
+    def shingles_of(self, nodes: NDArray[np.int64]) -> list[Row]:
+        """Return where the shingle ids of some distinct nodes lie, in their order: in whole sketches, or in SHINGLES.
+
+        Raises:
+            OutputError: if a row is missing, or is not that of its node.
+
+        Cost: look-ups, and reads the rows beside for their fingerprints; no other row.
+        """
+        found: list[Row | None] = [None] * len(nodes)
+        for number, segment in enumerate(self.mapped):
+            which, rows = find_rows(segment.nodes, nodes)
+            low, high = segment.sketches.offsets[rows], segment.sketches.offsets[rows + 1]
+            is_whole = (high - low == segment.n_features[rows]) & self.identity.is_front
+            for i in np.flatnonzero(is_whole).tolist():
+                found[which[i]] = Row(segment.sketches.values, int(low[i]), int(high[i]))
+            if is_whole.all():
+                continue
+            beside, stored = nodes[which[~is_whole]], self.shingles[number]
+            at = find_rows(stored.nodes, beside)
+            for i, place in zip(at.which.tolist(), at.rows.tolist(), strict=True):
+                row = stored.row(place)
+                self.require_own(number, int(beside[i]), row)
+                found[which[~is_whole][i]] = row
+        lost = sum(row is None for row in found)
+        if lost:
+            raise OutputError(f"{self.repo}: version {self.commit.version} lacks the shingles of {lost:,} texts; it is"
+                              " damaged")  # fmt: skip
+        return [row for row in found if row is not None]
+
+    def require_own(self, number: int, node: int, row: Row) -> None:
+        """Compare the shingle ids of a node, stored in a segment, with its fingerprint.
+
+        Raises:
+            OutputError: if they differ.
+        """
+        segment = self.mapped[number]
+        at = int(np.searchsorted(segment.nodes, node))
+        if int.from_bytes(fingerprint_of(row)[8:], sys.byteorder) != int(segment.print_ends[at]):
+            raise not_as_written(self.repo, self.commit.segments[number], "shingles")
 
     def documents_of(self, keys: NDArray[np.int64], columns: Sequence[str] = DOCUMENTS.names) -> pa.Table:
         """Return the stored rows of some documents, ascending by number; `columns` must include `doc_key`."""

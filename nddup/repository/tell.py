@@ -1,6 +1,6 @@
 """The output of the commands on a repository: what they print, and the table of matches as a file."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -64,8 +64,18 @@ def history_of(repo: str) -> dict[str, Any]:
          "counts": dict(one.counts)}
         for one in commits
     ]  # fmt: skip
-    named = ("mode", "store", "lowest", "recipe")
-    return {name: commits[-1].repository[name] for name in named} | {"versions": versions}
+    named, about = ("mode", "store", "lowest", "recipe"), commits[-1].repository
+    return {name: about[name] for name in named} | {"pairs": describe_pairs(about), "versions": versions}
+
+
+def describe_pairs(about: Mapping[str, Any]) -> str:
+    """Return what makes a pair in a repository, from its identity: the threshold, and whether it is exact."""
+    pairs = about["settings"]["pairs"]
+    said = f"{pairs['measure']} at least {pairs['threshold']}"
+    if pairs["measure"] != "resemblance":
+        return said
+    is_exact = pairs.get("confirm", "none") == "resemblance"
+    return f"{said}, exact: all shingles decide" if is_exact else f"{said}, estimated from sketches"
 
 
 def list_versions(repo: str) -> str:
@@ -74,7 +84,10 @@ def list_versions(repo: str) -> str:
     commits = [read_commit(where, version) for version in versions_in(where)]
     newest = commits[-1]
     about = newest.repository
-    lines = [f"{repo}: mode {about['mode']}, store {about['store']}, lowest {about['lowest']}, {about['recipe']}"]
+    lines = [
+        f"{repo}: mode {about['mode']}, store {about['store']}, lowest {about['lowest']}, {about['recipe']}",
+        f"pairs: {describe_pairs(about)}",
+    ]
     lines += [_line(commit) for commit in commits]
     lines += [
         f"  {segment.name}   {segment.rows.get('documents', 0):,} documents, {segment.rows.get('sketches', 0):,} new"

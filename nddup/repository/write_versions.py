@@ -22,7 +22,7 @@ from nddup.repository.places.place import Place
 from nddup.repository.segments.commits import Commit, LostRaceError, Segment, UnansweredCommitError, write_commit
 from nddup.repository.segments.layout import CHANGES
 from nddup.repository.segments.mapped import map_segment
-from nddup.repository.segments.merge_segments import choose_merged, merge, with_postings
+from nddup.repository.segments.merge_segments import choose_merged, merge, merge_shingles, with_postings
 from nddup.repository.segments.segment_files import remove_segment, require_stored, write_segment
 from nddup.repository.snapshot import Snapshot
 from nddup.repository.table_totals import COLUMNS, Totals
@@ -71,7 +71,7 @@ def add(
     if not len(batch.documents) and not len(batch.gone):
         tell(_NO_CHANGES)
         return Written(None, batch.counts() | {"added": 0}, _NO_CHANGES, batch.rejects)
-    change = make_change(snapshot, batch.documents, batch.gone, workers)
+    change = make_change(snapshot, batch.documents, batch.gone, workers, batch.source)
     stored = change.tables["documents"]["doc_key"].combine_chunks()
     change.tables["texts"] = batch.texts.filter(pc.is_in(batch.texts["doc_key"], value_set=stored))
     counts = batch.counts() | change.counts
@@ -97,8 +97,7 @@ def merge_all(snapshot: Snapshot) -> Commit:
     """Merge all segments into one, leaving out removed documents and rows that no longer count."""
     change = Change({}, np.empty(0, np.int64), 0, Totals(dict.fromkeys(COLUMNS, (0, 0))))
     before = snapshot.commit
-    tables = merge(snapshot, before.segments, change) if before.segments else {}
-    return _write(snapshot, before.segments, tables, replace(_next(snapshot, "compact"), digests=before.digests))
+    return _write(snapshot, before.segments, change, replace(_next(snapshot, "compact"), digests=before.digests))
 
 
 def _commit(snapshot: Snapshot, change: Change, what: str, counts: Mapping[str, int], batch: Batch | None) -> Written:
@@ -112,7 +111,7 @@ def _commit(snapshot: Snapshot, change: Change, what: str, counts: Mapping[str, 
         next_key=before.next_key + (batch.numbers if batch else 0),
         next_component=before.next_component + change.components,
     )
-    written = _write(snapshot, taken, merge(snapshot, taken, change), commit)
+    written = _write(snapshot, taken, change, commit)
     return Written(written, counts, change.tables["changes"], batch.rejects if batch else _NO_REJECTS)
 
 
@@ -127,12 +126,13 @@ def _documents(commit: Commit) -> int:
     return commit.counts.get("documents", 0)
 
 
-def _write(snapshot: Snapshot, taken: Sequence[Segment], tables: Mapping[str, pa.Table], commit: Commit) -> Commit:
-    """Write the segment and a commit that names it instead of those merged; remove it if the commit surely failed."""
+def _write(snapshot: Snapshot, taken: Sequence[Segment], change: Change, commit: Commit) -> Commit:
+    """Write a change and the segments merged with it, and a commit that names the new one; undo what surely failed."""
     repo, stays = snapshot.repo, snapshot.commit.segments[: len(snapshot.commit.segments) - len(taken)]
     new: tuple[Segment, ...] = ()
-    if tables:
-        new = (write_segment(repo, commit.version, with_postings(tables, snapshot.identity.matching)),)
+    if tables := merge(snapshot, taken, change):
+        whole, shingled = with_postings(tables, snapshot.identity.matching), merge_shingles(snapshot, taken, change)
+        new = (write_segment(repo, commit.version, whole, shingled),)
     try:
         for segment in new:
             map_segment(repo, segment, snapshot.identity.matching)

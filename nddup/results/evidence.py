@@ -352,10 +352,15 @@ def _recount(evidence: Evidence) -> None:
 
     pairs = ends_of(below)
     claims = claims_of(run, "resemblance" if promised.config.pairs.confirm == "resemblance" else "edit")
-    confirmed = confirm_pairs(pairs, claims, promised.config, partial(read_whole, run))
+    read = _read_no_texts if promised.is_of_repository else partial(read_whole, run)
+    confirmed = confirm_pairs(pairs, claims, promised.config, read)
     evidence.unproved, evidence.changed = confirmed.note, confirmed.changed
     evidence.missed = len(confirmed.pairs.keys() - ends_of(candidates))
     run.put("recounted", keep_confirmed(candidates, confirmed))
+
+
+def _read_no_texts(names: set[str]) -> dict[str, str]:
+    raise ConfigError(f"a repository stores the shingles of the {len(names):,} texts: nddup index check counts them")
 
 
 def _put_probes(evidence: Evidence) -> None:

@@ -94,7 +94,9 @@ def _sketch_and_mark(
     if rule.confirm == "resemblance":
         whole = make_sketches(data, bounds, whole_recipe(rule.recipe))
         is_front = KINDS[rule.recipe.kind].estimate == "smallest"
-        made = cut_sketches(whole, rule.recipe.size) if is_front else sketch_texts(data, bounds, rule)
+        made = sketch_texts(data, bounds, rule) if not is_front else whole
+        if is_front and rule.is_cut:
+            made = cut_sketches(whole, rule.recipe.size)
         return made, fingerprint_rows(Ragged(whole.offsets, whole.ids))
     made = sketch_texts(data, bounds, rule)
     return made, fingerprint_rows(hash_rows(data, bounds)) if rule.confirm == "edit" else None

@@ -51,8 +51,13 @@ def tokens_of(config: Config, contents: frozenset[bytes] | None = None) -> "Toke
 
 def candidate_share(config: Config) -> Fraction:
     """Return the threshold of two sketches: `pairs.threshold`, less the margin where the texts' resemblance decides."""
-    share, size = config.pairs.share, config.sketch.size
-    return Fraction(least_equal(size, share), size) if config.pairs.confirm == "resemblance" else share
+    share = config.pairs.share
+    return candidates_at(share, config) if config.pairs.confirm == "resemblance" else share
+
+
+def candidates_at(share: Fraction, config: Config) -> Fraction:
+    """Return the threshold of two sketches whose texts' resemblance may be `share`: less by the margin."""
+    return Fraction(least_equal(config.sketch.size, share), config.sketch.size)
 
 
 def conflicts_of_texts(config: Config) -> list[str]:

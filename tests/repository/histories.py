@@ -118,12 +118,13 @@ def play(repo: Repository, history: Sequence[Batch], add: Add = add_here) -> dic
 def run_fresh(live: Mapping[str, str], config: Config) -> dict[str, pa.Table]:
     """Return the tables of a fresh run over texts, given in the order of arrival."""
     given = pa.table({"id": pa.array(live.keys(), pa.string()), "text": pa.array(live.values(), pa.string())})
+    source = number_texts(given, id="id", text="text")
     with Workers(1) as workers:
-        documents = engine.sketch(number_texts(given, id="id", text="text"), config, workers).documents
+        documents = engine.sketch(source, config, workers).documents
         arrival = pc.index_in(documents["doc_id"], value_set=pa.array(live.keys(), pa.string())).cast(pa.int64())
         at = documents.schema.get_field_index("doc_key")
         documents = documents.set_column(at, "doc_key", arrival).sort_by("doc_key")
-        paired = engine.pair(documents, config, workers)
+        paired = engine.pair(documents, config, workers, source)
         clustered = engine.cluster(paired, config, workers)
         kept = engine.keep(paired, clustered, config)
     tables: dict[str, Any] = {"documents": documents, "pairs": paired.pairs, "keep": kept.keep}

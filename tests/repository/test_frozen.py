@@ -23,6 +23,9 @@ from tests.results.damages import change, rewrite
 SETTINGS: dict[str, Any] = {"sketch.size": 24, "pairs.threshold": 0.6, "local.processes": 1}
 
 
+CONFIRM = ({"pairs.confirm": "none"}, {"pairs.confirm": "resemblance"})
+
+
 class Oracle:
     """The keep-list of a frozen repository, by its definition."""
 
@@ -68,8 +71,11 @@ class Oracle:
 
 @pytest.mark.parametrize("seed", range(6))
 def test_the_keep_list_follows_its_definition(tmp_path: Path, seed: int) -> None:
-    """The keep-list follows its definition after each step of a random history; other tables equal a fresh run's."""
-    repo = nddup.repository.create(str(tmp_path / "repo"), mode="frozen", **SETTINGS)
+    """The keep-list follows its definition after each step of a random history; other tables equal a fresh run's.
+
+    In half of the histories the sketches decide, in the others all shingles.
+    """
+    repo = nddup.repository.create(str(tmp_path / "repo"), mode="frozen", **SETTINGS | CONFIRM[seed % 2])
     oracle, live = Oracle(), dict[str, str]()
     for batch in draw_history(seed, steps=5):
         before = dict(live)
@@ -109,12 +115,16 @@ def test_a_removal_promotes_and_an_addition_does_not_demote(tmp_path: Path) -> N
 
 
 @settings(max_examples=8, deadline=None)
-@given(seed=st.integers(0, 2**32), store=st.sampled_from(["all", "kept"]), is_chain=st.booleans())
+@given(
+    seed=st.integers(0, 2**32), store=st.sampled_from(["all", "kept"]), is_chain=st.booleans(),
+    confirm=st.sampled_from(CONFIRM),
+)  # fmt: skip
 def test_a_check_holds_after_any_history(
-    tmp_path_factory: pytest.TempPathFactory, seed: int, store: str, *, is_chain: bool
+    tmp_path_factory: pytest.TempPathFactory, seed: int, store: str, confirm: dict[str, str], *, is_chain: bool
 ) -> None:
     """`index check` holds after a history, also where a later document is nearer than the keeper."""
-    repo = nddup.repository.create(str(tmp_path_factory.mktemp("any") / "r"), mode="frozen", store=store, **SETTINGS)
+    path, given = str(tmp_path_factory.mktemp("any") / "r"), SETTINGS | confirm
+    repo = nddup.repository.create(path, mode="frozen", store=store, **given)
     for batch in draw_chain(seed) if is_chain else draw_history(seed, steps=5):
         play(repo, [batch])
 
@@ -125,7 +135,7 @@ def test_a_check_holds_after_any_history(
 @pytest.mark.parametrize("seed", [0, 1, 2])
 def test_the_tables_of_any_history_pass_as_a_run(tmp_path: Path, seed: int, mode: str) -> None:
     """`nddup check` holds for `index tables` of several batches, replaced and removed documents, in either mode."""
-    repo = nddup.repository.create(str(tmp_path / "repo"), mode=mode, **SETTINGS)
+    repo = nddup.repository.create(str(tmp_path / "repo"), mode=mode, **SETTINGS | CONFIRM[seed % 2])
     for batch in (*draw_history(seed, steps=5), *draw_chain(seed)):
         play(repo, [batch])
     repo.write_tables(str(tmp_path / "run"))

@@ -47,6 +47,21 @@ CHOICES: dict[str, dict[str, Any]] = {
         "sketch.size": 24, "pairs.threshold": 0.5, "pairs.max_edges": 1, "clusters.mode": "partition",
     },
     "leaders, bands": {"sketch.kind": "minhash", "sketch.size": 24, "pairs.threshold": 0.5, "pairs.max_edges": 2},
+    "exact": {"sketch.size": 24, "pairs.threshold": 0.6, "pairs.confirm": "resemblance", "keep.policy": "first"},
+    "exact, slots": {
+        "sketch.kind": "min-perm", "sketch.size": 24, "pairs.threshold": 0.6, "pairs.confirm": "resemblance",
+    },
+    "exact, bands, stars": {
+        "sketch.kind": "minhash", "sketch.size": 24, "pairs.threshold": 0.6, "pairs.confirm": "resemblance",
+        "pairs.expand_limit": 2,
+    },
+    "exact, leaders": {
+        "sketch.size": 24, "pairs.threshold": 0.6, "pairs.confirm": "resemblance", "pairs.max_edges": 3,
+    },
+    "exact, leaders, partition": {
+        "sketch.size": 24, "pairs.threshold": 0.5, "pairs.confirm": "resemblance", "pairs.max_edges": 1,
+        "clusters.mode": "partition",
+    },
 }  # fmt: skip
 
 
@@ -61,6 +76,9 @@ def require_equal(repo: Repository, live: dict[str, str]) -> None:
     stored = live_tables(repo.snapshot)
 
     assert rows_of(stored) == rows_of(fresh)
+    if repo.snapshot.identity.is_exact:  # the numbers of shingles, and what removal loses
+        for name in ("pairs", "keep"):
+            assert sorted(map(repr, stored[name].to_pylist())) == sorted(map(repr, fresh[name].to_pylist()))
     assert dict(repo.snapshot.commit.digests) == tables_totals(fresh)
 
 

@@ -62,7 +62,7 @@ class Confirmed(NamedTuple):
     counts: Mapping[str, int]
 
 
-class _Row(NamedTuple):
+class Row(NamedTuple):
     """Where the tokens of a document lie."""
 
     values: NDArray[np.uint64]
@@ -76,7 +76,7 @@ class Confirmer(NamedTuple):
     nodes: NDArray[np.int32]
     """Ascending. Nodes that are in no candidate that their numbers of shingles allow need not be there."""
 
-    rows: Sequence[_Row]
+    rows: Sequence[Row]
     rule: ConfirmRule
 
     def any_confirmed(self, names: NDArray[np.int32], one: int, others: NDArray[np.int64]) -> bool:
@@ -91,14 +91,7 @@ class Confirmer(NamedTuple):
     def confirm(self, matches: Matches, workers: Workers) -> Confirmed:
         """Return the candidates whose texts are alike enough; a thread holds `TOGETHER` tokens at a time."""
         possible = np.flatnonzero(np.isin(matches.ends, self.nodes).all(axis=1))
-        places = np.searchsorted(self.nodes, matches.ends[possible])
-        sizes = np.array([row.high - row.low for row in self.rows], np.int64)
-        portions = list(divide_pairs(places, sizes, TOGETHER))
-        parts = list(workers.work("confirm", lambda some: _compare(self.rows, places[some], self.rule), portions))
-
-        order = np.argsort(np.concatenate([np.empty(0, np.int64), *portions]), kind="stable")
-        joined = join_compared(parts)
-        found = Compared(joined.common[order], joined.similarity[order], joined.is_bounded[order])
+        found = self.compare(matches.ends[possible], workers)
         near = possible[found.is_near]
         counts = _counts(len(matches.first), found)
         similarity = found.similarity[found.is_near]
@@ -106,6 +99,19 @@ class Confirmer(NamedTuple):
             return Confirmed(replace(matches.take(near), edit=similarity), counts)
         common = found.common[found.is_near].astype(np.int32)
         return Confirmed(replace(matches.take(near), resemblance=similarity, common=common), counts)
+
+    def compare(self, ends: NDArray[np.integer], workers: Workers) -> Compared:
+        """Compare the texts of pairs of nodes, (k, 2), in their order; a thread holds `TOGETHER` tokens at a time."""
+        places = np.searchsorted(self.nodes, ends)
+        sizes = np.array([row.high - row.low for row in self.rows], np.int64)
+        portions = list(divide_pairs(places, sizes, TOGETHER))
+        if len(portions) == 1:  # no thread starts for the few pairs of a query
+            workers.tell("confirm", 0, 1)
+            return _compare(self.rows, places, self.rule)
+        parts = list(workers.work("confirm", lambda some: _compare(self.rows, places[some], self.rule), portions))
+        order = np.argsort(np.concatenate([np.empty(0, np.int64), *portions]), kind="stable")
+        joined = join_compared(parts)
+        return Compared(joined.common[order], joined.similarity[order], joined.is_bounded[order])
 
 
 class Known(NamedTuple):
@@ -132,7 +138,7 @@ class Known(NamedTuple):
 
     def _find(self, ends: NDArray[np.int32]) -> NDArray[np.int64]:
         """Return the place of each pair, (k,); -1 for an unknown one."""
-        wanted = _keys_of(ends)
+        wanted = keys_of(ends)
         at = np.searchsorted(self.keys, wanted)
         return np.where(np.append(self.keys, -1)[at] == wanted, at, -1)
 
@@ -141,7 +147,7 @@ def known_pairs(pairs: pa.Table, nodes: Nodes, share: Fraction) -> Known:
     """Return the pairs of nodes whose resemblance reaches `share`, from PAIRS with numbers of shingles."""
     ids = one_chunk(nodes.ids)
     ends = [pc.index_in(one_chunk(pairs[name]), value_set=ids).to_numpy(zero_copy_only=False) for name in ENDS]
-    keys = _keys_of(np.sort(np.stack([nodes.node[end.astype(np.int64)] for end in ends], axis=1), axis=1))
+    keys = keys_of(np.sort(np.stack([nodes.node[end.astype(np.int64)] for end in ends], axis=1), axis=1))
     common, first, second = (pairs[name].to_numpy() for name in ("common", "shingles_a", "shingles_b"))
     totals = first.astype(np.int64) + second
     near = np.flatnonzero(common >= least_common(totals, SetRule(share.numerator, share.denominator)))
@@ -150,7 +156,8 @@ def known_pairs(pairs: pa.Table, nodes: Nodes, share: Fraction) -> Known:
     return Known(keys, common[rows].astype(np.int32), pairs["resemblance"].to_numpy()[rows])
 
 
-def _keys_of(ends: NDArray[np.int32]) -> NDArray[np.int64]:
+def keys_of(ends: NDArray[np.int32]) -> NDArray[np.int64]:
+    """Return the keys of pairs of nodes, (k, 2) ascending in each, as `Known` has them."""
     return np.asarray((ends[:, 0].astype(np.int64) << 32) + ends[:, 1])
 
 
@@ -183,24 +190,28 @@ def read_candidates(matches: Matches, documents: pa.Table, nodes: Nodes, texts: 
     Cost: one pass over the input; each document of a candidate is tokenised once. The tokens stay in mapped files, 8
         bytes each, until the run ends.
     """
-    rule, ends = texts.rule, matches.ends
-    is_searched = len(matches.links) or len(ends) > texts.max_edges
-    if isinstance(rule, SetRule) and not is_searched:
-        counts = nodes.n_features[ends].astype(np.int64)
-        ends = ends[counts.min(axis=1) >= least_common(counts.sum(axis=1), rule)]
-    wanted = np.unique(np.concatenate([ends.ravel(), matches.links.ravel()])).astype(np.int32)
-
+    rule, wanted = texts.rule, list_candidates(matches, nodes, texts.rule, texts.max_edges)
     is_whole = (nodes.sizes == nodes.n_features)[wanted] & (isinstance(rule, SetRule) and texts.is_front)
-    read = iter(_read_tokens(documents, wanted[~is_whole], texts, workers))
+    read = iter(read_tokens(documents, wanted[~is_whole], texts, workers))
     offsets, ids = nodes.sketches
     rows = [
-        _Row(ids, *offsets[node : node + 2].tolist()) if whole else next(read)
+        Row(ids, *offsets[node : node + 2].tolist()) if whole else next(read)
         for node, whole in zip(wanted.tolist(), is_whole.tolist(), strict=True)
     ]
     return Confirmer(wanted, rows, rule)
 
 
-def _read_tokens(documents: pa.Table, nodes: NDArray[np.int32], texts: Texts, workers: Workers) -> Sequence[_Row]:
+def list_candidates(matches: Matches, nodes: Nodes, rule: ConfirmRule, max_edges: int) -> NDArray[np.int32]:
+    """Return the nodes whose texts may be compared, ascending: see `read_candidates`."""
+    ends = matches.ends
+    is_searched = len(matches.links) or len(ends) > max_edges
+    if isinstance(rule, SetRule) and not is_searched:
+        counts = nodes.n_features[ends].astype(np.int64)
+        ends = ends[counts.min(axis=1) >= least_common(counts.sum(axis=1), rule)]
+    return np.unique(np.concatenate([ends.ravel(), matches.links.ravel()])).astype(np.int32)
+
+
+def read_tokens(documents: pa.Table, nodes: NDArray[np.int32], texts: Texts, workers: Workers) -> Sequence[Row]:
     """Read the tokens of these documents, in their order."""
     if not len(nodes):
         return []
@@ -221,12 +232,12 @@ def _read_tokens(documents: pa.Table, nodes: NDArray[np.int32], texts: Texts, wo
     places = at.to_numpy(zero_copy_only=False).astype(np.int64)
     of_chunk = np.searchsorted(starts, places, "right") - 1
     return [
-        _Row(chunks[number][0], *chunks[number][1][place : place + 2].tolist())
+        Row(chunks[number][0], *chunks[number][1][place : place + 2].tolist())
         for number, place in zip(of_chunk.tolist(), (places - starts[of_chunk]).tolist(), strict=True)
     ]
 
 
-def _compare(rows: Sequence[_Row], pairs: NDArray[np.int64], rule: ConfirmRule) -> Compared:
+def _compare(rows: Sequence[Row], pairs: NDArray[np.int64], rule: ConfirmRule) -> Compared:
     """Compare the texts of some pairs, holding the tokens of these only."""
     needed, places = np.unique(pairs, return_inverse=True)
     held = [rows[place] for place in needed.tolist()]

@@ -16,6 +16,7 @@ sketch cut to its prefix under the order of a segment meets every near-duplicate
 Holders are counted by hash. Two ids with one hash are counted together, which changes the order but leaves it total.
 """
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -166,6 +167,15 @@ class Near(NamedTuple):
     def resemblance(self) -> NDArray[np.float64]:
         """The resemblance of each pair, as `overlap_join` gives it."""
         return np.asarray(self.shared / np.maximum(self.united, 1))
+
+
+def join_near(parts: Sequence[Near]) -> Near:
+    """Join the pairs that were found in several segments."""
+    nothing = np.empty(0, np.int64)
+    empty = Near(nothing, nothing, np.empty(0, np.int32), nothing, nothing, np.empty((0, 2), np.int64), 0)
+    columns = (np.concatenate(column) for column in zip(*(part[:6] for part in (empty, *parts)), strict=True))
+    given, stored, overlap, shared, united, sizes = columns
+    return Near(given, stored, overlap, shared, united, sizes, sum(part.candidates for part in parts))
 
 
 def spread_rows(nodes: NDArray[np.int64], sketches: Ragged, n_features: NDArray[np.int32], matching: Matching) -> Rows:

@@ -11,8 +11,9 @@ import pyarrow as pa
 
 from nddup.tables import CLUSTERS, FALSE_COMPONENTS, MEMBERS, OF_TEXTS, PAIRS, Column, Table
 
-LAYOUT = 2
-"""Version of the tables and of the commit files; a repository with another one is refused."""
+LAYOUT, EXACT_LAYOUT = 2, 3
+"""Versions of the tables and of the commit files: where sketches decide, and where shingles are stored that decide; a
+repository with another one is refused."""
 
 _KEY = Column("doc_key", "long", "number of the document, in the order of arrival")
 _COMPONENT = Column("component_key", "long", "number of the component whose rows these are")
@@ -47,14 +48,24 @@ SKETCHES = Table(
     (
         Column("node", "long", "number of the first document that had it"),
         Column("n_features", "int", "of that document; decides the modulus of `mod-pow2`"),
-        Column("sketch_fingerprint", "binary", "BLAKE2b-128 of the sketch"),
+        Column("sketch_fingerprint", "binary", "BLAKE2b-128 of what tells nodes apart: the sketch, or all shingle ids"),
         Column("sketch", "array<long>", "ids, ascending as unsigned numbers"),
+    ),
+)
+
+SHINGLES = Table(
+    "shingles",
+    "One row per distinct sketch that does not hold all shingles of its documents, by node. An Arrow file, only where"
+    " all shingles decide.",
+    (
+        Column("node", "long", "as in `sketches`"),
+        Column("shingles", "array<long>", "the distinct shingle ids of its documents, ascending as unsigned numbers"),
     ),
 )
 
 EDGES = Table(
     "edges",
-    "One row per near-duplicate pair of distinct sketches, written when the later one was added.",
+    "One row per near-duplicate or candidate pair of distinct sketches, written when the later one was added.",
     (
         Column("node_a", "long", "a node"),
         Column("node_b", "long", "another"),
@@ -62,6 +73,12 @@ EDGES = Table(
         Column("resemblance", "double", "as in `pairs`"),
         Column("containment_a", "double", "share of a that is in b; null where the kind gives none"),
         Column("containment_b", "double", "share of b that is in a"),
+        Column(
+            "common",
+            "int",
+            "number of distinct shingles that both have; 0: a candidate that all shingles did not confirm; null where"
+            " sketches decide",
+        ),
     ),
 )
 
@@ -100,8 +117,8 @@ STATE = Table(
 )
 
 
-NOT_STORED = tuple(column.name for column in OF_TEXTS)
-"""The columns of `pairs` that are not stored: only `pairs.confirm` fills them, which a repository refuses."""
+NOT_STORED = tuple(column.name for column in OF_TEXTS if column.name == "edit")
+"""The columns of `pairs` that are not stored: only `pairs.confirm: edit` fills them, which a repository refuses."""
 
 
 def _by_component(table: Table, name: str) -> Table:
@@ -154,13 +171,17 @@ MATCHES = Table(
         Column("kept", "boolean", "whether the repository keeps it"),
         Column("repository", "string", "where it is stored"),
         Column("note", "string", "`nothing to compare`: the query has no feature to be found by; else null"),
+        Column("common", "int", "number of distinct shingles that both have; null where sketches decide"),
+        Column("shingles_a", "int", "number of distinct shingles of the query; null likewise"),
+        Column("shingles_b", "int", "number of distinct shingles of the document; null likewise"),
     ),
 )
 
 SEGMENT = {
     table.name: table
     for table in (
-        DOCUMENTS, TEXTS, SKETCHES, EDGES, POSTINGS, COMMON, GONE, REPLACED, STATE, *RESULTS.values(), DIGESTS, CHANGES,
+        DOCUMENTS, TEXTS, SKETCHES, SHINGLES, EDGES, POSTINGS, COMMON, GONE, REPLACED, STATE, *RESULTS.values(),
+        DIGESTS, CHANGES,
     )
 }  # fmt: skip
 """The tables of a segment, by name."""

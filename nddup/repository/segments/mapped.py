@@ -1,6 +1,6 @@
 """A segment as memory-mapped arrays and tables: only the pages that are touched are read.
 
-The mapped files lie in `mapped-4/` beside the Parquet files and are made from them: where they are missing they are
+The mapped files lie in `mapped-5/` beside the Parquet files and are made from them: where they are missing they are
 made again, in memory if the folder cannot be written. They are never the only copy. `digests.json` holds the size and
 the CRC-32 of each; they are compared whenever the folder is opened, and where one differs the folder is made again.
 """
@@ -28,7 +28,7 @@ from nddup.repository.places.place import SEGMENTS, Place
 from nddup.repository.segments.commits import Segment
 from nddup.repository.segments.segment_files import read_table, require_file
 
-FOLDER, DIGESTS = "mapped-4", "digests.json"
+FOLDER, DIGESTS = "mapped-5", "digests.json"
 
 TABLES = ("documents", "state", "edges", "digests")
 """Tables whose rows are looked up: stored uncompressed, ordered by their first column, `state` by component."""

@@ -4,7 +4,7 @@ A new segment takes in the last one while it is over half its size, so segments 
 about as often as its segment doubles.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -12,6 +12,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from nddup.local.columns import ragged_of
+from nddup.local.pairing.confirm import Row
 from nddup.repository.lookup.keyed import is_among
 from nddup.repository.lookup.meetings import Matching, build_postings, spread_rows
 from nddup.repository.make_change import Change
@@ -57,7 +58,7 @@ def merge(snapshot: Snapshot, segments: Sequence[Segment], change: Change) -> di
             ]
         )
         for name in SEGMENT
-        if name not in ("postings", "common", "changes")
+        if name not in ("postings", "common", "changes", "shingles")
     }
     documents, state = whole["documents"], whole["state"]
     replaced = change_gone(whole)
@@ -74,6 +75,23 @@ def merge(snapshot: Snapshot, segments: Sequence[Segment], change: Change) -> di
         stays[name] = ~np.isin(whole[name]["component_key"].to_numpy(), replaced)
     merged = {name: table.filter(pa.array(stays[name])) for name, table in whole.items()}
     return merged | {"changes": change.tables["changes"]} if "changes" in change.tables else merged
+
+
+def merge_shingles(snapshot: Snapshot, segments: Sequence[Segment], change: Change) -> Iterator[tuple[int, Row]]:
+    """Yield the rows of SHINGLES of live nodes: those of some last segments of the snapshot, then those of a change.
+
+    Raises:
+        OutputError: if a row that is read is not that of its node.
+
+    Cost: reads the rows one after another; no segment is held in memory.
+    """
+    after, first = _Afterwards(snapshot, change), len(snapshot.commit.segments) - len(segments)
+    for number in range(first, len(snapshot.commit.segments)):
+        stored = snapshot.shingles[number]
+        for node, row in stored.only(after.live_nodes(pa.chunked_array([pa.array(stored.nodes)]))):
+            snapshot.require_own(number, node, row)
+            yield node, row
+    yield from change.shingled
 
 
 class _Afterwards(NamedTuple):

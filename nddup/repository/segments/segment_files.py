@@ -19,6 +19,13 @@ from nddup.repository.places.disk_place import digest_file
 from nddup.repository.places.place import SEGMENTS, Place
 from nddup.repository.segments.commits import Segment
 from nddup.repository.segments.layout import SEGMENT
+from nddup.repository.segments.stored_shingles import (
+    NO_SHINGLES,
+    Shingled,
+    StoredShingles,
+    map_shingles,
+    write_shingles,
+)
 
 ROWS = 1 << 16
 """Rows of a row group, which a look-up by key reads or skips as a whole."""
@@ -30,13 +37,19 @@ PACKED: dict[str, str] = {
 """Encodings of columns whose successive numbers are close together."""
 
 
-def write_segment(repo: Place, version: int, tables: Mapping[str, pa.Table]) -> Segment:
+def file_of(name: str) -> str:
+    """Return the name of a table's file in its segment."""
+    return f"{name}.arrow" if name == "shingles" else f"{name}.parquet"
+
+
+def write_segment(repo: Place, version: int, tables: Mapping[str, pa.Table], shingled: Shingled = ()) -> Segment:
     """Write a new segment; no reader sees it until a commit names it.
 
     Args:
         repo: the repository.
         version: the version that will name it first.
         tables: some of `layout.SEGMENT`; the others have no rows.
+        shingled: the rows of SHINGLES.
 
     Raises:
         OutputError: if it cannot be written; files already written are removed.
@@ -48,10 +61,12 @@ def write_segment(repo: Place, version: int, tables: Mapping[str, pa.Table]) -> 
         folder.mkdir(parents=True)
         for name, table in tables.items():
             if len(table):
-                path = folder / f"{name}.parquet"
-                _write(path, table.select(SEGMENT[name].names).cast(SEGMENT[name].arrow))
+                _write(folder / file_of(name), table.select(SEGMENT[name].names).cast(SEGMENT[name].arrow))
                 rows[name] = len(table)
-                files[path.name] = (path.stat().st_size, digest_file(path))
+        if count := write_shingles(folder / file_of("shingles"), shingled):
+            rows["shingles"] = count
+        for path in sorted(folder.iterdir()):
+            files[path.name] = (path.stat().st_size, digest_file(path))
         repo.publish(folder.name)
     except OSError as error:
         remove_segment(repo, folder.name)
@@ -123,13 +138,32 @@ def read_table(
         return declared.empty_table().select(chosen)
     path = require_file(repo, segment, name)
     try:
-        is_same = digest_file(path) == segment.files[path.name][1]
-        if is_same:
+        if digest_file(path) == segment.files[path.name][1]:
             return ds.dataset(str(path), declared, format="parquet").to_table(columns=chosen, filter=where)
     except (OSError, pa.ArrowInvalid) as error:
         raise OutputError(f"{repo}: {SEGMENTS}/{segment.name}/{path.name} cannot be read ({error})") from error
+    raise not_as_written(repo, segment, name)
+
+
+def not_as_written(repo: Place, segment: Segment, name: str) -> OutputError:
+    """Return the error for a file whose content is another than was written."""
     said = "is not the file that was written, bit for bit; `nddup index check` names all such files"
-    raise OutputError(f"{repo}: {SEGMENTS}/{segment.name}/{path.name} {said}")
+    return OutputError(f"{repo}: {SEGMENTS}/{segment.name}/{file_of(name)} {said}")
+
+
+def open_shingles(repo: Place, segment: Segment) -> StoredShingles:
+    """Map SHINGLES of a segment; its rows are not compared with what was written, the fingerprints of nodes tell that.
+
+    Raises:
+        OutputError: if the file is missing, or has another form or size than was written.
+    """
+    if not segment.rows.get("shingles"):
+        return NO_SHINGLES
+    path = require_file(repo, segment, "shingles")
+    try:
+        return map_shingles(path)
+    except (OSError, pa.ArrowInvalid) as error:
+        raise not_as_written(repo, segment, "shingles") from error
 
 
 def require_file(repo: Place, segment: Segment, name: str) -> Path:
@@ -138,8 +172,8 @@ def require_file(repo: Place, segment: Segment, name: str) -> Path:
     Raises:
         OutputError: if it is missing, cannot be read, or has another size than was written.
     """
-    file = f"{segment.name}/{name}.parquet"
-    size, digest = segment.files[f"{name}.parquet"]
+    file = f"{segment.name}/{file_of(name)}"
+    size, digest = segment.files[file_of(name)]
     try:
         path = repo.fetch(file, size, digest)
         is_whole = path.stat().st_size == size
