@@ -136,15 +136,39 @@ TEXTS = working(
     "doc_id string, url string, text string, source string, split long, seq long",
     "Documents given as a DataFrame: text already decoded, numbered within their partition.",
 )
+CAPTURE = (
+    Column(
+        "date",
+        "string",
+        "of a capture in a WARC or ARC file, when it was made: UTC, to the second, `2024-05-01T12:00:00Z`; null for"
+        " other formats, as the columns that follow",
+    ),
+    Column("status", "int", "its HTTP status; null for a record without one, such as a `resource`"),
+    Column("media_type", "string", "its media type, without parameters"),
+    Column("target_uri", "string", "the address that was fetched, as written"),
+    Column("payload_digest", "string", "WARC-Payload-Digest, as written"),
+    Column(
+        "file_offset",
+        "long",
+        "where the record begins in its file, or in a compressed file the member that begins with it; null if it"
+        " begins inside a member",
+    ),
+    Column("record_type", "string", "`response`, `resource`, `conversion`, or `revisit`: a copy of what it refers to"),
+)
+"""What an archive of the web tells of a document."""
+
+_CAPTURED = ", ".join(f"{column.name} {column.type}" for column in CAPTURE)
+
 RECORDS = working(
     "records",
     "source string, split long, seq long, doc_id string, url string, n_tokens int, n_features int,"
     " n_replaced int, n_stripped int, n_guessed int, content_fingerprint binary, token_fingerprint binary,"
     " sketch_fingerprint binary, sketch array<long>, signature array<long>, policy array<string>, reason string,"
-    " detail string, excerpt string",
+    f" detail string, excerpt string, {_CAPTURED}, refers_to array<string>",
     "One row for each record: a document, or a reject (`reason` not null). `seq` counts the records of a split from 0,"
     " `n_replaced` the undecodable places of the text, `n_stripped` its fields of unknown kind that are pages,"
     " `n_guessed` those whose encoding is a guess."
+    " `refers_to` names what a revisit repeats, the surest name first."
     " Documents collapse by `sketch_fingerprint`; where texts confirm pairs, it is equal to `token_fingerprint`, which"
     " else is null.",
     "read, parse, strip and sketch every record",
@@ -367,6 +391,7 @@ DOCUMENTS = Table(
             "array<string>",
             "the values, in order, of those columns of `keep.policy` that are read from the record; else null",
         ),
+        *CAPTURE,
     ),
 )
 

@@ -14,7 +14,7 @@ from nddup.errors import ConfigError
 from nddup.local.memory import Memory
 from nddup.local.reading.number_texts import CHUNK_BYTES, cut, number_texts
 from nddup.local.reading.workers import Workers
-from nddup.matching.preference import DERIVED
+from nddup.matching.preference import DATED, DERIVED
 from nddup.metrics import RunMetrics, Stages
 from nddup.opened.arrow_tables import MemoryRun
 from nddup.run.compiling import compile_once
@@ -122,6 +122,10 @@ def find_duplicates(  # noqa: PLR0913 - the sections of the configuration, so th
     config = build_config(nested, origin="find_duplicates")
     if any(not column.is_derived for column in config.keep.order.columns) or config.keep.prefer:
         raise ConfigError(f"find_duplicates: columns of keep.policy are {', '.join(DERIVED)}; a table has no sources")
+    if config.keep.policy in DATED:
+        raise ConfigError(
+            f"find_duplicates: keep.policy {config.keep.policy}: needs a WARC or ARC file; a table has none"
+        )
     if config.input.limit is not None:
         raise ConfigError("find_duplicates: input.limit: give the first rows of the table")
 

@@ -21,13 +21,25 @@ from nddup.checking.prove_pairs import Violations
 from nddup.tables import working
 from nddup.verifying.definitions import Form, Rows, damaged_sketches, level_due, sketch_rows
 
-RANKS = {
-    "longest": "-d.n_tokens",
+MOMENT = (
+    "CASE WHEN d.date IS NULL THEN 4294967295"
+    " ELSE greatest(0, least(4294967294, unix_timestamp(CAST(d.date AS TIMESTAMP)))) END"
+)
+"""SQL for the second of a date since 1970, below 2^32 - 1, which stands for none."""
+
+_ORDERS = {
+    "longest": f"-CAST(d.n_tokens AS BIGINT) * 4294967296 + {MOMENT}",
     "first-id": "0",
     "first": "d.doc_key",
-    "shortest-url": "coalesce(length(d.url), 4611686018427387904)",
+    "shortest-url": f"CAST(coalesce(length(d.url), 2147483647) AS BIGINT) * 4294967296 + {MOMENT}",
+    "newest": f"coalesce(4294967294 - nullif({MOMENT}, 4294967295), 4294967295) * 2147483648 - d.n_tokens",
+    "oldest": f"{MOMENT} * 2147483648 - d.n_tokens",
 }
-"""SQL for the rank of a document under each named policy."""
+RANKS = {
+    word: f"CASE WHEN d.record_type = 'revisit' THEN 9223372036854775807 ELSE {order} END"
+    for word, order in _ORDERS.items()
+}
+"""SQL for the rank of a document under each named policy: of equals the older capture first, and revisits last."""
 
 DERIVED = {"length": "d.n_tokens", "url_length": "length(d.url)", "id": "d.doc_id", "first": "d.doc_key"}
 """SQL for the policy columns that are not read from the record."""
@@ -43,7 +55,8 @@ def rank_by(policy: str | Sequence[str], prefer: Sequence[str]) -> str:
         prefer: globs of sources, without characters that are special in SQL.
     """
     cases = " ".join(f"WHEN {_matches(glob)} THEN {place}" for place, glob in enumerate(prefer))
-    terms = [f"CASE {cases} ELSE {len(prefer)} END"] if prefer else []
+    terms = ["CASE WHEN d.record_type = 'revisit' THEN 1 ELSE 0 END"]
+    terms += [f"CASE {cases} ELSE {len(prefer)} END"] if prefer else []
     if isinstance(policy, str):
         terms.append(RANKS[policy])
     else:
@@ -54,6 +67,7 @@ def rank_by(policy: str | Sequence[str], prefer: Sequence[str]) -> str:
             read += name not in DERIVED
             value = DERIVED.get(name) or f"element_at(d.policy, {read})"
             terms += _terms(f"nullif(trim(CAST({value} AS STRING)), '')", kind, is_falling=column.strip()[0] == "-")
+        terms.append(MOMENT)
     return f"rank() OVER (ORDER BY {', '.join(terms)})"
 
 

@@ -36,6 +36,7 @@ MACROS = (
     "CREATE MACRO element_at(list, place) AS list_extract(list, place)",
     "CREATE MACRO regexp_like(text, pattern) AS regexp_matches(text, pattern)",
     "CREATE MACRO sha2(text, bits) AS sha256(text)",
+    "CREATE MACRO unix_timestamp(moment) AS CAST(floor(epoch(moment)) AS BIGINT)",
     "CREATE MACRO shiftright(number, bits) AS number >> bits",
     "CREATE MACRO struct(first, second) AS row(first, second)",
 )

@@ -6,6 +6,9 @@
 A column orders numbers by value, however many digits they have, and other texts by their bytes. In a column without a
 type numbers come before texts; of type `number`, any other text is unparsable; of type `text`, a number is a text.
 Missing, blank and unparsable values come last in either direction.
+
+Of equals, captures of an archive are ordered by their date, the oldest first, so that no random id decides; what has no
+date comes last. A `revisit`, which has no text of its own, comes after all documents whatever the policy.
 """
 
 import re
@@ -17,6 +20,21 @@ DERIVED: Final = ("length", "url_length", "id", "first")
 """Columns that need not be in the input: tokens, characters of the address, the id, the order of the collection."""
 
 NUMBER: Final = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]{1,6})?")
+DATED: Final = ("newest", "oldest")
+"""The words of `keep.policy` that need a date."""
+
+NO_MOMENT: Final = (1 << 32) - 1
+"""The moment of a document without a date; of others it is the second of their date since 1970, less than this."""
+
+MOMENTS, TOKENS = 1 << 32, 1 << 31
+"""What moments, and numbers of tokens, are less than: a policy and a moment, or a date and a length, are one number."""
+
+LAST: Final = (1 << 63) - 1
+"""The place of a revisit in the order of a word."""
+
+NO_LENGTH: Final = TOKENS - 1
+"""The length that stands for a missing URL, which comes after all others."""
+
 _COLUMN = re.compile(r"(-?)(.+?)(?::(number|text))?")
 _EXPONENTS: Final = 1 << 31
 _INVERTED: Final = bytes(range(255, -1, -1))

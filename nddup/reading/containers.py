@@ -1,4 +1,4 @@
-"""Files that are not cut at a separator: WARC, CSV, Parquet, e-mail, and files that are a single page or text.
+"""Files that are not cut at a separator: WARC and ARC, CSV, Parquet, e-mail, and files that are a single page or text.
 
     container_head    first bytes and name of a file -> its head, or None for any other format
     read_container    an open file -> its records, one by one
@@ -19,7 +19,7 @@ from nddup.reading.formats import FORMATS, BinaryError, FileHead, Format, Format
 from nddup.reading.mail import MAIL_NAME, MAIL_START, cut_mail, parse_mail
 from nddup.reading.outcomes import Record, Reject
 from nddup.reading.streams import PIECE, Expanded, StoppedError
-from nddup.reading.warc import cut_warc, parse_warc
+from nddup.reading.warc import ARC_START, Wanted, cut_warc, parse_warc
 from nddup.reading.xml_structure import table_format
 
 CONTAINERS = ("warc", "csv", "parquet", "html", "mail", "text")
@@ -49,7 +49,6 @@ _BINARY = {
     b"SQLite format 3\0": "an SQLite database; export its table as CSV",
     b"7z\xbc\xaf": "a 7z archive; unpack it first",
     b"Rar!\x1a": "a RAR archive; unpack it first",
-    b"filedesc://": "an ARC file; convert it to WARC first (warcio recompress FILE.arc.gz FILE.warc.gz)",
     b" CDX ": "an index of WARC files (CDX), without pages; give the WARC files themselves",
     b'!meta {"': "an index of WARC files (CDXJ), without pages; give the WARC files themselves",
     b"{\\rtf": "an RTF document; export it as text",
@@ -78,7 +77,7 @@ _BY_NAME = {
     ("ppt", "pptx", "pptm", "odp"): "a PowerPoint presentation; convert it to text first",
     ("epub",): "an e-book (EPUB); convert it to text first",
     ("msg",): "an Outlook message; export it as .eml",
-    ("wacz",): "a WACZ archive; unpack it, and give its folder `archive`, which holds WARC files",
+    ("wacz",): "a WACZ archive without WARC files, or not of this machine; unpack it, and give its folder `archive`",
 }
 """What such files are, by the endings of their names."""
 
@@ -103,8 +102,8 @@ def container_head(head: bytes, name: str, format: str | None, options: Mapping[
         head: the first bytes, expanded.
         name: the name of the file; only an ending such as `.csv`, `.tsv` or `.html` matters.
         format: `input.format`; None to detect.
-        options: the user's `id`, `url`, `content` (paths), `charset`, and `quote` and `escape` (of a table, empty for
-            none); None where not set.
+        options: the user's `id`, `url`, `content` (paths), `charset`, `quote` and `escape` (of a table, empty for
+            none), and `statuses` (of an archive); None where not set.
 
     Returns:
         The head; None for a file of another format.
@@ -120,6 +119,8 @@ def container_head(head: bytes, name: str, format: str | None, options: Mapping[
     if kind not in CONTAINERS:
         return None
     settings = {key: options[key] for key in ("id", "url", "content") if options.get(key)}
+    if kind == "warc":
+        settings["statuses"] = options.get("statuses")
     declared = replace(FORMATS[kind], **settings)
     if kind == "csv":
         if not head.strip():
@@ -129,7 +130,7 @@ def container_head(head: bytes, name: str, format: str | None, options: Mapping[
 
 
 def _detect(head: bytes, name: str) -> tuple[str, str]:
-    for start, kind in {b"PAR1": "parquet", b"WARC/": "warc"}.items():
+    for start, kind in {b"PAR1": "parquet", b"WARC/": "warc", ARC_START: "warc"}.items():
         if head.startswith(start):
             return kind, f"begins with {start.decode()}"
     if _TABLE_NAME.search(name) and not _OTHER.match(head):
@@ -269,8 +270,13 @@ def read_container(
 
     stream = Expanded(raw, compression, limit)
     if kind == "warc":
+        wanted = Wanted(head.format.statuses, head.format.policy)
         for found in cut_warc(stream, max_record=max_record):
-            yield found if isinstance(found, Reject) else _as_text(parse_warc(found.value, max_record=max_record))
+            yield (
+                found
+                if isinstance(found, Reject)
+                else _as_text(parse_warc(found.value, max_record=max_record, wanted=wanted, offset=found.offset))
+            )
     elif kind == "csv":
         yield from read_csv(stream, head, max_record)
     elif kind == "mail":

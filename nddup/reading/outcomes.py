@@ -1,16 +1,18 @@
 """The outcome of reading a chunk of a file: a record, or a reject that says why there is none.
 
     Record, Reject   the two outcomes
+    Capture          what an archive of the web tells of one fetch
     make_record      a record whose id and URL are each on one line, or a reject
     excerpt          the beginning of a record, for display
 
 Reasons of rejects from parsing a chunk: `malformed`, `truncated`, `no content`, `bad base64`, `deleted`, `id too long`,
-`too large`; in WARC also `not text` and `revisit`.
+`too large`; in archives of the web also `status`, `not text` and `revisit`.
 """
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from nddup.reading.base64_text import decode_base64
 from nddup.reading.charsets import decode_content
@@ -32,6 +34,30 @@ Value = bytes | str
 _CONTROLS = re.compile("[\\x00-\\x1f\\x7f-\\x9f\\u2028\\u2029]+")
 
 
+class Capture(NamedTuple):
+    """What an archive of the web tells of one fetch; None where it does not.
+
+    Attributes:
+        date: when, UTC, to the second: `2024-05-01T12:00:00Z`.
+        status: of the HTTP response.
+        media_type: of the payload, in lower case, without parameters.
+        target_uri: the address that was fetched, as written.
+        payload_digest: as written, such as `sha1:…`.
+        file_offset: where the record begins in the stored file, or the compressed member that begins with it.
+        record_type: `response`, `resource`, `conversion` or `revisit`.
+        refers_to: of a revisit, the names of what it repeats, the surest first: `id …`, `digest …`, `uri … date`.
+    """
+
+    date: str | None = None
+    status: int | None = None
+    media_type: str | None = None
+    target_uri: str | None = None
+    payload_digest: str | None = None
+    file_offset: int | None = None
+    record_type: str | None = None
+    refers_to: tuple[str, ...] | None = None
+
+
 @dataclass(frozen=True, slots=True)
 class Record:
     """A document as found in a file.
@@ -46,6 +72,7 @@ class Record:
         charset: charset of the fields that are bytes, from an HTTP header.
         policy: the values at the paths `policy` of the format, None where missing.
         replaced: number of U+FFFD in the record that stand for bytes that the file's encoding could not decode.
+        capture: of a record of an archive of the web.
     """
 
     doc_id: str | None
@@ -55,16 +82,22 @@ class Record:
     charset: str | None = None
     replaced: int = 0
     policy: tuple[str | None, ...] = ()
+    capture: Capture | None = field(default=None, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
 class Reject:
-    """A record that could not be read: the reason, details such as the parser's message, and the record's beginning."""
+    """A record that could not be read: the reason, details such as the parser's message, and the record's beginning.
+
+    Of a `revisit`, which may be a copy of a document, also its id, address and capture, and the values of the policy.
+    """
 
     reason: str
     detail: str
     excerpt: str
     doc_id: str | None = None
+    capture: Capture | None = field(default=None, repr=False)
+    policy: tuple[str | None, ...] = field(default=(), repr=False)
 
 
 def make_record(
@@ -76,6 +109,7 @@ def make_record(
     start: str = "",
     replaced: int = 0,
     policy: tuple[str | None, ...] = (),
+    capture: Capture | None = None,
 ) -> Record | Reject:
     r"""Make a record from its parts.
 
@@ -88,6 +122,7 @@ def make_record(
         start: excerpt for a reject.
         replaced: as in `Record`.
         policy: as in `Record`.
+        capture: as in `Record`.
 
     Returns:
         The record; a reject if the id is longer than MAX_ID_LENGTH.
@@ -104,7 +139,7 @@ def make_record(
     kinds = tuple(is_markup for _, is_markup in fields)
     is_same = len(set(kinds)) == 1
     values, is_markup = tuple(value for value, _ in fields), kinds[0] if is_same else kinds
-    return Record(doc_id or None, url or None, values, is_markup, charset, replaced, policy)
+    return Record(doc_id or None, url or None, values, is_markup, charset, replaced, policy, capture)
 
 
 def clean_id(text: str) -> str:

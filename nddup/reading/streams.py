@@ -25,6 +25,9 @@ import bz2
 import io
 import lzma
 import re
+import zipfile
+import zlib
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from typing import Any, BinaryIO, NamedTuple, Protocol
@@ -142,11 +145,13 @@ class Chunk(NamedTuple):
     """Bytes between two separators, both removed; `is_last` if the end of the file ended them, not a separator.
 
     `is_whole`: they end with the end of a record, however it is spelled, and nothing was removed (`xml_cutting`).
+    `offset`: where they begin in the stored file, if known.
     """
 
     value: bytes
     is_last: bool
     is_whole: bool = False
+    offset: int | None = None
 
 
 class Part(NamedTuple):
@@ -244,6 +249,10 @@ TAIL = 64 << 10
 """Bytes at the end of a file that are searched first for its last separator."""
 
 
+MOST_STARTS = 1 << 16
+"""Most starts of members that are held: more than begin in the bytes that are read ahead of a record."""
+
+
 MAGIC = {
     rb"\x1f\x8b": "gzip",
     rb"BZh[1-9](1|\x17|$)": "bz2",  # a block, or the end of an empty stream; a text may begin with the first four
@@ -252,7 +261,9 @@ MAGIC = {
 }
 """Expressions for the first bytes of compressed files. Sources: RFC 1952, RFC 8878, the format of .xz."""
 
-_ERRORS: tuple[type[Exception], ...] = (OSError, EOFError, IgzipError, lzma.LZMAError, zstandard.ZstdError)  # type: ignore[assignment]
+_ERRORS: tuple[type[Exception], ...] = (  # type: ignore[assignment]
+    OSError, EOFError, IgzipError, lzma.LZMAError, zstandard.ZstdError, zlib.error, zipfile.BadZipFile,
+)  # fmt: skip
 
 
 def compression_of(head: bytes) -> str:
@@ -284,6 +295,15 @@ class Expanded(io.RawIOBase):
         self._limit = limit
         self._count = 0
         self._rest = b""
+
+    def stored_place(self, place: int) -> int | None:
+        """Return where the stored file holds what begins at an expanded place, which never falls from call to call.
+
+        None if it begins inside a compressed member.
+        """
+        if isinstance(self._stream, _Members):
+            return self._stream.stored_place(place)
+        return place
 
     def readable(self) -> bool:
         """Return True, as every readable stream does."""
@@ -325,28 +345,45 @@ class _Members(io.RawIOBase):
         self._raw, self._decoder, self._piece = raw, decoder, piece
         self._member: Any = None
         self._input = b""
+        self._starts: deque[tuple[int, int]] = deque(maxlen=MOST_STARTS)
+        self._expanded = self._stored = 0
+
+    def stored_place(self, place: int) -> int | None:
+        """As `Expanded.stored_place`."""
+        found = None
+        while self._starts and self._starts[0][0] <= place:
+            at, stored = self._starts.popleft()
+            found = stored if at == place else None
+        return found
 
     def read1(self, size: int) -> bytes:
         """Return the bytes that the next piece of input expands to, whatever the requested size."""
         del size
-        while piece := self._input or self._raw.read(self._piece):
+        while piece := self._input or self._next_input():
             self._input = b""
             if self._member is None:
                 piece = piece.lstrip(b"\0")
                 if not piece:
                     continue
                 self._member = self._decoder()
+                self._starts.append((self._expanded, self._stored - len(piece)))
 
             data: bytes = self._member.decompress(piece)
             if self._member.eof:
                 self._input, self._member = self._member.unused_data, None
             if data:
+                self._expanded += len(data)
                 return data
 
         if self._member is not None:
             self._member.decompress(b"")  # raises first if the checksum is wrong
             raise EOFError("the file ends inside a compressed member")
         return b""
+
+    def _next_input(self) -> bytes:
+        piece: bytes = self._raw.read(self._piece)
+        self._stored += len(piece)
+        return piece
 
 
 def _decoder(raw: BinaryIO, compression: str) -> BinaryIO:

@@ -1,41 +1,38 @@
-"""WARC files, cut by the lengths in their headers. Each record is parsed separately, so one bad record is one reject.
+"""WARC and ARC files, cut by the lengths in their headers. Each record is parsed separately: a bad one is one reject.
 
     cut_warc     stream -> the bytes of each record that may hold a document
     parse_warc   those bytes -> Record | Reject
+    decode_body  a body as stored, and the names of its encodings -> the body as it was meant; BodyError
+    walk_warc    stream -> pieces, every byte of the file, for `nddup.rewriting`; `is_record` marks what `cut_warc`
+                 returns as a record or as a reject; the blank lines after a record belong to it
 
 Files are cut here because a whole-file parser stops silently where a file is cut or a header is wrong. Headers may end
 their lines with LF, fold a field over several lines, and spell its name in any case: FastWARC reads such fields as
-absent, so they are split here. `decode_body` decodes the transfer and content encodings.
+absent, so they are split here.
 
 Records that are not documents (warcinfo, request, metadata, continuation) are skipped. A `revisit` has no page, and
-becomes a reject `revisit`, so that the records and rejects of a crawl add up.
+becomes a reject `revisit` that says what it repeats; a run over files makes a document of it where that is a document.
 
-Remove the transfer and content encodings of an HTTP body, each by itself.
-
-    decode_body      a body as stored, and the names of its encodings -> the body as it was meant; BodyError
-    looks_like_text  whether bytes may be text in some charset
+In an ARC file, the older form, a record begins with one line: address, IP, date, media type, and length, in version 2
+also other columns before the length. Its records have no ids.
+Source: https://archive.org/web/researcher/ArcFileFormat.php
 
 Archives hold bodies that are not encoded as their headers say: proxies remove chunks or decompress a body and leave the
 header. So each encoding is tried in its turn. A body that does not have it must look like text, or is refused:
 compressed bytes and the lengths of chunks never become text. A body that ends inside an encoding gives all that
 decodes, as in a browser.
-
-Every byte of a WARC file, record by record, for `nddup.rewriting` to write again.
-
-    walk_warc   stream -> pieces; `is_record` marks what `warc.cut_warc` returns as a record or as a reject
-
-The blank lines after a record belong to it.
 """
 
 import io
 import re
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from datetime import UTC, datetime
 from typing import NamedTuple
 
 from fastwarc.stream_io import BrotliReader
 
-from nddup.reading.outcomes import EXCERPT_LENGTH, Record, Reject, excerpt, make_record
+from nddup.reading.outcomes import EXCERPT_LENGTH, Capture, Record, Reject, clean_id, excerpt, make_record
 from nddup.reading.streams import PIECE, Chunk, Expanded, NoMemberError, StoppedError, compression_of
 
 TEXT_BYTES = 4096
@@ -216,8 +213,21 @@ _HEADER_END = re.compile(rb"\n\r?\n|\nWARC/")
 _FOLD = re.compile(rb"\r?\n[ \t]+")
 _FIELD = re.compile(rb"([!#$%&'*+.^_`|~\w-]++)[ \t]*+:")
 _STATUS = re.compile(rb"HTTP/|[A-Z]++(?:/[\d.]++)?[ \t]++\d{3}\b")
+_CODE = re.compile(rb"\S{1,20}+[ \t]++(\d{3})\b")
 _CHARSET = re.compile(r";\s*charset\s*=\s*[\"']?([^\s\"';,]+)", re.IGNORECASE)
-_TEXTS = re.compile(r"text/|application/(xhtml\+xml|xml|json)|\s*$")
+_TEXTS = re.compile(
+    r"text/(?!css\b|dns\b|(x-)?(java|ecma|live)script\b)|application/(xhtml\+xml|xml|json)|\s*$", re.IGNORECASE
+)
+"""Content types of documents. Styles and scripts are none, as in a folder of pages; nor are answers of name servers."""
+
+ARC_START = b"filedesc://"
+"""How an ARC file begins."""
+
+MAX_LINE, MAX_DIGITS = 1 << 16, 18
+_ARC_FIELDS = 5
+_LEAST = (1, 1, 1, 0, 0, 0)
+_ARC_DATE = re.compile(rb"\d{12,17}")
+_DATE = re.compile(r"(\d{4})(?:-?(\d\d)(?:-?(\d\d)(?:T?(\d\d):?(\d\d)(?::?(\d\d))?)?)?)?(?:\.?\d*)Z?")
 
 
 class Window:
@@ -227,6 +237,9 @@ class Window:
         self._stream = stream
         self.held = bytearray()
         self.is_ended = False
+        self.place = 0
+        self.fill(len(ARC_START))
+        self.is_arc = self.held.startswith(ARC_START)
 
     def fill(self, size: int) -> bool:
         """Read until `size` bytes are held; return False if the stream has fewer."""
@@ -236,20 +249,39 @@ class Window:
             self.held += piece
         return len(self.held) >= size
 
+    @property
+    def stored_place(self) -> int | None:
+        """Where the stored file holds the first byte of the window; None if that is inside a compressed member."""
+        return self._stream.stored_place(self.place)
+
     def drop(self, size: int) -> None:
         """Move the window forward by `size` bytes, which need not be held."""
         while size > len(self.held) and not self.is_ended:
             size -= len(self.held)
+            self.place += len(self.held)
             self.held.clear()
             self.fill(1)
+        self.place += min(size, len(self.held))
         del self.held[:size]
 
     def take(self, size: int) -> bytes:
         """Return the first `size` held bytes, or all if there are fewer, and move the window past them."""
         with memoryview(self.held) as view:
             taken = bytes(view[:size])
+        self.place += len(taken)
         del self.held[:size]
         return taken
+
+    def find_start(self, start: int) -> int:
+        """Find the next start of a record among the bytes held, after a line end at or after `start`; -1 if none."""
+        if not self.is_arc:
+            return self.held.find(b"\n" + _START, start)
+        while (start := self.held.find(b"\n", start)) >= 0:
+            line = bytes(self.held[start + 1 : start + 1 + MAX_LINE]).partition(b"\n")[0]
+            if _split_line(line) is not None:
+                return start
+            start += 1
+        return -1
 
     def find_header_end(self, limit: int) -> int:
         """Find the end of the first blank line within `limit` bytes; -1 if there is none before the next record."""
@@ -276,12 +308,13 @@ def cut_warc(stream: Expanded, *, max_record: int) -> Iterator[Chunk | Reject]:
 
     Cost: linear. Memory: `max_record` and a piece.
     """
-    window = Window(stream)
+    window = None
     try:
+        window = Window(stream)
         while _skip_blank(window):
             yield from _next_record(window, max_record)
     except StoppedError as error:
-        yield Reject(error.reason, str(error), excerpt(bytes(window.held[:EXCERPT_BYTES])))
+        yield Reject(error.reason, str(error), excerpt(bytes(window.held[:EXCERPT_BYTES])) if window else "")
 
 
 def _skip_blank(window: Window) -> bool:
@@ -297,7 +330,7 @@ def _skip_blank(window: Window) -> bool:
 
 def _next_record(window: Window, max_record: int) -> Iterator[Chunk | Reject]:
     """Yield the record at the start of the window, or a reject; nothing for a record that is not a document."""
-    header = read_header(window)
+    offset, header = window.stored_place, read_header(window)
     length = length_of(header)
     if length is None:
         yield _skip_to_record(window)
@@ -314,12 +347,17 @@ def _next_record(window: Window, max_record: int) -> Iterator[Chunk | Reject]:
         yield Reject("truncated", f"the file ends {missing:,} bytes before the end of the record", excerpt(header))
         window.drop(size)
     else:
-        yield Chunk(bytes(window.held[:size]), is_last=False)
+        yield Chunk(bytes(window.held[:size]), is_last=False, offset=offset)
         window.drop(size)
 
 
 def read_header(window: Window) -> bytes:
     """Return the header at the start of the window, with its blank line; empty if no record begins there."""
+    if window.is_arc:
+        while b"\n" not in window.held[:MAX_LINE] and len(window.held) < MAX_LINE and not window.is_ended:
+            window.fill(len(window.held) + 1)
+        line = bytes(window.held[: window.held.find(b"\n", 0, MAX_LINE) + 1])
+        return line if _split_line(line) else b""
     window.fill(len(_START))
     end = window.find_header_end(MAX_HEADER) if window.held.startswith(_START) else -1
     return bytes(window.held[: max(end, 0)])
@@ -327,64 +365,104 @@ def read_header(window: Window) -> bytes:
 
 def length_of(header: bytes) -> int | None:
     """Return the number of bytes in a record after its header; None if the header does not give it."""
+    if not header.startswith(_START):
+        fields = _split_line(header)
+        return int(fields[-1]) if fields else None
     found = _LENGTH.search(_FOLD.sub(b" ", header))
     return int(found[1]) if found else None
 
 
 def is_document(header: bytes) -> bool:
     """Return whether a record may hold a document, or is a revisit of one."""
+    if not header.startswith(_START):
+        return not header.startswith(ARC_START)
     found = _TYPE.search(_FOLD.sub(b" ", header))
     return found is None or found[1].lower() in DOCUMENTS
+
+
+def _split_line(line: bytes) -> list[bytes] | None:
+    """Return address, IP, date, media type and length of the first line of an ARC record; None for any other line."""
+    fields = line.rstrip(b"\r\n").split(b" ")
+    at = next((n for n, field in enumerate(fields[2:-2], 2) if _ARC_DATE.fullmatch(field)), None)
+    if len(fields) < _ARC_FIELDS or at is None or not fields[-1].isdigit() or len(fields[-1]) > MAX_DIGITS:
+        return None
+    return [b" ".join(fields[: at - 1]), fields[at - 1], fields[at], fields[at + 1], fields[-1]]
+
+
+def _fields_of_line(line: bytes) -> dict[str, list[str]]:
+    """Return the first line of an ARC record as the fields of a WARC header."""
+    address, _, date, media, _ = (field.decode("utf-8", "replace") for field in _split_line(line) or [b""] * 5)
+    is_http = address.lower().startswith(("http:", "https:"))
+    named = {"warc-type": "response", "warc-target-uri": address, "warc-date": date, "arc-content-type": media}
+    named["content-type"] = "application/http" if is_http else media
+    return {name: [value] for name, value in named.items()}
 
 
 def _skip_to_record(window: Window) -> Reject:
     """Move to the next start of a record; return one reject for the bytes skipped."""
     begin, passed = excerpt(bytes(window.held[:EXCERPT_BYTES])), 0
     while True:
-        at = window.held.find(b"\n" + _START, 1)
+        at = window.find_start(1)
         if at >= 0 or window.is_ended:
             step = at + 1 if at >= 0 else len(window.held)
             window.drop(step)
             return Reject("malformed", f"{passed + step:,} bytes that do not begin a WARC record", begin)
-        step = max(len(window.held) - len(_START), 0)
+        step = max(len(window.held) - (MAX_LINE if window.is_arc else len(_START)), 0)
         passed += step
         window.drop(step)
         window.fill(len(window.held) + 1)
 
 
-def parse_warc(chunk: bytes, *, max_record: int) -> Record | Reject:
-    """Read the document in one WARC record.
+class Wanted(NamedTuple):
+    """What is read of the records of an archive: the HTTP statuses, None for all; header fields for the keep policy."""
+
+    statuses: tuple[int, ...] | None = None
+    policy: tuple[str, ...] = ()
+
+
+ALL = Wanted()
+"""Every status, and no field."""
+
+
+def parse_warc(chunk: bytes, *, max_record: int, wanted: Wanted = ALL, offset: int | None = None) -> Record | Reject:
+    """Read the document in one record of a WARC or ARC file.
+
+    Args:
+        chunk: from `cut_warc`.
+        max_record: the most bytes that a payload may expand to.
+        wanted: which statuses are read, and which header fields are wanted: those of the archive, else those of HTTP.
+        offset: from `cut_warc`.
 
     Returns:
         The id from WARC-TREC-ID or WARC-Record-ID, the URL from WARC-Target-URI, the payload with its transfer and
-        content encodings decoded, and the charset from its HTTP header. Rejects: `revisit` for a revisit, `not text`
-        by the content type, `malformed` (also for a payload that cannot be decoded), `id too long`, and `too large` for
-        a payload that expands beyond `max_record`.
+        content encodings decoded, and the charset from its HTTP header. Rejects: `revisit` for a revisit, `status` for
+        an HTTP status that is not wanted, `not text` by the content type, `malformed` (also for a payload that cannot
+        be decoded), `id too long`, and `too large` for a payload that expands beyond `max_record`.
         Never raises.
     """
     try:
-        return _parse(chunk, max_record)
+        return _parse(chunk, max_record, wanted, offset)
     except Exception as error:  # noqa: BLE001 - a parser of untrusted bytes may raise anything: it becomes the reason
         return Reject("malformed", str(error) or type(error).__name__, excerpt(chunk))
 
 
-def _parse(chunk: bytes, max_record: int) -> Record | Reject:
-    start = _after_blank_line(chunk, 0)
-    warc = _fields_of(chunk[:start])
+def _parse(chunk: bytes, max_record: int, wanted: Wanted, offset: int | None) -> Record | Reject:
+    start, warc = _split_header(chunk)
     doc_id = (_first(warc, "warc-trec-id") or _first(warc, "warc-record-id")).strip("<> \t")
-    if _first(warc, "warc-type").lower() == "revisit":
-        refers = _first(warc, "warc-refers-to-target-uri") or _first(warc, "warc-refers-to") or "an earlier record"
-        return Reject("revisit", f"a revisit of {refers}", excerpt(chunk), doc_id)
-
-    about, encodings, charset = warc, list[str](), None
+    about, encodings, charset, status = warc, list[str](), None, None
     if is_http := _first(warc, "content-type").lower().startswith("application/http"):
         http = _after_http(chunk, start)
+        code = _CODE.match(chunk, start)
+        status = int(code[1]) if code and http > start else None
         about, start = _fields_of(chunk[start:http]), http
         names = [*about.get("content-encoding", ()), *about.get("transfer-encoding", ())]
         encodings = [name.strip() for several in names for name in several.split(",")]
     content_type = _first(about, "content-type")
-    if not _TEXTS.match(content_type.lower()):
-        return Reject("not text", content_type[:EXCERPT_LENGTH], excerpt(chunk), doc_id)
+    capture = _capture_of(warc, status, content_type, offset)
+    policy = tuple(_first(warc, name.lower()) or _first(about, name.lower()) or None for name in wanted.policy)
+
+    if refused := _refusal_of(warc, capture, content_type, wanted):
+        return Reject(*refused, excerpt(chunk), clean_id(doc_id) or None, capture, policy)
     if is_http and (found := _CHARSET.search(content_type)):
         charset = found[1].strip()
 
@@ -398,8 +476,64 @@ def _parse(chunk: bytes, max_record: int) -> Record | Reject:
         return Reject("too large", "its content encoding expands past input.max_record", excerpt(chunk), doc_id)
 
     is_plain = content_type.lower().startswith(("text/plain", "application/json"))
-    url = _first(warc, "warc-target-uri").strip("<> \t")  # some programs write <URL>
-    return make_record(doc_id, url, [(payload, not is_plain)], charset=charset, start=excerpt(chunk[:EXCERPT_BYTES]))
+    url, fields = _first(warc, "warc-target-uri").strip("<> \t"), [(payload, not is_plain)]  # some write <URL>
+    begin = excerpt(chunk[:EXCERPT_BYTES])
+    return make_record(doc_id, url, fields, charset=charset, start=begin, policy=policy, capture=capture)
+
+
+def _refusal_of(
+    warc: dict[str, list[str]], capture: Capture, content_type: str, wanted: Wanted
+) -> tuple[str, str] | None:
+    """Return the reason and detail of a reject for a record that its headers show to hold no document wanted."""
+    if capture.record_type == "revisit":
+        refers = _first(warc, "warc-refers-to-target-uri") or _first(warc, "warc-refers-to") or "an earlier record"
+        return "revisit", f"a revisit of {refers}"
+    if capture.status is not None and wanted.statuses is not None and capture.status not in wanted.statuses:
+        return "status", f"HTTP {capture.status}, which input.statuses leaves out"
+    return None if _TEXTS.match(content_type) else ("not text", content_type[:EXCERPT_LENGTH])
+
+
+def _split_header(chunk: bytes) -> tuple[int, dict[str, list[str]]]:
+    """Return where the block of a record begins, and the fields of its header."""
+    if not chunk.startswith(_START):
+        end = chunk.find(b"\n") + 1
+        return end, _fields_of_line(chunk[:end])
+    end = _after_blank_line(chunk, 0)
+    return end, _fields_of(chunk[:end])
+
+
+def _capture_of(warc: dict[str, list[str]], status: int | None, content_type: str, offset: int | None) -> Capture:
+    """Return what the header of a record tells of the fetch."""
+    kind, date = _first(warc, "warc-type").lower(), as_date(_first(warc, "warc-date"))
+    address, digest = _first(warc, "warc-target-uri").strip("<> \t"), _first(warc, "warc-payload-digest")
+    media = content_type.partition(";")[0].strip().lower()
+    refers: tuple[str, ...] | None = None
+    if kind == "revisit":
+        named, uri = (_first(warc, f"warc-refers-to{what}").strip("<> \t") for what in ("", "-target-uri"))
+        then = as_date(_first(warc, "warc-refers-to-date"))
+        told = {f"id {named}": named, f"digest {digest}": digest, f"uri {uri} {then}": uri and then}
+        refers = tuple(name for name, is_told in told.items() if is_told)
+    return Capture(date, status, media or None, address or None, digest or None, offset, kind or None, refers)
+
+
+def as_date(text: str) -> str | None:
+    """Return a date of an archive, to the second; a shorter one is that of its first second. None if it is no date.
+
+    Example:
+        >>> as_date("2024-05-01T12:30:00.123Z"), as_date("20240501123000"), as_date("2024-05"), as_date("yesterday")
+        ('2024-05-01T12:30:00Z', '2024-05-01T12:30:00Z', '2024-05-01T00:00:00Z', None)
+    """
+    found = _DATE.fullmatch(text.strip())
+    if found is None:
+        return None
+    year, month, day, hour, minute, second = (
+        int(part or least) for part, least in zip(found.groups(), _LEAST, strict=True)
+    )
+    try:
+        moment = datetime(year, month, day, hour, minute, min(second, 59), tzinfo=UTC)  # a leap second has number 60
+    except ValueError:
+        return None
+    return moment.strftime("%Y-%m-%dT%H:%M:%SZ").rjust(20, "0")
 
 
 def _after_blank_line(chunk: bytes, start: int) -> int:
@@ -429,9 +563,6 @@ def _first(fields: dict[str, list[str]], name: str) -> str:
     return next(filter(None, fields.get(name, ())), "")
 
 
-START = b"WARC/"
-
-
 class WarcPiece(NamedTuple):
     """Bytes of a record.
 
@@ -455,8 +586,8 @@ def walk_warc(stream: Expanded, *, max_record: int) -> Iterator[WarcPiece | Reje
 
     Cost: linear. Memory: `max_record` and a piece; of a longer record, one piece at a time.
     """
-    window = Window(stream)
     try:
+        window = Window(stream)
         _take_blanks(window)
         while window.fill(1):
             header = read_header(window)
@@ -492,12 +623,12 @@ def _pass_over(window: Window) -> Iterator[WarcPiece]:
     """Yield the bytes up to the next start of a record, in pieces; together they are one reject."""
     begins = True
     while True:
-        at = window.held.find(b"\n" + START, 1)
+        at = window.find_start(1)
         if at >= 0 or window.is_ended:
             data = window.take(at + 1 if at >= 0 else len(window.held))
             yield WarcPiece(b"", data, begins=begins, ends=True, is_record=True)
             return
-        step = max(len(window.held) - len(START), 0)
+        step = max(len(window.held) - (MAX_LINE if window.is_arc else len(_START)), 0)
         if step:
             yield WarcPiece(b"", window.take(step), begins=begins, ends=False, is_record=True)
             begins = False

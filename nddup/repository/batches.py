@@ -152,8 +152,10 @@ def _with_ids(documents: pa.Table, prefix: str | None) -> pa.Table:
 
 
 def _numbered(documents: pa.Table, first: int) -> pa.Table:
-    at = documents.schema.get_field_index("doc_key")
-    return documents.set_column(at, "doc_key", pc.add(documents["doc_key"], first))
+    """Return the documents numbered from `first`, without their dates: stored ones have none to be compared with."""
+    at, date = (documents.schema.get_field_index(name) for name in ("doc_key", "date"))
+    dateless = documents.set_column(date, "date", pa.nulls(len(documents), pa.string()))
+    return dateless.set_column(at, "doc_key", pc.add(documents["doc_key"], first))
 
 
 def _same_contents(snapshot: Snapshot, documents: pa.Table, keys: NDArray[np.int64]) -> NDArray[np.bool_]:

@@ -19,6 +19,7 @@ from nddup.errors import ConfigError, OutputError
 from nddup.local.plan import Plan
 from nddup.local.reading.read_records import take_saved
 from nddup.matching.measures import MEASURES
+from nddup.matching.preference import DATED
 from nddup.matching.threshold import Threshold
 from nddup.mining.modes import MODES
 from nddup.reading.outcomes import Record
@@ -226,8 +227,11 @@ def require_possible(identity: Identity) -> None:
 def _require_plain_policy(keep: KeepConfig) -> None:
     if keep.max_lost is not None or keep.force is not None:
         raise ConfigError("keep.max_lost and keep.force: a repository keeps by its policy alone; give them to a run")
-    if keep.order.columns or keep.prefer:
-        raise ConfigError("keep.policy and keep.prefer: columns and sources are not stored; give a policy of one word")
+    if keep.order.columns or keep.prefer or keep.policy in DATED:
+        raise ConfigError(
+            "keep.policy and keep.prefer: columns, dates and sources are not stored; give longest, first, first-id or"
+            " shortest-url"
+        )
 
 
 def _require_lowest(identity: Identity) -> None:

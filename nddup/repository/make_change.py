@@ -26,7 +26,7 @@ from nddup.repository.snapshot import Snapshot
 from nddup.repository.table_totals import Totals, make_totals, replaced_totals
 from nddup.scanning.collection import Collection
 from nddup.tables import DOCUMENTS as RUN_DOCUMENTS
-from nddup.tables import KEEP
+from nddup.tables import KEEP, TYPES
 
 KEPT, REMOVED, ABSENT = "kept", "removed", "absent"
 
@@ -241,8 +241,9 @@ def as_of_run(snapshot: Snapshot, rows: pa.Table) -> pa.Table:
     sketches = snapshot.sketches_of(rows["node"].to_numpy())
     lists = lists_of(sketches.offsets, pa.array(sketches.values.view(np.int64)))
     whole = rows.append_column("group", rows["doc_id"]).append_column("sketch", lists)
-    whole = whole.append_column("token_fingerprint", pa.nulls(len(rows), pa.binary()))
-    whole = whole.append_column("policy", pa.nulls(len(whole), pa.list_(pa.string())))
+    for column in RUN_DOCUMENTS.columns:
+        if column.name not in whole.schema.names:
+            whole = whole.append_column(column.name, pa.nulls(len(whole), TYPES[column.type]))
     return whole.select(RUN_DOCUMENTS.names).cast(RUN_DOCUMENTS.arrow)
 
 

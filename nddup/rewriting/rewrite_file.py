@@ -147,8 +147,9 @@ UNCUT = {"html": "pages", "warc": "WARC", "mail": "e-mail", "sgml": "TREC"}
 UNTAGGED = {"html": "a page", "text": "a text", "mail": "e-mail"}
 """Kinds of files that have no place for tags, and what to call them in messages."""
 
-UNREAD_IN_WARC = ("not text", "revisit", "no content", "too large")
-"""Reject reasons of WARC records that hold no document and so stay: pictures, revisits, films."""
+UNREAD_IN_WARC = ("not text", "revisit", "status", "no content", "too large")
+"""Reject reasons of WARC records that hold no document and so stay: pictures, redirects, films, revisits of
+what is not there."""
 
 NO_RECORDS = "no records"
 """The reason of the one reject that stands for a file without a record, such as a table of a header only."""

@@ -259,8 +259,10 @@ def tag_warc(header: bytes, tags: AnyTags) -> bytes:
     """Return the header of a record, which includes its blank line, with the fields added after the others.
 
     Raises:
-        RewriteError: if it has them already.
+        RewriteError: if it has them already, or is that of an ARC file.
     """
+    if not header.startswith(b"WARC/"):
+        raise RewriteError("a record of an ARC file has no place for tags")
     if any(b"\n%s:" % name.encode() in header for name in named(tags)):
         raise RewriteError(AGAIN)
     end = b"\r\n" if header.endswith(b"\r\n") else b"\n"

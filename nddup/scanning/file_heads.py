@@ -104,6 +104,10 @@ class InputOptions(Protocol):
         """The character before a quote inside such a value; `auto` or `double`."""
 
     @property
+    def statuses(self) -> list[int] | str:
+        """HTTP statuses of the captures of an archive that are read; `all`."""
+
+    @property
     def max_record(self) -> int | str:
         """The longest record, in bytes."""
 
@@ -207,7 +211,11 @@ def _head_of(start: bytes, name: str, options: InputOptions) -> FileHead:
     }
     signs = {"auto": None, "none": "", "double": ""}
     table = {"quote": signs.get(options.quote, options.quote), "escape": signs.get(options.escape, options.escape)}
-    if options.record is None and (found := container_head(start, name, options.format, paths | table)) is not None:
+    archive = {"statuses": None if isinstance(options.statuses, str) else tuple(options.statuses)}
+    if (
+        options.record is None
+        and (found := container_head(start, name, options.format, paths | table | archive)) is not None
+    ):
         return found
     return read_head(start, format=options.format, record=options.record, **paths)  # type: ignore[arg-type]
 

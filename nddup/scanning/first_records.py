@@ -32,6 +32,7 @@ START_BYTES = 1 << 18
 """Expanded bytes of a file that are searched for its first records; also the stored bytes that are read for this."""
 
 WITHOUT_PATHS = ("warc", "html", "mail", "text")
+WITHOUT_COLUMNS = ("html", "mail", "text")
 """Formats without paths: they define where the id and the text are."""
 
 LIKE_IDS = ("id", "key", "name", "no", "number", "guid")
@@ -116,7 +117,7 @@ def require_policy(reader: Reader, files: Iterable[tuple[InputFile, FileHead]], 
         ConfigError: naming the column, a file, and the fields of its first record.
     """
     waiting, seen = dict.fromkeys(range(len(paths))), ""
-    for file, head in islice((pair for pair in files if pair[1].format.kind not in WITHOUT_PATHS), FILES):
+    for file, head in islice((pair for pair in files if pair[1].format.kind not in WITHOUT_COLUMNS), FILES):
         fields = fields_of(reader, file, head)
         if head.format.kind == "parquet":
             found = {at for at in waiting if paths[at] in fields}

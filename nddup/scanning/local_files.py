@@ -23,6 +23,7 @@ from nddup.reading.streams import PIECE, Expanded
 from nddup.scanning.collection import ListedFile
 from nddup.scanning.found import Batches, Consumer, Found, RecordLimits, in_batches
 from nddup.scanning.input_files import local_path
+from nddup.scanning.wacz import open_member, split_member
 from nddup.scanning.whole_files import StoredFile, read_files, read_stream
 
 
@@ -156,8 +157,11 @@ def find_separator(file: BinaryIO, start: int, separator: bytes, unit: int = 1) 
 
 
 def open_local(path: str) -> BinaryIO:
-    """Open a local file, given by its path or URI, to read its bytes as stored. Raises OSError."""
-    return open(local_path(path) if path.startswith("file:/") else path, "rb", buffering=0)  # noqa: PTH123 - the caller closes it
+    """Open a local file, or one in a WACZ file, by its path or URI, to read its bytes as stored. Raises OSError."""
+    plain = local_path(path) if path.startswith("file:/") else path
+    if inner := split_member(plain):
+        return open_member(*inner)
+    return open(plain, "rb", buffering=0)  # noqa: PTH123 - the caller closes it
 
 
 class _Range(io.RawIOBase):

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from nddup.arrays import Ragged
 from nddup.reading.formats import FileHead
-from nddup.reading.outcomes import EXCERPT_LENGTH, Record, Reject, excerpt
+from nddup.reading.outcomes import EXCERPT_LENGTH, Capture, Record, Reject, excerpt
 from nddup.reading.records import content_fingerprint, fingerprint_bytes
 from nddup.reading.streams import Chunk, too_large
 from nddup.scanning.found import Batches, Found, SketchRule, TextRule, in_batches, join_encoded, whole_recipe
@@ -51,10 +51,14 @@ class _Row(NamedTuple):
     detail: str
     excerpt: str
     text: bytes
+    capture: Capture | None = None
 
 
-PLAIN = tuple(name for name in _Row._fields if name != "text")
-"""The columns of RECORDS with values from `_Row`; the others come from the sketches."""
+PLAIN = tuple(name for name in _Row._fields if name not in ("text", "capture"))
+"""The columns of RECORDS with values from `_Row`; the others come from its capture, and from the sketches."""
+
+
+NO_CAPTURE = tuple(Capture())
 
 
 @dataclass(frozen=True)
@@ -105,7 +109,9 @@ def _sketch_and_mark(
 def _row_of(one: Found, rule: SketchRule) -> _Row:
     place, record = (one.source, one.split, one.seq), one.record
     if isinstance(record, Reject):
-        return _Row(*place, record.doc_id, None, None, 0, 0, 0, None, record.reason, record.detail, record.excerpt, b"")
+        url = record.capture.target_uri if record.capture else None
+        why = (record.reason, record.detail, record.excerpt)
+        return _Row(*place, record.doc_id, url, None, 0, 0, 0, record.policy or None, *why, b"", record.capture)
 
     text = rule.text.read_encoded(record)
     return _Row(
@@ -122,6 +128,7 @@ def _row_of(one: Found, rule: SketchRule) -> _Row:
         "",
         "",
         text.text,
+        record.capture,
     )
 
 
@@ -145,6 +152,15 @@ def _lay_out(rows: list[_Row], made: Sketches, recipe: Recipe, marks: list[bytes
             prints[i] = fingerprint_textless(content, int(made.n_tokens[i]))
     kinds = {column.name: TYPES[column.type] for column in RECORDS.columns}
     columns = {name: pa.array([getattr(row, name) for row in rows], kinds[name]) for name in PLAIN}
+    captures = [row.capture for row in rows]
+    if any(captures):
+        told = [tuple(capture) if capture else NO_CAPTURE for capture in captures]
+        columns |= {
+            name: pa.array(values, kinds[name])
+            for name, values in zip(Capture._fields, zip(*told, strict=True), strict=True)
+        }
+    else:
+        columns |= {name: pa.nulls(len(rows), kinds[name]) for name in Capture._fields}
     columns |= {
         "n_tokens": pa.array(made.n_tokens),
         "n_features": pa.array(made.n_features),

@@ -3,10 +3,10 @@
     walk_inputs   INPUT paths -> Walked: the regular files, each once, and all that is skipped, with the reason
     sizes_of      paths -> the size of each regular file, for estimates
 
-Only regular files are opened. A file of two names (a hard link, a second mount) is read once, under its first name.
-Links below an INPUT are followed last, and only to what lies inside an INPUT and has not been reached by its own name:
-so no walk is endless, and no file is compared with itself. From a snapshot in the cache of Hugging Face, which is all
-links, they are also followed to the files of its store.
+Only regular files are opened, of a WACZ file the WARC files in it. A file of two names (a hard link, a second mount)
+is read once, under its first name. Links below an INPUT are followed last, and only to what lies inside an INPUT and
+has not been reached by its own name: so no walk is endless, and no file is compared with itself. From a snapshot in the
+cache of Hugging Face, which is all links, they are also followed to the files of its store.
 """
 
 import os
@@ -28,6 +28,7 @@ from nddup.scanning.input_files import (
     uri_of,
     why_skipped,
 )
+from nddup.scanning.wacz import members_of
 
 SPECIAL = {
     stat.S_IFIFO: "a named pipe",
@@ -206,7 +207,10 @@ class _Walk:
                 self._skip(path, f"{OTHER_NAME}; {first}")
                 continue
             modified = status.st_mtime_ns // 1_000_000
-            files[address] = Placed(percent_spelled(base), percent_spelled(path), status.st_size, modified)
+            inside = members_of(path) if path.lower().endswith(".wacz") else []
+            for whole, size in [(f"{path}!{name}", size) for name, size in inside] or [(path, status.st_size)]:
+                placed = Placed(percent_spelled(base), percent_spelled(whole), size, modified)
+                files[address_of(whole)] = placed
         return Walked(files, tuple(sorted(self._skipped.items())), tuple(repeated))
 
     def _skip(self, path: str, why: str) -> None:

@@ -81,16 +81,18 @@ class PassagesConfig(Section):
         return self
 
 
-WORDS = ("longest", "first-id", "first", "shortest-url")
+WORDS = ("longest", "first-id", "first", "shortest-url", "newest", "oldest")
 
 
 class KeepConfig(Section):
     """Which of several near-duplicates is kept."""
 
-    policy: Literal["longest", "first-id", "first", "shortest-url"] | list[str] = Field(
+    policy: Literal["longest", "first-id", "first", "shortest-url", "newest", "oldest"] | list[str] = Field(
         "longest",
-        description="which document is preferred: one of these orders, or a list of columns to sort by, `-` for"
-        " descending, `:number` or `:text` for the type: `[-score:number, date, -length]`",
+        description="which document is preferred: one of these orders (`newest` and `oldest` by the date of captures"
+        " in WARC and ARC), or a list of columns to sort by, in WARC header fields, `-` for descending, `:number` or"
+        " `:text` for the type: `[-score:number, date, -length]`. Of equals the older capture comes first, then the"
+        " smaller id",
     )
     prefer: list[str] | None = Field(
         None, description="globs of `source`: documents of an earlier glob are preferred to those of a later one"
@@ -239,6 +241,11 @@ class InputConfig(Section):
     text: Literal["all", "main"] = Field(
         "all", description="use all text of a page, or only its main text without boilerplate"
     )
+    statuses: list[int] | Literal["all"] = Field(
+        [200],
+        description="HTTP statuses of the captures in WARC and ARC that are documents; others are counted as `status`,"
+        " so that error pages and redirects are none; `all` takes every status",
+    )
     min_tokens: int = Field(0, ge=0, description="least tokens of a document; a shorter one is a reject `short`")
     max_rejects: float | None = Field(
         0.5,
@@ -262,6 +269,18 @@ class InputConfig(Section):
         description="most times its size that a compressed file may expand to; 1 GB is always allowed. The rest is a"
         " reject",
     )
+
+    @field_validator("statuses", mode="before")
+    @classmethod
+    def _statuses(cls, value: object) -> object:
+        """Refuse other values with one message instead of one for each form."""
+        codes = [value] if isinstance(value, int) else value
+        is_code = isinstance(codes, list) and all(isinstance(one, int) and 100 <= one < 600 for one in codes)  # noqa: PLR2004
+        if codes == "all" or (is_code and codes):
+            return codes
+        raise ValueError(
+            f"expected all, or HTTP statuses from 100 to 599 such as [200, 404], got {reprlib.repr(value)}"
+        )
 
     @field_validator("quote", "escape")
     @classmethod

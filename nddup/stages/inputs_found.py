@@ -14,6 +14,7 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 from nddup.errors import ConfigError, NddupError
+from nddup.matching.preference import DATED
 from nddup.metrics import SketchMetrics
 from nddup.mining.keep_verdicts import Forced
 from nddup.reading.list_lines import list_lines
@@ -40,10 +41,16 @@ def find_inputs(files: Files, inputs: list[str], config: Config) -> Collection:
     """Return the collection of `find_files`; with `input.limit` = n only the files that hold the first n records.
 
     Raises:
-        ConfigError: as `find_files`; for a column of `keep.policy` that no record has.
+        ConfigError: as `find_files`; for a column of `keep.policy` that no record has, or an order by dates where
+            there are none.
         NddupError: if `input.limit` is set and a file cannot be read.
     """
     found, most = find_files(files, inputs, config.input), config.input.limit
+    if config.keep.policy in DATED and not any(head.format.kind == "warc" for _, head in found.files):
+        raise ConfigError(
+            f"keep.policy {config.keep.policy}: needs captures in WARC or ARC files; for another format name the column"
+            " of its dates, such as keep.policy=[-date]"
+        )
     paths = tuple(column.path for column in config.keep.order.columns if not column.is_derived)
     if paths:
         found = replace(found, groups=tuple(_with_policy(group, paths) for group in found.groups))

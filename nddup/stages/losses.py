@@ -24,8 +24,9 @@ the caller an id names one row. Neither is a loss; in a repository it is one."""
 READ = (REPEATED, "short")
 """The reject reasons of records that were read: a file of nothing else is no file without a document."""
 
-NO_DOCUMENTS = ("not text", "revisit")
-"""The reject reasons of records that hold no document: the images and scripts of a crawl, and repeated fetches."""
+NO_DOCUMENTS = ("not text", "revisit", "status")
+"""The reject reasons of records that hold no document: the images, scripts, redirects and error pages of a crawl, and
+repeated fetches of what was never found."""
 
 NAMED_FILES = 3
 """Most files that a message names."""
@@ -84,7 +85,8 @@ def require_few_rejects(
     A file that is no part of the collection does not count: one without bytes, or one of an unknown format whose name
     ends otherwise than those of the files that gave documents, such as an image beside pages, and an image or archive
     that has the name of a page, or one that was read to its end and holds no record, such as an empty part of a Parquet
-    table. Nor do the records of `NO_DOCUMENTS`: most records of many crawls are images and scripts.
+    table. Nor do the records of `NO_DOCUMENTS`: most records of many crawls are images, scripts
+    and redirects.
 
     Args:
         documents: their number.

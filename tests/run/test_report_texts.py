@@ -97,7 +97,7 @@ def test_the_preferred_documents_of_a_cluster_are_shown_first(spark: SparkSessio
     documents = local_table(
         spark,
         DOCUMENTS,
-        [(n, doc, None, "f.xml", n, 1, 1, bytes([n]), None, doc, None, None, None) for n, doc in enumerate("abcde")],
+        [(n, doc, None, "f.xml", n, 1, 1, bytes([n]), None, doc, *[None] * 10) for n, doc in enumerate("abcde")],
     )
 
     rows = list_shown(clusters, members, documents, sampled=1, each=2).collect()

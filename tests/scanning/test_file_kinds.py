@@ -75,7 +75,7 @@ def test_names_of_pages_do_not_decide_alone(tmp_path: Path) -> None:
 
 
 def test_each_file_by_its_own_kind(tmp_path: Path) -> None:
-    """Texts beside pages and XML are texts; prose with a sample of XML in it is prose; ARC files are no XML."""
+    """Texts beside pages and XML are texts; prose with a sample of XML in it is prose; ARC files are archives."""
     read, unread = kinds(
         tmp_path,
         {
@@ -92,9 +92,9 @@ def test_each_file_by_its_own_kind(tmp_path: Path) -> None:
 
     assert read == {
         "index.html": "html", "a.txt": "text", "howto.txt": "text", "tag.txt": "text", "page.txt": "html",
-        "dump.xml": "xml",
+        "dump.xml": "xml", "old.arc": "warc",
     }  # fmt: skip
-    assert unread == {"old.arc": "binary", "sample": "no records"}
+    assert unread == {"sample": "no records"}
 
 
 @pytest.mark.parametrize("settings", [("input.format=text",), ("input.format=html",), ()])

@@ -28,6 +28,7 @@ def test_defaults_are_those_of_the_documentation() -> None:
             "escape": "auto",
             "markup": "auto",
             "text": "all",
+            "statuses": [200],
             "min_tokens": 0,
             "max_rejects": 0.5,
             "max_unreadable": 0,

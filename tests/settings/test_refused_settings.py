@@ -48,8 +48,8 @@ def test_unknown_keys_are_refused_with_a_hint(assignment: str, said: str) -> Non
         ("input.max_rejects=2", "--set: input.max_rejects: Input should be less than or equal to 1, got 2"),
         ("input.id=7", "--set: input.id: Input should be a valid string, got 7"),
         ("input.id=[a, b]", "--set: input.id: Input should be a valid string, got ['a', 'b']"),
-        ("keep.policy=best", "--set: keep.policy: expected longest, first-id, first, shortest-url, or columns such as"),
-        ("keep.policy=7", "--set: keep.policy: expected longest, first-id, first, shortest-url, or columns such as"),
+        ("keep.policy=best", "--set: keep.policy: expected longest, first-id, first, shortest-url, newest, oldest, or"),
+        ("keep.policy=7", "--set: keep.policy: expected longest, first-id, first, shortest-url, newest, oldest, or"),
         ("input.format=docx", "--set: input.format: Input should be 'romip', 'trec', 'mediawiki'"),
     ],
 )

@@ -11,7 +11,7 @@ from pyspark.sql import DataFrame, SparkSession
 from nddup.errors import SchemaError
 from nddup.matching.elements import divide
 from nddup.matching.overlap_join import LongLists
-from nddup.matching.preference import Order
+from nddup.matching.preference import read_order
 from nddup.matching.threshold import Threshold
 from nddup.spark.pairing.collapse import name_nodes
 from nddup.spark.pairing.expand import expand
@@ -157,19 +157,37 @@ def test_a_missing_column_is_named_at_once(spark: SparkSession) -> None:
 
 @pytest.mark.parametrize(
     ("policy", "order"),
-    [("longest", "cabd"), ("first-id", "abcd"), ("first", "dbac"), ("shortest-url", "bcda")],
+    [
+        ("longest", "caebdr"),
+        ("first-id", "abcder"),
+        ("first", "dbacer"),
+        ("shortest-url", "bcdaer"),
+        ("newest", "beacdr"),
+        ("oldest", "aebcdr"),
+        (["-score"], "caebdr"),
+    ],
 )
-def test_the_policy_orders_the_documents(spark: SparkSession, policy: str, order: str) -> None:
-    """Policies prefer most tokens, smallest id, first in the collection, shortest URL (none is last); ties go by id."""
-    rows = [
-        # key, id, url, source, record, tokens, ...
-        (3, "a", None, "f", 4, 10, 9, bytearray(b""), None, "a", [1], None, None),
-        (2, "b", "u/1", "f", 3, 10, 9, bytearray(b""), None, "b", [2], None, None),
-        (5, "c", "u/2", "f", 6, 12, 9, bytearray(b""), None, "c", [3], None, None),
-        (1, "d", "u/long", "f", 2, 9, 9, bytearray(b""), None, "d", [4], None, None),
-    ]
+def test_the_policy_orders_the_documents(spark: SparkSession, policy: str | list[str], order: str) -> None:
+    """By most tokens, smallest id, place in the collection, shortest URL or date (none is last), or by a column.
 
-    nodes = name_nodes(spark.createDataFrame(rows, DOCUMENTS), order=Order(policy)).collect()
+    Of equals the older capture comes first, then the smaller id; a revisit is always last.
+    """
+    rows = [
+        # key, id, url, record, tokens, score, date, type
+        (3, "a", None, 4, 10, "5", "2020-01-01T00:00:00Z", "response"),
+        (2, "b", "u/1", 3, 10, "5", "2021-01-01T00:00:00Z", "response"),
+        (5, "c", "u/2", 6, 12, "7", None, None),
+        (1, "d", "u/long", 2, 9, "1", None, None),
+        (6, "e", None, 7, 10, "5", "2020-01-01T00:00:01Z", "response"),
+        (0, "r", "u", 1, 99, "9", "2024-01-01T00:00:00Z", "revisit"),
+    ]
+    names = ("doc_key", "doc_id", "url", "record", "n_tokens", "score", "date", "record_type")
+    told = [dict(zip(names, row, strict=True)) for row in rows]
+    fixed = {"source": "f", "n_features": 9, "content_fingerprint": bytearray(b""), "sketch": [1]}
+    made = [row | fixed | {"group": row["doc_id"], "policy": [row["score"]]} for row in told]
+    values = [tuple(row.get(name) for name in DOCUMENTS.fieldNames()) for row in made]
+
+    nodes = name_nodes(spark.createDataFrame(values, DOCUMENTS), order=read_order(policy, None)).collect()
 
     assert "".join(row.doc_id for row in sorted(nodes, key=lambda row: (row.policy, row.doc_id))) == order
 

@@ -16,13 +16,11 @@ from numpy.typing import NDArray
 
 from nddup.arrays import Ragged, number_keys
 from nddup.local.columns import fingerprints_of, one_chunk, ragged_of, take
-from nddup.matching.preference import Order, order_key, values_of
+from nddup.matching.preference import DATED, MOMENTS, NO_LENGTH, NO_MOMENT, TOKENS, Order, order_key, values_of
 from nddup.mining.keep_verdicts import FORCED_WEIGHT, Forced
 from nddup.sketching.recipe import level_of
+from nddup.stages.revisits import COPIED, READ, find_revisited
 from nddup.tables import DOCUMENTS, REJECTS
-
-NO_URL = (1 << 63) - 1
-"""The length that stands for a missing URL, which comes after all others."""
 
 
 class Collapsed(NamedTuple):
@@ -115,7 +113,8 @@ def collapse(records: pa.Table, silent: pa.Table, *, renames: bool = False) -> C
         records: RECORDS in collection order, those of a source together.
         silent: REJECTS of whole files in which no record was found.
         renames: whether a later record of an id, if its content is another than that of the first, becomes a document
-            called `source#record`; else every later record is a reject.
+            called `source#record`, and a revisit of a document is one; else every later record, and every revisit, is
+            a reject.
 
     Returns:
         DOCUMENTS in collection order, with the smallest id among equal sketches as `group` (among equal contents, if
@@ -123,6 +122,7 @@ def collapse(records: pa.Table, silent: pa.Table, *, renames: bool = False) -> C
 
     Cost: one sort of the ids.
     """
+    records = _with_revisits(records) if renames else records
     in_file = number_in_file(records["source"])
     is_good = pc.is_null(records["reason"]).to_numpy()
     settled = _settle_ids(records, in_file, is_good, renames=renames)
@@ -140,6 +140,24 @@ def collapse(records: pa.Table, silent: pa.Table, *, renames: bool = False) -> C
         silent,
     ]
     return Collapsed(_with_groups(documents), pa.concat_tables(rejects), settled.later)
+
+
+def _with_revisits(records: pa.Table) -> pa.Table:
+    """Return RECORDS in which the revisits of documents are copies of them."""
+    if not pc.any(pc.equal(records["reason"], "revisit")).as_py():
+        return records
+    from nddup.engines.embedded import DuckEngine  # noqa: PLC0415 - most collections have no revisits
+
+    places = np.arange(len(records))
+    engine = DuckEngine("the revisits")
+    engine.see("captures", records.append_column("doc_key", pa.array(places)).select(list(READ)))
+    found = find_revisited(engine)
+    engine.forget()
+    revisits = found["revisit"].to_numpy()
+    places[revisits] = found["original"].to_numpy()
+    for name in (*COPIED, "reason"):
+        records = records.set_column(records.schema.get_field_index(name), name, take(records[name], places))
+    return records
 
 
 class _Settled(NamedTuple):
@@ -226,13 +244,14 @@ def order_documents(
     """Return the documents in the order of the keep policy, (n,).
 
     Args:
-        documents: `source`, and what the policy reads: `n_tokens`, `url`, `doc_key`; with columns in it all of
-            DOCUMENTS.
+        documents: `source`, `date`, `record_type`, and what the policy reads: `n_tokens`, `url`, `doc_key`; with
+            columns in it all of DOCUMENTS.
         order: the keep policy.
         names: (n,), from `rank_ids`.
         classes: (n,), smaller for documents that come first whatever the policy says; None where there are none.
     """
-    keys = (names, _preference(documents, order), _sources(documents, order.prefer))
+    sources, is_last = _sources(documents, order.prefer), _is_revisit(documents["record_type"])
+    keys = (names, *_preference(documents, order), sources, is_last)
     return np.lexsort(keys if classes is None else (*keys, classes))
 
 
@@ -329,16 +348,37 @@ def _with_groups(documents: pa.Table) -> pa.Table:
 
 
 def _preference(documents: pa.Table, order: Order) -> NDArray[np.int64]:
-    """Return a key that is smaller for a document the policy prefers, (n,)."""
+    """Return keys that are smaller for a document the policy prefers, (1, n) or (2, n), the stronger one last."""
+    moments = _moments(documents["date"])
     if order.columns:
-        return _rank_keys(documents, order)
+        return np.stack([moments, _rank_keys(documents, order)])
+    lengths = documents["n_tokens"].to_numpy().astype(np.int64)
     if order.policy == "longest":
-        return np.asarray(-documents["n_tokens"].to_numpy().astype(np.int64))
-    if order.policy == "first":
-        return np.asarray(documents["doc_key"].to_numpy())
-    if order.policy == "shortest-url":
-        return np.asarray(pc.fill_null(_url_lengths(documents), NO_URL).to_numpy())
-    return np.zeros(len(documents), np.int64)
+        keys = moments - lengths * MOMENTS
+    elif order.policy == "first":
+        keys = np.asarray(documents["doc_key"].to_numpy())
+    elif order.policy == "shortest-url":
+        keys = np.asarray(pc.fill_null(_url_lengths(documents), NO_LENGTH).to_numpy()) * MOMENTS + moments
+    elif order.policy in DATED:
+        dated = moments < NO_MOMENT
+        turned = np.where(dated, NO_MOMENT - 1 - moments, moments) if order.policy == "newest" else moments
+        keys = turned * TOKENS - lengths
+    else:
+        keys = np.zeros(len(documents), np.int64)
+    return keys[np.newaxis]
+
+
+def _moments(dates: pa.ChunkedArray) -> NDArray[np.int64]:
+    """Return the second of each date since 1970, (n,); `NO_MOMENT` without a date."""
+    if dates.null_count == len(dates):
+        return np.full(len(dates), NO_MOMENT, np.int64)
+    seconds = dates.cast(pa.timestamp("s", "UTC")).cast(pa.int64())
+    known = np.clip(pc.fill_null(seconds, 0).to_numpy(), 0, NO_MOMENT - 1)
+    return np.where(pc.is_null(dates).to_numpy(), NO_MOMENT, known)
+
+
+def _is_revisit(types: pa.ChunkedArray) -> NDArray[np.bool_]:
+    return np.asarray(pc.fill_null(pc.equal(types, "revisit"), False).to_numpy())  # noqa: FBT003 - the value that fills
 
 
 def _url_lengths(documents: pa.Table) -> pa.ChunkedArray:

@@ -21,7 +21,7 @@ from nddup.local.pairing.collapse import number_in_file, order_documents, rank_i
 from nddup.local.reading.read_records import list_silent
 from nddup.local.reading.scan import in_collection_order
 from nddup.local.reading.workers import Workers
-from nddup.matching.preference import Order
+from nddup.matching.preference import DATED, Order
 from nddup.opened.duck import DuckRun
 from nddup.passages.hashed_records import HashRecords, hashes_of
 from nddup.passages.repeats import Repeats, find_repeats
@@ -200,10 +200,12 @@ def rank_documents(documents: Documents, order: Order) -> NDArray[np.int64]:
     Raises:
         ConfigError: for columns in `keep.policy`.
     """
-    if order.columns:
-        raise ConfigError("keep.policy: passages takes a word, such as longest or first, not columns")
+    if order.columns or order.policy in DATED:
+        raise ConfigError("keep.policy: passages takes longest, first, first-id or shortest-url")
     rows = documents.rows.append_column("n_tokens", pa.array(np.diff(documents.hashes.offsets)))
     rows = rows.append_column("doc_key", pa.array(np.arange(len(rows))))
+    for name in ("date", "record_type"):  # of archives; passages reads texts alone
+        rows = rows.append_column(name, pa.nulls(len(rows), pa.string()))
     ranks = np.empty(len(rows), np.int64)
     ranks[order_documents(rows, order, rank_ids(rows["doc_id"]))] = np.arange(len(rows))
     return ranks

@@ -29,6 +29,7 @@ from nddup.shown import MOST_NAMED
 from nddup.spark import heavy_keys, schemas
 from nddup.spark.pairing import collapse
 from nddup.spark.reading import scan
+from nddup.stages import revisits
 from nddup.stages.losses import READ, REPEATED, UNREADABLE, SilentFile, require_few_rejects, require_readable
 from nddup.stages.stage import (
     Unpaired,
@@ -161,6 +162,9 @@ def _make_documents(job: Job, source: Collection | DataFrame, rule: SketchRule) 
         counted = job.write("offsets", collapse.split_offsets(records.saved.table))
         offsets = job.seal("offsets", counted, splitting=records.saved.noted["splitting"])
     numbered = collapse.number(records.saved.table, offsets.table, offsets.rows)
+    if isinstance(source, Collection) and records.saved.counts.get("revisits"):
+        job.engine.see("captures", numbered.select(*revisits.READ))
+        numbered = collapse.copy_revisits(numbered, revisits.find_revisited(job.engine), revisits.COPIED)
     with persisted(collapse.find_repeats(numbered)) as repeats:
         documents, rejects = job.find("documents"), job.find("rejects")
         settle = _settling(records, numbered, repeats, renames=isinstance(source, Collection))

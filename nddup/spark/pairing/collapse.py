@@ -7,13 +7,13 @@ Most records may have the same text, or the same id (an empty page, `null`). So 
 and joined back in parts (`heavy_keys`) where there are so `many` rows that a group can be so large.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
-from nddup.matching.preference import Order, order_key, values_of
+from nddup.matching.preference import LAST, MOMENTS, NO_LENGTH, NO_MOMENT, TOKENS, Order, order_key, values_of
 from nddup.mining.keep_verdicts import FORCED_WEIGHT, FREE, KEPT, REMOVED, Forced
 from nddup.spark.heavy_keys import HEAVY, beside, join_found
 from nddup.spark.schemas import DOCUMENTS, NODES, OFFSETS, RECORDS, REJECTS, SKETCHES, local_table, require, table
@@ -54,6 +54,28 @@ def number(records: DataFrame, offsets: DataFrame, splits: int = 0) -> DataFrame
     is_made = F.col("reason").isNull() & F.col("doc_id").isNull()
     named = F.when(is_made, F.concat_ws("#", "source", "record")).otherwise(F.col("doc_id"))
     return numbered.withColumns({"is_made": is_made, "doc_id": named})
+
+
+def copy_revisits(numbered: DataFrame, found: DataFrame, copied: Sequence[str]) -> DataFrame:
+    """Make the revisits of documents copies of them.
+
+    Args:
+        numbered: all records.
+        found: the revisits, each with the record it repeats (`stages.revisits`).
+        copied: the columns that are copied.
+
+    Schema in:   as `number` gives; revisit long, original long
+    Schema out:  as `number` gives
+    Shuffles:  the records that are repeated, and for the rows that are none of these revisits one more by key, unless
+        the revisits are few.
+    Actions:   none.
+    """
+    rest = numbered.join(found.select(F.col("revisit").alias("doc_key")), "doc_key", "left_anti")
+    originals = numbered.select(F.col("doc_key").alias("original"), *copied)
+    revisits = numbered.drop(*copied).join(found, F.col("doc_key") == F.col("revisit")).join(originals, "original")
+    named = F.coalesce("doc_id", F.concat_ws("#", "source", "record"))
+    made = {"is_made": F.col("doc_id").isNull(), "doc_id": named, "reason": F.lit(None).cast("string")}
+    return rest.unionByName(revisits.withColumns(made).drop("revisit", "original"))
 
 
 def split_offsets(records: DataFrame) -> DataFrame:
@@ -213,7 +235,7 @@ def name_nodes(
     Actions:   none; Spark samples the range.
     """
     require(documents, DOCUMENTS, stage="pairs")
-    turns = _preference(order.policy)
+    turns = F.when(_is_revisit(), F.lit(LAST)).otherwise(_preference(order.policy))
     weight = (F.size("sketch") * F.pow(F.lit(2.0), level(levels))).cast("long")
     documents = documents.withColumn("class", F.lit(FREE))
     if forced is not None:
@@ -279,6 +301,7 @@ def count_records() -> dict[str, Column]:
         "undecodable_places": F.sum("n_replaced"),
         "stripped_records": F.count_if(F.col("n_stripped") > 0),
         "guessed_records": F.count_if(F.col("n_guessed") > 0),
+        "revisits": F.count_if(F.col("reason") == "revisit"),
         "made_up_ids": F.count_if(F.col("reason").isNull() & F.col("doc_id").isNull()),
         "like_made_up": F.count_if(F.col("reason").isNull() & F.col("doc_id").rlike(MADE_UP)),
     }
@@ -322,14 +345,28 @@ def count_short(least_size: int) -> dict[str, Column]:
 
 def _preference(policy: str) -> Column:
     """Return the sort key of a policy, smaller for a document that comes first."""
-    no_url = F.lit((1 << 63) - 1)
+    length, moment = F.col("n_tokens").cast("long"), _moment()
+    turned = F.when(moment < NO_MOMENT, NO_MOMENT - 1 - moment).otherwise(moment)
     by_policy = {
-        "longest": -F.col("n_tokens").cast("long"),
+        "longest": moment - length * MOMENTS,
         "first-id": F.lit(0).cast("long"),
         "first": F.col("doc_key"),
-        "shortest-url": F.coalesce(F.length("url").cast("long"), no_url),
+        "shortest-url": F.coalesce(F.length("url").cast("long"), F.lit(NO_LENGTH)) * MOMENTS + moment,
+        "newest": turned * TOKENS - length,
+        "oldest": moment * TOKENS - length,
     }
     return by_policy.get(policy, F.lit(0).cast("long"))
+
+
+def _moment() -> Column:
+    """Return the second of the date since 1970, long; `NO_MOMENT` without a date."""
+    second = F.unix_timestamp(F.col("date").cast("timestamp"))
+    within = F.least(F.greatest(second, F.lit(0)), F.lit(NO_MOMENT - 1))  # both skip nulls
+    return F.when(second.isNull(), F.lit(NO_MOMENT)).otherwise(within).cast("long")
+
+
+def _is_revisit() -> Column:
+    return F.coalesce(F.col("record_type") == "revisit", F.lit(False))
 
 
 def _with_classes(documents: DataFrame, forced: Forced) -> DataFrame:
@@ -346,16 +383,16 @@ def _number_in_order(documents: DataFrame, order: Order) -> DataFrame:
     source = F.lit(len(order.prefer))
     for place, glob in reversed(list(enumerate(order.prefer))):
         source = F.when(F.col("source").rlike(glob), place).otherwise(source)
-    keyed = documents.withColumn("from", source)
+    keyed = documents.withColumns({"from": source, "moment": F.lit(0), "is_last": _is_revisit()})
     if order.columns:
         derived = [F.col("n_tokens"), F.length("url"), F.col("doc_id"), F.col("doc_key")]
         values = F.array(*(column.cast("string") for column in derived))
-        keyed = keyed.withColumn("key", _key_of(order)(values, "policy"))
+        keyed = keyed.withColumns({"key": _key_of(order)(values, "policy"), "moment": _moment()})
     else:
         keyed = keyed.withColumn("key", _preference(order.policy))
     return (
-        keyed.select(*narrow, "from", "key")
-        .sort("class", "from", "key", "doc_id")
+        keyed.select(*narrow, "from", "is_last", "key", "moment")
+        .sort("class", "is_last", "from", "key", "moment", "doc_id")
         .withColumn("turn", F.monotonically_increasing_id())
     )
 
