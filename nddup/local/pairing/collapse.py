@@ -374,7 +374,7 @@ def _moments(dates: pa.ChunkedArray) -> NDArray[np.int64]:
         return np.full(len(dates), NO_MOMENT, np.int64)
     seconds = dates.cast(pa.timestamp("s", "UTC")).cast(pa.int64())
     known = np.clip(pc.fill_null(seconds, 0).to_numpy(), 0, NO_MOMENT - 1)
-    return np.where(pc.is_null(dates).to_numpy(), NO_MOMENT, known)
+    return np.asarray(np.where(pc.is_null(dates).to_numpy(), NO_MOMENT, known))
 
 
 def _is_revisit(types: pa.ChunkedArray) -> NDArray[np.bool_]:
