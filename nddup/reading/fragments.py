@@ -32,12 +32,14 @@ _UNCLOSED: Final = frozenset(f"{_VOID} {_OPTIONAL} html body head".split())
 
 _BLANKS = re.compile(r"[\s\ufeff]*+")
 _PAGE = re.compile(r"<(?:!doctype\s+html|html)[\s>]", re.IGNORECASE)
-_TOKEN = re.compile(
-    rf"(?P<comment><!--)|<(?P<end>/?)(?P<name>{'|'.join(f'{_VOID} {_OPTIONAL} {_CLOSED}'.split())})"
+_TAG = (
+    rf"(?P<end>/?)(?P<name>{'|'.join(f'{_VOID} {_OPTIONAL} {_CLOSED}'.split())})"
     r"(?:\s+[\w:@.-]+\s*=[^<>]*|(?:\s+(?:nowrap|noshade|checked|selected|disabled|compact|multiple|hidden|async|defer))*"
-    r"\s*/?)>|<(?=[A-Za-z/!?])",
-    re.IGNORECASE,
+    r"\s*/?)>"
 )
+# Both begin with a plain character, for which Python searches much faster than for a choice.
+_ANY_TAG = re.compile(rf"<{_TAG}", re.IGNORECASE)
+_TOKEN = re.compile(rf"<(?:(?P<comment>!--)|{_TAG}|(?=[A-Za-z/!?]))", re.IGNORECASE)
 _SIGNS = re.compile(r"[=(){}\[\];_\\]")
 _QUOTES = frozenset("\"'`(\u201c\u201d\u2018\u2019")
 
@@ -53,8 +55,7 @@ class _Tags(NamedTuple):
         apart: tags with a blank on both sides, as in "the <br> tag".
         quoted: tags beside a quotation mark.
         hidden: words in scripts, styles and the like.
-        words: all other words.
-        signs: signs of code outside of tags.
+        outside: the pieces of text outside of tags, comments and what is hidden.
         begins: whether the text begins with a start tag.
         ends: whether it ends with a tag, without a blank before it.
     """
@@ -66,10 +67,17 @@ class _Tags(NamedTuple):
     apart: int
     quoted: int
     hidden: int
-    words: int
-    signs: int
+    outside: list[str]
     begins: bool
     ends: bool
+
+    def words(self) -> int:
+        """Count the words outside."""
+        return sum(len(piece.split()) for piece in self.outside)
+
+    def signs(self) -> int:
+        """Count the signs of code outside."""
+        return sum(len(_SIGNS.findall(piece)) for piece in self.outside)
 
 
 def is_page_or_fragment(text: str) -> bool:
@@ -78,7 +86,7 @@ def is_page_or_fragment(text: str) -> bool:
     Returns:
         The answer; False for empty text, and for text that mentions tags or has what resembles them.
 
-    Cost: linear; a search for `<` where there is none.
+    Cost: linear; a search for `<` or for a tag where there is none.
 
     Example:
         >>> is_page_or_fragment("<p>one <i>two</i>"), is_page_or_fragment("the <script> tag of Vec<T>")
@@ -88,12 +96,13 @@ def is_page_or_fragment(text: str) -> bool:
         return False
     if _begins_as_page(text[:WINDOW]):
         return True
-    found = _count_tags(text[:WINDOW], is_cut=len(text) > WINDOW)
+    has_tag = _ANY_TAG.search(text, 0, WINDOW) is not None
+    found = _count_tags(text[:WINDOW], is_cut=len(text) > WINDOW) if has_tag else None
     if found is None or found.tags == 0:
         return False
 
     has_other = found.others * 10 > found.tags * found.begins or found.unmatched * 5 > found.tags
-    if has_other or found.hidden > found.words:
+    if has_other or (found.hidden and found.hidden > found.words()):
         return False
     is_attached = found.apart < found.tags
     if found.begins:
@@ -101,8 +110,8 @@ def is_page_or_fragment(text: str) -> bool:
     return (
         found.apart * 2 <= found.tags
         and found.quoted * 10 <= found.tags
-        and (found.ends or found.words <= WORDS_PER_TAG * found.tags)
-        and found.signs <= SIGNS_PER_WORD * found.words
+        and (found.ends or found.words() <= WORDS_PER_TAG * found.tags)
+        and found.signs() <= SIGNS_PER_WORD * found.words()
     )
 
 
@@ -124,13 +133,11 @@ def _past_blanks(text: str, at: int) -> int:
 def _count_tags(text: str, *, is_cut: bool) -> _Tags | None:  # noqa: C901 - one pass over the tags
     """Count the tags of a text; None if a comment or a hidden element is never closed: then it is only mentioned."""
     opened: Counter[str] = Counter()
-    tags = others = unmatched = pairs = apart = quoted = hidden = words = signs = at = 0
-    begins, before = None, " "
-    lowered = text.lower()
+    tags = others = unmatched = pairs = apart = quoted = hidden = at = 0
+    begins, before, lowered = None, " ", ""
+    outside: list[str] = []
     while (token := _TOKEN.search(text, at)) is not None:
-        between = text[at : token.start()]
-        words += len(between.split())
-        signs += len(_SIGNS.findall(between))
+        outside.append(text[at : token.start()])
         start, at = token.start(), token.end()
         if token["comment"] is not None:
             end = text.find("-->", at)
@@ -144,12 +151,13 @@ def _count_tags(text: str, *, is_cut: bool) -> _Tags | None:  # noqa: C901 - one
 
         name, is_end = token["name"].lower(), bool(token["end"])
         if begins is None:
-            begins = words == 0 and not is_end
+            begins = not is_end and not any(map(str.strip, outside))
         tags += 1
         before, after = text[start - 1 : start] or " ", text[at : at + 1] or " "
         apart += before.isspace() and after in (" ", "\t", ",", ".", "?", "")
         quoted += before in _QUOTES or after in _QUOTES
         if name in _HIDDEN and not is_end:
+            lowered = lowered or text.lower()
             end = lowered.find(f"</{name}", at)
             if end < 0 and not is_cut:
                 return None
@@ -167,8 +175,7 @@ def _count_tags(text: str, *, is_cut: bool) -> _Tags | None:  # noqa: C901 - one
         elif is_end:
             pairs += 1
     rest = text[at:]
-    words += len(rest.split())
-    signs += len(_SIGNS.findall(rest))
+    outside.append(rest)
     unmatched += 0 if is_cut else opened.total()
     ends = tags > 0 and not rest.strip() and not before.isspace()
-    return _Tags(tags, others, unmatched, pairs, apart, quoted, hidden, words, signs, begins is True, ends)
+    return _Tags(tags, others, unmatched, pairs, apart, quoted, hidden, outside, begins is True, ends)
