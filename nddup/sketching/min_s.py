@@ -24,7 +24,16 @@ from numpy.typing import NDArray
 from nddup.arrays import compiled
 from nddup.sketching.accuracy import check_at_least_one
 from nddup.sketching.permutations import MixKeys, mix_id, mix_keys
-from nddup.sketching.rolling_hash import NO_LIMIT, Shingling, hash_tokens, most_tokens, roll, shingling
+from nddup.sketching.rolling_hash import (
+    NO_LIMIT,
+    Shingling,
+    hash_characters,
+    hash_tokens,
+    most_characters,
+    most_tokens,
+    roll,
+    shingling,
+)
 from nddup.sketching.tokens import WORD_TABLE
 
 EMPTY: Final = np.uint64(2**64 - 1)
@@ -70,11 +79,12 @@ def cut_sketches(whole: Sketches, size: int) -> Sketches:
 
 
 class _Rule(NamedTuple):
-    """The settings that decide the sketch of a text: shingles, permutation, and number of ids kept."""
+    """The settings that decide the sketch of a text: shingles, permutation, number of ids kept, and kind of token."""
 
     shingles: Shingling
     keys: MixKeys
     size: int
+    characters: bool
 
 
 @compiled
@@ -182,14 +192,17 @@ def _sketch_batch(
     longest = 0
     for d in range(bounds.size - 1):
         longest = max(longest, bounds[d + 1] - bounds[d])
-    room = most_tokens(longest)
+    room = most_characters(longest) if rule.characters else most_tokens(longest)
     hashes = np.empty(room + 1, dtype=np.uint64)
     fingerprints = np.empty(room, dtype=np.uint64)
     slots = np.empty(0, dtype=np.uint64)
     shingles, keys = rule.shingles, rule.keys
 
     for d in range(bounds.size - 1):
-        n_tokens = hash_tokens(data, bounds[d], bounds[d + 1], table, hashes)
+        if rule.characters:
+            n_tokens = hash_characters(data, bounds[d], bounds[d + 1], table, hashes)
+        else:
+            n_tokens = hash_tokens(data, bounds[d], bounds[d + 1], table, hashes)
         n_shingles = roll(hashes, n_tokens, shingles.length, shingles.offset, shingles.leaving, fingerprints)
         if slots.size < slots_needed(n_shingles):
             slots = np.empty(slots_needed(n_shingles), dtype=np.uint64)
@@ -232,6 +245,7 @@ def sketch_texts(
     offset: int = 1,
     size: int = 200,
     seed: int = 1,
+    characters: bool = False,
 ) -> Sketches:
     """Make the min-s sketches of texts.
 
@@ -247,6 +261,7 @@ def sketch_texts(
         size: ids per sketch, s, at least 1. The standard error of a resemblance r is sqrt(r (1 - r) / s): at r = 0.8
             it is 0.028 for s = 200, and half of that for four times the ids.
         seed: chooses the permutation; any integer, taken modulo 2**64.
+        characters: whether the tokens are characters, as `rolling_hash.hash_characters` says, instead of words.
 
     Returns:
         One sketch per text, in the order given. A text without tokens has an empty sketch and no features.
@@ -266,7 +281,7 @@ def sketch_texts(
     """
     bounds = check_texts(data, offsets, length=length, offset=offset, size=size)
     n_texts = max(bounds.size - 1, 0)
-    most_ids = (int(bounds[-1] - bounds[0]) + n_texts) // 2 + 1 if n_texts else 0
+    most_ids = int(bounds[-1] - bounds[0]) + n_texts + 1 if n_texts else 0
     sketches = Sketches(
         n_tokens=np.zeros(n_texts, dtype=np.int32),
         n_features=np.zeros(n_texts, dtype=np.int32),
@@ -274,6 +289,6 @@ def sketch_texts(
         ids=np.empty(min(n_texts * size, most_ids), dtype=np.uint64),
     )
 
-    rule = _Rule(shingling(length, offset), mix_keys(seed), min(size, NO_LIMIT))
+    rule = _Rule(shingling(length, offset), mix_keys(seed), min(size, NO_LIMIT), characters)
     _sketch_batch(read_only(data), read_only(bounds), WORD_TABLE, rule, sketches)
     return sketches._replace(ids=sketches.ids[: sketches.offsets[-1]].copy())

@@ -152,9 +152,8 @@ class Recipe:
     @property
     def is_plain(self) -> bool:
         """Whether `min_s.sketch_texts` makes these sketches, in one compiled pass."""
-        return (self.kind, self.unit, self.fingerprint, self.permutation, self.growth) in {
-            (kind, "word", "rolling", "mix", "fixed") for kind in ("min-s", "super")
-        }
+        made = (self.kind, self.fingerprint, self.permutation, self.growth)
+        return made in {(kind, "rolling", "mix", "fixed") for kind in ("min-s", "super")}
 
 
 def size_of(recipe: Recipe, n_features: int) -> int:
@@ -279,7 +278,13 @@ def make_sketches(
     left_out = nothing if left_out is None else left_out
     if recipe.is_plain and not left_out.size:
         return sketch_texts(
-            data, offsets, length=recipe.length, offset=recipe.offset, size=recipe.size, seed=recipe.seed
+            data,
+            offsets,
+            length=recipe.length,
+            offset=recipe.offset,
+            size=recipe.size,
+            seed=recipe.seed,
+            characters=recipe.unit == "char",
         )
 
     if recipe.kind == "whole":

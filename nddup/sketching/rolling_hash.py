@@ -271,23 +271,22 @@ def hash_characters(  # noqa: C901 - one pass over the bytes
     folded = words.view(np.uint8)
     size = fold_text(data, start, end, table, False, folded)  # noqa: FBT003 - a kernel takes no keywords
     n_tokens = 0
-    is_after_gap = False
+    inside = False  # a word has begun, and the blank after it has not been written
     at = 0
     while at < size:
-        if folded[at] == 0:
-            is_after_gap = n_tokens > 0
+        # ASCII, of which no character is a mark; there are zero bytes after the text. A blank is the first zero byte.
+        while at < size and folded[at] < BEYOND_ASCII and folded[at + 1] < BEYOND_ASCII:
+            code = folded[at]
+            hashes[n_tokens] = _finish_eight(TOKEN_SEED, np.uint64(code) if code else BLANK, ONE)
+            n_tokens += 1 if code or inside else 0
+            inside = code != 0
             at += 1
-            continue
-
-        # The blank is written only when a word follows it.
-        if is_after_gap:
+        if at >= size:
+            break
+        if folded[at] == 0:
             hashes[n_tokens] = _finish_eight(TOKEN_SEED, BLANK, ONE)
-            n_tokens += 1
-            is_after_gap = False
-
-        if folded[at] < BEYOND_ASCII and folded[at + 1] < BEYOND_ASCII:  # no mark is ASCII
-            hashes[n_tokens] = _finish_eight(TOKEN_SEED, np.uint64(folded[at]), ONE)
-            n_tokens += 1
+            n_tokens += 1 if inside else 0
+            inside = False
             at += 1
             continue
 
@@ -315,7 +314,8 @@ def hash_characters(  # noqa: C901 - one pass over the bytes
             eight = NONE
         hashes[n_tokens] = _finish_eight(state, eight, np.uint64(at - begin))
         n_tokens += 1
-    return n_tokens
+        inside = True
+    return n_tokens if inside or not n_tokens else n_tokens - 1
 
 
 @compiled
