@@ -65,6 +65,7 @@ def execute(options: argparse.Namespace) -> int:
         found = find_passages(source, steps)
         steps.begin("write the tables")
         told = list(written.write_found(found, source, options.inputs, folder))
-    lines = [*written.summarise(found, source), *told, f"tables in {options.output}"]
+    page = [f"report: {options.output}/report/index.html"] if config.output.report else []
+    lines = [*written.summarise(found, source), *told, *page, f"tables in {options.output}"]
     print_out("".join(f"{one_line(line)}\n" for line in lines))
     return 0

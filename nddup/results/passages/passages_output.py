@@ -3,6 +3,7 @@
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from importlib.resources import files
 from pathlib import Path
 
 import numpy as np
@@ -14,6 +15,7 @@ from nddup.errors import ConfigError, OutputError
 from nddup.local.reading.workers import Workers
 from nddup.local.rewritten_files import Rewriter, Rewritten
 from nddup.passages.tabulate import Documents, kept_lines, list_verdicts
+from nddup.report.passages_page import choose_shown, draw_passages
 from nddup.results.passages.find_passages import Found, Source
 from nddup.rewriting.cut_records import Cutting
 from nddup.rewriting.rewrite_file import UNCUT
@@ -29,6 +31,9 @@ HEADER = "_PASSAGES.json"
 
 TEXTS = "texts"
 """The folder of the texts of files of which nothing can be cut in place."""
+
+TOLD = ("second copies", "dropped", "rejects")
+"""How lines of the summary begin that are also on the page."""
 
 SHOWN = 5
 """Most passages that are printed."""
@@ -79,10 +84,34 @@ def write_found(found: Found, source: Source, inputs: Sequence[str], folder: Pat
             if output.tagged == AS_INPUT:
                 tagged = _rewriter(source, verdicts, is_tagging=True).write(folder / "tagged", workers)
                 yield f"tagged/: {counted(tagged.records, 'record')} with {' and '.join(SPANS.names)}"
+        if output.report:
+            _write_report(found, source, folder / "report")
         header = {"inputs": [str(Path(path).absolute()) for path in inputs], "settings": settings, "whole": whole}
         (folder / HEADER).write_text(json.dumps(header, indent=1) + "\n", encoding="utf-8")
     except OSError as error:
         raise OutputError(f"--output {folder}: cannot be written ({error.strerror or error})") from error
+
+
+def _write_report(found: Found, source: Source, folder: Path) -> None:
+    """Write the page of passages and documents, with its style."""
+    shown = choose_shown(found.tables)
+    rows, cuts = found.documents.rows, found.repeats.cuts
+    wanted = pa.array([row["doc_id"] for row in shown.documents], pa.string())
+    some = rows.filter(pc.is_in(rows["doc_id"], wanted))
+    texts = dict(zip(some["doc_id"].to_pylist(), some["text"].to_pylist(), strict=True))
+    tokens, covered, cut = len(found.documents.hashes.values), int(cuts.covered.sum()), int(cuts.cut.sum())
+    numbers = [
+        ("Documents", f"{len(rows):,}", f"{tokens:,} tokens"),
+        ("Passages", f"{shown.of:,}", f"of {source.config.passages.min_tokens:,} tokens or more"),
+        ("Repeated", _share(covered, tokens), f"{covered:,} tokens"),
+        ("Can go", _share(cut, tokens), f"{cut:,} tokens, first copies kept"),
+    ]
+    told = [line for line in summarise(found, source) if line.startswith(TOLD)]
+    folder.mkdir()
+    style = files("nddup.report").joinpath("assets", "report.css").read_text(encoding="utf-8")
+    (folder / "report.css").write_text(style, encoding="utf-8")
+    page = draw_passages(shown, texts, numbers, told)
+    (folder / "index.html").write_text(page, encoding="utf-8", errors="replace")
 
 
 def _rewriter(source: Source, verdicts: pa.Table | None, *, is_tagging: bool) -> Rewriter:
