@@ -19,6 +19,7 @@ JOBS = sorted((ROOT / "jobs").glob("*.py"))
 PURE = {"reading", "rewriting", "sketching", "scanning", "matching", "mining", "verifying"}
 GROUND = {"errors", "arrays", "array_files", "redaction", "metrics", "steps", "start_up", "children", "shown"}
 WIRING = {"spark", "spark.reach", "spark.reading", "spark.pairing", "spark.clustering", "spark.evaluating"}
+WIRING |= {"spark.passages"}
 
 MAY_IMPORT: dict[str, set[str]] = {
     "errors": {"redaction"},
@@ -48,6 +49,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "spark.reading": {"scanning", "rewriting", "spark"},
     "spark.pairing": {"sketching", "matching", "mining", "spark"},
     "spark.clustering": {"mining", "spark"},
+    "spark.passages": {"passages", "spark", "spark.pairing"},
     "spark.evaluating": {"reading", "verifying", "spark", "spark.reading"},
     "local": {"settings", "scanning", "rewriting", "mining", "verifying", "engines", "stages"},
     "storage": GROUND | {"sketching", "scanning"},

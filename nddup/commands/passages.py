@@ -1,11 +1,16 @@
 """`nddup passages`: what is repeated below the document."""
 
 import argparse
-from typing import Any
+import os
+from typing import TYPE_CHECKING, Any
 
-from nddup.commands.options import add_inputs, add_parser
+from nddup.commands.options import add_inputs, add_master, add_parser
 from nddup.shown import one_line, print_out
 from nddup.steps import Steps
+
+if TYPE_CHECKING:
+    from nddup.results.passages.passages_output import Told
+    from nddup.settings.schema import Config
 
 EPILOG = """examples:
   nddup passages corpus/ --output out/passages                      runs of 50 tokens or more in two documents or more
@@ -15,6 +20,7 @@ EPILOG = """examples:
   nddup passages corpus/ --output out/spans --set output.tagged=as-input
         the collection with the spans of passages in each record, nothing cut: out/spans/tagged
   nddup passages news/ --output out/reprints --set passages.min_tokens=20
+  nddup passages s3a://crawl/2026/ --output s3a://crawl/passages    on Spark, because the files are not on this machine
   nddup check out/passages                                          prove the tables
 """
 
@@ -29,43 +35,63 @@ def add(commands: "argparse._SubParsersAction[Any]") -> None:
     add_inputs(parser)
     parser.add_argument("--output", metavar="DIR", required=True, help="write the tables to DIR, which must not exist")
     parser.add_argument(
-        "--engine", choices=("auto", "local", "spark"), help="local: this machine; spark is refused, as yet"
-    )
+        "--engine", choices=("auto", "local", "spark"),
+        help="local: this machine, in its memory; spark: by shuffles; auto, the default: spark for paths elsewhere",
+    )  # fmt: skip
+    add_master(parser)
 
 
 def execute(options: argparse.Namespace) -> int:
     """Find passages, write them, and print what was found."""
-    with Steps("passages", 5) as steps:
+    with Steps("passages", 6) as steps:
         from nddup.start_up import prevent_blas_import, prevent_pandas_import  # noqa: PLC0415
 
         prevent_pandas_import()
         prevent_blas_import()
-        from nddup.errors import ConfigError  # noqa: PLC0415
-        from nddup.results.against.against_output import require_new  # noqa: PLC0415
-        from nddup.results.passages import passages_output as written  # noqa: PLC0415
-        from nddup.results.passages.find_passages import find_passages, find_source  # noqa: PLC0415
-        from nddup.run.compiling import compile_once  # noqa: PLC0415
+        from nddup.results.passages.passages_output import require_writable, summarise  # noqa: PLC0415
         from nddup.run.engines import choose_engine_of_paths  # noqa: PLC0415
         from nddup.settings.load import load_config  # noqa: PLC0415
-        from nddup.stages.stage import require_taggable  # noqa: PLC0415
 
-        folder = require_new(options.output, options.inputs)
         given = [*options.assignments, *([f"engine={options.engine}"] if options.engine else [])]
-        config = load_config(options.config, given)
-        written.require_writable(config)
-        engine = choose_engine_of_paths(options.inputs, config, master=None)
-        if engine.engine == "spark":
-            raise ConfigError(
-                f"passages are found on one machine, in its memory, not on Spark ({engine.why}): give local files"
-            )
-        compile_once(steps)
-        steps.begin("find the files and their formats")
-        source = find_source(options.inputs, config)
-        require_taggable(source.collection, config)
-        found = find_passages(source, steps)
-        steps.begin("write the tables")
-        told = list(written.write_found(found, source, options.inputs, folder))
-    page = [f"report: {options.output}/report/index.html"] if config.output.report else []
-    lines = [*written.summarise(found, source), *told, *page, f"tables in {options.output}"]
+        config = load_config(options.config, given, os.environ)
+        require_writable(config)
+        chosen = choose_engine_of_paths([*options.inputs, options.output], config, master=options.master)
+        find = _find_here if chosen.engine == "local" else _find_on_spark
+        told, more = find(options, config, steps)
+    lines = [*summarise(told, config), *more, f"tables in {options.output}"]
     print_out("".join(f"{one_line(line)}\n" for line in lines))
     return 0
+
+
+def _find_here(options: argparse.Namespace, config: "Config", steps: Steps) -> "tuple[Told, list[str]]":
+    """Find and write the passages on this machine; return what the summary tells, and a line about each output."""
+    from nddup.results.against.against_output import require_new  # noqa: PLC0415
+    from nddup.results.passages import passages_output as written  # noqa: PLC0415
+    from nddup.results.passages.find_passages import find_passages, find_source  # noqa: PLC0415
+    from nddup.run.compiling import compile_once  # noqa: PLC0415
+    from nddup.stages.stage import require_taggable  # noqa: PLC0415
+
+    folder = require_new(options.output, options.inputs)
+    compile_once(steps)
+    steps.begin("find the files and their formats")
+    source = find_source(options.inputs, config)
+    require_taggable(source.collection, config)
+    found = find_passages(source, steps)
+    steps.begin("write the tables")
+    lines = list(written.write_found(found, source, options.inputs, folder))
+    page = [f"report: {options.output}/report/index.html"] if config.output.report else []
+    return written.tell(found, source), [*lines, *page]
+
+
+def _find_on_spark(options: argparse.Namespace, config: "Config", steps: Steps) -> "tuple[Told, list[str]]":
+    """Find and write the passages on Spark; return as `_find_here`."""
+    from nddup.results.passages.passages_on_spark import find_on_spark  # noqa: PLC0415
+    from nddup.results.passages.passages_output import require_writable_on_spark  # noqa: PLC0415
+    from nddup.run.java import is_small  # noqa: PLC0415
+    from nddup.run.session import start_session  # noqa: PLC0415
+
+    require_writable_on_spark(config)
+    steps.begin("start Spark")
+    small = is_small(options.inputs)
+    spark = start_session(master=options.master, settings=config.spark, is_small=small)
+    return find_on_spark(spark, options.inputs, config, options.output, steps), []

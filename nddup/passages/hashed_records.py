@@ -25,21 +25,28 @@ from nddup.tables import TYPES, Table
 
 @dataclass(frozen=True)
 class HashRecords:
-    """Makes one row per record: a document with its text and token hashes, or a reject with its reason."""
+    """Makes one row per record: a document with its text and token hashes, or a reject with its reason.
+
+    Without `hashes` their lists are empty, and the tokens are counted alone.
+    """
 
     rule: TextRule
+    hashes: bool = True
     table: ClassVar[Table] = HASHED
 
     def batches(self, found: Iterable[list[Found]], head: FileHead | None) -> Batches:
         """Yield HASHED, one batch per list of records."""
         del head
-        kinds = [TYPES[column.type] for column in HASHED.columns[:-1]]
+        kinds = [TYPES[column.type] for column in HASHED.columns[:-2]]
         for some in found:
             rows = [self._row_of(one) for one in some]
             hashed = hash_rows(*join_encoded([row[-1] for row in rows]))
-            lists = pa.ListArray.from_arrays(hashed.offsets.astype(np.int32), pa.array(hashed.values.view(np.int64)))
             columns = [pa.array(values, kind) for values, kind in zip(zip(*rows, strict=True), kinds, strict=True)]
-            yield HASHED.batch([*columns, lists])
+            sizes = pa.array(np.diff(hashed.offsets).astype(np.int32))
+            if not self.hashes:
+                hashed = Ragged(np.zeros_like(hashed.offsets), np.empty(0, np.uint64))
+            lists = pa.ListArray.from_arrays(hashed.offsets.astype(np.int32), pa.array(hashed.values.view(np.int64)))
+            yield HASHED.batch([*columns, sizes, lists])
 
     def _row_of(self, one: Found) -> tuple[object, object, object, object, object, object, object, object, bytes]:
         place, record = (one.source, one.split, one.seq), one.record

@@ -56,6 +56,7 @@ PASSAGE_TABLES = {table.name: table for table in (PASSAGES, OCCURRENCES, CUTS, R
 HASHED = working(
     "hashed",
     "source string, split long, seq long, doc_id string, url string, reason string, detail string, excerpt string,"
-    " text string, hashes array<long>",
-    "One row per record: its text and the hashes of its tokens, or the reason why there is none.",
+    " text string, n_tokens int, hashes array<long>",
+    "One row per record: its text and the hashes of its tokens, or the reason why there is none. On Spark `hashes` is"
+    " empty: texts travel, and are hashed where they arrive.",
 )

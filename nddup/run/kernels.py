@@ -25,6 +25,7 @@ from nddup.mining.itemsets import cover_component, mine_component
 from nddup.mining.leader_clusters import Known, follow_known
 from nddup.mining.leaders import follow_leaders, rank_features
 from nddup.mining.pair_graph import keep_first, label_components
+from nddup.passages import divided
 from nddup.passages.hashed_records import find_characters
 from nddup.passages.repeats import find_repeats
 from nddup.reading import bounded_parts, markup, page_limits
@@ -165,8 +166,19 @@ def _compare_collections() -> None:
     holders = Holders(hits.offsets, hits.numbers, np.zeros((1, 2), np.uint64), hits.n_shingles, one, groups)
     judged = judge(number_items([known]), holders, Rules(min_shingles=1))
     find_runs(known.numbers, hits.tokens, hits.numbers, judged.is_suppressed)
-    find_repeats(hash_rows(text, bounds), groups, 2)
+    _find_passages(hash_rows(text, bounds))
     find_characters([b"a rose"], np.array([0, 1], np.int64), one, one + 1)
+
+
+def _find_passages(rows: Ragged) -> None:
+    """Call the kernels of `nddup passages`, in one memory and divided among tasks; `rows`: one text."""
+    ranks = np.zeros(1, np.int64)
+    find_repeats(rows, ranks, 2)
+    posted = divided.post_anchors(rows, ranks, 2)
+    asked = np.arange(len(posted.posts.keys))
+    details = divided.describe_windows(rows, posted, asked, 2)
+    verdicts = divided.judge_windows(posted.posts, asked, details, within=True)
+    divided.place_windows(rows, ranks, posted, verdicts)
 
 
 def _run_embedded() -> None:

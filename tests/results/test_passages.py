@@ -120,7 +120,9 @@ def test_what_was_written_is_proved(within: str, capsys: pytest.CaptureFixture[s
 @pytest.mark.parametrize(
     ("given", "said"),
     [
-        (["--engine", "spark"], "not on Spark"),
+        (["--engine", "local", "--master", "local[1]"], "--master is given"),
+        (["--engine", "spark", "--set", "output.kept=as-input"], "output.kept: passages on Spark"),
+        (["--engine", "spark", "--set", "output.tagged=as-input"], "output.tagged: passages on Spark"),
         (["--set", "output.kept=parquet"], "output.kept: "),
         (["--set", "passages.min_left=51"], "at most min_tokens, 50"),
         (["--set", "keep.policy=[id]"], "keep.policy: "),

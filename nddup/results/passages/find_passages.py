@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -28,7 +28,7 @@ from nddup.passages.repeats import Repeats, find_repeats
 from nddup.passages.tabulate import Documents, make_tables
 from nddup.results.against.compare_collections import tell_far
 from nddup.run.engines import memory_of
-from nddup.scanning.collection import Collection
+from nddup.scanning.collection import Collection, Files
 from nddup.settings.plan import processes_of, record_limits, text_rule
 from nddup.settings.schema import Config
 from nddup.stages.inputs_found import find_again, find_inputs
@@ -41,7 +41,7 @@ from nddup.tables import REJECTS
 STEPS = 4
 """Number of steps of `find_passages`, for progress."""
 
-ADVICE = "give fewer inputs at a time"
+ADVICE = "give fewer inputs at a time, or --engine spark"
 """Advice in the error if the hashes of the tokens do not fit in memory."""
 
 OF_TOKEN = 100
@@ -54,12 +54,13 @@ class Source(NamedTuple):
     Attributes:
         collection: the files.
         config: settings for reading them, and of passages.
-        kept: `doc_id`, `source`, `record` of the documents that a run kept; None where all records count.
+        kept: `doc_id`, `source`, `record` of the documents that a run kept, as a table of the engine; None where all
+            records count.
     """
 
     collection: Collection
     config: Config
-    kept: pa.Table | None
+    kept: Any
 
 
 class Found(NamedTuple):
@@ -85,16 +86,32 @@ def find_source(inputs: Sequence[str], config: Config) -> Source:
     """
     files = LocalStorage()
     if not is_run(inputs):
-        found = find_inputs(files, list(inputs), config)
-        require_readable(found.unread, config.input.max_unreadable)
-        return Source(found, config, None)
-    run = DuckRun(inputs[0])
-    again = find_again(RunFolder(files, inputs[0]), files)
-    its = again.config.model_copy(update={"passages": config.passages, "output": config.output, "local": config.local})
-    kept = run.sql(
+        return find_collection(inputs, config, files)
+    kept = DuckRun(inputs[0]).sql(
         "SELECT d.doc_id, d.source, d.record FROM documents d JOIN keep k ON d.doc_id = k.doc_id WHERE k.kept"
     )
-    return Source(again.collection, its, kept)
+    return find_kept(RunFolder(files, inputs[0]), kept, config, files)
+
+
+def find_collection(inputs: Sequence[str], config: Config, files: Files) -> Source:
+    """Find the files of INPUT; errors as of `find_source`."""
+    found = find_inputs(files, list(inputs), config)
+    require_readable(found.unread, config.input.max_unreadable)
+    return Source(found, config, None)
+
+
+def find_kept(folder: RunFolder, kept: Any, config: Config, files: Files) -> Source:  # noqa: ANN401 - of either engine
+    """Find the files of a finished run again, of which only the documents in `kept` count; errors as of `find_source`.
+
+    Args:
+        folder: of the run.
+        kept: `doc_id`, `source`, `record`.
+        config: the settings of passages, output and engine; those for reading are the run's.
+        files: the file system of the inputs.
+    """
+    again = find_again(folder, files)
+    own = {name: getattr(config, name) for name in ("passages", "output", "local", "spark")}
+    return Source(again.collection, again.config.model_copy(update=own), kept)
 
 
 def find_passages(source: Source, steps: Steps) -> Found:
@@ -194,14 +211,19 @@ def _distinct(rows: pa.Table) -> list[str]:
     return named
 
 
+def require_word(order: Order) -> None:
+    """Refuse columns and dates in `keep.policy`. ConfigError: if there are any."""
+    if order.columns or order.policy in DATED:
+        raise ConfigError("keep.policy: passages takes longest, first, first-id or shortest-url")
+
+
 def rank_documents(documents: Documents, order: Order) -> NDArray[np.int64]:
     """Return the place of each document in the order of `keep.prefer`, `keep.policy` and the id, (n,).
 
     Raises:
         ConfigError: for columns in `keep.policy`.
     """
-    if order.columns or order.policy in DATED:
-        raise ConfigError("keep.policy: passages takes longest, first, first-id or shortest-url")
+    require_word(order)
     rows = documents.rows.append_column("n_tokens", pa.array(np.diff(documents.hashes.offsets)))
     rows = rows.append_column("doc_key", pa.array(np.arange(len(rows))))
     for name in ("date", "record_type"):  # of archives; passages reads texts alone

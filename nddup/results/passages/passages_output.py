@@ -1,10 +1,11 @@
 """The folder that `nddup passages` writes, and the lines that it prints."""
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from importlib.resources import files
 from pathlib import Path
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -25,6 +26,7 @@ from nddup.settings.plan import processes_of, record_limits, text_rule
 from nddup.settings.schema import Config
 from nddup.spelling import counted
 from nddup.stages.stage import AS_INPUT, settings_of
+from nddup.storage.local_storage import is_local, local_path
 
 HEADER = "_PASSAGES.json"
 """What was read and how; `nddup check` reads it."""
@@ -54,6 +56,49 @@ def require_writable(config: Config) -> None:
         )
 
 
+def require_writable_on_spark(config: Config) -> None:
+    """Refuse outputs that the embedded engine alone writes. ConfigError: naming the setting."""
+    if AS_INPUT in {config.output.kept, config.output.tagged}:
+        name = "kept" if config.output.kept == AS_INPUT else "tagged"
+        raise ConfigError(
+            f"output.{name}: passages on Spark writes the cut texts as jsonl, not as-input; the tables cuts and"
+            " occurrences have the characters to cut and to mark"
+        )
+
+
+class Told(NamedTuple):
+    """What the summary tells, on either engine.
+
+    Attributes:
+        documents, tokens: of the collection.
+        passages, occurrences: rows of these tables.
+        repeating: documents with repeated windows.
+        covered, cut: tokens under repeated windows, and those that may be cut.
+        second_copies: windows, none the first, of which no token may be cut.
+        dropped: documents that are not written.
+        rejects: their number.
+        first_reject: the first row of REJECTS.
+        shown: the first `SHOWN` rows of PASSAGES.
+        of_run: whether the documents are those that a run kept.
+        shuffled: bytes written to shuffles, on Spark.
+    """
+
+    documents: int
+    tokens: int
+    passages: int
+    occurrences: int
+    repeating: int
+    covered: int
+    cut: int
+    second_copies: int
+    dropped: int
+    rejects: int
+    first_reject: Mapping[str, Any] | None
+    shown: Sequence[Mapping[str, Any]]
+    of_run: bool
+    shuffled: int | None = None
+
+
 def write_found(found: Found, source: Source, inputs: Sequence[str], folder: Path) -> Iterator[str]:
     """Write each table to a folder of its own, then the outputs that are asked for, last the header.
 
@@ -64,7 +109,6 @@ def write_found(found: Found, source: Source, inputs: Sequence[str], folder: Pat
         OutputError: if the folder cannot be written.
         NddupError: if a file changed meanwhile.
     """
-    settings = settings_of(source.config) | {"passages": source.config.passages.model_dump()}
     output, mark, whole = source.config.output, source.config.passages.replace, 0
     try:
         for name, table in found.tables.items():
@@ -86,8 +130,7 @@ def write_found(found: Found, source: Source, inputs: Sequence[str], folder: Pat
                 yield f"tagged/: {counted(tagged.records, 'record')} with {' and '.join(SPANS.names)}"
         if output.report:
             _write_report(found, source, folder / "report")
-        header = {"inputs": [str(Path(path).absolute()) for path in inputs], "settings": settings, "whole": whole}
-        (folder / HEADER).write_text(json.dumps(header, indent=1) + "\n", encoding="utf-8")
+        (folder / HEADER).write_text(spell_header(inputs, source.config, whole=whole), encoding="utf-8")
     except OSError as error:
         raise OutputError(f"--output {folder}: cannot be written ({error.strerror or error})") from error
 
@@ -159,40 +202,66 @@ def _write_texts(documents: Documents, found: Found, mark: str, path: Path) -> N
         file.writelines(f"{line}\n" for line in kept_lines(documents, found.tables, mark))
 
 
-def summarise(found: Found, source: Source) -> Iterator[str]:
+def spell_header(inputs: Sequence[str], config: Config, **noted: int | None) -> str:
+    """Return the header: the inputs, the settings, and counts: records that stay `whole`, `shuffled_bytes` on Spark."""
+    settings = settings_of(config) | {"passages": config.passages.model_dump()}
+    paths = [str(Path(local_path(path)).absolute()) if is_local(path) else path for path in inputs]
+    return json.dumps({"inputs": paths, "settings": settings, **noted}, indent=1) + "\n"
+
+
+def tell(found: Found, source: Source) -> Told:
+    """Return what the summary tells of the embedded engine's result."""
+    tables, cuts = found.tables, found.repeats.cuts
+    rejects = tables["rejects"]
+    return Told(
+        documents=len(found.documents.rows),
+        tokens=len(found.documents.hashes.values),
+        passages=len(tables["passages"]),
+        occurrences=len(tables["occurrences"]),
+        repeating=len(tables["repeating"]),
+        covered=int(cuts.covered.sum()),
+        cut=int(cuts.cut.sum()),
+        second_copies=cuts.second_copies,
+        dropped=int(np.count_nonzero(tables["repeating"]["dropped"])),
+        rejects=len(rejects),
+        first_reject=next(iter(rejects.slice(0, 1).to_pylist()), None),
+        shown=tables["passages"].slice(0, SHOWN).to_pylist(),
+        of_run=source.kept is not None,
+    )
+
+
+def summarise(told: Told, config: Config) -> Iterator[str]:
     """Yield the lines of the summary."""
-    settings, cuts = source.config.passages, found.repeats.cuts
-    tokens = len(found.documents.hashes.values)
-    of = "kept documents of the run" if source.kept is not None else "documents"
-    yield f"{of}: {len(found.documents.rows):,}, {counted(tokens, 'token')}"
+    settings, tokens = config.passages, told.tokens
+    of = "kept documents of the run" if told.of_run else "documents"
+    yield f"{of}: {told.documents:,}, {counted(tokens, 'token')}"
     where = "a document or more" if settings.within else "two documents or more"
-    listed = found.tables["passages"]
     yield (
-        f"passages: {len(listed):,} of {settings.min_tokens:,} tokens or more in {where},"
-        f" {len(found.tables['occurrences']):,} occurrences"
+        f"passages: {told.passages:,} of {settings.min_tokens:,} tokens or more in {where},"
+        f" {told.occurrences:,} occurrences"
     )
-    covered, cut = int(cuts.covered.sum()), int(cuts.cut.sum())
     yield (
-        f"repeated: {covered:,} tokens, {_share(covered, tokens)},"
-        f" in {counted(len(found.tables['repeating']), 'document')};"
-        f" {cut:,}, {_share(cut, tokens)}, can go with the first copy of each kept"
+        f"repeated: {told.covered:,} tokens, {_share(told.covered, tokens)},"
+        f" in {counted(told.repeating, 'document')};"
+        f" {told.cut:,}, {_share(told.cut, tokens)}, can go with the first copy of each kept"
     )
-    if cuts.second_copies:
-        yield f"second copies that stay: {counted(cuts.second_copies, 'window')}, of which no token may be cut"
-    if dropped := int(np.count_nonzero(found.tables["repeating"]["dropped"])):
-        yield f"dropped: {counted(dropped, 'document')} left with fewer than {settings.min_left:,} tokens"
-    if len(rejects := found.tables["rejects"]):
-        first = rejects.slice(0, 1).to_pylist()[0]
+    if told.second_copies:
+        yield f"second copies that stay: {counted(told.second_copies, 'window')}, of which no token may be cut"
+    if told.dropped:
+        yield f"dropped: {counted(told.dropped, 'document')} left with fewer than {settings.min_left:,} tokens"
+    if first := told.first_reject:
         yield (
-            f"rejects, not read: {len(rejects):,}; the first: record {first['record']} of {first['source']}:"
+            f"rejects, not read: {told.rejects:,}; the first: record {first['record']} of {first['source']}:"
             f" {first['reason']} ({first['detail']})"
         )
-    for row in listed.slice(0, SHOWN).to_pylist():
+    if told.shuffled is not None:
+        yield f"shuffled: {counted(told.shuffled, 'byte')}, {told.shuffled / max(tokens, 1):.1f} a token"
+    for row in told.shown:
         text = " ".join(row["text"].split())
         text = text if len(text) <= SHOWN_CHARACTERS else f"{text[:SHOWN_CHARACTERS]}…"
         yield f"  {row['occurrences']:,} times, {row['tokens']:,} tokens: {text}"
-    if len(listed) > SHOWN:
-        yield f"  and {counted(len(listed) - SHOWN, 'more passage')}"
+    if told.passages > SHOWN:
+        yield f"  and {counted(told.passages - SHOWN, 'more passage')}"
 
 
 def _share(part: int, whole: int) -> str:

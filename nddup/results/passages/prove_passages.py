@@ -7,6 +7,7 @@ import json
 from collections import defaultdict
 from hashlib import blake2b
 from itertools import pairwise
+from operator import itemgetter
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import NamedTuple
@@ -206,17 +207,19 @@ def _list_left(
         if doc_id not in dropped and (any(map(len, parts)) or (len(mark) and len(parts) > 1)):
             key = TEXTS if is_text or name in apart else name.replace("://", "/")
             found[key].append(_Left(doc_id, tokens, parts))
+    found[TEXTS].sort(key=lambda left: left.doc_id)  # lines of JSON are in no order if Spark wrote them
     return found
 
 
 def _read_kept(source: Source, path: str) -> dict[str, list[Hashes]]:
-    """Return the tokens of the documents of each kept file that have any, in order; those of texts under `TEXTS`."""
+    """Return the tokens of the documents of each kept file that have any, in order; those of texts by id, `TEXTS`."""
     found: dict[str, list[Hashes]] = defaultdict(list)
     config = source.config
+    lines: list[dict[str, str]] = []
     for file in (Path(path, TEXTS), *([Path(path, "kept")] if config.output.kept == "jsonl" else [])):
-        for part in sorted(file.glob("*.jsonl")):
-            texts = [json.loads(line)["text"].encode() for line in part.read_bytes().splitlines()]
-            found[TEXTS] += _rows_of(hash_rows(*join_encoded(texts)))
+        lines += [json.loads(line) for part in file.glob("*.jsonl") for line in part.read_bytes().splitlines()]
+    texts = [line["text"].encode() for line in sorted(lines, key=itemgetter("id"))]
+    found[TEXTS] = _rows_of(hash_rows(*join_encoded(texts)))
     if config.output.kept == AS_INPUT and set(source.collection.files):
         options = config.input.model_copy(update={"limit": None})
         again = find_source([f"{path}/kept"], config.model_copy(update={"input": options}))

@@ -13,7 +13,7 @@ from fractions import Fraction
 from typing import Any, NamedTuple
 
 import numpy as np
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from nddup.metrics import SketchMetrics
@@ -151,7 +151,7 @@ def _make_documents(job: Job, source: Collection | DataFrame, rule: SketchRule) 
     """Make documents and rejects from the records. Two actions, and those of the records."""
     if isinstance(source, Collection):
         records = _read_files(job, source, rule)
-        silent = _files_without_records(job, source, records.saved.table)
+        silent = files_without_records(job.spark, source, records.saved.table)
     else:
         records = _read_texts(job, source, rule)
         silent = schemas.local_table(job.spark, schemas.REJECTS)
@@ -300,23 +300,23 @@ def _require_few_rejects(job: Job, source: Collection | DataFrame, made: _Made) 
     if not isinstance(source, Collection):
         require_few_rejects(made.documents.rows, reasons, limits.max_rejects)
         return []
-    silent = _list_silent_files(made) if reasons else []
+    silent = list_silent_sources(made.documents.table, made.rejects.table) if reasons else []
     require_few_rejects(made.documents.rows, reasons, limits.max_rejects, silent=silent, source=source)
     return silent
 
 
-def _list_silent_files(made: _Made) -> list[SilentFile]:
+def list_silent_sources(documents: DataFrame, rejects: DataFrame) -> list[SilentFile]:
     """Return the files that gave rejects and no document, by name, as `losses.list_silent_files`. One action."""
-    told = made.rejects.table.where(~F.col("reason").isin(*READ)).groupBy("source")
+    told = rejects.where(~F.col("reason").isin(*READ)).groupBy("source")
     found = told.agg(F.min("reason"), F.min("detail"), F.count("*"))
-    with_documents = made.documents.table.select("source").distinct()
+    with_documents = documents.select("source").distinct()
     return [SilentFile(*row) for row in sorted(found.join(with_documents, "source", "left_anti").collect())]
 
 
-def _files_without_records(job: Job, collection: Collection, records: DataFrame) -> DataFrame:
+def files_without_records(spark: SparkSession, collection: Collection, records: DataFrame) -> DataFrame:
     """Return REJECTS of whole files: those that could not be opened or recognised, and those without any record."""
     schema = schemas.table("source string, reason string, detail string")
-    files = schemas.local_table(job.spark, schema, collection.rejects_of_files)
+    files = schemas.local_table(spark, schema, collection.rejects_of_files)
     return files.join(records.select("source").distinct(), "source", "left_anti").select(
         "source",
         F.lit(1).cast("long").alias("record"),

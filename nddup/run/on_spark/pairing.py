@@ -11,7 +11,7 @@ The number of tasks of the block shuffles: as set, else by the size of the colle
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from nddup.errors import CapacityError, ConfigError, NddupError
@@ -25,10 +25,11 @@ from nddup.run.on_spark.inputs import Inputs
 from nddup.run.on_spark.rounds import Matches, Rounds, contract
 from nddup.run.on_spark.state import Job, Saved, persisted
 from nddup.run.session import PARTITIONS, given_partitions
-from nddup.run.task_memory import PYTHON_MEMORY
+from nddup.run.task_memory import PYTHON_MEMORY, task_memory
 from nddup.scanning.read_again import UNSTEADY
 from nddup.settings import plan
 from nddup.settings.plan import confirm_rule_of, tokens_of
+from nddup.settings.schema import Config
 from nddup.sketching.recipe import level_of
 from nddup.spark.pairing import collapse, confirm, expand, large_components, meet
 from nddup.spark.pairing.homes import Pairing
@@ -112,19 +113,23 @@ def choose_partitions(job: Job, *, ids: int, sketches: int) -> int:
             of a task allows, or if more than `MOST_TASKS` would be used.
     """
     needed = tasks_needed(volume_of(ids, sketches, job.threshold), job.task_memory)
-    given = given_partitions(job.spark, job.config.spark)
-    chosen = int(given) if given else max(reach(job.spark).parallelism(), needed)
+    return tasks_of(job.spark, job.config, needed, f"{ids:,} ids of {sketches:,} distinct sketches")
 
-    memory = f"{job.task_memory >> 20:,} MB"
+
+def tasks_of(spark: SparkSession, config: Config, needed: int, what: str) -> int:
+    """Return the number of tasks of block shuffles, at least as many as needed; errors as of `choose_partitions`."""
+    given = given_partitions(spark, config.spark)
+    chosen = int(given) if given else max(reach(spark).parallelism(), needed)
+
+    memory = f"{task_memory(reach(spark).settings()) >> 20:,} MB"
     if chosen < needed:
         raise ConfigError(
-            f"{PARTITIONS}={chosen}: {ids:,} ids of {sketches:,} distinct sketches need {needed:,} tasks of"
+            f"{PARTITIONS}={chosen}: {what} need {needed:,} tasks of"
             f" {memory}; set at least that many, or raise {PYTHON_MEMORY}"
         )
     if chosen > MOST_TASKS:
         raise ConfigError(
-            f"{chosen:,} tasks of {memory} for {ids:,} ids of {sketches:,} distinct sketches, more than the"
-            f" {MOST_TASKS:,} there can be; raise {PYTHON_MEMORY}"
+            f"{chosen:,} tasks of {memory} for {what}, more than the {MOST_TASKS:,} there can be; raise {PYTHON_MEMORY}"
         )
     return chosen
 

@@ -44,6 +44,14 @@ def number(records: DataFrame, offsets: DataFrame, splits: int = 0) -> DataFrame
     Actions:   none.
     """
     require(records, RECORDS, stage="read")
+    return number_rows(records, offsets, splits)
+
+
+def number_rows(records: DataFrame, offsets: DataFrame, splits: int = 0) -> DataFrame:
+    """Number rows as `number` does, of any consumer that makes one per record.
+
+    Schema in:   source string, split long, seq long, doc_id string, reason string, …; OFFSETS of the same
+    """
     require(offsets, OFFSETS, stage="read")
     numbered = (
         records.join(beside(offsets, splits), ["source", "split"])
@@ -235,7 +243,7 @@ def name_nodes(
     Actions:   none; Spark samples the range.
     """
     require(documents, DOCUMENTS, stage="pairs")
-    turns = F.when(_is_revisit(), F.lit(LAST)).otherwise(_preference(order.policy))
+    turns = F.when(_is_revisit(), F.lit(LAST)).otherwise(preference(order.policy))
     weight = (F.size("sketch") * F.pow(F.lit(2.0), level(levels))).cast("long")
     documents = documents.withColumn("class", F.lit(FREE))
     if forced is not None:
@@ -343,7 +351,7 @@ def count_short(least_size: int) -> dict[str, Column]:
     }
 
 
-def _preference(policy: str) -> Column:
+def preference(policy: str) -> Column:
     """Return the sort key of a policy, smaller for a document that comes first."""
     length, moment = F.col("n_tokens").cast("long"), _moment()
     turned = F.when(moment < NO_MOMENT, NO_MOMENT - 1 - moment).otherwise(moment)
@@ -369,6 +377,14 @@ def _is_revisit() -> Column:
     return F.coalesce(F.col("record_type") == "revisit", F.lit(False))
 
 
+def prefer_sources(order: Order) -> Column:
+    """Return the place of the first pattern of `keep.prefer` that a `source` matches; if none, how many there are."""
+    source = F.lit(len(order.prefer))
+    for place, glob in reversed(list(enumerate(order.prefer))):
+        source = F.when(F.col("source").rlike(glob), place).otherwise(source)
+    return source
+
+
 def _with_classes(documents: DataFrame, forced: Forced) -> DataFrame:
     """Set the column `class` of the documents that are forced: `keep_verdicts.KEPT` or `REMOVED`."""
     rows = [*((doc_id, KEPT) for doc_id in forced.kept), *((doc_id, REMOVED) for doc_id in forced.removed)]
@@ -380,16 +396,13 @@ def _with_classes(documents: DataFrame, forced: Forced) -> DataFrame:
 def _number_in_order(documents: DataFrame, order: Order) -> DataFrame:
     """Return the columns that `name_nodes` reads, with `turn`: it ascends by class, then by sources and columns."""
     narrow = ["doc_key", "doc_id", "group", "sketch", "n_features", "content_fingerprint", "class"]
-    source = F.lit(len(order.prefer))
-    for place, glob in reversed(list(enumerate(order.prefer))):
-        source = F.when(F.col("source").rlike(glob), place).otherwise(source)
-    keyed = documents.withColumns({"from": source, "moment": F.lit(0), "is_last": _is_revisit()})
+    keyed = documents.withColumns({"from": prefer_sources(order), "moment": F.lit(0), "is_last": _is_revisit()})
     if order.columns:
         derived = [F.col("n_tokens"), F.length("url"), F.col("doc_id"), F.col("doc_key")]
         values = F.array(*(column.cast("string") for column in derived))
         keyed = keyed.withColumns({"key": _key_of(order)(values, "policy"), "moment": _moment()})
     else:
-        keyed = keyed.withColumn("key", _preference(order.policy))
+        keyed = keyed.withColumn("key", preference(order.policy))
     return (
         keyed.select(*narrow, "from", "is_last", "key", "moment")
         .sort("class", "is_last", "from", "key", "moment", "doc_id")

@@ -1,0 +1,261 @@
+"""`nddup passages` on Spark: collections of any size on any file system, by the shuffles of `nddup.spark.passages`.
+
+The steps are the same as on one machine, and so are the tables. What acts, keeps and writes is here.
+"""
+
+import math
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, NamedTuple
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from nddup.errors import ConfigError, OutputError
+from nddup.matching.task_sizes import free_memory
+from nddup.passages.hashed_records import HashRecords
+from nddup.passages.passage_tables import CUTS, OCCURRENCES, PASSAGES, REPEATING
+from nddup.reading.outcomes import DIVIDED
+from nddup.results.passages.find_passages import Source, find_collection, find_kept, require_word
+from nddup.results.passages.passages_output import HEADER, SHOWN, Told, spell_header
+from nddup.run.on_spark.documents import files_without_records, list_silent_sources
+from nddup.run.on_spark.pairing import tasks_of
+from nddup.run.on_spark.state import persisted
+from nddup.run.session import few_tasks, set_to, splitting
+from nddup.run.task_memory import task_memory
+from nddup.settings.plan import record_limits, text_rule
+from nddup.settings.schema import Config
+from nddup.spark import passages
+from nddup.spark.heavy_keys import beside
+from nddup.spark.pairing import collapse
+from nddup.spark.reach import reach
+from nddup.spark.reading.scan import scan, scan_counting, sources_cut_short
+from nddup.spark.schemas import REJECTS
+from nddup.stages.losses import require_few_rejects
+from nddup.steps import Steps
+from nddup.storage.local_storage import require_apart
+from nddup.storage.session_files import SessionFiles, files_at, files_of
+from nddup.storage.session_tables import UNMARKED, SparkFolder
+
+STEPS = 5
+"""Number of steps, for progress."""
+
+OF_TOKEN = 100
+"""Bytes of memory of a task for each token of its documents, where much is repeated."""
+
+FILE_ROWS = 1_000_000
+"""Rows of a table for each file that is written."""
+
+
+class _Read(NamedTuple):
+    """The documents, numbered, with what was counted of them and of rejects."""
+
+    numbered: DataFrame
+    rejects: DataFrame
+    documents: int
+    tokens: int
+    like_made_up: int
+
+
+def find_on_spark(spark: SparkSession, inputs: Sequence[str], config: Config, output: str, steps: Steps) -> Told:
+    """Find the passages and write their tables.
+
+    Args:
+        spark: the session.
+        inputs: INPUT paths, or the folder of a run.
+        config: all settings.
+        output: folder of the tables, which does not exist.
+        steps: progress.
+
+    Raises:
+        ConfigError, NddupError, OutputError: as `find_passages.find_source` and `find_passages.find_passages`; never
+            for the size of the collection.
+
+    Cost: one pass over the files, and five shuffles: the texts, compressed, and some 3 bytes a token besides. Memory: a
+        task holds its part of the documents, `OF_TOKEN` bytes a token; there are so many tasks that it fits.
+    """
+    require_word(config.keep.order)
+    storage = files_at(spark, output)
+    if storage.exists(output):
+        raise OutputError(f"--output {output}: exists already; give another folder")
+    require_apart(storage, inputs, output)
+    before, reached = reach(spark).shuffled_bytes(), reach(spark)
+    with reached.describing():
+        steps.begin("find the files and their formats")
+        source = _find_source(spark, inputs, config)
+        sizes = sum(file.size for file in source.collection.listing.files)
+        with set_to(spark, few_tasks(spark, config.spark, sizes)):
+            steps.begin("read the documents")
+            reached.describe("nddup passages: read the documents")
+            with _read(spark, source) as read:
+                told = _find(spark, source, read, output, steps)
+    told = told._replace(shuffled=reached.shuffled_bytes() - before)
+    storage.write_text(f"{output}/{HEADER}", spell_header(inputs, source.config, shuffled_bytes=told.shuffled))
+    return told
+
+
+def _find_source(spark: SparkSession, inputs: Sequence[str], config: Config) -> Source:
+    files = files_of(spark)
+    if len(inputs) != 1 or not files_at(spark, inputs[0]).exists(f"{inputs[0]}/_RUN.json"):
+        return find_collection(inputs, config, files)
+    folder = SparkFolder(spark, inputs[0])
+    folder.open()
+    kept = folder.table("keep").where("kept").select("doc_id")
+    named = folder.table("documents").select("doc_id", "source", "record").join(kept, "doc_id")
+    return find_kept(folder, named, config, files)
+
+
+@contextmanager
+def _read(spark: SparkSession, source: Source) -> Iterator[_Read]:
+    """Read the records once, or twice if Spark skipped a record or cut one in two; errors as of `find_on_spark`."""
+    collection, config = source.collection, source.config
+    consumer, limits, files = HashRecords(text_rule(config), hashes=False), record_limits(config), files_of(spark)
+    with set_to(spark, splitting(spark)):
+        found, seen = scan_counting(spark, collection, consumer, files=files, limits=limits)
+        with persisted(found) as rows:
+            divided = rows.where(F.col("reason") == DIVIDED).select("source").distinct().collect()
+            cut = [
+                row
+                for count in seen
+                if count.is_short
+                for row in sources_cut_short(spark, count.group, max_record=limits.max_record).collect()
+            ]
+            again = {row["source"] for row in [*divided, *cut]}
+            if not again:
+                with _numbered(spark, source, rows) as read:
+                    yield read
+                return
+        whole = scan(spark, collection.read_whole(again), consumer, files=files, limits=limits)
+        with persisted(whole) as rows, _numbered(spark, source, rows) as read:
+            yield read
+
+
+@contextmanager
+def _numbered(spark: SparkSession, source: Source, rows: DataFrame) -> Iterator[_Read]:
+    with persisted(collapse.split_offsets(rows)) as offsets:
+        numbered = collapse.number_rows(rows, offsets, offsets.count())
+        good = numbered.where(F.col("reason").isNull())
+        if source.kept is not None:
+            kept = source.kept.withColumnRenamed("doc_id", "named")
+            good = good.join(beside(kept, kept.count()), ["source", "record"]).withColumn("doc_id", F.col("named"))
+            good = good.withColumn("is_made", F.lit(False)).drop("named")
+        elif source.config.input.limit is not None:
+            first = good.select("doc_key").orderBy("doc_key").limit(source.config.input.limit)
+            good = good.where(F.col("doc_key") <= (first.agg(F.max("doc_key")).collect()[0][0] or 0))
+        silent = files_without_records(spark, source.collection, rows)
+        rejects = numbered.where(F.col("reason").isNotNull()).select(*REJECTS.fieldNames()).unionByName(silent)
+        like = F.count_if(F.col("doc_id").rlike(collapse.MADE_UP) & ~F.col("is_made"))
+        counted = good.agg(F.count(F.lit(1)), F.sum("n_tokens"), like).collect()[0]
+        documents, tokens, made_up = (int(count or 0) for count in counted)
+        read = _Read(good, rejects, documents, tokens, made_up)
+        _require_documents(source, read)
+        yield read
+
+
+def _require_documents(source: Source, read: _Read) -> None:
+    """Stop if there is no document, or more was lost than the settings allow."""
+    if not read.documents:
+        row = next(iter(read.rejects.orderBy("source", "record").limit(1).collect()), None)
+        why = f": {row['source']}: {row['reason']} ({row['detail']})" if row else ""
+        raise ConfigError(f"no document can be read{why}")
+    if source.kept is None:
+        reasons = {row["reason"]: row["count"] for row in read.rejects.groupBy("reason").count().collect()}
+        silent = list_silent_sources(read.numbered, read.rejects) if reasons else []
+        limit = source.config.input.max_rejects
+        require_few_rejects(read.documents, reasons, limit, silent=silent, source=source.collection)
+
+
+def _name(read: _Read) -> DataFrame:
+    """Return the documents with final ids: one that a record lacks, or an earlier one has, becomes `source#record`."""
+    narrow = read.numbered.select("doc_id", "doc_key", "source", "record", "url", "n_tokens", "is_made", "reason")
+    own = narrow.withColumn("content_fingerprint", F.col("doc_key").cast("string").cast("binary"))
+    taken = beside(collapse.find_taken(own), read.like_made_up) if read.like_made_up else None
+    return collapse.settle(own, collapse.find_repeats(own), taken, renames=True, many=read.documents)
+
+
+def _find(spark: SparkSession, source: Source, read: _Read, output: str, steps: Steps) -> Told:
+    settings, config = source.config.passages, source.config
+    memory = task_memory(reach(spark).settings())
+    needed = max(1, math.ceil(OF_TOKEN * read.tokens / free_memory(memory)))
+    partitions = tasks_of(spark, config, needed, f"{read.tokens:,} tokens")
+    rule = passages.Rule(settings.min_tokens, settings.within, partitions)
+    ranked = passages.rank_documents(_name(read), config.keep.order)
+    placed = passages.place_documents(read.numbered, ranked, partitions=partitions, documents=read.documents)
+    mark = settings.replace if config.output.kept == "jsonl" else None
+
+    steps.begin("find what is repeated")
+    reach(spark).describe("nddup passages: find what is repeated")
+    with persisted(placed) as homes, persisted(passages.post(homes, rule)) as posts:
+        shuffled = passages.Shuffled(homes, posts)
+        found = passages.find(shuffled, rule, min_left=settings.min_left, mark=mark)
+        with persisted(found) as rows:
+            told = _tell(source, read, rows)
+            steps.begin("write the tables")
+            reach(spark).describe("nddup passages: write the tables")
+            _write(rows, read.rejects, told, files_at(spark, output), output)
+            if mark is not None:
+                lines = rows.where(F.col("what") == "kept").select("text")
+                _write_lines(lines, files_at(spark, output), f"{output}/kept")
+    return told
+
+
+def _tell(source: Source, read: _Read, rows: DataFrame) -> Told:
+    """Count what was found, in one action, and list the first passages and the first reject, in one each."""
+    counts = {row["what"]: row for row in rows.groupBy("what").agg(
+        F.count(F.lit(1)).alias("rows"), *(F.sum(name).alias(name) for name in ("second_copies", "repeated", "cut")),
+        F.count_if("dropped").alias("dropped"),
+    ).collect()}  # fmt: skip
+    repeating = counts.get("repeating")
+    listed = _in_order(rows.where(F.col("what") == "passages")).limit(SHOWN).collect()
+    rejects = read.rejects.count()
+    first = read.rejects.orderBy("source", "record").limit(1).collect() if rejects else []
+    return Told(
+        documents=read.documents,
+        tokens=read.tokens,
+        passages=_rows_of(counts, "passages"),
+        occurrences=_rows_of(counts, "occurrences"),
+        repeating=_rows_of(counts, "repeating"),
+        covered=int(repeating["repeated"]) if repeating else 0,
+        cut=int(repeating["cut"]) if repeating else 0,
+        dropped=int(repeating["dropped"]) if repeating else 0,
+        second_copies=int(counts["counts"]["second_copies"]),
+        rejects=rejects,
+        first_reject=first[0].asDict() if first else None,
+        shown=[row.asDict() for row in listed],
+        of_run=source.kept is not None,
+    )
+
+
+def _rows_of(counts: dict[str, Any], what: str) -> int:
+    return int(counts[what]["rows"]) if what in counts else 0
+
+
+def _in_order(found: DataFrame) -> DataFrame:
+    """Return PASSAGES, most occurrences first."""
+    rows = found.select(*PASSAGES.names)
+    return rows.orderBy(F.desc("occurrences"), F.desc("tokens"), "passage_id")
+
+
+def _write(rows: DataFrame, rejects: DataFrame, told: Told, storage: SessionFiles | Any, output: str) -> None:  # noqa: ANN401 - or of this machine
+    """Write each table to a folder of its own, and the kept texts where they are asked for."""
+    storage.make_folder(output)
+    counts = {"passages": told.passages, "occurrences": told.occurrences, "repeating": told.repeating}
+    others = (OCCURRENCES, CUTS, REPEATING)
+    tables = {one.name: rows.where(F.col("what") == one.name).select(*one.names) for one in others}
+    tables["passages"] = _in_order(rows.where(F.col("what") == "passages"))
+    tables["rejects"] = rejects
+    for name, table in tables.items():
+        files = max(1, counts.get(name, told.occurrences) // FILE_ROWS)
+        few = table if name == "passages" else table.coalesce(files)
+        few.write.options(compression="zstd", **UNMARKED).parquet(storage.spelled(f"{output}/{name}"))
+
+
+def _write_lines(lines: DataFrame, storage: Any, folder: str) -> None:  # noqa: ANN401 - as `_write`
+    """Write lines of kept documents as `part-00000.jsonl` and on, in the order of the tasks."""
+    work = f"{folder}.written"
+    lines.write.options(**UNMARKED).text(storage.spelled(work))
+    storage.make_folder(folder)
+    parts = sorted(name for name, size in storage.sizes(work).items() if size and name.startswith("part-"))
+    for number, part in enumerate(parts):
+        storage.move(f"{work}/{part}", f"{folder}/part-{number:05}.jsonl")
+    storage.remove(work)

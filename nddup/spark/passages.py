@@ -1,0 +1,315 @@
+"""Passages by shuffles: documents get a task each for good, and what `nddup.passages.divided` asks moves between tasks.
+
+    documents         --place_documents-->  homes      each document in one task: texts packed and compressed, and ids
+    homes             --post-->             posts      one row for anchors with equal surroundings, by anchor
+    posts             --ask-->              asked      rows whose windows must be told, by home
+    homes, asked      --describe-->         details    their windows, by anchor
+    posts, details    --judge-->            verdicts   what is repeated, by home
+    homes, verdicts   --tabulate-->         FOUND      rows of all tables
+
+Each text crosses the shuffle once, some three bytes a token; each step hashes its tokens anew. Nothing else that moves
+holds text. No result depends on how documents or anchors are divided.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from nddup.arrays import Ragged
+from nddup.matching.preference import Order
+from nddup.passages import divided
+from nddup.passages.divided import Details, Posts, Verdicts
+from nddup.passages.passage_tables import CUTS, OCCURRENCES, PASSAGES, REPEATING
+from nddup.passages.repeats import chain_windows
+from nddup.passages.tabulate import Documents, kept_lines, make_tables
+from nddup.scanning.found import join_encoded
+from nddup.sketching.rolling_hash import hash_rows
+from nddup.spark.blocks import (
+    Columns,
+    Layout,
+    block_schema,
+    cogroup,
+    exchange,
+    pack,
+    pack_pieces,
+    pieces,
+    target_of,
+    unpack,
+    with_rows,
+)
+from nddup.spark.pairing.collapse import prefer_sources, preference
+from nddup.spark.schemas import schema_of, table
+from nddup.tables import REJECTS, working
+
+CODEC = "zstd"
+"""The compression of texts on their way: 3.6 times smaller, Spark's own lz4 2.5 times."""
+
+TEXTS: Layout = {"keys": np.int64, "sizes": np.int32}
+"""Columns of texts beside `texts`, which is compressed as a whole."""
+
+NAMED = "doc_key long, rank long, doc_id string, source string, record long"
+PACKED = table("target int, keys binary, sizes binary, texts binary")
+POSTS: Layout = {
+    "origin": np.int32, "row": np.int32, "keys": np.uint64, "digests": np.uint64, "places": np.int64,
+    "documents": np.int32, "ranks": np.int64, "tokens": np.int32,
+}  # fmt: skip
+ASKED: Layout = {"row": np.int32}
+DETAILS: Layout = {"origin": np.int32, "row": np.int32, "sizes": np.int32, "windows": np.uint64, "excess": np.int32}
+VERDICTS: Layout = {
+    "row": np.int32, "starts": np.int32, "sizes": np.int32, "places": np.int64, "documents": np.int32,
+    "goes_on": np.bool_, "ranks": np.int64, "tokens": np.int32,
+}  # fmt: skip
+
+_WRITTEN = (PASSAGES, OCCURRENCES, CUTS, REPEATING)
+FOUND = working(
+    "found",
+    "what string, second_copies long, "
+    + ", ".join({column.name: f"{column.name} {column.type}" for one in _WRITTEN for column in one.columns}.values()),
+    "Rows of all tables of `nddup passages`: `what` is the table; `kept`: a line of JSON in `text`; `counts`: a row for"
+    " each task, with the second copies that stay.",
+)
+
+LEAST, MOST = 1, 64
+"""Consecutive documents that go to one task together: their texts are compressed together."""
+
+Batches = Iterable[pa.RecordBatch]
+
+
+@dataclass(frozen=True)
+class Rule:
+    """What is looked for: tokens of a window, whether repeats within one document count; and the number of tasks."""
+
+    length: int
+    within: bool
+    partitions: int
+
+
+class Shuffled(NamedTuple):
+    """Tables that several steps read; whoever acts keeps them."""
+
+    homes: DataFrame
+    posts: DataFrame
+
+
+def rank_documents(named: DataFrame, order: Order) -> DataFrame:
+    """Add `rank`, which ascends in the order of `keep.prefer`, `keep.policy` and the id, with gaps.
+
+    Schema in:   doc_key long, doc_id string, source string, url string, n_tokens int, …
+    Shuffles:  one, by range, of narrow rows.    Actions:  Spark samples the range.
+    """
+    dates = {name: F.lit(None).cast("string") for name in ("date", "record_type")}  # of archives; texts alone are read
+    keyed = named.withColumns(dates).withColumns({"from": prefer_sources(order), "key": preference(order.policy)})
+    return keyed.sort("from", "key", "doc_id").withColumn("rank", F.monotonically_increasing_id())
+
+
+def place_documents(texts: DataFrame, ranked: DataFrame, *, partitions: int, documents: int) -> DataFrame:
+    """Send each document to its task.
+
+    Args:
+        texts: the documents, and perhaps others.
+        ranked: their names and ranks.
+        partitions: number of tasks.
+        documents: their number.
+
+    Schema in:   doc_key long, text string, …; doc_key, rank, doc_id, source, record, …
+    Schema out:  PACKED, of texts; doc_key long, rank long, doc_id string, source string, record long, of names
+    Shuffles:  one, of compressed texts and of names.    Actions:  none.
+    """
+    together = max(LEAST, min(MOST, documents // (8 * partitions)))
+    target = F.pmod(F.floor(F.col("doc_key") / together), F.lit(partitions)).cast("int").alias("target")
+    packed = texts.select(target, "doc_key", "text").mapInArrow(_pack_texts, PACKED)
+    named = ranked.select(target, *(name.split()[0] for name in NAMED.split(", ")))
+    return exchange(packed.unionByName(named, allowMissingColumns=True), partitions=partitions)
+
+
+def post(homes: DataFrame, rule: Rule) -> DataFrame:
+    """Return the anchors of all documents, each in the task of its hash. One shuffle: some 2 bytes a token."""
+    return exchange(homes.mapInArrow(partial(_post, rule=rule), block_schema(POSTS)), partitions=rule.partitions)
+
+
+def find(shuffled: Shuffled, rule: Rule, *, min_left: int, mark: str | None) -> DataFrame:
+    """Return the rows of all tables.
+
+    Args:
+        shuffled: the documents, and their anchors.
+        rule: what is looked for.
+        min_left: documents left with fewer tokens are dropped.
+        mark: what stands for a cut in the lines of kept documents; None for no lines.
+
+    Schema out:  FOUND
+    Shuffles:  three, of rows of anchors whose surroundings differ, of their windows, and of what is repeated.
+    Actions:   none.
+    """
+    partitions = rule.partitions
+    asked = exchange(shuffled.posts.mapInArrow(partial(_ask, rule=rule), block_schema(ASKED)), partitions=partitions)
+    described = cogroup(shuffled.homes, asked, partial(_describe, rule=rule), block_schema(DETAILS))
+    details = exchange(described, partitions=partitions)
+    judged = cogroup(shuffled.posts, details, partial(_judge, rule=rule), block_schema(VERDICTS))
+    verdicts = exchange(judged, partitions=partitions)
+    how = partial(_tabulate, rule=rule, min_left=min_left, mark=mark)
+    return cogroup(shuffled.homes, verdicts, how, schema_of(FOUND))
+
+
+# In a worker ---------------------------------------------------------------------------------------------------------
+
+
+class _Home(NamedTuple):
+    """The documents of a task, ascending by `doc_key`: names, ranks, texts in UTF-8 and token hashes."""
+
+    named: pa.Table
+    ranks: NDArray[np.int64]
+    texts: list[bytes]
+    hashes: Ragged
+
+
+def _pack_texts(batches: Batches) -> Iterator[pa.RecordBatch]:
+    for batch in batches:
+        targets = np.asarray(batch.column("target"))
+        keys = np.asarray(batch.column("doc_key"))
+        texts = batch.column("text").cast(pa.binary()).to_pylist()
+        cells: dict[str, list[object]] = {"target": [], "keys": [], "sizes": [], "texts": []}
+        for target in np.unique(targets).tolist():
+            its = np.flatnonzero(targets == target)
+            chosen = [texts[place] for place in its.tolist()]
+            cells["target"].append(target)
+            cells["keys"].append(keys[its].astype(np.int64).tobytes())
+            cells["sizes"].append(np.fromiter(map(len, chosen), np.int32, len(chosen)).tobytes())
+            cells["texts"].append(pa.compress(b"".join(chosen), codec=CODEC, asbytes=True))
+        kinds = [pa.int32(), pa.binary(), pa.binary(), pa.binary()]
+        yield pa.RecordBatch.from_arrays(
+            [pa.array(column, kind) for column, kind in zip(cells.values(), kinds, strict=True)], names=list(cells)
+        )
+
+
+def _open_home(batches: Batches) -> _Home:
+    keys: list[int] = []
+    texts: list[bytes] = []
+    names = [name.split()[0] for name in NAMED.split(", ")]
+    named = []
+    for batch in with_rows(batches):
+        for place, cell in enumerate(batch.column("texts").to_pylist()):
+            if cell is None:
+                continue
+            sizes = np.frombuffer(batch.column("sizes")[place].as_py(), np.int32)
+            keys += np.frombuffer(batch.column("keys")[place].as_py(), np.int64).tolist()
+            whole = pa.decompress(cell, decompressed_size=int(sizes.sum()), codec=CODEC, asbytes=True)
+            ends = np.cumsum(sizes, dtype=np.int64).tolist()
+            texts += [whole[end - size : end] for end, size in zip(ends, sizes.tolist(), strict=True)]
+        named.append(batch.select(names).filter(batch.column("rank").is_valid()))
+    rows = pa.Table.from_batches(named).sort_by("doc_key")
+    by_key = np.argsort(np.array(keys, np.int64))
+    places = by_key[np.searchsorted(np.array(keys, np.int64)[by_key], np.asarray(rows["doc_key"]))]
+    chosen = [texts[place] for place in places.tolist()]
+    return _Home(rows, np.asarray(rows["rank"]).astype(np.int64), chosen, hash_rows(*join_encoded(chosen)))
+
+
+def _targets(keys: NDArray[np.uint64], rule: Rule) -> NDArray[np.int32]:
+    return (keys % np.uint64(rule.partitions)).astype(np.int32)
+
+
+def _post(batches: Batches, *, rule: Rule) -> Iterator[pa.RecordBatch]:
+    held = with_rows(batches)
+    if not held:
+        return
+    home = _open_home(held)
+    posts = divided.post_anchors(home.hashes, home.ranks, rule.length).posts
+    count = len(posts.keys)
+    columns = {"origin": np.full(count, target_of(held), np.int32), "row": np.arange(count), **posts._asdict()}
+    yield from pack_pieces(POSTS, _targets(posts.keys, rule), columns, partitions=rule.partitions)
+
+
+def _open_posts(batches: Batches) -> tuple[Columns, Posts]:
+    found = unpack(batches, POSTS)
+    return found, Posts(*(found[name] for name in Posts._fields))  # type: ignore[arg-type] # of these dtypes
+
+
+def _ask(batches: Batches, *, rule: Rule) -> Iterator[pa.RecordBatch]:
+    found, posts = _open_posts(with_rows(batches))
+    asked = divided.list_asked(posts, within=rule.within)
+    origins = found["origin"][asked].astype(np.int32)
+    yield from pack_pieces(ASKED, origins, {"row": found["row"][asked]}, partitions=rule.partitions)
+
+
+def _describe(homes: Batches, asked: Batches, *, rule: Rule) -> Iterator[pa.RecordBatch]:
+    rows = np.sort(unpack(asked, ASKED)["row"]).astype(np.int64)
+    if not len(rows):
+        return
+    held = with_rows(homes)
+    home = _open_home(held)
+    posted = divided.post_anchors(home.hashes, home.ranks, rule.length)
+    details = divided.describe_windows(home.hashes, posted, rows, rule.length)
+    ends = np.append(0, np.cumsum(details.sizes)).astype(np.int64)
+    windows = Ragged(ends + np.arange(len(ends)), details.windows)
+    excess = Ragged(ends, details.excess.astype(np.uint64))
+    columns = {"origin": np.full(len(rows), target_of(held), np.int32), "row": rows, "sizes": details.sizes}
+    targets = _targets(posted.posts.keys[rows], rule)
+    for some in pieces(8 * details.sizes.astype(np.int64) + 8):
+        yield pack(
+            DETAILS,
+            targets[some],
+            {name: column[some] for name, column in columns.items()},
+            {
+                "windows": Ragged(windows.offsets[some.start : some.stop + 1], windows.values),
+                "excess": Ragged(excess.offsets[some.start : some.stop + 1], excess.values),
+            },
+            partitions=rule.partitions,
+        )
+
+
+def _judge(posted: Batches, described: Batches, *, rule: Rule) -> Iterator[pa.RecordBatch]:
+    found, posts = _open_posts(posted)
+    given = unpack(described, DETAILS)
+    own, asked = (each["origin"].astype(np.int64) << 32 | each["row"] for each in (found, given))
+    order = np.argsort(own)
+    places = order[np.searchsorted(own[order], asked)]
+    details = Details(given["sizes"], given["windows"], given["excess"])  # type: ignore[arg-type] # of these dtypes
+    verdicts = divided.judge_windows(posts, places, details, within=rule.within)
+    origins = found["origin"][verdicts.rows].astype(np.int32)
+    columns = {"row": found["row"][verdicts.rows], **dict(list(verdicts._asdict().items())[1:])}
+    yield from pack_pieces(VERDICTS, origins, columns, partitions=rule.partitions)
+
+
+def _tabulate(
+    homes: Batches, judged: Batches, *, rule: Rule, min_left: int, mark: str | None
+) -> Iterator[pa.RecordBatch]:
+    home = _open_home(homes)
+    posted = divided.post_anchors(home.hashes, home.ranks, rule.length)
+    found = unpack(judged, VERDICTS)
+    verdicts = Verdicts(*(found[name] for name in VERDICTS))  # type: ignore[arg-type] # of these dtypes
+    windows = divided.place_windows(home.hashes, home.ranks, posted, verdicts)
+    repeats = chain_windows(home.hashes.offsets, windows, rule.length, within=rule.within)
+    documents = Documents(_with_texts(home), home.hashes, REJECTS.arrow.empty_table())
+    tables = make_tables(documents, repeats, min_left)
+    counts = pa.table({"second_copies": pa.array([repeats.cuts.second_copies], pa.int64())})
+    yield from _as_found("counts", counts)
+    for one in _WRITTEN:
+        yield from _as_found(one.name, tables[one.name])
+    if mark is not None:
+        yield from _as_found("kept", pa.table({"text": pa.array(kept_lines(documents, tables, mark), pa.string())}))
+
+
+def _with_texts(home: _Home) -> pa.Table:
+    """Return the names with the column `text`, in chunks that Arrow can count with 31 bits."""
+    sizes = np.fromiter(map(len, home.texts), np.int64, len(home.texts))
+    chunks = [pa.array(home.texts[some], pa.binary()).cast(pa.string()) for some in pieces(sizes)]
+    return home.named.append_column("text", pa.chunked_array(chunks, pa.string()))
+
+
+def _as_found(what: str, rows: pa.Table) -> Iterator[pa.RecordBatch]:
+    """Yield rows of a table as FOUND."""
+    for batch in rows.to_batches(max_chunksize=10_000):
+        given: Mapping[str, pa.Array] = dict(zip(batch.schema.names, batch.columns, strict=True))
+        columns = [
+            pa.array([what] * len(batch), pa.string())
+            if field.name == "what"
+            else given.get(field.name, pa.nulls(len(batch), field.type)).cast(field.type)
+            for field in FOUND.arrow
+        ]
+        yield pa.RecordBatch.from_arrays(columns, schema=FOUND.arrow)

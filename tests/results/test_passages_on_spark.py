@@ -1,0 +1,127 @@
+"""`nddup passages` on Spark writes the tables of the embedded engine, however the work is divided."""
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from random import Random
+from typing import TYPE_CHECKING, Any
+
+import pyarrow.parquet as pq
+import pytest
+
+from nddup.cli import main
+from nddup.errors import ConfigError, OutputError
+from nddup.results.passages.passages_on_spark import find_on_spark
+from nddup.results.passages.passages_output import summarise
+from nddup.settings.load import load_config
+from nddup.steps import Steps
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+TABLES = ("passages", "occurrences", "cuts", "repeating", "rejects")
+FEW = ("passages.min_tokens=6", "output.kept=jsonl", "passages.min_left=3")
+
+
+@pytest.fixture(scope="module")
+def texts(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with 150 texts of few words, some without ids or with one of another, a page, and a broken record."""
+    chance = Random(3)  # noqa: S311 - texts
+    folder = tmp_path_factory.mktemp("texts")
+    rows: list[dict[str, object]] = [{"id": "three.jsonl#2", "text": "1 2 0 1 2 0 1 1"}, {"text": "a " * 200}]
+    for _ in range(150):
+        text = " ".join(str(chance.randrange(3)) for _ in range(chance.randrange(60)))
+        known: dict[str, object] = {"id": f"d{chance.randrange(140)}"} if chance.random() < 0.8 else {}
+        rows.append(known | {"text": text})
+    rows.append({"id": "ä", "text": "é " * 120})
+    lines = [json.dumps(row, ensure_ascii=False) for row in rows]
+    (folder / "three.jsonl").write_text("\n".join([*lines[:60], "{broken", *lines[60:]]) + "\n", "utf-8")
+    (folder / "page.html").write_text("<html><body><p>1 2 0 1 2 0 1 1</p></body></html>")
+    return folder
+
+
+def read(folder: Path) -> dict[str, list[str]]:
+    """Return the rows of all tables and the kept lines, sorted."""
+    found = {name: sorted(map(repr, pq.read_table(folder / name).to_pylist())) for name in TABLES}
+    parts = sorted(folder.glob("kept/part-*.jsonl"))
+    return found | {"kept": sorted(line for part in parts for line in part.read_text("utf-8").splitlines())}
+
+
+def find(spark: "SparkSession", inputs: Sequence[Path], output: Path, *settings: str) -> dict[str, list[str]]:
+    with Steps("passages", 6, is_quiet=True) as steps:
+        find_on_spark(spark, list(map(str, inputs)), load_config(None, list(settings)), str(output), steps)
+    return read(output)
+
+
+def find_here(inputs: Sequence[Path], output: Path, *settings: str) -> dict[str, list[str]]:
+    given = [word for setting in settings for word in ("--set", setting)]
+    assert main(["passages", *map(str, inputs), "--output", str(output), "--engine", "local", *given]) == 0
+    return read(output)
+
+
+def test_tables_and_summary_are_those_of_the_embedded_engine(
+    spark: "SparkSession", texts: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """With all texts in one task every table, kept line and line of the summary is the same, but for the shuffle."""
+    config = load_config(None, [*FEW, "spark.sql.shuffle.partitions=1"])
+    here = find_here([texts], tmp_path / "here", *FEW)
+    said = capsys.readouterr().out.splitlines()[:-1]
+    with Steps("passages", 6, is_quiet=True) as steps:
+        told = find_on_spark(spark, [str(texts)], config, str(tmp_path / "there"), steps)
+
+    assert read(tmp_path / "there") == here
+    assert len(here["passages"]) > 100
+    assert any("three.jsonl#2+" in row for row in here["kept"])
+    lines = list(summarise(told, config))
+    shuffled = next(line for line in lines if line.startswith("shuffled: "))
+    header: dict[str, Any] = json.loads((tmp_path / "there/_PASSAGES.json").read_text())
+    assert [line for line in lines if line != shuffled] == said
+    assert shuffled.startswith(f"shuffled: {header['shuffled_bytes']:,} bytes, ")
+
+
+def test_two_tasks_within_documents_and_preferred_sources(spark: "SparkSession", texts: Path, tmp_path: Path) -> None:
+    """Repeats within a document and preferred files give the same in two tasks, and what was written is proved."""
+    given = (*FEW, "passages.within=true", "keep.prefer=[page*]")
+    there = find(spark, [texts], tmp_path / "there", *given, "spark.sql.shuffle.partitions=2")
+    assert there == find_here([texts], tmp_path / "here", *given)
+    assert main(["check", str(tmp_path / "there")]) == 0
+
+
+def test_records_in_another_order_in_seven_tasks(spark: "SparkSession", tmp_path: Path) -> None:
+    """Records with ids of their own have the same passages, places and cuts in any order."""
+    chance = Random(5)  # noqa: S311 - texts
+    rows = [{"id": f"d{number}", "text": " ".join(str(chance.randrange(3)) for _ in range(30))} for number in range(60)]
+    path = tmp_path / "in.jsonl"
+    path.write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+    here = find_here([path], tmp_path / "here", *FEW)
+    chance.shuffle(rows)
+    path.write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+    there = find(spark, [path], tmp_path / "there", *FEW, "spark.sql.shuffle.partitions=7")
+    for name in ("passages", "occurrences", "cuts", "kept"):
+        assert there[name] == here[name]
+
+
+def test_the_kept_documents_of_a_run_are_read(spark: "SparkSession", tmp_path: Path) -> None:
+    """Of a run only kept documents count, under the names that the run gave."""
+    text = " ".join(f"w{number}" for number in range(60))
+    texts = {"a": text, "b": text, "c": " ".join(f"z{number}" for number in range(200)) + " " + text}
+    path = tmp_path / "in.jsonl"
+    path.write_text("".join(f"{json.dumps({'id': name, 'text': text})}\n" for name, text in texts.items()))
+    assert main(["run", str(path), "--output", str(tmp_path / "run"), "--engine", "local"]) == 0
+
+    there = find(spark, [tmp_path / "run"], tmp_path / "there")
+    assert there == find_here([tmp_path / "run"], tmp_path / "here")
+    assert len(there["occurrences"]) == 2
+
+
+def test_what_it_cannot_do_is_refused(spark: "SparkSession", texts: Path, tmp_path: Path) -> None:
+    """An output that exists, columns in the policy, and inputs without a record are told, and nothing is written."""
+    (tmp_path / "old").mkdir()
+    (tmp_path / "empty.jsonl").write_text('{"text": null}\n')
+    with pytest.raises(OutputError, match="exists already"):
+        find(spark, [texts], tmp_path / "old")
+    with pytest.raises(ConfigError, match=r"keep\.policy: "):
+        find(spark, [texts], tmp_path / "new", "keep.policy=[id]")
+    with pytest.raises(ConfigError, match=r"no document can be read: empty\.jsonl: no content"):
+        find(spark, [tmp_path / "empty.jsonl"], tmp_path / "new")
+    assert not (tmp_path / "new").exists()
