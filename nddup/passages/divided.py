@@ -19,7 +19,7 @@ Memory of a task: its documents with 25 bytes a token beside texts and hashes; a
 of its anchors. An anchor with m distinct surroundings in all is m rows of one task.
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -109,11 +109,11 @@ def post_anchors(rows: Ragged, ranks: NDArray[np.int64], length: int) -> Posted:
     Cost: as `find_anchors`, and one product for each token of the surroundings: some five a token.
     """
     anchors = find_anchors(rows, length)
-    digests = _digest(read_only(rows.offsets), read_only(rows.values), *map(read_only, anchors[1:]), length)
+    digests = _digest(*_frozen(*rows, *anchors[1:]), length)
     numbers = number_pairs(anchors.keys, digests)
     order, starts = group_rows(numbers.astype(np.uint64))
     firsts, of_rank = anchors.firsts - rows.offsets[anchors.documents], ranks[anchors.documents]
-    counts = _count_rows(*map(read_only, (order, starts, anchors.documents, of_rank, firsts)))
+    counts = _count_rows(*_frozen(order, starts, anchors.documents, of_rank, firsts))
     at = order[starts[:-1]]
     return Posted(Posts(anchors.keys[at], digests[at], *counts), anchors, numbers)
 
@@ -149,7 +149,7 @@ def describe_windows(rows: Ragged, posted: Posted, asked: NDArray[np.int64], len
     at = at[asked]
     firsts, ends = anchors.firsts[at], anchors.ends[at]
     last = rows.offsets[anchors.documents[at] + 1] - length
-    windows = _fingerprint(read_only(rows.values), *map(read_only, (firsts, ends, last)), length)
+    windows = _fingerprint(*_frozen(rows.values, firsts, ends, last), length)
     sizes = (ends - firsts).astype(np.int32)
     return Details(sizes, windows, _count_excess(posted, asked, sizes, windows))
 
@@ -200,10 +200,8 @@ def judge_windows(posts: Posts, asked: NDArray[np.int64], details: Details, *, w
     sizes = details.sizes.astype(np.int64)
     all_rows = np.repeat(asked, sizes + 1)
     numbers = number_pairs(groups[all_rows].astype(np.uint64), details.windows)
-    runs = _judge_each(
-        *map(read_only, (asked, sizes, numbers, details.windows, details.excess)), *map(read_only, posts[2:]), within
-    )
-    return Verdicts(*(np.concatenate(pair) for pair in zip(whole, runs, strict=True)))
+    runs = _judge_each(*_frozen(asked, sizes, numbers, details.windows, details.excess, *posts[2:]), within)
+    return Verdicts(*map(np.concatenate, zip(whole, runs, strict=True)))  # type: ignore[arg-type] # columns of equal types
 
 
 def place_windows(rows: Ragged, ranks: NDArray[np.int64], posted: Posted, verdicts: Verdicts) -> Windows:
@@ -215,19 +213,17 @@ def place_windows(rows: Ragged, ranks: NDArray[np.int64], posted: Posted, verdic
         posted: what it gave.
         verdicts: of its rows, in any order.
     """
-    order, starts = (
-        group_rows(verdicts.rows.astype(np.uint64)) if len(verdicts.rows) else (_NONE, np.zeros(1, np.int64))
-    )
+    order, starts = group_rows(verdicts.rows.astype(np.uint64))
     begins = np.full(len(posted.posts.keys) + 1, -1, np.int64)
     ends = begins.copy()
     having = verdicts.rows[order[starts[:-1]]]
     begins[having], ends[having] = starts[:-1], starts[1:]
-    given = Verdicts(*(column[order] for column in verdicts))
+    given = (column[order] for column in verdicts[1:])
     numbers, goes_on, places, documents, first_ranks, tokens = _place(
         len(rows.values),
-        *map(read_only, (posted.rows, posted.anchors.firsts, posted.anchors.ends, begins, ends, *given[1:])),
+        *_frozen(posted.rows, posted.anchors.firsts, posted.anchors.ends, begins, ends, *given),
     )
-    follows = _link_places(*map(read_only, (rows.offsets, numbers, goes_on, places)))
+    follows = _link_places(*_frozen(rows.offsets, numbers, goes_on, places))
     by_rank = np.argsort(ranks)
     found = np.minimum(np.searchsorted(ranks[by_rank], first_ranks), max(len(ranks) - 1, 0))
     homes = by_rank[found] if len(ranks) else _NONE
@@ -237,6 +233,11 @@ def place_windows(rows: Ragged, ranks: NDArray[np.int64], posted: Posted, verdic
 
 
 _NONE = np.empty(0, np.int64)
+
+
+def _frozen(*columns: Any) -> Any:  # noqa: ANN401 - columns of several types, as a kernel takes them
+    """Return the columns read-only: each kind of array is compiled separately."""
+    return map(read_only, columns)
 
 
 def _is_shared(posts: Posts, groups: NDArray[np.int32], count: int, *, within: bool) -> NDArray[np.bool_]:

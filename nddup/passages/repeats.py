@@ -149,7 +149,8 @@ def find_repeats(rows: Ragged, ranks: NDArray[np.int64], length: int, *, within:
     """
     if len(rows.values) > MOST_TOKENS:
         raise CapacityError(
-            f"{len(rows.values):,} tokens: passages are found in memory for at most {MOST_TOKENS:,}; give fewer inputs, or --engine spark"
+            f"{len(rows.values):,} tokens: passages are found in memory for at most {MOST_TOKENS:,}; give fewer inputs,"
+            " or --engine spark"
         )
     windows = number_windows(rows, ranks, length, within=within)
     return chain_windows(rows.offsets, windows, length, within=within)

@@ -272,7 +272,7 @@ def _judge(posted: Batches, described: Batches, *, rule: Rule) -> Iterator[pa.Re
     details = Details(given["sizes"], given["windows"], given["excess"])  # type: ignore[arg-type] # of these dtypes
     verdicts = divided.judge_windows(posts, places, details, within=rule.within)
     origins = found["origin"][verdicts.rows].astype(np.int32)
-    columns = {"row": found["row"][verdicts.rows], **dict(list(verdicts._asdict().items())[1:])}
+    columns = dict(zip(VERDICTS, (found["row"][verdicts.rows], *verdicts[1:]), strict=True))
     yield from pack_pieces(VERDICTS, origins, columns, partitions=rule.partitions)
 
 
