@@ -109,7 +109,7 @@ def post_anchors(rows: Ragged, ranks: NDArray[np.int64], length: int) -> Posted:
     Cost: as `find_anchors`, and one product for each token of the surroundings: some five a token.
     """
     anchors = find_anchors(rows, length)
-    digests = _digest(*_frozen(*rows, *anchors[1:]), length)
+    digests = _digest(length, *_frozen(*rows, *anchors[1:]))
     numbers = number_pairs(anchors.keys, digests)
     order, starts = group_rows(numbers.astype(np.uint64))
     firsts, of_rank = anchors.firsts - rows.offsets[anchors.documents], ranks[anchors.documents]
@@ -149,7 +149,7 @@ def describe_windows(rows: Ragged, posted: Posted, asked: NDArray[np.int64], len
     at = at[asked]
     firsts, ends = anchors.firsts[at], anchors.ends[at]
     last = rows.offsets[anchors.documents[at] + 1] - length
-    windows = _fingerprint(*_frozen(rows.values, firsts, ends, last), length)
+    windows = _fingerprint(length, *_frozen(rows.values, firsts, ends, last))
     sizes = (ends - firsts).astype(np.int32)
     return Details(sizes, windows, _count_excess(posted, asked, sizes, windows))
 
@@ -200,7 +200,7 @@ def judge_windows(posts: Posts, asked: NDArray[np.int64], details: Details, *, w
     sizes = details.sizes.astype(np.int64)
     all_rows = np.repeat(asked, sizes + 1)
     numbers = number_pairs(groups[all_rows].astype(np.uint64), details.windows)
-    runs = _judge_each(*_frozen(asked, sizes, numbers, details.windows, details.excess, *posts[2:]), within)
+    runs = _judge_each(within, *_frozen(asked, sizes, numbers, details.windows, details.excess, *posts[2:]))
     return Verdicts(*map(np.concatenate, zip(whole, runs, strict=True)))  # type: ignore[arg-type] # columns of equal types
 
 
@@ -277,12 +277,12 @@ def _judge_whole(posts: Posts, groups: NDArray[np.int32], rows: NDArray[np.int64
 
 @compiled
 def _digest(
+    length: int,
     offsets: NDArray[np.int64],
     hashes: NDArray[np.uint64],
     documents: NDArray[np.int32],
     firsts: NDArray[np.int64],
     ends: NDArray[np.int64],
-    length: int,
 ) -> NDArray[np.uint64]:
     """Return the hash of the surroundings of each anchor: their tokens, how many windows, whether the text goes on."""
     digests = np.empty(len(firsts), np.uint64)
@@ -325,11 +325,11 @@ def _count_rows(
 
 @compiled
 def _fingerprint(
+    length: int,
     hashes: NDArray[np.uint64],
     firsts: NDArray[np.int64],
     ends: NDArray[np.int64],
     last: NDArray[np.int64],
-    length: int,
 ) -> NDArray[np.uint64]:
     """Return `Details.windows`; `last` is the last window of the document of each row."""
     found = np.zeros(np.sum(ends - firsts) + len(firsts), np.uint64)
@@ -348,6 +348,7 @@ def _fingerprint(
 
 @compiled
 def _judge_each(  # noqa: C901 - counts, then runs of equal counts
+    within: bool,  # noqa: FBT001 - a kernel takes no keywords
     asked: NDArray[np.int64],
     sizes: NDArray[np.int64],
     numbers: NDArray[np.int32],
@@ -357,7 +358,6 @@ def _judge_each(  # noqa: C901 - counts, then runs of equal counts
     documents: NDArray[np.int32],
     ranks: NDArray[np.int64],
     tokens: NDArray[np.int32],
-    within: bool,  # noqa: FBT001 - a kernel takes no keywords
 ) -> tuple[
     NDArray[np.int32],
     NDArray[np.int32],

@@ -159,7 +159,8 @@ def find_repeats(rows: Ragged, ranks: NDArray[np.int64], length: int, *, within:
 def chain_windows(offsets: NDArray[np.int64], windows: Windows, length: int, *, within: bool) -> Repeats:
     """Chain repeated windows into passages, and find what may be cut; arguments as of `find_repeats`."""
     offsets = read_only(offsets)
-    numbers, follows, places, documents, firsts, homes = map(read_only, windows)
+    numbers, follows, places = (read_only(windows.numbers), read_only(windows.follows), read_only(windows.places))
+    documents, firsts, homes = (read_only(windows.documents), read_only(windows.firsts), read_only(windows.homes))
     return Repeats(
         Passages(*_chain(offsets, numbers, follows, places, documents, firsts, length)),
         Cuts(*_cut(offsets, numbers, firsts, homes, length, within)),

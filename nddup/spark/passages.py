@@ -248,7 +248,7 @@ def _describe(homes: Batches, asked: Batches, *, rule: Rule) -> Iterator[pa.Reco
     ends = np.append(0, np.cumsum(details.sizes)).astype(np.int64)
     windows = Ragged(ends + np.arange(len(ends)), details.windows)
     excess = Ragged(ends, details.excess.astype(np.uint64))
-    columns = {"origin": np.full(len(rows), target_of(held), np.int32), "row": rows, "sizes": details.sizes}
+    columns: Columns = {"origin": np.full(len(rows), target_of(held), np.int32), "row": rows, "sizes": details.sizes}
     targets = _targets(posted.posts.keys[rows], rule)
     for some in pieces(8 * details.sizes.astype(np.int64) + 8):
         yield pack(
@@ -266,7 +266,7 @@ def _describe(homes: Batches, asked: Batches, *, rule: Rule) -> Iterator[pa.Reco
 def _judge(posted: Batches, described: Batches, *, rule: Rule) -> Iterator[pa.RecordBatch]:
     found, posts = _open_posts(posted)
     given = unpack(described, DETAILS)
-    own, asked = (each["origin"].astype(np.int64) << 32 | each["row"] for each in (found, given))
+    own, asked = (each["origin"].astype(np.int64) << 32 | each["row"].astype(np.int64) for each in (found, given))
     order = np.argsort(own)
     places = order[np.searchsorted(own[order], asked)]
     details = Details(given["sizes"], given["windows"], given["excess"])  # type: ignore[arg-type] # of these dtypes
