@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 TABLES = ("passages", "occurrences", "cuts", "repeating", "rejects")
-FEW = ("passages.min_tokens=6", "output.kept=jsonl", "passages.min_left=3")
+FEW = ("passages.min_tokens=6", "output.kept=jsonl", "passages.min_left=3", "output.report=false")
 
 
 @pytest.fixture(scope="module")

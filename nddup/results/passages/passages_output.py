@@ -149,7 +149,7 @@ def _write_report(found: Found, source: Source, folder: Path) -> None:
         ("Repeated", _share(covered, tokens), f"{covered:,} tokens"),
         ("Can go", _share(cut, tokens), f"{cut:,} tokens, first copies kept"),
     ]
-    told = [line for line in summarise(found, source) if line.startswith(TOLD)]
+    told = [line for line in summarise(tell(found, source), source.config) if line.startswith(TOLD)]
     folder.mkdir()
     style = files("nddup.report").joinpath("assets", "report.css").read_text(encoding="utf-8")
     (folder / "report.css").write_text(style, encoding="utf-8")
