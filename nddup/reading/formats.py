@@ -131,6 +131,7 @@ class Format:
         may_encode_url: whether the URL may be base64 without an attribute that says so.
         has_own_charset: whether the content may have a different encoding from the file.
         policy: paths of the values by which the keep policy orders documents.
+        prefixes_ids: whether the name of its file comes before the id of each record.
         statuses: HTTP statuses of the captures of an archive that are read; None for all.
         deleted: path that marks a deleted record: a record in which it matches is rejected.
         roots: names of root elements by which a file of such records is recognised.
@@ -147,6 +148,7 @@ class Format:
     may_encode_url: bool = False
     has_own_charset: bool = False
     policy: tuple[str, ...] = ()
+    prefixes_ids: bool = False
     statuses: tuple[int, ...] | None = None
     deleted: str | None = None
     roots: tuple[str, ...] = ()

@@ -137,7 +137,8 @@ def _sketch_notes(sketch: SketchMetrics) -> list[str]:
     if sketch.renamed_ids:
         found.append(
             f"{sketch.renamed_ids:,} documents have an id that an earlier record of other content has: theirs is"
-            " file#record; input.id names no unique column: set it to one, or leave these names"
+            " file#record; set input.id to a column that no two records share, input.id_prefix=source where ids"
+            " restart in each file, or leave these names"
         )
     found += _encoding_notes(sketch)
     if sketch.left_out_shingles:

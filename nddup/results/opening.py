@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from nddup.scanning.input_files import refuse_foreign
 from nddup.storage.local_storage import is_local, is_submitted
 
 if TYPE_CHECKING:  # these load slowly, and not every command needs them: `inspect` opens no run, `show` no list
@@ -68,6 +69,7 @@ def open_files(*paths: str, master: str | None, settings: Mapping[str, str]) -> 
     Raises:
         ConfigError: if Spark is needed and does not start.
     """
+    refuse_foreign(paths)
     if not settings and is_read_here(*paths, master=master):
         from nddup.storage.local_storage import LocalStorage  # noqa: PLC0415
 

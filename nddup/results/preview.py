@@ -16,7 +16,7 @@ from nddup.reading.outcomes import Record, Reject
 from nddup.reading.xml_structure import table_format
 from nddup.scanning.collection import Collection, Files, Group, ListedFile, find_files
 from nddup.scanning.first_records import fields_of, note_ids
-from nddup.scanning.found import RecordLimits, TextRule
+from nddup.scanning.found import RecordLimits, TextRule, with_source
 from nddup.scanning.input_files import ASSET_WHY, InputFile, is_of_this_machine, local_path
 from nddup.scanning.local_files import open_local
 from nddup.scanning.whole_files import StoredFile, read_file
@@ -169,6 +169,7 @@ def _read_first(files: Files, entry: ListedFile, group: Group, config: Config) -
 
     stored = StoredFile(file.source, entry.compression, limits.most_expanded(file.size), opened)
     found = [record for record, _ in islice(read_file(stored, group.head, limits.max_record), RECORDS)]
+    found = [with_source(one, file.source) for one in found] if group.head.format.prefixes_ids else found
     return found[:-1] if is_cut and len(found) < RECORDS else found  # the last record is incomplete
 
 

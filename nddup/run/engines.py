@@ -9,6 +9,7 @@ from nddup.errors import ConfigError
 from nddup.local.memory import BASE
 from nddup.redaction import drop_login
 from nddup.run.task_memory import machine_memory
+from nddup.scanning.input_files import refuse_foreign
 from nddup.scanning.walk import sizes_of
 from nddup.settings.schema import Config
 from nddup.storage.local_storage import is_local, is_submitted, local_path
@@ -38,7 +39,8 @@ def choose_engine(inputs: Sequence[str], output: str, config: Config, *, master:
         master: `--master`, if given.
 
     Raises:
-        ConfigError: if `local` is asked for, but a path or another setting needs Spark.
+        ConfigError: if `local` is asked for, but a path or another setting needs Spark; for an address that neither
+            engine opens.
     """
     lexicon = [] if config.lexicon.saved is None else [config.lexicon.saved]
     choice = choose_engine_of_paths([*inputs, output, *lexicon], config, master=master)
@@ -59,6 +61,7 @@ def choose_engine_of_paths(paths: Sequence[str], config: Config, *, master: str 
     Raises:
         ConfigError: as `choose_engine`.
     """
+    refuse_foreign(paths)
     reason = _needs_spark(paths, config, master)
     if config.engine == "spark":
         return EngineChoice("spark", "as asked")

@@ -6,6 +6,7 @@ Uses no Spark: it runs in threads of the driver, or in a Spark task that holds a
 """
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import NamedTuple, Protocol
 
 from nddup.errors import NddupError
@@ -37,6 +38,9 @@ SHORT = 3
 
 PAGE = FileHead(format=FORMATS["html"], encoding="utf-8", separator=b"", why="its name; it begins as nothing else")
 """The head of a file with the name of a page that begins as nothing else."""
+
+NAMED_BY_PATH = ("html", "text")
+"""Kinds of files whose path is the id."""
 
 TEXT = FileHead(format=FORMATS["text"], encoding="utf-8", separator=b"", why="its name; it begins as nothing else")
 """The head of a file with the name of a text that begins as nothing else."""
@@ -104,6 +108,10 @@ class InputOptions(Protocol):
         """The character before a quote inside such a value; `auto` or `double`."""
 
     @property
+    def id_prefix(self) -> str:
+        """What comes before each id: `none`, or `source`."""
+
+    @property
     def statuses(self) -> list[int] | str:
         """HTTP statuses of the captures of an archive that are read; `all`."""
 
@@ -146,6 +154,8 @@ def look_at(files: HeadReader, file: InputFile, options: InputOptions) -> Seen:
         head = _find_head(files, file, raw, options)
         if head is None:
             return Unread("damaged", f"none of it can be decompressed ({compression})")
+        if options.id_prefix == "source" and head.format.kind not in NAMED_BY_PATH:
+            head = replace(head, format=replace(head.format, prefixes_ids=True))
 
         is_cut = not compression and can_cut(file.path, head)
         open_end = _open_end(files, file, raw, head, int(options.max_record)) if is_cut else -1

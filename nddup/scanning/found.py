@@ -71,12 +71,20 @@ class Consumer(Protocol):
         """
 
 
-def in_batches(found: Iterable[Found]) -> Iterator[list[Found]]:
-    """Group records in lists of at most `BATCH_RECORDS` records and about `BATCH_BYTES` of content; none is empty."""
+def with_source(record: Record | Reject, source: str) -> Record | Reject:
+    """Return a record whose id, if it has one, begins with the name of its file."""
+    return replace(record, doc_id=f"{source}/{record.doc_id}") if record.doc_id else record
+
+
+def in_batches(found: Iterable[Found], *, prefixes_ids: bool = False) -> Iterator[list[Found]]:
+    """Group records in lists of at most `BATCH_RECORDS` records and about `BATCH_BYTES` of content; none is empty.
+
+    With `prefixes_ids` the name of its file comes before the id of each record that has one.
+    """
     held: list[Found] = []
     size = 0
     for one in found:
-        held.append(one)
+        held.append(one._replace(record=with_source(one.record, one.source)) if prefixes_ids else one)
         size += sum(map(len, one.record.fields)) if isinstance(one.record, Record) else 0
         if size >= BATCH_BYTES or len(held) >= BATCH_RECORDS:
             yield held

@@ -152,6 +152,33 @@ def is_note(path: str) -> bool:
     )
 
 
+OF_FSSPEC = ("hf", "github", "zip", "memory", "simplecache", "filecache", "blockcache", "reference", "libarchive")
+"""Schemes that only fsspec opens."""
+
+
+def refuse_foreign(paths: Iterable[str]) -> None:
+    """Refuse an address that neither this machine nor Hadoop opens, with what to do instead.
+
+    Raises:
+        ConfigError: for `hf://…`, other addresses that only fsspec opens, and chains of them with `::`.
+    """
+    for path in paths:
+        scheme, has_scheme, rest = path.partition("://")
+        if not has_scheme or (scheme not in OF_FSSPEC and "::" not in scheme):
+            continue
+        if scheme == "hf":
+            kind, name = ("dataset", rest[9:]) if rest.startswith("datasets/") else ("model", rest)
+            name = "/".join(name.split("/")[:2]).partition("@")[0]
+            raise ConfigError(
+                f"INPUT {path}: nddup does not open the Hub; download it, hf download --repo-type {kind} {name}"
+                " --local-dir DIR, and give the folder; or give datasets.load_dataset to nddup.find_duplicates"
+            )
+        raise ConfigError(
+            f"INPUT {drop_login(path)}: nddup opens paths of this machine, and what Hadoop opens (s3a, gs, abfss,"
+            " hdfs); copy it to one of them first"
+        )
+
+
 def missing_input(text: str) -> ConfigError:
     """Make the error for a missing INPUT; it explains a wildcard or a `~` that the shell did not expand."""
     quoted = ""

@@ -23,7 +23,7 @@ from nddup.reading.streams import PIECE, Expanded
 from nddup.scanning.collection import ListedFile
 from nddup.scanning.found import Batches, Consumer, Found, RecordLimits, in_batches
 from nddup.scanning.input_files import local_path
-from nddup.scanning.wacz import open_member, split_member
+from nddup.scanning.wacz import open_stored
 from nddup.scanning.whole_files import StoredFile, read_files, read_stream
 
 
@@ -97,7 +97,8 @@ def scan_part(part: FilePart, head: FileHead, consumer: Consumer, limits: Record
 
     Cost: the bytes of the part, and those up to the first separator after it.
     """
-    yield from consumer.batches(in_batches(read_part(part, head, limits.max_record)), head)
+    found = in_batches(read_part(part, head, limits.max_record), prefixes_ids=head.format.prefixes_ids)
+    yield from consumer.batches(found, head)
 
 
 def read_part(part: FilePart, head: FileHead, max_record: int) -> Iterator[Found]:
@@ -158,10 +159,7 @@ def find_separator(file: BinaryIO, start: int, separator: bytes, unit: int = 1) 
 
 def open_local(path: str) -> BinaryIO:
     """Open a local file, or one in a WACZ file, by its path or URI, to read its bytes as stored. Raises OSError."""
-    plain = local_path(path) if path.startswith("file:/") else path
-    if inner := split_member(plain):
-        return open_member(*inner)
-    return open(plain, "rb", buffering=0)  # noqa: PTH123 - the caller closes it
+    return open_stored(local_path(path) if path.startswith("file:/") else path)
 
 
 class _Range(io.RawIOBase):

@@ -265,11 +265,12 @@ def parse_chunks(batches: Iterable[pa.RecordBatch], head: FileHead, max_record: 
     Cost: that of `parse_record`. Memory: a batch as Python objects.
     """
     rows = (pair for some in _with_ends(batches) for pair in some)
-    yield from in_batches(
+    found = (
         Found(source, split, seq, record, chunk)
         for (source, split), of_split in groupby(rows, key=lambda pair: (pair[0].source, pair[0].split))
         for seq, (record, chunk) in enumerate(parse_pieces(_cut(of_split, max_record), head, max_record, is_part=True))
     )
+    yield from in_batches(found, prefixes_ids=head.format.prefixes_ids)
 
 
 def _with_ends(batches: Iterable[pa.RecordBatch]) -> Iterator[list[tuple[_ChunkRow, bool]]]:

@@ -3,6 +3,7 @@
     members_of    a WACZ file -> the WARC files in it
     split_member  the path of such a file -> the path of the WACZ file, and the name inside it
     open_member   both -> the stored bytes
+    open_stored   the path of any local file -> the stored bytes
 
 Its path, and its name in the tables, is `file.wacz!archive/x.warc.gz`. The index and the list of pages beside them are
 not read. Source: https://specs.webrecorder.net/wacz/1.1.1/
@@ -41,6 +42,12 @@ def split_member(path: str) -> tuple[str, str] | None:
     """
     found = _MARK.search(path)
     return (path[: found.end() - 1], path[found.end() :]) if found else None
+
+
+def open_stored(path: str) -> BinaryIO:
+    """Open a local file, or one in a WACZ file, to read its bytes as stored. Raises OSError."""
+    inner = split_member(path)
+    return open_member(*inner) if inner else open(path, "rb", buffering=0)  # noqa: PTH123 - the caller closes it
 
 
 def open_member(path: str, name: str) -> BinaryIO:

@@ -44,7 +44,8 @@ def read_files(files: Iterable[StoredFile], head: FileHead, max_record: int) -> 
 
     A file is opened when its turn comes, and closed before the next. Never raises, whatever a file holds.
     """
-    yield from in_batches(one for file in files for one in _found_in(file, head, max_record))
+    found = (one for file in files for one in _found_in(file, head, max_record))
+    yield from in_batches(found, prefixes_ids=head.format.prefixes_ids)
 
 
 def _found_in(file: StoredFile, head: FileHead, max_record: int) -> Iterator[Found]:

@@ -221,6 +221,11 @@ class InputConfig(Section):
         description="path of the id: local names (a/b), an attribute (@id) or JSON keys (a.b); a|b: the first that is"
         " not empty",
     )
+    id_prefix: Literal["none", "source"] = Field(
+        "none",
+        description="`source` puts the name of the file before each id, `part-1.jsonl/17`: where ids restart in each"
+        " file",
+    )
     url: str | None = Field(None, description="path of the address (URL)")
     content: str | None = Field(
         None,

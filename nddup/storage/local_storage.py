@@ -17,7 +17,7 @@ from typing import Any, NamedTuple, Protocol
 from nddup.errors import ConfigError, NddupError, OutputError
 from nddup.redaction import drop_login
 from nddup.scanning.input_files import InputFile, Listing, is_of_this_machine, local_path, make_listing, uri_of
-from nddup.scanning.local_files import open_local
+from nddup.scanning.wacz import open_stored
 from nddup.scanning.walk import walk_inputs
 
 __all__ = ["LocalStorage", "local_path"]
@@ -70,7 +70,7 @@ class LocalStorage:
             NddupError: if it cannot be opened.
         """
         try:
-            with open_local(local_path(path)) as file:
+            with open_stored(local_path(path)) as file:
                 file.seek(start)
                 found = file.read(size)
                 while len(found) < size and (more := file.read(size - len(found))):

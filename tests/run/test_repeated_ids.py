@@ -1,13 +1,19 @@
 """Records whose id an earlier record has, on both engines: nothing is lost, and no made-up id takes another's."""
 
+import gzip
+import json
 import os
 from pathlib import Path
 from typing import Any
 
+import pytest
 from pyspark.sql import SparkSession
 
+from nddup.errors import ConfigError
 from nddup.metrics import RunMetrics
 from nddup.report.summary import notes
+from nddup.run.engines import choose_engine_of_paths
+from nddup.settings.load import build_config
 from tests.finished_runs import write_rows
 from tests.run.accounts import run_that_adds_up, table
 
@@ -48,6 +54,35 @@ def test_a_later_record_of_other_content_gets_the_name_of_its_place(
     ]  # fmt: skip
     assert (metrics["stages"]["sketch"]["renamed_ids"], metrics["stages"]["sketch"]["made_up_ids"]) == (5, 1)
     assert metrics["stages"]["sketch"]["respelled_names"] == 1
-    told = [note for note in notes(RunMetrics.read(metrics)) if "input.id names no unique column" in note]
+    told = [
+        note for note in notes(RunMetrics.read(metrics)) if "set input.id to a column that no two records share" in note
+    ]
     assert len(told) == 1
     assert told[0].startswith("5 documents have an id that an earlier record of other content has")
+
+
+def test_the_file_before_each_id_where_ids_restart(tmp_path: Path, session_or_none: SparkSession | None) -> None:
+    """With `input.id_prefix=source` no id is repeated, made up or renamed, in plain and compressed shards."""
+    lines = [json.dumps({"id": n, "text": f"text {n} of a shard"}) + "\n" for n in (1, 2)]
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "a.jsonl").write_text("".join(lines))
+    (tmp_path / "in" / "b.jsonl.gz").write_bytes(gzip.compress("".join(lines).replace("a shard", "b").encode()))
+
+    metrics = run_that_adds_up(tmp_path, tmp_path / "in", spark=session_or_none, input={"id_prefix": "source"})
+
+    names = {row["doc_id"] for row in table(tmp_path, "documents")}
+    assert names == {"a.jsonl/1", "a.jsonl/2", "b.jsonl.gz/1", "b.jsonl.gz/2"}
+    assert metrics["stages"]["sketch"]["renamed_ids"] == 0
+
+
+@pytest.mark.parametrize(
+    ("path", "said"),
+    [
+        ("hf://datasets/a/b/data", r"hf download --repo-type dataset a/b --local-dir DIR"),
+        ("zip://a.jsonl::s3://b/c.zip", "copy it to one of them first"),
+    ],
+)
+def test_an_address_that_neither_engine_opens_is_refused(path: str, said: str) -> None:
+    """Before Spark starts, one line says what to do instead."""
+    with pytest.raises(ConfigError, match=said):
+        choose_engine_of_paths([path], build_config({}, origin="test"), master=None)

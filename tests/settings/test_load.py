@@ -21,6 +21,7 @@ def test_defaults_are_those_of_the_documentation() -> None:
             "format": None,
             "record": None,
             "id": None,
+            "id_prefix": "none",
             "url": None,
             "content": None,
             "charset": None,
