@@ -97,13 +97,16 @@ class DuckEngine(Engine):
         with self.reading(tables):
             return self.database.sql(text).to_arrow_table()
 
-    def answer(self, text: str, kernel: Kernel | None = None, table: Table | None = None) -> pa.Table:
+    def answer(
+        self, text: str, kernel: Kernel | None = None, table: Table | None = None, *, by: tuple[str, ...] = ()
+    ) -> pa.Table:
         """As `Engine.answer`: an Arrow table."""
         if kernel is None or table is None:
             return self.sql(text)
         self._compare(text)
         with self.reading():
-            return pa.Table.from_batches(kernel(iter(self.database.sql(text).to_arrow_reader(BATCH_ROWS))), table.arrow)
+            rows = self.database.sql(_in_order(text, by)).to_arrow_reader(BATCH_ROWS)
+            return pa.Table.from_batches(kernel(iter(rows)), table.arrow)
 
     def join(self, name: str, rows: str, groups: str, *, key: str, by: str) -> None:
         """As `Engine.join`: a view."""
@@ -146,9 +149,8 @@ class DuckEngine(Engine):
     def transform(self, table: Table, text: str, kernel: Kernel, *, by: tuple[str, ...] = ()) -> None:
         """As `Engine.transform`; the answer is streamed, with a few batches in memory."""
         self._compare(text)
-        order = f" ORDER BY {', '.join(by)}" if by else ""
         with self.reading(), self.database.cursor() as other:
-            rows = other.sql(f"SELECT * FROM ({text}) AS answer{order}").to_arrow_reader(BATCH)  # noqa: S608
+            rows = other.sql(_in_order(text, by)).to_arrow_reader(BATCH)
             self.fill(table, kernel(iter(rows)) if by else _on_all_cores(kernel, rows))
 
     def forget(self) -> None:
@@ -200,6 +202,10 @@ class DuckEngine(Engine):
         finally:
             for name in tables or {}:
                 self.database.unregister(name)
+
+
+def _in_order(text: str, by: tuple[str, ...]) -> str:
+    return f"SELECT * FROM ({text}) AS answer ORDER BY {', '.join(by)}" if by else text  # noqa: S608
 
 
 def _on_all_cores(kernel: Kernel, batches: Iterable[pa.RecordBatch]) -> Batches:

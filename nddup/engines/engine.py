@@ -3,6 +3,7 @@
     see          give rows a name
     sql          ask one SELECT, a small answer
     answer       ask one SELECT, an answer that the run stores, or what a kernel makes of it
+    count        ask for aggregates over a table
     join         give rows with the columns of the group of their key a name
     rows         ask one SELECT, an answer of any size
     keep         keep the answer to a SELECT as a table
@@ -16,7 +17,7 @@ pairs, the graph) are written for each engine, in `local` and `spark`.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import pyarrow as pa
@@ -54,13 +55,16 @@ class Engine(ABC):
         """
 
     @abstractmethod
-    def answer(self, text: str, kernel: Kernel | None = None, table: Table | None = None) -> Any:  # noqa: ANN401
+    def answer(
+        self, text: str, kernel: Kernel | None = None, table: Table | None = None, *, by: tuple[str, ...] = ()
+    ) -> Any:  # noqa: ANN401 - of either engine
         """Return the answer to a query as a table that a run of this engine stores: on Spark lazily, a DataFrame.
 
         Args:
             text: as in `sql`.
             kernel: makes batches of `table` from any batches of the answer; None: the answer itself.
             table: the columns that the kernel gives.
+            by: as in `transform`.
         """
 
     @abstractmethod
@@ -125,6 +129,12 @@ class Engine(ABC):
             kernel: yields batches with the columns of `table`. All cores call it at once, unless `by` is given.
             by: columns of the answer: rows with the same first column go to the same call, sorted by all of them.
         """
+
+    def count(self, name: str, counts: Mapping[str, str]) -> dict[str, int]:
+        """Return aggregates over a table, by their names; 0 where there are no rows."""
+        listed = ", ".join(f"CAST(coalesce({text}, 0) AS BIGINT) AS {column}" for column, text in counts.items())
+        found: dict[str, int] = self.sql(f"SELECT {listed} FROM {name}").to_pylist()[0]  # noqa: S608
+        return found
 
     @abstractmethod
     def forget(self) -> None:

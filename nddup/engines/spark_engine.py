@@ -42,9 +42,13 @@ class SparkEngine(Engine):
             for name in tables:
                 self.session.catalog.dropTempView(name)
 
-    def answer(self, text: str, kernel: Kernel | None = None, table: Table | None = None) -> DataFrame:
+    def answer(
+        self, text: str, kernel: Kernel | None = None, table: Table | None = None, *, by: tuple[str, ...] = ()
+    ) -> DataFrame:
         """As `Engine.answer`; under Spark Connect, in the session of the tables seen: no other can read them."""
         rows = self._ask(text)
+        if by:
+            rows = rows.repartition(by[0]).sortWithinPartitions(*by)
         return rows if kernel is None or table is None else rows.mapInArrow(kernel, schema_of(table))
 
     def _ask(self, text: str) -> DataFrame:
@@ -89,10 +93,7 @@ class SparkEngine(Engine):
 
     def transform(self, table: Table, text: str, kernel: Kernel, *, by: tuple[str, ...] = ()) -> None:
         """As `Engine.transform`."""
-        rows = self.session.sql(text)
-        if by:
-            rows = rows.repartition(by[0]).sortWithinPartitions(*by)
-        self.hold(table.name, rows.mapInArrow(kernel, schema_of(table)))
+        self.hold(table.name, self.answer(text, kernel, table, by=by))
 
     def forget(self) -> None:
         """As `Engine.forget`."""

@@ -18,12 +18,6 @@ from numpy.typing import NDArray
 
 from nddup.arrays import take_rows
 from nddup.engines.embedded import DuckEngine
-from nddup.local.clustering.cluster_names import (
-    Clusters,
-    count_false_components,
-    name_sets,
-    no_clusters,
-)
 from nddup.local.clustering.graph import Graph, build_graph
 from nddup.local.clustering.mine_components import mine
 from nddup.local.columns import mean_bytes, one_chunk
@@ -41,9 +35,9 @@ from nddup.mining.modes import MODES
 from nddup.scanning.collection import Collection
 from nddup.settings.plan import confirm_rule_of, tokens_of
 from nddup.settings.schema import Config
-from nddup.stages.false_components import list_false_components
+from nddup.stages import false_components, names
 from nddup.stages.keep import list_kept
-from nddup.tables import FALSE_COMPONENTS
+from nddup.tables import CLUSTERS, FALSE_COMPONENTS, MEMBERS
 
 Counts = dict[str, int]
 
@@ -208,16 +202,22 @@ def cluster(paired: Paired, config: Config, workers: Workers) -> Clustered:
     tables = (nodes.table, graph.table(nodes), paired.matches.table(nodes.n_features))
     for name, table in zip(("nodes", "graph", "matches"), tables, strict=True):
         found.see(name, table)
-    false = list_false_components(found, is_exact=plan.kind.is_exact).cast(FALSE_COMPONENTS.arrow).sort_by("component")
-    named = _mine(graph, nodes, plan, workers) if MODES[mode].has_clusters else no_clusters()
-    counts = graph.counts() | named.counts() | count_false_components(false)
+    false = false_components.list_false_components(found, is_exact=plan.kind.is_exact)
+    false = false.cast(FALSE_COMPONENTS.arrow).sort_by("component")
+    clusters, members = CLUSTERS.arrow.empty_table(), MEMBERS.arrow.empty_table()
+    if MODES[mode].has_clusters:
+        clusters, members = _mine(graph, nodes, plan, workers, found)
+    for name, table in (("false_components", false), ("clusters", clusters)):
+        found.see(name, table)
+    counts = graph.counts() | {"fpgrowth_fits": 0} | found.sql(names.COVERED).to_pylist()[0]
+    counts |= found.count("clusters", names.COUNTS) | found.count("false_components", false_components.COUNTS)
     support = config.clusters.support or 0
     counts["pairs_below_support"] = int(np.count_nonzero(paired.pairs["overlap"].to_numpy() < support))
-    return Clustered(named.clusters, named.members, false, graph, counts, found)
+    return Clustered(clusters, members, false, graph, counts, found)
 
 
-def _mine(graph: Graph, nodes: Nodes, plan: Plan, workers: Workers) -> Clusters:
-    """Mine the sets of all components and make clusters of documents from them."""
+def _mine(graph: Graph, nodes: Nodes, plan: Plan, workers: Workers, tables: DuckEngine) -> tuple[pa.Table, pa.Table]:
+    """Mine the sets of all components; return CLUSTERS and MEMBERS of documents made from them."""
     sets = mine(graph, nodes, plan.mining, workers)
     members = int(nodes.equals[graph.nodes[sets.members]].sum())
     workers.tell("name", 0, members)
@@ -225,7 +225,11 @@ def _mine(graph: Graph, nodes: Nodes, plan: Plan, workers: Workers) -> Clusters:
         OF_EDGE * len(graph.edges) + members * (OF_MEMBER + OF_ID * mean_bytes(nodes.ids)),
         f"clusters of {members:,} members",
     )
-    return name_sets(sets, graph, nodes, mode=plan.config.clusters.mode, **plan.naming)
+    tables.see("sets", sets.table(graph))
+    tables.see("named", names.name_sets(tables, plan.naming))
+    clusters = tables.answer(names.CLUSTERS).cast(CLUSTERS.arrow).sort_by("cluster_id")
+    listed = tables.answer(names.MEMBERS).cast(MEMBERS.arrow)
+    return clusters, listed.sort_by([("cluster_id", "ascending"), ("doc_id", "ascending")])
 
 
 def keep(paired: Paired, clustered: Clustered, config: Config) -> Kept:

@@ -13,6 +13,7 @@ from nddup.sketching.kinds import Kind
 if TYPE_CHECKING:
     from nddup.local.clustering.mine_components import MiningRule
     from nddup.local.pairing.match import Rule
+    from nddup.stages.names import Naming
 
 
 @dataclass(frozen=True)
@@ -83,10 +84,10 @@ class Plan:
         return MiningRule(self.threshold, clusters.mode, budget)
 
     @property
-    def naming(self) -> dict[str, Any]:
-        """Arguments of `name_sets`."""
-        return {
-            "least_size": max(self.threshold.least_size, self.config.clusters.support or 0),
-            "max_listed": self.config.clusters.max_listed,
-            "by_weight": self.threshold.is_containment,
-        }
+    def naming(self) -> "Naming":
+        """How sets become clusters."""
+        from nddup.stages.names import Naming  # noqa: PLC0415 - a query names nothing
+
+        clusters, threshold = self.config.clusters, self.threshold
+        least_size = max(threshold.least_size, clusters.support or 0)
+        return Naming(least_size, clusters.max_listed, clusters.mode, by_weight=threshold.is_containment)

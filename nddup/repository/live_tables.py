@@ -13,8 +13,8 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from nddup.arrays import Ragged
+from nddup.engines.embedded import DuckEngine
 from nddup.local import outputs
-from nddup.local.clustering.cluster_names import count_false_components
 from nddup.local.columns import one_chunk
 from nddup.local.outputs import list_shown
 from nddup.local.pairing.collapse import name_nodes
@@ -31,6 +31,7 @@ from nddup.repository.snapshot import Snapshot
 from nddup.scanning.collection import Collection
 from nddup.scanning.read_again import Texts, choose_documents
 from nddup.sketching.rolling_hash import fingerprint_rows
+from nddup.stages import false_components, names
 from nddup.stages.stage import Unpaired, made_of, metrics_of, settings_of
 from nddup.storage.local_folder import LocalFolder
 from nddup.tables import KEEP, PAIRS, REJECTS, STORED_TEXTS
@@ -183,7 +184,10 @@ def _count(snapshot: Snapshot, tables: dict[str, pa.Table]) -> dict[str, Any]:
     nodes = name_nodes(tables["documents"], order=Order("first-id"), levels=identity.plan.levels)
     counts = nodes.counts(identity.plan.threshold.least_size)
     kept = pc.sum(tables["keep"]["kept"]).as_py() or 0
-    coverage, sizes = tables["clusters"]["coverage"], _sketches_of_components(tables)
+    sizes, engine = _sketches_of_components(tables), DuckEngine("the version")
+    for name in ("clusters", "false_components"):
+        engine.see(name, tables[name])
+    found = engine.count("clusters", names.COUNTS)
     stages = Stages(
         sketch=SketchMetrics(
             rows_in={"records": rows["documents"]}, rows_out={"documents": rows["documents"], "rejects": 0},
@@ -200,9 +204,9 @@ def _count(snapshot: Snapshot, tables: dict[str, pa.Table]) -> dict[str, Any]:
             rows_out={name: rows[name] for name in ("clusters", "members", "false_components")},
             components=len(sizes),
             largest_component=pc.max(sizes).as_py() or 0,
-            covered_clusters=pc.sum(pc.equal(coverage, "pairs")).as_py() or 0,
-            led_clusters=pc.sum(pc.equal(coverage, "documents")).as_py() or 0,
-            **count_false_components(tables["false_components"]),
+            covered_clusters=found["covered_clusters"],
+            led_clusters=found["led_clusters"],
+            **engine.count("false_components", false_components.COUNTS),
         ),
         keep=KeepMetrics(
             rows_in={"documents": rows["documents"]}, rows_out={"keep": rows["keep"]}, kept=kept,

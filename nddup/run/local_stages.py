@@ -20,6 +20,7 @@ from nddup.mining.keep_verdicts import Forced
 from nddup.scanning.collection import Collection
 from nddup.settings import plan
 from nddup.settings.schema import Config
+from nddup.stages import false_components, names
 from nddup.stages.keep import count_kept
 from nddup.stages.losses import REPEATED, UNREADABLE, list_silent_files, require_few_rejects, require_readable
 from nddup.stages.progress import Progress
@@ -282,11 +283,12 @@ def _cluster(job: LocalJob, paired: engine.Paired) -> tuple[engine.Clustered, Cl
         clustered = engine.cluster(paired, job.config, job.workers)
         counts = clustered.counts
         tables = {name: getattr(clustered, name) for name in ("clusters", "members", "false_components")}
-        job.save("false_components", tables["false_components"], counts={name: counts[name] for name in _FALSE_COUNTS})
+        invented = {name: counts[name] for name in false_components.COUNTS}
+        job.save("false_components", tables["false_components"], counts=invented)
         job.save(
             "clusters",
             tables["clusters"],
-            counts={name: counts[name] for name in _COVERAGES} | {"cut_clusters": _count_cut(clustered.clusters)},
+            counts={name: counts[name] for name in names.COUNTS},
             covered_components=counts["covered_components"],
         )
         job.save("members", tables["members"])
@@ -299,17 +301,7 @@ def _cluster(job: LocalJob, paired: engine.Paired) -> tuple[engine.Clustered, Cl
     return clustered, stage.metrics
 
 
-def _count_cut(clusters: pa.Table) -> int:
-    """Count the clusters whose row holds fewer ids than they have members."""
-    is_cut = pc.greater(clusters["size"], pc.list_value_length(clusters["members"]))
-    return pc.sum(is_cut).as_py() or 0
-
-
 _MEASURED = {"seconds", "shuffle_bytes", "resumed"}
-_FALSE_COUNTS = ("invented_pairs", "most_invented", "bounded_components")
-_COVERAGES = ("covered_clusters", "led_clusters")
-"""Counts in the notes of `false_components` and `clusters`, for a run on Spark that resumes with these tables."""
-
 _PAIR_COUNTS = ("distinct_sketches", "postings", "candidates", "crowd")
 _CLUSTER_COUNTS = (
     "components", "largest_component", "fpgrowth_components", "fpgrowth_fits", "covered_components",

@@ -30,6 +30,15 @@ FALSE_COMPONENTS = """
 """A node adds its documents and the pairs among them, an edge the product of the documents of its ends."""
 
 
+COUNTS = {
+    "invented_pairs": "sum(invented)",
+    "most_invented": "max(invented)",
+    "bounded_components": "count_if(NOT exact)",
+}
+"""Counts of FALSE_COMPONENTS for `metrics.json`, as aggregates: the invented pairs, the most in one component, and the
+components with a bound only."""
+
+
 def list_false_components(engine: Engine, *, is_exact: bool) -> Any:  # noqa: ANN401 - a table of either engine
     """Return FALSE_COMPONENTS: the components with documents that are not near-duplicates, and these pairs counted.
 

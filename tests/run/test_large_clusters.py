@@ -25,7 +25,6 @@ from nddup.run.local_job import run_locally
 from nddup.run.on_spark.outputs import write_lines
 from nddup.settings.load import build_config
 from nddup.spark import heavy_keys
-from nddup.spark.clustering.cluster_names import Naming, name_sets
 from nddup.spark.clustering.numbered_graph import contract
 from nddup.spark.exports import invert_sketches, number_clusters, spell_clusters, spell_members
 from nddup.spark.heavy_keys import join_found
@@ -33,6 +32,7 @@ from nddup.spark.pairing.collapse import name_nodes
 from nddup.spark.pairing.expand import expand, with_unknown
 from nddup.spark.schemas import DOCUMENTS, GRAPH, MATCHES, NODES, SETS, STARS
 from nddup.stages.keep import list_kept
+from nddup.stages.names import Naming, name_sets
 from nddup.storage.session_tables import SparkFolder
 from nddup.tables import RESULTS
 from tests.finished_runs import write_rows
@@ -224,13 +224,13 @@ def test_no_window_gathers_the_rows_of_a_key(spark: SparkSession, capsys: pytest
     )
     threshold = Threshold("overlap", 7, 10, is_count=False, size=20)
     engine = SparkEngine(session_beside(spark))
-    for name, table in (("nodes", nodes), ("graph", graph), ("matches", with_unknown(matches))):
+    for name, table in (("nodes", nodes), ("graph", graph), ("sets", sets), ("matches", with_unknown(matches))):
         engine.see(name, table)
     plans = [
         name_nodes(documents, order=Order("longest")),
         expand(matches, nodes, threshold=threshold, expand_limit=10),
         list_kept(engine, least_size=1),
-        name_sets(sets, graph, nodes, Naming(1, max_listed=LISTED)),
+        name_sets(engine, Naming(1, max_listed=LISTED, heavy=10)),
         contract(edges),
     ]
 

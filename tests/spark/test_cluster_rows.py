@@ -1,4 +1,4 @@
-"""Rows of clusters: their members and representatives, and the narrow rows they are made from."""
+"""Sets of nodes on their way to clusters, and the clusters of a run against the definition."""
 
 import numpy as np
 import pytest
@@ -6,45 +6,12 @@ from pyspark.sql import SparkSession
 
 from nddup import find_duplicates
 from nddup.matching.threshold import Threshold
-from nddup.spark.clustering.cluster_names import Naming, list_members, list_places, name_sets
 from nddup.spark.clustering.mine_components import (
     ITEM_BITS,
     name_items,
 )
 from nddup.spark.clustering.problems import SetRows
-from nddup.spark.schemas import GRAPH, NODES, SETS, local_table
-from tests.spark.mined_families import SIZE, define, listed, name_of
-
-
-def test_the_representative_is_first_by_policy(spark: SparkSession) -> None:
-    """One member of each cluster is marked: the one with the smallest `policy`, among equals the smallest id."""
-    rows = [("a", "a", 2), ("b", "a", 1), ("c", "a", 1), ("d", "d", 3), ("e", "d", 3)]
-    nodes = spark.createDataFrame(
-        [
-            (key, name, group, "ad".index(group), 9, 9, policy, bytearray(b""), 9, 2 + (group == "a"))
-            for key, (name, group, policy) in enumerate(rows)
-        ],
-        NODES,
-    )
-    sets, graph = (local_table(spark, schema) for schema in (SETS, GRAPH))
-
-    members = list_members(name_sets(sets, graph, nodes, Naming(9, max_listed=2))).collect()
-
-    assert len(members) == 5
-    assert {(row.cluster_id, row.doc_id) for row in members if row.representative} == {
-        (name_of(["a", "b", "c"]), "b"),
-        (name_of(["d", "e"]), "d"),
-    }
-
-
-def test_no_row_that_is_sorted_by_its_set_is_padded(spark: SparkSession) -> None:
-    """Headers and members have the same columns, so their union adds no column of nulls."""
-    sets, graph, nodes = (local_table(spark, schema) for schema in (SETS, GRAPH, NODES))
-
-    plan = name_sets(sets, graph, nodes, Naming(9, max_listed=2))._jdf.queryExecution().analyzed().toString()  # noqa: SLF001
-
-    assert "Union" in plan
-    assert "null AS" not in plan
+from tests.spark.mined_families import SIZE, define, listed
 
 
 def test_clusters_of_texts_are_those_of_their_sketches(spark: SparkSession) -> None:
@@ -67,19 +34,6 @@ def test_clusters_of_texts_are_those_of_their_sketches(spark: SparkSession) -> N
     assert len(sketches) == len(texts)
     assert len(expected) > 6
     assert listed(tables.clusters) == sorted(expected)
-
-
-def test_a_row_on_its_way_to_a_cluster_is_short(spark: SparkSession) -> None:
-    """No row holds the positions of its set: with them, a set of 100,000 nodes would take 40 GB."""
-    sets = local_table(spark, SETS, [(0, [0, 2, 5], 14, "all"), (0, [0, 25], 14, "all"), (1, [0, 25], 14, "all")])
-
-    rows = list_places(sets)
-
-    assert "array" not in rows.schema.simpleString()
-    assert rows.select("set_id").distinct().count() == 3
-    assert sorted((row["ordinal"], row["position"]) for row in rows.collect()) == [
-        (0, 0), (0, 0), (0, 2), (0, 5), (0, 25), (1, 0), (1, 25)
-    ]  # fmt: skip
 
 
 def test_an_item_has_room_for_what_it_names() -> None:

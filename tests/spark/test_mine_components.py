@@ -10,10 +10,10 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from nddup.engines.spark_engine import SparkEngine, session_beside
 from nddup.matching.threshold import Threshold
 from nddup.mining.cluster_modes import Budget
 from nddup.spark.clustering import problems
-from nddup.spark.clustering.cluster_names import Naming, list_clusters, name_sets
 from nddup.spark.clustering.graph import Assignment, build_graph
 from nddup.spark.clustering.mine_components import (
     keep_clusters,
@@ -23,6 +23,7 @@ from nddup.spark.clustering.mine_components import (
 )
 from nddup.spark.clustering.problems import Scale, gather_problems
 from nddup.spark.schemas import GRAPH, MATCHES, NODES, SKETCHES
+from nddup.stages.names import CLUSTERS, Naming, name_sets
 from tests.spark.mined_families import SIZE, Sketch, define, is_near, listed, resemblance
 
 COUNT = Threshold("overlap", 14, 1, is_count=True, size=SIZE)
@@ -99,7 +100,11 @@ def mine(
         frequent = reduce(DataFrame.unionByName, found)
         sets = sets.unionByName(keep_clusters(frequent, problems, threshold=threshold, min_support=0, partitions=3))
     least = threshold.numerator if threshold.is_count else 1
-    return list_clusters(name_sets(sets, graph, nodes, Naming(least, max_listed=10_000)))
+    engine = SparkEngine(session_beside(spark))
+    for name, table in (("sets", sets), ("graph", graph), ("nodes", nodes)):
+        engine.see(name, table)
+    engine.see("named", name_sets(engine, Naming(least, max_listed=10_000)))
+    return engine.answer(CLUSTERS)
 
 
 @pytest.mark.parametrize(

@@ -1,1 +1,1 @@
-"""From pairs to clusters and the keep-list, in memory: `graph`, `mine_components`, `cluster_names`."""
+"""From pairs to the sets of clusters and the choice of the keep-list, in memory: `graph`, `mine_components`."""

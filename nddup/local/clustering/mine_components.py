@@ -12,10 +12,12 @@ from itertools import pairwise
 from typing import NamedTuple, Protocol
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from nddup.arrays import take_rows
 from nddup.local.clustering.graph import Graph
+from nddup.local.columns import lists_of
 from nddup.local.memory import OF_SET_MEMBER
 from nddup.local.pairing.collapse import Nodes
 from nddup.local.reading.workers import Workers
@@ -24,6 +26,7 @@ from nddup.mining.cluster_modes import Budget, Problem, Share, cover_part, find_
 from nddup.mining.itemsets import Itemsets
 from nddup.mining.modes import MODES
 from nddup.mining.neighbourhoods import bound_memory
+from nddup.tables import SETS
 
 
 class MiningRule(NamedTuple):
@@ -147,6 +150,13 @@ class Sets:
     supports: NDArray[np.int32]
     coverages: NDArray[np.str_]
     components: NDArray[np.int64]
+
+    def table(self, graph: Graph) -> pa.Table:
+        """Return SETS: positions in components."""
+        of_member = np.repeat(self.components, np.diff(self.offsets))
+        positions = pa.array((self.members - graph.starts[of_member]).astype(np.int32))
+        columns = (pa.array(self.components), lists_of(self.offsets, positions), pa.array(self.supports))
+        return pa.Table.from_arrays([*columns, pa.array(self.coverages, pa.string())], schema=SETS.arrow)
 
 
 def mine(graph: Graph, nodes: Nodes, rule: MiningRule, workers: Workers) -> Sets:

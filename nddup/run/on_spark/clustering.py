@@ -5,10 +5,11 @@ graph, sketches      --mine-->          sets; a large component in shares, over 
 sets, graph, nodes   --name_sets-->     named --list-->  clusters, members
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from nddup.errors import ConfigError
@@ -20,12 +21,12 @@ from nddup.run.on_spark.pairing import Paired
 from nddup.run.on_spark.rounds import Choosing, Matches, Rounds, build_large_graph
 from nddup.run.on_spark.state import Job, Saved, persisted
 from nddup.spark import heavy_keys
-from nddup.spark.clustering import cluster_names, graph, mine_components, problems, shares
+from nddup.spark.clustering import graph, mine_components, problems, shares
 from nddup.spark.clustering.problems import Scale
 from nddup.spark.pairing import collapse
 from nddup.spark.reach import is_connect
 from nddup.spark.schemas import NAMED, SETS, local_table
-from nddup.stages.false_components import list_false_components
+from nddup.stages import false_components, names
 from nddup.stages.progress import say
 
 SHARE_NODES = 20_000
@@ -71,15 +72,17 @@ def mine_clusters(job: Job, documents: Documents, paired: Paired) -> Clustered:
     built = job.find("graph") or _build_graph(job, documents, matches)
     for name, table in (("graph", built.table), ("matches", paired.edges), ("nodes", documents.nodes)):
         job.engine.see(name, table)
-    false = list_false_components(job.engine, is_exact=job.kind.is_exact)
-    false_saved = job.save("false_components", false, **graph.count_false_components())
+    false = false_components.list_false_components(job.engine, is_exact=job.kind.is_exact)
+    false_saved = job.save("false_components", false, **_aggregates(false_components.COUNTS))
 
     sets = job.find("sets") or _mine(job, _Mining(documents, matches, built, _budget(job)))
     has_clusters = MODES[job.config.clusters.mode].has_clusters
-    names = _name(job, sets.table, built.table, documents) if has_clusters else local_table(job.spark, NAMED)
-    named = job.save("named", names)
-    clusters = job.find("clusters") or _list_clusters(job, named.table)
-    members = job.save("members", cluster_names.list_members(named.table))
+    job.engine.see("sets", sets.table)
+    found = names.name_sets(job.engine, _naming(job, documents)) if has_clusters else local_table(job.spark, NAMED)
+    named = job.save("named", found)
+    job.engine.see("named", named.table)
+    clusters = job.find("clusters") or _list_clusters(job)
+    members = job.save("members", job.engine.answer(names.MEMBERS))
     job.drop("named", made=["clusters", "members"])
 
     counts = {**built.counts, **false_saved.counts, **clusters.counts}
@@ -228,32 +231,31 @@ def _union(parts: list[DataFrame]) -> DataFrame:
     return whole
 
 
-def _name(job: Job, sets: DataFrame, built: DataFrame, documents: Documents) -> DataFrame:
-    """Return NAMED: the sets as clusters of documents, with their ids."""
+def _naming(job: Job, documents: Documents) -> names.Naming:
+    """Return how the sets become clusters of documents."""
     config = job.config.clusters
-    naming = cluster_names.Naming(
+    return names.Naming(
         max(job.threshold.least_size, config.support or 0),
         config.max_listed,
         config.mode,
         by_weight=job.threshold.is_containment,
-        is_large=documents.unpaired.equal_sketches >= heavy_keys.HEAVY,
+        heavy=heavy_keys.HEAVY if documents.unpaired.equal_sketches >= heavy_keys.HEAVY else None,
     )
-    return cluster_names.name_sets(sets, built, documents.nodes, naming)
 
 
-def _list_clusters(job: Job, named: DataFrame) -> Saved:
+def _list_clusters(job: Job) -> Saved:
     """Make CLUSTERS. One action, and one to count the covered components if there are any."""
-    found = job.write(
-        "clusters",
-        cluster_names.list_clusters(named),
-        covered_clusters=F.count_if(F.col("coverage") == "pairs"),
-        led_clusters=F.count_if(F.col("coverage") == "documents"),
-        cut_clusters=F.count_if(F.col("size") > F.size("members")),
-    )
+    found = job.write("clusters", job.engine.answer(names.CLUSTERS), **_aggregates(names.COUNTS))
     covered = 0
     if found.counts["covered_clusters"]:
-        covered = found.table.where("coverage = 'pairs'").select("component").distinct().count()
+        job.engine.see("clusters", found.table)
+        covered = job.engine.sql(names.COVERED).to_pylist()[0]["covered_components"]
     return job.seal("clusters", found, covered_components=covered)
+
+
+def _aggregates(counts: Mapping[str, str]) -> dict[str, Column]:
+    """Return aggregates of a stage as they are taken while its table is written."""
+    return {name: F.expr(text) for name, text in counts.items()}
 
 
 def _count_below_support(job: Job, pairs: DataFrame) -> int:

@@ -336,12 +336,3 @@ def direct_task(
             loss = Loss(np.asarray(batch.column("common")), both(batch, "shingles").astype(np.int64), max_lost)
         directed = direct_edges(likeness, classes_of(both(batch, "weight")), loss)
         yield tables.MATCHES.batch([*batch.columns[:4], *map(pa.array, directed)])
-
-
-def count_false_components() -> dict[str, Column]:
-    """Return the counts taken while FALSE_COMPONENTS is written: invented pairs, most in one, bounded components."""
-    return {
-        "invented_pairs": F.sum("invented"),
-        "most_invented": F.max("invented"),
-        "bounded_components": F.count_if(~F.col("exact")),
-    }

@@ -9,7 +9,7 @@ cluster is an intent (a set of documents) with a large extent (the features comm
     transactions  --list_frequent-->      frequent sets    those of MLlib's FP-Growth
     frequent sets, problems  --keep_clusters-->  sets      1, of blocks of frequent sets
 
-`problems` makes one mining problem of each component; `cluster_names` turns sets into clusters.
+`problems` makes one mining problem of each component; `nddup.stages.names` turns sets into clusters.
 """
 
 from collections.abc import Iterable

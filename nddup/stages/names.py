@@ -1,0 +1,272 @@
+"""From sets of nodes to clusters of documents, named by their members.
+
+    sets, graph, nodes     --SETS_OF_NODES-->   the nodes of each set: mined ones, and groups without a neighbour
+    nodes, sets of nodes   --name_batches-->    NAMED, from the members of each set in the order of their ids
+    named                  --SELECT-->          CLUSTERS, MEMBERS
+
+A cluster may have as many members as there are documents, so no row has all of them. The kernel reads the members in
+order, and holds only their digest, the first ids and the member that the policy prefers.
+"""
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from nddup.engines.engine import Batches, Engine
+from nddup.mining.modes import MEANINGS, MODES
+from nddup.tables import NAMED
+
+DIGITS = 16
+"""Hex digits of a cluster's id."""
+
+COVERAGES = tuple(MEANINGS)
+"""The values of `coverage`: what the sets of a component cover."""
+
+SET_ID = "unhex(md5(concat(ordinal, ':', CAST(positions AS STRING))))"
+"""A set is named by a digest: if its positions were its name, each row would be as long as the set."""
+
+ALONE = """
+    SELECT unhex(md5(concat('=', d.node))) AS set_id, d.node, d.doc_id, d.size
+    FROM nodes AS d ANTI JOIN graph AS g ON d.node = g.node
+    WHERE d.doc_key = d.node AND d.n > 1 AND d.size >= {least_size}
+"""
+"""Groups of equal sketches without a neighbour, each as a set of one node."""
+
+PLACES = f"SELECT {SET_ID} AS set_id, ordinal, explode(positions) AS position FROM sets"  # noqa: S608
+
+SETS_OF_NODES = """
+    WITH held AS (
+        SELECT p.set_id, g.node, g.kept
+        FROM ({places}) AS p JOIN graph AS g ON p.ordinal = g.ordinal AND p.position = g.position
+        UNION ALL
+        SELECT set_id, node, true AS kept FROM ({alone}) AS a
+    )
+"""
+
+LIGHT = "SELECT set_id, node, kept, CAST(0 AS BIGINT) AS n FROM held"
+HEAVY = """
+    SELECT /*+ BROADCAST(heavy) */ held.set_id, held.node, held.kept, coalesce(heavy.n, 0) AS n
+    FROM held LEFT JOIN (SELECT node, n FROM nodes WHERE doc_key = node AND n >= {heavy}) AS heavy
+    ON held.node = heavy.node
+"""
+"""The nodes of each set, with the number of documents of a heavy one."""
+
+IN_ORDER = """
+    SELECT {set_id} AS set_id, false AS is_member, g.component AS name, CAST(s.support AS BIGINT) AS before,
+           CAST(CASE s.coverage {places_of} END AS BIGINT) AS policy
+    FROM sets AS s JOIN (SELECT ordinal AS of_component, component FROM graph WHERE position = 0) AS g
+    ON s.ordinal = g.of_component
+    UNION ALL
+    SELECT set_id, false AS is_member, doc_id AS name, CAST(size AS BIGINT) AS before,
+           CAST({coverage} AS BIGINT) AS policy
+    FROM ({alone}) AS a
+    UNION ALL
+    SELECT set_id, true AS is_member, doc_id AS name, CAST({before} AS BIGINT) AS before, policy FROM membership
+"""
+"""What the kernel reads: for each set a header row (`is_member` is false), then its members in the order of their ids.
+
+Headers and members fill the same columns: a header has the component as `name`, the support as `before`, and the place
+of its coverage in `COVERAGES` as `policy`.
+"""
+
+CLUSTERS = """
+    SELECT cluster_id, support, size, members, component, coverage FROM named WHERE what = 'cluster'
+"""
+
+MEMBERS = """
+    SELECT c.cluster_id, m.doc_id, m.doc_id = c.first_id AS representative
+    FROM named AS m JOIN named AS c ON m.set_id = c.set_id
+    WHERE m.what = 'member' AND c.what = 'cluster'
+"""
+
+COUNTS = {
+    "covered_clusters": "count_if(coverage = 'pairs')",
+    "led_clusters": "count_if(coverage = 'documents')",
+    "cut_clusters": "count_if(size > array_size(members))",
+}
+"""Counts of CLUSTERS for `metrics.json`, as aggregates; a cut row lists fewer members than its cluster has."""
+
+COVERED = "SELECT count(DISTINCT component) AS covered_components FROM clusters WHERE coverage = 'pairs'"
+
+
+@dataclass(frozen=True)
+class Naming:
+    """How sets become clusters.
+
+    Attributes:
+        least_size: fewest features for which equal sketches are near-duplicates.
+        max_listed: most ids in the row of a cluster.
+        mode: what the sets are, one of `modes.MODES`.
+        by_weight: whether the heaviest member is preferred, before the policy decides.
+        heavy: documents of one node that are too many for a task, on Spark; None: no node has so many.
+    """
+
+    least_size: int
+    max_listed: int
+    mode: str = "all"
+    by_weight: bool = False
+    heavy: int | None = None
+
+    @property
+    def before(self) -> str:
+        """What decides before the policy which member represents a cluster, least first.
+
+        Where clusters follow the keep-list, it is the kept document: the first of the kept sketch, even where the
+        policy prefers a duplicate.
+        """
+        if MODES[self.mode].follows_keep:
+            return "CASE WHEN kept THEN 0 ELSE 1 END"
+        return "-weight" if self.by_weight else "0"
+
+
+def name_sets(engine: Engine, naming: Naming) -> Any:  # noqa: ANN401 - a table of either engine
+    """Return NAMED: each set with all documents of its sketches, and each group without a neighbour.
+
+    Args:
+        engine: with `sets`, positions in components; `graph`, the nodes that have a neighbour; and `nodes`.
+        naming: how sets become clusters.
+
+    Cost: a sort of the members, and a digest of each cluster's ids. On Spark shuffles of the sets on component, of
+        their places and the nodes on node, and of the members on their set.
+    """
+    alone = ALONE.format(least_size=naming.least_size)
+    held = LIGHT if naming.heavy is None else HEAVY.format(heavy=naming.heavy)
+    engine.join("membership", "nodes", SETS_OF_NODES.format(places=PLACES, alone=alone) + held, key="node", by="doc_id")
+    in_order = IN_ORDER.format(
+        set_id=SET_ID,
+        places_of=" ".join(f"WHEN '{name}' THEN {place}" for place, name in enumerate(COVERAGES)),
+        coverage=COVERAGES.index(MODES[naming.mode].coverage),
+        alone=alone,
+        before=naming.before,
+    )
+    kernel = partial(name_batches, max_listed=naming.max_listed)
+    return engine.answer(in_order, kernel, NAMED, by=("set_id", "is_member", "name"))
+
+
+@dataclass
+class _Cluster:
+    """A set whose members are being read: its header, and a summary of the members read so far."""
+
+    set_id: bytes
+    component: str
+    support: int
+    coverage: int
+    first: tuple[int, int, str] | None = None
+    size: int = 0
+    n_listed: int = 0
+    listed: list[pa.Array] = field(default_factory=list)
+    digest: "hashlib._Hash" = field(default_factory=hashlib.sha256)
+
+    def add(self, ids: pa.Array, ended: memoryview, first: tuple[int, int, str], max_listed: int) -> None:
+        """Add the next members of the set.
+
+        Args:
+            ids: the ids of the members, in order.
+            ended: the ids as bytes with a zero after each, end to end.
+            first: (before, policy, doc_id) of the preferred one of these members.
+            max_listed: most ids to list.
+        """
+        self.digest.update(ended)
+        self.size += len(ids)
+        self.first = first if self.first is None else min(self.first, first)
+        if self.n_listed < max_listed:
+            self.listed.append(ids[: max_listed - self.n_listed])
+            self.n_listed += len(self.listed[-1])
+
+
+def name_batches(batches: Batches, *, max_listed: int) -> Batches:
+    """Yield NAMED from rows of `IN_ORDER`: the members of each batch, and a row for each cluster that ends in it."""
+    cluster: _Cluster | None = None
+    for batch in batches:
+        ids = batch.column("name").cast(pa.string())
+        is_header = ~batch.column("is_member").to_numpy(zero_copy_only=False)
+        data, offsets = _with_zeros(ids)
+        preferred = _list_preferred(batch, is_header)
+        headers = _list_headers(batch.filter(pa.array(is_header)))
+
+        # Headers cut the batch into runs of members, each run of one set.
+        bounds = [0, *np.flatnonzero(is_header).tolist(), len(ids)]
+        complete = []
+        for number, (start, end) in enumerate(pairwise(bounds)):
+            if number:  # rows before the first header belong to the last set of the previous batch
+                complete += _ended(cluster)
+                cluster = headers[number - 1]
+            at = start + (number > 0)
+            if cluster is not None and end > at:
+                cluster.add(ids[at:end], data[offsets[at] : offsets[end]], preferred[number], max_listed)
+
+        members = batch.filter(pa.array(~is_header))
+        columns = {"set_id": members.column("set_id"), "doc_id": members.column("name")}
+        yield _as_named("member", columns, members.num_rows)
+        yield _cluster_rows(complete)
+    yield _cluster_rows(_ended(cluster))
+
+
+def _list_headers(rows: pa.RecordBatch) -> list[_Cluster]:
+    """Return the sets of header rows, without members."""
+    columns = (rows.column(name).to_pylist() for name in ("set_id", "name", "before", "policy"))
+    return [_Cluster(*header) for header in zip(*columns, strict=True)]
+
+
+def _ended(cluster: _Cluster | None) -> list[_Cluster]:
+    """Return the set in a list if it is a cluster, with at least two documents; else an empty list."""
+    return [cluster] if cluster is not None and cluster.size > 1 else []
+
+
+def _with_zeros(ids: pa.Array) -> tuple[memoryview, NDArray[np.int32]]:
+    """Return the ids as bytes with a zero after each, end to end, and their offsets, (n + 1,); a null has no bytes."""
+    ended = pc.binary_join_element_wise(ids.cast(pa.binary()), b"", b"\0")
+    _, offsets, data = ended.buffers()
+    return memoryview(data or b""), np.frombuffer(offsets, np.int32, len(ids) + 1)
+
+
+def _list_preferred(batch: pa.RecordBatch, is_header: NDArray[np.bool_]) -> dict[int, tuple[int, int, str]]:
+    """Return the preferred member of each run, (before, policy, doc_id), by the number of headers before the run."""
+    rows = np.flatnonzero(~is_header)
+    members = batch.take(pa.array(rows))
+    before, policy = (members.column(name).to_numpy() for name in ("before", "policy"))
+    numbers = np.cumsum(is_header)[rows]
+    order = np.lexsort((policy, before, numbers))  # stable: of equals, the smallest id stays first
+    firsts = order[np.unique(numbers[order], return_index=True)[1]]
+    names = members.column("name").take(pa.array(firsts)).to_pylist()
+    found = zip(before[firsts].tolist(), policy[firsts].tolist(), names, strict=True)
+    return dict(zip(numbers[firsts].tolist(), found, strict=True))
+
+
+def _cluster_rows(clusters: list[_Cluster]) -> pa.RecordBatch:
+    """Return the rows of NAMED for clusters that have ended."""
+    pieces = [piece for cluster in clusters for piece in cluster.listed]
+    offsets = np.cumsum([0, *(cluster.n_listed for cluster in clusters)]).astype(np.int32)
+    ids = pa.concat_arrays(pieces) if pieces else pa.array([], pa.string())
+    columns = {
+        "set_id": [cluster.set_id for cluster in clusters],
+        "cluster_id": [cluster.digest.hexdigest()[:DIGITS] for cluster in clusters],
+        "first_id": [cluster.first and cluster.first[2] for cluster in clusters],
+        "support": [cluster.support for cluster in clusters],
+        "size": [cluster.size for cluster in clusters],
+        "members": pa.ListArray.from_arrays(pa.array(offsets), ids),
+        "component": [cluster.component for cluster in clusters],
+        "coverage": [COVERAGES[cluster.coverage] for cluster in clusters],
+    }
+    return _as_named("cluster", columns, len(clusters))
+
+
+def _as_named(what: str, columns: Mapping[str, Any], rows: int) -> pa.RecordBatch:
+    """Return rows of NAMED of one kind, `member` or `cluster`; columns that the kind does not have are null."""
+    schema = NAMED.arrow
+    arrays = [pa.repeat(what, rows)]
+    for name in schema.names[1:]:
+        kind, column = schema.field(name).type, columns.get(name)
+        if column is None:
+            arrays.append(pa.nulls(rows, kind))
+        else:
+            arrays.append(column.cast(kind) if isinstance(column, pa.Array) else pa.array(column, kind))
+    return pa.RecordBatch.from_arrays(arrays, names=schema.names)
