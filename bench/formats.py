@@ -26,7 +26,7 @@ from bench.debdocs import HEAD, load_pages, romip_records
 from bench.recording import BUILD, drop, fresh, record, show
 from nddup.reading.markup import strip_markup
 from nddup.reading.records import Record, content_fingerprint, record_text
-from nddup.run.on_spark.state import Job
+from nddup.run.job import SparkJob
 from nddup.run.session import start_session
 from nddup.run.spark_progress import SparkProgress
 from nddup.scanning.collection import Collection, find_files
@@ -201,20 +201,20 @@ LINES: dict[str, tuple[bytes, Callable[[Page], bytes], bytes]] = {
 }
 
 
-def _job(options: argparse.Namespace) -> Job:
+def _job(options: argparse.Namespace) -> SparkJob:
     local = (BUILD / "local").absolute()
     shutil.rmtree(local, ignore_errors=True)
     local.mkdir(parents=True)
     spark = start_session(master=f"local[{options.cores}]", settings={"spark.local.dir": str(local)})
     config = build_config({"input": {"markup": "html"}}, origin="bench")
-    return Job(spark, config, MemoryStore(), SparkProgress(spark, is_quiet=True))
+    return SparkJob(spark, config, MemoryStore(), SparkProgress(spark, is_quiet=True))
 
 
-def _find(job: Job, path: Path) -> Collection:
+def _find(job: SparkJob, path: Path) -> Collection:
     return find_files(Storage(job.spark), [str(path)], job.config.input)
 
 
-def _loop(found: Collection, job: Job, *, is_sketching: bool = True) -> int:
+def _loop(found: Collection, job: SparkJob, *, is_sketching: bool = True) -> int:
     """Read, parse, strip, and by default sketch and fingerprint, in one process; return the number of documents."""
     documents, texts = 0, []
     for group in found.groups:
@@ -236,7 +236,7 @@ def _loop(found: Collection, job: Job, *, is_sketching: bool = True) -> int:
     return documents
 
 
-def _read(job: Job, path: Path) -> int:
+def _read(job: SparkJob, path: Path) -> int:
     consumer, files = SketchRecords(sketch_rule(job.config)), Storage(job.spark)
     records = scan(job.spark, _find(job, path), consumer, files=files, limits=record_limits(job.config))
     records.write.format("noop").mode("overwrite").save()

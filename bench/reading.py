@@ -18,7 +18,7 @@ from bench.recording import BUILD, drop, record, show
 from nddup.reading.detect import read_head
 from nddup.reading.formats import FileHead
 from nddup.reading.records import Record, content_fingerprint, parse_record, read_encoded
-from nddup.run.on_spark.state import Job
+from nddup.run.job import SparkJob
 from nddup.run.session import start_session
 from nddup.run.spark_progress import SparkProgress
 from nddup.scanning.collection import find_files
@@ -123,14 +123,14 @@ def _sketch(texts: list[bytes]) -> int:
     return len(texts)
 
 
-def _job(options: argparse.Namespace) -> Job:
+def _job(options: argparse.Namespace) -> SparkJob:
     local = (BUILD / "local").absolute()
     local.mkdir(parents=True, exist_ok=True)
     spark = start_session(master=f"local[{options.cores}]", settings={"spark.local.dir": str(local)})
-    return Job(spark, build_config({}, origin="bench"), MemoryStore(), SparkProgress(spark, is_quiet=True))
+    return SparkJob(spark, build_config({}, origin="bench"), MemoryStore(), SparkProgress(spark, is_quiet=True))
 
 
-def _passes(job: Job, head: FileHead) -> dict[str, Callable[[Path], None]]:
+def _passes(job: SparkJob, head: FileHead) -> dict[str, Callable[[Path], None]]:
     """Return the timed passes: the job's into nothing and into Parquet, and its parts that only move the records."""
 
     def records(path: Path) -> DataFrame:
@@ -179,7 +179,7 @@ def _timed(work: Callable[[], object]) -> float:
     return time.monotonic() - started
 
 
-def _profile(path: Path, head: FileHead, job: Job) -> None:
+def _profile(path: Path, head: FileHead, job: SparkJob) -> None:
     """Print the functions of a sketch task by their own time, in this process, over batches as Spark makes them."""
     chunks = list(_chunks(path, head))
     starts = range(0, len(chunks), 500)

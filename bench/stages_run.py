@@ -10,19 +10,17 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from pyspark.sql import SparkSession
-from pyspark.sql import functions as F
 
 from bench.processes import descendants
-from nddup.run.on_spark.clustering import mine_clusters
+from nddup.run.job import SparkJob
+from nddup.run.on_spark.clustering import keep_documents, mine_clusters
 from nddup.run.on_spark.documents import take_documents
 from nddup.run.on_spark.pairing import find_pairs
-from nddup.run.on_spark.state import Job
 from nddup.run.session import start_session
 from nddup.run.spark_progress import SparkProgress
 from nddup.settings.load import load_config
 from nddup.spark.reach import reach
 from nddup.spark.schemas import DOCUMENTS
-from nddup.stages.keep import list_kept
 from nddup.storage.session_tables import CheckpointStore
 from nddup.tables import RESULTS
 
@@ -67,15 +65,13 @@ def main(documents: str, tables: str, local: str, said: str, *limits: str) -> No
     spark = start_session(master=f"local[{cores}]", settings=settings)
     measures = Measures(spark)
     with CheckpointStore(spark, tables).opened(kept=list(RESULTS)) as store:
-        job = Job(spark, config, store, SparkProgress(spark, is_quiet=True))
+        job = SparkJob(spark, config, store, SparkProgress(spark, is_quiet=True))
         taken = measures.take("nodes", lambda: take_documents(job, spark.read.schema(DOCUMENTS).parquet(documents)))
         paired = measures.take("pairs", lambda: find_pairs(job, taken))
         clustered = measures.take("clusters", lambda: mine_clusters(job, taken, paired))
-        by_sets = config.pairs.confirm == "resemblance"
-        listed = list_kept(job.engine, least_size=job.threshold.least_size, by_sets=by_sets)
-        keep = measures.take("keep", lambda: job.save("keep", listed, kept=F.count_if("kept")))
-    rows = {**paired.metrics.rows_out, **clustered.metrics.rows_out, "keep": keep.rows, "kept": keep.counts["kept"],
-            "components": clustered.metrics.components, "candidates": paired.metrics.candidates}  # fmt: skip
+        kept = measures.take("keep", lambda: keep_documents(job, taken, paired, clustered))
+    rows = {**paired.rows, **clustered.rows, "keep": kept.rows["keep"], "kept": kept.counts["kept"],
+            "components": clustered.counts["components"], "candidates": paired.counts["candidates"]}  # fmt: skip
     values = {"stages": measures.stages, "exchanges": _list_exchanges(spark), "rows": rows}
     Path(said).write_text(json.dumps(values), encoding="utf-8")
     spark.stop()

@@ -2,7 +2,7 @@
 
 The pipeline, top to bottom. Each name on the right is a table whose schema is in `nddup.tables`. Each arrow is a step
 of both engines: a module of `nddup.local` over arrays, and of `nddup.spark` over DataFrames, which call the same pure
-functions. `nddup.run.on_spark.pipeline` (Spark) and `nddup.run.local_job` give the order of a whole run.
+functions. `nddup.stages.run` gives the order of a whole run, once for both.
 
     files      --scan-->       records     sketch of each document, or the reason why there is none
     records    --collapse-->   documents   doc_id, source, record, group, sketch        and rejects
@@ -20,12 +20,12 @@ The rooms, from the ground up; the `__init__` of each says what it may import:
     settings, explaining                                the settings of a run, and what they mean
     local                                               the steps in memory, without Spark
     spark                                               the steps over DataFrames, lazy
-    engines, stages                                     the verbs of an engine, and the steps written once over them
+    engines, stages                                     the verbs of an engine, and the run written once over them
     opened, report                                      a finished run opened for reading, and written as a page
     checking                                            the proofs of `nddup check`, on either engine
     against                                             which items of one collection occur in another, without Spark
     passages                                            what is repeated below the document, without Spark
-    storage, run                                        a run, from inputs to report, with its side effects
+    storage, run                                        the folder of a run; the run on each engine, sessions, kernels
     repository                                          a collection that grows by batches, and look-ups in it
     api                                                 the Python interface: a run as an object
     results, commands                                   commands on a finished run; a module for each command

@@ -117,11 +117,6 @@ CONTENTS = working(
     "source string, split long, seq long, content string, line string",
     "The content of a record as text, its markup kept; `line` is the line of JSON lines that held it.",
 )
-SHOWN = working(
-    "shown",
-    "turn int, cluster_id string, size int, place int, doc_id string, source string, content_fingerprint binary",
-    "A document of a cluster that the report may show: clusters of a lower `turn` come first, `place` counts from 1.",
-)
 FOUND_TEXTS = working(
     "found_texts", "source string, content_fingerprint binary, text string", "The text of a record, read again."
 )

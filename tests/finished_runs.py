@@ -38,13 +38,13 @@ def run_over(
 
 
 def run_until(
-    spark: "SparkSession", inputs: Sequence[Path], output: Path, settings: Mapping[str, Any], stage: str
+    spark: "SparkSession", inputs: Sequence[Path], output: Path, settings: Mapping[str, Any], step: str
 ) -> None:
-    """Run until just before `stage`, `find_pairs` or `mine_clusters`; tests resume copies of the folder."""
-    from nddup.run.on_spark import pipeline  # noqa: PLC0415 - for Spark alone
+    """Run until just before `step`, `pair` or `cluster`; tests resume copies of the folder."""
+    from nddup.run.job import SparkJob  # noqa: PLC0415 - for Spark alone
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(pipeline, stage, lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
+        patch.setattr(SparkJob, step, lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
         with pytest.raises(KeyboardInterrupt):
             run_over(spark, inputs, output, settings)
 

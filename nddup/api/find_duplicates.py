@@ -15,11 +15,11 @@ from nddup.local.memory import Memory
 from nddup.local.reading.number_texts import CHUNK_BYTES, cut, number_texts
 from nddup.local.reading.workers import Workers
 from nddup.matching.preference import DATED, DERIVED
-from nddup.metrics import RunMetrics, Stages
+from nddup.metrics import RunMetrics
 from nddup.opened.arrow_tables import MemoryRun
 from nddup.run.compiling import compile_once
 from nddup.run.engines import memory_of
-from nddup.run.local_stages import LocalJob, find_clusters, sketch_documents
+from nddup.run.local_job import LocalJob
 from nddup.settings.load import build_config, nest_settings
 from nddup.settings.plan import processes_of
 from nddup.settings.schema import (
@@ -35,6 +35,7 @@ from nddup.settings.schema import (
 )
 from nddup.stages.inputs_found import read_forced
 from nddup.stages.progress import LocalProgress, is_quiet_for
+from nddup.stages.run import find_clusters
 from nddup.stages.stage import metrics_of
 from nddup.steps import Steps
 from nddup.storage.local_folder import MemoryTables
@@ -174,13 +175,10 @@ def _find_here(texts: pa.Table, config: Config, *, is_quiet: bool) -> tuple[dict
     memory = Memory(memory_of(config), advice="give it as a DataFrame of Spark")
     with Workers(processes_of(config), progress=progress.step, memory=memory) as workers:
         job = LocalJob(config, store, workers, progress, forced=read_forced(LocalStorage(), config.keep.force))
-        sketched = sketch_documents(job, texts)
-        found = find_clusters(job, sketched, texts)
+        found = find_clusters(job, texts)
 
-    pairs, clusters, keep = found.stages
-    stages = Stages(sketch=sketched.metrics, pairs=pairs, clusters=clusters, keep=keep)
     tables = {name: store.tables[name] for name in RESULTS if name in store.tables}
-    return tables, metrics_of(config, stages, found.unpaired)
+    return tables, metrics_of(config, found.stages, found.unpaired)
 
 
 def _as_table(given: Any, wanted: tuple[str, str]) -> Any:  # noqa: ANN401 - any table

@@ -14,22 +14,24 @@ import pyarrow as pa
 from nddup.errors import ConfigError
 from nddup.local.memory import Memory
 from nddup.local.reading.workers import Workers
-from nddup.metrics import RunMetrics, Stages
+from nddup.metrics import RunMetrics
 from nddup.mining.keep_verdicts import FORCED_NOTE, Forced
 from nddup.opened.finished_run import FinishedRun
 from nddup.run.engines import memory_of
-from nddup.run.local_stages import LocalJob, Sketched, find_clusters
+from nddup.run.local_job import LocalJob
 from nddup.settings.load import read_stored
 from nddup.settings.plan import processes_of
 from nddup.stages.inputs_found import read_forced
 from nddup.stages.progress import Progress
+from nddup.stages.run import decide
+from nddup.stages.run_engine import Made
 from nddup.stages.stage import metrics_of
 from nddup.storage.local_folder import MemoryTables
 from nddup.storage.local_storage import LocalStorage
 from nddup.tables import DOCUMENTS, REJECTS
 
 
-class Made(NamedTuple):
+class Rethresholded(NamedTuple):
     """The tables of the recomputed run by name, and its metrics."""
 
     tables: Mapping[str, pa.Table]
@@ -44,7 +46,7 @@ def make_again(  # noqa: PLR0913 - the parts of a run
     pairs: pa.Table | None = None,
     *,
     forced: Forced | None = None,
-) -> Made:
+) -> Rethresholded:
     """Recompute the tables of a run with another `pairs.threshold`.
 
     Args:
@@ -74,12 +76,9 @@ def make_again(  # noqa: PLR0913 - the parts of a run
     memory = Memory(memory_of(config), advice="run it again with this threshold, on Spark")
     with Workers(processes_of(config), memory=memory) as workers:
         job = LocalJob(config, store, workers, Progress(is_quiet=True), forced=forced)
-        sketched = Sketched(store.tables["documents"], None, metrics.stages.sketch)
-        found = find_clusters(job, sketched, known=pairs)
-
-    paired, clusters, keep = found.stages
-    stages = Stages(sketch=metrics.stages.sketch, pairs=paired, clusters=clusters, keep=keep)
-    return Made(store.tables, metrics_of(config, stages, found.unpaired))
+        sketched = Made(tables=dict(store.tables), rows={"documents": len(documents)}, counts={})
+        found = decide(job, sketched, metrics.stages.sketch, None, pairs)
+    return Rethresholded(store.tables, metrics_of(config, found.stages, found.unpaired))
 
 
 def forced_of(run: FinishedRun, path: str | None) -> Forced | None:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import Any, Self
 
 import duckdb
 import pyarrow as pa
@@ -87,6 +87,14 @@ class DuckEngine(Engine):
             self.database.execute("SET enable_progress_bar = false")
         for macro in MACROS:
             self.database.execute(macro)
+
+    @classmethod
+    def over(cls, path: str, **tables: pa.Table) -> Self:
+        """Return an engine that sees these tables by their names."""
+        engine = cls(path)
+        for name, table in tables.items():
+            engine.see(name, table)
+        return engine
 
     def _compare(self, text: str) -> None:
         """Compare the files of the tables that a text names with what was noted of them; in memory there are none."""

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, Self
 from uuid import uuid4
 
 import pyarrow as pa
@@ -29,6 +29,14 @@ class SparkEngine(Engine):
         self.kept: dict[str, DataFrame] = {}
         self._seen: list[str] = []
         self._passed: dict[str, Any] = {}
+
+    @classmethod
+    def over(cls, spark: SparkSession, **tables: DataFrame) -> Self:
+        """Return an engine beside a session that sees these tables by their names."""
+        engine = cls(session_beside(spark))
+        for name, table in tables.items():
+            engine.see(name, table)
+        return engine
 
     def sql(self, text: str, **tables: pa.Table) -> pa.Table:
         """As `Engine.sql`, in one action; errors are Spark's own."""

@@ -1,7 +1,6 @@
 """The output of a run beside its tables: the lists as text, the kept documents, and the texts of the report."""
 
 import json
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,7 +15,7 @@ from nddup.local.columns import one_chunk, ragged_of
 from nddup.local.reading.workers import Workers
 from nddup.scanning.collection import Collection
 from nddup.scanning.found import RecordLimits, TextRule
-from nddup.scanning.read_again import CHARACTERS, EACH, LARGEST, Contents, Texts
+from nddup.scanning.read_again import CHARACTERS, Contents, Texts
 from nddup.spelling import FIRST, LAST, escaped, spell_document
 from nddup.tables import PARTS, STORED_TEXTS
 
@@ -128,30 +127,6 @@ class Reader:
                 documents.select(["doc_key", "doc_id", "url", "source", "record"]), "doc_key", join_type="inner"
             )
             yield joined.sort_by("doc_key")
-
-
-def list_shown(clusters: pa.Table, members: pa.Table, documents: pa.Table, *, sampled: int) -> list[dict[str, Any]]:
-    """Return rows of SHOWN: a few documents each of the largest clusters (turn 0) and of a sample of all (turn 1)."""
-    by_size = clusters.select(["cluster_id", "size"]).sort_by([("size", "descending"), ("cluster_id", "ascending")])
-    by_id = clusters.select(["cluster_id", "size"]).sort_by("cluster_id")
-    sizes = dict(zip(by_id["cluster_id"].to_pylist()[:sampled], by_id["size"].to_pylist()[:sampled], strict=True))
-    turns = dict.fromkeys(sizes, 1)
-    for row in by_size.slice(0, LARGEST).to_pylist():
-        sizes[row["cluster_id"]], turns[row["cluster_id"]] = row["size"], 0
-
-    chosen = members.filter(pc.is_in(members["cluster_id"], pa.array(list(turns), pa.string())))
-    order = [("cluster_id", "ascending"), ("representative", "descending"), ("doc_id", "ascending")]
-    rows, places = [], Counter[str]()
-    for row in chosen.sort_by(order).to_pylist():
-        cluster_id = row["cluster_id"]
-        places[cluster_id] += 1
-        if places[cluster_id] <= EACH:
-            rows.append({"turn": turns[cluster_id], "cluster_id": cluster_id, "size": sizes[cluster_id],
-                         "place": places[cluster_id], "doc_id": row["doc_id"]})  # fmt: skip
-
-    few = documents.filter(pc.is_in(documents["doc_id"], pa.array({row["doc_id"] for row in rows}, pa.string())))
-    about = {row["doc_id"]: row for row in few.select(["doc_id", "source", "content_fingerprint"]).to_pylist()}
-    return [row | about[row["doc_id"]] for row in rows]
 
 
 def write_kept(kept: Iterable[pa.Table], folder: Path, form: str) -> int:

@@ -2,12 +2,14 @@
 
 from collections import Counter
 from dataclasses import dataclass, field
+from functools import partial
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from nddup.engines.embedded import DuckEngine
 from nddup.errors import ConfigError
 from nddup.local import engine
 from nddup.local.columns import fingerprints_of, one_chunk
@@ -17,7 +19,7 @@ from nddup.repository.live_tables import read_texts
 from nddup.repository.segments.layout import TEXTS
 from nddup.repository.snapshot import Snapshot
 from nddup.scanning.collection import Collection
-from nddup.stages.losses import UNREADABLE, list_silent_files, require_few_rejects, require_readable
+from nddup.stages.losses import require_few_losses
 from nddup.tables import DOCUMENTS, REJECTS
 
 
@@ -78,13 +80,8 @@ def read_batch(
     """
     config = snapshot.identity.config
     sketched = engine.sketch(source, config, workers)
-    reasons = sketched.reasons
-    if UNREADABLE in reasons:
-        rows = zip(*(sketched.rejects[name].to_pylist() for name in ("source", "reason", "detail")), strict=True)
-        require_readable(sorted(rows), config.input.max_unreadable)
-    files = source if isinstance(source, Collection) else None
-    silent = list_silent_files(sketched.documents["source"], sketched.rejects)
-    require_few_rejects(len(sketched.documents), reasons, config.input.max_rejects, silent=silent, source=files)
+    ask = partial(DuckEngine.over, "this batch", documents=sketched.documents, rejects=sketched.rejects)
+    require_few_losses(ask, len(sketched.documents), sketched.reasons, config.input, source)
 
     documents = _with_ids(sketched.documents, id_prefix)
     stored = snapshot.find_ids(one_chunk(documents["doc_id"]))

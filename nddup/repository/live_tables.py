@@ -16,7 +16,6 @@ from nddup.arrays import Ragged
 from nddup.engines.embedded import DuckEngine
 from nddup.local import outputs
 from nddup.local.columns import one_chunk
-from nddup.local.outputs import list_shown
 from nddup.local.pairing.collapse import name_nodes
 from nddup.local.reading.workers import Workers
 from nddup.matching.preference import Order
@@ -32,6 +31,7 @@ from nddup.scanning.collection import Collection
 from nddup.scanning.read_again import Texts, choose_documents
 from nddup.sketching.rolling_hash import fingerprint_rows
 from nddup.stages import false_components, names
+from nddup.stages.report_texts import list_shown
 from nddup.stages.stage import Unpaired, made_of, metrics_of, settings_of
 from nddup.storage.local_folder import LocalFolder
 from nddup.tables import KEEP, PAIRS, REJECTS, STORED_TEXTS
@@ -138,7 +138,8 @@ def shown_texts(snapshot: Snapshot, tables: dict[str, pa.Table]) -> pa.Table:
     if not snapshot.identity.texts or not options.texts:
         return STORED_TEXTS.arrow.empty_table()
     documents = tables["documents"]
-    rows = list_shown(tables["clusters"], tables["members"], documents, sampled=options.texts // 2)
+    seen = {name: tables[name] for name in ("clusters", "members", "documents")}
+    rows = list_shown(DuckEngine.over("this version", **seen), sampled=options.texts // 2)
     no_files = dict.fromkeys(documents["source"].to_pylist(), 0)
     chosen = choose_documents(rows, no_files, most=options.texts, most_bytes=0).documents
     few = documents.filter(pc.is_in(documents["doc_id"], pa.array(chosen, pa.string()))).select(["doc_key", "doc_id"])

@@ -7,10 +7,11 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from nddup.results.truth import Asked, Made, Truth, settings_of_candidates
+from nddup.run.job import SparkJob
 from nddup.run.on_spark.documents import take_documents
 from nddup.run.on_spark.inputs import reopen_inputs
 from nddup.run.on_spark.pairing import find_pairs
-from nddup.run.on_spark.state import Job, persisted
+from nddup.run.on_spark.state import persisted
 from nddup.run.spark_progress import SparkProgress
 from nddup.scanning.read_again import Texts
 from nddup.spark.evaluating import edit_pairs as stage
@@ -39,19 +40,20 @@ def find_on_spark(spark: SparkSession, path: str, asked: Asked, steps: Steps) ->
     config = settings_of_candidates(config_of(folder), asked.least)
 
     steps.begin("find the candidates")
-    job = Job(spark, config, MemoryStore(), SparkProgress(spark, is_quiet=True))
+    job = SparkJob(spark, config, MemoryStore(), SparkProgress(spark, is_quiet=True))
     paired = find_pairs(job, take_documents(job, documents))
 
     texts_read = stage.spell_out(
         name_texts(inputs.scan(Texts(inputs.text)), documents.select("doc_id", "source", "content_fingerprint"))
     )
     with ExitStack() as held:
-        pairs, texts = held.enter_context(persisted(paired.pairs)), held.enter_context(persisted(texts_read))
+        pairs, texts = held.enter_context(persisted(paired.tables["pairs"])), held.enter_context(persisted(texts_read))
         found = held.enter_context(persisted(stage.measure_pairs(pairs, texts, similarity=asked.similarity)))
 
         steps.begin("read the texts")
         candidates, stars = _count(pairs, "star")
-        large = paired.matches.large.count() if paired.matches.large is not None else 0
+        matches = paired.own.matches
+        large = matches.large.count() if matches.large is not None else 0
         n_texts, cut_texts = _count(texts, "cut")
         steps.begin("measure the candidates")
         n_pairs = found.count()

@@ -1,5 +1,5 @@
-"""A run, from inputs to report: the package that acts. Imports everything but `results`, `commands` and `cli`.
+"""A run on each engine, and all that acts around it: sessions, workers, kernels. Imported by what people call.
 
-On Spark: `job` is a whole run, `on_spark.pipeline` the order of its stages. In memory: `local_job` and `local_stages`.
-`engines` chooses between them; both use `stage`, which says what each table depends on.
+`local_job` and `job` give `nddup.stages.run` what it asks of an engine, here and on Spark (`on_spark`). `engines`
+chooses between them.
 """

@@ -8,8 +8,7 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from nddup.metrics import RunMetrics
-from nddup.run.on_spark.pipeline import find_clusters
-from nddup.run.on_spark.state import Job
+from nddup.run.job import SparkJob
 from nddup.run.session import set_to, settings_for
 from nddup.run.spark_progress import SparkProgress
 from nddup.settings.schema import Config
@@ -17,6 +16,7 @@ from nddup.spark.reach import is_connect
 from nddup.spark.reading.scan import number_texts
 from nddup.spark.schemas import TEXTS
 from nddup.stages.inputs_found import read_forced
+from nddup.stages.run import find_clusters
 from nddup.stages.stage import metrics_of
 from nddup.storage.session_files import files_of
 from nddup.storage.session_tables import CheckpointStore, MemoryStore, RemoteMemoryStore, Store
@@ -46,9 +46,9 @@ def find_on_spark(
             store = meanwhile.enter_context(CheckpointStore(spark, checkpoint).opened(kept=list(RESULTS)))
         forced = read_forced(files_of(spark), config.keep.force)
         shown = SparkProgress(spark, is_quiet=is_quiet, is_brief=True)
-        job = Job(spark, config, store, shown, forced=forced)
+        job = SparkJob(spark, config, store, shown, forced=forced)
         found = find_clusters(job, number_texts(df, id=columns[0], text=columns[1]).select(*TEXTS.fieldNames()))
-    return found.tables, metrics_of(config, found.stages, found.sketched.documents.unpaired)
+    return dict(found.tables), metrics_of(config, found.stages, found.unpaired)
 
 
 def with_ids_of(tables: Mapping[str, DataFrame], kind: T.DataType) -> dict[str, DataFrame]:

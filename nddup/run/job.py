@@ -1,144 +1,91 @@
-"""A whole run on Spark, from INPUT paths to a finished folder with its report."""
+"""A run on Spark, from INPUT paths to a finished folder: the steps of `on_spark` as a run takes them."""
 
-from functools import partial
+from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
-from nddup.metrics import StageMetrics, TextsMetrics
-from nddup.mining.keep_verdicts import FORCED_NOTE
 from nddup.opened.duck import DuckRun
 from nddup.opened.finished_run import FinishedRun
 from nddup.opened.spark import SparkRun
-from nddup.report.write import is_reported, report_run
+from nddup.run.on_spark import outputs
+from nddup.run.on_spark.clustering import keep_documents, mine_clusters
+from nddup.run.on_spark.documents import sketch_documents
 from nddup.run.on_spark.inputs import take_saved
-from nddup.run.on_spark.outputs import (
-    require_no_pages,
-    store_texts,
-    write_again_once,
-    write_context,
-    write_duplicates,
-    write_kept_once,
-)
-from nddup.run.on_spark.pipeline import find_clusters
-from nddup.run.on_spark.state import Job
+from nddup.run.on_spark.pairing import find_pairs
+from nddup.run.on_spark.state import Job, persisted
 from nddup.run.session import few_tasks, set_to
 from nddup.run.spark_progress import SparkProgress
 from nddup.scanning.collection import Collection
-from nddup.scanning.first_records import note_ids
 from nddup.settings import plan
 from nddup.settings.schema import Config
-from nddup.stages.inputs_found import find_inputs, note_changes, read_forced
-from nddup.stages.losses import require_readable
-from nddup.stages.progress import LogFormat, say
-from nddup.stages.stage import NOTE, metrics_of, name_forced, note_of, require_taggable, settings_of
-from nddup.steps import Steps
-from nddup.storage.session_files import files_of
+from nddup.spark.reading.rewritten_files import list_verdicts
+from nddup.stages.progress import LogFormat
+from nddup.stages.run import make_run
 from nddup.storage.session_tables import SparkFolder
 
 
-def run_job(  # noqa: PLR0913 - what the command line takes
+class SparkJob(Job):
+    """A run on Spark, with every verb that `nddup.stages.run` asks for."""
+
+    def require_able(self, source: Collection) -> None:
+        """As `RunEngine.require_able`; pages cannot be written again (`outputs.require_no_pages`)."""
+        outputs.require_no_pages(source, self.config)
+        if self.config.lexicon.saved is not None:
+            take_saved(self.spark, self.config.lexicon.saved, plan.words_of(self.config))
+
+    @contextmanager
+    def attempt(self, source: Collection) -> Iterator[None]:
+        """Shuffle few files to few tasks."""
+        size = sum(file.size for file in source.listing.files)
+        with set_to(self.spark, few_tasks(self.spark, self.config.spark, size)):
+            yield
+
+    sketch = sketch_documents
+    pair = find_pairs
+    cluster = mine_clusters
+    keep = keep_documents
+    write_duplicates = outputs.write_duplicates
+    write_context = outputs.write_context
+    write_kept = outputs.write_kept_documents
+    rewrite = outputs.rewrite_inputs
+    read_texts = outputs.read_texts
+
+    def judge(self, tables: Mapping[str, DataFrame]) -> AbstractContextManager[DataFrame]:
+        """As `RunEngine.judge`."""
+        return persisted(list_verdicts(*(tables[name] for name in ("documents", "rejects", "keep", "members"))))
+
+    def open_finished(self) -> FinishedRun:
+        """As `RunEngine.open_finished`: without Spark jobs where this process sees the folder."""
+        folder = self.folder
+        return DuckRun(folder.path) if folder.is_here else SparkRun(self.spark, folder.path)
+
+
+def run_job(
     spark: SparkSession,
     inputs: list[str],
     output: str,
     config: Config,
     *,
-    overwrite: bool = False,
-    resume: bool = False,
     log_format: LogFormat = "text",
-    says: str = "",
+    **how: Any,  # noqa: ANN401 - as of `make_run`
 ) -> dict[str, Any]:
-    """Find the near-duplicates of a collection and leave a finished run in `output`.
+    """Make a run on Spark.
 
     Args:
         spark: the session.
         inputs: files and folders, any path Hadoop knows.
         output: the run's folder.
         config: all settings.
-        overwrite: replace an existing run.
-        resume: finish an existing run: reuse tables whose inputs and settings are unchanged. Starts a run where there
-            is none; does nothing where the run is already finished.
         log_format: of the line that each stage leaves in the log.
-        says: the first line of the log, written once nothing more can be refused.
+        **how: `overwrite`, `resume` and `says`, as `nddup.stages.run.make_run` takes them.
 
     Returns:
         The metrics, as in `metrics.json`.
 
     Raises:
-        ConfigError: for an input that is missing or cannot be understood.
-        OutputError: if `output` exists and may not be replaced, is not a run, cannot be written, or another run
-            works there.
-        NddupError: if rejects exceed `input.max_rejects`, unreadable files exceed `input.max_unreadable`, or any
-            other stated limit is passed. The folder then has no `_COMPLETE`.
+        NddupError: as `make_run`.
     """
-    storage, folder = files_of(spark), SparkFolder(spark, output)
-    with Steps("run", 1, is_quiet=log_format == "json") as steps:
-        steps.begin("find the files and their formats")
-        source = find_inputs(storage, inputs, config)
-
-    # All that can be refused beforehand is refused before anything is written.
-    require_readable(source.unread, config.input.max_unreadable)
-    require_taggable(source, config)
-    require_no_pages(source, config)
-    paths = [storage.full_path(path) for path in inputs]
-    if config.lexicon.saved is not None:
-        take_saved(spark, config.lexicon.saved, plan.words_of(config))
-        paths.append(storage.full_path(config.lexicon.saved))
-
-    files = {file.source: [file.size, file.modified] for file in source.listing.files}
-    forced = read_forced(storage, config.keep.force)
-    read = {"paths": paths, "files": files, **name_forced(forced)}
-    begin: dict[str, Any] = {"settings": settings_of(config), "inputs": read}
-    job = Job(spark, config, folder, SparkProgress(spark, form=log_format), forced=forced)
-    with folder:  # no other run works there meanwhile
-        said = partial(say, form=log_format)
-        if folder.start(**begin, overwrite=overwrite, resume=resume, say=said):
-            metrics = folder.open()
-            _report(job, folder)
-            return metrics
-        for line in (says, note_ids(storage, source.files)):
-            if line:
-                said(line)
-        size = sum(file.size for file in source.listing.files)
-        with set_to(spark, few_tasks(spark, config.spark, size)):
-            return _make_all(job, folder, source, inputs)
-
-
-def _make_all(job: Job, folder: SparkFolder, source: Collection, inputs: list[str]) -> dict[str, Any]:
-    """Make every table and file of a run in its folder; return the metrics."""
-    found = find_clusters(job, source)
-
-    if job.forced is not None:
-        folder.write_text(FORCED_NOTE, job.forced.dump())
-    write_duplicates(folder, found.clustered)
-    if job.config.output.context:
-        write_context(folder, found.sketched.documents)
-    write_kept_once(job, folder, found)
-    write_again_once(job, folder, source, found)
-    with job.stage("texts", TextsMetrics) as stage:
-        texts = store_texts(job, found)
-        stage.done(texts, f"{texts.rows_out['texts']:,} texts for the report")
-    lexicon = found.sketched.metrics.lexicon
-    if lexicon is not None:
-        folder.write_text(NOTE, note_of(job.config, lexicon))
-
-    sketch = note_changes(found.stages.sketch, files_of(job.spark), inputs, source)
-    stages = found.stages.model_copy(update={"sketch": sketch, "texts": stage.metrics})
-    metrics = metrics_of(job.config, stages, found.sketched.documents.unpaired).dump()
-    folder.finish(metrics)
-    _report(job, folder)
-    return metrics
-
-
-def _report(job: Job, folder: SparkFolder) -> None:
-    """Write the report of a finished run, unless it is there: the run may have been killed before its end."""
-    if job.config.output.report and not is_reported(folder):
-        with job.stage("report", StageMetrics) as reporting:
-            reporting.notes.append(report_run(_opened(job.spark, folder), folder))
-
-
-def _opened(spark: SparkSession, folder: SparkFolder) -> FinishedRun:
-    """Open the finished run for its report: without Spark jobs where this process sees the folder."""
-    if folder.is_here:
-        return DuckRun(folder.path)
-    return SparkRun(spark, folder.path)
+    engine = SparkJob(spark, config, SparkFolder(spark, output), SparkProgress(spark, form=log_format))
+    return make_run(engine, inputs, log_format=log_format, **how)

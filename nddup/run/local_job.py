@@ -1,244 +1,307 @@
-"""A whole run on one machine, without a JVM: it leaves the same folder as `nddup.run.job`."""
+"""A run in this process and its workers, without a JVM: the steps of `nddup.local.engine` as a run takes them.
+
+A resumed run takes over the documents of an earlier attempt. All that follows from them was made in one go, so it is
+taken over whole or not at all.
+"""
 
 import shutil
-from collections.abc import Iterator
-from functools import partial
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from functools import cached_property, partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from nddup.errors import NddupError
-from nddup.local import outputs
+from nddup.local import engine, outputs
 from nddup.local.memory import Memory
 from nddup.local.reading.processes import Processes
 from nddup.local.reading.read_records import take_saved
 from nddup.local.reading.workers import Workers
 from nddup.local.rewritten_files import Judged, Rewriter, list_verdicts
-from nddup.metrics import (
-    StageMetrics,
-    Stages,
-    TextsMetrics,
-)
-from nddup.mining.keep_verdicts import FORCED_NOTE, Forced
-from nddup.report.borderline import SHOWN, decisive_of, find_closest
+from nddup.mining.keep_verdicts import Forced
 from nddup.run.compiling import compile_once
 from nddup.run.engines import memory_of
-from nddup.run.local_stages import Found, LocalJob, Sketched, find_clusters, sketch_documents
 from nddup.scanning.collection import Collection
-from nddup.scanning.first_records import note_ids
-from nddup.scanning.read_again import TextChoice, add_pairs, choose_documents
 from nddup.settings import plan
 from nddup.settings.plan import record_limits, text_rule
 from nddup.settings.schema import Config
-from nddup.stages.inputs_found import find_inputs, note_changes, read_forced
-from nddup.stages.losses import require_readable
-from nddup.stages.progress import LocalProgress, LogFormat, say
-from nddup.stages.stage import (
-    AS_INPUT,
-    NOTE,
-    made_of,
-    metrics_of,
-    missing_outputs,
-    name_forced,
-    note_of,
-    require_taggable,
-    settings_of,
-)
+from nddup.sketching.words.lexicon import COUNTED
+from nddup.stages import false_components, names
+from nddup.stages.keep import count_kept
+from nddup.stages.progress import LocalProgress, LogFormat, Progress
+from nddup.stages.run import make_run
+from nddup.stages.run_engine import Made, RunEngine, Saved
+from nddup.stages.stage import made_of, reads_contents
 from nddup.steps import Steps
-from nddup.storage.local_folder import LocalFolder
+from nddup.storage.local_folder import LocalFolder, MemoryTables
 from nddup.storage.local_storage import LocalStorage, local_path
-from nddup.tables import PAIRS
+
+if TYPE_CHECKING:
+    from nddup.engines.embedded import DuckEngine
+    from nddup.opened.finished_run import FinishedRun
+
+PAIRED = ("pairs", "clusters", "members", "false_components", "keep")
+"""The tables that follow from the documents. They are made together, in memory."""
 
 
-def run_locally(  # noqa: PLR0913 - what the command line takes
+@dataclass
+class LocalJob(RunEngine):
+    """A run on the embedded engine."""
+
+    config: Config
+    store: LocalFolder | MemoryTables
+    workers: Workers
+    progress: Progress
+    resumed: dict[str, None] = field(default_factory=dict)
+    forced: Forced | None = None
+
+    @property
+    def folder(self) -> LocalFolder:
+        """As `RunEngine.folder`."""
+        return cast("LocalFolder", self.store)
+
+    @property
+    def files(self) -> LocalStorage:
+        """The files of this machine."""
+        return LocalStorage()
+
+    def require_able(self, source: Collection) -> None:
+        """As `RunEngine.require_able`."""
+        del source
+        words, saved = plan.words_of(self.config), self.config.lexicon.saved
+        if saved is not None and words is not None:
+            take_saved(saved, words)
+
+    def prepare(self, steps: Steps) -> None:
+        """Compile the kernels, once for an installation."""
+        compile_once(steps)
+
+    @contextmanager
+    def attempt(self, source: Collection) -> Iterator[None]:
+        """Remove what a killed attempt left in the folder of the worker processes."""
+        del source
+        if self.workers.spool is not None:
+            shutil.rmtree(self.workers.spool, ignore_errors=True)
+        yield
+
+    @cached_property
+    def _duck(self) -> "DuckEngine":
+        from nddup.engines.embedded import DuckEngine  # noqa: PLC0415 - not every run asks a question
+
+        return DuckEngine("this run")
+
+    def ask(self, **tables: pa.Table) -> "DuckEngine":
+        """As `RunEngine.ask`."""
+        for name, table in tables.items():
+            self._duck.see(name, table)
+        return self._duck
+
+    def find(self, name: str) -> Saved | None:
+        """As `RunEngine.find`; the table itself is not read."""
+        noted = self._note(name)
+        if noted is None:
+            return None
+        self.resumed[name] = None
+        return Saved(None, noted["rows"], noted["counts"], noted["noted"])
+
+    def _note(self, name: str) -> Mapping[str, Any] | None:
+        return self.store.note(name, **made_of(name, self.config))
+
+    def put(self, name: str, table: pa.Table, **noted: Any) -> Saved:  # noqa: ANN401 - JSON values
+        """As `RunEngine.put`."""
+        return self.save(name, table, **noted)
+
+    def save(self, name: str, table: pa.Table, *, counts: Mapping[str, int] | None = None, **noted: Any) -> Saved:  # noqa: ANN401
+        """Write a table and seal it; a later attempt of either engine finds it with its counts and what is noted."""
+        self.progress.describe(name)
+        counts = counts or {}
+        self.store.write(name, table, on_rows_written=partial(self.workers.tell, f"write {name}"))
+        counted = {"rows": len(table), "counts": counts, "noted": noted}
+        self.store.seal(name, **made_of(name, self.config), counted=counted)
+        return Saved(table, len(table), counts, noted)
+
+    # The steps.
+
+    def sketch(self, source: Collection | pa.Table) -> Made:
+        """As `RunEngine.sketch`; its own is PARTS, if kept documents are to be read again.
+
+        An earlier attempt's documents are taken if all tables of the step are there.
+        """
+        names = ["documents", "rejects"]
+        names += ["parts"] if reads_contents(self.config) else []
+        words = plan.words_of(self.config)
+        names += ["lexicon"] if words is not None and words.needs_lexicon else []
+        is_there = all(self._note(name) is not None for name in names)
+        found = self._take(*names) if is_there else self._read(source)
+        documents, rejects = found["documents"], found["rejects"]
+        counts = {**documents.counts, **documents.noted, **rejects.noted}
+        if (lexicon := found.get("lexicon")) is not None:
+            counts["lexicon"] = {"terms": lexicon.rows, **lexicon.noted}
+        parts = found["parts"].table if "parts" in found else None
+        return _made({"documents": documents, "rejects": rejects}, counts, parts)
+
+    def _read(self, source: Collection | pa.Table) -> dict[str, Saved]:
+        """Read the source and save every table of the step."""
+        sketched = engine.sketch(source, self.config, self.workers, renames=isinstance(source, Collection))
+        counts: dict[str, Any] = sketched.counts
+        saved: dict[str, Saved] = {}
+        if sketched.lexicon is not None:
+            words: dict[str, Any] = {name: counts[f"lexicon_{name}"] for name in COUNTED}
+            saved["lexicon"] = self.save("lexicon", sketched.lexicon, **words)
+        noted = {name: counts[name] for name in _NOTED if name in counts}
+        again, sizes = sorted(self.workers.read_again), engine.count_sketches(sketched.documents)
+        saved["documents"] = self.save(
+            "documents", sketched.documents, counts=sizes, splitting={}, read_again=again, **noted
+        )
+        saved["rejects"] = self.save("rejects", sketched.rejects, reasons=sketched.reasons)
+        if reads_contents(self.config):
+            saved["parts"] = self.save("parts", sketched.parts)
+        return saved
+
+    def pair(self, sketched: Made, source: Any, known: pa.Table | None = None) -> Made:  # noqa: ANN401
+        """As `RunEngine.pair`; its own is the result of `engine.pair`, None if all is taken from an earlier attempt."""
+        if self._counts_before:
+            return _made(self._take("pairs"), self._counts_before["pairs"])
+        documents = sketched.tables["documents"]
+        sizes = sum(len(chunk.flatten()) for chunk in documents["sketch"].chunks)
+        self.workers.memory.hold(len(documents), sizes)
+        found = engine.pair(documents, self.config, self.workers, source, known=known, forced=self.forced)
+        counts = {**found.counts, "pruned_to": found.pruned_to, "edits": found.edits}
+        return _made({"pairs": self.save("pairs", found.pairs)}, counts, found)
+
+    def cluster(self, sketched: Made, paired: Made) -> Made:
+        """As `RunEngine.cluster`; its own is the result of `engine.cluster`, or None."""
+        del sketched
+        if paired.own is None:
+            return _made(self._take("clusters", "members", "false_components"), self._counts_before["clusters"])
+        found = engine.cluster(paired.own, self.config, self.workers)
+        counts = found.counts
+        invented = {name: counts[name] for name in false_components.COUNTS}
+        false = self.save("false_components", found.false_components, counts=invented)
+        coverages = {name: counts[name] for name in names.COUNTS}
+        covered = counts["covered_components"]
+        clusters = self.save("clusters", found.clusters, counts=coverages, covered_components=covered)
+        members = self.save("members", found.members)
+        return _made({"clusters": clusters, "members": members, "false_components": false}, counts, found)
+
+    def keep(self, sketched: Made, paired: Made, clustered: Made) -> Made:
+        """As `RunEngine.keep`. Sealed last: its note means that all five tables are there, and holds their counts."""
+        if paired.own is None:
+            return _made(self._take("keep"), self._counts_before["keep"])
+        found, documents = engine.keep(paired.own, clustered.own, self.config), sketched.tables["documents"]
+        kept, asked, told = found.counts["kept"], self.config.keep, clustered.own.engine
+        for name, table in (("documents", documents), ("pairs", paired.tables["pairs"]), ("keep", found.keep)):
+            told.see(name, table)
+        counts: dict[str, Any] = {"kept": kept, "removed": len(documents) - kept}
+        counts |= count_kept(told, asked.order, self.forced, by_loss=asked.max_lost is not None)
+        stages = {"pairs": paired.counts, "clusters": clustered.counts, "keep": counts}
+        return _made({"keep": self.save("keep", found.keep, counts={"kept": kept}, stages=stages)}, counts)
+
+    @cached_property
+    def _counts_before(self) -> Mapping[str, Mapping[str, Any]]:
+        """The counts of pairs, clusters and keep by stage, if an earlier attempt left all their tables; else empty."""
+        notes = {name: self._note(name) for name in PAIRED}
+        last = notes["keep"]
+        return {} if last is None or None in notes.values() else last["noted"].get("stages", {})
+
+    def _take(self, *names: str) -> dict[str, Saved]:
+        """Return these tables as an earlier attempt left them, all of which are there."""
+        found = {name: saved for name in names if (saved := self.find(name)) is not None}
+        return {name: replace(saved, table=self.store.read(name)) for name, saved in found.items()}
+
+    # What is written beside the tables.
+
+    def write_duplicates(self, clustered: Made) -> None:
+        """As `RunEngine.write_duplicates`."""
+        tables = clustered.tables
+        self.folder.write_text("duplicates.txt", outputs.spell_clusters(tables["clusters"], tables["members"]))
+
+    def write_context(self, sketched: Made) -> None:
+        """As `RunEngine.write_context`."""
+        self.folder.write_text("context.fimi", outputs.spell_features(sketched.tables["documents"]))
+
+    def write_kept(self, source: Collection, sketched: Made, kept: Made) -> int:
+        """As `RunEngine.write_kept`."""
+        documents, keep = sketched.tables["documents"], kept.tables["keep"]
+        ids = keep.filter(keep["kept"])["doc_id"]
+        chosen = documents.filter(pc.is_in(documents["doc_id"], ids.combine_chunks()))
+        read = self._reader(source).find_kept(chosen, sketched.own)
+        return outputs.write_kept(read, Path(local_path(f"{self.folder.path}/kept")), self.config.output.kept)
+
+    @contextmanager
+    def judge(self, tables: Mapping[str, pa.Table]) -> Iterator[pa.Table]:
+        """As `RunEngine.judge`."""
+        yield list_verdicts(Judged(*(tables[name] for name in Judged._fields)))
+
+    def rewrite(self, source: Collection, verdicts: pa.Table, apart: str, *, is_tagging: bool) -> int:
+        """As `RunEngine.rewrite`."""
+        is_first, where = self.config.input.limit is not None, Path(local_path(apart))
+        rewriter = Rewriter(source, verdicts, is_tagging, is_first, record_limits(self.config))
+        try:
+            return rewriter.write(where, self.workers).records
+        except BaseException:
+            shutil.rmtree(where, ignore_errors=True)  # nothing looks finished, and a full disk is freed
+            raise
+
+    def read_texts(self, source: Collection, sketched: Made, documents: Mapping[str, tuple[str, bytes]]) -> pa.Table:
+        """As `RunEngine.read_texts`."""
+        del sketched
+        return self._reader(source).find_texts(documents)
+
+    def _reader(self, source: Collection) -> outputs.Reader:
+        return outputs.Reader(source, text_rule(self.config), record_limits(self.config), self.workers)
+
+    def open_finished(self) -> "FinishedRun":
+        """As `RunEngine.open_finished`."""
+        from nddup.opened.duck import DuckRun  # noqa: PLC0415 - a run without a report needs no DuckDB
+
+        return DuckRun(self.folder.path)
+
+
+def _made(saved: Mapping[str, Saved], counts: Mapping[str, Any], own: Any = None) -> Made:  # noqa: ANN401
+    tables, rows = {name: one.table for name, one in saved.items()}, {name: one.rows for name, one in saved.items()}
+    return Made(tables=tables, rows=rows, counts=counts, own=own)
+
+
+_NOTED = (
+    "median_tokens", "undecodable_records", "undecodable_places", "stripped_records", "stripped_files",
+    "guessed_records", "guessed_files", "made_up_ids", "left_out_shingles", "later_ids",
+)  # fmt: skip
+"""Counts in the note of `documents`."""
+
+
+def run_locally(
     inputs: list[str],
     output: str,
     config: Config,
     *,
-    overwrite: bool = False,
-    resume: bool = False,
     log_format: LogFormat = "text",
-    says: str = "",
     processes: Processes | None = None,
+    **how: Any,  # noqa: ANN401 - as of `make_run`
 ) -> dict[str, Any]:
-    """Do the same as `nddup.run.job.run_job` without Spark: leave the same folder and raise the same errors.
+    """Make a run on this machine, without Spark.
 
     Args:
         inputs: files and folders of this machine.
         output: the run's folder.
         config: all settings.
-        overwrite: replace an existing run.
-        resume: finish an existing run, even one begun on Spark.
         log_format: of the line that each stage leaves in the log.
-        says: the first line of the log.
         processes: worker processes that were started already, if any; they end with the run.
+        **how: `overwrite`, `resume` and `says`, as `nddup.stages.run.make_run` takes them.
 
     Returns:
         The metrics, as in `metrics.json`.
 
     Raises:
-        NeedsSparkError: if a step would need more than `local.memory`; the tables saved before it stay.
+        NddupError: as `make_run`.
 
     Cost: all sketches, their postings and the pairs are in memory together (`nddup.local.memory`).
     """
-    folder, progress, said = LocalFolder(output), LocalProgress(form=log_format), partial(say, form=log_format)
+    folder, progress = LocalFolder(output), LocalProgress(form=log_format)
     spool, memory = Path(local_path(folder.spool)), Memory(memory_of(config))
     with Workers(plan.processes_of(config), processes, spool, progress.step, memory) as workers:
-        with Steps("run", 2, is_quiet=log_format == "json") as steps:
-            steps.begin("find the files and their formats")
-            source = find_inputs(LocalStorage(), inputs, config)
-            forced = read_forced(LocalStorage(), config.keep.force)
-            begin = _begin(inputs, source, config, forced)
-            compile_once(steps)
-        job = LocalJob(config, folder, workers, progress, forced=forced)
-        with folder:
-            if folder.start(**begin, overwrite=overwrite, resume=resume, say=said):
-                metrics = folder.open()
-                _report(job, folder)
-                return metrics
-            shutil.rmtree(spool, ignore_errors=True)  # left by a killed attempt
-            for line in (says, note_ids(LocalStorage(), source.files)):
-                if line:
-                    said(line)
-            return _make_all(job, folder, source, inputs)
-
-
-def _begin(inputs: list[str], source: Collection, config: Config, forced: Forced | None) -> dict[str, Any]:
-    """Return what the folder notes about settings and inputs, after refusing all that can be refused beforehand."""
-    require_readable(source.unread, config.input.max_unreadable)
-    require_taggable(source, config)
-    paths = [LocalStorage().full_path(path) for path in inputs]
-    words = plan.words_of(config)
-    if config.lexicon.saved is not None and words is not None:
-        take_saved(config.lexicon.saved, words)
-        paths.append(LocalStorage().full_path(config.lexicon.saved))
-
-    files = {file.source: [file.size, file.modified] for file in source.listing.files}
-    return {"settings": settings_of(config), "inputs": {"paths": paths, "files": files, **name_forced(forced)}}
-
-
-def _make_all(job: LocalJob, folder: LocalFolder, source: Collection, inputs: list[str]) -> dict[str, Any]:
-    """Make every table and file of a run in its folder; return the metrics."""
-    sketched = sketch_documents(job, source)
-    found = find_clusters(job, sketched, source)
-
-    if job.forced is not None:
-        folder.write_text(FORCED_NOTE, job.forced.dump())
-    folder.write_text("duplicates.txt", outputs.spell_clusters(found.clusters, found.members))
-    if job.config.output.context:
-        folder.write_text("context.fimi", outputs.spell_features(sketched.documents))
-    reader = outputs.Reader(source, text_rule(job.config), record_limits(job.config), job.workers)
-    _write_kept_once(job, folder, reader, sketched, found)
-    _write_again_once(job, folder, source, sketched, found)
-    with job.stage("texts", TextsMetrics) as stage:
-        texts = _store_texts(job, folder, reader, sketched, found)
-        stage.done(texts, f"{texts.rows_out['texts']:,} texts for the report")
-
-    if sketched.metrics.lexicon is not None:
-        folder.write_text(NOTE, note_of(job.config, sketched.metrics.lexicon))
-
-    pairs, clusters, keep = found.stages
-    sketch = note_changes(sketched.metrics, LocalStorage(), inputs, source)
-    stages = Stages(sketch=sketch, pairs=pairs, clusters=clusters, keep=keep, texts=stage.metrics)
-    metrics = metrics_of(job.config, stages, found.unpaired).dump()
-    folder.finish(metrics)
-    _report(job, folder)
-    return metrics
-
-
-def _report(job: LocalJob, folder: LocalFolder) -> None:
-    """Write the report of a finished run, unless it is there: the run may have been killed before its end."""
-    if not job.config.output.report:
-        return
-    from nddup.opened.duck import DuckRun  # noqa: PLC0415 - a run without a report needs no DuckDB
-    from nddup.report.write import is_reported, report_run  # noqa: PLC0415
-
-    if not is_reported(folder):
-        with job.stage("report", StageMetrics) as reporting:
-            reporting.notes.append(report_run(DuckRun(folder.path), folder))
-
-
-def _write_kept_once(
-    job: LocalJob, folder: LocalFolder, reader: outputs.Reader, sketched: Sketched, found: Found
-) -> None:
-    """Write the kept documents, if they are asked for and no earlier attempt has finished them."""
-    form, made = job.config.output.kept, made_of("kept", job.config)
-    if form == AS_INPUT:
-        return
-    if form == "none" or sketched.parts is None:
-        folder.clear("kept")
-        return
-    if folder.has("kept", **made):
-        return
-
-    with job.stage("output", StageMetrics) as stage:
-        folder.clear("kept")
-        ids = found.keep.filter(found.keep["kept"])["doc_id"]
-        chosen = sketched.documents.filter(pc.is_in(sketched.documents["doc_id"], ids.combine_chunks()))
-        read = reader.find_kept(chosen, sketched.parts)
-        written = outputs.write_kept(read, Path(local_path(f"{folder.path}/kept")), form)
-        if written != len(chosen):
-            raise NddupError(f"{written} of {len(chosen)} kept documents were found again: the input changed meanwhile")
-        folder.seal("kept", **made, counted={})
-        stage.notes.append(f"kept documents as {form}")
-
-
-def _write_again_once(job: LocalJob, folder: LocalFolder, source: Collection, sketched: Sketched, found: Found) -> None:
-    """Write the inputs without the removed documents, or with tags, as asked for and not yet written."""
-    waiting = missing_outputs(job.config, folder)
-    if not waiting:
-        return
-
-    with job.stage("output", StageMetrics) as stage:
-        judged = Judged(sketched.documents, folder.read("rejects"), found.keep, found.members)
-        verdicts = list_verdicts(judged)
-        is_first = job.config.input.limit is not None
-        for name in waiting:
-            job.progress.describe(name)
-            rewriter = Rewriter(source, verdicts, name == "tagged", is_first, record_limits(job.config))
-            apart = Path(local_path(folder.begin_apart(name)))
-            try:
-                written = rewriter.write(apart, job.workers).records
-            except BaseException:
-                shutil.rmtree(apart, ignore_errors=True)  # nothing looks finished, and a full disk is freed
-                raise
-            folder.put(name)
-            folder.seal(name, **made_of(name, job.config), counted={})
-            stage.notes.append(f"{name}/: {written:,} records as they came")
-
-
-def _store_texts(
-    job: LocalJob, folder: LocalFolder, reader: outputs.Reader, sketched: Sketched, found: Found
-) -> TextsMetrics:
-    """Save the table `texts`, unless it is there: the files of the chosen documents are read again."""
-    noted = job.find("texts")
-    if noted is None:
-        options, choice = job.config.output, TextChoice({}, [], 0)
-        if most := plan.stored_texts(job.config):
-            sizes = {file.source: file.size for file in reader.collection.listing.files}
-            sampled = most // 2
-            rows = outputs.list_shown(found.clusters, found.members, sketched.documents, sampled=sampled)
-            choice = choose_documents(rows, sizes, most=most, most_bytes=int(options.texts_read))
-            nearest = _list_borderline(folder, sketched.documents, job.config)
-            choice = add_pairs(choice, nearest, sizes, most_bytes=int(options.texts_read))
-        texts = reader.find_texts(choice.documents)
-        counted = {"clusters": len(choice.clusters), "beyond_files": choice.beyond_files}
-        job.save("texts", texts, **counted)
-        noted = {"rows": len(texts), "noted": counted}
-    return TextsMetrics(rows_in={"clusters": len(found.clusters)}, rows_out={"texts": noted["rows"]}, **noted["noted"])
-
-
-def _list_borderline(folder: LocalFolder, documents: pa.Table, config: Config) -> Iterator[dict[str, Any]]:
-    """Yield the pairs nearest to the threshold, as `add_pairs` takes them."""
-    from nddup.engines.embedded import DuckEngine  # noqa: PLC0415 - a run without texts and report needs no DuckDB
-
-    decisive = decisive_of(settings_of(config))
-    if decisive is None:
-        return
-    engine = DuckEngine(folder.path)
-    engine.see("documents", documents)
-    engine.see("pairs", folder.read("pairs", columns=PAIRS.names))
-    for one in find_closest(engine, decisive, SHOWN):
-        yield one._asdict()
+        engine_of_run = LocalJob(config, folder, workers, progress)
+        return make_run(engine_of_run, inputs, log_format=log_format, **how)

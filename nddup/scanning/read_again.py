@@ -179,7 +179,7 @@ def choose_documents(rows: Iterable[Any], sizes: Mapping[str, int], *, most: int
     """Choose whole clusters in their order, within limits on the number of documents and the size of their files.
 
     Args:
-        rows: of SHOWN, in any order.
+        rows: of `nddup.stages.report_texts.list_shown`, in any order.
         sizes: stored bytes of each source.
         most: most documents.
         most_bytes: most stored bytes of all files that hold them.

@@ -1,17 +1,16 @@
 """How much a run may lose before it fails: rejects, files that gave no document, and files that cannot be opened."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import PurePosixPath
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-import pyarrow as pa
-import pyarrow.compute as pc
-
+from nddup.engines.engine import Engine
 from nddup.errors import NddupError
 from nddup.reading.containers import KNOWN_BINARY
 from nddup.reading.outcomes import EMPTY
 from nddup.scanning.collection import Collection
+from nddup.settings.schema import InputConfig
 from nddup.spelling import counted, spell_size
 
 UNREADABLE = "unreadable"
@@ -58,18 +57,57 @@ def require_readable(unread: Sequence[tuple[str, str, str]], limit: int) -> None
         raise NddupError(f"files that cannot be read: {len(named)}, input.max_unreadable {limit}: {'; '.join(named)}")
 
 
-def list_silent_files(documents: pa.ChunkedArray, rejects: pa.Table) -> list[SilentFile]:
+UNREAD_FILES = "SELECT source, reason, detail FROM rejects WHERE reason = 'unreadable'"
+
+SILENT_FILES = """
+    SELECT r.source, min(r.reason) AS reason, min(r.detail) AS detail, count(*) AS rejects
+    FROM rejects AS r LEFT JOIN (SELECT DISTINCT source FROM documents) AS d ON r.source = d.source
+    WHERE d.source IS NULL AND r.reason NOT IN {read}
+    GROUP BY r.source
+"""
+
+
+def list_unreadable(engine: Engine) -> list[tuple[str, str, str]]:
+    """Return source, reason and detail of the files that could not be opened, from the table `rejects`, in order."""
+    return sorted(tuple(row.values()) for row in engine.sql(UNREAD_FILES).to_pylist())
+
+
+def list_silent_files(engine: Engine) -> list[SilentFile]:
     """Return the files that gave rejects and no document, by name; rejects of `READ` do not count.
 
     Args:
-        documents: the source of each document; in any order, repeated or not.
-        rejects: source, reason and detail of each reject.
+        engine: with the tables `documents` and `rejects`.
     """
-    left = rejects.filter(pc.invert(pc.is_in(rejects["reason"], value_set=pa.array(READ))))
-    left = left.filter(pc.invert(pc.is_in(left["source"], value_set=pc.unique(documents))))
-    found = left.group_by("source").aggregate([("reason", "min"), ("detail", "min"), ("source", "count")])
-    names = ("source", "reason_min", "detail_min", "source_count")
-    return [SilentFile(*row) for row in sorted(zip(*(found[name].to_pylist() for name in names), strict=True))]
+    return sorted(SilentFile(**row) for row in engine.sql(SILENT_FILES.format(read=READ)).to_pylist())
+
+
+def require_few_losses(
+    ask: Callable[[], Engine],
+    documents: int,
+    reasons: Mapping[str, int],
+    limits: InputConfig,
+    source: Any,  # noqa: ANN401 - a Collection, or TEXTS of either engine
+) -> list[SilentFile]:
+    """Stop if more was lost than the settings allow; return the files that gave no document.
+
+    Args:
+        ask: returns an engine with the tables `documents` and `rejects`; called only if there are rejects that count.
+        documents: their number.
+        reasons: number of rejects that count, by reason.
+        limits: `input.max_unreadable` and `input.max_rejects`.
+        source: what was read; files without a document are looked for in a Collection only.
+
+    Raises:
+        NddupError: as `require_readable` and `require_few_rejects`.
+
+    Cost: a question over the rejects and the sources of the documents; another for files that could not be opened.
+    """
+    if UNREADABLE in reasons:
+        require_readable(list_unreadable(ask()), limits.max_unreadable)
+    files = source if isinstance(source, Collection) else None
+    silent = list_silent_files(ask()) if reasons and files is not None else []
+    require_few_rejects(documents, reasons, limits.max_rejects, silent=silent, source=files)
+    return silent
 
 
 def require_few_rejects(

@@ -91,7 +91,7 @@ def test_the_engines_agree(spark: SparkSession, tmp_path: Path, choice: str) -> 
     tables, counted = make_tables(source, config)
     is_compared_in_full = plan.comparison_limits(config) is None
     if is_compared_in_full:
-        run_until(spark, [source], tmp_path / "run", settings, "find_pairs")
+        run_until(spark, [source], tmp_path / "run", settings, "pair")
         shutil.copytree(tmp_path / "run", tmp_path / "stopped")
     run_job(spark, [str(source)], str(tmp_path / "run"), config, resume=is_compared_in_full)
 

@@ -9,9 +9,9 @@ from pyspark.sql import SparkSession
 
 from nddup.metrics import RunMetrics
 from nddup.report import summary
-from nddup.run import job, local_job
 from nddup.run.local_job import run_locally
 from nddup.settings.load import build_config
+from nddup.stages import inputs_found, run
 from tests.finished_runs import run_over, write_texts
 
 
@@ -30,14 +30,13 @@ def test_files_that_change_during_a_run_are_counted_and_named(
     folder.mkdir()
     for name in "abcd":
         write_texts(folder / f"{name}.jsonl", {name: "one two three four five six"})
-    module: Any = local_job if session_or_none is None else job
-    noted = module.note_changes
+    noted = inputs_found.note_changes
 
     def note_later(*given: Any) -> Any:  # noqa: ANN401 - as the function it calls
         change(folder)
         return noted(*given)
 
-    monkeypatch.setattr(module, "note_changes", note_later)
+    monkeypatch.setattr(run, "note_changes", note_later)
     settings = {"output": {"texts": 0, "report": False}}
     if session_or_none is None:
         metrics = run_locally([str(folder)], str(tmp_path / "run"), build_config(settings, origin="test"))

@@ -69,7 +69,7 @@ def tables_of(families: Path, tmp_path_factory: pytest.TempPathFactory) -> Table
     @cache
     def sketched(spark: SparkSession) -> Path:
         output = tmp_path_factory.mktemp("sketched") / "out"
-        run_until(spark, [families], output, COUNT, "find_pairs")
+        run_until(spark, [families], output, COUNT, "pair")
         return output
 
     @cache

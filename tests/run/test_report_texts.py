@@ -5,12 +5,16 @@ import json
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 
+from nddup.engines.embedded import DuckEngine
+from nddup.engines.engine import Engine
+from nddup.engines.spark_engine import SparkEngine, frame_of, session_beside
 from nddup.errors import ConfigError, NddupError
 from nddup.metrics import RunMetrics
 from nddup.report.summary import notes
@@ -19,8 +23,7 @@ from nddup.run.local_job import run_locally
 from nddup.run.on_spark.inputs import reopen_inputs
 from nddup.scanning.read_again import CHARACTERS, choose_documents
 from nddup.settings.load import build_config
-from nddup.spark.reading.scan import list_shown
-from nddup.spark.schemas import CLUSTERS, DOCUMENTS, MEMBERS, local_table
+from nddup.stages.report_texts import list_shown
 from nddup.stages.stage import made_of
 from nddup.storage.session_tables import SparkFolder
 from tests.run.accounts import run_that_adds_up
@@ -82,25 +85,26 @@ def test_large_clusters_come_first_then_the_sample() -> None:
     assert choice.beyond_files == 1
 
 
-def test_the_preferred_documents_of_a_cluster_are_shown_first(spark: SparkSession) -> None:
+def test_the_preferred_documents_of_a_cluster_are_shown_first(session_or_none: SparkSession | None) -> None:
     """
     Of each cluster at most two documents are listed, the representative first; the cluster of lowest id is sampled.
 
     p: a b c*   q: d e*
     """
-    clusters = local_table(
-        spark, CLUSTERS, [("q", 9, 2, ["d", "e"], "d", "all"), ("p", 9, 3, ["a", "b", "c"], "a", "all")]
-    )
-    members = local_table(
-        spark, MEMBERS, [("p", "a", False), ("p", "b", False), ("p", "c", True), ("q", "d", False), ("q", "e", True)]
-    )
-    documents = local_table(
-        spark,
-        DOCUMENTS,
-        [(n, doc, None, "f.xml", n, 1, 1, bytes([n]), None, doc, *[None] * 10) for n, doc in enumerate("abcde")],
-    )
+    given = {
+        "clusters": pa.table({"cluster_id": ["q", "p"], "size": pa.array([2, 3], pa.int32())}),
+        "members": pa.table(
+            {"cluster_id": list("pppqq"), "doc_id": list("abcde"), "representative": [False, False, True, False, True]}
+        ),
+        "documents": pa.table(
+            {"doc_id": list("abcde"), "source": ["f.xml"] * 5, "content_fingerprint": [bytes([n]) for n in range(5)]}
+        ),
+    }
+    engine: Engine = DuckEngine("test") if session_or_none is None else SparkEngine(session_beside(session_or_none))
+    for name, table in given.items():
+        engine.see(name, table if session_or_none is None else frame_of(session_or_none, table))
 
-    rows = list_shown(clusters, members, documents, sampled=1, each=2).collect()
+    rows = list_shown(engine, sampled=1, each=2)
 
     found = {(row["cluster_id"], row["place"]): (row["doc_id"], bytes(row["content_fingerprint"])) for row in rows}
     assert found == {("p", 1): ("c", b"\2"), ("p", 2): ("a", b"\0"), ("q", 1): ("e", b"\4"), ("q", 2): ("d", b"\3")}

@@ -220,7 +220,7 @@ def test_a_result_is_not_made_again(
 ) -> None:
     """Resuming a finished run returns its metrics and starts no stage."""
     with monkeypatch.context() as patched:
-        patched.setattr("nddup.run.job.find_clusters", lambda *_: pytest.fail("a stage was started"))
+        patched.setattr("nddup.stages.run.find_clusters", lambda *_: pytest.fail("a stage was started"))
         metrics = begin_or_resume(spark, pages, pages.parent / "undisturbed")
 
     assert counts(metrics) == undisturbed[1]

@@ -13,8 +13,7 @@ from nddup.opened.duck import DuckRun
 from nddup.results.check import check_run
 from nddup.run.engines import choose_engine
 from nddup.run.job import run_job
-from nddup.run.local_job import run_locally
-from nddup.run.local_stages import LocalJob
+from nddup.run.local_job import LocalJob, run_locally
 from nddup.settings.load import build_config
 from nddup.spelling import FIRST, LAST
 from nddup.tables import RESULTS
@@ -75,10 +74,10 @@ def test_spark_finishes_what_the_embedded_engine_began(
     whole = run_locally([str(pages)], str(tmp_path / "whole"), config)
     real = LocalJob.save
 
-    def save(job: LocalJob, name: str, table: Any, **noted: Any) -> None:  # noqa: ANN401
+    def save(job: LocalJob, name: str, table: Any, **noted: Any) -> Any:  # noqa: ANN401
         if name == stopped:
             raise KeyboardInterrupt
-        real(job, name, table, **noted)
+        return real(job, name, table, **noted)
 
     with monkeypatch.context() as patched:
         patched.setattr(LocalJob, "save", save)
@@ -97,7 +96,7 @@ def test_the_embedded_engine_finishes_what_spark_began(
     """The embedded engine reuses the documents of a run stopped on Spark, and Spark reuses a finished run whole."""
     config, output = build_config({}, origin="test"), str(tmp_path / "run")
     with monkeypatch.context() as patched:
-        patched.setattr("nddup.run.on_spark.pipeline.find_pairs", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
+        patched.setattr("nddup.run.job.SparkJob.pair", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
         with pytest.raises(KeyboardInterrupt):
             run_job(spark, [str(pages)], output, config)
     made = run_locally([str(pages)], output, config, resume=True)

@@ -51,7 +51,7 @@ def chains_and_a_family(spark: SparkSession, tmp_path_factory: pytest.TempPathFa
     texts += [" ".join(f"z{word}" for word in range(4 * n, 4 * n + 20)) for n in range(3)]
     texts += [texts[0], texts[75], "alone " * 3]
     pages = write_texts(tmp_path_factory.mktemp("large") / "a.jsonl", {f"d{n}": text for n, text in enumerate(texts)})
-    run_until(spark, [pages], pages.parent / "begun", SETTINGS, "mine_clusters")
+    run_until(spark, [pages], pages.parent / "begun", SETTINGS, "cluster")
     return pages
 
 
@@ -127,7 +127,7 @@ def test_a_containment_is_streamed_or_refused(
     run_locally([str(chains_and_a_family)], str(tmp_path / "at once"), build_config(settings, origin="test"))
     monkeypatch.setattr(graph, "GATHERED_EDGES", 0)
 
-    run_until(spark, [chains_and_a_family], tmp_path / "streamed", settings, "mine_clusters")
+    run_until(spark, [chains_and_a_family], tmp_path / "streamed", settings, "cluster")
     shutil.copytree(tmp_path / "streamed", tmp_path / "refused")
     run_over(spark, [chains_and_a_family], tmp_path / "streamed", settings, resume=True)
 

@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from nddup.engines.embedded import DuckEngine
 from nddup.errors import CapacityError, ConfigError
 from nddup.local.memory import Memory
 from nddup.local.pairing.collapse import number_in_file, order_documents, rank_ids
@@ -164,7 +165,7 @@ def read_documents(source: Source, steps: Steps, spool: Path) -> Documents:
     if source.kept is None:
         counted = rejects.group_by("reason").aggregate([([], "count_all")])
         reasons = dict(zip(counted["reason"].to_pylist(), counted["count_all"].to_pylist(), strict=True))
-        silent = list_silent_files(good["source"], rejects)
+        silent = list_silent_files(DuckEngine.over("these records", documents=good.select(["source"]), rejects=rejects))
         require_few_rejects(len(good), reasons, config.input.max_rejects, silent=silent, source=source.collection)
         good = good.set_column(good.column_names.index("doc_id"), "doc_id", pa.array(_distinct(good), pa.string()))
     tokens = pc.sum(pc.list_value_length(good["hashes"])).as_py() or 0

@@ -6,11 +6,13 @@ The steps are the same as on one machine, and so are the tables. What acts, keep
 import math
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from typing import Any, NamedTuple
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from nddup.engines.spark_engine import SparkEngine
 from nddup.errors import ConfigError, OutputError
 from nddup.matching.task_sizes import free_memory
 from nddup.passages.hashed_records import HashRecords
@@ -18,7 +20,7 @@ from nddup.passages.passage_tables import CUTS, OCCURRENCES, PASSAGES, REPEATING
 from nddup.reading.outcomes import DIVIDED
 from nddup.results.passages.find_passages import Source, find_collection, find_kept, require_word
 from nddup.results.passages.passages_output import HEADER, SHOWN, Told, spell_header
-from nddup.run.on_spark.documents import files_without_records, list_silent_sources
+from nddup.run.on_spark.documents import files_without_records
 from nddup.run.on_spark.pairing import tasks_of
 from nddup.run.on_spark.state import persisted
 from nddup.run.session import few_tasks, set_to, splitting
@@ -31,7 +33,7 @@ from nddup.spark.pairing import collapse
 from nddup.spark.reach import reach
 from nddup.spark.reading.scan import scan, scan_counting, sources_cut_short
 from nddup.spark.schemas import REJECTS
-from nddup.stages.losses import require_few_rejects
+from nddup.stages.losses import require_few_losses
 from nddup.steps import Steps
 from nddup.storage.local_storage import require_apart
 from nddup.storage.session_files import SessionFiles, files_at, files_of
@@ -160,9 +162,9 @@ def _require_documents(source: Source, read: _Read) -> None:
         raise ConfigError(f"no document can be read{why}")
     if source.kept is None:
         reasons = {row["reason"]: row["count"] for row in read.rejects.groupBy("reason").count().collect()}
-        silent = list_silent_sources(read.numbered, read.rejects) if reasons else []
-        limit = source.config.input.max_rejects
-        require_few_rejects(read.documents, reasons, limit, silent=silent, source=source.collection)
+        seen = {"documents": read.numbered, "rejects": read.rejects}
+        ask = partial(SparkEngine.over, read.numbered.sparkSession, **seen)
+        require_few_losses(ask, read.documents, reasons, source.config.input, source.collection)
 
 
 def _name(read: _Read) -> DataFrame:

@@ -3,6 +3,8 @@
 matches, nodes       --build_graph-->   graph; a larger one is numbered (`nddup.run.on_spark.rounds`)
 graph, sketches      --mine-->          sets; a large component in shares, over many tasks
 sets, graph, nodes   --name_sets-->     named --list-->  clusters, members
+
+The last stage: nodes, graph, matches  --keep_documents-->  keep
 """
 
 from collections.abc import Mapping
@@ -13,13 +15,11 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from nddup.errors import ConfigError
-from nddup.metrics import ClustersMetrics
 from nddup.mining.cluster_modes import Budget
 from nddup.mining.modes import MODES
 from nddup.run.on_spark.documents import Documents
-from nddup.run.on_spark.pairing import Paired
 from nddup.run.on_spark.rounds import Choosing, Matches, Rounds, build_large_graph
-from nddup.run.on_spark.state import Job, Saved, persisted
+from nddup.run.on_spark.state import Job, persisted
 from nddup.spark import heavy_keys
 from nddup.spark.clustering import graph, mine_components, problems, shares
 from nddup.spark.clustering.problems import Scale
@@ -27,23 +27,12 @@ from nddup.spark.pairing import collapse
 from nddup.spark.reach import is_connect
 from nddup.spark.schemas import NAMED, SETS, local_table
 from nddup.stages import false_components, names
+from nddup.stages.keep import count_kept, list_kept
 from nddup.stages.progress import say
+from nddup.stages.run_engine import Made, Saved
 
 SHARE_NODES = 20_000
 """A component of more distinct sketches than this is mined in shares of about this size, a task each."""
-
-
-@dataclass(frozen=True)
-class Clustered:
-    """The result of the third stage."""
-
-    graph: DataFrame
-    clusters: DataFrame
-    members: DataFrame
-    false_components: DataFrame
-    is_cut: bool
-    """Whether a row of CLUSTERS holds fewer members than the cluster has."""
-    metrics: ClustersMetrics
 
 
 @dataclass(frozen=True)
@@ -66,13 +55,13 @@ class _Mining:
         return Scale(self.graph.rows, self.documents.rows)
 
 
-def mine_clusters(job: Job, documents: Documents, paired: Paired) -> Clustered:
-    """Make the clusters of near-duplicates and their members, by the mode of the run."""
-    matches = paired.matches
+def mine_clusters(job: Job, sketched: Made, paired: Made) -> Made:
+    """As `RunEngine.cluster`, by the mode of the run; its own is GRAPH."""
+    documents: Documents = sketched.own.documents
+    matches = paired.own.matches
     built = job.find("graph") or _build_graph(job, documents, matches)
-    for name, table in (("graph", built.table), ("matches", paired.edges), ("nodes", documents.nodes)):
-        job.engine.see(name, table)
-    false = false_components.list_false_components(job.engine, is_exact=job.kind.is_exact)
+    asked = job.ask(graph=built.table, matches=paired.own.table, nodes=documents.nodes)
+    false = false_components.list_false_components(asked, is_exact=job.kind.is_exact)
     false_saved = job.save("false_components", false, **_aggregates(false_components.COUNTS))
 
     sets = job.find("sets") or _mine(job, _Mining(documents, matches, built, _budget(job)))
@@ -85,24 +74,37 @@ def mine_clusters(job: Job, documents: Documents, paired: Paired) -> Clustered:
     members = job.save("members", job.engine.answer(names.MEMBERS))
     job.drop("named", made=["clusters", "members"])
 
-    counts = {**built.counts, **false_saved.counts, **clusters.counts}
-    metrics = ClustersMetrics(
-        rows_in={"pairs": paired.metrics.rows_out["pairs"]},
-        rows_out={"clusters": clusters.rows, "members": members.rows, "false_components": false_saved.rows},
-        fpgrowth_fits=sets.noted["fpgrowth_fits"],
-        covered_components=clusters.noted["covered_components"],
-        pairs_below_support=_count_below_support(job, paired.pairs),
-        **{name: counts[name] for name in _COUNTED},
+    counts = {
+        **built.counts,
+        **false_saved.counts,
+        **clusters.counts,
+        "fpgrowth_fits": sets.noted["fpgrowth_fits"],
+        "covered_components": clusters.noted["covered_components"],
+        "pairs_below_support": _count_below_support(job, paired.tables["pairs"]),
+    }
+    made = {"clusters": clusters, "members": members, "false_components": false_saved}
+    return Made(
+        tables={name: saved.table for name, saved in made.items()},
+        rows={name: saved.rows for name, saved in made.items()},
+        counts=counts,
+        own=built.table,
     )
-    is_cut = clusters.counts["cut_clusters"] > 0
-    return Clustered(built.table, clusters.table, members.table, false_saved.table, is_cut, metrics)
 
 
-_COUNTED = (
-    "components", "largest_component", "fpgrowth_components", "led_components", "spread_components", "shares",
-    "covered_clusters", "led_clusters", "invented_pairs", "most_invented", "bounded_components",
-)  # fmt: skip
-"""Counts taken while the tables of this stage are written."""
+def keep_documents(job: Job, sketched: Made, paired: Made, clustered: Made) -> Made:
+    """As `RunEngine.keep`. One action, and those of the counts."""
+    del clustered
+    documents: Documents = sketched.own.documents
+    by_sets, asked = job.config.pairs.confirm == "resemblance", job.config.keep
+    listed = list_kept(job.engine, least_size=job.threshold.least_size, by_sets=by_sets)
+    keep = job.save("keep", listed, kept=F.count_if("kept"))
+    told = job.ask(documents=documents.table, pairs=paired.tables["pairs"], keep=keep.table)
+    counts = {
+        "kept": keep.counts["kept"],
+        "removed": documents.rows - keep.counts["kept"],
+        **count_kept(told, asked.order, job.forced, by_loss=asked.max_lost is not None),
+    }
+    return Made(tables={"keep": keep.table}, rows={"keep": keep.rows}, counts=counts)
 
 
 def _build_graph(job: Job, documents: Documents, matches: Matches) -> Saved:

@@ -16,10 +16,9 @@ import numpy as np
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from nddup.metrics import SketchMetrics
 from nddup.reading.outcomes import DIVIDED
-from nddup.run.on_spark.inputs import Inputs, Lexicon, find_lexicon
-from nddup.run.on_spark.state import Job, Saved, persisted
+from nddup.run.on_spark.inputs import Inputs, find_lexicon
+from nddup.run.on_spark.state import Job, persisted
 from nddup.run.session import set_to, splitting
 from nddup.scanning.collection import Collection
 from nddup.scanning.found import SketchRule
@@ -30,13 +29,9 @@ from nddup.spark import heavy_keys, schemas
 from nddup.spark.pairing import collapse
 from nddup.spark.reading import scan
 from nddup.stages import revisits
-from nddup.stages.losses import READ, REPEATED, UNREADABLE, SilentFile, require_few_rejects, require_readable
+from nddup.stages.run_engine import Made, Saved
 from nddup.stages.stage import (
     Unpaired,
-    count_renamed,
-    measure_files,
-    name_counted,
-    name_unread,
     reads_contents,
 )
 from nddup.storage.session_files import files_of
@@ -63,17 +58,14 @@ class Documents:
 
 
 @dataclass(frozen=True)
-class Sketched:
-    """The result of the first stage."""
+class Sources:
+    """What later steps need besides the tables: the documents with their nodes, and where they were read."""
 
     documents: Documents
-    rejects: DataFrame
-    lexicon: Lexicon | None
     inputs: Inputs | None
     """None if texts were given."""
     offsets: Saved | None
     """How many records come before each split of a file; None if nothing reads them."""
-    metrics: SketchMetrics
 
 
 @dataclass(frozen=True)
@@ -98,30 +90,33 @@ class _Made(NamedTuple):
     offsets: Saved | None
 
 
-def sketch_documents(job: Job, source: Collection | DataFrame) -> Sketched:
-    """Read and sketch all records once; documents with equal sketches become one node."""
+def sketch_documents(job: Job, source: Collection | DataFrame) -> Made:
+    """Read and sketch all records once; documents with equal sketches become one node. Its own is `Sources`."""
     lexicon = find_lexicon(job, source)
     rule = sketch_rule(job.config, lexicon=lexicon.ids if lexicon else b"")
 
     made = _find_documents(job, source) or _make_documents(job, source, rule)
     job.drop("records", made=["documents", "rejects", "offsets"])  # as large as the documents
-    silent = _require_few_rejects(job, source, made)
-    return Sketched(
-        documents=_name_nodes(job, made.documents),
-        rejects=made.rejects.table,
-        lexicon=lexicon,
-        inputs=made.inputs,
-        offsets=made.offsets,
-        metrics=_metrics(made, source, lexicon, silent),
+    documents, rejects = made.documents, made.rejects
+    counts = {**documents.counts, **documents.noted, **rejects.noted}
+    if lexicon:
+        counts["lexicon"] = lexicon.metrics
+    return Made(
+        tables={"documents": documents.table, "rejects": rejects.table},
+        rows={"documents": documents.rows, "rejects": rejects.rows},
+        counts=counts,
+        own=Sources(_name_nodes(job, documents), made.inputs, made.offsets),
     )
 
 
-def take_documents(job: Job, documents: DataFrame) -> Documents:
+def take_documents(job: Job, documents: DataFrame) -> Made:
     """Start from the DOCUMENTS of a finished run, under the settings of the job. Two actions."""
     counts = collapse.count_sketches() | {"rows": F.count(F.lit(1))}
     counted = documents.agg(*(count.alias(name) for name, count in counts.items())).collect()[0]
     found = {name: int(count or 0) for name, count in counted.asDict().items()}
-    return _name_nodes(job, Saved(documents, found.pop("rows"), found, {}))
+    rows = found.pop("rows")
+    own = Sources(_name_nodes(job, Saved(documents, rows, found, {})), None, None)
+    return Made(tables={"documents": documents}, rows={"documents": rows}, counts={}, own=own)
 
 
 def _name_nodes(job: Job, documents: Saved) -> Documents:
@@ -289,30 +284,6 @@ def _count_reasons(rejects: Saved) -> dict[str, int]:
     return {row["reason"]: row["count"] for row in rejects.table.groupBy("reason").count().collect()}
 
 
-def _require_few_rejects(job: Job, source: Collection | DataFrame, made: _Made) -> list[SilentFile]:
-    """Stop if more was lost than the run allows; return the files that gave no document. One action for rejects."""
-    rejects, limits = made.rejects, job.config.input
-    reasons = dict(rejects.noted["reasons"])
-    if UNREADABLE in reasons:
-        named = rejects.table.where(F.col("reason") == UNREADABLE).select("source", "reason", "detail")
-        require_readable(sorted(tuple(row) for row in named.collect()), limits.max_unreadable)
-    reasons.pop(REPEATED, None)
-    if not isinstance(source, Collection):
-        require_few_rejects(made.documents.rows, reasons, limits.max_rejects)
-        return []
-    silent = list_silent_sources(made.documents.table, made.rejects.table) if reasons else []
-    require_few_rejects(made.documents.rows, reasons, limits.max_rejects, silent=silent, source=source)
-    return silent
-
-
-def list_silent_sources(documents: DataFrame, rejects: DataFrame) -> list[SilentFile]:
-    """Return the files that gave rejects and no document, by name, as `losses.list_silent_files`. One action."""
-    told = rejects.where(~F.col("reason").isin(*READ)).groupBy("source")
-    found = told.agg(F.min("reason"), F.min("detail"), F.count("*"))
-    with_documents = documents.select("source").distinct()
-    return [SilentFile(*row) for row in sorted(found.join(with_documents, "source", "left_anti").collect())]
-
-
 def files_without_records(spark: SparkSession, collection: Collection, records: DataFrame) -> DataFrame:
     """Return REJECTS of whole files: those that could not be opened or recognised, and those without any record."""
     schema = schemas.table("source string, reason string, detail string")
@@ -324,30 +295,4 @@ def files_without_records(spark: SparkSession, collection: Collection, records: 
         "reason",
         "detail",
         F.lit("").alias("excerpt"),
-    )
-
-
-def _metrics(
-    made: _Made, source: Collection | DataFrame, lexicon: Lexicon | None, silent: list[SilentFile]
-) -> SketchMetrics:
-    """Return the counts of the stage."""
-    documents, rejects = made.documents, made.rejects
-    noted = documents.noted
-    return SketchMetrics(
-        rows_in={"records": documents.rows + rejects.rows},
-        rows_out={"documents": documents.rows, "rejects": rejects.rows},
-        **measure_files(source),
-        unread_files=name_unread(silent),
-        rejected=rejects.noted["reasons"],
-        files_read_again=len(noted["read_again"]),
-        undecodable_records=noted["undecodable_records"],
-        undecodable_places=noted["undecodable_places"],
-        median_tokens=documents.counts.get("median_tokens", noted.get("median_tokens")) if documents.rows else None,
-        stripped_records=noted.get("stripped_records", 0),  # an earlier version did not count them
-        guessed_records=noted.get("guessed_records", 0),
-        **name_counted(noted),
-        made_up_ids=noted.get("made_up_ids", 0),  # an earlier version did not count them
-        renamed_ids=count_renamed(noted, rejects.noted["reasons"]),
-        left_out_shingles=noted["left_out_shingles"],
-        lexicon=lexicon.metrics if lexicon else None,
     )

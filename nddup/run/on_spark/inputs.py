@@ -18,7 +18,7 @@ from pyspark.sql import functions as F
 
 from nddup.errors import ConfigError, NddupError
 from nddup.metrics import LexiconMetrics
-from nddup.run.on_spark.state import Job, Saved
+from nddup.run.on_spark.state import Job
 from nddup.scanning.collection import Collection
 from nddup.scanning.found import Consumer, RecordLimits, TextRule
 from nddup.scanning.read_again import CHARACTERS, Texts
@@ -31,6 +31,7 @@ from nddup.spark import schemas
 from nddup.spark.reading.scan import choose_terms, name_texts, scan, scan_texts, sum_terms
 from nddup.spark.sources import read_table
 from nddup.stages.inputs_found import find_again
+from nddup.stages.run_engine import Saved
 from nddup.stages.stage import NOTE
 from nddup.storage.run_folder import RunFolder
 from nddup.storage.session_files import files_of

@@ -12,31 +12,28 @@ inputs, once these prove unchanged.
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from functools import reduce
-from typing import Any
 
 from pyspark.sql import Column, DataFrame, Observation
 from pyspark.sql import functions as F
 
-from nddup.errors import ConfigError, NddupError, OutputError
-from nddup.metrics import StageMetrics, TextsMetrics
-from nddup.report.borderline import SHOWN, decisive_of, find_closest
+from nddup.errors import ConfigError, OutputError
 from nddup.rewriting.rewrite_file import UNTAGGED, end_of
-from nddup.run.on_spark.clustering import Clustered
-from nddup.run.on_spark.documents import Documents
-from nddup.run.on_spark.pipeline import Found
-from nddup.run.on_spark.state import Job, Saved, persisted
+from nddup.run.on_spark.documents import Sources
+from nddup.run.on_spark.inputs import Inputs
+from nddup.run.on_spark.state import Job, persisted
 from nddup.run.session import set_to
 from nddup.scanning.collection import Collection, Group, ListedFile
-from nddup.scanning.read_again import Contents, TextChoice, add_pairs, choose_documents
-from nddup.settings.plan import record_limits, stored_texts
+from nddup.scanning.read_again import Contents
+from nddup.settings.plan import record_limits
 from nddup.settings.schema import Config
 from nddup.spark import exports
 from nddup.spark.exports import as_xml
 from nddup.spark.reach import is_connect
-from nddup.spark.reading.rewritten_files import Rewriting, Written, list_verdicts, rewrite
-from nddup.spark.reading.scan import key_contents, list_shown
+from nddup.spark.reading.rewritten_files import Rewriting, Written, rewrite
+from nddup.spark.reading.scan import key_contents
 from nddup.spark.sources import WHOLE
-from nddup.stages.stage import AS_INPUT, made_of, missing_outputs, settings_of
+from nddup.stages.run_engine import Made, Saved
+from nddup.stages.stage import AS_INPUT
 from nddup.storage.local_storage import LocalStorage
 from nddup.storage.session_files import SessionFiles, files_at, files_of
 from nddup.storage.session_tables import UNMARKED, SparkFolder
@@ -60,21 +57,22 @@ KEY_BYTES = 20
 """Most bytes of a `doc_key` and the blank after it."""
 
 
-def write_duplicates(folder: SparkFolder, clustered: Clustered) -> None:
-    """Write `duplicates.txt`: a cluster a line, its ids separated by tabs, then the number of common features."""
-    clusters = clustered.clusters
-    if not clustered.is_cut:
+def write_duplicates(job: Job, clustered: Made) -> None:
+    """As `RunEngine.write_duplicates`."""
+    folder, clusters, members = job.folder, clustered.tables["clusters"], clustered.tables["members"]
+    if not clustered.counts["cut_clusters"]:
         write_lines(folder, "duplicates.txt", exports.spell_clusters(clusters), end="\n")
         return
 
     with persisted(exports.number_clusters(clusters)) as numbered:
-        write_lines(folder, "duplicates.txt", exports.spell_members(numbered, clustered.members), end="\t")
+        write_lines(folder, "duplicates.txt", exports.spell_members(numbered, members), end="\t")
 
 
-def write_context(folder: SparkFolder, documents: Documents) -> None:
-    """Write `context.fimi`: a feature a line, the `doc_key`s of the documents that hold it."""
-    end = "\n" if documents.rows * KEY_BYTES <= LONG_LINE else " "
-    write_lines(folder, "context.fimi", exports.invert_sketches(documents.table, end=end), end=end)
+def write_context(job: Job, sketched: Made) -> None:
+    """As `RunEngine.write_context`."""
+    end = "\n" if sketched.rows["documents"] * KEY_BYTES <= LONG_LINE else " "
+    lines = exports.invert_sketches(sketched.tables["documents"], end=end)
+    write_lines(job.folder, "context.fimi", lines, end=end)
 
 
 def write_lines(folder: SparkFolder, name: str, lines: DataFrame, *, end: str, one_file: int | None = None) -> None:
@@ -131,33 +129,30 @@ def _number(part: str) -> tuple[int, str]:
     return int(part.split("-")[1]), part
 
 
-def write_kept_once(job: Job, folder: SparkFolder, found: Found) -> None:
-    """Write the kept documents, if they are asked for and no earlier attempt has finished them."""
-    form, sketched = job.config.output.kept, found.sketched
-    inputs, offsets = sketched.inputs, sketched.offsets
-    if form == AS_INPUT:
-        return
-    if form == "none" or inputs is None or offsets is None:
-        folder.clear("kept")
-        return
+def write_kept_documents(job: Job, source: Collection, sketched: Made, kept: Made) -> int:
+    """As `RunEngine.write_kept`. One action."""
+    del source
+    folder, form, (inputs, offsets) = job.folder, job.config.output.kept, _read_again(sketched)
+    if offsets is None:
+        raise ValueError("the offsets of records are needed")
+    where = folder.begin_apart("kept") if is_connect(job.spark) else f"{folder.path}/kept"
+    with set_to(job.spark, inputs.splitting):
+        found_again = inputs.scan(Contents(job.config.input.charset))
+        contents = key_contents(found_again, offsets.table, offsets.rows)
+        chosen, seen = _choose_kept(contents, sketched, kept), Observation("written")
+        write_kept(chosen.observe(seen, F.count(F.lit(1)).alias("rows")), folder.spelled(where), form)
+    _name_parts(files_at(job.spark, where), where, form)
+    if is_connect(job.spark):
+        folder.put("kept")
+    return int(seen.get["rows"] or 0)
 
-    made = made_of("kept", job.config)
-    if folder.has("kept", **made):
-        return
 
-    with job.stage("output", StageMetrics) as stage:
-        job.progress.describe("kept")
-        folder.clear("kept")
-        where = folder.begin_apart("kept") if is_connect(job.spark) else f"{folder.path}/kept"
-        with set_to(job.spark, inputs.splitting):
-            found_again = inputs.scan(Contents(job.config.input.charset))
-            contents = key_contents(found_again, offsets.table, offsets.rows)
-            _write_all(_choose_kept(contents, found), folder.spelled(where), form, expected=found.kept)
-        _name_parts(files_at(job.spark, where), where, form)
-        if is_connect(job.spark):
-            folder.put("kept")
-        folder.seal("kept", **made, counted={})
-        stage.notes.append(f"kept documents as {form}")
+def _read_again(sketched: Made) -> tuple[Inputs, Saved | None]:
+    """Return the files of the documents, and how many records come before each split of one."""
+    sources: Sources = sketched.own
+    if sources.inputs is None:
+        raise ValueError("documents of a DataFrame are not read again")
+    return sources.inputs, sources.offsets
 
 
 def _name_parts(storage: OutputFiles, path: str, form: str) -> None:
@@ -167,20 +162,12 @@ def _name_parts(storage: OutputFiles, path: str, form: str) -> None:
             storage.move(f"{path}/{name}", f"{path}/{name.removesuffix('txt')}{form}")
 
 
-def _choose_kept(contents: DataFrame, found: Found) -> DataFrame:
+def _choose_kept(contents: DataFrame, sketched: Made, kept: Made) -> DataFrame:
     """Return the kept documents, read again: doc_key, doc_id, url, source, record, content, line."""
-    kept = found.keep.where("kept").select("doc_id")
+    ids = kept.tables["keep"].where("kept").select("doc_id")
     columns = ["doc_key", "doc_id", "url", "source", "record"]
-    documents = found.sketched.documents.table.join(kept, "doc_id").select(*columns)
+    documents: DataFrame = sketched.tables["documents"].join(ids, "doc_id").select(*columns)
     return documents.join(contents, "doc_key")
-
-
-def _write_all(kept: DataFrame, path: str, form: str, *, expected: int) -> None:
-    """Write the kept documents and verify their count."""
-    seen = Observation("written")
-    write_kept(kept.observe(seen, F.count(F.lit(1)).alias("rows")), path, form)
-    if (written := int(seen.get["rows"] or 0)) != expected:
-        raise NddupError(f"{written} of {expected} kept documents were found again: the input changed meanwhile")
 
 
 def write_kept(kept: DataFrame, path: str, form: str) -> None:
@@ -214,26 +201,8 @@ def require_no_pages(collection: Collection, config: Config) -> None:
             raise ConfigError(f"output.kept: {source} is {what}; only the embedded engine copies it (--engine local)")
 
 
-def write_again_once(job: Job, folder: SparkFolder, source: Collection, found: Found) -> None:
-    """Write the inputs without the removed documents, or with tags, as asked for and not yet written."""
-    waiting = missing_outputs(job.config, folder)
-    if not waiting:
-        return
-
-    with job.stage("output", StageMetrics) as stage:
-        sketched = found.sketched
-        told = list_verdicts(sketched.documents.table, sketched.rejects, found.keep, found.clustered.members)
-        with persisted(told) as verdicts:
-            for name in waiting:
-                job.progress.describe(name)
-                _write(job, source, verdicts, folder.begin_apart(name), is_tagging=name == "tagged")
-                folder.put(name)
-                folder.seal(name, **made_of(name, job.config), counted={})
-                stage.notes.append(f"{name}/: records as they came")
-
-
-def _write(job: Job, source: Collection, verdicts: DataFrame, apart: str, *, is_tagging: bool) -> None:
-    """Write all files into the folder `apart`, or none if it fails. One action for each byte that files end with."""
+def rewrite_inputs(job: Job, source: Collection, verdicts: DataFrame, apart: str, *, is_tagging: bool) -> None:
+    """As `RunEngine.rewrite`; the records are not counted. One action for each byte that files end with."""
     storage, work = files_at(job.spark, apart), f"{apart}.work"
     how = Rewriting(is_tagging, job.config.input.limit is not None, record_limits(job.config))
     try:
@@ -305,43 +274,7 @@ def _target(storage: OutputFiles, apart: str, source: str) -> str:
     return target
 
 
-def store_texts(job: Job, found: Found) -> TextsMetrics:
-    """Make the table `texts` of a run over files, unless it is there; return its counts.
-
-    Cost: two small actions to choose documents, and a pass over their files.
-    """
-    texts = job.find("texts") or _read_chosen(job, found)
-    return TextsMetrics(
-        rows_in={"clusters": found.clustered.metrics.rows_out["clusters"]},
-        rows_out={"texts": texts.rows},
-        clusters=texts.noted["clusters"],
-        beyond_files=texts.noted["beyond_files"],
-    )
-
-
-def _read_chosen(job: Job, found: Found) -> Saved:
-    """Choose the documents and save their STORED_TEXTS."""
-    options, inputs = job.config.output, found.sketched.inputs
-    if inputs is None:
-        raise ValueError("documents of a DataFrame are not read again")
-
-    choice = TextChoice({}, [], 0)
-    if most := stored_texts(job.config):
-        clustered, documents = found.clustered, found.sketched.documents.table
-        shown = list_shown(clustered.clusters, clustered.members, documents, sampled=most // 2)
-        choice = choose_documents(shown.collect(), inputs.sizes, most=most, most_bytes=int(options.texts_read))
-        nearest = _list_borderline(job, found)
-        choice = add_pairs(choice, nearest, inputs.sizes, most_bytes=int(options.texts_read))
-    written = job.write("texts", inputs.find_texts(choice.documents))
-    return job.seal("texts", written, clusters=len(choice.clusters), beyond_files=choice.beyond_files)
-
-
-def _list_borderline(job: Job, found: Found) -> list[Mapping[str, Any]]:
-    """Return the pairs nearest to the threshold, as `add_pairs` takes them. One action."""
-    decisive = decisive_of(settings_of(job.config))
-    if decisive is None:
-        return []
-    engine = job.engine
-    engine.see("documents", found.sketched.documents.table)
-    engine.see("pairs", found.paired.pairs)
-    return [one._asdict() for one in find_closest(engine, decisive, SHOWN)]
+def read_texts(job: Job, source: Collection, sketched: Made, documents: Mapping[str, tuple[str, bytes]]) -> DataFrame:
+    """As `RunEngine.read_texts`, lazily."""
+    del job, source
+    return _read_again(sketched)[0].find_texts(documents)

@@ -8,8 +8,9 @@ The candidates that their texts confirm: a step of the pairs stage, if `pairs.co
 The number of tasks of the block shuffles: as set, else by the size of the collection and the memory of a task.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -18,14 +19,14 @@ from nddup.errors import CapacityError, ConfigError, NddupError
 from nddup.matching.elements import divide
 from nddup.matching.overlap_join import NO_LIMIT, ComparisonLimits, LongLists
 from nddup.matching.task_sizes import MOST_TASKS, free_memory, tasks_needed, volume_of
-from nddup.metrics import EditMetrics, PairsMetrics
 from nddup.mining.family_pairs import past_comparisons
 from nddup.run.on_spark.documents import Documents
 from nddup.run.on_spark.inputs import Inputs
 from nddup.run.on_spark.rounds import Matches, Rounds, contract
-from nddup.run.on_spark.state import Job, Saved, persisted
+from nddup.run.on_spark.state import Job, persisted
 from nddup.run.session import PARTITIONS, given_partitions
 from nddup.run.task_memory import PYTHON_MEMORY, task_memory
+from nddup.scanning.collection import Collection
 from nddup.scanning.read_again import UNSTEADY
 from nddup.settings import plan
 from nddup.settings.plan import confirm_rule_of, tokens_of
@@ -35,6 +36,15 @@ from nddup.spark.pairing import collapse, confirm, expand, large_components, mee
 from nddup.spark.pairing.homes import Pairing
 from nddup.spark.reach import reach
 from nddup.spark.reading.scan import scan_texts
+from nddup.stages.run_engine import Made, Saved
+
+
+class Edges(NamedTuple):
+    """The near-duplicate sketches that clusters and keep-list are made of."""
+
+    matches: Matches
+    table: DataFrame
+    """The matches with all that is known of them: their `resemblance` is that of `pairs`."""
 
 
 class Confirmed(NamedTuple):
@@ -46,7 +56,8 @@ class Confirmed(NamedTuple):
     matches: Matches
     """The same pairs for later stages: `resemblance` decides between several; it is the edit similarity, if any."""
 
-    metrics: EditMetrics | None
+    counts: Mapping[str, int] | None
+    """As of `EditMetrics`; None if the sketches decide."""
 
 
 def confirm_matches(job: Job, documents: Documents, matches: Matches, source: Inputs | DataFrame | None) -> Confirmed:
@@ -79,7 +90,7 @@ def confirm_matches(job: Job, documents: Documents, matches: Matches, source: In
     likeness = F.coalesce("edit", "resemblance")
     chosen = replace(matches, table=pairs.withColumn("resemblance", likeness), edges=counts["confirmed"])
     names = ("confirmed", "bounded", "bounded_unconfirmed")
-    return Confirmed(pairs, chosen, EditMetrics(compared=found.rows, **{name: counts[name] for name in names}))
+    return Confirmed(pairs, chosen, {"compared": found.rows, **{name: counts[name] for name in names}})
 
 
 def list_family_texts(
@@ -135,18 +146,6 @@ def tasks_of(spark: SparkSession, config: Config, needed: int, what: str) -> int
 
 
 @dataclass(frozen=True)
-class Paired:
-    """The result of the second stage."""
-
-    pairs: DataFrame
-    matches: Matches
-    edges: DataFrame
-    """The matches with all that is known of them: their `resemblance` is that of `pairs`."""
-
-    metrics: PairsMetrics
-
-
-@dataclass(frozen=True)
 class _Comparing:
     """State shared by the steps of this stage: the distinct sketches and how the work is divided."""
 
@@ -157,18 +156,19 @@ class _Comparing:
     """Read again where texts confirm pairs."""
 
 
-def find_pairs(job: Job, documents: Documents, source: Inputs | DataFrame | None = None) -> Paired:
-    """Find the near-duplicate pairs of documents, under the settings of the job.
-
-    `source` is read again where texts confirm pairs.
-    """
+def find_pairs(job: Job, sketched: Made, source: Collection | DataFrame | None = None, known: Any = None) -> Made:  # noqa: ANN401
+    """As `RunEngine.pair`, of sketched or taken documents; its own is `Edges`. Nothing is `known` on Spark."""
+    if known is not None:
+        raise ValueError("known pairs are for the embedded engine")
+    documents: Documents = sketched.own.documents
+    again = sketched.own.inputs if isinstance(source, Collection) else source
     sketches = collapse.distinct_sketches(documents.table, levels=job.levels)
     partitions = choose_partitions(job, ids=documents.postings, sketches=documents.distinct_sketches)
-    comparing = _Comparing(documents, sketches, partitions, source)
+    comparing = _Comparing(documents, sketches, partitions, again)
     found = job.find("compared") or _compare(job, comparing)
 
     matches = _choose_matches(job, comparing, found)
-    confirmed = confirm_matches(job, documents, matches, source)
+    confirmed = confirm_matches(job, documents, matches, again)
     asked = job.config.pairs
     expanded = expand.expand(
         confirmed.pairs,
@@ -179,16 +179,16 @@ def find_pairs(job: Job, documents: Documents, source: Inputs | DataFrame | None
     )
     pairs = job.save("pairs", expanded)
 
-    metrics = PairsMetrics(
-        rows_in={"documents": documents.rows},
-        rows_out={"pairs": pairs.rows},
-        distinct_sketches=documents.distinct_sketches,
-        postings=documents.postings,
-        candidates=found.counts["candidates"],
-        crowd=found.noted["heavy"],
-        edits=confirmed.metrics,
-    )
-    return Paired(pairs.table, confirmed.matches, confirmed.pairs, metrics)
+    counts = {
+        **documents.unpaired._asdict(),
+        "distinct_sketches": documents.distinct_sketches,
+        "postings": documents.postings,
+        "candidates": found.counts["candidates"],
+        "crowd": found.noted["heavy"],
+        "edits": confirmed.counts,
+    }
+    own = Edges(confirmed.matches, confirmed.pairs)
+    return Made(tables={"pairs": pairs.table}, rows={"pairs": pairs.rows}, counts=counts, own=own)
 
 
 def _compare(job: Job, comparing: _Comparing) -> Saved:

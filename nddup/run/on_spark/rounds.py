@@ -8,11 +8,12 @@ from pyspark.sql import Column, DataFrame
 
 from nddup.errors import CapacityError
 from nddup.mining.pair_graph import CHOICE_BITS, GRAPH_BITS, MOST_NODES
-from nddup.run.on_spark.state import Job, Saved
+from nddup.run.on_spark.state import Job
 from nddup.run.task_memory import PYTHON_MEMORY
 from nddup.spark.clustering import numbered_graph
 from nddup.spark.clustering.graph import Assignment
 from nddup.spark.schemas import local_table
+from nddup.stages.run_engine import Saved
 
 MOST_CONTRACTIONS = 100
 """Most rounds of star contraction; their number grows with the logarithm of the nodes, so this is never reached."""
@@ -117,7 +118,8 @@ def contract(rounds: Rounds, edges: DataFrame, name: str) -> DataFrame:
 
     The table of each round is called `name`, a hyphen and the number of the round. One action a round.
     """
-    stars, before = edges, None
+    stars: DataFrame = edges
+    before = None
     for number in range(MOST_CONTRACTIONS):
         found = rounds.save(f"{name}-{number}", numbered_graph.contract(stars), checksum=numbered_graph.checksum())
         stars = found.table
@@ -129,7 +131,7 @@ def contract(rounds: Rounds, edges: DataFrame, name: str) -> DataFrame:
 
 def _remove(rounds: Rounds, edges: Saved, nodes: int) -> DataFrame:
     """Return REMOVED of all rounds; one task decides the nodes that are undecided after the last round."""
-    removed = rounds.save("removed-0", numbered_graph.decide(edges.table)).table
+    removed: DataFrame = rounds.save("removed-0", numbered_graph.decide(edges.table)).table
     undecided = _leave_undecided(rounds, edges.table, removed, 0)
     for number in range(1, KEEP_ROUNDS):
         if not undecided.rows:

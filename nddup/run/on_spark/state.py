@@ -1,10 +1,10 @@
 """A run on Spark: its session, settings and store, and the one way to make a table."""
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import Any, cast
 
 from pyspark import StorageLevel
 from pyspark.sql import Column, DataFrame, Observation, SparkSession
@@ -23,26 +23,15 @@ from nddup.sketching.kinds import Kind
 from nddup.spark import schemas
 from nddup.spark.reach import Reach, reach
 from nddup.stages.progress import Progress
-from nddup.stages.stage import M, Stage, made_of, measured
-from nddup.storage.session_tables import Store
+from nddup.stages.run_engine import RunEngine, Saved
+from nddup.stages.stage import made_of
+from nddup.storage.session_files import SessionFiles, files_of
+from nddup.storage.session_tables import SparkFolder, Store
 from nddup.tables import table_called
 
 
-@dataclass(frozen=True)
-class Saved:
-    """A table that was made, or found as an earlier attempt left it.
-
-    `counts` are sums over its rows, taken while they were written; `noted` holds other values noted by its maker.
-    """
-
-    table: DataFrame
-    rows: int
-    counts: Mapping[str, int]
-    noted: Mapping[str, Any]
-
-
 @dataclass
-class Job:
+class Job(RunEngine):
     """State shared by the steps of one run; each step takes it together with the results of earlier steps."""
 
     spark: SparkSession
@@ -92,12 +81,28 @@ class Job:
         """Return how many nodes a graph may have whose edges stream through one task, at `bits` bits a node."""
         return pair_graph.most_nodes(self.task_memory, bits)
 
-    def stage(self, name: str, counts: type[M]) -> AbstractContextManager[Stage[M]]:
-        """Run a stage: show it, and measure its seconds and the bytes it writes to shuffles."""
-        return measured(self.progress, name, counts, resumed=self.resumed, shuffled=self.reach.shuffled_bytes)
+    @property
+    def folder(self) -> SparkFolder:
+        """As `RunEngine.folder`."""
+        return cast("SparkFolder", self.store)
+
+    @property
+    def files(self) -> SessionFiles:
+        """The file system of the session."""
+        return files_of(self.spark)
+
+    def shuffled_bytes(self) -> int:
+        """As `RunEngine.shuffled_bytes`."""
+        return self.reach.shuffled_bytes()
+
+    def ask(self, **tables: DataFrame) -> SparkEngine:
+        """As `RunEngine.ask`."""
+        for name, table in tables.items():
+            self.engine.see(name, table)
+        return self.engine
 
     def find(self, name: str) -> Saved | None:
-        """Return a table left by an earlier attempt, if its inputs and settings are unchanged; else None."""
+        """As `RunEngine.find`."""
         kept = self.store.find(name, self._schema(name), **made_of(name, self.config))
         if kept is None:
             return None
@@ -133,6 +138,10 @@ class Job:
         counted = {"rows": saved.rows, "counts": dict(saved.counts), "noted": noted}
         self.store.seal(name, **made_of(name, self.config), counted=counted)
         return Saved(saved.table, saved.rows, saved.counts, noted)
+
+    def put(self, name: str, table: DataFrame, **noted: Any) -> Saved:  # noqa: ANN401 - JSON values
+        """As `RunEngine.put`."""
+        return self.seal(name, self.write(name, table), **noted)
 
     def drop(self, name: str, *, made: Sequence[str]) -> None:
         """Forget a working table that nothing reads any more; `made` are the tables made from it."""

@@ -9,7 +9,6 @@ workers parse the records and pass them to the consumer; no record is shuffled.
 
 The documents whose text is shown to a reader, and the texts found for them.
 
-    clusters, members, documents  --list_shown-->  SHOWN           the documents of some clusters
     FOUND_TEXTS, documents        --name_texts-->  STORED_TEXTS    one text per document
 
 In between, the files are scanned with `nddup.scanning.read_again.Texts`, which explains why a record is recognised by
@@ -29,7 +28,7 @@ from dataclasses import dataclass
 from functools import partial, reduce
 from typing import Any
 
-from pyspark.sql import Column, DataFrame, Observation, SparkSession, Window
+from pyspark.sql import Column, DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F
 
 from nddup.reading.formats import FileHead
@@ -38,20 +37,15 @@ from nddup.scanning.collection import Collection, Files, Group
 from nddup.scanning.file_heads import is_hidden
 from nddup.scanning.found import Batches, Consumer, RecordLimits
 from nddup.scanning.local_files import read_texts
-from nddup.scanning.read_again import EACH, LARGEST
 from nddup.scanning.sketch_records import parse_chunks
 from nddup.scanning.whole_files import StoredFile, read_files
 from nddup.spark.heavy_keys import beside
 from nddup.spark.reading import hadoop_files
 from nddup.spark.reading.hadoop_files import open_row, read_chunks, rows_of
 from nddup.spark.schemas import (
-    CLUSTERS,
     CONTENTS,
-    DOCUMENTS,
     FOUND_TEXTS,
     LEXICON,
-    MEMBERS,
-    SHOWN,
     STORED_TEXTS,
     TERMS,
     TEXTS,
@@ -252,41 +246,6 @@ def _consume_files(
 
 def _consume_texts(batches: Batches, *, consumer: Consumer) -> Batches:
     yield from consumer.batches(read_texts(batches), None)
-
-
-def list_shown(
-    clusters: DataFrame, members: DataFrame, documents: DataFrame, *, sampled: int, each: int = EACH
-) -> DataFrame:
-    """List a few documents of each of the largest clusters (turn 0) and of each in a sample of all clusters (turn 1).
-
-    The sample takes the lowest cluster ids: these are digests, so the choice is unbiased, and the same for every
-    partitioning.
-
-    Args:
-        clusters: CLUSTERS.
-        members: MEMBERS.
-        documents: DOCUMENTS.
-        sampled: number of clusters in the sample.
-        each: most documents per cluster: the representative first, then by id.
-
-    Schema out:  SHOWN; at most (LARGEST + sampled) * each rows
-    Shuffles:  one of `members`, narrowed by a broadcast, one of the resulting rows.    Actions:  none.
-    """
-    require(clusters, CLUSTERS, stage="texts")
-    require(members, MEMBERS, stage="texts")
-    require(documents, DOCUMENTS, stage="texts")
-    narrow = clusters.select("cluster_id", "size")
-    first = narrow.orderBy(F.desc("size"), "cluster_id").limit(LARGEST).withColumn("turn", F.lit(0))
-    sample = narrow.orderBy("cluster_id").limit(sampled).withColumn("turn", F.lit(1))
-    chosen = first.unionByName(sample).groupBy("cluster_id", "size").agg(F.min("turn").alias("turn"))
-    order = Window.partitionBy("cluster_id").orderBy(F.desc("representative"), "doc_id")
-    few = (
-        members.join(F.broadcast(chosen), "cluster_id")
-        .withColumn("place", F.row_number().over(order))
-        .where(F.col("place") <= each)
-    )
-    narrow_documents = documents.select("doc_id", "source", "content_fingerprint")
-    return narrow_documents.join(F.broadcast(few), "doc_id").select(*SHOWN.fieldNames())
 
 
 def name_texts(found: DataFrame, documents: DataFrame) -> DataFrame:

@@ -1,0 +1,311 @@
+"""The order of a run, on either engine. Each line of `find_clusters` makes the tables named beside it, or finds them.
+
+    begin      find the files, refuse what can be refused, claim the folder
+    sketch     documents, rejects          files read once
+    pairs      pairs                       near-duplicate sketches, then documents
+    clusters   clusters, members, false_components
+    keep       keep
+    output     duplicates.txt, context.fimi, kept/, tagged/
+    texts      texts                       those that the report shows
+    finish     metrics.json, _COMPLETE, report/
+
+The steps are verbs of `nddup.stages.run_engine.RunEngine`; what they count becomes the metrics of their stage here.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+from nddup.errors import NddupError
+from nddup.metrics import (
+    ClustersMetrics,
+    KeepMetrics,
+    PairsMetrics,
+    SketchMetrics,
+    StageMetrics,
+    Stages,
+    TextsMetrics,
+)
+from nddup.mining.keep_verdicts import FORCED_NOTE
+from nddup.scanning.collection import Collection
+from nddup.scanning.first_records import note_ids
+from nddup.scanning.read_again import TextChoice
+from nddup.settings.plan import stored_texts
+from nddup.stages.inputs_found import find_inputs, note_changes, read_forced
+from nddup.stages.losses import REPEATED, SilentFile, require_few_losses, require_readable
+from nddup.stages.progress import LogFormat, say
+from nddup.stages.run_engine import Made, RunEngine, Saved
+from nddup.stages.stage import (
+    AS_INPUT,
+    NOTE,
+    M,
+    Unpaired,
+    count_renamed,
+    made_of,
+    measure_files,
+    metrics_of,
+    missing_outputs,
+    name_counted,
+    name_forced,
+    name_unread,
+    note_of,
+    require_taggable,
+    settings_of,
+)
+from nddup.steps import Steps
+
+
+@dataclass(frozen=True)
+class Found:
+    """What the steps of a run made, and the counts and measures of their stages."""
+
+    sketched: Made
+    paired: Made
+    clustered: Made
+    kept: Made
+    stages: Stages
+
+    @property
+    def tables(self) -> Mapping[str, Any]:
+        """The tables by name, without the texts of the report."""
+        return {**self.sketched.tables, **self.paired.tables, **self.clustered.tables, **self.kept.tables}
+
+    @property
+    def unpaired(self) -> Unpaired:
+        """The documents that pairing treats apart."""
+        return Unpaired(*(self.paired.counts[name] for name in Unpaired._fields))
+
+
+def make_run(  # noqa: PLR0913 - what the command line takes
+    engine: RunEngine,
+    inputs: list[str],
+    *,
+    overwrite: bool = False,
+    resume: bool = False,
+    log_format: LogFormat = "text",
+    says: str = "",
+) -> dict[str, Any]:
+    """Find the near-duplicates of a collection and leave a finished run in a folder.
+
+    Args:
+        engine: of the run, with its settings and folder.
+        inputs: files and folders, any path of the engine.
+        overwrite: replace an existing run.
+        resume: finish an existing run, even one begun on the other engine: reuse tables whose inputs and settings are
+            unchanged. Starts a run where there is none; does nothing where the run is already finished.
+        log_format: of the line that each stage leaves in the log.
+        says: the first line of the log, written once nothing more can be refused.
+
+    Returns:
+        The metrics, as in `metrics.json`.
+
+    Raises:
+        ConfigError: for an input that is missing or cannot be understood.
+        OutputError: if the folder exists and may not be replaced, is not a run, cannot be written, or another run
+            works there.
+        NeedsSparkError: if the embedded engine would need more than `local.memory`; the tables saved before it stay.
+        NddupError: if rejects exceed `input.max_rejects`, unreadable files exceed `input.max_unreadable`, or any
+            other stated limit is passed. The folder then has no `_COMPLETE`.
+    """
+    folder, said = engine.folder, partial(say, form=log_format)
+    with Steps("run", 2, is_quiet=log_format == "json") as steps:
+        steps.begin("find the files and their formats")
+        source = find_inputs(engine.files, inputs, engine.config)
+        engine.forced = read_forced(engine.files, engine.config.keep.force)
+        noted = _begin(engine, inputs, source)
+        engine.prepare(steps)
+
+    with folder:  # no other run works there meanwhile
+        if folder.start(**noted, overwrite=overwrite, resume=resume, say=said):
+            metrics = folder.open()
+        else:
+            for line in (says, note_ids(engine.files, source.files)):
+                if line:
+                    said(line)
+            with engine.attempt(source):
+                metrics = _make_all(engine, source, inputs)
+        _report(engine)
+    return metrics
+
+
+def _begin(engine: RunEngine, inputs: list[str], source: Collection) -> dict[str, Any]:
+    """Return what the folder notes of settings and inputs, after refusing all that can be refused beforehand."""
+    config = engine.config
+    require_readable(source.unread, config.input.max_unreadable)
+    require_taggable(source, config)
+    engine.require_able(source)
+
+    saved = [] if config.lexicon.saved is None else [config.lexicon.saved]
+    paths = [engine.files.full_path(path) for path in [*inputs, *saved]]
+    files = {file.source: [file.size, file.modified] for file in source.listing.files}
+    return {"settings": settings_of(config), "inputs": {"paths": paths, "files": files, **name_forced(engine.forced)}}
+
+
+def _make_all(engine: RunEngine, source: Collection, inputs: list[str]) -> dict[str, Any]:
+    """Make every table and file of a run in its folder; return the metrics."""
+    found = find_clusters(engine, source)
+
+    _write_lists(engine, found)
+    _write_kept(engine, source, found)
+    _rewrite(engine, source, found)
+    texts = _store_texts(engine, source, found)
+
+    sketch = note_changes(found.stages.sketch, engine.files, inputs, source)
+    stages = found.stages.model_copy(update={"sketch": sketch, "texts": texts})
+    metrics = metrics_of(engine.config, stages, found.unpaired).dump()
+    engine.folder.finish(metrics)
+    return metrics
+
+
+def find_clusters(engine: RunEngine, source: Any) -> Found:  # noqa: ANN401 - a Collection, or TEXTS of either engine
+    """Make every table of a run, from its files or from TEXTS, in the store of the engine."""
+    with engine.stage("sketch", SketchMetrics) as stage:
+        sketched = engine.sketch(source)
+        rows = sketched.rows
+        lost = {reason: n for reason, n in sketched.counts["reasons"].items() if reason != REPEATED}
+        ask, limits = partial(engine.ask, **sketched.tables), engine.config.input
+        silent = require_few_losses(ask, rows["documents"], lost, limits, source)
+        metrics = _sketch_metrics(source, sketched, silent)
+        stage.done(metrics, f"{rows['documents']:,} documents", f"{rows['rejects']:,} rejects")
+    return decide(engine, sketched, stage.metrics, source)
+
+
+def decide(
+    engine: RunEngine,
+    sketched: Made,
+    sketch: SketchMetrics,
+    source: Any,  # noqa: ANN401
+    known: Any = None,  # noqa: ANN401
+) -> Found:
+    """Make what follows from the documents: pairs, clusters and keep-list.
+
+    Args:
+        engine: of the run.
+        sketched: the documents of this run, or of another.
+        sketch: the counts of their stage.
+        source: as `RunEngine.pair` takes it, and `known`.
+        known: PAIRS of the same documents at a lower threshold.
+    """
+    with engine.stage("pairs", PairsMetrics) as pairing:
+        paired = engine.pair(sketched, source, known)
+        pairs = _counted(PairsMetrics, {"documents": sketched.rows["documents"]}, paired)
+        pairing.done(pairs, f"{paired.rows['pairs']:,} pairs", f"{pairs.candidates:,} candidates")
+
+    with engine.stage("clusters", ClustersMetrics) as clustering:
+        clustered = engine.cluster(sketched, paired)
+        clusters = _counted(ClustersMetrics, {"pairs": paired.rows["pairs"]}, clustered)
+        clustering.done(clusters, f"{clustered.rows['clusters']:,} clusters")
+
+    with engine.stage("keep", KeepMetrics) as keeping:
+        kept = engine.keep(sketched, paired, clustered)
+        keep = _counted(KeepMetrics, {"documents": sketched.rows["documents"]}, kept)
+        keeping.done(keep, f"{keep.kept:,} kept")
+
+    stages = Stages(sketch=sketch, pairs=pairing.metrics, clusters=clustering.metrics, keep=keeping.metrics)
+    return Found(sketched, paired, clustered, kept, stages)
+
+
+def _counted(kind: type[M], rows_in: Mapping[str, int], made: Made) -> M:
+    """Return the metrics of a stage: the counts of its step that have a field there."""
+    counts = {name: count for name, count in made.counts.items() if name in kind.model_fields}
+    return kind.model_validate({"rows_in": rows_in, "rows_out": made.rows, **counts})
+
+
+def _sketch_metrics(source: Any, made: Made, silent: Sequence[SilentFile]) -> SketchMetrics:  # noqa: ANN401
+    """Return the metrics of reading; an earlier version did not note all of the counts."""
+    noted, rows = made.counts, made.rows
+    counts = {
+        **noted,
+        **measure_files(source),
+        **name_counted(noted),
+        "unread_files": name_unread(silent),
+        "rejected": dict(noted["reasons"]),
+        "files_read_again": len(noted["read_again"]),
+        "renamed_ids": count_renamed(noted, noted["reasons"]),
+    }
+    if not rows["documents"]:
+        counts["median_tokens"] = None
+    return _counted(SketchMetrics, {"records": sum(rows.values())}, replace(made, counts=counts))
+
+
+def _write_lists(engine: RunEngine, found: Found) -> None:
+    """Write the files beside the tables: the clusters, the features and the lexicon as asked for, and forced ids."""
+    folder = engine.folder
+    if engine.forced is not None:
+        folder.write_text(FORCED_NOTE, engine.forced.dump())
+    engine.write_duplicates(found.clustered)
+    if engine.config.output.context:
+        engine.write_context(found.sketched)
+    lexicon = found.stages.sketch.lexicon
+    if lexicon is not None:
+        folder.write_text(NOTE, note_of(engine.config, lexicon))
+
+
+def _write_kept(engine: RunEngine, source: Collection, found: Found) -> None:
+    """Write the kept documents, if they are asked for and no earlier attempt has finished them."""
+    folder, form, made = engine.folder, engine.config.output.kept, made_of("kept", engine.config)
+    if form == "none":
+        folder.clear("kept")
+    if form in ("none", AS_INPUT) or folder.has("kept", **made):
+        return
+
+    with engine.stage("output", StageMetrics) as stage:
+        engine.progress.describe("kept")
+        folder.clear("kept")
+        written, expected = engine.write_kept(source, found.sketched, found.kept), found.stages.keep.kept
+        if written != expected:
+            raise NddupError(f"{written} of {expected} kept documents were found again: the input changed meanwhile")
+        folder.seal("kept", **made, counted={})
+        stage.notes.append(f"kept documents as {form}")
+
+
+def _rewrite(engine: RunEngine, source: Collection, found: Found) -> None:
+    """Write the inputs without the removed documents, or with tags, as asked for and not yet written."""
+    folder = engine.folder
+    waiting = missing_outputs(engine.config, folder)
+    if not waiting:
+        return
+
+    with engine.stage("output", StageMetrics) as stage, engine.judge(found.tables) as verdicts:
+        for name in waiting:
+            engine.progress.describe(name)
+            apart = folder.begin_apart(name)
+            written = engine.rewrite(source, verdicts, apart, is_tagging=name == "tagged")
+            folder.put(name)
+            folder.seal(name, **made_of(name, engine.config), counted={})
+            stage.notes.append(f"{name}/: {'' if written is None else f'{written:,} '}records as they came")
+
+
+def _store_texts(engine: RunEngine, source: Collection, found: Found) -> TextsMetrics:
+    """Save the table `texts`, unless it is there: the files of the chosen documents are read again."""
+    with engine.stage("texts", TextsMetrics) as stage:
+        texts = engine.find("texts") or _read_chosen(engine, source, found)
+        rows_in = {"clusters": found.clustered.rows["clusters"]}
+        metrics = TextsMetrics(rows_in=rows_in, rows_out={"texts": texts.rows}, **texts.noted)
+        stage.done(metrics, f"{texts.rows:,} texts for the report")
+    return stage.metrics
+
+
+def _read_chosen(engine: RunEngine, source: Collection, found: Found) -> Saved:
+    """Choose the documents that the report shows, and save their texts."""
+    choice = TextChoice({}, [], 0)
+    if stored_texts(engine.config):
+        from nddup.stages.report_texts import choose_texts  # noqa: PLC0415 - not every run has a report
+
+        tables = {name: found.tables[name] for name in ("clusters", "members", "documents", "pairs")}
+        sizes = {file.source: file.size for file in source.listing.files}
+        choice = choose_texts(engine.ask(**tables), engine.config, sizes)
+    texts = engine.read_texts(source, found.sketched, choice.documents)
+    return engine.put("texts", texts, clusters=len(choice.clusters), beyond_files=choice.beyond_files)
+
+
+def _report(engine: RunEngine) -> None:
+    """Write the report of a finished run, unless it is there: the run may have been killed before its end."""
+    if not engine.config.output.report:
+        return
+    from nddup.report.write import is_reported, report_run  # noqa: PLC0415 - a run without a report needs no DuckDB
+
+    if not is_reported(engine.folder):
+        with engine.stage("report", StageMetrics) as reporting:
+            reporting.notes.append(report_run(engine.open_finished(), engine.folder))

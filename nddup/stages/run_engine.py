@@ -1,0 +1,176 @@
+"""What a run asks of an engine, beside the verbs of `nddup.engines.engine`: a few coarse steps, and its tables.
+
+    sketch     files or texts           -->  documents, rejects
+    pair       documents                -->  pairs
+    cluster    pairs                    -->  clusters, members, false_components
+    keep       clusters                 -->  keep
+
+`nddup.run.local_job` does it in this process, `nddup.run.job` on Spark. A step finds its tables as an earlier attempt
+left them, or makes and seals them; what it returns is a `Made`, which the next step takes. `nddup.stages.run` calls
+these steps in their order, and knows neither engine.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from nddup.engines.engine import Engine
+from nddup.mining.keep_verdicts import Forced
+from nddup.opened.finished_run import FinishedRun
+from nddup.scanning.collection import Collection, Files
+from nddup.settings.schema import Config
+from nddup.stages.progress import Progress
+from nddup.stages.stage import M, Stage, measured
+from nddup.steps import Steps
+from nddup.storage.run_folder import RunFolder
+
+
+@dataclass(frozen=True)
+class Saved:
+    """A table that was made, or found as an earlier attempt left it.
+
+    `counts` are sums over its rows, taken while they were written; `noted` holds other values noted by its maker.
+    """
+
+    table: Any
+    """As the engine holds tables: of Arrow or Spark. None for one that is found but not read."""
+    rows: int
+    counts: Mapping[str, int]
+    noted: Mapping[str, Any]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Made:
+    """The tables that a step made or found, the rows of each, and the counts of the step by their names in metrics."""
+
+    tables: Mapping[str, Any]
+    rows: Mapping[str, int]
+    counts: Mapping[str, Any]
+    own: Any = None
+    """What later steps of the same engine need besides."""
+
+
+class RunFiles(Files, Protocol):
+    """The files of an engine, with what a run notes of a path."""
+
+    def full_path(self, path: str) -> str:
+        """Return a path as an absolute URI with its file system."""
+
+
+class RunEngine(ABC):
+    """One run on one engine: its settings, its tables, and the steps that make them."""
+
+    config: Config
+    progress: Progress
+    resumed: dict[str, None]
+    """The tables reused from an earlier attempt, in order."""
+    forced: Forced | None
+    """The documents of `keep.force`."""
+
+    @property
+    @abstractmethod
+    def folder(self) -> RunFolder:
+        """The run's folder; only a run that has one is asked for it."""
+
+    @property
+    @abstractmethod
+    def files(self) -> RunFiles:
+        """The files that paths of inputs and settings name."""
+
+    def shuffled_bytes(self) -> int:
+        """Return the bytes written to shuffles so far."""
+        return 0
+
+    def stage(self, name: str, counts: type[M]) -> AbstractContextManager[Stage[M]]:
+        """Run a stage: show it, and measure its seconds and the bytes it writes to shuffles."""
+        return measured(self.progress, name, counts, resumed=self.resumed, shuffled=self.shuffled_bytes)
+
+    @abstractmethod
+    def require_able(self, source: Collection) -> None:
+        """Refuse what this engine cannot do, before anything is written: a saved lexicon that is not as the run's own.
+
+        Raises:
+            ConfigError: naming the setting, and the file or folder.
+        """
+
+    def prepare(self, steps: Steps) -> None:  # noqa: B027 - most engines have nothing to do
+        """Do what takes a while before the first stage, as one more step."""
+
+    @abstractmethod
+    def attempt(self, source: Collection) -> AbstractContextManager[None]:
+        """Hold what an attempt at this run needs while its tables and files are made."""
+
+    @abstractmethod
+    def ask(self, **tables: Any) -> Engine:  # noqa: ANN401 - of either engine
+        """Return an engine that answers questions over these tables, by their names."""
+
+    # The steps.
+
+    @abstractmethod
+    def sketch(self, source: Any) -> Made:  # noqa: ANN401 - a Collection, or TEXTS of either engine
+        """Read and sketch every record: documents, rejects.
+
+        Counts: `reasons` of the rejects; `lexicon`, if the kind has one; and those noted with the documents.
+        """
+
+    @abstractmethod
+    def pair(self, sketched: Made, source: Any, known: Any = None) -> Made:  # noqa: ANN401 - as of `sketch`
+        """Find the near-duplicates: pairs.
+
+        Args:
+            sketched: the documents.
+            source: read again where texts confirm pairs.
+            known: PAIRS at a lower threshold, which hold what texts would say; the source is then not read.
+        """
+
+    @abstractmethod
+    def cluster(self, sketched: Made, paired: Made) -> Made:
+        """Mine the components: clusters, members, false_components."""
+
+    @abstractmethod
+    def keep(self, sketched: Made, paired: Made, clustered: Made) -> Made:
+        """Decide which documents stay: keep."""
+
+    # What is written beside the tables.
+
+    @abstractmethod
+    def find(self, name: str) -> Saved | None:
+        """Return a table left by an earlier attempt, if its inputs and settings are unchanged; else None."""
+
+    @abstractmethod
+    def put(self, name: str, table: Any, **noted: Any) -> Saved:  # noqa: ANN401 - of either engine; JSON values
+        """Write a table and seal it with the values `noted`."""
+
+    @abstractmethod
+    def write_duplicates(self, clustered: Made) -> None:
+        """Write `duplicates.txt`: a cluster a line, its ids separated by tabs, then the number of common features."""
+
+    @abstractmethod
+    def write_context(self, sketched: Made) -> None:
+        """Write `context.fimi`: a feature a line, the `doc_key`s of the documents that hold it."""
+
+    @abstractmethod
+    def write_kept(self, source: Collection, sketched: Made, kept: Made) -> int:
+        """Read the kept documents again and write them as `output.kept` says; return how many were found."""
+
+    @abstractmethod
+    def judge(self, tables: Mapping[str, Any]) -> AbstractContextManager[Any]:
+        """Hold VERDICTS on all records, from documents, rejects, keep and members."""
+
+    @abstractmethod
+    def rewrite(self, source: Collection, verdicts: Any, apart: str, *, is_tagging: bool) -> int | None:  # noqa: ANN401
+        """Write the inputs into the folder `apart`: without the removed documents, or with tags in every record.
+
+        Returns:
+            The number of records written; None if they were not counted. After an error nothing is left there.
+        """
+
+    @abstractmethod
+    def read_texts(self, source: Collection, sketched: Made, documents: Mapping[str, tuple[str, bytes]]) -> Any:  # noqa: ANN401
+        """Return STORED_TEXTS of these documents (doc_id -> source, fingerprint): only their files are read."""
+
+    @abstractmethod
+    def open_finished(self) -> FinishedRun:
+        """Open the finished run in the folder for its report."""
