@@ -31,6 +31,9 @@ from nddup.tables import DOCUMENTS, REJECTS
 BATCH = 1_000
 LOOKUPS = 2_000
 
+BY_SKETCHES = {"pairs.confirm": "none"}
+"""Copies have permuted sketches and no shingles, so the sketches decide."""
+
 
 def real_texts(data: Path) -> dict[str, str]:
     """Return the pages of debdocs-dev by id."""
@@ -137,7 +140,7 @@ def measure(sizes: list[int], data: Path) -> None:
     """Fill a repository of each size, add a thousand documents, and query it."""
     texts = real_texts(data)
     with TemporaryDirectory() as folder:
-        first = nddup.repository.create(f"{folder}/real")
+        first = nddup.repository.create(f"{folder}/real", **BY_SKETCHES)
         queries = sketch_texts(first.snapshot.identity, texts)
         sizes_of = np.diff(queries.sketches.offsets)
         rows = ragged_of(lists_of(queries.sketches.offsets, pa.array(queries.sketches.values.view(np.int64))))
@@ -149,7 +152,7 @@ def measure(sizes: list[int], data: Path) -> None:
         offsets = np.concatenate([[0], np.cumsum(sizes_of[chosen])]).astype(np.int64)
         queries = Queries([queries.ids[i] for i in chosen], Ragged(offsets, values), queries.n_features[chosen])
         for size in sizes:
-            repo = nddup.repository.create(f"{folder}/{size}")
+            repo = nddup.repository.create(f"{folder}/{size}", **BY_SKETCHES)
             step = max(1, 100_000 // len(chosen))
             copies = -(-size // len(chosen))
             started = time.perf_counter()

@@ -171,12 +171,7 @@ class Identity:
 def new_identity(
     config: Config, *, mode: str = "rebuild", store: str = "all", lowest: float | None = None, texts: int | None = None
 ) -> Identity:
-    """Return the identity of a new repository; the arguments are those of `nddup.repository.create`.
-
-    A repository stores sketches, so these decide unless the settings ask for something else, which is refused.
-    """
-    if "confirm" not in config.pairs.model_fields_set:
-        config = config.model_copy(update={"pairs": config.pairs.model_copy(update={"confirm": "none"})})
+    """Return the identity of a new repository; the arguments are those of `nddup.repository.create`."""
     least = config.pairs.threshold if lowest is None else lowest
     return Identity(config, mode, store, least, CHARACTERS if texts is None else texts)
 

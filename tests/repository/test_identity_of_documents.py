@@ -95,11 +95,11 @@ def test_what_the_commands_print(tmp_path: Path, capsys: pytest.CaptureFixture[s
         "not stored: a, a near-duplicate of b",
     ]
     assert main(["index", "check", repo]) == 0
-    assert capsys.readouterr().out.count("ok ") == 4
+    assert capsys.readouterr().out.count("ok ") == 7
     assert main(["index", "tables", repo, "--output", str(tmp_path / "out")]) == 0
     assert main(["show", str(tmp_path / "out")]) == 0
     assert "documents                        1" in capsys.readouterr().out
     assert main(["index", "list", repo]) == 0
-    assert [line.split()[:1] for line in capsys.readouterr().out.splitlines()[1:3]] == [["1"], ["2"]]
+    assert [line.split()[:1] for line in capsys.readouterr().out.splitlines()[2:4]] == [["1"], ["2"]]
     assert main(["index", "add", repo, str(tmp_path / "nowhere")]) == 2
     assert main(["index", "query", repo, str(path), "--bands", "60"]) == 2

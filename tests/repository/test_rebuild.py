@@ -20,7 +20,7 @@ from nddup.repository.table_totals import tables_totals
 from tests.repository.histories import Batch, draw_history, play, rows_of, run_fresh
 
 CHOICES: dict[str, dict[str, Any]] = {
-    "min-s": {"sketch.size": 24, "pairs.threshold": 0.6},
+    "min-s": {"sketch.size": 24, "pairs.threshold": 0.6, "pairs.confirm": "none"},
     "first": {"sketch.size": 24, "pairs.threshold": 0.6, "keep.policy": "first"},
     "count": {"sketch.size": 24, "pairs.measure": "overlap", "pairs.threshold": 16},
     "share, stars": {
@@ -42,9 +42,10 @@ CHOICES: dict[str, dict[str, Any]] = {
         "clusters.max_nodes": 1, "clusters.max_listed": 2,
     },
     "partition": {"sketch.size": 24, "pairs.threshold": 0.6, "clusters.mode": "partition"},
-    "leaders": {"sketch.size": 24, "pairs.threshold": 0.5, "pairs.max_edges": 2},
+    "leaders": {"sketch.size": 24, "pairs.threshold": 0.5, "pairs.confirm": "none", "pairs.max_edges": 2},
     "leaders, partition": {
-        "sketch.size": 24, "pairs.threshold": 0.5, "pairs.max_edges": 1, "clusters.mode": "partition",
+        "sketch.size": 24, "pairs.threshold": 0.5, "pairs.confirm": "none", "pairs.max_edges": 1,
+        "clusters.mode": "partition",
     },
     "leaders, bands": {"sketch.kind": "minhash", "sketch.size": 24, "pairs.threshold": 0.5, "pairs.max_edges": 2},
     "exact": {"sketch.size": 24, "pairs.threshold": 0.6, "pairs.confirm": "resemblance", "keep.policy": "first"},

@@ -99,6 +99,7 @@ def map_shingles(path: Path) -> StoredShingles:
     with pa.ipc.open_file(pa.memory_map(str(path))) as reader:
         for number in range(reader.num_record_batches):
             batch = reader.get_batch(number)
+            batch.validate()
             lists = batch["shingles"]
             nodes.append(batch["node"].to_numpy())
             batches.append((lists.values.to_numpy().view(np.uint64), lists.offsets.to_numpy()))
