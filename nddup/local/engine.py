@@ -148,7 +148,8 @@ def pair(  # noqa: PLR0913 - what is read, of what, and what is known
     workers.tell("collapse", 0, len(documents))
     nodes = name_nodes(documents, order=config.keep.order, levels=plan.levels, forced=forced)
     distinct = nodes.distinct
-    sketches = take_rows(nodes.sketches, distinct.astype(np.int64))
+    is_all = len(distinct) == len(nodes.node)
+    sketches = nodes.sketches if is_all else take_rows(nodes.sketches, distinct.astype(np.int64))
     rule, large = plan.matching, np.empty(0, np.int32)
     matches = match(distinct, sketches, nodes.n_features[distinct], rule, workers)
     confirmer: Confirmer | Known | None = known_pairs(known, nodes, config.pairs.share) if known is not None else None

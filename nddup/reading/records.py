@@ -51,6 +51,7 @@ __all__ = [
 
 _DECODER = json.JSONDecoder(parse_int=str, parse_float=str, parse_constant=str)  # `json.loads` would make one per call
 _SURROGATE = re.compile("[\ud800-\udfff]")
+_MAY_BE_HALF = re.compile(r"\\u[dD]")  # a lone surrogate can only come from an escape
 
 
 def parse_json(chunk: bytes, head: FileHead) -> Record | Reject | None:
@@ -91,8 +92,7 @@ def _decode(chunk: bytes, encoding: str) -> Any:  # noqa: ANN401 - whatever JSON
     """Decode the JSON value in a line. Raises ValueError or RecursionError for anything else."""
     line = chunk.decode(encoding).lstrip("\ufeff")
     row = _DECODER.decode(line)
-    may_be_half = "\\u" in line and ("\\ud" in line or "\\uD" in line)  # a lone surrogate can only come from an escape
-    return _without_surrogates(row) if may_be_half else row
+    return _without_surrogates(row) if _MAY_BE_HALF.search(line) else row
 
 
 def _first(row: dict[str, Any], path: str | None) -> str | None:

@@ -32,6 +32,7 @@ from nddup.matching.overlap_join import (
 )
 from nddup.matching.threshold import Threshold
 from nddup.mining.family_pairs import past_comparisons
+from nddup.sketching.min_s import read_only
 from nddup.sketching.minhash import Finder
 from nddup.sketching.moduli import LEVEL_BITS, spread_levels
 from nddup.sketching.recipe import level_of
@@ -159,6 +160,7 @@ def match(
 
 
 def _match(names: NDArray[np.int64], sketches: Ragged, rule: Rule, workers: Workers) -> Matches:
+    sketches = Ragged(sketches.offsets, read_only(sketches.values))  # kernels are compiled for one kind of array
     if rule.finder is None:
         pruned = prune(sketches, rule.threshold, workers)
         probes, rounds = _by_prefix(pruned, sketches, rule), tuple(pruned.rounds)

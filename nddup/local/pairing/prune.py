@@ -21,9 +21,10 @@ MOST_ROUNDS = 20
 FREE = -2
 """Marks a slot of the hash table that holds no id; -1 marks one whose id was seen once."""
 
-KEYS, PIECES, MOST_KEYS = 1 << 22, 16, 1 << 24
+KEYS, PIECES, MOST_KEYS = 1 << 22, 16, (1 << 23) - (1 << 17)
 """Ids in a piece: its hash table of some 100 MB is read faster than a larger one. Each piece is a pass over all ids, so
-there are more than `PIECES` only where a table would have more than `MOST_KEYS` ids, or 400 MB."""
+there are more than `PIECES` only where a table would have more than `MOST_KEYS` ids, or 200 MB for each thread. Pieces
+differ a little in size, so this is a little below a power of two, at which a table doubles."""
 
 
 class Pruned(NamedTuple):
@@ -99,12 +100,12 @@ def number_shared(
     def count(piece: int) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.uint64]]:
         return number_ids(sketches.values, _pick(sketches.offsets, sketches.values, possible, piece, pieces))
 
-    found = list(workers.work("prune", count, range(pieces)))
-    start = 0
-    for places, ordinals, ids in found:
-        numbers[places] = ordinals + start
+    by_number, start = [np.empty(0, np.uint64)], 0
+    for places, ordinals, ids in workers.work("prune", count, range(pieces)):  # a piece is released after its turn
+        numbers[places] = ordinals + np.int32(start)
+        by_number.append(ids)
         start += len(ids)
-    return numbers, np.concatenate([ids for _, _, ids in found])
+    return numbers, np.concatenate(by_number)
 
 
 @compiled
