@@ -9,7 +9,7 @@ from pathlib import Path
 NAMES = (
     "quality", "thresholds", "kinds", "papers", "reading", "loop", "formats", "pairing", "exchanges", "peers", "mining",
     "graph", "families", "giants", "explosion", "scale", "stages", "memory", "records", "fuzz", "report", "repository",
-    "against", "histories", "kills", "compactions", "exact",
+    "against", "histories", "kills", "compactions", "exact", "passages",
 )  # fmt: skip
 
 

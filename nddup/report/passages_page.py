@@ -185,7 +185,8 @@ def _draw_passage(row: Row) -> str:
         f' <code>{escape(row["passage_id"])}</code></p><p class="excerpt"><bdi>{escape(row["text"])}</bdi></p>'
         f"<details{' open' if row['occurrences'] <= FEW else ''}><summary>Places</summary>"
         f'<div class="scroll"><table><thead><tr><th scope="col">Document</th>'
-        f'<th scope="col" class="number">Characters</th><th scope="col">Outcome</th></tr></thead><tbody>{places}</tbody></table></div>{rest}</details></section>\n'
+        f'<th scope="col" class="number">Characters</th><th scope="col">Outcome</th></tr></thead>'
+        f"<tbody>{places}</tbody></table></div>{rest}</details></section>\n"
     )
 
 

@@ -252,7 +252,7 @@ def order_documents(
     """
     sources, is_last = _sources(documents, order.prefer), _is_revisit(documents["record_type"])
     keys = (names, *_preference(documents, order), sources, is_last)
-    return np.lexsort(keys if classes is None else (*keys, classes))
+    return np.asarray(np.lexsort(keys if classes is None else (*keys, classes)))
 
 
 def rank_ids(ids: pa.ChunkedArray) -> NDArray[np.int32]:
