@@ -11,6 +11,7 @@ import random
 import subprocess
 import sys
 import threading
+from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
@@ -83,11 +84,16 @@ def _passages(source: Path, output: Path, *settings: str) -> Measured:
     said: list[str] = []
     reader = threading.Thread(target=lambda: said.append(process.stdout.read() if process.stdout else ""))
     reader.start()
+    peak = 0
+    while reader.is_alive():  # `ru_maxrss` would be that of this process, from before the program was loaded
+        with suppress(OSError, StopIteration):
+            lines = Path(f"/proc/{process.pid}/status").read_text().splitlines()
+            peak = max(peak, next(int(line.split()[1]) << 10 for line in lines if line.startswith("VmHWM")))
+        reader.join(0.02)
     _, status, usage = os.wait4(process.pid, 0)
-    reader.join()
     if status:
         sys.exit(f"{' '.join(command)}: status {status}")
-    return Measured(usage.ru_utime + usage.ru_stime, usage.ru_maxrss << 10, said[0])
+    return Measured(usage.ru_utime + usage.ru_stime, peak, said[0])
 
 
 def _about(name: str, texts: list[str], found: Measured, nothing: Measured) -> list[object]:

@@ -153,7 +153,7 @@ def read_documents(source: Source, steps: Steps, spool: Path) -> Documents:
     is_good = pc.is_null(rows["reason"])
     bad = rows.filter(pc.invert(is_good)).select(REJECTS.names).cast(REJECTS.arrow)
     rejects = pa.concat_tables([bad, list_silent(source.collection, rows)])
-    good = read = rows.filter(is_good)
+    good = read = rows.filter(is_good) if len(bad) else rows  # a filter copies texts and hashes
     if source.kept is not None:
         good = _only_kept(good, source.kept)
     elif config.input.limit is not None:
