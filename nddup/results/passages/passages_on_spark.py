@@ -45,6 +45,9 @@ STEPS = 5
 OF_TOKEN = 100
 """Bytes of memory of a task for each token of its documents, where much is repeated."""
 
+OBSERVED = {"spark.sql.adaptive.enabled": "false"}
+"""For the action that reads all records: an adaptive plan leaves out what is found empty, and what it observes."""
+
 FILE_ROWS = 1_000_000
 """Rows of a table for each file that is written."""
 
@@ -115,14 +118,13 @@ def _read(spark: SparkSession, source: Source) -> Iterator[_Read]:
     with set_to(spark, splitting(spark)):
         found, seen = scan_counting(spark, collection, consumer, files=files, limits=limits)
         with persisted(found) as rows:
-            divided = rows.where(F.col("reason") == DIVIDED).select("source").distinct().collect()
-            cut = [
-                row
-                for count in seen
-                if count.is_short
-                for row in sources_cut_short(spark, count.group, max_record=limits.max_record).collect()
-            ]
-            again = {row["source"] for row in [*divided, *cut]}
+            divided = F.collect_set(F.when(F.col("reason") == DIVIDED, F.col("source")))
+            with set_to(spark, OBSERVED):
+                again = set(rows.agg(divided).collect()[0][0])
+            for count in seen:
+                if count.is_short:
+                    short = sources_cut_short(spark, count.group, max_record=limits.max_record)
+                    again |= {row["source"] for row in short.collect()}
             if not again:
                 with _numbered(spark, source, rows) as read:
                     yield read
