@@ -11,11 +11,13 @@ from nddup.steps import Steps
 
 EPILOG = """RUN/report/index.html opens from disk in any browser and fetches nothing from the network. `nddup run`
 writes it at its end unless output.report=false. Write it again after `nddup evaluate`, to include the comparison, or
-to add the texts of a cluster that were not stored. They are read from the inputs, which must not have changed.
+to add texts that were not stored: those of a cluster, or of documents to compare side by side. They are read from the
+inputs, which must not have changed.
 
 examples:
   nddup report out/run
   nddup report out/run --cluster 0123456789abcdef
+  nddup report out/run --doc a --doc b
 """
 
 
@@ -28,6 +30,8 @@ def add(commands: "argparse._SubParsersAction[Any]") -> None:
     add_finished_run(parser)
     parser.add_argument("--cluster", metavar="ID", action="append", default=[],
                         help="add the texts of this cluster, read from the inputs; may be repeated")  # fmt: skip
+    parser.add_argument("--doc", metavar="ID", action="append", default=[], dest="documents",
+                        help="add the text of this document, read from the inputs; may be repeated")  # fmt: skip
     add_master(parser)
 
 
@@ -44,7 +48,8 @@ def execute(options: argparse.Namespace) -> int:
 
         run, folder, *_ = open_run(options.run, master=options.master)
         steps.begin("write the report")
-        asked = Asked(options.cluster, partial(_read_again, options)) if options.cluster else None
+        is_asked = options.cluster or options.documents
+        asked = Asked(options.cluster, partial(_read_again, options), options.documents) if is_asked else None
         where = report_run(run, folder, asked)
     print_out(f"report in {where}\n")
     return 0

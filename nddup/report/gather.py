@@ -8,7 +8,7 @@ table from the caller; Spark broadcasts it to every task where the query has the
 """
 
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -291,10 +291,11 @@ FindTexts = Callable[[Places], pa.Table]
 
 
 class Asked(NamedTuple):
-    """Clusters whose texts are shown even if they were not stored, and the function that reads them again."""
+    """Clusters and documents whose texts are shown even if they were not stored; the function that reads them again."""
 
     clusters: Sequence[str]
     find_texts: FindTexts
+    documents: Sequence[str] = ()
 
 
 def gather(run: FinishedRun, asked: Asked | None = None) -> Content:
@@ -302,10 +303,10 @@ def gather(run: FinishedRun, asked: Asked | None = None) -> Content:
 
     Args:
         run: the run.
-        asked: clusters whose texts are read again from the inputs if they are not stored.
+        asked: clusters and documents whose texts are read again from the inputs if they are not stored.
 
     Raises:
-        ConfigError: if there is no such cluster, or an input no longer exists.
+        ConfigError: if there is no such cluster or document, or an input no longer exists.
         NddupError: if inputs must be read again and have changed since the run.
 
     Cost: a pass over each of `clusters`, `pairs` and `documents`; the content is in memory, some 100 MB at most.
@@ -316,7 +317,7 @@ def gather(run: FinishedRun, asked: Asked | None = None) -> Content:
     names = list_documents(clusters)
     texts = run.sql(ASK_TEXTS).cast(TEXTS) if run.holds("texts") else TEXTS.empty_table()
     if asked is not None:
-        missing = _asked_documents(run, clusters, names, texts, asked.clusters)
+        missing = _asked_documents(run, clusters, names, texts, asked)
         texts = pa.concat_tables([texts, _read_again(run, missing, asked.find_texts)]) if missing else texts
     about = ask_about_documents(run, clusters, names)
     return Content(
@@ -360,19 +361,19 @@ def _share_out(sizes: list[tuple[int, int]]) -> tuple[int, int]:
     return listed_each, min(listed_each, matrix_each)
 
 
-def _asked_documents(
-    run: FinishedRun, clusters: pa.Table, names: pa.Table, texts: pa.Table, asked: Iterable[str]
-) -> Places:
-    """Return the documents in the matrices of the requested clusters that have no stored text."""
+def _asked_documents(run: FinishedRun, clusters: pa.Table, names: pa.Table, texts: pa.Table, asked: Asked) -> Places:
+    """Return the requested documents, and those in the matrices of the requested clusters, that have no stored text."""
     ranks = {cluster: rank for rank, cluster in enumerate(clusters["cluster_id"].to_pylist())}
-    for cluster in asked:
+    for cluster in asked.clusters:
         if cluster not in ranks:
             raise ConfigError(f"--cluster {cluster}: no such cluster in the report of {run.path}")
-    chosen = pa.array([ranks[cluster] for cluster in asked], pa.int32())
+    chosen = pa.array([ranks[cluster] for cluster in asked.clusters], pa.int32())
     few = names.filter(pc.and_(pc.is_in(names["rank"], chosen), pc.less(names["place"], MATRIX_EACH)))
-    ids = sorted(set(few["doc_id"].to_pylist()) - set(texts["doc_id"].to_pylist()))
+    ids = sorted((set(few["doc_id"].to_pylist()) | set(asked.documents)) - set(texts["doc_id"].to_pylist()))
     wanted = pa.table({"doc_id": pa.array(ids, pa.string())})
     rows = run.sql(PLACES, wanted=wanted).to_pylist()
+    if unknown := sorted(set(asked.documents).intersection(ids) - {row["doc_id"] for row in rows}):
+        raise ConfigError(f"--doc {unknown[0]}: no such document in {run.path}")
     return {row["doc_id"]: (row["source"], row["content_fingerprint"]) for row in rows}
 
 

@@ -84,7 +84,7 @@ def report_run(run: FinishedRun, folder: RunFolder, asked: Asked | None = None) 
     Args:
         run: the run, opened.
         folder: the folder of the same run.
-        asked: clusters whose texts are read again from the inputs if they are not stored.
+        asked: clusters and documents whose texts are read again from the inputs if they are not stored.
 
     Returns:
         The path of the report's page.

@@ -109,6 +109,43 @@ def test_two_documents_are_compared(watched: Watched, address: str) -> None:
     expect(page.locator("#cluster h1")).to_have_text("No such cluster")
 
 
+def test_the_focus_returns_with_the_page(watched: Watched, address: str) -> None:
+    """After Back the focus is on the row or link that was followed, and `/` leads to a search field from every page."""
+    page = watched.open(address, "documents")
+    page.get_by_role("grid").focus()
+    for key in ("ArrowDown", "ArrowDown", "Enter"):
+        page.keyboard.press(key)
+    expect(page.locator("#document h1")).to_be_visible()
+    expect(page.locator("#main")).to_be_focused()
+    page.go_back()
+    expect(page.get_by_role("grid")).to_be_focused()
+    expect(page.locator("#documents .row.active")).to_have_attribute("data-at", "2")
+
+    page = watched.open(address, "document/a")
+    link = page.locator("#document").get_by_role("link", name="Compare", exact=True).first
+    link.focus()
+    page.keyboard.press("Enter")
+    expect(page.locator("#compare h1")).to_have_text("Two documents")
+    page.go_back()
+    expect(page.locator("#document").get_by_role("link", name="Compare", exact=True).first).to_be_focused()
+
+    for view in ("", "clusters", "document/a", "quality", "run"):
+        page = watched.open(address, view)
+        page.keyboard.press("/")
+        expect(page.locator(".view:not([hidden]) input[type=search]").first).to_be_focused()
+
+
+def test_the_command_that_reads_texts_again_is_named(watched: Watched, address: str) -> None:
+    """Any two documents can be compared: where their texts are not stored, the page says how to read them again."""
+    page = watched.open(address, "document/no-text")
+    page.get_by_label("Compare with").fill(" a ")
+    page.keyboard.press("Enter")
+
+    told = page.locator("#compare .no-text")
+    expect(told).to_contain_text("The text of no-text is not stored")
+    assert re.search(r"nddup report '.*' --doc no-text --doc a$", told.locator("code").inner_text())
+
+
 def test_shared_shingles_are_those_of_the_run(browser: Browser, address: str) -> None:
     """The browser's tokens and shingles equal Python's in many scripts; its steps cover both texts in order."""
     texts = [

@@ -163,6 +163,12 @@ def test_a_report_needs_the_inputs_only_for_texts_that_were_not_stored(
     assert main(["report", str(run), "--cluster", cluster]) == 0
     summary = (run / "report" / "data" / "summary.js").read_text()
     assert '"texts":{"documents":5,' in summary
+    known = set(shown.texts["doc_id"].to_pylist())
+    other = next(row for row in shown.documents["doc_id"].to_pylist() if row not in known)
+    assert main(["report", str(run), "--doc", other, "--doc", min(known)]) == 0
+    assert f'"texts":{{"documents":{len(known) + 1},' in (run / "report" / "data" / "summary.js").read_text()
+    assert main(["report", str(run), "--doc", "nobody"]) == 2
+    assert "--doc nobody: no such document" in capsys.readouterr().err
     inputs.write_text("{}\n")
     assert main(["report", str(run), "--cluster", cluster]) == 1
     assert "a.jsonl; run the job again" in capsys.readouterr().err

@@ -118,7 +118,7 @@
       right.value = j;
       if (!isFirst) nddup.remember("cluster", `${nddup.href("cluster", id)}?a=${i + 1}&b=${j + 1}`);
       const pair = near(i, j);
-      const shown = await nddup.compare(list[i], list[j], data.shingle, pair ? pair[1] : -1);
+      const shown = await nddup.compare(list[i], list[j], data.shingle, pair ? pair[1] : -1, data.run);
       if (mine !== turn) return;
       place.replaceChildren(shown);
       if (scroll && first) form.scrollIntoView({ block: "start" });

@@ -129,9 +129,19 @@
     return rows[document[9]][1];
   }
 
-  nddup.compare = async (first, second, shingle, estimate) => {
+  // A word of a command as a shell takes it.
+  const quoted = (word) => (/^[\w@%+=:,.\/#-]+$/.test(word) && !word.startsWith("#") ? word : `'${word.replaceAll("'", `'\\''`)}'`);
+
+  function unstored(ids, missing, run) {
+    const command = `nddup report ${quoted(run)} ${ids.map((id) => `--doc ${quoted(id)}`).join(" ")}`;
+    return h("p", { class: "no-text" }, missing.length > 1 ? "The texts of both are not stored in this report. " : ["The text of ", nddup.foreign(missing[0]), " is not stored in this report. "],
+      "While the inputs are there, this reads them again; then reload the page: ", h("code", null, nddup.foreign(command)));
+  }
+
+  nddup.compare = async (first, second, shingle, estimate, run) => {
     const [textA, textB] = await Promise.all([textOf(first), textOf(second)]);
-    if (textA === null || textB === null) return h("p", null, "The text of ", nddup.foreign(textA === null ? first[0] : second[0]), " is not stored.");
+    const missing = [textA === null && first[0], textB === null && second[0]].filter((id) => id !== false);
+    if (missing.length) return unstored([first[0], second[0]], missing, run);
     const found = nddup.differ(textA, textB, shingle);
     const head = (name, document) => h("div", { class: "cell" }, h("b", null, `${name} `), nddup.foreign(document[0]), h("br"),
       document[1] ? nddup.address(document[1]) : null);

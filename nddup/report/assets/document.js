@@ -4,6 +4,7 @@
   const { h, count } = nddup;
   const POLICIES = {
     longest: "the longest", "first-id": "the one with the smallest id", first: "the first of the collection", "shortest-url": "the one with the shortest address",
+    newest: "the newest capture", oldest: "the oldest capture",
   };
   const REMOVED = { exact: "it has the same content as ", equal: "it has the same sketch as ", near: "it is a near-duplicate of ", forced: "keep.force says so; it is a near-duplicate of " };
   const STATES = ["kept", "same content", "same sketch", "near-duplicate", "by keep.force"];
@@ -90,6 +91,15 @@
     return [heading, h("div", { class: "card text" }, body, more)];
   }
 
+  // Leads to the comparison with any document, whether or not they are alike.
+  function withAnother(one) {
+    const input = h("input", { type: "text", id: "document-other", autocomplete: "off", spellcheck: "false", required: true, placeholder: "Id of a document" });
+    return h("form", { class: "filters card", on: { submit: (event) => {
+      event.preventDefault();
+      location.hash = nddup.href("compare", one.id, input.value.trim());
+    } } }, h("div", { class: "field wide" }, h("label", { for: "document-other" }, "Compare with"), input), h("button", { class: "quiet" }, "Compare"));
+  }
+
   const missing = (view, titleId, id, data) => view.replaceChildren(nddup.back("documents", "← All documents"),
     h("h1", { id: titleId }, "No such document"),
     h("p", null, nddup.foreign(id || ""), data.documents.shown < data.documents.all
@@ -109,7 +119,7 @@
       view.replaceChildren(nddup.back("documents", "← All documents"),
         h("h1", { id: "document-title", class: "document-title" }, h("span", { class: "hidden-text" }, "Document "), nddup.foreign(one.id)),
         one.title ? h("p", { class: "begins" }, nddup.foreign(one.title)) : "", h("p", { class: "lead" }, why(data, one)), facts(one),
-        ...own, ...others, ...ofClusters, ...ofText);
+        ...own, ...others, ...ofClusters, ...ofText, withAnother(one));
     },
   };
 
@@ -124,7 +134,7 @@
       }
       const flat = ((await nddup.load(`nearest-${a.number}`)) || [])[a.at] || [];
       const at = flat.findIndex((value, place) => place % 3 === 0 && value === b.id);
-      const shown = await nddup.compare(asRow(a), asRow(b), data.shingle, at < 0 ? -1 : flat[at + 2]);
+      const shown = await nddup.compare(asRow(a), asRow(b), data.shingle, at < 0 ? -1 : flat[at + 2], data.run);
       view.replaceChildren(nddup.back("documents", "← All documents"), h("h1", { id: "compare-title" }, "Two documents"),
         h("p", { class: "lead" }, "A is ", nddup.documentLink(a.id), ` (${nddup.outcomes[nddup.outcomeOf(a)]}), B is `, nddup.documentLink(b.id), ` (${nddup.outcomes[nddup.outcomeOf(b)]}).`),
         h("div", { class: "card compare" }, shown));

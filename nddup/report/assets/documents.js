@@ -16,7 +16,7 @@
   const address = () => nddup.stateful("#/documents", state, PLAIN);
   const isDescending = () => ["tokens", "pairs", "stands"].includes(state.sort) !== state.reverse;
 
-  function refresh(message) {
+  function refresh({ message = "", keep = false } = {}) {
     const rows = [...found];
     if (SORTS[state.sort].compare) rows.sort(SORTS[state.sort].compare);
     if (state.reverse) rows.reverse();
@@ -24,7 +24,7 @@
     parts.status.textContent = message || (rows.length === data.documents.shown ? all : `${count(rows.length)} of ${all}`);
     parts.empty.hidden = rows.length > 0 || Boolean(message);
     parts.rows = rows;
-    parts.list.set(rows, { sort: state.sort, isDescending: isDescending() });
+    parts.list.set(rows, { sort: state.sort, isDescending: isDescending(), keep });
   }
 
   async function search() {
@@ -125,7 +125,7 @@
       parts.name();
       nddup.remember("documents", address());
       const criteria = JSON.stringify({ query: state.query, source: state.source, site: state.site, outcome: state.outcome });
-      if (criteria === searched) refresh();
+      if (criteria === searched) refresh({ keep: true });
       else await search();
     },
   };

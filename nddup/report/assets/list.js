@@ -14,7 +14,9 @@
       columns.map(([, , style], at) => h("span", { role: "columnheader", class: style }, sorts[at])));
     const rows = h("div", { role: "rowgroup", class: "rows", on: { click: (event) => {
       const found = event.target.closest("[data-at]");
-      if (found && !event.target.closest("a, button")) open(items[Number(found.dataset.at)]);
+      if (!found) return;
+      active = Number(found.dataset.at); // where the focus is when one comes back
+      if (!event.target.closest("a, button")) open(items[active]);
     } } });
     const grid = h("div", { role: "grid", class: "grid", tabindex: 0, "aria-label": label, "aria-colcount": columns.length,
       on: { keydown: onKey } }, h("div", { role: "rowgroup", class: "heading" }, head), rows);
@@ -128,12 +130,12 @@
     return { form, inputs, fill };
   };
 
-  // "/" moves the focus to the search field of the current view.
-  document.addEventListener("keydown", (event) => {
-    if (event.key !== "/" || ["INPUT", "SELECT", "TEXTAREA"].includes(document.activeElement.tagName)) return;
-    const input = [...document.querySelectorAll(".view:not([hidden]) .field.wide input[type=search]")][0];
-    if (!input) return;
+  // "/" moves the focus to the search field of the current view, or opens the documents to search them.
+  const searchField = () => document.querySelector(".view:not([hidden]) .field.wide input[type=search]");
+  document.addEventListener("keydown", async (event) => {
+    if (event.key !== "/" || event.ctrlKey || event.metaKey || event.altKey || ["INPUT", "SELECT", "TEXTAREA"].includes(document.activeElement.tagName)) return;
     event.preventDefault();
-    input.focus();
+    if (!searchField()) await nddup.go("#/documents");
+    searchField()?.focus();
   });
 })();

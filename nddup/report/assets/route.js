@@ -43,7 +43,7 @@
   const last = {}; // the address at which each view was last seen
   nddup.remember = (name, hash) => {
     last[name] = hash;
-    if (location.hash !== hash) history.replaceState(null, "", hash);
+    if (location.hash !== hash) history.replaceState(history.state, "", hash);
   };
   nddup.back = (name, text) => nddup.h("p", { class: "back" }, nddup.h("a", { href: last[name] || `#/${name}` }, text));
 })();
