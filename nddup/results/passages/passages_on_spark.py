@@ -181,7 +181,7 @@ def _find(spark: SparkSession, source: Source, read: _Read, output: str, steps: 
     settings, config = source.config.passages, source.config
     memory = task_memory(reach(spark).settings())
     needed = max(1, math.ceil(OF_TOKEN * read.tokens / free_memory(memory)))
-    partitions = tasks_of(spark, config, needed, f"{read.tokens:,} tokens")
+    partitions = tasks_of(spark, config, needed, memory, f"{read.tokens:,} tokens")
     rule = passages.Rule(settings.min_tokens, settings.within, partitions)
     ranked = passages.rank_documents(_name(read), config.keep.order)
     placed = passages.place_documents(read.numbered, ranked, partitions=partitions, documents=read.documents)

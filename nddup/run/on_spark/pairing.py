@@ -25,7 +25,7 @@ from nddup.run.on_spark.inputs import Inputs
 from nddup.run.on_spark.rounds import Matches, Rounds, contract
 from nddup.run.on_spark.state import Job, persisted
 from nddup.run.session import PARTITIONS, given_partitions
-from nddup.run.task_memory import PYTHON_MEMORY, task_memory
+from nddup.run.task_memory import PYTHON_MEMORY
 from nddup.scanning.collection import Collection
 from nddup.scanning.read_again import UNSTEADY
 from nddup.settings import plan
@@ -124,15 +124,16 @@ def choose_partitions(job: Job, *, ids: int, sketches: int) -> int:
             of a task allows, or if more than `MOST_TASKS` would be used.
     """
     needed = tasks_needed(volume_of(ids, sketches, job.threshold), job.task_memory)
-    return tasks_of(job.spark, job.config, needed, f"{ids:,} ids of {sketches:,} distinct sketches")
+    what = f"{ids:,} ids of {sketches:,} distinct sketches"
+    return tasks_of(job.spark, job.config, needed, job.task_memory, what)
 
 
-def tasks_of(spark: SparkSession, config: Config, needed: int, what: str) -> int:
+def tasks_of(spark: SparkSession, config: Config, needed: int, task_memory: int, what: str) -> int:
     """Return the number of tasks of block shuffles, at least as many as needed; errors as of `choose_partitions`."""
     given = given_partitions(spark, config.spark)
     chosen = int(given) if given else max(reach(spark).parallelism(), needed)
 
-    memory = f"{task_memory(reach(spark).settings()) >> 20:,} MB"
+    memory = f"{task_memory >> 20:,} MB"
     if chosen < needed:
         raise ConfigError(
             f"{PARTITIONS}={chosen}: {what} need {needed:,} tasks of"
