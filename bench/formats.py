@@ -27,8 +27,8 @@ from bench.recording import BUILD, drop, fresh, record, show
 from nddup.reading.markup import strip_markup
 from nddup.reading.records import Record, content_fingerprint, record_text
 from nddup.run.job import SparkJob
+from nddup.run.on_spark.state import SparkProgress
 from nddup.run.session import start_session
-from nddup.run.spark_progress import SparkProgress
 from nddup.scanning.collection import Collection, find_files
 from nddup.scanning.found import text_buffers
 from nddup.scanning.sketch_records import SketchRecords, sketch_texts

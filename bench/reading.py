@@ -19,8 +19,8 @@ from nddup.reading.detect import read_head
 from nddup.reading.formats import FileHead
 from nddup.reading.records import Record, content_fingerprint, parse_record, read_encoded
 from nddup.run.job import SparkJob
+from nddup.run.on_spark.state import SparkProgress
 from nddup.run.session import start_session
-from nddup.run.spark_progress import SparkProgress
 from nddup.scanning.collection import find_files
 from nddup.scanning.file_heads import HEAD_BYTES
 from nddup.scanning.found import join_encoded

@@ -16,8 +16,8 @@ from nddup.run.job import SparkJob
 from nddup.run.on_spark.clustering import keep_documents, mine_clusters
 from nddup.run.on_spark.documents import take_documents
 from nddup.run.on_spark.pairing import find_pairs
+from nddup.run.on_spark.state import SparkProgress
 from nddup.run.session import start_session
-from nddup.run.spark_progress import SparkProgress
 from nddup.settings.load import load_config
 from nddup.spark.reach import reach
 from nddup.spark.schemas import DOCUMENTS

@@ -132,7 +132,7 @@ def find_duplicates(  # noqa: PLR0913 - the sections of the configuration, so th
 
     if hasattr(df, "sparkSession"):
         from nddup.opened.spark import FramesRun  # noqa: PLC0415 - Spark is loaded for its own tables only
-        from nddup.run.dataframes import find_on_spark, with_ids_of  # noqa: PLC0415
+        from nddup.run.job import find_on_spark, with_ids_of  # noqa: PLC0415
 
         if id is None:
             raise ConfigError(

@@ -204,7 +204,7 @@ def _prepare_spark(options: argparse.Namespace, config: "Config", steps: Steps) 
     from nddup.run.compiling import compile_once  # noqa: PLC0415
     from nddup.run.java import is_small  # noqa: PLC0415
     from nddup.run.job import run_job  # noqa: PLC0415
-    from nddup.run.on_spark.saved_tables import require_place, save_tables  # noqa: PLC0415
+    from nddup.run.on_spark.outputs import require_place, save_tables  # noqa: PLC0415
     from nddup.run.session import address_of, start_session  # noqa: PLC0415
     from nddup.storage.local_storage import is_submitted  # noqa: PLC0415
 

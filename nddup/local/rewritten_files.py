@@ -1,7 +1,6 @@
 """The files of a run written again by its workers: without the removed documents, cut, or with tags in every record.
 
-documents, rejects, keep, members --list_verdicts--> VERDICTS, a row a record
-files, VERDICTS                   --rewrite-->       a folder of files of the same names
+files, VERDICTS --rewrite--> a folder of files of the same names
 """
 
 import shutil
@@ -22,44 +21,12 @@ from nddup.reading.formats import FileHead
 from nddup.reading.streams import StoppedError
 from nddup.rewriting.cut_records import Cutting
 from nddup.rewriting.rewrite_file import Stored, judge, rewrite_file
-from nddup.rewriting.verdicts import NAMES, SCHEMA, RewriteError, Verdicts
+from nddup.rewriting.verdicts import NAMES, RewriteError, Verdicts
 from nddup.scanning.collection import Collection, ListedFile
 from nddup.scanning.found import Batches, Consumer, Found, RecordLimits
 from nddup.scanning.input_files import local_path
 from nddup.scanning.local_files import open_local
 from nddup.tables import REWRITTEN, VERDICTS, Table
-
-
-class Judged(NamedTuple):
-    """The tables that decide what becomes of a record."""
-
-    documents: pa.Table
-    rejects: pa.Table
-    keep: pa.Table
-    members: pa.Table
-
-
-def list_verdicts(judged: Judged) -> pa.Table:
-    """Return VERDICTS, sorted by source and record. Cost: sorts of the documents and of the members."""
-    documents = judged.documents.select(["doc_id", "source", "record"])
-    ids = one_chunk(documents["doc_id"])
-    keep = judged.keep.take(pc.index_in(ids, value_set=one_chunk(judged.keep["doc_id"])))
-    target = pc.if_else(keep["kept"], keep["doc_id"], keep["duplicate_of"])
-    smallest = pa.TableGroupBy(judged.members, "doc_id").aggregate([("cluster_id", "min")])
-    found = pc.index_in(one_chunk(target), value_set=one_chunk(smallest["doc_id"]))
-    stood_for = pc.value_counts(one_chunk(target))
-    copies = stood_for.field("counts").take(pc.index_in(ids, value_set=stood_for.field("values")))
-    told = documents.drop_columns(["doc_id"])
-    values = [keep["kept"], keep["duplicate_of"], smallest["cluster_id_min"].take(found), copies]
-    for name, column in zip(NAMES, values, strict=True):
-        told = told.append_column(name, column)
-    told = told.append_column("reason", pa.nulls(len(told), pa.string()))
-
-    rejects = judged.rejects.select(["source", "record", "reason"])
-    for field in SCHEMA:
-        rejects = rejects.append_column(field.name, pa.nulls(len(rejects), field.type))
-    whole = pa.concat_tables([one.select(VERDICTS.names).cast(VERDICTS.arrow) for one in (told, rejects)])
-    return whole.sort_by([("source", "ascending"), ("record", "ascending")])
 
 
 def verdicts_of(documents: pa.Table, rejects: pa.Table) -> pa.Table:
@@ -74,7 +41,13 @@ def verdicts_of(documents: pa.Table, rejects: pa.Table) -> pa.Table:
     for name in VERDICTS.names:
         if name not in both.column_names:
             both = both.append_column(name, pa.nulls(len(both)))
-    return both.select(VERDICTS.names).cast(VERDICTS.arrow).sort_by([("source", "ascending"), ("record", "ascending")])
+    return in_order(both)
+
+
+def in_order(verdicts: pa.Table) -> pa.Table:
+    """Return VERDICTS sorted by source and record."""
+    whole = verdicts.select(VERDICTS.names).cast(VERDICTS.arrow)
+    return whole.sort_by([("source", "ascending"), ("record", "ascending")])
 
 
 class Rewritten(NamedTuple):

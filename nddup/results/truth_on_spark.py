@@ -11,8 +11,7 @@ from nddup.run.job import SparkJob
 from nddup.run.on_spark.documents import take_documents
 from nddup.run.on_spark.inputs import reopen_inputs
 from nddup.run.on_spark.pairing import find_pairs
-from nddup.run.on_spark.state import persisted
-from nddup.run.spark_progress import SparkProgress
+from nddup.run.on_spark.state import SparkProgress, persisted
 from nddup.scanning.read_again import Texts
 from nddup.spark.evaluating import edit_pairs as stage
 from nddup.spark.reading.scan import name_texts

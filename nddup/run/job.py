@@ -1,11 +1,17 @@
-"""A run on Spark, from INPUT paths to a finished folder: the steps of `on_spark` as a run takes them."""
+"""A run on Spark, from INPUT paths to a finished folder, or from a DataFrame to tables in its session.
+
+`SparkJob` gives the steps of `on_spark` as a run takes them.
+"""
 
 from collections.abc import Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from typing import Any
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql import types as T
 
+from nddup.metrics import RunMetrics
 from nddup.opened.duck import DuckRun
 from nddup.opened.finished_run import FinishedRun
 from nddup.opened.spark import SparkRun
@@ -14,16 +20,21 @@ from nddup.run.on_spark.clustering import keep_documents, mine_clusters
 from nddup.run.on_spark.documents import sketch_documents
 from nddup.run.on_spark.inputs import take_saved
 from nddup.run.on_spark.pairing import find_pairs
-from nddup.run.on_spark.state import Job, persisted
-from nddup.run.session import few_tasks, set_to
-from nddup.run.spark_progress import SparkProgress
+from nddup.run.on_spark.state import Job, SparkProgress, persisted
+from nddup.run.session import few_tasks, set_to, settings_for
 from nddup.scanning.collection import Collection
 from nddup.settings import plan
 from nddup.settings.schema import Config
-from nddup.spark.reading.rewritten_files import list_verdicts
+from nddup.spark.reach import is_connect
+from nddup.spark.reading.scan import number_texts
+from nddup.spark.schemas import TEXTS
+from nddup.stages.inputs_found import read_forced
 from nddup.stages.progress import LogFormat
-from nddup.stages.run import make_run
-from nddup.storage.session_tables import SparkFolder
+from nddup.stages.run import find_clusters, make_run
+from nddup.stages.stage import metrics_of
+from nddup.storage.session_files import files_of
+from nddup.storage.session_tables import CheckpointStore, MemoryStore, RemoteMemoryStore, SparkFolder, Store
+from nddup.tables import ID_COLUMNS, RESULTS
 
 
 class SparkJob(Job):
@@ -52,9 +63,9 @@ class SparkJob(Job):
     rewrite = outputs.rewrite_inputs
     read_texts = outputs.read_texts
 
-    def judge(self, tables: Mapping[str, DataFrame]) -> AbstractContextManager[DataFrame]:
-        """As `RunEngine.judge`."""
-        return persisted(list_verdicts(*(tables[name] for name in ("documents", "rejects", "keep", "members"))))
+    def hold(self, verdicts: DataFrame) -> AbstractContextManager[DataFrame]:
+        """As `RunEngine.hold`: on the executors' disks."""
+        return persisted(verdicts)
 
     def open_finished(self) -> FinishedRun:
         """As `RunEngine.open_finished`: without Spark jobs where this process sees the folder."""
@@ -89,3 +100,45 @@ def run_job(
     """
     engine = SparkJob(spark, config, SparkFolder(spark, output), SparkProgress(spark, form=log_format))
     return make_run(engine, inputs, log_format=log_format, **how)
+
+
+def find_on_spark(
+    df: DataFrame, columns: tuple[str, str], config: Config, *, checkpoint: str | None, is_quiet: bool = False
+) -> tuple[dict[str, DataFrame], RunMetrics]:
+    """Return the tables of a run over a DataFrame, and its metrics.
+
+    Args:
+        df: one document a row.
+        columns: of ids and of texts.
+        config: all settings; those of the session are restored afterwards, even after a failure.
+        checkpoint: a folder that every executor sees, for the tables as Parquet; None: they stay in the session.
+        is_quiet: report no progress.
+
+    Raises:
+        OutputError: if the folder `checkpoint` cannot be made.
+    """
+    spark = df.sparkSession
+    with ExitStack() as meanwhile:
+        meanwhile.enter_context(set_to(spark, settings_for(config.spark)))
+        store: Store = RemoteMemoryStore() if is_connect(spark) else MemoryStore()
+        if checkpoint is not None:
+            store = meanwhile.enter_context(CheckpointStore(spark, checkpoint).opened(kept=list(RESULTS)))
+        forced = read_forced(files_of(spark), config.keep.force)
+        shown = SparkProgress(spark, is_quiet=is_quiet, is_brief=True)
+        job = SparkJob(spark, config, store, shown, forced=forced)
+        found = find_clusters(job, number_texts(df, id=columns[0], text=columns[1]).select(*TEXTS.fieldNames()))
+    return dict(found.tables), metrics_of(config, found.stages, found.unpaired)
+
+
+def with_ids_of(tables: Mapping[str, DataFrame], kind: T.DataType) -> dict[str, DataFrame]:
+    """Return the tables with their ids as integers of a type, if the caller's are; else unchanged."""
+    if not isinstance(kind, T.IntegralType):
+        return dict(tables)
+    return {name: table.select(*(_typed(field, kind) for field in table.schema)) for name, table in tables.items()}
+
+
+def _typed(field: T.StructField, kind: T.DataType) -> Column:
+    column = F.col(field.name)
+    if field.name not in ID_COLUMNS:
+        return column
+    return column.cast(T.ArrayType(kind) if isinstance(field.dataType, T.ArrayType) else kind).alias(field.name)

@@ -20,7 +20,7 @@ from nddup.local.memory import Memory
 from nddup.local.reading.processes import Processes
 from nddup.local.reading.read_records import take_saved
 from nddup.local.reading.workers import Workers
-from nddup.local.rewritten_files import Judged, Rewriter, list_verdicts
+from nddup.local.rewritten_files import Rewriter, in_order
 from nddup.mining.keep_verdicts import Forced
 from nddup.run.compiling import compile_once
 from nddup.run.engines import memory_of
@@ -232,9 +232,9 @@ class LocalJob(RunEngine):
         return outputs.write_kept(read, Path(local_path(f"{self.folder.path}/kept")), self.config.output.kept)
 
     @contextmanager
-    def judge(self, tables: Mapping[str, pa.Table]) -> Iterator[pa.Table]:
-        """As `RunEngine.judge`."""
-        yield list_verdicts(Judged(*(tables[name] for name in Judged._fields)))
+    def hold(self, verdicts: pa.Table) -> Iterator[pa.Table]:
+        """As `RunEngine.hold`: in memory, sorted by source and record."""
+        yield in_order(verdicts)
 
     def rewrite(self, source: Collection, verdicts: pa.Table, apart: str, *, is_tagging: bool) -> int:
         """As `RunEngine.rewrite`."""

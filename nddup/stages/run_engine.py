@@ -156,8 +156,8 @@ class RunEngine(ABC):
         """Read the kept documents again and write them as `output.kept` says; return how many were found."""
 
     @abstractmethod
-    def judge(self, tables: Mapping[str, Any]) -> AbstractContextManager[Any]:
-        """Hold VERDICTS on all records, from documents, rejects, keep and members."""
+    def hold(self, verdicts: Any) -> AbstractContextManager[Any]:  # noqa: ANN401 - of either engine
+        """Hold VERDICTS, an answer, while files are written by them."""
 
     @abstractmethod
     def rewrite(self, source: Collection, verdicts: Any, apart: str, *, is_tagging: bool) -> int | None:  # noqa: ANN401

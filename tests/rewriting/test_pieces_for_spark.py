@@ -6,7 +6,8 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from nddup.local.rewritten_files import Judged, list_verdicts
+from nddup.engines.embedded import DuckEngine
+from nddup.local.rewritten_files import in_order
 from nddup.rewriting.rewrite_file import end_of
 from nddup.run.local_job import run_locally
 from nddup.scanning.collection import ListedFile, find_files
@@ -14,6 +15,7 @@ from nddup.settings.load import build_config
 from nddup.settings.plan import record_limits
 from nddup.settings.schema import InputConfig
 from nddup.spark.reading.rewritten_files import Rewriting, _rewrite_files
+from nddup.stages.run import VERDICTS as VERDICTS_OF
 from nddup.storage.local_folder import LocalFolder
 from nddup.storage.local_storage import LocalStorage
 from nddup.tables import FILES, VERDICTS
@@ -35,7 +37,8 @@ def test_the_pieces_are_the_file(name: str, tmp_path: Path) -> None:
     run_locally([str(source)], str(tmp_path / "out"), config)
 
     folder = LocalFolder(str(tmp_path / "out"))
-    verdicts = list_verdicts(Judged(*(folder.read(table) for table in ("documents", "rejects", "keep", "members"))))
+    tables = {table: folder.read(table) for table in ("documents", "rejects", "keep", "members")}
+    verdicts = in_order(DuckEngine.over("test", **tables).sql(VERDICTS_OF))
     [group] = find_files(LocalStorage(), [str(source)], InputConfig()).groups
     numbers = {entry.file.source: at for at, entry in enumerate(group.files)}
     end = end_of(group.head, group.files[0].compression)

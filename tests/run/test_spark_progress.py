@@ -5,7 +5,7 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-from nddup.run.spark_progress import SparkProgress
+from nddup.run.on_spark.state import SparkProgress
 from nddup.spark.reach import SAID
 
 

@@ -1,4 +1,4 @@
-"""A run on Spark: its session, settings and store, and the one way to make a table."""
+"""A run on Spark: its session, settings and store, the one way to make a table, and its progress."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -22,9 +22,10 @@ from nddup.settings.schema import Config
 from nddup.sketching.kinds import Kind
 from nddup.spark import schemas
 from nddup.spark.reach import Reach, reach
-from nddup.stages.progress import Progress
+from nddup.stages.progress import LogFormat, Progress, StageNotes, doing
 from nddup.stages.run_engine import RunEngine, Saved
 from nddup.stages.stage import made_of
+from nddup.steps import bar
 from nddup.storage.session_files import SessionFiles, files_of
 from nddup.storage.session_tables import SparkFolder, Store
 from nddup.tables import table_called
@@ -150,6 +151,37 @@ class Job(RunEngine):
     @staticmethod
     def _schema(name: str) -> T.StructType:
         return schemas.schema_of(table_called(name))
+
+
+class SparkProgress(Progress):
+    """Shows the tasks of the running Spark stages, and names the jobs in Spark's UI."""
+
+    def __init__(
+        self, spark: SparkSession, *, is_quiet: bool = False, form: LogFormat = "text", is_brief: bool = False
+    ) -> None:
+        super().__init__(is_quiet=is_quiet, form=form, is_brief=is_brief)
+        self._reach = reach(spark)
+        self._stage = ""
+
+    @contextmanager
+    def stage(self, name: str) -> Iterator[StageNotes]:
+        """As `Progress.stage`; afterwards Spark's job description is restored."""
+        self._stage = name
+        with self._reach.describing(), super().stage(name) as shown:
+            yield shown
+
+    def describe(self, name: str) -> None:
+        """Tell Spark's UI what the jobs that follow are for."""
+        self._reach.describe(self._spell(name))
+
+    def far(self) -> str:
+        """Return how many tasks of the running Spark stages are done."""
+        finished, total = self._reach.tasks()
+        return f"{bar(finished, total)} {finished}/{total} tasks"
+
+    def _spell(self, name: str) -> str:
+        of_stage = "" if name == self._stage else f" {self._stage}:"
+        return f"nddup{of_stage} {name}: {doing(name)}"
 
 
 @contextmanager

@@ -1,7 +1,6 @@
 """The files of a run written again by Spark: without the removed documents, or with tags in every record.
 
-documents, rejects, keep, members --list_verdicts--> VERDICTS, one row per record
-files, VERDICTS                   --rewrite-->       PIECES of the new files, which Spark's text source writes
+files, VERDICTS --rewrite--> PIECES of the new files, which Spark's text source writes
 
 Spark cannot write a file of bytes. Its text source writes rows, each followed by one byte. So the bytes of a file are
 cut at occurrences of that byte, with which every file must end (`rewrite_file.end_of`).
@@ -27,7 +26,7 @@ from nddup.scanning.found import Batches, RecordLimits
 from nddup.spark.reading import hadoop_files
 from nddup.spark.reading.hadoop_files import open_row, rows_of
 from nddup.spark.reading.scan import whole_files
-from nddup.spark.schemas import FILES, VERDICTS, local_table, table
+from nddup.spark.schemas import FILES, local_table, table
 
 PIECES = table("file int, place long, value binary")
 """Bytes of the new files, without the byte at which they are cut; `place` numbers the pieces of a file from 1."""
@@ -41,25 +40,6 @@ class Rewriting(NamedTuple):
     is_tagging: bool
     may_go_on: bool
     limits: RecordLimits
-
-
-def list_verdicts(documents: DataFrame, rejects: DataFrame, keep: DataFrame, members: DataFrame) -> DataFrame:
-    """Return the verdict on each record.
-
-    Schema in:   DOCUMENTS, REJECTS, KEEP, MEMBERS
-    Schema out:  VERDICTS
-    Shuffles:  the members and the keep-list on the document; narrow rows on the kept one.    Actions:  none.
-    """
-    target = F.coalesce("duplicate_of", "doc_id")
-    told = keep.withColumn("target", target)
-    copies = told.groupBy("target").agg(F.count("*").alias("copies"))
-    smallest = members.groupBy(F.col("doc_id").alias("target")).agg(F.min("cluster_id").alias("cluster"))
-    about = told.join(copies, "target", "left").join(smallest, "target", "left")
-    values = [F.col("kept"), F.col("duplicate_of"), F.col("cluster"), F.when(F.col("kept"), F.col("copies"))]
-    named = [value.alias(name) for name, value in zip(NAMES, values, strict=True)]
-    rows = documents.select("doc_id", "source", "record").join(about.select("doc_id", *named), "doc_id").drop("doc_id")
-    found = rows.unionByName(rejects.select("source", "record", "reason"), allowMissingColumns=True)
-    return found.select(*VERDICTS.fieldNames())
 
 
 class Written(NamedTuple):
