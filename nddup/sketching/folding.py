@@ -164,7 +164,7 @@ def _is_ascii(data: NDArray[np.uint8], source: np.uint64) -> bool:
     seen = ZERO
     for k in range(BLOCK):
         seen |= data[source + np.uint64(k)]
-    return seen < BEYOND_ASCII
+    return seen < BEYOND_ASCII  # type: ignore[return-value]
 
 
 @compiled

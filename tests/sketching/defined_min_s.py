@@ -25,7 +25,7 @@ def sketch(documents: Sequence[str | bytes], **how: int) -> Sketches:
     """Sketch documents laid out as Arrow lays them out."""
     encoded = [d.encode() if isinstance(d, str) else d for d in documents]
     ends = np.cumsum([0, *map(len, encoded)], dtype=np.int32)
-    return sketch_texts(np.frombuffer(b"".join(encoded), dtype=np.uint8), ends, **how)
+    return sketch_texts(np.frombuffer(b"".join(encoded), dtype=np.uint8), ends, characters=False, **how)
 
 
 def sketch_one(document: str | bytes, **how: int) -> list[int]:
