@@ -39,9 +39,6 @@ from nddup.storage.local_storage import require_apart
 from nddup.storage.session_files import SessionFiles, files_at, files_of
 from nddup.storage.session_tables import UNMARKED, SparkFolder
 
-STEPS = 5
-"""Number of steps, for progress."""
-
 OF_TOKEN = 100
 """Bytes of memory of a task for each token of its documents, where much is repeated."""
 
@@ -77,7 +74,8 @@ def find_on_spark(spark: SparkSession, inputs: Sequence[str], config: Config, ou
             for the size of the collection.
 
     Cost: one pass over the files, and five shuffles: the texts, compressed, and some 3 bytes a token besides. Memory: a
-        task holds its part of the documents, `OF_TOKEN` bytes a token; there are so many tasks that it fits.
+        task holds its part of the documents, `OF_TOKEN` bytes a token; there are so many tasks that it fits. The driver
+        holds counts, the first passages and the number of records of each file.
     """
     require_word(config.keep.order)
     storage = files_at(spark, output)
