@@ -277,8 +277,8 @@ class Window:
         if not self.is_arc:
             return self.held.find(b"\n" + _START, start)
         while (start := self.held.find(b"\n", start)) >= 0:
-            line = bytes(self.held[start + 1 : start + 1 + MAX_LINE]).partition(b"\n")[0]
-            if _split_line(line) is not None:
+            end = self.held.find(b"\n", start + 1, start + 1 + MAX_LINE)
+            if end >= 0 and _split_line(bytes(self.held[start + 1 : end])) is not None:
                 return start
             start += 1
         return -1

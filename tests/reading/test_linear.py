@@ -31,6 +31,7 @@ SIZE = 400_000
 """Bytes of a case: linear work on them takes a tenth of a second, quadratic work many seconds."""
 
 PAGE_HEAD = b"<!-- a -->\n"
+ARC = b"filedesc://a 0.0.0.0 20200101000000 text/plain 0\n"
 
 
 def read_as(kind: str, data: bytes) -> list[Record | Reject]:
@@ -78,6 +79,10 @@ FAMILIES: dict[str, tuple[Callable[[bytes], object], bytes]] = {
     "digits in a WARC header": (
         lambda data: read_as("warc", data), b"WARC/1.0\r\nContent-Length: " + times(b"1") + b"\r\n\r\n"
     ),
+    "line ends after an ARC header": (lambda data: read_as("warc", data), ARC + times(b"\n", 4 * SIZE)),
+    "lines of an ARC file": (lambda data: read_as("warc", data), ARC + times(b"a b 20200101000000 c x\n", 4 * SIZE)),
+    "blanks in a line of an ARC file": (lambda data: read_as("warc", data), ARC + times(b" 20200101000000 ", 4 * SIZE)),
+    "records of an ARC file": (lambda data: read_as("warc", data), ARC + times(b"http:/ 1 20200101000000 a/b 0\n\n")),
     "a line in small pieces": (join_lines, times(b"a", 4 * SIZE)),
     "titles in texts of TREC": (
         lambda data: parse_record(b"<DOC>" + data, TREC, is_last=False),
