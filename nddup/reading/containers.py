@@ -67,6 +67,9 @@ _BINARY = {
 KNOWN_BINARY = "binary: "
 """How `name_binary` begins for a file that its first bytes name; it is no damaged file of another format."""
 
+_INDEX = re.compile(rb"[^\s<{)]++\)\S*+ \d{14} (?:(\{)|\S++ \S++ (?:\d{3}|-) )")
+"""The first line of an index of WARC files without a heading: the address turned round, a date, JSON or columns."""
+
 _PACKED = (b"PK\3\4", b"\xd0\xcf\x11\xe0")
 """How files of these names begin; the name tells them apart."""
 
@@ -197,6 +200,8 @@ def _known_binary(head: bytes, name: str = "") -> str:
     """Do as `name_binary` for a file that its first bytes name; empty for any other file."""
     kinds = _BINARY | _BINARY_WITH_ZEROS if is_binary(head) else _BINARY
     said = next((said for start, said in kinds.items() if head.startswith(start)), "")
+    if (index := _INDEX.match(head)) is not None:
+        said = _BINARY[b'!meta {"' if index[1] else b" CDX "]
     if head.startswith(_PACKED):
         ending = name.lower().rpartition(".")[2]
         said = next((told for endings, told in _BY_NAME.items() if ending in endings), said)

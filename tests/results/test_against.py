@@ -12,6 +12,7 @@ from pyspark.sql import SparkSession
 
 from nddup.cli import main
 from nddup.sketching.tokens import tokenise
+from tests.run.crawls import write_crawl
 
 WORDS = [f"w{number}" for number in range(4_000)]
 BANNER = " ".join(f"banner{number}" for number in range(20))
@@ -267,3 +268,17 @@ def test_a_threshold_is_a_share(threshold: str) -> None:
         main(["against", "A", "B", "--threshold", threshold])
 
     assert stopped.value.code == 2
+
+
+def test_an_archive_is_all_read_without_its_images_and_redirects(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Captures that hold no text, or that the settings leave out, do not keep an item from being clean."""
+    source = write_crawl(tmp_path / "in")
+    (tmp_path / "items.jsonl").write_text('{"id": "a", "text": "no document of the crawl has any of these words"}\n')
+
+    assert main(["against", str(source), str(tmp_path / "items.jsonl"), "--output", str(tmp_path / "out")]) == 0
+
+    told = "".join(capsys.readouterr())
+    assert "rejects, not compared: 6" in told
+    assert "not all of it was read" not in told

@@ -69,16 +69,20 @@ def test_documents_that_are_not_read_are_named_by_kind_with_what_to_do(site: Pat
     (site / "old.xls").write_bytes(b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1")
     (site / "pages.wacz").write_bytes(b"PK\3\4rest")
     (site / "pages.cdx").write_bytes(b" CDX N b a m s k r M S V g\n")
+    (site / "bare.cdx").write_bytes(b"example,a)/ 20200101000000 http://a.example/ text/html 200 A - - 1 0 a.warc\n")
+    (site / "pages.cdxj").write_bytes(b'example,a)/x 20200101000000 {"url": "http://a.example/x", "offset": "0"}\n')
 
     metrics = run(site)
 
     said = next(note for note in notes(metrics) if note.startswith("files that gave no document: "))
     for part in ("2 binary: a Word document: convert it to text first",
                  "2 binary: a PDF: convert it to text first (0.pdf, …)",
-                 "1 binary: an Excel workbook: export each sheet as CSV (old.xls)", "a WACZ archive: unpack it",
-                 "an index of WARC files (CDX), without pages: give the WARC files"):  # fmt: skip
+                 "1 binary: an Excel workbook: export each sheet as CSV (old.xls)",
+                 "a WACZ archive without WARC files, or not of this machine: unpack it",
+                 "2 binary: an index of WARC files (CDX), without pages: give the WARC files",
+                 "1 binary: an index of WARC files (CDXJ), without pages: give the WARC files"):  # fmt: skip
         assert part in said
-    assert len(rows_of(Path(f"{site}-out"), "rejects", ["source"])) == 7
+    assert len(rows_of(Path(f"{site}-out"), "rejects", ["source"])) == 9
 
 
 def test_mail_is_read_and_written_again(tmp_path: Path) -> None:

@@ -36,11 +36,16 @@ from nddup.sketching.tokens import tokenise
 from nddup.steps import Steps
 from nddup.storage.local_storage import LocalStorage
 
-TEXTLESS = frozenset({"no content", "revisit", "deleted", "short"})
-"""Reasons of rejects that hold no text to be compared."""
+TEXTLESS = frozenset({"no content", "revisit", "status", "deleted", "short"})
+"""Reasons of rejects that hold no text to be compared; `status`: captures that `input.statuses` leaves out."""
 
-MEDIA = ("image/", "audio/", "video/", "font/", "text/css", "text/javascript", "application/javascript")
+MEDIA = (
+    "image/", "audio/", "video/", "font/", "text/css", "text/javascript", "text/x-javascript", "text/ecmascript",
+    "text/dns", "application/javascript", "application/x-javascript",
+)  # fmt: skip
 """Beginnings of the types of files that hold no text of documents."""
+
+_TOLD = ("source", "reason", "detail")
 
 OF_HIT = 60
 """Bytes of memory for each occurrence of a shingle of B in A."""
@@ -143,13 +148,14 @@ def _hold(shared: pa.Table, ids: list[str], sources: list[str], side: Side) -> H
 def _is_all_read(rejects: pa.Table, with_documents: pa.ChunkedArray, side: Side) -> bool:
     """Return whether no reject of A may hold a text.
 
-    Records without text, among others that have one, hold none; nor do empty files, and those whose names are of
-    images, sounds, films, fonts, styles and scripts.
+    Records without text, among others that have one, hold none, such as images in an archive; nor do empty files, and
+    those whose names are of images, sounds, films, fonts, styles and scripts.
     """
     sizes = {file.source: file.size for file in side.collection.listing.files}
     known = frozenset(with_documents.to_pylist())
-    for source, reason in set(zip(rejects["source"].to_pylist(), rejects["reason"].to_pylist(), strict=True)):
-        is_without_text = reason in TEXTLESS if source in known else not sizes.get(source) or _is_media(source)
+    for source, reason, detail in set(zip(*(rejects[name].to_pylist() for name in _TOLD), strict=True)):
+        is_textless = reason in TEXTLESS or (reason == "not text" and detail.lower().startswith(MEDIA))
+        is_without_text = is_textless if source in known else not sizes.get(source) or _is_media(source)
         if not is_without_text:
             return False
     return True
