@@ -10,6 +10,7 @@ import sys
 import time
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 from typing import NamedTuple
 
 import numpy as np
@@ -31,7 +32,7 @@ from nddup.tables import DOCUMENTS, REJECTS
 BATCH = 1_000
 LOOKUPS = 2_000
 
-BY_SKETCHES = {"pairs.confirm": "none"}
+BY_SKETCHES: dict[str, Any] = {"pairs.confirm": "none"}
 """Copies have permuted sketches and no shingles, so the sketches decide."""
 
 

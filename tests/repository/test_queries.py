@@ -27,7 +27,7 @@ KINDS: dict[str, dict[str, Any]] = {
 
 def fill(path: Path, lowest: float = 0.5, **settings: Any) -> tuple[Repository, dict[str, str]]:  # noqa: ANN401
     """Create a repository of several segments with removed and replaced documents; return it and the live texts."""
-    given = {"pairs.threshold": 0.8, "pairs.confirm": "none", "local.processes": 1} | settings
+    given: dict[str, Any] = {"pairs.threshold": 0.8, "pairs.confirm": "none", "local.processes": 1} | settings
     repo = nddup.repository.create(str(path), lowest=lowest, **given)
     return repo, play(repo, draw_history(24, steps=8))
 

@@ -353,10 +353,11 @@ def _preference(documents: pa.Table, order: Order) -> NDArray[np.int64]:
     if order.columns:
         return np.stack([moments, _rank_keys(documents, order)])
     lengths = documents["n_tokens"].to_numpy().astype(np.int64)
+    keys: NDArray[np.int64]
     if order.policy == "longest":
         keys = moments - lengths * MOMENTS
     elif order.policy == "first":
-        keys = np.asarray(documents["doc_key"].to_numpy())
+        keys = documents["doc_key"].to_numpy().astype(np.int64)
     elif order.policy == "shortest-url":
         keys = np.asarray(pc.fill_null(_url_lengths(documents), NO_LENGTH).to_numpy()) * MOMENTS + moments
     elif order.policy in DATED:
