@@ -408,6 +408,13 @@ REJECTS = Table(
     ),
 )
 
+REPEATED = "repeated id"
+"""Reason of a later record of an id. In a run over files its content is that of a document; in a table of the caller an
+id names one row. Neither is a loss; in a repository it is one."""
+
+FIRST_SEEN = ("first seen as record ", " of ")
+"""What its detail says before the ordinal of the first record of that id, and before the file of that record."""
+
 PAIRS = Table(
     "pairs",
     "One row for each pair of near-duplicate documents.",

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from nddup.matching.threshold import Threshold
-from nddup.mining.modes import MODES
+from nddup.mining.modes import MODES, SHARE_NODES
 from nddup.scanning.found import RecordLimits, SketchRule, TextRule
 from nddup.settings import plan
 from nddup.settings.schema import Config
@@ -66,8 +66,6 @@ class Plan:
     @property
     def graph(self) -> dict[str, Any]:
         """Arguments of `build_graph`."""
-        from nddup.local.clustering.graph import SHARE_NODES  # noqa: PLC0415 - a query mines nothing
-
         is_listing = MODES[self.config.clusters.mode].is_mined
         least = float(self.config.pairs.share) if self.threshold.is_containment else None
         lost = self.config.keep.most_lost

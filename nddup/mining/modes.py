@@ -8,6 +8,9 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Final
 
+SHARE_NODES: Final = 20_000
+"""A component of more distinct sketches than this is mined in shares of about this size, each with its own budget."""
+
 COVERAGES: Final[Mapping[str, str]] = MappingProxyType(
     {
         "all": "all maximal sets of its component are listed",

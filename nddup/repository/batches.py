@@ -20,7 +20,7 @@ from nddup.repository.segments.layout import TEXTS
 from nddup.repository.snapshot import Snapshot
 from nddup.scanning.collection import Collection
 from nddup.stages.losses import require_few_losses
-from nddup.tables import DOCUMENTS, REJECTS
+from nddup.tables import DOCUMENTS, REJECTS, REPEATED
 
 
 @dataclass(frozen=True)
@@ -170,7 +170,7 @@ def _repeated(documents: pa.Table) -> pa.Table:
         "source": documents["source"],
         "record": documents["record"],
         "doc_id": documents["doc_id"],
-        "reason": pa.array(["repeated id"] * n, pa.string()),
+        "reason": pa.array([REPEATED] * n, pa.string()),
         "detail": pa.array(
             ["lives in the repository with other content; --replace takes the new one"] * n, pa.string()
         ),

@@ -31,8 +31,7 @@ from nddup.repository.snapshot import Snapshot
 from nddup.scanning.collection import Collection
 from nddup.scanning.sketch_records import SketchRecords
 from nddup.shown import one_line
-from nddup.stages.losses import REPEATED
-from nddup.tables import TEXTS
+from nddup.tables import REPEATED, TEXTS
 
 FULL = 100
 """The score of two equal sketches: scores are 100 × resemblance."""

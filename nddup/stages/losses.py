@@ -12,13 +12,10 @@ from nddup.reading.outcomes import EMPTY
 from nddup.scanning.collection import Collection
 from nddup.settings.schema import InputConfig
 from nddup.spelling import counted, spell_size
+from nddup.tables import REPEATED
 
 UNREADABLE = "unreadable"
 """The reject reason of a file that could not be opened; a cut or damaged file gives what can be read of it."""
-
-REPEATED = "repeated id"
-"""The reject reason of a later record of an id. In a run over files its content is that of a document; in a table of
-the caller an id names one row. Neither is a loss; in a repository it is one."""
 
 READ = (REPEATED, "short")
 """The reject reasons of records that were read: a file of nothing else is no file without a document."""

@@ -33,7 +33,7 @@ from nddup.scanning.first_records import note_ids
 from nddup.scanning.read_again import TextChoice
 from nddup.settings.plan import stored_texts
 from nddup.stages.inputs_found import find_inputs, note_changes, read_forced
-from nddup.stages.losses import REPEATED, SilentFile, require_few_losses, require_readable
+from nddup.stages.losses import SilentFile, require_few_losses, require_readable
 from nddup.stages.progress import LogFormat, say
 from nddup.stages.run_engine import Made, RunEngine, Saved
 from nddup.stages.stage import (
@@ -54,6 +54,7 @@ from nddup.stages.stage import (
     settings_of,
 )
 from nddup.steps import Steps
+from nddup.tables import REPEATED
 
 
 @dataclass(frozen=True)

@@ -27,7 +27,7 @@ from nddup.stages.losses import SilentFile
 from nddup.stages.progress import Progress
 from nddup.storage.run_folder import FORCE, RunFolder
 from nddup.storage.versions import versions
-from nddup.tables import RESULTS
+from nddup.tables import REPEATED, RESULTS
 
 M = TypeVar("M", bound=StageMetrics)
 
@@ -235,7 +235,7 @@ def count_renamed(counts: Mapping[str, Any], reasons: Mapping[str, int]) -> int:
         counts: as noted with the documents; an earlier version did not note `later_ids`, and rejected all of them.
         reasons: number of rejects by reason.
     """
-    rejected = reasons.get("repeated id", 0)
+    rejected = reasons.get(REPEATED, 0)
     return int(counts.get("later_ids", rejected)) - rejected
 
 

@@ -93,7 +93,7 @@ def test_mining_bounds_its_largest_components(  # noqa: PLR0913, PLR0917 - fixtu
     tmp_path: Path, pages: Path, monkeypatch: pytest.MonkeyPatch, name: str, value: int, said: str
 ) -> None:
     """The memory of the largest components, or of the largest shares of a divided one, is checked before any mining."""
-    where = {"LARGE": "nddup.local.clustering.mine_components", "SHARE_NODES": "nddup.local.clustering.graph"}[name]
+    where = {"LARGE": "nddup.local.clustering.mine_components", "SHARE_NODES": "nddup.local.plan"}[name]
     monkeypatch.setattr(f"{where}.{name}", value)
     monkeypatch.setattr("nddup.local.clustering.mine_components.bound_memory", lambda *_: TOO_MUCH)
 

@@ -11,10 +11,8 @@ from nddup.local.columns import one_chunk, take
 from nddup.local.pairing.collapse import Nodes
 from nddup.local.pairing.match import Matches
 from nddup.mining.keep_verdicts import Loss, direct_edges, only_later
+from nddup.mining.modes import SHARE_NODES
 from nddup.mining.pair_graph import keep_first, label_components, number_shares
-
-SHARE_NODES = 20_000
-"""A component of more nodes is mined in shares of about this many, as on Spark; each share has its own budget."""
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,7 @@ from nddup.matching.preference import DATED, MOMENTS, NO_LENGTH, NO_MOMENT, TOKE
 from nddup.mining.keep_verdicts import FORCED_WEIGHT, Forced
 from nddup.sketching.recipe import level_of
 from nddup.stages.revisits import COPIED, READ, find_revisited
-from nddup.tables import DOCUMENTS, REJECTS
+from nddup.tables import DOCUMENTS, FIRST_SEEN, REJECTS, REPEATED
 
 
 class Collapsed(NamedTuple):
@@ -316,14 +316,13 @@ def _sort_ids(ids: pa.ChunkedArray) -> tuple[NDArray[np.int64], NDArray[np.bool_
 def _repeated(numbered: pa.Table, places: NDArray[np.int64], first: NDArray[np.int64]) -> pa.Table:
     """Return REJECTS of the later records of repeated ids."""
     rows, before = numbered.take(pa.array(places)), numbered.take(pa.array(first))
-    detail = pc.binary_join_element_wise(
-        "first seen as record ", before["record"].cast(pa.string()), " of ", before["source"], ""
-    )
+    said, of = FIRST_SEEN
+    detail = pc.binary_join_element_wise(said, before["record"].cast(pa.string()), of, before["source"], "")
     columns = {
         "source": rows["source"],
         "record": rows["record"],
         "doc_id": rows["doc_id"],
-        "reason": pa.array(["repeated id"] * len(rows), pa.string()),
+        "reason": pa.array([REPEATED] * len(rows), pa.string()),
         "detail": detail,
         "excerpt": pa.array([""] * len(rows), pa.string()),
     }

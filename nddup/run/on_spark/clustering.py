@@ -16,7 +16,7 @@ from pyspark.sql import functions as F
 
 from nddup.errors import ConfigError
 from nddup.mining.cluster_modes import Budget
-from nddup.mining.modes import MODES
+from nddup.mining.modes import MODES, SHARE_NODES
 from nddup.run.on_spark.documents import Documents
 from nddup.run.on_spark.rounds import Choosing, Matches, Rounds, build_large_graph
 from nddup.run.on_spark.state import Job, persisted
@@ -30,9 +30,6 @@ from nddup.stages import false_components, names
 from nddup.stages.keep import count_kept, list_kept
 from nddup.stages.progress import say
 from nddup.stages.run_engine import Made, Saved
-
-SHARE_NODES = 20_000
-"""A component of more distinct sketches than this is mined in shares of about this size, a task each."""
 
 
 @dataclass(frozen=True)

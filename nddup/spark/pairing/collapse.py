@@ -17,6 +17,7 @@ from nddup.matching.preference import LAST, MOMENTS, NO_LENGTH, NO_MOMENT, TOKEN
 from nddup.mining.keep_verdicts import FORCED_WEIGHT, FREE, KEPT, REMOVED, Forced
 from nddup.spark.heavy_keys import HEAVY, beside, join_found
 from nddup.spark.schemas import DOCUMENTS, NODES, OFFSETS, RECORDS, REJECTS, SKETCHES, local_table, require, table
+from nddup.tables import FIRST_SEEN, REPEATED
 
 MADE_UP = "(?s)^(.*#[1-9][0-9]*)([+]*)$"
 """An id that is like a made-up name: `source#record`, and any number of `+`."""
@@ -202,12 +203,13 @@ def gather_rejects(numbered: DataFrame, settled: DataFrame, unread: DataFrame) -
     Shuffles:  those of `settle`.    Actions:  none.
     """
     bad = numbered.where(F.col("reason").isNotNull()).select(*REJECTS.fieldNames())
-    first = F.concat(F.lit("first seen as record "), F.col("first_record"), F.lit(" of "), F.col("first_source"))
+    said, of = FIRST_SEEN
+    first = F.concat(F.lit(said), F.col("first_record"), F.lit(of), F.col("first_source"))
     repeated = settled.where("is_repeated").select(
         "source",
         "record",
         "doc_id",
-        F.lit("repeated id").alias("reason"),
+        F.lit(REPEATED).alias("reason"),
         first.alias("detail"),
         F.lit("").alias("excerpt"),
     )
