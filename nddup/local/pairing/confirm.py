@@ -107,7 +107,9 @@ class Confirmer(NamedTuple):
         portions = list(divide_pairs(places, sizes, TOGETHER))
         if len(portions) == 1:  # no thread starts for the few pairs of a query
             workers.tell("confirm", 0, 1)
-            return _compare(self.rows, places, self.rule)
+            found = _compare(self.rows, places, self.rule)
+            workers.tell("confirm", 1, 1)
+            return found
         parts = list(workers.work("confirm", lambda some: _compare(self.rows, places[some], self.rule), portions))
         order = np.argsort(np.concatenate([np.empty(0, np.int64), *portions]), kind="stable")
         joined = join_compared(parts)
