@@ -486,7 +486,7 @@ KEEP = Table(
         Column(
             "reason",
             "string",
-            "`exact`: the same content; `equal`: the same sketch; `near`; `forced`: by `keep.force`; null where it is"
+            "`exact`: the same content; `equal`: the same `group`; `near`; `forced`: by `keep.force`; null where it is"
             " kept",
         ),
         Column("resemblance", "double", "of it and `duplicate_of`, as in `pairs`; null where there is none"),
