@@ -365,7 +365,7 @@ def _preference(documents: pa.Table, order: Order) -> NDArray[np.int64]:
         keys = turned * TOKENS - lengths
     else:
         keys = np.zeros(len(documents), np.int64)
-    return keys[np.newaxis]
+    return np.stack([keys])
 
 
 def _moments(dates: pa.ChunkedArray) -> NDArray[np.int64]:
