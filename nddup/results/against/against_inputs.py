@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 from nddup.against.against_tables import REJECTED
 from nddup.against.share_records import ReadItems
 from nddup.against.shingle_table import MOST_BYTES, Known, make_known, open_known
-from nddup.engines.embedded import DuckEngine
 from nddup.errors import ConfigError
 from nddup.local.columns import pieces_of
 from nddup.local.memory import Memory
@@ -182,8 +181,11 @@ def require_few(side: Side, documents: int, sources: pa.ChunkedArray, rejects: p
         row = next(iter(rejects.slice(0, 1).to_pylist()), None)
         why = f": {row['source']}: {row['reason']} ({row['detail']})" if row else ""
         raise ConfigError(f"{side.path}: no document can be read{why}")
-    seen = DuckEngine.over(side.path, documents=pa.table({"source": sources}), rejects=rejects)
-    silent = list_silent_files(seen)
+    silent = []
+    if len(rejects):
+        from nddup.engines.embedded import DuckEngine  # noqa: PLC0415 - a tenth of a second to load
+
+        silent = list_silent_files(DuckEngine.over(side.path, documents=pa.table({"source": sources}), rejects=rejects))
     limit = side.config.input.max_rejects
     require_few_rejects(documents, reasons(rejects), limit, silent=silent, source=side.collection)
 
