@@ -10,6 +10,7 @@ Each step returns its tables, the arrays that the next step needs, and its count
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -17,7 +18,6 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from nddup.arrays import take_rows
-from nddup.engines.embedded import DuckEngine
 from nddup.local.clustering.graph import Graph, build_graph
 from nddup.local.clustering.mine_components import mine
 from nddup.local.columns import mean_bytes, one_chunk
@@ -38,6 +38,9 @@ from nddup.settings.schema import Config
 from nddup.stages import false_components, names
 from nddup.stages.keep import list_kept
 from nddup.tables import CLUSTERS, FALSE_COMPONENTS, MEMBERS
+
+if TYPE_CHECKING:
+    from nddup.engines.embedded import DuckEngine
 
 Counts = dict[str, int]
 
@@ -77,7 +80,7 @@ class Clustered:
     false_components: pa.Table
     graph: Graph
     counts: Counts
-    engine: DuckEngine
+    engine: "DuckEngine"
     """With the tables `nodes`, `graph` and `matches`."""
 
 
@@ -199,6 +202,8 @@ def cluster(paired: Paired, config: Config, workers: Workers) -> Clustered:
     workers.tell("components", 0, edges)
     workers.memory.require(OF_EDGE * edges, f"components of {edges:,} pairs")
     graph = build_graph(paired.matches, nodes, large=paired.large, **plan.graph)
+    from nddup.engines.embedded import DuckEngine  # noqa: PLC0415 - a question to a repository clusters nothing
+
     found = DuckEngine("the graph")
     tables = (nodes.table, graph.table(nodes), paired.matches.table(nodes.n_features))
     for name, table in zip(("nodes", "graph", "matches"), tables, strict=True):
@@ -217,7 +222,7 @@ def cluster(paired: Paired, config: Config, workers: Workers) -> Clustered:
     return Clustered(clusters, members, false, graph, counts, found)
 
 
-def _mine(graph: Graph, nodes: Nodes, plan: Plan, workers: Workers, tables: DuckEngine) -> tuple[pa.Table, pa.Table]:
+def _mine(graph: Graph, nodes: Nodes, plan: Plan, workers: Workers, tables: "DuckEngine") -> tuple[pa.Table, pa.Table]:
     """Mine the sets of all components; return CLUSTERS and MEMBERS of documents made from them."""
     sets = mine(graph, nodes, plan.mining, workers)
     members = int(nodes.equals[graph.nodes[sets.members]].sum())
