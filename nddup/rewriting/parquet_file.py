@@ -23,7 +23,7 @@ from nddup.reading.parquet_rows import (
 )
 from nddup.reading.xml_structure import table_format
 from nddup.rewriting.cut_records import Cuts, cut_row
-from nddup.rewriting.verdicts import AGAIN, AnyTags, Reader, RewriteError, Verdicts
+from nddup.rewriting.verdicts import AGAIN, SCHEMA, SPANS, AnyTags, Reader, RewriteError, Verdicts
 
 MOST_ROWS = 4_096
 """Most rows decoded at a time; fewer if they are long."""
@@ -71,7 +71,7 @@ def rewrite_parquet(
     if verdicts.is_tagging:
         if set(verdicts.names) & set(schema.names):
             raise RewriteError(AGAIN)
-        added = () if verdicts.tags is None else verdicts.tags.schema
+        added = SPANS if verdicts.names == SPANS.names else SCHEMA  # an engine's own table may say more of its columns
         schema = pa.schema([*schema, *added], schema.metadata)
 
     content = table_format(head.format, file.schema_arrow.names).content
