@@ -235,7 +235,8 @@ def _count_wrong(snapshot: Snapshot, tables: dict[str, pa.Table], edges: dict[tu
 def _prove_frozen(tables: dict[str, pa.Table]) -> Proof:
     """Prove that no two kept documents are near-duplicates, and each removed one is a near-duplicate of a kept one.
 
-    A star stands for all pairs of two groups. If there are stars, `duplicate_of` need only name a kept document.
+    A star stands for all pairs of two groups. If there are stars, `duplicate_of` need only name a kept document. Of
+    documents without a feature no pair is listed; equal contents make them duplicates.
     """
     keep, pairs = tables["keep"], tables["pairs"].select(["doc_a", "doc_b", "star"])
     kept = one_chunk(keep.filter(keep["kept"])["doc_id"])
@@ -244,8 +245,12 @@ def _prove_frozen(tables: dict[str, pa.Table]) -> Proof:
     lost = int(np.count_nonzero(~np.asarray(pc.is_in(removed["duplicate_of"], value_set=kept))))
     if not pc.any(pairs["star"]).as_py():
         known = {frozenset(ends) for ends in zip(pairs["doc_a"].to_pylist(), pairs["doc_b"].to_pylist(), strict=True)}
-        ends = zip(removed["doc_id"].to_pylist(), removed["duplicate_of"].to_pylist(), strict=True)
-        lost += sum(frozenset(pair) not in known for pair in ends)
+        named = zip(removed["doc_id"].to_pylist(), removed["duplicate_of"].to_pylist(), strict=True)
+        empty = tables["documents"].filter(pc.equal(tables["documents"]["n_features"], 0))
+        contents = dict(zip(empty["doc_id"].to_pylist(), empty["content_fingerprint"].to_pylist(), strict=True))
+        lost += sum(
+            frozenset(ends) not in known and len({contents.get(end, end) for end in ends}) > 1 for ends in named
+        )
     double = pc.sum(both).as_py() or 0
     detail = f"{len(kept):,} kept, {len(removed):,} removed; {double} pairs of kept ones, {lost} without a kept one"
     return Proof(

@@ -6,7 +6,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import nddup.repository
@@ -115,6 +115,7 @@ def test_a_removal_promotes_and_an_addition_does_not_demote(tmp_path: Path) -> N
 
 
 @settings(max_examples=8, deadline=None)
+@example(seed=1461, store="all", is_chain=False, confirm=CONFIRM[0])  # two empty texts, one kept for the other
 @given(
     seed=st.integers(0, 2**32), store=st.sampled_from(["all", "kept"]), is_chain=st.booleans(),
     confirm=st.sampled_from(CONFIRM),
