@@ -1,11 +1,14 @@
-"""The collections of the experiments: debdocs-dev and ruweb, each cut into 24 files of ROMIP XML.
+"""The collections of the experiments, each cut into 24 files: debdocs-dev, its long pages, ruweb, or one of the user.
 
 The pages of debdocs-dev are in the order of their page keys, so that the versions of a page are in one file or in
-neighbours, as the pages of one site are in a crawl. The pages of ruweb keep their order.
+neighbours, as the pages of one site are in a crawl. `debdocs-170` holds those of them with at least 170 tokens: enough
+for 150 shingles of 10 or 20 words. The pages of ruweb keep their order. A folder of the user, which may hold any input
+of a run, becomes JSON lines of its texts, in the order of its files.
 """
 
 import argparse
 import bz2
+import json
 import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -14,19 +17,25 @@ import numpy as np
 import pandas as pd
 
 from bench.debdocs import HEAD, load_pages, romip_records
+from bench.papers.runs import make_run
+from nddup.results.evidence import read_whole
+from nddup.results.opening import open_here
 
 FILES = 24
+GIVEN = "given"
+"""The name, in tables, of the collection of the user."""
 SUBSETS = (3, 6, 12, 24)
 """Sizes of the subsets, in files from the first: the papers' 1-3, 1-6, 1-12 and 1-24."""
 
 _RECORD = re.compile(rb"<document>.*?</document>", re.DOTALL)
 
 
-def debdocs(options: argparse.Namespace, folder: Path) -> list[Path]:
-    """Return the files of debdocs-dev, which are written if they are missing."""
-    target = folder / "debdocs"
+def debdocs(options: argparse.Namespace, folder: Path, *, least: int = 0) -> list[Path]:
+    """Return the files of the pages of debdocs-dev with so many tokens, which are written if they are missing."""
+    target = folder / (f"debdocs-{least}" if least else "debdocs")
     if not (target / "_COMPLETE").exists():
         pages = in_order(options)
+        pages = pages[pages["n_tokens"] >= least]
         records = list(romip_records(zip(pages["doc_id"], pages["url"], pages["html"], strict=True)))
         _write_parts(target, records)
     return sorted(target.glob("*.xml"))
@@ -45,6 +54,27 @@ def ruweb(options: argparse.Namespace, folder: Path) -> list[Path]:
         records = [record.decode() for part in parts for record in _RECORD.findall(part)]
         _write_parts(target, records[:: 8 if options.small else 1])
     return sorted(target.glob("*.xml"))
+
+
+def given(source: Path, folder: Path) -> list[Path]:
+    """Return the files of the user's collection: the text of every document, as JSON lines."""
+    target = folder / GIVEN
+    if not (target / "_COMPLETE").exists():
+        make_run(folder / "given-run", [str(source)], None, "clusters.mode=none")
+        run = open_here(str(folder / "given-run")).run
+        ids = [row["doc_id"] for row in run.sql("SELECT doc_id FROM documents ORDER BY doc_key").to_pylist()]
+        texts = read_whole(run, set(ids))
+        lines = [json.dumps({"id": name, "text": texts[name]}) + "\n" for name in ids]
+        target.mkdir(parents=True, exist_ok=True)
+        for number, part in enumerate(np.array_split(np.arange(len(lines)), FILES), 1):
+            (target / f"pages.{number:02}.jsonl").write_text("".join(lines[place] for place in part.tolist()))
+        (target / "_COMPLETE").touch()
+    return sorted(target.glob("*.jsonl"))
+
+
+def texts_in(files: Sequence[Path]) -> list[str]:
+    """Return the texts of the files that `given` wrote, in order."""
+    return [json.loads(line)["text"] for path in files for line in path.read_text(encoding="utf-8").splitlines()]
 
 
 def first(files: Sequence[Path], count: int) -> list[str]:

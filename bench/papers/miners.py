@@ -4,7 +4,6 @@ The contexts are those of 2009: shingles of 20 words, images of 100 by either me
 all frequent sets, from which the maximal ones would still have to be selected; it runs on Spark with both cores.
 """
 
-import argparse
 import subprocess
 import sys
 import time
@@ -13,7 +12,6 @@ from pathlib import Path
 
 import numpy as np
 
-from bench.debdocs import load_pages, texts_of
 from bench.mining import context_of, limited_fpgrowth
 from bench.papers.cells import Cells, Values
 from nddup.mining.fimi import Context
@@ -28,9 +26,8 @@ RECIPES = {
 }
 
 
-def measure(options: argparse.Namespace, cells: Cells, folder: Path) -> None:
-    """Mine the images of the pages at every k, by method."""
-    texts = texts_of(load_pages(options))
+def measure(cells: Cells, folder: Path, texts: list[str]) -> None:
+    """Mine the images of the texts at every k, by method."""
     for method, recipe in RECIPES.items():
         context = context_of(texts, recipe, distinct=True)
         for support in SUPPORTS:

@@ -7,7 +7,6 @@ curve       their table 8: the share of pairs of each resemblance that the bands
             1-(1-s^r)^b; below the threshold a candidate is a false positive, above it the rest are false negatives
 """
 
-import argparse
 import time
 from collections.abc import Sequence
 from functools import partial
@@ -17,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from bench.debdocs import SHORT, load_pages, shingles_of, texts_of
+from bench.debdocs import shingles_of
 from bench.papers.cells import Cells, Values
 from nddup.arrays import Ragged
 from nddup.settings.load import load_config
@@ -31,13 +30,14 @@ DOCUMENTS, LENGTHS, FUNCTIONS = range(100, 1001, 100), range(4, 11), (10, 20, 30
 CURVE_DOCUMENTS = 3_000
 
 
-def measure(options: argparse.Namespace, cells: Cells) -> None:
-    """Measure all tables of the paper."""
-    pages = load_pages(options)
-    pages = pages[pages["n_tokens"] >= SHORT]
-    texts = texts_of(pages.iloc[:CURVE_DOCUMENTS])
+def measure(cells: Cells, texts: list[str]) -> None:
+    """Measure all tables of the paper; a table by numbers of documents stops where there are no more texts."""
+    texts = texts[:CURVE_DOCUMENTS]
+    if not texts:
+        print("  no document is long enough")
+        return
     find_pairs(texts[:10], load_config(PROFILE))  # compile
-    for count in DOCUMENTS:
+    for count in (count for count in DOCUMENTS if count <= len(texts)):
         cells.get("2017 time", {"documents": count}, partial(_time, texts[:count]))
         cells.get("2017 functions", {"documents": count}, partial(_functions, texts[:count]))
     cells.get("2017 curve", {}, partial(_curve, texts))
