@@ -35,8 +35,8 @@ def write(cells: Cells, folder: Path, *, is_published: bool) -> None:
 def with_tables(page: str, made: dict[str, str]) -> str:
     r"""Return a page with each table between its marks; a place without a new table keeps its content.
 
-    >>> with_tables("a\\n<!-- t -->\\nold\\n<!-- /t -->\\nb", {"t": "new"})
-    'a\\n<!-- t -->\\nnew\\n<!-- /t -->\\nb'
+    >>> with_tables("a\n<!-- t -->\nold\n<!-- /t -->\nb", {"t": "new"})
+    'a\n<!-- t -->\nnew\n<!-- /t -->\nb'
     """
 
     def fill(found: re.Match[str]) -> str:

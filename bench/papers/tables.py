@@ -32,7 +32,7 @@ def markdown(headings: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
     r"""Return a table in Markdown, the first column aligned left, the others right; empty if there are no rows.
 
     >>> markdown(["k", "sets"], [[100, 1234], [95, None]])
-    '| k | sets |\\n|---|---:|\\n| 100 | 1,234 |\\n| 95 | – |'
+    '| k | sets |\n|---|---:|\n| 100 | 1,234 |\n| 95 | – |'
     """
     if not rows:
         return ""
