@@ -64,7 +64,7 @@ def make_tables(source: Path, config: Config) -> tuple[dict[str, pa.Table], dict
     with Workers(2) as workers:
         collection = find_files(LocalStorage(), [str(source)], config.input)
         sketched = engine.sketch(collection, config, workers)
-        paired = engine.pair(sketched.documents, config, workers)
+        paired = engine.pair(sketched.documents, config, workers, collection)
         clustered = engine.cluster(paired, config, workers)
         kept = engine.keep(paired, clustered, config)
     tables = {
