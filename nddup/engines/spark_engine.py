@@ -62,12 +62,15 @@ class SparkEngine(Engine):
     def _ask(self, text: str) -> DataFrame:
         if not self._passed:
             return self.session.sql(text)
-        named = re.sub(r"\b(FROM|JOIN) (\w+)", lambda found: self._pass(found[1], found[2]), text)
+        own = set(re.findall(r"\b(\w+) AS \(", text))  # what a query names itself hides a table of that name
+        passed = {name: rows for name, rows in self._passed.items() if name not in own}
+        named = re.sub(
+            r"\b(FROM|JOIN) (\w+)",
+            lambda found: f"{found[1]} {{{found[2]}}}" if found[2] in passed else found[0],
+            text,
+        )
         session: SparkSession = next(iter(self._passed.values())).sparkSession
-        return session.sql(named, **self._passed)
-
-    def _pass(self, word: str, name: str) -> str:
-        return f"{word} {{{name}}}" if name in self._passed else f"{word} {name}"
+        return session.sql(named, **passed)
 
     def join(self, name: str, rows: str, groups: str, *, key: str, by: str) -> None:
         """As `Engine.join`; shuffles both sides on the key and the part, unless the groups are few."""

@@ -14,7 +14,7 @@ holds text. No result depends on how documents or anchors are divided.
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -272,7 +272,7 @@ def _judge(posted: Batches, described: Batches, *, rule: Rule) -> Iterator[pa.Re
     details = Details(given["sizes"], given["windows"], given["excess"])  # type: ignore[arg-type] # of these dtypes
     verdicts = divided.judge_windows(posts, places, details, within=rule.within)
     origins = found["origin"][verdicts.rows].astype(np.int32)
-    columns = dict(zip(VERDICTS, (found["row"][verdicts.rows], *verdicts[1:]), strict=True))
+    columns: dict[str, Any] = dict(zip(VERDICTS, (found["row"][verdicts.rows], *verdicts[1:]), strict=True))
     yield from pack_pieces(VERDICTS, origins, columns, partitions=rule.partitions)
 
 
