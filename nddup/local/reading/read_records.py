@@ -115,7 +115,7 @@ def read_records(source: Collection | pa.Table, config: Config, workers: Workers
     ids = lexicon.ids if lexicon else b""
     rule = plan.sketching(lexicon=ids)
     records = workers.scan(source, SketchRecords(rule), plan.limits)
-    counts: dict[str, Any] = {"files_read_again": len(workers.read_again), "left_out_shingles": 0}
+    counts: dict[str, Any] = {"left_out_shingles": 0}
     if (common := find_common(records, config)) is not None:
         counts["left_out_shingles"] = len(common)
         if len(common):
