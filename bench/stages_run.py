@@ -20,9 +20,9 @@ from nddup.run.on_spark.state import SparkProgress
 from nddup.run.session import start_session
 from nddup.settings.load import load_config
 from nddup.spark.reach import reach
-from nddup.spark.schemas import DOCUMENTS
+from nddup.spark.schemas import schema_of
 from nddup.storage.session_tables import CheckpointStore
-from nddup.tables import RESULTS
+from nddup.tables import DOCUMENTS, RESULTS
 
 PATIENT = {"spark.network.timeout": "86400s", "spark.executor.heartbeatInterval": "3600s"}
 """Timeouts that let a run of hours continue after it was stopped for a while."""
@@ -66,7 +66,9 @@ def main(documents: str, tables: str, local: str, said: str, *limits: str) -> No
     measures = Measures(spark)
     with CheckpointStore(spark, tables).opened(kept=list(RESULTS)) as store:
         job = SparkJob(spark, config, store, SparkProgress(spark, is_quiet=True))
-        taken = measures.take("nodes", lambda: take_documents(job, spark.read.schema(DOCUMENTS).parquet(documents)))
+        taken = measures.take(
+            "nodes", lambda: take_documents(job, spark.read.schema(schema_of(DOCUMENTS)).parquet(documents))
+        )
         paired = measures.take("pairs", lambda: find_pairs(job, taken))
         clustered = measures.take("clusters", lambda: mine_clusters(job, taken, paired))
         kept = measures.take("keep", lambda: keep_documents(job, taken, paired, clustered))

@@ -27,14 +27,13 @@ from nddup.settings import plan
 from nddup.settings.schema import Config
 from nddup.spark.reach import is_connect
 from nddup.spark.reading.scan import number_texts
-from nddup.spark.schemas import TEXTS
 from nddup.stages.inputs_found import read_forced
 from nddup.stages.progress import LogFormat
 from nddup.stages.run import find_clusters, make_run
 from nddup.stages.stage import metrics_of
 from nddup.storage.session_files import files_of
 from nddup.storage.session_tables import CheckpointStore, MemoryStore, RemoteMemoryStore, SparkFolder, Store
-from nddup.tables import ID_COLUMNS, RESULTS
+from nddup.tables import ID_COLUMNS, RESULTS, TEXTS
 
 
 class SparkJob(Job):
@@ -126,7 +125,7 @@ def find_on_spark(
         forced = read_forced(files_of(spark), config.keep.force)
         shown = SparkProgress(spark, is_quiet=is_quiet, is_brief=True)
         job = SparkJob(spark, config, store, shown, forced=forced)
-        found = find_clusters(job, number_texts(df, id=columns[0], text=columns[1]).select(*TEXTS.fieldNames()))
+        found = find_clusters(job, number_texts(df, id=columns[0], text=columns[1]).select(*TEXTS.names))
     return dict(found.tables), metrics_of(config, found.stages, found.unpaired)
 
 

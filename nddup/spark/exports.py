@@ -18,8 +18,9 @@ import pyarrow as pa
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from nddup.spark.schemas import CLUSTERS, DOCUMENTS, MEMBERS, require
+from nddup.spark.schemas import require
 from nddup.spelling import ESCAPED, ESCAPES, FIRST, LAST, spell_document
+from nddup.tables import CLUSTERS, DOCUMENTS, MEMBERS
 
 Batches = Iterator[pa.RecordBatch]
 

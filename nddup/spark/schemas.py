@@ -1,4 +1,4 @@
-"""The tables of `nddup.tables` and `nddup.tables` as Spark schemas, and the check of each stage's input."""
+"""The tables of `nddup.tables` as Spark schemas, and the check of each stage's input."""
 
 from collections.abc import Sequence
 
@@ -42,43 +42,6 @@ def schema_of(declared: tables.Table) -> T.StructType:
     )
 
 
-DOCUMENTS = schema_of(tables.DOCUMENTS)
-REJECTS = schema_of(tables.REJECTS)
-PAIRS = schema_of(tables.PAIRS)
-CLUSTERS = schema_of(tables.CLUSTERS)
-MEMBERS = schema_of(tables.MEMBERS)
-KEEP = schema_of(tables.KEEP)
-FALSE_COMPONENTS = schema_of(tables.FALSE_COMPONENTS)
-STORED_TEXTS = schema_of(tables.STORED_TEXTS)
-CHUNKS = schema_of(tables.CHUNKS)
-FILES = schema_of(tables.FILES)
-CONTENTS = schema_of(tables.CONTENTS)
-FOUND_TEXTS = schema_of(tables.FOUND_TEXTS)
-TEXTS = schema_of(tables.TEXTS)
-RECORDS = schema_of(tables.RECORDS)
-OFFSETS = schema_of(tables.OFFSETS)
-NODES = schema_of(tables.NODES)
-TERMS = schema_of(tables.TERMS)
-LEXICON = schema_of(tables.LEXICON)
-SKETCHES = schema_of(tables.SKETCHES)
-COMPARED = schema_of(tables.COMPARED)
-MATCHES = schema_of(tables.MATCHES)
-CONFIRMED = schema_of(tables.CONFIRMED)
-TOKENS = schema_of(tables.TOKENS)
-CONNECTIONS = schema_of(tables.CONNECTIONS)
-FAMILIES = schema_of(tables.FAMILIES)
-SETTLED = schema_of(tables.SETTLED)
-GRAPH = schema_of(tables.GRAPH)
-ORDERED = schema_of(tables.ORDERED)
-PAIR_EDGES = schema_of(tables.PAIR_EDGES)
-SOLVED = schema_of(tables.SOLVED)
-STARS = schema_of(tables.STARS)
-REMOVED = schema_of(tables.REMOVED)
-SETS = schema_of(tables.SETS)
-VERDICTS = schema_of(tables.VERDICTS)
-NAMED = schema_of(tables.NAMED)
-
-
 def local_table(spark: SparkSession, schema: T.StructType, rows: Sequence[Sequence[object]] = ()) -> DataFrame:
     """Return a small table of rows from the driver. It goes to the JVM as one Arrow batch, without a Python worker."""
     arrow = to_arrow_schema(schema)
@@ -87,19 +50,19 @@ def local_table(spark: SparkSession, schema: T.StructType, rows: Sequence[Sequen
     return spark.createDataFrame(pa.Table.from_arrays(arrays, schema=arrow), schema)  # an empty table needs its schema
 
 
-def require(table: DataFrame, schema: T.StructType, *, stage: str) -> None:
-    """Check that `table` has the columns of `schema`, by name and type; other columns are allowed.
+def require(table: DataFrame, declared: tables.Table, *, stage: str) -> None:
+    """Check that a table has the columns that are declared, by name and type; other columns are allowed.
 
     Args:
         table: any DataFrame; only its schema is read, no Spark job runs.
-        schema: the columns that the stage reads.
+        declared: the columns that the stage reads.
         stage: the stage's name, for the message.
 
     Raises:
         SchemaError: if a column is missing or has another type; it names the stage, the column and both types.
     """
     came = {field.name: field.dataType for field in table.schema.fields}
-    for field in schema.fields:
+    for field in schema_of(declared).fields:
         if field.name not in came:
             raise SchemaError(f"{stage}: expected a column {field.name!r}, got {sorted(came)}")
         if came[field.name].simpleString() != field.dataType.simpleString():

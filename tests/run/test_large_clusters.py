@@ -30,11 +30,11 @@ from nddup.spark.exports import invert_sketches, number_clusters, spell_clusters
 from nddup.spark.heavy_keys import join_found
 from nddup.spark.pairing.collapse import name_nodes
 from nddup.spark.pairing.expand import expand, with_unknown
-from nddup.spark.schemas import DOCUMENTS, GRAPH, MATCHES, NODES, SETS, STARS
+from nddup.spark.schemas import schema_of
 from nddup.stages.keep import list_kept
 from nddup.stages.names import Naming, name_sets
 from nddup.storage.session_tables import SparkFolder
-from nddup.tables import RESULTS
+from nddup.tables import DOCUMENTS, GRAPH, MATCHES, NODES, RESULTS, SETS, STARS
 from tests.finished_runs import write_rows
 
 LISTED = 3
@@ -219,8 +219,8 @@ def test_a_heavy_key_is_many_tasks(spark: SparkSession, monkeypatch: pytest.Monk
 def test_no_window_gathers_the_rows_of_a_key(spark: SparkSession, capsys: pytest.CaptureFixture[str]) -> None:
     """No plan has a window or `collect_list`, which would send all rows of a sketch or of a star to one task."""
     documents, nodes, matches, sets, graph, edges = (
-        spark.createDataFrame(spark.sparkContext.emptyRDD(), schema)  # not known to be empty, unlike no rows
-        for schema in (DOCUMENTS, NODES, MATCHES, SETS, GRAPH, STARS)
+        spark.createDataFrame(spark.sparkContext.emptyRDD(), schema_of(one))  # not known to be empty, unlike no rows
+        for one in (DOCUMENTS, NODES, MATCHES, SETS, GRAPH, STARS)
     )
     threshold = Threshold("overlap", 7, 10, is_count=False, size=20)
     engine = SparkEngine(session_beside(spark))

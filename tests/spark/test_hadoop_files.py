@@ -33,8 +33,9 @@ from nddup.spark import heavy_keys
 from nddup.spark.evaluating.list_tables import read_list
 from nddup.spark.reading import hadoop_files
 from nddup.spark.reading.scan import scan
-from nddup.spark.schemas import FILES
+from nddup.spark.schemas import schema_of
 from nddup.storage.files import Storage
+from nddup.tables import FILES
 
 DATA = st.lists(st.sampled_from([b"\n", b"\r", b"a", b"\xef\xbb\xbf", b"bc", b"\0"]), min_size=1).map(b"".join)
 
@@ -77,7 +78,7 @@ def test_the_rows_of_a_task_are_its_files(files: list[bytes], width: int, untake
     """Each file of a task is read whole, within a batch or across batches, even if another file is skipped."""
     files = [b"x" + data for data in files]
     table = pa.Table.from_pylist(
-        [row for n, data in enumerate(files) for row in rows(str(n), data)], schema=to_arrow_schema(FILES)
+        [row for n, data in enumerate(files) for row in rows(str(n), data)], schema=to_arrow_schema(schema_of(FILES))
     )
     found = {}
     for row in hadoop_files.rows_of(iter(table.to_batches(max_chunksize=width))):
@@ -91,7 +92,9 @@ def test_what_came_in_pieces_can_be_sought_in(tmp_path: Path, monkeypatch: pytes
     """A file in pieces is written to the worker's disk to seek in it, as Parquet needs, and deleted when closed."""
     monkeypatch.setenv("SPARK_LOCAL_DIRS", f"{tmp_path},/none")
     data = b"ab\ncd" * 1000
-    [row] = hadoop_files.rows_of(iter([pa.RecordBatch.from_pylist(rows("a", data), schema=to_arrow_schema(FILES))]))
+    [row] = hadoop_files.rows_of(
+        iter([pa.RecordBatch.from_pylist(rows("a", data), schema=to_arrow_schema(schema_of(FILES)))])
+    )
 
     with hadoop_files.in_one_place(hadoop_files.open_row(row)) as file:
         file.seek(-4, io.SEEK_END)

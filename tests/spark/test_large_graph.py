@@ -21,7 +21,8 @@ from nddup.run.on_spark import clustering, rounds
 from nddup.run.on_spark.state import Job
 from nddup.settings.load import build_config
 from nddup.spark.clustering import graph, numbered_graph, shares
-from nddup.spark.schemas import PAIR_EDGES, local_table
+from nddup.spark.schemas import local_table, schema_of
+from nddup.tables import PAIR_EDGES
 from tests.finished_runs import run_over, run_until, sorted_tables, write_texts
 
 Tables = dict[str, list[str]]
@@ -230,11 +231,15 @@ def test_stars_are_the_components(spark: SparkSession) -> None:
     least = np.array([names[labels == label].min() for label in range(count)])
     expected = {(int(least[labels[n]]), int(names[n])) for n in range(1000) if names[n] != least[labels[n]]}
     ends = np.sort(names[edges], axis=1)
-    stars = local_table(spark, PAIR_EDGES, [(int(a), int(b), 1.0, None) for a, b in ends]).select("first", "second")
+    stars = local_table(spark, schema_of(PAIR_EDGES), [(int(a), int(b), 1.0, None) for a, b in ends]).select(
+        "first", "second"
+    )
 
     found, before, rounds_taken = stars, None, 0
     while before != (before := sorted(map(tuple, found.collect()))) or rounds_taken < 1:
-        found = local_table(spark, PAIR_EDGES, [(*edge, 1.0, None) for edge in before]).select("first", "second")
+        found = local_table(spark, schema_of(PAIR_EDGES), [(*edge, 1.0, None) for edge in before]).select(
+            "first", "second"
+        )
         found = numbered_graph.contract(found)
         rounds_taken += 1
 

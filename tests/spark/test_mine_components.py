@@ -22,8 +22,9 @@ from nddup.spark.clustering.mine_components import (
     mine_by_pivot,
 )
 from nddup.spark.clustering.problems import Scale, gather_problems
-from nddup.spark.schemas import GRAPH, MATCHES, NODES, SKETCHES
+from nddup.spark.schemas import schema_of
 from nddup.stages.names import CLUSTERS, Naming, name_sets
+from nddup.tables import GRAPH, MATCHES, NODES, SKETCHES
 from tests.spark.mined_families import SIZE, Sketch, define, is_near, listed, resemblance
 
 COUNT = Threshold("overlap", 14, 1, is_count=True, size=SIZE)
@@ -73,7 +74,7 @@ def make_nodes(spark: SparkSession, sketches: dict[str, Sketch]) -> DataFrame:
         )
         for key, name in enumerate(names)
     ]
-    return spark.createDataFrame(rows, NODES)
+    return spark.createDataFrame(rows, schema_of(NODES))
 
 
 def mine(
@@ -88,8 +89,8 @@ def mine(
         for (left, a), (right, b) in combinations(distinct.items(), 2)
         if is_near(left, right, threshold)
     ]
-    matches = spark.createDataFrame(near, MATCHES)
-    given = spark.createDataFrame([(node, list(sketch)) for sketch, node in distinct.items()], SKETCHES)
+    matches = spark.createDataFrame(near, schema_of(MATCHES))
+    given = spark.createDataFrame([(node, list(sketch)) for sketch, node in distinct.items()], schema_of(SKETCHES))
     graph = build_graph(matches, nodes, Assignment(miner, 8, max_sets, 100_000)).persist()
     problems = gather_problems(graph, given, matches, scale=Scale(len(names), len(names)), partitions=3).persist()
     sets = mine_by_pivot(problems, threshold=threshold, budget=Budget(max_sets, 100_000))
@@ -146,7 +147,7 @@ def test_a_fit_takes_few_items_and_few_sets() -> None:
 
 def test_problems_stay_where_they_are(spark: SparkSession) -> None:
     """Frequent sets are sent to the tasks of their components; the persisted problems are not shuffled again."""
-    graph, sketches, matches = (spark.createDataFrame([], schema) for schema in (GRAPH, SKETCHES, MATCHES))
+    graph, sketches, matches = (spark.createDataFrame([], schema_of(one)) for one in (GRAPH, SKETCHES, MATCHES))
     problems = gather_problems(graph, sketches, matches, scale=Scale(1, 1), partitions=3).persist()
     frequent = spark.createDataFrame([(0, 3, 5)], "ordinal long, mask long, support long")
 

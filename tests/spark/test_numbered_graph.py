@@ -26,7 +26,8 @@ from nddup.spark.clustering.numbered_graph import (
     solve,
     solve_task,
 )
-from nddup.spark.schemas import MATCHES, NODES, local_table
+from nddup.spark.schemas import local_table, schema_of
+from nddup.tables import MATCHES, NODES
 
 AUTO = Assignment("auto", 3, max_sets=1_000, max_members=100_000, share_nodes=4)
 Edge = tuple[int, int]
@@ -136,8 +137,8 @@ def test_the_graph_is_the_same(spark: SparkSession, least: float | None) -> None
         )
         for n in range(260)
     ]
-    matches, nodes = local_table(spark, MATCHES, of_matches), local_table(spark, NODES, of_nodes)
-    large = local_table(spark, NODES, of_nodes[26:52]).select("node")
+    matches, nodes = local_table(spark, schema_of(MATCHES), of_matches), local_table(spark, schema_of(NODES), of_nodes)
+    large = local_table(spark, schema_of(NODES), of_nodes[26:52]).select("node")
     expected = build_graph(matches, nodes, AUTO, large=large, least_containment=least).collect()
 
     ordered = order_nodes(matches, nodes, large=large, by_weight=least is not None, partitions=3).localCheckpoint()

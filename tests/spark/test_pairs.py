@@ -17,7 +17,8 @@ from nddup.spark.pairing.collapse import name_nodes
 from nddup.spark.pairing.expand import expand
 from nddup.spark.pairing.homes import Pairing
 from nddup.spark.pairing.meet import keep_sketches, match, post
-from nddup.spark.schemas import DOCUMENTS, MATCHES, NODES, SKETCHES
+from nddup.spark.schemas import schema_of
+from nddup.tables import DOCUMENTS, MATCHES, NODES, SKETCHES
 
 SIZE = 20
 ALL = LongLists(10_000, 0)
@@ -66,7 +67,7 @@ def as_long(feature: int) -> int:
 
 def sketch_table(spark: SparkSession, sketches: list[Sketch]) -> DataFrame:
     rows = [(node, [as_long(feature) for feature in sketch]) for node, sketch in enumerate(sketches)]
-    return spark.createDataFrame(rows, SKETCHES)
+    return spark.createDataFrame(rows, schema_of(SKETCHES))
 
 
 def start(sketches: DataFrame, pairing: Pairing) -> tuple[DataFrame, DataFrame]:
@@ -185,9 +186,9 @@ def test_the_policy_orders_the_documents(spark: SparkSession, policy: str | list
     told = [dict(zip(names, row, strict=True)) for row in rows]
     fixed = {"source": "f", "n_features": 9, "content_fingerprint": bytearray(b""), "sketch": [1]}
     made = [row | fixed | {"group": row["doc_id"], "policy": [row["score"]]} for row in told]
-    values = [tuple(row.get(name) for name in DOCUMENTS.fieldNames()) for row in made]
+    values = [tuple(row.get(name) for name in DOCUMENTS.names) for row in made]
 
-    nodes = name_nodes(spark.createDataFrame(values, DOCUMENTS), order=read_order(policy, None)).collect()
+    nodes = name_nodes(spark.createDataFrame(values, schema_of(DOCUMENTS)), order=read_order(policy, None)).collect()
 
     assert "".join(row.doc_id for row in sorted(nodes, key=lambda row: (row.policy, row.doc_id))) == order
 
@@ -219,8 +220,8 @@ def expand_all(
     ]
     matches: list[tuple[object, ...]] = [(10 * a, 10 * b, overlap, value, None, None) for a, b, overlap, value in near]
     pairs = expand(
-        spark.createDataFrame(matches, MATCHES),
-        spark.createDataFrame(nodes, NODES),
+        spark.createDataFrame(matches, schema_of(MATCHES)),
+        spark.createDataFrame(nodes, schema_of(NODES)),
         threshold=threshold,
         expand_limit=limit,
     ).collect()

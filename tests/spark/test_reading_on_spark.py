@@ -18,8 +18,9 @@ from nddup.spark import heavy_keys
 from nddup.spark.heavy_keys import MOST_BROADCAST, in_parts
 from nddup.spark.pairing import collapse
 from nddup.spark.reading.scan import scan
-from nddup.spark.schemas import REJECTS
+from nddup.spark.schemas import schema_of
 from nddup.storage.files import Storage
+from nddup.tables import REJECTS
 
 SPLIT_BYTES = ("spark.sql.files.maxPartitionBytes", "spark.sql.files.openCostInBytes")
 WORDS = ["яблоко", "груша", "слива", "вишня", "малина", "клюква", "рябина", "калина", "смородина", "крыжовник"]
@@ -215,7 +216,7 @@ def test_a_repeated_id_rejects_the_later_record(spark: SparkSession, tmp_path: P
 
     settled = collapse.settle(numbered, repeats, None, renames=False, many=heavy_keys.HEAVY)
     documents = collapse.collapse(settled).orderBy("doc_key").collect()
-    rejects = collapse.gather_rejects(numbered, settled, spark.createDataFrame([], REJECTS))
+    rejects = collapse.gather_rejects(numbered, settled, spark.createDataFrame([], schema_of(REJECTS)))
 
     assert [(row["source"], row["record"], row["doc_id"]) for row in documents] == [
         ("a.jsonl", 1, "1"),

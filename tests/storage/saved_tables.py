@@ -6,8 +6,9 @@ from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
-from nddup.spark.schemas import KEEP
+from nddup.spark.schemas import schema_of
 from nddup.storage.session_tables import SparkFolder
+from nddup.tables import KEEP
 
 INPUTS: dict[str, Any] = {"paths": ["a.xml"], "files": {"a.xml": [10, 1]}}
 
@@ -27,15 +28,15 @@ def names(path: Path) -> set[str]:
 
 def save(folder: SparkFolder, name: str, table: DataFrame, reads: list[str], **settings: int) -> DataFrame:
     """Write and seal a table with the columns of KEEP."""
-    assert folder.find(name, KEEP, settings=settings, reads=reads) is None
-    kept = folder.write(name, table, KEEP)
+    assert folder.find(name, schema_of(KEEP), settings=settings, reads=reads) is None
+    kept = folder.write(name, table, schema_of(KEEP))
     folder.seal(name, settings=settings, reads=reads, counted={"rows": {name: 1}})
     return kept
 
 
 def fingerprints(folder: SparkFolder, **settings: int) -> list[str]:
     """Return the fingerprints of a table with these settings, and of a table made from it."""
-    empty = folder._spark.createDataFrame([], KEEP)  # noqa: SLF001
+    empty = folder._spark.createDataFrame([], schema_of(KEEP))  # noqa: SLF001
     save(folder, "keep", empty, ["input"], **settings)
     save(folder, "again", empty, ["keep"])
     notes = (Path(folder.path) / "_stages" / f"{name}.json" for name in ("keep", "again"))

@@ -8,10 +8,11 @@ import pytest
 from pyspark.sql import SparkSession
 
 from nddup.errors import NddupError, OutputError
-from nddup.spark.schemas import KEEP
+from nddup.spark.schemas import schema_of
 from nddup.storage.claim import PREFIX
 from nddup.storage.run_folder import OUTPUTS
 from nddup.storage.session_tables import SparkFolder
+from nddup.tables import KEEP
 from tests.storage.saved_tables import INPUTS, fingerprints, names, save, started
 from tests.storage.test_claim import holder
 
@@ -21,8 +22,8 @@ def remade(spark: SparkSession, path: Path, **settings: int) -> list[str]:
     with SparkFolder(spark, str(path)) as folder:
         folder.start(settings={}, inputs=INPUTS, resume=True)
     found = {
-        "keep": folder.find("keep", KEEP, settings=settings, reads=["input"]),
-        "again": folder.find("again", KEEP, settings={}, reads=["keep"]),
+        "keep": folder.find("keep", schema_of(KEEP), settings=settings, reads=["input"]),
+        "again": folder.find("again", schema_of(KEEP), settings={}, reads=["keep"]),
     }
     return [name for name, kept in found.items() if kept is None]
 
@@ -32,13 +33,13 @@ def test_a_table_is_taken_again_with_what_was_counted(spark: SparkSession, tmp_p
     save(
         started(spark, tmp_path / "out"),
         "keep",
-        spark.createDataFrame([("a", True, None, None, None, None)], KEEP),
+        spark.createDataFrame([("a", True, None, None, None, None)], schema_of(KEEP)),
         ["input"],
     )
     again = SparkFolder(spark, str(tmp_path / "out"))
 
     again.start(settings={}, inputs=INPUTS, resume=True)
-    kept = again.find("keep", KEEP, settings={}, reads=["input"])
+    kept = again.find("keep", schema_of(KEEP), settings={}, reads=["input"])
 
     assert kept is not None
     assert kept.counted == {"rows": {"keep": 1}}
@@ -54,7 +55,7 @@ def test_a_table_that_is_not_whole_is_not_trusted(spark: SparkSession, tmp_path:
     save(
         started(spark, tmp_path / "out"),
         "keep",
-        spark.createDataFrame([("a", True, None, None, None, None)], KEEP),
+        spark.createDataFrame([("a", True, None, None, None, None)], schema_of(KEEP)),
         ["input"],
     )
     note = tmp_path / "out" / "_stages" / "keep.json"
@@ -79,7 +80,7 @@ def test_writing_a_table_again_takes_back_what_was_said_of_it(spark: SparkSessio
     folder = started(spark, tmp_path / "out")
     fingerprints(folder)
 
-    folder.write("keep", spark.createDataFrame([], KEEP), KEEP)
+    folder.write("keep", spark.createDataFrame([], schema_of(KEEP)), schema_of(KEEP))
 
     assert not (tmp_path / "out" / "_stages" / "keep.json").exists()
     assert remade(spark, tmp_path / "out") == ["keep"]
@@ -88,7 +89,7 @@ def test_writing_a_table_again_takes_back_what_was_said_of_it(spark: SparkSessio
 def test_a_dropped_table_is_missed_only_where_it_is_needed(spark: SparkSession, tmp_path: Path) -> None:
     """A dropped table is not made again as long as the tables made from it are whole."""
     folder = started(spark, tmp_path / "out")
-    empty = spark.createDataFrame([], KEEP)
+    empty = spark.createDataFrame([], schema_of(KEEP))
     save(folder, "records", empty, ["input"])
     save(folder, "keep", empty, ["records"])
     folder.drop("records", made=["keep"])
@@ -134,7 +135,7 @@ def test_a_run_that_was_killed_at_once_can_be_resumed_or_replaced(spark: SparkSe
 def test_outputs_of_other_settings_do_not_stay(spark: SparkSession, tmp_path: Path) -> None:
     """A resumed run removes the outputs of earlier tables, and at its end the tables that it does not make."""
     folder = started(spark, tmp_path / "out")
-    empty = spark.createDataFrame([], KEEP)
+    empty = spark.createDataFrame([], schema_of(KEEP))
     for name in ("keep", "kept", "lexicon", "records"):
         save(folder, name, empty, ["input"])
     for name in OUTPUTS:
@@ -183,14 +184,14 @@ def test_a_folder_where_a_run_works_is_left_alone(spark: SparkSession, tmp_path:
 
 def test_a_run_that_lost_its_folder_stops(spark: SparkSession, tmp_path: Path) -> None:
     """A run that lost its folder stops before it writes, seals or clears a table, writes a file, or finishes."""
-    empty = spark.createDataFrame([], KEEP)
+    empty = spark.createDataFrame([], schema_of(KEEP))
     with SparkFolder(spark, str(tmp_path / "out")) as folder:
         folder.start(settings={}, inputs=INPUTS)
         save(folder, "keep", empty, ["input"])
         next((tmp_path / "out").glob(f"{PREFIX}*")).unlink()
 
         for step in (
-            lambda: folder.write("keep", empty, KEEP),
+            lambda: folder.write("keep", empty, schema_of(KEEP)),
             lambda: folder.seal("keep", settings={}, reads=["input"], counted={}),
             lambda: folder.clear("keep"),
             lambda: folder.write_text("duplicates.txt", ""),

@@ -8,10 +8,11 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from nddup.errors import IncompatibleSketchError, OutputError
-from nddup.spark.schemas import KEEP
+from nddup.spark.schemas import schema_of
 from nddup.storage import versions as module
 from nddup.storage.session_tables import MemoryStore, SparkFolder
 from nddup.storage.versions import versions
+from nddup.tables import KEEP
 from tests.storage.saved_tables import INPUTS, fingerprints, names, save, started
 
 
@@ -19,7 +20,9 @@ def test_a_run_is_complete_only_at_its_end(spark: SparkSession, tmp_path: Path) 
     """The folder is marked as a run from the start, and as complete only at the very end."""
     path = tmp_path / "out"
     folder = started(spark, path)
-    kept = save(folder, "keep", spark.createDataFrame([("a", True, None, None, None, None)], KEEP), ["input"])
+    kept = save(
+        folder, "keep", spark.createDataFrame([("a", True, None, None, None, None)], schema_of(KEEP)), ["input"]
+    )
     before = names(path)
 
     folder.write_text("duplicates.txt", iter(["a\tb\t3\n"]))
@@ -29,7 +32,7 @@ def test_a_run_is_complete_only_at_its_end(spark: SparkSession, tmp_path: Path) 
     assert names(path) == {*before, "duplicates.txt", "metrics.json", "_COMPLETE"}
     assert [row["doc_id"] for row in kept.collect()] == ["a"]
     assert folder.open() == {"versions": versions()}
-    assert folder.table("keep").schema == KEEP
+    assert folder.table("keep").schema == schema_of(KEEP)
     header = json.loads((path / "_RUN.json").read_text())
     assert header == {"layout": 1, "versions": versions(), "settings": {}, "inputs": INPUTS}
 
@@ -145,9 +148,9 @@ def test_tables_in_memory_are_computed_once(spark: SparkSession) -> None:
         "id",
     )
 
-    table = MemoryStore().write("keep", ids, KEEP)
+    table = MemoryStore().write("keep", ids, schema_of(KEEP))
 
-    assert table.columns == KEEP.fieldNames()
+    assert table.columns == KEEP.names
     assert sorted(table.collect()) == sorted(table.collect())
     assert "Range" not in str(table._jdf.queryExecution().toString())  # noqa: SLF001
 

@@ -32,12 +32,12 @@ from nddup.spark.heavy_keys import beside
 from nddup.spark.pairing import collapse
 from nddup.spark.reach import reach
 from nddup.spark.reading.scan import scan, scan_counting, sources_cut_short
-from nddup.spark.schemas import REJECTS
 from nddup.stages.losses import require_few_losses
 from nddup.steps import Steps
 from nddup.storage.local_storage import require_apart
 from nddup.storage.session_files import SessionFiles, files_at, files_of
 from nddup.storage.session_tables import UNMARKED, SparkFolder
+from nddup.tables import REJECTS
 
 OF_TOKEN = 100
 """Bytes of memory of a task for each token of its documents, where much is repeated."""
@@ -145,7 +145,7 @@ def _numbered(spark: SparkSession, source: Source, rows: DataFrame) -> Iterator[
             first = good.select("doc_key").orderBy("doc_key").limit(source.config.input.limit)
             good = good.where(F.col("doc_key") <= (first.agg(F.max("doc_key")).collect()[0][0] or 0))
         silent = files_without_records(spark, source.collection, rows)
-        rejects = numbered.where(F.col("reason").isNotNull()).select(*REJECTS.fieldNames()).unionByName(silent)
+        rejects = numbered.where(F.col("reason").isNotNull()).select(*REJECTS.names).unionByName(silent)
         like = F.count_if(F.col("doc_id").rlike(collapse.MADE_UP) & ~F.col("is_made"))
         counted = good.agg(F.count(F.lit(1)), F.sum("n_tokens"), like).collect()[0]
         documents, tokens, made_up = (int(count or 0) for count in counted)

@@ -25,11 +25,12 @@ from nddup.spark.clustering import graph, mine_components, problems, shares
 from nddup.spark.clustering.problems import Scale
 from nddup.spark.pairing import collapse
 from nddup.spark.reach import is_connect
-from nddup.spark.schemas import NAMED, SETS, local_table
+from nddup.spark.schemas import local_table, schema_of
 from nddup.stages import false_components, names
 from nddup.stages.keep import count_kept, list_kept
 from nddup.stages.progress import say
 from nddup.stages.run_engine import Made, Saved
+from nddup.tables import NAMED, SETS
 
 
 @dataclass(frozen=True)
@@ -64,7 +65,11 @@ def mine_clusters(job: Job, sketched: Made, paired: Made) -> Made:
     sets = job.find("sets") or _mine(job, _Mining(documents, matches, built, _budget(job)))
     has_clusters = MODES[job.config.clusters.mode].has_clusters
     job.engine.see("sets", sets.table)
-    found = names.name_sets(job.engine, _naming(job, documents)) if has_clusters else local_table(job.spark, NAMED)
+    found = (
+        names.name_sets(job.engine, _naming(job, documents))
+        if has_clusters
+        else local_table(job.spark, schema_of(NAMED))
+    )
     named = job.save("named", found)
     job.engine.see("named", named.table)
     clusters = job.find("clusters") or _list_clusters(job)
@@ -150,7 +155,7 @@ def _choose_miner(job: Job) -> str:
 def _mine(job: Job, mining: _Mining) -> Saved:
     """Make SETS of all components: those mined in one task, and those spread over several; none in mode `none`."""
     if not MODES[job.config.clusters.mode].has_clusters:
-        return job.seal("sets", job.write("sets", local_table(job.spark, SETS)), fpgrowth_fits=0)
+        return job.seal("sets", job.write("sets", local_table(job.spark, schema_of(SETS))), fpgrowth_fits=0)
     whole = mining.graph.table.where("share is null")
     partitions = mining.matches.partitions
     found = problems.gather_problems(

@@ -35,6 +35,7 @@ from nddup.stages.stage import (
     reads_contents,
 )
 from nddup.storage.session_files import files_of
+from nddup.tables import REJECTS
 
 FEW = 1_000
 """Most records whose documents are one file, in their order, as the embedded engine writes them: a person reads it."""
@@ -149,7 +150,7 @@ def _make_documents(job: Job, source: Collection | DataFrame, rule: SketchRule) 
         silent = files_without_records(job.spark, source, records.saved.table)
     else:
         records = _read_texts(job, source, rule)
-        silent = schemas.local_table(job.spark, schemas.REJECTS)
+        silent = schemas.local_table(job.spark, schemas.schema_of(REJECTS))
 
     # The offsets count by the splits of these records: another engine, or other cores, would split elsewhere.
     offsets = job.find("offsets")

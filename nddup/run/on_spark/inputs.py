@@ -16,6 +16,7 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from nddup import tables
 from nddup.errors import ConfigError, NddupError
 from nddup.metrics import LexiconMetrics
 from nddup.run.on_spark.state import Job
@@ -62,7 +63,7 @@ class Inputs:
         A document that is no longer in its file has no row.
         """
         if not documents:
-            return schemas.local_table(self.spark, schemas.STORED_TEXTS)
+            return schemas.local_table(self.spark, schemas.schema_of(tables.STORED_TEXTS))
 
         schema = schemas.table("doc_id string, source string, content_fingerprint binary")
         rows = [(doc, *place) for doc, place in sorted(documents.items())]
@@ -146,6 +147,6 @@ def take_saved(spark: SparkSession, path: str, words: WordRule | None) -> tuple[
     if note.get("made_by") != ours:
         raise ConfigError(f"lexicon.saved {path}: made by other settings, [{note.get('made_by')}]; not by [{ours}]")
     try:
-        return read_table(spark, files_of(spark).spelled(f"{where}/lexicon"), schemas.LEXICON), note
+        return read_table(spark, files_of(spark).spelled(f"{where}/lexicon"), schemas.schema_of(tables.LEXICON)), note
     except AnalysisException as error:
         raise ConfigError(f"lexicon.saved {path}: holds no lexicon: its folder lexicon is missing") from error

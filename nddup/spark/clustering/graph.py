@@ -27,7 +27,8 @@ from nddup import tables
 from nddup.mining.keep_verdicts import Loss, classes_of, direct_edges, only_later
 from nddup.mining.maximality_filter import fits_budget
 from nddup.mining.pair_graph import Components, Cost, Edges, Kept, keep_first, label_components, number_shares
-from nddup.spark.schemas import GRAPH, MATCHES, NODES, require, table
+from nddup.spark.schemas import require, schema_of, table
+from nddup.tables import GRAPH, MATCHES, NODES
 
 COST = Cost(edge=48, node=72)
 """Memory of one task over the graph, rounded up from the measured one (`tests/spark/test_graph_memory.py`)."""
@@ -130,7 +131,7 @@ def build_graph(  # noqa: PLR0913 - each is a setting of its own
     found = stream.repartition(1).mapInArrow(task, FOUND)
 
     component = described.select(F.col("node").alias("first"), F.col("group").alias("component"))
-    return found.join(component, "first").select(*GRAPH.fieldNames())
+    return found.join(component, "first").select(*GRAPH.names)
 
 
 def describe_nodes(matches: DataFrame, nodes: DataFrame, large: DataFrame | None) -> DataFrame:
@@ -317,8 +318,8 @@ def direct_matches(matches: DataFrame, nodes: DataFrame, *, is_contained: bool, 
         weights.toDF("node_b", "weight_b"), "node_b"
     )
     counted = ["common", "shingles_a", "shingles_b"] if max_lost is not None else []
-    rows = placed.select(*MATCHES.fieldNames(), "weight_a", "weight_b", *counted)
-    return rows.mapInArrow(partial(direct_task, is_contained=is_contained, max_lost=max_lost), MATCHES)
+    rows = placed.select(*MATCHES.names, "weight_a", "weight_b", *counted)
+    return rows.mapInArrow(partial(direct_task, is_contained=is_contained, max_lost=max_lost), schema_of(MATCHES))
 
 
 def direct_task(

@@ -30,7 +30,8 @@ from nddup.mining.itemsets import Itemsets
 from nddup.mining.maximality_filter import keep_maximal
 from nddup.spark.blocks import Layout, block_schema, cogroup, exchange, pack, unpack, with_rows
 from nddup.spark.clustering.problems import PIVOT, Batches, SetRows, cut_lists, read_problems
-from nddup.spark.schemas import SETS, local_table, table
+from nddup.spark.schemas import local_table, schema_of, table
+from nddup.tables import SETS
 
 LISTED_LAYOUT: Layout = {"set_ordinal": np.int64, "mask": np.int64, "support": np.int64}
 
@@ -51,7 +52,7 @@ def mine_by_pivot(problems: DataFrame, *, threshold: Threshold, budget: Budget, 
     Schema out:  SETS
     Shuffles:  none.    Actions:  none.
     """
-    return problems.mapInArrow(partial(_mine_block, threshold=threshold, mode=mode, budget=budget), SETS)
+    return problems.mapInArrow(partial(_mine_block, threshold=threshold, mode=mode, budget=budget), schema_of(SETS))
 
 
 def list_transactions(problems: DataFrame, *, threshold: Threshold, min_support: int) -> DataFrame:
@@ -136,7 +137,7 @@ def keep_clusters(
     blocks = frequent.mapInArrow(partial(_post_sets, partitions=partitions), block_schema(LISTED_LAYOUT))
     listed = exchange(blocks, partitions=partitions)
     find = partial(_maximal_block, threshold=threshold, min_support=min_support)
-    return cogroup(listed, problems, find, SETS)
+    return cogroup(listed, problems, find, schema_of(SETS))
 
 
 def _post_sets(batches: Batches, *, partitions: int) -> Batches:

@@ -46,13 +46,17 @@ from nddup.mining.keep_verdicts import NEVER
 from nddup.mining.pair_graph import StreamedChoice, StreamedComponents
 from nddup.spark.clustering.graph import LISTED_LIMIT, Assignment, describe_nodes
 from nddup.spark.heavy_keys import HEAVY, join_found
-from nddup.spark.schemas import GRAPH, MATCHES, ORDERED, PAIR_EDGES, REMOVED, SOLVED, require, table
+from nddup.spark.schemas import require, schema_of, table
+from nddup.tables import GRAPH, MATCHES, ORDERED, PAIR_EDGES, REMOVED, SOLVED, working
 
 FIRST_KEYS = table("part int, first_key long")
 """The number of the first node of each part of ORDERED."""
 
-NUMBERED = table("order_key long, node long, group string, by_leaders boolean")
-"""The nodes, numbered from 0 without gaps in the order of the policy."""
+NUMBERED = working(
+    "numbered",
+    "order_key long, node long, group string, by_leaders boolean",
+    "The nodes, numbered from 0 without gaps in the order of the policy.",
+)
 
 ROW_BITS = 33
 """Low bits of `monotonically_increasing_id` that hold the row within its partition; the partition is above them."""
@@ -77,9 +81,7 @@ def order_nodes(
     in_order = described.repartitionByRange(partitions, *order).sortWithinPartitions(*order)
     number = F.monotonically_increasing_id()
     part, row = F.shiftright(number, ROW_BITS).cast("int"), number.bitwiseAND((1 << ROW_BITS) - 1)
-    return in_order.select(part.alias("part"), row.alias("row"), "node", "group", "by_leaders").select(
-        *ORDERED.fieldNames()
-    )
+    return in_order.select(part.alias("part"), row.alias("row"), "node", "group", "by_leaders").select(*ORDERED.names)
 
 
 def count_parts(ordered: DataFrame) -> DataFrame:
@@ -147,7 +149,7 @@ def solve(edges: DataFrame, solving: Solving) -> DataFrame:
         edges.select("first", "second", *replaces)
         .repartition(1)
         .sortWithinPartitions("second")
-        .mapInArrow(partial(solve_task, solving=solving), SOLVED)
+        .mapInArrow(partial(solve_task, solving=solving), schema_of(SOLVED))
     )
 
 
@@ -244,7 +246,7 @@ def leave_undecided(edges: DataFrame, removed: DataFrame) -> DataFrame:
     left = edges
     for end in ("first", "second"):
         left = left.join(removed.select(F.col("order_key").alias(end)), end, "left_anti")
-    return left.select(*PAIR_EDGES.fieldNames())
+    return left.select(*PAIR_EDGES.names)
 
 
 def decide_rest(edges: DataFrame, nodes: int) -> DataFrame:
@@ -255,7 +257,7 @@ def decide_rest(edges: DataFrame, nodes: int) -> DataFrame:
     Shuffles:  the edges to one task, 16 bytes each, sorted on its disk.    Actions:  none.
     """
     in_order = edges.select("first", "second").repartition(1).sortWithinPartitions("second")
-    return in_order.mapInArrow(partial(rest_task, nodes=nodes), REMOVED)
+    return in_order.mapInArrow(partial(rest_task, nodes=nodes), schema_of(REMOVED))
 
 
 def rest_task(batches: Iterator[pa.RecordBatch], *, nodes: int) -> Iterator[pa.RecordBatch]:
@@ -286,7 +288,7 @@ def gather_solved(numbered: DataFrame, stars: DataFrame, removed: DataFrame) -> 
         F.coalesce("centre", "order_key").alias("ordinal"),
         F.lit(None).cast("int").alias("fit"),
         F.col("is_removed").isNull().alias("kept"),
-    ).select(*SOLVED.fieldNames())
+    ).select(*SOLVED.names)
 
 
 def _both_ways(edges: DataFrame) -> DataFrame:
@@ -340,7 +342,7 @@ def assemble(
             "leader": leader,
             "share": _number_share(leader, share_nodes),
         }
-    ).select(*GRAPH.fieldNames())
+    ).select(*GRAPH.names)
 
 
 def list_kept_bits(solved: DataFrame) -> DataFrame:

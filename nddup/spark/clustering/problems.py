@@ -40,7 +40,8 @@ from nddup.spark.blocks import (
     ragged_column,
     unpack,
 )
-from nddup.spark.schemas import GRAPH, MATCHES, SETS, SKETCHES, require
+from nddup.spark.schemas import require
+from nddup.tables import GRAPH, MATCHES, SETS, SKETCHES
 
 CHUNKED_NODES = 1 << 18
 """Fewest nodes of the graph whose targets are sent in chunks. Fewer are broadcast as rows, about 60 bytes each, without
@@ -354,4 +355,4 @@ class SetRows:
 
         for rows, lists in cut_lists(sizes, members):
             arrays = [pa.array(ordinals[rows]), lists, pa.array(supports[rows]), pa.array(coverage[rows], pa.string())]
-            yield pa.RecordBatch.from_arrays(arrays, names=SETS.fieldNames())
+            yield pa.RecordBatch.from_arrays(arrays, names=SETS.names)

@@ -40,7 +40,8 @@ from nddup.spark.blocks import (
     with_rows,
 )
 from nddup.spark.clustering.problems import Batches, SetRows, group_rows
-from nddup.spark.schemas import GRAPH, MATCHES, SETS, SKETCHES, require
+from nddup.spark.schemas import require, schema_of
+from nddup.tables import GRAPH, MATCHES, SETS, SKETCHES
 
 OVER = "over"
 """The `coverage` of a row that is not a set and has no members: a share of its component exceeded its budget."""
@@ -97,7 +98,7 @@ def mine_shares(blocks: DataFrame, *, threshold: Threshold, budget: Budget) -> D
     Shuffles:  none.    Actions:  none.
     """
     find = partial(mine_part, budget=budget)
-    return blocks.mapInArrow(partial(_share_block, threshold=threshold, find=find), SETS)
+    return blocks.mapInArrow(partial(_share_block, threshold=threshold, find=find), schema_of(SETS))
 
 
 def cover_shares(blocks: DataFrame, *, threshold: Threshold, budget: Budget) -> DataFrame:
@@ -108,7 +109,7 @@ def cover_shares(blocks: DataFrame, *, threshold: Threshold, budget: Budget) -> 
     Shuffles:  the sets, on their members.    Actions:  none.
     """
     find = partial(cover_part, budget=budget, times=COVER_SHARE)
-    found = blocks.mapInArrow(partial(_share_block, threshold=threshold, find=find), SETS)
+    found = blocks.mapInArrow(partial(_share_block, threshold=threshold, find=find), schema_of(SETS))
     return found.dropDuplicates(["ordinal", "positions"])
 
 

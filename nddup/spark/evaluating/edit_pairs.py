@@ -13,7 +13,8 @@ import pyarrow as pa
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from nddup.spark.schemas import STORED_TEXTS, require, table
+from nddup.spark.schemas import require, table
+from nddup.tables import STORED_TEXTS
 from nddup.verifying import edit_similarity
 
 Batches = Iterator[pa.RecordBatch]

@@ -16,8 +16,8 @@ from pyspark.sql import functions as F
 from nddup.matching.preference import LAST, MOMENTS, NO_LENGTH, NO_MOMENT, TOKENS, Order, order_key, values_of
 from nddup.mining.keep_verdicts import FORCED_WEIGHT, FREE, KEPT, REMOVED, Forced
 from nddup.spark.heavy_keys import HEAVY, beside, join_found
-from nddup.spark.schemas import DOCUMENTS, NODES, OFFSETS, RECORDS, REJECTS, SKETCHES, local_table, require, table
-from nddup.tables import FIRST_SEEN, REPEATED
+from nddup.spark.schemas import local_table, require, table
+from nddup.tables import DOCUMENTS, FIRST_SEEN, NODES, OFFSETS, RECORDS, REJECTS, REPEATED, SKETCHES
 
 MADE_UP = "(?s)^(.*#[1-9][0-9]*)([+]*)$"
 """An id that is like a made-up name: `source#record`, and any number of `+`."""
@@ -192,7 +192,7 @@ def collapse(settled: DataFrame, *, many: int = HEAVY) -> DataFrame:
     )
 
     grouped = join_found(documents, groups, "sketch_fingerprint", by="doc_key", many=many, how="left")
-    return grouped.withColumn("group", F.coalesce("smallest", "doc_id")).select(*DOCUMENTS.fieldNames())
+    return grouped.withColumn("group", F.coalesce("smallest", "doc_id")).select(*DOCUMENTS.names)
 
 
 def gather_rejects(numbered: DataFrame, settled: DataFrame, unread: DataFrame) -> DataFrame:
@@ -202,7 +202,7 @@ def gather_rejects(numbered: DataFrame, settled: DataFrame, unread: DataFrame) -
     Schema out:  REJECTS
     Shuffles:  those of `settle`.    Actions:  none.
     """
-    bad = numbered.where(F.col("reason").isNotNull()).select(*REJECTS.fieldNames())
+    bad = numbered.where(F.col("reason").isNotNull()).select(*REJECTS.names)
     said, of = FIRST_SEEN
     first = F.concat(F.lit(said), F.col("first_record"), F.lit(of), F.col("first_source"))
     repeated = settled.where("is_repeated").select(
@@ -276,7 +276,7 @@ def name_nodes(
     found = join_found(narrow, groups, "group", by="doc_id", many=many, how="left")
     alone = F.lit(1).cast("long")
     named = {"node": F.coalesce("first_key", "doc_key"), "n": F.coalesce("equals", alone)}
-    return found.withColumns(named).select(*NODES.fieldNames())
+    return found.withColumns(named).select(*NODES.names)
 
 
 def distinct_sketches(documents: DataFrame, *, levels: int = 0) -> DataFrame:
@@ -289,7 +289,7 @@ def distinct_sketches(documents: DataFrame, *, levels: int = 0) -> DataFrame:
     return (
         documents.where((F.col("doc_id") == F.col("group")) & (F.size("sketch") > 0))
         .select(F.col("doc_key").alias("node"), "sketch", level(levels).alias("level"))
-        .select(*SKETCHES.fieldNames(), *(["level"] if levels else []))
+        .select(*SKETCHES.names, *(["level"] if levels else []))
     )
 
 

@@ -25,7 +25,8 @@ from nddup.arrays import Ragged
 from nddup.matching.confirm_rules import Compared, ConfirmRule, SetRule
 from nddup.matching.confirm_texts import compare_texts, divide_pairs
 from nddup.spark.blocks import Columns, Layout, block_schema, exchange, layout_of, pack, pack_sketches, pieces, unpack
-from nddup.spark.schemas import CONFIRMED, DOCUMENTS, MATCHES, TOKENS, require
+from nddup.spark.schemas import require, schema_of
+from nddup.tables import CONFIRMED, DOCUMENTS, MATCHES, TOKENS
 
 Batches = Iterator[pa.RecordBatch]
 
@@ -49,7 +50,7 @@ def place_pairs(matches: DataFrame, *, partitions: int) -> DataFrame:
     )
     least = ends.groupBy("node_a").agg(F.least(F.min("other"), "node_a").alias("least"))
     bucket = F.pmod(F.xxhash64("least"), F.lit(partitions)).cast("int").alias("bucket")
-    return matches.join(least, "node_a").select(*MATCHES.fieldNames(), bucket)
+    return matches.join(least, "node_a").select(*MATCHES.names, bucket)
 
 
 def confirm_pairs(
@@ -80,7 +81,7 @@ def confirm_pairs(
     )
     pairs = placed.mapInArrow(partial(post_pairs, partitions=partitions), block_schema(PAIR_LAYOUT))
     blocks = texts.unionByName(pairs, allowMissingColumns=True)
-    return exchange(blocks, partitions=partitions).mapInArrow(partial(confirm_task, rule=rule), CONFIRMED)
+    return exchange(blocks, partitions=partitions).mapInArrow(partial(confirm_task, rule=rule), schema_of(CONFIRMED))
 
 
 def list_texts(nodes: DataFrame, documents: DataFrame, tokens: DataFrame) -> DataFrame:

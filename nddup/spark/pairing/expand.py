@@ -10,7 +10,8 @@ from pyspark.sql import functions as F
 
 from nddup import tables
 from nddup.matching.threshold import Threshold
-from nddup.spark.schemas import MATCHES, NODES, PAIRS, require
+from nddup.spark.schemas import require, schema_of
+from nddup.tables import MATCHES, NODES, PAIRS
 
 CONTAINMENTS, SHINGLES = tables.DIRECTED.items()
 LIKENESS = tuple(column.name for column in (*tables.LIKENESS, *tables.OF_TEXTS))
@@ -62,7 +63,9 @@ def expand(
 
 def with_unknown(matches: DataFrame) -> DataFrame:
     """Return MATCHES with all that is told of two documents: null where it is not known."""
-    unknown = {name: F.lit(None).cast(PAIRS[name].dataType) for name in LIKENESS if name not in matches.columns}
+    unknown = {
+        name: F.lit(None).cast(schema_of(PAIRS)[name].dataType) for name in LIKENESS if name not in matches.columns
+    }
     return matches.withColumns(unknown) if unknown else matches
 
 
@@ -122,4 +125,4 @@ def _as_pairs(rows: DataFrame) -> DataFrame:
     for of_left, of_right in tables.DIRECTED.items():
         ordered[of_left] = F.when(is_turned, F.col(of_right)).otherwise(F.col(of_left))
         ordered[of_right] = F.when(is_turned, F.col(of_left)).otherwise(F.col(of_right))
-    return rows.select(*(ordered.get(name, F.col(name)).alias(name) for name in PAIRS.fieldNames()))
+    return rows.select(*(ordered.get(name, F.col(name)).alias(name) for name in PAIRS.names))

@@ -52,7 +52,8 @@ from nddup.spark.blocks import (
     unpack,
     with_rows,
 )
-from nddup.spark.schemas import COMPARED, CONNECTIONS, FAMILIES, MATCHES, NODES, SETTLED, SKETCHES, STARS, require
+from nddup.spark.schemas import require, schema_of
+from nddup.tables import COMPARED, CONNECTIONS, FAMILIES, MATCHES, NODES, SETTLED, SKETCHES, STARS
 
 Batches = Iterator[pa.RecordBatch]
 FAMILIES_COST = Cost(edge=40, node=48)
@@ -109,8 +110,8 @@ def find_families(connections: DataFrame, *, max_edges: int) -> DataFrame:
     Shuffles:  the connections to one task (memory: `FAMILIES_COST`).    Actions:  none.
     """
     require(connections, CONNECTIONS, stage="pairs")
-    one = connections.select(*CONNECTIONS.fieldNames()).repartition(1)
-    return one.mapInArrow(partial(families_task, max_edges=max_edges), FAMILIES)
+    one = connections.select(*CONNECTIONS.names).repartition(1)
+    return one.mapInArrow(partial(families_task, max_edges=max_edges), schema_of(FAMILIES))
 
 
 def take_families(connections: DataFrame, stars: DataFrame, *, max_edges: int) -> DataFrame:
@@ -135,7 +136,7 @@ def take_families(connections: DataFrame, stars: DataFrame, *, max_edges: int) -
     chosen = counted.where(F.col("is_linked") | (F.col("n") > max_edges)).select(
         "family", (~F.col("is_linked")).alias("is_large")
     )
-    return members.join(chosen, "family").select(*FAMILIES.fieldNames())
+    return members.join(chosen, "family").select(*FAMILIES.names)
 
 
 def pair_families(
@@ -165,7 +166,9 @@ def pair_families(
         placed, columns = placed.join(texts, "node", "left"), [*columns, "tokens"]
     post = partial(post_families, partitions=rule.partitions, layout=rule.layout)
     blocks = placed.select(*columns).mapInArrow(post, block_schema(rule.layout))
-    return exchange(blocks, partitions=rule.partitions).mapInArrow(partial(families_pairs_task, rule=rule), SETTLED)
+    return exchange(blocks, partitions=rule.partitions).mapInArrow(
+        partial(families_pairs_task, rule=rule), schema_of(SETTLED)
+    )
 
 
 def count_settled() -> dict[str, Column]:
@@ -187,8 +190,8 @@ def replace_families(matches: DataFrame, families: DataFrame, settled: DataFrame
     require(settled, SETTLED, stage="pairs")
     inside = families.select(F.col("node").alias("node_a"))  # both ends of a match are in the same family
     outside = matches.join(inside, "node_a", "left_anti")
-    within = settled.where("what = 'pair'").select(*MATCHES.fieldNames())
-    return outside.select(*MATCHES.fieldNames()).unionByName(within)
+    within = settled.where("what = 'pair'").select(*MATCHES.names)
+    return outside.select(*MATCHES.names).unionByName(within)
 
 
 def list_large(settled: DataFrame) -> DataFrame:
@@ -320,7 +323,7 @@ def coarsen(sketches: DataFrame, *, most: int) -> DataFrame:
     Shuffles:  none.    Actions:  none.
     """
     require(sketches, SKETCHES, stage="pairs")
-    return sketches.select("node", "sketch", "level").mapInArrow(partial(_coarsen_task, most=most), SKETCHES)
+    return sketches.select("node", "sketch", "level").mapInArrow(partial(_coarsen_task, most=most), schema_of(SKETCHES))
 
 
 def keep_common_level(compared: DataFrame) -> DataFrame:
@@ -334,7 +337,7 @@ def keep_common_level(compared: DataFrame) -> DataFrame:
     nodes = {end: F.shiftright(end, 2 * LEVEL_BITS) for end in ("node_a", "node_b")}
 
     chosen = compared.where((F.col("what") != "pair") | is_here)
-    return chosen.withColumns(nodes).select(*COMPARED.fieldNames())
+    return chosen.withColumns(nodes).select(*COMPARED.names)
 
 
 def _coarsen_task(batches: Batches, *, most: int) -> Batches:
@@ -343,4 +346,4 @@ def _coarsen_task(batches: Batches, *, most: int) -> Batches:
         nodes, rows = spread_levels(own, levels, list_column(batch.column("sketch")), most)
 
         lists = pa.ListArray.from_arrays(rows.offsets.astype(np.int32), pa.array(rows.values.view(np.int64)))
-        yield pa.RecordBatch.from_arrays([pa.array(nodes), lists], names=SKETCHES.fieldNames())
+        yield pa.RecordBatch.from_arrays([pa.array(nodes), lists], names=SKETCHES.names)

@@ -57,7 +57,8 @@ from nddup.spark.blocks import (
 )
 from nddup.spark.pairing import homes as home_tasks
 from nddup.spark.pairing.homes import PAIR_LAYOUT, SKETCH_LAYOUT, WANTED_LAYOUT, Pairing
-from nddup.spark.schemas import COMPARED, CONNECTIONS, MATCHES, SKETCHES, require, table
+from nddup.spark.schemas import require, schema_of, table
+from nddup.tables import COMPARED, CONNECTIONS, MATCHES, SKETCHES
 
 COUNTERS = ("candidates", "stopped")
 """What each task counts: the candidates compared; the most holders of a feature that costs too much to compare."""
@@ -89,7 +90,7 @@ def matches_of(compared: DataFrame) -> DataFrame:
     Shuffles:  none.    Actions:  none.
     """
     require(compared, COMPARED, stage="pairs")
-    return compared.where("what = 'pair'").select(*MATCHES.fieldNames())
+    return compared.where("what = 'pair'").select(*MATCHES.names)
 
 
 def connections_of(compared: DataFrame) -> DataFrame:
@@ -101,7 +102,7 @@ def connections_of(compared: DataFrame) -> DataFrame:
     """
     require(compared, COMPARED, stage="pairs")
     is_link = (F.col("what") == "link").alias("is_link")
-    return compared.where("what <> 'count'").select("node_a", "node_b", is_link).select(*CONNECTIONS.fieldNames())
+    return compared.where("what <> 'count'").select("node_a", "node_b", is_link).select(*CONNECTIONS.names)
 
 
 def heavy_of(compared: DataFrame) -> DataFrame:
@@ -324,4 +325,4 @@ def match(homes: DataFrame, postings: DataFrame, pairing: Pairing) -> DataFrame:
         partial(compare, pairing=pairing),
         block_schema(PAIR_LAYOUT),
     )
-    return exchange(found, partitions=pairing.partitions).mapInArrow(drop_repeats, COMPARED)
+    return exchange(found, partitions=pairing.partitions).mapInArrow(drop_repeats, schema_of(COMPARED))

@@ -39,8 +39,9 @@ from nddup.scanning.file_heads import is_hidden
 from nddup.scanning.found import Batches
 from nddup.scanning.local_files import open_local
 from nddup.spark.heavy_keys import in_parts
-from nddup.spark.schemas import CHUNKS, FILES, local_table, table
+from nddup.spark.schemas import local_table, schema_of, table
 from nddup.spark.sources import reader_of
+from nddup.tables import CHUNKS, FILES
 
 TASK_BYTES = 8 << 20
 """Stored bytes of small files that one task reads: a thousand pages."""
@@ -125,7 +126,7 @@ def pack_files(spark: SparkSession, files: Sequence[WholeFile]) -> DataFrame:
         rows.append((file.path, file.source, file.compression, file.most, file.size, task, file.content))
         held += file.size
 
-    return local_table(spark, FILES, rows).repartitionById(task + 1, F.col("task"))
+    return local_table(spark, schema_of(FILES), rows).repartitionById(task + 1, F.col("task"))
 
 
 def _fetch_files(spark: SparkSession, files: Sequence[WholeFile]) -> DataFrame:
@@ -159,7 +160,7 @@ def _described(spark: SparkSession, rows: DataFrame, files: Sequence[WholeFile])
     """Return FILES from rows with a path and a content, with the other columns joined by path (broadcast)."""
     schema = table("path string, source string, compression string, most long, size long, task int")
     known = local_table(spark, schema, [(*file[:5], 0) for file in files])
-    return rows.join(F.broadcast(known), "path").select(*FILES.fieldNames())
+    return rows.join(F.broadcast(known), "path").select(*FILES.names)
 
 
 def _ending(path: str) -> str:
@@ -297,4 +298,4 @@ def _read_part(
     found = rows.join(F.broadcast(known), "path").withColumn(
         "ends_open", (in_split >= 0) & (in_split < F.col("length"))
     )
-    return found.select(*CHUNKS.fieldNames())
+    return found.select(*CHUNKS.names)

@@ -26,7 +26,8 @@ from nddup.scanning.found import Batches, RecordLimits
 from nddup.spark.reading import hadoop_files
 from nddup.spark.reading.hadoop_files import open_row, rows_of
 from nddup.spark.reading.scan import whole_files
-from nddup.spark.schemas import FILES, local_table, table
+from nddup.spark.schemas import local_table, table
+from nddup.tables import FILES
 
 PIECES = table("file int, place long, value binary")
 """Bytes of the new files, without the byte at which they are cut; `place` numbers the pieces of a file from 1."""
@@ -127,7 +128,7 @@ def _split(batches: Batches, held: dict[str, list[pa.RecordBatch]], names: Seque
             if run.column("what")[0].as_py() == 0:
                 held.setdefault(run.column("source")[0].as_py(), []).append(run.select([*names, "reason"]).take(rows))
             else:
-                yield run.select([name for name in FILES.fieldNames() if name != "task"])
+                yield run.select([name for name in FILES.names if name != "task"])
 
 
 @dataclass

@@ -42,18 +42,8 @@ from nddup.scanning.whole_files import StoredFile, read_files
 from nddup.spark.heavy_keys import beside
 from nddup.spark.reading import hadoop_files
 from nddup.spark.reading.hadoop_files import open_row, read_chunks, rows_of
-from nddup.spark.schemas import (
-    CONTENTS,
-    FOUND_TEXTS,
-    LEXICON,
-    STORED_TEXTS,
-    TERMS,
-    TEXTS,
-    local_table,
-    require,
-    schema_of,
-    table,
-)
+from nddup.spark.schemas import local_table, require, schema_of, table
+from nddup.tables import CONTENTS, FOUND_TEXTS, LEXICON, STORED_TEXTS, TERMS, TEXTS
 
 
 @dataclass(frozen=True)
@@ -257,7 +247,7 @@ def name_texts(found: DataFrame, documents: DataFrame) -> DataFrame:
     """
     require(found, FOUND_TEXTS, stage="texts")
     joined = found.join(documents, ["source", "content_fingerprint"])
-    return joined.groupBy("doc_id").agg(F.min("text").alias("text")).select(*STORED_TEXTS.fieldNames())
+    return joined.groupBy("doc_id").agg(F.min("text").alias("text")).select(*STORED_TEXTS.names)
 
 
 def sum_terms(counted: DataFrame) -> DataFrame:
@@ -280,4 +270,4 @@ def choose_terms(terms: DataFrame, *, least: int, most: int) -> DataFrame:
     Shuffles:  none.    Actions:  none.
     """
     require(terms, TERMS, stage="lexicon")
-    return terms.where(F.col("occurrences").between(least, most)).select(*LEXICON.fieldNames())
+    return terms.where(F.col("occurrences").between(least, most)).select(*LEXICON.names)
