@@ -16,13 +16,13 @@ from tests.rewriting.written_shards import FORMS, write_parquet, write_shards
 pytestmark = pytest.mark.spark
 SETTINGS = {
     "shingle": {"length": 2},
-    "pairs": {"threshold": 0.6},
+    "pairs": {"threshold": 0.9},
     "output": {"kept": "as-input", "tagged": "as-input", "texts": 0, "report": False},
 }
 
 
 LOSING = {
-    "spark.sql.files.maxRecordsPerFile": "1",
+    "spark.sql.files.maxRecordsPerFile": "2",
     "spark.sql.files.ignoreCorruptFiles": "true",
     "spark.sql.files.ignoreMissingFiles": "true",
 }
