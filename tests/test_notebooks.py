@@ -1,35 +1,64 @@
-"""The notebooks: run from the first cell to the last, they give the outputs that they store."""
+"""Notebooks in a real kernel, with ipywidgets and without: they give the outputs that they store."""
 
 import json
 import re
 from pathlib import Path
 from typing import Any
 
+import nbformat
 import pytest
+from nbclient import NotebookClient
+from nbformat.v4 import new_code_cell, new_notebook
 
-from scripts.run_notebook import run_cells
+from scripts.run_notebook import SECONDS, run_notebook
 from tests.places import ROOT
 
 NOTEBOOKS = sorted((ROOT / "docs" / "notebooks").glob("*.ipynb"))
-SECONDS = re.compile(r"^ *[\d.,]+ s, results in .*\n", re.MULTILINE)
+TIMES = re.compile(r"^ *[\d.,]+ s, results in .*\n", re.MULTILINE)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.name)
 def test_a_notebook_gives_what_it_shows(path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Running a notebook gives each stored text output word for word, and a figure wherever one is stored."""
+    """Run in a kernel, a notebook gives each stored text output word for word, and a figure wherever one is stored."""
     monkeypatch.delenv("COLUMNS", raising=False)  # a notebook has no terminal, whose width cuts tables
-    notebook = json.loads(path.read_text(encoding="utf-8"))
+    monkeypatch.delenv("MPLBACKEND", raising=False)
+    notebook = nbformat.read(path, as_version=4)  # type: ignore[no-untyped-call]
+    stored = {cell.id: cell.outputs for cell in notebook.cells if cell.cell_type == "code"}
     folder = tmp_path / "docs" / "notebooks"
     folder.mkdir(parents=True)
     (tmp_path / "samples").symlink_to(ROOT / "samples")
 
-    made = dict(run_cells(notebook, folder))
+    run_notebook(notebook, folder)
 
-    stored = {cell["id"]: cell["outputs"] for cell in notebook["cells"] if cell["cell_type"] == "code"}
+    made = {cell.id: cell.outputs for cell in notebook.cells if cell.cell_type == "code"}
     assert {name: _texts(outputs) for name, outputs in made.items()} == {
         name: _texts(outputs) for name, outputs in stored.items()
     }, "python -m scripts.run_notebook NOTEBOOK makes the outputs anew"
     assert sum("image/png" in output.get("data", {}) for outputs in stored.values() for output in outputs) >= 3
+
+
+@pytest.mark.thorough
+def test_a_kernel_without_widgets(tmp_path: Path) -> None:
+    """Where ipywidgets is not installed, a run shows its progress in one line, and its summary as a table."""
+    hidden = "import sys; sys.modules['ipywidgets'] = None\nimport nddup"
+    asked = (
+        "run = nddup.find_duplicates([{'id': n, 'text': 'one text of seven words, three times'} for n in 'abc'])\nrun"
+    )
+    cells = [new_code_cell(code) for code in (hidden, asked)]  # type: ignore[no-untyped-call]
+    notebook = new_notebook(cells=cells)  # type: ignore[no-untyped-call]
+    client = NotebookClient(notebook, timeout=SECONDS, resources={"metadata": {"path": str(tmp_path)}})
+
+    client.execute()
+
+    shown = notebook.cells[1].outputs
+    said = "".join(output.text for output in shown if output.get("name") == "stderr")
+    assert "Warning" not in said
+    assert said.count("\n") == 0
+    assert "\r" in said
+    [result] = [output for output in shown if output.output_type == "execute_result"]
+    assert "<table" in result.data["text/html"]
+    assert "kept" in result.data["text/plain"]
 
 
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.name)
@@ -58,6 +87,6 @@ def _texts(outputs: list[dict[str, Any]]) -> list[str]:
     for output in outputs:
         parts = {"text": output.get("text", []), **output.get("data", {})}
         found += [
-            f"{name}: {SECONDS.sub('', ''.join(text))}" for name, text in sorted(parts.items()) if name != "image/png"
+            f"{name}: {TIMES.sub('', ''.join(text))}" for name, text in sorted(parts.items()) if name != "image/png"
         ]
     return found

@@ -18,7 +18,7 @@ import nddup
 from nddup.sketching.sketch_format import FULL_FORMAT
 
 SHAPING = (
-    "chardet", "fastwarc", "isal", "lxml", "numba", "numpy", "pyarrow", "PyStemmer", "resiliparse", "scipy",
+    "chardet", "fastwarc", "isal", "lxml", "numba", "numpy", "pyarrow", "PyStemmer", "resiliparse",
     "selectolax", "stop-words", "zstandard",
 )  # fmt: skip
 """Libraries that decide records, texts, tokens, sketches or sets."""
