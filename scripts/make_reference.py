@@ -4,7 +4,8 @@ import argparse
 import inspect
 import sys
 import types
-from collections.abc import Callable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Literal, Union, get_args, get_origin
 
@@ -67,16 +68,16 @@ makes a run from a table. Both return a `Run`. How to use it: [ask a run](howto/
 
 
 def _python() -> str:
-    """Return the table of the package's functions and of the methods and properties of a run."""
+    """Return the list of the package's functions and of the methods and properties of a run."""
     functions = [(f"nddup.{name}", getattr(nddup, name)) for name in nddup.__all__]
     methods = [(f"run.{name}", value) for name, value in vars(Run).items() if not name.startswith("_")]
     rows = [
-        (f"`{name}{_arguments_of(value)}`", (inspect.getdoc(value) or "").partition("\n")[0])
+        (f"{name}{_arguments_of(value)}", (inspect.getdoc(value) or "").partition("\n")[0])
         for name, value in functions + methods
         if inspect.isfunction(value)
     ]
-    rows += [(f"`{name}`", inspect.getdoc(value) or "") for name, value in methods if isinstance(value, property)]
-    return _table(("call", "gives"), rows)
+    rows += [(name, inspect.getdoc(value) or "") for name, value in methods if isinstance(value, property)]
+    return _list(rows)
 
 
 def _arguments_of(function: Callable[..., Any]) -> str:
@@ -84,24 +85,36 @@ def _arguments_of(function: Callable[..., Any]) -> str:
     return f"({', '.join(name for name in inspect.signature(function).parameters if name != 'self')})"
 
 
+SHARED = 4
+"""An option of so many commands, with the same words, is told once."""
+
+
 def _commands() -> Iterator[str]:
     [subparsers] = (a for a in build_parser()._actions if isinstance(a, argparse._SubParsersAction))  # noqa: SLF001
-    for name in COMMANDS:
-        parser = subparsers.choices[name]
-        yield f"### nddup {name}\n\n{parser.description}\n"
-        actions = [action for action in parser._actions if action.dest != "help"]  # noqa: SLF001
-        nested = [action for action in actions if isinstance(action, argparse._SubParsersAction)]  # noqa: SLF001
-        yield from () if nested else [_arguments(actions)]
-        for action, below in ((action, one) for group in nested for action, one in group.choices.items()):
-            yield f"#### nddup {name} {action}\n\n{below.description}\n"
-            yield _arguments([one for one in below._actions if one.dest != "help"])  # noqa: SLF001
-        if parser.epilog:
-            yield f"```\n{parser.epilog.rstrip()}\n```\n"
+    described = [part for name in COMMANDS for part in _parsers(f"nddup {name}", subparsers.choices[name])]
+    counts = Counter(row for _, _, rows in described for row in rows)
+    # The commonest of each name, said once.
+    shared = dict(row for row, count in reversed(counts.most_common()) if count >= SHARED)
+    yield "Options of several commands; examples are in `nddup COMMAND --help`:\n"
+    yield _list(shared.items())
+    for title, description, rows in described:
+        yield f"### {title}\n\n{description}\n"
+        own = [(name, text) for name, text in rows if shared.get(name) != text]
+        also = [name.split()[0] for name, text in rows if shared.get(name) == text]
+        yield _list([*own, *([(f"also {', '.join(also)}", "")] if also else [])])
 
 
-def _arguments(actions: Sequence[argparse.Action]) -> str:
-    rows = [_argument(action) for action in sorted(actions, key=lambda action: bool(action.option_strings))]
-    return _table(("argument", "what"), rows)
+def _parsers(title: str, parser: argparse.ArgumentParser) -> Iterator[tuple[str, str, list[tuple[str, str]]]]:
+    """Yield the title, the description and the arguments of a command, then of each of its actions."""
+    actions = [action for action in parser._actions if action.dest != "help"]  # noqa: SLF001
+    nested = [action for action in actions if isinstance(action, argparse._SubParsersAction)]  # noqa: SLF001
+    yield title, parser.description or "", [] if nested else _arguments(actions)
+    for action, below in ((action, one) for group in nested for action, one in group.choices.items()):
+        yield from _parsers(f"{title} {action}", below)
+
+
+def _arguments(actions: Sequence[argparse.Action]) -> list[tuple[str, str]]:
+    return [_argument(action) for action in sorted(actions, key=lambda action: bool(action.option_strings))]
 
 
 def _argument(action: argparse.Action) -> tuple[str, str]:
@@ -109,9 +122,9 @@ def _argument(action: argparse.Action) -> tuple[str, str]:
     if action.choices:
         metavar = "|".join(map(str, action.choices))
     if not action.option_strings:
-        return f"`{metavar}{'…' if action.nargs in ('+', '*') else ''}`", action.help or ""
+        return f"{metavar}{'…' if action.nargs in ('+', '*') else ''}", action.help or ""
     name = action.option_strings[0]
-    return f"`{name}{'' if action.nargs == 0 else ' ' + metavar}`", action.help or ""
+    return f"{name}{'' if action.nargs == 0 else ' ' + metavar}", action.help or ""
 
 
 def _settings() -> Iterator[str]:
@@ -119,21 +132,17 @@ def _settings() -> Iterator[str]:
         model = field.annotation
         if get_origin(model) is Literal:
             yield f"### {section}\n"
-            row = (f"`{section}`", f"`{_value(field.default)}`", _kind(model), field.description or "")
-            yield _table(("key", "default", "values", "what"), [row])
+            yield _list([(f"{section}={_value(field.default)}", f"{_kind(model)}; {field.description}")])
         if not (isinstance(model, type) and hasattr(model, "model_fields")):
             continue
         yield f"### {section}\n\n{inspect.getdoc(model)}\n"
-        rows = [
+        yield _list(
             (
-                f"`{section}.{key}`",
-                f"`{_value(option.get_default(call_default_factory=True, validated_data={}))}`",
-                _kind(option.annotation),
-                option.description or "",
+                f"{section}.{key}={_value(option.get_default(call_default_factory=True, validated_data={}))}",
+                f"{_kind(option.annotation)}; {option.description}",
             )
             for key, option in model.model_fields.items()
-        ]
-        yield _table(("key", "default", "values", "what"), rows)
+        )
 
 
 def _value(value: object) -> str:
@@ -154,8 +163,10 @@ def _kind(kind: Any) -> str:  # noqa: ANN401 - an annotation
 def _tables() -> Iterator[str]:
     yield "Parquet, a folder each in the run's folder; `kept/`, on request, holds the kept documents themselves.\n"
     yield from map(_declared, RESULTS.values())
-    yield "## Tables of a repository\n\nA query writes `matches` to its --output; the others lie in segments.\n"
-    yield from map(_declared, (MATCHES, *SEGMENT.values()))
+    yield "## Tables of a repository\n\nA query writes `matches` to its --output.\n"
+    yield _declared(MATCHES)
+    yield "The others lie in segments; `nddup/repository/segments/layout.py` declares their columns.\n"
+    yield _list((table.name, table.meaning) for table in SEGMENT.values())
     yield "## Tables of against\n\nParquet, a folder each in --output.\n"
     yield from map(_declared, AGAINST.values())
     yield "## Tables of passages\n\nParquet, a folder each in --output.\n"
@@ -163,13 +174,12 @@ def _tables() -> Iterator[str]:
 
 
 def _declared(table: Table) -> str:
-    rows = [(f"`{column.name}`", column.type, column.meaning) for column in table.columns]
-    return f"### {table.name}\n\n{table.meaning}\n\n" + _table(("column", "type", "meaning"), rows)
+    rows = [(f"{column.name} {column.type}", column.meaning) for column in table.columns]
+    return f"### {table.name}\n\n{table.meaning}\n\n" + _list(rows)
 
 
-def _table(head: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> str:
-    lines = [head, tuple("---" for _ in head), *(tuple(cell.replace("|", "\\|") for cell in row) for row in rows)]
-    return "".join(f"| {' | '.join(line)} |\n" for line in lines)
+def _list(rows: Iterable[tuple[str, str]]) -> str:
+    return "".join(f"- `{name}`: {meaning}\n" if meaning else f"- {name}\n" for name, meaning in rows)
 
 
 if __name__ == "__main__":
