@@ -8,7 +8,6 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from pyspark.sql import SparkSession
 
 import nddup
 from nddup.errors import ConfigError
@@ -16,7 +15,6 @@ from nddup.metrics import RunMetrics
 from nddup.opened.duck import DuckRun
 from nddup.report.summary import notes
 from nddup.results.check import check_run
-from nddup.run.job import run_job
 from nddup.run.local_job import run_locally
 from nddup.settings.load import build_config
 from nddup.settings.schema import Config
@@ -106,25 +104,6 @@ def test_what_is_forced_is_done_and_the_others_follow(seed: int, tmp_path: Path)
 
 
 @pytest.mark.spark
-def test_spark_keeps_the_same(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Spark gives the same rows, its graph in one task or numbered; documents that are alone are forced out too."""
-    ids = write_texts(tmp_path / "in", 3)
-    write_force(tmp_path / "force.csv", ids, 4)
-    config = configure(tmp_path / "force.csv")
-    run_locally([str(tmp_path / "in")], str(tmp_path / "local"), config)
-    run_job(spark, [str(tmp_path / "in")], str(tmp_path / "spark"), config)
-    monkeypatch.setattr("nddup.spark.clustering.graph.GATHERED_EDGES", 0)
-    run_job(spark, [str(tmp_path / "in")], str(tmp_path / "numbered"), config)
-
-    for table in ("keep", "members"):
-        told = [sorted(map(repr, rows_of(tmp_path / at, table))) for at in ("local", "spark", "numbered")]
-        assert told[0] == told[1] == told[2], table
-    alone = [row for row in rows_of(tmp_path / "local", "keep") if not row["kept"] and row["duplicate_of"] is None]
-    assert alone
-    report = check_run(DuckRun(str(tmp_path / "spark")), steps=["keep"])
-    assert report.is_sound, report.text()
-
-
 @pytest.mark.parametrize(
     ("text", "message"),
     [

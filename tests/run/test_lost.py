@@ -2,6 +2,7 @@
 
 import json
 import random
+import shutil
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -13,10 +14,10 @@ from pyspark.sql import SparkSession
 from nddup.errors import ConfigError
 from nddup.opened.duck import DuckRun
 from nddup.results.check import check_run
-from nddup.run.job import run_job
 from nddup.run.local_job import run_locally
 from nddup.settings.load import build_config
 from nddup.settings.schema import Config
+from tests.finished_runs import run_over, run_until
 from tests.results.damages import change, rewrite
 
 Row = dict[str, Any]
@@ -43,10 +44,13 @@ def write_texts(folder: Path, seed: int) -> dict[str, Shingles]:
     return {name: frozenset(tuple(words[at : at + 5]) for at in range(len(words) - 4)) for name, words in texts.items()}
 
 
-def configure(most: float | None, **keep: Any) -> Config:  # noqa: ANN401
+def settings_for(most: float | None, **keep: Any) -> dict[str, Any]:  # noqa: ANN401
     keep = {"policy": "first-id", "max_lost": most, **keep}
-    pairs = {"confirm": "resemblance", "threshold": 0.6}
-    return build_config({"keep": keep, "pairs": pairs, "output": {"report": False}}, origin="test")
+    return {"keep": keep, "pairs": {"confirm": "resemblance", "threshold": 0.6}, "output": {"report": False}}
+
+
+def configure(most: float | None, **keep: Any) -> Config:  # noqa: ANN401
+    return build_config(settings_for(most, **keep), origin="test")
 
 
 def rows_of(folder: Path, name: str) -> list[Row]:
@@ -130,17 +134,25 @@ def test_a_run_that_removes_more_is_found(tmp_path: Path) -> None:
 
 @pytest.mark.spark
 def test_spark_keeps_the_same(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Spark gives the same rows, with its graph in one task or numbered, and with forced documents beside."""
+    """Spark gives the same rows with forced documents, some alone, and its graph in one task or numbered."""
     write_texts(tmp_path / "in", 2)
-    (tmp_path / "force.csv").write_text("d005,kept\nd007,removed\nd011,removed\nd012,kept\n")
-    config = configure(0.05, force=str(tmp_path / "force.csv"))
-    run_locally([str(tmp_path / "in")], str(tmp_path / "local"), config)
-    run_job(spark, [str(tmp_path / "in")], str(tmp_path / "spark"), config)
+    alone = {"id": "alone", "text": "a text that is like no other one of them all"}
+    with (tmp_path / "in" / "texts.jsonl").open("a") as file:
+        file.write(json.dumps(alone) + "\n")
+    (tmp_path / "force.csv").write_text("d005,kept\nd007,removed\nd011,removed\nd012,kept\nalone,removed\n")
+    settings = settings_for(0.05, force=str(tmp_path / "force.csv"))
+    run_locally([str(tmp_path / "in")], str(tmp_path / "local"), build_config(settings, origin="test"))
+    run_until(spark, [tmp_path / "in"], tmp_path / "spark", settings, "cluster")
+    shutil.copytree(tmp_path / "spark", tmp_path / "numbered")
+    run_over(spark, [tmp_path / "in"], tmp_path / "spark", settings, resume=True)
     monkeypatch.setattr("nddup.spark.clustering.graph.GATHERED_EDGES", 0)
-    run_job(spark, [str(tmp_path / "in")], str(tmp_path / "numbered"), config)
+    run_over(spark, [tmp_path / "in"], tmp_path / "numbered", settings, resume=True)
 
-    told = [sorted(map(repr, rows_of(tmp_path / at, "keep"))) for at in ("local", "spark", "numbered")]
-    assert told[0] == told[1] == told[2]
+    for table in ("keep", "members"):
+        told = [sorted(map(repr, rows_of(tmp_path / at, table))) for at in ("local", "spark", "numbered")]
+        assert told[0] == told[1] == told[2], table
+    gone = [row["doc_id"] for row in rows_of(tmp_path / "local", "keep") if not (row["kept"] or row["duplicate_of"])]
+    assert "alone" in gone
     report = check_run(DuckRun(str(tmp_path / "spark")), steps=["keep"])
     assert report.is_sound, report.text()
 

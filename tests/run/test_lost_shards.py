@@ -112,7 +112,7 @@ def test_what_was_not_read_of_a_is_not_clean(tmp_path: Path, capsys: pytest.Capt
     assert "not all of it was read, so no item is clean" in said
 
 
-def test_what_holds_no_document_is_no_loss(tmp_path: Path, session_or_none: SparkSession | None) -> None:
+def test_what_holds_no_document_is_no_loss(tmp_path: Path) -> None:
     """Parts of a Parquet table without rows, a table of a header alone, and revisits are told, and do not count."""
     folder = tmp_path / "in"
     folder.mkdir()
@@ -124,7 +124,7 @@ def test_what_holds_no_document_is_no_loss(tmp_path: Path, session_or_none: Spar
     head = "WARC/1.0\r\nWARC-Type: revisit\r\nWARC-Record-ID: <urn:{}>\r\nContent-Length: 0\r\n\r\n\r\n\r\n"
     (folder / "again.warc").write_bytes("".join(map(head.format, range(9))).encode())
 
-    metrics = run_that_adds_up(tmp_path, folder, spark=session_or_none)
+    metrics = run_that_adds_up(tmp_path, folder, spark=None)
 
     assert metrics["stages"]["sketch"]["rejected"] == {"no records": 4, "revisit": 9}
 

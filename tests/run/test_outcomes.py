@@ -56,14 +56,16 @@ def test_too_many_rejects_fail_the_run(capsys: pytest.CaptureFixture[str], tmp_p
 
 
 @pytest.mark.parametrize(
-    ("rows", "kept"),
+    ("session_or_none", "rows", "kept"),
     [
-        ([LINES[0], LINES[2]], 2),
-        ([LINES[0]], 1),
-        ([{"id": "x", "text": ""}, {"id": "y", "text": " ... "}], 2),
-        ([{"id": "x", "text": None}], 0),
+        ("local", [LINES[0], LINES[2]], 2),
+        ("local", [LINES[0]], 1),
+        ("local", [{"id": "x", "text": ""}, {"id": "y", "text": " ... "}], 2),
+        ("local", [{"id": "x", "text": None}], 0),
+        pytest.param("spark", [{"id": "x", "text": ""}, LINES[0], LINES[2]], 3, marks=pytest.mark.spark),
+        pytest.param("spark", [{"id": "x", "text": None}], 0, marks=pytest.mark.spark),
     ],
-    ids=["no duplicates", "one document", "only empty documents", "only rejects"],
+    indirect=["session_or_none"],
 )
 def test_collections_with_nothing_to_find_give_empty_tables(
     session_or_none: SparkSession | None, tmp_path: Path, rows: list[dict[str, Any]], kept: int

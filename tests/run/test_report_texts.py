@@ -151,7 +151,14 @@ def test_a_run_stores_the_texts_of_its_clusters(spark: SparkSession, files: Path
         reopen_inputs(spark, folder)
 
 
-@pytest.mark.parametrize("output", [{"texts": 0}, {"report": False}], ids=["no texts", "no report"])
+@pytest.mark.parametrize(
+    ("session_or_none", "output"),
+    [
+        ("local", {"texts": 0}), ("local", {"report": False}),
+        pytest.param("spark", {"report": False}, marks=pytest.mark.spark),
+    ],
+    indirect=["session_or_none"],
+)  # fmt: skip
 def test_no_file_is_read_for_texts_that_nobody_sees(
     output: dict[str, Any], session_or_none: SparkSession | None, tmp_path: Path
 ) -> None:

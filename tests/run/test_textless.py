@@ -18,7 +18,11 @@ TEXTS = {"d1": "👍", "d2": "👍", "d3": "*** !!!", "d4": "👍 👍", "d5": "
 DUE = {"d1": None, "d2": "d1", "d3": None, "d4": None, "d5": None, "d6": "d5", "d7": None, "d8": "d1"}
 
 
-@pytest.mark.parametrize("mode", ["all", "partition"])
+@pytest.mark.parametrize(
+    ("session_or_none", "mode"),
+    [("local", "all"), ("local", "partition"), pytest.param("spark", "partition", marks=pytest.mark.spark)],
+    indirect=["session_or_none"],
+)
 def test_equal_contents_without_a_token_are_exact(
     tmp_path: Path, session_or_none: SparkSession | None, mode: str
 ) -> None:

@@ -64,7 +64,7 @@ def test_the_folders_are_equal(spark: SparkSession, tmp_path: Path, pages: Path)
     assert check_run(DuckRun(str(tmp_path / "local"))).is_sound
 
 
-@pytest.mark.parametrize("stopped", ["pairs", "clusters", "keep", "texts"])
+@pytest.mark.parametrize("stopped", ["pairs", "keep", "texts"])
 def test_spark_finishes_what_the_embedded_engine_began(
     spark: SparkSession, tmp_path: Path, pages: Path, monkeypatch: pytest.MonkeyPatch, stopped: str
 ) -> None:
