@@ -1,7 +1,6 @@
 """Signatures of a run as objects of datasketch, for programs that serve look-ups with it.
 
-datasketch is imported only when one of these functions is called: it loads slowly, nothing else needs it, and only
-`pip install 'nddup[datasketch]'` brings it.
+datasketch is imported only when one of these functions is called: it loads slowly, and nothing else needs it.
 """
 
 from collections.abc import Iterator, Mapping
@@ -29,8 +28,7 @@ def minhash_of(documents: ds.Dataset, config: Config, doc_id: str) -> Any:  # no
         doc_id: id of the document.
 
     Raises:
-        ConfigError: if datasketch is not installed or cannot read the run's signatures, there is no such document, or
-            it has no features.
+        ConfigError: if datasketch cannot read the run's signatures, there is no such document, or it has no features.
     """
     lean = _load(config).LeanMinHash
     rows = documents.to_table(columns=["signature"], filter=ds.field("doc_id") == pa.scalar(doc_id, pa.string()))
@@ -55,8 +53,7 @@ def fill_lsh(
         storage_config: where datasketch keeps the index, such as `{"type": "redis", …}`; None: in memory.
 
     Raises:
-        ConfigError: if datasketch is not installed, cannot read the run's signatures, or refuses the threshold, the
-            size or the storage.
+        ConfigError: if datasketch cannot read the run's signatures, or refuses the threshold, the size or the storage.
 
     Cost: a pass over the signatures, a batch at a time, and datasketch's own cost of storing them.
     """
@@ -82,14 +79,11 @@ def _signatures(documents: ds.Dataset) -> Iterator[tuple[str, Any]]:
 
 
 def _load(config: Config) -> Any:  # noqa: ANN401 - a module
-    """Import datasketch; refuse a run whose signatures it cannot read, or say how to install it."""
+    """Import datasketch; refuse a run whose signatures it cannot read."""
     made = plan.recipe_of(config).permutation
     if config.sketch.kind != "minhash" or made != "datasketch":
         raise ConfigError(
             "datasketch reads signatures of sketch.kind minhash with sketch.permutation datasketch; these are of kind"
             f" {config.sketch.kind}, permutation {made}"
         )
-    try:
-        return import_module("datasketch")
-    except ModuleNotFoundError as error:
-        raise ConfigError(f"this needs datasketch: pip install 'nddup[datasketch]' ({error})") from error
+    return import_module("datasketch")

@@ -13,7 +13,7 @@ from nddup.storage import versions as module
 from nddup.storage.versions import SHAPING, code_fingerprint, versions
 from tests.places import ROOT
 
-ELSEWHERE = {"duckdb", "pandas", "pydantic", "pyspark", "PyYAML", "rapidfuzz"}
+ELSEWHERE = {"datasketch", "duckdb", "pandas", "pydantic", "pyspark", "PyYAML", "rapidfuzz"}
 """Dependencies that shape no table: for finished runs, small results, settings and `truth`; Spark is recorded apart."""
 
 
