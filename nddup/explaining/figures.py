@@ -19,6 +19,12 @@ COLUMNS, PANEL = 2, (5.0, 2.8)
 SMALL, APART = 7, 0.07
 """Points of the name of a line, and the least distance of two names as a share of the panel's height."""
 
+NAME, AROUND = 0.125, 0.65
+"""Inches of height that a name takes, and a panel's title and axis."""
+
+COLOURS, STYLES = 10, ("-", "--", ":")
+"""Colours of lines; when all are used up, the next style begins."""
+
 
 def draw_curves(curves: Sequence[Curve], mark: float, path: str) -> None:
     """Draw probabilities over the resemblance, one line per curve, and write the figure as PNG.
@@ -102,14 +108,15 @@ def draw_sweep(points: Results, over: str, folder: str) -> None:
 
     figure = _figure()
     rows = -(-len(names) // COLUMNS)
-    figure.set_size_inches(PANEL[0] * COLUMNS, PANEL[1] * rows)
+    figure.set_size_inches(PANEL[0] * COLUMNS, max(PANEL[1], NAME * len(lines) + AROUND) * rows)
     panels = figure.subplots(rows, COLUMNS, squeeze=False).ravel()
     for axes, name in zip(panels, names, strict=False):
         ends = []
-        for label, line in lines.items():
+        for number, (label, line) in enumerate(lines.items()):
             drawn = sorted((x, results[name]) for x, results in line if results.get(name) is not None)
             if drawn:
-                (plotted,) = axes.plot(*zip(*drawn, strict=True), marker="o", markersize=3)
+                style = {"color": f"C{number % COLOURS}", "linestyle": STYLES[number // COLOURS % len(STYLES)]}
+                (plotted,) = axes.plot(*zip(*drawn, strict=True), marker="o", markersize=3, **style)
                 ends.append((label, plotted.get_color(), drawn[-1]))
         axes.set(xlabel=over, title=name.replace("_", " "))
         axes.grid(visible=True, alpha=0.3)
@@ -145,7 +152,7 @@ def _name_lines(axes: Any, ends: Sequence[tuple[str, str, tuple[float, float]]])
     for height, (_, label, colour, end) in zip(heights, wanted, strict=True):
         axes.annotate(
             label, end, xytext=(1.04, height), textcoords="axes fraction", color=colour, fontsize=SMALL, va="center",
-            arrowprops={"arrowstyle": "-", "color": colour, "linewidth": 0.5, "alpha": 0.6},
+            arrowprops={"arrowstyle": "-", "color": colour, "linewidth": 0.5, "alpha": 0.6, "relpos": (0, 0.5)},
         )  # fmt: skip
 
 
