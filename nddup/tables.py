@@ -193,12 +193,12 @@ REWRITTEN = working(
 )
 NODES = working(
     "nodes",
-    "doc_key long, doc_id string, group string, node long, size int, weight long, policy long,"
+    "doc_key long, doc_id string, first_id string, node long, size int, weight long, policy long,"
     " content_fingerprint binary, n_features int, n long",
     "One narrow row for each document. `node`, the name of its distinct sketch, is the `doc_key` of its `group`"
-    " document. `weight` is the size of the sketch times the number of shingles that one id stands for: the heavier of"
-    " two may contain the other; documents of `keep.force` are heavier, or lighter, than all others. `n` documents"
-    " have the sketch.",
+    " document, `first_id`. `weight` is the size of the sketch times the number of shingles that one id stands for: the"
+    " heavier of two may contain the other; documents of `keep.force` are heavier, or lighter, than all others. `n`"
+    " documents have the sketch.",
     "order the documents by the keep policy",
 )
 TERMS = working(

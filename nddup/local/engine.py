@@ -25,19 +25,20 @@ from nddup.local.memory import OF_EDGE, OF_ID, OF_MEMBER, OF_PAIR
 from nddup.local.outputs import count_parts
 from nddup.local.pairing.collapse import Nodes, collapse, name_nodes
 from nddup.local.pairing.confirm import Confirmer, Known, Texts, known_pairs, read_candidates, settle_families
-from nddup.local.pairing.expand import count_pairs, expand
 from nddup.local.pairing.match import Matches, match
 from nddup.local.plan import Plan
 from nddup.local.reading.read_records import read_records
 from nddup.local.reading.workers import Workers
+from nddup.matching.threshold import Threshold
 from nddup.mining.keep_verdicts import Forced
 from nddup.mining.modes import MODES
 from nddup.scanning.collection import Collection
 from nddup.settings.plan import confirm_rule_of, tokens_of
 from nddup.settings.schema import Config
 from nddup.stages import false_components, names
+from nddup.stages.expand import expand
 from nddup.stages.keep import list_kept
-from nddup.tables import CLUSTERS, FALSE_COMPONENTS, MEMBERS
+from nddup.tables import CLUSTERS, FALSE_COMPONENTS, MEMBERS, PAIRS
 
 if TYPE_CHECKING:
     from nddup.engines.embedded import DuckEngine
@@ -67,6 +68,8 @@ class Paired:
     matches: Matches
     large: NDArray[np.int32]
     counts: Counts
+    engine: "DuckEngine"
+    """With the tables `nodes` and `matches`."""
     pruned_to: list[int] = field(default_factory=list)
     edits: Counts | None = None
 
@@ -171,9 +174,32 @@ def pair(  # noqa: PLR0913 - what is read, of what, and what is known
     workers.memory.require(
         rows * (OF_PAIR + OF_ID * mean_bytes(nodes.ids)), f"{len(documents):,} documents with {rows:,} pairs"
     )
-    pairs = expand(matches, nodes, threshold=plan.threshold, expand_limit=limit)
+    pairs, found = list_pairs(matches, nodes, config)
     counts = nodes.counts(plan.threshold.least_size) | matches.counts() | {"postings": len(sketches.values)}
-    return Paired(pairs, nodes, matches, large, counts, list(matches.rounds), edits)
+    return Paired(pairs, nodes, matches, large, counts, found, list(matches.rounds), edits)
+
+
+def count_pairs(matches: Matches, nodes: Nodes, *, threshold: Threshold, expand_limit: int) -> int:
+    """Count the rows that `expand` will make of the matches and of equal sketches."""
+    counts = nodes.equals.astype(np.int64)
+    products = counts[matches.first] * counts[matches.second]
+    equal = counts[nodes.is_first & (nodes.sizes >= threshold.least_size)]
+    within = equal * (equal - 1) // 2
+    between = np.where(products <= expand_limit, products, 1)
+    return int(between.sum() + np.where(within <= expand_limit, within, equal - 1).sum())
+
+
+def list_pairs(matches: Matches, nodes: Nodes, config: Config) -> tuple[pa.Table, "DuckEngine"]:
+    """Return PAIRS, sorted, and an engine with the tables `nodes` and `matches` that they are made of."""
+    from nddup.engines.embedded import DuckEngine  # noqa: PLC0415 - a question to a repository lists no pairs
+
+    found = DuckEngine("the graph")
+    found.see("nodes", nodes.table)
+    found.see("matches", matches.table(nodes.n_features))
+    confirm = "resemblance" if matches.common is not None else "edit" if matches.edit is not None else "none"
+    threshold = Plan(config).threshold
+    pairs = expand(found, threshold=threshold, expand_limit=config.pairs.expand_limit, confirm=confirm)
+    return pairs.cast(PAIRS.arrow).sort_by([("doc_a", "ascending"), ("doc_b", "ascending")]), found
 
 
 def _read_candidates(  # noqa: PLR0913, PLR0917 - what is read, of what, and how
@@ -202,12 +228,8 @@ def cluster(paired: Paired, config: Config, workers: Workers) -> Clustered:
     workers.tell("components", 0, edges)
     workers.memory.require(OF_EDGE * edges, f"components of {edges:,} pairs")
     graph = build_graph(paired.matches, nodes, large=paired.large, **plan.graph)
-    from nddup.engines.embedded import DuckEngine  # noqa: PLC0415 - a question to a repository clusters nothing
-
-    found = DuckEngine("the graph")
-    tables = (nodes.table, graph.table(nodes), paired.matches.table(nodes.n_features))
-    for name, table in zip(("nodes", "graph", "matches"), tables, strict=True):
-        found.see(name, table)
+    found = paired.engine
+    found.see("graph", graph.table(nodes))
     false = false_components.list_false_components(found, is_exact=plan.kind.is_exact)
     false = false.cast(FALSE_COMPONENTS.arrow).sort_by("component")
     clusters, members = CLUSTERS.arrow.empty_table(), MEMBERS.arrow.empty_table()

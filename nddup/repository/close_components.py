@@ -16,7 +16,6 @@ from nddup.local import engine
 from nddup.local.columns import one_chunk, take
 from nddup.local.pairing.collapse import Nodes, name_nodes, rank_ids
 from nddup.local.pairing.confirm import Known, keys_of, settle_families
-from nddup.local.pairing.expand import expand
 from nddup.local.pairing.match import Matches
 from nddup.local.reading.workers import Workers
 from nddup.matching.preference import Order
@@ -85,8 +84,8 @@ def close(scope: Scope, identity: Identity, workers: Workers) -> Closed:
         matches, large = settle_families(matches, nodes, plan.matching, plan.matching.limits, workers, known)
     if known is not None:
         matches = known.confirm(matches, workers).matches
-    pairs = expand(matches, nodes, threshold=plan.threshold, expand_limit=config.pairs.expand_limit)
-    paired = engine.Paired(pairs, nodes, matches, large, {})
+    pairs, found = engine.list_pairs(matches, nodes, config)
+    paired = engine.Paired(pairs, nodes, matches, large, {}, found)
     clustered = engine.cluster(paired, config, workers)
     keep = engine.keep(paired, clustered, config).keep
 

@@ -29,8 +29,9 @@ from nddup.spark.clustering.numbered_graph import contract
 from nddup.spark.exports import invert_sketches, number_clusters, spell_clusters, spell_members
 from nddup.spark.heavy_keys import join_found
 from nddup.spark.pairing.collapse import name_nodes
-from nddup.spark.pairing.expand import expand, with_unknown
+from nddup.spark.pairing.confirm import with_unknown
 from nddup.spark.schemas import schema_of
+from nddup.stages.expand import expand
 from nddup.stages.keep import list_kept
 from nddup.stages.names import Naming, name_sets
 from nddup.storage.session_tables import SparkFolder
@@ -228,7 +229,7 @@ def test_no_window_gathers_the_rows_of_a_key(spark: SparkSession, capsys: pytest
         engine.see(name, table)
     plans = [
         name_nodes(documents, order=Order("longest")),
-        expand(matches, nodes, threshold=threshold, expand_limit=10),
+        expand(engine, threshold=threshold, expand_limit=10),
         list_kept(engine, least_size=1),
         name_sets(engine, Naming(1, max_listed=LISTED, heavy=10)),
         contract(edges),

@@ -14,7 +14,6 @@ from nddup import cli
 from nddup.commands import run as command
 from nddup.errors import NeedsSparkError
 from nddup.local import engine
-from nddup.local.pairing import expand as expanding
 from nddup.local.plan import Plan
 from nddup.local.reading import scan, workers
 from nddup.local.reading.number_texts import number_texts
@@ -113,7 +112,7 @@ def test_the_pairs_are_counted_before_they_are_made(limit: int, measure: dict[st
         paired = engine.pair(engine.sketch(numbered, config, one).documents, config, one, numbered)
         threshold = Plan(config).threshold
 
-    counted = expanding.count_pairs(paired.matches, paired.nodes, threshold=threshold, expand_limit=limit)
+    counted = engine.count_pairs(paired.matches, paired.nodes, threshold=threshold, expand_limit=limit)
 
     assert counted == len(paired.pairs) > 0
 

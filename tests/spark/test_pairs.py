@@ -1,6 +1,5 @@
-"""Keep, post, match, expand: the pairs of documents against a comparison of all."""
+"""Keep, post, match: the pairs of sketches against a comparison of all."""
 
-from collections import Counter
 from fractions import Fraction
 from itertools import combinations
 
@@ -14,11 +13,10 @@ from nddup.matching.overlap_join import LongLists
 from nddup.matching.preference import read_order
 from nddup.matching.threshold import Threshold
 from nddup.spark.pairing.collapse import name_nodes
-from nddup.spark.pairing.expand import expand
 from nddup.spark.pairing.homes import Pairing
 from nddup.spark.pairing.meet import keep_sketches, match, post
 from nddup.spark.schemas import schema_of
-from nddup.tables import DOCUMENTS, MATCHES, NODES, SKETCHES
+from nddup.tables import DOCUMENTS, SKETCHES
 
 SIZE = 20
 ALL = LongLists(10_000, 0)
@@ -191,101 +189,3 @@ def test_the_policy_orders_the_documents(spark: SparkSession, policy: str | list
     nodes = name_nodes(spark.createDataFrame(values, schema_of(DOCUMENTS)), order=read_order(policy, None)).collect()
 
     assert "".join(row.doc_id for row in sorted(nodes, key=lambda row: (row.policy, row.doc_id))) == order
-
-
-def expand_all(
-    spark: SparkSession,
-    groups: list[tuple[str, ...]],
-    near: list[tuple[int, int, int, float]],
-    *,
-    limit: int = 1_000_000,
-    threshold: Threshold = RESEMBLANCE,
-) -> list[tuple[str, str, int, float, bool]]:
-    """Expand groups of equal sketches and the matches between them; a sketch has ten features, one of `empty…` none."""
-    nodes = [
-        (
-            10 * node + at,
-            doc_id,
-            min(members),
-            10 * node,
-            0 if doc_id.startswith("empty") else 10,
-            10,
-            0,
-            bytearray(b""),
-            10,
-            len(members),
-        )
-        for node, members in enumerate(groups)
-        for at, doc_id in enumerate(members)
-    ]
-    matches: list[tuple[object, ...]] = [(10 * a, 10 * b, overlap, value, None, None) for a, b, overlap, value in near]
-    pairs = expand(
-        spark.createDataFrame(matches, schema_of(MATCHES)),
-        spark.createDataFrame(nodes, schema_of(NODES)),
-        threshold=threshold,
-        expand_limit=limit,
-    ).collect()
-    assert all(row.containment_a is None and row.containment_b is None for row in pairs)
-    return sorted((row.doc_a, row.doc_b, row.overlap, row.resemblance, row.star) for row in pairs)
-
-
-def test_groups_expand_to_all_pairs(spark: SparkSession) -> None:
-    """
-    Each document of one group is paired with each of the other, and within its group; ids are ordered as bytes.
-
-    {b, é}  --  {a}      {Z} alone, {m, n} without a neighbour
-    """
-    pairs = expand_all(spark, [("b", "é"), ("a",), ("Z",), ("m", "n")], [(0, 1, 9, 0.9)])
-
-    assert pairs == [
-        ("a", "b", 9, 0.9, False),
-        ("a", "é", 9, 0.9, False),
-        ("b", "é", 10, 1.0, False),
-        ("m", "n", 10, 1.0, False),
-    ]
-
-
-def test_large_products_become_stars(spark: SparkSession) -> None:
-    """
-    Three times two rows exceed a limit of five: each member pairs with the first of its group, and the two firsts pair.
-
-        a1 ---- b1          (a2, a3) is no ray of the star; the group is small enough to be written in full
-       /  |     |
-      a2  a3    b2
-    """
-    pairs = expand_all(spark, [("a1", "a2", "a3"), ("b1", "b2")], [(0, 1, 9, 0.9)], limit=5)
-
-    assert pairs == [
-        ("a1", "a2", 10, 1.0, True),
-        ("a1", "a3", 10, 1.0, True),
-        ("a1", "b1", 9, 0.9, True),
-        ("a2", "a3", 10, 1.0, False),
-        ("b1", "b2", 10, 1.0, True),
-    ]
-
-
-def test_a_large_group_is_a_star_itself(spark: SparkSession) -> None:
-    """A group of three pairs exceeds a limit of two and becomes a star; so does its product with a single document."""
-    pairs = expand_all(spark, [("a1", "a2", "a3"), ("b",)], [(0, 1, 9, 0.9)], limit=2)
-
-    assert pairs == [("a1", "a2", 10, 1.0, True), ("a1", "a3", 10, 1.0, True), ("a1", "b", 9, 0.9, True)]
-
-
-def test_what_fits_the_limit_is_written_in_full(spark: SparkSession) -> None:
-    """A product of exactly `expand_limit` rows is written in full."""
-    pairs = expand_all(spark, [("a1", "a2", "a3"), ("b1", "b2")], [(0, 1, 9, 0.9)], limit=6)
-
-    assert Counter(star for *_, star in pairs) == {False: 6 + 3 + 1}
-
-
-def test_equal_sketches_below_the_count_are_not_near(spark: SparkSession) -> None:
-    """Two equal sketches of ten features are a pair if the threshold is ten features, not if it is fourteen."""
-    ten = Threshold("overlap", 10, 1, is_count=True, size=SIZE)
-
-    assert expand_all(spark, [("a", "b")], [], threshold=COUNT) == []
-    assert expand_all(spark, [("a", "b")], [], threshold=ten) == [("a", "b", 10, 1.0, False)]
-
-
-def test_empty_sketches_are_near_nothing(spark: SparkSession) -> None:
-    """Documents without features are in no pair, even if they are in one group."""
-    assert expand_all(spark, [("empty1", "empty2")], []) == []

@@ -80,12 +80,13 @@ class Nodes:
 
     @property
     def table(self) -> pa.Table:
-        """NODES, by the places of the documents, without `group`."""
+        """NODES, by the places of the documents."""
         n = len(self.node)
         contents = pa.FixedSizeBinaryArray.from_buffers(pa.binary(16), n, [None, pa.py_buffer(self.contents)])
         columns = {
             "doc_key": pa.array(np.arange(n)),
             "doc_id": self.ids,
+            "first_id": self.ids if self.is_first.all() else take(self.ids, self.node),
             "node": pa.array(self.node.astype(np.int64)),
             "size": pa.array(self.sizes),
             "weight": pa.array(self.weights - self.forced * np.int64(FORCED_WEIGHT)),

@@ -32,10 +32,11 @@ from nddup.settings import plan
 from nddup.settings.plan import confirm_rule_of, tokens_of
 from nddup.settings.schema import Config
 from nddup.sketching.recipe import level_of
-from nddup.spark.pairing import collapse, confirm, expand, large_components, meet
+from nddup.spark.pairing import collapse, confirm, large_components, meet
 from nddup.spark.pairing.homes import Pairing
 from nddup.spark.reach import reach
 from nddup.spark.reading.scan import scan_texts
+from nddup.stages.expand import expand
 from nddup.stages.run_engine import Made, Saved
 
 
@@ -74,7 +75,7 @@ def confirm_matches(job: Job, documents: Documents, matches: Matches, source: In
     """
     rule = confirm_rule_of(job.config)
     if rule is None:
-        return Confirmed(expand.with_unknown(matches.table), matches, None)
+        return Confirmed(confirm.with_unknown(matches.table), matches, None)
 
     found = job.find("confirmed")
     if found is None:
@@ -171,14 +172,9 @@ def find_pairs(job: Job, sketched: Made, source: Collection | DataFrame | None =
     matches = _choose_matches(job, comparing, found)
     confirmed = confirm_matches(job, documents, matches, again)
     asked = job.config.pairs
-    expanded = expand.expand(
-        confirmed.pairs,
-        documents.nodes,
-        threshold=job.threshold,
-        expand_limit=asked.expand_limit,
-        confirm=asked.confirm,
-    )
-    pairs = job.save("pairs", expanded)
+    told = job.ask(nodes=documents.nodes, matches=confirmed.pairs)
+    listed = expand(told, threshold=job.threshold, expand_limit=asked.expand_limit, confirm=asked.confirm)
+    pairs = job.save("pairs", listed)
 
     counts = {
         **documents.unpaired._asdict(),

@@ -149,7 +149,7 @@ def describe_nodes(matches: DataFrame, nodes: DataFrame, large: DataFrame | None
     best = F.min(F.struct("policy", "doc_id"))
     described = (
         nodes.groupBy("node")  # before the join: most documents may have the same sketch
-        .agg(F.min("group").alias("group"), F.max("weight").alias("weight"), best.alias("best"))
+        .agg(F.min("first_id").alias("group"), F.max("weight").alias("weight"), best.alias("best"))
         .join(ends, "node")
         .select("node", "group", "weight", F.col("best.policy").alias("policy"), F.col("best.doc_id").alias("best"))
     )

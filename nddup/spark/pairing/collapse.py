@@ -276,7 +276,7 @@ def name_nodes(
     found = join_found(narrow, groups, "group", by="doc_id", many=many, how="left")
     alone = F.lit(1).cast("long")
     named = {"node": F.coalesce("first_key", "doc_key"), "n": F.coalesce("equals", alone)}
-    return found.withColumns(named).select(*NODES.names)
+    return found.withColumns(named).withColumnRenamed("group", "first_id").select(*NODES.names)
 
 
 def distinct_sketches(documents: DataFrame, *, levels: int = 0) -> DataFrame:
@@ -349,7 +349,7 @@ def count_short(least_size: int) -> dict[str, Column]:
     return {
         "empty_sketches": F.count_if(size == 0),
         "below_count": F.count_if((size > 0) & (size < least_size)),
-        "equal_sketches": F.count_if(F.col("doc_id") != F.col("group")),
+        "equal_sketches": F.count_if(F.col("doc_id") != F.col("first_id")),
     }
 
 

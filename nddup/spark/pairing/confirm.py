@@ -37,6 +37,14 @@ HELD = 1 << 21
 """Tokens, or shingles, of the texts of one block of candidates: 16 MB."""
 
 
+def with_unknown(matches: DataFrame) -> DataFrame:
+    """Return MATCHES with all that is told of two documents: null where it is not known."""
+    told = [column.name for column in (*tables.LIKENESS, *tables.OF_TEXTS)]
+    types = schema_of(tables.PAIRS)
+    unknown = {name: F.lit(None).cast(types[name].dataType) for name in told if name not in matches.columns}
+    return matches.withColumns(unknown) if unknown else matches
+
+
 def place_pairs(matches: DataFrame, *, partitions: int) -> DataFrame:
     """Assign each candidate the partition that compares its texts.
 
