@@ -36,7 +36,8 @@ def add(commands: "argparse._SubParsersAction[Any]") -> None:
     parser.add_argument("--output", metavar="DIR", required=True, help="write the tables to DIR, which must not exist")
     parser.add_argument(
         "--engine", choices=("auto", "local", "spark"),
-        help="local: this machine, in its memory; spark: by shuffles; auto, the default: spark for paths elsewhere",
+        help="local: this machine, in its memory; spark: by shuffles; auto, the default: local where the files are"
+        " on this machine and their tokens fit its memory",
     )  # fmt: skip
     add_master(parser)
 
@@ -48,17 +49,28 @@ def execute(options: argparse.Namespace) -> int:
 
         prevent_pandas_import()
         prevent_blas_import()
+        from nddup.errors import NeedsSparkError  # noqa: PLC0415
+        from nddup.results.passages.find_passages import WEIGHT, paths_read  # noqa: PLC0415
         from nddup.results.passages.passages_output import require_writable, summarise  # noqa: PLC0415
-        from nddup.run.engines import choose_engine_of_paths  # noqa: PLC0415
+        from nddup.run.engines import choose_engine, has_java  # noqa: PLC0415
         from nddup.settings.load import load_config  # noqa: PLC0415
 
         given = [*options.assignments, *([f"engine={options.engine}"] if options.engine else [])]
         config = load_config(options.config, given, os.environ)
         require_writable(config)
-        chosen = choose_engine_of_paths([*options.inputs, options.output], config, master=options.master)
-        find = _find_here if chosen.engine == "local" else _find_on_spark
-        told, more = find(options, config, steps)
-    lines = [*summarise(told, config), *more, f"tables in {options.output}"]
+        read = paths_read(options.inputs)
+        engine, why = choose_engine(read, options.output, config, master=options.master, weight=WEIGHT)
+        find = _find_here if engine == "local" else _find_on_spark
+        try:
+            told, more = find(options, config, steps)
+        except NeedsSparkError as error:
+            if config.engine != "auto" or not has_java():
+                raise
+            engine, why = "spark", str(error)
+            told, more = _find_on_spark(options, config, steps)
+        said = [] if engine == "local" else [f"engine: spark ({why})"]
+    page = [f"report: {options.output}/report/index.html"] if config.output.report else []
+    lines = [*said, *summarise(told, config), *more, *page, f"tables in {options.output}"]
     print_out("".join(f"{one_line(line)}\n" for line in lines))
     return 0
 
@@ -79,19 +91,16 @@ def _find_here(options: argparse.Namespace, config: "Config", steps: Steps) -> "
     found = find_passages(source, steps)
     steps.begin("write the tables")
     lines = list(written.write_found(found, source, options.inputs, folder))
-    page = [f"report: {options.output}/report/index.html"] if config.output.report else []
-    return written.tell(found, source), [*lines, *page]
+    return written.tell(found, source), lines
 
 
 def _find_on_spark(options: argparse.Namespace, config: "Config", steps: Steps) -> "tuple[Told, list[str]]":
     """Find and write the passages on Spark; return as `_find_here`."""
     from nddup.results.passages.passages_on_spark import find_on_spark  # noqa: PLC0415
-    from nddup.results.passages.passages_output import require_writable_on_spark  # noqa: PLC0415
     from nddup.run.java import is_small  # noqa: PLC0415
     from nddup.run.session import start_session  # noqa: PLC0415
 
-    require_writable_on_spark(config)
     steps.begin("start Spark")
     small = is_small(options.inputs)
     spark = start_session(master=options.master, settings=config.spark, is_small=small)
-    return find_on_spark(spark, options.inputs, config, options.output, steps), []
+    return find_on_spark(spark, options.inputs, config, options.output, steps)

@@ -2,6 +2,7 @@
 
 import argparse
 from itertools import chain
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from nddup.commands.options import add_finished_run, add_json, add_master, add_parser, positive
@@ -21,7 +22,7 @@ def add(commands: "argparse._SubParsersAction[Any]") -> None:
         "show",
         summary="print the results of a run",
         description="Print the summary of a finished run, its largest families (a kept document and those that it"
-        " stands for) and its largest clusters.",
+        " stands for) and its largest clusters; of what `nddup passages` wrote, the passages that save most tokens.",
     )
     add_finished_run(parser)
     parser.add_argument(
@@ -31,8 +32,11 @@ def add(commands: "argparse._SubParsersAction[Any]") -> None:
         " texts are read again from the inputs",
     )
     parser.add_argument(
-        "--doc", metavar="ID", help="print one document instead: whether it is kept, its pairs and clusters"
+        "--doc",
+        metavar="ID",
+        help="print one document instead: whether it is kept, its pairs and clusters; its repeated parts",
     )
+    parser.add_argument("--passage", metavar="ID", help="print one passage instead, with its places")
     parser.add_argument(
         "--borderline",
         type=positive,
@@ -75,6 +79,11 @@ def execute(options: argparse.Namespace) -> int:
 
         if options.csv and not options.removed:
             raise ConfigError("--csv: needs --removed; `nddup show RUN --removed --csv` lists what was removed")
+        if _may_be_passages(options) and (told := _tell_passages(options)) is not None:
+            print_out(told)
+            return 0
+        if options.passage is not None:
+            raise ConfigError(f"--passage: {options.run} is not a folder of `nddup passages`")
         run = open_run(options.run, master=options.master).run
         steps.begin("read its tables")
         lines = _lines(run, options)
@@ -82,6 +91,35 @@ def execute(options: argparse.Namespace) -> int:
     for line in chain([first], lines):
         print_out(line)
     return 0
+
+
+OF_RUNS = ("cluster", "borderline", "context", "removed", "extents")
+"""Options that ask for what only a run has."""
+
+
+def _may_be_passages(options: argparse.Namespace) -> bool:
+    """Return whether the folder may be one of `nddup passages`; of one that is elsewhere, only Spark can tell."""
+    from nddup.results.opening import is_read_here  # noqa: PLC0415
+    from nddup.storage.local_storage import local_path  # noqa: PLC0415
+
+    if not is_read_here(options.run, master=options.master):
+        return True
+    return Path(local_path(options.run), "_PASSAGES.json").is_file()
+
+
+def _tell_passages(options: argparse.Namespace) -> str | None:
+    """Return what is asked for of a folder of passages; None if it is none."""
+    from nddup.errors import ConfigError  # noqa: PLC0415
+    from nddup.results.passages.show_passages import open_passages, rows_of, show_passages  # noqa: PLC0415
+
+    with open_passages(options.run, master=options.master) as opened:
+        if opened is None:
+            return None
+        for name in OF_RUNS:
+            if getattr(options, name):
+                raise ConfigError(f"--{name}: {options.run} was written by `nddup passages`, and is no run")
+        asked = {"passage": options.passage, "doc": options.doc}
+        return spell_json(rows_of(opened, **asked)) if options.json else show_passages(opened, **asked)
 
 
 def _lines(run: "FinishedRun", options: argparse.Namespace) -> "Iterator[str]":

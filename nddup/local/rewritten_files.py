@@ -20,7 +20,7 @@ from nddup.local.reading.workers import Workers
 from nddup.reading.formats import FileHead
 from nddup.reading.streams import StoppedError
 from nddup.rewriting.cut_records import Cutting
-from nddup.rewriting.rewrite_file import Stored, judge, rewrite_file
+from nddup.rewriting.rewrite_file import Rewritten, Stored, count_written, judge, rewrite_file
 from nddup.rewriting.verdicts import NAMES, RewriteError, Verdicts
 from nddup.scanning.collection import Collection, ListedFile
 from nddup.scanning.found import Batches, Consumer, Found, RecordLimits
@@ -48,14 +48,6 @@ def in_order(verdicts: pa.Table) -> pa.Table:
     """Return VERDICTS sorted by source and record."""
     whole = verdicts.select(VERDICTS.names).cast(VERDICTS.arrow)
     return whole.sort_by([("source", "ascending"), ("record", "ascending")])
-
-
-class Rewritten(NamedTuple):
-    """Numbers of records: those written; of them those that could not be cut, and those that lost their markup."""
-
-    records: int
-    whole: int
-    plain: int
 
 
 def write_apart(rewriter: "Rewriter", output: str, workers: Workers) -> int:
@@ -219,8 +211,7 @@ class RewrittenFile:
             problem, is_full = str(error), False
         except OSError as error:
             problem = f"cannot be {'written' if is_full else 'read'} ({error.strerror or error})"
-        stay = verdicts.count if verdicts.stays is None else int(np.count_nonzero(verdicts.stays))
-        values = (file.source, stay, verdicts.cutting.whole, verdicts.cutting.plain, problem)
+        values = (file.source, *count_written(verdicts), problem)
         yield consumer.table.batch(
             [pa.array([value], kind) for value, kind in zip(values, REWRITTEN.arrow.types, strict=True)]
         )

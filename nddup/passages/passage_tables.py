@@ -27,13 +27,14 @@ OCCURRENCES = Table(
         Column("char", "int", "its first character"),
         Column("char_end", "int", "the character after its last"),
         Column("first", "boolean", "whether this place is the first by the order of `keep.policy`"),
+        Column("cut", "int", "its tokens that may be cut"),
     ),
 )
 
 CUTS = Table(
     "cuts",
     "One row per run of tokens that may be cut: repeated windows cover it, and none of them is at its first place.",
-    OCCURRENCES.columns[1:-1],
+    OCCURRENCES.columns[1:-2],
 )
 
 REPEATING = Table(

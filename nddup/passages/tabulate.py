@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from nddup.arrays import Ragged
 from nddup.passages.hashed_records import find_characters
 from nddup.passages.passage_tables import CUTS, OCCURRENCES, PASSAGES, REPEATING
-from nddup.passages.repeats import Passages, Repeats
+from nddup.passages.repeats import Cuts, Passages, Repeats
 from nddup.rewriting.cut_records import cut_text
 from nddup.rewriting.verdicts import NAMES, SPANS
 
@@ -66,6 +66,7 @@ def make_tables(documents: Documents, repeats: Repeats, min_left: int) -> dict[s
             "char": chars,
             "char_end": char_ends,
             "first": is_first,
+            "cut": _count_cut(documents.hashes, passages, cuts),
         }
     ).cast(OCCURRENCES.arrow)
     cut_rows = pa.table(
@@ -99,6 +100,21 @@ def make_tables(documents: Documents, repeats: Repeats, min_left: int) -> dict[s
         "repeating": _repeating(documents, repeats, min_left),
         "rejects": documents.rejects,
     }
+
+
+def _count_cut(hashes: Ragged, passages: Passages, cuts: Cuts) -> NDArray[np.int64]:
+    """Return how many tokens of each occurrence may be cut."""
+    offsets = hashes.offsets
+    starts = np.append(-1, offsets[cuts.document] + cuts.token)
+    ends = np.append(-1, offsets[cuts.document] + cuts.token_end)
+    before = np.append(0, np.cumsum(ends - starts))
+
+    def count(at: NDArray[np.int64]) -> NDArray[np.int64]:
+        run = np.searchsorted(starts, at, "right") - 1
+        return np.asarray(before[run] + np.minimum(at, ends[run]) - starts[run])
+
+    begins = offsets[passages.document] + passages.token
+    return count(begins + passages.tokens[passages.passage]) - count(begins)
 
 
 def _repeating(documents: Documents, repeats: Repeats, min_left: int) -> pa.Table:
@@ -186,10 +202,10 @@ def kept_lines(documents: Documents, tables: Mapping[str, pa.Table], mark: str) 
 
 
 def list_verdicts(documents: Documents, tables: Mapping[str, pa.Table]) -> pa.Table:
-    """Return what becomes of each record where the files are written again, sorted by source and record.
+    """Return what becomes of each document where the files are written again.
 
-    Columns: `source`, `record`; `nddup_kept`, whether the record stays; `nddup_passages` and `nddup_cuts` as of
-    `rewriting.verdicts.SPANS`, null for what is no document; `reason` of a reject.
+    Columns: `source`, `record`; `nddup_kept`, whether it stays; `nddup_passages` and `nddup_cuts` as of
+    `rewriting.verdicts.SPANS`.
     """
     rows = documents.rows.select(["doc_id", "source", "record"])
     repeating = tables["repeating"]
@@ -197,11 +213,7 @@ def list_verdicts(documents: Documents, tables: Mapping[str, pa.Table]) -> pa.Ta
     told = rows.append_column(NAMES[0], pc.invert(pc.is_in(rows["doc_id"], gone.combine_chunks())))
     for one, table in zip(SPANS, ("occurrences", "cuts"), strict=True):
         told = told.append_column(one, _list_spans(rows["doc_id"], tables[table], one.type.value_type))
-    none = pa.nulls(len(documents.others), pa.bool_()).fill_null(False)  # noqa: FBT003 - the value that fills
-    others = documents.others.append_column(NAMES[0], none)
-    rejects = documents.rejects.select(["source", "record", "reason"])
-    whole = pa.concat_tables([told.drop_columns(["doc_id"]), others, rejects], promote_options="default")
-    return whole.sort_by([("source", "ascending"), ("record", "ascending")])
+    return told.drop_columns(["doc_id"])
 
 
 def _list_spans(doc_ids: pa.ChunkedArray, rows: pa.Table, fields: pa.StructType) -> pa.ListArray:

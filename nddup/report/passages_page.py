@@ -1,21 +1,22 @@
 """The page of `nddup passages`: the passages that save most tokens with their places, and documents with theirs marked.
 
-    choose_shown    tables       -> the passages and documents that are shown
+    choose_shown    the tables   -> the passages and documents that are shown
     draw_passages   these, texts -> the page, without scripts
 
 Documents may be hostile: ids and texts are escaped, and the page may load nothing but its style.
 """
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from html import escape
 from itertools import pairwise
+from operator import itemgetter
 from typing import Any, NamedTuple
 
-import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
-from numpy.typing import NDArray
+
+from nddup.engines.engine import Engine
 
 PASSAGES, PLACES, DOCUMENTS = 50, 20, 20
 """Most passages, places of each, and documents that are shown."""
@@ -72,70 +73,68 @@ class Shown(NamedTuple):
 
     Attributes:
         passages: rows of `passages`, each with `saved` (tokens of its places that can be cut), and `places`: the first
-            rows of its occurrences, each with `cut`, how many of its tokens can be cut.
+            rows of its occurrences.
         documents: rows of `repeating`, each with `spans` and `cuts`: runs of characters, repeated and cut.
-        of: how many passages there are in all.
     """
 
     passages: list[Row]
     documents: list[Row]
-    of: int
 
 
-def choose_shown(tables: Mapping[str, pa.Table]) -> Shown:
+MOST_SAVING = """
+    SELECT p.passage_id, p.tokens, p.documents, p.occurrences, p.text, s.saved
+    FROM passages AS p
+    JOIN (SELECT passage_id, CAST(sum(cut) AS BIGINT) AS saved FROM occurrences GROUP BY passage_id) AS s
+    ON p.passage_id = s.passage_id
+    ORDER BY s.saved DESC, p.occurrences DESC, p.tokens DESC, p.passage_id LIMIT {most}
+"""
+FIRST_PLACES = """
+    SELECT passage_id, doc_id, token, token_end, char, char_end, first, cut
+    FROM (SELECT o.*, row_number() OVER (PARTITION BY o.passage_id ORDER BY o.first DESC, o.doc_id, o.token) AS place
+          FROM occurrences AS o JOIN wanted AS w ON o.passage_id = w.id) AS placed
+    WHERE place <= {most} ORDER BY passage_id, place
+"""
+MOST_CUT = "SELECT * FROM repeating ORDER BY cut DESC, repeated DESC, doc_id LIMIT {most}"
+FIRST_SPANS = """
+    SELECT doc_id, char, char_end
+    FROM (SELECT t.doc_id, t.char, t.char_end, row_number() OVER (PARTITION BY t.doc_id ORDER BY t.char) AS place
+          FROM {table} AS t JOIN wanted AS w ON t.doc_id = w.id) AS placed
+    WHERE place <= {most} ORDER BY doc_id, place
+"""
+
+
+def choose_shown(engine: Engine) -> Shown:
     """Choose what is shown: passages by tokens saved, then places; documents by tokens that can be cut.
 
     Args:
-        tables: `passages`, `occurrences`, `cuts`, `repeating`.
+        engine: with the tables `passages`, `occurrences`, `cuts`, `repeating`.
 
-    Cost: linear in occurrences, but for sorts.
+    Cost: reads the occurrences twice.
     """
-    passages, occurrences, cuts, repeating = (tables[name] for name in ("passages", "occurrences", "cuts", "repeating"))
-    cut = _count_cut(occurrences, cuts, repeating["doc_id"])
-    of = np.asarray(pc.index_in(_one(occurrences["passage_id"]), value_set=_one(passages["passage_id"])))
-    saved = np.bincount(of, weights=cut, minlength=len(passages)).astype(np.int64)
-    best = np.argsort(-saved, kind="stable")[:PASSAGES]
-    rows = passages.take(pa.array(best)).to_pylist()
-    for row, number in zip(rows, best.tolist(), strict=True):
-        at = np.flatnonzero(of == number)
-        at = at[np.argsort(~np.asarray(occurrences["first"].take(pa.array(at))), kind="stable")][:PLACES]
-        places = occurrences.take(pa.array(at)).to_pylist()
-        row["saved"] = int(saved[number])
-        row["places"] = [place | {"cut": int(count)} for place, count in zip(places, cut[at], strict=True)]
-    documents = repeating.sort_by([("cut", "descending"), ("repeated", "descending")]).slice(0, DOCUMENTS).to_pylist()
-    for row in documents:
-        row["spans"], row["cuts"] = (_spans(table, row["doc_id"]) for table in (occurrences, cuts))
-    return Shown(rows, documents, len(passages))
+    passages = engine.sql(MOST_SAVING.format(most=PASSAGES)).to_pylist()
+    wanted = wanted_of(row["passage_id"] for row in passages)
+    places = engine.sql(FIRST_PLACES.format(most=PLACES), wanted=wanted).to_pylist()
+    for row in passages:
+        row["places"] = [place for place in places if place["passage_id"] == row["passage_id"]]
+    documents = engine.sql(MOST_CUT.format(most=DOCUMENTS)).to_pylist()
+    wanted = wanted_of(row["doc_id"] for row in documents)
+    for name, table in (("spans", "occurrences"), ("cuts", "cuts")):
+        # Each begins at a character of its own, which is shown: of more than these, none would be.
+        spans = engine.sql(FIRST_SPANS.format(table=table, most=MOST_CHARACTERS), wanted=wanted).to_pylist()
+        for row in documents:
+            row[name] = _join_spans(span for span in spans if span["doc_id"] == row["doc_id"])
+    return Shown(passages, documents)
 
 
-def _count_cut(occurrences: pa.Table, cuts: pa.Table, doc_ids: pa.ChunkedArray) -> NDArray[np.int64]:
-    """Return how many tokens of each occurrence can be cut."""
-
-    def place(rows: pa.Table, name: str) -> NDArray[np.int64]:
-        document = np.asarray(pc.index_in(_one(rows["doc_id"]), value_set=_one(doc_ids))).astype(np.int64)
-        return np.asarray((document << 32) + rows[name].to_numpy())
-
-    starts, ends = place(cuts, "token"), place(cuts, "token_end")
-    order = np.argsort(starts)
-    starts, ends = np.append(-1, starts[order]), np.append(-1, ends[order])
-    before = np.append(0, np.cumsum(ends - starts))
-
-    def count(at: NDArray[np.int64]) -> NDArray[np.int64]:
-        run = np.searchsorted(starts, at, "right") - 1
-        return np.asarray(before[run] + np.minimum(at, ends[run]) - starts[run])
-
-    return count(place(occurrences, "token_end")) - count(place(occurrences, "token"))
+def wanted_of(ids: Iterable[str]) -> pa.Table:
+    """Return ids as the table `wanted` of a query."""
+    return pa.table({"id": pa.array(ids, pa.string())})
 
 
-def _one(column: pa.ChunkedArray) -> pa.Array:
-    return column.combine_chunks()
-
-
-def _spans(table: pa.Table, doc_id: str) -> list[Span]:
-    """Return the runs of characters of a document, joined where they overlap."""
-    rows = table.filter(pc.equal(table["doc_id"], doc_id)).sort_by("char")
+def _join_spans(rows: Iterable[Row]) -> list[Span]:
+    """Return ascending runs of characters, joined where they overlap."""
     spans: list[Span] = []
-    for low, high in zip(rows["char"].to_pylist(), rows["char_end"].to_pylist(), strict=True):
+    for low, high in ((row["char"], row["char_end"]) for row in rows):
         if spans and low <= spans[-1][1]:
             spans[-1] = spans[-1][0], max(spans[-1][1], high)
         else:
@@ -144,19 +143,20 @@ def _spans(table: pa.Table, doc_id: str) -> list[Span]:
 
 
 def draw_passages(
-    shown: Shown, texts: Mapping[str, str], numbers: Sequence[tuple[str, str, str]], told: Sequence[str]
+    shown: Shown, of: int, texts: Mapping[str, str], numbers: Sequence[tuple[str, str, str]], told: Sequence[str]
 ) -> str:
     """Return the page.
 
     Args:
         shown: what is shown.
+        of: how many passages there are in all.
         texts: at least those of the shown documents.
         numbers: name, value and note of the numbers on top.
         told: what else is said on top, a paragraph each.
     """
     about = "Tokens of its places that can be cut with the first copy kept. Passages that overlap share tokens."
-    if shown.of > len(shown.passages):
-        about += f" The first {len(shown.passages):,} of {shown.of:,}; the tables have all."
+    if of > len(shown.passages):
+        about += f" The first {len(shown.passages):,} of {of:,}; the tables have all."
     none = '<p class="empty">None.</p>'
     return PAGE.format(
         numbers="".join(
@@ -174,7 +174,7 @@ def draw_passages(
 def _draw_passage(row: Row) -> str:
     places = "".join(
         f'<tr><th scope="row">{_name(place["doc_id"])}</th>'
-        f'<td class="number">{place["char"]:,} to {place["char_end"]:,}</td><td>{_outcome(place)}</td></tr>'
+        f'<td class="number">{place["char"]:,} to {place["char_end"]:,}</td><td>{_chip(place)}</td></tr>'
         for place in row["places"]
     )
     more = row["occurrences"] - len(row["places"])
@@ -190,14 +190,19 @@ def _draw_passage(row: Row) -> str:
     )
 
 
-def _outcome(place: Row) -> str:
+def _chip(place: Row) -> str:
+    kind = " kept" if place["first"] else " removed" if place["cut"] else ""
+    return f'<span class="chip{kind}">{outcome_of(place)}</span>'
+
+
+def outcome_of(place: Row) -> str:
+    """Say what becomes of an occurrence."""
     if place["first"]:
-        return '<span class="chip kept">first place</span>'
+        return "first place"
     size = place["token_end"] - place["token"]
     if not place["cut"]:
-        return '<span class="chip">stays</span>'
-    part = "cut" if place["cut"] == size else f"{place['cut']:,} of {size:,} tokens cut"
-    return f'<span class="chip removed">{part}</span>'
+        return "stays"
+    return "cut" if place["cut"] == size else f"{place['cut']:,} of {size:,} tokens cut"
 
 
 def _name(doc_id: str) -> str:
@@ -242,5 +247,5 @@ def _shown(text: str) -> str:
 
 def _holds(spans: Sequence[Span], at: int) -> bool:
     """Return whether one of some ascending spans holds a character."""
-    number = int(np.searchsorted([low for low, _ in spans], at, "right")) - 1
+    number = bisect_right(spans, at, key=itemgetter(0)) - 1
     return number >= 0 and at < spans[number][1]

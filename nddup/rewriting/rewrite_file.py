@@ -163,6 +163,20 @@ class Stored(NamedTuple):
     max_record: int
 
 
+class Rewritten(NamedTuple):
+    """Numbers of records: those written; of them those that could not be cut, and those that lost their markup."""
+
+    records: int
+    whole: int
+    plain: int
+
+
+def count_written(verdicts: Verdicts) -> Rewritten:
+    """Return the counts of a file that was written by these verdicts, once that is done."""
+    stay = verdicts.count if verdicts.stays is None else int(np.count_nonzero(verdicts.stays))
+    return Rewritten(stay, verdicts.cutting.whole, verdicts.cutting.plain)
+
+
 def judge(rows: pa.Table, kind: str, *, is_tagging: bool, may_go_on: bool, cutting: Cutting | None = None) -> Verdicts:
     """Return the verdicts on the records of a file.
 

@@ -29,7 +29,9 @@ class EngineChoice(NamedTuple):
     why: str
 
 
-def choose_engine(inputs: Sequence[str], output: str, config: Config, *, master: str | None) -> EngineChoice:
+def choose_engine(
+    inputs: Sequence[str], output: str, config: Config, *, master: str | None, weight: float = 1
+) -> EngineChoice:
     """Return the engine that the settings ask for; for `auto`, the embedded one wherever it can do the work.
 
     Args:
@@ -37,6 +39,7 @@ def choose_engine(inputs: Sequence[str], output: str, config: Config, *, master:
         output: the run's folder.
         config: of the run.
         master: `--master`, if given.
+        weight: bytes of memory that the work needs for each that a run over the same files would need.
 
     Raises:
         ConfigError: if `local` is asked for, but a path or another setting needs Spark; for an address that neither
@@ -47,7 +50,7 @@ def choose_engine(inputs: Sequence[str], output: str, config: Config, *, master:
     if choice.engine == "spark" or config.engine == "local":
         return choice
 
-    needed, given = estimate_memory(inputs), memory_of(config)
+    needed, given = estimate_memory(inputs, weight), memory_of(config)
     if needed > given:
         return EngineChoice(
             "spark", f"the inputs may need {needed / 1e9:.1f} GB of memory, more than local.memory {given / 1e9:.1f} GB"
@@ -83,12 +86,15 @@ def has_java() -> bool:
     return shutil.which("java", path=f"{home}/bin" if home else None) is not None
 
 
-def estimate_memory(inputs: Sequence[str]) -> int:
-    """Estimate the bytes of memory of a run over these local files, from their sizes and endings alone."""
+def estimate_memory(inputs: Sequence[str], weight: float = 1) -> int:
+    """Estimate the bytes of memory of a run over these local files, from their sizes and endings alone.
+
+    `weight` is as of `choose_engine`.
+    """
     needed = float(BASE)
     for path, size in sizes_of([local_path(path) for path in inputs]):
         suffix = os.path.splitext(path)[1].lower()  # noqa: PTH122 - thousands of files, so `os` for speed
-        needed += size * BYTES_OF_INPUT.get(suffix, BYTES_OF_INPUT[""])
+        needed += weight * size * BYTES_OF_INPUT.get(suffix, BYTES_OF_INPUT[""])
     return int(needed)
 
 

@@ -11,8 +11,9 @@ Each text crosses the shuffle once, some three bytes a token; each step hashes i
 holds text. No result depends on how documents or anchors are divided.
 """
 
+import json
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -28,7 +29,8 @@ from nddup.passages import divided
 from nddup.passages.divided import Details, Posts, Verdicts
 from nddup.passages.passage_tables import CUTS, OCCURRENCES, PASSAGES, REPEATING
 from nddup.passages.repeats import chain_windows
-from nddup.passages.tabulate import Documents, kept_lines, make_tables
+from nddup.passages.tabulate import Documents, kept_lines, list_verdicts, make_tables
+from nddup.rewriting.verdicts import SPANS
 from nddup.scanning.found import join_encoded
 from nddup.sketching.rolling_hash import hash_rows
 from nddup.spark.blocks import (
@@ -54,7 +56,7 @@ CODEC = "zstd"
 TEXTS: Layout = {"keys": np.int64, "sizes": np.int32}
 """Columns of texts beside `texts`, which is compressed as a whole."""
 
-NAMED = "doc_key long, rank long, doc_id string, source string, record long"
+NAMED = "doc_key long, rank long, doc_id string, source string, record long, as_text boolean"
 PACKED = table("target int, keys binary, sizes binary, texts binary")
 POSTS: Layout = {
     "origin": np.int32, "row": np.int32, "keys": np.uint64, "digests": np.uint64, "places": np.int64,
@@ -70,10 +72,10 @@ VERDICTS: Layout = {
 _WRITTEN = (PASSAGES, OCCURRENCES, CUTS, REPEATING)
 FOUND = working(
     "found",
-    "what string, second_copies long, "
+    "what string, second_copies long, nddup_kept boolean, nddup_passages string, nddup_cuts string, "
     + ", ".join({column.name: f"{column.name} {column.type}" for one in _WRITTEN for column in one.columns}.values()),
-    "Rows of all tables of `nddup passages`: `what` is the table; `kept`: a line of JSON in `text`; `counts`: a row for"
-    " each task, with the second copies that stay.",
+    "Rows of all tables of `nddup passages`: `what` is the table; `kept`: a line of JSON in `text`; `verdicts`: what"
+    " becomes of a record, its spans as JSON; `counts`: a row for each task, with the second copies that stay.",
 )
 
 LEAST, MOST = 1, 64
@@ -89,6 +91,20 @@ class Rule:
     length: int
     within: bool
     partitions: int
+
+
+class Wanted(NamedTuple):
+    """What is made of the passages beside the tables.
+
+    Attributes:
+        min_left: documents left with fewer tokens are dropped.
+        mark: what stands for a cut in the lines of the documents that are written as texts.
+        is_judged: whether files are written again, so the verdicts on all documents are needed.
+    """
+
+    min_left: int
+    mark: str
+    is_judged: bool
 
 
 class Shuffled(NamedTuple):
@@ -114,12 +130,12 @@ def place_documents(texts: DataFrame, ranked: DataFrame, *, partitions: int, doc
 
     Args:
         texts: the documents, and perhaps others.
-        ranked: their names and ranks.
+        ranked: their names and ranks, and whether each is written as text.
         partitions: number of tasks.
         documents: their number.
 
-    Schema in:   doc_key long, text string, …; doc_key, rank, doc_id, source, record, …
-    Schema out:  PACKED, of texts; doc_key long, rank long, doc_id string, source string, record long, of names
+    Schema in:   doc_key long, text string, …; `NAMED`, …
+    Schema out:  PACKED, of texts; `NAMED`, of names
     Shuffles:  one, of compressed texts and of names.    Actions:  none.
     """
     together = max(LEAST, min(MOST, documents // (8 * partitions)))
@@ -134,14 +150,13 @@ def post(homes: DataFrame, rule: Rule) -> DataFrame:
     return exchange(homes.mapInArrow(partial(_post, rule=rule), block_schema(POSTS)), partitions=rule.partitions)
 
 
-def find(shuffled: Shuffled, rule: Rule, *, min_left: int, mark: str | None) -> DataFrame:
+def find(shuffled: Shuffled, rule: Rule, wanted: Wanted) -> DataFrame:
     """Return the rows of all tables.
 
     Args:
         shuffled: the documents, and their anchors.
         rule: what is looked for.
-        min_left: documents left with fewer tokens are dropped.
-        mark: what stands for a cut in the lines of kept documents; None for no lines.
+        wanted: what is made of it.
 
     Schema out:  FOUND
     Shuffles:  three, of rows of anchors whose surroundings differ, of their windows, and of what is repeated.
@@ -153,7 +168,7 @@ def find(shuffled: Shuffled, rule: Rule, *, min_left: int, mark: str | None) -> 
     details = exchange(described, partitions=partitions)
     judged = cogroup(shuffled.posts, details, partial(_judge, rule=rule), block_schema(VERDICTS))
     verdicts = exchange(judged, partitions=partitions)
-    how = partial(_tabulate, rule=rule, min_left=min_left, mark=mark)
+    how = partial(_tabulate, rule=rule, wanted=wanted)
     return cogroup(shuffled.homes, verdicts, how, schema_of(FOUND))
 
 
@@ -276,9 +291,7 @@ def _judge(posted: Batches, described: Batches, *, rule: Rule) -> Iterator[pa.Re
     yield from pack_pieces(VERDICTS, origins, columns, partitions=rule.partitions)
 
 
-def _tabulate(
-    homes: Batches, judged: Batches, *, rule: Rule, min_left: int, mark: str | None
-) -> Iterator[pa.RecordBatch]:
+def _tabulate(homes: Batches, judged: Batches, *, rule: Rule, wanted: Wanted) -> Iterator[pa.RecordBatch]:
     home = _open_home(homes)
     posted = divided.post_anchors(home.hashes, home.ranks, rule.length)
     found = unpack(judged, VERDICTS)
@@ -286,13 +299,25 @@ def _tabulate(
     windows = divided.place_windows(home.hashes, home.ranks, posted, verdicts)
     repeats = chain_windows(home.hashes.offsets, windows, rule.length, within=rule.within)
     documents = Documents(_with_texts(home), home.hashes, REJECTS.arrow.empty_table())
-    tables = make_tables(documents, repeats, min_left)
+    tables = make_tables(documents, repeats, wanted.min_left)
     counts = pa.table({"second_copies": pa.array([repeats.cuts.second_copies], pa.int64())})
     yield from _as_found("counts", counts)
     for one in _WRITTEN:
         yield from _as_found(one.name, tables[one.name])
-    if mark is not None:
-        yield from _as_found("kept", pa.table({"text": pa.array(kept_lines(documents, tables, mark), pa.string())}))
+    if wanted.is_judged:
+        yield from _as_found("verdicts", _spell_spans(list_verdicts(documents, tables)))
+    as_texts = replace(documents, rows=documents.rows.filter(documents.rows["as_text"]))
+    if len(as_texts.rows):
+        lines = kept_lines(as_texts, tables, wanted.mark)
+        yield from _as_found("kept", pa.table({"text": pa.array(lines, pa.string())}))
+
+
+def _spell_spans(verdicts: pa.Table) -> pa.Table:
+    """Return verdicts with their lists as JSON, which any session passes on."""
+    for name in SPANS.names:
+        texts = pa.array(map(json.dumps, verdicts[name].to_pylist()), pa.string())
+        verdicts = verdicts.set_column(verdicts.column_names.index(name), name, texts)
+    return verdicts
 
 
 def _with_texts(home: _Home) -> pa.Table:

@@ -32,6 +32,7 @@ from nddup.scanning.collection import Collection
 from nddup.scanning.first_records import note_ids
 from nddup.scanning.read_again import TextChoice
 from nddup.settings.plan import stored_texts
+from nddup.spelling import counted
 from nddup.stages.inputs_found import find_inputs, note_changes, read_forced
 from nddup.stages.losses import SilentFile, require_few_losses, require_readable
 from nddup.stages.progress import LogFormat, say
@@ -292,7 +293,7 @@ def _rewrite(engine: RunEngine, source: Collection, found: Found) -> None:
             written = engine.rewrite(source, verdicts, apart, is_tagging=name == "tagged")
             folder.put(name)
             folder.seal(name, **made_of(name, engine.config), counted={})
-            stage.notes.append(f"{name}/: {'' if written is None else f'{written:,} '}records as they came")
+            stage.notes.append(f"{name}/: {counted(written, 'record')} as they came")
 
 
 def _store_texts(engine: RunEngine, source: Collection, found: Found) -> TextsMetrics:

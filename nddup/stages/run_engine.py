@@ -160,11 +160,11 @@ class RunEngine(ABC):
         """Hold VERDICTS, an answer, while files are written by them."""
 
     @abstractmethod
-    def rewrite(self, source: Collection, verdicts: Any, apart: str, *, is_tagging: bool) -> int | None:  # noqa: ANN401
+    def rewrite(self, source: Collection, verdicts: Any, apart: str, *, is_tagging: bool) -> int:  # noqa: ANN401
         """Write the inputs into the folder `apart`: without the removed documents, or with tags in every record.
 
         Returns:
-            The number of records written; None if they were not counted. After an error nothing is left there.
+            The number of records written. After an error nothing is left there.
         """
 
     @abstractmethod

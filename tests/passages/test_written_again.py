@@ -189,6 +189,7 @@ def test_spans_of_passages_are_fields_and_nothing_is_cut(form: Callable[[Path], 
     assert sorted(tagged) == sorted(listed)
     assert TEXTS[3][1][slice(*(found["d"][1][0][key] for key in ("char", "char_end")))] == RUN
     assert not (tmp_path / "out/kept").exists()
+    assert main(["check", str(tmp_path / "out")]) == 0
 
 
 def test_the_kept_documents_of_a_run_are_cut_in_their_files(tmp_path: Path) -> None:
@@ -215,3 +216,24 @@ def test_a_changed_kept_file_is_found(tmp_path: Path, capsys: pytest.CaptureFixt
     capsys.readouterr()
     assert main(["check", str(tmp_path / "out")]) == 1
     assert "BROKEN 1   the kept collection has the tokens that are not cut" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "promise"),
+    [
+        ("nothing", "something", "the tagged collection has the texts of the inputs"),
+        ('"first": true', '"first": false', "every record has the spans of the tables"),
+    ],
+)
+def test_a_changed_tagged_file_is_found(
+    old: str, new: str, promise: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Another word, or another span, breaks its promise."""
+    json_lines(tmp_path)
+    given = [*SIX, "--set", "output.tagged=as-input"]
+    assert main(["passages", str(tmp_path / "in.jsonl"), "--output", str(tmp_path / "out"), *given]) == 0
+    tagged = tmp_path / "out/tagged/in.jsonl"
+    tagged.write_text(tagged.read_text("utf-8").replace(old, new, 1), encoding="utf-8")
+    capsys.readouterr()
+    assert main(["check", str(tmp_path / "out")]) == 1
+    assert f"BROKEN 1   {promise}" in capsys.readouterr().out

@@ -10,6 +10,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from nddup.cli import main
+from nddup.results.passages.find_passages import WEIGHT, paths_read
+from nddup.run.engines import choose_engine
+from nddup.settings.load import load_config
 from nddup.sketching.tokens import tokenise
 
 DOCUMENTS = [
@@ -121,8 +124,6 @@ def test_what_was_written_is_proved(within: str, capsys: pytest.CaptureFixture[s
     ("given", "said"),
     [
         (["--engine", "local", "--master", "local[1]"], "--master is given"),
-        (["--engine", "spark", "--set", "output.kept=as-input"], "output.kept: passages on Spark"),
-        (["--engine", "spark", "--set", "output.tagged=as-input"], "output.tagged: passages on Spark"),
         (["--set", "output.kept=parquet"], "output.kept: "),
         (["--set", "passages.min_left=51"], "at most min_tokens, 50"),
         (["--set", "keep.policy=[id]"], "keep.policy: "),
@@ -138,3 +139,48 @@ def test_what_it_cannot_do_is_refused_in_one_line(
     assert said in told
     assert told.count("\n") == 1
     assert not Path("out").exists()
+
+
+@pytest.mark.usefixtures("place")
+def test_much_text_needs_spark(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    """Where the tokens may not fit in memory, Spark is chosen by the size of the files that are read, also of a run."""
+    paths = [paths_read(["in.jsonl"])]
+    assert main(["run", "in.jsonl", "--output", "run"]) == 0
+    paths.append(paths_read(["run"]))
+    given = [f"local.memory={(1 << 29) + 3_000}"]
+    chosen = [choose_engine(some, "out", load_config(None, given), master=None, weight=WEIGHT) for some in paths]
+    assert [choice.engine for choice in chosen] == ["spark", "spark"]
+    assert all("more than local.memory" in choice.why for choice in chosen)
+    assert choose_engine(paths[0], "out", load_config(None, given), master=None).engine == "local"
+
+    monkeypatch.setattr("nddup.run.engines.has_java", lambda: False)
+    monkeypatch.setattr("nddup.results.passages.find_passages.OF_TOKEN", 1 << 40)
+    assert main(["passages", "in.jsonl", "--output", "out", *FOUR]) == 1
+    assert "the 32 tokens may need" in capsys.readouterr().err
+
+
+def test_a_finished_search_is_shown(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The summary with what saves most; one passage with its places; one document with its repeated parts; JSON."""
+    assert main(["passages", "in.jsonl", "--output", "out", *FOUR]) == 0
+    summary = capsys.readouterr().out.splitlines()[:3]
+    assert main(["show", "out"]) == 0
+    shown = capsys.readouterr().out
+    assert shown.splitlines()[:3] == summary
+    assert "         5       5        2  six seven eight nine ten\n" in shown
+    name = next(row["passage_id"] for row in rows_of("passages") if row["tokens"] == 5)
+    assert main(["show", str(place / "out"), "--passage", name]) == 0
+    assert "               26 to 50  c: first place\n               24 to 48  a: cut\n" in capsys.readouterr().out
+    assert main(["show", "out", "--doc", "b"]) == 0
+    told = capsys.readouterr().out
+    assert "of 9 tokens 5 are repeated, 5 can be cut" in told
+    assert "2  cut: one two three four\n" in told
+    assert main(["show", "out", "--doc", "b", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["occurrences"] == 2
+
+    for given, said in (
+        (["--doc", "in.jsonl#4"], "--doc in.jsonl#4: nothing of such a document is repeated"),
+        (["--passage", "0"], "--passage 0: no such passage"),
+        (["--removed"], "--removed: out was written by `nddup passages`"),
+    ):
+        assert main(["show", "out", *given]) == 2
+        assert said in capsys.readouterr().err

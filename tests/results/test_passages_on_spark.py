@@ -26,7 +26,10 @@ FEW = ("passages.min_tokens=6", "output.kept=jsonl", "passages.min_left=3", "out
 
 @pytest.fixture(scope="module")
 def texts(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with 150 texts of few words, some without ids or with one of another, a page, and a broken record."""
+    """A folder with 150 texts of few words, some without ids or with one of another, a page, and a broken record.
+
+    And two texts that end without a line end, of which one is a copy.
+    """
     chance = Random(3)  # noqa: S311 - texts
     folder = tmp_path_factory.mktemp("texts")
     rows: list[dict[str, object]] = [{"id": "three.jsonl#2", "text": "1 2 0 1 2 0 1 1"}, {"text": "a " * 200}]
@@ -38,23 +41,27 @@ def texts(tmp_path_factory: pytest.TempPathFactory) -> Path:
     lines = [json.dumps(row, ensure_ascii=False) for row in rows]
     (folder / "three.jsonl").write_text("\n".join([*lines[:60], "{broken", *lines[60:]]) + "\n", "utf-8")
     (folder / "page.html").write_text("<html><body><p>1 2 0 1 2 0 1 1</p></body></html>")
+    (folder / "copy.txt").write_text("1 2 0 1 2 0 1 1")
+    (folder / "more.txt").write_bytes("more and more é 1 2 0 1 2 0 1 1, in the end".encode("utf-16"))
     return folder
 
 
-def read(folder: Path) -> dict[str, list[str]]:
-    """Return the rows of all tables and the kept lines, sorted."""
-    found = {name: sorted(map(repr, pq.read_table(folder / name).to_pylist())) for name in TABLES}
-    parts = sorted(folder.glob("kept/part-*.jsonl"))
-    return found | {"kept": sorted(line for part in parts for line in part.read_text("utf-8").splitlines())}
+def read(folder: Path) -> dict[str, Any]:
+    """Return the rows of all tables and the lines of texts, sorted, and the bytes of all files beside them."""
+    found: dict[str, Any] = {name: sorted(map(repr, pq.read_table(folder / name).to_pylist())) for name in TABLES}
+    parts = sorted(folder.glob("*/part-*.jsonl"))
+    found["lines"] = sorted(line for part in parts for line in part.read_text("utf-8").splitlines())
+    others = [path for name in ("kept", "tagged", "report") for path in folder.glob(f"{name}/**/*") if path.is_file()]
+    return found | {str(path.relative_to(folder)): path.read_bytes() for path in others if path not in parts}
 
 
-def find(spark: "SparkSession", inputs: Sequence[Path], output: Path, *settings: str) -> dict[str, list[str]]:
+def find(spark: "SparkSession", inputs: Sequence[Path], output: Path, *settings: str) -> dict[str, Any]:
     with Steps("passages", 6, is_quiet=True) as steps:
         find_on_spark(spark, list(map(str, inputs)), load_config(None, list(settings)), str(output), steps)
     return read(output)
 
 
-def find_here(inputs: Sequence[Path], output: Path, *settings: str) -> dict[str, list[str]]:
+def find_here(inputs: Sequence[Path], output: Path, *settings: str) -> dict[str, Any]:
     given = [word for setting in settings for word in ("--set", setting)]
     assert main(["passages", *map(str, inputs), "--output", str(output), "--engine", "local", *given]) == 0
     return read(output)
@@ -68,11 +75,11 @@ def test_tables_and_summary_are_those_of_the_embedded_engine(
     here = find_here([texts], tmp_path / "here", *FEW)
     said = capsys.readouterr().out.splitlines()[:-1]
     with Steps("passages", 6, is_quiet=True) as steps:
-        told = find_on_spark(spark, [str(texts)], config, str(tmp_path / "there"), steps)
+        told, _ = find_on_spark(spark, [str(texts)], config, str(tmp_path / "there"), steps)
 
     assert read(tmp_path / "there") == here
     assert len(here["passages"]) > 100
-    assert any("three.jsonl#2+" in row for row in here["kept"])
+    assert any("three.jsonl#2+" in row for row in here["lines"])
     lines = list(summarise(told, config))
     shuffled = next(line for line in lines if line.startswith("shuffled: "))
     header: dict[str, Any] = json.loads((tmp_path / "there/_PASSAGES.json").read_text())
@@ -81,10 +88,16 @@ def test_tables_and_summary_are_those_of_the_embedded_engine(
 
 
 def test_two_tasks_within_documents_and_preferred_sources(spark: "SparkSession", texts: Path, tmp_path: Path) -> None:
-    """Repeats within a document and preferred files give the same in two tasks, and what was written is proved."""
-    given = (*FEW, "passages.within=true", "keep.prefer=[page*]")
+    """Repeats within a document and preferred files give the same in two tasks, and what was written is proved.
+
+    The files without what is cut have the same bytes, those of which nothing is left are missing, and the page is one.
+    """
+    output = ("output.kept=as-input", "output.report=true", "input.limit=152")
+    given = (*FEW, *output, "passages.within=true", "keep.prefer=[page*]")
     there = find(spark, [texts], tmp_path / "there", *given, "spark.sql.shuffle.partitions=2")
     assert there == find_here([texts], tmp_path / "here", *given)
+    assert {"kept/three.jsonl", "kept/more.txt", "report/index.html"} < there.keys()
+    assert "kept/copy.txt" not in there
     assert main(["check", str(tmp_path / "there")]) == 0
 
 
@@ -99,20 +112,21 @@ def test_records_in_another_order_in_seven_tasks(spark: "SparkSession", tmp_path
     path.write_text("".join(f"{json.dumps(row)}\n" for row in rows))
     with set_to(spark, {"spark.sql.adaptive.enabled": "true"}):
         there = find(spark, [path], tmp_path / "there", *FEW, "spark.sql.shuffle.partitions=7")
-    for name in ("passages", "occurrences", "cuts", "kept"):
+    for name in ("passages", "occurrences", "cuts", "lines"):
         assert there[name] == here[name]
 
 
 def test_the_kept_documents_of_a_run_are_read(spark: "SparkSession", tmp_path: Path) -> None:
-    """Of a run only kept documents count, under the names that the run gave."""
+    """Of a run only kept documents count, under the names that the run gave, and get tags."""
     text = " ".join(f"w{number}" for number in range(60))
     texts = {"a": text, "b": text, "c": " ".join(f"z{number}" for number in range(200)) + " " + text}
     path = tmp_path / "in.jsonl"
     path.write_text("".join(f"{json.dumps({'id': name, 'text': text})}\n" for name, text in texts.items()))
     assert main(["run", str(path), "--output", str(tmp_path / "run"), "--engine", "local"]) == 0
 
-    there = find(spark, [tmp_path / "run"], tmp_path / "there")
-    assert there == find_here([tmp_path / "run"], tmp_path / "here")
+    there = find(spark, [tmp_path / "run"], tmp_path / "there", "output.tagged=as-input")
+    assert there == find_here([tmp_path / "run"], tmp_path / "here", "output.tagged=as-input")
+    assert there["tagged/in.jsonl"].count(b'"nddup_passages": [{') == len(there["occurrences"])
     assert len(there["occurrences"]) == 2
 
 

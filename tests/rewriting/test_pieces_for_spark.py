@@ -14,7 +14,7 @@ from nddup.scanning.collection import ListedFile, find_files
 from nddup.settings.load import build_config
 from nddup.settings.plan import record_limits
 from nddup.settings.schema import InputConfig
-from nddup.spark.reading.rewritten_files import Rewriting, _rewrite_files
+from nddup.spark.reading.rewritten_files import Ending, Rewriting, _rewrite_files
 from nddup.stages.run import VERDICTS as VERDICTS_OF
 from nddup.storage.local_folder import LocalFolder
 from nddup.storage.local_storage import LocalStorage
@@ -44,7 +44,8 @@ def test_the_pieces_are_the_file(name: str, tmp_path: Path) -> None:
     end = end_of(group.head, group.files[0].compression)
     for at in ("kept", "tagged"):
         how = Rewriting(at == "tagged", may_go_on=False, limits=record_limits(config))
-        rows = list(_rewrite_files(task(group.files, verdicts), head=group.head, how=how, end=end, numbers=numbers))
+        given = {"head": group.head, "how": how, "end": Ending(end), "numbers": numbers}
+        rows = list(_rewrite_files(task(group.files, verdicts), **given))
         found: dict[int, bytes] = {}
         for row in pa.Table.from_batches(rows).to_pylist():
             found[row["file"]] = found.get(row["file"], b"") + row["value"] + end

@@ -1,11 +1,11 @@
 """Files that Spark rewrites: the same bytes as those of the embedded engine."""
 
+import gzip
 from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
 
-from nddup.errors import ConfigError
 from nddup.reading.streams import PIECE
 from nddup.run.job import run_job
 from nddup.run.local_job import run_locally
@@ -57,12 +57,24 @@ def test_both_engines_write_the_same_bytes(spark: SparkSession, tmp_path: Path) 
         assert [name for name in both[0] if both[0][name] != both[1][name]] == []
 
 
-def test_pages_are_left_to_the_embedded_engine(spark: SparkSession, tmp_path: Path) -> None:
-    """Spark refuses pages in one line, before anything is written."""
-    (tmp_path / "in").mkdir()
-    (tmp_path / "in" / "a.html").write_text("<html><p>some words</p></html>")
-    config = build_config(SETTINGS | {"output": {"kept": "as-input"}}, origin="test")
+def test_pages_texts_and_mail_end_as_they_did(spark: SparkSession, tmp_path: Path) -> None:
+    """Files that end with any byte keep it, compressed or not; of a removed page or text there is no file."""
+    folder = tmp_path / "in"
+    folder.mkdir()
+    for name, end in (("a", b"\n"), ("b", b"\n\n"), ("c", b""), ("d", b" ")):
+        page, text = (" ".join(f"{kind}{max(name, 'b')}{number}" for number in range(20)).encode() for kind in "pt")
+        (folder / f"{name}.html").write_bytes(b"<html><p>" + page + b"</p></html>" + end)
+        (folder / f"{name}.txt.gz").write_bytes(gzip.compress(text + end))
+    mail = "From x@y Thu Jan  1 00:00:00 2026\nSubject: one\n\nnothing of the sort, and more words\n\n"
+    (folder / "some.mbox").write_text(mail + mail.rstrip())
+    config = build_config(SETTINGS | {"output": {"kept": "as-input", "report": False}}, origin="test")
+    run_locally([str(folder)], str(tmp_path / "local"), config)
+    run_job(spark, [str(folder)], str(tmp_path / "spark"), config)
 
-    with pytest.raises(ConfigError, match=r"a\.html is a page; only the embedded engine"):
-        run_job(spark, [str(tmp_path / "in")], str(tmp_path / "out"), config)
-    assert not (tmp_path / "out").exists()
+    here, there = (
+        {path.name: path.read_bytes() for path in (tmp_path / at / "kept").iterdir() if path.suffix != ".crc"}
+        for at in ("local", "spark")
+    )
+    assert here == there
+    assert {"c.html", "d.html", "some.mbox"} < there.keys()
+    assert len(there) < len(list(folder.iterdir()))

@@ -178,13 +178,7 @@ def _settle_ids(
     lacking = np.asarray(pc.is_null(given)) & is_good
     ids = given if renames else _name_documents(records, in_file, lacking, None)
     good = np.flatnonzero(is_good & ~lacking if renames else is_good)
-    order, is_new = _sort_ids(take(ids, good))
-    starts = np.flatnonzero(is_new)
-    firsts = np.empty(len(good), np.int64)
-    firsts[order] = np.repeat(order[starts], np.diff(np.append(starts, len(order))))
-
-    is_later = firsts != np.arange(len(good))
-    later, first = good[is_later], good[firsts[is_later]]
+    later, first = _find_later(ids, good)
     if not renames:
         return _Settled(ids, later, first, len(later))
     contents = [fingerprints_of(take(records["content_fingerprint"], places)) for places in (later, first)]
@@ -192,6 +186,29 @@ def _settle_ids(
     lacking[later[~is_same]] = True
     ids = _name_documents(records, in_file, lacking, take(given, good))
     return _Settled(ids, later[is_same], first[is_same], len(later))
+
+
+def _find_later(ids: pa.ChunkedArray, good: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return the places, of `good` ones, of the later records of an id, and those of the first record of each."""
+    order, is_new = _sort_ids(take(ids, good))
+    starts = np.flatnonzero(is_new)
+    firsts = np.empty(len(good), np.int64)
+    firsts[order] = np.repeat(order[starts], np.diff(np.append(starts, len(order))))
+    is_later = firsts != np.arange(len(good))
+    return good[is_later], good[firsts[is_later]]
+
+
+def name_apart(records: pa.Table) -> pa.ChunkedArray:
+    """Return distinct ids of documents: one that a record lacks, or an earlier record has, becomes `source#record`.
+
+    Args:
+        records: `doc_id`, `source`, `record`, in collection order.
+    """
+    given = records["doc_id"]
+    lacking = np.array(pc.is_null(given))
+    named = np.flatnonzero(~lacking)
+    lacking[_find_later(given, named)[0]] = True
+    return _name_documents(records, records["record"].to_numpy(), lacking, take(given, named))
 
 
 def name_nodes(documents: pa.Table, *, order: Order, levels: int = 0, forced: Forced | None = None) -> Nodes:

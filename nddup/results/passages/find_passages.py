@@ -4,6 +4,7 @@ The records are read once. Their texts and token hashes lie in files that the wo
 the hashes, 8 bytes a token, are copied into memory, and `nddup.passages.repeats` says what the search needs besides.
 """
 
+import json
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -16,9 +17,9 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from nddup.engines.embedded import DuckEngine
-from nddup.errors import CapacityError, ConfigError
+from nddup.errors import ConfigError
 from nddup.local.memory import Memory
-from nddup.local.pairing.collapse import number_in_file, order_documents, rank_ids
+from nddup.local.pairing.collapse import name_apart, number_in_file, order_documents, rank_ids
 from nddup.local.reading.read_records import list_silent
 from nddup.local.reading.scan import in_collection_order
 from nddup.local.reading.workers import Workers
@@ -35,7 +36,7 @@ from nddup.settings.schema import Config
 from nddup.stages.inputs_found import find_again, find_inputs
 from nddup.stages.losses import list_silent_files, require_few_rejects, require_readable
 from nddup.steps import Steps
-from nddup.storage.local_storage import LocalStorage
+from nddup.storage.local_storage import LocalStorage, is_local, local_path
 from nddup.storage.run_folder import RunFolder
 from nddup.tables import REJECTS
 
@@ -47,6 +48,9 @@ ADVICE = "give fewer inputs at a time, or --engine spark"
 
 OF_TOKEN = 100
 """Bytes of memory for each token, as measured with the texts and tables of a run: some 98."""
+
+WEIGHT = 3.0
+"""Bytes of memory for each that a run over the same files may need: that is six a byte, and a token has six bytes."""
 
 
 class Source(NamedTuple):
@@ -74,7 +78,18 @@ class Found(NamedTuple):
 
 def is_run(inputs: Sequence[str]) -> bool:
     """Return whether the one INPUT is the folder of a finished run."""
-    return len(inputs) == 1 and (Path(inputs[0]) / "_RUN.json").is_file()
+    return len(inputs) == 1 and is_local(inputs[0]) and Path(local_path(inputs[0]), "_RUN.json").is_file()
+
+
+def paths_read(inputs: Sequence[str]) -> list[str]:
+    """Return the files and folders that are read: INPUT, or the inputs of a run."""
+    if not is_run(inputs):
+        return list(inputs)
+    try:
+        noted: dict[str, Any] = json.loads(Path(local_path(inputs[0]), "_RUN.json").read_text(encoding="utf-8"))
+        return list(noted["inputs"]["paths"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return list(inputs)  # whoever opens it says what is wrong
 
 
 def find_source(inputs: Sequence[str], config: Config) -> Source:
@@ -125,7 +140,7 @@ def find_passages(source: Source, steps: Steps) -> Found:
     Raises:
         ConfigError: if no document can be read, or for columns in `keep.policy`.
         NddupError: if more records than `input.max_rejects` cannot be read.
-        CapacityError: if the tokens do not fit in `local.memory`.
+        NeedsSparkError: if the tokens do not fit in `local.memory`.
 
     Cost: one pass over the files, then linear in tokens.
     """
@@ -167,12 +182,9 @@ def read_documents(source: Source, steps: Steps, spool: Path) -> Documents:
         reasons = dict(zip(counted["reason"].to_pylist(), counted["count_all"].to_pylist(), strict=True))
         silent = list_silent_files(DuckEngine.over("these records", documents=good.select(["source"]), rejects=rejects))
         require_few_rejects(len(good), reasons, config.input.max_rejects, silent=silent, source=source.collection)
-        good = good.set_column(good.column_names.index("doc_id"), "doc_id", pa.array(_distinct(good), pa.string()))
+        good = good.set_column(good.column_names.index("doc_id"), "doc_id", name_apart(good))
     tokens = pc.sum(pc.list_value_length(good["hashes"])).as_py() or 0
-    if memory.given is not None and OF_TOKEN * tokens > memory.given:
-        raise CapacityError(
-            f"the {tokens:,} tokens need {OF_TOKEN * tokens / 1e9:.1f} GB of memory, more than local.memory: {ADVICE}"
-        )
+    memory.require(OF_TOKEN * tokens, f"the {tokens:,} tokens")
     places = ["source", "record"]
     others = (
         read.select(places).join(good.select(places), places, join_type="left anti") if len(read) > len(good) else None
@@ -192,24 +204,6 @@ def _only_kept(rows: pa.Table, kept: pa.Table) -> pa.Table:
     found = pa.array([ids.get(place) for place in places], pa.string())
     rows = rows.set_column(rows.column_names.index("doc_id"), "doc_id", found)
     return rows.filter(pc.is_valid(found))
-
-
-def _distinct(rows: pa.Table) -> list[str]:
-    """Return unique ids: an id that a record lacks, or an earlier record has, becomes `source#record`."""
-    given: list[str | None]
-    given, sources, records = (rows[name].to_pylist() for name in ("doc_id", "source", "record"))
-    taken = {one for one in given if one is not None}
-    seen: set[str] = set()
-    named: list[str] = []
-    for one, source, record in zip(given, sources, records, strict=True):
-        name = one
-        if name is None or name in seen:
-            name = f"{source}#{record}"
-            while name in seen or name in taken:
-                name += "+"
-        seen.add(name)
-        named.append(name)
-    return named
 
 
 def require_word(order: Order) -> None:

@@ -4,7 +4,7 @@ The steps are the same as on one machine, and so are the tables. What acts, keep
 """
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from typing import Any, NamedTuple
@@ -19,8 +19,23 @@ from nddup.passages.hashed_records import HashRecords
 from nddup.passages.passage_tables import CUTS, OCCURRENCES, PASSAGES, REPEATING
 from nddup.reading.outcomes import DIVIDED
 from nddup.results.passages.find_passages import Source, find_collection, find_kept, require_word
-from nddup.results.passages.passages_output import HEADER, SHOWN, Told, spell_header
+from nddup.results.passages.passages_output import (
+    HEADER,
+    SHOWN,
+    TEXTS,
+    Told,
+    cutting_of,
+    only_cut,
+    say_kept,
+    say_tagged,
+    spell_header,
+    uncut_sources,
+    write_report,
+)
+from nddup.results.passages.show_passages import see_tables
+from nddup.rewriting.verdicts import NAMES, SPANS
 from nddup.run.on_spark.documents import files_without_records
+from nddup.run.on_spark.outputs import rewrite_files
 from nddup.run.on_spark.pairing import tasks_of
 from nddup.run.on_spark.state import persisted
 from nddup.run.session import few_tasks, set_to, splitting
@@ -31,11 +46,14 @@ from nddup.spark import passages
 from nddup.spark.heavy_keys import beside
 from nddup.spark.pairing import collapse
 from nddup.spark.reach import reach
+from nddup.spark.reading.rewritten_files import Rewriting
 from nddup.spark.reading.scan import scan, scan_counting, sources_cut_short
+from nddup.spark.schemas import local_table, table
 from nddup.stages.losses import require_few_losses
+from nddup.stages.stage import AS_INPUT, require_taggable
 from nddup.steps import Steps
-from nddup.storage.local_storage import require_apart
-from nddup.storage.session_files import SessionFiles, files_at, files_of
+from nddup.storage.local_storage import LocalStorage, require_apart
+from nddup.storage.session_files import files_at, files_of
 from nddup.storage.session_tables import UNMARKED, SparkFolder
 from nddup.tables import REJECTS
 
@@ -50,17 +68,20 @@ FILE_ROWS = 1_000_000
 
 
 class _Read(NamedTuple):
-    """The documents, numbered, with what was counted of them and of rejects."""
+    """The documents, numbered, with what was counted of them and of rejects; `others` can be read and do not count."""
 
     numbered: DataFrame
+    others: DataFrame | None
     rejects: DataFrame
     documents: int
     tokens: int
     like_made_up: int
 
 
-def find_on_spark(spark: SparkSession, inputs: Sequence[str], config: Config, output: str, steps: Steps) -> Told:
-    """Find the passages and write their tables.
+def find_on_spark(
+    spark: SparkSession, inputs: Sequence[str], config: Config, output: str, steps: Steps
+) -> tuple[Told, list[str]]:
+    """Find the passages, write their tables and the outputs that are asked for.
 
     Args:
         spark: the session.
@@ -69,13 +90,16 @@ def find_on_spark(spark: SparkSession, inputs: Sequence[str], config: Config, ou
         output: folder of the tables, which does not exist.
         steps: progress.
 
+    Returns:
+        What the summary tells, and a line about each output.
+
     Raises:
         ConfigError, NddupError, OutputError: as `find_passages.find_source` and `find_passages.find_passages`; never
             for the size of the collection.
 
     Cost: one pass over the files, and five shuffles: the texts, compressed, and some 3 bytes a token besides. Memory: a
         task holds its part of the documents, `OF_TOKEN` bytes a token; there are so many tasks that it fits. The driver
-        holds counts, the first passages and the number of records of each file.
+        holds counts, what the report shows and the number of records of each file.
     """
     require_word(config.keep.order)
     storage = files_at(spark, output)
@@ -86,15 +110,16 @@ def find_on_spark(spark: SparkSession, inputs: Sequence[str], config: Config, ou
     with reached.describing():
         steps.begin("find the files and their formats")
         source = _find_source(spark, inputs, config)
+        require_taggable(source.collection, config)
         sizes = sum(file.size for file in source.collection.listing.files)
         with set_to(spark, few_tasks(spark, config.spark, sizes)):
             steps.begin("read the documents")
             reached.describe("nddup passages: read the documents")
             with _read(spark, source) as read:
-                told = _find(spark, source, read, output, steps)
+                told, whole, lines = _find(spark, source, read, output, steps)
     told = told._replace(shuffled=reached.shuffled_bytes() - before)
-    storage.write_text(f"{output}/{HEADER}", spell_header(inputs, source.config, shuffled_bytes=told.shuffled))
-    return told
+    storage.write_text(f"{output}/{HEADER}", spell_header(inputs, source.config, told, whole=whole))
+    return told, lines
 
 
 def _find_source(spark: SparkSession, inputs: Sequence[str], config: Config) -> Source:
@@ -137,19 +162,23 @@ def _numbered(spark: SparkSession, source: Source, rows: DataFrame) -> Iterator[
     with persisted(collapse.split_offsets(rows)) as offsets:
         numbered = collapse.number_rows(rows, offsets, offsets.count())
         good = numbered.where(F.col("reason").isNull())
+        others = None
         if source.kept is not None:
             kept = source.kept.withColumnRenamed("doc_id", "named")
-            good = good.join(beside(kept, kept.count()), ["source", "record"]).withColumn("doc_id", F.col("named"))
+            few = beside(kept, kept.count())
+            others = good.join(few, ["source", "record"], "left_anti")
+            good = good.join(few, ["source", "record"]).withColumn("doc_id", F.col("named"))
             good = good.withColumn("is_made", F.lit(False)).drop("named")
         elif source.config.input.limit is not None:
             first = good.select("doc_key").orderBy("doc_key").limit(source.config.input.limit)
-            good = good.where(F.col("doc_key") <= (first.agg(F.max("doc_key")).collect()[0][0] or 0))
+            last = first.agg(F.max("doc_key")).collect()[0][0] or 0
+            good, others = good.where(F.col("doc_key") <= last), good.where(F.col("doc_key") > last)
         silent = files_without_records(spark, source.collection, rows)
         rejects = numbered.where(F.col("reason").isNotNull()).select(*REJECTS.names).unionByName(silent)
         like = F.count_if(F.col("doc_id").rlike(collapse.MADE_UP) & ~F.col("is_made"))
         counted = good.agg(F.count(F.lit(1)), F.sum("n_tokens"), like).collect()[0]
         documents, tokens, made_up = (int(count or 0) for count in counted)
-        read = _Read(good, rejects, documents, tokens, made_up)
+        read = _Read(good, others, rejects, documents, tokens, made_up)
         _require_documents(source, read)
         yield read
 
@@ -175,30 +204,43 @@ def _name(read: _Read) -> DataFrame:
     return collapse.settle(own, collapse.find_repeats(own), taken, renames=True, many=read.documents)
 
 
-def _find(spark: SparkSession, source: Source, read: _Read, output: str, steps: Steps) -> Told:
+def _find(spark: SparkSession, source: Source, read: _Read, output: str, steps: Steps) -> tuple[Told, int, list[str]]:
+    """Return also how many records could not be cut, and a line about each output."""
     settings, config = source.config.passages, source.config
     memory = task_memory(reach(spark).settings())
     needed = max(1, math.ceil(OF_TOKEN * read.tokens / free_memory(memory)))
     partitions = tasks_of(spark, config, needed, memory, f"{read.tokens:,} tokens")
     rule = passages.Rule(settings.min_tokens, settings.within, partitions)
-    ranked = passages.rank_documents(_name(read), config.keep.order)
+    wanted = passages.Wanted(
+        settings.min_left, settings.replace, is_judged=AS_INPUT in (config.output.kept, config.output.tagged)
+    )
+    ranked = _with_form(spark, source, passages.rank_documents(_name(read), config.keep.order))
     placed = passages.place_documents(read.numbered, ranked, partitions=partitions, documents=read.documents)
-    mark = settings.replace if config.output.kept == "jsonl" else None
 
     steps.begin("find what is repeated")
     reach(spark).describe("nddup passages: find what is repeated")
     with persisted(placed) as homes, persisted(passages.post(homes, rule)) as posts:
-        shuffled = passages.Shuffled(homes, posts)
-        found = passages.find(shuffled, rule, min_left=settings.min_left, mark=mark)
+        found = passages.find(passages.Shuffled(homes, posts), rule, wanted)
         with persisted(found) as rows:
             told = _tell(source, read, rows)
             steps.begin("write the tables")
             reach(spark).describe("nddup passages: write the tables")
-            _write(rows, read.rejects, told, files_at(spark, output), output)
-            if mark is not None:
-                lines = rows.where(F.col("what") == "kept").select("text")
-                _write_lines(lines, files_at(spark, output), f"{output}/kept")
-    return told
+            written = _Written(files_at(spark, output), output, source, read, rows)
+            _write(written, told)
+            whole, lines = _write_outputs(written)
+            if config.output.report:
+                _write_report(written, told)
+    return told, whole, lines
+
+
+def _with_form(spark: SparkSession, source: Source, ranked: DataFrame) -> DataFrame:
+    """Add `as_text`: whether a document, if it is kept, is written as a line of JSON."""
+    form, uncut = source.config.output.kept, uncut_sources(source.collection)
+    if form != AS_INPUT or not uncut:
+        return ranked.withColumn("as_text", F.lit(form == "jsonl"))
+    named = local_table(spark, table("source string, as_text boolean"), [(one, True) for one in uncut])
+    joined = ranked.join(beside(named, len(uncut)), "source", "left")
+    return joined.withColumn("as_text", F.coalesce("as_text", F.lit(False)))
 
 
 def _tell(source: Source, read: _Read, rows: DataFrame) -> Told:
@@ -238,21 +280,86 @@ def _in_order(found: DataFrame) -> DataFrame:
     return rows.orderBy(F.desc("occurrences"), F.desc("tokens"), "passage_id")
 
 
-def _write(rows: DataFrame, rejects: DataFrame, told: Told, storage: SessionFiles | Any, output: str) -> None:  # noqa: ANN401 - or of this machine
-    """Write each table to a folder of its own, and the kept texts where they are asked for."""
+class _Written(NamedTuple):
+    """Where the results are written, and what is: `rows` are FOUND."""
+
+    storage: Any  # of the session, or of this machine
+    folder: str
+    source: Source
+    read: _Read
+    rows: DataFrame
+
+    def of(self, what: str) -> DataFrame:
+        """Return the rows of a table."""
+        return self.rows.where(F.col("what") == what)
+
+
+def _write(written: _Written, told: Told) -> None:
+    """Write each table to a folder of its own."""
+    storage, output = written.storage, written.folder
     storage.make_folder(output)
     counts = {"passages": told.passages, "occurrences": told.occurrences, "repeating": told.repeating}
-    others = (OCCURRENCES, CUTS, REPEATING)
-    tables = {one.name: rows.where(F.col("what") == one.name).select(*one.names) for one in others}
-    tables["passages"] = _in_order(rows.where(F.col("what") == "passages"))
-    tables["rejects"] = rejects
-    for name, table in tables.items():
+    tables = {one.name: written.of(one.name).select(*one.names) for one in (OCCURRENCES, CUTS, REPEATING)}
+    tables["passages"] = _in_order(written.of("passages"))
+    tables["rejects"] = written.read.rejects
+    for name, rows in tables.items():
         files = max(1, counts.get(name, told.occurrences) // FILE_ROWS)
-        few = table if name == "passages" else table.coalesce(files)
+        few = rows if name == "passages" else rows.coalesce(files)
         few.write.options(compression="zstd", **UNMARKED).parquet(storage.spelled(f"{output}/{name}"))
 
 
-def _write_lines(lines: DataFrame, storage: Any, folder: str) -> None:  # noqa: ANN401 - as `_write`
+def _write_outputs(written: _Written) -> tuple[int, list[str]]:
+    """Write the kept and tagged collections as asked for; return how many records could not be cut, and lines."""
+    config, collection, folder = written.source.config, written.source.collection, written.folder
+    form, whole, lines = config.output.kept, 0, []
+    if form == "jsonl" or (form == AS_INPUT and uncut_sources(collection)):
+        name = "kept" if form == "jsonl" else TEXTS
+        _write_lines(written.of("kept").select("text"), written.storage, f"{folder}/{name}")
+    if AS_INPUT not in (form, config.output.tagged):
+        return whole, lines
+    spark, limit, how = written.rows.sparkSession, config.input.limit is not None, cutting_of(config)
+    with persisted(_judge_all(written)) as verdicts:
+        if form == AS_INPUT:
+            kept = Rewriting(is_tagging=False, may_go_on=limit, limits=record_limits(config), cutting=how)
+            cut = rewrite_files(spark, only_cut(collection), verdicts, f"{folder}/kept", kept)
+            whole = cut.whole
+            lines += say_kept(cut, collection)
+        if config.output.tagged == AS_INPUT:
+            tagging = Rewriting(is_tagging=True, may_go_on=limit, limits=record_limits(config), cutting=how)
+            lines.append(say_tagged(rewrite_files(spark, collection, verdicts, f"{folder}/tagged", tagging)))
+    return whole, lines
+
+
+def _judge_all(written: _Written) -> DataFrame:
+    """Return the verdicts on all records."""
+    read = written.read
+    told = written.of("verdicts").select("source", "record", NAMES[0], *SPANS.names)
+    verdicts = told.unionByName(read.rejects.select("source", "record", "reason"), allowMissingColumns=True)
+    if read.others is None:
+        return verdicts
+    others = read.others.select("source", "record", F.lit(False).alias(NAMES[0]))
+    return verdicts.unionByName(others, allowMissingColumns=True)
+
+
+def _write_report(written: _Written, told: Told) -> None:
+    """Write the page; without Spark but for the texts where this process sees the folder."""
+    folder, storage, spark = written.folder, written.storage, written.rows.sparkSession
+
+    def read_texts(documents: Sequence[Mapping[str, Any]]) -> dict[str, str]:
+        ids = {(row["source"], row["record"]): row["doc_id"] for row in documents}
+        wanted = F.broadcast(local_table(spark, table("source string, record long"), list(ids)))
+        rows = written.read.numbered.join(wanted, ["source", "record"]).select("source", "record", "text").collect()
+        return {ids[row["source"], row["record"]]: row["text"] for row in rows}
+
+    def put(name: str, text: str) -> None:
+        storage.write_text(f"{folder}/{name}", text)
+
+    with see_tables(folder, None if isinstance(storage, LocalStorage) else spark) as engine:
+        storage.make_folder(f"{folder}/report")
+        write_report(engine, told, written.source.config, read_texts, put)
+
+
+def _write_lines(lines: DataFrame, storage: Any, folder: str) -> None:  # noqa: ANN401 - as of `_Written`
     """Write lines of kept documents as `part-00000.jsonl` and on, in the order of the tasks."""
     work = f"{folder}.written"
     lines.write.options(**UNMARKED).text(storage.spelled(work))

@@ -1,8 +1,9 @@
 """The folder that `nddup passages` writes, and the lines that it prints."""
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from importlib.resources import files
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -12,21 +13,23 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from nddup.engines.embedded import DuckEngine
+from nddup.engines.engine import Engine
 from nddup.errors import ConfigError, OutputError
 from nddup.local.reading.workers import Workers
-from nddup.local.rewritten_files import Rewriter, Rewritten
+from nddup.local.rewritten_files import Rewriter
 from nddup.passages.tabulate import Documents, kept_lines, list_verdicts
 from nddup.report.passages_page import choose_shown, draw_passages
 from nddup.results.passages.find_passages import Found, Source
 from nddup.rewriting.cut_records import Cutting
-from nddup.rewriting.rewrite_file import UNCUT
-from nddup.rewriting.verdicts import SPANS
+from nddup.rewriting.rewrite_file import UNCUT, Rewritten
+from nddup.rewriting.verdicts import NAMES, SPANS
 from nddup.scanning.collection import Collection
 from nddup.settings.plan import processes_of, record_limits, text_rule
 from nddup.settings.schema import Config
 from nddup.spelling import counted
 from nddup.stages.stage import AS_INPUT, settings_of
-from nddup.storage.local_storage import is_local, local_path
+from nddup.storage.local_storage import LocalStorage, is_local, local_path
 
 HEADER = "_PASSAGES.json"
 """What was read and how; `nddup check` reads it."""
@@ -53,16 +56,6 @@ def require_writable(config: Config) -> None:
     if config.output.kept not in {"none", "jsonl", AS_INPUT}:
         raise ConfigError(
             f"output.kept: passages writes the cut texts as-input or as jsonl, not as {config.output.kept}"
-        )
-
-
-def require_writable_on_spark(config: Config) -> None:
-    """Refuse outputs that the embedded engine alone writes. ConfigError: naming the setting."""
-    if AS_INPUT in {config.output.kept, config.output.tagged}:
-        name = "kept" if config.output.kept == AS_INPUT else "tagged"
-        raise ConfigError(
-            f"output.{name}: passages on Spark writes the cut texts as jsonl, not as-input; the tables cuts and"
-            " occurrences have the characters to cut and to mark"
         )
 
 
@@ -98,6 +91,11 @@ class Told(NamedTuple):
     of_run: bool
     shuffled: int | None = None
 
+    def counts(self) -> dict[str, int | bool]:
+        """Return the numbers, by their names."""
+        apart = ("first_reject", "shown", "shuffled")
+        return {name: value for name, value in self._asdict().items() if name not in apart}
+
 
 def write_found(found: Found, source: Source, inputs: Sequence[str], folder: Path) -> Iterator[str]:
     """Write each table to a folder of its own, then the outputs that are asked for, last the header.
@@ -109,86 +107,120 @@ def write_found(found: Found, source: Source, inputs: Sequence[str], folder: Pat
         OutputError: if the folder cannot be written.
         NddupError: if a file changed meanwhile.
     """
-    output, mark, whole = source.config.output, source.config.passages.replace, 0
+    output, whole, told = source.config.output, 0, tell(found, source)
     try:
         for name, table in found.tables.items():
             (folder / name).mkdir(parents=True)
             pq.write_table(table, folder / name / "part-00000.zstd.parquet", compression="zstd")
         if output.kept == "jsonl":
-            (folder / "kept").mkdir()
-            _write_texts(found.documents, found, mark, folder / "kept" / "part-00000.jsonl")
-        verdicts = list_verdicts(found.documents, found.tables) if AS_INPUT in (output.kept, output.tagged) else None
+            _write_texts(found, found.documents.rows, source.config.passages.replace, folder / "kept")
+        is_rewriting = AS_INPUT in (output.kept, output.tagged)
+        verdicts = judge_all(found.documents, found.tables) if is_rewriting else None
         with Workers(processes_of(source.config)) as workers:
             if output.kept == AS_INPUT:
-                written = _rewriter(source, verdicts, is_tagging=False).write(folder / "kept", workers)
+                written = rewriter_of(source, verdicts, is_tagging=False).write(folder / "kept", workers)
                 whole = written.whole
-                yield f"kept/: {counted(written.records, 'record')} in files of the same names"
-                yield from _say_exceptions(written)
-                yield from _write_uncut(found, source, folder)
+                if uncut := uncut_sources(source.collection):
+                    rows = found.documents.rows
+                    rows = rows.filter(pc.is_in(rows["source"], pa.array(uncut, pa.string())))
+                    _write_texts(found, rows, source.config.passages.replace, folder / TEXTS)
+                yield from say_kept(written, source.collection)
             if output.tagged == AS_INPUT:
-                tagged = _rewriter(source, verdicts, is_tagging=True).write(folder / "tagged", workers)
-                yield f"tagged/: {counted(tagged.records, 'record')} with {' and '.join(SPANS.names)}"
+                tagged = rewriter_of(source, verdicts, is_tagging=True).write(folder / "tagged", workers)
+                yield say_tagged(tagged)
         if output.report:
-            _write_report(found, source, folder / "report")
-        (folder / HEADER).write_text(spell_header(inputs, source.config, whole=whole), encoding="utf-8")
+            engine = DuckEngine.over(str(folder), **found.tables)
+            write_report(engine, told, source.config, partial(_read_texts, found.documents.rows), _put_in(folder))
+        (folder / HEADER).write_text(spell_header(inputs, source.config, told, whole=whole), encoding="utf-8")
     except OSError as error:
         raise OutputError(f"--output {folder}: cannot be written ({error.strerror or error})") from error
 
 
-def _write_report(found: Found, source: Source, folder: Path) -> None:
-    """Write the page of passages and documents, with its style."""
-    shown = choose_shown(found.tables)
-    rows, cuts = found.documents.rows, found.repeats.cuts
-    wanted = pa.array([row["doc_id"] for row in shown.documents], pa.string())
+def judge_all(documents: Documents, tables: Mapping[str, pa.Table]) -> pa.Table:
+    """Return the verdicts on all records, sorted by source and record."""
+    others = documents.others.append_column(NAMES[0], pa.array([False] * len(documents.others), pa.bool_()))
+    rejects = documents.rejects.select(["source", "record", "reason"])
+    parts = [list_verdicts(documents, tables), others, rejects]
+    whole = pa.concat_tables(parts, promote_options="default")
+    return whole.sort_by([("source", "ascending"), ("record", "ascending")])
+
+
+def _read_texts(rows: pa.Table, documents: Sequence[Mapping[str, Any]]) -> dict[str, str]:
+    wanted = pa.array([row["doc_id"] for row in documents], pa.string())
     some = rows.filter(pc.is_in(rows["doc_id"], wanted))
-    texts = dict(zip(some["doc_id"].to_pylist(), some["text"].to_pylist(), strict=True))
-    tokens, covered, cut = len(found.documents.hashes.values), int(cuts.covered.sum()), int(cuts.cut.sum())
+    return dict(zip(some["doc_id"].to_pylist(), some["text"].to_pylist(), strict=True))
+
+
+def _put_in(folder: Path) -> Callable[[str, str], None]:
+    return lambda name, text: LocalStorage().write_text(f"{folder}/{name}", text)
+
+
+def write_report(
+    engine: Engine,
+    told: Told,
+    config: Config,
+    read_texts: Callable[[Sequence[Mapping[str, Any]]], Mapping[str, str]],
+    put: Callable[[str, str], None],
+) -> None:
+    """Write the page of passages and documents, with its style.
+
+    Args:
+        engine: with the tables.
+        told: what was found.
+        config: all settings.
+        read_texts: returns the texts of some rows of REPEATING, by `doc_id`.
+        put: writes a text file, given its path in the folder and its text.
+    """
+    shown, tokens = choose_shown(engine), told.tokens
     numbers = [
-        ("Documents", f"{len(rows):,}", f"{tokens:,} tokens"),
-        ("Passages", f"{shown.of:,}", f"of {source.config.passages.min_tokens:,} tokens or more"),
-        ("Repeated", _share(covered, tokens), f"{covered:,} tokens"),
-        ("Can go", _share(cut, tokens), f"{cut:,} tokens, first copies kept"),
+        ("Documents", f"{told.documents:,}", f"{tokens:,} tokens"),
+        ("Passages", f"{told.passages:,}", f"of {config.passages.min_tokens:,} tokens or more"),
+        ("Repeated", _share(told.covered, tokens), f"{told.covered:,} tokens"),
+        ("Can go", _share(told.cut, tokens), f"{told.cut:,} tokens, first copies kept"),
     ]
-    told = [line for line in summarise(tell(found, source), source.config) if line.startswith(TOLD)]
-    folder.mkdir()
+    more = [line for line in summarise(told, config) if line.startswith(TOLD)]
+    page = draw_passages(shown, told.passages, read_texts(shown.documents), numbers, more)
     style = files("nddup.report").joinpath("assets", "report.css").read_text(encoding="utf-8")
-    (folder / "report.css").write_text(style, encoding="utf-8")
-    page = draw_passages(shown, texts, numbers, told)
-    (folder / "index.html").write_text(page, encoding="utf-8", errors="replace")
+    put("report/report.css", style)
+    put("report/index.html", page.encode(errors="replace").decode())
 
 
-def _rewriter(source: Source, verdicts: pa.Table | None, *, is_tagging: bool) -> Rewriter:
+def rewriter_of(source: Source, verdicts: pa.Table | None, *, is_tagging: bool) -> Rewriter:
     """Return what writes the files again: without what is cut, and files of which nothing can be cut; or with tags."""
-    config, collection = source.config, source.collection
-    if not is_tagging:
-        groups = tuple(group for group in collection.groups if group.head.format.kind not in UNCUT)
-        collection = replace(collection, groups=groups)
-    rule = text_rule(config)
-    cutting = Cutting(config.passages.replace, rule.charset, rule.markup, rule.part)
+    config = source.config
+    collection = source.collection if is_tagging else only_cut(source.collection)
     is_first = config.input.limit is not None
-    return Rewriter(collection, verdicts, is_tagging, is_first, record_limits(config), cutting)
+    return Rewriter(collection, verdicts, is_tagging, is_first, record_limits(config), cutting_of(config))
 
 
-def _say_exceptions(written: Rewritten) -> Iterator[str]:
+def cutting_of(config: Config) -> Cutting:
+    """Return how the texts were read of which something is cut."""
+    rule = text_rule(config)
+    return Cutting(config.passages.replace, rule.charset, rule.markup, rule.part)
+
+
+def only_cut(collection: Collection) -> Collection:
+    """Return a collection without the files of which nothing can be cut in place."""
+    groups = tuple(group for group in collection.groups if group.head.format.kind not in UNCUT)
+    return replace(collection, groups=groups)
+
+
+def say_kept(written: Rewritten, collection: Collection) -> Iterator[str]:
+    """Yield lines about the collection that was written again, and its texts."""
+    yield f"kept/: {counted(written.records, 'record')} in files of the same names"
     if written.plain:
         yield f"kept/: {counted(written.plain, 'record')} of markup are now their text without it"
     if written.whole:
         yield f"kept/: {counted(written.whole, 'record')} stay whole: cut, they would be read as another text"
+    if uncut_sources(collection):
+        kinds = {group.head.format.kind for group in collection.groups}
+        told = sorted(UNCUT[kind] for kind in kinds if kind in UNCUT)
+        yield f"{TEXTS}/: the texts of {', '.join(told)}, as lines of JSON: nothing can be cut in such files in place"
 
 
-def _write_uncut(found: Found, source: Source, folder: Path) -> Iterator[str]:
-    """Write the texts of the documents in files that cannot be cut in place."""
-    named = uncut_sources(source.collection)
-    if not named:
-        return
-    rows = found.documents.rows
-    rows = rows.filter(pc.is_in(rows["source"], pa.array(named, pa.string())))
-    (folder / TEXTS).mkdir()
-    documents = replace(found.documents, rows=rows)
-    _write_texts(documents, found, source.config.passages.replace, folder / TEXTS / "part-00000.jsonl")
-    kinds = {group.head.format.kind for group in source.collection.groups}
-    told = sorted(UNCUT[kind] for kind in kinds if kind in UNCUT)
-    yield f"{TEXTS}/: the texts of {', '.join(told)}, as lines of JSON: nothing can be cut in such files in place"
+def say_tagged(written: Rewritten) -> str:
+    """Return a line about the collection with tags."""
+    return f"tagged/: {counted(written.records, 'record')} with {' and '.join(SPANS.names)}"
 
 
 def uncut_sources(collection: Collection) -> list[str]:
@@ -197,15 +229,19 @@ def uncut_sources(collection: Collection) -> list[str]:
     return [entry.file.source for group in groups for entry in group.files]
 
 
-def _write_texts(documents: Documents, found: Found, mark: str, path: Path) -> None:
-    with path.open("w", encoding="utf-8") as file:
+def _write_texts(found: Found, rows: pa.Table, mark: str, folder: Path) -> None:
+    """Write the texts of some documents."""
+    folder.mkdir()
+    documents = replace(found.documents, rows=rows)
+    with (folder / "part-00000.jsonl").open("w", encoding="utf-8") as file:
         file.writelines(f"{line}\n" for line in kept_lines(documents, found.tables, mark))
 
 
-def spell_header(inputs: Sequence[str], config: Config, **noted: int | None) -> str:
-    """Return the header: the inputs, the settings, and counts: records that stay `whole`, `shuffled_bytes` on Spark."""
+def spell_header(inputs: Sequence[str], config: Config, told: Told, *, whole: int) -> str:
+    """Return the header: the inputs, the settings, what was found, how many records stay `whole`, bytes shuffled."""
     settings = settings_of(config) | {"passages": config.passages.model_dump()}
     paths = [str(Path(local_path(path)).absolute()) if is_local(path) else path for path in inputs]
+    noted = {"found": told.counts(), "whole": whole, "shuffled_bytes": told.shuffled}
     return json.dumps({"inputs": paths, "settings": settings, **noted}, indent=1) + "\n"
 
 

@@ -5,6 +5,7 @@ Windows are found again by sorting the hashes of all of them: see `nddup.verifyi
 
 import json
 from collections import defaultdict
+from collections.abc import Iterator
 from hashlib import blake2b
 from itertools import pairwise
 from operator import itemgetter
@@ -20,12 +21,15 @@ from numpy.typing import NDArray
 
 from nddup.arrays import Ragged
 from nddup.errors import OutputError
+from nddup.local.reading.workers import Workers
 from nddup.passages.tabulate import Documents
+from nddup.reading.streams import PIECE, Expanded
 from nddup.results.check import CheckReport, Finding
 from nddup.results.passages.find_passages import Source, find_source, rank_documents, read_documents
-from nddup.results.passages.passages_output import HEADER, TEXTS, uncut_sources
+from nddup.results.passages.passages_output import HEADER, TEXTS, judge_all, rewriter_of, uncut_sources
 from nddup.scanning.found import join_encoded
 from nddup.settings.load import read_stored
+from nddup.settings.plan import processes_of
 from nddup.sketching.rolling_hash import hash_rows
 from nddup.stages.stage import AS_INPUT
 from nddup.steps import Steps
@@ -56,14 +60,16 @@ def check_passages(path: str, steps: Steps) -> CheckReport:
     settings = config.passages
     windows = find_repeated(*documents.hashes, ranks, settings.min_tokens, within=settings.within)
     steps.begin("compare")
-    is_kept = config.output.kept != "none"
+    is_kept, is_tagged = config.output.kept != "none", config.output.tagged == AS_INPUT
     kept = [_kept_right(documents, tables, source, path, header.get("whole", 0))] if is_kept else []
+    tagged = _tagged_right(documents, tables, source, path) if is_tagged else []
     return CheckReport((
         _same_texts(documents, tables["passages"], tables["occurrences"]),
         *_each_once(documents, tables["occurrences"], windows, settings.min_tokens),
         *_cut_right(documents, tables["cuts"], windows, settings.min_tokens),
-        _counted_right(documents, tables["repeating"], tables["cuts"], windows, settings.min_left),
+        _counted_right(documents, tables, windows, settings.min_left),
         *kept,
+        *tagged,
     ))  # fmt: skip
 
 
@@ -138,20 +144,24 @@ def _cut_right(documents: Documents, cuts: pa.Table, windows: RepeatedWindows, l
 
 
 def _counted_right(
-    documents: Documents, repeating: pa.Table, cuts: pa.Table, windows: RepeatedWindows, min_left: int
+    documents: Documents, tables: dict[str, pa.Table], windows: RepeatedWindows, min_left: int
 ) -> Finding:
-    """Prove the counts of each document, and which are dropped."""
-    offsets = documents.hashes.offsets
-    is_cut = cover_runs(*_positions(documents, cuts), len(documents.hashes.values)) > 0
+    """Prove the counts of each document, and which are dropped; and how many tokens of each occurrence may be cut."""
+    offsets, occurrences = documents.hashes.offsets, tables["occurrences"]
+    is_cut = cover_runs(*_positions(documents, tables["cuts"]), len(documents.hashes.values)) > 0
     sizes = np.diff(offsets)
     covered, cut = (np.diff(np.append(0, np.cumsum(flags))[offsets]) for flags in (windows.covered, is_cut))
     dropped = (cut > 0) & (sizes - cut < min_left)
     columns = zip(documents.rows["doc_id"].to_pylist(), sizes, covered, cut, dropped, strict=True)
     expected = {doc_id: tuple(map(int, told)) for doc_id, *told in columns if told[1]}
     names = ("tokens", "repeated", "cut", "dropped")
-    found = {row["doc_id"]: tuple(int(row[name]) for name in names) for row in repeating.to_pylist()}
+    found = {row["doc_id"]: tuple(int(row[name]) for name in names) for row in tables["repeating"].to_pylist()}
     broken = sorted(name for name in expected.keys() | found.keys() if expected.get(name) != found.get(name))
-    return _finding("the counts of every document are right", f"{len(found):,} documents", broken)
+    begins, ends = _positions(documents, occurrences)
+    before, is_known = np.append(0, np.cumsum(is_cut)), pc.is_in(occurrences["doc_id"], documents.rows["doc_id"])
+    wrong = np.flatnonzero(before[ends] - before[begins] != occurrences["cut"].filter(is_known).to_numpy())
+    broken += _named(documents, begins[wrong])
+    return _finding("the counts of every document and occurrence are right", f"{len(found):,} documents", broken)
 
 
 Hashes = NDArray[np.uint64]
@@ -221,13 +231,64 @@ def _read_kept(source: Source, path: str) -> dict[str, list[Hashes]]:
     texts = [line["text"].encode() for line in sorted(lines, key=itemgetter("id"))]
     found[TEXTS] = _rows_of(hash_rows(*join_encoded(texts)))
     if config.output.kept == AS_INPUT and set(source.collection.files):
-        options = config.input.model_copy(update={"limit": None})
-        again = find_source([f"{path}/kept"], config.model_copy(update={"input": options}))
-        with TemporaryDirectory(prefix="nddup-", ignore_cleanup_errors=True) as spool:
-            documents = read_documents(again, Steps("check", 1), Path(spool))
+        documents = _read_again(source, f"{path}/kept")
         for name, one in zip(documents.rows["source"].to_pylist(), _rows_of(documents.hashes), strict=True):
             found[name].append(one)
     return {name: full for name, some in found.items() if (full := [one for one in some if len(one)])}
+
+
+def _tagged_right(documents: Documents, tables: dict[str, pa.Table], source: Source, path: str) -> list[Finding]:
+    """Prove that the tagged collection, read again, has the texts of the documents; and that its files are the inputs
+    with the spans of the tables, by writing them once more.
+    """
+    again = {(name, record): text for name, record, text in _texts_of(_read_again(source, f"{path}/tagged"))}
+    own = {(name.replace("://", "/"), record): text for name, record, text in _texts_of(documents)}
+    wrong = sorted(
+        f"{name}, record {record}" for (name, record), text in own.items() if again.get((name, record)) != text
+    )
+
+    entries = [(group.head.format.kind, entry) for group in source.collection.groups for entry in group.files]
+    with (
+        TemporaryDirectory(prefix="nddup-", ignore_cleanup_errors=True) as made,
+        Workers(processes_of(source.config)) as workers,
+    ):
+        rewriter_of(source, judge_all(documents, tables), is_tagging=True).write(Path(made, "tagged"), workers)
+        other = [
+            entry.file.source
+            for kind, entry in entries
+            for name in [f"tagged/{entry.file.source.replace('://', '/')}"]
+            if not _is_same(Path(made, name), Path(path, name), kind, entry.compression)
+        ]
+    return [
+        _finding("the tagged collection has the texts of the inputs", f"{len(own):,} documents", wrong),
+        _finding("every record has the spans of the tables", f"{len(entries):,} files", sorted(other)),
+    ]
+
+
+def _read_again(source: Source, folder: str) -> Documents:
+    """Read what was written of all records as the inputs were read."""
+    options = source.config.input.model_copy(update={"limit": None})
+    again = find_source([folder], source.config.model_copy(update={"input": options}))
+    with TemporaryDirectory(prefix="nddup-", ignore_cleanup_errors=True) as spool:
+        return read_documents(again, Steps("check", 1), Path(spool))
+
+
+def _texts_of(documents: Documents) -> Iterator[tuple[str, int, str]]:
+    return zip(*(documents.rows[name].to_pylist() for name in ("source", "record", "text")), strict=True)
+
+
+def _is_same(one: Path, other: Path, kind: str, compression: str) -> bool:
+    """Return whether two files have the same content, however it is compressed."""
+    if not other.is_file():
+        return False
+    if kind == "parquet":
+        return bool(pq.read_table(one).equals(pq.read_table(other)))
+    with one.open("rb") as first, other.open("rb") as second:
+        streams = [Expanded(raw, compression, None) for raw in (first, second)]
+        while True:
+            pieces = [stream.read(PIECE) for stream in streams]
+            if pieces[0] != pieces[1] or not pieces[0]:
+                return pieces[0] == pieces[1]
 
 
 def _rows_of(rows: Ragged) -> list[Hashes]:

@@ -21,7 +21,7 @@ from pyspark.sql import Column, DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F
 
 from nddup.errors import ConfigError, OutputError
-from nddup.rewriting.rewrite_file import UNTAGGED, end_of
+from nddup.rewriting.rewrite_file import Rewritten
 from nddup.run.on_spark.documents import Sources
 from nddup.run.on_spark.inputs import Inputs
 from nddup.run.on_spark.state import Job, persisted
@@ -29,15 +29,13 @@ from nddup.run.session import set_to
 from nddup.scanning.collection import Collection, Group, ListedFile
 from nddup.scanning.read_again import Contents
 from nddup.settings.plan import record_limits
-from nddup.settings.schema import Config
 from nddup.spark import exports
 from nddup.spark.exports import as_xml
 from nddup.spark.reach import is_connect
-from nddup.spark.reading.rewritten_files import Rewriting, Written, rewrite
+from nddup.spark.reading.rewritten_files import Ending, Rewriting, Written, ending_of, rewrite
 from nddup.spark.reading.scan import key_contents
 from nddup.spark.sources import WHOLE
 from nddup.stages.run_engine import Made, Saved
-from nddup.stages.stage import AS_INPUT
 from nddup.storage.local_storage import LocalStorage
 from nddup.storage.session_files import SessionFiles, files_at, files_of
 from nddup.storage.session_tables import UNMARKED, SparkFolder
@@ -191,56 +189,66 @@ def write_kept(kept: DataFrame, path: str, form: str) -> None:
         kept.select(line.alias("value")).write.options(**WHOLE).text(path)
 
 
-def require_no_pages(collection: Collection, config: Config) -> None:
-    """Refuse to write pages and texts again: they may end with any byte, and Spark writes only files of a known end.
+def rewrite_inputs(job: Job, source: Collection, verdicts: DataFrame, apart: str, *, is_tagging: bool) -> int:
+    """As `RunEngine.rewrite`."""
+    how = Rewriting(is_tagging, job.config.input.limit is not None, record_limits(job.config))
+    return rewrite_files(job.spark, source, verdicts, apart, how).records
+
+
+def rewrite_files(
+    spark: SparkSession, source: Collection, verdicts: DataFrame, apart: str, how: Rewriting
+) -> Rewritten:
+    """Write the files of a collection again, into a new folder. One action for each byte that files end with.
+
+    Pages, texts and mail are copied once more, by the driver: see `nddup.spark.reading.rewritten_files`.
+
+    Args:
+        spark: the session.
+        source: the files.
+        verdicts: VERDICTS of all their records, or `SPANS` as JSON where `how` has `cutting`.
+        apart: the folder; after an error nothing is left there.
+        how: how they are rewritten.
 
     Raises:
-        ConfigError: naming the first such file.
+        NddupError: if a file cannot be read as before, or has no place for what is asked.
+        OutputError: if the folder cannot be written.
     """
-    if AS_INPUT not in (config.output.kept, config.output.tagged):
-        return
-    for group in collection.groups:
-        if group.head.format.kind in UNTAGGED:
-            source = group.files[0].file.source
-            what = UNTAGGED[group.head.format.kind]
-            raise ConfigError(f"output.kept: {source} is {what}; only the embedded engine copies it (--engine local)")
-
-
-def rewrite_inputs(job: Job, source: Collection, verdicts: DataFrame, apart: str, *, is_tagging: bool) -> None:
-    """As `RunEngine.rewrite`; the records are not counted. One action for each byte that files end with."""
-    storage, work = files_at(job.spark, apart), f"{apart}.work"
-    how = Rewriting(is_tagging, job.config.input.limit is not None, record_limits(job.config))
+    storage, work, written = files_at(spark, apart), f"{apart}.work", Rewritten(0, 0, 0)
     try:
+        storage.make_folder(apart)
         for end, groups in _by_end(source).items():
             numbers = {one.file.source: at for at, one in enumerate(_files(groups))}
-            written = Written(files_of(job.spark), end, numbers)
-            parts = [rewrite(job.spark, group, verdicts, how, written) for group in groups]
+            by = Written(files_of(spark), end, numbers)
+            parts = [rewrite(spark, group, verdicts, how, by) for group in groups]
             # Sorted after the union: else Spark would sort by the file alone, and could mix up the pieces of a file.
             pieces = reduce(DataFrame.unionByName, parts).sortWithinPartitions("file", "place")
             seen = Observation("rewritten")
-            rows = pieces.observe(seen, _bytes_written(F.col("value")))
+            counts = (F.coalesce(F.sum(name), F.lit(0)).alias(name) for name in Rewritten._fields)
+            rows = pieces.observe(seen, _bytes_written(F.col("value")), *counts)
             storage.remove(work)
             form = rows.select("file", F.col("value").cast("string").alias("value")).write
-            form = form.options(lineSep=end.decode("latin-1"), **WHOLE).option(*PLAIN_COMMIT)
+            form = form.options(lineSep=end.byte.decode("latin-1"), **WHOLE).option(*PLAIN_COMMIT)
             form.partitionBy("file").text(storage.spelled(work))
-            _require_bytes(apart, seen, _place(storage, work, apart, numbers))
+            _require_bytes(apart, seen, _place(storage, work, apart, by))
+            written = Rewritten(*(count + int(seen.get[name]) for name, count in written._asdict().items()))
         for file in () if how.may_go_on else source.foreign:
             target = _target(storage, apart, file.source)
-            files_of(job.spark).copy_files([file.path], target)
+            files_of(spark).copy_files([file.path], target)
     except BaseException:
         storage.remove(apart)
         raise
     finally:
         storage.remove(work)
+    return written
 
 
-def _by_end(source: Collection) -> dict[bytes, list[Group]]:
-    """Return the files by the byte that ends them, in groups that share head and compression."""
-    found: dict[bytes, list[Group]] = defaultdict(list)
+def _by_end(source: Collection) -> dict[Ending, list[Group]]:
+    """Return the files by how they end, in groups that share head and compression."""
+    found: dict[Ending, list[Group]] = defaultdict(list)
     for group in source.groups:
         for compression in sorted({entry.compression for entry in group.files}):
             files = tuple(entry for entry in group.files if entry.compression == compression)
-            found[end_of(group.head, compression)].append(Group(group.head, is_whole=True, files=files))
+            found[ending_of(group.head, compression)].append(Group(group.head, is_whole=True, files=files))
     return found
 
 
@@ -248,24 +256,31 @@ def _files(groups: list[Group]) -> Iterator[ListedFile]:
     return (entry for group in groups for entry in group.files)
 
 
-def _place(storage: OutputFiles, work: str, apart: str, numbers: dict[str, int]) -> int:
-    """Rename the files that Spark wrote to their sources' names; make the empty files, which Spark did not write.
+def _place(storage: OutputFiles, work: str, apart: str, written: Written) -> int:
+    """Give the files that Spark wrote the names of their sources.
+
+    Files of which nothing is left, which Spark did not write, are made empty; pages and texts are not made.
 
     Returns:
-        The bytes of the files.
+        The bytes of the files that Spark wrote.
 
     Raises:
         OutputError: if Spark wrote a file in parts.
     """
     there, total = set(storage.children(work)), 0
-    for source, number in numbers.items():
+    for source, number in written.numbers.items():
+        name = f"file={number}"
+        sizes = storage.sizes(f"{work}/{name}") if name in there else {}
+        if not sizes and written.end.may_vanish:
+            continue
         target = _target(storage, apart, source)
-        written = f"file={number}"
-        sizes = storage.sizes(f"{work}/{written}") if written in there else {}
         if len(sizes) > 1:
             raise OutputError(f"{target}: Spark wrote it in {len(sizes)} parts; it must be one file")
         for part, size in sizes.items():
-            storage.move(f"{work}/{written}/{part}", target)
+            if written.end.is_added:
+                storage.copy_files([f"{work}/{name}/{part}"], target, without=len(written.end.byte))
+            else:
+                storage.move(f"{work}/{name}/{part}", target)
             total += size
         if not sizes:
             storage.write_text(target, "")
