@@ -311,7 +311,7 @@ def _write(written: _Written, told: Told) -> None:
 def _write_outputs(written: _Written) -> tuple[int, list[str]]:
     """Write the kept and tagged collections as asked for; return how many records could not be cut, and lines."""
     config, collection, folder = written.source.config, written.source.collection, written.folder
-    form, whole, lines = config.output.kept, 0, []
+    form, whole, lines = config.output.kept, 0, list[str]()
     if form == "jsonl" or (form == AS_INPUT and uncut_sources(collection)):
         name = "kept" if form == "jsonl" else TEXTS
         _write_lines(written.of("kept").select("text"), written.storage, f"{folder}/{name}")

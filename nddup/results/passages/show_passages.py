@@ -4,7 +4,7 @@ import json
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 from nddup.engines.embedded import DuckEngine, as_literal
 from nddup.engines.engine import Engine
@@ -95,7 +95,7 @@ def open_passages(path: str, *, master: str | None) -> Iterator[Opened | None]:
     Raises:
         OutputError: if its header is damaged.
     """
-    spark, files = None, LocalStorage()
+    spark, files = None, cast("Any", LocalStorage())  # of either engine
     if not is_read_here(path, master=master):
         from nddup.run.java import is_small  # noqa: PLC0415
         from nddup.run.session import start_session  # noqa: PLC0415 - neither engine is loaded for the other
@@ -182,7 +182,7 @@ def _say_passage(row: Row) -> str:
     places = f"{row['occurrences']:,} times in {row['documents']:,} documents"
     lines = [
         f"passage {row['passage_id']}: {row['tokens']:,} tokens, {places}; {row['saved']:,} tokens can be cut",
-        f"  {one_line(row['text'])}",
+        f"  {_in_a_line(row['text'])}",
         f"  {'characters':>21}  document",
     ]
     lines += [f"  {_span(place)}  {one_line(place['doc_id'])}: {outcome_of(place)}" for place in row["places"]]
@@ -213,6 +213,10 @@ def _more(row: Row) -> Sequence[str]:
     return [f"  … and {more:,} more; the table `occurrences` lists all"] if more > 0 else []
 
 
+def _in_a_line(text: str) -> str:
+    return one_line(" ".join(text.split()))
+
+
 def _excerpt(text: str) -> str:
-    text = one_line(text[: 2 * EXCERPT])
+    text = _in_a_line(text)
     return text if len(text) <= EXCERPT else f"{text[: EXCERPT - 1]}…"
