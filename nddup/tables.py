@@ -272,7 +272,7 @@ GRAPH = working(
 ORDERED = working(
     "ordered",
     "part int, row long, node long, group string, by_leaders boolean",
-    "The nodes of a graph that is not gathered in one task, in the order of the keep policy: by `part`, and within a"
+    "The nodes of a graph of more than a million pairs, in the order of the keep policy: by `part`, and within a"
     " part by `row`, from 0. `by_leaders` as in GRAPH.",
     "order the nodes of the pair graph by the policy",
 )

@@ -19,7 +19,7 @@ to it, no two kept nodes are neighbours, and the set does not depend on how the 
 The edges of a whole graph in one task, and how many of them fit into its memory.
 
 Edges come in batches, their ends named by 64-bit numbers. They are copied, so that a batch can be freed as soon as it
-has been read. Their ends become positions in a list of nodes: 8 bytes an edge, and 8 for each of its values.
+has been read. Their ends become positions in a list of nodes: 8 bytes an edge.
 
     add        batches of edges       -> held in pieces
     names      ends                   -> the distinct nodes
@@ -270,23 +270,20 @@ class Cost(NamedTuple):
 
 
 class Edges:
-    """Edges with `values` numbers each, gathered in pieces."""
+    """Edges, gathered in pieces."""
 
-    def __init__(self, values: int) -> None:
+    def __init__(self) -> None:
         self._pieces: tuple[list[NDArray[np.int64]], list[NDArray[np.int64]]] = ([], [])
-        self._values: list[list[NDArray[np.float64]]] = [[] for _ in range(values)]
         self._count = 0
 
     def __len__(self) -> int:
         """Return the number of edges added."""
         return self._count
 
-    def add(self, first: NDArray[np.int64], second: NDArray[np.int64], *values: NDArray[np.float64]) -> None:
-        """Copy a batch of edges: both ends, and one array for each of their values, all (b,)."""
+    def add(self, first: NDArray[np.int64], second: NDArray[np.int64]) -> None:
+        """Copy a batch of edges: both ends, (b,)."""
         for pieces, column in zip(self._pieces, (first, second), strict=True):
             pieces.append(np.array(column, np.int64))
-        for parts, column_ in zip(self._values, values, strict=True):
-            parts.append(np.array(column_, np.float64))
         self._count += len(first)
 
     def names(self) -> NDArray[np.int64]:
@@ -300,33 +297,16 @@ class Edges:
                 found, held, waiting = _distinct([found, *waiting]), 0, []
         return _distinct([found, *waiting])
 
-    def take_ends(self, names: NDArray[np.int64], places: NDArray[np.int32] | None = None) -> NDArray[np.int32]:
-        """Return the ends of each edge as places, (e, 2); can be called only once.
-
-        Args:
-            names: of all nodes, ascending.
-            places: the place of each name; None: its index in `names`.
-        """
+    def take_ends(self, names: NDArray[np.int64]) -> NDArray[np.int32]:
+        """Return the ends of each edge as places among all `names`, which ascend, (e, 2); can be called only once."""
         ends = np.empty((self._count, 2), np.int32)
         for column, pieces in enumerate(self._pieces):
             at = 0
             while pieces:
                 piece = pieces.pop(0)
-                found = np.searchsorted(names, piece)
-                ends[at : at + len(piece), column] = found if places is None else places[found]
+                ends[at : at + len(piece), column] = np.searchsorted(names, piece)
                 at += len(piece)
         return ends
-
-    def take_values(self) -> NDArray[np.float64]:
-        """Return the values, (values, e), in the order of the edges; can be called only once."""
-        values = np.empty((len(self._values), self._count), np.float64)
-        for row, pieces in enumerate(self._values):
-            at = 0
-            while pieces:
-                piece = pieces.pop(0)
-                values[row, at : at + len(piece)] = piece
-                at += len(piece)
-        return values
 
 
 def _distinct(pieces: list[NDArray[np.int64]]) -> NDArray[np.int64]:

@@ -37,7 +37,7 @@ from nddup.sketching.rolling_hash import hash_rows
 from nddup.sketching.words.lexicon import LexiconRule, TermCounts
 from nddup.sketching.words.vocabulary import grow_table
 from nddup.sketching.words.word_sketches import WordRule, WordSketcher
-from nddup.spark.clustering import graph, mine_components, numbered_graph
+from nddup.spark.clustering import graph, mine_components
 from nddup.spark.pairing import homes, meet
 from nddup.spark.pairing.homes import Pairing
 from nddup.spark.reading import scan
@@ -100,8 +100,8 @@ def _mine_sketches() -> None:
     known = Known(edge, np.arange(2, dtype=np.int32), np.zeros(2, np.int32))
     follow_known(sketches, ones, known, threshold.rule)
     streamed = iter([pa.record_batch({"first": [0], "second": [1]})])
-    solving = numbered_graph.Solving(2, graph.Assignment("pivot", 0, 1, 1), least_containment=None)
-    list(numbered_graph.solve_task(streamed, solving=solving))
+    solving = graph.Solving(2, graph.Assignment("pivot", 0, 1, 1), least_containment=None)
+    list(graph.solve_task(streamed, solving=solving))
 
     with NamedTemporaryFile() as file:
         file.write(b"1 2\n1 2\n")

@@ -103,7 +103,6 @@ def test_what_is_forced_is_done_and_the_others_follow(seed: int, tmp_path: Path)
             assert opened.document(one).why.startswith("removed: keep.force says so;")
 
 
-@pytest.mark.spark
 @pytest.mark.parametrize(
     ("text", "message"),
     [

@@ -25,7 +25,7 @@ from nddup.run.local_job import run_locally
 from nddup.run.on_spark.outputs import write_lines
 from nddup.settings.load import build_config
 from nddup.spark import heavy_keys
-from nddup.spark.clustering.numbered_graph import contract
+from nddup.spark.clustering.graph import contract
 from nddup.spark.exports import invert_sketches, number_clusters, spell_clusters, spell_members
 from nddup.spark.heavy_keys import join_found
 from nddup.spark.pairing.collapse import name_nodes

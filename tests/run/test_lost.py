@@ -2,7 +2,6 @@
 
 import json
 import random
-import shutil
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -17,7 +16,7 @@ from nddup.results.check import check_run
 from nddup.run.local_job import run_locally
 from nddup.settings.load import build_config
 from nddup.settings.schema import Config
-from tests.finished_runs import run_over, run_until
+from tests.finished_runs import run_over
 from tests.results.damages import change, rewrite
 
 Row = dict[str, Any]
@@ -133,8 +132,8 @@ def test_a_run_that_removes_more_is_found(tmp_path: Path) -> None:
 
 
 @pytest.mark.spark
-def test_spark_keeps_the_same(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Spark gives the same rows with forced documents, some alone, and its graph in one task or numbered."""
+def test_spark_keeps_the_same(spark: SparkSession, tmp_path: Path) -> None:
+    """Spark gives the same rows with forced documents, some alone."""
     write_texts(tmp_path / "in", 2)
     alone = {"id": "alone", "text": "a text that is like no other one of them all"}
     with (tmp_path / "in" / "texts.jsonl").open("a") as file:
@@ -142,15 +141,11 @@ def test_spark_keeps_the_same(spark: SparkSession, tmp_path: Path, monkeypatch: 
     (tmp_path / "force.csv").write_text("d005,kept\nd007,removed\nd011,removed\nd012,kept\nalone,removed\n")
     settings = settings_for(0.05, force=str(tmp_path / "force.csv"))
     run_locally([str(tmp_path / "in")], str(tmp_path / "local"), build_config(settings, origin="test"))
-    run_until(spark, [tmp_path / "in"], tmp_path / "spark", settings, "cluster")
-    shutil.copytree(tmp_path / "spark", tmp_path / "numbered")
-    run_over(spark, [tmp_path / "in"], tmp_path / "spark", settings, resume=True)
-    monkeypatch.setattr("nddup.spark.clustering.graph.GATHERED_EDGES", 0)
-    run_over(spark, [tmp_path / "in"], tmp_path / "numbered", settings, resume=True)
+    run_over(spark, [tmp_path / "in"], tmp_path / "spark", settings)
 
     for table in ("keep", "members"):
-        told = [sorted(map(repr, rows_of(tmp_path / at, table))) for at in ("local", "spark", "numbered")]
-        assert told[0] == told[1] == told[2], table
+        told = [sorted(map(repr, rows_of(tmp_path / at, table))) for at in ("local", "spark")]
+        assert told[0] == told[1], table
     gone = [row["doc_id"] for row in rows_of(tmp_path / "local", "keep") if not (row["kept"] or row["duplicate_of"])]
     assert "alone" in gone
     report = check_run(DuckRun(str(tmp_path / "spark")), steps=["keep"])

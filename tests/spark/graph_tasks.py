@@ -15,7 +15,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from nddup.run import daemon
-from nddup.spark.clustering import graph, numbered_graph
+from nddup.spark.clustering import graph
 from nddup.spark.pairing import large_components
 
 ROWS = 10_000
@@ -38,26 +38,6 @@ def draw(edges: int, nodes: int) -> Pairs:
         yield name(first), name(np.minimum(second, nodes - 1))
 
 
-def graph_rows(edges: int, nodes: int) -> Iterator[pa.RecordBatch]:
-    """Yield what `build_graph` sends to its task."""
-    schema = pa.schema(
-        [("is_node", pa.bool_()), ("node_a", pa.int64()), ("node_b", pa.int64()), ("resemblance", pa.float64()),
-         ("node", pa.int64()), ("rank", pa.int32()), ("number", pa.int32()), ("by_leaders", pa.bool_())]
-    )  # fmt: skip
-    for first, second in draw(edges, nodes):
-        likeness = (first % 10 + 1) / 10
-        rest = [pa.nulls(len(first), field.type) for field in list(schema)[4:]]
-        columns = map(pa.array, (np.zeros(len(first), np.bool_), first, second, likeness))
-        yield pa.RecordBatch.from_arrays([*columns, *rest], schema=schema)
-    for low in range(0, nodes, ROWS):
-        places = np.arange(low, min(low + ROWS, nodes))
-        numbers = places.astype(np.int32)
-        rest = [pa.nulls(len(places), field.type) for field in list(schema)[1:4]]
-        is_node, by_leaders = (pa.repeat(value, len(places)) for value in (True, False))
-        columns = map(pa.array, (name(places), nodes - 1 - numbers, numbers))
-        yield pa.RecordBatch.from_arrays([is_node, *rest, *columns, by_leaders], schema=schema)
-
-
 def family_rows(edges: int, nodes: int) -> Iterator[pa.RecordBatch]:
     """Yield what `find_families` sends to its task: edges, some of them links."""
     for first, second in draw(edges, nodes):
@@ -72,26 +52,16 @@ def numbered_rows(edges: int, nodes: int) -> Iterator[pa.RecordBatch]:
         yield pa.RecordBatch.from_pydict({"first": random.integers(0, second), "second": second})
 
 
-def graph_task(edges: int, nodes: int) -> Iterator[pa.RecordBatch]:
-    """Run the task of `build_graph`."""
-    return graph.graph_task(
-        graph_rows(edges, nodes),
-        assignment=graph.Assignment("auto", 8, max_sets=1_000, max_members=100_000, share_nodes=20_000),
-        least_containment=None,
-    )
-
-
 def solve_task(edges: int, nodes: int) -> Iterator[pa.RecordBatch]:
     """Run the task of `solve`."""
     assignment = graph.Assignment("auto", 8, max_sets=1_000, max_members=100_000)
-    solving = numbered_graph.Solving(nodes, assignment, least_containment=None)
-    return numbered_graph.solve_task(numbered_rows(edges, nodes), solving=solving)
+    solving = graph.Solving(nodes, assignment, least_containment=None)
+    return graph.solve_task(numbered_rows(edges, nodes), solving=solving)
 
 
 TASKS: dict[str, Callable[[int, int], Iterator[pa.RecordBatch]]] = {
-    "graph": graph_task,
     "families": lambda edges, nodes: large_components.families_task(family_rows(edges, nodes), max_edges=1 << 40),
-    "rest": lambda edges, nodes: numbered_graph.rest_task(numbered_rows(edges, nodes), nodes=nodes),
+    "rest": lambda edges, nodes: graph.rest_task(numbered_rows(edges, nodes), nodes=nodes),
     "solve": solve_task,
 }
 

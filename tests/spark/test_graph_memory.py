@@ -23,7 +23,6 @@ from nddup.mining.pair_graph import (
 )
 from nddup.run.daemon import ARENA
 from nddup.run.task_memory import LOCAL_SHARE, UNSET_BYTES, machine_memory, read_size, task_memory
-from nddup.spark.clustering import graph
 from nddup.spark.pairing import large_components
 from tests.places import ROOT
 
@@ -63,17 +62,13 @@ def test_workers_are_forked_with_most_of_their_addresses() -> None:
     assert kilobytes << 10 < WORKER_BYTES
 
 
-@pytest.mark.parametrize(
-    ("kind", "cost"),
-    [("graph", graph.COST), ("families", large_components.FAMILIES_COST)],
-)
 @pytest.mark.parametrize("nodes_per_edge", [0.25, 2])
-def test_a_task_takes_no_more_than_its_cost(measure: Measure, kind: str, cost: Cost, nodes_per_edge: float) -> None:
+def test_a_task_takes_no_more_than_its_cost(measure: Measure, nodes_per_edge: float) -> None:
     """400,000 edges stay within the cost, whether they form families or each has two nodes of its own."""
-    edges = 400_000
+    edges, cost = 400_000, large_components.FAMILIES_COST
     nodes = int(edges * nodes_per_edge)
 
-    taken, rows = measure(kind, edges, nodes)
+    taken, rows = measure("families", edges, nodes)
 
     assert rows > nodes / 4
     assert taken <= cost.edge * edges + cost.node * nodes
@@ -91,19 +86,15 @@ def test_edges_that_stream_take_no_memory(measure: Measure, kind: str) -> None:
     assert many - few < 16 << 20
 
 
-def test_a_worker_of_the_cluster_settings_takes_a_small_graph_and_ten_million_edges(measure: Measure) -> None:
-    """The largest graphs that the limits allow fit the address space that `conf/cluster.yaml` gives a worker."""
+def test_a_worker_of_the_cluster_settings_takes_ten_million_edges(measure: Measure) -> None:
+    """The largest graph that the limits allow fits the address space that `conf/cluster.yaml` gives a worker."""
     settings = yaml.safe_load((ROOT / "conf" / "cluster.yaml").read_text(encoding="utf-8"))["spark"]
     memory = task_memory({key: str(value) for key, value in settings.items()})
-    gathered = min(graph.GATHERED_EDGES, graph.COST.most_edges(memory, nodes=10**9))
     streamed = most_nodes(memory, GRAPH_BITS)
 
-    _, rows = measure("graph", gathered, 2 * gathered, memory >> 20)
     _, solved = measure("solve", 10**7, streamed, memory >> 20)
 
     assert memory == GB
-    assert gathered == 10**6
-    assert rows == 2 * gathered
     assert solved == streamed > 3 * 10**7
 
 
@@ -124,7 +115,7 @@ def test_the_limit_is_the_largest_graph_that_fits(cost: Cost, free: int, nodes: 
 
 def test_less_than_a_worker_takes_nothing() -> None:
     """With less memory than a worker needs, the limits are 0, not negative."""
-    assert graph.COST.most_edges(GB // 2, nodes=10) == 0
+    assert large_components.FAMILIES_COST.most_edges(GB // 2, nodes=10) == 0
     assert most_nodes(GB // 2, GRAPH_BITS) == 0
 
 
@@ -160,19 +151,17 @@ def test_sizes_are_read_as_spark_reads_them() -> None:
     assert 0 < task_memory({"spark.master": "local[2]"}) <= machine_memory()
 
 
-@given(st.lists(st.lists(st.tuples(st.integers(-9, 9), st.integers(-9, 9), st.floats(0, 1)), max_size=5), max_size=5))
-def test_edges_come_back_as_they_were_added(batches: list[list[tuple[int, int, float]]]) -> None:
-    """Edges added in any number of batches give their ends as places among the names, and their values."""
-    edges = Edges(values=1)
+@given(st.lists(st.lists(st.tuples(st.integers(-9, 9), st.integers(-9, 9)), max_size=5), max_size=5))
+def test_edges_come_back_as_they_were_added(batches: list[list[tuple[int, int]]]) -> None:
+    """Edges added in any number of batches give their ends as places among the names."""
+    edges = Edges()
     for batch in batches:
-        columns = np.array(batch, np.float64).reshape(-1, 3).T
-        edges.add(columns[0].astype(np.int64), columns[1].astype(np.int64), columns[2])
+        edges.add(*np.array(batch, np.int64).reshape(-1, 2).T)
     whole = [row for batch in batches for row in batch]
 
     names = edges.names()
-    ends, values = edges.take_ends(names), edges.take_values()
+    ends = edges.take_ends(names)
 
-    assert names.tolist() == sorted({end for a, b, _ in whole for end in (a, b)})
-    assert [tuple(names[pair].tolist()) for pair in ends] == [(a, b) for a, b, _ in whole]
-    assert values.tolist() == [[value for _, _, value in whole]]
+    assert names.tolist() == sorted({end for a, b in whole for end in (a, b)})
+    assert [tuple(names[pair].tolist()) for pair in ends] == whole
     assert len(edges) == len(whole)

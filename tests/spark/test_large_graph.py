@@ -20,7 +20,7 @@ from nddup.run.local_job import run_locally
 from nddup.run.on_spark import clustering, rounds
 from nddup.run.on_spark.state import Job
 from nddup.settings.load import build_config
-from nddup.spark.clustering import graph, numbered_graph, shares
+from nddup.spark.clustering import graph, shares
 from nddup.spark.schemas import local_table, schema_of
 from nddup.tables import PAIR_EDGES
 from tests.finished_runs import run_over, run_until, sorted_tables, write_texts
@@ -90,7 +90,7 @@ def test_streamed_the_tables_are_the_same(
     spark: SparkSession, chains_and_a_family: Path, ordinary: Tables, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A numbered graph whose edges stream through one task gives the same tables, small components by FP-Growth."""
-    monkeypatch.setattr(graph, "GATHERED_EDGES", 0)
+    monkeypatch.setattr(rounds, "FEW_EDGES", 0)
 
     tables, counts = tables_and_counts(spark, chains_and_a_family, tmp_path / "run")
 
@@ -104,7 +104,7 @@ def test_in_rounds_the_tables_are_the_same(
     spark: SparkSession, chains_and_a_family: Path, ordinary: Tables, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Stars and rounds give the same tables as one task; the keep-list takes one round, and one task for the rest."""
-    monkeypatch.setattr(graph, "GATHERED_EDGES", 0)
+    monkeypatch.setattr(rounds, "FEW_EDGES", 0)
     monkeypatch.setattr(Job, "most_nodes", lambda _job, bits: 0 if bits == GRAPH_BITS else 10_000)
     monkeypatch.setattr(rounds, "KEEP_ROUNDS", 1)
 
@@ -126,7 +126,7 @@ def test_a_containment_is_streamed_or_refused(
         "clusters": {"mode": "partition"},
     }
     run_locally([str(chains_and_a_family)], str(tmp_path / "at once"), build_config(settings, origin="test"))
-    monkeypatch.setattr(graph, "GATHERED_EDGES", 0)
+    monkeypatch.setattr(rounds, "FEW_EDGES", 0)
 
     run_until(spark, [chains_and_a_family], tmp_path / "streamed", settings, "cluster")
     shutil.copytree(tmp_path / "streamed", tmp_path / "refused")
@@ -165,15 +165,15 @@ def test_in_shares_the_tables_are_the_same(
 
     The order of the nodes has one part per node, and as many parts without a node.
     """
-    order_nodes = numbered_graph.order_nodes
+    order_nodes = graph.order_nodes
 
     def scattered(*tables: DataFrame, **how: Any) -> DataFrame:  # noqa: ANN401
         place = F.row_number().over(Window.orderBy("part", "row"))
         return order_nodes(*tables, **how).withColumn("part", 2 * place).withColumn("row", F.lit(0).cast("long"))
 
-    monkeypatch.setattr(numbered_graph, "order_nodes", scattered)
+    monkeypatch.setattr(graph, "order_nodes", scattered)
     monkeypatch.setattr(clustering, "SHARE_NODES", 9)
-    monkeypatch.setattr(graph, "GATHERED_EDGES", 0)
+    monkeypatch.setattr(rounds, "FEW_EDGES", 0)
     monkeypatch.setattr(Job, "most_nodes", lambda _job, _bits: 0)
 
     tables, counts = tables_and_counts(spark, chains_and_a_family, tmp_path / "run")
@@ -240,7 +240,7 @@ def test_stars_are_the_components(spark: SparkSession) -> None:
         found = local_table(spark, schema_of(PAIR_EDGES), [(*edge, 1.0, None) for edge in before]).select(
             "first", "second"
         )
-        found = numbered_graph.contract(found)
+        found = graph.contract(found)
         rounds_taken += 1
 
     assert set(before) == expected

@@ -14,7 +14,15 @@ from nddup.engines.spark_engine import SparkEngine, session_beside
 from nddup.matching.threshold import Threshold
 from nddup.mining.cluster_modes import Budget
 from nddup.spark.clustering import problems
-from nddup.spark.clustering.graph import Assignment, build_graph
+from nddup.spark.clustering.graph import (
+    Assignment,
+    Solving,
+    assemble,
+    describe_nodes,
+    number_edges,
+    number_few,
+    solve,
+)
 from nddup.spark.clustering.mine_components import (
     keep_clusters,
     list_frequent,
@@ -91,7 +99,10 @@ def mine(
     ]
     matches = spark.createDataFrame(near, schema_of(MATCHES))
     given = spark.createDataFrame([(node, list(sketch)) for sketch, node in distinct.items()], schema_of(SKETCHES))
-    graph = build_graph(matches, nodes, Assignment(miner, 8, max_sets, 100_000)).persist()
+    numbered = number_few(describe_nodes(matches, nodes, None), by_weight=False)
+    edges = number_edges(matches, numbered, is_contained=False).persist()
+    solving = Solving(2 * len(near), Assignment(miner, 8, max_sets, 100_000), None)
+    graph = assemble(numbered, edges, solve(edges, solving), solving, is_large=False).persist()
     problems = gather_problems(graph, given, matches, scale=Scale(len(names), len(names)), partitions=3).persist()
     sets = mine_by_pivot(problems, threshold=threshold, budget=Budget(max_sets, 100_000))
     transactions = list_transactions(problems, threshold=threshold, min_support=0).persist()

@@ -1,6 +1,5 @@
-"""The numbered graph, whose edges stream through a task, against the graph gathered in one task."""
+"""The graph whose edges stream through a task, against the whole graph."""
 
-from collections import defaultdict
 from collections.abc import Iterator
 from itertools import combinations
 from typing import Any
@@ -10,16 +9,18 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pyspark.sql import Row, SparkSession
+from pyspark.sql import SparkSession
 
-from nddup.mining.pair_graph import keep_first
-from nddup.spark.clustering.graph import Assignment, build_graph, graph_task
-from nddup.spark.clustering.numbered_graph import (
+from nddup.mining.pair_graph import keep_first, label_components
+from nddup.spark.clustering.graph import (
     FIRST_KEYS,
+    Assignment,
     Solving,
     assemble,
     count_parts,
+    describe_nodes,
     number_edges,
+    number_few,
     number_nodes,
     order_nodes,
     rest_task,
@@ -50,41 +51,26 @@ def stream(likeness: Likeness, least: float | None) -> Iterator[pa.RecordBatch]:
         yield pa.record_batch(row if least is None else row | {"replaces": [of_second >= least]})
 
 
-GATHERED = pa.schema(
-    {
-        **dict.fromkeys(("is_node", "by_leaders"), pa.bool_()),
-        **dict.fromkeys(("node_a", "node_b", "node"), pa.int64()),
-        **dict.fromkeys(("resemblance", "containment_a", "containment_b"), pa.float64()),
-        **dict.fromkeys(("rank", "number"), pa.int32()),
-    }
-)
-"""The columns that `build_graph` sends to its task."""
-
-
-def gather(nodes: int, likeness: Likeness) -> Iterator[pa.RecordBatch]:
-    """Yield the same graph as `graph_task` reads it; a node is named by its rank."""
-    rows: list[dict[str, Any]] = [
-        {"is_node": False, "node_a": a, "node_b": b, "resemblance": of_b, "containment_a": of_a, "containment_b": of_b}
-        for (a, b), (of_b, of_a) in likeness.items()
-    ]
-    rows += [{"is_node": True, "node": n, "rank": n, "number": n, "by_leaders": False} for n in range(nodes)]
-    yield pa.RecordBatch.from_pylist(rows, schema=GATHERED)
-
-
 @given(graphs(), st.sampled_from([None, 0.5]))
-def test_streamed_edges_are_solved_as_gathered_ones(graph: tuple[int, Likeness], least: float | None) -> None:
-    """Streamed edges give the components, their fits and the kept nodes of gathered ones, also by containment."""
+def test_streamed_edges_are_solved_as_whole_ones(graph: tuple[int, Likeness], least: float | None) -> None:
+    """Streamed edges give the components and kept nodes of the whole graph, also by containment; numbers beyond its
+    nodes change nothing.
+    """
     nodes, likeness = graph
-    solving = Solving(nodes, AUTO, least)
+    edges, ranks = np.array(list(likeness), np.int32), np.arange(nodes, dtype=np.int32)
+    contained = np.array([(of_a, of_b) for of_b, of_a in likeness.values()]).T
+    components = label_components(edges, nodes=nodes)
+    first = np.flatnonzero(components.positions == 0)
+    expected = keep_first(edges, np.ones(len(edges)) if least is None else contained, ranks, least or 0.0)
 
+    solving = Solving(2 * len(likeness), AUTO, least)
     solved = [row for batch in solve_task(stream(likeness, least), solving=solving) for row in batch.to_pylist()]
 
-    gathered = list(graph_task(gather(nodes, likeness), assignment=AUTO, least_containment=least))
-    expected = sorted((row for batch in gathered for row in batch.to_pylist()), key=lambda row: row["node"])
-    assert [row["order_key"] for row in solved] == list(range(nodes))
-    assert [row["ordinal"] for row in solved] == [row["first"] for row in expected]
-    assert [row["kept"] for row in solved] == [row["kept"] for row in expected]
-    assert [row["fit"] for row in solved] == [row["batch"] if row["position"] == 0 else None for row in expected]
+    assert [row["order_key"] for row in solved] == list(range(2 * len(likeness)))
+    assert [row["ordinal"] for row in solved[:nodes]] == first[components.ordinals].tolist()
+    assert [row["kept"] for row in solved[:nodes]] == expected.kept.tolist()
+    fits = [row["fit"] is not None for row in solved]
+    assert fits == [key < nodes and key in first and components.sizes[key] <= 3 for key in range(len(solved))]
 
 
 @given(graphs())
@@ -101,22 +87,9 @@ def test_the_last_task_of_the_rounds_removes_what_the_definition_removes(graph: 
     assert removed == np.flatnonzero(~expected).tolist()
 
 
-def without_numbers(rows: list[Row]) -> list[dict[str, Any]]:
-    """Return rows of GRAPH without the numbers of components and fits, and with ranks counted within the component."""
-    ranks = defaultdict(list)
-    for row in rows:
-        ranks[row.component].append(row.rank)
-    plain = [
-        row.asDict()
-        | {"ordinal": None, "batch": row.batch is None, "rank": sorted(ranks[row.component]).index(row.rank)}
-        for row in rows
-    ]
-    return sorted(plain, key=lambda row: int(row["node"]))
-
-
 @pytest.mark.parametrize("least", [None, 0.5])
 def test_the_graph_is_the_same(spark: SparkSession, least: float | None) -> None:
-    """Every column is the same for many random components, some led, with ties in likeness and policy."""
+    """A graph of few edges has the columns of a large one: of many random components, some led, with ties."""
     random = np.random.default_rng(7)
     names = random.permutation(260)
     near = {tuple(sorted(map(int, 13 * (n % 20) + random.integers(0, 13, 2)))) for n in range(300)}
@@ -139,17 +112,22 @@ def test_the_graph_is_the_same(spark: SparkSession, least: float | None) -> None
     ]
     matches, nodes = local_table(spark, schema_of(MATCHES), of_matches), local_table(spark, schema_of(NODES), of_nodes)
     large = local_table(spark, schema_of(NODES), of_nodes[26:52]).select("node")
-    expected = build_graph(matches, nodes, AUTO, large=large, least_containment=least).collect()
+    by_weight = least is not None
+    described = describe_nodes(matches, nodes, large).localCheckpoint()
+    numbered = number_few(described, by_weight=by_weight)
+    edges = number_edges(matches, numbered, is_contained=by_weight)
+    solving = Solving(2 * len(of_matches), AUTO, least)
+    few = assemble(numbered, edges, solve(edges, solving), solving, is_large=False)
 
-    ordered = order_nodes(matches, nodes, large=large, by_weight=least is not None, partitions=3).localCheckpoint()
+    ordered = order_nodes(described, by_weight=by_weight, partitions=3).localCheckpoint()
     parts = sorted(map(tuple, count_parts(ordered).collect()))
     firsts = [(part, sum(n for _, n in parts[:at])) for at, (part, _) in enumerate(parts)]
     numbered = number_nodes(ordered, local_table(spark, FIRST_KEYS, firsts))
-    edges = number_edges(matches, numbered, is_contained=least is not None)
-    solved = solve(edges, Solving(len(expected), AUTO, least))
-    found = assemble(numbered, edges, solved, share_nodes=AUTO.share_nodes, least_containment=least).collect()
+    edges = number_edges(matches, numbered, is_contained=by_weight)
+    solving = Solving(described.count(), AUTO, least)
+    found = assemble(numbered, edges, solve(edges, solving), solving).collect()
 
     assert len(parts) == 3
     assert {row.kept for row in found} == {row.by_leaders for row in found} == {True, False}
     assert len({row.share for row in found}) > 3
-    assert without_numbers(found) == without_numbers(expected)
+    assert sorted(found) == sorted(few.collect())

@@ -1,6 +1,6 @@
 """The third stage: build the graph of near-duplicate sketches, mine its components, name the sets.
 
-matches, nodes       --build_graph-->   graph; a larger one is numbered (`nddup.run.on_spark.rounds`)
+matches, nodes       --save_graph-->    graph (`nddup.run.on_spark.rounds`)
 graph, sketches      --mine-->          sets; a large component in shares, over many tasks
 sets, graph, nodes   --name_sets-->     named --list-->  clusters, members
 
@@ -18,7 +18,7 @@ from nddup.errors import ConfigError
 from nddup.mining.cluster_modes import Budget
 from nddup.mining.modes import MODES, SHARE_NODES
 from nddup.run.on_spark.documents import Documents
-from nddup.run.on_spark.rounds import Choosing, Matches, Rounds, build_large_graph
+from nddup.run.on_spark.rounds import Choosing, Matches, Rounds, save_graph
 from nddup.run.on_spark.state import Job, persisted
 from nddup.spark import heavy_keys
 from nddup.spark.clustering import graph, mine_components, problems, shares
@@ -110,7 +110,7 @@ def keep_documents(job: Job, sketched: Made, paired: Made, clustered: Made) -> M
 
 
 def _build_graph(job: Job, documents: Documents, matches: Matches) -> Saved:
-    """Make GRAPH: in one task if it is small; else number it, and stream its edges through one task or use rounds."""
+    """Make GRAPH."""
     config = job.config.clusters
     miner = _choose_miner(job)
     share_nodes = SHARE_NODES if MODES[config.mode].is_mined else None
@@ -123,16 +123,7 @@ def _build_graph(job: Job, documents: Documents, matches: Matches) -> Saved:
         )
         matches, least_containment = replace(matches, table=directed), least_containment or 0.0
     choosing = Choosing(least_containment, job.threshold.is_containment, max_lost is not None)
-
-    if matches.edges <= min(graph.GATHERED_EDGES, job.most_edges(graph.COST, documents.distinct_sketches)):
-        built = graph.build_graph(matches.table, documents.nodes, assignment, large=matches.large, **choosing._asdict())
-        return job.save("graph", built, **graph.count_components())
-
-    rounds = Rounds(job)
-    large = build_large_graph(rounds, matches, documents.nodes, assignment, choosing)
-    saved = job.save("graph", large, **graph.count_components())
-    rounds.drop("graph")
-    return saved
+    return save_graph(Rounds(job), matches, documents.nodes, assignment, choosing)
 
 
 def _choose_miner(job: Job) -> str:

@@ -1,5 +1,6 @@
-"""A large graph, made through several tables: nodes are numbered, edges stream through one task or go in rounds."""
+"""The pair graph: nodes are numbered, edges stream through one task or go in rounds; a large one through tables."""
 
+from contextlib import ExitStack
 from dataclasses import dataclass
 from itertools import accumulate
 from typing import NamedTuple
@@ -8,12 +9,15 @@ from pyspark.sql import Column, DataFrame
 
 from nddup.errors import CapacityError
 from nddup.mining.pair_graph import CHOICE_BITS, GRAPH_BITS, MOST_NODES
-from nddup.run.on_spark.state import Job
+from nddup.run.on_spark.state import Job, persisted
 from nddup.run.task_memory import PYTHON_MEMORY
-from nddup.spark.clustering import numbered_graph
+from nddup.spark.clustering import graph
 from nddup.spark.clustering.graph import Assignment
 from nddup.spark.schemas import local_table
 from nddup.stages.run_engine import Saved
+
+FEW_EDGES = 1_000_000
+"""Most edges of a graph that is made without tables of its own."""
 
 MOST_CONTRACTIONS = 100
 """Most rounds of star contraction; their number grows with the logarithm of the nodes, so this is never reached."""
@@ -54,53 +58,65 @@ class Rounds:
 
 
 class Choosing(NamedTuple):
-    """How the kept nodes are chosen: the arguments of `graph.build_graph`."""
+    """How the kept nodes are chosen."""
 
     least_containment: float | None
+    """Share of a document that another must contain to replace it; None: near-duplicates replace each other."""
+
     by_weight: bool
+    """Whether heavier nodes (`weight`) come first, whatever the policy."""
+
     is_ordered: bool
+    """Whether a node is the duplicate only of one that precedes it."""
 
 
-def build_large_graph(
-    rounds: Rounds, matches: Matches, nodes: DataFrame, assignment: Assignment, choosing: Choosing
-) -> DataFrame:
-    """Return GRAPH, lazily, from tables saved here. An action a table, and one that counts the nodes of each part.
+def save_graph(rounds: Rounds, matches: Matches, nodes: DataFrame, assignment: Assignment, choosing: Choosing) -> Saved:
+    """Make GRAPH. One action if it has few edges; else one for each table saved here, and to count each part's nodes.
 
     Raises:
         CapacityError: if there are too many nodes for one graph, or for one task where one is needed.
     """
-    least_containment = choosing.least_containment
-    is_contained = least_containment is not None
-    ordered = numbered_graph.order_nodes(
-        matches.table, nodes, large=matches.large, by_weight=choosing.by_weight, partitions=matches.partitions
-    )
-    ordered_nodes = rounds.save("ordered", ordered)
-    _require_numbers(ordered_nodes.rows)
-    numbered = _number_nodes(rounds.job, ordered_nodes.table)
-    named = numbered_graph.number_edges(
-        matches.table, numbered, is_contained=is_contained, is_ordered=choosing.is_ordered
-    )
-    edges = rounds.save("edges", named)
-
-    if ordered_nodes.rows <= rounds.job.most_nodes(GRAPH_BITS):
-        solving = numbered_graph.Solving(ordered_nodes.rows, assignment, least_containment)
-        solved = rounds.save("solved", numbered_graph.solve(edges.table, solving)).table
-    else:
-        solved = _solve_in_rounds(rounds, numbered, edges, ordered_nodes.rows, is_contained=is_contained)
-    return numbered_graph.assemble(
-        numbered, edges.table, solved, share_nodes=assignment.share_nodes, least_containment=least_containment
-    )
+    least, by_weight = choosing.least_containment, choosing.by_weight
+    described = graph.describe_nodes(matches.table, nodes, matches.large)
+    few = min(FEW_EDGES, rounds.job.most_nodes(GRAPH_BITS) // 2)
+    with ExitStack() as held:
+        is_large = matches.edges > few
+        if is_large:
+            ordered = rounds.save(
+                "ordered", graph.order_nodes(described, by_weight=by_weight, partitions=matches.partitions)
+            )
+            _require_numbers(ordered.rows)
+            numbered, most = _number_nodes(rounds.job, ordered.table), ordered.rows
+        else:
+            numbered = held.enter_context(persisted(graph.number_few(described, by_weight=by_weight)))
+            most = 2 * matches.edges
+        found = graph.number_edges(
+            matches.table, numbered, is_contained=least is not None, is_ordered=choosing.is_ordered
+        )
+        edges = rounds.save("edges", found).table if is_large else held.enter_context(persisted(found))
+        solving = graph.Solving(most, assignment, least)
+        if most <= rounds.job.most_nodes(GRAPH_BITS):
+            solved = graph.solve(edges, solving)
+            solved = rounds.save("solved", solved).table if is_large else solved
+        else:
+            solved = _solve_in_rounds(rounds, numbered, edges, most, is_contained=least is not None)
+        made = graph.assemble(numbered, edges, solved, solving, is_large=is_large)
+        saved = rounds.job.save("graph", made, **graph.count_components())
+    rounds.drop("graph")
+    return saved
 
 
 def _number_nodes(job: Job, ordered: DataFrame) -> DataFrame:
     """Return the nodes with their numbers, lazily. One action, which counts the nodes of each part."""
-    parts = sorted((int(row["part"]), int(row["n"])) for row in numbered_graph.count_parts(ordered).collect())
+    parts = sorted((int(row["part"]), int(row["n"])) for row in graph.count_parts(ordered).collect())
     first_keys = accumulate((n for _, n in parts), initial=0)
     rows = [(part, first) for (part, _), first in zip(parts, first_keys, strict=False)]
-    return numbered_graph.number_nodes(ordered, local_table(job.spark, numbered_graph.FIRST_KEYS, rows))
+    return graph.number_nodes(ordered, local_table(job.spark, graph.FIRST_KEYS, rows))
 
 
-def _solve_in_rounds(rounds: Rounds, numbered: DataFrame, edges: Saved, nodes: int, *, is_contained: bool) -> DataFrame:
+def _solve_in_rounds(
+    rounds: Rounds, numbered: DataFrame, edges: DataFrame, nodes: int, *, is_contained: bool
+) -> DataFrame:
     """Return SOLVED, lazily, of more nodes than one task has memory for; CapacityError for a containment."""
     if is_contained:
         most = rounds.job.most_nodes(GRAPH_BITS)
@@ -109,8 +125,8 @@ def _solve_in_rounds(rounds: Rounds, numbered: DataFrame, edges: Saved, nodes: i
             f" {rounds.job.task_memory >> 20:,} MB where not every pair may remove a document (containment, keep.force,"
             f" keep.max_lost); raise {PYTHON_MEMORY} or pairs.threshold, or split the collection"
         )
-    stars = contract(rounds, edges.table.select("first", "second"), "stars")
-    return numbered_graph.gather_solved(numbered, stars, _remove(rounds, edges, nodes))
+    stars = contract(rounds, edges.select("first", "second"), "stars")
+    return graph.gather_solved(numbered, stars, _remove(rounds, edges, nodes))
 
 
 def contract(rounds: Rounds, edges: DataFrame, name: str) -> DataFrame:
@@ -121,7 +137,7 @@ def contract(rounds: Rounds, edges: DataFrame, name: str) -> DataFrame:
     stars: DataFrame = edges
     before = None
     for number in range(MOST_CONTRACTIONS):
-        found = rounds.save(f"{name}-{number}", numbered_graph.contract(stars), checksum=numbered_graph.checksum())
+        found = rounds.save(f"{name}-{number}", graph.contract(stars), checksum=graph.checksum())
         stars = found.table
         if found.counts["checksum"] == before:
             return stars
@@ -129,26 +145,26 @@ def contract(rounds: Rounds, edges: DataFrame, name: str) -> DataFrame:
     raise CapacityError(f"components: star contraction has not ended after {MOST_CONTRACTIONS} rounds")
 
 
-def _remove(rounds: Rounds, edges: Saved, nodes: int) -> DataFrame:
+def _remove(rounds: Rounds, edges: DataFrame, nodes: int) -> DataFrame:
     """Return REMOVED of all rounds; one task decides the nodes that are undecided after the last round."""
-    removed: DataFrame = rounds.save("removed-0", numbered_graph.decide(edges.table)).table
-    undecided = _leave_undecided(rounds, edges.table, removed, 0)
+    removed: DataFrame = rounds.save("removed-0", graph.decide(edges)).table
+    undecided = _leave_undecided(rounds, edges, removed, 0)
     for number in range(1, KEEP_ROUNDS):
         if not undecided.rows:
             return removed
-        more = rounds.save(f"removed-{number}", numbered_graph.decide(undecided.table)).table
+        more = rounds.save(f"removed-{number}", graph.decide(undecided.table)).table
         undecided = _leave_undecided(rounds, undecided.table, more, number)
         removed = removed.unionByName(more)
 
     if undecided.rows:
         _require_memory(rounds.job, undecided.rows, nodes)
-        rest = rounds.save(f"removed-{KEEP_ROUNDS}", numbered_graph.decide_rest(undecided.table, nodes))
+        rest = rounds.save(f"removed-{KEEP_ROUNDS}", graph.decide_rest(undecided.table, nodes))
         removed = removed.unionByName(rest.table)
     return removed
 
 
 def _leave_undecided(rounds: Rounds, edges: DataFrame, removed: DataFrame, number: int) -> Saved:
-    return rounds.save(f"undecided-{number}", numbered_graph.leave_undecided(edges, removed))
+    return rounds.save(f"undecided-{number}", graph.leave_undecided(edges, removed))
 
 
 def _require_memory(job: Job, edges: int, nodes: int) -> None:

@@ -1,13 +1,35 @@
 """The pair graph of distinct sketches: its components, and which of its nodes are kept.
 
-    matches, nodes  --describe_nodes-->  the nodes that have a neighbour, each with its first document   1 shuffle
-    described       --_number_nodes-->   places in the order of the policy and of the names              1 shuffle
-    edges, numbers  --graph_task-->      numbers only: components, positions, choices                    1 shuffle
-    found           --names joined-->    GRAPH                                                           1 join
+    matches, nodes    --describe_nodes-->  the nodes that have a neighbour, each with its first document   1 shuffle
+    described         --order_nodes-->     ORDERED       1 shuffle, by range
+    ordered           --number_nodes-->    NUMBERED      no shuffle
+    described         --number_few-->      NUMBERED      1 shuffle, to one task
+    matches, numbered --number_edges-->    PAIR_EDGES    2 shuffles
+    edges             --solve-->           SOLVED        the edges to one task; Spark sorts them on the task's disk
 
-This module is for small graphs: one action, with all edges in the memory of one task (`COST`). Only numbers of fixed
-width go there; names are joined afterwards. For larger graphs, `numbered_graph` numbers the nodes in many tasks and
-streams the edges through the task that labels them; labels and choices are the same.
+Nodes are numbered in the order of the keep policy. Only numbers are sorted and sent. The task holds 33 bits per node
+and no edge (`nddup.mining.pair_graph`). If there are more nodes than it has memory for, rounds make SOLVED: components
+by star contraction, the keep-list in rounds. A round is one function, from edges to fewer edges;
+`nddup.run.on_spark.rounds` runs rounds until nothing changes.
+
+    edges                     --contract-->       edges of stars       5 shuffles per round, to one star per component
+    edges                     --decide-->         removed              4 shuffles per round
+    edges, removed            --leave_undecided-->  undecided          2 shuffles per round
+    undecided                 --decide_rest-->    removed              the edges to one task, which holds a bit per node
+    numbered, stars, removed  --gather_solved-->  SOLVED               2 shuffles of nodes
+
+GRAPH is made from the solved nodes with their names, positions and kept near-duplicates.
+
+    solved                   --list_kept_bits-->  a bit per node                                 2 small shuffles
+    edges, bits              --find_nearest-->    the kept near-duplicate of each removed node   1 shuffle
+    all of these, numbered   --assemble-->        GRAPH                                          4 shuffles of nodes
+
+The bits take about 0.15 bytes per node.
+
+Sources:
+    Kiveris, Lattanzi, Mirrokni, Rastogi, Vassilvitskii 2014, Connected components in MapReduce and beyond (large-star,
+    small-star). Blelloch, Fineman, Shun 2012, Greedy sequential maximal independent set and matching are parallel on
+    average (rounds that give the lexicographically first set).
 """
 
 from collections.abc import Iterator
@@ -18,23 +40,16 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import NDArray
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
-from nddup import tables
-from nddup.mining.keep_verdicts import Loss, classes_of, direct_edges, only_later
+from nddup.mining.keep_verdicts import NEVER, Loss, classes_of, direct_edges
 from nddup.mining.maximality_filter import fits_budget
-from nddup.mining.pair_graph import Components, Cost, Edges, Kept, keep_first, label_components, number_shares
+from nddup.mining.pair_graph import StreamedChoice, StreamedComponents
+from nddup.spark.heavy_keys import HEAVY, join_found
 from nddup.spark.schemas import require, schema_of, table
-from nddup.tables import GRAPH, MATCHES, NODES
-
-COST = Cost(edge=48, node=72)
-"""Memory of one task over the graph, rounded up from the measured one (`tests/spark/test_graph_memory.py`)."""
-
-GATHERED_EDGES = 1_000_000
-"""Most edges of a small graph: at most about 200 MB in a task."""
+from nddup.tables import GRAPH, MATCHES, NODES, ORDERED, PAIR_EDGES, REMOVED, SOLVED, working
 
 LISTED_LIMIT = 10**7
 """Frequent sets that one FP-Growth fit may list; further components go to another fit."""
@@ -43,14 +58,20 @@ SETS_OF_ITEM = 10
 """How many sets an item counts as. MLlib brings the items of a fit to the driver, some 29 bytes each: so at most
 `LISTED_LIMIT / SETS_OF_ITEM` of them, 29 MB, however many components there are."""
 
-BATCH_ROWS = 100_000
-"""Nodes per batch that a task returns to Spark."""
+FIRST_KEYS = table("part int, first_key long")
+"""The number of the first node of each part of ORDERED."""
 
-FOUND = table(
-    "node long, first long, ordinal long, position int, component_size int, batch int, kept boolean,"
-    " duplicate_of long, resemblance double, leader int, rank int, by_leaders boolean, share int"
+NUMBERED = working(
+    "numbered",
+    "order_key long, node long, group string, by_leaders boolean",
+    "The nodes, numbered from 0 without gaps in the order of the policy.",
 )
-"""GRAPH without its names; `first` is the first node of the component."""
+
+ROW_BITS = 33
+"""Low bits of `monotonically_increasing_id` that hold the row within its partition; the partition is above them."""
+
+BATCH_ROWS = 1 << 17
+"""Nodes per batch that a task returns to Spark."""
 
 Batches = Iterator[pa.RecordBatch]
 
@@ -89,49 +110,6 @@ class Assignment:
         allowed = [size for size in range(2, self.largest + 1) if fits_budget(size, **budget)]
         nodes = sizes.astype(np.int64)
         return np.where(np.isin(sizes, allowed), np.maximum((1 << np.minimum(nodes, 40)) - 1, SETS_OF_ITEM * nodes), 0)
-
-
-def build_graph(  # noqa: PLR0913 - each is a setting of its own
-    matches: DataFrame,
-    nodes: DataFrame,
-    assignment: Assignment,
-    *,
-    large: DataFrame | None = None,
-    least_containment: float | None = None,
-    by_weight: bool | None = None,
-    is_ordered: bool = False,
-) -> DataFrame:
-    """Label components, choose the kept nodes, and assign each component to a miner.
-
-    Schema in:   MATCHES, NODES; node long
-    Schema out:  GRAPH, one row per node that has a neighbour
-
-    Args:
-        matches: near-duplicate distinct sketches.
-        nodes: one row per document.
-        assignment: which miner gets which component.
-        large: the nodes of components represented by leaders, whose matches are those with a kept end; None: no such
-            components.
-        least_containment: share of a document that another must contain to replace it; then a heavier node (`weight`)
-            comes before a lighter one, whatever the policy. None: near-duplicates replace each other.
-        by_weight: whether heavier nodes come first; None: where there is a least containment.
-        is_ordered: whether a node is the duplicate only of one that precedes it.
-
-    Shuffles:  the nodes once on node, and once to one task that sorts them, on its disk if they are many; their
-        numbers and the edges to one task (memory: `COST`); two joins of the names.
-    Actions:   none.
-    """
-    described = describe_nodes(matches, nodes, large)
-    numbered = _number_nodes(described, by_weight=least_containment is not None if by_weight is None else by_weight)
-
-    # Edges and nodes come to the task in one stream, in any order; `is_node` says what a row is.
-    edges = matches.select(F.lit(False).alias("is_node"), "node_a", "node_b", *_likeness(least_containment))
-    stream = edges.unionByName(numbered.withColumn("is_node", F.lit(True)), allowMissingColumns=True)
-    task = partial(graph_task, assignment=assignment, least_containment=least_containment, is_ordered=is_ordered)
-    found = stream.repartition(1).mapInArrow(task, FOUND)
-
-    component = described.select(F.col("node").alias("first"), F.col("group").alias("component"))
-    return found.join(component, "first").select(*GRAPH.names)
 
 
 def describe_nodes(matches: DataFrame, nodes: DataFrame, large: DataFrame | None) -> DataFrame:
@@ -174,138 +152,6 @@ def count_components() -> dict[str, Column]:
     }
 
 
-def _number_nodes(described: DataFrame, *, by_weight: bool) -> DataFrame:
-    """Number the nodes by policy (`rank`; with `by_weight`, the heaviest come first) and by name (`number`).
-
-    Schema in:   as `describe_nodes` gives
-    Schema out:  node long, rank int, number int, by_leaders boolean
-    """
-    heaviest = [F.desc("weight")] if by_weight else []
-    row = F.monotonically_increasing_id().cast("int")  # in one partition: 0, 1, 2, …
-    by_policy = described.repartition(1).sortWithinPartitions(*heaviest, "policy", "best").withColumn("rank", row)
-    by_name = by_policy.sortWithinPartitions("group").withColumn("number", row)
-    return by_name.select("node", "rank", "number", "by_leaders")
-
-
-def _likeness(least_containment: float | None) -> tuple[str, ...]:
-    """Return the columns of MATCHES that decide which node replaces which."""
-    return ("resemblance",) if least_containment is None else ("containment_a", "containment_b")
-
-
-class _Nodes(NamedTuple):
-    """The n nodes of the graph, in the order of their names."""
-
-    nodes: NDArray[np.int64]
-    ranks: NDArray[np.int32]
-    by_leaders: NDArray[np.bool_]
-
-
-class _Solved(NamedTuple):
-    """What the task has found for the n nodes."""
-
-    nodes: _Nodes
-    components: Components
-    choice: Kept
-    first: NDArray[np.int64]  # the first node of each component
-    fits: NDArray[np.int32]  # the FP-Growth fit of each component, or -1
-
-
-def graph_task(
-    batches: Batches, *, assignment: Assignment, least_containment: float | None, is_ordered: bool = False
-) -> Batches:
-    """Label the components and choose the kept nodes, without their names. Memory: `COST`.
-
-    Args:
-        batches: rows of two kinds; the columns of the other kind are null. An edge (`is_node` is false) has node_a
-            long, node_b long, and the columns of `_likeness`, double. A node has node long, rank int, number int and
-            by_leaders boolean.
-        assignment: as for `build_graph`.
-        least_containment: as for `build_graph`.
-        is_ordered: as for `build_graph`.
-
-    Yields:
-        FOUND.
-    """
-    likeness = _likeness(least_containment)
-    edges = Edges(values=len(likeness))
-    nodes = _gather(batches, edges, likeness)
-    if not len(nodes.nodes):
-        return
-
-    # Names and ends are released as soon as they are used, for the edges take most of the memory.
-    by_key = np.argsort(nodes.nodes).astype(np.int32)
-    ends = edges.take_ends(nodes.nodes[by_key], by_key)
-    components = label_components(ends, nodes=len(by_key))
-    del by_key
-    values = edges.take_values()
-    if is_ordered:
-        values = only_later(values, nodes.ranks[ends.T])
-    choice = keep_first(ends, values, nodes.ranks, least_containment or 0.0)
-    del ends, values
-
-    first = np.flatnonzero(components.positions == 0)
-    fits = _assign_fits(components.sizes[first], nodes.by_leaders[first], assignment)
-    solved = _Solved(nodes, components, choice, first, fits)
-    for low in range(0, len(nodes.nodes), BATCH_ROWS):
-        yield _found_rows(solved, slice(low, min(low + BATCH_ROWS, len(nodes.nodes))), assignment.share_nodes)
-
-
-def _gather(batches: Batches, edges: Edges, likeness: tuple[str, ...]) -> _Nodes:
-    """Copy the edges and nodes of each batch, so that only the batch being read is held; return the nodes by name."""
-    parts: list[_Nodes] = []
-    places: list[NDArray[np.int32]] = []
-    for batch in batches:
-        is_node = batch.column("is_node")
-        some = batch.filter(pc.invert(is_node))
-        edges.add(*(np.asarray(some.column(name)) for name in ("node_a", "node_b", *likeness)))
-        some = batch.filter(is_node)
-        places.append(np.array(some.column("number"), np.int32))
-        parts.append(_Nodes(*(np.array(some.column(name)) for name in ("node", "rank", "by_leaders"))))
-
-    numbers = np.concatenate([np.empty(0, np.int32), *places])
-    by_number = np.empty(len(numbers), np.int32)
-    by_number[numbers] = np.arange(len(numbers), dtype=np.int32)
-    if not parts:
-        return _Nodes(np.empty(0, np.int64), by_number, np.empty(0, np.bool_))
-    return _Nodes(*(np.concatenate(column)[by_number] for column in zip(*parts, strict=True)))
-
-
-def _found_rows(solved: _Solved, rows: slice, share_nodes: int | None) -> pa.RecordBatch:
-    """Return the rows of FOUND for a slice of the nodes."""
-    nodes, components, choice, first, fits = solved
-    ordinals, sizes, by_leaders = components.ordinals[rows], components.sizes[rows], nodes.by_leaders[rows]
-    kept, duplicate_of = choice.kept[rows], choice.duplicate_of[rows]
-
-    leaders = components.positions[np.where(kept, np.arange(rows.start, rows.stop), duplicate_of)]
-    share = np.where(by_leaders, -1, number_shares(leaders, sizes, share_nodes)).astype(np.int32)
-    return pa.RecordBatch.from_pydict(
-        {
-            "node": nodes.nodes[rows],
-            "first": nodes.nodes[first[ordinals]],
-            "ordinal": ordinals.astype(np.int64),
-            "position": components.positions[rows],
-            "component_size": sizes,
-            "batch": pa.array(fits[ordinals], mask=fits[ordinals] < 0),
-            "kept": kept,
-            "duplicate_of": pa.array(nodes.nodes[duplicate_of], mask=kept),
-            "resemblance": choice.resemblance[rows],
-            "leader": leaders,
-            "rank": nodes.ranks[rows],
-            "by_leaders": by_leaders,
-            "share": pa.array(share, mask=share < 0),
-        }
-    )
-
-
-def _assign_fits(sizes: NDArray[np.int32], by_leaders: NDArray[np.bool_], assignment: Assignment) -> NDArray[np.int32]:
-    """Return the FP-Growth fit of each component, or -1 for the pivot miner's.
-
-    A fit takes components in order until it may list about `LISTED_LIMIT` sets.
-    """
-    listed = np.where(by_leaders, 0, assignment.listed_sets(sizes))
-    return np.where(listed > 0, np.cumsum(listed) // LISTED_LIMIT, -1).astype(np.int32)
-
-
 def direct_matches(matches: DataFrame, nodes: DataFrame, *, is_contained: bool, max_lost: Fraction | None) -> DataFrame:
     """Return the edges with the likeness of each end to the other, or `NEVER` where the other must not remove it.
 
@@ -336,4 +182,384 @@ def direct_task(
         if max_lost is not None:
             loss = Loss(np.asarray(batch.column("common")), both(batch, "shingles").astype(np.int64), max_lost)
         directed = direct_edges(likeness, classes_of(both(batch, "weight")), loss)
-        yield tables.MATCHES.batch([*batch.columns[:4], *map(pa.array, directed)])
+        yield MATCHES.batch([*batch.columns[:4], *map(pa.array, directed)])
+
+
+def _in_order(*, by_weight: bool) -> list[Column]:
+    """Return the order of the policy; with `by_weight`, the heaviest nodes come first."""
+    return [*([F.desc("weight")] if by_weight else []), F.asc("policy"), F.asc("best")]
+
+
+def number_few(described: DataFrame, *, by_weight: bool) -> DataFrame:
+    """Number nodes in one task, without an action.
+
+    Schema in:   as `describe_nodes` gives
+    Schema out:  NUMBERED
+    Shuffles:  the nodes to one task, which sorts them on its disk.    Actions:  none.
+    """
+    in_order = described.repartition(1).sortWithinPartitions(*_in_order(by_weight=by_weight))
+    return in_order.select(F.monotonically_increasing_id().alias("order_key"), "node", "group", "by_leaders")
+
+
+def order_nodes(described: DataFrame, *, by_weight: bool, partitions: int) -> DataFrame:
+    """Return the nodes in the order of the policy, in parts.
+
+    Schema in:   as `describe_nodes` gives
+    Schema out:  ORDERED
+    Shuffles:  the nodes once, by range.    Actions:  Spark samples the range.
+    """
+    order = _in_order(by_weight=by_weight)
+    in_order = described.repartitionByRange(partitions, *order).sortWithinPartitions(*order)
+    number = F.monotonically_increasing_id()
+    part, row = F.shiftright(number, ROW_BITS).cast("int"), number.bitwiseAND((1 << ROW_BITS) - 1)
+    return in_order.select(part.alias("part"), row.alias("row"), "node", "group", "by_leaders").select(*ORDERED.names)
+
+
+def count_parts(ordered: DataFrame) -> DataFrame:
+    """Count the nodes of each part. Schema in: ORDERED. Schema out: part int, n long. One small shuffle."""
+    return ordered.groupBy("part").agg(F.count(F.lit(1)).alias("n"))
+
+
+def number_nodes(ordered: DataFrame, first_keys: DataFrame) -> DataFrame:
+    """Number the nodes.
+
+    Schema in:   ORDERED, FIRST_KEYS
+    Schema out:  NUMBERED
+    Shuffles:  none; the parts are broadcast, one row each.    Actions:  none.
+    """
+    require(ordered, ORDERED, stage="clusters")
+    key = (F.col("first_key") + F.col("row")).alias("order_key")
+    return ordered.join(F.broadcast(first_keys), "part").select(key, "node", "group", "by_leaders")
+
+
+def number_edges(matches: DataFrame, numbered: DataFrame, *, is_contained: bool, is_ordered: bool = False) -> DataFrame:
+    """Return the edges between node numbers, the earlier end first; with `is_contained`, likeness has a direction.
+
+    With `is_ordered`, the earlier end is never the duplicate of the later one.
+
+    Schema in:   MATCHES, NUMBERED
+    Schema out:  PAIR_EDGES
+    Shuffles:  the edges once for each end.    Actions:  none.
+    """
+    require(matches, MATCHES, stage="clusters")
+    keys = numbered.select("node", "order_key")
+    named = matches.join(keys.toDF("node_a", "key_a"), "node_a").join(keys.toDF("node_b", "key_b"), "node_b")
+    if is_contained:
+        is_a_first = F.col("key_a") < F.col("key_b")
+        of_second = F.when(is_a_first, F.col("containment_b")).otherwise(F.col("containment_a"))
+        of_first = F.when(is_a_first, F.col("containment_a")).otherwise(F.col("containment_b"))
+        of_first = F.lit(NEVER) if is_ordered else of_first
+    else:
+        of_second, of_first = F.col("resemblance"), F.lit(None).cast("double")
+    return named.select(
+        F.least("key_a", "key_b").alias("first"),
+        F.greatest("key_a", "key_b").alias("second"),
+        of_second.alias("resemblance"),
+        of_first.alias("of_first"),
+    )
+
+
+class Solving(NamedTuple):
+    """What the task that decides the nodes needs to know: the miners, and the least containment."""
+
+    nodes: int
+    """Their number, or more: each number that no node has becomes a row that no step reads."""
+
+    assignment: Assignment
+    least_containment: float | None
+
+
+def solve(edges: DataFrame, solving: Solving) -> DataFrame:
+    """Find the components and the kept nodes, in one task that reads the edges in the order of their later ends.
+
+    Schema in:   PAIR_EDGES
+    Schema out:  SOLVED
+    Shuffles:  the edges to one task, 16 bytes each, sorted on its disk.    Actions:  none.
+    """
+    least = solving.least_containment or 0.0
+    replaces = [] if solving.least_containment is None else [(F.col("resemblance") >= least).alias("replaces")]
+    return (
+        edges.select("first", "second", *replaces)
+        .repartition(1)
+        .sortWithinPartitions("second")
+        .mapInArrow(partial(solve_task, solving=solving), schema_of(SOLVED))
+    )
+
+
+def solve_task(batches: Batches, *, solving: Solving) -> Batches:
+    """Return SOLVED from all edges. Memory: 33 bits per node.
+
+    Args:
+        batches: first long, second long, ascending by second; for containment also replaces boolean: whether the first
+            end contains enough of the second to replace it.
+        solving: how the nodes are decided.
+    """
+    components, choice = StreamedComponents(solving.nodes), StreamedChoice(solving.nodes)
+    for batch in batches:
+        components.feed(*_ends(batch))
+        if solving.least_containment is not None:
+            batch = batch.filter(batch.column("replaces"))  # noqa: PLW2901 - the other rows only connect
+        choice.feed(*_ends(batch))
+    components.finish()
+
+    n_listed = 0
+    for low in range(0, solving.nodes, BATCH_ROWS):
+        high = min(low + BATCH_ROWS, solving.nodes)
+        keys = np.arange(low, high)
+        ordinals, sizes = components.label(low, high)
+
+        # A fit takes components in order until it may list about `LISTED_LIMIT` sets.
+        listed = np.where(ordinals == keys, solving.assignment.listed_sets(sizes), 0)
+        fits = ((n_listed + np.cumsum(listed)) // LISTED_LIMIT).astype(np.int32)
+        n_listed += int(listed.sum())
+        yield pa.RecordBatch.from_pydict(
+            {
+                "order_key": keys,
+                "ordinal": ordinals.astype(np.int64),
+                "fit": pa.array(fits, mask=listed == 0),
+                "kept": choice.kept(low, high),
+            }
+        )
+
+
+def _ends(batch: pa.RecordBatch) -> tuple[np.ndarray, np.ndarray]:
+    return np.asarray(batch.column("first")), np.asarray(batch.column("second"))
+
+
+def checksum() -> Column:
+    """Return the checksum of a table of distinct edges, whatever their order; a repeated edge would cancel itself."""
+    return F.bit_xor(F.xxhash64("first", "second"))
+
+
+def contract(edges: DataFrame) -> DataFrame:
+    """Run one round, a large star and a small star. Once nothing changes, each component is a star at its least node.
+
+    Schema in, out:  STARS, first < second
+    Shuffles:  five, of edges; a node with very many neighbours is split over many tasks (`heavy_keys`).
+    Actions:   none.
+    """
+    # Large star: every node connects its larger neighbours to the least node among its neighbours and itself.
+    both = _both_ways(edges)
+    centres = both.groupBy("first").agg(F.min("second").alias("least"), F.count("*").alias("n"))
+    large = (
+        join_found(both.where("second > first"), centres, "first", by="second", many=HEAVY)
+        .withColumn("least", F.least("first", "least"))
+        .select(F.col("least").alias("first"), "second")
+    )
+
+    # Small star: every node connects its smaller neighbours, and itself, to the least of them.
+    nearest = large.groupBy("second").agg(F.min("first").alias("least"), F.count("*").alias("n"))
+    small = join_found(large, nearest, "second", by="first", many=HEAVY)
+    own = small.select(F.col("least").alias("first"), "second")
+    smaller = small.where("first > least").select(F.col("least").alias("first"), F.col("first").alias("second"))
+    return own.unionByName(smaller).where("first < second").distinct()
+
+
+def decide(edges: DataFrame) -> DataFrame:
+    """Run one round of the keep-list: keep each node before all its undecided neighbours; remove the neighbours.
+
+    Schema in:   PAIR_EDGES among undecided nodes
+    Schema out:  REMOVED, of this round
+    Shuffles:  three of ends, one of edges.    Actions:  none.
+    """
+    blocked = edges.select(F.col("second").alias("first")).distinct()
+    kept = edges.select("first").distinct().join(blocked, "first", "left_anti")
+    return edges.join(kept, "first", "left_semi").select(F.col("second").alias("order_key")).distinct()
+
+
+def leave_undecided(edges: DataFrame, removed: DataFrame) -> DataFrame:
+    """Return the edges between nodes that are still undecided after a round.
+
+    The edges of nodes kept in the round are dropped too, because their other ends were removed.
+
+    Schema in:   PAIR_EDGES, REMOVED
+    Schema out:  PAIR_EDGES
+    Shuffles:  two, of edges.    Actions:  none.
+    """
+    left = edges
+    for end in ("first", "second"):
+        left = left.join(removed.select(F.col("order_key").alias(end)), end, "left_anti")
+    return left.select(*PAIR_EDGES.names)
+
+
+def decide_rest(edges: DataFrame, nodes: int) -> DataFrame:
+    """Decide, in one task, the nodes that the rounds have left undecided; `nodes` is the number of all nodes.
+
+    Schema in:   PAIR_EDGES among undecided nodes
+    Schema out:  REMOVED
+    Shuffles:  the edges to one task, 16 bytes each, sorted on its disk.    Actions:  none.
+    """
+    in_order = edges.select("first", "second").repartition(1).sortWithinPartitions("second")
+    return in_order.mapInArrow(partial(rest_task, nodes=nodes), schema_of(REMOVED))
+
+
+def rest_task(batches: Iterator[pa.RecordBatch], *, nodes: int) -> Iterator[pa.RecordBatch]:
+    """Return REMOVED from all edges, first long and second long, ascending by second. Memory: one bit per node."""
+    choice = StreamedChoice(nodes)
+    for batch in batches:
+        choice.feed(np.asarray(batch.column("first")), np.asarray(batch.column("second")))
+    for low in range(0, nodes, BATCH_ROWS):
+        removed = low + np.flatnonzero(~choice.kept(low, min(low + BATCH_ROWS, nodes)))
+        yield pa.RecordBatch.from_pydict({"order_key": removed})
+
+
+def gather_solved(numbered: DataFrame, stars: DataFrame, removed: DataFrame) -> DataFrame:
+    """Gather the results of all rounds for each node.
+
+    The centre of a star, the least node of its component, is never a second end, so it labels itself. All components go
+    to the pivot miner.
+
+    Schema in:   order_key long, …; STARS, one star per component; REMOVED, of all rounds
+    Schema out:  SOLVED
+    Shuffles:  the nodes, the stars and the removed nodes, on the number of the node.    Actions:  none.
+    """
+    labels = stars.select(F.col("second").alias("order_key"), F.col("first").alias("centre"))
+    marks = removed.select("order_key").distinct().withColumn("is_removed", F.lit(True))
+    found = numbered.select("order_key").join(labels, "order_key", "left").join(marks, "order_key", "left")
+    return found.select(
+        "order_key",
+        F.coalesce("centre", "order_key").alias("ordinal"),
+        F.lit(None).cast("int").alias("fit"),
+        F.col("is_removed").isNull().alias("kept"),
+    ).select(*SOLVED.names)
+
+
+def _both_ways(edges: DataFrame) -> DataFrame:
+    """Return each edge in both directions: first long, second long."""
+    return edges.select("first", "second").union(edges.select("second", "first"))
+
+
+WORD_SHIFT, CHUNK_SHIFT = 6, 12
+"""64 bits to a word, 64 words to a chunk: a row of 512 bytes and about 80 more for 4,096 nodes."""
+
+
+def assemble(
+    numbered: DataFrame,
+    edges: DataFrame,
+    solved: DataFrame,
+    solving: Solving,
+    *,
+    is_large: bool = True,
+) -> DataFrame:
+    """Assemble the graph: components, positions, the kept nodes, and the kept near-duplicate of each other node.
+
+    Args:
+        numbered: the nodes.
+        edges: the edges between the numbers of the nodes.
+        solved: the components of the nodes, and which of them are kept.
+        solving: how the nodes were decided.
+        is_large: whether the bits are broadcast, which takes a job; else the edges are shuffled to them.
+
+    Schema in:   NUMBERED, PAIR_EDGES, SOLVED
+    Schema out:  GRAPH
+    Shuffles:  the edges once, the nodes four times; a component's nodes are sorted in one task, on its disk. One bit
+        per node is broadcast, 0.15 bytes with its overhead.
+    Actions:   none.
+    """
+    require(numbered, NUMBERED, stage="clusters")
+    require(edges, PAIR_EDGES, stage="clusters")
+    require(solved, SOLVED, stage="clusters")
+    bits = list_kept_bits(solved)
+    nearest = find_nearest(edges, F.broadcast(bits) if is_large else bits, least=solving.least_containment)
+    placed = _place_nodes(numbered, solved.join(nearest, "order_key", "left"))
+    kept = placed.where("kept").select(
+        F.col("order_key").alias("leader_key"), F.col("node").alias("duplicate_of"), F.col("position").alias("leader")
+    )
+    whole = placed.join(kept, "leader_key", "left")
+
+    leader = F.coalesce("leader", "position")
+    return whole.withColumns(
+        {
+            "batch": F.when(~F.col("by_leaders"), F.col("fit")),
+            "rank": F.col("order_key").cast("int"),
+            "resemblance": F.coalesce("resemblance", F.lit(1.0)),
+            "leader": leader,
+            "share": _number_share(leader, solving.assignment.share_nodes),
+        }
+    ).select(*GRAPH.names)
+
+
+def list_kept_bits(solved: DataFrame) -> DataFrame:
+    """Return one row per 4,096 nodes: a bit for each that is kept.
+
+    Schema in:   SOLVED, its nodes numbered without a gap
+    Schema out:  chunk long, words array<long>
+    Shuffles:  two, of one row per 64 nodes.    Actions:  none.
+    """
+    key, word = F.col("order_key"), F.col("word")
+    bit = F.when(F.col("kept"), F.expr("shiftleft(1L, cast(order_key & 63 as int))")).otherwise(F.lit(0).cast("long"))
+    words = solved.groupBy(F.shiftright(key, WORD_SHIFT).alias("word")).agg(F.bit_or(bit).alias("bits"))
+
+    # No number is left out, so once in order, the words of a chunk are at their places.
+    in_order = F.array_sort(F.collect_list(F.struct("word", "bits"))).getField("bits")
+    return words.groupBy(F.shiftright(word, CHUNK_SHIFT - WORD_SHIFT).alias("chunk")).agg(in_order.alias("words"))
+
+
+def find_nearest(edges: DataFrame, bits: DataFrame, *, least: float | None) -> DataFrame:
+    """Find the kept neighbour of highest likeness for each removed node; of equals, the first by policy.
+
+    Args:
+        edges: the edges between node numbers.
+        bits: which nodes are kept.
+        least: for containment, the least share of a removed node that the kept one contains. None: any edge will do.
+
+    Schema in:   PAIR_EDGES; as `list_kept_bits` gives
+    Schema out:  order_key long, leader_key long, resemblance double
+    Shuffles:  the edges with one kept and one removed end, once, on the removed one; all edges twice, on
+        the chunks of their ends, unless the bits are to be broadcast.
+    Actions:   none.
+    """
+    marked = edges
+    for end in ("first", "second"):
+        chunk = bits.toDF(f"{end}_chunk", f"{end}_words")
+        marked = marked.join(chunk, F.shiftright(end, CHUNK_SHIFT) == F.col(f"{end}_chunk"))
+    is_first_kept, is_second_kept = (_is_kept(end) for end in ("first", "second"))
+    offers = marked.where(is_first_kept != is_second_kept).select(
+        F.when(is_first_kept, F.col("second")).otherwise(F.col("first")).alias("order_key"),
+        F.when(is_first_kept, F.col("first")).otherwise(F.col("second")).alias("key"),
+        F.when(is_first_kept, F.col("resemblance")).otherwise(F.coalesce("of_first", "resemblance")).alias("likeness"),
+    )
+    if least is not None:
+        offers = offers.where(F.col("likeness") >= least)
+
+    best = F.min(F.struct((-F.col("likeness")).alias("distance"), "key")).alias("best")
+    return (
+        offers.groupBy("order_key")
+        .agg(best)
+        .select("order_key", F.col("best.key").alias("leader_key"), (-F.col("best.distance")).alias("resemblance"))
+    )
+
+
+def _is_kept(end: str) -> Column:
+    """Whether a node is kept: its bit in the words of its chunk."""
+    key = F.col(end)
+    word = F.shiftright(key, WORD_SHIFT).bitwiseAND(63).cast("int")
+    return F.getbit(F.get(f"{end}_words", word), key.bitwiseAND(63).cast("int")) == 1
+
+
+def _place_nodes(numbered: DataFrame, solved: DataFrame) -> DataFrame:
+    """Add to each node its component, the component's size and fit, and the node's position in it.
+
+    Schema in:   NUMBERED; SOLVED and leader_key, resemblance
+    Schema out:  all their columns, component string, component_size int, position int; `fit` of every node
+    """
+    in_order = Window.partitionBy("ordinal").orderBy("group")
+    whole = in_order.rowsBetween(Window.unboundedPreceding, Window.unboundedFollowing)
+    return numbered.join(solved, "order_key").withColumns(
+        {
+            "component": F.first("group").over(whole),
+            "component_size": F.count(F.lit(1)).over(whole).cast("int"),
+            "fit": F.max("fit").over(whole),
+            "position": F.row_number().over(in_order) - 1,
+        }
+    )
+
+
+def _number_share(leader: Column, share_nodes: int | None) -> Column:
+    """Return the share of a node, int, as `pair_graph.number_shares` gives it; null if its component is not cut."""
+    if share_nodes is None:
+        return F.lit(None).cast("int")
+
+    shares = F.ceil(F.col("component_size") / F.lit(share_nodes))
+    is_cut = (shares > 1) & ~F.col("by_leaders")
+    return F.when(is_cut, F.floor(leader.cast("long") * shares / F.col("component_size"))).cast("int")

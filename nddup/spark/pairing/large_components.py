@@ -115,7 +115,7 @@ def find_families(connections: DataFrame, *, max_edges: int) -> DataFrame:
 
 
 def take_families(connections: DataFrame, stars: DataFrame, *, max_edges: int) -> DataFrame:
-    """Find the same families, from the stars that `numbered_graph.contract` made of the connections.
+    """Find the same families, from the stars that `graph.contract` made of the connections.
 
     Schema in:   CONNECTIONS; STARS, one star per component
     Schema out:  FAMILIES; a family is named by its least node
@@ -207,7 +207,7 @@ def list_large(settled: DataFrame) -> DataFrame:
 
 def families_task(batches: Batches, *, max_edges: int) -> Batches:
     """Return FAMILIES from all CONNECTIONS. Memory: `FAMILIES_COST`."""
-    edges, linked = Edges(values=0), []
+    edges, linked = Edges(), []
     for batch in batches:
         first, second = (batch.column(name).to_numpy() for name in ("node_a", "node_b"))
         edges.add(first, second)
