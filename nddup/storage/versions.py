@@ -31,7 +31,7 @@ def versions() -> dict[str, str]:
     """Return all versions that made a run. Sketches can be compared only if `sketch_format` is equal."""
     return {
         "nddup": nddup.__version__,
-        "spark": version("pyspark"),
+        "spark": _version_of("pyspark"),
         "sketch_format": FULL_FORMAT,
         "code": code_fingerprint(),
         "python": platform.python_version(),  # its codecs and its unicodedata decide texts
@@ -70,7 +70,7 @@ def _read_sources(folder: Traversable, prefix: str = "") -> Iterator[tuple[str, 
 def _version_of(name: str) -> str:
     try:
         return version(name)
-    except PackageNotFoundError:  # copied without its metadata
+    except PackageNotFoundError:  # copied without its metadata, or an image without Spark
         return "unknown"
 
 
