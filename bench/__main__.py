@@ -37,7 +37,7 @@ def build_parser() -> argparse.ArgumentParser:
         help="scale, stages: two counts (250000,2000000; 1000000,10000000; small 20000,80000);"
         " memory, fuzz, graph: one (200000, 1000000, 100000000);"
         " repository: any (100000,1000000; small 5000); histories: how many (1000), kills: how many (200);"
-        " compactions: how many commits (500)",
+        " compactions: how many commits (500); papers: pages of the part romip (530000)",
     )
     parser.add_argument(
         "--parts",

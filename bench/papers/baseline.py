@@ -27,7 +27,7 @@ from bench.papers.y2009 import PROFILE, SUPPORTS_150, Grid, make_truth
 
 FILES = 3
 SHARES = {"100 of 6,941": 100 / 6941, "1,000": 1000 / 6941, "2,000": 2000 / 6941, "3,000": 3000 / 6941,
-          "5,000": 5000 / 6941}  # fmt: skip
+          "5,000": 5000 / 6941, "6,000": 6000 / 6941}  # fmt: skip
 LIMIT = 600
 
 

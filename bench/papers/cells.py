@@ -49,6 +49,13 @@ class Cells:
             if _name(table, key) in self._made:
                 yield value, self._made[_name(table, key)]
 
+    def all(self, table: str, *names: str) -> Iterator[tuple[tuple[Any, ...], Values]]:
+        """Yield a table's stored cells whose keys have just these parts, and their values, as they were measured."""
+        for name, made in self._made.items():
+            of, key = json.loads(name)
+            if of == table and key.keys() == set(names):
+                yield tuple(key[part] for part in names), made
+
 
 def _name(table: str, key: Mapping[str, object]) -> str:
     return json.dumps([table, dict(key)], sort_keys=True)

@@ -1,16 +1,18 @@
 """The tables of docs/papers.md, made from the cells: our results beside those in the papers."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from bench.papers import published
 from bench.papers.cells import Cells, Values
 
-COLLECTIONS = ("debdocs-dev", "debdocs-170", "ruweb", "given")
-LONG = ("debdocs-170", "given")
+COLLECTIONS = ("debdocs-dev", "debdocs-170", "mix-170", "ruweb", "given")
+LONG = ("debdocs-170", "mix-170", "given")
 """The collections of the tables where k is a count of 100 or more: most of their pages have as many features."""
-LENGTH, PRECISE = 10, 3
+PRECISE = 3
 KS = (100, 95, 90, 85, 80, 70, 60, 50)
+MOST_FILES = (12, 24)
+"""Subsets in the table of mining; the figure has all."""
 METHODS = ("n smallest of a permutation", "smallest of n permutations")
 
 
@@ -19,8 +21,9 @@ def all_tables(cells: Cells) -> dict[str, str]:
     makers = {
         "summary-1997": _summary, "sizes-1997": _component_sizes, "shingles-1997": _shingles,
         "containment-1997": _containment, "super-1997": _super, "lists-2009": _lists, "images-2009": _images,
-        "mining-2009": _mining, "mining-150-2009": _mining_150, "quality-2009": _quality, "lengths-2009": _lengths,
-        "lexical-2009": _lexical, "closure-2009": _closure, "sizes-2009": _set_sizes, "miners": _miners,
+        "shapes-2005": _shapes, "pairs-2009": _pairs, "quality-100-2009": _quality_100, "mining-2009": _mining,
+        "mining-150-2009": _mining_150, "quality-2009": _quality, "lengths-2009": _lengths, "lexical-2009": _lexical,
+        "closure-2009": _closure, "sizes-2009": _set_sizes, "miners": _miners, "romip": _romip,
         "bisection": _bisection, "bands-2014": _bands, "time-2017": _time, "functions-2017": _functions,
         "curve-2017": _curve,
     }  # fmt: skip
@@ -158,10 +161,47 @@ def _images(cells: Cells) -> str:
     return markdown(headings, rows)
 
 
+def _shapes(cells: Cells) -> str:
+    rows: list[list[object]] = []
+    for (length, size), theirs in published.SHAPES_2005.items():
+        for _, made in cells.of("images", "length", [length], size=size):
+            rows.append([f"{length} words, {size} smallest", made["documents"], made["seconds"], theirs])
+    return markdown(["images", "documents", "seconds", "paper: seconds for 53,539"], rows)
+
+
+def _pairs(cells: Cells) -> str:
+    """Return the numbers of pairs in the list, found, and common, by images and k, of a collection and the paper."""
+    rows: list[list[object]] = []
+    for name, listed in cells.of("reference list", "collection", LONG[1:]):
+        for images, found in images_of(cells, name).items():
+            by_k = {row["pairs.threshold"]: row for row in found}
+            for k, theirs in published.PAIRS_2009[images].items():
+                row = by_k[k]
+                common = round((row["precision"] or 0) * row["pairs"])
+                rows.append([f"{name}, {images}", k, listed["pairs"], row["pairs"], common, *theirs])
+    told = ["in the list", "found", "in both"]
+    return markdown(["images", "k", *told, *(f"paper: {name}" for name in told)], rows)
+
+
+def images_of(cells: Cells, name: str) -> dict[str, list[Values]]:
+    """Return the rows by k of the images of the papers' tables 2 and 6."""
+    found: dict[str, list[Values]] = {}
+    for size, length in ((100, 20), (150, 10)):
+        for _, made in cells.of("quality", "collection", [name], size=size):
+            found[f"{length} words, {size} smallest"] = [row for row in made["rows"] if row["shingle.length"] == length]
+    for _, made in cells.of("permuted", "collection", [name]):
+        found["20 words, 100 permutations"] = made["rows"]
+    return found
+
+
+def _quality_100(cells: Cells) -> str:
+    return _quality_of(cells, "20 words, 100 smallest", published.QUALITY_100_2009)
+
+
 def _mining(cells: Cells) -> str:
     rows: list[list[object]] = []
     for method in METHODS:
-        for count, made in cells.of("mining", "files", published.DOCUMENTS_2009, method=method):
+        for count, made in cells.of("mining", "files", MOST_FILES, method=method):
             theirs = published.MINING_2009.get((method, count), {})
             for row in made["rows"]:
                 k = row["pairs.threshold"]
@@ -179,16 +219,21 @@ def _mining_150(cells: Cells) -> str:
 
 
 def _quality(cells: Cells) -> str:
-    """Return precision, recall and F1 by k, of the collections and the paper, for images of 150 and shingles of 10."""
+    return _quality_of(cells, "10 words, 150 smallest", published.QUALITY_2009)
+
+
+def _quality_of(cells: Cells, images: str, theirs: Mapping[int, tuple[float, float, float]]) -> str:
+    """Return precision, recall and F1 by k, of the collections and the paper."""
     columns = {}
-    for name, made in cells.of("quality", "collection", LONG, size=150):
-        columns[name] = {row["pairs.threshold"]: row for row in made["rows"] if row["shingle.length"] == LENGTH}
-    rows = []
-    for k, (precision, recall, f1) in published.QUALITY_2009.items():
+    for name in LONG:
+        if rows := images_of(cells, name).get(images):
+            columns[name] = {row["pairs.threshold"]: row for row in rows}
+    table = []
+    for k, ratios in theirs.items():
         ours = [value for column in columns.values() for value in _ratios(column.get(k, {}))]
-        rows.append([k, *ours, f"{precision:.2f}", f"{recall:.2f}", f"{f1:.2f}"])
+        table.append([k, *ours, *(f"{ratio:.2f}" for ratio in ratios)])
     headings = [f"{name} {ratio}" for name in columns for ratio in ("P", "R", "F1")]
-    return markdown(["k", *headings, "paper P", "R", "F1"], rows if columns else [])
+    return markdown(["k", *headings, "paper P", "R", "F1"], table if columns else [])
 
 
 def _ratios(row: Values) -> list[str]:
@@ -206,16 +251,19 @@ def _lengths(cells: Cells) -> str:
 
 
 def _lexical(cells: Cells) -> str:
-    rows = [[name, f"{row['pairs.threshold']:.2f}", row["pairs"], row["clusters"], *_ratios(row)]
-            for name, made in cells.of("lexical", "collection", COLLECTIONS) for row in made["rows"]]  # fmt: skip
-    return markdown(["collection", "common words", "pairs", "maximal sets", "P", "R", "F1"], rows)
+    """Return, for each collection, the share of common words with the best F1."""
+    rows: list[list[object]] = []
+    for name, made in cells.of("lexical", "collection", COLLECTIONS):
+        row = max(made["rows"], key=lambda row: row["f1"] or 0)
+        rows.append([name, f"{row['pairs.threshold']:.2f}", row["pairs"], row["clusters"], *_ratios(row)])
+    return markdown(["collection", "best share", "pairs", "maximal sets", "P", "R", "F1"], rows)
 
 
 def _closure(cells: Cells) -> str:
     rows: list[list[object]] = []
     for name, made in cells.of("closure", "collection", COLLECTIONS):
         by_mode = {(row["k"], row["mode"]): row for row in made["rows"]}
-        for k in sorted({row["k"] for row in made["rows"]}, reverse=True):
+        for k in sorted({row["k"] for row in made["rows"]}, reverse=True)[::2]:
             joined, sets = by_mode[k, "components"], by_mode[k, "all"]
             rows.append([name, k, joined["largest"], joined["invented"], *_ratios(joined), *_ratios(sets)])
     headings = ["collection", "k", "largest component", "invented pairs", "closure P", "R", "F1", "maximal sets P", "R",
@@ -229,16 +277,17 @@ def _miners(cells: Cells) -> str:
         mllib = dict(cells.of("mllib", "k", KS, method=method))
         for k, made in cells.of("miners", "k", KS, method=method):
             theirs = mllib.get(k, {})
-            rows.append([method, k, made["sets"], made["nddup_s"], made["c_miner_s"], theirs.get("sets"),
-                         theirs.get("seconds")])  # fmt: skip
-    headings = ["images", "k", "maximal sets", "nddup, s", "C miner, s", "all frequent sets", "FP-Growth of MLlib, s"]
+            rows.append([method, k, made["sets"], made["nddup_s"], made.get("fpgrowth_s"), made.get("eclat_s"),
+                         theirs.get("sets"), theirs.get("seconds")])  # fmt: skip
+    headings = ["images", "k", "maximal sets", "nddup, s", "FP-growth in C, s", "Eclat in C, s", "all frequent sets",
+                "FP-Growth of MLlib, s"]  # fmt: skip
     return markdown(headings, rows)
 
 
 def _bisection(cells: Cells) -> str:
     rows: list[list[object]] = []
     for name, made in cells.of("bisection", "clusters", published.BISECTION_2009):
-        seconds, f1 = published.BISECTION_2009[name]
+        seconds, *_, f1 = published.BISECTION_2009[name]
         rows.append([f"bisection, {made['clusters']:,} clusters", made["seconds"], made.get("precision"),
                      made.get("recall"), made.get("f1"), f"{seconds:,} s, F1 {f1:.2f}"])  # fmt: skip
     for _, made in cells.of("baseline sets", None, [None]):
@@ -250,9 +299,27 @@ def _bisection(cells: Cells) -> str:
     return markdown(["clustering", "seconds", "P", "R", "F1", "paper"], rows)
 
 
+def _romip(cells: Cells) -> str:
+    """Return the seconds of the generated pages, with the paper's for its files 1-24 (1-12 with n permutations)."""
+    rows: list[list[object]] = []
+    for method, files in (("n smallest of a permutation", 24), ("smallest of n permutations", 12)):
+        images, theirs = published.IMAGES_2009[method, files], published.MINING_2009[method, files]
+        for (pages, name), made in cells.all("romip", "pages", "method"):
+            seconds = made["rows"][0]["image_s"]
+            for row in made["rows"] if name == method else []:
+                k = row["k"]
+                rows.append([f"{method}, {pages:,} pages", k, row["pairs"], row["sets"], round(seconds),
+                             row["pairs_s"], row["mine_s"], images, theirs.get(k)])  # fmt: skip
+    headings = ["images of 100", "k", "pairs", "maximal sets", "seconds of images", "of pairs", "of sets",
+                "paper: of images", "of sets"]  # fmt: skip
+    return markdown(headings, rows)
+
+
 def _bands(cells: Cells) -> str:
+    """Return the pages of each band of each page; of the lowest, how many there are."""
     for _, made in cells.of("2014", None, [None]):
-        return markdown(made["headings"], made["rows"])
+        rows = [[*row[:2], len(row[2].split()), *row[3:]] for row in made["rows"]]
+        return markdown(made["headings"], rows)
     return ""
 
 
@@ -267,10 +334,10 @@ def _time(cells: Cells) -> str:
 
 def _functions(cells: Cells) -> str:
     rows, names = [], []
-    for count, made in cells.of("2017 functions", "documents", published.TIME_2017):
+    for count, made in cells.of("2017 functions", "documents", sorted(published.FUNCTIONS_2017 | published.TIME_2017)):
         names = list(made)
-        rows.append([count, *made.values()])
-    return markdown(["documents", *names], rows)
+        rows.append([count, *made.values(), published.FUNCTIONS_2017.get(count)])
+    return markdown(["documents", *names, "paper"], rows)
 
 
 def _curve(cells: Cells) -> str:
@@ -279,5 +346,7 @@ def _curve(cells: Cells) -> str:
         for row in made["rows"]:
             share = f"{row['candidates'] / row['pairs']:.1%}" if row["pairs"] else "–"
             tenth = f"{row['from']:.1f}–{row['from'] + 0.1:.1f}"
-            rows.append([tenth, row["pairs"], row["candidates"], row["expected"], share])
-    return markdown(["exact resemblance", "pairs", "candidates", "expected by the formula", "share"], rows)
+            theirs = published.CURVE_2017.get(row["from"])
+            rows.append([tenth, row["pairs"], row["candidates"], row["expected"], share, theirs and f"{theirs:.1%}"])
+    headings = ["exact resemblance", "pairs", "candidates", "expected by the formula", "share", "paper, from the first"]
+    return markdown(headings, rows)

@@ -1,8 +1,9 @@
 """Kuznetsov, Ignatov, Obiedkov, Samokhin 2005, and Ignatov, Kuznetsov 2009: clusters as maximal frequent sets.
 
-images       seconds to read and sketch, by method and number of files
+images       seconds to read and sketch, by method and number of files, and by shingle length and image size
 mining       seconds of pairs and clusters, and maximal sets, by the least number k of common features
 quality      precision, recall and F1 against the list of pairs with edit similarity 0.85, by length, size and k
+permuted     the same for images of n permutations, of 100 shingles of 20 words
 lexical      the same for lexical images, by the share of common words
 closure      the same for connected components beside maximal sets, and the pairs that the closure invents
 sizes        number of clusters of each size
@@ -24,6 +25,9 @@ METHODS = {"n smallest of a permutation": PROFILE, "smallest of n permutations":
 SUPPORTS_100 = (100, 95, 90, 85, 80, 70, 60, 50)
 SUPPORTS_150 = (150, 145, 140, 135, 130, 125, 120, 115, 110, 105, 100)
 LENGTHS = (5, 10, 15, 20)
+SHAPES = ((5, 100), (10, 100), (15, 100), (20, 100), (10, 120), (10, 150), (10, 180), (10, 200))
+"""Shingle lengths and image sizes of the table of 2005, for files 1-6."""
+SHAPE_FILES = 6
 SIMILARITY = 0.85
 SHARES = (0.95, 0.9, 0.85, 0.8, 0.75, 0.7)
 Grid = Mapping[str, Sequence[object]]
@@ -46,6 +50,10 @@ def measure(cells: Cells, folder: Path, files: dict[str, list[Path]]) -> None:
             cells.get("images", key, partial(_image, folder, first(pages, count), profile))
             grid: Grid = {"pairs.threshold": SUPPORTS_100[:5]}
             cells.get("mining", key, partial(_sweep, folder, first(pages, count), profile, grid))
+    for length, size in SHAPES:
+        settings = (f"shingle.length={length}", f"sketch.size={size}")
+        make = partial(_image, folder, first(pages, SHAPE_FILES), PROFILE, *settings)
+        cells.get("images", {"length": length, "size": size}, make)
     long: Grid = {"shingle.length": [10], "sketch.size": [150], "pairs.threshold": SUPPORTS_150}
     for name, parts in files.items():
         inputs = first(parts, len(parts))
@@ -60,6 +68,8 @@ def measure(cells: Cells, folder: Path, files: dict[str, list[Path]]) -> None:
         for size, supports in ((100, SUPPORTS_100), (150, SUPPORTS_150)):
             by_length: Grid = {"shingle.length": LENGTHS, "sketch.size": [size], "pairs.threshold": supports}
             cells.get("quality", {**key, "size": size}, partial(_sweep, folder, inputs, PROFILE, by_length, truth))
+        permuted: Grid = {"pairs.threshold": SUPPORTS_100[:5]}
+        cells.get("permuted", key, partial(_sweep, folder, inputs, PERMUTATIONS, permuted, truth))
         cells.get("closure", key, partial(_closure, folder, inputs, truth))
         cells.get("sizes", key, partial(_sizes, folder, inputs))
 
@@ -78,8 +88,8 @@ def make_truth(folder: Path, inputs: list[str], truth: Path) -> Values:
     return {"seconds": seconds, **{name: int(number.replace(",", "")) for name, number in found.groupdict().items()}}
 
 
-def _image(folder: Path, inputs: list[str], profile: str) -> Values:
-    metrics = make_run(folder / "images", inputs, profile, "clusters.mode=none")
+def _image(folder: Path, inputs: list[str], profile: str, *settings: str) -> Values:
+    metrics = make_run(folder / "images", inputs, profile, "clusters.mode=none", *settings)
     sketch = metrics.stages.sketch
     return {
         "documents": metrics.rows["documents"],
