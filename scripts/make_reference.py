@@ -93,15 +93,12 @@ def _commands() -> Iterator[str]:
     [subparsers] = (a for a in build_parser()._actions if isinstance(a, argparse._SubParsersAction))  # noqa: SLF001
     described = [part for name in COMMANDS for part in _parsers(f"nddup {name}", subparsers.choices[name])]
     counts = Counter(row for _, _, rows in described for row in rows)
-    # The commonest of each name, said once.
-    shared = dict(row for row, count in reversed(counts.most_common()) if count >= SHARED)
-    yield "Options of several commands; examples are in `nddup COMMAND --help`:\n"
-    yield _list(shared.items())
+    shared = [row for row, count in counts.items() if count >= SHARED]
+    yield "Options of several commands; `nddup COMMAND --help` lists those of one, with examples:\n"
+    yield _list(shared)
     for title, description, rows in described:
         yield f"### {title}\n\n{description}\n"
-        own = [(name, text) for name, text in rows if shared.get(name) != text]
-        also = [name.split()[0] for name, text in rows if shared.get(name) == text]
-        yield _list([*own, *([(f"also {', '.join(also)}", "")] if also else [])])
+        yield _list(row for row in rows if row not in shared)
 
 
 def _parsers(title: str, parser: argparse.ArgumentParser) -> Iterator[tuple[str, str, list[tuple[str, str]]]]:
@@ -156,7 +153,7 @@ def _kind(kind: Any) -> str:  # noqa: ANN401 - an annotation
         return ", ".join(f"`{choice}`" for choice in get_args(kind))
     if get_origin(kind) in (Union, types.UnionType):
         return " or ".join(_kind(part) for part in get_args(kind) if part is not type(None))
-    names = {int: "whole number", float: "number", str: "text", bool: "true, false"}
+    names = {int: "integer", float: "number", str: "text", bool: "true, false"}
     return names.get(kind, str(kind))
 
 
