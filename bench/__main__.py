@@ -9,7 +9,7 @@ from pathlib import Path
 NAMES = (
     "quality", "thresholds", "kinds", "papers", "reading", "loop", "formats", "pairing", "exchanges", "peers", "mining",
     "graph", "families", "giants", "explosion", "scale", "stages", "memory", "records", "fuzz", "report", "repository",
-    "against", "histories", "kills", "compactions", "exact", "passages",
+    "against", "histories", "kills", "compactions", "exact", "passages", "spark",
 )  # fmt: skip
 
 
@@ -30,19 +30,22 @@ def build_parser() -> argparse.ArgumentParser:
     parser.add_argument("--near", type=float, default=0.2, help="scale: share of the records in families (0.2)")
     parser.add_argument("--words", default="20,33", help="scale: words of a record, LOW,HIGH without HIGH (20,33)")
     parser.add_argument("--rounds", type=int, help="peers: runs of each system, in turn (default 3; small 1)")
-    parser.add_argument("--systems", help="peers: only these, separated by commas; all by default")
+    parser.add_argument("--systems", help="peers, spark: only these, separated by commas; all by default")
     parser.add_argument("--limit", type=float, default=900, help="peers: seconds after which a peer is ended (900)")
+    parser.add_argument("--tasks", type=int, help="stages: of the exchanges; by default as many as their memory needs")
+    parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="stages: a setting of the run")
     parser.add_argument(
         "--records",
         help="scale, stages: two counts (250000,2000000; 1000000,10000000; small 20000,80000);"
         " memory, fuzz, graph: one (200000, 1000000, 100000000);"
         " repository: any (100000,1000000; small 5000); histories: how many (1000), kills: how many (200);"
-        " compactions: how many commits (500); papers: pages of the part romip (530000)",
+        " compactions: how many commits (500); papers: pages of the part romip (530000);"
+        " spark: any (5000,20000,41460; families 5000,9999,10001,20000)",
     )
     parser.add_argument(
         "--parts",
         help="fuzz: some of records,values,kernels,settings,resumes; papers: of its parts; with commas, all by default;"
-        " histories: pages or spark",
+        " histories: pages or spark; spark: texts, families",
     )
     return parser
 

@@ -82,7 +82,8 @@ def _measure(count: int, options: argparse.Namespace) -> dict[str, Any]:
         table = pa.table(_make_documents(first, min(BLOCK, count - first)))
         pq.write_table(table, documents / f"part-{number:05}.parquet", compression="zstd", use_dictionary=False)
 
-    command = [sys.executable, "-m", "bench.stages_run", documents, tables, local, said, options.cores, PROFILE]
+    given = [*options.set, *([f"spark.sql.shuffle.partitions={options.tasks}"] if options.tasks else [])]
+    command = [sys.executable, "-m", "bench.stages_run", documents, tables, local, said, options.cores, PROFILE, *given]
     usage = run_measured(
         [str(part) for part in command], folders={"spark": local, "tables": tables}, every=1.0 if count > BLOCK else 0.2
     )

@@ -1,4 +1,4 @@
-"""The program that `bench stages` measures: python -m bench.stages_run DOCUMENTS TABLES LOCAL SAID CORES PROFILE."""
+"""What `bench stages` measures: python -m bench.stages_run DOCUMENTS TABLES LOCAL SAID CORES PROFILE SETTING …."""
 
 import json
 import os
@@ -58,10 +58,10 @@ class Measures:
 
 def main(documents: str, tables: str, local: str, said: str, *limits: str) -> None:
     """Run the stages that follow sketching, by the functions of a run; write their cost to the file `said`."""
-    cores, profile = limits
-    config = load_config(profile, ["sketch.size=64", "pairs.threshold=0.8"])
+    cores, profile, *given = limits
+    config = load_config(profile, ["sketch.size=64", "pairs.threshold=0.8", *given])
     heap = {"spark.driver.memory": config.spark["spark.executor.memory"]}  # here the driver is the executor
-    settings = {**config.spark, **heap, "spark.local.dir": local, **PATIENT}
+    settings = {**heap, **config.spark, "spark.local.dir": local, **PATIENT}
     spark = start_session(master=f"local[{cores}]", settings=settings)
     measures = Measures(spark)
     with CheckpointStore(spark, tables).opened(kept=list(RESULTS)) as store:
