@@ -202,6 +202,11 @@ def _cluster_lines(ids: int, tasks: int, memory: int, hours: float) -> tuple[str
     )
 
 
+def _block_bytes(ids: int, tasks: int, memory: int) -> float:
+    """Return the bytes of a block of the smallest exchange, the requests: 4 an id."""
+    return 4 * min(piece_ids(free_memory(memory), tasks), -(-ids // tasks)) / tasks
+
+
 def explain_capacity(config: Config, *, documents: int, memory: int, ids_of_sketch: int) -> tuple[str, ...]:
     """Return lines on the tasks, bytes and hours of the pairs stage.
 
@@ -219,19 +224,24 @@ def explain_capacity(config: Config, *, documents: int, memory: int, ids_of_sket
 
     sketches = -(-documents * DISTINCT // 100)
     ids = sketches * ids_of_sketch
-    tasks = tasks_needed(volume_of(ids, sketches, threshold_of(config)), memory)
-    moved, free = ids * SHUFFLED_BYTES, free_memory(memory)
-    request = 4 * min(piece_ids(free, tasks), -(-ids // tasks)) / tasks
+    volume = volume_of(ids, sketches, threshold_of(config))
+    tasks = tasks_needed(volume, memory)
+    moved, request = ids * SHUFFLED_BYTES, _block_bytes(ids, tasks, memory)
     hours = ids * (NANOSECONDS_OF_ID + SHUFFLED_BYTES * NANOSECONDS_OF_BYTE) / 3.6e12
+    advice = ""
+    if request < BLOCK_BYTES and tasks > 1:
+        enough = next(
+            size << 30
+            for size in (1 << power for power in range(40))
+            if _block_bytes(ids, tasks_needed(volume, size << 30), size << 30) >= min(BLOCK_BYTES, 4 * ids)
+        )
+        advice = f", and below {BLOCK_BYTES >> 10} kB a byte costs more: --memory {enough >> 30}GB makes larger ones"
     lines = (
         f"The pairs stage on Spark, for {documents:,} documents and {memory >> 20:,} MB for the worker of a task:",
         f"  {sketches:,} distinct sketches ({DISTINCT} % of the documents), {ids:,} ids",
         f"  {tasks:,} tasks in each of 7 exchanges; more where there are more cores",
         f"  {moved / 1e9:,.1f} GB shuffled in all ({SHUFFLED_BYTES} bytes an id at 0.8; less above, more below)",
-        (
-            f"  {request / 1024:,.1f} kB in a block of the smallest exchange; below {BLOCK_BYTES >> 10} kB a byte costs"
-            " more: give workers more memory"
-        ),
+        f"  {request / 1024:,.1f} kB in a block of the smallest exchange{advice}",
         f"  {hours:,.1f} core hours (extrapolated), without reading and sketching",
         *_cluster_lines(ids, tasks, memory, hours),
     )

@@ -24,6 +24,7 @@ def test_the_tasks_are_those_of_a_run(capsys: pytest.CaptureFixture[str]) -> Non
     assert status == 0
     assert f"  {needed:,} tasks in each of 7 exchanges" in said
     assert "850,000,000 distinct sketches" in said
+    assert "below 32 kB a byte costs more: --memory 8GB makes larger ones" in said
     assert "spark-submit --master MASTER --driver-memory 4g --executor-cores 4 --executor-memory 8g" in said
     assert f" --conf spark.executor.pyspark.memory={4 * parse_size('4GB') >> 20}m jobs/dedup.py" in said
 
