@@ -218,8 +218,10 @@ COMPARED = working(
     "compared",
     f"what string, node_a long, node_b long, {_COMPARED}, candidates long, stopped long",
     "All results of one pass over the candidates. `what` is the kind of row. `pair`: a row of MATCHES. `link`: two"
-    " heavy sketches, node_a < node_b, that were not compared and may belong to one family. `count`: the counters of"
-    " one task, which are 0 in the other rows. Columns that a kind of row does not have are null.",
+    " heavy sketches, node_a < node_b, that were not compared and may belong to one family. `many`: joins two sketches"
+    " of a component with too many pairs in one task to list them; `overlap` counts those, in one of its rows."
+    " `count`: the counters of one task, which are 0 in the other rows. Columns that a kind of row does not have are"
+    " null.",
     "compare sketches that share a rare feature",
 )
 MATCHES = working(
@@ -239,8 +241,9 @@ CONFIRMED = working(
 )
 CONNECTIONS = working(
     "connections",
-    "node_a long, node_b long, is_link boolean",
-    "The edges that join sketches to families: matches, and links between heavy sketches.",
+    "node_a long, node_b long, is_link boolean, pairs long",
+    "The edges that join sketches to families: matches, and links between heavy sketches. `pairs`: the matches that it"
+    " stands for, 1 for a link.",
 )
 FAMILIES = working(
     "families",

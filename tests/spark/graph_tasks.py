@@ -41,7 +41,8 @@ def draw(edges: int, nodes: int) -> Pairs:
 def family_rows(edges: int, nodes: int) -> Iterator[pa.RecordBatch]:
     """Yield what `find_families` sends to its task: edges, some of them links."""
     for first, second in draw(edges, nodes):
-        yield pa.RecordBatch.from_pydict({"node_a": first, "node_b": second, "is_link": pa.array(first % 4 == 1)})
+        is_link, pairs = pa.array(first % 4 == 1), pa.repeat(1, len(first))
+        yield pa.RecordBatch.from_pydict({"node_a": first, "node_b": second, "is_link": is_link, "pairs": pairs})
 
 
 def numbered_rows(edges: int, nodes: int) -> Iterator[pa.RecordBatch]:

@@ -73,7 +73,7 @@ def find_pairs(sketches: Ragged, pairing: Pairing) -> tuple[list[pa.RecordBatch]
     wanted, moved["wanted"] = move(each(postings, partial(meet.ask_sketches, pairing=pairing)))
     sent, moved["sent"] = move(both(held, wanted, partial(homes.send_sketches, pairing=pairing)))
     found, moved["found"] = move(both(postings, sent, partial(meet.compare, pairing=pairing)))
-    return list(each(found, partial(meet.drop_repeats))), moved
+    return list(each(found, partial(meet.drop_repeats, most=pairing.most_listed))), moved
 
 
 def rows_of(compared: list[pa.RecordBatch], what: str) -> list[dict[str, object]]:

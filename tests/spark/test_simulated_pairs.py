@@ -18,6 +18,7 @@ from nddup.matching.threshold import Threshold
 from nddup.sketching.minhash import Finder
 from nddup.spark.pairing import homes, meet
 from nddup.spark.pairing.homes import Pairing
+from nddup.spark.pairing.large_components import families_task
 from tests.matching.prepared_sketches import Sketch, ragged, resemblance
 from tests.spark.simulated_tasks import find_pairs, move, rows_of, sketch_batches
 
@@ -107,6 +108,32 @@ def test_pairs_by_keys_have_one_in_common(seed: int, rows: int, bits: int) -> No
     pairs, _ = found(sketches, Pairing(threshold, Division(bits, 3), ALL, finder=finder))
 
     assert pairs == near_pairs(sketches, threshold, finder)
+
+
+@settings(max_examples=25, deadline=None)
+@given(seed=st.integers(0, 2**32), most=st.integers(1, 4), max_edges=st.integers(1, 12))
+def test_pairs_that_are_not_listed_are_counted(seed: int, most: int, max_edges: int) -> None:
+    """Components with too many pairs in a task are searched again, and known to be large if all their pairs are."""
+    sketches, threshold = draw_sketches(seed, 6), threshold_of("resemblance", 8)
+    expected = {(a, b) for a, b, _ in near_pairs(sketches, threshold)}
+
+    compared, _ = find_pairs(ragged(sketches), Pairing(threshold, Division(36, 3), ALL, most_listed=most))
+    rows = [row for what in ("pair", "many") for row in rows_of(compared, what)]
+    counts = [row["overlap"] if row["what"] == "many" else 1 for row in rows]
+    ends = {name: [row[name] for row in rows] for name in ("node_a", "node_b")}
+    connections = pa.RecordBatch.from_pydict(
+        {name: pa.array(nodes, pa.int64()) for name, nodes in ends.items()}
+        | {"is_link": pa.array([False] * len(rows), pa.bool_()), "pairs": pa.array(counts, pa.int64())}
+    )
+    families = [row for batch in families_task(iter([connections]), max_edges=max_edges) for row in batch.to_pylist()]
+
+    known = {row["node"]: (row["family"], row["is_large"]) for row in families}
+    listed = {(row["node_a"], row["node_b"]) for row in rows_of(compared, "pair")}
+    assert {(a, b) for a, b in expected if a not in known} == {(a, b) for a, b in listed if a not in known}
+    assert all(known.get(a) == known.get(b) for a, b in expected)
+    for number, is_large in set(known.values()):
+        pairs = sum(known.get(a) == (number, is_large) for a, _ in expected)
+        assert is_large == (pairs > max_edges)
 
 
 @settings(max_examples=25, deadline=None)

@@ -10,8 +10,12 @@ The number of tasks of the block shuffles: as set, else by the size of the colle
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, NamedTuple
 
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
@@ -27,6 +31,7 @@ from nddup.run.on_spark.state import Job, persisted
 from nddup.run.session import PARTITIONS, given_partitions
 from nddup.run.task_memory import PYTHON_MEMORY
 from nddup.scanning.collection import Collection
+from nddup.scanning.found import Consumer
 from nddup.scanning.read_again import UNSTEADY
 from nddup.settings import plan
 from nddup.settings.plan import confirm_rule_of, tokens_of
@@ -35,7 +40,7 @@ from nddup.sketching.recipe import level_of
 from nddup.spark.pairing import collapse, confirm, large_components, meet
 from nddup.spark.pairing.homes import Pairing
 from nddup.spark.reach import reach
-from nddup.spark.reading.scan import scan_texts
+from nddup.spark.reading.scan import SentTokens, scan_texts
 from nddup.stages.expand import expand
 from nddup.stages.run_engine import Made, Saved
 
@@ -79,9 +84,14 @@ def confirm_matches(job: Job, documents: Documents, matches: Matches, source: In
 
     found = job.find("confirmed")
     if found is None:
-        tokens = _read_tokens(job, source)
-        placed = confirm.place_pairs(matches.table, partitions=matches.partitions)
-        compared = confirm.confirm_pairs(placed, documents.table, tokens, rule, partitions=matches.partitions)
+        tasks = confirm.tasks_of_few(documents.distinct_sketches, matches.edges, partitions=matches.partitions)
+        if tasks:
+            texts = _send_texts(job, documents, matches, source, tasks)
+            compared = confirm.send_all(matches.table, texts, rule, tasks=tasks)
+        else:
+            tokens = _read_tokens(job, source)
+            placed = confirm.place_pairs(matches.table, partitions=matches.partitions)
+            compared = confirm.confirm_pairs(placed, documents.table, tokens, rule, partitions=matches.partitions)
         written = job.write("confirmed", compared, **confirm.count_confirmed())
         _require_all(written)
         found = job.seal("confirmed", written)
@@ -105,10 +115,37 @@ def list_family_texts(
 
 def _read_tokens(job: Job, source: Inputs | DataFrame | None) -> DataFrame:
     """Return TOKENS of all records, lazily."""
+    return _scan(job, source, tokens_of(job.config))
+
+
+def _scan(job: Job, source: Inputs | DataFrame | None, consumer: Consumer) -> DataFrame:
     if source is None:
         raise ValueError(f"pairs.confirm {job.config.pairs.confirm}: the texts are needed")
-    consumer = tokens_of(job.config)
     return source.scan(consumer) if isinstance(source, Inputs) else scan_texts(source, consumer)
+
+
+def _send_texts(
+    job: Job, documents: Documents, matches: Matches, source: Inputs | DataFrame | None, tasks: int
+) -> DataFrame:
+    """Return the texts of few candidates as blocks for each task, lazily; sketches that hold all of them need no text.
+
+    Two actions: the fingerprints of the documents, and the candidates if they are fewer.
+    """
+    is_cut = (F.col("n_features") > F.size("sketch")).alias("is_cut")
+    firsts = documents.table.where("doc_id = group")
+    known = firsts.select("doc_key", "content_fingerprint", "token_fingerprint", is_cut).toArrow()
+    if matches.edges < documents.distinct_sketches:  # otherwise nearly every document is in one
+        ends = matches.table.select("node_a", "node_b").toArrow()
+        wanted = np.unique(np.concatenate([column.to_numpy() for column in ends.columns]))
+        known = known.filter(pa.array(np.isin(known["doc_key"].to_numpy(), wanted)))
+    by_sets = job.config.pairs.confirm == "resemblance" and job.kind.estimate == "smallest"
+    if by_sets and not pc.any(known["is_cut"]).as_py():
+        return confirm.send_sketches(documents.table, known["doc_key"].to_numpy(), tasks=tasks)
+
+    keys, contents, marks = (column.to_pylist() for column in known.columns[:3])
+    tokens = tokens_of(job.config, frozenset(contents))
+    send = partial(confirm.send_each, tasks=tasks)
+    return _scan(job, source, SentTokens(tokens, dict(zip(marks, keys, strict=True)), send, confirm.SENT))
 
 
 def _require_all(found: Saved) -> None:
@@ -221,8 +258,15 @@ def _write_compared(job: Job, matched: DataFrame) -> Saved:
 
 
 def _pairing(job: Job, comparing: _Comparing) -> Pairing:
-    """Return how sketches are compared. They are linked only where families can be given by leaders."""
+    """Return how sketches are compared. They are linked only where families can be given by leaders.
+
+    A family whose pairs, spread evenly over the tasks, would be more than `pairs.max_edges` may be given by leaders:
+    its pairs are not listed before that is known, because each takes Spark's Java microseconds. With levels, pairs are
+    not final there.
+    """
     limits = plan.comparison_limits(job.config)
+    is_listed = limits is None or job.kind.finder == "levels"
+    even = 0 if limits is None else limits.max_edges // comparing.partitions
     return Pairing(
         job.threshold,
         divide(comparing.documents.postings, comparing.partitions),
@@ -230,6 +274,7 @@ def _pairing(job: Job, comparing: _Comparing) -> Pairing:
         links=limits is not None,
         finder=plan.finder_of(job.config),
         max_edges=NO_LIMIT if limits is None else limits.max_edges,
+        most_listed=NO_LIMIT if is_listed else max(1, even + even // 10),
         most_ids=plan.most_ids_of(job.config),
         free=free_memory(job.task_memory),
     )
@@ -240,7 +285,7 @@ def _choose_matches(job: Job, comparing: _Comparing, found: Saved) -> Matches:
     matches = meet.matches_of(found.table)
     whole = Matches(matches, found.counts["edges"], None, comparing.partitions)
     limits = plan.comparison_limits(job.config)
-    if limits is None or not (found.noted["heavy"] or whole.edges > limits.max_edges):
+    if limits is None or not (found.noted["heavy"] or found.counts["many"] or whole.edges > limits.max_edges):
         return whole
 
     families = job.find("families") or _save_families(job, found, comparing, limits)
@@ -256,7 +301,7 @@ def _choose_matches(job: Job, comparing: _Comparing, found: Saved) -> Matches:
 def _save_families(job: Job, found: Saved, comparing: _Comparing, limits: ComparisonLimits) -> Saved:
     """Make FAMILIES: sketches joined by matches or by links of heavy sketches. In one task if small, else in rounds."""
     connections, nodes = meet.connections_of(found.table), comparing.documents.distinct_sketches
-    if found.counts["edges"] + found.counts["links"] <= job.most_edges(large_components.FAMILIES_COST, nodes):
+    if sum(found.counts[name] for name in meet.KINDS) <= job.most_edges(large_components.FAMILIES_COST, nodes):
         return job.save("families", large_components.find_families(connections, max_edges=limits.max_edges))
 
     ends = (F.least("node_a", "node_b").alias("first"), F.greatest("node_a", "node_b").alias("second"))

@@ -97,6 +97,7 @@ class Pairing:
         links: whether the holders of a list of more than `max_postings` are linked instead of compared.
         finder: the keys by which sketches meet; None if they meet by shared features.
         max_edges: pairs of a component after which a task makes no more of them.
+        most_listed: pairs of a component, among those that come to one task, above which they are counted, not listed.
         most_ids: ids of the largest possible sketch.
         free: bytes that the rows of a task may take (`task_sizes.free_memory`); no result depends on it.
     """
@@ -107,6 +108,7 @@ class Pairing:
     links: bool = False
     finder: Finder | None = None
     max_edges: int = NO_LIMIT
+    most_listed: int = NO_LIMIT
     most_ids: int = field(default=1 << 31)
     free: int = field(default=1 << 30)
 

@@ -7,7 +7,8 @@
 
 A family is a connected component of the pairs found and of the links between heavy sketches. Links connect more than
 near-duplicates do, so no near-duplicate pair leaves a family. A family without links is a component with all its pairs,
-or with more than `max_edges` of them. Families with links, or with more than `max_edges` pairs, are searched again.
+or with more than `max_edges` of them. Families with links, with more than `max_edges` pairs, or with pairs that were
+counted but not listed, are searched again.
 
 Sketches whose modulus follows the document's length (`mod-pow2`), compared at the coarser of their two moduli.
 
@@ -127,15 +128,19 @@ def take_families(connections: DataFrame, stars: DataFrame, *, max_edges: int) -
     others = stars.select(F.col("second").alias("node"), F.col("first").alias("family"))
     members = others.unionByName(centres)
 
-    ends = connections.select(F.col("node_a").alias("node"), "is_link")
+    ends = connections.select(F.col("node_a").alias("node"), "is_link", "pairs")
     counted = (
         ends.join(members, "node")
         .groupBy("family")
-        .agg(F.bool_or("is_link").alias("is_linked"), F.count("*").alias("n"))
+        .agg(
+            F.bool_or("is_link").alias("is_linked"),
+            F.bool_or(F.col("pairs") != 1).alias("is_unlisted"),
+            F.sum("pairs").alias("n"),
+        )
     )
-    chosen = counted.where(F.col("is_linked") | (F.col("n") > max_edges)).select(
-        "family", (~F.col("is_linked")).alias("is_large")
-    )
+    is_large = ~F.col("is_linked") & (F.col("n") > max_edges)
+    wanted = F.col("is_linked") | F.col("is_unlisted") | is_large
+    chosen = counted.where(wanted).select("family", is_large.alias("is_large"))
     return members.join(chosen, "family").select(*FAMILIES.names)
 
 
@@ -207,11 +212,12 @@ def list_large(settled: DataFrame) -> DataFrame:
 
 def families_task(batches: Batches, *, max_edges: int) -> Batches:
     """Return FAMILIES from all CONNECTIONS. Memory: `FAMILIES_COST`."""
-    edges, linked = Edges(), []
+    edges, linked, unlisted = Edges(), [], []
     for batch in batches:
-        first, second = (batch.column(name).to_numpy() for name in ("node_a", "node_b"))
+        first, second, counts = (batch.column(name).to_numpy() for name in ("node_a", "node_b", "pairs"))
         edges.add(first, second)
         linked.append(first[batch.column("is_link").to_numpy(zero_copy_only=False)])
+        unlisted.append(np.stack([first, counts])[:, counts != 1])
 
     nodes = edges.names()
     ends = edges.take_ends(nodes)
@@ -221,18 +227,24 @@ def families_task(batches: Batches, *, max_edges: int) -> Batches:
         pairs += np.bincount(families[ends[low : low + EDGE_ROWS, 0]], minlength=len(pairs))
     del ends
 
-    # Both ends of a link are heavy, so its family is wanted. In a family without links every connection is a pair.
-    is_linked = np.zeros(len(pairs), np.bool_)
+    # Both ends of a link are heavy, so its family is wanted. Without links, a connection is one pair or many.
+    is_linked, is_unlisted = (np.zeros(len(pairs), np.bool_) for _ in range(2))
     while linked:
         is_linked[families[np.searchsorted(nodes, linked.pop())]] = True
+    while unlisted:
+        first, counts = unlisted.pop()
+        places = families[np.searchsorted(nodes, first)]
+        np.add.at(pairs, places, counts - 1)
+        is_unlisted[places] = True
+    is_large = ~is_linked & (pairs > max_edges)
 
-    chosen = np.flatnonzero((is_linked | (pairs > max_edges))[families])
+    chosen = np.flatnonzero((is_linked | is_unlisted | is_large)[families])
     for low in range(0, len(chosen), BATCH_ROWS):
         rows = chosen[low : low + BATCH_ROWS]
         columns = {
             "node": nodes[rows],
             "family": families[rows].astype(np.int64),
-            "is_large": ~is_linked[families[rows]],
+            "is_large": is_large[families[rows]],
         }
         yield pa.RecordBatch.from_pydict(columns)
 

@@ -42,7 +42,8 @@ from nddup import tables
 from nddup.arrays import Ragged, take_rows
 from nddup.matching.element_join import Met, find_wanted, join_met
 from nddup.matching.elements import BEFORE, WORDS
-from nddup.matching.overlap_join import Found, partition_of
+from nddup.matching.overlap_join import NO_LIMIT, Found, partition_of
+from nddup.mining.pair_graph import Edges, label_components
 from nddup.spark.blocks import (
     Columns,
     block_schema,
@@ -60,11 +61,16 @@ from nddup.spark.pairing.homes import PAIR_LAYOUT, SKETCH_LAYOUT, WANTED_LAYOUT,
 from nddup.spark.schemas import require, schema_of, table
 from nddup.tables import COMPARED, CONNECTIONS, MATCHES, SKETCHES
 
+KINDS = {"edges": "pair", "links": "link", "many": "many"}
+"""The kinds of rows of COMPARED, by the name of their count."""
+
 COUNTERS = ("candidates", "stopped")
 """What each task counts: the candidates compared; the most holders of a feature that costs too much to compare."""
 
 
-def lay_out(what: Literal["pair", "link", "count"], columns: Mapping[str, NDArray[np.generic]]) -> pa.RecordBatch:
+def lay_out(
+    what: Literal["pair", "link", "many", "count"], columns: Mapping[str, NDArray[np.generic]]
+) -> pa.RecordBatch:
     """Return rows of COMPARED of one kind.
 
     Args:
@@ -94,7 +100,7 @@ def matches_of(compared: DataFrame) -> DataFrame:
 
 
 def connections_of(compared: DataFrame) -> DataFrame:
-    """Return pairs and links together, in one read.
+    """Return pairs and links together, in one read, and the rows that stand for many pairs.
 
     Schema in:   COMPARED
     Schema out:  CONNECTIONS
@@ -102,7 +108,8 @@ def connections_of(compared: DataFrame) -> DataFrame:
     """
     require(compared, COMPARED, stage="pairs")
     is_link = (F.col("what") == "link").alias("is_link")
-    return compared.where("what <> 'count'").select("node_a", "node_b", is_link).select(*CONNECTIONS.names)
+    pairs = F.when(F.col("what") == "many", F.col("overlap")).otherwise(F.lit(1)).cast("long").alias("pairs")
+    return compared.where("what <> 'count'").select("node_a", "node_b", is_link, pairs).select(*CONNECTIONS.names)
 
 
 def heavy_of(compared: DataFrame) -> DataFrame:
@@ -117,8 +124,8 @@ def heavy_of(compared: DataFrame) -> DataFrame:
 
 
 def count_compared() -> dict[str, Column]:
-    """Return the counts taken while COMPARED is written: pairs (`edges`), links, and the counters of all tasks."""
-    kinds = {"edges": F.count_if(F.col("what") == "pair"), "links": F.count_if(F.col("what") == "link")}
+    """Return the counts taken while COMPARED is written: rows of each kind, and the counters of all tasks."""
+    kinds = {name: F.count_if(F.col("what") == what) for name, what in KINDS.items()}
     return kinds | {"candidates": F.sum("candidates"), "stopped": F.max("stopped")}
 
 
@@ -152,8 +159,12 @@ def compare(postings: Iterable[pa.RecordBatch], sketches: Iterable[pa.RecordBatc
     yield from _found_blocks(found, nodes, met.sizes, target_of(held), pairing)
 
 
-def drop_repeats(batches: Iterable[pa.RecordBatch]) -> Batches:
-    """Return COMPARED, with each pair and link once, however many tasks found it."""
+def drop_repeats(batches: Iterable[pa.RecordBatch], *, most: int = NO_LIMIT) -> Batches:
+    """Return COMPARED, with each pair and link once, however many tasks found it.
+
+    A component with more than `most` pairs here is joined by rows `many` in place of its pairs. Each pair comes to one
+    task, so the counts of all tasks add up.
+    """
     columns = unpack(with_rows(batches), PAIR_LAYOUT)
     counts = columns.pop("counts").reshape(-1, len(COUNTERS)).sum(axis=0)
 
@@ -163,9 +174,33 @@ def drop_repeats(batches: Iterable[pa.RecordBatch]) -> Batches:
 
     order, is_first = _order(columns["node_a"], columns["node_b"])
     chosen = order[is_first]
+    if len(chosen) > most:
+        joined, is_listed = _join_many(columns["node_a"][chosen], columns["node_b"][chosen], most)
+        chosen = chosen[is_listed]
+        yield lay_out("many", joined)
     pairs = {name: column[chosen] for name, column in columns.items() if len(column) or not name.startswith("cont")}
     yield lay_out("pair", pairs)
     yield lay_out("count", {name: counts[at : at + 1] for at, name in enumerate(COUNTERS)})
+
+
+def _join_many(first: NDArray[np.generic], second: NDArray[np.generic], most: int) -> tuple[Columns, NDArray[np.bool_]]:
+    """Return rows that join each component of more than `most` pairs, and which pairs are in none of these."""
+    edges = Edges()
+    edges.add(first.astype(np.int64), second.astype(np.int64))
+    nodes = edges.names()
+    ends = edges.take_ends(nodes)
+    components = label_components(ends, nodes=len(nodes)).ordinals
+    counts = np.bincount(components[ends[:, 0]], minlength=1)
+    is_many = counts > most
+
+    order = np.argsort(components, kind="stable")  # the first node of each component comes first
+    starts = np.flatnonzero(np.append(True, np.diff(components[order]) != 0))
+    roots = np.repeat(order[starts], np.diff(np.append(starts, len(order))))
+    counted = np.zeros(len(order), np.int64)
+    counted[starts + 1] = np.minimum(counts[components[order[starts]]], np.iinfo(np.int32).max)
+    rows = is_many[components[order]] & (roots != order)
+    joined: Columns = {"node_a": nodes[roots[rows]], "node_b": nodes[order[rows]], "overlap": counted[rows]}
+    return joined, ~is_many[components[ends[:, 0]]]
 
 
 def _order(first: NDArray[np.generic], second: NDArray[np.generic]) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
@@ -325,4 +360,5 @@ def match(homes: DataFrame, postings: DataFrame, pairing: Pairing) -> DataFrame:
         partial(compare, pairing=pairing),
         block_schema(PAIR_LAYOUT),
     )
-    return exchange(found, partitions=pairing.partitions).mapInArrow(drop_repeats, schema_of(COMPARED))
+    task = partial(drop_repeats, most=pairing.most_listed)
+    return exchange(found, partitions=pairing.partitions).mapInArrow(task, schema_of(COMPARED))

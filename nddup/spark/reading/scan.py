@@ -23,11 +23,12 @@ From partial counts to a lexicon: the terms of a collection, and those in an int
 The arithmetic is in `nddup.sketching.words.lexicon`.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial, reduce
 from typing import Any
 
+import pyarrow as pa
 from pyspark.sql import Column, DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F
 
@@ -35,15 +36,16 @@ from nddup.reading.formats import FileHead
 from nddup.reading.xml_cutting import MARK_BYTES
 from nddup.scanning.collection import Collection, Files, Group
 from nddup.scanning.file_heads import is_hidden
-from nddup.scanning.found import Batches, Consumer, RecordLimits
+from nddup.scanning.found import Batches, Consumer, Found, RecordLimits
 from nddup.scanning.local_files import read_texts
+from nddup.scanning.read_again import Tokens
 from nddup.scanning.sketch_records import parse_chunks
 from nddup.scanning.whole_files import StoredFile, read_files
 from nddup.spark.heavy_keys import beside
 from nddup.spark.reading import hadoop_files
 from nddup.spark.reading.hadoop_files import open_row, read_chunks, rows_of
 from nddup.spark.schemas import local_table, require, schema_of, table
-from nddup.tables import CONTENTS, FOUND_TEXTS, LEXICON, STORED_TEXTS, TERMS, TEXTS
+from nddup.tables import CONTENTS, FOUND_TEXTS, LEXICON, STORED_TEXTS, TERMS, TEXTS, Table
 
 
 @dataclass(frozen=True)
@@ -118,6 +120,32 @@ def number_texts(df: DataFrame, *, id: str, text: str) -> DataFrame:  # noqa: A0
         F.spark_partition_id().cast("long").alias("split"),
         F.monotonically_increasing_id().bitwiseAND(F.lit((1 << 33) - 1)).alias("seq"),
     )
+
+
+@dataclass(frozen=True)
+class SentTokens:
+    """Sends the tokens of the records that it knows, each once in a task."""
+
+    tokens: Tokens
+    nodes: Mapping[bytes, int]
+    """The node of each `token_fingerprint`."""
+
+    send: Callable[[list[int], pa.Array], Batches]
+    """Makes rows of the table of nodes and their tokens."""
+
+    table: Table
+
+    def batches(self, found: Iterable[list[Found]], head: FileHead | None) -> Batches:
+        """Yield the rows of one task."""
+        sent: set[int] = set()
+        for batch in self.tokens.batches(found, head):
+            places: dict[int, int] = {}
+            for place, mark in enumerate(batch.column("token_fingerprint").to_pylist()):
+                node = self.nodes.get(mark)
+                if node is not None and node not in sent:
+                    places.setdefault(node, place)
+            sent.update(places)
+            yield from self.send(list(places), batch.column("tokens").take(pa.array(places.values(), pa.int64())))
 
 
 def scan_texts(texts: DataFrame, consumer: Consumer) -> DataFrame:
