@@ -77,7 +77,10 @@ def preview(files: Files, inputs: list[str], config: Config, *, steps: Steps | N
     parts += [f"… and {counted(count, 'more file')}: {name}\n" for name, count in sorted(left.items())]
     note = note_ids(files, collection.files)
     parts += [f"{one_line(note)}\n"] if note else []
-    unread = [(source, f"{reason}: {detail}") for source, reason, detail in collection.unread]
+    unread = [
+        (source, detail if detail.startswith(f"{reason}:") else f"{reason}: {detail}")
+        for source, reason, detail in collection.unread
+    ]
     parts += _kinds_of(unread, "not read   ")
     skipped = [*collection.listing.skipped, *((file.source, ASSET_WHY) for file in collection.assets)]
     parts += _kinds_of(skipped, "skipped    ")
