@@ -20,6 +20,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from nddup.errors import CapacityError, ConfigError, NddupError
+from nddup.matching.confirm_rules import ConfirmRule, least_common
 from nddup.matching.elements import divide
 from nddup.matching.overlap_join import NO_LIMIT, ComparisonLimits, LongLists
 from nddup.matching.task_sizes import MOST_TASKS, free_memory, tasks_needed, volume_of
@@ -84,11 +85,8 @@ def confirm_matches(job: Job, documents: Documents, matches: Matches, source: In
 
     found = job.find("confirmed")
     if found is None:
-        tasks = confirm.tasks_of_few(documents.distinct_sketches, matches.edges, partitions=matches.partitions)
-        if tasks:
-            texts = _send_texts(job, documents, matches, source, tasks)
-            compared = confirm.send_all(matches.table, texts, rule, tasks=tasks)
-        else:
+        compared = _send_few(job, documents, matches, source, rule)
+        if compared is None:
             tokens = _read_tokens(job, source)
             placed = confirm.place_pairs(matches.table, partitions=matches.partitions)
             compared = confirm.confirm_pairs(placed, documents.table, tokens, rule, partitions=matches.partitions)
@@ -101,7 +99,7 @@ def confirm_matches(job: Job, documents: Documents, matches: Matches, source: In
     likeness = F.coalesce("edit", "resemblance")
     chosen = replace(matches, table=pairs.withColumn("resemblance", likeness), edges=counts["confirmed"])
     names = ("confirmed", "bounded", "bounded_unconfirmed")
-    return Confirmed(pairs, chosen, {"compared": found.rows, **{name: counts[name] for name in names}})
+    return Confirmed(pairs, chosen, {"compared": matches.edges, **{name: counts[name] for name in names}})
 
 
 def list_family_texts(
@@ -124,28 +122,37 @@ def _scan(job: Job, source: Inputs | DataFrame | None, consumer: Consumer) -> Da
     return source.scan(consumer) if isinstance(source, Inputs) else scan_texts(source, consumer)
 
 
-def _send_texts(
-    job: Job, documents: Documents, matches: Matches, source: Inputs | DataFrame | None, tasks: int
-) -> DataFrame:
-    """Return the texts of few candidates as blocks for each task, lazily; sketches that hold all of them need no text.
+def _send_few(
+    job: Job, documents: Documents, matches: Matches, source: Inputs | DataFrame | None, rule: ConfirmRule
+) -> DataFrame | None:
+    """Return CONFIRMED, lazily, but for candidates whose numbers of shingles rule them out; None for many documents.
 
-    Two actions: the fingerprints of the documents, and the candidates if they are fewer.
+    Sketches that hold all shingles need no text. Two actions: the fingerprints of the documents, and the candidates if
+    they are few enough to be looked at here.
     """
-    is_cut = (F.col("n_features") > F.size("sketch")).alias("is_cut")
-    firsts = documents.table.where("doc_id = group")
-    known = firsts.select("doc_key", "content_fingerprint", "token_fingerprint", is_cut).toArrow()
-    if matches.edges < documents.distinct_sketches:  # otherwise nearly every document is in one
+    tasks = confirm.tasks_of_few(documents.distinct_sketches, matches.edges, partitions=matches.partitions)
+    if not tasks:
+        return None
+    by_sets = job.config.pairs.confirm == "resemblance"
+    told = ("doc_key", "content_fingerprint", "token_fingerprint", "n_features", F.size("sketch").alias("size"))
+    known = documents.table.where("doc_id = group").select(*told).sort("doc_key").toArrow()
+    if matches.edges <= confirm.TASK_PAIRS:
         ends = matches.table.select("node_a", "node_b").toArrow()
-        wanted = np.unique(np.concatenate([column.to_numpy() for column in ends.columns]))
-        known = known.filter(pa.array(np.isin(known["doc_key"].to_numpy(), wanted)))
-    by_sets = job.config.pairs.confirm == "resemblance" and job.kind.estimate == "smallest"
-    if by_sets and not pc.any(known["is_cut"]).as_py():
-        return confirm.send_sketches(documents.table, known["doc_key"].to_numpy(), tasks=tasks)
+        nodes = np.stack([column.to_numpy() for column in ends.columns])
+        if by_sets:
+            counts = known["n_features"].to_numpy()[np.searchsorted(known["doc_key"].to_numpy(), nodes)]
+            nodes = nodes[:, counts.min(axis=0) >= least_common(counts.sum(axis=0), rule)]
+        known = known.filter(pa.array(np.isin(known["doc_key"].to_numpy(), nodes)))
 
-    keys, contents, marks = (column.to_pylist() for column in known.columns[:3])
-    tokens = tokens_of(job.config, frozenset(contents))
-    send = partial(confirm.send_each, tasks=tasks)
-    return _scan(job, source, SentTokens(tokens, dict(zip(marks, keys, strict=True)), send, confirm.SENT))
+    keys = known["doc_key"].to_numpy()
+    if by_sets and job.kind.estimate == "smallest" and pc.all(pc.equal(known["n_features"], known["size"])).as_py():
+        texts = confirm.send_sketches(documents.table, keys, tasks=tasks)
+    else:
+        contents, marks = (known[name].to_pylist() for name in ("content_fingerprint", "token_fingerprint"))
+        named, send = dict(zip(marks, keys.tolist(), strict=True)), partial(confirm.send_each, tasks=tasks)
+        sent = SentTokens(tokens_of(job.config, frozenset(contents)), named, send, confirm.SENT)
+        texts = _scan(job, source, sent)
+    return confirm.send_all(matches.table, texts, rule, keys, tasks=tasks)
 
 
 def _require_all(found: Saved) -> None:

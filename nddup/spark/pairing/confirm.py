@@ -117,13 +117,16 @@ def tasks_of_few(documents: int, pairs: int, *, partitions: int) -> int:
     return tasks if documents <= FEW_DOCUMENTS and tasks * documents <= MOST_TEXTS else 0
 
 
-def send_all(matches: DataFrame, texts: DataFrame, rule: ConfirmRule, *, tasks: int) -> DataFrame:
+def send_all(
+    matches: DataFrame, texts: DataFrame, rule: ConfirmRule, nodes: NDArray[np.int64], *, tasks: int
+) -> DataFrame:
     """Compare the texts of each candidate in tasks that each get all texts.
 
     Args:
         matches: the candidates.
         texts: blocks, as `send_each` makes of tokens read again, or `send_sketches` of documents.
         rule: when texts confirm a pair.
+        nodes: those whose texts are sent, ascending; candidates with another are left out.
         tasks: as `tasks_of_few` gives.
 
     Schema in:   MATCHES; blocks of TEXT_LAYOUT
@@ -131,7 +134,7 @@ def send_all(matches: DataFrame, texts: DataFrame, rule: ConfirmRule, *, tasks: 
     Shuffles:  one, of blocks.    Actions:  none.
     """
     require(matches, MATCHES, stage="pairs")
-    pairs = matches.mapInArrow(partial(post_pairs, partitions=tasks), block_schema(PAIR_LAYOUT))
+    pairs = matches.mapInArrow(partial(post_pairs, partitions=tasks, nodes=nodes), block_schema(PAIR_LAYOUT))
     blocks = texts.unionByName(pairs, allowMissingColumns=True)
     return exchange(blocks, partitions=tasks).mapInArrow(partial(confirm_task, rule=rule), schema_of(CONFIRMED))
 
@@ -203,9 +206,16 @@ def post_texts(batches: Batches, *, partitions: int) -> Batches:
             yield pack_sketches(TEXT_LAYOUT, targets, some, partitions=partitions)
 
 
-def post_pairs(batches: Batches, *, partitions: int) -> Batches:
-    """Pack candidates as blocks of PAIR_LAYOUT; those without a bucket are spread evenly."""
-    for batch in batches:
+def post_pairs(batches: Batches, *, partitions: int, nodes: NDArray[np.int64] | None = None) -> Batches:
+    """Pack candidates as blocks of PAIR_LAYOUT; those without a bucket are spread evenly.
+
+    With `nodes`, only candidates of two of them.
+    """
+    for given in batches:
+        batch = given
+        if nodes is not None:
+            is_known = [np.isin(np.asarray(given.column(name)), nodes) for name in ("node_a", "node_b")]
+            batch = given.filter(pa.array(is_known[0] & is_known[1]))
         columns: Columns = {
             name: batch.column(name).to_numpy(zero_copy_only=False).astype(kind) for name, kind in PAIR_LAYOUT.items()
         }
