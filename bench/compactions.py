@@ -13,8 +13,8 @@ from tempfile import TemporaryDirectory
 import nddup.repository
 from nddup.errors import OutputError
 from nddup.repository.opened_repository import Repository
+from nddup.repository.places.bucket_place import find_place
 from nddup.repository.places.disk_place import DiskPlace
-from nddup.repository.places.find_place import find_place
 from nddup.repository.places.place import COMMITS, SEGMENTS
 from nddup.repository.segments.commits import LostRaceError, versions_in
 from nddup.repository.table_totals import tables_totals

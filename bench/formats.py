@@ -37,7 +37,7 @@ from nddup.settings.load import build_config
 from nddup.settings.plan import record_limits, sketch_rule
 from nddup.spark.reading.hadoop_files import open_uri
 from nddup.spark.reading.scan import scan
-from nddup.storage.files import Storage
+from nddup.storage.session_files import Storage
 from nddup.storage.session_tables import MemoryStore
 
 Page = tuple[str, str, bytes]

@@ -26,17 +26,16 @@ import pyarrow as pa
 from bench import fuzz_samples as made
 from bench.fuzz_samples import TOKENS, mutate
 from nddup.mining.fimi import read_fimi
-from nddup.reading.base64_text import decode_base64
 from nddup.reading.charsets import canonical_charset, declared_charset, decode_content
 from nddup.reading.containers import container_head, read_container
 from nddup.reading.detect import read_head
 from nddup.reading.formats import FORMATS, FileHead, FormatError, parse_path, split_field
 from nddup.reading.fragments import is_page_or_fragment
 from nddup.reading.markup import main_text, strip_markup
-from nddup.reading.outcomes import Reject, make_record
+from nddup.reading.outcomes import Reject, decode_base64, make_record
 from nddup.reading.page_limits import MAX_ATTRIBUTES
 from nddup.reading.records import parse_record, record_text
-from nddup.reading.reference_lists.layouts import LayoutError, guess_layout, lines_of, read_lines
+from nddup.reading.reference_lists import LayoutError, guess_layout, lines_of, read_lines
 from nddup.reading.streams import Expanded, StoppedError, compression_of, cut_stream, expand_head
 from nddup.reading.xml_records import escape_ampersands
 from nddup.spelling import parse_size

@@ -13,7 +13,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import nddup.repository
-from nddup.repository.places.find_place import find_place
+from nddup.repository.places.bucket_place import find_place
 from nddup.repository.segments.commits import LostRaceError, versions_in
 from nddup.repository.table_totals import tables_totals
 

@@ -30,7 +30,7 @@ from nddup.settings.plan import record_limits, sketch_rule
 from nddup.sketching.min_s import sketch_texts
 from nddup.spark.reading.hadoop_files import read_chunks
 from nddup.spark.reading.scan import scan
-from nddup.storage.files import Storage
+from nddup.storage.session_files import Storage
 from nddup.storage.session_tables import MemoryStore
 
 BLOCK = 16 << 20

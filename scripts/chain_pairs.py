@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from nddup.mining.pair_graph import label_components
-from nddup.reading.reference_lists.layouts import guess_layout, read_lines
+from nddup.reading.reference_lists import guess_layout, read_lines
 
 
 def main() -> int:

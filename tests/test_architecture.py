@@ -18,7 +18,7 @@ JOBS = sorted((ROOT / "jobs").glob("*.py"))
 
 PURE = {"reading", "rewriting", "sketching", "scanning", "matching", "mining", "verifying"}
 GROUND = {"errors", "arrays", "array_files", "redaction", "metrics", "steps", "start_up", "children", "shown"}
-WIRING = {"spark", "spark.reach", "spark.reading", "spark.pairing", "spark.clustering", "spark.evaluating"}
+WIRING = {"spark", "spark.reach", "spark.reading", "spark.pairing", "spark.clustering"}
 WIRING |= {"spark.passages"}
 
 MAY_IMPORT: dict[str, set[str]] = {
@@ -50,13 +50,10 @@ MAY_IMPORT: dict[str, set[str]] = {
     "spark.pairing": {"sketching", "matching", "mining", "spark"},
     "spark.clustering": {"mining", "spark"},
     "spark.passages": {"passages", "spark", "spark.pairing"},
-    "spark.evaluating": {"reading", "verifying", "spark", "spark.reading"},
     "local": {"settings", "scanning", "rewriting", "mining", "verifying", "engines", "stages"},
     "storage": GROUND | {"sketching", "scanning"},
-    "storage.session_files": {"storage.files", "spark.reach"},
+    "storage.session_files": {"storage", "spark", "spark.reach"},
     "storage.session_tables": {"storage", "storage.session_files"},
-    "storage.hadoop_listing": {"storage", "spark"},
-    "storage.files": {"storage", "storage.hadoop_listing"},
     "engines": GROUND | {"tables"},
     "stages": {"engines", "settings", "rewriting", "report"},
     "engines.spark_engine": {"engines", "spark", "spark.reach"},
@@ -91,7 +88,7 @@ SESSIONS = {"getOrCreate", "newSession"}
 
 ACTING = {
     "run", "spark.reach", "results", "opened.spark", "engines.spark_engine", "storage.session_files",
-    "storage.session_tables", "storage.hadoop_listing", "api",
+    "storage.session_tables", "api",
 }  # fmt: skip
 """The rooms that run Spark jobs."""
 
@@ -283,8 +280,8 @@ def test_only_these_rooms_run_spark_jobs() -> None:
 @pytest.mark.parametrize(
     ("name", "owners"),
     [
-        ("_jvm", {"files.py", "java.py"}),
-        ("_jsc", {"files.py", "java.py", "reach.py"}),
+        ("_jvm", {"session_files.py", "java.py"}),
+        ("_jsc", {"session_files.py", "java.py", "reach.py"}),
         ("sparkContext", {"java.py", "reach.py"}),
     ],
 )

@@ -12,11 +12,11 @@ import pyarrow as pa
 from nddup.api.run_object import Run
 from nddup.errors import ConfigError
 from nddup.local.memory import Memory
-from nddup.local.reading.number_texts import CHUNK_BYTES, cut, number_texts
+from nddup.local.reading.read_records import CHUNK_BYTES, cut, number_texts
 from nddup.local.reading.workers import Workers
 from nddup.matching.preference import DATED, DERIVED
 from nddup.metrics import RunMetrics
-from nddup.opened.arrow_tables import MemoryRun
+from nddup.opened.duck import MemoryRun
 from nddup.run.compiling import compile_once
 from nddup.run.engines import memory_of
 from nddup.run.local_job import LocalJob
@@ -38,8 +38,8 @@ from nddup.stages.progress import LocalProgress, is_quiet_for
 from nddup.stages.run import find_clusters
 from nddup.stages.stage import metrics_of
 from nddup.steps import Steps
-from nddup.storage.local_folder import MemoryTables
 from nddup.storage.local_storage import LocalStorage
+from nddup.storage.run_folder import MemoryTables
 from nddup.tables import ID_COLUMNS, RESULTS
 
 SPARK_TEXTS = ("string", "binary", "varchar", "char", "void")

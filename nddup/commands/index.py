@@ -232,8 +232,8 @@ def _grow(options: argparse.Namespace, steps: Steps) -> Answer:
 
 
 def _remove(options: argparse.Namespace, steps: Steps) -> Answer:
-    from nddup.reading.list_lines import list_lines  # noqa: PLC0415
     from nddup.reading.outcomes import clean_id  # noqa: PLC0415
+    from nddup.reading.reference_lists import list_lines  # noqa: PLC0415
     from nddup.repository.tell import describe_commit, values_of  # noqa: PLC0415
 
     try:

@@ -135,7 +135,7 @@ def _lines(run: "FinishedRun", options: argparse.Namespace) -> "Iterator[str]":
 
         yield from extent_lines(run, master=options.master)
     elif options.removed:
-        from nddup.results.removed import removed_lines, show_removed  # noqa: PLC0415
+        from nddup.results.show import removed_lines, show_removed  # noqa: PLC0415
 
         yield from removed_lines(run) if options.csv else [show_removed(run)]
     else:

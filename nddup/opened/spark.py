@@ -10,7 +10,7 @@ from nddup.engines.engine import Batches
 from nddup.engines.spark_engine import SparkEngine, frame_of, session_beside
 from nddup.errors import ConfigError, OutputError
 from nddup.metrics import RunMetrics
-from nddup.opened.arrow_tables import NoFolder
+from nddup.opened.duck import NoFolder
 from nddup.opened.finished_run import FinishedRun, Folder, Reader
 from nddup.spark.schemas import schema_of
 from nddup.spark.sources import reader_of

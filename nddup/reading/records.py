@@ -27,12 +27,20 @@ from dataclasses import replace
 from hashlib import blake2b
 from typing import Any, Literal, NamedTuple
 
-from nddup.reading.base64_text import decode_base64
 from nddup.reading.charsets import decode_anyway, find_encoding
 from nddup.reading.formats import FieldKind, FileHead, split_field
 from nddup.reading.fragments import is_page_or_fragment
 from nddup.reading.markup import main_text, strip_markup
-from nddup.reading.outcomes import Record, Reject, Value, declared_value, excerpt, make_record, plain_text
+from nddup.reading.outcomes import (
+    Record,
+    Reject,
+    Value,
+    declared_value,
+    decode_base64,
+    excerpt,
+    make_record,
+    plain_text,
+)
 from nddup.reading.sgml_records import parse_sgml
 from nddup.reading.xml_cutting import is_readable_as_ascii
 from nddup.reading.xml_records import parse_xml, wrapper_of

@@ -20,19 +20,19 @@ from xml.sax.saxutils import quoteattr
 
 from lxml import etree
 
-from nddup.reading.base64_text import decode_base64
 from nddup.reading.bounded_parts import MAX_PARTS, has_too_many
 from nddup.reading.formats import FieldKind, Format, Path, Step, parse_path, split_field
+from nddup.reading.markup import INLINE
 from nddup.reading.outcomes import (
     Record,
     Reject,
     Value,
     declared_value,
+    decode_base64,
     excerpt,
     make_record,
     plain_text,
 )
-from nddup.reading.page_elements import INLINE
 
 # Before Python 3.11.5 a possessive group, `(…)*+`, may end past its last match: at the point where one more repetition
 # failed midway. So an alternative here that begins with a quote, `<!--` or `<?` never fails: without its end it extends

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeAlias
 import pyarrow as pa
 
 from nddup.errors import ConfigError, OutputError
-from nddup.local.reading.number_texts import number_texts
+from nddup.local.reading.read_records import number_texts
 from nddup.local.reading.workers import Progress, Workers
 from nddup.repository.identity import Identity
-from nddup.repository.places.find_place import find_place
+from nddup.repository.places.bucket_place import find_place
 from nddup.repository.query_stored import Ask, Queries, find_matches, read_queries, require_bands, sketch_texts
 from nddup.repository.segments.commits import Commit, read_commit
 from nddup.repository.segments.segment_files import read_all
@@ -30,8 +30,7 @@ from nddup.tables import VERDICTS
 
 if TYPE_CHECKING:
     from nddup.repository.prove_version import Proof
-    from nddup.repository.segments.compact import Compacted
-    from nddup.repository.write_versions import Written
+    from nddup.repository.write_versions import Compacted, Written
 
 
 Path: TypeAlias = str | os.PathLike[str]
@@ -83,7 +82,7 @@ def reading_of(inputs: Given, config: Config, engine: str | None) -> Reading:
         return Reading(Workers(count), LocalStorage())
 
     from nddup.run.java import is_small  # noqa: PLC0415 - Spark is loaded only where it is needed
-    from nddup.run.on_spark.workers_on_spark import WorkersOnSpark  # noqa: PLC0415
+    from nddup.run.on_spark.inputs import WorkersOnSpark  # noqa: PLC0415
     from nddup.run.session import start_session  # noqa: PLC0415
 
     spark = start_session(master=None, settings=config.spark, is_small=is_small(list(inputs)))
@@ -293,7 +292,7 @@ class Repository:
     def compact(self, *, days: float | None = None) -> "Compacted":
         """Merge all segments, drop removed documents, and remove segments out of use for `days` (None: 7)."""
         from nddup.repository.places.live_claims import claimed  # noqa: PLC0415
-        from nddup.repository.segments.compact import DAYS, compact  # noqa: PLC0415
+        from nddup.repository.write_versions import DAYS, compact  # noqa: PLC0415
 
         with claimed(self._repo) as claim:
             done = compact(self.refresh().snapshot, claim, days=DAYS if days is None else days)

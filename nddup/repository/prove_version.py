@@ -27,7 +27,7 @@ from nddup.repository.segments.segment_files import read_all
 from nddup.repository.snapshot import Snapshot
 from nddup.repository.table_totals import COLUMNS, tables_totals
 from nddup.sketching.accuracy import chance_missed
-from nddup.verifying.shingle_sets import count_shared
+from nddup.verifying.definitions import count_shared
 
 MOST_PAIRS = 100_000
 """Most candidates whose shingles are counted again."""

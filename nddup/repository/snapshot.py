@@ -25,8 +25,7 @@ from nddup.repository.places.place import Place
 from nddup.repository.segments.commits import Commit
 from nddup.repository.segments.layout import DIGESTS, DOCUMENTS, EDGES, STATE
 from nddup.repository.segments.mapped import MappedSegment, map_segment, take_sketches
-from nddup.repository.segments.segment_files import not_as_written, open_shingles
-from nddup.repository.segments.stored_shingles import StoredShingles, fingerprint_of
+from nddup.repository.segments.segment_files import StoredShingles, fingerprint_of, not_as_written, open_shingles
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from nddup.errors import OutputError
-from nddup.repository.places.find_place import find_place
+from nddup.repository.places.bucket_place import find_place
 from nddup.repository.query_stored import Ask
 from nddup.repository.segments.commits import Commit, read_commit, versions_in
 from nddup.repository.segments.layout import MATCHES

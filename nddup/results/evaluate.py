@@ -27,7 +27,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from nddup.opened.finished_run import FinishedRun
-from nddup.reading.reference_lists.layouts import Layout
+from nddup.reading.reference_lists import Layout
 from nddup.redaction import drop_login
 from nddup.results import list_questions as questions
 from nddup.results.evaluation import FORMAT, Band, nice_step, numbers, resemblance_curve, score_curve
@@ -40,8 +40,7 @@ from nddup.shown import csv_line
 from nddup.steps import Steps
 from nddup.storage.run_folder import RunFolder
 from nddup.storage.versions import versions
-from nddup.verifying.definitions import Sample
-from nddup.verifying.estimates import estimate_pairs
+from nddup.verifying.definitions import Sample, estimate_pairs
 from nddup.verifying.pair_counts import Agreement, count_pairs_of_kinds
 
 ESTIMATED = "doc_a string, doc_b string, score double, together boolean, why string, url_a string, url_b string, estimate double"  # noqa: E501

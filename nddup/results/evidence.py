@@ -44,9 +44,8 @@ from nddup.sketching.kinds import Kind
 from nddup.sketching.minhash import Bands
 from nddup.verifying.cluster_proofs import Members, Sets, prepare_sets
 from nddup.verifying.cluster_proofs import prove_clusters as prove
-from nddup.verifying.definitions import Form, Rule, Sample, gather
+from nddup.verifying.definitions import Form, Rule, Sample, count_shared, gather, list_shingles
 from nddup.verifying.near_pairs import Probes
-from nddup.verifying.shingle_sets import count_shared, list_shingles
 
 
 class Promised:

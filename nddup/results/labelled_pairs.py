@@ -17,8 +17,8 @@ import pyarrow as pa
 
 from nddup.errors import ConfigError
 from nddup.opened.finished_run import FinishedRun
-from nddup.reading.list_lines import list_lines
 from nddup.reading.outcomes import clean_id
+from nddup.reading.reference_lists import list_lines
 from nddup.redaction import drop_login
 from nddup.report.borderline import decisive_of
 from nddup.results.list_questions import Files

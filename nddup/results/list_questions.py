@@ -1,6 +1,6 @@
 """The queries of `nddup evaluate` over a run and a reference list: SELECT statements for both DuckDB and Spark.
 
-    entries                            the lines of the list: PAIRS or GROUPS of `nddup.reading.reference_lists.layouts`
+    entries                            the lines of the list: PAIRS or GROUPS of `nddup.reading.reference_lists`
     docs        --DOCS-->              doc_id, node: the node of a document is its `group`
     edges       --EDGES-->             near-duplicate groups of equal sketches, and how many pairs each stands for
     unlisted    --UNLISTED-->          nodes whose pairs among themselves need not be in `pairs`
@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
 from nddup.errors import ConfigError
-from nddup.reading.reference_lists.layouts import (
+from nddup.reading.reference_lists import (
     DELIMITERS,
     Kind,
     Layout,

@@ -89,9 +89,9 @@ def open_here(path: str) -> Opened:
     from nddup.storage.run_folder import RunFolder  # noqa: PLC0415
 
     def read_list(file: "ReferenceFile") -> Any:  # noqa: ANN401 - a reader of Arrow
-        from nddup.local.evaluating import list_tables  # noqa: PLC0415 - not for `show`
+        from nddup.reading.reference_lists import read_list  # noqa: PLC0415 - not for `show`
 
-        return list_tables.read_list(local_path(file.path), file.layout, compression=file.compression)
+        return read_list(local_path(file.path), file.layout, compression=file.compression)
 
     return Opened(DuckRun(path), RunFolder(LocalStorage(), path), LocalStorage(), read_list)
 
@@ -99,13 +99,14 @@ def open_here(path: str) -> Opened:
 def open_on_spark(spark: Any, path: str) -> Opened:  # noqa: ANN401 - a SparkSession
     """Open a run with Spark."""
     from nddup.opened.spark import SparkRun  # noqa: PLC0415
-    from nddup.spark.evaluating import list_tables  # noqa: PLC0415
     from nddup.storage.session_files import files_of  # noqa: PLC0415
     from nddup.storage.session_tables import SparkFolder  # noqa: PLC0415
 
     run = SparkRun(spark, path)
 
     def read_list(file: "ReferenceFile") -> Any:  # noqa: ANN401 - a DataFrame
-        return list_tables.read_list(run.session, file.path, file.layout, compression=file.compression, size=file.size)
+        from nddup.spark.reading.hadoop_files import read_list  # noqa: PLC0415 - not for `show`
+
+        return read_list(run.session, file.path, file.layout, compression=file.compression, size=file.size)
 
     return Opened(run, SparkFolder(spark, path), files_of(spark), read_list)

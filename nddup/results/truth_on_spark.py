@@ -2,8 +2,10 @@
 
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from functools import partial
 
-from pyspark.sql import DataFrame, SparkSession
+import pyarrow as pa
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from nddup.results.truth import Asked, Made, Truth, settings_of_candidates
@@ -13,11 +15,91 @@ from nddup.run.on_spark.inputs import reopen_inputs
 from nddup.run.on_spark.pairing import find_pairs
 from nddup.run.on_spark.state import SparkProgress, persisted
 from nddup.scanning.read_again import Texts
-from nddup.spark.evaluating import edit_pairs as stage
 from nddup.spark.reading.scan import name_texts
+from nddup.spark.schemas import require, table
 from nddup.stages.inputs_found import config_of
 from nddup.steps import Steps
 from nddup.storage.session_tables import MemoryStore, SparkFolder
+from nddup.tables import STORED_TEXTS
+from nddup.verifying import edit_similarity
+
+Batches = Iterator[pa.RecordBatch]
+
+MEASURED = table("doc_a string, doc_b string, similarity double")
+"""A pair of documents, doc_a < doc_b."""
+
+SPELLED = table("doc_id string, text string, n int, cut boolean")
+"""A text as `nddup.verifying.edit_similarity` compares it, its length in characters, and whether it was cut off."""
+
+
+def spell_out(texts: DataFrame) -> DataFrame:
+    """Return the texts as they are compared, with their lengths in characters.
+
+    Schema in:   STORED_TEXTS
+    Schema out:  SPELLED
+    Shuffles:  none.    Actions:  none.
+    """
+    require(texts, STORED_TEXTS, stage="truth")
+    return texts.select("doc_id", "text").mapInArrow(_spell, SPELLED)
+
+
+def measure_pairs(pairs: DataFrame, texts: DataFrame, *, similarity: float) -> DataFrame:
+    """Return the candidates whose texts reach this similarity.
+
+    Schema in:   doc_a, doc_b; as `spell_out` gives
+    Schema out:  MEASURED
+    Shuffles:  the pairs and the texts on each of the two ids; a text is copied for each of its pairs.
+    Actions:   none.
+    """
+    first = texts.select(F.col("doc_id").alias("doc_a"), F.col("text").alias("text_a"), F.col("n").alias("n_a"))
+    second = texts.select(F.col("doc_id").alias("doc_b"), F.col("text").alias("text_b"), F.col("n").alias("n_b"))
+
+    # The lengths alone rule out many pairs, so the texts of the second documents are joined only to the remaining ones.
+    long_enough = pairs.select("doc_a", "doc_b").join(first, "doc_a").join(second.drop("text_b"), "doc_b")
+    near = long_enough.where(_can_reach(similarity)).drop("n_a", "n_b")
+    met = near.join(second.drop("n_b"), "doc_b").select("doc_a", "doc_b", "text_a", "text_b")
+    return met.mapInArrow(partial(_measure, similarity=similarity), MEASURED)
+
+
+def compare_sampled(texts: DataFrame, *, number: int, similarity: float) -> DataFrame:
+    """Compare a sample of documents with all others, without candidates; return the pairs that reach this similarity.
+
+    The sample consists of the `number` documents with the smallest SHA-256 of their id.
+
+    Schema in:   as `spell_out` gives
+    Schema out:  MEASURED, with a pair of two sampled documents twice
+    Shuffles:  none; the sampled texts are broadcast.    Actions:  none.
+    """
+    chosen = texts.orderBy(F.sha2("doc_id", 256)).limit(number)
+    first = chosen.select(F.col("doc_id").alias("doc_a"), F.col("text").alias("text_a"), F.col("n").alias("n_a"))
+    second = texts.select(F.col("doc_id").alias("doc_b"), F.col("text").alias("text_b"), F.col("n").alias("n_b"))
+    met = second.join(F.broadcast(first), _can_reach(similarity) & (F.col("doc_a") != F.col("doc_b")))
+    columns = met.select("doc_a", "doc_b", "text_a", "text_b")
+    found = columns.mapInArrow(partial(_measure, similarity=similarity), MEASURED)
+    return found.select(
+        F.least("doc_a", "doc_b").alias("doc_a"), F.greatest("doc_a", "doc_b").alias("doc_b"), "similarity"
+    )
+
+
+def _can_reach(similarity: float) -> Column:
+    """Whether texts of these lengths can reach the similarity, as `edit_similarity.can_reach`."""
+    shorter, longer = F.least("n_a", "n_b"), F.greatest("n_a", "n_b")
+    return (shorter > 0) & (shorter >= longer * F.lit(similarity) - 1)
+
+
+def _spell(batches: Batches) -> Batches:
+    for batch in batches:
+        spelled = edit_similarity.spell_out(batch.column("text"))
+        yield pa.RecordBatch.from_arrays([batch.column("doc_id"), *spelled], names=SPELLED.fieldNames())
+
+
+def _measure(batches: Batches, *, similarity: float) -> Batches:
+    """Return the rows whose texts reach the similarity; the computation stops once a pair cannot reach it."""
+    for batch in batches:
+        texts = (batch.column(name).to_pylist() for name in ("text_a", "text_b"))
+        found = edit_similarity.measure(*texts, similarity=similarity)
+        rows = pa.table({"doc_a": batch.column("doc_a"), "doc_b": batch.column("doc_b"), "similarity": found})
+        yield from rows.filter(pa.array(found >= similarity)).to_batches()
 
 
 @contextmanager
@@ -42,12 +124,12 @@ def find_on_spark(spark: SparkSession, path: str, asked: Asked, steps: Steps) ->
     job = SparkJob(spark, config, MemoryStore(), SparkProgress(spark, is_quiet=True))
     paired = find_pairs(job, take_documents(job, documents))
 
-    texts_read = stage.spell_out(
+    texts_read = spell_out(
         name_texts(inputs.scan(Texts(inputs.text)), documents.select("doc_id", "source", "content_fingerprint"))
     )
     with ExitStack() as held:
         pairs, texts = held.enter_context(persisted(paired.tables["pairs"])), held.enter_context(persisted(texts_read))
-        found = held.enter_context(persisted(stage.measure_pairs(pairs, texts, similarity=asked.similarity)))
+        found = held.enter_context(persisted(measure_pairs(pairs, texts, similarity=asked.similarity)))
 
         steps.begin("read the texts")
         candidates, stars = _count(pairs, "star")
@@ -60,7 +142,7 @@ def find_on_spark(spark: SparkSession, path: str, asked: Asked, steps: Steps) ->
         steps.begin("measure a sample against all")
         sample = found
         if asked.sampled > 0:
-            sample = stage.compare_sampled(texts, number=asked.sampled, similarity=asked.similarity).distinct()
+            sample = compare_sampled(texts, number=asked.sampled, similarity=asked.similarity).distinct()
         listed = found.select("doc_a", "doc_b", F.lit(True).alias("is_found"))
         sampled_pairs, sampled_found = _count(sample.join(listed, ["doc_a", "doc_b"], "left"), "is_found")
         made = Truth(

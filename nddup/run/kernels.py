@@ -13,7 +13,7 @@ from nddup.against.shingle_table import make_known, open_known
 from nddup.against.spans import find_runs
 from nddup.arrays import Ragged, take_rows
 from nddup.local import engine
-from nddup.local.reading.number_texts import number_texts
+from nddup.local.reading.read_records import number_texts
 from nddup.local.reading.workers import Workers
 from nddup.matching.elements import divide
 from nddup.matching.overlap_join import ComparisonLimits, LongLists
@@ -42,8 +42,7 @@ from nddup.spark.pairing import homes, meet
 from nddup.spark.pairing.homes import Pairing
 from nddup.spark.reading import scan
 from nddup.verifying.cluster_proofs import Members, find_extensions, label_parts, prepare_sets, prove_clusters
-from nddup.verifying.definitions import Rows, Rule, Sample, compare_all
-from nddup.verifying.estimates import USED, estimate_pairs
+from nddup.verifying.definitions import USED, Rows, Rule, Sample, compare_all, estimate_pairs
 from nddup.verifying.near_pairs import Probes as Checked
 from nddup.verifying.near_pairs import find_near
 from nddup.verifying.pair_counts import count_pairs

@@ -23,7 +23,7 @@ from nddup.reading.streams import PIECE, Expanded
 from nddup.scanning.collection import ListedFile
 from nddup.scanning.found import Batches, Consumer, Found, RecordLimits, in_batches
 from nddup.scanning.input_files import local_path
-from nddup.scanning.wacz import open_stored
+from nddup.scanning.walk import open_stored
 from nddup.scanning.whole_files import StoredFile, read_files, read_stream
 
 

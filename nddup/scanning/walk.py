@@ -2,18 +2,25 @@
 
     walk_inputs   INPUT paths -> Walked: the regular files, each once, and all that is skipped, with the reason
     sizes_of      paths -> the size of each regular file, for estimates
+    members_of    a WACZ file -> the WARC files in it; `open_stored` opens these and any other local file
 
 Only regular files are opened, of a WACZ file the WARC files in it. A file of two names (a hard link, a second mount)
 is read once, under its first name. Links below an INPUT are followed last, and only to what lies inside an INPUT and
 has not been reached by its own name: so no walk is endless, and no file is compared with itself. From a snapshot in the
 cache of Hugging Face, which is all links, they are also followed to the files of its store.
+
+A WACZ file is a ZIP archive whose folder `archive` holds WARC files. Each of these is a file of the collection; its
+path, and its name in the tables, is `file.wacz!archive/x.warc.gz`. The index and the list of pages beside them are not
+read. Source: https://specs.webrecorder.net/wacz/1.1.1/
 """
 
 import os
+import re
 import stat
+import zipfile
 from collections.abc import Collection, Iterator, Sequence
 from pathlib import PurePath
-from typing import NamedTuple
+from typing import BinaryIO, NamedTuple, cast
 
 from nddup.errors import ConfigError
 from nddup.scanning.input_files import (
@@ -28,7 +35,6 @@ from nddup.scanning.input_files import (
     uri_of,
     why_skipped,
 )
-from nddup.scanning.wacz import members_of
 
 SPECIAL = {
     stat.S_IFIFO: "a named pipe",
@@ -281,3 +287,52 @@ def _refuse_inside_table(text: str, real: str) -> None:
     """Refuse an INPUT folder inside such a table: a partition, or the folder of its data."""
     for folder in list(PurePath(real).parents)[:MOST_PARTITIONS]:
         _refuse_table(str(folder), _names_in(str(folder)), f"{text} lies in ")
+
+
+_MEMBER = re.compile(r"archive/.+\.w?arc(\.gz|\.zst)?", re.IGNORECASE)
+_MARK = re.compile(r"\.wacz!", re.IGNORECASE)
+_ERRORS = (zipfile.BadZipFile, NotImplementedError, RuntimeError, KeyError, ValueError)
+"""What `zipfile` raises besides OSError for a damaged, encrypted or unknown archive."""
+
+
+def members_of(path: str) -> list[tuple[str, int]]:
+    """Return the name and the stored bytes of each WARC file in a WACZ file; none if it cannot be read.
+
+    Example:
+        >>> members_of("/no/such.wacz")
+        []
+    """
+    try:
+        with zipfile.ZipFile(path) as archive:
+            return [(one.filename, one.file_size) for one in archive.infolist() if _MEMBER.fullmatch(one.filename)]
+    except (OSError, *_ERRORS):
+        return []
+
+
+def split_member(path: str) -> tuple[str, str] | None:
+    """Return the path of a WACZ file and the name inside it; None for any other path.
+
+    Example:
+        >>> split_member("/a/b.wacz!archive/c.warc.gz"), split_member("/a/b.wacz")
+        (('/a/b.wacz', 'archive/c.warc.gz'), None)
+    """
+    found = _MARK.search(path)
+    return (path[: found.end() - 1], path[found.end() :]) if found else None
+
+
+def open_stored(path: str) -> BinaryIO:
+    """Open a local file, or one in a WACZ file, to read its bytes as stored. Raises OSError."""
+    inner = split_member(path)
+    return open_member(*inner) if inner else open(path, "rb", buffering=0)  # noqa: PTH123 - the caller closes it
+
+
+def open_member(path: str, name: str) -> BinaryIO:
+    """Open a file in a WACZ file, to read its bytes as stored, whatever its checksum. Raises OSError."""
+    try:
+        with zipfile.ZipFile(path) as archive:
+            member = archive.open(name)  # it stays open after the archive is closed
+            # Bytes before and after damaged ones are read, as of any WARC file; its own checksums tell what is wrong.
+            member._expected_crc = None  # type: ignore[attr-defined]  # noqa: SLF001 - `zipfile` has no other way
+            return cast(BinaryIO, member)
+    except _ERRORS as error:
+        raise OSError(f"{path}: {name}: {error}") from error

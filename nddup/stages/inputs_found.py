@@ -17,8 +17,8 @@ from nddup.errors import ConfigError, NddupError
 from nddup.matching.preference import DATED
 from nddup.metrics import SketchMetrics
 from nddup.mining.keep_verdicts import Forced
-from nddup.reading.list_lines import list_lines
 from nddup.reading.outcomes import clean_id
+from nddup.reading.reference_lists import list_lines
 from nddup.scanning.collection import Collection, Files, Group, find_files
 from nddup.scanning.first_of_collection import limit_collection
 from nddup.scanning.first_records import require_policy

@@ -1,4 +1,4 @@
-"""Files of this machine, without a JVM: the same methods with the same answers as `nddup.storage.files` over Hadoop.
+"""Files of this machine, without a JVM: the methods of `nddup.storage.session_files`, with the same answers.
 
 Also the facts about this machine that a run asks for, and the refusal of an output that overlaps what a command reads,
 whatever links lead to either of them. An output within an input would be read as input the next time; an input within
@@ -17,8 +17,7 @@ from typing import Any, NamedTuple, Protocol
 from nddup.errors import ConfigError, NddupError, OutputError
 from nddup.redaction import drop_login
 from nddup.scanning.input_files import InputFile, Listing, is_of_this_machine, local_path, make_listing, uri_of
-from nddup.scanning.wacz import open_stored
-from nddup.scanning.walk import walk_inputs
+from nddup.scanning.walk import open_stored, walk_inputs
 
 __all__ = ["LocalStorage", "local_path"]
 

@@ -12,10 +12,15 @@ None of the sketching code is used.
 
 Sources:
     Broder 1997, On the resemblance and containment of documents, SEQUENCES '97 (MIN_s and its resemblance).
+
+Estimates beside it, and the resemblance of two texts by its definition: their sets of shingles, made from tokens. A
+shingle is digested with BLAKE2b, 64 bits: different shingles of a collection have equal digests about as rarely as
+random numbers of 64 bits are equal.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from hashlib import blake2b
 from typing import NamedTuple
 
 import numpy as np
@@ -342,3 +347,71 @@ def damaged_sketches(batch: Rows, n_features: NDArray[np.int64], form: Form) -> 
         is_wrong = slots[order] != places
     is_damaged[owner[is_wrong]] = True
     return np.asarray(is_damaged, np.bool_)
+
+
+USED = ("sketch_a", "sketch_b", "features_a", "features_b")
+"""The columns of a batch that an estimate uses: list<int64> twice, int32 twice."""
+
+
+def estimate_pairs(batches: Iterator[pa.RecordBatch], *, sample: Sample, levelled: int) -> Iterator[pa.RecordBatch]:
+    """Replace the columns `USED` by a last one, `estimate`, double: the resemblance of both; null if either is null.
+
+    Args:
+        batches: pairs with the columns `USED`; other columns stay as they are.
+        sample: how a resemblance is estimated.
+        levelled: s, if the modulus of a sketch depends on the document's length; else 0.
+
+    Cost: linear in the ids of all pairs; one batch is in memory.
+    """
+    for batch in batches:
+        first, second = (batch.column(name) for name in USED[:2])
+        a, b = sketch_rows(first), sketch_rows(second)
+
+        # Sketches with different moduli are compared at the larger one: ids that it does not divide are masked out.
+        levels = [_levels(batch.column(name), levelled) for name in USED[2:]]
+        masks = (np.uint64(1) << np.maximum(*levels).astype(np.uint64)) - np.uint64(1)
+        places = np.arange(len(batch))
+        measured = compare_all(a.offsets, a.ids, places, b.offsets, b.ids, places, sample, masks)
+
+        is_unknown = ~(first.is_valid().to_numpy(False) & second.is_valid().to_numpy(False))  # noqa: FBT003
+        shares = pa.array(measured[:, 1] / np.maximum(measured[:, 2], 1), mask=is_unknown)
+        yield batch.drop_columns(list(USED)).append_column("estimate", shares)
+
+
+def _levels(n_features: pa.Array, size: int) -> NDArray[np.int64]:
+    """Return the least i with n_features / 2**i <= size: the binary digits of (n_features - 1) div size; (n,)."""
+    if not size:
+        return np.zeros(len(n_features), np.int64)
+    above = np.maximum(n_features.fill_null(0).to_numpy(zero_copy_only=False).astype(np.int64) - 1, 0) // size
+    return np.asarray(np.frexp(above.astype(np.float64))[1], np.int64)
+
+
+def list_shingles(tokens: Sequence[str], length: int, offset: int) -> NDArray[np.uint64]:
+    """Return the digests of the distinct shingles of a text, ascending.
+
+    Args:
+        tokens: of the text, in order, without blanks.
+        length: tokens of a shingle; a text of fewer is one shingle, a text of none has no shingle.
+        offset: tokens from the start of a shingle to that of the next.
+
+    Cost: some 2 microseconds a shingle.
+
+    Example:
+        >>> [len(list_shingles("a rose is a rose is a rose".split(), 3, offset)) for offset in (1, 3)]
+        [3, 1]
+    """
+    last = max(len(tokens) - length, 0) if tokens else -1
+    starts = range(0, last + 1, offset)
+    digests = (blake2b(" ".join(tokens[at : at + length]).encode(), digest_size=8).digest() for at in starts)
+    return np.unique(np.frombuffer(b"".join(digests), np.uint64))
+
+
+def count_shared(first: NDArray[np.uint64], second: NDArray[np.uint64]) -> tuple[int, int]:
+    """Return |A & B| and |A | B| of two ascending sets.
+
+    Example:
+        >>> count_shared(np.array([1, 2, 3], np.uint64), np.array([2, 3, 4, 5], np.uint64))
+        (2, 5)
+    """
+    common = np.intersect1d(first, second, assume_unique=True).size
+    return int(common), int(first.size + second.size - common)

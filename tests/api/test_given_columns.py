@@ -9,7 +9,7 @@ from pyspark.sql import SparkSession
 import nddup
 from nddup.api.find_duplicates import _to_arrow
 from nddup.errors import ConfigError
-from nddup.local.reading import number_texts
+from nddup.local.reading import read_records
 
 TEXTS = ["one two three four five six", "one two three four five six", "quite another text stands here now"]
 
@@ -72,12 +72,12 @@ def test_a_column_of_another_type_is_refused(table: object) -> None:
 @pytest.mark.parametrize("kind", [pa.string(), pa.large_string(), pa.binary(), pa.string_view()])
 def test_long_columns_are_cut_into_arrays(kind: pa.DataType, monkeypatch: pytest.MonkeyPatch) -> None:
     """A column with more text than one array of strings can hold becomes several, in the same order."""
-    monkeypatch.setattr(number_texts, "CHUNK_BYTES", 1000)
+    monkeypatch.setattr(read_records, "CHUNK_BYTES", 1000)
     texts = [f"text number {at} " * 3 for at in range(99, -1, -1)]
     column = pa.array([text.encode() for text in texts]).cast(pa.binary()).cast(kind)
     table = _to_arrow(pa.table({"id": [f"{at:02}" for at in range(99, -1, -1)], "text": column}), "id", "text")
 
-    numbered = number_texts.number_texts(table, id="id", text="text")
+    numbered = read_records.number_texts(table, id="id", text="text")
 
     assert table["text"].to_pylist() == texts
     assert numbered["text"].to_pylist() == texts[::-1]

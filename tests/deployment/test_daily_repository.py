@@ -10,7 +10,7 @@ import pytest
 
 import nddup.repository
 from nddup.cli import main
-from nddup.repository.places.find_place import find_place
+from nddup.repository.places.bucket_place import find_place
 from nddup.repository.segments.commits import versions_in
 from tests.places import ROOT
 

@@ -11,9 +11,8 @@ import pytest
 from nddup.errors import NddupError
 from nddup.local.plan import Plan
 from nddup.local.reading import processes, scan, workers
-from nddup.local.reading.number_texts import number_texts
 from nddup.local.reading.processes import Processes, is_worth_it
-from nddup.local.reading.read_records import read_records
+from nddup.local.reading.read_records import number_texts, read_records
 from nddup.local.reading.workers import Workers
 from nddup.scanning.collection import find_files
 from nddup.settings.schema import Config

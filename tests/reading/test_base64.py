@@ -6,7 +6,7 @@ import binascii
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from nddup.reading.base64_text import decode_base64
+from nddup.reading.outcomes import decode_base64
 
 PIECES = ["YWJj", "Y", "W", "=", "==", "\n", " ", "\r\n", "\t", "+/", "-", "é", "\0", "AAAA"]
 

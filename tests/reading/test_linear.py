@@ -23,7 +23,7 @@ from nddup.reading.markup import strip_markup
 from nddup.reading.outcomes import Record, Reject
 from nddup.reading.page_limits import MAX_ATTRIBUTES, MAX_OPTIONS, most_attributes
 from nddup.reading.records import parse_record, record_text
-from nddup.reading.reference_lists.layouts import LayoutError, guess_layout, lines_of, read_lines
+from nddup.reading.reference_lists import LayoutError, guess_layout, lines_of, read_lines
 from nddup.scanning.input_files import BESIDE
 from nddup.spelling import parse_size
 

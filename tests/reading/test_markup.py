@@ -11,8 +11,7 @@ from lxml import html as lxml_html
 
 from nddup.reading import markup
 from nddup.reading.fragments import is_page_or_fragment
-from nddup.reading.markup import strip_markup
-from nddup.reading.page_elements import BLOCK
+from nddup.reading.markup import BLOCK, strip_markup
 from tests.places import SHARED
 
 PIECES = ["<", ">", "/", "p", "script", "!--", "a=", " ", "\0", "\ud800", "&#"]

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nddup.reading.reference_lists.layouts import (
+from nddup.reading.reference_lists import (
     Layout,
     LayoutError,
     Lists,

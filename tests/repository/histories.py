@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from nddup.local import engine
-from nddup.local.reading.number_texts import number_texts
+from nddup.local.reading.read_records import number_texts
 from nddup.local.reading.workers import Workers
 from nddup.repository.opened_repository import Repository
 from nddup.repository.table_totals import COLUMNS

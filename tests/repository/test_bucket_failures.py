@@ -13,8 +13,7 @@ import pytest
 import nddup.repository
 from nddup.errors import OutputError
 from nddup.repository.places import live_claims
-from nddup.repository.places.bucket_place import BucketPlace
-from nddup.repository.places.find_place import find_place
+from nddup.repository.places.bucket_place import BucketPlace, find_place
 from nddup.repository.segments.commits import LostRaceError, UnansweredCommitError
 from nddup.repository.table_totals import tables_totals
 from tests.repository.filled import fill

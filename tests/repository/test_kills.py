@@ -15,7 +15,7 @@ import pytest
 import nddup.repository
 from nddup.errors import OutputError
 from nddup.repository.opened_repository import Repository
-from nddup.repository.places.find_place import find_place
+from nddup.repository.places.bucket_place import find_place
 from nddup.repository.segments.commits import LostRaceError, read_commit, versions_in
 from nddup.repository.segments.segment_files import read_all
 from nddup.repository.table_totals import tables_totals

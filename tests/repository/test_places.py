@@ -9,8 +9,7 @@ import pytest
 import nddup.repository
 from nddup.cli import main
 from nddup.errors import ConfigError
-from nddup.repository.places.bucket_place import BucketPlace
-from nddup.repository.places.find_place import find_place
+from nddup.repository.places.bucket_place import BucketPlace, find_place
 from nddup.repository.segments.commits import LostRaceError, versions_in
 from nddup.repository.table_totals import tables_totals
 from tests.repository.filled import WORDS, fill

@@ -16,8 +16,8 @@ from nddup.results.truth_on_spark import find_on_spark
 from nddup.run.local_job import run_locally
 from nddup.settings.load import build_config
 from nddup.steps import Steps
-from nddup.storage.files import Storage
 from nddup.storage.local_storage import LocalStorage
+from nddup.storage.session_files import Storage
 from tests.finished_runs import write_texts
 
 WORDS = [f"w{number}" for number in range(60)]

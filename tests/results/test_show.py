@@ -9,8 +9,7 @@ import pytest
 from nddup.errors import ConfigError
 from nddup.opened.duck import DuckRun
 from nddup.opened.finished_run import FinishedRun
-from nddup.results.removed import removed_lines, show_removed
-from nddup.results.show import show_run
+from nddup.results.show import removed_lines, show_removed, show_run
 from tests.opened.made_runs import write_family, write_run
 
 ODD = "c\"'"

@@ -16,7 +16,7 @@ from nddup.errors import NeedsSparkError
 from nddup.local import engine
 from nddup.local.plan import Plan
 from nddup.local.reading import scan, workers
-from nddup.local.reading.number_texts import number_texts
+from nddup.local.reading.read_records import number_texts
 from nddup.local.reading.workers import Workers
 from nddup.run.local_job import run_locally
 from nddup.settings.load import build_config

@@ -8,8 +8,7 @@ import pytest
 
 import nddup
 from nddup.errors import ConfigError, NddupError
-from nddup.opened.arrow_tables import MemoryRun
-from nddup.opened.duck import DuckRun
+from nddup.opened.duck import DuckRun, MemoryRun
 from nddup.results.check import check_run
 from tests.opened.made_runs import write_family
 from tests.report.made_reports import metrics_of

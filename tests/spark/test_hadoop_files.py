@@ -20,7 +20,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql.pandas.types import to_arrow_schema
 
 from nddup.errors import NddupError
-from nddup.reading.reference_lists.layouts import guess_layout
+from nddup.reading.reference_lists import guess_layout
 from nddup.reading.streams import StoppedError
 from nddup.reading.xml_cutting import Pieces
 from nddup.run.job import run_job
@@ -30,11 +30,11 @@ from nddup.scanning.sketch_records import SketchRecords
 from nddup.settings.load import build_config
 from nddup.settings.plan import record_limits, sketch_rule
 from nddup.spark import heavy_keys
-from nddup.spark.evaluating.list_tables import read_list
 from nddup.spark.reading import hadoop_files
+from nddup.spark.reading.hadoop_files import read_list
 from nddup.spark.reading.scan import scan
 from nddup.spark.schemas import schema_of
-from nddup.storage.files import Storage
+from nddup.storage.session_files import Storage
 from nddup.tables import FILES
 
 DATA = st.lists(st.sampled_from([b"\n", b"\r", b"a", b"\xef\xbb\xbf", b"bc", b"\0"]), min_size=1).map(b"".join)

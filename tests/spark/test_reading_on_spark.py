@@ -19,7 +19,7 @@ from nddup.spark.heavy_keys import MOST_BROADCAST, in_parts
 from nddup.spark.pairing import collapse
 from nddup.spark.reading.scan import scan
 from nddup.spark.schemas import schema_of
-from nddup.storage.files import Storage
+from nddup.storage.session_files import Storage
 from nddup.tables import REJECTS
 
 SPLIT_BYTES = ("spark.sql.files.maxPartitionBytes", "spark.sql.files.openCostInBytes")

@@ -13,7 +13,7 @@ from nddup.scanning.sketch_records import SketchRecords
 from nddup.settings.load import build_config
 from nddup.settings.plan import record_limits, sketch_rule
 from nddup.spark.reading.scan import scan
-from nddup.storage.files import Storage
+from nddup.storage.session_files import Storage
 from tests.scanning.small_files import WHOLE, cut, head_of
 
 

@@ -11,9 +11,9 @@ from pyspark.sql import SparkSession
 from nddup.errors import ConfigError, NddupError, OutputError
 from nddup.scanning.file_heads import HeadReader, Unread
 from nddup.scanning.input_files import BESIDE_WHY, InputFile
-from nddup.storage import files, hadoop_listing
-from nddup.storage.files import Storage
+from nddup.storage import session_files
 from nddup.storage.local_storage import LocalStorage
+from nddup.storage.session_files import Storage
 
 ODD_NAMES = ["a b.xml", "кот.xml", "a#b.xml", "a%20b.xml", "c[1].xml", "c{1,2}.xml", "q?x.xml", "star*.xml", "é;&+.xml"]
 
@@ -26,7 +26,7 @@ def storage(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> 
     if request.param != "spark":
         monkeypatch.setattr(Storage, "is_own", lambda *_: False)
     if request.param == "each":
-        monkeypatch.setattr(hadoop_listing, "_of_fields", lambda row: row["none"])
+        monkeypatch.setattr(session_files, "_of_fields", lambda row: row["none"])
     return Storage(request.getfixturevalue("spark"))
 
 
@@ -232,8 +232,7 @@ def test_a_head_more_is_no_call_to_java_more(
     """If tasks look at remote files, the heads of 300 take fewer calls to Java than there are files."""
     fill(tmp_path, *(f"{folder}/{number}.xml" for folder in "ab" for number in range(150)))
     monkeypatch.setattr(Storage, "is_own", lambda *_: False)
-    for module in (files, hadoop_listing):
-        monkeypatch.setattr(module, "LEAST_FILES", 300)
+    monkeypatch.setattr(session_files, "LEAST_FILES", 300)
     storage = Storage(spark)
     listed = list(storage.list_inputs([str(tmp_path)]).files)
     calls = count_calls(spark, monkeypatch)

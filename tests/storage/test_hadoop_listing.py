@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from nddup.storage import hadoop_listing
-from nddup.storage.hadoop_listing import Entry, list_folder
+from nddup.storage import session_files
+from nddup.storage.session_files import Entry, list_folder
 
 Listed = Callable[[str | None], list[Entry]]
 
@@ -36,7 +36,7 @@ def listed(monkeypatch: pytest.MonkeyPatch) -> Listed:
 
     def say(text: str | None) -> list[Entry]:
         mapper = SimpleNamespace(writeValueAsString=lambda _: text)
-        monkeypatch.setattr(hadoop_listing, "_mapper_of", lambda _: mapper)
+        monkeypatch.setattr(session_files, "_mapper_of", lambda _: mapper)
         return list_folder(None, SYSTEM, None)
 
     return say

@@ -18,9 +18,8 @@ from nddup.scanning.collection import Collection, find_files
 from nddup.scanning.file_heads import Looked, Unread
 from nddup.scanning.input_files import InputFile
 from nddup.settings.load import build_config
-from nddup.storage import files, hadoop_listing
-from nddup.storage.files import Storage
-from nddup.storage.hadoop_listing import look_in_folders
+from nddup.storage import session_files
+from nddup.storage.session_files import Storage, look_in_folders
 from tests.scanning.small_files import WHOLE
 
 LINES = b'{"id": "1", "text": "a"}\n{"id": "2", "text": "b"}\n'
@@ -32,7 +31,7 @@ Find = Callable[..., tuple[Collection, set[str]]]
 def find(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> Find:
     """Find files through Hadoop alone, in tasks for `least` small files or more; also return what the driver opened."""
     monkeypatch.setattr(Storage, "is_own", lambda *_: False)
-    monkeypatch.setattr(hadoop_listing, "MOST_BYTES", MOST)
+    monkeypatch.setattr(session_files, "MOST_BYTES", MOST)
     opened: set[str] = set()
     read_part = Storage.read_part
 
@@ -43,8 +42,7 @@ def find(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> Find:
     monkeypatch.setattr(Storage, "read_part", note)
 
     def find(*inputs: Path, least: int = 1, **settings: object) -> tuple[Collection, set[str]]:
-        monkeypatch.setattr(files, "LEAST_FILES", least)
-        monkeypatch.setattr(hadoop_listing, "LEAST_FILES", least)
+        monkeypatch.setattr(session_files, "LEAST_FILES", least)
         opened.clear()
         config = build_config({"input": settings}, origin="test")
         return find_files(Storage(spark), [str(path) for path in inputs], config.input), set(opened)
@@ -138,7 +136,7 @@ def test_files_that_are_inputs_themselves_are_opened_by_the_driver(find: Find, t
 @pytest.fixture
 def three(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[InputFile]:
     """Three files of a folder; the listed size of the last is too long by one byte."""
-    monkeypatch.setattr(hadoop_listing, "LEAST_FILES", 1)
+    monkeypatch.setattr(session_files, "LEAST_FILES", 1)
     found = []
     for name, more in (("a", 0), ("b", 0), ("c", 1)):
         (tmp_path / f"{name}.jsonl").write_bytes(LINES)

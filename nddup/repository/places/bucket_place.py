@@ -11,6 +11,7 @@ Segments never change, so they are copied to a folder of this machine when they 
 import errno
 import hashlib
 import os
+import re
 import shutil
 import time
 from collections.abc import Iterator
@@ -23,8 +24,8 @@ from typing import Any
 
 from nddup.errors import ConfigError
 from nddup.redaction import drop_login
-from nddup.repository.places.disk_place import digest_file
-from nddup.repository.places.place import COMMITS, SEGMENTS, StoredFolder, UnknownOutcome, create_exclusively
+from nddup.repository.places.disk_place import DiskPlace, digest_file
+from nddup.repository.places.place import COMMITS, SEGMENTS, Place, StoredFolder, UnknownOutcome, create_exclusively
 from nddup.start_up import cache_folder
 
 CONDITIONAL = {"s3", "s3a"}
@@ -252,3 +253,23 @@ def _as_os_error() -> Iterator[None]:
     except Exception as error:
         lines = str(error).strip().splitlines()
         raise OSError(errno.EIO, lines[0] if lines else type(error).__name__) from error
+
+
+_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):/")
+
+
+def find_place(path: str | Path) -> Place:
+    """Return a folder of this machine, or a bucket for a URL with another scheme than `file`.
+
+    Raises:
+        ConfigError: if the client for the URL is not installed, or refuses the URL.
+
+    Example:
+        >>> str(find_place("/srv//pages")), str(find_place("file:/srv/pages"))
+        ('/srv/pages', '/srv/pages')
+    """
+    scheme = _SCHEME.match(str(path))
+    if scheme is None or scheme[1].lower() == "file":
+        return DiskPlace(str(path))
+
+    return BucketPlace(str(path))

@@ -23,8 +23,8 @@ from nddup.local.memory import Memory
 from nddup.results.against.against_inputs import Items, Side
 from nddup.results.against.compare_collections import ADVICE, Engine, Share, Start, tell_far
 from nddup.run.engines import memory_of
+from nddup.run.on_spark.inputs import WorkersOnSpark
 from nddup.run.on_spark.state import persisted
-from nddup.run.on_spark.workers_on_spark import WorkersOnSpark
 from nddup.settings.plan import processes_of, record_limits, text_rule
 from nddup.settings.schema import Config
 from nddup.steps import Steps

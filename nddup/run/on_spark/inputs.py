@@ -8,18 +8,24 @@ other settings, or with other versions of the stemming libraries, is refused.
 """
 
 import json
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, field, replace
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from nddup import tables
 from nddup.errors import ConfigError, NddupError
+from nddup.local.reading.workers import Workers
 from nddup.metrics import LexiconMetrics
+from nddup.reading.outcomes import DIVIDED
 from nddup.run.on_spark.state import Job
+from nddup.run.session import set_to, splitting
 from nddup.scanning.collection import Collection
 from nddup.scanning.found import Consumer, RecordLimits, TextRule
 from nddup.scanning.read_again import CHARACTERS, Texts
@@ -29,13 +35,21 @@ from nddup.settings.plan import record_limits, text_rule
 from nddup.sketching.words.lexicon import COUNTED, MOST_TERMS, sort_ids
 from nddup.sketching.words.word_sketches import WordRule
 from nddup.spark import schemas
-from nddup.spark.reading.scan import choose_terms, name_texts, scan, scan_texts, sum_terms
+from nddup.spark.reading.scan import (
+    choose_terms,
+    name_texts,
+    scan,
+    scan_counting,
+    scan_texts,
+    sources_cut_short,
+    sum_terms,
+)
 from nddup.spark.sources import read_table
 from nddup.stages.inputs_found import find_again
 from nddup.stages.run_engine import Saved
 from nddup.stages.stage import NOTE
 from nddup.storage.run_folder import RunFolder
-from nddup.storage.session_files import files_of
+from nddup.storage.session_files import SessionFiles, files_of
 
 
 @dataclass(frozen=True)
@@ -150,3 +164,54 @@ def take_saved(spark: SparkSession, path: str, words: WordRule | None) -> tuple[
         return read_table(spark, files_of(spark).spelled(f"{where}/lexicon"), schemas.schema_of(tables.LEXICON)), note
     except AnalysisException as error:
         raise ConfigError(f"lexicon.saved {path}: holds no lexicon: its folder lexicon is missing") from error
+
+
+Narrow = Callable[[DataFrame], AbstractContextManager[DataFrame]]
+"""Reduces the rows of a consumer; as a context, it frees what it kept for that."""
+
+
+@dataclass(kw_only=True)
+class WorkersOnSpark(Workers):
+    """As `Workers`, but Spark reads the files, from any storage it can reach, and makes the rows of a consumer."""
+
+    spark: SparkSession
+    storage: SessionFiles = field(init=False)
+
+    def __post_init__(self) -> None:
+        """Find the file system of the session; start no job."""
+        super().__post_init__()
+        self.storage = files_of(self.spark)
+
+    def scan(self, source: Collection | pa.Table, consumer: Consumer, limits: RecordLimits) -> pa.Table:
+        """Return the rows that a consumer makes of files; given texts are read here, without Spark.
+
+        Spark silently skips a record longer than its buffer. So the bytes read are compared with the sizes of the
+        files; if bytes of a file are missing, or it was divided inside a record (`DIVIDED`), all is read once more,
+        that file from its start.
+
+        Cost: one pass over the files by Spark's tasks, two if one did not suffice. The driver holds the rows, so
+        `spark.driver.maxResultSize` bounds them.
+        """
+        if not isinstance(source, Collection):
+            return super().scan(source, consumer, limits)
+        return self.scan_narrowed(source, consumer, limits, nullcontext)
+
+    def scan_narrowed(self, source: Collection, consumer: Consumer, limits: RecordLimits, narrow: Narrow) -> pa.Table:
+        """As `scan`, for files; only the rows left by `narrow` come to the driver."""
+        with set_to(self.spark, splitting(self.spark)):
+            found, seen = scan_counting(self.spark, source, consumer, files=self.storage, limits=limits)
+            with narrow(found) as left:
+                rows = left.toArrow()
+            short = {
+                row["source"]
+                for count in seen
+                if count.is_short
+                for row in sources_cut_short(self.spark, count.group, max_record=limits.max_record).collect()
+            }
+            if "reason" in rows.column_names:
+                short |= set(rows.filter(pc.equal(rows["reason"], DIVIDED))["source"].to_pylist())
+            if short:
+                again = source.read_whole(short)
+                with narrow(scan(self.spark, again, consumer, files=self.storage, limits=limits)) as left:
+                    rows = left.toArrow()
+        return rows.cast(consumer.table.arrow)

@@ -3,6 +3,7 @@
     list_files   files -> FILES, a partition for each task
     rows_of      FILES, in a worker -> one row per file
     open_row     a row -> the bytes of its file, as a stream
+    read_list    a reference list -> its entries; many tasks read it if it is not compressed
 
 The worker opens a local file itself: its bytes never pass through the JVM. Spark reads any other file, with its own
 connector, settings and credentials. So any file that Hadoop can open can be read, and Python gets no secrets.
@@ -21,7 +22,7 @@ import os
 import re
 import shutil
 from collections.abc import Iterator, Sequence
-from functools import reduce
+from functools import partial, reduce
 from itertools import chain, groupby
 from tempfile import TemporaryFile
 from typing import BinaryIO, NamedTuple, TypedDict, cast
@@ -32,10 +33,12 @@ import pyarrow.compute as pc
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from nddup.errors import NddupError
 from nddup.reading.formats import FileHead
-from nddup.reading.streams import PIECE
+from nddup.reading.reference_lists import Layout, entries_of, lines_of
+from nddup.reading.streams import PIECE, Expanded, StoppedError
 from nddup.reading.xml_cutting import Pieces
-from nddup.scanning.file_heads import is_hidden
+from nddup.scanning.file_heads import is_hidden, is_refused
 from nddup.scanning.found import Batches
 from nddup.scanning.local_files import open_local
 from nddup.spark.heavy_keys import in_parts
@@ -299,3 +302,55 @@ def _read_part(
         "ends_open", (in_split >= 0) & (in_split < F.col("length"))
     )
     return found.select(*CHUNKS.names)
+
+
+LISTED_PAIRS = table("doc_a string, doc_b string, score double")
+GROUP_LINES = table("members array<string>")
+"""The entries of a pair list and of a group list, as in `nddup.reading.reference_lists`."""
+
+
+def read_list(spark: SparkSession, path: str, layout: Layout, *, compression: str, size: int) -> DataFrame:
+    """Read the entries of a list. Many tasks read a plain file, one task a compressed file.
+
+    Args:
+        spark: the session.
+        path: the file as a Hadoop URI, taken literally.
+        layout: how its lines are read.
+        compression: as `compression_of` gives; empty for a plain file.
+        size: stored bytes of the file.
+
+    Schema out:  doc_a string, doc_b string, score double; or set_id long, doc_id string: save these, because the
+        numbers depend on the partitions
+    Shuffles:  none.    Actions:  none.
+
+    Raises:
+        NddupError: in the task, if a compressed file is damaged.
+    """
+    if compression or is_refused(path):
+        lines, read = list_files(spark, [WholeFile(path, path, compression, 0, size)]), _read_compressed
+    else:
+        source = reader_of(spark, "text").load([unquote(path)])
+        lines, read = source.select(F.col("value").cast("binary").alias("value")), _read_plain
+
+    if layout.kind == "pairs":
+        return lines.mapInArrow(partial(read, layout=layout), LISTED_PAIRS)
+    groups = lines.mapInArrow(partial(read, layout=layout), GROUP_LINES)
+    numbered = groups.withColumn("set_id", F.monotonically_increasing_id())
+    return numbered.select("set_id", F.explode_outer("members").alias("doc_id"))
+
+
+def _read_plain(batches: Batches, *, layout: Layout) -> Batches:
+    for batch in batches:
+        lines = (value.decode("utf-8", "replace") for value in batch.column("value").to_pylist() if value)
+        yield from entries_of(lines, layout)
+
+
+def _read_compressed(batches: Batches, *, layout: Layout) -> Batches:
+    """Read the entries of each file from its expanded stream."""
+    for row in rows_of(batches):
+        try:
+            with open_row(row) as raw:
+                stream = Expanded(raw, row["compression"])
+                yield from entries_of(lines_of(iter(stream.read, b"")), layout)
+        except StoppedError as error:
+            raise NddupError(f"{row['path']}: {error.reason}: {error}") from error

@@ -14,13 +14,18 @@ A list is UTF-8, with one entry per line, in one of these forms:
 Empty lines are ignored. A first line that holds names instead of ids is a header. Lines at the start of the file that
 begin with `#` are comments.
 
-Lists of duplicates made by other tools: read the lines of a list whose layout is known (`layouts`).
+The lines of a list whose layout is known:
 
-lines_of       a stream of bytes -> lines
-read_lines     lines -> Lists: pairs with their scores, or groups
-entries_of     lines -> PAIRS, or GROUP_LINES: one row per line
+    lines_of       a stream of bytes -> lines
+    read_lines     lines -> Lists: pairs with their scores, or groups
+    entries_of     lines -> PAIRS, or GROUP_LINES: one row per line
+    read_list      a file of this machine -> a stream of its entries
+
+And those of a small list that a person made, of ids to remove or labelled pairs: `list_lines` gives the lines that say
+something, numbered, without what editors and spreadsheets add.
 """
 
+import codecs
 import csv
 import json
 import re
@@ -28,10 +33,14 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import islice
+from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
+import numpy as np
 import pyarrow as pa
 
+from nddup.errors import NddupError
+from nddup.reading.streams import PIECE, Expanded, StoppedError
 from nddup.shown import read_cell
 
 Kind = Literal["pairs", "groups"]
@@ -392,3 +401,66 @@ def _texts(ids: Sequence[Any]) -> list[str]:
 
 def _decoded(line: bytes) -> str:
     return line.decode("utf-8", "replace")
+
+
+def read_list(path: str, layout: Layout, *, compression: str) -> pa.RecordBatchReader:
+    """Stream the entries of a list, as PAIRS or GROUPS of `nddup.reading.reference_lists`.
+
+    Args:
+        path: the file, as an absolute path.
+        layout: how its lines are read.
+        compression: as `compression_of` gives it; empty for a plain file.
+
+    Raises:
+        NddupError: while the stream is read, if the file is damaged or cannot be opened.
+
+    Cost: a few microseconds a line; a batch of lines is in memory.
+    """
+    entries = entries_of(_lines(path, compression), layout)
+    if layout.kind == "pairs":
+        return pa.RecordBatchReader.from_batches(PAIRS, entries)
+    return pa.RecordBatchReader.from_batches(GROUPS, _memberships(entries))
+
+
+def _memberships(entries: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Turn GROUP_LINES into GROUPS, a row a member; number the groups from 0."""
+    first = 0
+    for batch in entries:
+        members = batch.column(0).fill_null([None])  # a line without ids keeps one row, whose id is null
+        set_ids = np.repeat(np.arange(first, first + len(members)), members.value_lengths().to_numpy())
+        yield pa.RecordBatch.from_arrays([pa.array(set_ids), members.flatten()], schema=GROUPS)
+        first += len(members)
+
+
+def _lines(path: str, compression: str) -> Iterator[str]:
+    try:
+        with Path(path).open("rb", buffering=0) as raw:
+            stream = Expanded(raw, compression) if compression else raw
+            yield from lines_of(iter(lambda: stream.read(PIECE), b""))
+    except StoppedError as error:
+        raise NddupError(f"{path}: {error.reason}: {error}") from error
+    except OSError as error:
+        raise NddupError(f"{path}: cannot be read ({error.strerror})") from error
+
+
+_MARKS = ((codecs.BOM_UTF8, "utf-8"), (codecs.BOM_UTF16_LE, "utf-16-le"), (codecs.BOM_UTF16_BE, "utf-16-be"))
+_LINE_END = re.compile("\r\n|\r|\n")
+
+
+def list_lines(data: bytes) -> list[tuple[int, str]]:
+    r"""Return the number, from 1, and the text of each line that is not blank.
+
+    A byte order mark, the characters that end a line and blanks at its ends are left out. Without a mark the bytes are
+    UTF-8; with one, what it says.
+
+    Raises:
+        UnicodeDecodeError: if the bytes are not of that encoding.
+
+    Example:
+        >>> list_lines("\ufeff a\t\r\n\r\nb c\r".encode())
+        [(1, 'a'), (3, 'b c')]
+    """
+    mark, encoding = next((found for found in _MARKS if data.startswith(found[0])), (b"", "utf-8"))
+    text = data[len(mark) :].decode(encoding)
+    lines = enumerate((line.strip("\ufeff \t") for line in _LINE_END.split(text)), 1)
+    return [(number, line) for number, line in lines if line.strip()]

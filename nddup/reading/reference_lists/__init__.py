@@ -1,1 +1,0 @@
-"""Lists of near-duplicates made by other tools: `layouts` recognises the layout and reads the lines."""
