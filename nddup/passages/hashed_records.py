@@ -22,6 +22,9 @@ from nddup.sketching.rolling_hash import hash_rows, most_tokens
 from nddup.sketching.tokens import WORD_TABLE
 from nddup.tables import TYPES, Table
 
+BLOCK = 8
+"""Characters are counted once for each 2**8 bytes, and from there on for each place that is asked for."""
+
 
 @dataclass(frozen=True)
 class HashRecords:
@@ -37,11 +40,15 @@ class HashRecords:
     def batches(self, found: Iterable[list[Found]], head: FileHead | None) -> Batches:
         """Yield HASHED, one batch per list of records."""
         del head
-        kinds = [TYPES[column.type] for column in HASHED.columns[:-2]]
+        kinds = [TYPES[column.type] for column in HASHED.columns[:-3]]
         for some in found:
             rows = [self._row_of(one) for one in some]
-            hashed = hash_rows(*join_encoded([row[-1] for row in rows]))
-            columns = [pa.array(values, kind) for values, kind in zip(zip(*rows, strict=True), kinds, strict=True)]
+            *values, texts = zip(*rows, strict=True)
+            data, bounds = join_encoded(texts)
+            hashed = hash_rows(data, bounds)
+            columns = [pa.array(column, kind) for column, kind in zip(values, kinds, strict=True)]
+            ends = pa.py_buffer(bounds.astype(np.int32))
+            columns.append(pa.StringArray.from_buffers(len(rows), ends, pa.py_buffer(data)))
             sizes = pa.array(np.diff(hashed.offsets).astype(np.int32))
             if not self.hashes:
                 hashed = Ragged(np.zeros_like(hashed.offsets), np.empty(0, np.uint64))
@@ -95,17 +102,16 @@ def _find_characters(
     for text in range(len(bounds) - 1):
         if offsets[text] == offsets[text + 1]:
             continue
-        room = most_tokens(bounds[text + 1] - bounds[text]) + 1
+        start, end = bounds[text], bounds[text + 1]
+        room = most_tokens(end - start) + 1
         heads, tails = np.empty(room, np.int32), np.empty(room, np.int32)
-        found = locate_tokens(data, bounds[text], bounds[text + 1], table, heads, tails)
-        at, characters = bounds[text], 0
-        starts, finishes = np.empty(found, np.int64), np.empty(found, np.int64)
-        for token in range(found):
-            characters += count_characters(data, at, heads[token])
-            starts[token] = characters
-            characters += count_characters(data, heads[token], tails[token])
-            finishes[token] = characters
-            at = np.int64(tails[token])
+        locate_tokens(data, start, end, table, heads, tails)
+        before = np.zeros((end - start >> BLOCK) + 1, np.int32)  # characters before each block
+        for block in range(len(before) - 1):
+            low = start + (block << BLOCK)
+            before[block + 1] = before[block] + count_characters(data, low, low + (1 << BLOCK))
         for run in range(offsets[text], offsets[text + 1]):
-            begins[run], stops[run] = starts[firsts[run]], finishes[ends[run] - 1]
+            for places, at in ((begins, heads[firsts[run]]), (stops, tails[ends[run] - 1])):
+                block = at - start >> BLOCK
+                places[run] = before[block] + count_characters(data, start + (block << BLOCK), at)
     return begins, stops

@@ -137,7 +137,7 @@ def find_repeats(rows: Ragged, ranks: NDArray[np.int64], length: int, *, within:
     Raises:
         CapacityError: for more than `MOST_TOKENS` tokens.
 
-    Cost: linear in tokens; comparing a window with an equal one costs `length` where the text repeats itself, else 1.
+    Cost: linear in tokens; comparing a window with an equal one costs `length` for the first of a run, else 1.
 
     Example:
         >>> rows = Ragged(np.array([0, 4, 7]), np.array([1, 2, 3, 4, 9, 2, 3], np.uint64))
@@ -175,16 +175,11 @@ def find_anchors(rows: Ragged, length: int) -> Anchors:
     size = max(1, length // 2)
     leaving = np.uint64(pow(int(SHINGLE_BASE), size, 2**64))
     rows = Ragged(read_only(rows.offsets), read_only(rows.values))
-    room = _count_anchors(rows.offsets, rows.values, length, size, leaving, *_no_anchors(0))
-    made = _no_anchors(room)
-    _count_anchors(rows.offsets, rows.values, length, size, leaving, *made)
-    return Anchors(*made)
-
-
-def _no_anchors(
-    room: int,
-) -> tuple[NDArray[np.uint64], NDArray[np.int32], NDArray[np.int64], NDArray[np.int64]]:
-    return np.empty(room, np.uint64), np.empty(room, np.int32), np.empty(room, np.int64), np.empty(room, np.int64)
+    room = len(rows.values)  # of memory that is not written to, no page is taken
+    keys, documents = np.empty(room, np.uint64), np.empty(room, np.int32)
+    firsts, ends = np.empty(room, np.int64), np.empty(room, np.int64)
+    count = _list_anchors(rows.offsets, rows.values, length, size, leaving, keys, documents, firsts, ends)
+    return Anchors(keys[:count], documents[:count], firsts[:count], ends[:count])
 
 
 def number_windows(rows: Ragged, ranks: NDArray[np.int64], length: int, *, within: bool = False) -> Windows:
@@ -201,7 +196,7 @@ def number_windows(rows: Ragged, ranks: NDArray[np.int64], length: int, *, withi
 
 
 @compiled
-def _count_anchors(  # noqa: C901, PLR0912 - one pass over the tokens
+def _list_anchors(  # noqa: C901 - one pass over the tokens
     offsets: NDArray[np.int64],
     hashes: NDArray[np.uint64],
     length: int,
@@ -212,11 +207,10 @@ def _count_anchors(  # noqa: C901, PLR0912 - one pass over the tokens
     firsts: NDArray[np.int64],
     ends: NDArray[np.int64],
 ) -> int:
-    """Return the number of anchors; write them, if there is room for any."""
+    """Write the anchors; return their number, at most one a token."""
     span = length - size + 1  # hashes in a window
     ring = np.empty(span, np.int64)  # places of hashes that may yet be smallest, ascending; their hashes ascend too
     held = np.empty(span, np.uint64)
-    is_written = len(keys) > 0
     n_anchors = 0
     for document in range(len(offsets) - 1):
         start, end = offsets[document], offsets[document + 1]
@@ -250,14 +244,12 @@ def _count_anchors(  # noqa: C901, PLR0912 - one pass over the tokens
             if window < start:
                 continue
             if ring[head] != last:
-                if is_written:
-                    if last >= 0:
-                        ends[n_anchors - 1] = window
-                    keys[n_anchors], documents[n_anchors], firsts[n_anchors] = held[head], document, window
+                if last >= 0:
+                    ends[n_anchors - 1] = window
+                keys[n_anchors], documents[n_anchors], firsts[n_anchors] = held[head], document, window
                 last = ring[head]
                 n_anchors += 1
-        if is_written:
-            ends[n_anchors - 1] = end - length + 1
+        ends[n_anchors - 1] = end - length + 1
     return n_anchors
 
 
@@ -281,7 +273,7 @@ def _find_shared(
 
 
 @compiled
-def _number(  # noqa: C901 - one pass over the windows
+def _number(  # noqa: C901, PLR0912 - one pass over the windows
     hashes: NDArray[np.uint64], firsts: NDArray[np.int64], ends: NDArray[np.int64], length: int, leaving: np.uint64
 ) -> tuple[NDArray[np.int32], int]:
     """Number the distinct windows of the ranges `firsts` to `ends`; return the numbers by token, and their count."""
@@ -302,8 +294,15 @@ def _number(  # noqa: C901 - one pass over the windows
     before = np.int64(-2)  # the place of the window equal to the one before this
     for i in range(len(firsts)):
         for window in range(firsts[i], ends[i]):
+            last = hashes[window + length - 1]
             if rolled == window - 1:
-                rolling = rolling * SHINGLE_BASE + hashes[window + length - 1] - leaving * hashes[window - 1]
+                rolling = rolling * SHINGLE_BASE + last - leaving * hashes[window - 1]
+                # Where the windows before are equal, and the last tokens too, this one is equal to the next there.
+                if before >= 0 and numbers[before + 1] >= 0 and hashes[before + length] == last:
+                    rolled = np.int64(window)
+                    numbers[window] = numbers[before + 1]
+                    before = places[numbers[window]]
+                    continue
             else:
                 before = np.int64(-2)
                 rolling = np.uint64(0)
@@ -315,8 +314,7 @@ def _number(  # noqa: C901 - one pass over the windows
                 number = slots[slot]
                 place = places[number]
                 if keys[number] == rolling:
-                    # Where the windows before are equal, only the last tokens may differ.
-                    t = length - 1 if place == before + 1 else 0
+                    t = 0
                     while t < length and hashes[place + t] == hashes[window + t]:
                         t += 1
                     if t == length:

@@ -162,10 +162,11 @@ def test_much_text_needs_spark(monkeypatch: pytest.MonkeyPatch, capsys: pytest.C
 def test_a_finished_search_is_shown(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """The summary with what saves most; one passage with its places; one document with its repeated parts; JSON."""
     assert main(["passages", "in.jsonl", "--output", "out", *FOUR]) == 0
-    summary = capsys.readouterr().out.splitlines()[:3]
+    summary = capsys.readouterr().out.splitlines()[:4]
     assert main(["show", "out"]) == 0
     shown = capsys.readouterr().out
-    assert shown.splitlines()[:3] == summary
+    assert shown.splitlines()[:4] == summary
+    assert summary[3].startswith("rejects, not read: 1")
     assert "         5       5        2  six seven eight nine ten\n" in shown
     name = next(row["passage_id"] for row in rows_of("passages") if row["tokens"] == 5)
     assert main(["show", str(place / "out"), "--passage", name]) == 0

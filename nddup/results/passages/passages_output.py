@@ -296,8 +296,8 @@ def summarise(told: Told, config: Config) -> Iterator[str]:
         text = " ".join(row["text"].split())
         text = text if len(text) <= SHOWN_CHARACTERS else f"{text[:SHOWN_CHARACTERS]}…"
         yield f"  {row['occurrences']:,} times, {row['tokens']:,} tokens: {text}"
-    if told.passages > SHOWN:
-        yield f"  and {counted(told.passages - SHOWN, 'more passage')}"
+    if told.passages > len(told.shown) > 0:
+        yield f"  and {counted(told.passages - len(told.shown), 'more passage')}"
 
 
 def _share(part: int, whole: int) -> str:

@@ -42,6 +42,7 @@ OWN_PLACES = """
     JOIN passages AS p ON o.passage_id = p.passage_id
     WHERE o.place <= {most} ORDER BY o.token
 """
+FIRST_REJECT = "SELECT source, record, reason, detail FROM rejects ORDER BY source, record LIMIT 1"
 OWN_COUNT = "SELECT count(*) AS n FROM occurrences AS o JOIN wanted AS w ON o.doc_id = w.id"
 
 
@@ -113,7 +114,8 @@ def open_passages(path: str, *, master: str | None) -> Iterator[Opened | None]:
     except (ValueError, KeyError, TypeError) as error:
         raise OutputError(f"{path}/{HEADER}: is damaged, or of another version ({error!r})") from error
     with see_tables(path, spark) as engine:
-        yield Opened(engine, path, config, told)
+        first = engine.sql(FIRST_REJECT).to_pylist() if told.rejects else [None]
+        yield Opened(engine, path, config, told._replace(first_reject=first[0]))
 
 
 def rows_of(opened: Opened, *, passage: str | None, doc: str | None) -> dict[str, Any]:
