@@ -54,11 +54,11 @@ PAGE = f"""<!doctype html>
 <style>:root {{ color-scheme: light dark; }} body {{ font: 1rem/1.5 system-ui; max-width: 60rem; margin: 2rem auto;
 padding: 0 1rem; }} textarea {{ width: 100%; height: 12rem; box-sizing: border-box; }} td, th {{ text-align: left;
 padding: .2rem 1rem .2rem 0; overflow-wrap: anywhere; }}</style>
-<h1>Is this text stored?</h1>
+<main><h1>Is this text stored?</h1>
 <form><label for="text">A text or a page</label><textarea id="text" required></textarea>
 <p><button>Look up</button> <output for="text"></output></p></form>
 <table><thead><tr><th scope="col">resemblance<th scope="col">document<th scope="col">file<th scope="col">state</tr>
-</thead><tbody></tbody></table>
+</thead><tbody></tbody></table></main>
 <script>{SCRIPT}</script></html>
 """
 
