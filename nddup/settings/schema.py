@@ -390,10 +390,9 @@ class PairsConfig(Section):
     )
     confirm: Literal["auto", "none", "edit", "resemblance"] = Field(
         "auto",
-        description="`none`: the sketches decide. Else pairs of sketches are only candidates, whose texts are read"
-        " again: `resemblance`: the resemblance of all shingles decides, exactly, and fewer than 1 pair in 1,000 is no"
-        " candidate; `edit`: the token edit similarity of the texts decides. `auto`: `resemblance` where the measure is"
-        " resemblance and sketches are of kind min-s, fixed size and all shingles; else `none`, as the summary says",
+        description="`none`: sketches decide; else they only propose, and texts are read again: `resemblance`: all"
+        " shingles decide, exactly; `edit`: the token edit similarity decides; `auto`: `resemblance` for min-s sketches"
+        " of fixed size and all shingles, where that is the measure, else `none`",
     )
     edit_threshold: float = Field(
         0.77, gt=0, le=1, description="confirm edit: least 2 LCS / (a + b) of the tokens of both texts; exact decimals"
