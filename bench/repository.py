@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 
 import nddup.repository
 from nddup.arrays import Ragged
-from nddup.local.columns import lists_of, ragged_of
+from nddup.columns import lists_of, ragged_of
 from nddup.repository.batches import Batch
 from nddup.repository.lookup.meetings import Rows
 from nddup.repository.opened_repository import Repository

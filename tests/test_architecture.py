@@ -18,6 +18,7 @@ JOBS = sorted((ROOT / "jobs").glob("*.py"))
 
 PURE = {"reading", "rewriting", "sketching", "scanning", "matching", "mining", "verifying"}
 GROUND = {"errors", "arrays", "array_files", "redaction", "metrics", "steps", "start_up", "children", "shown"}
+GROUND |= {"columns"}
 WIRING = {"spark", "spark.reach", "spark.reading", "spark.pairing", "spark.clustering"}
 WIRING |= {"spark.passages"}
 
@@ -28,6 +29,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "metrics": {"errors"},
     "children": set(),
     "arrays": {"start_up"},
+    "columns": {"arrays", "errors"},
     "array_files": set(),
     "steps": set(),
     "start_up": set(),
@@ -36,7 +38,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "sketching": GROUND,
     "scanning": GROUND | {"reading", "sketching", "tables"},
     "matching": GROUND,
-    "mining": GROUND | {"matching"},
+    "mining": GROUND | {"matching", "tables"},
     "verifying": GROUND,
     "against": GROUND | {"reading", "sketching", "scanning", "tables"},
     "passages": {"against", "rewriting"},
@@ -76,7 +78,7 @@ neither `matching` nor `mining`, even indirectly: `nddup check` is independent o
 WITHOUT_SPARK = PURE | {
     "errors", "redaction", "metrics", "arrays", "array_files", "steps", "start_up", "tables", "settings", "explaining",
     "local", "engines", "stages", "opened", "report", "checking", "repository.lookup", "against", "children", "shown",
-    "passages",
+    "passages", "columns",
 }  # fmt: skip
 
 ACTIONS = {"collect", "first", "head", "take", "toPandas", "toArrow", "toLocalIterator", "isEmpty", "show", "foreach"}

@@ -18,9 +18,9 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from nddup.arrays import take_rows
+from nddup.columns import mean_bytes, one_chunk
 from nddup.local.clustering.graph import Graph, build_graph
 from nddup.local.clustering.mine_components import mine
-from nddup.local.columns import mean_bytes, one_chunk
 from nddup.local.memory import OF_EDGE, OF_ID, OF_MEMBER, OF_PAIR
 from nddup.local.outputs import count_parts
 from nddup.local.pairing.collapse import Nodes, collapse, name_nodes

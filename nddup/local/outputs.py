@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from nddup.local.columns import one_chunk, ragged_of
+from nddup.columns import one_chunk, ragged_of
 from nddup.local.reading.workers import Workers
 from nddup.scanning.collection import Collection
 from nddup.scanning.found import RecordLimits, TextRule

@@ -14,8 +14,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from nddup.columns import one_chunk
 from nddup.errors import NddupError, OutputError
-from nddup.local.columns import one_chunk
 from nddup.local.reading.workers import Workers
 from nddup.reading.formats import FileHead
 from nddup.reading.streams import StoppedError

@@ -9,10 +9,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from nddup.columns import fingerprints_of, one_chunk
 from nddup.engines.embedded import DuckEngine
 from nddup.errors import ConfigError
 from nddup.local import engine
-from nddup.local.columns import fingerprints_of, one_chunk
 from nddup.local.reading.workers import Workers
 from nddup.local.rewritten_files import Rewriter, verdicts_of, write_apart
 from nddup.repository.live_tables import read_texts

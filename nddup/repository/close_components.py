@@ -12,8 +12,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from nddup.columns import one_chunk, take
 from nddup.local import engine
-from nddup.local.columns import one_chunk, take
 from nddup.local.pairing.collapse import Nodes, name_nodes, rank_ids
 from nddup.local.pairing.confirm import Known, keys_of, settle_families
 from nddup.local.pairing.match import Matches

@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from nddup.local.columns import ragged_of
+from nddup.columns import ragged_of
 from nddup.local.pairing.confirm import Confirmer, Row, Texts, read_tokens
 from nddup.local.reading.workers import Workers
 from nddup.matching.confirm_rules import SetRule, least_common

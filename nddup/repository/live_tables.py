@@ -13,9 +13,9 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from nddup.arrays import Ragged
+from nddup.columns import one_chunk
 from nddup.engines.embedded import DuckEngine
 from nddup.local import outputs
-from nddup.local.columns import one_chunk
 from nddup.local.pairing.collapse import name_nodes
 from nddup.local.reading.workers import Workers
 from nddup.matching.preference import Order

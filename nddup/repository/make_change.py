@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from nddup.local.columns import lists_of, one_chunk
+from nddup.columns import lists_of, one_chunk
 from nddup.local.pairing.confirm import Row
 from nddup.local.reading.workers import Workers
 from nddup.repository.close_components import Closed, Scope, close

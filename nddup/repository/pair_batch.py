@@ -12,8 +12,8 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from nddup.arrays import Ragged, take_rows
+from nddup.columns import lists_of, one_chunk, ragged_of
 from nddup.errors import CapacityError
-from nddup.local.columns import lists_of, one_chunk, ragged_of
 from nddup.local.pairing.confirm import Row
 from nddup.local.pairing.match import Matches, match
 from nddup.local.reading.workers import Workers

@@ -12,9 +12,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from nddup.columns import one_chunk
 from nddup.errors import OutputError
 from nddup.local import engine
-from nddup.local.columns import one_chunk
 from nddup.local.pairing.collapse import Nodes
 from nddup.local.pairing.confirm import Confirmer, list_candidates
 from nddup.local.pairing.match import Matches

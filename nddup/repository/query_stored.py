@@ -13,8 +13,8 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from nddup.arrays import Ragged
+from nddup.columns import ragged_of
 from nddup.errors import ConfigError
-from nddup.local.columns import ragged_of
 from nddup.local.pairing.collapse import collapse
 from nddup.local.pairing.confirm import Row
 from nddup.local.reading.read_records import read_records

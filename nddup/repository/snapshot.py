@@ -15,8 +15,8 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from nddup.arrays import Ragged
+from nddup.columns import WORDS, one_chunk
 from nddup.errors import OutputError
-from nddup.local.columns import WORDS, one_chunk
 from nddup.local.pairing.confirm import Row
 from nddup.repository.identity import Identity
 from nddup.repository.lookup.keyed import Found, find_rows, hash_strings, is_among

@@ -22,9 +22,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from nddup.columns import pieces_of
 from nddup.errors import ConfigError, OutputError
 from nddup.local import engine
-from nddup.local.columns import pieces_of
 from nddup.local.memory import Memory
 from nddup.local.reading.workers import Workers
 from nddup.results.list_questions import Files

@@ -25,6 +25,7 @@ from pyspark.sql import types as T
 from pyspark.sql.pandas.types import to_arrow_schema
 
 from nddup.arrays import Ragged, take_rows
+from nddup.columns import list_column
 from nddup.errors import SchemaError
 from nddup.spark.schemas import table
 from nddup.tables import TYPES, Column
@@ -225,26 +226,6 @@ def unpack(batches: Iterable[pa.RecordBatch], layout: Layout) -> Columns:
 def ragged_column(lengths: NDArray[np.generic], values: NDArray[np.generic]) -> Ragged:
     """Return n rows of uint64 from two unpacked columns: their lengths, (n,), and their values end to end."""
     return Ragged(np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64), values.view(np.uint64))
-
-
-def list_column(column: pa.Array) -> Ragged:
-    """Return a column of `array<long>` as a ragged array of uint64; a null row becomes an empty one.
-
-    Without a null row, nothing is copied.
-
-    Raises:
-        SchemaError: if the column is of another type, or a list holds a null.
-    """
-    kind = column.type
-    if not (pa.types.is_list(kind) or pa.types.is_large_list(kind)) or kind.value_type != pa.int64():
-        raise SchemaError(f"a column of numbers should be list<int64> or large_list<int64>, got {kind}")
-    if column.values.null_count:
-        raise SchemaError("a list of numbers holds a null")
-    offsets = np.asarray(column.offsets).astype(np.int64)
-    values = np.asarray(column.values).view(np.uint64)
-    if column.null_count:
-        return take_rows(Ragged(offsets, values), np.arange(len(column)))
-    return Ragged(offsets - offsets[0], values[offsets[0] : offsets[-1]])
 
 
 def with_rows(batches: Iterable[pa.RecordBatch]) -> list[pa.RecordBatch]:

@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nddup.arrays import take_rows
+from nddup.columns import list_column
 from nddup.errors import SchemaError
 from nddup.spark.blocks import (
-    list_column,
     one_block,
     pack,
     unpack,

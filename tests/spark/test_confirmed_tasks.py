@@ -1,4 +1,4 @@
-"""The tasks of `confirm` and `large_components` that confirm pairs by text, without Spark: Arrow batches in and out."""
+"""The tasks of `confirm` and `heavy_families` that confirm pairs by text, without Spark: Arrow batches in and out."""
 
 import numpy as np
 import pyarrow as pa
@@ -7,8 +7,9 @@ import pytest
 from nddup.matching.confirm_rules import EditRule
 from nddup.matching.overlap_join import ComparisonLimits
 from nddup.matching.threshold import Threshold
+from nddup.mining.heavy_families import FamilyRule, search_families
 from nddup.spark.blocks import Layout
-from nddup.spark.pairing import confirm, large_components
+from nddup.spark.pairing import confirm
 from tests.local.confirmed_texts import longest_common
 
 RULE = EditRule(1, 2)
@@ -73,14 +74,14 @@ def test_a_task_keeps_what_no_kept_text_confirms(seed: int) -> None:
     texts = draw_texts(seed)
     sketches = {node: [1, 2, 100 + node] for node in texts}
     rows = {
-        "family": [0] * 6, "node": list(texts), "rank": list(range(1, 7)), "large": pa.array([1] * 6, pa.int32()),
+        "node": list(texts), "family": [0] * 6, "is_large": [True] * 6,
         "sketch": pa.array(list(sketches.values()), LISTS), "tokens": pa.array(list(texts.values()), LISTS),
     }  # fmt: skip
     threshold = Threshold("overlap", 2, 1, is_count=True, size=3, by_text=True)
-    rule = large_components.FamilyRule(threshold, None, ComparisonLimits(1, 10**6), 1, RULE)
-    sent = large_components.post_families(iter([pa.RecordBatch.from_pydict(rows)]), partitions=1, layout=rule.layout)
+    rule = FamilyRule(threshold, None, ComparisonLimits(1, 10**6), RULE)
+    whole = pa.RecordBatch.from_pydict(rows)
 
-    found = [row for batch in large_components.families_pairs_task(sent, rule=rule) for row in batch.to_pylist()]
+    found = [row for batch in search_families(iter([whole[:2], whole[2:]]), rule=rule) for row in batch.to_pylist()]
 
     kept: list[int] = []
     for node in texts:

@@ -11,6 +11,7 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
+from nddup.mining.heavy_families import FAMILIES_COST
 from nddup.mining.pair_graph import (
     BATCHES_BYTES,
     CHOICE_BITS,
@@ -23,7 +24,6 @@ from nddup.mining.pair_graph import (
 )
 from nddup.run.daemon import ARENA
 from nddup.run.task_memory import LOCAL_SHARE, UNSET_BYTES, machine_memory, read_size, task_memory
-from nddup.spark.pairing import large_components
 from tests.places import ROOT
 
 GB = 1 << 30
@@ -65,7 +65,7 @@ def test_workers_are_forked_with_most_of_their_addresses() -> None:
 @pytest.mark.parametrize("nodes_per_edge", [0.25, 2])
 def test_a_task_takes_no_more_than_its_cost(measure: Measure, nodes_per_edge: float) -> None:
     """400,000 edges stay within the cost, whether they form families or each has two nodes of its own."""
-    edges, cost = 400_000, large_components.FAMILIES_COST
+    edges, cost = 400_000, FAMILIES_COST
     nodes = int(edges * nodes_per_edge)
 
     taken, rows = measure("families", edges, nodes)
@@ -115,7 +115,7 @@ def test_the_limit_is_the_largest_graph_that_fits(cost: Cost, free: int, nodes: 
 
 def test_less_than_a_worker_takes_nothing() -> None:
     """With less memory than a worker needs, the limits are 0, not negative."""
-    assert large_components.FAMILIES_COST.most_edges(GB // 2, nodes=10) == 0
+    assert FAMILIES_COST.most_edges(GB // 2, nodes=10) == 0
     assert most_nodes(GB // 2, GRAPH_BITS) == 0
 
 

@@ -15,10 +15,10 @@ from nddup.matching import element_join, elements
 from nddup.matching.elements import MOST_BITS, Division, divide
 from nddup.matching.overlap_join import LongLists
 from nddup.matching.threshold import Threshold
+from nddup.mining.heavy_families import list_families
 from nddup.sketching.minhash import Finder
 from nddup.spark.pairing import homes, meet
 from nddup.spark.pairing.homes import Pairing
-from nddup.spark.pairing.large_components import families_task
 from tests.matching.prepared_sketches import Sketch, ragged, resemblance
 from tests.spark.simulated_tasks import find_pairs, move, rows_of, sketch_batches
 
@@ -125,7 +125,7 @@ def test_pairs_that_are_not_listed_are_counted(seed: int, most: int, max_edges: 
         {name: pa.array(nodes, pa.int64()) for name, nodes in ends.items()}
         | {"is_link": pa.array([False] * len(rows), pa.bool_()), "pairs": pa.array(counts, pa.int64())}
     )
-    families = [row for batch in families_task(iter([connections]), max_edges=max_edges) for row in batch.to_pylist()]
+    families = [row for batch in list_families(iter([connections]), max_edges=max_edges) for row in batch.to_pylist()]
 
     known = {row["node"]: (row["family"], row["is_large"]) for row in families}
     listed = {(row["node_a"], row["node_b"]) for row in rows_of(compared, "pair")}

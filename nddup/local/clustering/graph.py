@@ -7,7 +7,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from nddup.local.columns import one_chunk, take
+from nddup.columns import one_chunk, take
 from nddup.local.pairing.collapse import Nodes
 from nddup.local.pairing.match import Matches
 from nddup.mining.keep_verdicts import Loss, direct_edges, only_later

@@ -16,8 +16,8 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from nddup.arrays import take_rows
+from nddup.columns import lists_of
 from nddup.local.clustering.graph import Graph
-from nddup.local.columns import lists_of
 from nddup.local.memory import OF_SET_MEMBER
 from nddup.local.pairing.collapse import Nodes
 from nddup.local.reading.workers import Workers

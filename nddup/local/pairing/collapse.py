@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from nddup.arrays import Ragged, number_keys
-from nddup.local.columns import fingerprints_of, one_chunk, ragged_of, take
+from nddup.columns import fingerprints_of, one_chunk, ragged_of, take
 from nddup.matching.preference import DATED, MOMENTS, NO_LENGTH, NO_MOMENT, TOKENS, Order, order_key, values_of
 from nddup.mining.keep_verdicts import FORCED_WEIGHT, Forced
 from nddup.sketching.recipe import level_of

@@ -3,17 +3,15 @@
 documents, candidates --read_candidates--> Confirmer: what is compared of their texts, in files that are mapped
 candidates            --confirm-->         those whose texts are alike enough, with their similarity
 
-Large components, represented by leaders, and families of heavy sketches, which are searched separately.
-
-A family is a connected component of the graph of pairs found and links between heavy sketches. Links join at least the
-heavy near-duplicates that were not compared, so no near-duplicate pair leaves a family. A family without links is a
-component that has all its pairs, or more than `max_edges` of them.
+Large components, represented by leaders, and families of heavy sketches (`nddup.mining.heavy_families`) are searched
+separately.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from functools import partial
+from itertools import chain, pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -22,19 +20,20 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from nddup.arrays import Ragged, take_rows
+from nddup.columns import lists_of, one_chunk, take
 from nddup.errors import CapacityError, NddupError
-from nddup.local.columns import one_chunk, take
 from nddup.local.pairing.collapse import Nodes
 from nddup.local.pairing.match import Matches, Rule
 from nddup.local.reading.workers import Workers
 from nddup.matching.confirm_rules import Compared, ConfirmRule, SetRule, join_compared, least_common
 from nddup.matching.confirm_texts import AHEAD, compare_texts, divide_pairs
 from nddup.matching.overlap_join import ComparisonLimits
-from nddup.mining.family_pairs import FamilyPairs, lead, pair_family, past_comparisons
-from nddup.mining.pair_graph import label_components
+from nddup.mining.family_pairs import past_comparisons
+from nddup.mining.heavy_families import FamilyRule, list_families, search_families
 from nddup.scanning.collection import Collection
 from nddup.scanning.found import RecordLimits
 from nddup.scanning.read_again import UNSTEADY, Tokens
+from nddup.tables import CONNECTIONS, FAMILIES, SETTLED
 
 ENDS = ("doc_a", "doc_b")
 TOGETHER = 1 << 21
@@ -248,38 +247,6 @@ def _compare(rows: Sequence[Row], pairs: NDArray[np.int64], rule: ConfirmRule) -
     return compare_texts(Ragged(offsets, values), places.reshape(-1, 2), rule)
 
 
-class Family(NamedTuple):
-    """A family whose pairs are made anew."""
-
-    nodes: NDArray[np.int32]
-    """Its nodes, ascending."""
-
-    is_large: bool
-    """Whether it is one component, of more than `max_edges` pairs; else it has links, and must be searched."""
-
-
-def find_families(matches: Matches, max_edges: int) -> Iterator[Family]:
-    """Yield the families with a heavy node, and those of more than `max_edges` pairs.
-
-    Cost: sorts of the nodes and edges, only where there are links or more than `max_edges` pairs.
-    """
-    if not len(matches.links) and len(matches.first) <= max_edges:
-        return
-    edges = np.concatenate([matches.ends, matches.links])
-    nodes, places = np.unique(edges, return_inverse=True)
-    ends: NDArray[np.int32] = places.reshape(-1, 2).astype(np.int32)
-    families = label_components(ends, nodes=len(nodes)).ordinals
-
-    count = int(families.max(initial=-1)) + 1
-    is_linked = np.bincount(families[ends[len(matches.first) :, 0]], minlength=count) > 0
-    is_large = ~is_linked & (np.bincount(families[ends[:, 0]], minlength=count) > max_edges)
-    order = np.argsort(families, kind="stable")
-    starts = np.searchsorted(families[order], np.arange(count + 1))
-    for family in np.flatnonzero(is_linked | is_large):
-        members = order[starts[family] : starts[family + 1]]
-        yield Family(nodes[members].astype(np.int32), bool(is_large[family]))
-
-
 def settle_families(  # noqa: PLR0913, PLR0917 - the last only where texts confirm pairs
     matches: Matches,
     nodes: Nodes,
@@ -306,66 +273,49 @@ def settle_families(  # noqa: PLR0913, PLR0917 - the last only where texts confi
 
     Cost: see `pair_family`; other families are left as they are.
     """
-    families = list(find_families(matches, limits.max_edges))
-    if not families:
+    if not len(matches.links) and len(matches.first) <= limits.max_edges:
         return matches, np.empty(0, np.int32)
+    ends, n_pairs = np.concatenate([matches.ends, matches.links]).astype(np.int64), len(matches.first)
+    about = np.arange(len(ends)) >= n_pairs, np.ones(len(ends), np.int64)
+    connections = CONNECTIONS.batch([*map(pa.array, (*ends.T, *about))])
+    families = pa.Table.from_batches(list_families(iter([connections]), max_edges=limits.max_edges), FAMILIES.arrow)
+    how = FamilyRule(rule.threshold, rule.finder and rule.finder.keys, limits)
+    confirm_of = None if confirmer is None else lambda some: partial(confirmer.any_confirmed, some)
 
-    found = list(workers.threads.map(lambda family: _search(family, nodes, rule, limits, confirmer), families))
-    passed = next((part for part in found if not part.is_whole), None)
-    if passed is not None:
-        raise CapacityError(past_comparisons(len(passed.by_leaders), limits.max_comparisons))
+    def search(rows: pa.Table) -> list[pa.RecordBatch]:
+        return list(search_families(iter(rows.to_batches()), rule=how, confirm_of=confirm_of))
 
-    inside = np.concatenate([family.nodes for family in families])
-    by_leaders = np.concatenate([part.by_leaders for part in found])
-    within = _join(families, found, nodes, rule)
-    return _replace(matches, inside, within), np.sort(inside[by_leaders])
-
-
-def _search(
-    family: Family, nodes: Nodes, rule: Rule, limits: ComparisonLimits, confirmer: "Confirmer | Known | None"
-) -> FamilyPairs:
-    """Find the pairs of one family."""
-    sketches = take_rows(nodes.sketches, family.nodes.astype(np.int64))
-    bounds = rule.threshold.bounds(nodes.sizes[family.nodes])
-    by_policy = np.argsort(nodes.turns[nodes.best[family.nodes]])
-    confirm = None if confirmer is None else partial(confirmer.any_confirmed, family.nodes)
-    if family.is_large:
-        return lead(sketches, bounds, by_policy, rule.threshold, confirm)
-    keys = rule.finder.keys(sketches) if rule.finder is not None else None
-    return pair_family(sketches, bounds, by_policy, rule.threshold, limits, keys, confirm)
+    parts = workers.threads.map(search, _sketches_of(families, nodes))
+    found = pa.Table.from_batches(chain.from_iterable(parts), SETTLED.arrow)
+    of_kind = {what: found.filter(pc.equal(found["what"], what)) for what in ("stopped", "leaders", "pair")}
+    if len(stopped := of_kind["stopped"]):
+        raise CapacityError(past_comparisons(stopped["node_b"][0].as_py(), limits.max_comparisons))
+    by_leaders = of_kind["leaders"]["node_a"].to_numpy().astype(np.int32)
+    return _replace(matches, families["node"].to_numpy(), of_kind["pair"]), np.sort(by_leaders)
 
 
-class _Within(NamedTuple):
-    """The pairs of families, as columns of `Matches`."""
-
-    ends: NDArray[np.int32]
-    overlap: NDArray[np.int32]
-    resemblance: NDArray[np.float64]
-    containments: NDArray[np.float64]
-
-
-def _join(families: list[Family], found: list[FamilyPairs], nodes: Nodes, rule: Rule) -> _Within:
-    """Join the pairs of all families, named by their nodes."""
-    ends = np.concatenate(
-        [np.sort(family.nodes[part.ends], axis=1) for family, part in zip(families, found, strict=True)]
-    )
-    overlap = np.concatenate([part.overlap for part in found])
-    containments = np.full((2, len(ends)), np.nan)
-    if rule.threshold.shows_containment:
-        containments = (overlap[:, None] / nodes.sizes[ends]).T
-    return _Within(ends, overlap, np.concatenate([part.resemblance for part in found]), containments)
+def _sketches_of(families: pa.Table, nodes: Nodes) -> list[pa.Table]:
+    """Return the rows of each family with their sketches, in the order of the keep policy."""
+    node, family = (families[name].to_numpy() for name in ("node", "family"))
+    order = np.lexsort((nodes.turns[nodes.best[node]], family))
+    offsets, ids = take_rows(nodes.sketches, node[order])
+    rows = families.take(order).append_column("sketch", lists_of(offsets, pa.array(ids.view(np.int64))))
+    cuts = [0, *(np.flatnonzero(np.diff(family[order])) + 1).tolist(), len(order)]
+    return [rows.slice(low, high - low) for low, high in pairwise(cuts) if high > low]
 
 
-def _replace(matches: Matches, inside: NDArray[np.int32], within: _Within) -> Matches:
-    """Return the matches outside these nodes and the new ones within, sorted by their ends."""
+def _replace(matches: Matches, inside: NDArray[np.int64], within: pa.Table) -> Matches:
+    """Return the matches outside these nodes and the new ones within, rows of SETTLED, sorted by their ends."""
     outside = np.flatnonzero(~np.isin(matches.first, inside))
-    ends = np.concatenate([matches.ends[outside], within.ends])
+    new = {name: within[name].to_numpy() for name in within.column_names[1:]}
+    ends = np.concatenate([matches.ends[outside], np.stack([new["node_a"], new["node_b"]], axis=1)]).astype(np.int32)
     by_name = np.lexsort((ends[:, 1], ends[:, 0]))
+    containments = np.stack([new["containment_a"], new["containment_b"]])
     return replace(
         matches,
         first=ends[by_name, 0],
         second=ends[by_name, 1],
-        overlap=np.concatenate([matches.overlap[outside], within.overlap])[by_name],
-        resemblance=np.concatenate([matches.resemblance[outside], within.resemblance])[by_name],
-        containments=np.concatenate([matches.containments[:, outside], within.containments], axis=1)[:, by_name],
+        overlap=np.concatenate([matches.overlap[outside], new["overlap"]])[by_name],
+        resemblance=np.concatenate([matches.resemblance[outside], new["resemblance"]])[by_name],
+        containments=np.concatenate([matches.containments[:, outside], containments], axis=1)[:, by_name],
     )

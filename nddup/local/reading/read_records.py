@@ -17,8 +17,8 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
+from nddup.columns import one_chunk, ragged_of
 from nddup.errors import ConfigError
-from nddup.local.columns import one_chunk, ragged_of
 from nddup.local.plan import Plan
 from nddup.local.reading.scan import in_collection_order
 from nddup.local.reading.workers import Workers

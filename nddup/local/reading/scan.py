@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from nddup.local.columns import one_chunk, pieces_of
+from nddup.columns import one_chunk, pieces_of
 from nddup.reading.formats import FileHead
 from nddup.scanning.collection import Collection, ListedFile
 from nddup.scanning.found import Consumer, RecordLimits

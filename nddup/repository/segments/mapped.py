@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from nddup.array_files import crc_of, map_array, write_array
 from nddup.arrays import Ragged, take_rows
-from nddup.local.columns import fingerprints_of, one_chunk, ragged_of
+from nddup.columns import fingerprints_of, one_chunk, ragged_of
 from nddup.repository.lookup.keyed import Keyed, hash_strings, key_rows
 from nddup.repository.lookup.meetings import Matching, Postings, Rows, spread_rows
 from nddup.repository.places.place import SEGMENTS, Place

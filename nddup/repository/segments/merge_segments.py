@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from nddup.local.columns import ragged_of
+from nddup.columns import ragged_of
 from nddup.local.pairing.confirm import Row
 from nddup.repository.lookup.keyed import is_among
 from nddup.repository.lookup.meetings import Matching, build_postings, spread_rows

@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 from nddup.against.against_tables import REJECTED
 from nddup.against.share_records import ReadItems
 from nddup.against.shingle_table import MOST_BYTES, Known, make_known, open_known
+from nddup.columns import pieces_of
 from nddup.errors import ConfigError
-from nddup.local.columns import pieces_of
 from nddup.local.memory import Memory
 from nddup.local.reading.read_records import list_silent
 from nddup.local.reading.scan import in_collection_order

@@ -23,7 +23,7 @@ from nddup.against.judge import CLEAN, COMMON, FOUND, PART, SHORT, UNREAD, Holde
 from nddup.against.share_records import SavedShingles, ShareRecords, first_numbers, flatten, join_shared, number_items
 from nddup.against.shingle_table import Known
 from nddup.against.spans import count_characters, find_runs
-from nddup.local.columns import fingerprints_of
+from nddup.columns import fingerprints_of
 from nddup.local.memory import Memory
 from nddup.local.reading.scan import in_collection_order
 from nddup.local.reading.workers import Workers

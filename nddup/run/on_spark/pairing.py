@@ -25,6 +25,7 @@ from nddup.matching.elements import divide
 from nddup.matching.overlap_join import NO_LIMIT, ComparisonLimits, LongLists
 from nddup.matching.task_sizes import MOST_TASKS, free_memory, tasks_needed, volume_of
 from nddup.mining.family_pairs import past_comparisons
+from nddup.mining.heavy_families import FAMILIES_COST, FamilyRule
 from nddup.run.on_spark.documents import Documents
 from nddup.run.on_spark.inputs import Inputs
 from nddup.run.on_spark.rounds import Matches, Rounds, contract
@@ -308,7 +309,7 @@ def _choose_matches(job: Job, comparing: _Comparing, found: Saved) -> Matches:
 def _save_families(job: Job, found: Saved, comparing: _Comparing, limits: ComparisonLimits) -> Saved:
     """Make FAMILIES: sketches joined by matches or by links of heavy sketches. In one task if small, else in rounds."""
     connections, nodes = meet.connections_of(found.table), comparing.documents.distinct_sketches
-    if sum(found.counts[name] for name in meet.KINDS) <= job.most_edges(large_components.FAMILIES_COST, nodes):
+    if sum(found.counts[name] for name in meet.KINDS) <= job.most_edges(FAMILIES_COST, nodes):
         return job.save("families", large_components.find_families(connections, max_edges=limits.max_edges))
 
     ends = (F.least("node_a", "node_b").alias("first"), F.greatest("node_a", "node_b").alias("second"))
@@ -327,9 +328,11 @@ def _settle(job: Job, comparing: _Comparing, families: DataFrame, limits: Compar
         CapacityError: if a family took more than `pairs.max_comparisons`.
     """
     finder, confirming = plan.finder_of(job.config), confirm_rule_of(job.config)
-    rule = large_components.FamilyRule(job.threshold, finder, limits, comparing.partitions, confirming)
+    rule = FamilyRule(job.threshold, finder and finder.keys, limits, confirming)
     texts = list_family_texts(job, comparing.documents, families, comparing.source)
-    found = large_components.pair_families(families, comparing.sketches, comparing.documents.nodes, rule, texts)
+    found = large_components.pair_families(
+        families, comparing.sketches, comparing.documents.nodes, rule, texts, partitions=comparing.partitions
+    )
     settled = job.write("settled", found, **large_components.count_settled())
     if settled.counts["stopped"]:
         raise CapacityError(past_comparisons(settled.counts["stopped"], limits.max_comparisons))

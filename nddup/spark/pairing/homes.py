@@ -32,6 +32,7 @@ from numpy.typing import NDArray
 
 from nddup import tables
 from nddup.arrays import Ragged, take_rows
+from nddup.columns import list_column
 from nddup.matching.element_join import Meeting
 from nddup.matching.elements import (
     BEFORE,
@@ -57,7 +58,6 @@ from nddup.spark.blocks import (
     Layout,
     cell_lengths,
     layout_of,
-    list_column,
     merged,
     pack,
     pieces,

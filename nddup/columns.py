@@ -4,10 +4,10 @@ from collections.abc import Iterator
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from nddup.arrays import Ragged
+from nddup.arrays import Ragged, take_rows
+from nddup.errors import SchemaError
 
 MOST_VALUES = 1 << 30
 """Most values in one list array; its offsets have 31 bits."""
@@ -24,7 +24,7 @@ def ragged_of(column: pa.ChunkedArray) -> Ragged:
 
     The values are always read-only, because writable ones would make every kernel compile a second time.
     """
-    parts = [_rows_of(chunk) for chunk in column.chunks if len(chunk)]
+    parts = [list_column(chunk) for chunk in column.chunks if len(chunk)]
     whole = parts[0] if len(parts) == 1 else None
     if whole is None:
         sizes = [np.zeros(1, np.int64), *(np.diff(part.offsets) for part in parts)]
@@ -34,11 +34,23 @@ def ragged_of(column: pa.ChunkedArray) -> Ragged:
     return whole
 
 
-def _rows_of(chunk: pa.ListArray) -> Ragged:
-    if chunk.null_count:
-        chunk = pc.fill_null(chunk, pa.scalar([], chunk.type))
-    offsets = np.asarray(chunk.offsets).astype(np.int64)
-    values = np.asarray(chunk.values).view(np.uint64)
+def list_column(column: pa.Array) -> Ragged:
+    """Return a column of `array<long>` as a ragged array of uint64; a null row becomes an empty one.
+
+    Without a null row, nothing is copied.
+
+    Raises:
+        SchemaError: if the column is of another type, or a list holds a null.
+    """
+    kind = column.type
+    if not (pa.types.is_list(kind) or pa.types.is_large_list(kind)) or kind.value_type != pa.int64():
+        raise SchemaError(f"a column of numbers should be list<int64> or large_list<int64>, got {kind}")
+    if column.values.null_count:
+        raise SchemaError("a list of numbers holds a null")
+    offsets = np.asarray(column.offsets).astype(np.int64)
+    values = np.asarray(column.values).view(np.uint64)
+    if column.null_count:
+        return take_rows(Ragged(offsets, values), np.arange(len(column)))
     return Ragged(offsets - offsets[0], values[offsets[0] : offsets[-1]])
 
 
