@@ -36,6 +36,11 @@ AFTERWARDS = {
 )  # fmt: skip
 """What Ctrl-C leaves behind, for each command that writes something."""
 
+SPARK = {"pyspark", "py4j"}
+"""The modules that an image without Spark lacks."""
+
+NO_SPARK = "this needs Spark, which is not installed here: pip install pyspark pandas"
+
 MEANT = {
     "text": "input.content", "column": "input.content", "field": "input.content", "similarity": "pairs.threshold",
     "jaccard": "pairs.threshold", "threads": "local.processes", "workers": "local.processes",
@@ -234,7 +239,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if os.environ.get("NDDUP_DEBUG"):
             sys.stderr.write(clean(traceback.format_exc()))
             return 1
-        return _fail(f"{reason_of(error)} (NDDUP_DEBUG=1 shows the trace)", 1)
+        needs_spark = isinstance(error, ModuleNotFoundError) and str(error.name).partition(".")[0] in SPARK
+        told = NO_SPARK if needs_spark else f"{reason_of(error)} (NDDUP_DEBUG=1 shows the trace)"
+        return _fail(told, 2 if needs_spark else 1)
 
 
 def _fail(message: str, status: int) -> int:

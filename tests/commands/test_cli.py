@@ -9,7 +9,7 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from nddup.cli import main
+from nddup.cli import NO_SPARK, main
 from nddup.run.local_job import run_locally
 from nddup.run.session import SMALL
 from nddup.settings.load import load_config
@@ -294,3 +294,17 @@ def test_the_script_for_spark_submit_gives_the_same_tables(pages: Path, finished
     for name in ("documents", "rejects", "pairs", "clusters", "members", "keep"):
         mine, other = (pq.read_table(path / name).to_pylist() for path in (finished, tmp_path / "out"))
         assert sorted(map(str, mine)) == sorted(map(str, other))
+
+
+def test_without_spark_one_line_says_what_to_install(
+    pages: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """In an image without pyspark a command that needs it names it, and ends with status 2."""
+    for name in [one for one in sys.modules if one.partition(".")[0] in {"pyspark", "nddup"} and "spark" in one]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, "pyspark", None)
+
+    status = main(["run", str(pages), "--output", str(tmp_path / "out"), "--engine", "spark"])
+
+    assert status == 2
+    assert capsys.readouterr().err.splitlines()[-1] == f"nddup: {NO_SPARK}"

@@ -75,3 +75,16 @@ def test_versions_name_every_library(monkeypatch: pytest.MonkeyPatch) -> None:
     assert all(re.match(r"\d+[.]", found[name]) for name in SHAPING)
     monkeypatch.setattr(module, "library_versions", lambda: {"lxml": "other"})
     assert versions() != found
+
+
+def test_an_image_without_spark(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where pyspark is not installed, a run of the embedded engine still has its versions."""
+
+    def installed(name: str) -> str:
+        if name == "pyspark":
+            raise module.PackageNotFoundError(name)
+        return "1"
+
+    monkeypatch.setattr(module, "version", installed)
+
+    assert module.versions()["spark"] == "unknown"
