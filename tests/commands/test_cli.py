@@ -10,6 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from nddup.cli import NO_SPARK, main
+from nddup.commands import COMMANDS
 from nddup.run.local_job import run_locally
 from nddup.run.session import SMALL
 from nddup.settings.load import load_config
@@ -300,9 +301,11 @@ def test_without_spark_one_line_says_what_to_install(
     pages: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """In an image without pyspark a command that needs it names it, and ends with status 2."""
-    for name in [one for one in sys.modules if one.partition(".")[0] in {"pyspark", "nddup"} and "spark" in one]:
-        monkeypatch.delitem(sys.modules, name)
-    monkeypatch.setitem(sys.modules, "pyspark", None)
+
+    def execute(options: object) -> int:
+        raise ModuleNotFoundError(f"for {options}: No module named 'pyspark.sql'", name="pyspark.sql")
+
+    monkeypatch.setattr(COMMANDS["run"], "execute", execute)
 
     status = main(["run", str(pages), "--output", str(tmp_path / "out"), "--engine", "spark"])
 

@@ -5,6 +5,7 @@ import subprocess
 import sys
 import tomllib
 import zipfile
+from importlib.metadata import PackageNotFoundError
 from pathlib import Path
 
 import pytest
@@ -82,7 +83,7 @@ def test_an_image_without_spark(monkeypatch: pytest.MonkeyPatch) -> None:
 
     def installed(name: str) -> str:
         if name == "pyspark":
-            raise module.PackageNotFoundError(name)
+            raise PackageNotFoundError(name)
         return "1"
 
     monkeypatch.setattr(module, "version", installed)
