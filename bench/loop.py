@@ -16,11 +16,11 @@ from typing import IO, cast
 from bench.debdocs import load_pages, write_romip
 from bench.processes import descendants
 from bench.recording import drop, fresh, record, show
-from nddup.local.plan import Plan
 from nddup.local.reading.workers import Workers
 from nddup.scanning.collection import Collection, find_files
 from nddup.scanning.sketch_records import SketchRecords
 from nddup.settings.load import build_config
+from nddup.settings.plan import record_limits, sketch_rule
 from nddup.storage.local_storage import LocalStorage
 
 ROUNDS = 5
@@ -125,9 +125,9 @@ def _measure(path: Path, options: argparse.Namespace) -> dict[str, object]:
 
 def _step(collection: Collection, workers: Workers) -> tuple[float, float]:
     """Return elapsed and CPU seconds, of this process and its workers, of the engine's step from file to sketches."""
-    plan = Plan(build_config({}, origin="bench"))
+    config = build_config({}, origin="bench")
     started, spent = time.monotonic(), _cpu()
-    workers.scan(collection, SketchRecords(plan.sketching()), plan.limits)
+    workers.scan(collection, SketchRecords(sketch_rule(config)), record_limits(config))
     return time.monotonic() - started, _cpu() - spent
 
 

@@ -287,8 +287,8 @@ OPTIONAL = """
 """
 """The lost pairs that the run need not list: both ends are in components given by leaders, and neither is kept."""
 
-PROMISED = "SELECT r.* FROM recounted AS r ANTI JOIN excused AS x ON r.probe = x.probe AND r.other = x.other"
-"""The recounted pairs without the excused ones, which the run had not promised."""
+PROMISED = "SELECT r.* FROM recounted AS r ANTI JOIN allowed_missing AS x ON r.probe = x.probe AND r.other = x.other"
+"""The recounted pairs without those that may be missing, which the run had not promised."""
 
-COUNT_EXCUSED = "SELECT count(*) AS n FROM (SELECT DISTINCT node_a, node_b FROM excused) AS each"
-"""The number of excused pairs, each once: two probes are in both directions."""
+COUNT_ALLOWED = "SELECT count(*) AS n FROM (SELECT DISTINCT node_a, node_b FROM allowed_missing) AS each"
+"""The number of pairs that may be missing, each once: two probes are in both directions."""

@@ -220,7 +220,7 @@ def _number(text: str | None) -> int | float | None:
 
 
 def _grow(options: argparse.Namespace, steps: Steps) -> Answer:
-    from nddup.repository.tell import describe_commit, values_of  # noqa: PLC0415
+    from nddup.repository.print_commits import describe_commit, values_of  # noqa: PLC0415
 
     repository = _open(options, steps, "read the batch and compare it")
     written = repository.add(
@@ -234,7 +234,7 @@ def _grow(options: argparse.Namespace, steps: Steps) -> Answer:
 def _remove(options: argparse.Namespace, steps: Steps) -> Answer:
     from nddup.reading.outcomes import clean_id  # noqa: PLC0415
     from nddup.reading.reference_lists import list_lines  # noqa: PLC0415
-    from nddup.repository.tell import describe_commit, values_of  # noqa: PLC0415
+    from nddup.repository.print_commits import describe_commit, values_of  # noqa: PLC0415
 
     try:
         data = sys.stdin.buffer.read() if options.ids == "-" else Path(options.ids).read_bytes()
@@ -250,8 +250,8 @@ def _remove(options: argparse.Namespace, steps: Steps) -> Answer:
 
 def _query(options: argparse.Namespace, steps: Steps) -> Answer:
     from nddup.repository.opened_repository import Repository  # noqa: PLC0415
+    from nddup.repository.print_commits import write_matches  # noqa: PLC0415
     from nddup.repository.query_stored import Ask, is_found, spell_matches  # noqa: PLC0415
-    from nddup.repository.tell import write_matches  # noqa: PLC0415
     from nddup.spelling import counted  # noqa: PLC0415
     from nddup.storage.local_storage import LocalStorage, require_apart  # noqa: PLC0415
 
@@ -321,7 +321,7 @@ def _tables(options: argparse.Namespace, steps: Steps) -> Answer:
 
 
 def _list(options: argparse.Namespace, steps: Steps) -> Answer:
-    from nddup.repository.tell import history_of, list_versions  # noqa: PLC0415
+    from nddup.repository.print_commits import history_of, list_versions  # noqa: PLC0415
 
     del steps  # it only reads a few small files
     return Answer(list_versions(options.repo), values=history_of(options.repo))

@@ -57,6 +57,6 @@ def execute(options: argparse.Namespace) -> int:
 
 def _read_again(options: argparse.Namespace, documents: Mapping[str, tuple[str, bytes]]) -> Any:  # noqa: ANN401 - Arrow
     """Read the texts of documents again from the inputs of the run: without Spark if they are on this machine."""
-    from nddup.results.texts_again import read_texts  # noqa: PLC0415
+    from nddup.results.reread_texts import read_texts  # noqa: PLC0415
 
     return read_texts(options.run, documents, master=options.master)

@@ -134,7 +134,7 @@ def _prepare(
         "overwrite": options.overwrite,
         "resume": options.resume,
         "log_format": options.log_format,
-        "says": f"engine: {choice.engine} ({choice.why})",
+        "first_log_line": f"engine: {choice.engine} ({choice.why})",
     }
     if choice.engine == "local":
         return config, _prepare_here(config, processes), how
@@ -179,7 +179,9 @@ def _run(make: Make, options: argparse.Namespace, config: "Config", how: dict[st
         say(f"engine: spark ({error})", form=options.log_format)
     with Steps("run", 2, is_quiet=options.log_format == "json") as steps:
         make = _prepare_spark(options, config, steps)
-    return make(options.inputs, options.output, config, **how | {"overwrite": False, "resume": True, "says": ""})
+    return make(
+        options.inputs, options.output, config, **how | {"overwrite": False, "resume": True, "first_log_line": ""}
+    )
 
 
 def _prepare_here(config: "Config", processes: "Processes | None") -> Make:

@@ -33,7 +33,7 @@ from nddup.matching.threshold import Threshold
 from nddup.mining.keep_verdicts import Forced
 from nddup.mining.modes import MODES
 from nddup.scanning.collection import Collection
-from nddup.settings.plan import confirm_rule_of, tokens_of
+from nddup.settings.plan import confirm_rule_of, record_limits, tokens_of
 from nddup.settings.schema import Config
 from nddup.stages import false_components, names
 from nddup.stages.expand import expand
@@ -105,7 +105,7 @@ def sketch(source: Collection | pa.Table, config: Config, workers: Workers, *, r
         renames: whether a later record of an id becomes a document of another name (`collapse`).
     """
     read = read_records(source, config, workers)
-    workers.tell("collapse", 0, len(read.records))
+    workers.report_progress("collapse", 0, len(read.records))
     found = collapse(read.records, read.silent, renames=renames)
     reasons = {row["values"]: row["counts"] for row in pc.value_counts(found.rejects["reason"]).to_pylist()}
     counts = read.counts | {"records": len(found.documents) + len(found.rejects), "later_ids": found.later}
@@ -151,7 +151,7 @@ def pair(  # noqa: PLR0913 - what is read, of what, and what is known
         CapacityError: if a feature or a family takes more than `pairs.max_comparisons`.
     """
     plan = Plan(config)
-    workers.tell("collapse", 0, len(documents))
+    workers.report_progress("collapse", 0, len(documents))
     nodes = name_nodes(documents, order=config.keep.order, levels=plan.levels, forced=forced)
     distinct = nodes.distinct
     is_all = len(distinct) == len(nodes.node)
@@ -170,7 +170,7 @@ def pair(  # noqa: PLR0913 - what is read, of what, and what is known
 
     limit = config.pairs.expand_limit
     rows = count_pairs(matches, nodes, threshold=plan.threshold, expand_limit=limit)
-    workers.tell("expand", 0, rows)
+    workers.report_progress("expand", 0, rows)
     workers.memory.require(
         rows * (OF_PAIR + OF_ID * mean_bytes(nodes.ids)), f"{len(documents):,} documents with {rows:,} pairs"
     )
@@ -217,7 +217,9 @@ def _read_candidates(  # noqa: PLR0913, PLR0917 - what is read, of what, and how
     if source is None:
         raise ValueError(f"pairs.confirm {plan.config.pairs.confirm}: the texts are needed")
     is_front = plan.kind.estimate == "smallest"
-    texts = Texts(source, tokens_of(plan.config), plan.limits, rule, is_front, plan.config.pairs.max_edges)
+    texts = Texts(
+        source, tokens_of(plan.config), record_limits(plan.config), rule, is_front, plan.config.pairs.max_edges
+    )
     return read_candidates(matches, documents, nodes, texts, workers)
 
 
@@ -225,7 +227,7 @@ def cluster(paired: Paired, config: Config, workers: Workers) -> Clustered:
     """Find the clusters of near-duplicates, by `clusters.mode`; mode `none` makes the graph without clusters."""
     plan, nodes, mode = Plan(config), paired.nodes, config.clusters.mode
     edges = len(paired.matches.first)
-    workers.tell("components", 0, edges)
+    workers.report_progress("components", 0, edges)
     workers.memory.require(OF_EDGE * edges, f"components of {edges:,} pairs")
     graph = build_graph(paired.matches, nodes, large=paired.large, **plan.graph)
     found = paired.engine
@@ -248,7 +250,7 @@ def _mine(graph: Graph, nodes: Nodes, plan: Plan, workers: Workers, tables: "Duc
     """Mine the sets of all components; return CLUSTERS and MEMBERS of documents made from them."""
     sets = mine(graph, nodes, plan.mining, workers)
     members = int(nodes.equals[graph.nodes[sets.members]].sum())
-    workers.tell("name", 0, members)
+    workers.report_progress("name", 0, members)
     workers.memory.require(
         OF_EDGE * len(graph.edges) + members * (OF_MEMBER + OF_ID * mean_bytes(nodes.ids)),
         f"clusters of {members:,} members",

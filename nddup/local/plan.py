@@ -5,14 +5,13 @@ from typing import TYPE_CHECKING, Any
 
 from nddup.matching.threshold import Threshold
 from nddup.mining.modes import MODES, SHARE_NODES
-from nddup.scanning.found import RecordLimits, SketchRule, TextRule
 from nddup.settings import plan
 from nddup.settings.schema import Config
 from nddup.sketching.kinds import Kind
 
 if TYPE_CHECKING:
     from nddup.local.clustering.mine_components import MiningRule
-    from nddup.local.pairing.match import Rule
+    from nddup.local.pairing.match import PairingOptions
     from nddup.stages.names import Naming
 
 
@@ -38,30 +37,13 @@ class Plan:
         return plan.levels_of(self.config)
 
     @property
-    def text(self) -> TextRule:
-        """Which text of a record is sketched."""
-        given = self.config.input
-        return TextRule(given.markup, given.charset, given.text)
-
-    @property
-    def limits(self) -> RecordLimits:
-        """The longest record, and how far a compressed file may expand."""
-        return RecordLimits(int(self.config.input.max_record), self.config.input.max_expansion)
-
-    def sketching(self, *, left_out: bytes = b"", lexicon: bytes = b"") -> SketchRule:
-        """Return the rule by which records become sketches; its ids are bytes of ascending uint64."""
-        recipe = plan.recipe_of(self.config)
-        given = self.config
-        return SketchRule(recipe, self.text, given.input.min_tokens, left_out, lexicon, given.pairs.confirm)
-
-    @property
-    def matching(self) -> "Rule":
+    def matching(self) -> "PairingOptions":
         """The rule by which pairs are found."""
-        from nddup.local.pairing.match import Rule  # noqa: PLC0415 - a query pairs nothing
+        from nddup.local.pairing.match import PairingOptions  # noqa: PLC0415 - a query pairs nothing
 
         config, levels = self.config, self.levels
         limits, finder, pairs = plan.comparison_limits(config), plan.finder_of(config), config.pairs
-        return Rule(self.threshold, finder, pairs.max_postings, limits, levels, pairs.max_comparisons)
+        return PairingOptions(self.threshold, finder, pairs.max_postings, limits, levels, pairs.max_comparisons)
 
     @property
     def graph(self) -> dict[str, Any]:

@@ -126,7 +126,7 @@ def _name(documents: pa.Table, scope: Scope, identity: Identity) -> Nodes:
     nodes = name_nodes(documents, order=order, levels=levels)
     if identity.mode == "rebuild":
         return nodes
-    by_turn = np.lexsort((nodes.turns, scope.versions, ~scope.was_kept))
+    by_turn = np.lexsort((nodes.policy_rank, scope.versions, ~scope.was_kept))
     turns = np.empty(len(by_turn), np.int64)
     turns[by_turn] = np.arange(len(by_turn))
     at = documents.schema.get_field_index("doc_key")

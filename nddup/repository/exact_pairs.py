@@ -20,7 +20,7 @@ from nddup.repository.identity import Identity
 from nddup.repository.lookup.keyed import distinct
 from nddup.repository.snapshot import Snapshot
 from nddup.scanning.collection import Collection
-from nddup.settings.plan import tokens_of
+from nddup.settings.plan import record_limits, tokens_of
 
 Read = Callable[[NDArray[np.int64]], Sequence[Row]]
 """Reads the shingle ids of some texts, given by their places."""
@@ -40,9 +40,9 @@ class NewTexts(NamedTuple):
 
 def texts_of(identity: Identity, source: Collection | pa.Table) -> Texts:
     """Return how the shingle ids of texts are read from their source."""
-    config, plan = identity.config, identity.plan
+    config = identity.config
     rule = SetRule(config.pairs.share.numerator, config.pairs.share.denominator)
-    return Texts(source, tokens_of(config), plan.limits, rule, identity.is_front, config.pairs.max_edges)
+    return Texts(source, tokens_of(config), record_limits(config), rule, identity.is_front, config.pairs.max_edges)
 
 
 def read_shingles(

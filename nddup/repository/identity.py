@@ -29,6 +29,7 @@ from nddup.scanning.found import SketchRule, text_buffers
 from nddup.scanning.sketch_records import sketch_texts
 from nddup.settings import plan
 from nddup.settings.load import CALLERS, read_stored
+from nddup.settings.plan import sketch_rule
 from nddup.settings.schema import Config, KeepConfig
 from nddup.sketching.sketch_format import FULL_FORMAT
 
@@ -107,9 +108,9 @@ class Identity:
         """How records become sketches, including the saved lexicon."""
         words, saved = plan.words_of(self.config), self.config.lexicon.saved
         if words is None or saved is None:
-            return self.plan.sketching()
+            return sketch_rule(self.config)
         table, _ = take_saved(saved, words)
-        return self.plan.sketching(lexicon=np.sort(table["feature"].to_numpy().view(np.uint64)).tobytes())
+        return sketch_rule(self.config, lexicon=np.sort(table["feature"].to_numpy().view(np.uint64)).tobytes())
 
     def on(self, caller: Config | None) -> Self:
         """Return the same identity, computing as the settings of a caller say: engine, memory, processes and Spark."""

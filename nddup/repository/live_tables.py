@@ -29,10 +29,11 @@ from nddup.repository.segments.segment_files import among, read_all
 from nddup.repository.snapshot import Snapshot
 from nddup.scanning.collection import Collection
 from nddup.scanning.read_again import Texts, choose_documents
+from nddup.settings.plan import record_limits, text_rule
 from nddup.sketching.rolling_hash import fingerprint_rows
 from nddup.stages import false_components, names
 from nddup.stages.report_texts import list_shown
-from nddup.stages.stage import Unpaired, made_of, metrics_of, settings_of
+from nddup.stages.stage import Unpaired, dependencies_of, metrics_of, settings_of
 from nddup.storage.run_folder import LocalFolder
 from nddup.tables import KEEP, PAIRS, REJECTS, STORED_TEXTS
 from nddup.tables import RESULTS as RUN_RESULTS
@@ -126,8 +127,8 @@ def read_texts(snapshot: Snapshot, source: Collection | pa.Table, documents: pa.
         return TEXTS.arrow.empty_table()
     keys = ["source", "content_fingerprint"]
     wanted = frozenset(documents["content_fingerprint"].to_pylist())
-    plan = snapshot.identity.plan
-    found = workers.scan(source, Texts(plan.text, wanted, each), plan.limits)
+    config = snapshot.identity.config
+    found = workers.scan(source, Texts(text_rule(config), wanted, each), record_limits(config))
     one_each = found.group_by(keys).aggregate([("text", "min")]).rename_columns([*keys, "text"])
     return documents.select(["doc_key", *keys]).join(one_each, keys, join_type="inner").select(TEXTS.names)
 
@@ -169,7 +170,9 @@ def write_run(snapshot: Snapshot, output: str) -> dict[str, Any]:
         tables |= {"rejects": REJECTS.arrow.empty_table(), "texts": shown_texts(snapshot, tables)}
         for name in ORDER:
             folder.write(name, tables[name])
-            folder.seal(name, **made_of(name, config), counted={"rows": len(tables[name]), "counts": {}, "noted": {}})
+            folder.seal(
+                name, **dependencies_of(name, config), counted={"rows": len(tables[name]), "counts": {}, "noted": {}}
+            )
         folder.write_text("duplicates.txt", outputs.spell_clusters(tables["clusters"], tables["members"]))
         metrics = _count(snapshot, tables)
         folder.finish(metrics)

@@ -20,7 +20,7 @@ from nddup.local.pairing.confirm import Row
 from nddup.local.reading.workers import Workers
 from nddup.repository.close_components import Closed, Scope, close
 from nddup.repository.lookup.keyed import distinct
-from nddup.repository.pair_batch import Paired, pair_batch
+from nddup.repository.pair_batch import BatchPairs, pair_batch
 from nddup.repository.segments.layout import CHANGES, DOCUMENTS, GONE, REPLACED, RESULTS, STATE, table_of
 from nddup.repository.snapshot import Snapshot
 from nddup.repository.table_totals import Totals, make_totals, replaced_totals
@@ -212,7 +212,7 @@ def make_change(
     return Change(tables, gone, n_components, totals, counts, shingled)
 
 
-def _touch(snapshot: Snapshot, paired: Paired, gone: NDArray[np.int64]) -> Touched:
+def _touch(snapshot: Snapshot, paired: BatchPairs, gone: NDArray[np.int64]) -> Touched:
     """Return the stored documents of all components that gain or lose a document."""
     ends = np.concatenate([paired.nodes, paired.edges["node_a"].to_numpy(), paired.edges["node_b"].to_numpy()])
     met = distinct(np.concatenate([snapshot.find_documents(distinct(ends)).rows, gone]))
@@ -221,7 +221,7 @@ def _touch(snapshot: Snapshot, paired: Paired, gone: NDArray[np.int64]) -> Touch
     return Touched(snapshot.documents_of(keys), snapshot.state_of(keys))
 
 
-def _scope_of(snapshot: Snapshot, added: pa.Table, paired: Paired, stays: Touched) -> Scope:
+def _scope_of(snapshot: Snapshot, added: pa.Table, paired: BatchPairs, stays: Touched) -> Scope:
     """Return the touched documents that stay, then the new ones, with all pairs between their sketches."""
     version = snapshot.commit.version + 1
     nodes = np.concatenate([stays.documents["node"].to_numpy(), paired.nodes])
@@ -259,7 +259,7 @@ def _settle(snapshot: Snapshot, scope: Scope, closed: Closed, stays: Touched) ->
 
 
 def _document_tables(
-    snapshot: Snapshot, added: pa.Table, paired: Paired, nodes: NDArray[np.int64]
+    snapshot: Snapshot, added: pa.Table, paired: BatchPairs, nodes: NDArray[np.int64]
 ) -> dict[str, pa.Table]:
     """Return `documents` and `sketches` of the new documents that are stored."""
     version = pa.array(np.full(len(added), snapshot.commit.version + 1))

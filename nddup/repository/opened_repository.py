@@ -22,7 +22,7 @@ from nddup.repository.snapshot import Snapshot
 from nddup.run.engines import choose_engine
 from nddup.scanning.collection import Collection, Files, find_files
 from nddup.scanning.input_files import is_of_this_machine, local_path
-from nddup.settings.plan import processes_of
+from nddup.settings.plan import processes_of, record_limits
 from nddup.settings.schema import Config
 from nddup.stages.losses import require_readable
 from nddup.storage.local_storage import LocalStorage, require_apart
@@ -223,7 +223,9 @@ class Repository:
             write = None
             if output is not None and isinstance(source, Collection):
                 empty = VERDICTS.arrow.empty_table()
-                rewriter = Rewriter(source, empty, is_tagging=False, is_first=False, limits=self._identity.plan.limits)
+                rewriter = Rewriter(
+                    source, empty, is_tagging=False, is_first=False, limits=record_limits(self._identity.config)
+                )
                 write = partial(write_delta, batch, rewriter=rewriter, output=output, workers=workers)
             written = add(self.snapshot, batch, workers, write)
         if written.commit is not None:

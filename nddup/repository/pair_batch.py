@@ -28,7 +28,7 @@ from nddup.sketching.min_s import Sketches
 
 
 @dataclass(frozen=True)
-class Paired:
+class BatchPairs:
     """The sketches and pairs that a batch adds.
 
     Attributes:
@@ -49,7 +49,7 @@ class Paired:
 
 def pair_batch(
     snapshot: Snapshot, documents: pa.Table, workers: Workers, source: Collection | pa.Table | None = None
-) -> Paired:
+) -> BatchPairs:
     """Name the distinct sketches of a batch and find their near-duplicates.
 
     Args:
@@ -97,7 +97,7 @@ def pair_batch(
     joined = pa.concat_tables([EDGES.arrow.empty_table(), *edges])
     if snapshot.identity.is_exact:
         joined = _decide(snapshot, joined, texts, workers)
-    return Paired(nodes, table, joined, candidates, shingled)
+    return BatchPairs(nodes, table, joined, candidates, shingled)
 
 
 def _decide(snapshot: Snapshot, edges: pa.Table, texts: NewTexts, workers: Workers) -> pa.Table:

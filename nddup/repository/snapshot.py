@@ -19,7 +19,7 @@ from nddup.columns import WORDS, one_chunk
 from nddup.errors import OutputError
 from nddup.local.pairing.confirm import Row
 from nddup.repository.identity import Identity
-from nddup.repository.lookup.keyed import Found, find_rows, hash_strings, is_among
+from nddup.repository.lookup.keyed import KeyHits, find_rows, hash_strings, is_among
 from nddup.repository.lookup.meetings import Matching, Near, Rows, find_near
 from nddup.repository.places.place import Place
 from nddup.repository.segments.commits import Commit
@@ -72,14 +72,14 @@ class Snapshot:
             found[which[is_live]] = keys[is_live]
         return found
 
-    def find_documents(self, nodes: NDArray[np.int64]) -> Found:
+    def find_documents(self, nodes: NDArray[np.int64]) -> KeyHits:
         """Return the live documents of some distinct sketches: the place of the sketch in `nodes`, and the number."""
         parts = []
         for segment in self.mapped:
             which, rows = segment.by_node.find(nodes)
             parts.append((which, segment.doc_keys[rows]))
         which, keys = _joined(parts)
-        return Found(which, keys).only(~self.are_gone(keys))
+        return KeyHits(which, keys).only(~self.are_gone(keys))
 
     def are_live(self, nodes: NDArray[np.int64]) -> NDArray[np.bool_]:
         """Return whether a live document has each distinct sketch, (n,)."""

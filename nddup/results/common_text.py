@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from nddup.errors import NddupError
 from nddup.opened.finished_run import FinishedRun
-from nddup.results.texts_again import read_texts
+from nddup.results.reread_texts import read_texts
 from nddup.shown import csv_line, one_line
 from nddup.spelling import counted
 from nddup.verifying.extents import Extent, Ranges, find_extent, join_ranges

@@ -284,7 +284,7 @@ class Evidence:
         """Number of recounted pairs of sketches that the run did not find and did not promise."""
         if not self.promised.is_cut and not self.promised.is_led:
             return 0
-        return self.count(prove_pairs.COUNT_EXCUSED, "excused")
+        return self.count(prove_pairs.COUNT_ALLOWED, "allowed_missing")
 
     @cached_property
     def clusters(self) -> int:
@@ -366,20 +366,20 @@ def _put_probes(evidence: Evidence) -> None:
     evidence.run.put("probes", pa.table({"node": pa.array(evidence.probes[0], pa.string())}))
 
 
-def _excuse(evidence: Evidence) -> None:
-    """Make `excused`, the recounted pairs that the run may lack.
+def _list_allowed_missing(evidence: Evidence) -> None:
+    """Make `allowed_missing`, the recounted pairs that the run may lack.
 
     With a kind that finds candidates by chance, these are all pairs not found; otherwise those of two removed documents
     in components given by leaders.
     """
     if not evidence.promised.is_cut:
         evidence.see("by_leaders", "kept_nodes")
-    evidence.run.keep("excused", "SELECT * FROM lost" if evidence.promised.is_cut else prove_pairs.OPTIONAL)
+    evidence.run.keep("allowed_missing", "SELECT * FROM lost" if evidence.promised.is_cut else prove_pairs.OPTIONAL)
 
 
-def _tell_truth(evidence: Evidence) -> None:
+def _list_expected(evidence: Evidence) -> None:
     if evidence.promised.is_cut or evidence.promised.is_led:
-        evidence.see("excused")
+        evidence.see("allowed_missing")
         evidence.run.keep("truth", prove_pairs.PROMISED)
     else:
         evidence.run.keep("truth", "SELECT * FROM recounted", is_wide=True)
@@ -413,7 +413,7 @@ def _extend(evidence: Evidence) -> None:
     evidence.run.transform(prove_clusters.ADDED, prove_clusters.SKETCHES_BESIDE, kernel)
 
 
-def _tell_leaders(evidence: Evidence) -> None:
+def _list_leader_nodes(evidence: Evidence) -> None:
     """Make `by_leaders`, the nodes of components that are, or may be, given by leaders.
 
     Modes of disjoint clusters show that some components are given by leaders, but not which; without clusters, any
@@ -461,11 +461,11 @@ MADE: dict[str, Made] = {
     "recounted": (("sketches",), _recount),
     "folded": (("docs",), _asked("folded", prove_pairs.FOLDED)),
     "lost": (("recounted", "folded"), _asked("lost", prove_pairs.LOST)),
-    "excused": (("lost",), _excuse),
-    "truth": (("recounted",), _tell_truth),
+    "allowed_missing": (("lost",), _list_allowed_missing),
+    "truth": (("recounted",), _list_expected),
     "expected": (("truth", "sketches", "probes"), _expect),
     "placed": (("docs",), _asked("placed", prove_clusters.PLACED)),
-    "by_leaders": (("placed",), _tell_leaders),
+    "by_leaders": (("placed",), _list_leader_nodes),
     "chosen": ((), _put_chosen),
     "beside": (("sketches",), _look_beside),
     "added": (("beside",), _extend),
@@ -627,7 +627,7 @@ def read_whole(run: FinishedRun, names: set[str]) -> dict[str, str]:
     """
     rows = run.sql(text, wanted=wanted).to_pylist()
     places = {row["doc_id"]: (row["source"], row["content_fingerprint"]) for row in rows}
-    from nddup.results.texts_again import read_texts  # noqa: PLC0415 - only where texts confirm the pairs
+    from nddup.results.reread_texts import read_texts  # noqa: PLC0415 - only where texts confirm the pairs
 
     found = read_texts(run.path, places, master=None, characters=None)
     return dict(zip(found["doc_id"].to_pylist(), found["text"].to_pylist(), strict=True))

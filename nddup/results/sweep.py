@@ -42,7 +42,7 @@ from nddup.settings.load import build_config, yaml_reason
 from nddup.settings.schema import Config
 from nddup.shown import csv_line
 from nddup.stages.progress import say
-from nddup.stages.stage import made_of, settings_of
+from nddup.stages.stage import dependencies_of, settings_of
 from nddup.storage.claim import Claim, FolderFiles
 from nddup.storage.local_storage import LocalStorage, require_apart
 from nddup.storage.versions import versions
@@ -347,7 +347,7 @@ def _in_order(points: Sequence[Point]) -> list[tuple[int, Point]]:
     def place(point: Point) -> tuple[int, int]:
         if point.config is None:
             return (0, 0)
-        keys = [_spell([name, made_of(name, point.config)]) for name in ("documents", "pairs")]
+        keys = [_spell([name, dependencies_of(name, point.config)]) for name in ("documents", "pairs")]
         return first.setdefault(keys[0], len(first)), first.setdefault(keys[1], len(first))
 
     return sorted(enumerate(points, 1), key=lambda numbered: place(numbered[1]))

@@ -89,7 +89,7 @@ def run_job(
         output: the run's folder.
         config: all settings.
         log_format: of the line that each stage leaves in the log.
-        **how: `overwrite`, `resume` and `says`, as `nddup.stages.run.make_run` takes them.
+        **how: `overwrite`, `resume` and `first_log_line`, as `nddup.stages.run.make_run` takes them.
 
     Returns:
         The metrics, as in `metrics.json`.

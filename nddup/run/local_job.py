@@ -34,7 +34,7 @@ from nddup.stages.keep import count_kept
 from nddup.stages.progress import LocalProgress, LogFormat, Progress
 from nddup.stages.run import make_run
 from nddup.stages.run_engine import Made, RunEngine, Saved
-from nddup.stages.stage import made_of, reads_contents
+from nddup.stages.stage import dependencies_of, reads_contents
 from nddup.steps import Steps
 from nddup.storage.local_storage import LocalStorage, local_path
 from nddup.storage.run_folder import LocalFolder, MemoryTables
@@ -108,7 +108,7 @@ class LocalJob(RunEngine):
         return Saved(None, noted["rows"], noted["counts"], noted["noted"])
 
     def _note(self, name: str) -> Mapping[str, Any] | None:
-        return self.store.note(name, **made_of(name, self.config))
+        return self.store.note(name, **dependencies_of(name, self.config))
 
     def put(self, name: str, table: pa.Table, **noted: Any) -> Saved:  # noqa: ANN401 - JSON values
         """As `RunEngine.put`."""
@@ -118,9 +118,9 @@ class LocalJob(RunEngine):
         """Write a table and seal it; a later attempt of either engine finds it with its counts and what is noted."""
         self.progress.describe(name)
         counts = counts or {}
-        self.store.write(name, table, on_rows_written=partial(self.workers.tell, f"write {name}"))
+        self.store.write(name, table, on_rows_written=partial(self.workers.report_progress, f"write {name}"))
         counted = {"rows": len(table), "counts": counts, "noted": noted}
-        self.store.seal(name, **made_of(name, self.config), counted=counted)
+        self.store.seal(name, **dependencies_of(name, self.config), counted=counted)
         return Saved(table, len(table), counts, noted)
 
     # The steps.
@@ -290,7 +290,7 @@ def run_locally(
         config: all settings.
         log_format: of the line that each stage leaves in the log.
         processes: worker processes that were started already, if any; they end with the run.
-        **how: `overwrite`, `resume` and `says`, as `nddup.stages.run.make_run` takes them.
+        **how: `overwrite`, `resume` and `first_log_line`, as `nddup.stages.run.make_run` takes them.
 
     Returns:
         The metrics, as in `metrics.json`.

@@ -17,14 +17,14 @@ from nddup.reading.charsets import canonical_charset
 from nddup.reading.formats import FileHead
 from nddup.reading.outcomes import EMPTY
 from nddup.scanning.file_heads import (
+    HeadError,
+    HeadFound,
     HeadReader,
     InputOptions,
     Look,
-    Looked,
     Seen,
-    Unread,
     can_cut,
-    look_at,
+    inspect_head,
 )
 from nddup.scanning.first_records import require_columns, require_paths
 from nddup.scanning.input_files import ASSET, BESIDE_WHY, InputFile, Listing, count_reasons, is_note
@@ -146,8 +146,8 @@ def find_files(files: Files, inputs: list[str], options: InputOptions) -> Collec
 
     looked, assets = _without_assets(listing, options)
     seen = list(zip(looked, _look_at_all(files, inputs, looked, options), strict=True))
-    read = [(file, found) for file, found in seen if isinstance(found, Looked)]
-    unread = [(file, found) for file, found in seen if isinstance(found, Unread)]
+    read = [(file, found) for file, found in seen if isinstance(found, HeadFound)]
+    unread = [(file, found) for file, found in seen if isinstance(found, HeadError)]
 
     unknown = next((f"{file.path}: {found.detail}" for file, found in unread if found.is_unknown), None)
     if unknown and not read:
@@ -171,7 +171,7 @@ def _without_assets(listing: Listing, options: InputOptions) -> tuple[list[Input
 
 def _look_at_all(files: Files, inputs: list[str], listed: Sequence[InputFile], options: InputOptions) -> list[Seen]:
     """Examine each file and return the results in order: in tasks of the engine if it uses them, else in threads."""
-    look = partial(look_at, options=options)
+    look = partial(inspect_head, options=options)
     seen = files.look_in_tasks(inputs, listed, look)
     left = [file for file in listed if file.path not in seen]
     with ThreadPoolExecutor(HEAD_THREADS) as threads:
@@ -179,7 +179,7 @@ def _look_at_all(files: Files, inputs: list[str], listed: Sequence[InputFile], o
     return [seen[file.path] for file in listed]
 
 
-def _group(read: Iterable[tuple[InputFile, Looked]]) -> tuple[Group, ...]:
+def _group(read: Iterable[tuple[InputFile, HeadFound]]) -> tuple[Group, ...]:
     """Group files with equal heads; those that are read from their start are in groups of their own."""
     groups: dict[tuple[FileHead, bool], list[ListedFile]] = {}
     for file, (head, compression, open_end) in read:

@@ -1,6 +1,6 @@
 """Examine the head of one file: its format, how it is stored and where it ends open, or why it yields no record.
 
-    look_at    a file -> Looked | Unread
+    inspect_head    a file -> HeadFound | HeadError
 
 Uses no Spark: it runs in threads of the driver, or in a Spark task that holds all of a small file (`WholeContent`).
 """
@@ -120,7 +120,7 @@ class InputOptions(Protocol):
         """The longest record, in bytes."""
 
 
-class Looked(NamedTuple):
+class HeadFound(NamedTuple):
     """The head of a file, its compression (empty for none), and where it ends open (`ListedFile`)."""
 
     head: FileHead
@@ -128,7 +128,7 @@ class Looked(NamedTuple):
     open_end: int
 
 
-class Unread(NamedTuple):
+class HeadError(NamedTuple):
     """Why a file yields no record.
 
     `is_unknown`: its format was not recognised, and a setting may help.
@@ -139,34 +139,34 @@ class Unread(NamedTuple):
     is_unknown: bool = False
 
 
-Seen = Looked | Unread
+Seen = HeadFound | HeadError
 Look = Callable[[HeadReader, InputFile], Seen]
 
 
-def look_at(files: HeadReader, file: InputFile, options: InputOptions) -> Seen:
+def inspect_head(files: HeadReader, file: InputFile, options: InputOptions) -> Seen:
     """Examine the head of one file and how it is stored. Never raises, whatever the file holds."""
     raw = b""
     try:
         if _begins_as_named(files, file, options):
-            return Looked(PAGE, "", -1)
+            return HeadFound(PAGE, "", -1)
         raw = files.read_head(file.path, RAW_HEAD_BYTES)
         compression = compression_of(raw)
         head = _find_head(files, file, raw, options)
         if head is None:
-            return Unread("damaged", f"none of it can be decompressed ({compression})")
+            return HeadError("damaged", f"none of it can be decompressed ({compression})")
         if options.id_prefix == "source" and head.format.kind not in NAMED_BY_PATH:
             head = replace(head, format=replace(head.format, prefixes_ids=True))
 
         is_cut = not compression and can_cut(file.path, head)
         open_end = _open_end(files, file, raw, head, int(options.max_record)) if is_cut else -1
-        return Looked(head, compression, open_end)
+        return HeadFound(head, compression, open_end)
     except (BinaryError, NoRecordsError) as error:
         is_binary_file = isinstance(error, BinaryError)
-        return Unread("binary" if is_binary_file else "no records", str(error), is_unknown=is_binary_file)
+        return HeadError("binary" if is_binary_file else "no records", str(error), is_unknown=is_binary_file)
     except FormatError as error:
         return _not_understood(file, raw, error, options)
     except NddupError as error:
-        return Unread("unreadable", str(error))
+        return HeadError("unreadable", str(error))
 
 
 def _begins_as_named(files: HeadReader, file: InputFile, options: InputOptions) -> bool:
@@ -184,12 +184,12 @@ def _not_understood(file: InputFile, raw: bytes, error: FormatError, options: In
     """Read a file that begins with `raw`, in which no format was recognised, by its name; or explain the error."""
     start = expand_head(raw, HEAD_BYTES)
     if is_binary(start):
-        return Unread("binary", name_binary(start, file.source), is_unknown=True)
+        return HeadError("binary", name_binary(start, file.source), is_unknown=True)
     if options.format is None and options.record is None:
         for head, is_named in ((TEXT, is_text_name(file.source)), (PAGE, is_page(file.source))):
             if is_named:
-                return Looked(head, compression_of(raw), -1)
-    return Unread("no records", str(error), is_unknown=True)
+                return HeadFound(head, compression_of(raw), -1)
+    return HeadError("no records", str(error), is_unknown=True)
 
 
 def _find_head(files: HeadReader, file: InputFile, raw: bytes, options: InputOptions) -> FileHead | None:

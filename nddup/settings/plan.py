@@ -398,12 +398,12 @@ def text_rule(config: Config) -> "TextRule":
     return TextRule(config.input.markup, config.input.charset, config.input.text)
 
 
-def sketch_rule(config: Config, *, lexicon: bytes = b"") -> "SketchRule":
-    """Return the rule by which a text becomes a sketch; `lexicon` holds the ids of its terms, ascending uint64."""
+def sketch_rule(config: Config, *, lexicon: bytes = b"", left_out: bytes = b"") -> "SketchRule":
+    """Return the rule by which a text becomes a sketch; `lexicon` and `left_out` hold ids, ascending uint64."""
     from nddup.scanning.found import SketchRule  # noqa: PLC0415
 
     recipe, text, confirm = recipe_of(config), text_rule(config), config.pairs.confirm
-    return SketchRule(recipe, text, config.input.min_tokens, lexicon=lexicon, confirm=confirm)
+    return SketchRule(recipe, text, config.input.min_tokens, left_out, lexicon, confirm)
 
 
 def record_limits(config: Config) -> "RecordLimits":

@@ -43,7 +43,7 @@ from nddup.stages.stage import (
     M,
     Unpaired,
     count_renamed,
-    made_of,
+    dependencies_of,
     measure_files,
     metrics_of,
     missing_outputs,
@@ -59,7 +59,7 @@ from nddup.tables import REPEATED
 
 
 @dataclass(frozen=True)
-class Found:
+class RunTables:
     """What the steps of a run made, and the counts and measures of their stages."""
 
     sketched: Made
@@ -86,7 +86,7 @@ def make_run(  # noqa: PLR0913 - what the command line takes
     overwrite: bool = False,
     resume: bool = False,
     log_format: LogFormat = "text",
-    says: str = "",
+    first_log_line: str = "",
 ) -> dict[str, Any]:
     """Find the near-duplicates of a collection and leave a finished run in a folder.
 
@@ -97,7 +97,7 @@ def make_run(  # noqa: PLR0913 - what the command line takes
         resume: finish an existing run, even one begun on the other engine: reuse tables whose inputs and settings are
             unchanged. Starts a run where there is none; does nothing where the run is already finished.
         log_format: of the line that each stage leaves in the log.
-        says: the first line of the log, written once nothing more can be refused.
+        first_log_line: written once nothing more can be refused.
 
     Returns:
         The metrics, as in `metrics.json`.
@@ -122,7 +122,7 @@ def make_run(  # noqa: PLR0913 - what the command line takes
         if folder.start(**noted, overwrite=overwrite, resume=resume, say=said):
             metrics = folder.open()
         else:
-            for line in (says, note_ids(engine.files, source.files)):
+            for line in (first_log_line, note_ids(engine.files, source.files)):
                 if line:
                     said(line)
             with engine.attempt(source):
@@ -160,7 +160,7 @@ def _make_all(engine: RunEngine, source: Collection, inputs: list[str]) -> dict[
     return metrics
 
 
-def find_clusters(engine: RunEngine, source: Any) -> Found:  # noqa: ANN401 - a Collection, or TEXTS of either engine
+def find_clusters(engine: RunEngine, source: Any) -> RunTables:  # noqa: ANN401 - a Collection, or TEXTS of either engine
     """Make every table of a run, from its files or from TEXTS, in the store of the engine."""
     with engine.stage("sketch", SketchMetrics) as stage:
         sketched = engine.sketch(source)
@@ -179,7 +179,7 @@ def decide(
     sketch: SketchMetrics,
     source: Any,  # noqa: ANN401
     known: Any = None,  # noqa: ANN401
-) -> Found:
+) -> RunTables:
     """Make what follows from the documents: pairs, clusters and keep-list.
 
     Args:
@@ -205,7 +205,7 @@ def decide(
         keeping.done(keep, f"{keep.kept:,} kept")
 
     stages = Stages(sketch=sketch, pairs=pairing.metrics, clusters=clustering.metrics, keep=keeping.metrics)
-    return Found(sketched, paired, clustered, kept, stages)
+    return RunTables(sketched, paired, clustered, kept, stages)
 
 
 def _counted(kind: type[M], rows_in: Mapping[str, int], made: Made) -> M:
@@ -231,7 +231,7 @@ def _sketch_metrics(source: Any, made: Made, silent: Sequence[SilentFile]) -> Sk
     return _counted(SketchMetrics, {"records": sum(rows.values())}, replace(made, counts=counts))
 
 
-def _write_lists(engine: RunEngine, found: Found) -> None:
+def _write_lists(engine: RunEngine, found: RunTables) -> None:
     """Write the files beside the tables: the clusters, the features and the lexicon as asked for, and forced ids."""
     folder = engine.folder
     if engine.forced is not None:
@@ -244,9 +244,9 @@ def _write_lists(engine: RunEngine, found: Found) -> None:
         folder.write_text(NOTE, note_of(engine.config, lexicon))
 
 
-def _write_kept(engine: RunEngine, source: Collection, found: Found) -> None:
+def _write_kept(engine: RunEngine, source: Collection, found: RunTables) -> None:
     """Write the kept documents, if they are asked for and no earlier attempt has finished them."""
-    folder, form, made = engine.folder, engine.config.output.kept, made_of("kept", engine.config)
+    folder, form, made = engine.folder, engine.config.output.kept, dependencies_of("kept", engine.config)
     if form == "none":
         folder.clear("kept")
     if form in ("none", AS_INPUT) or folder.has("kept", **made):
@@ -277,7 +277,7 @@ VERDICTS = """
 """The verdict on each record, as `nddup.rewriting.verdicts` spells it: the cluster is that of the kept document."""
 
 
-def _rewrite(engine: RunEngine, source: Collection, found: Found) -> None:
+def _rewrite(engine: RunEngine, source: Collection, found: RunTables) -> None:
     """Write the inputs without the removed documents, or with tags, as asked for and not yet written."""
     folder = engine.folder
     waiting = missing_outputs(engine.config, folder)
@@ -289,14 +289,14 @@ def _rewrite(engine: RunEngine, source: Collection, found: Found) -> None:
     with engine.stage("output", StageMetrics) as stage, engine.hold(judged) as verdicts:
         for name in waiting:
             engine.progress.describe(name)
-            apart = folder.begin_apart(name)
+            apart = folder.stage_output(name)
             written = engine.rewrite(source, verdicts, apart, is_tagging=name == "tagged")
-            folder.put(name)
-            folder.seal(name, **made_of(name, engine.config), counted={})
+            folder.publish(name)
+            folder.seal(name, **dependencies_of(name, engine.config), counted={})
             stage.notes.append(f"{name}/: {counted(written, 'record')} as they came")
 
 
-def _store_texts(engine: RunEngine, source: Collection, found: Found) -> TextsMetrics:
+def _store_texts(engine: RunEngine, source: Collection, found: RunTables) -> TextsMetrics:
     """Save the table `texts`, unless it is there: the files of the chosen documents are read again."""
     with engine.stage("texts", TextsMetrics) as stage:
         texts = engine.find("texts") or _read_chosen(engine, source, found)
@@ -306,7 +306,7 @@ def _store_texts(engine: RunEngine, source: Collection, found: Found) -> TextsMe
     return stage.metrics
 
 
-def _read_chosen(engine: RunEngine, source: Collection, found: Found) -> Saved:
+def _read_chosen(engine: RunEngine, source: Collection, found: RunTables) -> Saved:
     """Choose the documents that the report shows, and save their texts."""
     choice = TextChoice({}, [], 0)
     if stored_texts(engine.config):

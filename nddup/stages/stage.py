@@ -10,9 +10,9 @@ import json
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any, Generic, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
-from nddup.errors import ConfigError
+from nddup.errors import ConfigError, NddupError
 from nddup.metrics import CountedFile, LexiconMetrics, RunMetrics, SkippedFile, StageMetrics, Stages
 from nddup.mining.keep_verdicts import Forced
 from nddup.redaction import hide_settings
@@ -28,6 +28,9 @@ from nddup.stages.progress import Progress
 from nddup.storage.run_folder import FORCE, RunFolder
 from nddup.storage.versions import versions
 from nddup.tables import REPEATED, RESULTS
+
+if TYPE_CHECKING:
+    from nddup.sketching.words.word_sketches import WordRule
 
 M = TypeVar("M", bound=StageMetrics)
 
@@ -85,55 +88,55 @@ def settings_of(config: Config) -> dict[str, Any]:
     return hide_settings(config.model_dump(exclude={"engine", "local", "against", "passages"}))
 
 
-class MadeOf(NamedTuple):
+class Dependencies(NamedTuple):
     """The sections of the settings that a table depends on directly, and the tables it reads."""
 
     sections: tuple[str, ...]
     reads: tuple[str, ...]
 
 
-_READING = MadeOf(("input", "shingle", "sketch"), ("input",))
+_READING = Dependencies(("input", "shingle", "sketch"), ("input",))
 _PAIRING = ("pairs", "sketch", "keep")
 _CLUSTERING = ("clusters", *_PAIRING)
 
-_MADE_OF: dict[str, MadeOf] = {
+_MADE_OF: dict[str, Dependencies] = {
     # Reading and sketching.
-    "terms": MadeOf(("input", "lexicon"), ("input",)),
-    "lexicon": MadeOf(("input", "lexicon"), ("input",)),
+    "terms": Dependencies(("input", "lexicon"), ("input",)),
+    "lexicon": Dependencies(("input", "lexicon"), ("input",)),
     "records": _READING,
     "offsets": _READING,
     "parts": _READING,
     "documents": _READING,
     "rejects": _READING,
-    "nodes": MadeOf(_PAIRING, ("documents",)),
+    "nodes": Dependencies(_PAIRING, ("documents",)),
     # Pairs.
-    "compared": MadeOf(("pairs", "sketch"), ("documents",)),
-    "family_stars": MadeOf(("pairs", "sketch"), ("documents",)),
-    "families": MadeOf(("pairs", "sketch"), ("documents",)),
-    "settled": MadeOf(_PAIRING, ("documents",)),
-    "matches": MadeOf(_PAIRING, ("documents",)),
-    "confirmed": MadeOf(_PAIRING, ("documents",)),
-    "pairs": MadeOf(_PAIRING, ("documents",)),
+    "compared": Dependencies(("pairs", "sketch"), ("documents",)),
+    "family_stars": Dependencies(("pairs", "sketch"), ("documents",)),
+    "families": Dependencies(("pairs", "sketch"), ("documents",)),
+    "settled": Dependencies(_PAIRING, ("documents",)),
+    "matches": Dependencies(_PAIRING, ("documents",)),
+    "confirmed": Dependencies(_PAIRING, ("documents",)),
+    "pairs": Dependencies(_PAIRING, ("documents",)),
     # Clusters and keep-list.
-    "ordered": MadeOf(_PAIRING, ("documents",)),
-    "edges": MadeOf(_PAIRING, ("documents",)),
-    "solved": MadeOf(_CLUSTERING, ("documents",)),
-    "stars": MadeOf(_PAIRING, ("documents",)),
-    "removed": MadeOf(_PAIRING, ("documents",)),
-    "undecided": MadeOf(_PAIRING, ("documents",)),
-    "graph": MadeOf(_CLUSTERING, ("documents",)),
-    "listed": MadeOf(_CLUSTERING, ("documents",)),
-    "covered": MadeOf(_CLUSTERING, ("documents",)),
-    "sets": MadeOf(_CLUSTERING, ("documents",)),
-    "named": MadeOf(_CLUSTERING, ("documents",)),
-    "clusters": MadeOf(_CLUSTERING, ("documents",)),
-    "members": MadeOf(_CLUSTERING, ("documents",)),
-    "false_components": MadeOf(_CLUSTERING, ("documents",)),
-    "keep": MadeOf(_PAIRING, ("documents",)),
+    "ordered": Dependencies(_PAIRING, ("documents",)),
+    "edges": Dependencies(_PAIRING, ("documents",)),
+    "solved": Dependencies(_CLUSTERING, ("documents",)),
+    "stars": Dependencies(_PAIRING, ("documents",)),
+    "removed": Dependencies(_PAIRING, ("documents",)),
+    "undecided": Dependencies(_PAIRING, ("documents",)),
+    "graph": Dependencies(_CLUSTERING, ("documents",)),
+    "listed": Dependencies(_CLUSTERING, ("documents",)),
+    "covered": Dependencies(_CLUSTERING, ("documents",)),
+    "sets": Dependencies(_CLUSTERING, ("documents",)),
+    "named": Dependencies(_CLUSTERING, ("documents",)),
+    "clusters": Dependencies(_CLUSTERING, ("documents",)),
+    "members": Dependencies(_CLUSTERING, ("documents",)),
+    "false_components": Dependencies(_CLUSTERING, ("documents",)),
+    "keep": Dependencies(_PAIRING, ("documents",)),
     # What is written for people.
-    "texts": MadeOf(("output",), ("documents", "pairs", "clusters", "members")),
-    "kept": MadeOf(("output",), ("documents", "rejects", "keep")),
-    "tagged": MadeOf(("output",), ("documents", "rejects", "keep", "members")),
+    "texts": Dependencies(("output",), ("documents", "pairs", "clusters", "members")),
+    "kept": Dependencies(("output",), ("documents", "rejects", "keep")),
+    "tagged": Dependencies(("output",), ("documents", "rejects", "keep", "members")),
 }
 
 _NOT_IN_TABLES = {"input": ("max_rejects", "max_unreadable"), "pairs": ("max_comparisons",)}
@@ -146,7 +149,7 @@ _ONLY = {"kept": ("kept",), "tagged": ("tagged",), "texts": ("texts", "texts_rea
 """The settings of `output` that each of these tables depends on."""
 
 
-def made_of(name: str, config: Config) -> dict[str, Any]:
+def dependencies_of(name: str, config: Config) -> dict[str, Any]:
     """Return what a table depends on, as in its note: `settings`, without secrets, and `reads`.
 
     Args:
@@ -264,6 +267,27 @@ def note_of(config: Config, counted: LexiconMetrics) -> str:
     return json.dumps(note, indent=2, ensure_ascii=False) + "\n"
 
 
+def read_note(files: Any, path: str, words: "WordRule | None") -> tuple[dict[str, Any], str]:  # noqa: ANN401 - of either engine
+    """Return the note of the lexicon that another run saved, and the folder of its table.
+
+    Raises:
+        ConfigError: if there is none, or if it was made by other settings: the message names both.
+    """
+    where, ours = path.rstrip("/"), words.lexicon.key if words else ""
+    try:
+        note: dict[str, Any] = json.loads(files.read_text(f"{where}/{NOTE}"))
+    except (NddupError, ValueError) as error:
+        raise ConfigError(f"lexicon.saved {path}: holds no lexicon: {NOTE} cannot be read") from error
+    if note.get("made_by") != ours:
+        raise ConfigError(f"lexicon.saved {path}: made by other settings, [{note.get('made_by')}]; not by [{ours}]")
+    return note, f"{where}/lexicon"
+
+
+def missing_lexicon(path: str) -> str:
+    """Return the message for a saved lexicon without its table."""
+    return f"lexicon.saved {path}: holds no lexicon: its folder lexicon is missing"
+
+
 AS_INPUT = "as-input"
 OUTPUTS = ("kept", "tagged")
 """The folders of files that are written again, named like the settings that ask for them."""
@@ -279,7 +303,7 @@ def missing_outputs(config: Config, folder: RunFolder) -> list[str]:
     asked = [name for name in OUTPUTS if getattr(config.output, name) == AS_INPUT]
     if "tagged" not in asked:
         folder.clear("tagged")
-    return [name for name in asked if not folder.has(name, **made_of(name, config))]
+    return [name for name in asked if not folder.has(name, **dependencies_of(name, config))]
 
 
 def require_taggable(collection: Collection, config: Config) -> None:

@@ -184,13 +184,13 @@ class RunFolder:
         self._storage.remove(self._at(f"{STAGES}/{name}.json"))
         self._storage.remove(self._place(name))
 
-    def begin_apart(self, name: str) -> str:
-        """Remove an output, and return the path to write the new one to; `put` then moves it to its place whole."""
+    def stage_output(self, name: str) -> str:
+        """Remove an output, and return the path to write the new one to; `publish` then moves it to its place whole."""
         for path in (self._place(name), apart := self._at(f"{STAGES}/{name}")):
             self._storage.remove(path)
         return apart
 
-    def put(self, name: str) -> None:
+    def publish(self, name: str) -> None:
         """Move what was written apart to its place."""
         self._claim.check()
         self._storage.move(self._at(f"{STAGES}/{name}"), self._place(name))

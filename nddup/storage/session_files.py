@@ -32,7 +32,7 @@ from pyspark.sql import functions as F
 from nddup.errors import ConfigError, NddupError, OutputError
 from nddup.reading.formats import FileHead
 from nddup.redaction import drop_login
-from nddup.scanning.file_heads import RAW_HEAD_BYTES, Look, Looked, Seen, WholeContent, is_hidden, is_refused
+from nddup.scanning.file_heads import RAW_HEAD_BYTES, HeadFound, Look, Seen, WholeContent, is_hidden, is_refused
 from nddup.scanning.found import Batches
 from nddup.scanning.input_files import (
     RUN,
@@ -181,7 +181,7 @@ def _look_at_rows(batches: Batches, *, look: Look) -> Batches:
         for path, content in zip(batch.column("path").to_pylist(), batch.column("content"), strict=True):
             data = content.as_py()
             seen = look(WholeContent(data), InputFile(path, unquote(path), len(data), 0))
-            if isinstance(seen, Looked):
+            if isinstance(seen, HeadFound):
                 seen = seen._replace(head=heads.setdefault(seen.head, seen.head))
             told.append((path, len(data), seen))
         yield pa.RecordBatch.from_pydict({"told": [zlib.compress(pickle.dumps(told), 1)]})

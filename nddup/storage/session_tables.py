@@ -206,13 +206,13 @@ class SparkFolder(RunFolder):
         """Return a path within the folder as Spark's own readers and writers take it."""
         return self._files.spelled(path)
 
-    def begin_apart(self, name: str) -> str:
-        """Remove an output, and return the path to write the new one to, as `RunFolder.begin_apart`."""
-        super().begin_apart(name)
+    def stage_output(self, name: str) -> str:
+        """Remove an output, and return the path to write the new one to, as `RunFolder.stage_output`."""
+        super().stage_output(name)
         return self.aside(name)
 
-    def put(self, name: str) -> None:
-        """Move what was written apart to its place, as `RunFolder.put`."""
+    def publish(self, name: str) -> None:
+        """Move what was written apart to its place, as `RunFolder.publish`."""
         self._claim.check()
         self._storage.move(self.aside(name), self._place(name))
 

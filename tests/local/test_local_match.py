@@ -6,7 +6,7 @@ from numpy.typing import NDArray
 
 from nddup.arrays import Ragged
 from nddup.errors import CapacityError
-from nddup.local.pairing.match import Matches, Rule, match
+from nddup.local.pairing.match import Matches, PairingOptions, match
 from nddup.local.reading.workers import Workers
 from nddup.matching.overlap_join import NO_LIMIT, ComparisonLimits
 from nddup.matching.threshold import Threshold
@@ -67,7 +67,7 @@ def test_every_near_duplicate_is_found_once(case: str, count: int) -> None:
         nodes = np.arange(len(rows.offsets) - 1, dtype=np.int32)
         sketches = read_only(rows)
         with Workers(count) as workers:
-            found = match(nodes, sketches, nodes, Rule(threshold, None, 10_000, None), workers)
+            found = match(nodes, sketches, nodes, PairingOptions(threshold, None, 10_000, None), workers)
 
         assert sorted(due) == list(map(tuple, found.ends.tolist()))
         assert [value[0] for _, value in sorted(due.items())] == found.overlap.tolist()
@@ -84,7 +84,7 @@ def test_long_lists_are_linked_or_compared_in_full() -> None:
     nodes = np.arange(len(rows.offsets) - 1, dtype=np.int32)
 
     def find(max_postings: int, limits: ComparisonLimits | None, max_comparisons: int = NO_LIMIT) -> Matches:
-        rule = Rule(threshold, None, max_postings, limits, max_comparisons=max_comparisons)
+        rule = PairingOptions(threshold, None, max_postings, limits, max_comparisons=max_comparisons)
         with Workers(2) as workers:
             return match(nodes, read_only(rows), nodes, rule, workers)
 

@@ -9,12 +9,12 @@ import pyarrow as pa
 import pytest
 
 from nddup.errors import NddupError
-from nddup.local.plan import Plan
 from nddup.local.reading import processes, scan, workers
 from nddup.local.reading.processes import Processes, is_worth_it
 from nddup.local.reading.read_records import number_texts, read_records
 from nddup.local.reading.workers import Workers
 from nddup.scanning.collection import find_files
+from nddup.settings.plan import record_limits
 from nddup.settings.schema import Config
 from nddup.storage.local_storage import LocalStorage
 from tests.local.breaking import Breaking
@@ -70,7 +70,7 @@ def test_a_failing_worker_names_its_file(tmp_path: Path, *, is_death: bool, said
     collection = find_files(LocalStorage(), [str(lines)], config.input)
     with Workers(2) as some:
         with pytest.raises(NddupError, match=rf"a\.jsonl: cannot be read \(.*{said}"):
-            some.scan(collection, Breaking(is_death), Plan(config).limits)
+            some.scan(collection, Breaking(is_death), record_limits(config))
 
         assert len(read_records(collection, config, some).records) > 0
 

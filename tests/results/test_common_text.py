@@ -13,8 +13,8 @@ import pytest
 
 from nddup.opened.duck import DuckRun
 from nddup.results.common_text import Shingles, extent_lines
+from nddup.results.reread_texts import read_texts
 from nddup.results.show import show_run
-from nddup.results.texts_again import read_texts
 from nddup.run.local_job import run_locally
 from nddup.settings.load import build_config
 

@@ -24,7 +24,7 @@ from nddup.run.on_spark.inputs import reopen_inputs
 from nddup.scanning.read_again import CHARACTERS, choose_documents
 from nddup.settings.load import build_config
 from nddup.stages.report_texts import list_shown
-from nddup.stages.stage import made_of
+from nddup.stages.stage import dependencies_of
 from nddup.storage.session_tables import SparkFolder
 from tests.run.accounts import run_that_adds_up
 
@@ -176,7 +176,7 @@ def test_a_run_resumed_for_a_report_reads_the_texts_it_had_left_out() -> None:
     """The empty `texts` of a run without a report is not taken for that of a run with one."""
     without = build_config({"output": {"report": False}}, origin="test")
 
-    assert made_of("texts", without) != made_of("texts", build_config({}, origin="test"))
+    assert dependencies_of("texts", without) != dependencies_of("texts", build_config({}, origin="test"))
 
 
 def test_clusters_in_files_too_large_to_read_again_are_said(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from nddup.errors import ConfigError, NddupError, OutputError
-from nddup.scanning.file_heads import HeadReader, Unread
+from nddup.scanning.file_heads import HeadError, HeadReader
 from nddup.scanning.input_files import BESIDE_WHY, InputFile
 from nddup.storage import session_files
 from nddup.storage.local_storage import LocalStorage
@@ -237,12 +237,12 @@ def test_a_head_more_is_no_call_to_java_more(
     listed = list(storage.list_inputs([str(tmp_path)]).files)
     calls = count_calls(spark, monkeypatch)
 
-    def look(reader: HeadReader, file: InputFile) -> Unread:
-        return Unread(file.path, reader.read_head(file.path, 100).decode())
+    def look(reader: HeadReader, file: InputFile) -> HeadError:
+        return HeadError(file.path, reader.read_head(file.path, 100).decode())
 
     seen = storage.look_in_tasks([str(tmp_path)], listed, look)
 
-    assert seen == {file.path: Unread(file.path, file.source) for file in listed}
+    assert seen == {file.path: HeadError(file.path, file.source) for file in listed}
     assert 0 < calls() <= 200
 
 

@@ -15,7 +15,7 @@ from pyspark.sql import SparkSession
 
 from nddup.errors import ConfigError
 from nddup.scanning.collection import Collection, find_files
-from nddup.scanning.file_heads import Looked, Unread
+from nddup.scanning.file_heads import HeadError, HeadFound
 from nddup.scanning.input_files import InputFile
 from nddup.settings.load import build_config
 from nddup.storage import session_files
@@ -148,9 +148,9 @@ def test_only_what_was_asked_for_and_did_not_change_is_told(
     spark: SparkSession, tmp_path: Path, three: list[InputFile]
 ) -> None:
     """Files that are not of the listed size, or in a folder that is missing, are left to the driver."""
-    asked, seen = three[1:], Unread("seen", "")
+    asked, seen = three[1:], HeadError("seen", "")
 
-    def look(*_: object) -> Unread:
+    def look(*_: object) -> HeadError:
         return seen
 
     assert look_in_folders(spark, [f"file:{tmp_path}"], asked, look) == {asked[0].path: seen}
@@ -162,7 +162,7 @@ def test_a_task_that_fails_leaves_all_to_the_driver(
 ) -> None:
     """If a task fails, all files are left to the driver, which reports what is wrong."""
 
-    def look(*_: object) -> Looked:
+    def look(*_: object) -> HeadFound:
         raise MemoryError
 
     assert look_in_folders(spark, [f"file:{tmp_path}"], three, look) == {}

@@ -102,15 +102,15 @@ def build_graph(  # noqa: PLR0913 - each is a setting of its own
     Cost: sorts of the nodes and edges.
     """
     found = np.unique(matches.ends)
-    found = found[np.argsort(nodes.names[found])]
+    found = found[np.argsort(nodes.id_rank[found])]
     places = np.full(len(nodes.node), -1, np.int32)
     places[found] = np.arange(len(found), dtype=np.int32)
     ends = places[matches.ends]
     components = label_components(ends, nodes=len(found))
 
-    turns = nodes.turns[nodes.best[found]]
+    turns = nodes.policy_rank[nodes.first_by_policy[found]]
     heaviest = -nodes.weights[found] if least_containment is not None else np.zeros(len(found), np.int64)
-    classes = nodes.forced[nodes.best[found]]
+    classes = nodes.forced[nodes.first_by_policy[found]]
     ranks = np.empty(len(found), np.int32)
     ranks[np.lexsort((turns, heaviest, classes))] = np.arange(len(found), dtype=np.int32)
     likeness = matches.likeness if least_containment is None else matches.containments

@@ -38,33 +38,33 @@ class Nodes:
 
     Attributes:
         ids: (n,), their ids.
-        names: (n,), the rank of each id among all ids, compared as bytes.
+        id_rank: (n,), the rank of each id among all ids, compared as bytes.
         node: (n,), the node of each document.
         equals: (n,), the number of documents of the same node.
         sizes: (n,), the number of ids in the sketch.
         weights: (n,), the size times what one id stands for: for containment, heavier documents are preferred.
-        turns: (n,), the place of each document in the order of the keep policy, ties by id.
+        policy_rank: (n,), the place of each document in the order of the keep policy, ties by id.
         contents: (n, 2), the fingerprint of the content.
         sketches: n rows.
         n_features: (n,), the number of distinct shingles.
         forced: (n,), whether `keep.force` keeps the document (-1), removes it (1), or leaves it alone (0).
-        best: (n,), at a node, its first document by the keep policy; -1 elsewhere.
+        first_by_policy: (n,), at a node, its first document by the keep policy; -1 elsewhere.
         members: (n,), the documents sorted by node, those of a node by id.
         starts: (n + 1,), where the members of each node begin.
     """
 
     ids: pa.ChunkedArray
-    names: NDArray[np.int32]
+    id_rank: NDArray[np.int32]
     node: NDArray[np.int32]
     equals: NDArray[np.int32]
     sizes: NDArray[np.int32]
     weights: NDArray[np.int64]
-    turns: NDArray[np.int32]
+    policy_rank: NDArray[np.int32]
     contents: NDArray[np.uint64]
     sketches: Ragged
     n_features: NDArray[np.int32]
     forced: NDArray[np.int8]
-    best: NDArray[np.int32]
+    first_by_policy: NDArray[np.int32]
     members: NDArray[np.int32]
     starts: NDArray[np.int64]
 
@@ -90,7 +90,7 @@ class Nodes:
             "node": pa.array(self.node.astype(np.int64)),
             "size": pa.array(self.sizes),
             "weight": pa.array(self.weights - self.forced * np.int64(FORCED_WEIGHT)),
-            "policy": pa.array(self.turns.astype(np.int64)),
+            "policy": pa.array(self.policy_rank.astype(np.int64)),
             "content_fingerprint": contents,
             "n_features": pa.array(self.n_features),
             "n": pa.array(self.equals.astype(np.int64)),
@@ -240,17 +240,17 @@ def name_nodes(documents: pa.Table, *, order: Order, levels: int = 0, forced: Fo
     own = [level_of(count, levels) if levels else 0 for count in n_features.tolist()]
     return Nodes(
         ids=documents["doc_id"],
-        names=names,
+        id_rank=names,
         node=groups,
         equals=counts[groups].astype(np.int32),
         sizes=sizes,
         weights=sizes.astype(np.int64) << np.array(own, np.int64),
-        turns=turns,
+        policy_rank=turns,
         contents=fingerprints_of(documents["content_fingerprint"]),
         sketches=sketches,
         n_features=n_features,
         forced=classes,
-        best=best,
+        first_by_policy=best,
         members=members,
         starts=np.concatenate([[0], np.cumsum(counts)]).astype(np.int64),
     )

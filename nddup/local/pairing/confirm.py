@@ -23,7 +23,7 @@ from nddup.arrays import Ragged, take_rows
 from nddup.columns import lists_of, one_chunk, take
 from nddup.errors import CapacityError, NddupError
 from nddup.local.pairing.collapse import Nodes
-from nddup.local.pairing.match import Matches, Rule
+from nddup.local.pairing.match import Matches, PairingOptions
 from nddup.local.reading.workers import Workers
 from nddup.matching.confirm_rules import Compared, ConfirmRule, SetRule, join_compared, least_common
 from nddup.matching.confirm_texts import AHEAD, compare_texts, divide_pairs
@@ -37,7 +37,7 @@ from nddup.tables import CONNECTIONS, FAMILIES, SETTLED
 
 ENDS = ("doc_a", "doc_b")
 TOGETHER = 1 << 21
-"""Most tokens of the texts that one thread compares at a time; a longer pair is compared alone."""
+"""Maximum tokens per comparison batch; a longer pair is its own batch."""
 
 
 class Texts(NamedTuple):
@@ -105,9 +105,9 @@ class Confirmer(NamedTuple):
         sizes = np.array([row.high - row.low for row in self.rows], np.int64)
         portions = list(divide_pairs(places, sizes, TOGETHER))
         if len(portions) == 1:  # no thread starts for the few pairs of a query
-            workers.tell("confirm", 0, 1)
+            workers.report_progress("confirm", 0, 1)
             found = _compare(self.rows, places, self.rule)
-            workers.tell("confirm", 1, 1)
+            workers.report_progress("confirm", 1, 1)
             return found
         parts = list(workers.work("confirm", lambda some: _compare(self.rows, places[some], self.rule), portions))
         order = np.argsort(np.concatenate([np.empty(0, np.int64), *portions]), kind="stable")
@@ -250,7 +250,7 @@ def _compare(rows: Sequence[Row], pairs: NDArray[np.int64], rule: ConfirmRule) -
 def settle_families(  # noqa: PLR0913, PLR0917 - the last only where texts confirm pairs
     matches: Matches,
     nodes: Nodes,
-    rule: Rule,
+    rule: PairingOptions,
     limits: ComparisonLimits,
     workers: Workers,
     confirmer: "Confirmer | Known | None" = None,
@@ -297,7 +297,7 @@ def settle_families(  # noqa: PLR0913, PLR0917 - the last only where texts confi
 def _sketches_of(families: pa.Table, nodes: Nodes) -> list[pa.Table]:
     """Return the rows of each family with their sketches, in the order of the keep policy."""
     node, family = (families[name].to_numpy() for name in ("node", "family"))
-    order = np.lexsort((nodes.turns[nodes.best[node]], family))
+    order = np.lexsort((nodes.policy_rank[nodes.first_by_policy[node]], family))
     offsets, ids = take_rows(nodes.sketches, node[order])
     rows = families.take(order).append_column("sketch", lists_of(offsets, pa.array(ids.view(np.int64))))
     cuts = [0, *(np.flatnonzero(np.diff(family[order])) + 1).tolist(), len(order)]

@@ -44,7 +44,7 @@ LEVELS = (1 << LEVEL_BITS) - 1
 
 
 @dataclass(frozen=True)
-class Rule:
+class PairingOptions:
     """How pairs are found.
 
     Attributes:
@@ -134,7 +134,7 @@ def match(
     nodes: NDArray[np.int32],
     sketches: Ragged,
     n_features: NDArray[np.int32],
-    rule: Rule,
+    rule: PairingOptions,
     workers: Workers,
 ) -> Matches:
     """Find the near-duplicate pairs of distinct sketches.
@@ -159,7 +159,7 @@ def match(
     return _match(nodes.astype(np.int64), sketches, rule, workers)
 
 
-def _match(names: NDArray[np.int64], sketches: Ragged, rule: Rule, workers: Workers) -> Matches:
+def _match(names: NDArray[np.int64], sketches: Ragged, rule: PairingOptions, workers: Workers) -> Matches:
     sketches = Ragged(sketches.offsets, read_only(sketches.values))  # kernels are compiled for one kind of array
     if rule.finder is None:
         pruned = prune(sketches, rule.threshold, workers)
@@ -191,7 +191,7 @@ def _match(names: NDArray[np.int64], sketches: Ragged, rule: Rule, workers: Work
     return replace(matches, heavy=int(np.count_nonzero(heavy)), rounds=rounds)
 
 
-def _by_prefix(pruned: Pruned, sketches: Ragged, rule: Rule) -> Probes:
+def _by_prefix(pruned: Pruned, sketches: Ragged, rule: PairingOptions) -> Probes:
     """Return the sketches with features left, each with its prefix.
 
     For containment that is all features left, since any sketch may contain another; `posted` then counts those that
@@ -210,7 +210,9 @@ def _by_prefix(pruned: Pruned, sketches: Ragged, rule: Rule) -> Probes:
     return Probes(whole, prefixes, np.zeros(len(prefixes.values), np.int32), bounds, posted, heavy)
 
 
-def _by_keys(sketches: Ragged, finder: Finder, rule: Rule) -> tuple[NDArray[np.int64], Probes, NDArray[np.bool_]]:
+def _by_keys(
+    sketches: Ragged, finder: Finder, rule: PairingOptions
+) -> tuple[NDArray[np.int64], Probes, NDArray[np.bool_]]:
     """Return the places of the sketches not smaller than their bound, these with keys, and which of all are heavy."""
     sizes = np.diff(sketches.offsets).astype(np.int32)
     bounds = rule.threshold.bounds(sizes)
@@ -224,7 +226,7 @@ def _by_keys(sketches: Ragged, finder: Finder, rule: Rule) -> tuple[NDArray[np.i
     return rows, Probes(whole, keys, np.zeros(len(keys.values), np.int32), bounds[rows], posted, heavy[rows]), heavy
 
 
-def _find_heavy(rows: Ragged, numbers: NDArray[np.integer], count: int, rule: Rule) -> NDArray[np.bool_]:
+def _find_heavy(rows: Ragged, numbers: NDArray[np.integer], count: int, rule: PairingOptions) -> NDArray[np.bool_]:
     """Mark the sketches with a feature, or key, that more than `max_postings` have; none where there are no leaders."""
     is_heavy = np.zeros(len(rows.offsets) - 1, np.bool_)
     if rule.limits is not None:
@@ -257,7 +259,7 @@ def _without_surplus(found: list[Found], sketches: int, max_edges: int) -> list[
     return chosen
 
 
-def _gather(found: list[Found], probes: Probes, names: NDArray[np.int64], rule: Rule) -> Matches:
+def _gather(found: list[Found], probes: Probes, names: NDArray[np.int64], rule: PairingOptions) -> Matches:
     """Join the pairs that all threads found, sorted by their names."""
     ends = np.concatenate([np.stack([part.first, part.second], axis=1) for part in found])
     overlap = np.concatenate([part.overlap for part in found])

@@ -4,11 +4,9 @@ lexicon      a pass that counts the words, unless another run's are taken, then 
 left out     a pass that sketches, then one without the shingles that too many documents have
 """
 
-import json
 import math
 from collections.abc import Iterator
 from fractions import Fraction
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -19,16 +17,18 @@ from numpy.typing import NDArray
 
 from nddup.columns import one_chunk, ragged_of
 from nddup.errors import ConfigError
-from nddup.local.plan import Plan
 from nddup.local.reading.scan import in_collection_order
 from nddup.local.reading.workers import Workers
 from nddup.scanning.collection import Collection
 from nddup.scanning.input_files import local_path
 from nddup.scanning.sketch_records import SketchRecords, WordCounter
+from nddup.settings.plan import record_limits, sketch_rule, text_rule, words_of
 from nddup.settings.schema import Config
 from nddup.shown import MOST_NAMED
 from nddup.sketching.words.lexicon import COUNTED, sort_ids
 from nddup.sketching.words.word_sketches import WordRule
+from nddup.stages.stage import missing_lexicon, read_note
+from nddup.storage.local_storage import LocalStorage
 from nddup.tables import LEXICON, REJECTS, TERMS, TEXTS
 
 NOTE = "lexicon.json"
@@ -42,7 +42,7 @@ class Lexicon(NamedTuple):
     counts: dict[str, int]
 
 
-def find_lexicon(source: Collection | pa.Table, plan: Plan, workers: Workers) -> Lexicon | None:
+def find_lexicon(source: Collection | pa.Table, config: Config, workers: Workers) -> Lexicon | None:
     """Return the words that describe documents, counted in a pass of their own, or as another run saved them.
 
     Returns None where the kind needs no lexicon.
@@ -51,14 +51,14 @@ def find_lexicon(source: Collection | pa.Table, plan: Plan, workers: Workers) ->
         ConfigError: for a saved lexicon that is missing, or made by other settings.
         CapacityError: for too many words.
     """
-    words, saved = plan.sketching().recipe.words, plan.config.lexicon.saved
+    words, saved = words_of(config), config.lexicon.saved
     if words is None or not words.needs_lexicon:
         return None
     if saved is not None:
         table, counted = take_saved(saved, words)
     else:
-        consumer = WordCounter(words.lexicon, plan.text, plan.config.input.min_tokens)
-        terms = sum_terms(workers.scan(source, consumer, plan.limits))
+        consumer = WordCounter(words.lexicon, text_rule(config), config.input.min_tokens)
+        terms = sum_terms(workers.scan(source, consumer, record_limits(config)))
         occurrences = terms["occurrences"].to_numpy()
         commonest = int(occurrences.max(initial=0))
         least, most = words.lexicon.interval(commonest)
@@ -81,17 +81,11 @@ def take_saved(path: str, words: WordRule) -> tuple[pa.Table, dict[str, int]]:
     Raises:
         ConfigError: if there is none, or if it was made by other settings; the message names both settings.
     """
-    where, ours = path.rstrip("/"), words.lexicon.key
+    note, folder = read_note(LocalStorage(), path, words)
     try:
-        note = json.loads(Path(local_path(where), NOTE).read_bytes())
-    except (OSError, ValueError) as error:
-        raise ConfigError(f"lexicon.saved {path}: holds no lexicon: {NOTE} cannot be read") from error
-    if note.get("made_by") != ours:
-        raise ConfigError(f"lexicon.saved {path}: made by other settings, [{note.get('made_by')}]; not by [{ours}]")
-    try:
-        table = pq.read_table(Path(local_path(where), "lexicon")).select(LEXICON.names).cast(LEXICON.arrow)
+        table = pq.read_table(local_path(folder)).select(LEXICON.names).cast(LEXICON.arrow)
     except OSError as error:
-        raise ConfigError(f"lexicon.saved {path}: holds no lexicon: its folder lexicon is missing") from error
+        raise ConfigError(missing_lexicon(path)) from error
     return table, {name: int(note[name] or 0) for name in COUNTED}
 
 
@@ -112,17 +106,16 @@ def read_records(source: Collection | pa.Table, config: Config, workers: Workers
         CapacityError: for a lexicon of too many words.
         NddupError: if a worker fails or dies, naming what it read.
     """
-    plan = Plan(config)
-    lexicon = find_lexicon(source, plan, workers)
+    lexicon = find_lexicon(source, config, workers)
     ids = lexicon.ids if lexicon else b""
-    rule = plan.sketching(lexicon=ids)
-    records = workers.scan(source, SketchRecords(rule), plan.limits)
+    rule = sketch_rule(config, lexicon=ids)
+    records = workers.scan(source, SketchRecords(rule), record_limits(config))
     counts: dict[str, Any] = {"left_out_shingles": 0}
     if (common := find_common(records, config)) is not None:
         counts["left_out_shingles"] = len(common)
         if len(common):
-            rule = plan.sketching(lexicon=ids, left_out=common.tobytes())
-            records = workers.scan(source, SketchRecords(rule), plan.limits)
+            rule = sketch_rule(config, lexicon=ids, left_out=common.tobytes())
+            records = workers.scan(source, SketchRecords(rule), record_limits(config))
     if isinstance(source, Collection):
         records = in_collection_order(records, source)
     replaced = records["n_replaced"].to_numpy()

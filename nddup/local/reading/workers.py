@@ -71,16 +71,16 @@ class Workers:
         elif self.processes is not None:
             self.processes.close()
 
-    def tell(self, step: str, done: int, size: int) -> None:
+    def report_progress(self, step: str, done: int, size: int) -> None:
         """Report how far a step is."""
         if self.progress is not None:
             self.progress(step, done, size)
 
     def work(self, step: str, work: Callable[[T], R], parts: Sequence[T]) -> Iterator[R]:
         """Yield the result of each part of a step, in order, computed by the threads; report how many are done."""
-        self.tell(step, 0, len(parts))
+        self.report_progress(step, 0, len(parts))
         for number, made in enumerate(self.threads.map(work, parts), 1):
-            self.tell(step, number, len(parts))
+            self.report_progress(step, number, len(parts))
             yield made
 
     def scan(self, source: Collection | pa.Table, consumer: Consumer, limits: RecordLimits) -> pa.Table:
@@ -160,7 +160,7 @@ class Workers:
         tables: dict[int, pa.Table] = {}
         divided = set[str]()
         done, whole, rows = 0, sum(task.size for task in tasks), 0
-        self.tell("reading", 0, whole)
+        self.report_progress("reading", 0, whole)
         while waiting or busy:
             while waiting and free:
                 number, task = waiting.pop()
@@ -174,7 +174,7 @@ class Workers:
                 free.append(connection)
                 done += tasks[number].size
                 rows += tables[number].nbytes
-                self.tell("reading", done, whole)
+                self.report_progress("reading", done, whole)
                 self.memory.require(OF_ROWS * rows, f"what was read of {done >> 20:,} of {whole >> 20:,} MB")
         if divided:
             raise DividedError(divided)

@@ -15,15 +15,15 @@ from nddup.sketching.permutations import GOLDEN, ONE, mix_id
 FNV_OFFSET, FNV_PRIME = np.uint64(0xCBF29CE484222325), np.uint64(0x100000001B3)
 
 
-class Found(NamedTuple):
+class KeyHits(NamedTuple):
     """The f rows that have one of some wanted keys."""
 
     which: NDArray[np.int64]  # (f,), the place of the key among the wanted ones, ascending
     rows: NDArray[np.int64]  # (f,)
 
-    def only(self, chosen: NDArray[np.bool_]) -> "Found":
+    def only(self, chosen: NDArray[np.bool_]) -> "KeyHits":
         """Return the chosen rows."""
-        return Found(self.which[chosen], self.rows[chosen])
+        return KeyHits(self.which[chosen], self.rows[chosen])
 
 
 class Keyed(NamedTuple):
@@ -32,10 +32,10 @@ class Keyed(NamedTuple):
     keys: NDArray[np.int64] | NDArray[np.uint64]  # (n,), ascending
     rows: NDArray[np.int32]  # (n,)
 
-    def find(self, wanted: NDArray[np.int64] | NDArray[np.uint64]) -> Found:
+    def find(self, wanted: NDArray[np.int64] | NDArray[np.uint64]) -> KeyHits:
         """Find the rows of wanted keys, which may be in any order."""
         found = find_rows(self.keys, wanted)
-        return Found(found.which, self.rows[found.rows].astype(np.int64))
+        return KeyHits(found.which, self.rows[found.rows].astype(np.int64))
 
 
 def key_rows(keys: NDArray[np.int64] | NDArray[np.uint64]) -> Keyed:
@@ -46,7 +46,7 @@ def key_rows(keys: NDArray[np.int64] | NDArray[np.uint64]) -> Keyed:
 
 def find_rows(
     ascending: NDArray[np.int64] | NDArray[np.uint64], wanted: NDArray[np.int64] | NDArray[np.uint64]
-) -> Found:
+) -> KeyHits:
     """Find the places of wanted keys, in any order, among ascending ones.
 
     Example:
@@ -56,7 +56,7 @@ def find_rows(
     low = np.searchsorted(ascending, wanted, "left")
     counts = np.searchsorted(ascending, wanted, "right") - low
     which = np.repeat(np.arange(len(wanted)), counts)
-    return Found(which, np.arange(len(which)) + np.repeat(low - np.cumsum(counts) + counts, counts))
+    return KeyHits(which, np.arange(len(which)) + np.repeat(low - np.cumsum(counts) + counts, counts))
 
 
 def is_among(values: NDArray[np.int64], ascending: NDArray[np.int64]) -> NDArray[np.bool_]:

@@ -21,7 +21,7 @@ from nddup.against.share_records import FilteredShingles, ShareRecords, verify_f
 from nddup.against.shingle_table import add_keys, empty_filter
 from nddup.local.memory import Memory
 from nddup.results.against.against_inputs import Items, Side
-from nddup.results.against.compare_collections import ADVICE, Engine, Share, Start, tell_far
+from nddup.results.against.compare_collections import ADVICE, Engine, Share, Start, report_to
 from nddup.run.engines import memory_of
 from nddup.run.on_spark.inputs import WorkersOnSpark
 from nddup.run.on_spark.state import persisted
@@ -42,7 +42,7 @@ def engine_on_spark(spark: SparkSession) -> Start:
     def start(config: Config, spool: Path, steps: Steps) -> Iterator[Engine]:
         memory = Memory(memory_of(config), advice=ADVICE)
         workers = WorkersOnSpark(
-            processes_of(config), spool=spool / "rows", progress=tell_far(steps), memory=memory, spark=spark
+            processes_of(config), spool=spool / "rows", progress=report_to(steps), memory=memory, spark=spark
         )
         with workers:
             yield Engine(workers.storage, workers, share_on_spark(workers))

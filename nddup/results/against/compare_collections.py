@@ -421,7 +421,7 @@ def compare(
         return Compared(side_a, side_b, items, shared, judged, tables)
 
 
-def tell_far(steps: Steps) -> Callable[[str, int, int], None]:
+def report_to(steps: Steps) -> Callable[[str, int, int], None]:
     """Return a progress callback for workers that ignores their step names: the command's steps have their own."""
     return lambda _, done, whole: steps.far(done, whole)
 
@@ -430,5 +430,5 @@ def tell_far(steps: Steps) -> Callable[[str, int, int], None]:
 def start_here(config: Config, spool: Path, steps: Steps) -> Iterator[Engine]:
     """Start this machine's engine: worker processes, each with the shingles of one part of B."""
     memory = Memory(memory_of(config), advice=ADVICE)
-    with Workers(processes_of(config), spool=spool / "rows", progress=tell_far(steps), memory=memory) as workers:
+    with Workers(processes_of(config), spool=spool / "rows", progress=report_to(steps), memory=memory) as workers:
         yield Engine(LocalStorage(), workers, share_here(workers))

@@ -28,7 +28,7 @@ from nddup.opened.duck import DuckRun
 from nddup.passages.hashed_records import HashRecords, hashes_of
 from nddup.passages.repeats import Repeats, find_repeats
 from nddup.passages.tabulate import Documents, make_tables
-from nddup.results.against.compare_collections import tell_far
+from nddup.results.against.compare_collections import report_to
 from nddup.run.engines import memory_of
 from nddup.scanning.collection import Collection, Files
 from nddup.settings.plan import processes_of, record_limits, text_rule
@@ -160,7 +160,7 @@ def read_documents(source: Source, steps: Steps, spool: Path) -> Documents:
     """Read the records; errors as of `find_passages`."""
     config = source.config
     memory = Memory(memory_of(config), advice=ADVICE)
-    with Workers(processes_of(config), spool=spool / "rows", progress=tell_far(steps), memory=memory) as workers:
+    with Workers(processes_of(config), spool=spool / "rows", progress=report_to(steps), memory=memory) as workers:
         read = workers.scan(source.collection, HashRecords(text_rule(config)), record_limits(config))
     rows = in_collection_order(read, source.collection)
     records = pa.array(number_in_file(rows["source"]))

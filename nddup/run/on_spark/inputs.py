@@ -7,7 +7,6 @@ A lexicon is counted in the collection or taken from another run, and saved with
 other settings, or with other versions of the stemming libraries, is refused.
 """
 
-import json
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
@@ -20,7 +19,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from nddup import tables
-from nddup.errors import ConfigError, NddupError
+from nddup.errors import ConfigError
 from nddup.local.reading.workers import Workers
 from nddup.metrics import LexiconMetrics
 from nddup.reading.outcomes import DIVIDED
@@ -47,7 +46,7 @@ from nddup.spark.reading.scan import (
 from nddup.spark.sources import read_table
 from nddup.stages.inputs_found import find_again
 from nddup.stages.run_engine import Saved
-from nddup.stages.stage import NOTE
+from nddup.stages.stage import missing_lexicon, read_note
 from nddup.storage.run_folder import RunFolder
 from nddup.storage.session_files import SessionFiles, files_of
 
@@ -153,17 +152,12 @@ def take_saved(spark: SparkSession, path: str, words: WordRule | None) -> tuple[
     Raises:
         ConfigError: if there is none, or if it was made with other settings: the message names both.
     """
-    where, ours = path.rstrip("/"), words.lexicon.key if words else ""
+    files = files_of(spark)
+    note, folder = read_note(files, path, words)
     try:
-        note: dict[str, Any] = json.loads(files_of(spark).read_text(f"{where}/{NOTE}"))
-    except (NddupError, ValueError) as error:
-        raise ConfigError(f"lexicon.saved {path}: holds no lexicon: {NOTE} cannot be read") from error
-    if note.get("made_by") != ours:
-        raise ConfigError(f"lexicon.saved {path}: made by other settings, [{note.get('made_by')}]; not by [{ours}]")
-    try:
-        return read_table(spark, files_of(spark).spelled(f"{where}/lexicon"), schemas.schema_of(tables.LEXICON)), note
+        return read_table(spark, files.spelled(folder), schemas.schema_of(tables.LEXICON)), note
     except AnalysisException as error:
-        raise ConfigError(f"lexicon.saved {path}: holds no lexicon: its folder lexicon is missing") from error
+        raise ConfigError(missing_lexicon(path)) from error
 
 
 Narrow = Callable[[DataFrame], AbstractContextManager[DataFrame]]

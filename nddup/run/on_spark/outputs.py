@@ -138,7 +138,7 @@ def write_kept_documents(job: Job, source: Collection, sketched: Made, kept: Mad
     folder, form, (inputs, offsets) = job.folder, job.config.output.kept, _read_again(sketched)
     if offsets is None:
         raise ValueError("the offsets of records are needed")
-    where = folder.begin_apart("kept") if is_connect(job.spark) else f"{folder.path}/kept"
+    where = folder.stage_output("kept") if is_connect(job.spark) else f"{folder.path}/kept"
     with set_to(job.spark, inputs.splitting):
         found_again = inputs.scan(Contents(job.config.input.charset))
         contents = key_contents(found_again, offsets.table, offsets.rows)
@@ -146,7 +146,7 @@ def write_kept_documents(job: Job, source: Collection, sketched: Made, kept: Mad
         write_kept(chosen.observe(seen, F.count(F.lit(1)).alias("rows")), folder.spelled(where), form)
     _name_parts(files_at(job.spark, where), where, form)
     if is_connect(job.spark):
-        folder.put("kept")
+        folder.publish("kept")
     return int(seen.get["rows"] or 0)
 
 

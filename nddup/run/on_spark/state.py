@@ -24,7 +24,7 @@ from nddup.spark import schemas
 from nddup.spark.reach import Reach, reach
 from nddup.stages.progress import LogFormat, Progress, StageNotes, doing
 from nddup.stages.run_engine import RunEngine, Saved
-from nddup.stages.stage import made_of
+from nddup.stages.stage import dependencies_of
 from nddup.steps import bar
 from nddup.storage.session_files import SessionFiles, files_of
 from nddup.storage.session_tables import SparkFolder, Store
@@ -104,7 +104,7 @@ class Job(RunEngine):
 
     def find(self, name: str) -> Saved | None:
         """As `RunEngine.find`."""
-        kept = self.store.find(name, self._schema(name), **made_of(name, self.config))
+        kept = self.store.find(name, self._schema(name), **dependencies_of(name, self.config))
         if kept is None:
             return None
 
@@ -137,7 +137,7 @@ class Job(RunEngine):
     def seal(self, name: str, saved: Saved, **noted: Any) -> Saved:  # noqa: ANN401 - JSON values
         """Mark a table as complete; a later attempt finds it with its counts and the values in `noted`."""
         counted = {"rows": saved.rows, "counts": dict(saved.counts), "noted": noted}
-        self.store.seal(name, **made_of(name, self.config), counted=counted)
+        self.store.seal(name, **dependencies_of(name, self.config), counted=counted)
         return Saved(saved.table, saved.rows, saved.counts, noted)
 
     def put(self, name: str, table: DataFrame, **noted: Any) -> Saved:  # noqa: ANN401 - JSON values
