@@ -69,9 +69,9 @@ def _compare(title: str, problems: list[tuple[str, Context, int]], options: argp
     for name, context, support in problems:
         lists = [row.tolist() for row in np.split(context.items, context.offsets[1:-1])]
         ours, mined = _timed(lambda: mine_context(context, support).itemsets)  # noqa: B023 - called at once
-        loading, _ = _timed(lambda: _mined_in_c(lists, len(lists) + 1))  # noqa: B023
+        loading, _ = _timed(lambda: _fpgrowth(lists, len(lists) + 1))  # noqa: B023
         bounded = support <= LONG
-        theirs, listed = mine_in_c(lists, support) if bounded else _timed(lambda: _mined_in_c(lists, support))  # noqa: B023
+        theirs, listed = mine_in_c(lists, support) if bounded else _timed(lambda: _fpgrowth(lists, support))  # noqa: B023
         same = "over the limit" if listed is None else "yes" if is_same(mined, listed) else "NO"
         ratios.append(theirs / ours)
         row = {"sets": mined.supports.size, "nddup s": ours, "fpgrowth s": theirs, "of it loading": loading,
@@ -93,17 +93,17 @@ def _timed(mine: Callable[[], Any]) -> tuple[float, Any]:
     return statistics.median(seconds), found
 
 
-def _mined_in_c(lists: list[list[int]], support: int, miner: str = "fpgrowth") -> Listed:
-    listed: Listed = getattr(fim, miner)(lists, target="m", supp=-support, zmin=1, report="a")
+def _fpgrowth(lists: list[list[int]], support: int) -> Listed:
+    listed: Listed = fim.fpgrowth(lists, target="m", supp=-support, zmin=1, report="a")
     return listed
 
 
-def mine_in_c(lists: list[list[int]], support: int, miner: str = "fpgrowth") -> tuple[float, Listed | None]:
-    """As `_timed` for a C miner, in a process that is killed after LIMIT seconds; the result is then None."""
+def mine_in_c(lists: list[list[int]], support: int) -> tuple[float, Listed | None]:
+    """As `_timed` for the C miner, in a process that is killed after LIMIT seconds; the result is then None."""
 
     def report(pipe: Connection) -> None:
         started = time.perf_counter()
-        listed = _mined_in_c(lists, support, miner)
+        listed = _fpgrowth(lists, support)
         pipe.send((time.perf_counter() - started, listed))
 
     reader, writer = multiprocessing.Pipe(duplex=False)

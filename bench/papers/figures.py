@@ -91,7 +91,7 @@ def _lengths(cells: Cells) -> Panels:
 
 def _bisection(cells: Cells) -> Panels:
     clusters = {name: int(name.split()[0].replace(",", "")) for name in published.BISECTION_2009}
-    made = [{"clusters": clusters[name], **values} for name, values in cells.of("bisection", "clusters", clusters)
+    made = [{**values, "clusters": clusters[name]} for name, values in cells.of("bisection", "clusters", clusters)
             if values["seconds"] is not None]  # fmt: skip
     theirs = {clusters[name]: ratios for name, (_, *ratios) in published.BISECTION_2009.items()}
     return (
@@ -119,7 +119,7 @@ def _miners(cells: Cells) -> Panels:
     for method in tables.METHODS:
         rows = [{"k": k, **made} for k, made in cells.of("miners", "k", tables.KS, method=method)]
         mllib = [{"k": k, **made} for k, made in cells.of("mllib", "k", tables.KS, method=method)]
-        told = {"nddup": "nddup_s", "FP-growth in C": "fpgrowth_s", "Eclat in C": "eclat_s"}
+        told = {"nddup": "nddup_s", "FP-growth in C": "fpgrowth_s"}
         lines = [
             _line(label, rows, "k", name, colour) for (label, name), colour in zip(told.items(), COLOURS, strict=False)
         ]

@@ -4,7 +4,7 @@ Only the size of theirs is published: 530,000 pages in 4.04 GB of base64, so 5.7
 text. Ours has as many pages of a mean of 450 words, their lengths log-normal: consecutive words of real pages. When all
 of these are used up, each word gets a suffix, a new one each time, so that only members of a family are alike. A family
 is a page, its exact copies and its edits: nearly half of the pages have none, and few families are large, as in a
-crawl. Its pairs are about as many as its pages, as theirs are.
+crawl. At k = 85 there are two pairs a page; theirs had half a one.
 """
 
 import argparse
