@@ -54,10 +54,10 @@ def list_column(column: pa.Array) -> Ragged:
     return Ragged(offsets - offsets[0], values[offsets[0] : offsets[-1]])
 
 
-def lists_of(offsets: NDArray[np.int64], values: pa.Array) -> pa.ChunkedArray:
-    """Return rows of different lengths as a list column, in chunks of at most `MOST_VALUES` values."""
+def lists_of(offsets: NDArray[np.int64], values: pa.Array, most: int = MOST_VALUES) -> pa.ChunkedArray:
+    """Return rows of different lengths as a list column, in chunks of at most `most` values."""
     chunks = []
-    for rows in pieces_of(np.diff(offsets), MOST_VALUES):
+    for rows in pieces_of(np.diff(offsets), most):
         ends = offsets[rows.start : rows.stop + 1]
         of_piece = values.slice(ends[0], ends[-1] - ends[0])
         chunks.append(pa.ListArray.from_arrays(pa.array(ends - ends[0], pa.int32()), of_piece))

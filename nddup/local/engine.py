@@ -249,13 +249,14 @@ def cluster(paired: Paired, config: Config, workers: Workers) -> Clustered:
 def _mine(graph: Graph, nodes: Nodes, plan: Plan, workers: Workers, tables: "DuckEngine") -> tuple[pa.Table, pa.Table]:
     """Mine the sets of all components; return CLUSTERS and MEMBERS of documents made from them."""
     sets = mine(graph, nodes, plan.mining, workers)
-    members = int(nodes.equals[graph.nodes[sets.members]].sum())
+    of_member = graph.starts[sets["ordinal"].to_numpy()].repeat(pc.list_value_length(sets["positions"]).to_numpy())
+    members = int(nodes.equals[graph.nodes[of_member + pc.list_flatten(sets["positions"]).to_numpy()]].sum())
     workers.report_progress("name", 0, members)
     workers.memory.require(
         OF_EDGE * len(graph.edges) + members * (OF_MEMBER + OF_ID * mean_bytes(nodes.ids)),
         f"clusters of {members:,} members",
     )
-    tables.see("sets", sets.table(graph))
+    tables.see("sets", sets)
     tables.see("named", names.name_sets(tables, plan.naming))
     clusters = tables.answer(names.CLUSTERS).cast(CLUSTERS.arrow).sort_by("cluster_id")
     listed = tables.answer(names.MEMBERS).cast(MEMBERS.arrow)

@@ -5,8 +5,7 @@ Large components are mined in shares, each with some of the component's nodes as
 are those of `nddup.spark.clustering.shares`, so both engines find the same sets.
 """
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator
 from functools import partial
 from itertools import pairwise
 from typing import NamedTuple, Protocol
@@ -26,6 +25,7 @@ from nddup.mining.cluster_modes import Budget, Problem, Share, cover_part, find_
 from nddup.mining.itemsets import Itemsets
 from nddup.mining.modes import MODES
 from nddup.mining.neighbourhoods import bound_memory
+from nddup.mining.set_rows import SetRows
 from nddup.tables import SETS
 
 
@@ -133,34 +133,8 @@ TOGETHER = 256
 """Small components in one task."""
 
 
-@dataclass(frozen=True)
-class Sets:
-    """K sets of nodes.
-
-    Attributes:
-        offsets: (k + 1,), of `members`.
-        members: places in the graph, ascending in each set.
-        supports: (k,), features common to all members.
-        coverages: (k,), the coverage of each, as `find_sets` gives it.
-        components: (k,), the component of each.
-    """
-
-    offsets: NDArray[np.int64]
-    members: NDArray[np.int64]
-    supports: NDArray[np.int32]
-    coverages: NDArray[np.str_]
-    components: NDArray[np.int64]
-
-    def table(self, graph: Graph) -> pa.Table:
-        """Return SETS: positions in components."""
-        of_member = np.repeat(self.components, np.diff(self.offsets))
-        positions = pa.array((self.members - graph.starts[of_member]).astype(np.int32))
-        columns = (pa.array(self.components), lists_of(self.offsets, positions), pa.array(self.supports))
-        return pa.Table.from_arrays([*columns, pa.array(self.coverages, pa.string())], schema=SETS.arrow)
-
-
-def mine(graph: Graph, nodes: Nodes, rule: MiningRule, workers: Workers) -> Sets:
-    """Mine the sets of all components, by `clusters.mode`.
+def mine(graph: Graph, nodes: Nodes, rule: MiningRule, workers: Workers) -> pa.Table:
+    """Return SETS of all components, by `clusters.mode`.
 
     Args:
         graph: the components.
@@ -178,9 +152,12 @@ def mine(graph: Graph, nodes: Nodes, rule: MiningRule, workers: Workers) -> Sets
     is_spread = graph.shares[graph.starts[:-1]] >= 0
     rest = np.flatnonzero(~is_pair & ~is_spread)
 
-    def mine_some(components: NDArray[np.int64]) -> list[Itemsets]:
-        problems = (problem_of(graph, nodes, int(ordinal), threshold) for ordinal in components)
-        return [find_sets(problem, threshold=threshold, mode=mode, budget=budget) for problem in problems]
+    def mine_some(components: NDArray[np.int64]) -> SetRows:
+        rows = SetRows()
+        for ordinal in components.tolist():
+            problem = problem_of(graph, nodes, ordinal, threshold)
+            rows.add(ordinal, find_sets(problem, threshold=threshold, mode=mode, budget=budget))
+        return rows
 
     # The largest components come first, so the first tasks take the most memory together.
     portions = list(_in_portions(rest, graph.sizes[rest]))
@@ -188,18 +165,17 @@ def mine(graph: Graph, nodes: Nodes, rule: MiningRule, workers: Workers) -> Sets
     if MODES[mode].is_mined:
         workers.memory.require(sum(largest), f"components of up to {graph.sizes.max(initial=0):,} distinct sketches")
 
-    found: list[tuple[list[int], list[Itemsets]]] = []
+    found: list[pa.RecordBatch] = []
     members = 0
-    for some, made in zip(portions, workers.work("mine", mine_some, portions), strict=True):
-        found.append((some.tolist(), made))
-        members += sum(len(sets.members) for sets in made)
+    for rows in workers.work("mine", mine_some, portions):
+        members += rows.members
+        found += rows.release()
         workers.memory.require(sum(largest) + OF_SET_MEMBER * members, f"sets of {members:,} members so far")
-    large = np.flatnonzero(is_spread)
-    spread = [mine_spread(graph, nodes, int(ordinal), rule, workers) for ordinal in large]
-    ordinals = [ordinal for portion, _ in found for ordinal in portion] + large.tolist()
-    itemsets = [sets for _, portion in found for sets in portion] + spread
+    spread = SetRows()
+    for ordinal in np.flatnonzero(is_spread).tolist():
+        spread.add(ordinal, mine_spread(graph, nodes, ordinal, rule, workers))
     pairs = _pairs(graph, np.flatnonzero(is_pair), "all" if mode == "all" else "pairs")
-    return _join(graph, ordinals, itemsets, pairs)
+    return pa.concat_tables([pairs, pa.Table.from_batches([*found, *spread.release()], SETS.arrow)])
 
 
 def _bound(graph: Graph, nodes: Nodes, ordinal: int) -> int:
@@ -221,28 +197,9 @@ def _in_portions(components: NDArray[np.int64], sizes: NDArray[np.int64]) -> Ite
         yield small[low : low + TOGETHER]
 
 
-def _pairs(graph: Graph, components: NDArray[np.int64], coverage: str) -> Sets:
+def _pairs(graph: Graph, components: NDArray[np.int64], coverage: str) -> pa.Table:
     """Return the sets of components of two nodes: their one edge."""
-    edges = graph.edge_starts[components]
-    return Sets(
-        PAIR * np.arange(len(edges) + 1),
-        graph.edges[edges].astype(np.int64).ravel(),
-        graph.overlaps[edges],
-        np.full(len(edges), coverage),
-        components,
-    )
-
-
-def _join(graph: Graph, ordinals: Sequence[int], itemsets: Sequence[Itemsets], pairs: Sets) -> Sets:
-    """Join all sets; the members become places in the graph."""
-    counts = [len(sets.supports) for sets in itemsets]
-    lows = graph.starts[np.array(ordinals, np.int64)]
-    sizes = [np.diff(pairs.offsets), *(np.diff(sets.offsets) for sets in itemsets)]
-    members = [pairs.members, *(sets.members + low for sets, low in zip(itemsets, lows, strict=True))]
-    return Sets(
-        np.concatenate([[0], np.cumsum(np.concatenate(sizes))]).astype(np.int64),
-        np.concatenate(members).astype(np.int64),
-        np.concatenate([pairs.supports, *(sets.supports for sets in itemsets)]).astype(np.int32),
-        np.concatenate([pairs.coverages, np.repeat([sets.coverage for sets in itemsets] or [""], counts or [0])]),
-        np.concatenate([pairs.components, np.repeat(np.array(ordinals, np.int64), counts)]),
-    )
+    offsets, ends = PAIR * np.arange(len(components) + 1), np.tile(np.arange(PAIR, dtype=np.int32), len(components))
+    supports, coverages = graph.overlaps[graph.edge_starts[components]], pa.repeat(coverage, len(components))
+    columns = [pa.array(components), lists_of(offsets, pa.array(ends)), pa.array(supports), coverages]
+    return pa.Table.from_arrays(columns, schema=SETS.arrow)

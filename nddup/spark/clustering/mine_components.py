@@ -24,12 +24,14 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from nddup.arrays import Ragged, take_rows
+from nddup.columns import lists_of
 from nddup.matching.threshold import Threshold
 from nddup.mining.cluster_modes import Budget, Problem, find_sets, with_lone
 from nddup.mining.itemsets import Itemsets
 from nddup.mining.maximality_filter import keep_maximal
+from nddup.mining.set_rows import VALUES_PER_BATCH, SetRows
 from nddup.spark.blocks import Layout, block_schema, cogroup, exchange, pack, unpack, with_rows
-from nddup.spark.clustering.problems import PIVOT, Batches, SetRows, cut_lists, read_problems
+from nddup.spark.clustering.problems import PIVOT, Batches, read_problems
 from nddup.spark.schemas import local_table, schema_of, table
 from nddup.tables import SETS
 
@@ -155,7 +157,7 @@ def _mine_block(batches: Batches, *, threshold: Threshold, mode: str, budget: Bu
     for index in np.flatnonzero(problems.fits == PIVOT):
         problem = problems.component(int(index))
         found = find_sets(problem, threshold=threshold, mode=mode, budget=budget)
-        sets.add(problems.ordinals[index], np.diff(found.offsets), found.members, found.supports, found.coverage)
+        sets.add(int(problems.ordinals[index]), found)
         if sets.is_full:
             yield from sets.release()
     yield from sets.release()
@@ -186,10 +188,9 @@ def _transactions_block(batches: Batches, *, threshold: Threshold, min_support: 
 
     least = np.maximum(np.minimum.reduceat(problems.bounds, problems.node_offsets[:-1]), min_support).astype(np.int32)
     of_row = component[owner][starts[shared]]
-    for chosen_rows, lists in cut_lists(np.diff(rows.offsets), rows.values.view(np.int64)):
-        of = of_row[chosen_rows]
-        columns = [pa.array(problems.fits[of]), lists, pa.array(least[of])]
-        yield pa.RecordBatch.from_arrays(columns, names=TRANSACTIONS.fieldNames())
+    lists = lists_of(rows.offsets, pa.array(rows.values.view(np.int64)), VALUES_PER_BATCH)
+    columns = [pa.array(problems.fits[of_row]), lists, pa.array(least[of_row])]
+    yield from pa.Table.from_arrays(columns, names=TRANSACTIONS.fieldNames()).to_batches()
 
 
 def name_items(ordinals: NDArray[np.int64], positions: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -229,7 +230,7 @@ def _maximal_block(
         members = np.nonzero(is_member)[1].astype(np.int32)
         found = Itemsets(offsets, members, supports[is_cluster], "all")
         found = with_lone(found, problem.sketches, np.flatnonzero(~is_member.any(axis=0)), min_support)
-        sets.add(problems.ordinals[index], np.diff(found.offsets), found.members, found.supports, found.coverage)
+        sets.add(int(problems.ordinals[index]), found)
         if sets.is_full:
             yield from sets.release()
     yield from sets.release()

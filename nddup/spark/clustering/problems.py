@@ -1,8 +1,7 @@
-"""Components as mining problems: gather the sketches and edges of each, and lay out its sets as rows.
+"""Components as mining problems: gather the sketches and edges of each.
 
 graph, sketches, matches --gather_problems--> blocks, each component in one partition     1 shuffle, of blocks
 blocks of a task         --read_problems-->   Problems, arrays by component
-sets of components       --SetRows-->         batches of SETS
 
 The task of each component: its number modulo the partitions. All rows of its nodes go to the same task.
 
@@ -36,12 +35,11 @@ from nddup.spark.blocks import (
     merged,
     pack,
     pack_sketches,
-    pieces,
     ragged_column,
     unpack,
 )
 from nddup.spark.schemas import require
-from nddup.tables import GRAPH, MATCHES, SETS, SKETCHES
+from nddup.tables import GRAPH, MATCHES, SKETCHES
 
 CHUNKED_NODES = 1 << 18
 """Fewest nodes of the graph whose targets are sent in chunks. Fewer are broadcast as rows, about 60 bytes each, without
@@ -117,12 +115,6 @@ def _fill_chunk(key: tuple[pa.Scalar, ...], rows: pa.Table) -> pa.Table:
     lists = pa.ListArray.from_arrays(pa.array([0, len(targets)], pa.int32()), pa.array(targets))
     return pa.table({"chunk": pa.array([key[0].as_py()], pa.int64()), "targets": lists})
 
-
-MEMBERS_PER_BATCH = 1_000_000
-"""Members of sets that are gathered before a batch is sent: 4 MB."""
-
-VALUES_PER_BATCH = 1 << 26
-"""Most values of a list column in one batch; more are cut into several batches."""
 
 Batches = Iterator[pa.RecordBatch]
 SKETCH_LAYOUT: Layout = {"sketch_node": np.int64, "size": np.int32, "ids": np.uint64}
@@ -283,76 +275,3 @@ def read_problems(held: list[pa.RecordBatch], threshold: Threshold) -> Problems:
         nodes["leader"][order].astype(np.int32),
         np.sort(nodes["position"][ends[groups.edges]], axis=1).astype(np.int32),
     )
-
-
-def cut_lists(sizes: NDArray[np.int64], values: NDArray[np.generic]) -> Iterator[tuple[slice, pa.Array]]:
-    """Return ragged rows as list columns, in pieces: Arrow counts the values of a column with 31 bits.
-
-    Args:
-        sizes: (n,), the length of each row.
-        values: the values of all rows, end to end.
-
-    Yields:
-        The slice of the rows in each piece, and their lists.
-    """
-    ends = np.cumsum(sizes)
-    for rows in pieces(sizes, most=VALUES_PER_BATCH):
-        low = int(ends[rows.start - 1]) if rows.start else 0
-        offsets = np.concatenate([[0], ends[rows] - low])
-        yield rows, pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), pa.array(values[low : low + offsets[-1]]))
-
-
-class SetRows:
-    """Rows of SETS, gathered over components: one batch each would cost more than mining a small component."""
-
-    def __init__(self) -> None:
-        self._clear()
-
-    def _clear(self) -> None:
-        self._ordinals: list[NDArray[np.int64]] = []
-        self._sizes: list[NDArray[np.int64]] = []
-        self._members: list[NDArray[np.int32]] = []
-        self._supports: list[NDArray[np.int32]] = []
-        self._coverage: list[str] = []
-        self._n_members = 0
-
-    @property
-    def is_full(self) -> bool:
-        """Whether the rows should be sent before more are gathered."""
-        return self._n_members >= MEMBERS_PER_BATCH
-
-    def add(
-        self,
-        ordinal: np.int64,
-        sizes: NDArray[np.int64],
-        members: NDArray[np.integer],
-        supports: NDArray[np.int32],
-        coverage: str,
-    ) -> None:
-        """Add k sets of one component.
-
-        Args:
-            ordinal: the number of the component.
-            sizes: (k,), number of members of each set.
-            members: the members of all sets end to end, as positions in the component.
-            supports: (k,), number of features common to all members.
-            coverage: the coverage of all these sets, as in CLUSTERS.
-        """
-        self._ordinals.append(np.repeat(ordinal, len(sizes)))
-        self._sizes.append(sizes)
-        self._members.append(members.astype(np.int32))
-        self._supports.append(supports)
-        self._coverage += [coverage] * len(sizes)
-        self._n_members += len(members)
-
-    def release(self) -> Batches:
-        """Yield and clear the gathered rows: one batch, or several if they have over `VALUES_PER_BATCH` members."""
-        sizes = np.concatenate([np.zeros(0, np.int64), *self._sizes])
-        members = np.concatenate([np.zeros(0, np.int32), *self._members])
-        ordinals = np.concatenate([np.zeros(0, np.int64), *self._ordinals])
-        supports, coverage = np.concatenate([np.zeros(0, np.int32), *self._supports]), self._coverage
-        self._clear()
-
-        for rows, lists in cut_lists(sizes, members):
-            arrays = [pa.array(ordinals[rows]), lists, pa.array(supports[rows]), pa.array(coverage[rows], pa.string())]
-            yield pa.RecordBatch.from_arrays(arrays, names=SETS.names)

@@ -14,6 +14,7 @@ partitions, so the same input gives the same sets.
 """
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from functools import partial
 from itertools import pairwise
 from typing import NamedTuple
@@ -28,6 +29,7 @@ from nddup.arrays import take_rows
 from nddup.matching.threshold import Threshold
 from nddup.mining.cluster_modes import Budget, Share, cover_part, mine_part
 from nddup.mining.itemsets import COVER_SHARE, Itemsets
+from nddup.mining.set_rows import SetRows
 from nddup.spark.blocks import (
     Columns,
     Layout,
@@ -39,12 +41,15 @@ from nddup.spark.blocks import (
     unpack,
     with_rows,
 )
-from nddup.spark.clustering.problems import Batches, SetRows, group_rows
+from nddup.spark.clustering.problems import Batches, group_rows
 from nddup.spark.schemas import require, schema_of
 from nddup.tables import GRAPH, MATCHES, SETS, SKETCHES
 
 OVER = "over"
 """The `coverage` of a row that is not a set and has no members: a share of its component exceeded its budget."""
+
+PAST = Itemsets(np.zeros(2, np.int64), np.empty(0, np.int32), np.zeros(1, np.int32), OVER)
+"""Such a row."""
 
 NODE_LAYOUT: Layout = {
     "ordinal": np.int64,
@@ -163,11 +168,7 @@ def _share_block(batches: Batches, *, threshold: Threshold, find: Callable[[Shar
     sets = SetRows()
     for ordinal, positions, share in _read_shares(with_rows(batches), threshold):
         found = find(share)
-        if found is None:
-            sets.add(ordinal, np.zeros(1, np.int64), np.empty(0, np.int32), np.zeros(1, np.int32), OVER)
-        else:
-            members = positions[found.members]
-            sets.add(ordinal, np.diff(found.offsets), members, found.supports, found.coverage)
+        sets.add(int(ordinal), PAST if found is None else replace(found, members=positions[found.members]))
         if sets.is_full:
             yield from sets.release()
     yield from sets.release()
