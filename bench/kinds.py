@@ -24,7 +24,7 @@ from pyspark.sql import SparkSession
 from bench.debdocs import SHORT, Pair, load_pages, load_truth, texts_of, write_romip
 from bench.quality import Compared
 from bench.recording import drop, fresh, record, show
-from nddup.opened.duck import DuckRun
+from nddup.engines.embedded import DuckRun
 from nddup.results.check import check_run
 from nddup.run.job import run_job
 from nddup.run.session import start_session

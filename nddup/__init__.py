@@ -21,7 +21,7 @@ The rooms, from the ground up; the `__init__` of each says what it may import:
     local                                               the steps in memory, without Spark
     spark                                               the steps over DataFrames, lazy
     engines, stages                                     the verbs of an engine, and the run written once over them
-    opened, report                                      a finished run opened for reading, and written as a page
+    engines, report                                     a finished run opened for reading, and written as a page
     checking                                            the proofs of `nddup check`, on either engine
     against                                             which items of one collection occur in another, without Spark
     passages                                            what is repeated below the document, without Spark

@@ -77,7 +77,7 @@ class Steps:
         self._step, self._name, self._part, self._began = self._step + 1, name, 0.0, time.monotonic()
         self._noted = ""
 
-    def far(self, done: int, whole: int) -> None:
+    def advance(self, done: int, whole: int) -> None:
         """Report how much of the step is done; a smaller share than before is ignored."""
         self._part = max(self._part, min(done / whole, 1.0)) if whole else self._part
 

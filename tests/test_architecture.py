@@ -56,17 +56,15 @@ MAY_IMPORT: dict[str, set[str]] = {
     "storage": GROUND | {"sketching", "scanning"},
     "storage.session_files": {"storage", "spark", "spark.reach"},
     "storage.session_tables": {"storage", "storage.session_files"},
-    "engines": GROUND | {"tables"},
+    "engines": GROUND | {"tables", "storage"},
     "stages": {"engines", "settings", "rewriting", "report"},
-    "engines.spark_engine": {"engines", "spark", "spark.reach"},
-    "opened": GROUND | {"tables", "storage", "engines"},
-    "opened.spark": {"opened", "engines.spark_engine", "storage.session_tables"},
-    "report": {"opened", "settings"},
-    "run": WIRING | PURE | {"against", "passages", "local", "opened.spark", "engines.spark_engine"},
+    "engines.spark_engine": {"engines", "spark", "spark.reach", "storage.session_tables"},
+    "report": {"engines", "settings"},
+    "run": WIRING | PURE | {"against", "passages", "local", "engines.spark_engine"},
     "repository.lookup": GROUND | {"matching", "sketching"},
     "repository": {"run", "repository.lookup"},
-    "api": {"run", "opened"},
-    "results": {"against", "passages", "run", "opened", "opened.spark", "checking", "explaining"},
+    "api": {"run", "engines"},
+    "results": {"against", "passages", "run", "engines.spark_engine", "checking", "explaining"},
     "commands": {"results", "repository"},
     "cli": {"commands"},
     "__main__": {"cli"},
@@ -77,7 +75,7 @@ neither `matching` nor `mining`, even indirectly: `nddup check` is independent o
 
 WITHOUT_SPARK = PURE | {
     "errors", "redaction", "metrics", "arrays", "array_files", "steps", "start_up", "tables", "settings", "explaining",
-    "local", "engines", "stages", "opened", "report", "checking", "repository.lookup", "against", "children", "shown",
+    "local", "engines", "stages", "report", "checking", "repository.lookup", "against", "children", "shown",
     "passages", "columns",
 }  # fmt: skip
 
@@ -89,7 +87,7 @@ KEEPING = {"persist", "cache", "unpersist", "checkpoint", "localCheckpoint", "wr
 SESSIONS = {"getOrCreate", "newSession"}
 
 ACTING = {
-    "run", "spark.reach", "results", "opened.spark", "engines.spark_engine", "storage.session_files",
+    "run", "spark.reach", "results", "engines.spark_engine", "storage.session_files",
     "storage.session_tables", "api",
 }  # fmt: skip
 """The rooms that run Spark jobs."""

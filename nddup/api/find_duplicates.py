@@ -10,13 +10,13 @@ import numpy as np
 import pyarrow as pa
 
 from nddup.api.run_object import Run
+from nddup.engines.embedded import MemoryRun
 from nddup.errors import ConfigError
 from nddup.local.memory import Memory
 from nddup.local.reading.read_records import CHUNK_BYTES, cut, number_texts
 from nddup.local.reading.workers import Workers
 from nddup.matching.preference import DATED, DERIVED
 from nddup.metrics import RunMetrics
-from nddup.opened.duck import MemoryRun
 from nddup.run.compiling import compile_once
 from nddup.run.engines import memory_of
 from nddup.run.local_job import LocalJob
@@ -131,7 +131,7 @@ def find_duplicates(  # noqa: PLR0913 - the sections of the configuration, so th
         raise ConfigError("find_duplicates: input.limit: give the first rows of the table")
 
     if hasattr(df, "sparkSession"):
-        from nddup.opened.spark import FramesRun  # noqa: PLC0415 - Spark is loaded for its own tables only
+        from nddup.engines.spark_engine import FramesRun  # noqa: PLC0415 - Spark is loaded for its own tables only
         from nddup.run.job import find_on_spark, with_ids_of  # noqa: PLC0415
 
         if id is None:

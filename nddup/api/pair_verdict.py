@@ -14,10 +14,10 @@ from numpy.typing import NDArray
 
 from nddup.api import views
 from nddup.arrays import Ragged
+from nddup.engines.engine import FinishedRun
 from nddup.errors import ConfigError
 from nddup.matching.measures import MEASURES
 from nddup.matching.threshold import Threshold, compare_sketches, overlap_or_less, resemblance_parts
-from nddup.opened.finished_run import FinishedRun
 from nddup.report.borderline import side_by_side
 from nddup.settings import plan
 from nddup.settings.schema import Config

@@ -11,12 +11,12 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 
+from nddup.engines.engine import FinishedRun
 from nddup.errors import ConfigError
 from nddup.local.memory import Memory
 from nddup.local.reading.workers import Workers
 from nddup.metrics import RunMetrics
 from nddup.mining.keep_verdicts import FORCED_NOTE, Forced
-from nddup.opened.finished_run import FinishedRun
 from nddup.run.engines import memory_of
 from nddup.run.local_job import LocalJob
 from nddup.settings.load import read_stored

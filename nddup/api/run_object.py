@@ -14,10 +14,10 @@ import pyarrow.dataset as ds
 
 from nddup.api import views
 from nddup.api.views import Cluster, Document, RunTable, find_cluster, find_document, table_of
+from nddup.engines.embedded import DuckRun, MemoryRun
+from nddup.engines.engine import FinishedRun
 from nddup.errors import ConfigError, NddupError
 from nddup.metrics import RunMetrics
-from nddup.opened.duck import DuckRun, MemoryRun
-from nddup.opened.finished_run import FinishedRun
 from nddup.report.borderline import Decisive, decisive_of, find_closest
 from nddup.report.summary import headline, notes
 from nddup.shown import one_line
@@ -26,7 +26,7 @@ from nddup.tables import RESULTS
 
 if TYPE_CHECKING:  # compiled kernels take half a second to load, Spark longer
     from nddup.api.pair_verdict import PairVerdict
-    from nddup.opened.spark import FramesRun
+    from nddup.engines.spark_engine import FramesRun
     from nddup.settings.schema import Config
 from collections.abc import Iterator
 from importlib import import_module

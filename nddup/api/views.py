@@ -17,9 +17,9 @@ import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
+from nddup.engines.engine import FinishedRun
 from nddup.errors import CapacityError, ConfigError
 from nddup.mining.modes import MEANINGS
-from nddup.opened.finished_run import FinishedRun
 from nddup.run.task_memory import machine_memory
 from nddup.shown import one_line
 

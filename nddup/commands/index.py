@@ -177,7 +177,7 @@ def _open(options: argparse.Namespace, steps: Steps, doing: str) -> Any:  # noqa
     steps.begin("open the repository")
     repository = Repository(options.repo, caller=_caller(options))
     compile_once(steps)
-    repository.progress = lambda name, done, whole: steps.far(done, whole)  # noqa: ARG005
+    repository.progress = lambda name, done, whole: steps.advance(done, whole)  # noqa: ARG005
     steps.begin(doing)
     return repository
 

@@ -12,7 +12,7 @@ from nddup.steps import Steps
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from nddup.opened.finished_run import FinishedRun
+    from nddup.engines.engine import FinishedRun
 
 
 def add(commands: "argparse._SubParsersAction[Any]") -> None:

@@ -12,9 +12,8 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 
-from nddup.engines.engine import Engine
+from nddup.engines.engine import Engine, FinishedRun
 from nddup.matching.measures import MEASURES
-from nddup.opened.finished_run import FinishedRun
 
 MOST_WORDS = 1_000
 """Most words of each text that are shown and compared, in a millisecond: nobody would read more."""

@@ -15,8 +15,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from nddup.engines.engine import FinishedRun
 from nddup.errors import ConfigError, NddupError
-from nddup.opened.finished_run import FinishedRun
 from nddup.redaction import drop_login
 from nddup.report.content import (
     CELLS,

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable
 from importlib.resources import files
 from typing import Any
 
-from nddup.opened.finished_run import FinishedRun
+from nddup.engines.engine import FinishedRun
 from nddup.redaction import drop_login
 from nddup.report.borderline import draw_page
 from nddup.report.data import chunks

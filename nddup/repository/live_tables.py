@@ -14,13 +14,12 @@ from numpy.typing import NDArray
 
 from nddup.arrays import Ragged
 from nddup.columns import one_chunk
-from nddup.engines.embedded import DuckEngine
+from nddup.engines.embedded import DuckEngine, DuckRun
 from nddup.local import outputs
 from nddup.local.pairing.collapse import name_nodes
 from nddup.local.reading.workers import Workers
 from nddup.matching.preference import Order
 from nddup.metrics import ClustersMetrics, EditMetrics, KeepMetrics, PairsMetrics, SketchMetrics, Stages, TextsMetrics
-from nddup.opened.duck import DuckRun
 from nddup.report.write import report_run
 from nddup.repository.lookup.keyed import distinct, is_among
 from nddup.repository.make_change import as_of_run

@@ -15,7 +15,7 @@ from math import sqrt
 
 from nddup.checking import prove_clusters, prove_documents, prove_keep, prove_names, prove_pairs
 from nddup.checking.prove_pairs import Violations
-from nddup.opened.finished_run import FinishedRun
+from nddup.engines.engine import FinishedRun
 from nddup.results.evidence import Evidence, described
 from nddup.shown import one_line
 from nddup.sketching.accuracy import chance_missed

@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
+from nddup.engines.engine import FinishedRun
 from nddup.errors import NddupError
-from nddup.opened.finished_run import FinishedRun
 from nddup.results.reread_texts import read_texts
 from nddup.shown import csv_line, one_line
 from nddup.spelling import counted

@@ -26,7 +26,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from nddup.opened.finished_run import FinishedRun
+from nddup.engines.engine import FinishedRun
 from nddup.reading.reference_lists import Layout
 from nddup.redaction import drop_login
 from nddup.results import list_questions as questions

@@ -31,12 +31,12 @@ from numpy.typing import NDArray
 from nddup.checking import prove_clusters, prove_documents, prove_keep, prove_names, prove_pairs
 from nddup.checking.prove_clusters import Claim
 from nddup.checking.prove_documents import FORCED
+from nddup.engines.engine import FinishedRun
 from nddup.errors import ConfigError, NddupError, OutputError
 from nddup.matching.confirm_rules import CELLS
 from nddup.matching.measures import MEASURES
 from nddup.metrics import RunMetrics
 from nddup.mining.modes import MODES, ClusterMode
-from nddup.opened.finished_run import FinishedRun
 from nddup.settings.load import read_stored
 from nddup.settings.plan import MODULUS, bands_of, candidate_share, kind_of
 from nddup.settings.schema import Config

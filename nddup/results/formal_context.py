@@ -23,8 +23,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from nddup.engines.engine import FinishedRun
 from nddup.errors import ConfigError, OutputError
-from nddup.opened.finished_run import FinishedRun
 from nddup.spelling import escaped
 
 MOST_CELLS = 1_000_000_000

@@ -15,8 +15,8 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 
+from nddup.engines.engine import FinishedRun
 from nddup.errors import ConfigError
-from nddup.opened.finished_run import FinishedRun
 from nddup.reading.outcomes import clean_id
 from nddup.reading.reference_lists import list_lines
 from nddup.redaction import drop_login

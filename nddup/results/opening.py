@@ -7,7 +7,7 @@ from nddup.scanning.input_files import refuse_foreign
 from nddup.storage.local_storage import is_local, is_submitted
 
 if TYPE_CHECKING:  # these load slowly, and not every command needs them: `inspect` opens no run, `show` no list
-    from nddup.opened.finished_run import FinishedRun
+    from nddup.engines.engine import FinishedRun
     from nddup.results.list_questions import Files, ReferenceFile
     from nddup.storage.run_folder import RunFolder
 
@@ -84,7 +84,7 @@ def open_files(*paths: str, master: str | None, settings: Mapping[str, str]) -> 
 
 def open_here(path: str) -> Opened:
     """Open a run on this machine in this process."""
-    from nddup.opened.duck import DuckRun  # noqa: PLC0415
+    from nddup.engines.embedded import DuckRun  # noqa: PLC0415
     from nddup.storage.local_storage import LocalStorage, local_path  # noqa: PLC0415
     from nddup.storage.run_folder import RunFolder  # noqa: PLC0415
 
@@ -98,7 +98,7 @@ def open_here(path: str) -> Opened:
 
 def open_on_spark(spark: Any, path: str) -> Opened:  # noqa: ANN401 - a SparkSession
     """Open a run with Spark."""
-    from nddup.opened.spark import SparkRun  # noqa: PLC0415
+    from nddup.engines.spark_engine import SparkRun  # noqa: PLC0415
     from nddup.storage.session_files import files_of  # noqa: PLC0415
     from nddup.storage.session_tables import SparkFolder  # noqa: PLC0415
 

@@ -72,7 +72,7 @@ def preview(files: Files, inputs: list[str], config: Config, *, steps: Steps | N
     steps.begin("read the first records")
     chosen, left = _choose(entries)
     for number, (entry, group) in enumerate(chosen):
-        steps.far(number, len(chosen))
+        steps.advance(number, len(chosen))
         parts.append(_describe(files, entry, group, config))
     parts += [f"… and {counted(count, 'more file')}: {name}\n" for name, count in sorted(left.items())]
     note = note_ids(files, collection.files)

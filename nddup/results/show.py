@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from nddup.engines.engine import FinishedRun
 from nddup.errors import ConfigError
 from nddup.metrics import RunMetrics
 from nddup.mining.modes import MEANINGS
-from nddup.opened.finished_run import FinishedRun
 from nddup.redaction import drop_login
 from nddup.report.borderline import decisive_of, find_closest
 from nddup.report.summary import headline, notes
@@ -248,8 +248,8 @@ def _short(text: str, width: int = WIDTH // 2) -> str:
     return text if len(text) <= width else text[: width - 1] + "…"
 
 
-LARGEST, EACH = 10, 20
-"""Families in the summary, and removed documents listed of each."""
+EACH = 20
+"""Removed documents listed of each family."""
 
 LEAST = 0.001
 """The least share lost that is spelled as a number."""

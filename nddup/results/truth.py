@@ -37,7 +37,7 @@ from nddup.shown import csv_line
 from nddup.stages.inputs_found import find_again
 from nddup.steps import Steps
 from nddup.storage.local_storage import LocalStorage, require_apart
-from nddup.storage.run_folder import LocalFolder
+from nddup.storage.run_folder import LocalFolder, OnRows, ignore_progress
 from nddup.verifying.edit_similarity import CHARACTERS, can_reach, measure, spell_out
 
 CANDIDATES = 0.4
@@ -174,20 +174,16 @@ def _lines(made: Made) -> Iterator[str]:
 BLOCK = 32_000_000
 """Most characters of the pairs that are measured in one call: they are in memory as Python strings."""
 
-Far = Callable[[int, int], None]
-"""Called with how many pairs, or sampled documents, were measured, and how many there are."""
-
-
-def _no_word(done: int, whole: int) -> None:
-    del done, whole
-
 
 class Measuring(NamedTuple):
-    """The least similarity, in (0, 1]; the number of threads that measure; what is called with their progress."""
+    """The least similarity, in (0, 1]; the number of threads that measure; what is told their progress.
+
+    It is called with how many pairs, or sampled documents, were measured, and how many there are.
+    """
 
     similarity: float
     threads: int = 1
-    far: Far = _no_word
+    advance: OnRows = ignore_progress
 
 
 class Texts(NamedTuple):
@@ -284,8 +280,8 @@ def compare_sampled(texts: Texts, measuring: Measuring, *, number: int) -> Measu
     for done, one in enumerate(chosen):
         others = every[(every != one) & can_reach(texts.lengths[one], texts.lengths, measuring.similarity)]
         ends = np.minimum(others, one), np.maximum(others, one)
-        found.append(_measure(*ends, texts, measuring._replace(far=_no_word)))
-        measuring.far(done + 1, len(chosen))
+        found.append(_measure(*ends, texts, measuring._replace(advance=ignore_progress)))
+        measuring.advance(done + 1, len(chosen))
 
     first, second, similar = (np.concatenate(column) for column in zip(*found, strict=True))
     places = np.unique(np.stack([first, second]), axis=1, return_index=True)[1]  # two chosen ones meet twice
@@ -300,7 +296,7 @@ def count_common(first: Measured, second: Measured) -> int:
 
 def _measure(first: NDArray[np.int64], second: NDArray[np.int64], texts: Texts, measuring: Measuring) -> Measured:
     """Return the pairs that reach the similarity, sorted by row; a block of texts is measured at a time."""
-    similarity, threads, far = measuring
+    similarity, threads, advance = measuring
     near = can_reach(texts.lengths[first], texts.lengths[second], similarity)
     order = np.lexsort((second[near], first[near]))
     first, second = first[near][order], second[near][order]
@@ -309,7 +305,7 @@ def _measure(first: NDArray[np.int64], second: NDArray[np.int64], texts: Texts, 
     for block in pieces_of(sizes, BLOCK):
         both = texts.take(first[block]), texts.take(second[block])
         similar[block] = measure(*both, similarity=similarity, threads=threads)
-        far(block.stop, len(first))
+        advance(block.stop, len(first))
     kept = similar >= similarity
     return Measured(first[kept], second[kept], similar[kept])
 
@@ -376,7 +372,7 @@ def find_here(path: str, asked: Asked, steps: Steps) -> Iterator[Made]:
         named = documents.select(["doc_id", "source", "content_fingerprint"])
         texts = place_texts(read, named, Path(spool))
 
-        measuring = Measuring(asked.similarity, workers.count, steps.far)
+        measuring = Measuring(asked.similarity, workers.count, steps.advance)
         steps.begin("measure the candidates")
         found = measure_pairs(paired.pairs, texts, measuring)
         steps.begin("measure a sample against all")
@@ -390,7 +386,7 @@ def find_here(path: str, asked: Asked, steps: Steps) -> Iterator[Made]:
 def _workers(config: Config, spool: Path, steps: Steps) -> Workers:
     def tell(name: str, done: int, whole: int) -> None:
         del name  # the steps of the command have names of their own
-        steps.far(done, whole)
+        steps.advance(done, whole)
 
     memory = Memory(memory_of(config), advice="give --master, for Spark")
     return Workers(processes_of(config), spool=spool / "rows", progress=tell, memory=memory)

@@ -136,7 +136,7 @@ def _counted(steps: Steps) -> Iterator[int]:
         began, done = time.monotonic(), 0
         while read := len(os.read(ours, 1 << 12)):
             done = min(done + read, EVENTS - 1)
-            steps.far(done, EVENTS)
+            steps.advance(done, EVENTS)
             steps.note(f"about {(time.monotonic() - began) * (EVENTS - done) / done:.0f} s left")
         os.close(ours)
 

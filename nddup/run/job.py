@@ -11,10 +11,10 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
+from nddup.engines.embedded import DuckRun
+from nddup.engines.engine import FinishedRun
+from nddup.engines.spark_engine import SparkRun
 from nddup.metrics import RunMetrics
-from nddup.opened.duck import DuckRun
-from nddup.opened.finished_run import FinishedRun
-from nddup.opened.spark import SparkRun
 from nddup.run.on_spark import outputs
 from nddup.run.on_spark.clustering import keep_documents, mine_clusters
 from nddup.run.on_spark.documents import sketch_documents

@@ -41,7 +41,7 @@ from nddup.storage.run_folder import LocalFolder, MemoryTables
 
 if TYPE_CHECKING:
     from nddup.engines.embedded import DuckEngine
-    from nddup.opened.finished_run import FinishedRun
+    from nddup.engines.engine import FinishedRun
 
 PAIRED = ("pairs", "clusters", "members", "false_components", "keep")
 """The tables that follow from the documents. They are made together, in memory."""
@@ -256,7 +256,7 @@ class LocalJob(RunEngine):
 
     def open_finished(self) -> "FinishedRun":
         """As `RunEngine.open_finished`."""
-        from nddup.opened.duck import DuckRun  # noqa: PLC0415 - a run without a report needs no DuckDB
+        from nddup.engines.embedded import DuckRun  # noqa: PLC0415 - a run without a report needs no DuckDB
 
         return DuckRun(self.folder.path)
 

@@ -104,7 +104,7 @@ class Progress:
         """Name what is done from now on: a stage, or a table of it."""
         self._step = doing(name)
 
-    def far(self) -> str:
+    def how_far(self) -> str:
         """Return how far the stage has come, for the line on a terminal."""
         return self._step
 
@@ -118,7 +118,7 @@ class Progress:
 
     def _watch(self, name: str, started: float, done: threading.Event) -> None:
         while not done.wait(REFRESH_SECONDS):
-            sys.stderr.write(f"{self._clear}  {name:<10} {time.monotonic() - started:7.1f} s  {self.far()}")
+            sys.stderr.write(f"{self._clear}  {name:<10} {time.monotonic() - started:7.1f} s  {self.how_far()}")
             sys.stderr.flush()
 
 
@@ -136,10 +136,10 @@ class LocalProgress(Progress):
         """Note that `done` of `size` of a step is done: bytes for `reading`, else rows or parts."""
         self._at = (name, done, size)
 
-    def far(self) -> str:
+    def how_far(self) -> str:
         """Return a bar with the step's name and how much of it is done; for a step in `AT_ONCE` only its size."""
         if self._at is None:
-            return super().far()
+            return super().how_far()
         name, done, size = self._at
         if name == "reading":
             return f"{bar(done, size)} {name} {done >> 20:,}/{size >> 20:,} MB"

@@ -16,9 +16,8 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from nddup.engines.engine import Engine
+from nddup.engines.engine import Engine, FinishedRun
 from nddup.mining.keep_verdicts import Forced
-from nddup.opened.finished_run import FinishedRun
 from nddup.scanning.collection import Collection, Files
 from nddup.settings.schema import Config
 from nddup.stages.progress import Progress

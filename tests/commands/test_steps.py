@@ -37,7 +37,7 @@ def test_the_bar_never_goes_back() -> None:
     for name in ("a", "b", "c", "d"):
         shown.begin(name)
         for done, whole in ((1, 4), (3, 4), (2, 4), (0, 0), (9, 4)):
-            shown.far(done, whole)
+            shown.advance(done, whole)
             filled.append(shown.line().count("█"))
             assert shown.line().endswith(f" {name}")
 

@@ -18,7 +18,7 @@ from hypothesis import given
 from hypothesis import settings as trying
 from hypothesis import strategies as st
 
-from nddup.opened.duck import DuckRun
+from nddup.engines.embedded import DuckRun
 from nddup.results.check import check_run
 from nddup.run.local_job import run_locally
 from nddup.settings.load import build_config

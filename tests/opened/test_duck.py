@@ -7,8 +7,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from nddup.engines import embedded
+from nddup.engines.embedded import DuckRun
 from nddup.errors import ConfigError, NddupError
-from nddup.opened.duck import DuckRun
 from nddup.tables import RESULTS
 from tests.opened.made_runs import write_family, write_run
 

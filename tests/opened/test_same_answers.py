@@ -8,9 +8,9 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
-from nddup.opened.duck import DuckRun
-from nddup.opened.finished_run import FinishedRun
-from nddup.opened.spark import SparkRun
+from nddup.engines.embedded import DuckRun
+from nddup.engines.engine import FinishedRun
+from nddup.engines.spark_engine import SparkRun
 from nddup.report import gather as gathering
 from nddup.report.content import CLUSTERS, list_cells, list_documents
 from nddup.report.data import chunks
@@ -44,6 +44,7 @@ def wanted_by(run: FinishedRun) -> dict[str, list[pa.Table]]:
         show.NEAREST: documents,
         show.STANDS_FOR: documents,
         show.OWN_CLUSTERS: documents,
+        show.FIRST_REMOVED: documents,
     }
 
 

@@ -6,7 +6,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from nddup.cli import main
-from nddup.opened.duck import DuckRun
+from nddup.engines.embedded import DuckRun
 from nddup.report.borderline import SHOWN, decisive_of, find_closest
 from nddup.run.local_job import run_locally
 from nddup.settings.load import build_config

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 
-from nddup.opened.duck import DuckRun
-from nddup.opened.spark import SparkRun
+from nddup.engines.embedded import DuckRun
+from nddup.engines.spark_engine import SparkRun
 from nddup.report import gather as gathering
 from nddup.report.content import Content
 from nddup.report.data import chunks

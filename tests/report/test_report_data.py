@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nddup.cli import main
+from nddup.engines.embedded import DuckRun
 from nddup.errors import NddupError
-from nddup.opened.duck import DuckRun
 from nddup.report.content import LENGTHS, list_cells, list_documents
 from nddup.report.data import chunks
 from nddup.report.gather import MOST_CELLS, MOST_LISTED, Asked, Places, _share_out, gather

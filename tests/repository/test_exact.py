@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 import nddup.repository
 from nddup.cli import main
+from nddup.engines.embedded import DuckRun
 from nddup.errors import ConfigError, OutputError
-from nddup.opened.duck import DuckRun
 from nddup.repository.opened_repository import Repository
 from nddup.repository.query_stored import Ask
 from nddup.results.check import check_run

@@ -10,8 +10,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import nddup.repository
+from nddup.engines.embedded import DuckRun
 from nddup.errors import ConfigError
-from nddup.opened.duck import DuckRun
 from nddup.repository import prove_version
 from nddup.repository.live_tables import live_tables
 from nddup.repository.opened_repository import Repository

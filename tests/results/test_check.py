@@ -12,8 +12,8 @@ import pytest
 from pyspark.sql import SparkSession
 
 from nddup.cli import main
-from nddup.opened.duck import DuckRun
-from nddup.opened.spark import SparkRun
+from nddup.engines.embedded import DuckRun
+from nddup.engines.spark_engine import SparkRun
 from nddup.results.check import CheckReport, check_run
 from nddup.results.evidence import Evidence
 from tests.results.checked_run import Row, run

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from nddup.opened.duck import DuckRun
+from nddup.engines.embedded import DuckRun
 from nddup.results.check import CheckReport, check_run
 from nddup.run.local_job import run_locally
 from nddup.scanning.found import text_buffers

@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
-from nddup.opened.duck import DuckRun
+from nddup.engines.embedded import DuckRun
 from nddup.results.common_text import Shingles, extent_lines
 from nddup.results.reread_texts import read_texts
 from nddup.results.show import show_run

@@ -9,8 +9,8 @@ import pytest
 from concepts import load
 
 from nddup.cli import main
+from nddup.engines.embedded import DuckRun
 from nddup.errors import ConfigError
-from nddup.opened.duck import DuckRun
 from nddup.results import formal_context
 from nddup.run.local_job import run_locally
 from nddup.settings.load import build_config

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from nddup.engines.embedded import DuckRun
+from nddup.engines.engine import FinishedRun
 from nddup.errors import ConfigError
-from nddup.opened.duck import DuckRun
-from nddup.opened.finished_run import FinishedRun
 from nddup.results.show import removed_lines, show_removed, show_run
 from tests.opened.made_runs import write_family, write_run
 

@@ -12,8 +12,8 @@ import pytest
 from fastwarc.warc import ArchiveIterator
 from pyspark.sql import SparkSession
 
+from nddup.engines.embedded import DuckRun
 from nddup.errors import ConfigError
-from nddup.opened.duck import DuckRun
 from nddup.results.check import check_run
 from nddup.run.job import run_job
 from nddup.run.local_job import run_locally

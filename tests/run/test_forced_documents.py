@@ -10,9 +10,9 @@ import pyarrow.parquet as pq
 import pytest
 
 import nddup
+from nddup.engines.embedded import DuckRun
 from nddup.errors import ConfigError
 from nddup.metrics import RunMetrics
-from nddup.opened.duck import DuckRun
 from nddup.report.summary import notes
 from nddup.results.check import check_run
 from nddup.run.local_job import run_locally

@@ -14,10 +14,10 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
+from nddup.engines.embedded import DuckRun
 from nddup.errors import ConfigError
 from nddup.matching.preference import order_key, parse_column
 from nddup.metrics import RunMetrics
-from nddup.opened.duck import DuckRun
 from nddup.report.summary import notes
 from nddup.results.check import check_run
 from nddup.run.job import run_job

@@ -11,10 +11,10 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from nddup.checking import prove_documents
+from nddup.engines.embedded import DuckRun
 from nddup.engines.spark_engine import SparkEngine, session_beside
 from nddup.matching.preference import Order
 from nddup.matching.threshold import Threshold
-from nddup.opened.duck import DuckRun
 from nddup.report.gather import gather
 from nddup.results.check import check_run
 from nddup.results.evaluate import evaluate_run

@@ -12,9 +12,9 @@ import pytest
 from pyspark.sql import SparkSession
 
 import nddup
+from nddup.engines.embedded import DuckRun
 from nddup.errors import ConfigError
 from nddup.metrics import RunMetrics
-from nddup.opened.duck import DuckRun
 from nddup.results.check import check_run
 from nddup.results.show import summarise
 from nddup.run.job import run_job

@@ -200,7 +200,7 @@ def test_every_step_says_how_far_it_is(tmp_path: Path, pages: Path, monkeypatch:
 
     def step(self: LocalProgress, name: str, done: int, size: int) -> None:
         real(self, name, done, size)
-        told.append((name, done, size, self.far()))
+        told.append((name, done, size, self.how_far()))
 
     monkeypatch.setattr(LocalProgress, "step", step)
     run_locally([str(pages)], str(tmp_path / "run"), build_config(PLAIN, origin="test"))

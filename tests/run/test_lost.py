@@ -10,8 +10,8 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
+from nddup.engines.embedded import DuckRun
 from nddup.errors import ConfigError
-from nddup.opened.duck import DuckRun
 from nddup.results.check import check_run
 from nddup.run.local_job import run_locally
 from nddup.settings.load import build_config

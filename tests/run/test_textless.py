@@ -8,7 +8,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 import nddup.repository
-from nddup.opened.duck import DuckRun
+from nddup.engines.embedded import DuckRun
 from nddup.results.check import check_run
 from tests.results.damages import of, rewrite
 from tests.run.accounts import run_that_adds_up, table

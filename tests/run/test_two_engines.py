@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
+from nddup.engines.embedded import DuckRun
 from nddup.errors import ConfigError, NeedsSparkError
 from nddup.metrics import ENGINES_OWN
-from nddup.opened.duck import DuckRun
 from nddup.results.check import check_run
 from nddup.run.engines import choose_engine
 from nddup.run.job import run_job

@@ -9,9 +9,9 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
+from nddup.engines.embedded import DuckRun
 from nddup.errors import ConfigError
 from nddup.metrics import RunMetrics
-from nddup.opened.duck import DuckRun
 from nddup.report.summary import notes
 from nddup.results.check import check_run
 from nddup.run.job import run_job

@@ -7,8 +7,8 @@ import pyarrow as pa
 import pytest
 
 import nddup
+from nddup.engines.embedded import DuckRun, MemoryRun
 from nddup.errors import ConfigError, NddupError
-from nddup.opened.duck import DuckRun, MemoryRun
 from nddup.results.check import check_run
 from tests.opened.made_runs import write_family
 from tests.report.made_reports import metrics_of

@@ -11,8 +11,8 @@ import pytest
 
 import nddup
 from nddup.cli import main
+from nddup.engines.embedded import DuckRun
 from nddup.errors import NddupError, OutputError
-from nddup.opened.duck import DuckRun
 from nddup.repository.places.bucket_place import find_place
 from nddup.repository.table_totals import tables_totals
 from nddup.run.local_job import run_locally

@@ -12,9 +12,9 @@ from pyspark.sql import functions as F
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
+from nddup.engines.embedded import DuckRun
 from nddup.errors import CapacityError
 from nddup.mining.pair_graph import GRAPH_BITS
-from nddup.opened.duck import DuckRun
 from nddup.results.check import check_run
 from nddup.run.local_job import run_locally
 from nddup.run.on_spark import clustering, rounds

@@ -423,7 +423,7 @@ def compare(
 
 def report_to(steps: Steps) -> Callable[[str, int, int], None]:
     """Return a progress callback for workers that ignores their step names: the command's steps have their own."""
-    return lambda _, done, whole: steps.far(done, whole)
+    return lambda _, done, whole: steps.advance(done, whole)
 
 
 @contextmanager

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from nddup.engines.embedded import DuckEngine
+from nddup.engines.embedded import DuckEngine, DuckRun
 from nddup.errors import ConfigError
 from nddup.local.memory import Memory
 from nddup.local.pairing.collapse import name_apart, number_in_file, order_documents, rank_ids
@@ -24,7 +24,6 @@ from nddup.local.reading.read_records import list_silent
 from nddup.local.reading.scan import in_collection_order
 from nddup.local.reading.workers import Workers
 from nddup.matching.preference import DATED, Order
-from nddup.opened.duck import DuckRun
 from nddup.passages.hashed_records import HashRecords, hashes_of
 from nddup.passages.repeats import Repeats, find_repeats
 from nddup.passages.tabulate import Documents, make_tables

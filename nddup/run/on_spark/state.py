@@ -174,7 +174,7 @@ class SparkProgress(Progress):
         """Tell Spark's UI what the jobs that follow are for."""
         self._reach.describe(self._spell(name))
 
-    def far(self) -> str:
+    def how_far(self) -> str:
         """Return how many tasks of the running Spark stages are done."""
         finished, total = self._reach.tasks()
         return f"{bar(finished, total)} {finished}/{total} tasks"
