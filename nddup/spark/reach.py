@@ -11,7 +11,7 @@ server is behind the session, and everything goes through DataFrames, settings a
 | progress | the status tracker | what the server reports of the operation |
 | shuffled bytes | counted by the context | not available: 0 |
 
-Files are handled elsewhere: `nddup.storage.session_files` through the JVM, `nddup.storage.client_files` without one.
+Files are handled elsewhere: by `nddup.storage.session_files`, through the JVM or without one.
 """
 
 from collections.abc import Iterator

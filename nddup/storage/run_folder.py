@@ -32,7 +32,6 @@ from pathlib import Path
 from typing import Any, NamedTuple, Self
 
 import pyarrow as pa
-import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 
 from nddup.errors import IncompatibleSketchError, OutputError
@@ -515,5 +514,7 @@ class LocalFolder(RunFolder):
     def read(self, name: str, columns: list[str] | None = None) -> pa.Table:
         """Read a table of the folder, or some of its columns, in the declared types."""
         self.require_same(name)
+        import pyarrow.dataset as ds  # noqa: PLC0415 - it loads pandas, which only what reads again needs
+
         whole = ds.dataset(local_path(self._place(name)), table_called(name).arrow, format="parquet")
         return whole.to_table(columns)
