@@ -59,7 +59,7 @@ class Measures:
 def main(documents: str, tables: str, local: str, said: str, *limits: str) -> None:
     """Run the stages that follow sketching, by the functions of a run; write their cost to the file `said`."""
     cores, profile, *given = limits
-    config = load_config(profile, ["sketch.size=64", "pairs.threshold=0.8", *given])
+    config = load_config(profile, ["sketch.size=64", "pairs.threshold=0.8", "pairs.confirm=none", *given])
     heap = {"spark.driver.memory": config.spark["spark.executor.memory"]}  # here the driver is the executor
     settings = {**heap, **config.spark, "spark.local.dir": local, **PATIENT}
     spark = start_session(master=f"local[{cores}]", settings=settings)
