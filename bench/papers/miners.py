@@ -19,7 +19,8 @@ from nddup.mining.frequent_sets import mine_context
 from nddup.sketching.recipe import Recipe
 
 SUPPORTS = (100, 95, 90, 85, 80, 70, 60, 50)
-LIMIT = 180
+SUPPORTS_OF_MLLIB = (100, 80, 60, 50)
+LIMIT = 600
 RECIPES = {
     "n smallest of a permutation": Recipe(length=20, size=100),
     "smallest of n permutations": Recipe("min-perm", length=20, size=100, permutation="gf2", tagged=False),
@@ -35,7 +36,7 @@ def measure(cells: Cells, folder: Path, texts: list[str]) -> None:
 
         saved = folder / "context.npz"
         np.savez(saved, offsets=context.offsets, items=context.items)
-        for support in SUPPORTS:
+        for support in SUPPORTS_OF_MLLIB:
             made = cells.get("mllib", {"method": method, "k": support}, partial(_mllib, saved, support))
             if made["seconds"] is None:
                 break  # a lower k gives more sets
