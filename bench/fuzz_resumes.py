@@ -22,8 +22,8 @@ from nddup.metrics import ENGINES_OWN
 from nddup.run.job import run_job
 from nddup.run.local_job import run_locally
 from nddup.settings.load import build_config
+from nddup.storage.local_folder import LocalFolder
 from nddup.storage.local_storage import LocalStorage
-from nddup.storage.run_folder import LocalFolder
 from nddup.storage.session_files import Storage
 from nddup.storage.session_tables import SparkFolder
 from nddup.tables import RESULTS

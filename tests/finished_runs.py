@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from nddup.settings.load import build_config
-from nddup.storage.run_folder import LocalFolder
+from nddup.storage.local_folder import LocalFolder
 from nddup.tables import RESULTS
 
 if TYPE_CHECKING:

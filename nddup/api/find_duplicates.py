@@ -38,8 +38,8 @@ from nddup.stages.progress import LocalProgress, is_quiet_for
 from nddup.stages.run import find_clusters
 from nddup.stages.stage import metrics_of
 from nddup.steps import Steps
+from nddup.storage.local_folder import MemoryTables
 from nddup.storage.local_storage import LocalStorage
-from nddup.storage.run_folder import MemoryTables
 from nddup.tables import ID_COLUMNS, RESULTS
 
 SPARK_TEXTS = ("string", "binary", "varchar", "char", "void")

@@ -26,8 +26,8 @@ from nddup.stages.progress import Progress
 from nddup.stages.run import decide
 from nddup.stages.run_engine import Made
 from nddup.stages.stage import metrics_of
+from nddup.storage.local_folder import MemoryTables
 from nddup.storage.local_storage import LocalStorage
-from nddup.storage.run_folder import MemoryTables
 from nddup.tables import DOCUMENTS, REJECTS
 
 

@@ -25,7 +25,6 @@ from typing import Any, Protocol
 import pyarrow as pa
 
 from nddup.errors import OutputError
-from nddup.metrics import RunMetrics
 from nddup.tables import Table
 
 Batches = Iterator[pa.RecordBatch]
@@ -184,6 +183,8 @@ class FinishedRun(Engine):
     def __init__(self, folder: Folder) -> None:
         self._folder = folder
         self.path = folder.path
+        from nddup.metrics import RunMetrics  # noqa: PLC0415 - a question to a repository opens no run
+
         self.metrics = RunMetrics.read(folder.open(), origin=f"{folder.path}/metrics.json")
 
     def holds(self, name: str) -> bool:

@@ -33,7 +33,7 @@ from nddup.sketching.rolling_hash import fingerprint_rows
 from nddup.stages import false_components, names
 from nddup.stages.report_texts import list_shown
 from nddup.stages.stage import Unpaired, dependencies_of, metrics_of, settings_of
-from nddup.storage.run_folder import LocalFolder
+from nddup.storage.local_folder import LocalFolder
 from nddup.tables import KEEP, PAIRS, REJECTS, STORED_TEXTS
 from nddup.tables import RESULTS as RUN_RESULTS
 

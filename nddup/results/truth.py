@@ -36,8 +36,8 @@ from nddup.settings.schema import Config
 from nddup.shown import csv_line
 from nddup.stages.inputs_found import find_again
 from nddup.steps import Steps
+from nddup.storage.local_folder import LocalFolder, OnRows, ignore_progress
 from nddup.storage.local_storage import LocalStorage, require_apart
-from nddup.storage.run_folder import LocalFolder, OnRows, ignore_progress
 from nddup.verifying.edit_similarity import CHARACTERS, can_reach, measure, spell_out
 
 CANDIDATES = 0.4

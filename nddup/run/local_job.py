@@ -36,8 +36,8 @@ from nddup.stages.run import make_run
 from nddup.stages.run_engine import Made, RunEngine, Saved
 from nddup.stages.stage import dependencies_of, reads_contents
 from nddup.steps import Steps
+from nddup.storage.local_folder import LocalFolder, MemoryTables
 from nddup.storage.local_storage import LocalStorage, local_path
-from nddup.storage.run_folder import LocalFolder, MemoryTables
 
 if TYPE_CHECKING:
     from nddup.engines.embedded import DuckEngine

@@ -10,9 +10,9 @@ import json
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar
 
-from nddup.errors import ConfigError, NddupError
+from nddup.errors import ConfigError
 from nddup.metrics import CountedFile, LexiconMetrics, RunMetrics, SkippedFile, StageMetrics, Stages
 from nddup.mining.keep_verdicts import Forced
 from nddup.redaction import hide_settings
@@ -28,9 +28,6 @@ from nddup.stages.progress import Progress
 from nddup.storage.run_folder import FORCE, RunFolder
 from nddup.storage.versions import versions
 from nddup.tables import REPEATED, RESULTS
-
-if TYPE_CHECKING:
-    from nddup.sketching.words.word_sketches import WordRule
 
 M = TypeVar("M", bound=StageMetrics)
 
@@ -265,27 +262,6 @@ def note_of(config: Config, counted: LexiconMetrics) -> str:
     made_by, taken_from = words and words.lexicon.key, settings_of(config)["lexicon"]["saved"]
     note = {"made_by": made_by, **counted.model_dump(), "taken_from": taken_from}
     return json.dumps(note, indent=2, ensure_ascii=False) + "\n"
-
-
-def read_note(files: Any, path: str, words: "WordRule | None") -> tuple[dict[str, Any], str]:  # noqa: ANN401 - of either engine
-    """Return the note of the lexicon that another run saved, and the folder of its table.
-
-    Raises:
-        ConfigError: if there is none, or if it was made by other settings: the message names both.
-    """
-    where, ours = path.rstrip("/"), words.lexicon.key if words else ""
-    try:
-        note: dict[str, Any] = json.loads(files.read_text(f"{where}/{NOTE}"))
-    except (NddupError, ValueError) as error:
-        raise ConfigError(f"lexicon.saved {path}: holds no lexicon: {NOTE} cannot be read") from error
-    if note.get("made_by") != ours:
-        raise ConfigError(f"lexicon.saved {path}: made by other settings, [{note.get('made_by')}]; not by [{ours}]")
-    return note, f"{where}/lexicon"
-
-
-def missing_lexicon(path: str) -> str:
-    """Return the message for a saved lexicon without its table."""
-    return f"lexicon.saved {path}: holds no lexicon: its folder lexicon is missing"
 
 
 AS_INPUT = "as-input"

@@ -20,7 +20,7 @@ from nddup.report.gather import MOST_CELLS, MOST_LISTED, Asked, Places, _share_o
 from nddup.report.write import report_run, script_of
 from nddup.run.local_job import run_locally
 from nddup.settings.load import build_config
-from nddup.storage.run_folder import LocalFolder
+from nddup.storage.local_folder import LocalFolder
 from tests.opened.made_runs import write_family
 from tests.report.made_reports import make_shown
 

@@ -17,8 +17,8 @@ from nddup.settings.plan import record_limits
 from nddup.settings.schema import InputConfig
 from nddup.spark.reading.rewritten_files import Ending, Rewriting, _rewrite_files
 from nddup.stages.run import VERDICTS as VERDICTS_OF
+from nddup.storage.local_folder import LocalFolder
 from nddup.storage.local_storage import LocalStorage
-from nddup.storage.run_folder import LocalFolder
 from nddup.tables import FILES, VERDICTS
 from tests.rewriting.written_shards import FORMS, write_parquet, write_shards
 

@@ -16,7 +16,7 @@ import nddup
 from nddup.errors import ConfigError, NddupError
 from nddup.run.local_job import run_locally
 from nddup.settings.load import build_config
-from nddup.storage.run_folder import LocalFolder
+from nddup.storage.local_folder import LocalFolder
 from tests.finished_runs import write_texts
 from tests.local.edited_texts import make_texts
 from tests.places import ROOT

@@ -11,7 +11,7 @@ from nddup.errors import ConfigError
 from nddup.redaction import HIDDEN
 from nddup.settings.schema import Config, LocalConfig
 from nddup.stages.inputs_found import config_of
-from nddup.storage.run_folder import LocalFolder
+from nddup.storage.local_folder import LocalFolder
 from tests.finished_runs import write_texts
 
 TEXTS = {name: f"{name} has some words of its own to tell" for name in "abc"}

@@ -18,7 +18,7 @@ from nddup.repository.table_totals import tables_totals
 from nddup.run.local_job import run_locally
 from nddup.settings.load import build_config
 from nddup.stages.inputs_found import config_of
-from nddup.storage.run_folder import LocalFolder
+from nddup.storage.local_folder import LocalFolder
 from nddup.tables import RESULTS
 from tests.finished_runs import write_texts
 from tests.results.kind_runs import texts

@@ -4,6 +4,7 @@ lexicon      a pass that counts the words, unless another run's are taken, then 
 left out     a pass that sketches, then one without the shingles that too many documents have
 """
 
+import json
 import math
 from collections.abc import Iterator
 from fractions import Fraction
@@ -16,7 +17,7 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from nddup.columns import one_chunk, ragged_of
-from nddup.errors import ConfigError
+from nddup.errors import ConfigError, NddupError
 from nddup.local.reading.scan import in_collection_order
 from nddup.local.reading.workers import Workers
 from nddup.scanning.collection import Collection
@@ -27,7 +28,6 @@ from nddup.settings.schema import Config
 from nddup.shown import MOST_NAMED
 from nddup.sketching.words.lexicon import COUNTED, sort_ids
 from nddup.sketching.words.word_sketches import WordRule
-from nddup.stages.stage import missing_lexicon, read_note
 from nddup.storage.local_storage import LocalStorage
 from nddup.tables import LEXICON, REJECTS, TERMS, TEXTS
 
@@ -73,6 +73,27 @@ def sum_terms(counted: pa.Table) -> pa.Table:
     sums = counted.group_by(["term", "feature"]).aggregate([("occurrences", "sum"), ("documents", "sum")])
     whole = sums.rename_columns([name.removesuffix("_sum") for name in sums.column_names])
     return whole.select(TERMS.names).cast(TERMS.arrow).sort_by("term")
+
+
+def read_note(files: Any, path: str, words: WordRule | None) -> tuple[dict[str, Any], str]:  # noqa: ANN401 - of either engine
+    """Return the note of the lexicon that another run saved, and the folder of its table.
+
+    Raises:
+        ConfigError: if there is none, or if it was made by other settings: the message names both.
+    """
+    where, ours = path.rstrip("/"), words.lexicon.key if words else ""
+    try:
+        note: dict[str, Any] = json.loads(files.read_text(f"{where}/{NOTE}"))
+    except (NddupError, ValueError) as error:
+        raise ConfigError(f"lexicon.saved {path}: holds no lexicon: {NOTE} cannot be read") from error
+    if note.get("made_by") != ours:
+        raise ConfigError(f"lexicon.saved {path}: made by other settings, [{note.get('made_by')}]; not by [{ours}]")
+    return note, f"{where}/lexicon"
+
+
+def missing_lexicon(path: str) -> str:
+    """Return the message for a saved lexicon without its table."""
+    return f"lexicon.saved {path}: holds no lexicon: its folder lexicon is missing"
 
 
 def take_saved(path: str, words: WordRule) -> tuple[pa.Table, dict[str, int]]:

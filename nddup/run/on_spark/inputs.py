@@ -20,6 +20,7 @@ from pyspark.sql import functions as F
 
 from nddup import tables
 from nddup.errors import ConfigError
+from nddup.local.reading.read_records import missing_lexicon, read_note
 from nddup.local.reading.workers import Workers
 from nddup.metrics import LexiconMetrics
 from nddup.reading.outcomes import DIVIDED
@@ -46,7 +47,6 @@ from nddup.spark.reading.scan import (
 from nddup.spark.sources import read_table
 from nddup.stages.inputs_found import find_again
 from nddup.stages.run_engine import Saved
-from nddup.stages.stage import missing_lexicon, read_note
 from nddup.storage.run_folder import RunFolder
 from nddup.storage.session_files import SessionFiles, files_of
 

@@ -1,0 +1,103 @@
+"""The tables of a run's folder as Arrow tables, read and written by the embedded engine."""
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pyarrow as pa
+import pyarrow.dataset as ds
+import pyarrow.parquet as pq
+
+from nddup.errors import OutputError
+from nddup.storage.local_storage import LocalStorage, local_path
+from nddup.storage.run_folder import STAGES, RunFolder
+from nddup.tables import table_called
+
+ROWS = 1 << 17
+"""Rows of a row group: some 200 MB of sketches."""
+
+
+OnRows = Callable[[int, int], None]
+"""Called with the number of rows written, and that of all rows."""
+
+
+def ignore_progress(done: int, rows: int) -> None:
+    """Do nothing."""
+
+
+class EarlierTable(NamedTuple):
+    """A table of an earlier attempt, and the counts in its note."""
+
+    table: pa.Table
+    counted: Mapping[str, Any]
+
+
+class MemoryTables:
+    """The tables of a run that has no folder; it begins empty, so no earlier table is found."""
+
+    def __init__(self) -> None:
+        self.tables: dict[str, pa.Table] = {}
+
+    def note(self, name: str, *, settings: Mapping[str, Any], reads: Sequence[str]) -> Mapping[str, Any] | None:
+        """Return None: there are no notes."""
+        del name, settings, reads
+        return None
+
+    def write(self, name: str, table: pa.Table, *, on_rows_written: OnRows = ignore_progress) -> None:
+        """Keep a table."""
+        del on_rows_written
+        self.tables[name] = table
+
+    def read(self, name: str) -> pa.Table:
+        """Return a table that was kept."""
+        return self.tables[name]
+
+    def seal(self, name: str, *, settings: Mapping[str, Any], reads: Sequence[str], counted: Mapping[str, Any]) -> None:
+        """Do nothing: a table that is written is whole."""
+
+
+class LocalFolder(RunFolder):
+    """A run's folder on this machine, its tables as Parquet."""
+
+    def __init__(self, path: str) -> None:
+        super().__init__(LocalStorage(), path)
+
+    @property
+    def spool(self) -> str:
+        """The path of the folder for files that live no longer than an attempt."""
+        return self._at(f"{STAGES}/spool")
+
+    def find(self, name: str, *, settings: Mapping[str, Any], reads: Sequence[str]) -> EarlierTable | None:
+        """Return a table as an earlier attempt of either engine left it, if this one would make the same; else None."""
+        if not self.has(name, settings=settings, reads=reads):
+            return None
+        return EarlierTable(self.read(name), self._note(name)["counted"])
+
+    def note(self, name: str, *, settings: Mapping[str, Any], reads: Sequence[str]) -> Mapping[str, Any] | None:
+        """Return the counts noted of a table that `find` would find, without reading it; None if there is none."""
+        return self._note(name)["counted"] if self.has(name, settings=settings, reads=reads) else None
+
+    def write(self, name: str, table: pa.Table, *, on_rows_written: OnRows = ignore_progress) -> None:
+        """Write a table in place of an earlier one, in parts; it counts only once it is sealed."""
+        where = Path(local_path(self.begin_table(name)))
+        self._storage.remove(str(where))
+        where.mkdir(parents=True)
+        declared = table_called(name).arrow
+        strings = [field.name for field in declared if field.type == pa.string()]
+        form = {"compression": "zstd", "compression_level": 1, "use_dictionary": strings, "write_page_checksum": True}
+        on_rows_written(0, len(table))
+        try:
+            with pq.ParquetWriter(where / "part-00000.zstd.parquet", declared, **form) as file:
+                for low in range(0, max(len(table), 1), ROWS):
+                    file.write_table(table.slice(low, ROWS).select(declared.names).cast(declared), row_group_size=ROWS)
+                    on_rows_written(min(low + ROWS, len(table)), len(table))
+        except OSError as error:  # Arrow's message names no file
+            reason = os.strerror(error.errno) if error.errno else str(error)
+            raise OutputError(f"{where}: cannot be written ({reason}); --resume goes on from here") from error
+
+    def read(self, name: str, columns: list[str] | None = None) -> pa.Table:
+        """Read a table of the folder, or some of its columns, in the declared types."""
+        self.require_same(name)
+        whole = ds.dataset(local_path(self._place(name)), table_called(name).arrow, format="parquet")
+        return whole.to_table(columns)
