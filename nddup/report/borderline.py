@@ -74,7 +74,10 @@ class Decisive(NamedTuple):
 
 
 class Close(NamedTuple):
-    """A pair near the threshold: two documents that stand for their groups of equal sketches, and where they are."""
+    """A pair near the threshold: two documents that stand for their groups of equal sketches, and where they are.
+
+    The types are those of captures: the text of a `revisit` is elsewhere.
+    """
 
     doc_a: str
     doc_b: str
@@ -83,11 +86,14 @@ class Close(NamedTuple):
     source_b: str
     content_a: bytes
     content_b: bytes
+    type_a: str | None
+    type_b: str | None
 
 
 CLOSEST = """
     SELECT n.doc_a, n.doc_b, n.measured, a.group AS group_a, b.group AS group_b, a.source AS source_a,
-           b.source AS source_b, a.content_fingerprint AS content_a, b.content_fingerprint AS content_b
+           b.source AS source_b, a.content_fingerprint AS content_a, b.content_fingerprint AS content_b,
+           a.record_type AS type_a, b.record_type AS type_b
     FROM (SELECT p.doc_a, p.doc_b, CAST({value} AS DOUBLE) AS measured FROM {pairs} AS p WHERE {value} IS NOT NULL
           ORDER BY measured, p.doc_a, p.doc_b LIMIT {rows:d}) AS n
     JOIN documents AS a ON n.doc_a = a.doc_id JOIN documents AS b ON n.doc_b = b.doc_id

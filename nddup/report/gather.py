@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from nddup.engines.engine import FinishedRun
+from nddup.engines.text_places import text_places
 from nddup.errors import ConfigError, NddupError
 from nddup.redaction import drop_login
 from nddup.report.content import (
@@ -107,12 +108,6 @@ ASK_WEAKEST = """
     GROUP BY a.part ORDER BY rank
 """
 """The lowest resemblance within each part of wanted(part, doc_id): rows of `shown.WEAKEST`."""
-
-PLACES = """
-    SELECT /*+ BROADCAST(w) */ d.doc_id, d.source, d.content_fingerprint
-    FROM documents AS d JOIN wanted AS w ON d.doc_id = w.doc_id
-"""
-"""Source and content fingerprint of the documents in wanted(doc_id)."""
 
 ASK_TEXTS = "SELECT doc_id, text FROM texts ORDER BY doc_id"
 """The texts stored with the run. The table exists only if the run read files."""
@@ -370,11 +365,10 @@ def _asked_documents(run: FinishedRun, clusters: pa.Table, names: pa.Table, text
     chosen = pa.array([ranks[cluster] for cluster in asked.clusters], pa.int32())
     few = names.filter(pc.and_(pc.is_in(names["rank"], chosen), pc.less(names["place"], MATRIX_EACH)))
     ids = sorted((set(few["doc_id"].to_pylist()) | set(asked.documents)) - set(texts["doc_id"].to_pylist()))
-    wanted = pa.table({"doc_id": pa.array(ids, pa.string())})
-    rows = run.sql(PLACES, wanted=wanted).to_pylist()
-    if unknown := sorted(set(asked.documents).intersection(ids) - {row["doc_id"] for row in rows}):
+    places = text_places(run, ids)
+    if unknown := sorted(set(asked.documents).intersection(ids) - places.keys()):
         raise ConfigError(f"--doc {unknown[0]}: no such document in {run.path}")
-    return {row["doc_id"]: (row["source"], row["content_fingerprint"]) for row in rows}
+    return places
 
 
 def _read_again(run: FinishedRun, missing: Places, find_texts: FindTexts) -> pa.Table:

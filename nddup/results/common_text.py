@@ -5,13 +5,14 @@ extent_lines      all clusters  -> a CSV file: `cluster_id`, `common`, `share`, 
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import islice
+from itertools import chain, islice
 from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
 from nddup.engines.engine import FinishedRun
+from nddup.engines.text_places import text_places
 from nddup.errors import NddupError
 from nddup.results.reread_texts import read_texts
 from nddup.shown import csv_line, one_line
@@ -30,11 +31,10 @@ SHOWN_SPANS, SHOWN_MEMBERS, SHOWN_PIECES, PIECE = 5, 8, 3, 200
 COLUMNS = ("cluster_id", "size", "compared", "common", "share", "spans")
 
 MEMBERS = f"""
-    SELECT cluster_id, doc_id, source, content_fingerprint
-    FROM (SELECT m.cluster_id, m.doc_id, d.source, d.content_fingerprint,
+    SELECT cluster_id, doc_id
+    FROM (SELECT m.cluster_id, m.doc_id,
                  row_number() OVER (PARTITION BY m.cluster_id ORDER BY m.representative DESC, m.doc_id) AS place
-          FROM members AS m JOIN documents AS d ON m.doc_id = d.doc_id
-          JOIN wanted AS w ON m.cluster_id = w.id) AS placed
+          FROM members AS m JOIN wanted AS w ON m.cluster_id = w.id) AS placed
     WHERE place <= {MOST_MEMBERS} ORDER BY cluster_id, place
 """  # noqa: S608 - a number
 """The members of the clusters in wanted(id), the representative of each first."""
@@ -185,10 +185,9 @@ def _read(
     """
     wanted = pa.Table.from_arrays([pa.array(clusters, pa.string())], ["id"])
     members: dict[str, list[str]] = {cluster: [] for cluster in clusters}
-    places: dict[str, tuple[str, bytes]] = {}
     for row in run.sql(MEMBERS, wanted=wanted).to_pylist():
         members[row["cluster_id"]].append(row["doc_id"])
-        places[row["doc_id"]] = row["source"], row["content_fingerprint"]
+    places = text_places(run, chain.from_iterable(members.values()))
     found = read_texts(run.path, places, master=master, characters=None)
     texts = dict(zip(found["doc_id"].to_pylist(), found["text"].to_pylist(), strict=True))
     if missing := sorted(places.keys() - texts.keys()):

@@ -32,6 +32,7 @@ from nddup.checking import prove_clusters, prove_documents, prove_keep, prove_na
 from nddup.checking.prove_clusters import Claim
 from nddup.checking.prove_documents import FORCED
 from nddup.engines.engine import FinishedRun
+from nddup.engines.text_places import text_places
 from nddup.errors import ConfigError, NddupError, OutputError
 from nddup.matching.confirm_rules import CELLS
 from nddup.matching.measures import MEASURES
@@ -620,16 +621,9 @@ def read_whole(run: FinishedRun, names: set[str]) -> dict[str, str]:
     Raises:
         NddupError: if an input changed or no longer exists.
     """
-    wanted = pa.table({"doc_id": pa.array(sorted(names), pa.string())})
-    text = """
-        SELECT /*+ BROADCAST(w) */ d.doc_id, d.source, d.content_fingerprint
-        FROM documents AS d JOIN wanted AS w ON d.doc_id = w.doc_id
-    """
-    rows = run.sql(text, wanted=wanted).to_pylist()
-    places = {row["doc_id"]: (row["source"], row["content_fingerprint"]) for row in rows}
     from nddup.results.reread_texts import read_texts  # noqa: PLC0415 - only where texts confirm the pairs
 
-    found = read_texts(run.path, places, master=None, characters=None)
+    found = read_texts(run.path, text_places(run, names), master=None, characters=None)
     return dict(zip(found["doc_id"].to_pylist(), found["text"].to_pylist(), strict=True))
 
 

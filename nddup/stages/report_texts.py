@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from nddup.engines.engine import Engine
+from nddup.engines.text_places import text_places
 from nddup.report.borderline import SHOWN, decisive_of, find_closest
 from nddup.scanning.read_again import EACH, LARGEST, TextChoice, add_pairs, choose_documents
 from nddup.settings.plan import stored_texts
@@ -22,7 +23,8 @@ SHOWN_DOCUMENTS = """
                row_number() OVER (PARTITION BY m.cluster_id ORDER BY m.representative DESC, m.doc_id) AS place
         FROM members AS m JOIN chosen AS c ON m.cluster_id = c.cluster_id
     )
-    SELECT /*+ BROADCAST(p) */ p.turn, p.cluster_id, p.size, p.place, p.doc_id, d.source, d.content_fingerprint
+    SELECT /*+ BROADCAST(p) */ p.turn, p.cluster_id, p.size, p.place, p.doc_id, d.source, d.content_fingerprint,
+           d.record_type
     FROM documents AS d JOIN (SELECT * FROM placed WHERE place <= {each}) AS p ON d.doc_id = p.doc_id
 """
 """The hints are Spark's; to DuckDB they are comments."""
@@ -41,7 +43,7 @@ def list_shown(engine: Engine, *, sampled: int, each: int = EACH) -> list[dict[s
 
     Returns:
         At most (LARGEST + sampled) * each rows: turn, cluster_id, size, place in the cluster, doc_id, and where the
-        document is: source, content_fingerprint.
+        document is: source, content_fingerprint, record_type.
 
     Cost: on Spark a shuffle of `members`, narrowed by a broadcast.
     """
@@ -59,7 +61,15 @@ def choose_texts(engine: Engine, config: Config, sizes: Mapping[str, int]) -> Te
         sizes: stored bytes of each source.
     """
     most, most_bytes = stored_texts(config), int(config.output.texts_read)
-    choice = choose_documents(list_shown(engine, sampled=most // 2), sizes, most=most, most_bytes=most_bytes)
-    decisive = decisive_of(settings_of(config))
+    shown, decisive = list_shown(engine, sampled=most // 2), decisive_of(settings_of(config))
     nearest = [] if decisive is None else [one._asdict() for one in find_closest(engine, decisive, SHOWN)]
+    revisits = {row["doc_id"] for row in shown if row["record_type"] == "revisit"}
+    revisits |= {row[f"doc_{end}"] for row in nearest for end in "ab" if row[f"type_{end}"] == "revisit"}
+    places = text_places(engine, revisits) if revisits else {}
+    for row in shown:
+        row["source"], _ = places.get(row["doc_id"], (row["source"], b""))
+    for row in nearest:
+        row |= {f"source_{end}": places.get(row[f"doc_{end}"], (row[f"source_{end}"],))[0] for end in "ab"}
+
+    choice = choose_documents(shown, sizes, most=most, most_bytes=most_bytes)
     return add_pairs(choice, nearest, sizes, most_bytes=most_bytes)

@@ -8,6 +8,7 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
+from nddup.engines import text_places
 from nddup.engines.embedded import DuckRun
 from nddup.engines.engine import FinishedRun
 from nddup.engines.spark_engine import SparkRun
@@ -34,7 +35,7 @@ def wanted_by(run: FinishedRun) -> dict[str, list[pa.Table]]:
     return {
         gathering.ASK_DESCRIBED: [names],
         gathering.NEAR: [list_cells(names, 24)],
-        gathering.PLACES: [names.select(["doc_id"])],
+        text_places.PLACES: [names.select(["doc_id"])],
         gathering.ASK_DOCUMENTS: [names.select(["doc_id"])],
         gathering.WITHIN: [parts],
         gathering.ASK_WEAKEST: [parts.drop(["place"])],
@@ -83,7 +84,7 @@ def test_both_engines_give_the_same_answers(
     here, there = DuckRun(str(folder)), SparkRun(spark, str(folder))
     given = wanted_by(here)
 
-    for text in [*asked_of(gathering), *asked_of(show), gathering.largest_clusters(2)]:
+    for text in [*asked_of(gathering), *asked_of(show), text_places.PLACES, gathering.largest_clusters(2)]:
         for table in given.get(text, [None]):
             tables = {} if table is None else {"wanted": table}
             assert answer(here, text, tables) == answer(there, text, tables), text

@@ -12,13 +12,15 @@ import pytest
 from fastwarc.warc import ArchiveIterator
 from pyspark.sql import SparkSession
 
+from nddup.cli import main
 from nddup.engines.embedded import DuckRun
+from nddup.engines.text_places import text_places
 from nddup.errors import ConfigError
 from nddup.results.check import check_run
 from nddup.run.job import run_job
 from nddup.run.local_job import run_locally
 from nddup.settings.load import build_config
-from tests.run.crawls import CRAWL, write_crawl
+from tests.run.crawls import CRAWL, Made, words, write_crawl
 
 
 def run_of(tmp_path: Path, source: Path, **settings: Any) -> DuckRun:  # noqa: ANN401 - settings
@@ -106,6 +108,23 @@ def test_a_revisit_is_the_copy_of_what_it_refers_to(tmp_path: Path) -> None:
         ("urn:x:moved", "status"),
         ("urn:x:style", "not text"),
     ]
+
+
+def test_the_text_of_a_revisit_is_that_of_what_it_repeats(tmp_path: Path) -> None:
+    """In whatever file that is: `check` recounts its pairs, and the report shows it."""
+    near = Made("near", "http://f.example/", words(1) + " and more", "2025-01-01T00:00:00Z")
+    again = Made("a", "http://a.example/", words(1), "2024-01-01T00:00:00Z", kind="revisit")
+    for name, one in {"1": again, "2": CRAWL[0], "3": near}.items():
+        write_crawl(tmp_path / "in" / name, [one])
+
+    run = run_of(tmp_path, tmp_path / "in")
+
+    texts = {row["doc_id"]: row["text"] for row in run.sql("SELECT doc_id, text FROM texts").to_pylist()}
+    assert texts["urn:x:a"] == texts["urn:x:z"] == words(1)
+    assert text_places(run, ["urn:x:a", "nobody"])["urn:x:a"][0] == "2/crawl.warc.gz"
+    run = run_of(tmp_path / "later", tmp_path / "in", output={"texts": 0})
+    assert main(["report", run.path, "--doc", "urn:x:a"]) == 0
+    assert main(["show", run.path, "--extents"]) == 0
 
 
 def test_every_status_is_read_if_that_is_asked(tmp_path: Path) -> None:

@@ -97,7 +97,12 @@ def test_the_preferred_documents_of_a_cluster_are_shown_first(session_or_none: S
             {"cluster_id": list("pppqq"), "doc_id": list("abcde"), "representative": [False, False, True, False, True]}
         ),
         "documents": pa.table(
-            {"doc_id": list("abcde"), "source": ["f.xml"] * 5, "content_fingerprint": [bytes([n]) for n in range(5)]}
+            {
+                "doc_id": list("abcde"),
+                "source": ["f.xml"] * 5,
+                "content_fingerprint": [bytes([n]) for n in range(5)],
+                "record_type": pa.nulls(5, pa.string()),
+            }
         ),
     }
     engine: Engine = DuckEngine("test") if session_or_none is None else SparkEngine(session_beside(session_or_none))

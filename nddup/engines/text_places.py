@@ -1,0 +1,44 @@
+"""Where the text of a document stands: in its own file, or, of a revisit in an archive, in that of what it repeats."""
+
+from collections.abc import Iterable
+
+import pyarrow as pa
+
+from nddup.engines.engine import Engine
+
+PLACES = """
+    SELECT /*+ BROADCAST(w) */ d.doc_id, d.source, d.content_fingerprint, d.record_type
+    FROM documents AS d JOIN wanted AS w ON d.doc_id = w.doc_id
+"""
+
+ORIGINALS = """
+    SELECT /*+ BROADCAST(w) */ d.content_fingerprint, min(d.source) AS source
+    FROM documents AS d JOIN wanted AS w ON d.content_fingerprint = w.content_fingerprint
+    WHERE d.record_type <> 'revisit' GROUP BY d.content_fingerprint
+"""
+
+
+def text_places(engine: Engine, ids: Iterable[str]) -> dict[str, tuple[str, bytes]]:
+    """Return where the texts of documents stand: source and content fingerprint by id; a revisit's in what it repeats.
+
+    Args:
+        engine: with the table `documents`.
+        ids: of documents; those that are none have no place.
+
+    Cost: a pass over three columns of `documents`; one more if a revisit is among them.
+    """
+    wanted = pa.table({"doc_id": pa.array(sorted(set(ids)), pa.string())})
+    rows = engine.sql(PLACES, wanted=wanted).to_pylist()
+    contents = {row["content_fingerprint"] for row in rows if row["record_type"] == "revisit"}
+    originals: dict[bytes, str] = {}
+    if contents:
+        repeated = pa.table({"content_fingerprint": pa.array(sorted(contents), pa.binary())})
+        found = engine.sql(ORIGINALS, wanted=repeated).to_pylist()
+        originals = {row["content_fingerprint"]: row["source"] for row in found}
+
+    places: dict[str, tuple[str, bytes]] = {}
+    for row in rows:
+        content = row["content_fingerprint"]
+        elsewhere = originals.get(content) if row["record_type"] == "revisit" else None
+        places[row["doc_id"]] = elsewhere or row["source"], content
+    return places
