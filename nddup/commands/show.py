@@ -1,6 +1,7 @@
 """`nddup show`: print the results of a run."""
 
 import argparse
+import os
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -104,7 +105,7 @@ def _may_be_passages(options: argparse.Namespace) -> bool:
 
     if not is_read_here(options.run, master=options.master):
         return True
-    return Path(local_path(options.run), "_PASSAGES.json").is_file()
+    return os.access(Path(local_path(options.run), "_PASSAGES.json"), os.F_OK)  # False where it may not be looked at
 
 
 def _tell_passages(options: argparse.Namespace) -> str | None:

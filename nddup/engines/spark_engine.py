@@ -12,6 +12,7 @@ import pyarrow as pa
 from pyspark import StorageLevel
 from pyspark.errors import AnalysisException, ParseException
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from nddup.engines.embedded import NoFolder
@@ -84,7 +85,10 @@ class SparkEngine(Engine):
     def join(self, name: str, rows: str, groups: str, *, key: str, by: str) -> None:
         """As `Engine.join`; shuffles both sides on the key and the part, unless the groups are few."""
         whole = self._passed[rows] if rows in self._passed else self.session.table(rows)
-        self.see(name, join_parted(whole, self._ask(groups), key, by=by))
+        found = self._ask(groups)
+        # Columns of their own: Spark cannot tell those of a UNION from those of a table that both sides come from.
+        found = found.select(*(F.col(column).alias(column) for column in found.columns))
+        self.see(name, join_parted(whole, found, key, by=by))
 
     def see(self, name: str, rows: Any) -> None:  # noqa: ANN401
         """As `Engine.see`; `rows` is a DataFrame of any session."""
