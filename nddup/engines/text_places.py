@@ -25,7 +25,14 @@ def text_places(engine: Engine, ids: Iterable[str]) -> dict[str, tuple[str, byte
         engine: with the table `documents`.
         ids: of documents; those that are none have no place.
 
-    Cost: a pass over three columns of `documents`; one more if a revisit is among them.
+    Returns:
+        For each document its source and the 16 bytes of its content's fingerprint; empty for no ids.
+
+    Raises:
+        NddupError: if the table cannot be read.
+
+    Cost: a pass over four columns of `documents`, and another if a revisit is among them; on Spark the ids are
+        broadcast, and only the second pass shuffles, one row for each content. The answer is in memory.
     """
     wanted = pa.table({"doc_id": pa.array(sorted(set(ids)), pa.string())})
     rows = engine.sql(PLACES, wanted=wanted).to_pylist()

@@ -49,7 +49,7 @@ OF_TOKEN = 100
 """Bytes of memory for each token, as measured with the texts and tables of a run: some 98."""
 
 WEIGHT = 3.0
-"""Bytes of memory for each that a run over the same files may need: that is six a byte, and a token has six bytes."""
+"""How many times the memory of a run over the same files is needed: some 100 bytes a token, of six bytes of text."""
 
 
 class Source(NamedTuple):
