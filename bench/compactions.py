@@ -12,12 +12,11 @@ from tempfile import TemporaryDirectory
 
 import nddup.repository
 from nddup.errors import OutputError
+from nddup.repository.bucket_place import find_place
+from nddup.repository.close_components import tables_totals
+from nddup.repository.commits import LostRaceError, versions_in
 from nddup.repository.opened_repository import Repository
-from nddup.repository.places.bucket_place import find_place
-from nddup.repository.places.disk_place import DiskPlace
-from nddup.repository.places.place import COMMITS, SEGMENTS
-from nddup.repository.segments.commits import LostRaceError, versions_in
-from nddup.repository.table_totals import tables_totals
+from nddup.repository.places import COMMITS, SEGMENTS, DiskPlace
 
 WRITERS, COMPACTORS, READERS, COMMITS_MADE = 4, 2, 2, 500
 SKEWS = (-30 * 86_400, -3_600, 0, 3_600, 30 * 86_400)

@@ -30,7 +30,7 @@ from nddup.mining.fimi import read_fimi
 from nddup.passages.hashed_records import find_characters
 from nddup.reading.bounded_parts import count_parts
 from nddup.reading.page_limits import count_tags, most_attributes, trace_elements
-from nddup.repository.lookup.keyed import hash_strings
+from nddup.repository.lookups import hash_strings
 from nddup.scanning.found import join_encoded, text_buffers
 from nddup.sketching.recipe import Recipe, make_sketches
 from nddup.sketching.rolling_hash import fingerprint_rows, hash_rows

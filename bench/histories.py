@@ -15,8 +15,8 @@ import numpy as np
 
 import nddup.repository
 from bench.repository import real_texts
+from nddup.repository.close_components import tables_totals
 from nddup.repository.live_tables import live_tables
-from nddup.repository.table_totals import tables_totals
 from nddup.run.session import start_session
 from tests.repository.histories import add_here, adder_on_spark, draw_history, play, rows_of, run_fresh
 from tests.repository.test_rebuild import CHOICES, make

@@ -13,9 +13,9 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import nddup.repository
-from nddup.repository.places.bucket_place import find_place
-from nddup.repository.segments.commits import LostRaceError, versions_in
-from nddup.repository.table_totals import tables_totals
+from nddup.repository.bucket_place import find_place
+from nddup.repository.close_components import tables_totals
+from nddup.repository.commits import LostRaceError, versions_in
 
 WRITERS, READERS, KILLS = 4, 2, 200
 LONGEST = 5.0

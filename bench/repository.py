@@ -20,9 +20,9 @@ import nddup.repository
 from nddup.arrays import Ragged
 from nddup.columns import lists_of, ragged_of
 from nddup.repository.batches import Batch
-from nddup.repository.lookup.meetings import Rows
+from nddup.repository.lookups import Rows
 from nddup.repository.opened_repository import Repository
-from nddup.repository.places.place import SEGMENTS
+from nddup.repository.places import SEGMENTS
 from nddup.repository.query_stored import Ask, Queries, find_matches, sketch_texts
 from nddup.repository.write_versions import add
 from nddup.sketching.permutations import mix

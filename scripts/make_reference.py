@@ -17,7 +17,7 @@ from nddup.api.run_object import Run
 from nddup.cli import build_parser
 from nddup.commands import COMMANDS
 from nddup.passages.passage_tables import PASSAGE_TABLES
-from nddup.repository.segments.layout import MATCHES, SEGMENT
+from nddup.repository.segment_files import MATCHES, SEGMENT
 from nddup.results.evaluation import EVALUATION
 from nddup.settings.schema import Config
 from nddup.tables import RESULTS, Table
@@ -163,7 +163,7 @@ def _tables() -> Iterator[str]:
     yield from map(_declared, RESULTS.values())
     yield "## Tables of a repository\n\nA query writes `matches` to its --output.\n"
     yield _declared(MATCHES)
-    yield "The others lie in segments; `nddup/repository/segments/layout.py` declares their columns.\n"
+    yield "The others lie in segments; `nddup/repository/segment_files.py` declares their columns.\n"
     yield _list((table.name, table.meaning) for table in SEGMENT.values())
     yield "## Tables of against\n\nParquet, a folder each in --output.\n"
     yield from map(_declared, AGAINST.values())

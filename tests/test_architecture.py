@@ -61,8 +61,8 @@ MAY_IMPORT: dict[str, set[str]] = {
     "engines.spark_engine": {"engines", "spark", "spark.reach", "storage.session_tables"},
     "report": {"engines", "settings"},
     "run": WIRING | PURE | {"against", "passages", "local", "engines.spark_engine"},
-    "repository.lookup": GROUND | {"matching", "sketching"},
-    "repository": {"run", "repository.lookup"},
+    "repository.lookups": GROUND | {"matching", "sketching"},
+    "repository": {"run", "repository.lookups"},
     "api": {"run", "engines"},
     "results": {"against", "passages", "run", "engines.spark_engine", "checking", "explaining"},
     "commands": {"results", "repository"},
@@ -75,7 +75,7 @@ neither `matching` nor `mining`, even indirectly: `nddup check` is independent o
 
 WITHOUT_SPARK = PURE | {
     "errors", "redaction", "metrics", "arrays", "array_files", "steps", "start_up", "tables", "settings", "explaining",
-    "local", "engines", "stages", "report", "checking", "repository.lookup", "against", "children", "shown",
+    "local", "engines", "stages", "report", "checking", "repository.lookups", "against", "children", "shown",
     "passages", "columns",
 }  # fmt: skip
 

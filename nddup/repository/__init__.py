@@ -5,7 +5,7 @@
     edges      --close-->        state, results    of the touched components, recomputed by `nddup.local`
     tables     --write-->        segment, commit
 
-Start with `opened_repository` and `make_change`. `lookup` is pure; `places` holds the storage back ends.
+Start with `opened_repository` and `make_change`. `lookups` is pure; `places` is where it is stored.
 May import `run` and everything below it.
 
 Example:

@@ -16,7 +16,7 @@ from nddup.local import engine
 from nddup.local.reading.workers import Workers
 from nddup.local.rewritten_files import Rewriter, verdicts_of, write_apart
 from nddup.repository.live_tables import read_texts
-from nddup.repository.segments.layout import TEXTS
+from nddup.repository.segment_files import TEXTS
 from nddup.repository.snapshot import Snapshot
 from nddup.scanning.collection import Collection
 from nddup.stages.losses import require_few_losses

@@ -23,8 +23,8 @@ from nddup.matching.preference import DATED
 from nddup.matching.threshold import Threshold
 from nddup.mining.modes import MODES
 from nddup.reading.outcomes import Record
-from nddup.repository.lookup.meetings import Matching
-from nddup.repository.segments.layout import EXACT_LAYOUT, LAYOUT
+from nddup.repository.lookups import Matching
+from nddup.repository.segment_files import EXACT_LAYOUT, LAYOUT
 from nddup.scanning.found import SketchRule, text_buffers
 from nddup.scanning.sketch_records import sketch_texts
 from nddup.settings import plan

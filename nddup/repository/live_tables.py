@@ -21,10 +21,9 @@ from nddup.local.reading.workers import Workers
 from nddup.matching.preference import Order
 from nddup.metrics import ClustersMetrics, EditMetrics, KeepMetrics, PairsMetrics, SketchMetrics, Stages, TextsMetrics
 from nddup.report.write import report_run
-from nddup.repository.lookup.keyed import distinct, is_among
+from nddup.repository.lookups import distinct, is_among
 from nddup.repository.make_change import as_of_run
-from nddup.repository.segments.layout import NOT_STORED, RESULTS, TEXTS
-from nddup.repository.segments.segment_files import among, read_all
+from nddup.repository.segment_files import NOT_STORED, RESULTS, TEXTS, among, read_all
 from nddup.repository.snapshot import Snapshot
 from nddup.scanning.collection import Collection
 from nddup.scanning.read_again import Texts, choose_documents

@@ -18,12 +18,11 @@ from numpy.typing import NDArray
 from nddup.columns import lists_of, one_chunk
 from nddup.local.pairing.confirm import Row
 from nddup.local.reading.workers import Workers
-from nddup.repository.close_components import Closed, Scope, close
-from nddup.repository.lookup.keyed import distinct
+from nddup.repository.close_components import Closed, Scope, Totals, close, make_totals, replaced_totals
+from nddup.repository.lookups import distinct
 from nddup.repository.pair_batch import BatchPairs, pair_batch
-from nddup.repository.segments.layout import CHANGES, DOCUMENTS, GONE, REPLACED, RESULTS, STATE, table_of
+from nddup.repository.segment_files import CHANGES, DOCUMENTS, GONE, REPLACED, RESULTS, STATE, table_of
 from nddup.repository.snapshot import Snapshot
-from nddup.repository.table_totals import Totals, make_totals, replaced_totals
 from nddup.scanning.collection import Collection
 from nddup.tables import DOCUMENTS as RUN_DOCUMENTS
 from nddup.tables import KEEP, TYPES

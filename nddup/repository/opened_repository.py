@@ -13,11 +13,11 @@ import pyarrow as pa
 from nddup.errors import ConfigError, OutputError
 from nddup.local.reading.read_records import number_texts
 from nddup.local.reading.workers import Progress, Workers
+from nddup.repository.bucket_place import find_place
+from nddup.repository.commits import Commit, read_commit
 from nddup.repository.identity import Identity
-from nddup.repository.places.bucket_place import find_place
 from nddup.repository.query_stored import Ask, Queries, find_matches, read_queries, require_bands, sketch_texts
-from nddup.repository.segments.commits import Commit, read_commit
-from nddup.repository.segments.segment_files import read_all
+from nddup.repository.segment_files import read_all
 from nddup.repository.snapshot import Snapshot
 from nddup.run.engines import choose_engine
 from nddup.scanning.collection import Collection, Files, find_files
@@ -206,7 +206,7 @@ class Repository:
         """
         from nddup.local.rewritten_files import Rewriter  # noqa: PLC0415
         from nddup.repository.batches import read_batch, write_delta  # noqa: PLC0415
-        from nddup.repository.places.live_claims import claimed  # noqa: PLC0415
+        from nddup.repository.commits import claimed  # noqa: PLC0415
         from nddup.repository.write_versions import add  # noqa: PLC0415
 
         config = self._identity.config
@@ -293,7 +293,7 @@ class Repository:
 
     def compact(self, *, days: float | None = None) -> "Compacted":
         """Merge all segments, drop removed documents, and remove segments out of use for `days` (None: 7)."""
-        from nddup.repository.places.live_claims import claimed  # noqa: PLC0415
+        from nddup.repository.commits import claimed  # noqa: PLC0415
         from nddup.repository.write_versions import DAYS, compact  # noqa: PLC0415
 
         with claimed(self._repo) as claim:
@@ -304,7 +304,7 @@ class Repository:
 
     def remove(self, ids: str | Sequence[str]) -> "tuple[Written, list[str]]":
         """Remove documents as one version; return it and the ids that are not live. A string is one id."""
-        from nddup.repository.places.live_claims import claimed  # noqa: PLC0415
+        from nddup.repository.commits import claimed  # noqa: PLC0415
         from nddup.repository.write_versions import remove  # noqa: PLC0415
 
         with self.workers() as workers, claimed(self._repo):

@@ -9,10 +9,10 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from nddup.errors import OutputError
-from nddup.repository.places.bucket_place import find_place
+from nddup.repository.bucket_place import find_place
+from nddup.repository.commits import Commit, read_commit, versions_in
 from nddup.repository.query_stored import Ask
-from nddup.repository.segments.commits import Commit, read_commit, versions_in
-from nddup.repository.segments.layout import MATCHES
+from nddup.repository.segment_files import MATCHES
 from nddup.shown import one_line
 from nddup.storage.local_storage import local_path
 

@@ -20,12 +20,12 @@ from nddup.local.pairing.confirm import Confirmer, list_candidates
 from nddup.local.pairing.match import Matches
 from nddup.local.reading.workers import Workers
 from nddup.matching.confirm_rules import SetRule
+from nddup.repository.close_components import COLUMNS, tables_totals
 from nddup.repository.live_tables import live_tables
-from nddup.repository.lookup.keyed import distinct, find_rows
-from nddup.repository.places.place import Place
-from nddup.repository.segments.segment_files import read_all
+from nddup.repository.lookups import distinct, find_rows
+from nddup.repository.places import Place
+from nddup.repository.segment_files import read_all
 from nddup.repository.snapshot import Snapshot
-from nddup.repository.table_totals import COLUMNS, tables_totals
 from nddup.sketching.accuracy import chance_missed
 from nddup.verifying.definitions import count_shared
 

@@ -22,11 +22,10 @@ from nddup.local.reading.scan import scan_texts
 from nddup.local.reading.workers import Workers
 from nddup.matching.confirm_rules import SetRule
 from nddup.matching.measures import MEASURES
-from nddup.repository.exact_pairs import NewTexts, Read, count_common, read_shingles
 from nddup.repository.identity import Identity, share_of
-from nddup.repository.lookup.keyed import distinct
-from nddup.repository.lookup.meetings import Near, join_near, spread_rows
-from nddup.repository.segments.layout import MATCHES, table_of
+from nddup.repository.lookups import Near, distinct, join_near, spread_rows
+from nddup.repository.pair_batch import NewTexts, Read, count_common, read_shingles
+from nddup.repository.segment_files import MATCHES, table_of
 from nddup.repository.snapshot import Snapshot
 from nddup.scanning.collection import Collection
 from nddup.scanning.sketch_records import SketchRecords

@@ -18,14 +18,21 @@ from nddup.arrays import Ragged
 from nddup.columns import WORDS, one_chunk
 from nddup.errors import OutputError
 from nddup.local.pairing.confirm import Row
+from nddup.repository.commits import Commit
 from nddup.repository.identity import Identity
-from nddup.repository.lookup.keyed import KeyHits, find_rows, hash_strings, is_among
-from nddup.repository.lookup.meetings import Matching, Near, Rows, find_near
-from nddup.repository.places.place import Place
-from nddup.repository.segments.commits import Commit
-from nddup.repository.segments.layout import DIGESTS, DOCUMENTS, EDGES, STATE
-from nddup.repository.segments.mapped import MappedSegment, map_segment, take_sketches
-from nddup.repository.segments.segment_files import StoredShingles, fingerprint_of, not_as_written, open_shingles
+from nddup.repository.lookups import KeyHits, Matching, Near, Rows, find_near, find_rows, hash_strings, is_among
+from nddup.repository.mapped import MappedSegment, map_segment, take_sketches
+from nddup.repository.places import Place
+from nddup.repository.segment_files import (
+    DIGESTS,
+    DOCUMENTS,
+    EDGES,
+    STATE,
+    StoredShingles,
+    fingerprint_of,
+    not_as_written,
+    open_shingles,
+)
 
 
 @dataclass(frozen=True)

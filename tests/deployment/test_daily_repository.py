@@ -10,8 +10,8 @@ import pytest
 
 import nddup.repository
 from nddup.cli import main
-from nddup.repository.places.bucket_place import find_place
-from nddup.repository.segments.commits import versions_in
+from nddup.repository.bucket_place import find_place
+from nddup.repository.commits import versions_in
 from tests.places import ROOT
 
 DAG = ROOT / "jobs" / "dags" / "nddup_daily.py"

@@ -13,8 +13,8 @@ import pyarrow.compute as pc
 from nddup.local import engine
 from nddup.local.reading.read_records import number_texts
 from nddup.local.reading.workers import Workers
+from nddup.repository.close_components import COLUMNS
 from nddup.repository.opened_repository import Repository
-from nddup.repository.table_totals import COLUMNS
 from nddup.settings.schema import Config
 
 WORDS = 40

@@ -12,10 +12,10 @@ import pytest
 
 import nddup.repository
 from nddup.errors import OutputError
-from nddup.repository.places import live_claims
-from nddup.repository.places.bucket_place import BucketPlace, find_place
-from nddup.repository.segments.commits import LostRaceError, UnansweredCommitError
-from nddup.repository.table_totals import tables_totals
+from nddup.repository import commits
+from nddup.repository.bucket_place import BucketPlace, find_place
+from nddup.repository.close_components import tables_totals
+from nddup.repository.commits import LostRaceError, UnansweredCommitError
 from tests.repository.filled import fill
 
 
@@ -113,7 +113,7 @@ def test_a_writer_is_killed_at_every_request(bucket: str, monkeypatch: pytest.Mo
     assert seen == sorted(seen)
     assert set(seen) == {0, 1}
     assert seen.index(1) == len(opened.snapshot.commit.segments[-1].files) + 4  # the claim, two drafts and the commit
-    monkeypatch.setattr(live_claims, "is_running", lambda *_: False)  # each of them was a process of its own
+    monkeypatch.setattr(commits, "is_running", lambda *_: False)  # each of them was a process of its own
     opened.compact(days=0)
     assert len(find_place(bucket).segments()) == 1
     assert not [name for name in find_place(bucket).commits() if name.startswith(".")]

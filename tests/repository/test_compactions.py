@@ -12,11 +12,10 @@ import pytest
 import nddup.repository
 from nddup.errors import OutputError
 from nddup.repository import write_versions
+from nddup.repository.bucket_place import find_place
+from nddup.repository.close_components import tables_totals
+from nddup.repository.commits import LostRaceError, claimed, versions_in
 from nddup.repository.opened_repository import Repository
-from nddup.repository.places.bucket_place import find_place
-from nddup.repository.places.live_claims import claimed
-from nddup.repository.segments.commits import LostRaceError, versions_in
-from nddup.repository.table_totals import tables_totals
 
 YEAR = 365 * 86_400
 

@@ -8,8 +8,8 @@ import pytest
 import nddup.repository
 from nddup.cli import main
 from nddup.errors import ConfigError
+from nddup.repository.close_components import tables_totals
 from nddup.repository.opened_repository import Repository
-from nddup.repository.table_totals import tables_totals
 from tests.repository.histories import rows_of, run_fresh
 
 ONE, OTHER = "the text of a page that comes again", "the text of a page that was edited since"

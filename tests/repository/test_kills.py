@@ -14,11 +14,11 @@ import pytest
 
 import nddup.repository
 from nddup.errors import OutputError
+from nddup.repository.bucket_place import find_place
+from nddup.repository.close_components import tables_totals
+from nddup.repository.commits import LostRaceError, read_commit, versions_in
 from nddup.repository.opened_repository import Repository
-from nddup.repository.places.bucket_place import find_place
-from nddup.repository.segments.commits import LostRaceError, read_commit, versions_in
-from nddup.repository.segments.segment_files import read_all
-from nddup.repository.table_totals import tables_totals
+from nddup.repository.segment_files import read_all
 from tests.places import ROOT
 
 TEXTS = {f"d{i}": f"text of document {i // 2} with some words that are its own " * (2 + i % 2) for i in range(6)}

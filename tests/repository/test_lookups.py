@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import nddup.repository
-from nddup.repository.lookup.keyed import distinct, find_rows, hash_strings, is_among, key_rows
-from nddup.repository.segments import mapped, segment_files
+from nddup.repository import mapped, segment_files
+from nddup.repository.lookups import distinct, find_rows, hash_strings, is_among, key_rows
 from tests.repository.histories import draw_history, play
 
 NUMBERS = st.lists(st.integers(-3, 12), max_size=20)
@@ -67,8 +67,8 @@ def test_adding_and_asking_read_no_stored_table(tmp_path: Path, monkeypatch: pyt
         read.add(segment.name)
         return before(place, segment, name, *arguments)
 
-    for module in ("mapped", "segment_files", "merge_segments"):
-        monkeypatch.setattr(f"nddup.repository.segments.{module}.read_table", note)
+    for module in ("mapped", "segment_files", "write_versions"):
+        monkeypatch.setattr(f"nddup.repository.{module}.read_table", note)
     again = nddup.repository.open(str(tmp_path / "repo"))
     near = " ".join(f"w3x{n}" for n in range(30)) + " more"
     added = again.add({"near": near, "d5": " ".join(f"w5x{n}" for n in range(30))}).counts

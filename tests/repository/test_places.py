@@ -9,9 +9,9 @@ import pytest
 import nddup.repository
 from nddup.cli import main
 from nddup.errors import ConfigError
-from nddup.repository.places.bucket_place import BucketPlace, find_place
-from nddup.repository.segments.commits import LostRaceError, versions_in
-from nddup.repository.table_totals import tables_totals
+from nddup.repository.bucket_place import BucketPlace, find_place
+from nddup.repository.close_components import tables_totals
+from nddup.repository.commits import LostRaceError, versions_in
 from tests.repository.filled import WORDS, fill
 
 

@@ -14,9 +14,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import nddup.repository
+from nddup.repository.close_components import tables_totals
 from nddup.repository.live_tables import live_tables
 from nddup.repository.opened_repository import Repository
-from nddup.repository.table_totals import tables_totals
 from tests.repository.histories import Batch, draw_history, play, rows_of, run_fresh
 
 CHOICES: dict[str, dict[str, Any]] = {

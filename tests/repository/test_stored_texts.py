@@ -9,7 +9,7 @@ import pytest
 import nddup.repository
 from nddup.repository import live_tables
 from nddup.repository.identity import CHARACTERS
-from nddup.repository.segments.segment_files import read_all
+from nddup.repository.segment_files import read_all
 from nddup.run.local_job import run_locally
 from nddup.settings.load import build_config
 

@@ -24,8 +24,16 @@ from typing import Any
 
 from nddup.errors import ConfigError
 from nddup.redaction import drop_login
-from nddup.repository.places.disk_place import DiskPlace, digest_file
-from nddup.repository.places.place import COMMITS, SEGMENTS, Place, StoredFolder, UnknownOutcome, create_exclusively
+from nddup.repository.places import (
+    COMMITS,
+    SEGMENTS,
+    DiskPlace,
+    Place,
+    StoredFolder,
+    UnknownOutcome,
+    create_exclusively,
+    digest_file,
+)
 from nddup.start_up import cache_folder
 
 CONDITIONAL = {"s3", "s3a"}

@@ -22,11 +22,10 @@ from numpy.typing import NDArray
 from nddup.array_files import crc_of, map_array, write_array
 from nddup.arrays import Ragged, take_rows
 from nddup.columns import fingerprints_of, one_chunk, ragged_of
-from nddup.repository.lookup.keyed import Keyed, hash_strings, key_rows
-from nddup.repository.lookup.meetings import Matching, Postings, Rows, spread_rows
-from nddup.repository.places.place import SEGMENTS, Place
-from nddup.repository.segments.commits import Segment
-from nddup.repository.segments.segment_files import read_table, require_file
+from nddup.repository.commits import Segment
+from nddup.repository.lookups import Keyed, Matching, Postings, Rows, hash_strings, key_rows, spread_rows
+from nddup.repository.places import SEGMENTS, Place
+from nddup.repository.segment_files import read_table, require_file
 
 FOLDER, DIGESTS = "mapped-5", "digests.json"
 
