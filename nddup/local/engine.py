@@ -38,6 +38,7 @@ from nddup.settings.schema import Config
 from nddup.stages import false_components, names
 from nddup.stages.expand import expand
 from nddup.stages.keep import list_kept
+from nddup.stages.stage import Unpaired
 from nddup.tables import CLUSTERS, FALSE_COMPONENTS, MEMBERS, PAIRS
 
 if TYPE_CHECKING:
@@ -175,7 +176,8 @@ def pair(  # noqa: PLR0913 - what is read, of what, and what is known
         rows * (OF_PAIR + OF_ID * mean_bytes(nodes.ids)), f"{len(documents):,} documents with {rows:,} pairs"
     )
     pairs, found = list_pairs(matches, nodes, config)
-    counts = nodes.counts(plan.threshold.least_size) | matches.counts() | {"postings": len(sketches.values)}
+    counts = found.count("nodes", Unpaired.counts(plan.threshold.least_size)) | matches.counts()
+    counts |= {"distinct_sketches": len(distinct), "postings": len(sketches.values)}
     return Paired(pairs, nodes, matches, large, counts, found, list(matches.rounds), edits)
 
 

@@ -12,9 +12,9 @@ date comes last. A `revisit`, which has no text of its own, comes after all docu
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from decimal import Decimal
-from typing import Final, Literal, NamedTuple
+from typing import Any, Final, Literal, NamedTuple
 
 DERIVED: Final = ("length", "url_length", "id", "first")
 """Columns that need not be in the input: tokens, characters of the address, the id, the order of the collection."""
@@ -171,6 +171,25 @@ def read_order(policy: str | list[str], prefer: Sequence[str] | None) -> Order:
     """Return the order that the `keep` settings describe."""
     columns = read_columns(policy)
     return Order("" if columns else str(policy), columns, tuple(map(read_glob, prefer or ())))
+
+
+def word_key(policy: str, value: Callable[[str], Any]) -> Any:  # noqa: ANN401 - numbers of either engine
+    """Return the key of documents by a word of `keep.policy`: the smaller come first.
+
+    Args:
+        policy: the word.
+        value: returns numbers of the documents by their name: `doc_key`, `length` in tokens, `url_length` (`NO_LENGTH`
+            without an address) or `moment`; int64 arrays, or columns of Spark: what takes `+`, `-`, `*` and `%`.
+    """
+    if policy == "longest":
+        return value("moment") - value("length") * MOMENTS
+    if policy == "shortest-url":
+        return value("url_length") * MOMENTS + value("moment")
+    if policy in DATED:
+        moment = value("moment")
+        turned = (2 * NO_MOMENT - moment) % (NO_MOMENT + 1)  # the newest first, but no date still last
+        return (turned if policy == "newest" else moment) * TOKENS - value("length")
+    return value("doc_key") * int(policy == "first")
 
 
 def values_of(

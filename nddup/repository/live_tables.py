@@ -184,11 +184,12 @@ def _count(snapshot: Snapshot, tables: dict[str, pa.Table]) -> dict[str, Any]:
     identity = snapshot.identity
     rows = {name: len(table) for name, table in tables.items()}
     nodes = name_nodes(tables["documents"], order=Order("first-id"), levels=identity.plan.levels)
-    counts = nodes.counts(identity.plan.threshold.least_size)
     kept = pc.sum(tables["keep"]["kept"]).as_py() or 0
     sizes, engine = _sketches_of_components(tables), DuckEngine("the version")
     for name in ("clusters", "false_components"):
         engine.see(name, tables[name])
+    engine.see("nodes", nodes.table)
+    unpaired = engine.count("nodes", Unpaired.counts(identity.plan.threshold.least_size))
     found = engine.count("clusters", names.COUNTS)
     stages = Stages(
         sketch=SketchMetrics(
@@ -198,7 +199,7 @@ def _count(snapshot: Snapshot, tables: dict[str, pa.Table]) -> dict[str, Any]:
         pairs=PairsMetrics(
             rows_in={"documents": rows["documents"]},
             rows_out={"pairs": rows["pairs"]},
-            distinct_sketches=counts["distinct_sketches"],
+            distinct_sketches=len(nodes.distinct),
             edits=_count_candidates(snapshot) if identity.is_exact else None,
         ),
         clusters=ClustersMetrics(
@@ -216,7 +217,7 @@ def _count(snapshot: Snapshot, tables: dict[str, pa.Table]) -> dict[str, Any]:
         ),
         texts=TextsMetrics(rows_in={"clusters": rows["clusters"]}, rows_out={"texts": rows["texts"]}),
     )  # fmt: skip
-    metrics = metrics_of(identity.config, stages, Unpaired(*(counts[name] for name in Unpaired._fields)))
+    metrics = metrics_of(identity.config, stages, Unpaired(**unpaired))
     return metrics.model_copy(update={"repository": identity.mode}).dump()
 
 

@@ -27,8 +27,13 @@ MOST_BROADCAST = 1_000_000
 other."""
 
 
-def beside(few: DataFrame, rows: int) -> DataFrame:
-    """Return the small side of a join, marked for broadcast; above `MOST_BROADCAST` rows both sides are shuffled."""
+def beside(few: DataFrame, rows: int, many: int = WORTH) -> DataFrame:
+    """Return the small side of a join with `many` rows, marked for broadcast where both are neither small nor large.
+
+    Below `WORTH` rows it is a plain join; if the small side has more than `MOST_BROADCAST`, both sides are shuffled.
+    """
+    if many < WORTH:
+        return few
     return F.broadcast(few) if rows <= MOST_BROADCAST else few.hint("merge")
 
 
@@ -81,8 +86,7 @@ def join_found(  # noqa: PLR0913 - those of `join_parted`
     Schema out:  the columns of the rows, the other columns of the groups but `n`
     """
     if many < HEAVY:
-        few = groups.drop("n")
-        return rows.join(F.broadcast(few) if many >= WORTH else few, key, how)
+        return rows.join(beside(groups.drop("n"), many, many), key, how)
     return join_parted(count_heavy(rows, groups, key), groups, key, by=by, how=how).drop("n")
 
 

@@ -193,6 +193,15 @@ class Unpaired(NamedTuple):
     below_count: int
     equal_sketches: int
 
+    @staticmethod
+    def counts(least_size: int) -> dict[str, str]:
+        """Return them as aggregates of NODES; `least_size` is the fewest features of a document in a pair."""
+        return {
+            "empty_sketches": "count_if(size = 0)",
+            "below_count": f"count_if(size > 0 AND size < {least_size})",
+            "equal_sketches": "count_if(doc_key <> node)",
+        }
+
 
 def measure_files(source: Any) -> dict[str, Any]:  # noqa: ANN401 - a table of either engine
     """Return what `SketchMetrics` says about the files of a collection before it is read; {} for a given table."""

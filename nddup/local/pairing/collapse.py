@@ -5,7 +5,7 @@ documents --name_nodes-->     nodes: arrays, a document named by its place in DO
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from nddup.arrays import Ragged, number_keys
 from nddup.columns import fingerprints_of, one_chunk, ragged_of, take
-from nddup.matching.preference import DATED, MOMENTS, NO_LENGTH, NO_MOMENT, TOKENS, Order, order_key, values_of
+from nddup.matching.preference import NO_LENGTH, NO_MOMENT, Order, order_key, values_of, word_key
 from nddup.mining.keep_verdicts import FORCED_WEIGHT, Forced
 from nddup.sketching.recipe import level_of
 from nddup.stages.revisits import COPIED, READ, find_revisited
@@ -96,15 +96,6 @@ class Nodes:
             "n": pa.array(self.equals.astype(np.int64)),
         }
         return pa.table(columns)
-
-    def counts(self, least_size: int) -> dict[str, int]:
-        """Count, for `metrics.json`, distinct sketches, those that can be in no pair, and those equal to another."""
-        return {
-            "distinct_sketches": len(self.distinct),
-            "empty_sketches": int(np.count_nonzero(self.sizes == 0)),
-            "below_count": int(np.count_nonzero((self.sizes > 0) & (self.sizes < least_size))),
-            "equal_sketches": int(np.count_nonzero(~self.is_first)),
-        }
 
 
 def collapse(records: pa.Table, silent: pa.Table, *, renames: bool = False) -> Collapsed:
@@ -366,24 +357,15 @@ def _with_groups(documents: pa.Table) -> pa.Table:
 
 def _preference(documents: pa.Table, order: Order) -> NDArray[np.int64]:
     """Return keys that are smaller for a document the policy prefers, (1, n) or (2, n), the stronger one last."""
-    moments = _moments(documents["date"])
     if order.columns:
-        return np.stack([moments, _rank_keys(documents, order)])
-    lengths = documents["n_tokens"].to_numpy().astype(np.int64)
-    keys: NDArray[np.int64]
-    if order.policy == "longest":
-        keys = moments - lengths * MOMENTS
-    elif order.policy == "first":
-        keys = documents["doc_key"].to_numpy().astype(np.int64)
-    elif order.policy == "shortest-url":
-        keys = np.asarray(pc.fill_null(_url_lengths(documents), NO_LENGTH).to_numpy()) * MOMENTS + moments
-    elif order.policy in DATED:
-        dated = moments < NO_MOMENT
-        turned = np.where(dated, NO_MOMENT - 1 - moments, moments) if order.policy == "newest" else moments
-        keys = turned * TOKENS - lengths
-    else:
-        keys = np.zeros(len(documents), np.int64)
-    return np.stack([keys])
+        return np.stack([_moments(documents["date"]), _rank_keys(documents, order)])
+    values: dict[str, Callable[[], pa.ChunkedArray | NDArray[np.int64]]] = {
+        "doc_key": lambda: documents["doc_key"],
+        "length": lambda: documents["n_tokens"],
+        "url_length": lambda: pc.fill_null(_url_lengths(documents), NO_LENGTH),
+        "moment": lambda: _moments(documents["date"]),
+    }
+    return np.stack([word_key(order.policy, lambda name: np.asarray(values[name]()).astype(np.int64))])
 
 
 def _moments(dates: pa.ChunkedArray) -> NDArray[np.int64]:

@@ -7,11 +7,10 @@ sets, graph, nodes   --name_sets-->     named --list-->  clusters, members
 The last stage: nodes, graph, matches  --keep_documents-->  keep
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from nddup.errors import ConfigError
@@ -60,7 +59,7 @@ def mine_clusters(job: Job, sketched: Made, paired: Made) -> Made:
     built = job.find("graph") or _build_graph(job, documents, matches)
     asked = job.ask(graph=built.table, matches=paired.own.table, nodes=documents.nodes)
     false = false_components.list_false_components(asked, is_exact=job.kind.is_exact)
-    false_saved = job.save("false_components", false, **_aggregates(false_components.COUNTS))
+    false_saved = job.save("false_components", false, false_components.COUNTS)
 
     sets = job.find("sets") or _mine(job, _Mining(documents, matches, built, _budget(job)))
     has_clusters = MODES[job.config.clusters.mode].has_clusters
@@ -99,7 +98,7 @@ def keep_documents(job: Job, sketched: Made, paired: Made, clustered: Made) -> M
     documents: Documents = sketched.own.documents
     by_sets, asked = job.config.pairs.confirm == "resemblance", job.config.keep
     listed = list_kept(job.engine, least_size=job.threshold.least_size, by_sets=by_sets)
-    keep = job.save("keep", listed, kept=F.count_if("kept"))
+    keep = job.save("keep", listed, {"kept": "count_if(kept)"})
     told = job.ask(documents=documents.table, pairs=paired.tables["pairs"], keep=keep.table)
     counts = {
         "kept": keep.counts["kept"],
@@ -203,8 +202,8 @@ def _mine_spread(job: Job, mining: _Mining) -> DataFrame:
     done: list[DataFrame] = []
     for name, mine in steps.items():
         blocks = shares.gather_shares(waiting, sketches, matches, partitions=partitions)
-        is_over = F.col("coverage") == shares.OVER
-        found = job.save(name, mine(blocks, **how), passed=F.count_if(is_over))
+        is_over = f"coverage = '{shares.OVER}'"
+        found = job.save(name, mine(blocks, **how), {"passed": f"count_if({is_over})"})
         if not found.counts["passed"]:
             return _union([*done, found.table])
 
@@ -240,17 +239,12 @@ def _naming(job: Job, documents: Documents) -> names.Naming:
 
 def _list_clusters(job: Job) -> Saved:
     """Make CLUSTERS. One action, and one to count the covered components if there are any."""
-    found = job.write("clusters", job.engine.answer(names.CLUSTERS), **_aggregates(names.COUNTS))
+    found = job.write("clusters", job.engine.answer(names.CLUSTERS), names.COUNTS)
     covered = 0
     if found.counts["covered_clusters"]:
         job.engine.see("clusters", found.table)
         covered = job.engine.sql(names.COVERED).to_pylist()[0]["covered_components"]
     return job.seal("clusters", found, covered_components=covered)
-
-
-def _aggregates(counts: Mapping[str, str]) -> dict[str, Column]:
-    """Return aggregates of a stage as they are taken while its table is written."""
-    return {name: F.expr(text) for name, text in counts.items()}
 
 
 def _count_below_support(job: Job, pairs: DataFrame) -> int:

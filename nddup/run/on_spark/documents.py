@@ -112,8 +112,8 @@ def sketch_documents(job: Job, source: Collection | DataFrame) -> Made:
 
 def take_documents(job: Job, documents: DataFrame) -> Made:
     """Start from the DOCUMENTS of a finished run, under the settings of the job. Two actions."""
-    counts = collapse.count_sketches() | {"rows": F.count(F.lit(1))}
-    counted = documents.agg(*(count.alias(name) for name, count in counts.items())).collect()[0]
+    counts = collapse.SKETCH_COUNTS | {"rows": "count(*)"}
+    counted = documents.agg(*(F.expr(count).alias(name) for name, count in counts.items())).collect()[0]
     found = {name: int(count or 0) for name, count in counted.asDict().items()}
     rows = found.pop("rows")
     own = Sources(_name_nodes(job, Saved(documents, rows, found, {})), None, None)
@@ -124,7 +124,7 @@ def _name_nodes(job: Job, documents: Saved) -> Documents:
     """Return the documents with their nodes: one a distinct sketch, in the order of the keep policy."""
     order, forced = job.config.keep.order, job.forced
     named = collapse.name_nodes(documents.table, order=order, levels=job.levels, many=documents.rows, forced=forced)
-    nodes = job.save("nodes", named, **collapse.count_short(job.threshold.least_size))
+    nodes = job.save("nodes", named, Unpaired.counts(job.threshold.least_size))
     sizes, unpaired = {name: documents.counts[name] for name in _SIZES}, Unpaired(**nodes.counts)
     return Documents(documents.table, nodes.table, documents.rows, **sizes, unpaired=unpaired)
 
@@ -157,7 +157,7 @@ def _make_documents(job: Job, source: Collection | DataFrame, rule: SketchRule) 
     if offsets is None:
         counted = job.write("offsets", collapse.split_offsets(records.saved.table))
         offsets = job.seal("offsets", counted, splitting=records.saved.noted["splitting"])
-    numbered = collapse.number(records.saved.table, offsets.table, offsets.rows)
+    numbered = collapse.number(records.saved.table, offsets.table, offsets.rows, records.saved.rows)
     if isinstance(source, Collection) and records.saved.counts.get("revisits"):
         job.engine.see("captures", numbered.select(*revisits.READ))
         numbered = collapse.copy_revisits(numbered, revisits.find_revisited(job.engine), revisits.COPIED)
@@ -169,7 +169,7 @@ def _make_documents(job: Job, source: Collection | DataFrame, rule: SketchRule) 
             collapsed = collapse.collapse(settle(numbered), many=records.saved.rows)
             if records.saved.rows <= FEW:
                 collapsed = collapsed.coalesce(1).sortWithinPartitions("doc_key")
-            written = job.write("documents", collapsed, **collapse.count_sketches())
+            written = job.write("documents", collapsed, collapse.SKETCH_COUNTS)
             documents = job.seal("documents", written, **records.noted, **_count_by_file(records), later_ids=later)
         if rejects is None:
             gathered = collapse.gather_rejects(
@@ -207,11 +207,11 @@ def _read_texts(job: Job, texts: DataFrame, rule: SketchRule) -> _Records:
     """Return RECORDS of given texts; if some shingles are too common, read the texts again without them."""
     found = job.find("records")
     if found is None:
-        found = job.write("records", scan.scan_texts(texts, SketchRecords(rule)), **collapse.count_records())
+        found = job.write("records", scan.scan_texts(texts, SketchRecords(rule)), collapse.RECORD_COUNTS)
         left_out = _find_common(job, found.table)
         if left_out:
             thinned = scan.scan_texts(texts, SketchRecords(replace(rule, left_out=left_out)))
-            found = job.write("records", thinned, **collapse.count_records())
+            found = job.write("records", thinned, collapse.RECORD_COUNTS)
         found = job.seal("records", found, splitting={}, read_again=[], left_out_shingles=len(left_out) // 8)
     return _Records(found, None)
 
@@ -232,8 +232,8 @@ def _read_files(job: Job, collection: Collection, rule: SketchRule) -> _Records:
     limits, files = record_limits(job.config), files_of(job.spark)
     with set_to(job.spark, split):
         records, seen = scan.scan_counting(job.spark, collection, SketchRecords(rule), files=files, limits=limits)
-        is_divided = F.col("reason") == DIVIDED
-        found = job.write("records", records, **collapse.count_records(), divided=F.count_if(is_divided))
+        is_divided = f"reason = '{DIVIDED}'"
+        found = job.write("records", records, collapse.RECORD_COUNTS | {"divided": f"count_if({is_divided})"})
         short = {
             row["source"]
             for count in seen
@@ -245,12 +245,12 @@ def _read_files(job: Job, collection: Collection, rule: SketchRule) -> _Records:
             short |= {row["source"] for row in divided.collect()}
         inputs = _inputs(job, collection.read_whole(short), split)
         if short:
-            found = job.write("records", inputs.scan(SketchRecords(rule)), **collapse.count_records())
+            found = job.write("records", inputs.scan(SketchRecords(rule)), collapse.RECORD_COUNTS)
 
         left_out = _find_common(job, found.table)
         if left_out:
             thinned = inputs.scan(SketchRecords(replace(rule, left_out=left_out)))
-            found = job.write("records", thinned, **collapse.count_records())
+            found = job.write("records", thinned, collapse.RECORD_COUNTS)
 
     noted = {"splitting": split, "read_again": sorted(short), "left_out_shingles": len(left_out) // 8}
     return _Records(job.seal("records", found, **noted), inputs)

@@ -128,7 +128,7 @@ def _count_lexicon(job: Job, source: Collection | DataFrame, words: WordRule) ->
         counted = scan_texts(source, consumer)
     else:
         counted = scan(job.spark, source, consumer, files=files_of(job.spark), limits=record_limits(job.config))
-    terms = job.save("terms", sum_terms(counted), commonest=F.max("occurrences"), occurrences=F.sum("occurrences"))
+    terms = job.save("terms", sum_terms(counted), {"commonest": "max(occurrences)", "occurrences": "sum(occurrences)"})
 
     least, most = words.lexicon.interval(terms.counts["commonest"])
     kept = job.write("lexicon", choose_terms(terms.table, least=least, most=most))

@@ -91,7 +91,7 @@ def confirm_matches(job: Job, documents: Documents, matches: Matches, source: In
             tokens = _read_tokens(job, source)
             placed = confirm.place_pairs(matches.table, partitions=matches.partitions)
             compared = confirm.confirm_pairs(placed, documents.table, tokens, rule, partitions=matches.partitions)
-        written = job.write("confirmed", compared, **confirm.count_confirmed())
+        written = job.write("confirmed", compared, confirm.COUNTS)
         _require_all(written)
         found = job.seal("confirmed", written)
 
@@ -136,7 +136,7 @@ def _send_few(
         return None
     by_sets = job.config.pairs.confirm == "resemblance"
     told = ("doc_key", "content_fingerprint", "token_fingerprint", "n_features", F.size("sketch").alias("size"))
-    known = documents.table.where("doc_id = group").select(*told).sort("doc_key").toArrow()
+    known = documents.table.where("doc_id = group").select(*told).toArrow().sort_by("doc_key")
     if matches.edges <= confirm.TASK_PAIRS:
         ends = matches.table.select("node_a", "node_b").toArrow()
         nodes = np.stack([column.to_numpy() for column in ends.columns])
@@ -259,7 +259,7 @@ def _compare(job: Job, comparing: _Comparing) -> Saved:
 
 def _write_compared(job: Job, matched: DataFrame) -> Saved:
     """Write COMPARED; the caller seals it."""
-    found = job.write("compared", matched, **meet.count_compared())
+    found = job.write("compared", matched, meet.COUNTS)
     if found.counts["stopped"]:
         raise CapacityError(past_comparisons(found.counts["stopped"], job.config.pairs.max_comparisons))
     return found
@@ -301,7 +301,7 @@ def _choose_matches(job: Job, comparing: _Comparing, found: Saved) -> Matches:
         return whole
     settled = job.find("settled") or _settle(job, comparing, families.table, limits)
     replaced = large_components.replace_families(matches, families.table, settled.table)
-    saved = job.save("matches", replaced, edges=F.count("node_a"))
+    saved = job.save("matches", replaced, {"edges": "count(*)"})
     large = large_components.list_large(settled.table) if settled.counts["by_leaders"] else None
     return replace(whole, table=saved.table, edges=saved.counts["edges"], large=large)
 
@@ -333,7 +333,7 @@ def _settle(job: Job, comparing: _Comparing, families: DataFrame, limits: Compar
     found = large_components.pair_families(
         families, comparing.sketches, comparing.documents.nodes, rule, texts, partitions=comparing.partitions
     )
-    settled = job.write("settled", found, **large_components.count_settled())
+    settled = job.write("settled", found, large_components.SETTLED_COUNTS)
     if settled.counts["stopped"]:
         raise CapacityError(past_comparisons(settled.counts["stopped"], limits.max_comparisons))
     return job.seal("settled", settled)

@@ -1,15 +1,16 @@
 """The pair graph: nodes are numbered, edges stream through one task or go in rounds; a large one through tables."""
 
+from collections.abc import Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
 from itertools import accumulate
 from typing import NamedTuple
 
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import DataFrame
 
 from nddup.errors import CapacityError
 from nddup.mining.pair_graph import CHOICE_BITS, GRAPH_BITS, MOST_NODES
-from nddup.run.on_spark.state import Job, persisted
+from nddup.run.on_spark.state import NO_COUNTS, Job, persisted
 from nddup.run.task_memory import PYTHON_MEMORY
 from nddup.spark.clustering import graph
 from nddup.spark.clustering.graph import Assignment
@@ -46,10 +47,10 @@ class Rounds:
         self.job = job
         self._names: list[str] = []
 
-    def save(self, name: str, table: DataFrame, **counts: Column) -> Saved:
+    def save(self, name: str, table: DataFrame, counts: Mapping[str, str] = NO_COUNTS) -> Saved:
         """As `Job.save`."""
         self._names.append(name)
-        return self.job.save(name, table, **counts)
+        return self.job.save(name, table, counts)
 
     def drop(self, made: str) -> None:
         """Drop all of them; `made` is the table made from them."""
@@ -101,7 +102,7 @@ def save_graph(rounds: Rounds, matches: Matches, nodes: DataFrame, assignment: A
         else:
             solved = _solve_in_rounds(rounds, numbered, edges, most, is_contained=least is not None)
         made = graph.assemble(numbered, edges, solved, solving, is_large=is_large)
-        saved = rounds.job.save("graph", made, **graph.count_components())
+        saved = rounds.job.save("graph", made, graph.COMPONENT_COUNTS)
     rounds.drop("graph")
     return saved
 
@@ -137,7 +138,7 @@ def contract(rounds: Rounds, edges: DataFrame, name: str) -> DataFrame:
     stars: DataFrame = edges
     before = None
     for number in range(MOST_CONTRACTIONS):
-        found = rounds.save(f"{name}-{number}", graph.contract(stars), checksum=graph.checksum())
+        found = rounds.save(f"{name}-{number}", graph.contract(stars), {"checksum": graph.CHECKSUM})
         stars = found.table
         if found.counts["checksum"] == before:
             return stars

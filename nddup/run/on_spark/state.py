@@ -1,13 +1,13 @@
 """A run on Spark: its session, settings and store, the one way to make a table, and its progress."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, cast
 
 from pyspark import StorageLevel
-from pyspark.sql import Column, DataFrame, Observation, SparkSession
+from pyspark.sql import DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
@@ -29,6 +29,8 @@ from nddup.steps import bar
 from nddup.storage.session_files import SessionFiles, files_of
 from nddup.storage.session_tables import SparkFolder, Store
 from nddup.tables import table_called
+
+NO_COUNTS: Mapping[str, str] = {}
 
 
 @dataclass
@@ -111,17 +113,17 @@ class Job(RunEngine):
         self.resumed[name] = None
         return Saved(kept.table, kept.counted["rows"], kept.counted["counts"], kept.counted["noted"])
 
-    def save(self, name: str, table: DataFrame, **counts: Column) -> Saved:
-        """Find a table, or compute, write and seal it. `counts` are sums over its rows. One action, if not found."""
-        return self.find(name) or self.seal(name, self.write(name, table, **counts))
+    def save(self, name: str, table: DataFrame, counts: Mapping[str, str] = NO_COUNTS) -> Saved:
+        """Find a table, or compute, write and seal it. `counts` are aggregates of it. One action, if not found."""
+        return self.find(name) or self.seal(name, self.write(name, table, counts))
 
-    def write(self, name: str, table: DataFrame, **counts: Column) -> Saved:
+    def write(self, name: str, table: DataFrame, counts: Mapping[str, str] = NO_COUNTS) -> Saved:
         """Compute and write a table, replacing an earlier one. Until it is sealed it counts as missing. One action.
 
         An observation counts rows and `counts` during the write; for a store without observations, an aggregation does.
         """
         self.progress.describe(name)
-        columns = [count.alias(key) for key, count in {"rows": F.count(F.lit(1)), **counts}.items()]
+        columns = [F.expr(count).alias(key) for key, count in {"rows": "count(*)", **counts}.items()]
         if self.store.counts_in_passing:
             seen = Observation(name)
             written = self.store.write(name, table.observe(seen, *columns), self._schema(name))

@@ -139,17 +139,15 @@ def describe_nodes(matches: DataFrame, nodes: DataFrame, large: DataFrame | None
     return marked.drop("mark")
 
 
-def count_components() -> dict[str, Column]:
-    """Return the counts taken while GRAPH is written: components, those mined in each way, and the largest size."""
-    is_first = F.col("position") == 0
-    return {
-        "components": F.count_if(is_first),
-        "fpgrowth_components": F.count_if(is_first & F.col("batch").isNotNull()),
-        "led_components": F.count_if(is_first & F.col("by_leaders")),
-        "spread_components": F.count_if(is_first & F.col("share").isNotNull()),
-        "shares": F.max("share") + 1,
-        "largest_component": F.max("component_size"),
-    }
+COMPONENT_COUNTS = {
+    "components": "count_if(position = 0)",
+    "fpgrowth_components": "count_if(position = 0 AND batch IS NOT NULL)",
+    "led_components": "count_if(position = 0 AND by_leaders)",
+    "spread_components": "count_if(position = 0 AND share IS NOT NULL)",
+    "shares": "max(share) + 1",
+    "largest_component": "max(component_size)",
+}
+"""Counts of GRAPH, as aggregates: components, those mined in each way, and the largest size."""
 
 
 def direct_matches(matches: DataFrame, nodes: DataFrame, *, is_contained: bool, max_lost: Fraction | None) -> DataFrame:
@@ -326,9 +324,8 @@ def _ends(batch: pa.RecordBatch) -> tuple[np.ndarray, np.ndarray]:
     return np.asarray(batch.column("first")), np.asarray(batch.column("second"))
 
 
-def checksum() -> Column:
-    """Return the checksum of a table of distinct edges, whatever their order; a repeated edge would cancel itself."""
-    return F.bit_xor(F.xxhash64("first", "second"))
+CHECKSUM = "bit_xor(xxhash64(first, second))"
+"""Aggregate of a table of distinct edges, whatever their order; a repeated edge would cancel itself."""
 
 
 def contract(edges: DataFrame) -> DataFrame:

@@ -13,9 +13,9 @@ import pyarrow as pa
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
-from nddup.matching.preference import LAST, MOMENTS, NO_LENGTH, NO_MOMENT, TOKENS, Order, order_key, values_of
+from nddup.matching.preference import LAST, NO_LENGTH, NO_MOMENT, Order, order_key, values_of, word_key
 from nddup.mining.keep_verdicts import FORCED_WEIGHT, FREE, KEPT, REMOVED, Forced
-from nddup.spark.heavy_keys import HEAVY, beside, join_found
+from nddup.spark.heavy_keys import HEAVY, WORTH, beside, join_found
 from nddup.spark.schemas import local_table, require, table
 from nddup.tables import DOCUMENTS, FIRST_SEEN, NODES, OFFSETS, RECORDS, REJECTS, REPEATED, SKETCHES
 
@@ -26,7 +26,7 @@ SETTLED_BY = ("doc_id", "doc_key", "source", "record", "content_fingerprint", "i
 """The columns that `settle` reads."""
 
 
-def number(records: DataFrame, offsets: DataFrame, splits: int = 0) -> DataFrame:
+def number(records: DataFrame, offsets: DataFrame, splits: int = 0, many: int = WORTH) -> DataFrame:
     """Give each record its ordinal in its file and its rank in the collection, and a name to those without an id.
 
     The rank `doc_key` counts all records in the order (source, record) from 0. Rejects are counted too, so the keys of
@@ -36,26 +36,27 @@ def number(records: DataFrame, offsets: DataFrame, splits: int = 0) -> DataFrame
         records: all records.
         offsets: how many records precede each split.
         splits: number of rows of the offsets.
+        many: number of records.
 
     Schema in:   RECORDS; OFFSETS of the same
     Schema out:  RECORDS, doc_key long, record long, is_made boolean (the record has no id); doc_id not null where
         reason is null
-    Shuffles:  none, because the offsets, one row per split, are broadcast; but both tables if there are more than
-        `heavy_keys.MOST_BROADCAST` splits.
+    Shuffles:  none, because the offsets, one row per split, are broadcast; but both tables if there are fewer than
+        `heavy_keys.WORTH` records or more than `MOST_BROADCAST` splits.
     Actions:   none.
     """
     require(records, RECORDS, stage="read")
-    return number_rows(records, offsets, splits)
+    return number_rows(records, offsets, splits, many)
 
 
-def number_rows(records: DataFrame, offsets: DataFrame, splits: int = 0) -> DataFrame:
+def number_rows(records: DataFrame, offsets: DataFrame, splits: int = 0, many: int = WORTH) -> DataFrame:
     """Number rows as `number` does, of any consumer that makes one per record.
 
     Schema in:   source string, split long, seq long, doc_id string, reason string, …; OFFSETS of the same
     """
     require(offsets, OFFSETS, stage="read")
     numbered = (
-        records.join(beside(offsets, splits), ["source", "split"])
+        records.join(beside(offsets, splits, many), ["source", "split"])
         .withColumn("doc_key", F.col("before") + F.col("seq"))
         .withColumn("record", F.col("before_in_file") + F.col("seq") + 1)
     )
@@ -304,17 +305,16 @@ def count_shingles(records: DataFrame) -> DataFrame:
     return ids.groupBy("id").agg(F.count("*").alias("documents"))
 
 
-def count_records() -> dict[str, Column]:
-    """Return the counts taken while RECORDS is written: undecodable places, ids, and the records that have them."""
-    return {
-        "undecodable_records": F.count_if(F.col("n_replaced") > 0),
-        "undecodable_places": F.sum("n_replaced"),
-        "stripped_records": F.count_if(F.col("n_stripped") > 0),
-        "guessed_records": F.count_if(F.col("n_guessed") > 0),
-        "revisits": F.count_if(F.col("reason") == "revisit"),
-        "made_up_ids": F.count_if(F.col("reason").isNull() & F.col("doc_id").isNull()),
-        "like_made_up": F.count_if(F.col("reason").isNull() & F.col("doc_id").rlike(MADE_UP)),
-    }
+RECORD_COUNTS = {
+    "undecodable_records": "count_if(n_replaced > 0)",
+    "undecodable_places": "sum(n_replaced)",
+    "stripped_records": "count_if(n_stripped > 0)",
+    "guessed_records": "count_if(n_guessed > 0)",
+    "revisits": "count_if(reason = 'revisit')",
+    "made_up_ids": "count_if(reason IS NULL AND doc_id IS NULL)",
+    "like_made_up": f"count_if(reason IS NULL AND doc_id RLIKE '{MADE_UP}')",
+}
+"""Counts of RECORDS, as aggregates: undecodable places, ids, and the records that have them."""
 
 
 def count_by_file(records: DataFrame, name: str) -> DataFrame:
@@ -327,45 +327,25 @@ def count_by_file(records: DataFrame, name: str) -> DataFrame:
     return records.where(F.col(f"n_{name}") > 0).groupBy("source").count().orderBy("source")
 
 
-def count_sketches() -> dict[str, Column]:
-    """Return the counts taken while DOCUMENTS is written: distinct sketches to pair, their postings, most features,
-    median tokens.
-    """
-    is_distinct = (F.col("doc_id") == F.col("group")) & (F.size("sketch") > 0)
-    return {
-        "distinct_sketches": F.count_if(is_distinct),
-        "most_features": F.max("n_features"),
-        "postings": F.sum(F.when(is_distinct, F.size("sketch").cast("long"))),
-        "median_tokens": F.percentile_approx("n_tokens", 0.5),
-    }
-
-
-def count_short(least_size: int) -> dict[str, Column]:
-    """Return the counts taken while NODES is written: documents that cannot be in a pair, and repeated sketches.
-
-    A document cannot be in a pair if it has no feature, or fewer features than a count requires.
-    """
-    size = F.col("size")
-    return {
-        "empty_sketches": F.count_if(size == 0),
-        "below_count": F.count_if((size > 0) & (size < least_size)),
-        "equal_sketches": F.count_if(F.col("doc_id") != F.col("first_id")),
-    }
+SKETCH_COUNTS = {
+    "distinct_sketches": "count_if(doc_id = group AND size(sketch) > 0)",
+    "most_features": "max(n_features)",
+    "postings": "sum(CASE WHEN doc_id = group THEN size(sketch) END)",
+    "median_tokens": "percentile_approx(n_tokens, 0.5)",
+}
+"""Counts of DOCUMENTS, as aggregates: distinct sketches to pair, their postings, most features, median tokens."""
 
 
 def preference(policy: str) -> Column:
     """Return the sort key of a policy, smaller for a document that comes first."""
-    length, moment = F.col("n_tokens").cast("long"), _moment()
-    turned = F.when(moment < NO_MOMENT, NO_MOMENT - 1 - moment).otherwise(moment)
-    by_policy = {
-        "longest": moment - length * MOMENTS,
-        "first-id": F.lit(0).cast("long"),
-        "first": F.col("doc_key"),
-        "shortest-url": F.coalesce(F.length("url").cast("long"), F.lit(NO_LENGTH)) * MOMENTS + moment,
-        "newest": turned * TOKENS - length,
-        "oldest": moment * TOKENS - length,
+    values: dict[str, Callable[[], Column]] = {
+        "doc_key": lambda: F.col("doc_key"),
+        "length": lambda: F.col("n_tokens").cast("long"),
+        "url_length": lambda: F.coalesce(F.length("url").cast("long"), F.lit(NO_LENGTH)),
+        "moment": _moment,
     }
-    return by_policy.get(policy, F.lit(0).cast("long"))
+    key: Column = word_key(policy, lambda name: values[name]())
+    return key
 
 
 def _moment() -> Column:

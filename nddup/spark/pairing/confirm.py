@@ -19,7 +19,7 @@ from typing import IO, NamedTuple
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from nddup import tables
@@ -185,15 +185,13 @@ def _name_tokens(wanted: DataFrame, tokens: DataFrame) -> DataFrame:
     return known.dropDuplicates(["token_fingerprint"]).join(wanted, "token_fingerprint")
 
 
-def count_confirmed() -> dict[str, Column]:
-    """Return the counts taken while CONFIRMED is written."""
-    is_near, is_bounded = F.col("is_near"), F.col("is_bounded")
-    return {
-        "confirmed": F.count_if(is_near),
-        "bounded": F.count_if(is_bounded),
-        "bounded_unconfirmed": F.count_if(is_bounded & ~is_near),
-        "lost": F.count_if(F.col("is_lost")),
-    }
+COUNTS = {
+    "confirmed": "count_if(is_near)",
+    "bounded": "count_if(is_bounded)",
+    "bounded_unconfirmed": "count_if(is_bounded AND NOT is_near)",
+    "lost": "count_if(is_lost)",
+}
+"""Counts of CONFIRMED, as aggregates."""
 
 
 def post_texts(batches: Batches, *, partitions: int) -> Batches:

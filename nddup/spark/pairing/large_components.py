@@ -22,7 +22,7 @@ from typing import Final
 
 import numpy as np
 import pyarrow as pa
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from nddup.columns import list_column
@@ -106,12 +106,12 @@ def pair_families(  # noqa: PLR0913 - the texts only where these confirm pairs
     return in_order.mapInArrow(partial(search_families, rule=rule), schema_of(SETTLED))
 
 
-def count_settled() -> dict[str, Column]:
-    """Return the counts taken while SETTLED is written: the sketches represented by leaders, and the size of the
-    largest family that took too many comparisons.
-    """
-    of_leaders, stopped = F.col("what") == "leaders", F.col("what") == "stopped"
-    return {"by_leaders": F.count_if(of_leaders), "stopped": F.max(F.when(stopped, F.col("node_b")))}
+SETTLED_COUNTS = {
+    "by_leaders": "count_if(what = 'leaders')",
+    "stopped": "max(CASE WHEN what = 'stopped' THEN node_b END)",
+}
+"""Counts of SETTLED, as aggregates: the sketches given by leaders, and the size of the largest family that took too
+many comparisons."""
 
 
 def replace_families(matches: DataFrame, families: DataFrame, settled: DataFrame) -> DataFrame:

@@ -14,7 +14,7 @@ In one pass, a task finds pairs, links heavy sketches and counts its work, so th
     compared  --matches_of-->      MATCHES         the pairs
     compared  --connections_of-->  CONNECTIONS     pairs and links, which join sketches into families
     compared  --heavy_of-->        nodes           the ends of links
-    compared  --count_compared-->  numbers         the counters, aggregated while the table is written
+    compared  --COUNTS-->          numbers         the counters, aggregated while the table is written
 
 Matching: from distinct sketches to every pair of near-duplicates, without loss.
 
@@ -35,7 +35,7 @@ from typing import Literal
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from nddup import tables
@@ -123,10 +123,9 @@ def heavy_of(compared: DataFrame) -> DataFrame:
     return compared.where("what = 'link'").select(F.explode(F.array("node_a", "node_b")).alias("node")).distinct()
 
 
-def count_compared() -> dict[str, Column]:
-    """Return the counts taken while COMPARED is written: rows of each kind, and the counters of all tasks."""
-    kinds = {name: F.count_if(F.col("what") == what) for name, what in KINDS.items()}
-    return kinds | {"candidates": F.sum("candidates"), "stopped": F.max("stopped")}
+COUNTS = {name: f"count_if(what = '{what}')" for name, what in KINDS.items()}
+COUNTS |= {"candidates": "sum(candidates)", "stopped": "max(stopped)"}
+"""Counts of COMPARED, as aggregates: rows of each kind, and the counters of all tasks."""
 
 
 Batches = Iterator[pa.RecordBatch]
