@@ -5,13 +5,15 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
+from nddup.columns import ragged_of
 from nddup.errors import NddupError
 from nddup.local.reading import processes, scan, workers
 from nddup.local.reading.processes import Processes, is_worth_it
-from nddup.local.reading.read_records import number_texts, read_records
+from nddup.local.reading.read_records import join_sketches, number_texts, read_records
 from nddup.local.reading.workers import Workers
 from nddup.scanning.collection import find_files
 from nddup.settings.plan import record_limits
@@ -59,6 +61,25 @@ def test_processes_sketch_given_texts_as_one_does() -> None:
 
     assert found[0].equals(found[1])
     assert found[0]["doc_id"].to_pylist() == sorted(texts)
+
+
+def test_sketches_of_all_batches_are_joined_once(tmp_path: Path) -> None:
+    """Rows of any number of batches are the same rows, their ids one array that later steps take without a copy."""
+    lines = write_lines(tmp_path / "a.jsonl", make_texts(families=20))
+    config = Config()
+    with Workers(1) as one:
+        found = read_records(find_files(LocalStorage(), [str(SAMPLES), str(lines)], config.input), config, one).records
+    some = found.combine_chunks().to_batches(max_chunksize=4)
+    batches = [some[0].slice(0, 0), *some, some[0].slice(0, 0)]
+
+    joined = join_sketches(batches)
+
+    assert joined.equals(found)
+    assert len(some) > 2 * 64, "too few batches to be joined in several steps"
+    assert not batches, "the batches are still held"
+    assert np.shares_memory(ragged_of(joined["sketch"]).values, ragged_of(joined["sketch"]).values)
+    assert joined["sketch"].num_chunks == 1
+    assert join_sketches([]).equals(found.slice(0, 0))
 
 
 @pytest.mark.usefixtures("small_tasks")

@@ -324,7 +324,8 @@ def _sort_ids(ids: pa.ChunkedArray) -> tuple[NDArray[np.int64], NDArray[np.bool_
 
 def _repeated(numbered: pa.Table, places: NDArray[np.int64], first: NDArray[np.int64]) -> pa.Table:
     """Return REJECTS of the later records of repeated ids."""
-    rows, before = numbered.take(pa.array(places)), numbered.take(pa.array(first))
+    named = numbered.select(["source", "record", "doc_id"])  # Arrow joins the chunks of all columns to take rows
+    rows, before = named.take(pa.array(places)), named.take(pa.array(first))
     said, of = FIRST_SEEN
     detail = pc.binary_join_element_wise(said, before["record"].cast(pa.string()), of, before["source"], "")
     columns = {

@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from nddup.columns import one_chunk, ragged_of
+from nddup.columns import list_column, lists_of, one_chunk, ragged_of
 from nddup.errors import ConfigError, NddupError
 from nddup.local.reading.scan import in_collection_order
 from nddup.local.reading.workers import Workers
@@ -29,7 +29,7 @@ from nddup.shown import MOST_NAMED
 from nddup.sketching.words.lexicon import COUNTED, sort_ids
 from nddup.sketching.words.word_sketches import WordRule
 from nddup.storage.local_storage import LocalStorage
-from nddup.tables import LEXICON, REJECTS, TERMS, TEXTS
+from nddup.tables import LEXICON, RECORDS, REJECTS, TERMS, TEXTS
 
 NOTE = "lexicon.json"
 
@@ -139,6 +139,9 @@ def read_records(source: Collection | pa.Table, config: Config, workers: Workers
             records = workers.scan(source, SketchRecords(rule), record_limits(config))
     if isinstance(source, Collection):
         records = in_collection_order(records, source)
+    batches = records.to_batches()
+    del records  # each file of a worker is let go as soon as its rows are copied
+    records = join_sketches(batches)
     replaced = records["n_replaced"].to_numpy()
     counts |= {"undecodable_records": int(np.count_nonzero(replaced)), "undecodable_places": int(replaced.sum())}
     for name in ("stripped", "guessed"):
@@ -147,6 +150,38 @@ def read_records(source: Collection | pa.Table, config: Config, workers: Workers
     counts |= lexicon.counts if lexicon else {}
     silent = list_silent(source, records) if isinstance(source, Collection) else REJECTS.arrow.empty_table()
     return Read(records, silent, lexicon.table if lexicon else None, counts)
+
+
+TOGETHER = 64
+"""Batches whose rows are copied at a time."""
+
+
+def join_sketches(batches: list[pa.RecordBatch]) -> pa.Table:
+    """Return RECORDS with the ids of all sketches in one array, which no later step has to make again.
+
+    Args:
+        batches: of RECORDS; the list is emptied, so that what only it holds is freed meanwhile.
+
+    Cost: one copy of the rows. Memory: that of the rows once, and `TOGETHER` batches.
+    """
+    if not batches:
+        return RECORDS.arrow.empty_table()
+    place = RECORDS.names.index("sketch")
+    lists = [list_column(batch.column(place)) for batch in batches]
+    offsets = np.concatenate([[0], np.cumsum(np.concatenate([np.diff(part.offsets) for part in lists]))])
+    del lists
+    values, at = np.empty(offsets[-1], np.uint64), 0
+    others = []
+    while batches:
+        some = pa.Table.from_batches(batches[:TOGETHER])
+        del batches[:TOGETHER]
+        ids = ragged_of(some["sketch"]).values
+        values[at : at + len(ids)] = ids
+        at += len(ids)
+        others.append(some.drop_columns(["sketch"]).combine_chunks())
+        del some, ids
+    sketches = lists_of(offsets.astype(np.int64), pa.array(values.view(np.int64)))
+    return pa.concat_tables(others).add_column(place, RECORDS.arrow.field("sketch"), sketches)
 
 
 def count_by_file(records: pa.Table, name: str) -> dict[str, Any]:
