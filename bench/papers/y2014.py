@@ -50,7 +50,7 @@ def _bands(options: argparse.Namespace, folder: Path) -> Values:
         texts = texts_of(pages.iloc[chosen])
         told, due = _ask_bands(folder / name.replace("/", "-"), texts), _count_bands(texts)
         assert told == due, (name, told, due)  # noqa: S101 - a wrong measurement must not be published
-        rows += [[name, f"w{a + 1}", *(" ".join(place) or "–" for place in places)] for a, places in enumerate(told)]
+        rows += [[name, f"w{a + 1}", *(" ".join(place) for place in places)] for a, places in enumerate(told)]
     return {"headings": ["data set", "document", *BANDS], "rows": rows}
 
 
