@@ -2,10 +2,12 @@
 
 import argparse
 import inspect
+import re
 import sys
 import types
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import groupby
+from operator import attrgetter
 from pathlib import Path
 from typing import Any, Literal, Union, get_args, get_origin
 
@@ -20,7 +22,7 @@ from nddup.passages.passage_tables import PASSAGE_TABLES
 from nddup.repository.segment_files import MATCHES, SEGMENT
 from nddup.results.evaluation import EVALUATION
 from nddup.settings.schema import Config
-from nddup.tables import RESULTS, Table
+from nddup.tables import RESULTS, Column, Table
 
 TARGET = Path(__file__).resolve().parents[1] / "docs" / "reference.md"
 
@@ -29,8 +31,7 @@ HEAD = """# Reference
 `make reference` makes this page from the code; a test compares the two. Terms: [glossary](glossary.md). Reasons:
 [explanation](explanation.md).
 
-Exit status of every command: 0 done; 2 wrong usage or configuration, told in one line; 1 a failure during the work, or
-a promise that `check` found broken; 130 interrupted by Ctrl-C; 141 the standard output is no longer read.
+Exit status of every command: [what a scheduler sees](operations.md#what-a-scheduler-sees).
 """
 
 
@@ -62,9 +63,8 @@ Schema for editors; `source <(nddup --completion bash)` completes commands, opti
 """
 
 
-PYTHON_HEAD = """`nddup.open(path)` opens the folder of a finished run on this machine; `nddup.find_duplicates(table)`
-makes a run from a table. Both return a `Run`. How to use it: [ask a run](howto/ask-a-run.md). Full descriptions:
-`help(nddup.open)`.
+PYTHON_HEAD = """`nddup.find_duplicates` makes a run from a table, `nddup.open` opens the folder of a finished one on
+this machine. Both return a `Run`: [what to ask it](howto/ask-a-run.md). Full descriptions: `help(nddup.open)`.
 """
 
 
@@ -72,13 +72,9 @@ def _python() -> str:
     """Return the list of the package's functions and of the methods and properties of a run."""
     functions = [(f"nddup.{name}", getattr(nddup, name)) for name in nddup.__all__]
     methods = [(f"run.{name}", value) for name, value in vars(Run).items() if not name.startswith("_")]
-    rows = [
-        (f"{name}{_arguments_of(value)}", (inspect.getdoc(value) or "").partition("\n")[0])
-        for name, value in functions + methods
-        if inspect.isfunction(value)
-    ]
-    rows += [(name, inspect.getdoc(value) or "") for name, value in methods if isinstance(value, property)]
-    return _list(rows)
+    called = [f"{name}{_arguments_of(value)}" for name, value in functions + methods if inspect.isfunction(value)]
+    read = [name for name, value in methods if isinstance(value, property)]
+    return "".join(f"- `{name}`\n" for name in called + read)
 
 
 def _arguments_of(function: Callable[..., Any]) -> str:
@@ -86,20 +82,29 @@ def _arguments_of(function: Callable[..., Any]) -> str:
     return f"({', '.join(name for name in inspect.signature(function).parameters if name != 'self')})"
 
 
-SHARED = 4
+SHARED = 2
 """An option of so many commands, with the same words, is told once."""
 
 
 def _commands() -> Iterator[str]:
     [subparsers] = (a for a in build_parser()._actions if isinstance(a, argparse._SubParsersAction))  # noqa: SLF001
     described = [part for name in COMMANDS for part in _parsers(f"nddup {name}", subparsers.choices[name])]
-    counts = Counter(row for _, _, rows in described for row in rows)
-    shared = [row for row, count in counts.items() if count >= SHARED]
-    yield "Options of several commands; `nddup COMMAND --help` lists those of one, with examples:\n"
-    yield _list(shared)
+    users: dict[tuple[str, str], list[str]] = {}
+    for title, _, rows in described:
+        for row in rows:
+            users.setdefault(row, []).append(title)
+    place = {row: _common_to(titles) for row, titles in users.items() if len(titles) >= SHARED}
+    yield "What a command writes must not exist. Options of several (`nddup COMMAND --help`: those of one):\n"
+    yield _list(row for row in place if not place[row])
     for title, description, rows in described:
         yield f"### {title}\n\n{description}\n"
-        yield _list(row for row in rows if row not in shared)
+        yield _list([row for row in place if place[row] == title] + [row for row in rows if row not in place])
+
+
+def _common_to(titles: Sequence[str]) -> str:
+    """Return the command of which all of these are actions, or "" if there is none."""
+    [command, *others] = {" ".join(title.split()[:2]) for title in titles}
+    return "" if others else command
 
 
 def _parsers(title: str, parser: argparse.ArgumentParser) -> Iterator[tuple[str, str, list[tuple[str, str]]]]:
@@ -115,14 +120,19 @@ def _arguments(actions: Sequence[argparse.Action]) -> list[tuple[str, str]]:
     return [_argument(action) for action in sorted(actions, key=lambda action: bool(action.option_strings))]
 
 
+NEW = re.compile("(;|, which) must not exist")
+"""What the page says once of all that is written."""
+
+
 def _argument(action: argparse.Action) -> tuple[str, str]:
+    told = NEW.sub("", action.help or "")
     metavar = action.metavar if isinstance(action.metavar, str) else action.dest.upper()
     if action.choices:
         metavar = "|".join(map(str, action.choices))
     if not action.option_strings:
-        return f"{metavar}{'…' if action.nargs in ('+', '*') else ''}", action.help or ""
+        return f"{metavar}{'…' if action.nargs in ('+', '*') else ''}", told
     name = action.option_strings[0]
-    return f"{name}{'' if action.nargs == 0 else ' ' + metavar}", action.help or ""
+    return f"{name}{'' if action.nargs == 0 else ' ' + metavar}", told
 
 
 def _settings() -> Iterator[str]:
@@ -130,14 +140,14 @@ def _settings() -> Iterator[str]:
         model = field.annotation
         if get_origin(model) is Literal:
             yield f"### {section}\n"
-            yield _list([(f"{section}={_value(field.default)}", f"{_kind(model)}; {field.description}")])
+            yield _list([(f"{section}={_value(field.default)}", f"{_kind(model, field.default)}{field.description}")])
         if not (isinstance(model, type) and hasattr(model, "model_fields")):
             continue
         yield f"### {section}\n\n{inspect.getdoc(model)}\n"
         yield _list(
             (
                 f"{section}.{key}={_value(option.get_default(call_default_factory=True, validated_data={}))}",
-                f"{_kind(option.annotation)}; {option.description}",
+                f"{_kind(option.annotation, option.default)}{option.description}",
             )
             for key, option in model.model_fields.items()
         )
@@ -149,31 +159,56 @@ def _value(value: object) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-def _kind(kind: Any) -> str:  # noqa: ANN401 - an annotation
+def _kind(kind: Any, default: object) -> str:  # noqa: ANN401 - an annotation
+    """Return the choices or the type with a semicolon; nothing where the default shows the type."""
+    told = _spelled(kind)
+    return "" if told in (SHOWN.get(type(default)), _spelled(bool)) else f"{told}; "
+
+
+NAMES = {int: "integer", float: "number", str: "text", bool: "true, false"}
+SHOWN = {kind: name for kind, name in NAMES.items() if kind is not str}
+"""The types that a default tells: a text may be the name of a choice."""
+
+
+def _spelled(kind: Any) -> str:  # noqa: ANN401 - an annotation
     if get_origin(kind) is Literal:
         return ", ".join(f"`{choice}`" for choice in get_args(kind))
     if get_origin(kind) in (Union, types.UnionType):
-        return " or ".join(_kind(part) for part in get_args(kind) if part is not type(None))
-    names = {int: "integer", float: "number", str: "text", bool: "true, false"}
-    return names.get(kind, str(kind))
+        return " or ".join(_spelled(part) for part in get_args(kind) if part is not type(None))
+    return NAMES.get(kind, str(kind))
 
 
 def _tables() -> Iterator[str]:
     yield "Parquet, a folder each in the run's folder; `kept/`, on request, holds the kept documents themselves.\n"
-    yield from map(_declared, RESULTS.values())
+    told: dict[Column, str] = {}
+    yield from (_declared(table, told) for table in RESULTS.values())
     yield "## Tables of a repository\n\nA query writes `matches` to its --output.\n"
-    yield _declared(MATCHES)
+    yield _declared(MATCHES, told)
     yield "The others lie in segments; `nddup/repository/segment_files.py` declares their columns.\n"
-    yield _list((table.name, table.meaning) for table in SEGMENT.values())
+    own = [table for table in SEGMENT.values() if table.meaning not in {table.meaning for table in RESULTS.values()}]
+    yield _list((table.name, table.meaning) for table in own)
+    yield f"{', '.join(f'`{name}`' for name, table in SEGMENT.items() if table not in own)}: as of a run.\n"
     yield "## Tables of against\n\nParquet, a folder each in --output.\n"
-    yield from map(_declared, AGAINST.values())
+    yield from (_declared(table, told) for table in AGAINST.values())
     yield "## Tables of passages\n\nParquet, a folder each in --output.\n"
-    yield from map(_declared, (table for table in PASSAGE_TABLES.values() if table.name not in RESULTS))
+    yield from (_declared(table, told) for table in PASSAGE_TABLES.values() if table.name not in RESULTS)
 
 
-def _declared(table: Table) -> str:
-    rows = [(f"{column.name} {column.type}", column.meaning) for column in table.columns]
+def _declared(table: Table, told: dict[Column, str]) -> str:
+    """Return a table with its columns: neighbours that mean the same, or that one earlier table tells, on one line."""
+    rows = []
+    for earlier, columns in groupby(table.columns, key=told.get):
+        run = list(columns)
+        if earlier and len(run) > 1:
+            rows.append((_typed(run), f"as in `{earlier}`"))
+        else:
+            rows += [(_typed(alike), meaning) for meaning, alike in groupby(run, key=attrgetter("meaning"))]
+    told.update((column, table.name) for column in table.columns if column not in told)
     return f"### {table.name}\n\n{table.meaning}\n\n" + _list(rows)
+
+
+def _typed(columns: Iterable[Column]) -> str:
+    return "`, `".join(f"{column.name} {column.type}" for column in columns)
 
 
 def _list(rows: Iterable[tuple[str, str]]) -> str:

@@ -75,7 +75,9 @@ def add(commands: "argparse._SubParsersAction[Any]") -> None:
     parser.add_argument(
         "-o", "--output", metavar="DIR", help="write the tables and index.html to DIR, which must not exist"
     )
-    parser.add_argument("--config", metavar="FILE", help="YAML file of settings, as for `nddup run`")
+    parser.add_argument(
+        "--config", metavar="FILE", help="YAML file of the settings that differ from the defaults (examples in conf/)"
+    )
     parser.add_argument(
         "--set", action="append", default=[], dest="assignments", metavar="a.b=c",
         help="one setting, of input, against, local or spark; may be repeated",

@@ -53,7 +53,9 @@ def add(commands: "argparse._SubParsersAction[Any]") -> None:
         "--schema", action="store_true", help="print the JSON Schema of the settings instead, for editors of YAML files"
     )
     parser.add_argument("--png", metavar="FILE", help="draw the curve to FILE, which must not exist")
-    parser.add_argument("--config", metavar="FILE", help="YAML file of settings, as for `nddup run`")
+    parser.add_argument(
+        "--config", metavar="FILE", help="YAML file of the settings that differ from the defaults (examples in conf/)"
+    )
     parser.add_argument(
         "--set", action="append", default=[], dest="assignments", metavar="a.b=c", help="one setting; may be repeated"
     )

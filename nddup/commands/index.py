@@ -110,7 +110,9 @@ def _add_create(actions: "argparse._SubParsersAction[Any]") -> None:
         "--texts", type=int, metavar="N",
         help="characters of each document's text that are kept for reports (default 1000; 0: none)",
     )  # fmt: skip
-    parser.add_argument("--config", metavar="FILE", help="YAML file of settings, as for `nddup run`")
+    parser.add_argument(
+        "--config", metavar="FILE", help="YAML file of the settings that differ from the defaults (examples in conf/)"
+    )
     parser.add_argument(
         "--set", action="append", default=[], dest="assignments", metavar="a.b=c", help="one setting; may be repeated"
     )
