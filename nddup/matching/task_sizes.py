@@ -36,6 +36,12 @@ EXPECTED_SHARE = 0.5
 
 MOST_TASKS = 1 << 16
 
+MOST_HERE = 10_000_000
+"""Most ids of which one task takes all steps: 50,000 sketches of 200 ids, a few seconds."""
+
+REQUEST_BYTES = 32
+"""Bytes of memory per id of the questions and answers about all ids at once."""
+
 BYTES_IN_PIECE = 80
 """Bytes of memory per id of a piece that a task is working on."""
 
@@ -114,3 +120,14 @@ def tasks_needed(volume: Volume, memory: int) -> int:
     by_ids = volume.ids * BYTES_OF_ID / free
     by_postings = volume.posting_bytes * BYTES_OF_POSTING_BYTE / free
     return max(1, math.ceil(max(by_ids, by_postings)))
+
+
+def fits_one(volume: Volume, memory: int) -> bool:
+    """Whether one task takes all steps: few ids, and what each step makes of them stays in its memory to the end.
+
+    Example:
+        >>> fits_one(Volume(4_000_000, 0.3), 2 << 30), fits_one(Volume(10**7, 0.3), 2 << 30)
+        (True, False)
+    """
+    needed = volume.ids * (BYTES_OF_ID + REQUEST_BYTES) + volume.posting_bytes * BYTES_OF_POSTING_BYTE
+    return volume.ids <= MOST_HERE and needed <= free_memory(memory)

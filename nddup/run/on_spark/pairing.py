@@ -23,7 +23,7 @@ from nddup.errors import CapacityError, ConfigError, NddupError
 from nddup.matching.confirm_rules import ConfirmRule, least_common
 from nddup.matching.elements import divide
 from nddup.matching.overlap_join import NO_LIMIT, ComparisonLimits, LongLists
-from nddup.matching.task_sizes import MOST_TASKS, free_memory, tasks_needed, volume_of
+from nddup.matching.task_sizes import MOST_TASKS, fits_one, free_memory, tasks_needed, volume_of
 from nddup.mining.family_pairs import past_comparisons
 from nddup.mining.heavy_families import FAMILIES_COST, FamilyRule
 from nddup.run.on_spark.documents import Documents
@@ -234,7 +234,7 @@ def find_pairs(job: Job, sketched: Made, source: Collection | DataFrame | None =
 
 
 def _compare(job: Job, comparing: _Comparing) -> Saved:
-    """Return COMPARED. One action; one more to count heavy sketches, if there are links.
+    """Return COMPARED, by one task where that is enough. One action, one more if it gave up; and if there are links.
 
     Raises:
         CapacityError: if there are no leaders (`plan.comparison_limits`), and one feature took too many comparisons.
@@ -245,14 +245,30 @@ def _compare(job: Job, comparing: _Comparing) -> Saved:
         most = level_of(comparing.documents.most_features, job.config.sketch.size)
         sketches = large_components.coarsen(sketches, most=most)
 
-    pairing = _pairing(job, comparing)
+    def write(matched: DataFrame) -> Saved:
+        return _write_compared(job, large_components.keep_common_level(matched) if is_by_levels else matched)
+
+    if _is_small(job, comparing):
+        found = write(meet.match_here(sketches, _pairing(job, comparing, 1), most=meet.MOST_MEETINGS))
+        if not found.counts["given_up"]:
+            return _seal_compared(job, found)
+    pairing = _pairing(job, comparing, comparing.partitions)
     with (
         persisted(meet.keep_sketches(sketches, pairing)) as homes,
         persisted(meet.post(homes, pairing)) as postings,
     ):
-        matched = meet.match(homes, postings, pairing)
-        whole = large_components.keep_common_level(matched) if is_by_levels else matched
-        found = _write_compared(job, whole)
+        return _seal_compared(job, write(meet.match(homes, postings, pairing)))
+
+
+def _is_small(job: Job, comparing: _Comparing) -> bool:
+    """Whether one task compares all sketches: they fit, and no number of tasks was asked for."""
+    documents = comparing.documents
+    volume = volume_of(documents.postings, documents.distinct_sketches, job.threshold)
+    return fits_one(volume, job.task_memory) and not given_partitions(job.spark, job.config.spark)
+
+
+def _seal_compared(job: Job, found: Saved) -> Saved:
+    """Seal COMPARED. One action, to count heavy sketches, if there are links."""
     heavy = meet.heavy_of(found.table).count() if found.counts["links"] else 0
     return job.seal("compared", found, heavy=heavy)
 
@@ -265,8 +281,8 @@ def _write_compared(job: Job, matched: DataFrame) -> Saved:
     return found
 
 
-def _pairing(job: Job, comparing: _Comparing) -> Pairing:
-    """Return how sketches are compared. They are linked only where families can be given by leaders.
+def _pairing(job: Job, comparing: _Comparing, partitions: int) -> Pairing:
+    """Return how sketches are compared in so many tasks. They are linked only where families can be given by leaders.
 
     A family whose pairs, spread evenly over the tasks, would be more than `pairs.max_edges` may be given by leaders:
     its pairs are not listed before that is known, because each takes Spark's Java microseconds. With levels, pairs are
@@ -274,10 +290,10 @@ def _pairing(job: Job, comparing: _Comparing) -> Pairing:
     """
     limits = plan.comparison_limits(job.config)
     is_listed = limits is None or job.kind.finder == "levels"
-    even = 0 if limits is None else limits.max_edges // comparing.partitions
+    even = 0 if limits is None else limits.max_edges // partitions
     return Pairing(
         job.threshold,
-        divide(comparing.documents.postings, comparing.partitions),
+        divide(comparing.documents.postings, partitions),
         LongLists(job.config.pairs.max_postings, job.config.pairs.max_comparisons),
         links=limits is not None,
         finder=plan.finder_of(job.config),
