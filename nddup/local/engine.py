@@ -8,8 +8,9 @@ pairs          --cluster-->  clusters, members, false_components
 Each step returns its tables, the arrays that the next step needs, and its counts for `metrics.json`.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -20,31 +21,33 @@ from numpy.typing import NDArray
 from nddup.arrays import take_rows
 from nddup.columns import mean_bytes, one_chunk
 from nddup.local.clustering.graph import Graph, build_graph
-from nddup.local.clustering.mine_components import mine
+from nddup.local.clustering.mine_components import MiningRule, mine
 from nddup.local.memory import OF_EDGE, OF_ID, OF_MEMBER, OF_PAIR
 from nddup.local.outputs import count_parts
 from nddup.local.pairing.collapse import Nodes, collapse, name_nodes
 from nddup.local.pairing.confirm import Confirmer, Known, Texts, known_pairs, read_candidates, settle_families
-from nddup.local.pairing.match import Matches, match
-from nddup.local.plan import Plan
+from nddup.local.pairing.match import Matches, PairingOptions, match
 from nddup.local.reading.read_records import read_records
 from nddup.local.reading.workers import Workers
 from nddup.matching.threshold import Threshold
 from nddup.mining.keep_verdicts import Forced
-from nddup.mining.modes import MODES
 from nddup.scanning.collection import Collection
-from nddup.settings.plan import confirm_rule_of, record_limits, tokens_of
+from nddup.settings.plan import budget_of, confirm_rule_of, graph_rule, kind_of, record_limits, threshold_of, tokens_of
 from nddup.settings.schema import Config
-from nddup.stages import false_components, names
 from nddup.stages.expand import expand
 from nddup.stages.keep import list_kept
+from nddup.stages.names import make_clusters
+from nddup.stages.run_engine import NO_COUNTS, Saved
 from nddup.stages.stage import Unpaired
-from nddup.tables import CLUSTERS, FALSE_COMPONENTS, MEMBERS, PAIRS
+from nddup.tables import PAIRS, table_called
 
 if TYPE_CHECKING:
     from nddup.engines.embedded import DuckEngine
 
 Counts = dict[str, int]
+
+IN_ORDER = {"false_components": ("component",), "clusters": ("cluster_id",), "members": ("cluster_id", "doc_id")}
+"""What the rows of a table are sorted by."""
 
 
 @dataclass(frozen=True)
@@ -151,17 +154,16 @@ def pair(  # noqa: PLR0913 - what is read, of what, and what is known
         NeedsSparkError: if the pairs may not fit in memory.
         CapacityError: if a feature or a family takes more than `pairs.max_comparisons`.
     """
-    plan = Plan(config)
+    rule, large = PairingOptions.of(config), np.empty(0, np.int32)
     workers.report_progress("collapse", 0, len(documents))
-    nodes = name_nodes(documents, order=config.keep.order, levels=plan.levels, forced=forced)
+    nodes = name_nodes(documents, order=config.keep.order, levels=rule.levels, forced=forced)
     distinct = nodes.distinct
     is_all = len(distinct) == len(nodes.node)
     sketches = nodes.sketches if is_all else take_rows(nodes.sketches, distinct.astype(np.int64))
-    rule, large = plan.matching, np.empty(0, np.int32)
     matches = match(distinct, sketches, nodes.n_features[distinct], rule, workers)
     confirmer: Confirmer | Known | None = known_pairs(known, nodes, config.pairs.share) if known is not None else None
     confirmer = read(matches, nodes) if read is not None else confirmer
-    confirmer = confirmer or _read_candidates(matches, documents, nodes, plan, source, workers)
+    confirmer = confirmer or _read_candidates(matches, documents, nodes, config, source, workers)
     if rule.limits is not None:
         matches, large = settle_families(matches, nodes, rule, rule.limits, workers, confirmer)
     edits = None
@@ -170,13 +172,13 @@ def pair(  # noqa: PLR0913 - what is read, of what, and what is known
         matches, edits = confirmed.matches, dict(confirmed.counts)
 
     limit = config.pairs.expand_limit
-    rows = count_pairs(matches, nodes, threshold=plan.threshold, expand_limit=limit)
+    rows = count_pairs(matches, nodes, threshold=rule.threshold, expand_limit=limit)
     workers.report_progress("expand", 0, rows)
     workers.memory.require(
         rows * (OF_PAIR + OF_ID * mean_bytes(nodes.ids)), f"{len(documents):,} documents with {rows:,} pairs"
     )
     pairs, found = list_pairs(matches, nodes, config)
-    counts = found.count("nodes", Unpaired.counts(plan.threshold.least_size)) | matches.counts()
+    counts = found.count("nodes", Unpaired.counts(rule.threshold.least_size)) | matches.counts()
     counts |= {"distinct_sketches": len(distinct), "postings": len(sketches.values)}
     return Paired(pairs, nodes, matches, large, counts, found, list(matches.rounds), edits)
 
@@ -199,7 +201,7 @@ def list_pairs(matches: Matches, nodes: Nodes, config: Config) -> tuple[pa.Table
     found.see("nodes", nodes.table)
     found.see("matches", matches.table(nodes.n_features))
     confirm = "resemblance" if matches.common is not None else "edit" if matches.edit is not None else "none"
-    threshold = Plan(config).threshold
+    threshold = threshold_of(config)
     pairs = expand(found, threshold=threshold, expand_limit=config.pairs.expand_limit, confirm=confirm)
     return pairs.cast(PAIRS.arrow).sort_by([("doc_a", "ascending"), ("doc_b", "ascending")]), found
 
@@ -208,49 +210,46 @@ def _read_candidates(  # noqa: PLR0913, PLR0917 - what is read, of what, and how
     matches: Matches,
     documents: pa.Table,
     nodes: Nodes,
-    plan: Plan,
+    config: Config,
     source: Collection | pa.Table | None,
     workers: Workers,
 ) -> Confirmer | None:
     """Return what compares the texts of candidates; None where the sketches decide."""
-    rule = confirm_rule_of(plan.config)
+    rule = confirm_rule_of(config)
     if rule is None:
         return None
     if source is None:
-        raise ValueError(f"pairs.confirm {plan.config.pairs.confirm}: the texts are needed")
-    is_front = plan.kind.estimate == "smallest"
-    texts = Texts(
-        source, tokens_of(plan.config), record_limits(plan.config), rule, is_front, plan.config.pairs.max_edges
-    )
+        raise ValueError(f"pairs.confirm {config.pairs.confirm}: the texts are needed")
+    is_front = kind_of(config.sketch).estimate == "smallest"
+    texts = Texts(source, tokens_of(config), record_limits(config), rule, is_front, config.pairs.max_edges)
     return read_candidates(matches, documents, nodes, texts, workers)
 
 
 def cluster(paired: Paired, config: Config, workers: Workers) -> Clustered:
     """Find the clusters of near-duplicates, by `clusters.mode`; mode `none` makes the graph without clusters."""
-    plan, nodes, mode = Plan(config), paired.nodes, config.clusters.mode
-    edges = len(paired.matches.first)
+    nodes, edges = paired.nodes, len(paired.matches.first)
     workers.report_progress("components", 0, edges)
     workers.memory.require(OF_EDGE * edges, f"components of {edges:,} pairs")
-    graph = build_graph(paired.matches, nodes, large=paired.large, **plan.graph)
+    graph = build_graph(paired.matches, nodes, large=paired.large, **graph_rule(config)._asdict())
     found = paired.engine
     found.see("graph", graph.table(nodes))
-    false = false_components.list_false_components(found, is_exact=plan.kind.is_exact)
-    false = false.cast(FALSE_COMPONENTS.arrow).sort_by("component")
-    clusters, members = CLUSTERS.arrow.empty_table(), MEMBERS.arrow.empty_table()
-    if MODES[mode].has_clusters:
-        clusters, members = _mine(graph, nodes, plan, workers, found)
-    for name, table in (("false_components", false), ("clusters", clusters)):
+    found.see("pairs", paired.pairs)
+
+    def save(name: str, table: pa.Table, counts: Mapping[str, str] = NO_COUNTS) -> Saved:
+        if name in IN_ORDER:
+            table = table.cast(table_called(name).arrow).sort_by([(column, "ascending") for column in IN_ORDER[name]])
         found.see(name, table)
-    counts = graph.counts() | {"fpgrowth_fits": 0} | found.sql(names.COVERED).to_pylist()[0]
-    counts |= found.count("clusters", names.COUNTS) | found.count("false_components", false_components.COUNTS)
-    support = config.clusters.support or 0
-    counts["pairs_below_support"] = int(np.count_nonzero(paired.pairs["overlap"].to_numpy() < support))
-    return Clustered(clusters, members, false, graph, counts, found)
+        return Saved(table, len(table), found.count(name, counts) if counts else {}, {})
+
+    made, counts = make_clusters(found, save, partial(_mine, graph, nodes, config, workers), config)
+    return Clustered(
+        **{name: one.table for name, one in made.items()}, graph=graph, counts=graph.counts() | counts, engine=found
+    )
 
 
-def _mine(graph: Graph, nodes: Nodes, plan: Plan, workers: Workers, tables: "DuckEngine") -> tuple[pa.Table, pa.Table]:
-    """Mine the sets of all components; return CLUSTERS and MEMBERS of documents made from them."""
-    sets = mine(graph, nodes, plan.mining, workers)
+def _mine(graph: Graph, nodes: Nodes, config: Config, workers: Workers) -> pa.Table:
+    """Return SETS of all components, whose members fit in memory."""
+    sets = mine(graph, nodes, MiningRule(threshold_of(config), config.clusters.mode, budget_of(config)), workers)
     of_member = graph.starts[sets["ordinal"].to_numpy()].repeat(pc.list_value_length(sets["positions"]).to_numpy())
     members = int(nodes.equals[graph.nodes[of_member + pc.list_flatten(sets["positions"]).to_numpy()]].sum())
     workers.report_progress("name", 0, members)
@@ -258,16 +257,12 @@ def _mine(graph: Graph, nodes: Nodes, plan: Plan, workers: Workers, tables: "Duc
         OF_EDGE * len(graph.edges) + members * (OF_MEMBER + OF_ID * mean_bytes(nodes.ids)),
         f"clusters of {members:,} members",
     )
-    tables.see("sets", sets)
-    tables.see("named", names.name_sets(tables, plan.naming))
-    clusters = tables.answer(names.CLUSTERS).cast(CLUSTERS.arrow).sort_by("cluster_id")
-    listed = tables.answer(names.MEMBERS).cast(MEMBERS.arrow)
-    return clusters, listed.sort_by([("cluster_id", "ascending"), ("doc_id", "ascending")])
+    return sets
 
 
 def keep(paired: Paired, clustered: Clustered, config: Config) -> Kept:
     """Decide for every document whether it is kept; KEEP is in the order of the documents."""
-    least_size = Plan(config).threshold.least_size
+    least_size = threshold_of(config).least_size
     kept = list_kept(clustered.engine, least_size=least_size, by_sets=paired.matches.common is not None)
     kept = kept.take(pc.index_in(one_chunk(paired.nodes.ids), value_set=one_chunk(kept["doc_id"])))
     return Kept(kept, {"kept": pc.sum(kept["kept"]).as_py() or 0})

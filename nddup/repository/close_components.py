@@ -21,12 +21,13 @@ from nddup.columns import one_chunk, take
 from nddup.local import engine
 from nddup.local.pairing.collapse import Nodes, name_nodes, rank_ids
 from nddup.local.pairing.confirm import Known, keys_of, settle_families
-from nddup.local.pairing.match import Matches
+from nddup.local.pairing.match import Matches, PairingOptions
 from nddup.local.reading.workers import Workers
 from nddup.matching.preference import Order
 from nddup.mining.pair_graph import label_components
 from nddup.repository.identity import Identity
 from nddup.repository.segment_files import DIGESTS, EDGES, RESULTS, table_of
+from nddup.settings.plan import levels_of
 from nddup.tables import LIKENESS
 
 
@@ -82,12 +83,12 @@ def close(scope: Scope, identity: Identity, workers: Workers) -> Closed:
     """
     documents = _with_groups(scope)
     nodes = _name(documents, scope, identity)
-    config, plan = identity.config, identity.plan
+    config, rule = identity.config, PairingOptions.of(identity.config)
     whole = _as_matches(scope, nodes, is_exact=identity.is_exact)
     matches, large = replace(whole, common=None), np.empty(0, np.int32)
     known = None if whole.common is None else _known_of(whole, whole.common)
-    if plan.matching.limits is not None:
-        matches, large = settle_families(matches, nodes, plan.matching, plan.matching.limits, workers, known)
+    if rule.limits is not None:
+        matches, large = settle_families(matches, nodes, rule, rule.limits, workers, known)
     if known is not None:
         matches = known.confirm(matches, workers).matches
     pairs, found = engine.list_pairs(matches, nodes, config)
@@ -128,7 +129,7 @@ def _with_groups(scope: Scope) -> pa.Table:
 
 def _name(documents: pa.Table, scope: Scope, identity: Identity) -> Nodes:
     """Return the nodes, ordered by the keep policy; if frozen, by kept before or not, then version, then policy."""
-    order, levels = identity.config.keep.order, identity.plan.levels
+    order, levels = identity.config.keep.order, levels_of(identity.config)
     nodes = name_nodes(documents, order=order, levels=levels)
     if identity.mode == "rebuild":
         return nodes

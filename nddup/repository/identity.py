@@ -16,7 +16,6 @@ from typing import Any, Self
 import numpy as np
 
 from nddup.errors import ConfigError, OutputError
-from nddup.local.plan import Plan
 from nddup.local.reading.read_records import take_saved
 from nddup.matching.measures import MEASURES
 from nddup.matching.preference import DATED
@@ -68,11 +67,6 @@ class Identity:
     lowest: int | float
     texts: int = 0
 
-    @cached_property
-    def plan(self) -> Plan:
-        """The plan of each step, derived from the settings."""
-        return Plan(self.config)
-
     @property
     def is_exact(self) -> bool:
         """Whether the resemblance of all shingles decides, which are then stored; else the sketches decide."""
@@ -81,7 +75,7 @@ class Identity:
     @property
     def is_front(self) -> bool:
         """Whether a sketch is the front of its shingle ids: of all, where it has as many ids as its document."""
-        return self.plan.kind.estimate == "smallest"
+        return plan.kind_of(self.config.sketch).estimate == "smallest"
 
     @property
     def layout(self) -> int:
@@ -98,10 +92,10 @@ class Identity:
 
         Where all shingles decide, sketches that meet are candidates for it.
         """
-        steps, share = self.plan, share_of(threshold)
+        share, levels = share_of(threshold), plan.levels_of(self.config)
         if self.is_exact:
             share = plan.candidates_at(share, self.config)
-        return Matching(threshold_at(steps.threshold, share), plan.finder_of(self.config), steps.levels)
+        return Matching(threshold_at(plan.threshold_of(self.config), share), plan.finder_of(self.config), levels)
 
     @cached_property
     def sketching(self) -> SketchRule:

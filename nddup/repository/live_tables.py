@@ -27,7 +27,7 @@ from nddup.repository.segment_files import NOT_STORED, RESULTS, TEXTS, among, re
 from nddup.repository.snapshot import Snapshot
 from nddup.scanning.collection import Collection
 from nddup.scanning.read_again import Texts, choose_documents
-from nddup.settings.plan import record_limits, text_rule
+from nddup.settings.plan import levels_of, record_limits, text_rule, threshold_of
 from nddup.sketching.rolling_hash import fingerprint_rows
 from nddup.stages import false_components, names
 from nddup.stages.report_texts import list_shown
@@ -183,13 +183,13 @@ def _count(snapshot: Snapshot, tables: dict[str, pa.Table]) -> dict[str, Any]:
     """Return the content of `metrics.json` for tables that were made over several versions."""
     identity = snapshot.identity
     rows = {name: len(table) for name, table in tables.items()}
-    nodes = name_nodes(tables["documents"], order=Order("first-id"), levels=identity.plan.levels)
+    nodes = name_nodes(tables["documents"], order=Order("first-id"), levels=levels_of(identity.config))
     kept = pc.sum(tables["keep"]["kept"]).as_py() or 0
     sizes, engine = _sketches_of_components(tables), DuckEngine("the version")
     for name in ("clusters", "false_components"):
         engine.see(name, tables[name])
     engine.see("nodes", nodes.table)
-    unpaired = engine.count("nodes", Unpaired.counts(identity.plan.threshold.least_size))
+    unpaired = engine.count("nodes", Unpaired.counts(threshold_of(identity.config).least_size))
     found = engine.count("clusters", names.COUNTS)
     stages = Stages(
         sketch=SketchMetrics(

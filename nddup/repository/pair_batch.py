@@ -22,7 +22,7 @@ from nddup.arrays import Ragged, take_rows
 from nddup.columns import lists_of, one_chunk, ragged_of
 from nddup.errors import CapacityError
 from nddup.local.pairing.confirm import Confirmer, Row, Texts, read_tokens
-from nddup.local.pairing.match import Matches, match
+from nddup.local.pairing.match import Matches, PairingOptions, match
 from nddup.local.reading.workers import Workers
 from nddup.matching.confirm_rules import SetRule, least_common
 from nddup.repository.identity import Identity
@@ -247,7 +247,7 @@ def _stored_edges(near: Near, *, shows: bool) -> pa.Table:
 
 def _match_batch(snapshot: Snapshot, sketches: Ragged, n_features: NDArray[np.int32], workers: Workers) -> Matches:
     """Return all pairs within the batch; posting lists longer than `pairs.max_postings` are refused, not compared."""
-    rule = replace(snapshot.identity.plan.matching, limits=None, max_comparisons=0)
+    rule = replace(PairingOptions.of(snapshot.identity.config), limits=None, max_comparisons=0)
     try:
         return match(np.arange(len(n_features), dtype=np.int32), sketches, n_features, rule, workers)
     except CapacityError as error:

@@ -26,6 +26,7 @@ from nddup.repository.lookups import distinct, find_rows
 from nddup.repository.places import Place
 from nddup.repository.segment_files import read_all
 from nddup.repository.snapshot import Snapshot
+from nddup.settings.plan import kind_of
 from nddup.sketching.accuracy import chance_missed
 from nddup.verifying.definitions import count_shared
 
@@ -178,7 +179,7 @@ def _prove_shingles(snapshot: Snapshot, tables: dict[str, pa.Table]) -> Iterator
     yield Proof("a pair is one whose shingles reach the threshold, all counted", not wrong and not wrong_rows, detail)
 
     expected = chance_missed(snapshot.identity.config.sketch.size, share) * found
-    holds = missed <= expected + 4 * sqrt(expected) + 1 or not snapshot.identity.plan.kind.is_exact
+    holds = missed <= expected + 4 * sqrt(expected) + 1 or not kind_of(snapshot.identity.config.sketch).is_exact
     detail = f"{len(probes):,} texts with all others: {missed:,} of {found:,} pairs, at most {expected:.2g} expected"
     yield Proof("no more pairs are missed by the sketches than expected", holds, detail)
 

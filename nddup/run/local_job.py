@@ -178,14 +178,12 @@ class LocalJob(RunEngine):
         if paired.own is None:
             return _made(self._take("clusters", "members", "false_components"), self._counts_before["clusters"])
         found = engine.cluster(paired.own, self.config, self.workers)
-        counts = found.counts
-        invented = {name: counts[name] for name in false_components.COUNTS}
-        false = self.save("false_components", found.false_components, counts=invented)
-        coverages = {name: counts[name] for name in names.COUNTS}
-        covered = counts["covered_components"]
-        clusters = self.save("clusters", found.clusters, counts=coverages, covered_components=covered)
-        members = self.save("members", found.members)
-        return _made({"clusters": clusters, "members": members, "false_components": false}, counts, found)
+        counted = {"false_components": false_components.COUNTS, "clusters": names.COUNTS, "members": {}}
+        saved = {
+            table: self.save(table, getattr(found, table), counts={name: found.counts[name] for name in counts})
+            for table, counts in counted.items()
+        }
+        return _made(saved, found.counts, found)
 
     def keep(self, sketched: Made, paired: Made, clustered: Made) -> Made:
         """As `RunEngine.keep`. Sealed last: its note means that all five tables are there, and holds their counts."""

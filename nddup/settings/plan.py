@@ -7,14 +7,14 @@ that the chosen kind does not use, so that nobody believes it has an effect.
 import os
 from dataclasses import replace
 from fractions import Fraction
-from typing import TYPE_CHECKING, Final, cast
+from typing import TYPE_CHECKING, Final, NamedTuple, cast
 
 from pydantic import BaseModel
 
 from nddup.matching.confirm_rules import ConfirmRule, EditRule, SetRule
 from nddup.matching.measures import MEASURES
 from nddup.matching.threshold import Threshold
-from nddup.mining.modes import DIVIDING
+from nddup.mining.modes import DIVIDING, MODES, SHARE_NODES
 from nddup.settings.schema import Config, SketchConfig
 from nddup.sketching.accuracy import least_equal
 from nddup.sketching.kinds import KINDS, NO_CLUSTERS, Kind
@@ -22,6 +22,7 @@ from nddup.sketching.minhash import Bands, choose_bands
 
 if TYPE_CHECKING:  # kernels load slowly: a command that only reads a run needs none, and a run starts workers first
     from nddup.matching.overlap_join import ComparisonLimits
+    from nddup.mining.cluster_modes import Budget
     from nddup.scanning.found import RecordLimits, SketchRule, TextRule
     from nddup.scanning.read_again import Tokens
     from nddup.sketching.minhash import Finder
@@ -172,6 +173,32 @@ def threshold_of(config: Config) -> Threshold:
         shows_containment=kind.shows_containment,
         by_text=pairs.confirm != "none",
     )
+
+
+class GraphRule(NamedTuple):
+    """How the pair graph is divided, and how the kept nodes are chosen; what is None is not asked for."""
+
+    share_nodes: int | None
+    """A component of more nodes is cut into shares of about this many."""
+    least_containment: float | None
+    """Share of a document that another must contain to replace it."""
+    max_lost: Fraction | None
+    """Share of a document that another may lack to replace it."""
+
+
+def graph_rule(config: Config) -> GraphRule:
+    """Return how the pair graph is divided and kept nodes are chosen."""
+    is_mined = MODES[config.clusters.mode].is_mined
+    least = float(config.pairs.share) if threshold_of(config).is_containment else None
+    return GraphRule(SHARE_NODES if is_mined else None, least, config.keep.most_lost)
+
+
+def budget_of(config: Config) -> "Budget":
+    """Return the budget of mining a component."""
+    from nddup.mining.cluster_modes import Budget  # noqa: PLC0415 - a query mines nothing
+
+    clusters = config.clusters
+    return Budget(clusters.max_sets, clusters.max_members, clusters.max_nodes, clusters.support or 0)
 
 
 def comparison_limits(config: Config) -> "ComparisonLimits | None":

@@ -4,12 +4,14 @@
     nodes, sets of nodes   --name_batches-->    NAMED, from the members of each set in the order of their ids
     named                  --SELECT-->          CLUSTERS, MEMBERS
 
+`make_clusters` makes these tables, and that of false components, which the same stage counts.
+
 A cluster may have as many members as there are documents, so no row has all of them. The kernel reads the members in
 order, and holds only their digest, the first ids and the member that the policy prefers.
 """
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import pairwise
@@ -22,6 +24,10 @@ from numpy.typing import NDArray
 
 from nddup.engines.engine import Batches, Engine
 from nddup.mining.modes import MEANINGS, MODES
+from nddup.settings import plan
+from nddup.settings.schema import Config
+from nddup.stages import false_components
+from nddup.stages.run_engine import Saved
 from nddup.tables import NAMED
 
 DIGITS = 16
@@ -125,6 +131,46 @@ class Naming:
         if MODES[self.mode].follows_keep:
             return "CASE WHEN kept THEN 0 ELSE 1 END"
         return "-weight" if self.by_weight else "0"
+
+
+def make_clusters(
+    engine: Engine, save: Callable[..., Saved], mine: Callable[[], Any], config: Config, *, heavy: int | None = None
+) -> tuple[dict[str, Saved], dict[str, int]]:
+    """Make CLUSTERS, MEMBERS and FALSE_COMPONENTS; return them by name, and what `ClustersMetrics` counts of them.
+
+    Args:
+        engine: with `graph`, `nodes`, `matches` and `pairs`.
+        save: stores a table by its name, with aggregates of it, and lets the engine see it.
+        mine: makes SETS; called if the mode has clusters.
+        config: of the run.
+        heavy: as of `Naming`.
+    """
+    threshold, asked, is_exact = plan.threshold_of(config), config.clusters, plan.kind_of(config.sketch).is_exact
+    listed = false_components.list_false_components(engine, is_exact=is_exact)
+    found = {"false_components": save("false_components", listed, false_components.COUNTS)}
+    if MODES[asked.mode].has_clusters:
+        engine.see("sets", mine())
+        least = max(threshold.least_size, asked.support or 0)
+        naming = Naming(least, asked.max_listed, asked.mode, by_weight=threshold.is_containment, heavy=heavy)
+        save("named", name_sets(engine, naming))
+    else:
+        save("named", engine.answer("SELECT node FROM nodes LIMIT 0", no_rows, NAMED))
+    found["clusters"] = save("clusters", engine.answer(CLUSTERS), COUNTS)
+    found["members"] = save("members", engine.answer(MEMBERS))
+
+    counts = {"covered_components": 0, "pairs_below_support": 0}
+    counts |= {**found["false_components"].counts, **found["clusters"].counts}
+    if counts["covered_clusters"]:
+        counts |= engine.sql(COVERED).to_pylist()[0]
+    if asked.support:
+        counts |= engine.count("pairs", {"pairs_below_support": f"count_if(overlap < {asked.support})"})
+    return found, counts
+
+
+def no_rows(batches: Batches) -> Batches:
+    """Return NAMED of no cluster."""
+    del batches
+    return iter(())
 
 
 def name_sets(engine: Engine, naming: Naming) -> Any:  # noqa: ANN401 - a table of either engine

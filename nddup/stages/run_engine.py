@@ -40,6 +40,9 @@ class Saved:
     noted: Mapping[str, Any]
 
 
+NO_COUNTS: Mapping[str, str] = {}
+
+
 @dataclass(frozen=True, kw_only=True)
 class Made:
     """The tables that a step made or found, the rows of each, and the counts of the step by their names in metrics."""

@@ -51,7 +51,7 @@ def run_over(folder: Path, texts: dict[str, str], **clusters: Any) -> dict[str, 
 @pytest.fixture(autouse=True)
 def _small_shares(monkeypatch: pytest.MonkeyPatch) -> None:
     """Make shares of a few nodes instead of thousands."""
-    monkeypatch.setattr("nddup.local.plan.SHARE_NODES", SHARE_NODES)
+    monkeypatch.setattr("nddup.settings.plan.SHARE_NODES", SHARE_NODES)
 
 
 @pytest.mark.parametrize("seed", range(4))

@@ -140,7 +140,7 @@ def test_clusters_are_the_maximal_sets_of_that_support(choice: str, seed: int, s
     """Equal documents whose other near-duplicates share too little are a cluster; a check of the run breaks nothing."""
     with tempfile.TemporaryDirectory() as name, pytest.MonkeyPatch.context() as patch:
         if "shares" in choice:
-            patch.setattr("nddup.local.plan.SHARE_NODES", 3)
+            patch.setattr("nddup.settings.plan.SHARE_NODES", 3)
         folder = run_over(draw_texts(seed), Path(name), settings_of(choice, support))
 
         require_definition(folder, choice, support)
@@ -219,8 +219,7 @@ def test_spark_gives_the_same_sets_and_representatives(spark: "SparkSession", tm
     for name, settings in {"mined": mined, "stars": partition()}.items():
         (tmp_path / name).mkdir()
         with pytest.MonkeyPatch.context() as patch:
-            for module in ("nddup.local.plan", "nddup.run.on_spark.clustering"):
-                patch.setattr(f"{module}.SHARE_NODES", 7)
+            patch.setattr("nddup.settings.plan.SHARE_NODES", 7)
             folder = run_over(texts, tmp_path / name, settings)
             config = build_config(settings, origin="test")
             metrics = run_job(spark, [str(tmp_path / name / "texts.parquet")], str(tmp_path / name / "spark"), config)

@@ -14,6 +14,7 @@ from nddup.columns import ragged_of
 from nddup.errors import CapacityError, ConfigError
 from nddup.repository.opened_repository import Repository
 from nddup.repository.query_stored import Ask, sketch_texts
+from nddup.settings.plan import threshold_of
 from tests.repository.histories import draw_history, draw_text, play
 
 KINDS: dict[str, dict[str, Any]] = {
@@ -43,7 +44,7 @@ def test_every_document_at_the_lowest_band_is_found(tmp_path: Path, kind: str) -
         for row in repo.query(texts, Ask(bands=(50, 80, 62.5))).to_pylist()
     }
 
-    threshold = repo.snapshot.identity.plan.threshold
+    threshold = threshold_of(repo.snapshot.identity.config)
     documents = repo.tables()["documents"]
     stored = dict(zip(documents["doc_id"].to_pylist(), documents["sketch"].to_pylist(), strict=True))
     assert set(stored) == set(live)
@@ -92,7 +93,7 @@ def test_a_stored_document_finds_its_near_duplicates(tmp_path: Path, settings: d
         frozenset((a, b))
         for a, b in zip(*(tables["pairs"][end].to_pylist() for end in ("doc_a", "doc_b")), strict=True)
     }
-    least = repo.snapshot.identity.plan.threshold.least_size
+    least = threshold_of(repo.snapshot.identity.config).least_size
     sizes = zip(
         tables["documents"]["doc_id"].to_pylist(),
         np.diff(ragged_of(tables["documents"]["sketch"]).offsets),

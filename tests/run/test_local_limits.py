@@ -14,12 +14,12 @@ from nddup import cli
 from nddup.commands import run as command
 from nddup.errors import NeedsSparkError
 from nddup.local import engine
-from nddup.local.plan import Plan
 from nddup.local.reading import scan, workers
 from nddup.local.reading.read_records import number_texts
 from nddup.local.reading.workers import Workers
 from nddup.run.local_job import run_locally
 from nddup.settings.load import build_config
+from nddup.settings.plan import threshold_of
 from nddup.stages.progress import AT_ONCE, LocalProgress
 from nddup.tables import RESULTS
 from tests.local.edited_texts import make_texts, write_lines
@@ -92,7 +92,7 @@ def test_mining_bounds_its_largest_components(  # noqa: PLR0913, PLR0917 - fixtu
     tmp_path: Path, pages: Path, monkeypatch: pytest.MonkeyPatch, name: str, value: int, said: str
 ) -> None:
     """The memory of the largest components, or of the largest shares of a divided one, is checked before any mining."""
-    where = {"LARGE": "nddup.local.clustering.mine_components", "SHARE_NODES": "nddup.local.plan"}[name]
+    where = {"LARGE": "nddup.local.clustering.mine_components", "SHARE_NODES": "nddup.settings.plan"}[name]
     monkeypatch.setattr(f"{where}.{name}", value)
     monkeypatch.setattr("nddup.local.clustering.mine_components.bound_memory", lambda *_: TOO_MUCH)
 
@@ -110,7 +110,7 @@ def test_the_pairs_are_counted_before_they_are_made(limit: int, measure: dict[st
     with Workers(1) as one:
         numbered = number_texts(given, id="id", text="body")
         paired = engine.pair(engine.sketch(numbered, config, one).documents, config, one, numbered)
-        threshold = Plan(config).threshold
+        threshold = threshold_of(config)
 
     counted = engine.count_pairs(paired.matches, paired.nodes, threshold=threshold, expand_limit=limit)
 

@@ -17,8 +17,9 @@ from nddup.errors import CapacityError
 from nddup.mining.pair_graph import GRAPH_BITS
 from nddup.results.check import check_run
 from nddup.run.local_job import run_locally
-from nddup.run.on_spark import clustering, rounds
+from nddup.run.on_spark import rounds
 from nddup.run.on_spark.state import Job
+from nddup.settings import plan
 from nddup.settings.load import build_config
 from nddup.spark.clustering import graph, shares
 from nddup.spark.schemas import local_table, schema_of
@@ -75,7 +76,7 @@ def ordinary(chains_and_a_family: Path, tmp_path_factory: pytest.TempPathFactory
 @pytest.fixture
 def spread_run(spark: SparkSession, chains_and_a_family: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
     """A function that makes a run with its components spread over shares, and checks its promises."""
-    monkeypatch.setattr(clustering, "SHARE_NODES", 9)
+    monkeypatch.setattr(plan, "SHARE_NODES", 9)
 
     def make(**clusters: Any) -> tuple[Tables, dict[str, Any]]:  # noqa: ANN401
         found = tables_and_counts(spark, chains_and_a_family, tmp_path / "run", **clusters)
@@ -172,7 +173,7 @@ def test_in_shares_the_tables_are_the_same(
         return order_nodes(*tables, **how).withColumn("part", 2 * place).withColumn("row", F.lit(0).cast("long"))
 
     monkeypatch.setattr(graph, "order_nodes", scattered)
-    monkeypatch.setattr(clustering, "SHARE_NODES", 9)
+    monkeypatch.setattr(plan, "SHARE_NODES", 9)
     monkeypatch.setattr(rounds, "FEW_EDGES", 0)
     monkeypatch.setattr(Job, "most_nodes", lambda _job, _bits: 0)
 

@@ -9,6 +9,7 @@ makes the pairs whose first common feature it owns.
 
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import Self
 
 import numpy as np
 import pyarrow as pa
@@ -32,6 +33,8 @@ from nddup.matching.overlap_join import (
 )
 from nddup.matching.threshold import Threshold
 from nddup.mining.family_pairs import past_comparisons
+from nddup.settings import plan
+from nddup.settings.schema import Config
 from nddup.sketching.min_s import read_only
 from nddup.sketching.minhash import Finder
 from nddup.sketching.moduli import LEVEL_BITS, spread_levels
@@ -62,6 +65,13 @@ class PairingOptions:
     limits: ComparisonLimits | None
     levels: int = 0
     max_comparisons: int = NO_LIMIT
+
+    @classmethod
+    def of(cls, config: Config) -> Self:
+        """Return how pairs are found with these settings."""
+        finder, limits, pairs = plan.finder_of(config), plan.comparison_limits(config), config.pairs
+        levels = plan.levels_of(config)
+        return cls(plan.threshold_of(config), finder, pairs.max_postings, limits, levels, pairs.max_comparisons)
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,7 @@ sets, graph, nodes   --name_sets-->     named --list-->  clusters, members
 The last stage: nodes, graph, matches  --keep_documents-->  keep
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -15,21 +16,19 @@ from pyspark.sql import functions as F
 
 from nddup.errors import ConfigError
 from nddup.mining.cluster_modes import Budget
-from nddup.mining.modes import MODES, SHARE_NODES
 from nddup.run.on_spark.documents import Documents
 from nddup.run.on_spark.rounds import Choosing, Matches, Rounds, save_graph
 from nddup.run.on_spark.state import Job, persisted
+from nddup.settings import plan
 from nddup.spark import heavy_keys
 from nddup.spark.clustering import graph, mine_components, problems, shares
 from nddup.spark.clustering.problems import Scale
 from nddup.spark.pairing import collapse
 from nddup.spark.reach import is_connect
-from nddup.spark.schemas import local_table, schema_of
-from nddup.stages import false_components, names
+from nddup.stages import names
 from nddup.stages.keep import count_kept, list_kept
 from nddup.stages.progress import say
-from nddup.stages.run_engine import Made, Saved
-from nddup.tables import NAMED, SETS
+from nddup.stages.run_engine import NO_COUNTS, Made, Saved
 
 
 @dataclass(frozen=True)
@@ -57,49 +56,37 @@ def mine_clusters(job: Job, sketched: Made, paired: Made) -> Made:
     documents: Documents = sketched.own.documents
     matches = paired.own.matches
     built = job.find("graph") or _build_graph(job, documents, matches)
-    asked = job.ask(graph=built.table, matches=paired.own.table, nodes=documents.nodes)
-    false = false_components.list_false_components(asked, is_exact=job.kind.is_exact)
-    false_saved = job.save("false_components", false, false_components.COUNTS)
+    engine, counts = job.ask(**paired.tables, graph=built.table, matches=paired.own.table, nodes=documents.nodes), {}
 
-    sets = job.find("sets") or _mine(job, _Mining(documents, matches, built, _budget(job)))
-    has_clusters = MODES[job.config.clusters.mode].has_clusters
-    job.engine.see("sets", sets.table)
-    found = (
-        names.name_sets(job.engine, _naming(job, documents))
-        if has_clusters
-        else local_table(job.spark, schema_of(NAMED))
-    )
-    named = job.save("named", found)
-    job.engine.see("named", named.table)
-    clusters = job.find("clusters") or _list_clusters(job)
-    members = job.save("members", job.engine.answer(names.MEMBERS))
+    def save(name: str, table: DataFrame, counted: Mapping[str, str] = NO_COUNTS) -> Saved:
+        saved = job.save(name, table, counted)
+        engine.see(name, saved.table)
+        return saved
+
+    def mine() -> Any:  # noqa: ANN401 - a DataFrame
+        sets = job.find("sets") or _mine(job, _Mining(documents, matches, built, plan.budget_of(job.config)))
+        counts["fpgrowth_fits"] = sets.noted["fpgrowth_fits"]
+        return sets.table
+
+    heavy = heavy_keys.HEAVY if documents.unpaired.equal_sketches >= heavy_keys.HEAVY else None
+    made, counted = names.make_clusters(engine, save, mine, job.config, heavy=heavy)
     job.drop("named", made=["clusters", "members"])
-
-    counts = {
-        **built.counts,
-        **false_saved.counts,
-        **clusters.counts,
-        "fpgrowth_fits": sets.noted["fpgrowth_fits"],
-        "covered_components": clusters.noted["covered_components"],
-        "pairs_below_support": _count_below_support(job, paired.tables["pairs"]),
-    }
-    made = {"clusters": clusters, "members": members, "false_components": false_saved}
     return Made(
         tables={name: saved.table for name, saved in made.items()},
         rows={name: saved.rows for name, saved in made.items()},
-        counts=counts,
+        counts={**built.counts, **counts, **counted},
         own=built.table,
     )
 
 
 def keep_documents(job: Job, sketched: Made, paired: Made, clustered: Made) -> Made:
     """As `RunEngine.keep`. One action, and those of the counts."""
-    del clustered
+    del paired, clustered
     documents: Documents = sketched.own.documents
     by_sets, asked = job.config.pairs.confirm == "resemblance", job.config.keep
     listed = list_kept(job.engine, least_size=job.threshold.least_size, by_sets=by_sets)
     keep = job.save("keep", listed, {"kept": "count_if(kept)"})
-    told = job.ask(documents=documents.table, pairs=paired.tables["pairs"], keep=keep.table)
+    told = job.ask(documents=documents.table, keep=keep.table)
     counts = {
         "kept": keep.counts["kept"],
         "removed": documents.rows - keep.counts["kept"],
@@ -110,12 +97,9 @@ def keep_documents(job: Job, sketched: Made, paired: Made, clustered: Made) -> M
 
 def _build_graph(job: Job, documents: Documents, matches: Matches) -> Saved:
     """Make GRAPH."""
-    config = job.config.clusters
+    config, (share_nodes, least_containment, max_lost) = job.config.clusters, plan.graph_rule(job.config)
     miner = _choose_miner(job)
-    share_nodes = SHARE_NODES if MODES[config.mode].is_mined else None
     assignment = graph.Assignment(miner, config.fpgrowth_limit, config.max_sets, config.max_members, share_nodes)
-    least_containment = float(job.config.pairs.share) if job.threshold.is_containment else None
-    max_lost = job.config.keep.most_lost
     if job.forced is not None or max_lost is not None:
         directed = graph.direct_matches(
             matches.table, documents.nodes, is_contained=job.threshold.is_containment, max_lost=max_lost
@@ -143,9 +127,7 @@ def _choose_miner(job: Job) -> str:
 
 
 def _mine(job: Job, mining: _Mining) -> Saved:
-    """Make SETS of all components: those mined in one task, and those spread over several; none in mode `none`."""
-    if not MODES[job.config.clusters.mode].has_clusters:
-        return job.seal("sets", job.write("sets", local_table(job.spark, schema_of(SETS))), fpgrowth_fits=0)
+    """Make SETS of all components: those mined in one task, and those spread over several."""
     whole = mining.graph.table.where("share is null")
     partitions = mining.matches.partitions
     found = problems.gather_problems(
@@ -223,36 +205,3 @@ def _union(parts: list[DataFrame]) -> DataFrame:
     for more in parts[1:]:
         whole = whole.unionByName(more)
     return whole
-
-
-def _naming(job: Job, documents: Documents) -> names.Naming:
-    """Return how the sets become clusters of documents."""
-    config = job.config.clusters
-    return names.Naming(
-        max(job.threshold.least_size, config.support or 0),
-        config.max_listed,
-        config.mode,
-        by_weight=job.threshold.is_containment,
-        heavy=heavy_keys.HEAVY if documents.unpaired.equal_sketches >= heavy_keys.HEAVY else None,
-    )
-
-
-def _list_clusters(job: Job) -> Saved:
-    """Make CLUSTERS. One action, and one to count the covered components if there are any."""
-    found = job.write("clusters", job.engine.answer(names.CLUSTERS), names.COUNTS)
-    covered = 0
-    if found.counts["covered_clusters"]:
-        job.engine.see("clusters", found.table)
-        covered = job.engine.sql(names.COVERED).to_pylist()[0]["covered_components"]
-    return job.seal("clusters", found, covered_components=covered)
-
-
-def _count_below_support(job: Job, pairs: DataFrame) -> int:
-    """Count the pairs with too few common features to share a cluster. One action if `clusters.support` is set."""
-    support = job.config.clusters.support
-    return pairs.where(F.col("overlap") < support).count() if support else 0
-
-
-def _budget(job: Job) -> Budget:
-    config = job.config.clusters
-    return Budget(config.max_sets, config.max_members, config.max_nodes, config.support or 0)

@@ -10,12 +10,12 @@ from pyspark.sql import DataFrame
 
 from nddup.errors import CapacityError
 from nddup.mining.pair_graph import CHOICE_BITS, GRAPH_BITS, MOST_NODES
-from nddup.run.on_spark.state import NO_COUNTS, Job, persisted
+from nddup.run.on_spark.state import Job, persisted
 from nddup.run.task_memory import PYTHON_MEMORY
 from nddup.spark.clustering import graph
 from nddup.spark.clustering.graph import Assignment
 from nddup.spark.schemas import local_table
-from nddup.stages.run_engine import Saved
+from nddup.stages.run_engine import NO_COUNTS, Saved
 
 FEW_EDGES = 1_000_000
 """Most edges of a graph that is made without tables of its own."""

@@ -23,14 +23,12 @@ from nddup.sketching.kinds import Kind
 from nddup.spark import schemas
 from nddup.spark.reach import Reach, reach
 from nddup.stages.progress import LogFormat, Progress, StageNotes, doing
-from nddup.stages.run_engine import RunEngine, Saved
+from nddup.stages.run_engine import NO_COUNTS, RunEngine, Saved
 from nddup.stages.stage import dependencies_of
 from nddup.steps import bar
 from nddup.storage.session_files import SessionFiles, files_of
 from nddup.storage.session_tables import SparkFolder, Store
 from nddup.tables import table_called
-
-NO_COUNTS: Mapping[str, str] = {}
 
 
 @dataclass
