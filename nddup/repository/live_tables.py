@@ -29,7 +29,7 @@ from nddup.scanning.collection import Collection
 from nddup.scanning.read_again import Texts, choose_documents
 from nddup.settings.plan import levels_of, record_limits, text_rule, threshold_of
 from nddup.sketching.rolling_hash import fingerprint_rows
-from nddup.stages import false_components, names
+from nddup.stages import names
 from nddup.stages.report_texts import list_shown
 from nddup.stages.stage import Unpaired, dependencies_of, metrics_of, settings_of
 from nddup.storage.local_folder import LocalFolder
@@ -190,7 +190,7 @@ def _count(snapshot: Snapshot, tables: dict[str, pa.Table]) -> dict[str, Any]:
         engine.see(name, tables[name])
     engine.see("nodes", nodes.table)
     unpaired = engine.count("nodes", Unpaired.counts(threshold_of(identity.config).least_size))
-    found = engine.count("clusters", names.COUNTS)
+    found = engine.count("clusters", names.COUNTS["clusters"])
     stages = Stages(
         sketch=SketchMetrics(
             rows_in={"records": rows["documents"]}, rows_out={"documents": rows["documents"], "rejects": 0},
@@ -209,7 +209,7 @@ def _count(snapshot: Snapshot, tables: dict[str, pa.Table]) -> dict[str, Any]:
             largest_component=pc.max(sizes).as_py() or 0,
             covered_clusters=found["covered_clusters"],
             led_clusters=found["led_clusters"],
-            **engine.count("false_components", false_components.COUNTS),
+            **engine.count("false_components", names.COUNTS["false_components"]),
         ),
         keep=KeepMetrics(
             rows_in={"documents": rows["documents"]}, rows_out={"keep": rows["keep"]}, kept=kept,

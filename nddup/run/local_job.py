@@ -29,7 +29,7 @@ from nddup.settings import plan
 from nddup.settings.plan import record_limits, text_rule
 from nddup.settings.schema import Config
 from nddup.sketching.words.lexicon import COUNTED
-from nddup.stages import false_components, names
+from nddup.stages import names
 from nddup.stages.keep import count_kept
 from nddup.stages.progress import LocalProgress, LogFormat, Progress
 from nddup.stages.run import make_run
@@ -178,10 +178,9 @@ class LocalJob(RunEngine):
         if paired.own is None:
             return _made(self._take("clusters", "members", "false_components"), self._counts_before["clusters"])
         found = engine.cluster(paired.own, self.config, self.workers)
-        counted = {"false_components": false_components.COUNTS, "clusters": names.COUNTS, "members": {}}
         saved = {
             table: self.save(table, getattr(found, table), counts={name: found.counts[name] for name in counts})
-            for table, counts in counted.items()
+            for table, counts in names.COUNTS.items()
         }
         return _made(saved, found.counts, found)
 

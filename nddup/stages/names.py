@@ -3,8 +3,11 @@
     sets, graph, nodes     --SETS_OF_NODES-->   the nodes of each set: mined ones, and groups without a neighbour
     nodes, sets of nodes   --name_batches-->    NAMED, from the members of each set in the order of their ids
     named                  --SELECT-->          CLUSTERS, MEMBERS
+    graph, matches, nodes  --SELECT-->          FALSE_COMPONENTS: the errors of transitive closure
 
-`make_clusters` makes these tables, and that of false components, which the same stage counts.
+`make_clusters` makes all three tables. To take a component for a cluster is to claim that all its documents are
+near-duplicates of each other; `invented` counts the pairs of its documents that are not: all pairs of documents minus
+the pairs found.
 
 A cluster may have as many members as there are documents, so no row has all of them. The kernel reads the members in
 order, and holds only their digest, the first ids and the member that the policy prefers.
@@ -26,7 +29,6 @@ from nddup.engines.engine import Batches, Engine
 from nddup.mining.modes import MEANINGS, MODES
 from nddup.settings import plan
 from nddup.settings.schema import Config
-from nddup.stages import false_components
 from nddup.stages.run_engine import Saved
 from nddup.tables import NAMED
 
@@ -93,12 +95,42 @@ MEMBERS = """
     WHERE m.what = 'member' AND c.what = 'cluster'
 """
 
+FALSE_COMPONENTS = """
+    WITH placed AS (
+        SELECT g.node, g.component, g.by_leaders, d.n FROM graph AS g JOIN nodes AS d ON g.node = d.doc_key
+    ),
+    counted AS (
+        SELECT component, by_leaders, n AS size, shiftright(n * (n - 1), 1) AS pairs FROM placed
+        UNION ALL
+        SELECT a.component, false AS by_leaders, CAST(0 AS BIGINT) AS size, a.n * b.n AS pairs
+        FROM matches AS m JOIN placed AS a ON m.node_a = a.node JOIN placed AS b ON m.node_b = b.node
+    ),
+    whole AS (
+        SELECT component, CAST(sum(size) AS BIGINT) AS size, CAST(sum(pairs) AS BIGINT) AS pairs,
+               bool_or(by_leaders) AS by_leaders
+        FROM counted GROUP BY component
+    )
+    SELECT component, size, pairs, shiftright(size * (size - 1), 1) - pairs AS invented,
+           {exact} AND NOT by_leaders AS exact
+    FROM whole WHERE shiftright(size * (size - 1), 1) > pairs
+"""
+"""A node adds its documents and the pairs among them, an edge the product of the documents of its ends."""
+
 COUNTS = {
-    "covered_clusters": "count_if(coverage = 'pairs')",
-    "led_clusters": "count_if(coverage = 'documents')",
-    "cut_clusters": "count_if(size > array_size(members))",
+    "clusters": {
+        "covered_clusters": "count_if(coverage = 'pairs')",
+        "led_clusters": "count_if(coverage = 'documents')",
+        "cut_clusters": "count_if(size > array_size(members))",
+    },
+    "false_components": {
+        "invented_pairs": "sum(invented)",
+        "most_invented": "max(invented)",
+        "bounded_components": "count_if(NOT exact)",
+    },
+    "members": {},
 }
-"""Counts of CLUSTERS for `metrics.json`, as aggregates; a cut row lists fewer members than its cluster has."""
+"""Counts of each table for `metrics.json`, as aggregates. A cut row lists fewer members than its cluster has; a bounded
+component has a bound of its invented pairs only."""
 
 COVERED = "SELECT count(DISTINCT component) AS covered_components FROM clusters WHERE coverage = 'pairs'"
 
@@ -146,8 +178,8 @@ def make_clusters(
         heavy: as of `Naming`.
     """
     threshold, asked, is_exact = plan.threshold_of(config), config.clusters, plan.kind_of(config.sketch).is_exact
-    listed = false_components.list_false_components(engine, is_exact=is_exact)
-    found = {"false_components": save("false_components", listed, false_components.COUNTS)}
+    listed = list_false_components(engine, is_exact=is_exact)
+    found = {"false_components": save("false_components", listed, COUNTS["false_components"])}
     if MODES[asked.mode].has_clusters:
         engine.see("sets", mine())
         least = max(threshold.least_size, asked.support or 0)
@@ -155,7 +187,7 @@ def make_clusters(
         save("named", name_sets(engine, naming))
     else:
         save("named", engine.answer("SELECT node FROM nodes LIMIT 0", no_rows, NAMED))
-    found["clusters"] = save("clusters", engine.answer(CLUSTERS), COUNTS)
+    found["clusters"] = save("clusters", engine.answer(CLUSTERS), COUNTS["clusters"])
     found["members"] = save("members", engine.answer(MEMBERS))
 
     counts = {"covered_components": 0, "pairs_below_support": 0}
@@ -171,6 +203,20 @@ def no_rows(batches: Batches) -> Batches:
     """Return NAMED of no cluster."""
     del batches
     return iter(())
+
+
+def list_false_components(engine: Engine, *, is_exact: bool) -> Any:  # noqa: ANN401 - a table of either engine
+    """Return FALSE_COMPONENTS: the components with documents that are not near-duplicates, and these pairs counted.
+
+    Args:
+        engine: with the tables `graph` (node, component, by_leaders), `matches` (node_a, node_b), and `nodes`
+            (doc_key, n), which has a row at least for each first document of its sketch.
+        is_exact: whether every near-duplicate pair outside components given by leaders was found; else `invented` is an
+            upper bound. In components given by leaders it always is.
+
+    Cost: joins of narrow rows, on Spark with a shuffle each: the graph with the nodes, the edges with either end.
+    """
+    return engine.answer(FALSE_COMPONENTS.format(exact=str(is_exact).lower()))
 
 
 def name_sets(engine: Engine, naming: Naming) -> Any:  # noqa: ANN401 - a table of either engine
