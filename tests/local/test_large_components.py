@@ -1,5 +1,6 @@
 """Whether leaders represent a component depends on that component alone: on its number of pairs, by definition."""
 
+from bisect import bisect_left
 from collections.abc import Sequence
 from itertools import pairwise
 from typing import NamedTuple
@@ -49,7 +50,7 @@ def pairs_in(table: pa.Table) -> set[frozenset[str]]:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(seed=ANY, number=st.integers(2, 45), max_postings=st.integers(2, 9), max_edges=st.integers(1, 60))
 def test_the_definition(kind: str, seed: int, number: int, max_postings: int, max_edges: int) -> None:
     """A component has leaders if and only if it has more than `max_edges` pairs; otherwise all its pairs are listed.
@@ -86,7 +87,7 @@ def test_the_definition(kind: str, seed: int, number: int, max_postings: int, ma
 def test_at_the_limit(kind: str, max_postings: int) -> None:
     """A component of `max_edges` pairs has no leaders, one with one more pair has, with heavy sketches or without."""
     met = 0
-    for seed in range(8):
+    for seed in range(6):
         documents = draw(kind, seed, number=30, prefix="d")
         graph = Law(config_of(kind)).graph_of(documents)
         counts = {component: sum(pair <= component for pair in graph.pairs) for component in graph.components}
@@ -101,7 +102,7 @@ def test_at_the_limit(kind: str, max_postings: int) -> None:
 
 
 @pytest.mark.parametrize("kind", [kind for kind in KINDS if kind != "containment"])
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(
     seed=ANY,
     sizes=st.tuples(st.integers(2, 30), st.integers(1, 40)),
@@ -138,21 +139,24 @@ def test_unrelated_documents_change_nothing(
 
 def test_the_rule_is_met_in_every_way() -> None:
     """Collections as the tests above draw them have heavy sketches with no, one and several large components."""
+    wanted: set[object] = {(True, 0), (True, 1), (True, 2), "mixed"}
     seen: set[object] = set()
     for seed in range(60):
+        if wanted <= seen:
+            break
         config = config_of("resemblance", max_postings=3, max_edges=20)
         documents = draw("resemblance", seed, number=40, prefix="d")
         graph, made = Law(config).graph_of(documents), make(documents, config)
         is_heavy, number = made.counts["crowd"] > 0, len(graph.large)
         seen.add((is_heavy, min(number, 2)))
         seen |= {"mixed"} if is_heavy and any(len(c) > 1 and c not in graph.large for c in graph.components) else set()
-    assert {(True, 0), (True, 1), (True, 2), "mixed"} <= seen
+    assert wanted <= seen
 
 
 def test_too_many_comparisons_end_the_run() -> None:
     """A run that needs one comparison more than `max_comparisons` fails with a message that names the setting."""
     documents = draw("resemblance", 3, number=40, prefix="d")
-    needed = next(most for most in range(1, 2_000) if not _fails(documents, most))
+    needed = bisect_left(range(2_000), True, lo=1, key=lambda most: not _fails(documents, most))  # noqa: FBT003
     assert needed > 40
     with pytest.raises(CapacityError, match=MESSAGE):
         make(documents, config_of("resemblance", max_postings=2, max_comparisons=needed - 1))
