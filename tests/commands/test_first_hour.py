@@ -120,7 +120,7 @@ def test_2_a_heap_that_java_refuses() -> None:
 
 
 def test_3_a_run_and_its_check(say: Say) -> None:
-    """A run prints a line for each stage, and `check` one for each promise (`test_first_word` tests the first line)."""
+    """A run prints a line for each stage, and `check` one for each promise (`test_start_up` tests the first line)."""
     assert say(*RUN) == Transcript(0, [*table(), " 0.0 s, results in out"], STAGES)
 
     checked = say("check", "out")

@@ -1,4 +1,4 @@
-"""The modules that a command loads: only those it uses, and no Spark for local files."""
+"""The modules that a command loads: only those it uses, no Spark for local files, and none before its progress line."""
 
 import json
 import subprocess
@@ -32,16 +32,29 @@ TEXTS = {"chardet", "resiliparse"}
 READ_BY = KERNELS | TEXTS | {"lxml", "pyarrow", "selectolax"}
 
 PROGRAM = """
-import gc, json, sys
+import gc, json, sys, threading
 from nddup.cli import main
+
+begun, start = [], threading.Thread.start
+
+def begin(thread):
+    if getattr(thread._target, "__name__", "") == "_watch":
+        begun.append(sorted(sys.modules))
+    start(thread)
+
+threading.Thread.start = begin
+sys.stderr.isatty = lambda: True
 try:
     status = main(sys.argv[1:])
 except SystemExit as ended:
     status = ended.code
 loaded = sorted(sys.modules)
 looked = sum(generation["collections"] for generation in gc.get_stats())
-print(json.dumps({"status": status, "loaded": loaded, "looked": looked}), file=sys.stderr)
+said = {"status": status, "begun": begun[:1], "loaded": loaded, "looked": looked}
+print("\\n" + json.dumps(said), file=sys.stderr)
 """
+"""Prints the modules loaded when the progress line starts, and in the end; `test_steps` proves that the line appears in
+time."""
 
 
 @pytest.fixture(scope="module")
@@ -83,7 +96,7 @@ COMMANDS: dict[str, tuple[list[str], set[str]]] = {
 
 @pytest.mark.parametrize("name", COMMANDS)
 def test_a_command_loads_what_it_uses(name: str, place: Path) -> None:
-    """A command over local files loads no slow module that it does not use."""
+    """A command over local files loads no slow module that it does not use, nor any before its progress line starts."""
     arguments, allowed = COMMANDS[name]
 
     said = _called(arguments, place)
@@ -92,6 +105,7 @@ def test_a_command_loads_what_it_uses(name: str, place: Path) -> None:
 
     assert said["status"] == 0
     assert HEAVY & set(said["loaded"]) <= allowed
+    assert [HEAVY & set(loaded) for loaded in said["begun"]] == ([set()] if name != "help" else [])
     assert said["looked"] < 60  # garbage collections; with Python's default threshold there would be some hundred
 
 
