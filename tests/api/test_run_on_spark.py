@@ -1,6 +1,5 @@
 """A run over Spark's DataFrames: SQL, documents, pairs and another threshold, as for the same rows in pandas."""
 
-from pathlib import Path
 from typing import Any
 
 import pandas as pd
@@ -23,9 +22,27 @@ def here() -> Run:
 
 
 @pytest.fixture(scope="module")
-def there(spark: SparkSession) -> Run:
-    """Make the run on Spark."""
-    return nddup.find_duplicates(spark.createDataFrame(PAGES), **SETTINGS)
+def there(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Run:
+    """Make the run on Spark, over files of two formats and a table of Derby, which Spark brings, together.
+
+    A third of the rows is read from each: whatever Spark reads is a collection.
+    """
+    folder = tmp_path_factory.mktemp("sources")
+    options = {"url": "jdbc:derby:memory:pages;create=true", "dbtable": "pages",
+               "driver": "org.apache.derby.jdbc.EmbeddedDriver"}  # fmt: skip
+    collection: DataFrame | None = None
+    for place, form in enumerate(("orc", "parquet", "jdbc")):
+        written = spark.createDataFrame(PAGES[place::3]).write.format(form)
+        reader = spark.read.format(form)
+        if form == "jdbc":
+            written.options(**options).option("createTableColumnTypes", "id varchar(99), text varchar(9999)").save()
+            pages = reader.options(**options).load()
+        else:
+            written.save(str(folder / form))
+            pages = reader.load(str(folder / form))
+        collection = pages if collection is None else collection.union(pages)
+    assert collection is not None
+    return nddup.find_duplicates(collection, id=collection.columns[0], text=collection.columns[1], **SETTINGS)
 
 
 def test_a_run_on_spark_answers_as_one_in_memory(spark: SparkSession, here: Run, there: Run) -> None:
@@ -58,27 +75,7 @@ def test_decisions_are_told_as_in_memory(here: Run, there: Run) -> None:
     assert kept[0] == kept[1]
 
 
-def test_whatever_spark_reads_is_a_collection(spark: SparkSession, here: Run, tmp_path: Path) -> None:
-    """Any source that Spark reads is a collection: files of two formats, and a table of Derby, which Spark brings.
-
-    A third of the rows is read from each, and one run takes them together.
-    """
-    options = {"url": "jdbc:derby:memory:pages;create=true", "dbtable": "pages",
-               "driver": "org.apache.derby.jdbc.EmbeddedDriver"}  # fmt: skip
-    collection: DataFrame | None = None
-    for place, form in enumerate(("orc", "parquet", "jdbc")):
-        written = spark.createDataFrame(PAGES[place::3]).write.format(form)
-        reader = spark.read.format(form)
-        if form == "jdbc":
-            written.options(**options).option("createTableColumnTypes", "id varchar(99), text varchar(9999)").save()
-            pages = reader.options(**options).load()
-        else:
-            written.save(str(tmp_path / form))
-            pages = reader.load(str(tmp_path / form))
-        collection = pages if collection is None else collection.union(pages)
-    assert collection is not None
-
-    run = nddup.find_duplicates(collection, id=collection.columns[0], text=collection.columns[1], **SETTINGS)
-
-    kept = [row.doc_id for row in run.keep.where("kept").collect()]
+def test_whatever_spark_reads_is_a_collection(here: Run, there: Run) -> None:
+    """A run over rows of several sources keeps what a run over the same rows in memory keeps."""
+    kept = [row.doc_id for row in there.keep.where("kept").collect()]
     assert sorted(kept) == sorted(here.keep.loc[here.keep["kept"], "doc_id"])
