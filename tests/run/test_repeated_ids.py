@@ -61,14 +61,17 @@ def test_a_later_record_of_other_content_gets_the_name_of_its_place(
     assert told[0].startswith("5 documents have an id that an earlier record of other content has")
 
 
-def test_the_file_before_each_id_where_ids_restart(tmp_path: Path, session_or_none: SparkSession | None) -> None:
-    """With `input.id_prefix=source` no id is repeated, made up or renamed, in plain and compressed shards."""
+def test_the_file_before_each_id_where_ids_restart(tmp_path: Path) -> None:
+    """With `input.id_prefix=source` no id is repeated, made up or renamed, in plain and compressed shards.
+
+    `local/test_engines.py` shows that Spark gives the same ids.
+    """
     lines = [json.dumps({"id": n, "text": f"text {n} of a shard"}) + "\n" for n in (1, 2)]
     (tmp_path / "in").mkdir()
     (tmp_path / "in" / "a.jsonl").write_text("".join(lines))
     (tmp_path / "in" / "b.jsonl.gz").write_bytes(gzip.compress("".join(lines).replace("a shard", "b").encode()))
 
-    metrics = run_that_adds_up(tmp_path, tmp_path / "in", spark=session_or_none, input={"id_prefix": "source"})
+    metrics = run_that_adds_up(tmp_path, tmp_path / "in", input={"id_prefix": "source"})
 
     names = {row["doc_id"] for row in table(tmp_path, "documents")}
     assert names == {"a.jsonl/1", "a.jsonl/2", "b.jsonl.gz/1", "b.jsonl.gz/2"}
