@@ -140,9 +140,8 @@ def mark(batches: Batches, *, form: Form, levels: int, is_contained: bool) -> Ba
     """Make MARKED of the documents of `list_documents`.
 
     Equal sketches are found by SHA-256 over all their ids; empty ones are equal if their contents and numbers of tokens
-    are. Where the modulus follows
-    the number of features, equal sketches must have equal moduli. A `sequence`, where given, is used instead of the
-    digest: equal texts have equal sketches.
+    are. Where the modulus follows the number of features, equal sketches must have equal moduli. A `sequence`, where
+    given, is used instead of the digest: equal texts have equal sketches.
 
     Args:
         batches: documents.
@@ -160,9 +159,8 @@ def mark(batches: Batches, *, form: Form, levels: int, is_contained: bool) -> Ba
         forced = batch.column("class").to_numpy().astype(np.int64)
         weight = forced * FORCED_WEIGHT - (size << level if is_contained else 0)
         contents = zip(batch.column("content").to_pylist(), batch.column("n_tokens").to_pylist(), strict=True)
-        same = _digest(rows, level, [b"=%d " % tokens + content for content, tokens in contents])
-        sequences = batch.column("sequence").to_pylist()
-        same = [own if own[:1] == b"=" else told or own for own, told in zip(same, sequences, strict=True)]
+        empty = [b"=%d " % tokens + content for content, tokens in contents]
+        same = _digest(rows, level, empty, batch.column("sequence").to_pylist())
         told = [size.astype(np.int32), level, weight, damaged_sketches(rows, counts, form), forced.astype(np.int32)]
         yield MARKED.batch([*batch.columns[:5], pa.array(same, pa.binary()), *map(pa.array, told)])
 
@@ -172,14 +170,21 @@ def marker(form: Form, *, levels: int, is_contained: bool) -> partial[Batches]:
     return partial(mark, form=form, levels=levels, is_contained=is_contained)
 
 
-def _digest(rows: Rows, levels: np.ndarray, empty: list[bytes]) -> list[bytes]:
-    """Return a digest that only equal sketches share; for an empty one what begins with `=`, as no digest need."""
+def _digest(rows: Rows, levels: np.ndarray, empty: list[bytes], sequences: list[bytes | None]) -> list[bytes]:
+    """Return what only equal sketches share: of an empty one its text's, else the sequence, or a digest of the ids.
+
+    The three differ in length, so that none is taken for another.
+    """
     data, ends = rows.ids.view(np.uint8), (8 * rows.offsets).tolist()
     found = []
-    for low, high, level, content in zip(ends[:-1], ends[1:], levels.tolist(), empty, strict=True):
-        digest = hashlib.sha256(bytes([level]))
-        digest.update(data[low:high].data)
-        found.append(digest.digest() if high > low else content)
+    parts = zip(ends[:-1], ends[1:], levels.tolist(), empty, sequences, strict=True)
+    for low, high, level, content, sequence in parts:
+        if high == low:
+            found.append(content)
+        elif sequence:
+            found.append(sequence)
+        else:
+            found.append(hashlib.sha256(bytes([level]) + data[low:high].data).digest())
     return found
 
 

@@ -1,5 +1,6 @@
 """`nddup check` where texts confirm the pairs: the texts are read again, and changed inputs are reported."""
 
+import hashlib
 import json
 import shutil
 from pathlib import Path
@@ -9,6 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from nddup.checking.prove_documents import mark
 from nddup.engines.embedded import DuckRun
 from nddup.results.check import CheckReport, check_run
 from nddup.run.local_job import run_locally
@@ -16,6 +18,7 @@ from nddup.scanning.found import text_buffers
 from nddup.settings.load import build_config
 from nddup.settings.plan import recipe_of
 from nddup.sketching.recipe import make_sketches
+from nddup.verifying.definitions import Form
 from nddup.verifying.edit_similarity import count_common
 from tests.local.confirmed_texts import draw_together, longest_common
 
@@ -132,3 +135,28 @@ def test_bit_vectors_count_what_the_recurrence_does(seed: int) -> None:
     for first in texts:
         for second in texts:
             assert count_common(first, second) == longest_common(first, second)
+
+
+def test_equal_sketches_of_unequal_texts_are_two_nodes_whatever_their_digest() -> None:
+    """One sketch in 256 has a digest that begins as what stands for an empty one: its text decides all the same."""
+    ids = next(n for n in range(10_000) if hashlib.sha256(b"\0" + n.to_bytes(8, "little")).digest()[:1] == b"=")
+    sequences = [b"a" * 16, b"b" * 16, None, None, b"c" * 16, b"c" * 16]
+    sketches = [[ids], [ids], [ids], [ids], [], []]
+    columns = {
+        "doc_id": pa.array(list("uvwxyz")),
+        "doc_key": pa.array(range(6)),
+        "said": pa.array(list("uvwxyz")),
+        "content": pa.array([b"c" * 16] * 5 + [b"d" * 16]),
+        "rank": pa.array([0] * 6),
+        "n_features": pa.array([1] * 4 + [0] * 2, pa.int32()),
+        "sketch": pa.array(sketches, pa.list_(pa.int64())),
+        "sequence": pa.array(sequences),
+        "n_tokens": pa.array([7] * 6, pa.int32()),
+        "class": pa.array([0] * 6, pa.int32()),
+    }
+
+    marked = list(mark(iter([pa.record_batch(columns)]), form=Form("min-s", 200), levels=0, is_contained=False))
+
+    same = marked[0].column("same").to_pylist()
+    assert len(set(same)) == 5
+    assert same[2] == same[3], "without texts, equal sketches are one node"
