@@ -20,7 +20,6 @@ random numbers of 64 bits are equal.
 
 import math
 from collections.abc import Iterator, Sequence
-from hashlib import blake2b
 from typing import NamedTuple
 
 import numpy as np
@@ -387,23 +386,22 @@ def _levels(n_features: pa.Array, size: int) -> NDArray[np.int64]:
 
 
 def list_shingles(tokens: Sequence[str], length: int, offset: int) -> NDArray[np.uint64]:
-    """Return the digests of the distinct shingles of a text, ascending.
+    """Return a number for each distinct shingle of a text, ascending: Python's hash, which differs between processes.
 
     Args:
         tokens: of the text, in order, without blanks.
         length: tokens of a shingle; a text of fewer is one shingle, a text of none has no shingle.
         offset: tokens from the start of a shingle to that of the next.
 
-    Cost: some 2 microseconds a shingle.
+    Cost: half a microsecond a shingle.
 
     Example:
         >>> [len(list_shingles("a rose is a rose is a rose".split(), 3, offset)) for offset in (1, 3)]
         [3, 1]
     """
-    last = max(len(tokens) - length, 0) if tokens else -1
-    starts = range(0, last + 1, offset)
-    digests = (blake2b(" ".join(tokens[at : at + length]).encode(), digest_size=8).digest() for at in starts)
-    return np.unique(np.frombuffer(b"".join(digests), np.uint64))
+    whole = [tokens] if tokens else []
+    shingles = zip(*(tokens[at::offset] for at in range(length)), strict=False) if len(tokens) > length else whole
+    return np.unique(np.fromiter(map(hash, map(" ".join, shingles)), np.int64).view(np.uint64))
 
 
 def count_shared(first: NDArray[np.uint64], second: NDArray[np.uint64]) -> tuple[int, int]:
