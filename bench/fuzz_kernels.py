@@ -28,14 +28,13 @@ from nddup.against.find_hits import find_hits, find_possible
 from nddup.against.shingle_table import make_filter, make_known
 from nddup.mining.fimi import read_fimi
 from nddup.passages.hashed_records import find_characters
-from nddup.reading.bounded_parts import count_parts
-from nddup.reading.page_limits import count_tags, most_attributes, trace_elements
+from nddup.reading.page_limits import count_parts, count_tags, most_attributes, trace_elements
 from nddup.repository.lookups import hash_strings
 from nddup.scanning.found import join_encoded, text_buffers
 from nddup.sketching.recipe import Recipe, make_sketches
 from nddup.sketching.rolling_hash import fingerprint_rows, hash_rows
-from nddup.sketching.words.lexicon import LexiconRule, TermCounts
-from nddup.sketching.words.word_sketches import WordRule, WordSketcher
+from nddup.sketching.vocabulary import LexiconRule, TermCounts
+from nddup.sketching.word_sketches import WordRule, WordSketcher
 
 SAMPLES = (made.PAGE, *made.HEADS, b"YWJj YW Jj ZA==", "a ПР, é 漢字 ไทย 👍 a\u0301 ".encode() * 5, b"1 2 3\n2 3\n")
 PIECES = (*made.TAGS_OF_PAGES, *TOKENS)

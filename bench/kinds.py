@@ -31,8 +31,8 @@ from nddup.run.session import start_session
 from nddup.settings.load import build_config
 from nddup.settings.plan import recipe_of
 from nddup.sketching.recipe import Recipe, make_sketches
-from nddup.sketching.words.lexicon import TermCounts
-from nddup.sketching.words.word_sketches import WordSketcher
+from nddup.sketching.vocabulary import TermCounts
+from nddup.sketching.word_sketches import WordSketcher
 
 THRESHOLD = 0.7
 ROUNDS = 3

@@ -20,9 +20,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from bench.recording import BUILD, drop, record, show
-from nddup.reading.bounded_parts import count_parts
 from nddup.reading.containers import container_head
 from nddup.reading.detect import read_head
+from nddup.reading.page_limits import count_parts
 from nddup.run.daemon import load_kernels
 from nddup.scanning.collection import ListedFile
 from nddup.scanning.found import RecordLimits, SketchRule, TextRule

@@ -18,8 +18,7 @@ from typing import Any, NoReturn
 from nddup import __version__, steps
 from nddup.commands import COMMANDS
 from nddup.errors import ConfigError, NddupError, OutputError, reason_of
-from nddup.redaction import clean
-from nddup.shown import one_line, print_in_any_encoding
+from nddup.shown import clean, one_line, print_in_any_encoding
 from nddup.start_up import collect_rarely
 
 INTERRUPTED = 130

@@ -20,7 +20,7 @@ from nddup.cli import build_parser
 from nddup.commands import COMMANDS
 from nddup.passages.passage_tables import PASSAGE_TABLES
 from nddup.repository.segment_files import MATCHES, SEGMENT
-from nddup.results.evaluation import EVALUATION
+from nddup.results.evaluate import EVALUATION
 from nddup.settings.schema import Config
 from nddup.tables import RESULTS, Column, Table
 

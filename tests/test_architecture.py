@@ -17,15 +17,14 @@ STAGES = [path for path in MODULES if "spark" in (path.parts[-3], path.parent.na
 JOBS = sorted((ROOT / "jobs").glob("*.py"))
 
 PURE = {"reading", "rewriting", "sketching", "scanning", "matching", "mining", "verifying"}
-GROUND = {"errors", "arrays", "array_files", "redaction", "metrics", "steps", "start_up", "children", "shown"}
+GROUND = {"errors", "arrays", "array_files", "metrics", "steps", "start_up", "children", "shown"}
 GROUND |= {"columns"}
 WIRING = {"spark", "spark.reach", "spark.reading", "spark.pairing", "spark.clustering"}
 WIRING |= {"spark.passages"}
 
 MAY_IMPORT: dict[str, set[str]] = {
-    "errors": {"redaction"},
+    "errors": {"shown"},
     "shown": set(),
-    "redaction": {"shown"},
     "metrics": {"errors"},
     "children": set(),
     "arrays": {"start_up"},
@@ -74,7 +73,7 @@ MAY_IMPORT: dict[str, set[str]] = {
 neither `matching` nor `mining`, even indirectly: `nddup check` is independent of the code that it checks."""
 
 WITHOUT_SPARK = PURE | {
-    "errors", "redaction", "metrics", "arrays", "array_files", "steps", "start_up", "tables", "settings", "explaining",
+    "errors", "metrics", "arrays", "array_files", "steps", "start_up", "tables", "settings", "explaining",
     "local", "engines", "stages", "report", "checking", "repository.lookups", "against", "children", "shown",
     "passages", "columns",
 }  # fmt: skip

@@ -20,7 +20,7 @@ from bench.papers.runs import nddup
 from bench.papers.y2017 import as_arrow
 from nddup.settings.load import load_config
 from nddup.settings.plan import recipe_of
-from nddup.sketching.words.word_sketches import sketcher_of
+from nddup.sketching.word_sketches import sketcher_of
 
 PROFILE = "conf/dd2014.yaml"
 BANDS = ("< 60 %", "60-70 %", "70-80 %", ">= 80 %")

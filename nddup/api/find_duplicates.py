@@ -13,8 +13,8 @@ from nddup.api.run_object import Run
 from nddup.engines.embedded import MemoryRun
 from nddup.errors import ConfigError
 from nddup.local.memory import Memory
-from nddup.local.reading.read_records import CHUNK_BYTES, cut, number_texts
-from nddup.local.reading.workers import Workers
+from nddup.local.read_records import CHUNK_BYTES, cut, number_texts
+from nddup.local.workers import Workers
 from nddup.matching.preference import DATED, DERIVED
 from nddup.metrics import RunMetrics
 from nddup.run.compiling import compile_once

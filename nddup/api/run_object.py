@@ -25,7 +25,7 @@ from nddup.storage.local_storage import local_path
 from nddup.tables import RESULTS
 
 if TYPE_CHECKING:  # compiled kernels take half a second to load, Spark longer
-    from nddup.api.pair_verdict import PairVerdict
+    from nddup.api.answers import PairVerdict
     from nddup.engines.spark_engine import FramesRun
     from nddup.settings.schema import Config
 
@@ -146,7 +146,7 @@ class Run:
         Raises:
             ConfigError: if an id is not a document of the run, or both are the same.
         """
-        from nddup.api.pair_verdict import explain_pair  # noqa: PLC0415
+        from nddup.api.answers import explain_pair  # noqa: PLC0415
 
         return explain_pair(self._ask, self.settings, str(first), str(second))
 
@@ -198,7 +198,7 @@ class Run:
 
         Cost: that of a run after reading and sketching: all pairs are found again from the stored sketches.
         """
-        from nddup.api.rethreshold import forced_of, make_again, require_tellable  # noqa: PLC0415
+        from nddup.api.answers import forced_of, make_again, require_tellable  # noqa: PLC0415
 
         run = self._ask
         if isinstance(run, DuckRun):
@@ -216,7 +216,7 @@ class Run:
             ConfigError: if datasketch cannot read the run's signatures, there is no such document, or it has no
                 features.
         """
-        from nddup.api.datasketch_objects import minhash_of  # noqa: PLC0415
+        from nddup.api.answers import minhash_of  # noqa: PLC0415
 
         return minhash_of(self._documents, self.settings, str(doc_id))
 
@@ -227,7 +227,7 @@ class Run:
             threshold: threshold of the index; None: that of the run.
             storage_config: where datasketch keeps the index, such as Redis; None: in memory.
         """
-        from nddup.api.datasketch_objects import fill_lsh  # noqa: PLC0415
+        from nddup.api.answers import fill_lsh  # noqa: PLC0415
 
         return fill_lsh(self._documents, self.settings, threshold=threshold, storage_config=storage_config)
 

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from nddup.engines.engine import FinishedRun
 from nddup.errors import CapacityError, ConfigError
 from nddup.mining.modes import MEANINGS
-from nddup.run.task_memory import machine_memory
+from nddup.run.engines import machine_memory
 from nddup.shown import one_line
 
 LONGEST = 120

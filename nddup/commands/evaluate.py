@@ -64,8 +64,12 @@ def execute(options: argparse.Namespace) -> int:
         from nddup.start_up import prevent_pandas_import  # noqa: PLC0415
 
         prevent_pandas_import()
-        from nddup.results.evaluate import WRITTEN, Options, evaluate_run  # noqa: PLC0415
-        from nddup.results.evaluation import describe  # noqa: PLC0415
+        from nddup.results.evaluate import (  # noqa: PLC0415
+            WRITTEN,
+            Options,
+            describe,
+            evaluate_run,
+        )
         from nddup.results.labelled_pairs import describe_labels, evaluate_labels  # noqa: PLC0415
         from nddup.results.opening import open_run  # noqa: PLC0415
 

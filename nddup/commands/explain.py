@@ -88,7 +88,7 @@ def execute(options: argparse.Namespace) -> int:
     if options.png:
         if not found.curves:
             raise ConfigError("--png: these settings have no curve to draw")
-        from nddup.explaining.figures import draw_curves  # noqa: PLC0415
+        from nddup.explaining.curves import draw_curves  # noqa: PLC0415
 
         draw_curves(found.curves, found.mark, options.png)
     print_out(found.text())

@@ -1,9 +1,98 @@
-"""`nddup mine`: maximal itemsets of any FIMI file, without Spark."""
+"""`nddup mine`: mine the maximal, or closed, frequent itemsets of any FIMI file, in one process without Spark."""
 
 import argparse
-from typing import Any
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from nddup.commands.options import add_parser, positive
+from nddup.errors import ConfigError, NddupError, OutputError
+from nddup.shown import one_line
+from nddup.steps import Steps
+
+if TYPE_CHECKING:
+    from nddup.mining.frequent_sets import Mined
+
+STEPS = 3
+"""Number of steps of `mine_file`, for progress."""
+
+
+def mine_file(  # noqa: PLR0913 - the options of the command
+    file: str, *, support: int, output: str | None = None, min_size: int = 1, closed: bool = False,
+    max_sets: int | None = None,
+) -> None:  # fmt: skip
+    """Mine a file and write its sets; note on standard error if there are no transactions or `max_sets` was reached.
+
+    Args:
+        file: path of the transactions, plain or gzip.
+        support: least number of transactions that contain a set.
+        output: file to write, which must not exist; None: standard output.
+        min_size: least size of a set that is written.
+        closed: closed sets instead of maximal ones.
+        max_sets: number of sets after which to stop; None: no limit.
+
+    Raises:
+        ConfigError: if there is no such file.
+        OutputError: if `output` exists or cannot be written.
+        NddupError: if the file cannot be read to its end, or does not hold transactions.
+    """
+    path, target = Path(file), Path(output) if output else None
+    if not path.exists():
+        raise ConfigError(f"{file}: no such file")
+    if path.is_dir():
+        raise ConfigError(f"{file}: is a folder, not a FIMI file")
+    if target is not None and target.exists():
+        raise OutputError(f"--output {output}: exists already; give another file")
+    if target is not None and not target.absolute().parent.is_dir():
+        raise OutputError(f"--output {output}: there is no folder {target.absolute().parent}")
+
+    with Steps("mine", STEPS) as steps:
+        steps.begin("load the kernels")
+        from nddup.mining.fimi import read_fimi  # noqa: PLC0415 - after the progress line
+        from nddup.mining.frequent_sets import mine_context  # noqa: PLC0415
+        from nddup.run.compiling import compile_once  # noqa: PLC0415
+
+        compile_once(steps)
+        steps.begin(f"read {one_line(path.name)}")
+        try:
+            context, names = read_fimi(path)
+        except (OSError, ValueError) as error:
+            raise NddupError(f"{file}: {error}") from error
+
+        steps.begin("mine the sets")
+        mined = mine_context(context, support, closed=closed, min_size=min_size, max_sets=max_sets)
+
+    if context.items.size == 0:
+        sys.stderr.write(f"nddup: {one_line(file)}: no transactions\n")
+    _write(mined, names, target)
+    if not mined.is_complete:
+        kind = "closed" if closed else "maximal"
+        told = f"{one_line(file)} has more {kind} sets than those given"
+        sys.stderr.write(f"nddup: stopped at --max-sets {max_sets}: {told}\n")
+
+
+def _write(mined: "Mined", names: list[bytes], target: Path | None) -> None:
+    """Write the sets; a file gets its name only when it is complete."""
+    from nddup.mining.fimi import format_sets  # noqa: PLC0415
+
+    lines = format_sets(mined.itemsets, names)
+    if target is None:
+        try:
+            sys.stdout.buffer.writelines(lines)
+            sys.stdout.flush()
+        except BrokenPipeError:  # the reader stopped; without this Python would report it again at exit
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return
+
+    part = target.with_name(target.name + ".part")
+    try:
+        with part.open("wb") as file:
+            file.writelines(lines)
+        part.replace(target)
+    except OSError as error:
+        raise OutputError(f"--output {target}: {error.strerror}") from error
+
 
 EPILOG = """input: each line of FILE is a transaction, its items separated by blanks. Items are any words. An item
 repeated on a line counts once; empty lines are skipped; gzip is detected. For near-duplicates an item is a document,
@@ -48,8 +137,6 @@ def add(commands: "argparse._SubParsersAction[Any]") -> None:
 
 def execute(options: argparse.Namespace) -> int:
     """Write the sets."""
-    from nddup.results.mine_file import mine_file  # noqa: PLC0415
-
     mine_file(options.file, support=options.support, output=options.output, min_size=options.min_size,
               closed=options.closed, max_sets=options.max_sets)  # fmt: skip
     return 0

@@ -11,7 +11,7 @@ from nddup.shown import print_json, print_out
 from nddup.steps import Steps
 
 if TYPE_CHECKING:  # a command loads these when it runs
-    from nddup.local.reading.processes import Processes
+    from nddup.local.processes import Processes
     from nddup.settings.schema import Config
 
 Make = Callable[..., dict[str, Any]]
@@ -105,7 +105,7 @@ def _start_processes(options: argparse.Namespace) -> "Processes | None":
 
     Before the kernels are compiled, they would all compile the same.
     """
-    from nddup.local.reading.processes import Processes  # noqa: PLC0415
+    from nddup.local.processes import Processes  # noqa: PLC0415
     from nddup.run.compiling import are_compiled  # noqa: PLC0415
     from nddup.storage.local_storage import is_submitted  # noqa: PLC0415
 

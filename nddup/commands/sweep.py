@@ -65,7 +65,7 @@ def execute(options: argparse.Namespace) -> int:
         from nddup.start_up import prevent_pandas_import  # noqa: PLC0415
 
         prevent_pandas_import()
-        from nddup.explaining.figures import axis_of, draw_sweep  # noqa: PLC0415
+        from nddup.explaining.curves import axis_of, draw_sweep  # noqa: PLC0415
         from nddup.results.sweep import Engines, read_grid, read_text, run_sweep, spell_table  # noqa: PLC0415
         from nddup.stages.progress import start_logging  # noqa: PLC0415
 

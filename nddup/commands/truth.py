@@ -49,8 +49,8 @@ def execute(options: argparse.Namespace) -> int:
         from nddup.start_up import prevent_pandas_import  # noqa: PLC0415
 
         prevent_pandas_import()
-        from nddup.redaction import drop_login  # noqa: PLC0415
         from nddup.results.truth import Asked, make_truth  # noqa: PLC0415
+        from nddup.shown import drop_login  # noqa: PLC0415
         from nddup.stages.inputs_found import paths_of  # noqa: PLC0415
 
         asked = Asked(options.similarity, options.candidates, max(0, options.sample))

@@ -21,8 +21,7 @@ from nddup.errors import ConfigError, OutputError
 from nddup.metrics import RunMetrics
 from nddup.spark.heavy_keys import join_parted
 from nddup.spark.reach import is_connect, reach
-from nddup.spark.schemas import schema_of
-from nddup.spark.sources import reader_of
+from nddup.spark.schemas import reader_of, schema_of
 from nddup.storage.session_tables import SparkFolder
 from nddup.tables import RESULTS, Table
 

@@ -27,8 +27,8 @@ from nddup.local.outputs import count_parts
 from nddup.local.pairing.collapse import Nodes, collapse, name_nodes
 from nddup.local.pairing.confirm import Confirmer, Known, Texts, known_pairs, read_candidates, settle_families
 from nddup.local.pairing.match import Matches, PairingOptions, match
-from nddup.local.reading.read_records import read_records
-from nddup.local.reading.workers import Workers
+from nddup.local.read_records import read_records
+from nddup.local.workers import Workers
 from nddup.matching.threshold import Threshold
 from nddup.mining.keep_verdicts import Forced
 from nddup.scanning.collection import Collection

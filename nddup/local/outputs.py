@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from nddup.columns import one_chunk, ragged_of
-from nddup.local.reading.workers import Workers
+from nddup.local.workers import Workers
 from nddup.scanning.collection import Collection
 from nddup.scanning.found import RecordLimits, TextRule
 from nddup.scanning.read_again import CHARACTERS, Contents, Texts

@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 
 from nddup.columns import one_chunk
 from nddup.errors import NddupError, OutputError
-from nddup.local.reading.workers import Workers
+from nddup.local.workers import Workers
 from nddup.reading.formats import FileHead
 from nddup.reading.streams import StoppedError
 from nddup.rewriting.cut_records import Cutting

@@ -25,9 +25,9 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import lru_cache
 from typing import NamedTuple
 
-from nddup.reading.bounded_parts import MAX_PARTS
 from nddup.reading.formats import FileHead
 from nddup.reading.outcomes import EXCERPT_LENGTH, Record, Reject, make_record
+from nddup.reading.page_limits import MAX_PARTS
 from nddup.reading.streams import PIECE, Expanded, StoppedError
 
 QUOTE = '"'

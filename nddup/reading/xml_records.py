@@ -20,7 +20,6 @@ from xml.sax.saxutils import quoteattr
 
 from lxml import etree
 
-from nddup.reading.bounded_parts import MAX_PARTS, has_too_many
 from nddup.reading.formats import FieldKind, Format, Path, Step, parse_path, split_field
 from nddup.reading.markup import INLINE
 from nddup.reading.outcomes import (
@@ -33,6 +32,7 @@ from nddup.reading.outcomes import (
     make_record,
     plain_text,
 )
+from nddup.reading.page_limits import MAX_PARTS, has_too_many
 
 # Before Python 3.11.5 a possessive group, `(…)*+`, may end past its last match: at the point where one more repetition
 # failed midway. So an alternative here that begins with a quote, `<!--` or `<?` never fails: without its end it extends

@@ -33,8 +33,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from nddup.metrics import RunMetrics, StageMetrics
-from nddup.report.content import LENGTHS, Content
-from nddup.report.families import Family, find_families, find_nearest_sets
+from nddup.report.content import LENGTHS, Content, Family, find_families, find_nearest_sets
 from nddup.report.summary import headline, notes
 from nddup.settings.schema import Config
 

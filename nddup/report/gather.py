@@ -18,7 +18,6 @@ import pyarrow.compute as pc
 from nddup.engines.engine import FinishedRun
 from nddup.engines.text_places import text_places
 from nddup.errors import ConfigError, NddupError
-from nddup.redaction import drop_login
 from nddup.report.content import (
     CELLS,
     CLUSTERS,
@@ -34,10 +33,11 @@ from nddup.report.content import (
     TEXTS,
     WEAKEST,
     Content,
+    find_families,
     list_cells,
     list_documents,
 )
-from nddup.report.families import find_families
+from nddup.shown import drop_login
 
 MOST_CLUSTERS = 100_000
 """Number of the largest clusters that are read; the others are counted in the histograms only."""

@@ -14,10 +14,10 @@ from importlib.resources import files
 from typing import Any
 
 from nddup.engines.engine import FinishedRun
-from nddup.redaction import drop_login
 from nddup.report.borderline import draw_page
 from nddup.report.data import chunks
 from nddup.report.gather import Asked, gather
+from nddup.shown import drop_login
 from nddup.storage.run_folder import RunFolder
 
 SCRIPTS = (

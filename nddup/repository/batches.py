@@ -13,8 +13,8 @@ from nddup.columns import fingerprints_of, one_chunk
 from nddup.engines.embedded import DuckEngine
 from nddup.errors import ConfigError
 from nddup.local import engine
-from nddup.local.reading.workers import Workers
 from nddup.local.rewritten_files import Rewriter, verdicts_of, write_apart
+from nddup.local.workers import Workers
 from nddup.repository.live_tables import read_texts
 from nddup.repository.segment_files import TEXTS
 from nddup.repository.snapshot import Snapshot

@@ -23,7 +23,6 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from nddup.errors import ConfigError
-from nddup.redaction import drop_login
 from nddup.repository.places import (
     COMMITS,
     SEGMENTS,
@@ -34,6 +33,7 @@ from nddup.repository.places import (
     create_exclusively,
     digest_file,
 )
+from nddup.shown import drop_login
 from nddup.start_up import cache_folder
 
 CONDITIONAL = {"s3", "s3a"}

@@ -22,7 +22,7 @@ from nddup.local import engine
 from nddup.local.pairing.collapse import Nodes, name_nodes, rank_ids
 from nddup.local.pairing.confirm import Known, keys_of, settle_families
 from nddup.local.pairing.match import Matches, PairingOptions
-from nddup.local.reading.workers import Workers
+from nddup.local.workers import Workers
 from nddup.matching.preference import Order
 from nddup.mining.pair_graph import label_components
 from nddup.repository.identity import Identity

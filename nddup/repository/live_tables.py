@@ -17,7 +17,7 @@ from nddup.columns import one_chunk
 from nddup.engines.embedded import DuckEngine, DuckRun
 from nddup.local import outputs
 from nddup.local.pairing.collapse import name_nodes
-from nddup.local.reading.workers import Workers
+from nddup.local.workers import Workers
 from nddup.matching.preference import Order
 from nddup.metrics import ClustersMetrics, EditMetrics, KeepMetrics, PairsMetrics, SketchMetrics, Stages, TextsMetrics
 from nddup.report.write import report_run

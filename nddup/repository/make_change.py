@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from nddup.columns import lists_of, one_chunk
 from nddup.local.pairing.confirm import Row
-from nddup.local.reading.workers import Workers
+from nddup.local.workers import Workers
 from nddup.repository.close_components import Closed, Scope, Totals, close, make_totals, replaced_totals
 from nddup.repository.lookups import distinct
 from nddup.repository.pair_batch import BatchPairs, pair_batch

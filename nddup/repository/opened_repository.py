@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeAlias
 import pyarrow as pa
 
 from nddup.errors import ConfigError, OutputError
-from nddup.local.reading.read_records import number_texts
-from nddup.local.reading.workers import Progress, Workers
+from nddup.local.read_records import number_texts
+from nddup.local.workers import Progress, Workers
 from nddup.repository.bucket_place import find_place
 from nddup.repository.commits import Commit, read_commit
 from nddup.repository.identity import Identity

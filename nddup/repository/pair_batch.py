@@ -23,7 +23,7 @@ from nddup.columns import lists_of, one_chunk, ragged_of
 from nddup.errors import CapacityError
 from nddup.local.pairing.confirm import Confirmer, Row, Texts, read_tokens
 from nddup.local.pairing.match import Matches, PairingOptions, match
-from nddup.local.reading.workers import Workers
+from nddup.local.workers import Workers
 from nddup.matching.confirm_rules import SetRule, least_common
 from nddup.repository.identity import Identity
 from nddup.repository.lookups import Near, distinct, spread_rows

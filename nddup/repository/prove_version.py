@@ -18,7 +18,7 @@ from nddup.local import engine
 from nddup.local.pairing.collapse import Nodes
 from nddup.local.pairing.confirm import Confirmer, list_candidates
 from nddup.local.pairing.match import Matches
-from nddup.local.reading.workers import Workers
+from nddup.local.workers import Workers
 from nddup.matching.confirm_rules import SetRule
 from nddup.repository.close_components import COLUMNS, tables_totals
 from nddup.repository.live_tables import live_tables

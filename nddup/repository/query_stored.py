@@ -17,9 +17,8 @@ from nddup.columns import ragged_of
 from nddup.errors import ConfigError
 from nddup.local.pairing.collapse import collapse
 from nddup.local.pairing.confirm import Row
-from nddup.local.reading.read_records import read_records
-from nddup.local.reading.scan import scan_texts
-from nddup.local.reading.workers import Workers
+from nddup.local.read_records import read_records
+from nddup.local.workers import Workers, scan_texts
 from nddup.matching.confirm_rules import SetRule
 from nddup.matching.measures import MEASURES
 from nddup.repository.identity import Identity, share_of

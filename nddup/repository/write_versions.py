@@ -30,7 +30,7 @@ from numpy.typing import NDArray
 from nddup.columns import ragged_of
 from nddup.errors import OutputError
 from nddup.local.pairing.confirm import Row
-from nddup.local.reading.workers import Workers
+from nddup.local.workers import Workers
 from nddup.repository.batches import Batch
 from nddup.repository.close_components import COLUMNS, Totals
 from nddup.repository.commits import (

@@ -19,10 +19,10 @@ from nddup.engines.engine import FinishedRun
 from nddup.errors import ConfigError
 from nddup.reading.outcomes import clean_id
 from nddup.reading.reference_lists import list_lines
-from nddup.redaction import drop_login
 from nddup.report.borderline import decisive_of
 from nddup.results.list_questions import Files
 from nddup.results.opening import Opened
+from nddup.shown import drop_login
 
 SAME = frozenset({"1", "yes", "y", "true", "same", "duplicate"})
 OTHER = frozenset({"0", "no", "n", "false", "other", "different"})

@@ -41,7 +41,7 @@ def read_texts(
 
 def _read_here(folder: RunFolder, documents: Mapping[str, tuple[str, bytes]], characters: int | None) -> pa.Table:
     from nddup.local.outputs import Reader  # noqa: PLC0415
-    from nddup.local.reading.workers import Workers  # noqa: PLC0415
+    from nddup.local.workers import Workers  # noqa: PLC0415
     from nddup.settings.plan import (  # noqa: PLC0415
         processes_of,
         record_limits,

@@ -14,10 +14,9 @@ from nddup.engines.engine import FinishedRun
 from nddup.errors import ConfigError
 from nddup.metrics import RunMetrics
 from nddup.mining.modes import MEANINGS
-from nddup.redaction import drop_login
 from nddup.report.borderline import decisive_of, find_closest
 from nddup.report.summary import headline, notes
-from nddup.shown import csv_line, one_line
+from nddup.shown import csv_line, drop_login, one_line
 from nddup.spelling import counted
 
 WIDTH = 76

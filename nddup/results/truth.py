@@ -26,7 +26,7 @@ from nddup.columns import pieces_of
 from nddup.errors import ConfigError, OutputError
 from nddup.local import engine
 from nddup.local.memory import Memory
-from nddup.local.reading.workers import Workers
+from nddup.local.workers import Workers
 from nddup.results.list_questions import Files
 from nddup.run.engines import memory_of
 from nddup.scanning.read_again import Texts as ReadTexts

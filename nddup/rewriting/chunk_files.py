@@ -15,8 +15,8 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from nddup.reading.charsets import MARKS, decode_anyway, unit_of
+from nddup.reading.containers import cut_mail
 from nddup.reading.formats import FileHead
-from nddup.reading.mail import cut_mail
 from nddup.reading.outcomes import Reject
 from nddup.reading.sgml_records import find_sgml_start
 from nddup.reading.streams import Chunk, Expanded, Part, cut_pieces

@@ -28,9 +28,8 @@ import zstandard
 from nddup.reading.formats import FileHead
 from nddup.reading.streams import PIECE, Expanded, StoppedError
 from nddup.rewriting.chunk_files import rewrite_chunks, rewrite_mail, rewrite_warc
-from nddup.rewriting.csv_file import rewrite_csv
 from nddup.rewriting.cut_records import Cuts, Cutting, cut_file
-from nddup.rewriting.parquet_file import rewrite_parquet
+from nddup.rewriting.table_files import rewrite_csv, rewrite_parquet
 from nddup.rewriting.verdicts import NAMES, SPANS, Reader, RewriteError, Verdicts
 
 GZIP_LEVEL = 6

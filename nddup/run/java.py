@@ -23,8 +23,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from nddup.errors import reason_of
-from nddup.redaction import clean
 from nddup.scanning.input_files import local_path
+from nddup.shown import clean
 from nddup.start_up import cache_folder
 from nddup.storage.local_storage import is_local
 

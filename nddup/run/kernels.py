@@ -13,8 +13,8 @@ from nddup.against.shingle_table import make_known, open_known
 from nddup.against.spans import find_runs
 from nddup.arrays import Ragged, take_rows
 from nddup.local import engine
-from nddup.local.reading.read_records import number_texts
-from nddup.local.reading.workers import Workers
+from nddup.local.read_records import number_texts
+from nddup.local.workers import Workers
 from nddup.matching.elements import divide
 from nddup.matching.overlap_join import ComparisonLimits, LongLists
 from nddup.matching.threshold import Threshold
@@ -28,15 +28,14 @@ from nddup.mining.pair_graph import keep_first, label_components
 from nddup.passages import divided
 from nddup.passages.hashed_records import find_characters
 from nddup.passages.repeats import find_repeats
-from nddup.reading import bounded_parts, markup, page_limits
+from nddup.reading import markup, page_limits
 from nddup.scanning import read_again, sketch_records
 from nddup.scanning.found import text_buffers
 from nddup.settings.load import build_config
 from nddup.sketching import min_s, minhash, moduli, recipe
 from nddup.sketching.rolling_hash import hash_rows
-from nddup.sketching.words.lexicon import LexiconRule, TermCounts
-from nddup.sketching.words.vocabulary import grow_table
-from nddup.sketching.words.word_sketches import WordRule, WordSketcher
+from nddup.sketching.vocabulary import LexiconRule, TermCounts, grow_table
+from nddup.sketching.word_sketches import WordRule, WordSketcher
 from nddup.spark.clustering import graph, mine_components
 from nddup.spark.pairing import homes, meet
 from nddup.spark.pairing.homes import Pairing
@@ -124,7 +123,7 @@ def _sketch_and_pair() -> None:
     TermCounts(rule).add(text, sizes)
     sketches = _sketches()
     WordSketcher(WordRule("i-match", rule), sketches.values).sketch(text, sizes)
-    bounded_parts.count_parts(b"<p>", is_xml=False)
+    page_limits.count_parts(b"<p>", is_xml=False)
     page_limits.trace_elements(np.frombuffer(b"<p>", np.uint8))
     grow_table(np.zeros(2, np.uint64), np.full(2, -1, np.int32))
     for finder in (minhash.Finder(1, 2), minhash.Finder(0, 2)):

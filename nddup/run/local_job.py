@@ -17,10 +17,10 @@ import pyarrow.compute as pc
 
 from nddup.local import engine, outputs
 from nddup.local.memory import Memory
-from nddup.local.reading.processes import Processes
-from nddup.local.reading.read_records import take_saved
-from nddup.local.reading.workers import Workers
+from nddup.local.processes import Processes
+from nddup.local.read_records import take_saved
 from nddup.local.rewritten_files import Rewriter, in_order
+from nddup.local.workers import Workers
 from nddup.mining.keep_verdicts import Forced
 from nddup.run.compiling import compile_once
 from nddup.run.engines import memory_of
@@ -28,7 +28,7 @@ from nddup.scanning.collection import Collection
 from nddup.settings import plan
 from nddup.settings.plan import record_limits, text_rule
 from nddup.settings.schema import Config
-from nddup.sketching.words.lexicon import COUNTED
+from nddup.sketching.vocabulary import COUNTED
 from nddup.stages import names
 from nddup.stages.keep import count_kept
 from nddup.stages.progress import LocalProgress, LogFormat, Progress

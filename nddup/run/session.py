@@ -27,7 +27,7 @@ from pyspark.sql import SparkSession
 
 from nddup.children import ROOT, SAFE_PATH, safe_path_for_others
 from nddup.errors import ConfigError, first_line, reason_of
-from nddup.redaction import IN_PLANS, drop_login, follow, hide_setting
+from nddup.run.engines import CORES, PYTHON_MEMORY, read_size
 from nddup.run.java import (
     DEFAULTS,
     SHORT_LIVED,
@@ -42,7 +42,7 @@ from nddup.run.java import (
     why_not_started,
     write_no_checksums,
 )
-from nddup.run.task_memory import CORES, PYTHON_MEMORY, read_size
+from nddup.shown import IN_PLANS, drop_login, follow, hide_setting
 from nddup.spark.reach import is_connect, reach
 from nddup.spelling import counted
 from nddup.stages.progress import say

@@ -1,21 +1,28 @@
 """The files of a run, and how each is read, as determined from its first bytes before the run starts.
 
-    find_files    INPUT paths -> Collection: groups of files that are read alike, and the files that cannot be read
+    find_files         INPUT paths -> Collection: groups of files that are read alike, and the files that cannot be read
+    limit_collection   a collection, a number -> the collection of its first files; the last of them ends early
 
 Plain files that are cut at a separator (`can_cut`) are read by many tasks per file. All others are read from their
 start, one task per file: compressed files, WARC, CSV, Parquet, pages, and files with a record too long to be cut.
+
+For `input.limit`, a first trial, the records are counted once, before the run, so that every later pass finds the same
+records, on either engine.
 """
 
-from collections.abc import Iterable, Sequence
+import io
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import NamedTuple, Protocol
+from itertools import islice
+from typing import BinaryIO, NamedTuple, Protocol, cast
 
 from nddup.errors import ConfigError
 from nddup.reading.charsets import canonical_charset
 from nddup.reading.formats import FileHead
 from nddup.reading.outcomes import EMPTY
+from nddup.reading.streams import PIECE
 from nddup.scanning.file_heads import (
     HeadError,
     HeadFound,
@@ -27,8 +34,10 @@ from nddup.scanning.file_heads import (
     inspect_head,
 )
 from nddup.scanning.first_records import require_columns, require_paths
+from nddup.scanning.found import RecordLimits
 from nddup.scanning.input_files import ASSET, BESIDE_WHY, InputFile, Listing, count_reasons, is_note
 from nddup.scanning.walk import OUTSIDE
+from nddup.scanning.whole_files import StoredFile, read_file
 
 HEAD_THREADS = 16
 """Heads read concurrently: a small file costs a round trip, not bandwidth."""
@@ -186,3 +195,97 @@ def _group(read: Iterable[tuple[InputFile, HeadFound]]) -> tuple[Group, ...]:
         is_whole = compression != "" or not can_cut(file.path, head)
         groups.setdefault((head, is_whole), []).append(ListedFile(file, compression, open_end))
     return tuple(Group(head, is_whole, tuple(entries)) for (head, is_whole), entries in groups.items())
+
+
+class PartReader(Protocol):
+    """Opens files for an engine (`collection.Files`)."""
+
+    def read_part(self, path: str, start: int, size: int) -> bytes:
+        """Return `size` bytes of a file from a place, as stored; fewer at its end. Raises NddupError."""
+
+
+def limit_collection(reader: PartReader, collection: Collection, most: int, limits: RecordLimits) -> Collection:
+    """Limit a collection to its first `most` records and rejects; a file without any counts as one.
+
+    Args:
+        reader: opens the files.
+        collection: all files.
+        most: at least 1.
+        limits: limits on a record, and on the expansion of a compressed file.
+
+    Returns:
+        The files up to the last of these records. The file that holds it is read from its start by one task, up to it.
+
+    Raises:
+        NddupError: if a file cannot be read.
+
+    Cost: these records are read once, by this process.
+    """
+    known = {entry.file.source: (group.head, entry) for group in collection.groups for entry in group.files}
+    assets = {file.source for file in collection.assets}
+    left, kept, cut = most, [], None
+    for file in collection.listing.files:
+        if left <= 0:
+            break
+        kept.append(file)
+        if file.source in assets:
+            continue
+        if file.source not in known:  # it could not be read at all: one reject
+            left -= 1
+            continue
+        head, entry = known[file.source]
+        found = sum(1 for _ in islice(_records_of(reader, entry, head, limits), left + 1))
+        if found > left:
+            cut = entry._replace(records=left)
+        left -= max(found, 1)
+
+    sources = {file.source for file in kept}
+    first = replace(collection.only(sources), listing=replace(collection.listing, files=tuple(kept)))
+    first = replace(first, unread=tuple(told for told in collection.unread if told[0] in sources))
+    return first if cut is None else _end_early(first, cut)
+
+
+def _end_early(collection: Collection, cut: ListedFile) -> Collection:
+    """Return the collection with one file read from its start up to `cut.records` records."""
+    groups = [
+        Group(group.head, group.is_whole, tuple(cut if entry.file == cut.file else entry for entry in group.files))
+        for group in collection.read_whole({cut.file.source}).groups
+    ]
+    return replace(collection, groups=tuple(groups))
+
+
+def _records_of(reader: PartReader, entry: ListedFile, head: FileHead, limits: RecordLimits) -> Iterator[object]:
+    opened = partial(_open, reader, entry)
+    stored = StoredFile(entry.file.source, entry.compression, limits.most_expanded(entry.file.size), opened)
+    return read_file(stored, head, limits.max_record)
+
+
+def _open(reader: PartReader, entry: ListedFile) -> BinaryIO:
+    return cast("BinaryIO", io.BufferedReader(_Parts(reader, entry.file.path, entry.file.size), PIECE))
+
+
+class _Parts(io.RawIOBase):
+    """A file as a seekable stream of bytes, read with `PartReader.read_part`."""
+
+    def __init__(self, reader: PartReader, path: str, size: int) -> None:
+        super().__init__()
+        self._reader, self._path, self._size, self._at = reader, path, size, 0
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        self._at = offset + {io.SEEK_SET: 0, io.SEEK_CUR: self._at, io.SEEK_END: self._size}[whence]
+        return self._at
+
+    def tell(self) -> int:
+        return self._at
+
+    def readinto(self, buffer: bytearray | memoryview) -> int:  # type: ignore[override]
+        data = self._reader.read_part(self._path, self._at, len(buffer))
+        buffer[: len(data)] = data
+        self._at += len(data)
+        return len(data)

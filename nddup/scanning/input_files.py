@@ -9,7 +9,7 @@ from typing import NamedTuple
 from urllib.parse import quote, unquote, urlsplit
 
 from nddup.errors import ConfigError
-from nddup.redaction import drop_login
+from nddup.shown import drop_login
 
 PLAIN = "/-_.!~*'():@&=+$,;"
 """Characters that Java does not escape in the path of a URI, besides letters, digits and non-ASCII characters."""

@@ -29,8 +29,8 @@ from nddup.sketching.kinds import KINDS
 from nddup.sketching.min_s import Sketches, cut_sketches
 from nddup.sketching.recipe import Recipe, level_of, make_sketches
 from nddup.sketching.rolling_hash import fingerprint_rows, hash_rows
-from nddup.sketching.words.lexicon import LexiconRule, TermCounts
-from nddup.sketching.words.word_sketches import sketcher_of
+from nddup.sketching.vocabulary import LexiconRule, TermCounts
+from nddup.sketching.word_sketches import sketcher_of
 from nddup.tables import CHUNKS, RECORDS, TERMS, TYPES, Table
 
 

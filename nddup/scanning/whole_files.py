@@ -16,8 +16,8 @@ from nddup.reading.outcomes import Record, Reject
 from nddup.reading.records import parse_record
 from nddup.reading.streams import Chunk, Expanded, Part, StoppedError, cut_pieces, reject_parts
 from nddup.reading.xml_cutting import cut_records
-from nddup.redaction import clean
 from nddup.scanning.found import Found, in_batches
+from nddup.shown import clean
 
 
 class StoredFile(NamedTuple):

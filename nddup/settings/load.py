@@ -20,9 +20,9 @@ import yaml
 from pydantic import BaseModel, ValidationError
 
 from nddup.errors import ConfigError
-from nddup.redaction import follow, hide_setting
 from nddup.settings.plan import find_conflicts
 from nddup.settings.schema import Config, Section
+from nddup.shown import follow, hide_setting
 
 CALLERS = frozenset({"engine", "local", "spark"})
 """The sections that say how and where to compute. They come from the caller of each command, never from a folder."""

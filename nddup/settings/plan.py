@@ -27,8 +27,8 @@ if TYPE_CHECKING:  # kernels load slowly: a command that only reads a run needs 
     from nddup.scanning.read_again import Tokens
     from nddup.sketching.minhash import Finder
     from nddup.sketching.recipe import Recipe
-    from nddup.sketching.words.word_sketches import Kind as WordKind
-    from nddup.sketching.words.word_sketches import WordRule
+    from nddup.sketching.word_sketches import Kind as WordKind
+    from nddup.sketching.word_sketches import WordRule
 
 
 def confirm_rule_of(config: Config) -> ConfirmRule | None:
@@ -147,8 +147,8 @@ def words_of(config: Config) -> "WordRule | None":
     if not KINDS[config.sketch.kind].is_of_words:
         return None
 
-    from nddup.sketching.words.lexicon import LexiconRule  # noqa: PLC0415
-    from nddup.sketching.words.word_sketches import WordRule  # noqa: PLC0415
+    from nddup.sketching.vocabulary import LexiconRule  # noqa: PLC0415
+    from nddup.sketching.word_sketches import WordRule  # noqa: PLC0415
 
     given = config.lexicon
     lexicon = LexiconRule(tuple(given.languages), given.stems, given.stop_words, repr(given.low), repr(given.high))

@@ -207,7 +207,7 @@ LANGUAGES = (
     "hungarian", "indonesian", "italian", "norwegian", "persian", "polish", "portuguese", "romanian", "russian",
     "spanish", "swedish", "turkish",
 )  # fmt: skip
-"""The languages of `nddup.sketching.words.vocabulary`, repeated here: that module loads the stemming
+"""The languages of `nddup.sketching.vocabulary`, repeated here: that module loads the stemming
 libraries."""
 
 

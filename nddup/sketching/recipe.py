@@ -56,7 +56,7 @@ from nddup.sketching.rolling_hash import (
 )
 from nddup.sketching.sketch_format import FULL_FORMAT, SKETCH_FORMAT
 from nddup.sketching.tokens import WORD_TABLE
-from nddup.sketching.words.word_sketches import WordRule
+from nddup.sketching.word_sketches import WordRule
 
 IDS: Final = 2
 """Ids of a text that has a token."""

@@ -19,8 +19,7 @@ from nddup.metrics import SketchMetrics
 from nddup.mining.keep_verdicts import Forced
 from nddup.reading.outcomes import clean_id
 from nddup.reading.reference_lists import list_lines
-from nddup.scanning.collection import Collection, Files, Group, find_files
-from nddup.scanning.first_of_collection import limit_collection
+from nddup.scanning.collection import Collection, Files, Group, find_files, limit_collection
 from nddup.scanning.first_records import require_policy
 from nddup.settings.load import read_stored
 from nddup.settings.plan import record_limits

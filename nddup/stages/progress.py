@@ -12,8 +12,7 @@ from datetime import UTC, datetime
 from typing import Any, Literal
 
 from nddup import steps, tables
-from nddup.redaction import clean
-from nddup.shown import one_line
+from nddup.shown import clean, one_line
 from nddup.steps import REFRESH_SECONDS, bar
 
 logger = logging.getLogger("nddup")

@@ -15,9 +15,9 @@ from stat import S_ISDIR
 from typing import Any, NamedTuple, Protocol
 
 from nddup.errors import ConfigError, NddupError, OutputError
-from nddup.redaction import drop_login
 from nddup.scanning.input_files import InputFile, Listing, is_of_this_machine, local_path, make_listing, uri_of
 from nddup.scanning.walk import open_stored, walk_inputs
+from nddup.shown import drop_login
 
 __all__ = ["LocalStorage", "local_path"]
 

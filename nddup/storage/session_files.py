@@ -31,7 +31,6 @@ from pyspark.sql import functions as F
 
 from nddup.errors import ConfigError, NddupError, OutputError
 from nddup.reading.formats import FileHead
-from nddup.redaction import drop_login
 from nddup.scanning.file_heads import RAW_HEAD_BYTES, HeadFound, Look, Seen, WholeContent, is_hidden, is_refused
 from nddup.scanning.found import Batches
 from nddup.scanning.input_files import (
@@ -49,9 +48,9 @@ from nddup.scanning.input_files import (
     why_skipped,
 )
 from nddup.scanning.walk import walk_inputs
+from nddup.shown import drop_login
 from nddup.spark.reach import is_connect
-from nddup.spark.schemas import table
-from nddup.spark.sources import STRICT, reader_of
+from nddup.spark.schemas import STRICT, reader_of, table
 from nddup.storage.local_storage import LocalStorage
 
 

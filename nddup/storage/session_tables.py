@@ -17,8 +17,7 @@ from pyspark.sql import types as T
 
 from nddup.scanning.input_files import is_of_this_machine
 from nddup.spark.reach import is_connect
-from nddup.spark.schemas import local_table, schema_of
-from nddup.spark.sources import read_table
+from nddup.spark.schemas import local_table, read_table, schema_of
 from nddup.storage.local_storage import LocalStorage
 from nddup.storage.run_folder import STAGES, RunFolder
 from nddup.storage.session_files import files_at

@@ -9,7 +9,7 @@ from pyspark.sql import SparkSession
 import nddup
 from nddup.api.find_duplicates import _to_arrow
 from nddup.errors import ConfigError
-from nddup.local.reading import read_records
+from nddup.local import read_records
 
 TEXTS = ["one two three four five six", "one two three four five six", "quite another text stands here now"]
 

@@ -8,9 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nddup.cli import main
-from nddup.explaining.curves import DRAWN, explain_bands, explain_support
+from nddup.explaining.curves import DRAWN, draw_curves, explain_bands, explain_support
 from nddup.explaining.effects import explain_settings
-from nddup.explaining.figures import draw_curves
 from nddup.matching.threshold import Threshold, resemblance_parts
 from nddup.settings.load import load_config
 from nddup.sketching.kinds import KINDS

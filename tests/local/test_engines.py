@@ -15,7 +15,7 @@ from pyspark.sql import SparkSession
 
 from nddup.errors import CapacityError
 from nddup.local import engine
-from nddup.local.reading.workers import Workers
+from nddup.local.workers import Workers
 from nddup.metrics import RunMetrics
 from nddup.run.job import run_job
 from nddup.scanning.collection import find_files

@@ -3,7 +3,7 @@
 import pyarrow as pa
 from pyspark.sql import SparkSession
 
-from nddup.local.reading.read_records import number_texts
+from nddup.local.read_records import number_texts
 from nddup.spark.reading import scan
 
 ROWS = [

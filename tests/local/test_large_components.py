@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from nddup.errors import CapacityError
 from nddup.local import engine
-from nddup.local.reading.workers import Workers
+from nddup.local.workers import Workers
 from nddup.settings.schema import Config
 from tests.local.drawn_collections import KINDS, Document, Law, as_table, config_of, draw
 

@@ -11,10 +11,10 @@ import pytest
 
 from nddup.columns import ragged_of
 from nddup.errors import NddupError
-from nddup.local.reading import processes, scan, workers
-from nddup.local.reading.processes import Processes, is_worth_it
-from nddup.local.reading.read_records import join_sketches, number_texts, read_records
-from nddup.local.reading.workers import Workers
+from nddup.local import processes, workers
+from nddup.local.processes import Processes, is_worth_it
+from nddup.local.read_records import join_sketches, number_texts, read_records
+from nddup.local.workers import Workers
 from nddup.scanning.collection import find_files
 from nddup.settings.plan import record_limits
 from nddup.settings.schema import Config
@@ -29,7 +29,7 @@ SAMPLES = ROOT / "samples"
 @pytest.fixture
 def small_tasks(monkeypatch: pytest.MonkeyPatch) -> None:
     """Send everything to worker processes, in tasks of 20 KB."""
-    monkeypatch.setattr(scan, "TASK_BYTES", 20_000)
+    monkeypatch.setattr(workers, "TASK_BYTES", 20_000)
     monkeypatch.setattr(workers, "FEW_BYTES", 0)
 
 
@@ -102,8 +102,8 @@ def test_a_run_loads_no_pyspark(tmp_path: Path) -> None:
     program = (
         "import sys\n"
         "from nddup.local import engine\n"
-        "from nddup.local.reading import worker\n"
-        "from nddup.local.reading.workers import Workers\n"
+        "from nddup.local import worker\n"
+        "from nddup.local.workers import Workers\n"
         "from nddup.scanning.collection import find_files\n"
         "from nddup.settings.schema import Config\n"
         "from nddup.storage.local_storage import LocalStorage\n"

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nddup.mining.maximality_filter import fits_budget, keep_maximal
+from nddup.mining.itemsets import fits_budget, keep_maximal
 from nddup.spark.clustering.mine_components import support_fraction
 
 Sketch = frozenset[int]

@@ -9,8 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nddup.reading.containers import container_head
-from nddup.reading.mail import cut_mail, parse_mail
+from nddup.reading.containers import container_head, cut_mail, parse_mail
 from nddup.reading.outcomes import Record, Reject
 from nddup.reading.records import record_text
 from nddup.reading.streams import Expanded

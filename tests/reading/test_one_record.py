@@ -14,11 +14,18 @@ from selectolax.lexbor import LexborHTMLParser
 
 from bench.records import CASES, peaks_of
 from nddup.reading import parquet_rows
-from nddup.reading.bounded_parts import MAX_PARTS, count_parts, has_too_many
 from nddup.reading.containers import container_head, read_container
 from nddup.reading.detect import read_head
 from nddup.reading.markup import strip_markup
-from nddup.reading.page_limits import MAX_ATTRIBUTES, is_too_costly, most_attributes, trace_elements
+from nddup.reading.page_limits import (
+    MAX_ATTRIBUTES,
+    MAX_PARTS,
+    count_parts,
+    has_too_many,
+    is_too_costly,
+    most_attributes,
+    trace_elements,
+)
 from nddup.reading.records import Record, Reject, parse_record
 
 LINUX = pytest.mark.skipif(not Path("/proc/self/clear_refs").exists(), reason="peaks are told by Linux")

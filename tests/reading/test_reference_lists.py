@@ -17,7 +17,7 @@ from nddup.reading.reference_lists import (
     lines_of,
     read_lines,
 )
-from nddup.results.evaluation import nice_step, resemblance_curve, score_curve
+from nddup.results.evaluate import nice_step, resemblance_curve, score_curve
 from nddup.shown import csv_line
 from nddup.verifying.pair_counts import Agreement, count_pairs
 

@@ -21,11 +21,11 @@ from nddup.report.content import (
     STANDS,
     TEXTS,
     Content,
+    find_families,
     list_cells,
     list_documents,
 )
 from nddup.report.data import chunks
-from nddup.report.families import find_families
 from nddup.report.write import write_report
 from nddup.settings.schema import Config
 

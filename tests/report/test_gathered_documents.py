@@ -13,9 +13,8 @@ from pyspark.sql import SparkSession
 from nddup.engines.embedded import DuckRun
 from nddup.engines.spark_engine import SparkRun
 from nddup.report import gather as gathering
-from nddup.report.content import Content
+from nddup.report.content import Content, Family, find_families, find_nearest_sets
 from nddup.report.data import chunks
-from nddup.report.families import Family, find_families, find_nearest_sets
 from nddup.report.gather import gather
 from nddup.run.local_job import run_locally
 from nddup.settings.load import build_config

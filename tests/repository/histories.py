@@ -11,8 +11,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from nddup.local import engine
-from nddup.local.reading.read_records import number_texts
-from nddup.local.reading.workers import Workers
+from nddup.local.read_records import number_texts
+from nddup.local.workers import Workers
 from nddup.repository.close_components import COLUMNS
 from nddup.repository.opened_repository import Repository
 from nddup.settings.schema import Config

@@ -154,7 +154,7 @@ def test_the_summary_and_the_page(planted: Planted, output: Path, capsys: pytest
 
 def test_workers_find_the_same(planted: Planted, output: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Worker processes that each read a part give the same tables."""
-    monkeypatch.setattr("nddup.local.reading.workers.FEW_BYTES", 0)
+    monkeypatch.setattr("nddup.local.workers.FEW_BYTES", 0)
     again = planted.a.parent / "again"
     main(["against", str(planted.a), str(planted.b), "--output", str(again), "--by", "folder",
           "--set", "against.max_document_frequency=20", "--set", "local.processes=2"])  # fmt: skip

@@ -14,8 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from nddup.cli import main
-from nddup.results.evaluate import Options, evaluate_run
-from nddup.results.evaluation import describe
+from nddup.results.evaluate import Options, describe, evaluate_run
 from nddup.results.opening import open_here
 from tests.results.evaluated_runs import SIZE, documents, start
 

@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from nddup.results.evaluate import Options, evaluate_run
-from nddup.results.evaluation import describe
+from nddup.results.evaluate import Options, describe, evaluate_run
 from nddup.results.opening import Opened, open_here, open_on_spark
 from nddup.results.preview import preview
 from nddup.results.truth import Asked, find_here, make_truth

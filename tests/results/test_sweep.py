@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from nddup.cli import main
 from nddup.errors import ConfigError
-from nddup.explaining.figures import spread
+from nddup.explaining.curves import spread
 from nddup.metrics import RunMetrics
 from nddup.results.sweep import Engines, read_grid, table_of
 from nddup.run.local_job import run_locally

@@ -105,7 +105,7 @@ def test_the_list_holds_the_pairs_that_are_alike(finished: Path, capsys: pytest.
 def test_a_list_read_by_processes_is_the_same(finished: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Worker processes, which read inputs of more than a few megabytes, give the same list as a single process."""
     few = truth_of(finished, tmp_path / "few.csv")
-    monkeypatch.setattr("nddup.local.reading.workers.FEW_BYTES", 0)
+    monkeypatch.setattr("nddup.local.workers.FEW_BYTES", 0)
 
     many = truth_of(finished, tmp_path / "many.csv")
 

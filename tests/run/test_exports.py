@@ -7,7 +7,7 @@ from xml.etree import ElementTree as ET
 import numpy as np
 import pyarrow.parquet as pq
 
-from nddup.results.mine_file import mine_file
+from nddup.commands.mine import mine_file
 from nddup.run.local_job import run_locally
 from nddup.settings.load import build_config
 

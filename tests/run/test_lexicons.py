@@ -22,7 +22,7 @@ from nddup.run.local_job import run_locally
 from nddup.settings.load import build_config, load_config
 from nddup.settings.plan import recipe_of
 from nddup.sketching.tokens import tokenise
-from nddup.sketching.words.vocabulary import Terms, letter_number, term_ids
+from nddup.sketching.vocabulary import Terms, letter_number, term_ids
 
 LOW, HIGH = 0.1, 0.5
 WORDS: dict[str, Any] = {"sketch": {"kind": "lexicon"}, "lexicon": {"low": LOW, "high": HIGH}}

@@ -13,10 +13,9 @@ import nddup
 from nddup import cli
 from nddup.commands import run as command
 from nddup.errors import NeedsSparkError
-from nddup.local import engine
-from nddup.local.reading import scan, workers
-from nddup.local.reading.read_records import number_texts
-from nddup.local.reading.workers import Workers
+from nddup.local import engine, workers
+from nddup.local.read_records import number_texts
+from nddup.local.workers import Workers
 from nddup.run.local_job import run_locally
 from nddup.settings.load import build_config
 from nddup.settings.plan import threshold_of
@@ -44,7 +43,7 @@ def undisturbed(pages: Path) -> dict[str, pa.Table]:
 @pytest.fixture
 def small_tasks(monkeypatch: pytest.MonkeyPatch) -> None:
     """Send everything to worker processes, in tasks of 20 KB."""
-    monkeypatch.setattr(scan, "TASK_BYTES", 20_000)
+    monkeypatch.setattr(workers, "TASK_BYTES", 20_000)
     monkeypatch.setattr(workers, "FEW_BYTES", 0)
 
 
@@ -54,7 +53,7 @@ def tables(folder: Path) -> dict[str, pa.Table]:
 
 
 STEPS = {
-    "reading": ("nddup.local.reading.workers.OF_ROWS", r"what was read of \d+ of \d+ MB"),
+    "reading": ("nddup.local.workers.OF_ROWS", r"what was read of \d+ of \d+ MB"),
     "documents": ("nddup.local.memory.OF_DOCUMENT", r"the \d+ documents"),
     "match": ("nddup.local.pairing.match.OF_MATCH", r"\d+ distinct sketches with \d+ pairs so far"),
     "expand": ("nddup.local.engine.OF_PAIR", r"\d+ documents with \d+ pairs"),

@@ -9,12 +9,12 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
-from nddup import redaction
+from nddup import shown
 from nddup.cli import main
 from nddup.errors import ConfigError, NddupError
-from nddup.redaction import DEFAULT, HIDDEN, clean, drop_login, follow, hide_settings
 from nddup.results.sweep import Point, read_grid, table_of
 from nddup.settings.load import build_config, load_config
+from nddup.shown import DEFAULT, HIDDEN, clean, drop_login, follow, hide_settings
 
 SECRET = "AKzz9/qq+77"  # noqa: S105 - of nobody
 
@@ -22,8 +22,8 @@ SECRET = "AKzz9/qq+77"  # noqa: S105 - of nobody
 @pytest.fixture(autouse=True)
 def _as_before(monkeypatch: pytest.MonkeyPatch) -> None:
     """Restore the rules and forget the values that a test has added."""
-    monkeypatch.setattr(redaction, "_patterns", dict(redaction._patterns))  # noqa: SLF001
-    monkeypatch.setattr(redaction, "_remembered", set())
+    monkeypatch.setattr(shown, "_patterns", dict(shown._patterns))  # noqa: SLF001
+    monkeypatch.setattr(shown, "_remembered", set())
 
 
 def test_the_rule_is_sparks(spark: SparkSession) -> None:
@@ -32,7 +32,7 @@ def test_the_rule_is_sparks(spark: SparkSession) -> None:
     config = getattr(jvm.org.apache.spark.internal.config, "package$")
     rule = getattr(config, "MODULE$").SECRET_REDACTION_PATTERN()
 
-    assert rule.key() == redaction.RULE
+    assert rule.key() == shown.RULE
     assert rule.defaultValueString() == DEFAULT
 
 
@@ -64,11 +64,11 @@ def test_settings_are_hidden_by_key_and_by_value() -> None:
 
 
 def test_a_rule_of_the_settings_is_added() -> None:
-    """`spark.redaction.regex` hides more settings, and a pattern that only Java understands hides all."""
+    """`spark.shown.regex` hides more settings, and a pattern that only Java understands hides all."""
     assert hide_settings({"spark": {"spark.my.pin": "1234"}}) == {"spark": {"spark.my.pin": "1234"}}
-    follow([(redaction.RULE, "(?i)[.]pin$")])
+    follow([(shown.RULE, "(?i)[.]pin$")])
     assert hide_settings({"spark": {"spark.my.pin": "1234"}}) == {"spark": {"spark.my.pin": HIDDEN}}
-    follow([(redaction.RULE, "\\p{Alpha}")])
+    follow([(shown.RULE, "\\p{Alpha}")])
     assert hide_settings({"spark": {"spark.driver.memory": "8g"}}) == {"spark": {"spark.driver.memory": HIDDEN}}
 
 

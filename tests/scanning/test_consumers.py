@@ -25,7 +25,7 @@ from nddup.scanning.read_again import Contents, Texts
 from nddup.scanning.sketch_records import SketchRecords, WordCounter
 from nddup.settings.schema import InputConfig
 from nddup.sketching.recipe import Recipe
-from nddup.sketching.words.lexicon import LexiconRule
+from nddup.sketching.vocabulary import LexiconRule
 from nddup.tables import TEXTS
 
 LIMITS = RecordLimits(max_record=2_000, max_expansion=200)

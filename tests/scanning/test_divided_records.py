@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 
-from nddup.local.reading import scan, workers
-from nddup.local.reading.workers import Workers
+from nddup.local import workers
+from nddup.local.workers import Workers
 from nddup.reading.detect import read_head
 from nddup.reading.streams import Expanded
 from nddup.run.session import SPLITTING, set_to
@@ -69,7 +69,7 @@ def test_a_file_divided_in_a_record_is_read_from_its_start(
     late: Path, count: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Records that hold the separator only late in a file are found as XML finds them, here and in processes."""
-    monkeypatch.setattr(scan, "TASK_BYTES", 4_099)
+    monkeypatch.setattr(workers, "TASK_BYTES", 4_099)
     monkeypatch.setattr(workers, "FEW_BYTES", 0)
     config = build_config({"input": {"record": "doc", "id": "id"}}, origin="test")
     with Workers(count) as some:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from nddup.children import ROOT, module_path, start_python
-from nddup.local.reading.processes import FEW_BYTES
+from nddup.local.processes import FEW_BYTES
 from tests.finished_runs import write_texts
 
 COMMAND = str(Path(sys.executable).with_name("nddup"))

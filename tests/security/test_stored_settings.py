@@ -8,8 +8,8 @@ import pytest
 import nddup
 from nddup.cli import main
 from nddup.errors import ConfigError
-from nddup.redaction import HIDDEN
 from nddup.settings.schema import Config, LocalConfig
+from nddup.shown import HIDDEN
 from nddup.stages.inputs_found import config_of
 from nddup.storage.local_folder import LocalFolder
 from tests.finished_runs import write_texts

@@ -16,9 +16,8 @@ from nddup.sketching.min_s import read_only
 from nddup.sketching.permutations import mix, mix_keys
 from nddup.sketching.rolling_hash import hash_tokens, most_tokens
 from nddup.sketching.tokens import WORD_TABLE, tokenise
-from nddup.sketching.words.lexicon import LexiconRule, TermCounts
-from nddup.sketching.words.vocabulary import LANGUAGES, Terms, Vocabulary, letter_number, term_ids
-from nddup.sketching.words.word_sketches import WordRule, WordSketcher
+from nddup.sketching.vocabulary import LANGUAGES, LexiconRule, TermCounts, Terms, Vocabulary, letter_number, term_ids
+from nddup.sketching.word_sketches import WordRule, WordSketcher
 
 ENGLISH = LexiconRule(("english", "russian"), stems=True, stops=True, low="0.1", high="0.5")
 PLAIN = LexiconRule((), stems=False, stops=False, low="0", high="1")

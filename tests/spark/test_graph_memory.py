@@ -23,7 +23,7 @@ from nddup.mining.pair_graph import (
     most_nodes,
 )
 from nddup.run.daemon import ARENA
-from nddup.run.task_memory import LOCAL_SHARE, UNSET_BYTES, machine_memory, read_size, task_memory
+from nddup.run.engines import UNSET_BYTES, WORKER_SHARE, machine_memory, read_size, task_memory
 from tests.places import ROOT
 
 GB = 1 << 30
@@ -135,7 +135,7 @@ def test_the_nodes_of_a_stream_follow_from_the_memory(free: int, bits: int) -> N
         ({"spark.master": "yarn", "spark.executor.pyspark.memory": "3g"}, 3 * GB),
         ({"spark.master": "local[8]", "spark.executor.pyspark.memory": "1536"}, 3 * GB // 2),
         ({"spark.master": "spark://host:7077"}, UNSET_BYTES),
-        ({"spark.master": "local[*]"}, 16 * GB // LOCAL_SHARE),
+        ({"spark.master": "local[*]"}, 16 * GB // WORKER_SHARE),
     ],
 )
 def test_the_memory_of_a_task_follows_from_the_settings(settings: dict[str, str], memory: int) -> None:

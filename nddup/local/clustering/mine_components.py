@@ -19,7 +19,7 @@ from nddup.columns import lists_of
 from nddup.local.clustering.graph import Graph
 from nddup.local.memory import OF_SET_MEMBER
 from nddup.local.pairing.collapse import Nodes
-from nddup.local.reading.workers import Workers
+from nddup.local.workers import Workers
 from nddup.matching.threshold import Threshold
 from nddup.mining.cluster_modes import Budget, Problem, Share, cover_part, find_sets, mine_part
 from nddup.mining.itemsets import Itemsets

@@ -24,7 +24,7 @@ from nddup.columns import lists_of, one_chunk, take
 from nddup.errors import CapacityError, NddupError
 from nddup.local.pairing.collapse import Nodes
 from nddup.local.pairing.match import Matches, PairingOptions
-from nddup.local.reading.workers import Workers
+from nddup.local.workers import Workers
 from nddup.matching.confirm_rules import Compared, ConfirmRule, SetRule, join_compared, least_common
 from nddup.matching.confirm_texts import AHEAD, compare_texts, divide_pairs
 from nddup.matching.overlap_join import ComparisonLimits

@@ -19,7 +19,7 @@ from nddup.arrays import Ragged, number_keys, take_rows
 from nddup.errors import CapacityError
 from nddup.local.memory import OF_MATCH
 from nddup.local.pairing.prune import Pruned, prune
-from nddup.local.reading.workers import Workers
+from nddup.local.workers import Workers
 from nddup.matching.overlap_join import (
     NO_LIMIT,
     ComparisonLimits,

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nddup.arrays import HASH_MULTIPLIER, Ragged, compiled
-from nddup.local.reading.workers import Workers
+from nddup.local.workers import Workers
 from nddup.matching.threshold import Threshold
 
 LEAST_GAIN = 0.02

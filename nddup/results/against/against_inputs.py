@@ -19,9 +19,8 @@ from nddup.against.shingle_table import MOST_BYTES, Known, make_known, open_know
 from nddup.columns import pieces_of
 from nddup.errors import ConfigError
 from nddup.local.memory import Memory
-from nddup.local.reading.read_records import list_silent
-from nddup.local.reading.scan import in_collection_order
-from nddup.local.reading.workers import Workers
+from nddup.local.read_records import list_silent
+from nddup.local.workers import Workers, in_collection_order
 from nddup.scanning.collection import Collection, Files
 from nddup.scanning.found import text_buffers
 from nddup.scanning.input_files import local_path

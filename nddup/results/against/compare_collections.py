@@ -25,8 +25,7 @@ from nddup.against.shingle_table import Known
 from nddup.against.spans import count_characters, find_runs
 from nddup.columns import fingerprints_of
 from nddup.local.memory import Memory
-from nddup.local.reading.scan import in_collection_order
-from nddup.local.reading.workers import Workers
+from nddup.local.workers import Workers, in_collection_order
 from nddup.results.against.against_inputs import By, Items, Side, find_side, gather_rejects, read_items, require_few
 from nddup.run.engines import memory_of
 from nddup.scanning.collection import Files

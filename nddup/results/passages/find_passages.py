@@ -20,9 +20,8 @@ from nddup.engines.embedded import DuckEngine, DuckRun
 from nddup.errors import ConfigError
 from nddup.local.memory import Memory
 from nddup.local.pairing.collapse import name_apart, number_in_file, order_documents, rank_ids
-from nddup.local.reading.read_records import list_silent
-from nddup.local.reading.scan import in_collection_order
-from nddup.local.reading.workers import Workers
+from nddup.local.read_records import list_silent
+from nddup.local.workers import Workers, in_collection_order
 from nddup.matching.preference import DATED, Order
 from nddup.passages.hashed_records import HashRecords, hashes_of
 from nddup.passages.repeats import Repeats, find_repeats

@@ -34,12 +34,12 @@ from nddup.results.passages.passages_output import (
 )
 from nddup.results.passages.show_passages import see_tables
 from nddup.rewriting.verdicts import NAMES, SPANS
+from nddup.run.engines import task_memory
 from nddup.run.on_spark.documents import files_without_records
 from nddup.run.on_spark.outputs import rewrite_files
 from nddup.run.on_spark.pairing import tasks_of
 from nddup.run.on_spark.state import persisted
 from nddup.run.session import few_tasks, set_to, splitting
-from nddup.run.task_memory import task_memory
 from nddup.settings.plan import record_limits, text_rule
 from nddup.settings.schema import Config
 from nddup.spark import passages

@@ -16,8 +16,8 @@ import pyarrow.parquet as pq
 from nddup.engines.embedded import DuckEngine
 from nddup.engines.engine import Engine
 from nddup.errors import ConfigError, OutputError
-from nddup.local.reading.workers import Workers
 from nddup.local.rewritten_files import Rewriter
+from nddup.local.workers import Workers
 from nddup.passages.tabulate import Documents, kept_lines, list_verdicts
 from nddup.report.passages_page import choose_shown, draw_passages
 from nddup.results.passages.find_passages import Found, Source

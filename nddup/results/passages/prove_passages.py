@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from nddup.arrays import Ragged
 from nddup.errors import OutputError
-from nddup.local.reading.workers import Workers
+from nddup.local.workers import Workers
 from nddup.passages.tabulate import Documents
 from nddup.reading.streams import PIECE, Expanded
 from nddup.results.check import CheckReport, Finding

@@ -20,8 +20,8 @@ from pyspark.sql import functions as F
 
 from nddup import tables
 from nddup.errors import ConfigError
-from nddup.local.reading.read_records import missing_lexicon, read_note
-from nddup.local.reading.workers import Workers
+from nddup.local.read_records import missing_lexicon, read_note
+from nddup.local.workers import Workers
 from nddup.metrics import LexiconMetrics
 from nddup.reading.outcomes import DIVIDED
 from nddup.run.on_spark.state import Job
@@ -32,8 +32,8 @@ from nddup.scanning.read_again import CHARACTERS, Texts
 from nddup.scanning.sketch_records import WordCounter
 from nddup.settings import plan
 from nddup.settings.plan import record_limits, text_rule
-from nddup.sketching.words.lexicon import COUNTED, MOST_TERMS, sort_ids
-from nddup.sketching.words.word_sketches import WordRule
+from nddup.sketching.vocabulary import COUNTED, MOST_TERMS, sort_ids
+from nddup.sketching.word_sketches import WordRule
 from nddup.spark import schemas
 from nddup.spark.reading.scan import (
     choose_terms,
@@ -44,7 +44,7 @@ from nddup.spark.reading.scan import (
     sources_cut_short,
     sum_terms,
 )
-from nddup.spark.sources import read_table
+from nddup.spark.schemas import read_table
 from nddup.stages.inputs_found import find_again
 from nddup.stages.run_engine import Saved
 from nddup.storage.run_folder import RunFolder

@@ -34,7 +34,7 @@ from nddup.spark.exports import as_xml
 from nddup.spark.reach import is_connect
 from nddup.spark.reading.rewritten_files import Ending, Rewriting, Written, ending_of, rewrite
 from nddup.spark.reading.scan import key_contents
-from nddup.spark.sources import WHOLE
+from nddup.spark.schemas import WHOLE
 from nddup.stages.run_engine import Made, Saved
 from nddup.storage.local_storage import LocalStorage
 from nddup.storage.session_files import SessionFiles, files_at, files_of

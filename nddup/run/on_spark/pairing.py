@@ -26,12 +26,12 @@ from nddup.matching.overlap_join import NO_LIMIT, ComparisonLimits, LongLists
 from nddup.matching.task_sizes import MOST_TASKS, fits_one, free_memory, tasks_needed, volume_of
 from nddup.mining.family_pairs import past_comparisons
 from nddup.mining.heavy_families import FAMILIES_COST, FamilyRule
+from nddup.run.engines import PYTHON_MEMORY
 from nddup.run.on_spark.documents import Documents
 from nddup.run.on_spark.inputs import Inputs
 from nddup.run.on_spark.rounds import Matches, Rounds, contract
 from nddup.run.on_spark.state import Job, persisted
 from nddup.run.session import PARTITIONS, given_partitions
-from nddup.run.task_memory import PYTHON_MEMORY
 from nddup.scanning.collection import Collection
 from nddup.scanning.found import Consumer
 from nddup.scanning.read_again import UNSTEADY

@@ -10,8 +10,8 @@ from pyspark.sql import DataFrame
 
 from nddup.errors import CapacityError
 from nddup.mining.pair_graph import CHOICE_BITS, GRAPH_BITS, MOST_NODES
+from nddup.run.engines import PYTHON_MEMORY
 from nddup.run.on_spark.state import Job, persisted
-from nddup.run.task_memory import PYTHON_MEMORY
 from nddup.spark.clustering import graph
 from nddup.spark.clustering.graph import Assignment
 from nddup.spark.schemas import local_table

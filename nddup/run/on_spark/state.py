@@ -16,7 +16,7 @@ from nddup.matching.threshold import Threshold
 from nddup.mining import pair_graph
 from nddup.mining.keep_verdicts import Forced
 from nddup.mining.pair_graph import Cost
-from nddup.run import task_memory
+from nddup.run import engines
 from nddup.settings import plan
 from nddup.settings.schema import Config
 from nddup.sketching.kinds import Kind
@@ -72,7 +72,7 @@ class Job(RunEngine):
     @property
     def task_memory(self) -> int:
         """Bytes of memory that the Python worker of one task may take."""
-        return task_memory.task_memory(self.reach.settings())
+        return engines.task_memory(self.reach.settings())
 
     def most_edges(self, cost: Cost, nodes: int) -> int:
         """Return how many edges among `nodes` distinct sketches one task can hold."""

@@ -44,8 +44,8 @@ from numpy.typing import NDArray
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
+from nddup.mining.itemsets import fits_budget
 from nddup.mining.keep_verdicts import NEVER, Loss, classes_of, direct_edges
-from nddup.mining.maximality_filter import fits_budget
 from nddup.mining.pair_graph import StreamedChoice, StreamedComponents
 from nddup.spark.heavy_keys import HEAVY, join_found
 from nddup.spark.schemas import require, schema_of, table

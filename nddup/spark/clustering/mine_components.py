@@ -27,8 +27,7 @@ from nddup.arrays import Ragged, take_rows
 from nddup.columns import lists_of
 from nddup.matching.threshold import Threshold
 from nddup.mining.cluster_modes import Budget, Problem, find_sets, with_lone
-from nddup.mining.itemsets import Itemsets
-from nddup.mining.maximality_filter import keep_maximal
+from nddup.mining.itemsets import Itemsets, keep_maximal
 from nddup.mining.set_rows import VALUES_PER_BATCH, SetRows
 from nddup.spark.blocks import Layout, block_schema, cogroup, exchange, pack, unpack, with_rows
 from nddup.spark.clustering.problems import PIVOT, Batches, read_problems

@@ -42,8 +42,7 @@ from nddup.scanning.file_heads import is_hidden, is_refused
 from nddup.scanning.found import Batches
 from nddup.scanning.local_files import open_local
 from nddup.spark.heavy_keys import in_parts
-from nddup.spark.schemas import local_table, schema_of, table
-from nddup.spark.sources import reader_of
+from nddup.spark.schemas import local_table, reader_of, schema_of, table
 from nddup.tables import CHUNKS, FILES
 
 TASK_BYTES = 8 << 20

@@ -20,7 +20,7 @@ From partial counts to a lexicon: the terms of a collection, and those in an int
     partial counts  --sum_terms-->  TERMS                                                          1 shuffle, of these
     TERMS           --choose_terms-->  LEXICON                                                     no shuffle
 
-The arithmetic is in `nddup.sketching.words.lexicon`.
+The arithmetic is in `nddup.sketching.vocabulary`.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence

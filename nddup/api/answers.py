@@ -1,28 +1,58 @@
-"""Why two documents of a run are, or are not, near-duplicates: the measured values, the threshold, a verdict.
+"""What a run answers beyond its tables: why a pair is one, the run at another threshold, its signatures as objects.
 
-All numbers are recomputed from the two stored sketches by the rule of the run; the tables then say what the run decided
-about the pair.
+    explain_pair         why two documents are, or are not, near-duplicates: measured values, threshold, verdict
+    make_again           the run at another threshold, from its documents alone
+    minhash_of, fill_lsh signatures as objects of datasketch, for programs that serve look-ups with it
+
+The numbers of a pair are recomputed from the two stored sketches by the rule of the run; the tables then say what the
+run decided about it.
+
+The stored sketches and signatures do not depend on the threshold. The embedded engine recomputes everything after them:
+pairs, stars, candidates of bands, components given by leaders, clusters, keep-list. So the tables equal those of a
+fresh run, also for a threshold below the run's own.
+
+datasketch is imported only when its objects are asked for: it loads slowly, and nothing else needs it.
 """
 
+import json
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from importlib import import_module
 from math import sqrt
 from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.dataset as ds
 from numpy.typing import NDArray
 
 from nddup.api import views
 from nddup.arrays import Ragged
 from nddup.engines.engine import FinishedRun
 from nddup.errors import ConfigError
+from nddup.local.memory import Memory
+from nddup.local.workers import Workers
 from nddup.matching.measures import MEASURES
 from nddup.matching.threshold import Threshold, compare_sketches, overlap_or_less, resemblance_parts
+from nddup.metrics import RunMetrics
+from nddup.mining.keep_verdicts import FORCED_NOTE, Forced
 from nddup.report.borderline import side_by_side
+from nddup.run.engines import memory_of
+from nddup.run.local_job import LocalJob
 from nddup.settings import plan
+from nddup.settings.load import read_stored
+from nddup.settings.plan import processes_of
 from nddup.settings.schema import Config
 from nddup.sketching.accuracy import sampled_variance, slots_variance, smallest_variance
 from nddup.sketching.recipe import level_of
+from nddup.stages.inputs_found import read_forced
+from nddup.stages.progress import Progress
+from nddup.stages.run import decide
+from nddup.stages.run_engine import Made
+from nddup.stages.stage import metrics_of
+from nddup.storage.local_folder import MemoryTables
+from nddup.storage.local_storage import LocalStorage
+from nddup.tables import DOCUMENTS, REJECTS
 
 BOTH = """
     SELECT d.doc_id, d.group, d.sketch, d.n_features, g.n_features AS level_features, k.kept, k.duplicate_of
@@ -309,3 +339,179 @@ def _standard_error(
     modulus = 1 << level if kind.name == "mod-pow2" else sketch.modulus or plan.MODULUS
     among = max(min(features), 1) if MEASURES[asked].is_directed else united
     return sqrt(sampled_variance(value, modulus=modulus, among=among))
+
+
+class Rethresholded(NamedTuple):
+    """The tables of the recomputed run by name, and its metrics."""
+
+    tables: Mapping[str, pa.Table]
+    metrics: RunMetrics
+
+
+def make_again(  # noqa: PLR0913 - the parts of a run
+    documents: pa.Table,
+    rejects: pa.Table,
+    metrics: RunMetrics,
+    threshold: float,
+    pairs: pa.Table | None = None,
+    *,
+    forced: Forced | None = None,
+) -> Rethresholded:
+    """Recompute the tables of a run with another `pairs.threshold`.
+
+    Args:
+        documents: DOCUMENTS of the run, in any order.
+        rejects: REJECTS of the run.
+        metrics: metrics of the run.
+        threshold: a share such as `0.9`, or a count such as `180`, as in `pairs.threshold`.
+        pairs: PAIRS of the run, where the resemblance of all shingles decided them.
+        forced: the documents of `keep.force`, as `forced_of` gives them.
+
+    Returns:
+        All tables except `texts`, and the new metrics.
+
+    Raises:
+        ConfigError: if the measure of the run does not take such a threshold, or texts would have to be compared again.
+        NeedsSparkError: if it needs more than `local.memory`.
+
+    Cost: that of a run after reading and sketching.
+    """
+    require_texts_told(metrics, threshold)
+    settings = {**metrics.settings, "pairs": {**metrics.settings["pairs"], "threshold": threshold}}
+    config = read_stored(settings, origin="rethreshold")
+
+    store = MemoryTables()
+    store.write("documents", documents.sort_by("doc_key").select(DOCUMENTS.names))
+    store.write("rejects", rejects.select(REJECTS.names))
+    memory = Memory(memory_of(config), advice="run it again with this threshold, on Spark")
+    with Workers(processes_of(config), memory=memory) as workers:
+        job = LocalJob(config, store, workers, Progress(is_quiet=True), forced=forced)
+        sketched = Made(tables=dict(store.tables), rows={"documents": len(documents)}, counts={})
+        found = decide(job, sketched, metrics.stages.sketch, None, pairs)
+    return Rethresholded(store.tables, metrics_of(config, found.stages, found.unpaired))
+
+
+def forced_of(run: FinishedRun, path: str | None) -> Forced | None:
+    """Return the documents that `keep.force` named when a run was made; None for no path.
+
+    Raises:
+        ConfigError: for a run without a folder, if the file is gone or not what it should be.
+    """
+    if path is None:
+        return None
+    if not run.holds(FORCED_NOTE):
+        return read_forced(LocalStorage(), path)
+    told = json.loads(run.read_text(FORCED_NOTE))
+    return Forced(tuple(told["kept"]), tuple(told["removed"]))
+
+
+def require_texts_told(metrics: RunMetrics, threshold: float) -> None:
+    """Refuse a run whose texts, which are not stored, would have to be compared again.
+
+    Where the resemblance of all shingles decides, `pairs` has that of every pair at a higher threshold, if no component
+    is given by leaders.
+
+    Raises:
+        ConfigError: if they would.
+    """
+    pairs = metrics.settings["pairs"]
+    confirm = pairs.get("confirm", "none")
+    is_told = confirm == "resemblance" and threshold >= pairs["threshold"]
+    if confirm != "none" and not (is_told and not metrics.stages.clusters.led_components):
+        lower = " for a lower threshold, or where leaders stand for a component" if confirm == "resemblance" else ""
+        raise ConfigError(
+            f"rethreshold: texts confirmed the pairs of this run (pairs.confirm {confirm}), and only sketches are"
+            f" stored{lower}; run `nddup run` with the other pairs.threshold"
+            + (" or pairs.edit_threshold" if confirm == "edit" else "")
+        )
+
+
+def require_tellable(header: Mapping[str, Any], path: str) -> None:
+    """Refuse a run whose keep-list does not follow from its documents.
+
+    Args:
+        header: content of the run's `_RUN.json`.
+        path: folder of the run, for the message.
+
+    Raises:
+        ConfigError: if the run is a version of a repository.
+    """
+    if "repository" in header.get("inputs", {}):
+        raise ConfigError(
+            f"rethreshold: {path} is a version of a repository; what it keeps follows from all versions before it, not"
+            " from its documents alone; run `nddup run` over the documents"
+        )
+
+
+SCHEME = "affine64"
+"""datasketch's name for the permutations that kind `minhash` uses by default."""
+
+
+def minhash_of(documents: ds.Dataset, config: Config, doc_id: str) -> Any:  # noqa: ANN401 - a LeanMinHash
+    """Return the signature of a document as a `datasketch.LeanMinHash`.
+
+    Args:
+        documents: DOCUMENTS of the run.
+        config: settings of the run.
+        doc_id: id of the document.
+
+    Raises:
+        ConfigError: if datasketch cannot read the run's signatures, there is no such document, or it has no features.
+    """
+    lean = _load(config).LeanMinHash
+    rows = documents.to_table(columns=["signature"], filter=ds.field("doc_id") == pa.scalar(doc_id, pa.string()))
+    if not len(rows):
+        raise ConfigError(f"minhash: there is no document {doc_id!r}")
+    values = rows["signature"][0].as_py()
+    if not values:
+        raise ConfigError(f"minhash: document {doc_id!r} has no features, and so no signature")
+    hashes = np.array(values, np.int64).view(np.uint64)
+    return lean(seed=config.sketch.seed, hashvalues=hashes, scheme=SCHEME)
+
+
+def fill_lsh(
+    documents: ds.Dataset, config: Config, *, threshold: float | None, storage_config: Mapping[str, Any] | None
+) -> Any:  # noqa: ANN401 - a MinHashLSH
+    """Return a `datasketch.MinHashLSH` that holds every document with a signature, under its id.
+
+    Args:
+        documents: DOCUMENTS of the run.
+        config: settings of the run.
+        threshold: threshold of the index; None: that of the run.
+        storage_config: where datasketch keeps the index, such as `{"type": "redis", …}`; None: in memory.
+
+    Raises:
+        ConfigError: if datasketch cannot read the run's signatures, or refuses the threshold, the size or the storage.
+
+    Cost: a pass over the signatures, a batch at a time, and datasketch's own cost of storing them.
+    """
+    library = _load(config)
+    share = float(config.pairs.share) if threshold is None else threshold
+    storage = None if storage_config is None else dict(storage_config)
+    try:
+        index = library.MinHashLSH(threshold=share, num_perm=config.sketch.size, storage_config=storage)
+    except ValueError as error:
+        raise ConfigError(f"lsh: datasketch says: {error}") from error
+    with index.insertion_session() as session:
+        for doc_id, hashes in _signatures(documents):
+            session.insert(doc_id, library.LeanMinHash(seed=config.sketch.seed, hashvalues=hashes, scheme=SCHEME))
+    return index
+
+
+def _signatures(documents: ds.Dataset) -> Iterator[tuple[str, Any]]:
+    """Yield the id and signature, (n,) uint64, of each document that has one; one batch at a time is in memory."""
+    for batch in documents.to_batches(columns=["doc_id", "signature"]):
+        for doc_id, values in zip(batch["doc_id"].to_pylist(), batch["signature"], strict=True):
+            if values.is_valid and len(values):
+                yield doc_id, values.values.to_numpy().view(np.uint64)
+
+
+def _load(config: Config) -> Any:  # noqa: ANN401 - a module
+    """Import datasketch; refuse a run whose signatures it cannot read."""
+    made = plan.recipe_of(config).permutation
+    if config.sketch.kind != "minhash" or made != "datasketch":
+        raise ConfigError(
+            "datasketch reads signatures of sketch.kind minhash with sketch.permutation datasketch; these are of kind"
+            f" {config.sketch.kind}, permutation {made}"
+        )
+    return import_module("datasketch")

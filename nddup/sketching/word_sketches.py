@@ -26,8 +26,7 @@ from numpy.typing import NDArray
 from nddup.arrays import compiled
 from nddup.sketching.min_s import Sketches, check_texts
 from nddup.sketching.permutations import mix_id, mix_keys
-from nddup.sketching.words.lexicon import LexiconRule
-from nddup.sketching.words.vocabulary import MOST_WORDS, NO_TERM, Vocabulary, letter_number, pieces, term_ids
+from nddup.sketching.vocabulary import MOST_WORDS, NO_TERM, LexiconRule, Vocabulary, letter_number, pieces, term_ids
 
 SIGNATURE_SEED: Final = np.uint64(0x243F6A8885A308D3)
 Kind = Literal["lexicon", "i-match", "keywords"]

@@ -18,16 +18,15 @@ from numpy.typing import NDArray
 
 from nddup.columns import list_column, lists_of, one_chunk, ragged_of
 from nddup.errors import ConfigError, NddupError
-from nddup.local.reading.scan import in_collection_order
-from nddup.local.reading.workers import Workers
+from nddup.local.workers import Workers, in_collection_order
 from nddup.scanning.collection import Collection
 from nddup.scanning.input_files import local_path
 from nddup.scanning.sketch_records import SketchRecords, WordCounter
 from nddup.settings.plan import record_limits, sketch_rule, text_rule, words_of
 from nddup.settings.schema import Config
 from nddup.shown import MOST_NAMED
-from nddup.sketching.words.lexicon import COUNTED, sort_ids
-from nddup.sketching.words.word_sketches import WordRule
+from nddup.sketching.vocabulary import COUNTED, sort_ids
+from nddup.sketching.word_sketches import WordRule
 from nddup.storage.local_storage import LocalStorage
 from nddup.tables import LEXICON, RECORDS, REJECTS, TERMS, TEXTS
 

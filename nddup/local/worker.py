@@ -15,8 +15,8 @@ import pyarrow as pa
 
 from nddup.arrays import leave_saying_to_others
 from nddup.children import end_with_parent
-from nddup.local.reading.processes import LAST
-from nddup.local.reading.scan import Task
+from nddup.local.processes import LAST
+from nddup.local.workers import Task
 from nddup.reading import markup
 from nddup.scanning import sketch_records
 from nddup.scanning.found import Consumer, RecordLimits

@@ -1,6 +1,6 @@
 """Worker processes that read and sketch files: started early, forked from one that has loaded everything.
 
-The first process runs `nddup.local.reading.worker`: it imports what reading needs and forks the others, so that all of
+The first process runs `nddup.local.worker`: it imports what reading needs and forks the others, so that all of
 them cost one start. It has one thread: a process with several must not be forked, and the caller may be a notebook.
 It watches the socket over which it was told how many to fork: when this process closes it, or dies in whatever way, the
 system closes it, and the first process ends with all others, whatever they are doing.
@@ -16,7 +16,7 @@ from multiprocessing.connection import Connection
 from nddup.children import start_python
 from nddup.scanning.walk import sizes_of
 
-START = "from nddup.local.reading.worker import serve; serve(int(sys.argv[1]))"
+START = "from nddup.local.worker import serve; serve(int(sys.argv[1]))"
 """Code of the first process."""
 
 LAST = b"!"
