@@ -15,7 +15,7 @@ import traceback
 from collections.abc import Iterator, Sequence
 from typing import Any, NoReturn
 
-from nddup import __version__, steps
+from nddup import __version__, progress
 from nddup.commands import COMMANDS
 from nddup.errors import ConfigError, NddupError, OutputError, reason_of
 from nddup.shown import clean, one_line, print_in_any_encoding
@@ -220,7 +220,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """
     options = build_parser().parse_args(arguments)
     if getattr(options, "quiet", False):
-        steps.be_quiet()
+        progress.be_quiet()
     if getattr(options, "verbose", False):
         os.environ["NDDUP_DEBUG"] = "1"
     collect_rarely()

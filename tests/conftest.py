@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import settings
 
-from nddup import steps
+from nddup import progress
 from tests.places import SHARED
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 def _patience() -> Iterator[None]:
     """Keep commands from showing progress, however slow the machine: tests compare what commands print."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(steps, "PATIENCE", float("inf"))
+        patch.setattr(progress, "PATIENCE", float("inf"))
         yield
 
 

@@ -17,7 +17,7 @@ STAGES = [path for path in MODULES if "spark" in (path.parts[-3], path.parent.na
 JOBS = sorted((ROOT / "jobs").glob("*.py"))
 
 PURE = {"reading", "rewriting", "sketching", "scanning", "matching", "mining", "verifying"}
-GROUND = {"errors", "arrays", "array_files", "metrics", "steps", "start_up", "children", "shown"}
+GROUND = {"errors", "arrays", "array_files", "metrics", "progress", "start_up", "children", "shown"}
 GROUND |= {"columns"}
 WIRING = {"spark", "spark.reach", "spark.reading", "spark.pairing", "spark.clustering"}
 WIRING |= {"spark.passages"}
@@ -30,7 +30,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "arrays": {"start_up"},
     "columns": {"arrays", "errors"},
     "array_files": set(),
-    "steps": set(),
+    "progress": {"shown", "tables"},
     "start_up": set(),
     "reading": GROUND,
     "rewriting": GROUND | {"reading"},
@@ -73,7 +73,7 @@ MAY_IMPORT: dict[str, set[str]] = {
 neither `matching` nor `mining`, even indirectly: `nddup check` is independent of the code that it checks."""
 
 WITHOUT_SPARK = PURE | {
-    "errors", "metrics", "arrays", "array_files", "steps", "start_up", "tables", "settings", "explaining",
+    "errors", "metrics", "arrays", "array_files", "progress", "start_up", "tables", "settings", "explaining",
     "local", "engines", "stages", "report", "checking", "repository.lookups", "against", "children", "shown",
     "passages", "columns",
 }  # fmt: skip

@@ -36,6 +36,7 @@ from nddup.matching.measures import MEASURES
 from nddup.matching.threshold import Threshold, compare_sketches, overlap_or_less, resemblance_parts
 from nddup.metrics import RunMetrics
 from nddup.mining.keep_verdicts import FORCED_NOTE, Forced
+from nddup.progress import Progress
 from nddup.report.borderline import side_by_side
 from nddup.run.engines import memory_of
 from nddup.run.local_job import LocalJob
@@ -46,7 +47,6 @@ from nddup.settings.schema import Config
 from nddup.sketching.accuracy import sampled_variance, slots_variance, smallest_variance
 from nddup.sketching.recipe import level_of
 from nddup.stages.inputs_found import read_forced
-from nddup.stages.progress import Progress
 from nddup.stages.run import decide
 from nddup.stages.run_engine import Made
 from nddup.stages.stage import metrics_of

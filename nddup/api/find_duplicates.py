@@ -17,6 +17,7 @@ from nddup.local.read_records import CHUNK_BYTES, cut, number_texts
 from nddup.local.workers import Workers
 from nddup.matching.preference import DATED, DERIVED
 from nddup.metrics import RunMetrics
+from nddup.progress import LocalProgress, Steps, is_quiet_for
 from nddup.run.compiling import compile_once
 from nddup.run.engines import memory_of
 from nddup.run.local_job import LocalJob
@@ -34,10 +35,8 @@ from nddup.settings.schema import (
     SketchConfig,
 )
 from nddup.stages.inputs_found import read_forced
-from nddup.stages.progress import LocalProgress, is_quiet_for
 from nddup.stages.run import find_clusters
 from nddup.stages.stage import metrics_of
-from nddup.steps import Steps
 from nddup.storage.local_folder import MemoryTables
 from nddup.storage.local_storage import LocalStorage
 from nddup.tables import ID_COLUMNS, RESULTS

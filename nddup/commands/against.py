@@ -6,8 +6,8 @@ from fractions import Fraction
 from typing import Any
 
 from nddup.commands.options import add_json, add_master, add_parser, positive
+from nddup.progress import Steps
 from nddup.shown import one_line, print_json, print_out
-from nddup.steps import Steps
 
 EPILOG = """verdicts:
   found         at least --threshold of the item stands in one document of A (--of item), or of a document of A in the

@@ -4,8 +4,8 @@ import argparse
 from typing import Any
 
 from nddup.commands.options import add_finished_run, add_json, add_master, add_parser, positive
+from nddup.progress import Steps
 from nddup.shown import print_json, print_out
-from nddup.steps import Steps
 
 EPILOG = """formats of FILE, detected from its first lines (UTF-8; plain, gz, bz2, zst or xz):
   pairs         id_a,id_b[,score[,...]]          separated by tabs, semicolons, commas or blanks; header optional

@@ -7,8 +7,8 @@ from typing import Any
 
 from nddup.commands.options import add_parser, positive, share
 from nddup.errors import ConfigError
+from nddup.progress import Steps
 from nddup.shown import print_json, print_out
-from nddup.steps import Steps
 
 EPILOG = """three questions:
   nddup explain [--config FILE] [--set a.b=c]...

@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 
 from nddup.commands.options import add_common, add_json, add_parser, positive
 from nddup.errors import ConfigError, OutputError
+from nddup.progress import Steps
 from nddup.shown import one_line, print_json, print_out, printable
-from nddup.steps import Steps
 
 EPILOG = """examples:
   nddup index create pages --set sketch.kind=keywords --lowest 0.6

@@ -5,8 +5,8 @@ import os
 from typing import Any
 
 from nddup.commands.options import add_inputs, add_master, add_parser
+from nddup.progress import Steps
 from nddup.shown import print_out
-from nddup.steps import Steps
 
 EPILOG = """examples:
   nddup inspect pages/                                        the format of each file, and why

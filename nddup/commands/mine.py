@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from nddup.commands.options import add_parser, positive
 from nddup.errors import ConfigError, NddupError, OutputError
+from nddup.progress import Steps
 from nddup.shown import one_line
-from nddup.steps import Steps
 
 if TYPE_CHECKING:
     from nddup.mining.frequent_sets import Mined

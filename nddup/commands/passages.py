@@ -5,8 +5,8 @@ import os
 from typing import TYPE_CHECKING, Any
 
 from nddup.commands.options import add_inputs, add_master, add_parser
+from nddup.progress import Steps
 from nddup.shown import one_line, print_out
-from nddup.steps import Steps
 
 if TYPE_CHECKING:
     from nddup.results.passages.passages_output import Told

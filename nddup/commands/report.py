@@ -6,8 +6,8 @@ from functools import partial
 from typing import Any
 
 from nddup.commands.options import add_finished_run, add_master, add_parser
+from nddup.progress import Steps
 from nddup.shown import print_out
-from nddup.steps import Steps
 
 EPILOG = """RUN/report/index.html opens from disk in any browser and fetches nothing from the network. `nddup run`
 writes it at its end unless output.report=false. Write it again after `nddup evaluate`, to include the comparison, or

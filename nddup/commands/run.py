@@ -7,8 +7,8 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from nddup.commands.options import add_inputs, add_json, add_master, add_parser
+from nddup.progress import Steps
 from nddup.shown import print_json, print_out
-from nddup.steps import Steps
 
 if TYPE_CHECKING:  # a command loads these when it runs
     from nddup.local.processes import Processes
@@ -118,9 +118,9 @@ def _prepare(
 ) -> tuple["Config", Make, dict[str, Any]]:
     """Read the settings and choose the engine; return the settings, what makes the run, and its arguments."""
     from nddup.errors import ConfigError  # noqa: PLC0415
+    from nddup.progress import start_logging  # noqa: PLC0415
     from nddup.run.engines import choose_engine  # noqa: PLC0415
     from nddup.settings.load import load_config  # noqa: PLC0415
-    from nddup.stages.progress import start_logging  # noqa: PLC0415
 
     chosen = [f"engine={options.engine}"] if options.engine else []
     config = load_config(options.config, [*options.assignments, *chosen], os.environ)
@@ -168,8 +168,8 @@ def _look_at_paths(options: argparse.Namespace) -> None:
 def _run(make: Make, options: argparse.Namespace, config: "Config", how: dict[str, Any]) -> dict[str, Any]:
     """Make a run and return its metrics; go on with Spark if the embedded engine has too little memory."""
     from nddup.errors import NeedsSparkError  # noqa: PLC0415
+    from nddup.progress import say  # noqa: PLC0415
     from nddup.run.engines import has_java  # noqa: PLC0415
-    from nddup.stages.progress import say  # noqa: PLC0415
 
     try:
         return make(options.inputs, options.output, config, **how)

@@ -5,8 +5,8 @@ from typing import Any
 
 from nddup.commands.options import add_parser
 from nddup.errors import OutputError
+from nddup.progress import Steps
 from nddup.shown import one_line, print_out
-from nddup.steps import Steps
 
 EPILOG = """addresses:
   GET  /                       a page: paste a text, see what is like it

@@ -4,8 +4,8 @@ import argparse
 from typing import Any
 
 from nddup.commands.options import add_parser
+from nddup.progress import Steps
 from nddup.shown import print_out
-from nddup.steps import Steps
 
 
 def add(commands: "argparse._SubParsersAction[Any]") -> None:

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from nddup.commands.options import add_finished_run, add_json, add_master, add_parser, positive
+from nddup.progress import Steps
 from nddup.shown import print_out, spell_json
-from nddup.steps import Steps
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

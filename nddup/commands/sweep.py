@@ -7,8 +7,8 @@ from typing import Any
 
 from nddup.commands.options import add_inputs, add_master, add_parser
 from nddup.errors import ConfigError
+from nddup.progress import Steps
 from nddup.shown import print_out
-from nddup.steps import Steps
 
 EPILOG = """a grid is a YAML file with a list for each setting; every combination is a run:
   shingle.length: [3, 5, 10]
@@ -66,8 +66,8 @@ def execute(options: argparse.Namespace) -> int:
 
         prevent_pandas_import()
         from nddup.explaining.curves import axis_of, draw_sweep  # noqa: PLC0415
+        from nddup.progress import start_logging  # noqa: PLC0415
         from nddup.results.sweep import Engines, read_grid, read_text, run_sweep, spell_table  # noqa: PLC0415
-        from nddup.stages.progress import start_logging  # noqa: PLC0415
 
         points = read_grid(read_text(options.grid), origin=options.grid, base=base)
         made = [point.settings for point in points if point.config is not None]

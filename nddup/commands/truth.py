@@ -4,8 +4,8 @@ import argparse
 from typing import Any
 
 from nddup.commands.options import add_finished_run, add_master, add_parser
+from nddup.progress import Steps
 from nddup.shown import print_out
-from nddup.steps import Steps
 
 EPILOG = """the similarity of two texts is 1 - d/n: d characters are inserted, deleted or replaced, and the longer text
 has n characters. The texts are read from the inputs of the run, which must not have changed. Only pairs whose sketches

@@ -26,6 +26,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from nddup.engines.engine import FinishedRun
+from nddup.progress import Steps
 from nddup.reading.reference_lists import Layout
 from nddup.results import list_questions as questions
 from nddup.results.list_questions import Reading, open_reference
@@ -34,7 +35,6 @@ from nddup.settings.load import read_stored
 from nddup.settings.plan import kind_of
 from nddup.settings.schema import Config
 from nddup.shown import csv_line, drop_login, one_line
-from nddup.steps import Steps
 from nddup.storage.run_folder import RunFolder
 from nddup.storage.versions import versions
 from nddup.verifying.definitions import Sample, estimate_pairs

@@ -10,6 +10,7 @@ from functools import partial
 from itertools import islice
 from typing import BinaryIO
 
+from nddup.progress import Steps
 from nddup.reading.csv_rows import dialect_of
 from nddup.reading.formats import FileHead, Format, FormatError
 from nddup.reading.outcomes import Record, Reject
@@ -24,7 +25,6 @@ from nddup.settings.schema import Config
 from nddup.shown import one_line
 from nddup.sketching.tokens import tokenise
 from nddup.spelling import counted, spell_size
-from nddup.steps import Steps
 
 RECORDS = 1_000
 """Most records that are read of a file."""

@@ -34,13 +34,13 @@ import yaml
 from nddup.errors import ConfigError, OutputError
 from nddup.explaining.curves import table
 from nddup.metrics import RunMetrics
+from nddup.progress import say
 from nddup.results.evaluate import evaluate_run
 from nddup.results.opening import is_read_here, open_here, open_on_spark
 from nddup.run.engines import choose_engine
 from nddup.settings.load import build_config, yaml_reason
 from nddup.settings.schema import Config
 from nddup.shown import csv_line, hide_setting
-from nddup.stages.progress import say
 from nddup.stages.stage import dependencies_of, settings_of
 from nddup.storage.claim import Claim, FolderFiles
 from nddup.storage.local_storage import LocalStorage, require_apart

@@ -27,6 +27,7 @@ from nddup.errors import ConfigError, OutputError
 from nddup.local import engine
 from nddup.local.memory import Memory
 from nddup.local.workers import Workers
+from nddup.progress import Steps
 from nddup.results.list_questions import Files
 from nddup.run.engines import memory_of
 from nddup.scanning.read_again import Texts as ReadTexts
@@ -35,8 +36,7 @@ from nddup.settings.plan import found_exactly, processes_of, record_limits, text
 from nddup.settings.schema import Config
 from nddup.shown import csv_line
 from nddup.stages.inputs_found import find_again
-from nddup.steps import Steps
-from nddup.storage.local_folder import LocalFolder, OnRows, ignore_progress
+from nddup.storage.local_folder import LocalFolder, OnRows
 from nddup.storage.local_storage import LocalStorage, require_apart
 from nddup.verifying.edit_similarity import CHARACTERS, can_reach, measure, spell_out
 
@@ -183,7 +183,7 @@ class Measuring(NamedTuple):
 
     similarity: float
     threads: int = 1
-    advance: OnRows = ignore_progress
+    advance: OnRows | None = None
 
 
 class Texts(NamedTuple):
@@ -280,8 +280,9 @@ def compare_sampled(texts: Texts, measuring: Measuring, *, number: int) -> Measu
     for done, one in enumerate(chosen):
         others = every[(every != one) & can_reach(texts.lengths[one], texts.lengths, measuring.similarity)]
         ends = np.minimum(others, one), np.maximum(others, one)
-        found.append(_measure(*ends, texts, measuring._replace(advance=ignore_progress)))
-        measuring.advance(done + 1, len(chosen))
+        found.append(_measure(*ends, texts, measuring._replace(advance=None)))
+        if measuring.advance:
+            measuring.advance(done + 1, len(chosen))
 
     first, second, similar = (np.concatenate(column) for column in zip(*found, strict=True))
     places = np.unique(np.stack([first, second]), axis=1, return_index=True)[1]  # two chosen ones meet twice
@@ -305,7 +306,8 @@ def _measure(first: NDArray[np.int64], second: NDArray[np.int64], texts: Texts, 
     for block in pieces_of(sizes, BLOCK):
         both = texts.take(first[block]), texts.take(second[block])
         similar[block] = measure(*both, similarity=similarity, threads=threads)
-        advance(block.stop, len(first))
+        if advance:
+            advance(block.stop, len(first))
     kept = similar >= similarity
     return Measured(first[kept], second[kept], similar[kept])
 

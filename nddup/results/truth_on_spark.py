@@ -8,6 +8,7 @@ import pyarrow as pa
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from nddup.progress import Steps
 from nddup.results.truth import Asked, Made, Truth, settings_of_candidates
 from nddup.run.job import SparkJob
 from nddup.run.on_spark.documents import take_documents
@@ -18,7 +19,6 @@ from nddup.scanning.read_again import Texts
 from nddup.spark.reading.scan import name_texts
 from nddup.spark.schemas import require, table
 from nddup.stages.inputs_found import config_of
-from nddup.steps import Steps
 from nddup.storage.session_tables import MemoryStore, SparkFolder
 from nddup.tables import STORED_TEXTS
 from nddup.verifying import edit_similarity

@@ -25,8 +25,8 @@ from typing import Any
 from nddup import __version__
 from nddup.children import start_python
 from nddup.errors import NddupError
+from nddup.progress import Steps
 from nddup.start_up import cache_folder
-from nddup.steps import Steps
 
 PARTS = ("mine_sketches", "run_embedded", "sketch_and_pair", "check_results", "compare_collections")
 """Functions of `nddup.run.kernels`, the longest first; each is called in a process of its own."""

@@ -15,6 +15,7 @@ from nddup.engines.embedded import DuckRun
 from nddup.engines.engine import FinishedRun
 from nddup.engines.spark_engine import SparkRun
 from nddup.metrics import RunMetrics
+from nddup.progress import LogFormat
 from nddup.run.on_spark import outputs
 from nddup.run.on_spark.clustering import keep_documents, mine_clusters
 from nddup.run.on_spark.documents import sketch_documents
@@ -28,7 +29,6 @@ from nddup.settings.schema import Config
 from nddup.spark.reach import is_connect
 from nddup.spark.reading.scan import number_texts
 from nddup.stages.inputs_found import read_forced
-from nddup.stages.progress import LogFormat
 from nddup.stages.run import find_clusters, make_run
 from nddup.stages.stage import metrics_of
 from nddup.storage.session_files import files_of

@@ -22,6 +22,7 @@ from nddup.local.read_records import take_saved
 from nddup.local.rewritten_files import Rewriter, in_order
 from nddup.local.workers import Workers
 from nddup.mining.keep_verdicts import Forced
+from nddup.progress import LocalProgress, LogFormat, Progress, Steps
 from nddup.run.compiling import compile_once
 from nddup.run.engines import memory_of
 from nddup.scanning.collection import Collection
@@ -31,11 +32,9 @@ from nddup.settings.schema import Config
 from nddup.sketching.vocabulary import COUNTED
 from nddup.stages import names
 from nddup.stages.keep import count_kept
-from nddup.stages.progress import LocalProgress, LogFormat, Progress
 from nddup.stages.run import make_run
 from nddup.stages.run_engine import Made, RunEngine, Saved
 from nddup.stages.stage import dependencies_of, reads_contents
-from nddup.steps import Steps
 from nddup.storage.local_folder import LocalFolder, MemoryTables
 from nddup.storage.local_storage import LocalStorage, local_path
 

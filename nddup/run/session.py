@@ -27,6 +27,7 @@ from pyspark.sql import SparkSession
 
 from nddup.children import ROOT, SAFE_PATH, safe_path_for_others
 from nddup.errors import ConfigError, first_line, reason_of
+from nddup.progress import say
 from nddup.run.engines import CORES, PYTHON_MEMORY, read_size
 from nddup.run.java import (
     DEFAULTS,
@@ -45,7 +46,6 @@ from nddup.run.java import (
 from nddup.shown import IN_PLANS, drop_login, follow, hide_setting
 from nddup.spark.reach import is_connect, reach
 from nddup.spelling import counted
-from nddup.stages.progress import say
 from nddup.storage.local_storage import is_submitted
 
 PATIENCE = 15.0

@@ -28,6 +28,7 @@ from nddup.metrics import (
     TextsMetrics,
 )
 from nddup.mining.keep_verdicts import FORCED_NOTE
+from nddup.progress import LogFormat, Steps, say
 from nddup.scanning.collection import Collection
 from nddup.scanning.first_records import note_ids
 from nddup.scanning.read_again import TextChoice
@@ -35,7 +36,6 @@ from nddup.settings.plan import stored_texts
 from nddup.spelling import counted
 from nddup.stages.inputs_found import find_inputs, note_changes, read_forced
 from nddup.stages.losses import SilentFile, require_few_losses, require_readable
-from nddup.stages.progress import LogFormat, say
 from nddup.stages.run_engine import Made, RunEngine, Saved
 from nddup.stages.stage import (
     AS_INPUT,
@@ -54,7 +54,6 @@ from nddup.stages.stage import (
     require_taggable,
     settings_of,
 )
-from nddup.steps import Steps
 from nddup.tables import REPEATED
 
 

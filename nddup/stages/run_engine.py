@@ -18,11 +18,10 @@ from typing import Any, Protocol
 
 from nddup.engines.engine import Engine, FinishedRun
 from nddup.mining.keep_verdicts import Forced
+from nddup.progress import Progress, Steps
 from nddup.scanning.collection import Collection, Files
 from nddup.settings.schema import Config
-from nddup.stages.progress import Progress
 from nddup.stages.stage import M, Stage, measured
-from nddup.steps import Steps
 from nddup.storage.run_folder import RunFolder
 
 

@@ -15,6 +15,7 @@ from typing import Any, Generic, NamedTuple, TypeVar
 from nddup.errors import ConfigError
 from nddup.metrics import CountedFile, LexiconMetrics, RunMetrics, SkippedFile, StageMetrics, Stages
 from nddup.mining.keep_verdicts import Forced
+from nddup.progress import Progress
 from nddup.rewriting.rewrite_file import UNTAGGED
 from nddup.scanning.collection import Collection
 from nddup.scanning.input_files import ASSET_WHY, is_utf8
@@ -23,7 +24,6 @@ from nddup.settings.plan import kind_of
 from nddup.settings.schema import Config
 from nddup.shown import MOST_NAMED, hide_settings
 from nddup.stages.losses import SilentFile
-from nddup.stages.progress import Progress
 from nddup.storage.run_folder import FORCE, RunFolder
 from nddup.storage.versions import versions
 from nddup.tables import REPEATED, RESULTS

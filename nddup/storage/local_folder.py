@@ -17,13 +17,8 @@ from nddup.tables import table_called
 ROWS = 1 << 17
 """Rows of a row group: some 200 MB of sketches."""
 
-
 OnRows = Callable[[int, int], None]
 """Called with the number of rows written, and that of all rows."""
-
-
-def ignore_progress(done: int, rows: int) -> None:
-    """Do nothing."""
 
 
 class EarlierTable(NamedTuple):
@@ -44,7 +39,7 @@ class MemoryTables:
         del name, settings, reads
         return None
 
-    def write(self, name: str, table: pa.Table, *, on_rows_written: OnRows = ignore_progress) -> None:
+    def write(self, name: str, table: pa.Table, *, on_rows_written: OnRows | None = None) -> None:
         """Keep a table."""
         del on_rows_written
         self.tables[name] = table
@@ -78,7 +73,7 @@ class LocalFolder(RunFolder):
         """Return the counts noted of a table that `find` would find, without reading it; None if there is none."""
         return self._note(name)["counted"] if self.has(name, settings=settings, reads=reads) else None
 
-    def write(self, name: str, table: pa.Table, *, on_rows_written: OnRows = ignore_progress) -> None:
+    def write(self, name: str, table: pa.Table, *, on_rows_written: OnRows | None = None) -> None:
         """Write a table in place of an earlier one, in parts; it counts only once it is sealed."""
         where = Path(local_path(self.begin_table(name)))
         self._storage.remove(str(where))
@@ -86,12 +81,13 @@ class LocalFolder(RunFolder):
         declared = table_called(name).arrow
         strings = [field.name for field in declared if field.type == pa.string()]
         form = {"compression": "zstd", "compression_level": 1, "use_dictionary": strings, "write_page_checksum": True}
-        on_rows_written(0, len(table))
+        on_rows = on_rows_written or (lambda done, rows: None)  # noqa: ARG005
+        on_rows(0, len(table))
         try:
             with pq.ParquetWriter(where / "part-00000.zstd.parquet", declared, **form) as file:
                 for low in range(0, max(len(table), 1), ROWS):
                     file.write_table(table.slice(low, ROWS).select(declared.names).cast(declared), row_group_size=ROWS)
-                    on_rows_written(min(low + ROWS, len(table)), len(table))
+                    on_rows(min(low + ROWS, len(table)), len(table))
         except OSError as error:  # Arrow's message names no file
             reason = os.strerror(error.errno) if error.errno else str(error)
             raise OutputError(f"{where}: cannot be written ({reason}); --resume goes on from here") from error

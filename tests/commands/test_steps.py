@@ -4,15 +4,15 @@ import time
 
 import pytest
 
-from nddup import steps
-from nddup.steps import Steps
+from nddup import progress
+from nddup.progress import Steps
 
 
 @pytest.fixture(autouse=True)
 def _soon(monkeypatch: pytest.MonkeyPatch) -> None:
     """Shorten the delays to about a tenth."""
-    monkeypatch.setattr(steps, "PATIENCE", 0.07)
-    monkeypatch.setattr(steps, "REFRESH_SECONDS", 0.02)
+    monkeypatch.setattr(progress, "PATIENCE", 0.07)
+    monkeypatch.setattr(progress, "REFRESH_SECONDS", 0.02)
 
 
 def test_a_step_that_lasts_is_named_once(capsys: pytest.CaptureFixture[str]) -> None:
@@ -43,7 +43,7 @@ def test_the_bar_never_goes_back() -> None:
 
     assert filled == sorted(filled)
     assert filled[0] > 0
-    assert filled[-1] == steps.BAR
+    assert filled[-1] == progress.BAR
 
 
 def test_a_terminal_gets_one_line_that_goes(

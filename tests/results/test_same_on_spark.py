@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
+from nddup.progress import Steps
 from nddup.results.evaluate import Options, describe, evaluate_run
 from nddup.results.opening import Opened, open_here, open_on_spark
 from nddup.results.preview import preview
@@ -14,7 +15,6 @@ from nddup.results.truth import Asked, find_here, make_truth
 from nddup.results.truth_on_spark import find_on_spark
 from nddup.run.local_job import run_locally
 from nddup.settings.load import build_config
-from nddup.steps import Steps
 from nddup.storage.local_storage import LocalStorage
 from nddup.storage.session_files import Storage
 from tests.finished_runs import write_texts

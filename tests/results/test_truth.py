@@ -16,11 +16,11 @@ from rapidfuzz.distance import Levenshtein
 
 from nddup.cli import main
 from nddup.errors import ConfigError, NddupError
+from nddup.progress import Steps
 from nddup.results.truth import CANDIDATES, SAMPLE, STEPS, Asked, Truth, find_here, make_truth, settings_of_candidates
 from nddup.run.local_job import run_locally
 from nddup.settings.load import build_config
 from nddup.settings.plan import finder_of, kind_of, threshold_of
-from nddup.steps import Steps
 from nddup.storage.local_storage import LocalStorage
 
 SIMILARITY = 0.8

@@ -4,11 +4,11 @@ from pathlib import Path
 
 import pytest
 
-from nddup import steps
+from nddup import progress
 from nddup.cli import main
 from nddup.errors import NddupError
+from nddup.progress import Steps
 from nddup.run import compiling, kernels
-from nddup.steps import Steps
 
 
 @pytest.fixture
@@ -17,7 +17,7 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setattr(compiling, "_folders", lambda: [tmp_path / "kernels"])
     monkeypatch.setattr(compiling, "PARTS", ("check_results",))
     monkeypatch.setattr(compiling, "LAST", "load_kernels")
-    monkeypatch.setattr(steps, "PATIENCE", 0.1)
+    monkeypatch.setattr(progress, "PATIENCE", 0.1)
     return tmp_path / "kernels"
 
 

@@ -16,10 +16,10 @@ from nddup.errors import NeedsSparkError
 from nddup.local import engine, workers
 from nddup.local.read_records import number_texts
 from nddup.local.workers import Workers
+from nddup.progress import AT_ONCE, LocalProgress
 from nddup.run.local_job import run_locally
 from nddup.settings.load import build_config
 from nddup.settings.plan import threshold_of
-from nddup.stages.progress import AT_ONCE, LocalProgress
 from nddup.tables import RESULTS
 from tests.local.edited_texts import make_texts, write_lines
 

@@ -20,6 +20,7 @@ from pyspark.sql import functions as F
 from nddup.against.share_records import FilteredShingles, ShareRecords, verify_filter_hits
 from nddup.against.shingle_table import add_keys, empty_filter
 from nddup.local.memory import Memory
+from nddup.progress import Steps
 from nddup.results.against.against_inputs import Items, Side
 from nddup.results.against.compare_collections import ADVICE, Engine, Share, Start, report_to
 from nddup.run.engines import memory_of
@@ -27,7 +28,6 @@ from nddup.run.on_spark.inputs import WorkersOnSpark
 from nddup.run.on_spark.state import persisted
 from nddup.settings.plan import processes_of, record_limits, text_rule
 from nddup.settings.schema import Config
-from nddup.steps import Steps
 
 FILTER_BYTES = 1 << 27
 """Largest broadcast filter, 128 MB: 16 bits for each of up to 64 million shingles of B, fewer bits each beyond."""

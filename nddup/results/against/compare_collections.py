@@ -26,13 +26,13 @@ from nddup.against.spans import count_characters, find_runs
 from nddup.columns import fingerprints_of
 from nddup.local.memory import Memory
 from nddup.local.workers import Workers, in_collection_order
+from nddup.progress import Steps
 from nddup.results.against.against_inputs import By, Items, Side, find_side, gather_rejects, read_items, require_few
 from nddup.run.engines import memory_of
 from nddup.scanning.collection import Files
 from nddup.settings.plan import processes_of, record_limits, text_rule
 from nddup.settings.schema import Config
 from nddup.sketching.tokens import tokenise
-from nddup.steps import Steps
 from nddup.storage.local_storage import LocalStorage
 
 TEXTLESS = frozenset({"no content", "revisit", "status", "deleted", "short"})

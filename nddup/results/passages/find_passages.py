@@ -26,6 +26,7 @@ from nddup.matching.preference import DATED, Order
 from nddup.passages.hashed_records import HashRecords, hashes_of
 from nddup.passages.repeats import Repeats, find_repeats
 from nddup.passages.tabulate import Documents, make_tables
+from nddup.progress import Steps
 from nddup.results.against.compare_collections import report_to
 from nddup.run.engines import memory_of
 from nddup.scanning.collection import Collection, Files
@@ -33,7 +34,6 @@ from nddup.settings.plan import processes_of, record_limits, text_rule
 from nddup.settings.schema import Config
 from nddup.stages.inputs_found import find_again, find_inputs
 from nddup.stages.losses import list_silent_files, require_few_rejects, require_readable
-from nddup.steps import Steps
 from nddup.storage.local_storage import LocalStorage, is_local, local_path
 from nddup.storage.run_folder import RunFolder
 from nddup.tables import REJECTS

@@ -17,6 +17,7 @@ from nddup.errors import ConfigError, OutputError
 from nddup.matching.task_sizes import free_memory
 from nddup.passages.hashed_records import HashRecords
 from nddup.passages.passage_tables import CUTS, OCCURRENCES, PASSAGES, REPEATING
+from nddup.progress import Steps
 from nddup.reading.outcomes import DIVIDED
 from nddup.results.passages.find_passages import Source, find_collection, find_kept, require_word
 from nddup.results.passages.passages_output import (
@@ -51,7 +52,6 @@ from nddup.spark.reading.scan import scan, scan_counting, sources_cut_short
 from nddup.spark.schemas import local_table, table
 from nddup.stages.losses import require_few_losses
 from nddup.stages.stage import AS_INPUT, require_taggable
-from nddup.steps import Steps
 from nddup.storage.local_storage import LocalStorage, require_apart
 from nddup.storage.session_files import files_at, files_of
 from nddup.storage.session_tables import UNMARKED, SparkFolder

@@ -23,6 +23,7 @@ from nddup.arrays import Ragged
 from nddup.errors import OutputError
 from nddup.local.workers import Workers
 from nddup.passages.tabulate import Documents
+from nddup.progress import Steps
 from nddup.reading.streams import PIECE, Expanded
 from nddup.results.check import CheckReport, Finding
 from nddup.results.passages.find_passages import Source, find_source, rank_documents, read_documents
@@ -32,7 +33,6 @@ from nddup.settings.load import read_stored
 from nddup.settings.plan import processes_of
 from nddup.sketching.rolling_hash import hash_rows
 from nddup.stages.stage import AS_INPUT
-from nddup.steps import Steps
 from nddup.verifying.repeated_windows import RepeatedWindows, cover_runs, find_repeated
 
 

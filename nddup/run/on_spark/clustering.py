@@ -16,6 +16,7 @@ from pyspark.sql import functions as F
 
 from nddup.errors import ConfigError
 from nddup.mining.cluster_modes import Budget
+from nddup.progress import say
 from nddup.run.on_spark.documents import Documents
 from nddup.run.on_spark.rounds import Choosing, Matches, Rounds, save_graph
 from nddup.run.on_spark.state import Job, persisted
@@ -27,7 +28,6 @@ from nddup.spark.pairing import collapse
 from nddup.spark.reach import is_connect
 from nddup.stages import names
 from nddup.stages.keep import count_kept, list_kept
-from nddup.stages.progress import say
 from nddup.stages.run_engine import NO_COUNTS, Made, Saved
 
 

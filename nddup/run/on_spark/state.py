@@ -16,16 +16,15 @@ from nddup.matching.threshold import Threshold
 from nddup.mining import pair_graph
 from nddup.mining.keep_verdicts import Forced
 from nddup.mining.pair_graph import Cost
+from nddup.progress import LogFormat, Progress, StageNotes, bar, doing
 from nddup.run import engines
 from nddup.settings import plan
 from nddup.settings.schema import Config
 from nddup.sketching.kinds import Kind
 from nddup.spark import schemas
 from nddup.spark.reach import Reach, reach
-from nddup.stages.progress import LogFormat, Progress, StageNotes, doing
 from nddup.stages.run_engine import NO_COUNTS, RunEngine, Saved
 from nddup.stages.stage import dependencies_of
-from nddup.steps import bar
 from nddup.storage.session_files import SessionFiles, files_of
 from nddup.storage.session_tables import SparkFolder, Store
 from nddup.tables import table_called

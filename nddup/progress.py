@@ -1,4 +1,13 @@
-"""The progress of a run: a line for each stage on a terminal or in a notebook, log lines elsewhere."""
+"""Progress on standard error: of a command, shown within a second, and of the stages of a run.
+
+    Steps      the steps of a command, one after another
+    Progress   the stages of a run: a line for each on a terminal or in a notebook, log lines elsewhere
+
+On a terminal a command has one line, erased at the end: the seconds, a bar over all steps that never goes back, and the
+name of the step. Elsewhere, each step that lasts longer than `PATIENCE` is named once, on its own line. A command that
+finishes sooner prints nothing. Only the standard library is loaded at first, so that the line appears before anything
+else is loaded.
+"""
 
 import json
 import logging
@@ -9,20 +18,129 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Any, Literal
+from types import TracebackType
+from typing import Any, Literal, Self
 
-from nddup import steps, tables
-from nddup.shown import clean, one_line
-from nddup.steps import REFRESH_SECONDS, bar
+from nddup.shown import clean, one_line, print_out
+
+PATIENCE = 0.7
+"""Seconds before progress is shown."""
+
+REFRESH_SECONDS = 0.3
+BAR = 24
+"""Length of a bar in characters."""
+
+
+CLEAR, CLEAR_IN_NOTEBOOK = "\r\033[K", "\r" + " " * 100 + "\r"
+"""Text that erases the last line; notebooks understand only its carriage return."""
+
+_quiet: list[bool] = []
+
+
+def be_quiet() -> None:
+    """Show no progress in this process, whatever asks for it."""
+    _quiet.append(True)
+
+
+def was_turned_off() -> bool:
+    """Return whether progress was turned off for this process."""
+    return bool(_quiet)
+
+
+def bar(finished: float, total: float) -> str:
+    """Draw a bar of `BAR` characters; empty if `total` is 0."""
+    filled = int(BAR * finished / total) if total else 0
+    return "█" * filled + "·" * (BAR - filled)
+
+
+class Steps:
+    """Shows the steps of one command, one after another; a context manager.
+
+    Args:
+        command: its name.
+        count: number of its steps, at most.
+        is_quiet: print nothing.
+    """
+
+    def __init__(self, command: str, count: int, *, is_quiet: bool = False) -> None:
+        self._command, self._count, self._is_quiet = command, count, is_quiet or was_turned_off()
+        self._step, self._name, self._part, self._noted = 0, "load the program", 0.0, ""
+        self._started = self._began = time.monotonic()
+        self._said = -1
+        self._lock = threading.Lock()
+        self._done = threading.Event()
+        self._watcher = threading.Thread(target=self._watch, daemon=True)
+
+    def __enter__(self) -> Self:
+        """Start the thread that shows the progress."""
+        if not self._is_quiet:
+            self._watcher.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Erase the line: the result or the error follows."""
+        self._done.set()
+        if self._watcher.ident is not None:
+            self._watcher.join()
+        self._erase()
+
+    def begin(self, name: str) -> None:
+        """Begin the next step."""
+        self._step, self._name, self._part, self._began = self._step + 1, name, 0.0, time.monotonic()
+        self._noted = ""
+
+    def begin_at(self, name: str, done: int, count: int) -> None:
+        """Begin a step after `done` of `count` steps, where their number is found out on the way."""
+        self._step, self._count = done, count
+        self.begin(name)
+
+    def print_above(self, text: str) -> None:
+        """Write a part of the result on standard output, with the line out of its way."""
+        with self._lock:
+            self._erase()
+            print_out(text)
+            sys.stdout.flush()
+
+    def advance(self, done: int, whole: int) -> None:
+        """Report how much of the step is done; a smaller share than before is ignored."""
+        self._part = max(self._part, min(done / whole, 1.0)) if whole else self._part
+
+    def note(self, text: str) -> None:
+        """Show a text after the name of the step, on a terminal."""
+        self._noted = f"; {text}"
+
+    def line(self) -> str:
+        """Return the line as a terminal shows it."""
+        share = max(0, min((self._step - 1 + self._part) / self._count, 1.0))
+        seconds = time.monotonic() - self._started
+        return f"  {self._command:<10} {seconds:7.1f} s  {bar(share, 1)} {self._name}{self._noted}"
+
+    def _erase(self) -> None:
+        if self._said >= 0 and sys.stderr.isatty():
+            sys.stderr.write(CLEAR)
+            sys.stderr.flush()
+
+    def _watch(self) -> None:
+        while not self._done.wait(REFRESH_SECONDS):
+            with self._lock:
+                if sys.stderr.isatty():
+                    if time.monotonic() - self._started >= PATIENCE:
+                        self._said = self._step
+                        sys.stderr.write(f"{CLEAR}{self.line()}")
+                        sys.stderr.flush()
+                elif self._said < self._step and time.monotonic() - self._began >= PATIENCE:
+                    self._said = self._step
+                    sys.stderr.write(f"nddup {self._command}: {self._name}\n")
+                    sys.stderr.flush()
+
 
 logger = logging.getLogger("nddup")
 LONGEST = 500
 """Characters of an error message shown in a line."""
 
-CLEAR, CLEAR_IN_NOTEBOOK = "\r\033[K", "\r" + " " * 100 + "\r"
-"""Text that erases the last line; notebooks understand only its carriage return."""
-
-DESCRIPTIONS = {name: table.doing for name, table in (tables.WORKING | tables.RESULTS).items()} | {
+DESCRIPTIONS = {
     "sketch": "read every record and reduce it to a sketch",
     "pairs": "find the near-duplicates",
     "clusters": "mine maximal sets of near-duplicates",
@@ -31,7 +149,7 @@ DESCRIPTIONS = {name: table.doing for name, table in (tables.WORKING | tables.RE
     "frequent": "list frequent sets of small components",
     "kept": "read the kept documents again and write them",
 }
-"""The description of each stage, table, and step without a table; those of tables are their own (`Table.doing`)."""
+"""The description of each stage and of each step without a table; those of tables are their own (`Table.doing`)."""
 
 UNITS = {
     "collapse": "records", "prune": "parts", "match": "parts", "confirm": "parts", "expand": "pairs",
@@ -63,7 +181,7 @@ class Progress:
     """
 
     def __init__(self, *, is_quiet: bool = False, form: LogFormat = "text", is_brief: bool = False) -> None:
-        self._is_quiet, self._is_brief = is_quiet or steps.is_quiet(), is_brief
+        self._is_quiet, self._is_brief = is_quiet or was_turned_off(), is_brief
         self._is_json = form == "json"
         self._clear = CLEAR_IN_NOTEBOOK if in_notebook() else CLEAR
         self._is_seen = (sys.stderr.isatty() or in_notebook()) and not is_quiet and not self._is_json
@@ -148,7 +266,11 @@ class LocalProgress(Progress):
 
 def doing(name: str) -> str:
     """Describe a stage or the making of a table; the number of a round, as in `stars-3`, is ignored."""
-    return DESCRIPTIONS.get(name.partition("-")[0]) or f"make {name}"
+    from nddup import tables  # noqa: PLC0415 - loads Arrow, which a command's line does not wait for
+
+    name = name.partition("-")[0]
+    table = (tables.WORKING | tables.RESULTS).get(name)
+    return DESCRIPTIONS.get(name) or (table.doing if table else "") or f"make {name}"
 
 
 def is_quiet_for(*, progress: bool | None) -> bool:
@@ -196,4 +318,4 @@ def start_logging(form: LogFormat = "text") -> None:
     if isinstance(logger.handlers[0], _StandardError):
         logger.handlers[0].form = form
     logger.handlers[0].setFormatter(logging.Formatter(pattern, "%H:%M:%S"))
-    logger.setLevel(logging.ERROR if steps.is_quiet() else logging.INFO)
+    logger.setLevel(logging.ERROR if was_turned_off() else logging.INFO)
