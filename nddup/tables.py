@@ -63,16 +63,19 @@ def working(name: str, columns: str, meaning: str, doing: str = "") -> Table:
     return Table(name, meaning, tuple(Column(name, kind) for name, kind in pairs), doing)
 
 
+_CONTAINED = "estimate of the share of this document that is in the other; null where the kind gives none"
+_OWN = "number of distinct shingles of this document; null likewise"
+
 LIKENESS = (
     Column("overlap", "int", "number of features common to both sketches"),
     Column(
         "resemblance",
         "double",
-        "the common shingles as a share of all shingles of both: exact with `pairs.confirm` `resemblance`, else an"
+        "common shingles as a share of all shingles of both: exact with `pairs.confirm` `resemblance`, else an"
         " estimate; null where the kind gives none",
     ),
-    Column("containment_a", "double", "estimate of the share of a that is in b; null where the kind gives none"),
-    Column("containment_b", "double", "estimate of the share of b that is in a; null where the kind gives none"),
+    Column("containment_a", "double", _CONTAINED),
+    Column("containment_b", "double", _CONTAINED),
 )
 """What two sketches have in common: columns of `pairs` and of every table of compared sketches before it."""
 
@@ -80,16 +83,15 @@ OF_TEXTS = (
     Column(
         "edit",
         "double",
-        "token edit similarity 2 LCS / (a + b) of the two texts, which confirmed the pair; null unless"
-        " `pairs.confirm` is `edit`",
+        "token edit similarity 2 LCS / (a + b) of the two texts; null unless `pairs.confirm` is `edit`",
     ),
     Column(
         "common",
         "int",
-        "number of distinct shingles that both texts have; null unless `pairs.confirm` is `resemblance`",
+        "number of distinct shingles of both texts; null unless `pairs.confirm` is `resemblance`",
     ),
-    Column("shingles_a", "int", "number of distinct shingles of a; null likewise"),
-    Column("shingles_b", "int", "number of distinct shingles of b; null likewise"),
+    Column("shingles_a", "int", _OWN),
+    Column("shingles_b", "int", _OWN),
 )
 """What their texts have in common, where texts confirm pairs: columns of `pairs`, null without."""
 
@@ -135,8 +137,8 @@ CAPTURE = (
     Column(
         "date",
         "string",
-        "of a capture in a WARC or ARC file, when it was made: UTC, to the second, `2024-05-01T12:00:00Z`; null for"
-        " other formats, as the columns that follow",
+        "of a capture in a WARC or ARC file: UTC, `2024-05-01T12:00:00Z`; null for other formats, as the columns"
+        " that follow",
     ),
     Column("status", "int", "its HTTP status; null for a record without one, such as a `resource`"),
     Column("media_type", "string", "its media type, without parameters"),
@@ -429,7 +431,7 @@ PAIRS = Table(
         Column(
             "star",
             "boolean",
-            "whether the row stands for all pairs of two groups of equal sketches (`pairs.expand_limit`)",
+            "whether the row stands for all pairs of two groups (`pairs.expand_limit`)",
         ),
         *OF_TEXTS,
     ),
@@ -446,7 +448,7 @@ CLUSTERS = Table(
         Column(
             "members",
             "array<string>",
-            "their ids, sorted, at most `clusters.max_listed`; where `size` is more, the table `members` has them all",
+            "their ids, sorted, at most `clusters.max_listed`; `members` has them all",
         ),
         Column("component", "string", "smallest id of the connected component of the pairs that holds the cluster"),
         Column(

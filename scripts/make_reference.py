@@ -140,14 +140,21 @@ def _settings() -> Iterator[str]:
         model = field.annotation
         if get_origin(model) is Literal:
             yield f"### {section}\n"
-            yield _list([(f"{section}={_value(field.default)}", f"{_kind(model, field.default)}{field.description}")])
+            yield _list(
+                [
+                    (
+                        f"{section}={_value(field.default)}",
+                        f"{_kind(model, field.default, field.description or '')}{field.description}",
+                    )
+                ]
+            )
         if not (isinstance(model, type) and hasattr(model, "model_fields")):
             continue
         yield f"### {section}\n\n{inspect.getdoc(model)}\n"
         yield _list(
             (
                 f"{section}.{key}={_value(option.get_default(call_default_factory=True, validated_data={}))}",
-                f"{_kind(option.annotation, option.default)}{option.description}",
+                f"{_kind(option.annotation, option.default, option.description or '')}{option.description}",
             )
             for key, option in model.model_fields.items()
         )
@@ -159,10 +166,11 @@ def _value(value: object) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-def _kind(kind: Any, default: object) -> str:  # noqa: ANN401 - an annotation
-    """Return the choices or the type with a semicolon; nothing where the default shows the type."""
+def _kind(kind: Any, default: object, description: str) -> str:  # noqa: ANN401 - an annotation
+    """Return the choices or the type with a semicolon; nothing where the default or the description tells them."""
     told = _spelled(kind)
-    return "" if told in (SHOWN.get(type(default)), _spelled(bool)) else f"{told}; "
+    is_told = get_origin(kind) is Literal and all(f"`{choice}`:" in description for choice in get_args(kind))
+    return "" if is_told or told in (SHOWN.get(type(default)), _spelled(bool)) else f"{told}; "
 
 
 NAMES = {int: "integer", float: "number", str: "text", bool: "true, false"}
@@ -172,7 +180,7 @@ SHOWN = {kind: name for kind, name in NAMES.items() if kind is not str}
 
 def _spelled(kind: Any) -> str:  # noqa: ANN401 - an annotation
     if get_origin(kind) is Literal:
-        return ", ".join(f"`{choice}`" for choice in get_args(kind))
+        return f"`{'|'.join(get_args(kind))}`"
     if get_origin(kind) in (Union, types.UnionType):
         return " or ".join(_spelled(part) for part in get_args(kind) if part is not type(None))
     return NAMES.get(kind, str(kind))
@@ -184,10 +192,8 @@ def _tables() -> Iterator[str]:
     yield from (_declared(table, told) for table in RESULTS.values())
     yield "## Tables of a repository\n\nA query writes `matches` to its --output.\n"
     yield _declared(MATCHES, told)
-    yield "The others lie in segments; `nddup/repository/segment_files.py` declares their columns.\n"
-    own = [table for table in SEGMENT.values() if table.meaning not in {table.meaning for table in RESULTS.values()}]
-    yield _list((table.name, table.meaning) for table in own)
-    yield f"{', '.join(f'`{name}`' for name, table in SEGMENT.items() if table not in own)}: as of a run.\n"
+    others = ", ".join(f"`{name}`" for name in SEGMENT)
+    yield f"The others, {others}, lie in segments; `nddup/repository/segment_files.py` says what they hold.\n"
     yield "## Tables of against\n\nParquet, a folder each in --output.\n"
     yield from (_declared(table, told) for table in AGAINST.values())
     yield "## Tables of passages\n\nParquet, a folder each in --output.\n"
@@ -208,7 +214,7 @@ def _declared(table: Table, told: dict[Column, str]) -> str:
 
 
 def _typed(columns: Iterable[Column]) -> str:
-    return "`, `".join(f"{column.name} {column.type}" for column in columns)
+    return "`, `".join(f"{column.name}:{column.type}" for column in columns)
 
 
 def _list(rows: Iterable[tuple[str, str]]) -> str:

@@ -45,8 +45,8 @@ def add(commands: "argparse._SubParsersAction[Any]") -> None:
     one.add_argument("--id-prefix", metavar="P", help="prefix of ids that are made up from file and record")
     one.add_argument(
         "-o", "--output", metavar="DIR",
-        help="also write the batch without duplicates: its files with only the documents that were new and are kept,"
-        " unchanged; must not exist. In a frozen repository no earlier document is replaced by one of them",
+        help="also write the batch without duplicates: its files with only the documents that were new and are kept;"
+        " must not exist",
     )  # fmt: skip
     _add_engine(one)
     one = _action(actions, "remove", "remove the documents that a file names, as one version")

@@ -23,14 +23,14 @@ def add(commands: "argparse._SubParsersAction[Any]") -> None:
         "show",
         summary="print the results of a run",
         description="Print the summary of a finished run, its largest families (a kept document and those that it"
-        " stands for) and its largest clusters; of what `nddup passages` wrote, the passages that save most tokens.",
+        " stands for) and clusters; of what `nddup passages` wrote, the passages that save most tokens.",
     )
     add_finished_run(parser)
     parser.add_argument(
         "--cluster",
         metavar="ID",
-        help="print one cluster instead: its members, the text that all of them share, and what each has beside it;"
-        " texts are read again from the inputs",
+        help="print one cluster instead: its members, the text that all share, and what each has beside it; reads the"
+        " inputs again",
     )
     parser.add_argument(
         "--doc",
@@ -42,14 +42,12 @@ def add(commands: "argparse._SubParsersAction[Any]") -> None:
         "--borderline",
         type=positive,
         metavar="N",
-        help="print the N pairs nearest to the threshold instead; RUN/report/borderline.html has the first 20 with both"
-        " texts side by side",
+        help="print the N pairs nearest to the threshold instead; RUN/report/borderline.html shows 20, side by side",
     )
     parser.add_argument(
         "--context",
         metavar="DIR",
-        help="write the context and its concepts to DIR instead, for tools of formal concept analysis: context.cxt"
-        " (Burmeister), context.csv, concepts.csv",
+        help="write the context and its concepts to DIR instead, for tools of formal concept analysis",
     )
     add_json(parser)
     parser.add_argument(
@@ -65,8 +63,8 @@ def add(commands: "argparse._SubParsersAction[Any]") -> None:
     parser.add_argument(
         "--extents",
         action="store_true",
-        help="print a CSV file instead: of each cluster the number of shingles that all members have, their share of"
-        " the shortest member, and where they lie in the representative; all texts are read again",
+        help="print a CSV file instead: for each cluster the number of shingles that all members have, their share of"
+        " the shortest member, and their places in the representative; reads the inputs again",
     )
     add_master(parser)
 

@@ -70,8 +70,8 @@ class PassagesConfig(Section):
     min_left: int = Field(
         0,
         ge=0,
-        description="a document left with fewer tokens after cutting is dropped and listed; at most min_tokens, so that"
-        " no first place is lost",
+        description="a document left with fewer tokens after cutting is dropped and listed; at most min_tokens: no"
+        " first place is lost",
     )
 
     @model_validator(mode="after")
@@ -90,9 +90,8 @@ class KeepConfig(Section):
     policy: Literal["longest", "first-id", "first", "shortest-url", "newest", "oldest"] | list[str] = Field(
         "longest",
         description="which document is preferred: one of these orders (`newest` and `oldest` by the date of captures"
-        " in WARC and ARC), or a list of columns to sort by, in WARC header fields, `-` for descending, `:number` or"
-        " `:text` for the type: `[-score:number, date, -length]`. Of equals the older capture comes first, then the"
-        " smaller id",
+        " in WARC and ARC), or columns to sort by, `-` for descending, `:number` or `:text` for the type:"
+        " `[-score:number, date, -length]`. Of equals the older capture comes first, then the smaller id",
     )
     prefer: list[str] | None = Field(
         None, description="globs of `source`: documents of an earlier glob are preferred to those of a later one"
@@ -101,14 +100,12 @@ class KeepConfig(Section):
         None,
         ge=0,
         le=1,
-        description="most share of its distinct shingles that a removed document may lose: one that every kept"
-        " near-duplicate before it lacks more of is kept. 0: nothing that is removed is lost; none: no limit. Needs"
-        " pairs.confirm resemblance, which counts what two texts share",
+        description="most share of its distinct shingles that a removed document may lose: one of which every kept"
+        " near-duplicate before it lacks more is kept. 0: nothing is lost. Needs pairs.confirm resemblance",
     )
     force: str | None = Field(
         None,
-        description="a file of lines `doc_id, kept` or `doc_id, removed`: these documents are kept, or removed,"
-        " whatever the policy says; the others follow",
+        description="a file of lines `doc_id, kept` or `doc_id, removed`, which come before the policy",
     )
 
     @field_validator("max_lost")
@@ -189,8 +186,7 @@ class LocalConfig(Section):
 
     memory: int | str | None = Field(
         None,
-        description="memory that a run may use; by default three quarters of the machine's. A collection that needs"
-        " more is left to Spark",
+        description="memory that a run may use, by default three quarters of the machine's; more is left to Spark",
     )
     processes: int | None = Field(
         None, ge=1, le=1024, description="worker processes and threads; by default the available cores"
@@ -223,8 +219,7 @@ class InputConfig(Section):
     )
     id_prefix: Literal["none", "source"] = Field(
         "none",
-        description="`source` puts the name of the file before each id, `part-1.jsonl/17`: where ids restart in each"
-        " file",
+        description="`source` makes ids that restart in each file unique, `part-1.jsonl/17`",
     )
     url: str | None = Field(None, description="path of the address (URL)")
     content: str | None = Field(
@@ -241,27 +236,25 @@ class InputConfig(Section):
         description="character before a quote inside a quoted value: auto, as the first rows show; double, two quotes",
     )
     markup: Literal["auto", "html", "text"] = Field(
-        "auto", description="remove markup always (html), never (text), or if a text is a page or part of one (auto)"
+        "auto", description="remove markup always (html), never (text), or of pages and parts of pages (auto)"
     )
     text: Literal["all", "main"] = Field(
         "all", description="use all text of a page, or only its main text without boilerplate"
     )
     statuses: list[int] | Literal["all"] = Field(
         [200],
-        description="HTTP statuses of the captures in WARC and ARC that are documents; others are counted as `status`,"
-        " so that error pages and redirects are none; `all` takes every status",
+        description="HTTP statuses of the captures in WARC and ARC that are documents; others, error pages and"
+        " redirects, are counted as `status`",
     )
     min_tokens: int = Field(0, ge=0, description="least tokens of a document; a shorter one is a reject `short`")
     max_rejects: float | None = Field(
         0.5,
         ge=0,
         le=1,
-        description="share of rejects, or of bytes in files that gave no document, above which the run fails: with more"
-        " than half of a collection unread, what is kept is no collection; 1 allows any",
+        description="the run fails if a larger share of records is rejected, or of bytes lies in files that gave no"
+        " document; 1 allows any",
     )
-    max_unreadable: int = Field(
-        0, ge=0, description="number of files that cannot be opened above which the run fails; each is named"
-    )
+    max_unreadable: int = Field(0, ge=0, description="the run fails if more files cannot be opened; each is named")
     limit: int | None = Field(
         None, ge=1, description="read only this many records, the first of the collection: for a first try"
     )
@@ -271,8 +264,7 @@ class InputConfig(Section):
     max_expansion: int = Field(
         200,
         ge=1,
-        description="most times its size that a compressed file may expand to; 1 GB is always allowed. The rest is a"
-        " reject",
+        description="most times its size that a compressed file may expand to (1 GB always); the rest is a reject",
     )
 
     @field_validator("statuses", mode="before")
@@ -403,8 +395,8 @@ class PairsConfig(Section):
     max_postings: int = Field(
         10_000,
         ge=2,
-        description="most sketches compared at one prefix feature. Above it, their family is searched separately; where"
-        " there are no leaders, as for containment, all are still compared, within pairs.max_comparisons",
+        description="most sketches compared at one prefix feature; above it, their family is searched separately, or"
+        " all are compared where there are no leaders, as for containment",
     )
     # All pairs of 4,500 sketches: 25 CPU seconds to find, and at most 2 GB in the memory of the embedded engine.
     max_edges: int = Field(
@@ -417,7 +409,7 @@ class PairsConfig(Section):
     max_comparisons: int = Field(
         5_000_000_000,
         ge=1,
-        description="most comparisons for one family, or for all sketches with one prefix feature; the run fails if"
+        description="most comparisons for one family, or for the sketches with one prefix feature; the run fails if"
         " more are needed",
     )
     expand_limit: int = Field(
