@@ -15,6 +15,7 @@ from scripts.make_reference import make_reference
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "SECURITY.md", *sorted((ROOT / "docs").rglob("*.md"))]
+MOST_WORDS = 30_000
 SECTIONS = "input|shingle|sketch|pairs|clusters|keep|output|lexicon|against|passages"
 KEY = re.compile(rf"(?<![\w/.-])({SECTIONS})\.([a-z_]+)(?![\w./])")
 FILES = {"json", "csv", "md", "py", "txt", "xml"}
@@ -27,6 +28,13 @@ def name_of(path: Path) -> str:
 def test_the_reference_is_made_from_the_code() -> None:
     """docs/reference.md is what `make reference` writes."""
     assert (ROOT / "docs" / "reference.md").read_text(encoding="utf-8") == make_reference(), "run make reference"
+
+
+def test_the_documentation_stays_short() -> None:
+    """README and docs have no more words than `cat README.md $(find docs -name '*.md') | wc -w` may count."""
+    pages = [ROOT / "README.md", *(ROOT / "docs").rglob("*.md")]
+
+    assert sum(len(path.read_bytes().split()) for path in pages) <= MOST_WORDS, "say it once, and link"
 
 
 def test_every_column_has_a_meaning() -> None:
