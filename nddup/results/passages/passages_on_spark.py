@@ -160,7 +160,7 @@ def _read(spark: SparkSession, source: Source) -> Iterator[_Read]:
 @contextmanager
 def _numbered(spark: SparkSession, source: Source, rows: DataFrame) -> Iterator[_Read]:
     with persisted(collapse.split_offsets(rows)) as offsets:
-        numbered = collapse.number_rows(rows, offsets, offsets.count())
+        numbered = collapse.number(rows, offsets, offsets.count())
         good = numbered.where(F.col("reason").isNull())
         others = None
         if source.kept is not None:

@@ -17,7 +17,7 @@ from nddup.matching.preference import LAST, NO_LENGTH, NO_MOMENT, Order, order_k
 from nddup.mining.keep_verdicts import FORCED_WEIGHT, FREE, KEPT, REMOVED, Forced
 from nddup.spark.heavy_keys import HEAVY, WORTH, beside, join_found
 from nddup.spark.schemas import local_table, require, table
-from nddup.tables import DOCUMENTS, FIRST_SEEN, NODES, OFFSETS, RECORDS, REJECTS, REPEATED, SKETCHES
+from nddup.tables import DOCUMENTS, FIRST_SEEN, NODES, OFFSETS, REJECTS, REPEATED, SKETCHES
 
 MADE_UP = "(?s)^(.*#[1-9][0-9]*)([+]*)$"
 """An id that is like a made-up name: `source#record`, and any number of `+`."""
@@ -33,26 +33,17 @@ def number(records: DataFrame, offsets: DataFrame, splits: int = 0, many: int = 
     documents have gaps. Ranks are sums of counts per split, so they do not depend on how files were split.
 
     Args:
-        records: all records.
+        records: all records, as any consumer gives them that makes a row of each.
         offsets: how many records precede each split.
         splits: number of rows of the offsets.
         many: number of records.
 
-    Schema in:   RECORDS; OFFSETS of the same
-    Schema out:  RECORDS, doc_key long, record long, is_made boolean (the record has no id); doc_id not null where
+    Schema in:   source string, split long, seq long, doc_id string, reason string, …; OFFSETS of the same
+    Schema out:  the same, doc_key long, record long, is_made boolean (the record has no id); doc_id not null where
         reason is null
     Shuffles:  none, because the offsets, one row per split, are broadcast; but both tables if there are fewer than
         `heavy_keys.WORTH` records or more than `MOST_BROADCAST` splits.
     Actions:   none.
-    """
-    require(records, RECORDS, stage="read")
-    return number_rows(records, offsets, splits, many)
-
-
-def number_rows(records: DataFrame, offsets: DataFrame, splits: int = 0, many: int = WORTH) -> DataFrame:
-    """Number rows as `number` does, of any consumer that makes one per record.
-
-    Schema in:   source string, split long, seq long, doc_id string, reason string, …; OFFSETS of the same
     """
     require(offsets, OFFSETS, stage="read")
     numbered = (
