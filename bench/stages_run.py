@@ -19,8 +19,8 @@ from nddup.run.on_spark.pairing import find_pairs
 from nddup.run.on_spark.state import SparkProgress
 from nddup.run.session import start_session
 from nddup.settings.load import load_config
-from nddup.spark.reach import reach
 from nddup.spark.schemas import schema_of
+from nddup.spark.session_access import access_of
 from nddup.storage.session_tables import CheckpointStore
 from nddup.tables import DOCUMENTS, RESULTS
 
@@ -43,13 +43,13 @@ class Measures:
 
     def take(self, name: str, step: Callable[[], R]) -> R:
         """Run a stage, record its cost, and return its result."""
-        started, cpu, shuffled = time.monotonic(), _cpu_seconds(), reach(self._spark).shuffled_bytes()
+        started, cpu, shuffled = time.monotonic(), _cpu_seconds(), access_of(self._spark).shuffled_bytes()
         result = step()
         used = {
             "name": name,
             "seconds": round(time.monotonic() - started, 1),
             "cpu_seconds": round(_cpu_seconds() - cpu, 1),
-            "shuffled": reach(self._spark).shuffled_bytes() - shuffled,
+            "shuffled": access_of(self._spark).shuffled_bytes() - shuffled,
         }
         self.stages.append(used)
         print(json.dumps(used), flush=True)

@@ -12,14 +12,14 @@ import pytest
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = sorted((ROOT / "nddup").rglob("*.py"))
 MODULES = [path for path in PACKAGE if path.name != "__init__.py" or path.parent.name == "nddup"]
-REACH = ROOT / "nddup" / "spark" / "reach.py"  # asks the session what it can do, with a small job if necessary
+REACH = ROOT / "nddup" / "spark" / "session_access.py"  # asks the session what it can do, with a small job if necessary
 STAGES = [path for path in MODULES if "spark" in (path.parts[-3], path.parent.name) and path != REACH]
 JOBS = sorted((ROOT / "jobs").glob("*.py"))
 
 PURE = {"reading", "rewriting", "sketching", "scanning", "matching", "mining", "verifying"}
 GROUND = {"errors", "arrays", "array_files", "metrics", "progress", "start_up", "children", "shown"}
 GROUND |= {"columns"}
-WIRING = {"spark", "spark.reach", "spark.reading", "spark.pairing", "spark.clustering"}
+WIRING = {"spark", "spark.session_access", "spark.reading", "spark.pairing", "spark.clustering"}
 WIRING |= {"spark.passages"}
 
 MAY_IMPORT: dict[str, set[str]] = {
@@ -46,18 +46,18 @@ MAY_IMPORT: dict[str, set[str]] = {
     "settings": GROUND | {"matching", "mining", "sketching", "scanning"},
     "explaining": {"settings"},
     "spark": GROUND | {"tables"},
-    "spark.reach": {"errors"},
+    "spark.session_access": {"errors"},
     "spark.reading": {"scanning", "rewriting", "spark"},
     "spark.pairing": {"sketching", "matching", "mining", "spark"},
     "spark.clustering": {"mining", "spark"},
     "spark.passages": {"passages", "spark", "spark.pairing"},
     "local": {"settings", "scanning", "rewriting", "mining", "verifying", "engines", "stages"},
     "storage": GROUND | {"sketching", "scanning"},
-    "storage.session_files": {"storage", "spark", "spark.reach"},
+    "storage.session_files": {"storage", "spark", "spark.session_access"},
     "storage.session_tables": {"storage", "storage.session_files"},
     "engines": GROUND | {"tables", "storage"},
     "stages": {"engines", "settings", "rewriting", "report"},
-    "engines.spark_engine": {"engines", "spark", "spark.reach", "storage.session_tables"},
+    "engines.spark_engine": {"engines", "spark", "spark.session_access", "storage.session_tables"},
     "report": {"engines", "settings"},
     "run": WIRING | PURE | {"against", "passages", "local", "engines.spark_engine"},
     "repository.lookups": GROUND | {"matching", "sketching"},
@@ -86,7 +86,7 @@ KEEPING = {"persist", "cache", "unpersist", "checkpoint", "localCheckpoint", "wr
 SESSIONS = {"getOrCreate", "newSession"}
 
 ACTING = {
-    "run", "spark.reach", "results", "engines.spark_engine", "storage.session_files",
+    "run", "spark.session_access", "results", "engines.spark_engine", "storage.session_files",
     "storage.session_tables", "api",
 }  # fmt: skip
 """The rooms that run Spark jobs."""
@@ -280,12 +280,12 @@ def test_only_these_rooms_run_spark_jobs() -> None:
     ("name", "owners"),
     [
         ("_jvm", {"session_files.py", "java.py"}),
-        ("_jsc", {"session_files.py", "java.py", "reach.py"}),
-        ("sparkContext", {"java.py", "reach.py"}),
+        ("_jsc", {"session_files.py", "java.py", "session_access.py"}),
+        ("sparkContext", {"java.py", "session_access.py"}),
     ],
 )
 def test_the_jvm_is_touched_in_one_place(name: str, owners: set[str]) -> None:
-    """Only storage (Hadoop's file system) and `reach` (the Spark context) touch the JVM, which Spark Connect lacks."""
+    """Only storage (Hadoop's files) and `session_access` (the context) touch the JVM, which Spark Connect lacks."""
     touching = {path.name for path in MODULES for attribute, _ in attributes(path) if attribute == name}
 
     assert touching <= owners

@@ -20,8 +20,8 @@ from nddup.engines.engine import Batches, Engine, FinishedRun, Folder, Kernel, R
 from nddup.errors import ConfigError, OutputError
 from nddup.metrics import RunMetrics
 from nddup.spark.heavy_keys import join_parted
-from nddup.spark.reach import is_connect, reach
 from nddup.spark.schemas import reader_of, schema_of
+from nddup.spark.session_access import access_of, is_connect
 from nddup.storage.session_tables import SparkFolder
 from nddup.tables import RESULTS, Table
 
@@ -153,7 +153,7 @@ def frame_of(session: SparkSession, table: Any) -> DataFrame:  # noqa: ANN401 - 
 
 def session_beside(spark: SparkSession) -> SparkSession:
     """Open a session with views of its own and the SQL settings of the other."""
-    session = reach(spark).beside()
+    session = access_of(spark).sibling_session()
     there = session.conf.getAll
     for key, value in spark.conf.getAll.items():
         if key.startswith("spark.sql.") and there.get(key) != value and session.conf.isModifiable(key):

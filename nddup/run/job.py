@@ -26,8 +26,8 @@ from nddup.run.session import few_tasks, set_to, settings_for
 from nddup.scanning.collection import Collection
 from nddup.settings import plan
 from nddup.settings.schema import Config
-from nddup.spark.reach import is_connect
 from nddup.spark.reading.scan import number_texts
+from nddup.spark.session_access import is_connect
 from nddup.stages.inputs_found import read_forced
 from nddup.stages.run import find_clusters, make_run
 from nddup.stages.stage import metrics_of

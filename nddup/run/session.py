@@ -44,7 +44,7 @@ from nddup.run.java import (
     write_no_checksums,
 )
 from nddup.shown import IN_PLANS, drop_login, follow, hide_setting
-from nddup.spark.reach import is_connect, reach
+from nddup.spark.session_access import access_of, is_connect
 from nddup.spelling import counted
 from nddup.storage.local_storage import is_submitted
 
@@ -80,7 +80,7 @@ class Worker(NamedTuple):
 
 def workers_of(spark: SparkSession, master: str) -> list[Worker] | None:
     """Return the living workers of a standalone master; None of any other cluster, or where it gives no answer."""
-    told = reach(spark).workers(master) if master.startswith("spark://") else None
+    told = access_of(spark).workers(master) if master.startswith("spark://") else None
     return None if told is None else [Worker(Size(*one[:2]), Size(*one[2:])) for one in told]
 
 
@@ -136,7 +136,7 @@ def watch_executors(spark: SparkSession) -> None:
     Raises:
         ConfigError: as `require_fitting`; the session is stopped.
     """
-    settings = reach(spark).settings()
+    settings = access_of(spark).settings()
     if settings.get("spark.master", "local").startswith("local"):
         return
     asked, master = asked_of(settings), settings.get("spark.master", "")
@@ -176,7 +176,7 @@ def _waiting(spark: SparkSession, *, is_dynamic: bool) -> Callable[[], bool | No
 
     With dynamic allocation it asks for none before there are tasks.
     """
-    context = reach(spark)
+    context = access_of(spark)
 
     def look() -> bool | None:
         if context.executors():
@@ -391,7 +391,7 @@ def start_session(*, master: str | None, settings: Mapping[str, str], is_small: 
     server = server_of(master, settings)
     if server is not None:
         spark = lead_to(server, settings_for(settings))
-        follow(reach(spark).settings().items())
+        follow(access_of(spark).settings().items())
         return spark
 
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
@@ -423,7 +423,7 @@ def start_session(*, master: str | None, settings: Mapping[str, str], is_small: 
     if not is_connect(spark):
         watch_executors(spark)
         _ask_less(spark, is_small=is_new and is_small and options["spark.master"].startswith("local"))
-    follow(reach(spark).settings().items())  # secrets that spark-submit or its files set
+    follow(access_of(spark).settings().items())  # secrets that spark-submit or its files set
     return spark
 
 
@@ -459,7 +459,7 @@ def few_tasks(spark: SparkSession, given: Mapping[str, str], size: int) -> dict[
 
     Spark's own default is 200 tasks for each shuffle, however small.
     """
-    if PARTITIONS in given or PARTITIONS in reach(spark).settings():
+    if PARTITIONS in given or PARTITIONS in access_of(spark).settings():
         return {}
     tasks = max(2, -(-size // SHUFFLED_TASK))
     return {PARTITIONS: str(tasks)} if tasks < int(spark.conf.get(PARTITIONS, "200") or 200) else {}
@@ -469,7 +469,7 @@ def given_partitions(spark: SparkSession, given: Mapping[str, str]) -> str | Non
     """Return the number of shuffle partitions that the user gave, in our settings or to spark-submit; None if none."""
     if PARTITIONS in given or not is_submitted():
         return given.get(PARTITIONS)
-    return reach(spark).settings().get(PARTITIONS)
+    return access_of(spark).settings().get(PARTITIONS)
 
 
 def settings_for(given: Mapping[str, str]) -> dict[str, str]:
@@ -510,7 +510,7 @@ def workers_find_us(path: str = "") -> bool:
 def splitting(spark: SparkSession) -> dict[str, str]:
     """Return the current settings that decide where Spark splits files."""
     *sizes, least = SPLITTING
-    cores = spark.conf.get(least, None) or str(reach(spark).parallelism())
+    cores = spark.conf.get(least, None) or str(access_of(spark).parallelism())
     return {key: str(spark.conf.get(key)) for key in sizes} | {least: cores}
 
 

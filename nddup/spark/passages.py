@@ -85,7 +85,7 @@ Batches = Iterable[pa.RecordBatch]
 
 
 @dataclass(frozen=True)
-class Rule:
+class PassageRule:
     """What is looked for: tokens of a window, whether repeats within one document count; and the number of tasks."""
 
     length: int
@@ -145,12 +145,12 @@ def place_documents(texts: DataFrame, ranked: DataFrame, *, partitions: int, doc
     return exchange(packed.unionByName(named, allowMissingColumns=True), partitions=partitions)
 
 
-def post(homes: DataFrame, rule: Rule) -> DataFrame:
+def post(homes: DataFrame, rule: PassageRule) -> DataFrame:
     """Return the anchors of all documents, each in the task of its hash. One shuffle: some 2 bytes a token."""
     return exchange(homes.mapInArrow(partial(_post, rule=rule), block_schema(POSTS)), partitions=rule.partitions)
 
 
-def find(shuffled: Shuffled, rule: Rule, wanted: Wanted) -> DataFrame:
+def find(shuffled: Shuffled, rule: PassageRule, wanted: Wanted) -> DataFrame:
     """Return the rows of all tables.
 
     Args:
@@ -225,11 +225,11 @@ def _open_home(batches: Batches) -> _Home:
     return _Home(rows, np.asarray(rows["rank"]).astype(np.int64), chosen, hash_rows(*join_encoded(chosen)))
 
 
-def _targets(keys: NDArray[np.uint64], rule: Rule) -> NDArray[np.int32]:
+def _targets(keys: NDArray[np.uint64], rule: PassageRule) -> NDArray[np.int32]:
     return (keys % np.uint64(rule.partitions)).astype(np.int32)
 
 
-def _post(batches: Batches, *, rule: Rule) -> Iterator[pa.RecordBatch]:
+def _post(batches: Batches, *, rule: PassageRule) -> Iterator[pa.RecordBatch]:
     held = with_rows(batches)
     if not held:
         return
@@ -245,14 +245,14 @@ def _open_posts(batches: Batches) -> tuple[Columns, Posts]:
     return found, Posts(*(found[name] for name in Posts._fields))  # type: ignore[arg-type] # of these dtypes
 
 
-def _ask(batches: Batches, *, rule: Rule) -> Iterator[pa.RecordBatch]:
+def _ask(batches: Batches, *, rule: PassageRule) -> Iterator[pa.RecordBatch]:
     found, posts = _open_posts(with_rows(batches))
     asked = divided.list_asked(posts, within=rule.within)
     origins = found["origin"][asked].astype(np.int32)
     yield from pack_pieces(ASKED, origins, {"row": found["row"][asked]}, partitions=rule.partitions)
 
 
-def _describe(homes: Batches, asked: Batches, *, rule: Rule) -> Iterator[pa.RecordBatch]:
+def _describe(homes: Batches, asked: Batches, *, rule: PassageRule) -> Iterator[pa.RecordBatch]:
     rows = np.sort(unpack(asked, ASKED)["row"]).astype(np.int64)
     if not len(rows):
         return
@@ -278,7 +278,7 @@ def _describe(homes: Batches, asked: Batches, *, rule: Rule) -> Iterator[pa.Reco
         )
 
 
-def _judge(posted: Batches, described: Batches, *, rule: Rule) -> Iterator[pa.RecordBatch]:
+def _judge(posted: Batches, described: Batches, *, rule: PassageRule) -> Iterator[pa.RecordBatch]:
     found, posts = _open_posts(posted)
     given = unpack(described, DETAILS)
     own, asked = (each["origin"].astype(np.int64) << 32 | each["row"].astype(np.int64) for each in (found, given))
@@ -291,7 +291,7 @@ def _judge(posted: Batches, described: Batches, *, rule: Rule) -> Iterator[pa.Re
     yield from pack_pieces(VERDICTS, origins, columns, partitions=rule.partitions)
 
 
-def _tabulate(homes: Batches, judged: Batches, *, rule: Rule, wanted: Wanted) -> Iterator[pa.RecordBatch]:
+def _tabulate(homes: Batches, judged: Batches, *, rule: PassageRule, wanted: Wanted) -> Iterator[pa.RecordBatch]:
     home = _open_home(homes)
     posted = divided.post_anchors(home.hashes, home.ranks, rule.length)
     found = unpack(judged, VERDICTS)

@@ -49,8 +49,8 @@ from nddup.scanning.input_files import (
 )
 from nddup.scanning.walk import walk_inputs
 from nddup.shown import drop_login
-from nddup.spark.reach import is_connect
 from nddup.spark.schemas import STRICT, reader_of, table
+from nddup.spark.session_access import is_connect
 from nddup.storage.local_storage import LocalStorage
 
 

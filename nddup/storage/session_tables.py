@@ -16,8 +16,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as T
 
 from nddup.scanning.input_files import is_of_this_machine
-from nddup.spark.reach import is_connect
 from nddup.spark.schemas import local_table, read_table, schema_of
+from nddup.spark.session_access import is_connect
 from nddup.storage.local_storage import LocalStorage
 from nddup.storage.run_folder import STAGES, RunFolder
 from nddup.storage.session_files import files_at

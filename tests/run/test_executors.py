@@ -90,7 +90,7 @@ class Given:
 
 def test_small_inputs_take_few_tasks_unless_a_number_is_given(monkeypatch: pytest.MonkeyPatch) -> None:
     """A shuffle gets a task for each 8 MB of input, never more than Spark's default; a user's number is kept."""
-    monkeypatch.setattr(session, "reach", lambda spark: spark)
+    monkeypatch.setattr(session, "access_of", lambda spark: spark)
     untouched, given = (cast("SparkSession", Given(some)) for some in ({}, {session.PARTITIONS: "7"}))
 
     assert session.few_tasks(untouched, {}, 3 << 20) == {session.PARTITIONS: "2"}
@@ -101,7 +101,7 @@ def test_small_inputs_take_few_tasks_unless_a_number_is_given(monkeypatch: pytes
 
 def test_the_number_given_to_spark_submit_is_heard(monkeypatch: pytest.MonkeyPatch) -> None:
     """Under spark-submit the number comes from its settings; elsewhere only from ours, since we set defaults there."""
-    monkeypatch.setattr(session, "reach", lambda spark: spark)
+    monkeypatch.setattr(session, "access_of", lambda spark: spark)
     spark: Any = Given({session.PARTITIONS: "300"})
     monkeypatch.setattr(session, "is_submitted", lambda: False)
     assert session.given_partitions(spark, {}) is None

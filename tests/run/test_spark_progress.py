@@ -6,7 +6,7 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 from nddup.run.on_spark.state import SparkProgress
-from nddup.spark.reach import SAID
+from nddup.spark.session_access import SAID
 
 
 def test_jobs_and_stages_bear_what_they_are_for(spark: SparkSession) -> None:

@@ -5,7 +5,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from nddup.errors import ConfigError
-from nddup.spark.reach import reach
+from nddup.spark.session_access import access_of
 
 
 @pytest.mark.parametrize("version", ["3.5.6", "4.0.5"])
@@ -14,4 +14,4 @@ def test_an_old_spark_is_refused(spark: SparkSession, monkeypatch: pytest.Monkey
     monkeypatch.setattr(pyspark, "__version__", version)
 
     with pytest.raises(ConfigError, match=rf"Spark {version}: nddup needs Spark 4\.1 or newer"):
-        reach(spark)
+        access_of(spark)

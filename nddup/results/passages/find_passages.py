@@ -66,7 +66,7 @@ class Source(NamedTuple):
     kept: Any
 
 
-class Found(NamedTuple):
+class FoundPassages(NamedTuple):
     """What was found: the documents, the repeats, and the tables by name."""
 
     documents: Documents
@@ -128,7 +128,7 @@ def find_kept(folder: RunFolder, kept: Any, config: Config, files: Files) -> Sou
     return Source(again.collection, again.config.model_copy(update=own), kept)
 
 
-def find_passages(source: Source, steps: Steps) -> Found:
+def find_passages(source: Source, steps: Steps) -> FoundPassages:
     """Find the passages, and make the tables.
 
     Args:
@@ -151,7 +151,7 @@ def find_passages(source: Source, steps: Steps) -> Found:
         repeats = find_repeats(documents.hashes, ranks, settings.min_tokens, within=settings.within)
         steps.begin("make the tables")
         tables = make_tables(documents, repeats, settings.min_left)
-    return Found(documents, repeats, tables)
+    return FoundPassages(documents, repeats, tables)
 
 
 def read_documents(source: Source, steps: Steps, spool: Path) -> Documents:

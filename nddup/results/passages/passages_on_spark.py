@@ -46,10 +46,10 @@ from nddup.settings.schema import Config
 from nddup.spark import passages
 from nddup.spark.heavy_keys import beside
 from nddup.spark.pairing import collapse
-from nddup.spark.reach import reach
 from nddup.spark.reading.rewritten_files import Rewriting
 from nddup.spark.reading.scan import scan, scan_counting, sources_cut_short
 from nddup.spark.schemas import local_table, table
+from nddup.spark.session_access import access_of
 from nddup.stages.losses import require_few_losses
 from nddup.stages.stage import AS_INPUT, require_taggable
 from nddup.storage.local_storage import LocalStorage, require_apart
@@ -106,7 +106,7 @@ def find_on_spark(
     if storage.exists(output):
         raise OutputError(f"--output {output}: exists already; give another folder")
     require_apart(storage, inputs, output)
-    before, reached = reach(spark).shuffled_bytes(), reach(spark)
+    before, reached = access_of(spark).shuffled_bytes(), access_of(spark)
     with reached.describing():
         steps.begin("find the files and their formats")
         source = _find_source(spark, inputs, config)
@@ -207,10 +207,10 @@ def _name(read: _Read) -> DataFrame:
 def _find(spark: SparkSession, source: Source, read: _Read, output: str, steps: Steps) -> tuple[Told, int, list[str]]:
     """Return also how many records could not be cut, and a line about each output."""
     settings, config = source.config.passages, source.config
-    memory = task_memory(reach(spark).settings())
+    memory = task_memory(access_of(spark).settings())
     needed = max(1, math.ceil(OF_TOKEN * read.tokens / free_memory(memory)))
     partitions = tasks_of(spark, config, needed, memory, f"{read.tokens:,} tokens")
-    rule = passages.Rule(settings.min_tokens, settings.within, partitions)
+    rule = passages.PassageRule(settings.min_tokens, settings.within, partitions)
     wanted = passages.Wanted(
         settings.min_left, settings.replace, is_judged=AS_INPUT in (config.output.kept, config.output.tagged)
     )
@@ -218,13 +218,13 @@ def _find(spark: SparkSession, source: Source, read: _Read, output: str, steps: 
     placed = passages.place_documents(read.numbered, ranked, partitions=partitions, documents=read.documents)
 
     steps.begin("find what is repeated")
-    reach(spark).describe("nddup passages: find what is repeated")
+    access_of(spark).describe("nddup passages: find what is repeated")
     with persisted(placed) as homes, persisted(passages.post(homes, rule)) as posts:
         found = passages.find(passages.Shuffled(homes, posts), rule, wanted)
         with persisted(found) as rows:
             told = _tell(source, read, rows)
             steps.begin("write the tables")
-            reach(spark).describe("nddup passages: write the tables")
+            access_of(spark).describe("nddup passages: write the tables")
             written = _Written(files_at(spark, output), output, source, read, rows)
             _write(written, told)
             whole, lines = _write_outputs(written)

@@ -20,7 +20,7 @@ from nddup.local.rewritten_files import Rewriter
 from nddup.local.workers import Workers
 from nddup.passages.tabulate import Documents, kept_lines, list_verdicts
 from nddup.report.passages_page import choose_shown, draw_passages
-from nddup.results.passages.find_passages import Found, Source
+from nddup.results.passages.find_passages import FoundPassages, Source
 from nddup.rewriting.cut_records import Cutting
 from nddup.rewriting.rewrite_file import UNCUT, Rewritten
 from nddup.rewriting.verdicts import NAMES, SPANS
@@ -97,7 +97,7 @@ class Told(NamedTuple):
         return {name: value for name, value in self._asdict().items() if name not in apart}
 
 
-def write_found(found: Found, source: Source, inputs: Sequence[str], folder: Path) -> Iterator[str]:
+def write_found(found: FoundPassages, source: Source, inputs: Sequence[str], folder: Path) -> Iterator[str]:
     """Write each table to a folder of its own, then the outputs that are asked for, last the header.
 
     Yields:
@@ -229,7 +229,7 @@ def uncut_sources(collection: Collection) -> list[str]:
     return [entry.file.source for group in groups for entry in group.files]
 
 
-def _write_texts(found: Found, rows: pa.Table, mark: str, folder: Path) -> None:
+def _write_texts(found: FoundPassages, rows: pa.Table, mark: str, folder: Path) -> None:
     """Write the texts of some documents."""
     folder.mkdir()
     documents = replace(found.documents, rows=rows)
@@ -245,7 +245,7 @@ def spell_header(inputs: Sequence[str], config: Config, told: Told, *, whole: in
     return json.dumps({"inputs": paths, "settings": settings, **noted}, indent=1) + "\n"
 
 
-def tell(found: Found, source: Source) -> Told:
+def tell(found: FoundPassages, source: Source) -> Told:
     """Return what the summary tells of the embedded engine's result."""
     tables, cuts = found.tables, found.repeats.cuts
     rejects = tables["rejects"]

@@ -25,7 +25,7 @@ from nddup.spark import heavy_keys
 from nddup.spark.clustering import graph, mine_components, problems, shares
 from nddup.spark.clustering.problems import Scale
 from nddup.spark.pairing import collapse
-from nddup.spark.reach import is_connect
+from nddup.spark.session_access import is_connect
 from nddup.stages import names
 from nddup.stages.keep import count_kept, list_kept
 from nddup.stages.run_engine import NO_COUNTS, Made, Saved

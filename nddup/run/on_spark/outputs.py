@@ -31,10 +31,10 @@ from nddup.scanning.read_again import Contents
 from nddup.settings.plan import record_limits
 from nddup.spark import exports
 from nddup.spark.exports import as_xml
-from nddup.spark.reach import is_connect
 from nddup.spark.reading.rewritten_files import Ending, Rewriting, Written, ending_of, rewrite
 from nddup.spark.reading.scan import key_contents
 from nddup.spark.schemas import WHOLE
+from nddup.spark.session_access import is_connect
 from nddup.stages.run_engine import Made, Saved
 from nddup.storage.local_storage import LocalStorage
 from nddup.storage.session_files import SessionFiles, files_at, files_of

@@ -41,8 +41,8 @@ from nddup.settings.schema import Config
 from nddup.sketching.recipe import level_of
 from nddup.spark.pairing import collapse, confirm, large_components, meet
 from nddup.spark.pairing.homes import Pairing
-from nddup.spark.reach import reach
 from nddup.spark.reading.scan import SentTokens, scan_texts
+from nddup.spark.session_access import access_of
 from nddup.stages.expand import expand
 from nddup.stages.run_engine import Made, Saved
 
@@ -177,7 +177,7 @@ def choose_partitions(job: Job, *, ids: int, sketches: int) -> int:
 def tasks_of(spark: SparkSession, config: Config, needed: int, task_memory: int, what: str) -> int:
     """Return the number of tasks of block shuffles, at least as many as needed; errors as of `choose_partitions`."""
     given = given_partitions(spark, config.spark)
-    chosen = int(given) if given else max(reach(spark).parallelism(), needed)
+    chosen = int(given) if given else max(access_of(spark).parallelism(), needed)
 
     memory = f"{task_memory >> 20:,} MB"
     if chosen < needed:

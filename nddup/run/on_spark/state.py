@@ -22,7 +22,7 @@ from nddup.settings import plan
 from nddup.settings.schema import Config
 from nddup.sketching.kinds import Kind
 from nddup.spark import schemas
-from nddup.spark.reach import Reach, reach
+from nddup.spark.session_access import SessionAccess, access_of
 from nddup.stages.run_engine import NO_COUNTS, RunEngine, Saved
 from nddup.stages.stage import dependencies_of
 from nddup.storage.session_files import SessionFiles, files_of
@@ -59,9 +59,9 @@ class Job(RunEngine):
         return plan.levels_of(self.config)
 
     @property
-    def reach(self) -> Reach:
+    def access(self) -> SessionAccess:
         """What the session can do besides DataFrames."""
-        return reach(self.spark)
+        return access_of(self.spark)
 
     @cached_property
     def engine(self) -> SparkEngine:
@@ -71,7 +71,7 @@ class Job(RunEngine):
     @property
     def task_memory(self) -> int:
         """Bytes of memory that the Python worker of one task may take."""
-        return engines.task_memory(self.reach.settings())
+        return engines.task_memory(self.access.settings())
 
     def most_edges(self, cost: Cost, nodes: int) -> int:
         """Return how many edges among `nodes` distinct sketches one task can hold."""
@@ -93,7 +93,7 @@ class Job(RunEngine):
 
     def shuffled_bytes(self) -> int:
         """As `RunEngine.shuffled_bytes`."""
-        return self.reach.shuffled_bytes()
+        return self.access.shuffled_bytes()
 
     def ask(self, **tables: DataFrame) -> SparkEngine:
         """As `RunEngine.ask`."""
@@ -159,23 +159,23 @@ class SparkProgress(Progress):
         self, spark: SparkSession, *, is_quiet: bool = False, form: LogFormat = "text", is_brief: bool = False
     ) -> None:
         super().__init__(is_quiet=is_quiet, form=form, is_brief=is_brief)
-        self._reach = reach(spark)
+        self._access = access_of(spark)
         self._stage = ""
 
     @contextmanager
     def stage(self, name: str) -> Iterator[StageNotes]:
         """As `Progress.stage`; afterwards Spark's job description is restored."""
         self._stage = name
-        with self._reach.describing(), super().stage(name) as shown:
+        with self._access.describing(), super().stage(name) as shown:
             yield shown
 
     def describe(self, name: str) -> None:
         """Tell Spark's UI what the jobs that follow are for."""
-        self._reach.describe(self._spell(name))
+        self._access.describe(self._spell(name))
 
     def how_far(self) -> str:
         """Return how many tasks of the running Spark stages are done."""
-        finished, total = self._reach.tasks()
+        finished, total = self._access.tasks()
         return f"{bar(finished, total)} {finished}/{total} tasks"
 
     def _spell(self, name: str) -> str:

@@ -40,7 +40,7 @@ RANGE = 1 << 16
 """Length of the range whose partitions are counted: more numbers than any cluster has cores."""
 
 
-class Reach(Protocol):
+class SessionAccess(Protocol):
     """Access to a session beyond DataFrames."""
 
     def settings(self) -> dict[str, str]:
@@ -67,7 +67,7 @@ class Reach(Protocol):
     def workers(self, master: str) -> list[tuple[int, int, int, int]] | None:
         """Return the cores and MB of each living worker of a standalone master, and its free cores and MB; or None."""
 
-    def beside(self) -> SparkSession:
+    def sibling_session(self) -> SparkSession:
         """Return another session of the same application, with views and settings of its own."""
 
 
@@ -76,8 +76,8 @@ def is_connect(spark: SparkSession) -> bool:
     return type(spark).__module__.startswith("pyspark.sql.connect")
 
 
-def reach(spark: SparkSession) -> Reach:
-    """Return the `Reach` of this session.
+def access_of(spark: SparkSession) -> SessionAccess:
+    """Return the `SessionAccess` of this session.
 
     Raises:
         ConfigError: where Spark is older than `OLDEST`.
@@ -150,7 +150,7 @@ class _Classic:
         except Exception:  # noqa: BLE001 - of Java or of py4j; nothing depends on the answer
             return None
 
-    def beside(self) -> SparkSession:
+    def sibling_session(self) -> SparkSession:
         return self._spark.newSession()
 
 
@@ -226,7 +226,7 @@ class _Connect:
     def workers(self, master: str) -> None:
         del master
 
-    def beside(self) -> SparkSession:
+    def sibling_session(self) -> SparkSession:
         """Return a new session in Spark 4.3, a copy of this one before; this one where the server allows neither."""
         for make in ("newSession", "cloneSession"):
             with suppress(AttributeError, NotImplementedError, PySparkException):
@@ -237,7 +237,7 @@ class _Connect:
 
 
 def _end(client: Any) -> None:  # noqa: ANN401 - of Spark Connect
-    """Close the channel of a session from `beside`, when the session is collected or the process ends.
+    """Close the channel of a session from `sibling_session`, when the session is collected or the process ends.
 
     The client's own `__del__` runs after the channel's threads have ended, and waits for them for ever.
     """
