@@ -25,6 +25,7 @@ TEXTS = {
     "empty": "",
 }
 SETTINGS: dict[str, Any] = {"pairs": {"threshold": 0.7}}
+SPARKS: dict[str, Any] = {"spark.sql.caseSensitive": "true", "spark.sql.shuffle.partitions": "3"}
 BY_ID = {
     "documents": ["doc_id", "n_tokens", "n_features", "content_fingerprint", "group", "sketch"],
     "pairs": ["doc_a", "doc_b", "overlap", "resemblance", "star"],
@@ -44,8 +45,17 @@ def frame(spark: SparkSession) -> DataFrame:
 
 @pytest.fixture(scope="module")
 def found(frame: DataFrame) -> Run:
-    """The run over these texts."""
-    return find_duplicates(frame, id="name", text="body", checkpoint=None, **SETTINGS)
+    """The run over these texts; it leaves the settings of the caller's session unchanged.
+
+    `pairs={"measure": ...}`, `**{"pairs.threshold": ...}` and Spark's own settings may be given together.
+    """
+    spark = frame.sparkSession
+    with set_to(spark, {"spark.sql.execution.arrow.maxRecordsPerBatch": "77"}):
+        before = dict(spark.conf.getAll)
+        keys: dict[str, Any] = {"pairs.threshold": 0.7, "pairs": {"max_postings": 9_999}, **SPARKS}
+        made = find_duplicates(frame, id="name", text="body", checkpoint=None, **keys)
+        assert dict(spark.conf.getAll) == before
+    return made
 
 
 def shown(table: DataFrame, columns: list[str]) -> list[str]:
@@ -144,29 +154,18 @@ def test_wrong_arguments_are_refused(spark: SparkSession, arguments: dict[str, A
     assert str(caught.value).startswith(said)
 
 
-def test_the_settings_of_the_session_are_as_they_were(spark: SparkSession, frame: DataFrame) -> None:
-    """A run leaves the settings of the caller's session unchanged, whether it succeeds or fails.
-
-    `pairs={"measure": ...}`, `**{"pairs.threshold": ...}` and Spark's own settings may be given together.
-    """
-    mine = "spark.sql.execution.arrow.maxRecordsPerBatch"
-    with set_to(spark, {mine: "77"}):
+def test_the_settings_of_the_session_are_as_they_were(spark: SparkSession, frame: DataFrame, found: Run) -> None:
+    """A run that fails leaves the settings of the caller's session unchanged too; those given are in the metrics."""
+    with set_to(spark, {"spark.sql.execution.arrow.maxRecordsPerBatch": "77"}):
         before = dict(spark.conf.getAll)
-        sparks = {"spark.sql.caseSensitive": "true", "spark.sql.shuffle.partitions": "3"}
-        keys: dict[str, Any] = {"pairs.threshold": 0.9, "pairs": {"measure": "overlap"}, **sparks}
-
-        tables = find_duplicates(frame, id="name", text="body", shingle={"length": 2}, **keys)
-        after = dict(spark.conf.getAll)
         empty = frame.withColumn("body", F.lit(None))
         with pytest.raises(NddupError):
-            find_duplicates(empty, id="name", text="body", input={"max_rejects": 0.1})
+            find_duplicates(empty, id="name", text="body", input={"max_rejects": 0.1}, **SPARKS)
 
-        assert before == after == dict(spark.conf.getAll)
-        assert tables.keep.count() == len(TEXTS)
-    settings = tables.metrics["settings"]
-    assert (settings["pairs"]["threshold"], settings["pairs"]["measure"]) == (0.9, "overlap")
-    assert settings["shingle"]["length"] == 2
-    assert settings["spark"] == sparks
+        assert before == dict(spark.conf.getAll)
+    settings = found.metrics["settings"]
+    assert (settings["pairs"]["threshold"], settings["pairs"]["max_postings"]) == (0.7, 9_999)
+    assert settings["spark"] == SPARKS
 
 
 def test_what_a_session_cannot_change_is_refused_in_one_line(frame: DataFrame) -> None:
