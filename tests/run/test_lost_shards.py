@@ -24,15 +24,13 @@ def fill(folder: Path) -> Path:
     return folder
 
 
-def test_most_records_rejected_is_a_failure_that_deletes_nothing(
-    tmp_path: Path, session_or_none: SparkSession | None
-) -> None:
+def test_most_records_rejected_is_a_failure_that_deletes_nothing(tmp_path: Path) -> None:
     """By default a run fails if more than half of the records are rejects, and goes on with another limit."""
     rows = ['{"id": "1", "text": "one two"}', "{bad", '{"id": "2"}', '{"id": "3", "text": null}']
     (tmp_path / "a.jsonl").write_text("\n".join(rows))
 
     with pytest.raises(NddupError) as refused:
-        run_that_adds_up(tmp_path, tmp_path / "a.jsonl", spark=session_or_none)
+        run_that_adds_up(tmp_path, tmp_path / "a.jsonl")
 
     told = "3 of 4 records are rejects (1 malformed, 2 no content); input.max_rejects=0.5 allows 2"
     assert str(refused.value) == told

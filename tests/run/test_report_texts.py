@@ -156,21 +156,15 @@ def test_a_run_stores_the_texts_of_its_clusters(spark: SparkSession, files: Path
         reopen_inputs(spark, folder)
 
 
-@pytest.mark.parametrize(
-    ("session_or_none", "output"),
-    [
-        ("local", {"texts": 0}), ("local", {"report": False}),
-        pytest.param("spark", {"report": False}, marks=pytest.mark.spark),
-    ],
-    indirect=["session_or_none"],
-)  # fmt: skip
-def test_no_file_is_read_for_texts_that_nobody_sees(
-    output: dict[str, Any], session_or_none: SparkSession | None, tmp_path: Path
-) -> None:
-    """With `output.texts` 0 or without a report, the table `texts` exists, is empty, and chooses no cluster."""
+@pytest.mark.parametrize("output", [{"texts": 0}, {"report": False}])
+def test_no_file_is_read_for_texts_that_nobody_sees(output: dict[str, Any], tmp_path: Path) -> None:
+    """With `output.texts` 0 or without a report, the table `texts` exists, is empty, and chooses no cluster.
+
+    Both hold of the runs on Spark in `run/test_resume.py`.
+    """
     (tmp_path / "a.jsonl").write_text("".join(json.dumps({"id": i, "text": WORDS}) + "\n" for i in "12"))
 
-    metrics = run_that_adds_up(tmp_path, tmp_path / "a.jsonl", spark=session_or_none, output=output)
+    metrics = run_that_adds_up(tmp_path, tmp_path / "a.jsonl", output=output)
 
     assert pq.read_table(tmp_path / "out" / "texts").num_rows == 0
     assert metrics["stages"]["texts"]["clusters"] == 0

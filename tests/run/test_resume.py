@@ -137,6 +137,7 @@ def test_the_collection_uses_every_table(pages: Path, undisturbed: tuple[dict[st
     assert metrics["stages"]["clusters"]["led_components"] == 1
     assert metrics["stages"]["sketch"]["files_read_again"] == 1
     assert metrics["stages"]["clusters"]["fpgrowth_fits"] > 0
+    assert metrics["stages"]["texts"]["clusters"] == 0  # as nobody sees them without a report
 
 
 def test_killed_behind_each_table_in_turn(
