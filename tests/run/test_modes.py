@@ -129,15 +129,14 @@ def test_heavy_lists_and_partitions_change_nothing(spark: SparkSession, tables_o
 
     The embedded engine has no heavy lists; `spark/test_large_graph.py` tests families without heavy sketches on Spark.
     """
-    two = tables_of({**around_leaders(COUNT, max_postings=20), "spark": {PARTITIONS: "2"}}, spark)
+    one = tables_of(around_leaders(COUNT, max_postings=20), spark)
     for settings, session in (
         (around_leaders(COUNT), None),
-        (around_leaders(COUNT, max_postings=20), spark),
         ({**around_leaders(COUNT, max_postings=3), "spark": {PARTITIONS: "3"}}, spark),
     ):
         divided = tables_of(settings, session)
         for name in ("pairs", "clusters", "members", "keep", "false_components"):
-            assert rows_of(two[name]) == rows_of(divided[name])
+            assert rows_of(one[name]) == rows_of(divided[name])
 
 
 def test_a_heavy_family_of_few_pairs_has_all_of_them(spark: SparkSession, tables_of: TablesOf) -> None:
