@@ -1,4 +1,4 @@
-"""The command line: exit status, one line per mistake, the output of `show`, and the script for spark-submit."""
+"""The command line: exit status, one line per mistake, and the output of `show`."""
 
 import json
 import os
@@ -6,19 +6,15 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pyarrow.parquet as pq
 import pytest
 
 from nddup.cli import NO_SPARK, main
 from nddup.commands import COMMANDS
 from nddup.run.local_job import run_locally
-from nddup.run.session import SMALL
 from nddup.settings.load import load_config
-from scripts.standalone import HOME, environment, for_java
 from tests.places import ROOT
 
 WORDS = [f"word{number}" for number in range(40)]
-TABLES = ["--set", "output.texts=0", "--set", "output.report=false"]
 TEXTS = {
     "007": " ".join(WORDS),
     "008": " ".join(WORDS),
@@ -263,38 +259,6 @@ def test_a_process_of_its_own_says_one_line_for_a_mistake(tmp_path: Path) -> Non
     assert said == "nddup: INPUT none.xml: no such file or folder"
     assert all(step.startswith("nddup run: ") for step in steps)
     assert list(tmp_path.iterdir()) == []
-
-
-@pytest.mark.spark
-def test_the_script_for_spark_submit_gives_the_same_tables(pages: Path, finished: Path, tmp_path: Path) -> None:
-    """jobs/dedup.py takes the arguments of `nddup run` and writes the same tables as the embedded engine."""
-    options = ["--master", "local[2]", "--driver-memory", "1g", "--conf", "spark.ui.enabled=false"]
-    options += ["--conf", "spark.driver.host=127.0.0.1", *(f"--conf={key}={value}" for key, value in SMALL.items())]
-    options += ["--driver-java-options", for_java()]
-
-    done = subprocess.run(
-        [
-            HOME / "bin" / "spark-submit",
-            *options,
-            ROOT / "jobs" / "dedup.py",
-            pages,
-            "--output",
-            tmp_path / "out",
-            *TABLES,
-        ],
-        env={**environment(), "PYTHONPATH": str(ROOT)},
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=600,
-    )
-
-    assert done.returncode == 0, done.stderr[-3000:]
-    assert "near-duplicate pairs" in done.stdout
-    for name in ("documents", "rejects", "pairs", "clusters", "members", "keep"):
-        mine, other = (pq.read_table(path / name).to_pylist() for path in (finished, tmp_path / "out"))
-        assert sorted(map(str, mine)) == sorted(map(str, other))
 
 
 def test_without_spark_one_line_says_what_to_install(

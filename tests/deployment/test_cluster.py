@@ -139,6 +139,7 @@ def test_packed_code_and_dying_machines_give_the_tables_of_the_embedded_engine(
 
     assert rows(root / "packed") == local
     assert cluster.alive() == 1
+    assert "near-duplicate pairs" in cluster.log()  # the summary of the script for spark-submit
     assert_stages_are_logged(cluster.log())
     assert_jobs_are_described(next(events.glob("app-*")))
     unpacked = list(cluster.folder.glob("work/*/app-*/*/deps/nddup"))
