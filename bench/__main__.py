@@ -9,7 +9,7 @@ from pathlib import Path
 NAMES = (
     "quality", "thresholds", "kinds", "papers", "reading", "loop", "formats", "pairing", "exchanges", "peers", "mining",
     "graph", "families", "giants", "explosion", "scale", "stages", "memory", "records", "fuzz", "report", "repository",
-    "against", "histories", "kills", "compactions", "exact", "passages", "spark",
+    "against", "histories", "kills", "compactions", "exact", "passages", "spark", "fits",
 )  # fmt: skip
 
 
@@ -40,7 +40,7 @@ def build_parser() -> argparse.ArgumentParser:
         " memory, fuzz, graph: one (200000, 1000000, 100000000);"
         " repository: any (100000,1000000; small 5000); histories: how many (1000), kills: how many (200);"
         " compactions: how many commits (500); papers: pages of the part romip (530000);"
-        " spark: any (5000,20000,41460; families 5000,9999,10001,20000)",
+        " spark: any (5000,20000,41460; families 5000,9999,10001,20000); fits: any (10000,100000,1000000)",
     )
     parser.add_argument(
         "--parts",

@@ -1,0 +1,128 @@
+"""Fits: FP-Growth of MLlib beside the pivot miner over many small components, with a driver of 512 MB."""
+
+import argparse
+import sys
+from collections.abc import Iterator
+from functools import partial
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+from pyspark.sql import functions as F
+
+from bench.processes import ProgramFailedError, run_measured
+from bench.recording import record, show
+from nddup.arrays import Ragged
+from nddup.matching.threshold import Threshold
+from nddup.mining.cluster_modes import Budget
+from nddup.run.on_spark.clustering import _list_frequent, _union
+from nddup.run.on_spark.state import persisted
+from nddup.run.session import start_session
+from nddup.spark.blocks import Columns, block_schema, exchange, pack
+from nddup.spark.clustering import mine_components
+from nddup.spark.clustering.graph import LISTED_LIMIT, Assignment
+from nddup.spark.clustering.problems import EDGE_LAYOUT, NODE_LAYOUT, PIVOT, PROBLEM_LAYOUT, SKETCH_LAYOUT
+
+SIZE, LOST, SIZES = 64, 4, 5
+"""Ids of a sketch; how many of them are its own; a component has 2 to SIZES + 1 sketches, all near each other."""
+
+COUNTS = (10_000, 100_000, 1_000_000)
+TOGETHER = 2_000
+"""Components made at a time."""
+
+HEAP = "512m"
+MINERS = ("fpgrowth", "pivot")
+NEAR = Threshold("resemblance", 7, 10, is_count=False, size=SIZE)
+BUDGET = Budget(1_000, 100_000, 10_000_000, 0)
+
+
+def run(options: argparse.Namespace) -> None:
+    """Mine each number of components by both miners; print CPU seconds."""
+    asked = [int(count) for count in (options.records or "").split(",") if count]
+    rows = []
+    for count in asked or ((1_000,) if options.small else COUNTS):
+        for miner in MINERS:
+            try:
+                usage = run_measured([sys.executable, "-m", "bench.fits", str(count), miner, str(options.cores)])
+                rows.append([count, miner, usage.cpu_seconds, usage.cpu_seconds / count * 1e6, usage.memory / 1e6])
+            except ProgramFailedError as error:
+                rows.append([count, miner, str(error).strip().splitlines()[-1], "–", "–"])
+            print(rows[-1], flush=True)
+    show("fits: a driver of 512 MB", ["components", "miner", "CPU s", "CPU us a component", "peak MB of all"], rows)
+    record("fits", options, rows=rows)
+
+
+def main(count: int, miner: str, cores: str) -> None:
+    """Mine so many components by a miner in a session of its own; print the number of sets and of fits."""
+    spark = start_session(master=f"local[{cores}]", settings={"spark.driver.memory": HEAP})
+    partitions = max(2, count // 25_000)
+    chunks = spark.range(0, -(-count // TOGETHER), numPartitions=partitions)
+    task = partial(_make, count=count, miner=miner, partitions=partitions)
+    blocks = exchange(chunks.mapInArrow(task, block_schema(PROBLEM_LAYOUT)), partitions=partitions)
+    with persisted(blocks) as gathered:
+        sets = mine_components.mine_by_pivot(gathered, threshold=NEAR, budget=BUDGET)
+        fits = 0
+        if miner == "fpgrowth":
+            transactions = mine_components.list_transactions(gathered, threshold=NEAR, min_support=0)
+            with persisted(transactions) as held:
+                frequent = _list_frequent(held)
+                fits = len(frequent)
+                listed = mine_components.keep_clusters(
+                    _union(frequent), gathered, threshold=NEAR, min_support=0, partitions=partitions
+                )
+                found = sets.unionByName(listed).agg(F.count("*")).collect()
+        else:
+            found = sets.agg(F.count("*")).collect()
+    print(f"{found[0][0]:,} rows of sets, {fits} fits")
+
+
+def _make(batches: Iterator[pa.RecordBatch], *, count: int, miner: str, partitions: int) -> Iterator[pa.RecordBatch]:
+    """Yield blocks of PROBLEM_LAYOUT: components around a common base, every two sketches a pair."""
+    assignment = Assignment(miner, 20, BUDGET.max_sets, BUDGET.max_members)
+    by_size = assignment.listed_sets(np.arange(2, SIZES + 2, dtype=np.int32))
+    for batch in batches:
+        for chunk in batch.column(0).to_pylist():
+            yield from _make_chunk(np.arange(chunk * TOGETHER, min(count, (chunk + 1) * TOGETHER)), by_size, partitions)
+
+
+def _make_chunk(ordinals: NDArray[np.int64], by_size: NDArray[np.int64], partitions: int) -> Iterator[pa.RecordBatch]:
+    """Yield the nodes, sketches and edges of some components, each for the partition of its component."""
+    random = np.random.default_rng(int(ordinals[0]))
+    sizes = 2 + ordinals % SIZES
+    of_node = np.repeat(np.arange(len(ordinals)), sizes)
+    position = np.arange(len(of_node)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+    node = ordinals[of_node] * (SIZES + 1) + position
+
+    ids = random.integers(0, 1 << 64, (len(ordinals), SIZE), np.uint64)[of_node]
+    changed = random.integers(0, SIZE, (len(of_node), LOST))
+    np.put_along_axis(ids, changed, random.integers(0, 1 << 64, changed.shape, np.uint64), axis=1)
+    ids.sort(axis=1)
+
+    before = ordinals // SIZES * by_size.sum() + np.append(0, np.cumsum(by_size))[ordinals % SIZES]
+    fits = np.where(by_size[ordinals % SIZES] > 0, (before + by_size[ordinals % SIZES]) // LISTED_LIMIT, PIVOT)
+    nothing = np.zeros(len(of_node), np.int32)
+    nodes: Columns = {"node": node, "ordinal": ordinals[of_node], "position": position, "fit": fits[of_node],
+                      "rank": position, "leader": nothing, "by_leaders": nothing}  # fmt: skip
+    sketches: Columns = {"sketch_node": node, "size": nothing + SIZE}
+    a, b = np.triu_indices(SIZES + 1, 1)
+    is_edge = b < sizes[:, None]
+    of_edge = np.nonzero(is_edge)[0]
+    first = ordinals[of_edge] * (SIZES + 1)
+    edges: Columns = {"node_a": first + np.broadcast_to(a, is_edge.shape)[is_edge],
+                      "node_b": first + np.broadcast_to(b, is_edge.shape)[is_edge]}  # fmt: skip
+
+    rows = Ragged(np.arange(len(node) + 1) * SIZE, ids.ravel())
+    for layout, columns, owners in (
+        (NODE_LAYOUT, nodes, of_node), (SKETCH_LAYOUT, sketches, of_node), (EDGE_LAYOUT, edges, of_edge),
+    ):  # fmt: skip
+        targets = (ordinals[owners] % partitions).astype(np.int32)
+        ragged = {"ids": rows} if "ids" in layout else None
+        packed = pack(layout, targets, columns, ragged, partitions=partitions)
+        cells = [
+            packed.column(name) if name in layout else pa.nulls(packed.num_rows, pa.binary()) for name in PROBLEM_LAYOUT
+        ]
+        yield pa.RecordBatch.from_arrays([packed.column("target"), *cells], names=["target", *PROBLEM_LAYOUT])
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]), *sys.argv[2:])
