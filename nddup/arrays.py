@@ -19,14 +19,14 @@ import os
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from types import ModuleType
 from typing import Any, NamedTuple, ParamSpec, TypeVar, cast
 
 import numba
 import numpy as np
-from numba import config
+from numba import config, types
 from numba.core import caching
 from numba.core.runtime.nrt import rtsys
 from numpy.typing import NDArray
@@ -221,10 +221,20 @@ HASH_MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)
 def compiled(function: Callable[P, R]) -> Callable[P, R]:
     """Compile a function with numba, cached on disk; it runs without the interpreter's lock."""
     kernel: Any = numba.njit(nogil=True)(function)
+    kernel.get_call_template = partial(_without_literals, kernel.get_call_template)
     with kept_by_sources():
         # `njit(cache=True)` would set numba's own cache here.
         kernel._cache = KernelCache(function)  # type: ignore[no-untyped-call] # noqa: SLF001
     return cast("Callable[P, R]", kernel)
+
+
+def _without_literals(find: Callable[..., Any], arguments: tuple[Any, ...], keywords: dict[str, Any]) -> Any:  # noqa: ANN401
+    """Find the kernel that another calls by the types of its arguments alone.
+
+    Numba would compile `f(x, 0)` apart from `f(x, n)`. LLVM propagates constants anyway, where it inlines.
+    """
+    plain: Callable[[Any], Any] = types.unliteral
+    return find(tuple(map(plain, arguments)), {name: plain(kind) for name, kind in keywords.items()})
 
 
 def is_compiled(kernel: Any) -> bool:  # noqa: ANN401 - numba's dispatcher

@@ -59,7 +59,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "stages": {"engines", "settings", "rewriting", "report"},
     "engines.spark_engine": {"engines", "spark", "spark.session_access", "storage.session_tables"},
     "report": {"engines", "settings"},
-    "run": WIRING | PURE | {"against", "passages", "local", "engines.spark_engine"},
+    "run": WIRING | PURE | {"against", "passages", "local", "engines.spark_engine", "repository.lookups"},
     "repository.lookups": GROUND | {"matching", "sketching"},
     "repository": {"run", "repository.lookups"},
     "api": {"run", "engines"},

@@ -28,7 +28,10 @@ from nddup.errors import NddupError
 from nddup.progress import Steps
 from nddup.start_up import cache_folder
 
-PARTS = ("mine_sketches", "run_embedded", "sketch_and_pair", "check_results", "compare_collections")
+PARTS = (
+    "mine_sketches", "run_embedded", "sketch_and_pair", "compare_collections", "follow_leaders", "look_up",
+    "check_results",
+)  # fmt: skip
 """Functions of `nddup.run.kernels`, the longest first; each is called in a process of its own."""
 
 LAST = "call_kernels"

@@ -6,17 +6,17 @@ from tempfile import NamedTemporaryFile, TemporaryDirectory
 import numpy as np
 import pyarrow as pa
 
-from nddup.against.find_hits import find_hits
+from nddup.against.find_hits import find_hits, find_possible
 from nddup.against.judge import Holders, Rules, judge
 from nddup.against.share_records import number_items
-from nddup.against.shingle_table import make_known, open_known
+from nddup.against.shingle_table import make_filter, make_known, open_known
 from nddup.against.spans import find_runs
 from nddup.arrays import Ragged, take_rows
 from nddup.local import engine
 from nddup.local.read_records import number_texts
 from nddup.local.workers import Workers
-from nddup.matching.elements import divide
-from nddup.matching.overlap_join import ComparisonLimits, LongLists
+from nddup.matching.elements import divide, take_all
+from nddup.matching.overlap_join import ComparisonLimits, LongLists, begin_count, choose_pairs
 from nddup.matching.threshold import Threshold
 from nddup.mining.family_pairs import choose_confirmed, pair_family
 from nddup.mining.fimi import read_fimi
@@ -29,6 +29,9 @@ from nddup.passages import divided
 from nddup.passages.hashed_records import find_characters
 from nddup.passages.repeats import find_repeats
 from nddup.reading import markup, page_limits
+from nddup.repository.lookups import Matching, build_postings, hash_strings
+from nddup.repository.lookups import Rows as Stored
+from nddup.repository.lookups import find_near as find_stored
 from nddup.scanning import read_again, sketch_records
 from nddup.scanning.found import text_buffers
 from nddup.settings.load import build_config
@@ -62,8 +65,10 @@ def call_kernels() -> None:
     _mine_sketches()
     _run_embedded()
     _sketch_and_pair()
-    _check_results()
     _compare_collections()
+    _follow_leaders()
+    _look_up()
+    _check_results()
 
 
 def load_kernels() -> None:
@@ -85,18 +90,23 @@ def _sketches() -> Ragged:
     return Ragged(np.array([0, 3, 6], np.int64), np.array([1, 2, 3, 1, 2, 3], np.uint64))
 
 
-def _mine_sketches() -> None:
-    """Call the kernels of components, keep-list and clusters, of every miner and around leaders."""
+def _follow_leaders() -> None:
+    """Call the kernels of clusters around leaders and of families."""
     sketches, ones, edge = _sketches(), np.ones(2, np.int32), np.array([[0, 1]], np.int32)
-    components = (sketches.offsets, sketches.values.view(np.int64), ones, edge)
-    mine_component(*components, max_sets=9, max_members=9)
-    cover_component(*components)
     for threshold in (Threshold("overlap", 2, 1, True, 3), Threshold("resemblance", 1, 2, False, 3)):  # noqa: FBT003
         follow_leaders(sketches, ones, np.array([0, 1]), threshold)
         pair_family(sketches, ones, np.array([0, 1]), threshold, ComparisonLimits(0, 9))
     choose_confirmed(rank_features(sketches, ones, threshold), np.array([0, 1]), lambda *_: True)
     known = Known(edge, np.arange(2, dtype=np.int32), np.zeros(2, np.int32))
     follow_known(sketches, ones, known, threshold.rule)
+
+
+def _mine_sketches() -> None:
+    """Call the kernels of components, keep-list and clusters, and of every miner."""
+    sketches, ones, edge = _sketches(), np.ones(2, np.int32), np.array([[0, 1]], np.int32)
+    components = (sketches.offsets, sketches.values.view(np.int64), ones, edge)
+    mine_component(*components, max_sets=9, max_members=9)
+    cover_component(*components)
     streamed = iter([pa.record_batch({"first": [0], "second": [1]})])
     solving = graph.Solving(2, graph.Assignment("pivot", 0, 1, 1), least_containment=None)
     list(graph.solve_task(streamed, solving=solving))
@@ -157,6 +167,7 @@ def _compare_collections() -> None:
     text, bounds = text_buffers(["a rose is a rose"])
     known = make_known(text, bounds, 2)
     hits = find_hits(text, bounds, known, counts=True)
+    find_possible(text, bounds, make_filter(np.ones(1, np.uint64)), 2)
     with TemporaryDirectory() as folder:
         known.save(Path(folder))
         find_hits(text, bounds, open_known(folder))
@@ -179,6 +190,18 @@ def _find_passages(rows: Ragged) -> None:
     divided.place_windows(rows, ranks, posted, verdicts)
 
 
+def _look_up() -> None:
+    """Call the kernels of a repository; the arrays of its segments are mapped from files, so read-only."""
+    hash_strings(pa.array(["a"]))
+    for measure, finder in (("containment", None), ("resemblance", minhash.Finder(1, 2))):
+        matching = Matching(Threshold(measure, 1, 2, is_count=False, size=3), finder, levels=0)
+        postings = build_postings(Stored(np.arange(2), _sketches()), matching)
+        stored = postings.rows
+        for array in (stored.names, *stored.sketches, *postings[1:]):
+            array.flags.writeable = False
+        find_stored(postings, Stored(np.arange(2), _sketches()), matching)
+
+
 def _run_embedded() -> None:
     """Run the embedded engine over a few texts: its arrays are read-only, for which kernels are compiled separately."""
     words = [f"w{number}" for number in range(60)]
@@ -193,7 +216,7 @@ def _run_embedded() -> None:
 
 
 def _run_pairing() -> None:
-    """Run the tasks of the pairs stage on Spark, one after another, over two sketches."""
+    """Run the tasks of the pairs stage on Spark, one after another, over two sketches; call what only large data do."""
     threshold = Threshold("resemblance", 1, 2, is_count=False, size=3)
     pairing = Pairing(threshold, divide(6, 1), LongLists(10, 10), links=True, most_ids=3)
     lists = pa.array([[1, 2, 3], [1, 2, 3]], pa.list_(pa.int64()))
@@ -203,3 +226,5 @@ def _run_pairing() -> None:
     wanted = list(meet.ask_sketches(postings, pairing=pairing))
     sent = list(homes.send_sketches(kept, wanted, pairing=pairing))
     list(meet.drop_repeats(meet.compare(postings, sent, pairing=pairing)))
+    take_all(_sketches(), _sketches(), np.ones(2, np.int32))
+    choose_pairs(begin_count(2, 1), np.zeros(1, np.int32), np.ones(1, np.int32))

@@ -1,10 +1,15 @@
 """All kernels are compiled once, side by side, with progress; afterwards no command waits for them."""
 
+from importlib import import_module
 from pathlib import Path
+from pkgutil import walk_packages
 
+import numba
 import pytest
 
+import nddup
 from nddup import progress
+from nddup.arrays import is_compiled
 from nddup.cli import main
 from nddup.errors import NddupError
 from nddup.progress import Steps
@@ -62,3 +67,17 @@ def test_where_nothing_can_be_kept_nothing_is_compiled(
 def test_every_part_exists() -> None:
     """The names of the parts are those of functions."""
     assert all(callable(getattr(kernels, f"_{part}")) for part in compiling.PARTS)
+
+
+def test_no_kernel_is_forgotten() -> None:
+    """After `setup`, no command compiles a kernel: the disk holds each one of the package."""
+    kernels.call_kernels()
+    names = [module.name for module in walk_packages(nddup.__path__, "nddup.") if "__main__" not in module.name]
+    found = [
+        (name, value)
+        for name in names
+        for value in vars(import_module(name)).values()
+        if isinstance(value, numba.core.dispatcher.Dispatcher) and value.py_func.__module__ == name
+    ]
+    assert len(found) > 200
+    assert [f"{name}.{kernel.py_func.__name__}" for name, kernel in found if not is_compiled(kernel)] == []
