@@ -1,7 +1,7 @@
 """The memory that a run on one machine may take: each step says how many bytes it needs before it takes them.
 
     512 MB                                      Python, its libraries, the kernels, worker processes
-    7 times the bytes of the rows read          until tables are made of them
+    7 times the bytes of the rows read          until tables are made of them; twice those of tokens read again
     1,000 a document and 60 an id of a sketch   from the documents to the distinct sketches and their postings
     and on top of these, in each step
         match        100 a pair of distinct sketches
@@ -19,6 +19,8 @@ from nddup.errors import NeedsSparkError
 
 BASE = 1 << 29
 OF_ROWS = 7.0
+OF_TOKENS = 2.0
+"""Tokens stay in the files that workers wrote, and the threads hold some of them while they compare."""
 OF_DOCUMENT, OF_POSTING = 1_000, 60
 OF_MATCH, OF_EDGE, OF_PAIR, OF_SET_MEMBER, OF_MEMBER = 100, 150, 120, 20, 120
 OF_ID = 4

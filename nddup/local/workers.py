@@ -20,12 +20,13 @@ import pyarrow.compute as pc
 
 from nddup.columns import one_chunk, pieces_of
 from nddup.errors import NddupError
-from nddup.local.memory import OF_ROWS, Memory
+from nddup.local.memory import OF_ROWS, OF_TOKENS, Memory
 from nddup.local.processes import FEW_BYTES, Processes
 from nddup.reading.formats import FileHead
 from nddup.scanning.collection import Collection, ListedFile
 from nddup.scanning.found import Consumer, RecordLimits
 from nddup.scanning.local_files import DividedError, FilePart, cut_file, read_texts, scan_files, scan_part
+from nddup.tables import TOKENS
 
 TASK_BYTES = 8 << 20
 """Most stored bytes that one task reads: a thousand pages, say, or a part of a large file."""
@@ -321,6 +322,7 @@ class Workers:
         tables: dict[int, pa.Table] = {}
         divided = set[str]()
         done, whole, rows = 0, sum(task.size for task in tasks), 0
+        share = OF_TOKENS if order[0].table is TOKENS else OF_ROWS
         self.report_progress("reading", 0, whole)
         while waiting or busy:
             while waiting and free:
@@ -336,7 +338,7 @@ class Workers:
                 done += tasks[number].size
                 rows += tables[number].nbytes
                 self.report_progress("reading", done, whole)
-                self.memory.require(OF_ROWS * rows, f"what was read of {done >> 20:,} of {whole >> 20:,} MB")
+                self.memory.require(share * rows, f"what was read of {done >> 20:,} of {whole >> 20:,} MB")
         if divided:
             raise DividedError(divided)
         empty = order[0].table.arrow.empty_table()

@@ -55,6 +55,7 @@ def tables(folder: Path) -> dict[str, pa.Table]:
 STEPS = {
     "reading": ("nddup.local.workers.OF_ROWS", r"what was read of \d+ of \d+ MB"),
     "documents": ("nddup.local.memory.OF_DOCUMENT", r"the \d+ documents"),
+    "tokens": ("nddup.local.workers.OF_TOKENS", r"what was read of \d+ of \d+ MB"),
     "match": ("nddup.local.pairing.match.OF_MATCH", r"\d+ distinct sketches with \d+ pairs so far"),
     "expand": ("nddup.local.engine.OF_PAIR", r"\d+ documents with \d+ pairs"),
     "components": ("nddup.local.engine.OF_EDGE", r"components of \d+ pairs"),
