@@ -19,7 +19,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from importlib.metadata import version
 from pathlib import Path
-from subprocess import Popen
 from typing import Any
 
 from nddup import __version__
@@ -29,19 +28,15 @@ from nddup.progress import Steps
 from nddup.start_up import cache_folder
 
 PARTS = (
-    "mine_sketches", "run_embedded", "sketch_and_pair", "compare_collections", "follow_leaders", "look_up",
-    "check_results",
+    "_mine_sketches", "_run_embedded", "_sketch_and_pair", "_compare_collections", "_cluster_around_leaders",
+    "_check_results", "_look_up",
 )  # fmt: skip
-"""Functions of `nddup.run.kernels`, the longest first; each is called in a process of its own."""
+"""Functions of `nddup.run.kernels`, the longest first."""
 
-LAST = "call_kernels"
-"""The function that calls all kernels again. If two processes add to one file of Numba's cache at the same moment, only
-the second addition stays: what was lost is compiled here."""
+EVENTS = 330
+"""How often a kernel is compiled, or loaded from the disk, by all these functions: about, for the bar."""
 
-EVENTS = 463
-"""How often a kernel is compiled, or loaded from the disk, in all these processes: about, for the bar."""
-
-START = "from nddup.run.compiling import call_part; call_part(sys.argv[1], int(sys.argv[2]))"
+START = "from nddup.run.compiling import call_parts; call_parts(sys.argv[1], sys.argv[2], *map(int, sys.argv[3:]))"
 DOING = "compile the kernels, once for an installation"
 WAITING = "wait for another process, which compiles the kernels"
 
@@ -63,7 +58,7 @@ def compile_once(steps: Steps) -> float:
     Raises:
         NddupError: if a process that compiles fails.
 
-    Cost: about 110 seconds of CPU time, on all cores; three file names looked up where it has been done.
+    Cost: about 95 seconds of CPU time, on all cores; three file names looked up where it has been done.
     """
     if are_compiled():
         return 0.0
@@ -76,7 +71,7 @@ def compile_once(steps: Steps) -> float:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not are_compiled():
             steps.begin(DOING)
-            _compile(steps)
+            _compile(folder, steps)
             (folder / _stamp()).touch()
     return time.monotonic() - began
 
@@ -101,33 +96,27 @@ def _writable() -> Path | None:
     return None
 
 
-def _compile(steps: Steps) -> None:
-    """Call every part in processes of their own, as many at a time as there are cores."""
+def _compile(folder: Path, steps: Steps) -> None:
+    """Call every part, in as many processes as there are cores; each takes the next part when it is done with one."""
+    parts, given = os.pipe()
+    os.write(given, bytes(range(len(PARTS))))
+    os.close(given)
     with _counted(steps) as told:
-        waiting, running = list(PARTS), dict[str, Popen[bytes]]()
+        arguments = (str(folder / "saving.lock"), ",".join(PARTS), str(parts), str(told))
+        count = min(len(os.sched_getaffinity(0)), len(PARTS))
+        running = [start_python(START, *arguments, descriptors=[parts, told]) for _ in range(count)]
+        os.close(parts)
         try:
-            while waiting or running:
-                while waiting and len(running) < len(os.sched_getaffinity(0)):
-                    part = waiting.pop(0)
-                    running[part] = _start(part, told)
+            while running:
                 time.sleep(0.05)
-                for name in [name for name, process in running.items() if process.poll() is not None]:
-                    _require(running.pop(name))
-            running[LAST] = _start(LAST, told)
-            _require(running[LAST])
+                ended = [process for process in running if process.poll() is not None]
+                running = [process for process in running if process not in ended]
+                if any(process.returncode for process in ended):
+                    raise NddupError("the kernels could not be compiled; the error of the process that failed is above")
         finally:
-            for process in running.values():
+            for process in running:
                 process.kill()
                 process.wait()
-
-
-def _start(part: str, told: int) -> "Popen[bytes]":
-    return start_python(START, part, str(told), descriptors=[told])
-
-
-def _require(process: "Popen[bytes]") -> None:
-    if process.wait():
-        raise NddupError("the kernels could not be compiled; the error of the process that failed is above")
 
 
 @contextmanager
@@ -155,11 +144,14 @@ def _counted(steps: Steps) -> Iterator[int]:
 # In a process that compiles -------------------------------------------------------------------------------------------
 
 
-def call_part(name: str, told: int) -> None:
-    """Call the kernels of one function of `nddup.run.kernels`.
+def call_parts(lock: str, names: str, parts: int, told: int) -> None:
+    """Call functions of `nddup.run.kernels` until all have been called, here or in another process.
 
     Args:
-        name: of the function, without `_`.
+        lock: a file that the process which adds to Numba's cache locks: of two additions to one file at the same
+            moment, only the second would stay.
+        names: of the functions, with commas between them.
+        parts: a descriptor of which all processes read; each byte is the number of a function to be called.
         told: a descriptor to which a byte is written for each kernel; if nobody reads it, this process ends.
     """
     from nddup.arrays import KernelCache, leave_saying_to_others  # noqa: PLC0415 - the caller loads no kernel
@@ -175,12 +167,14 @@ def call_part(name: str, told: int) -> None:
         return found
 
     def save_and_tell(self: KernelCache, sig: Any, data: Any) -> None:  # noqa: ANN401 - of numba
-        save(self, sig, data)
+        with open(lock, "a") as file:  # noqa: PTH123
+            fcntl.flock(file, fcntl.LOCK_EX)
+            save(self, sig, data)
         _tell(told)
 
     KernelCache.load_overload, KernelCache.save_overload = load_and_tell, save_and_tell  # type: ignore[method-assign]
-    part = getattr(kernels, name, None) or getattr(kernels, f"_{name}")
-    part()
+    while part := os.read(parts, 1):
+        getattr(kernels, names.split(",")[part[0]])()
 
 
 def _tell(told: int) -> None:

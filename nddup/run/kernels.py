@@ -66,7 +66,7 @@ def call_kernels() -> None:
     _run_embedded()
     _sketch_and_pair()
     _compare_collections()
-    _follow_leaders()
+    _cluster_around_leaders()
     _look_up()
     _check_results()
 
@@ -90,7 +90,7 @@ def _sketches() -> Ragged:
     return Ragged(np.array([0, 3, 6], np.int64), np.array([1, 2, 3, 1, 2, 3], np.uint64))
 
 
-def _follow_leaders() -> None:
+def _cluster_around_leaders() -> None:
     """Call the kernels of clusters around leaders and of families."""
     sketches, ones, edge = _sketches(), np.ones(2, np.int32), np.array([[0, 1]], np.int32)
     for threshold in (Threshold("overlap", 2, 1, True, 3), Threshold("resemblance", 1, 2, False, 3)):  # noqa: FBT003

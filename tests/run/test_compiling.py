@@ -20,8 +20,7 @@ from nddup.run import compiling, kernels
 def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder that holds no sign of compiled kernels, where few of them are wanted."""
     monkeypatch.setattr(compiling, "_folders", lambda: [tmp_path / "kernels"])
-    monkeypatch.setattr(compiling, "PARTS", ("check_results",))
-    monkeypatch.setattr(compiling, "LAST", "load_kernels")
+    monkeypatch.setattr(compiling, "PARTS", ("_check_results",))
     monkeypatch.setattr(progress, "PATIENCE", 0.1)
     return tmp_path / "kernels"
 
@@ -43,7 +42,7 @@ def test_the_first_command_compiles_and_says_so(place: Path, capsys: pytest.Capt
 
 def test_a_process_that_fails_is_an_error(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing says that the kernels are compiled if they are not."""
-    monkeypatch.setattr(compiling, "PARTS", ("no_such_part",))
+    monkeypatch.setattr(compiling, "PARTS", ("_no_such_part",))
 
     with Steps("setup", 1, is_quiet=True) as progress, pytest.raises(NddupError, match="could not be compiled"):
         compiling.compile_once(progress)
@@ -66,7 +65,7 @@ def test_where_nothing_can_be_kept_nothing_is_compiled(
 
 def test_every_part_exists() -> None:
     """The names of the parts are those of functions."""
-    assert all(callable(getattr(kernels, f"_{part}")) for part in compiling.PARTS)
+    assert all(callable(getattr(kernels, part)) for part in compiling.PARTS)
 
 
 def test_no_kernel_is_forgotten() -> None:
