@@ -17,7 +17,7 @@ from bench.processes import nddup, run_measured
 from bench.quality import read_texts
 from bench.recording import drop, fresh, record, show
 from nddup.sketching.accuracy import least_equal, pass_probability
-from nddup.verifying.definitions import Rule, Sample, gather
+from nddup.verifying.definitions import Definition, Sample, gather
 from nddup.verifying.near_pairs import Probes, find_near
 
 THRESHOLDS = ("0.5", "0.7", "0.8", "0.9")
@@ -55,7 +55,7 @@ def find_true(sets: dict[str, np.ndarray], share: Fraction) -> Pairs:
     names = list(sets)
     rows = gather([sets[name] for name in names])
     whole = Sample(1 << 30)
-    rule = Rule(share.numerator, share.denominator, is_count=False, is_resemblance=True, sample=whole)
+    rule = Definition(share.numerator, share.denominator, is_count=False, is_resemblance=True, sample=whole)
     near = find_near(rows, Probes(rows), rule, np.arange(len(names)))
     ends = zip(near.rows.tolist(), near.probes.tolist(), near.resemblance.tolist(), strict=True)
     return {(min(names[a], names[b]), max(names[a], names[b])): resemblance for a, b, resemblance in ends}

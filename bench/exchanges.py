@@ -10,7 +10,7 @@ from nddup.arrays import Ragged
 from nddup.matching.elements import divide
 from nddup.matching.overlap_join import NO_LIMIT, LongLists
 from nddup.matching.threshold import Threshold
-from nddup.spark.pairing.homes import Pairing
+from nddup.spark.pairing.prefix_exchange import Pairing
 from tests.spark.simulated_tasks import find_pairs
 
 SIZE = 200

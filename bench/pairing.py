@@ -17,9 +17,9 @@ from nddup.matching.elements import divide
 from nddup.matching.overlap_join import NO_LIMIT, LongLists
 from nddup.matching.threshold import Threshold
 from nddup.run.session import start_session
-from nddup.spark.pairing import meet
-from nddup.spark.pairing.homes import Pairing
-from nddup.spark.pairing.meet import matches_of
+from nddup.spark.pairing import candidates
+from nddup.spark.pairing.candidates import matches_of
+from nddup.spark.pairing.prefix_exchange import Pairing
 
 FEATURES = 100
 LEAST = 80
@@ -142,9 +142,9 @@ def _match(spark: SparkSession, path: Path) -> DataFrame:
         links=True,
         most_ids=FEATURES,
     )
-    homes = meet.keep_sketches(sketches, pairing).persist(StorageLevel.DISK_ONLY)
-    postings = meet.post(homes, pairing).persist(StorageLevel.DISK_ONLY)
-    return matches_of(meet.match(homes, postings, pairing)).select("node_a", "node_b", "overlap")
+    homes = candidates.keep_sketches(sketches, pairing).persist(StorageLevel.DISK_ONLY)
+    postings = candidates.post(homes, pairing).persist(StorageLevel.DISK_ONLY)
+    return matches_of(candidates.match(homes, postings, pairing)).select("node_a", "node_b", "overlap")
 
 
 def _query(spark: SparkSession, path: Path, query: str) -> DataFrame:

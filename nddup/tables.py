@@ -254,7 +254,7 @@ FAMILIES = working(
     " components of more than `pairs.max_edges` pairs. No near-duplicate pair leaves a family.",
     "connect the heavy sketches to families",
 )
-SETTLED = working(
+FAMILY_PAIRS = working(
     "settled",
     f"what string, node_a long, node_b long, {_COMPARED}",
     "The results of the search in FAMILIES. `what` is the kind of row. `pair`: a row of MATCHES. `leaders`: a sketch,"
@@ -337,7 +337,7 @@ WORKING = {
     "records": RECORDS,
     "removed": REMOVED,
     "sets": SETS,
-    "settled": SETTLED,
+    "settled": FAMILY_PAIRS,
     "solved": SOLVED,
     "stars": STARS,
     "terms": TERMS,

@@ -31,7 +31,7 @@ from nddup.errors import CapacityError
 from nddup.reading.formats import FileHead
 from nddup.reading.outcomes import Record, Reject
 from nddup.reading.records import content_fingerprint
-from nddup.scanning.found import Batches, Found, TextRule, text_buffers
+from nddup.scanning.found import Batches, LocatedRecord, TextRule, text_buffers
 from nddup.tables import TYPES, Table
 
 CONTEXT = 120
@@ -83,7 +83,7 @@ class ShareRecords:
     counts: bool
     table: ClassVar[Table] = SHARED
 
-    def batches(self, found: Iterable[list[Found]], head: FileHead | None) -> Batches:
+    def batches(self, found: Iterable[list[LocatedRecord]], head: FileHead | None) -> Batches:
         """Yield SHARED, two batches per list of records."""
         del head
         kinds = [TYPES[column.type] for column in SHARED.columns]
@@ -96,13 +96,13 @@ class ShareRecords:
             yield _share(some, texts, hits)
 
 
-def _count(some: list[Found]) -> Iterator[tuple[object, ...]]:
+def _count(some: list[LocatedRecord]) -> Iterator[tuple[object, ...]]:
     """Yield a row for each split, with its number of records."""
     for (source, split), records in Counter((one.source, one.split) for one in some).items():
         yield ("count", source, split, records, *[None] * 13)
 
 
-def _reject(some: list[Found]) -> Iterator[tuple[object, ...]]:
+def _reject(some: list[LocatedRecord]) -> Iterator[tuple[object, ...]]:
     for one in some:
         if isinstance(one.record, Reject):
             told = one.record
@@ -110,7 +110,7 @@ def _reject(some: list[Found]) -> Iterator[tuple[object, ...]]:
                    *[None] * 9)  # fmt: skip
 
 
-def _share(some: list[Found], texts: list[str], hits: Hits) -> pa.RecordBatch:
+def _share(some: list[LocatedRecord], texts: list[str], hits: Hits) -> pa.RecordBatch:
     """Return the documents with a hit, built column by column, as most of them have hundreds of hits."""
     rows = np.flatnonzero(np.diff(hits.offsets))
     held = [some[row] for row in rows.tolist()]
@@ -286,7 +286,7 @@ class ReadItems:
     rule: TextRule
     table: ClassVar[Table] = READ_ITEMS
 
-    def batches(self, found: Iterable[list[Found]], head: FileHead | None) -> Batches:
+    def batches(self, found: Iterable[list[LocatedRecord]], head: FileHead | None) -> Batches:
         """Yield READ_ITEMS, one batch per list of records."""
         del head
         for some in found:
@@ -296,7 +296,7 @@ class ReadItems:
                 [pa.array(values, kind) for values, kind in zip(zip(*rows, strict=True), kinds, strict=True)]
             )
 
-    def _row_of(self, one: Found) -> tuple[object, ...]:
+    def _row_of(self, one: LocatedRecord) -> tuple[object, ...]:
         place, record = (one.source, one.split, one.seq), one.record
         if isinstance(record, Reject):
             return (*place, record.doc_id, record.reason, record.detail, record.excerpt, "")

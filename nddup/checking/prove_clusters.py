@@ -19,7 +19,7 @@ import pyarrow as pa
 from nddup.checking.prove_pairs import RECOUNTED, Violations
 from nddup.tables import working
 from nddup.verifying.cluster_proofs import Proved, Sets, find_extensions
-from nddup.verifying.definitions import Rule, sketch_rows
+from nddup.verifying.definitions import Definition, sketch_rows
 
 Batches = Iterator[pa.RecordBatch]
 JOINT = ("all", "pairs", "documents")
@@ -111,12 +111,12 @@ def describe_wrong(claims: list[Claim], proved: Proved, bounds: np.ndarray) -> l
     return problems
 
 
-def extender(names: list[str], cluster_ids: list[str], sets: Sets, rule: Rule) -> partial[Batches]:
+def extender(names: list[str], cluster_ids: list[str], sets: Sets, rule: Definition) -> partial[Batches]:
     """Bind `extend` to a run: the names of `sets.nodes`, the ids of the sets, the rule."""
     return partial(extend, names=names, cluster_ids=cluster_ids, sets=sets, rule=rule)
 
 
-def extend(batches: Batches, *, names: list[str], cluster_ids: list[str], sets: Sets, rule: Rule) -> Batches:
+def extend(batches: Batches, *, names: list[str], cluster_ids: list[str], sets: Sets, rule: Definition) -> Batches:
     """Make ADDED: the nodes that could be added to one of the sets, among the near-duplicates of its first member.
 
     Args:

@@ -15,7 +15,7 @@
 from typing import NamedTuple
 
 from nddup.checking.prove_pairs import TOLERANCE, Violations, is_before, least_size
-from nddup.verifying.definitions import Rule
+from nddup.verifying.definitions import Definition
 
 
 class Losing(NamedTuple):
@@ -40,7 +40,7 @@ KEEPING = """
 """The documents with their rows of `keep`."""
 
 
-def weigh(rule: Rule, losing: Losing | None = None) -> str:
+def weigh(rule: Definition, losing: Losing | None = None) -> str:
     """Return the SELECT of the kept near-duplicates of each probe, which may remove its documents.
 
     A kept document may also remove documents of its own node, which have the same sketch.
@@ -97,7 +97,7 @@ BEST = """
 containment the one that contains most of the removed document; ties by policy."""
 
 
-def too_near(rule: Rule, losing: Losing | None = None) -> Violations:
+def too_near(rule: Definition, losing: Losing | None = None) -> Violations:
     """Return the kept documents that are near-duplicates; for containment, those that an earlier kept one contains.
 
     Two documents that `keep.force` keeps may be; with `losing`, also those of which the later one would lose too much.

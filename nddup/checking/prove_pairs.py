@@ -21,7 +21,7 @@ import numpy as np
 import pyarrow as pa
 
 from nddup.tables import working
-from nddup.verifying.definitions import Rows, Rule, sketch_rows
+from nddup.verifying.definitions import Definition, Rows, sketch_rows
 from nddup.verifying.near_pairs import Near, Probes, find_near
 
 
@@ -84,17 +84,17 @@ UNLEVELLED = "SELECT node, sketch, level FROM sketches WHERE size > 0"
 """The rows that `recount` reads."""
 
 
-def least_size(rule: Rule) -> int:
+def least_size(rule: Definition) -> int:
     """Return the least size at which equal sketches are near-duplicates: the overlap is their size, shares are 1."""
     return rule.numerator if rule.is_count else 1
 
 
-def recounter(names: list[str], probes: Probes, rule: Rule) -> partial[Batches]:
+def recounter(names: list[str], probes: Probes, rule: Definition) -> partial[Batches]:
     """Bind `recount` to a run: the node of each probe, their sketches, and the rule of near-duplicates."""
     return partial(recount, names=names, probes=probes, rule=rule)
 
 
-def recount(batches: Batches, *, names: list[str], probes: Probes, rule: Rule) -> Batches:
+def recount(batches: Batches, *, names: list[str], probes: Probes, rule: Definition) -> Batches:
     """Make RECOUNTED of distinct sketches (node, sketch, level): compare each with every probe but itself.
 
     Cost: that of `near_pairs.find_near` for each sketch.
@@ -118,7 +118,7 @@ def recount(batches: Batches, *, names: list[str], probes: Probes, rule: Rule) -
                 yield _tell(other, ends[::-1], rule).filter(pa.array(places[few.rows] >= 0))
 
 
-def _tell(near: Near, ends: tuple[pa.Array, pa.Array], rule: Rule) -> pa.RecordBatch:
+def _tell(near: Near, ends: tuple[pa.Array, pa.Array], rule: Definition) -> pa.RecordBatch:
     """Make RECOUNTED of matches and the names of their ends, the probe first."""
     likeness = near.around if rule.is_containment else near.resemblance
     nothing = pa.nulls(len(near.rows), pa.float64())
@@ -148,7 +148,7 @@ DISORDERED = (
 """Rows of `pairs` whose ids are not ascending as bytes, or that occur twice."""
 
 
-def wrong_claims(rule: Rule) -> Violations:
+def wrong_claims(rule: Definition) -> Violations:
     """Return the rows of `pairs` with a containment that the kind does not show, or without one that it shows."""
     is_right = "IS NOT NULL" if rule.shows_containment else "IS NULL"
     what = "no containment" if rule.shows_containment else "a containment that the kind does not show"
@@ -195,7 +195,7 @@ their nodes may descend; then the containments swap ends. A hub row is one that 
 documents of both nodes, or between the first document of a node and another of the same node."""
 
 
-def expect_rows(rule: Rule, *, limit: int, confirm: str = "none") -> str:
+def expect_rows(rule: Definition, *, limit: int, confirm: str = "none") -> str:
     """Return the SELECT of the rows that `pairs` must have for each pair of nodes with a probe.
 
     Where the documents of two nodes, or of one with itself, would give more than `limit` rows, there are stars: each

@@ -25,7 +25,7 @@ from nddup.local.clustering.mine_components import MiningRule, mine
 from nddup.local.memory import OF_EDGE, OF_ID, OF_MEMBER, OF_PAIR
 from nddup.local.outputs import count_parts
 from nddup.local.pairing.collapse import Nodes, collapse, name_nodes
-from nddup.local.pairing.confirm import Confirmer, Known, Texts, known_pairs, read_candidates, settle_families
+from nddup.local.pairing.confirm import Confirmer, Known, Texts, known_pairs, pair_families, read_candidates
 from nddup.local.pairing.match import Matches, PairingOptions, match
 from nddup.local.read_records import read_records
 from nddup.local.workers import Workers
@@ -165,7 +165,7 @@ def pair(  # noqa: PLR0913 - what is read, of what, and what is known
     confirmer = read(matches, nodes) if read is not None else confirmer
     confirmer = confirmer or _read_candidates(matches, documents, nodes, config, source, workers)
     if rule.limits is not None:
-        matches, large = settle_families(matches, nodes, rule, rule.limits, workers, confirmer)
+        matches, large = pair_families(matches, nodes, rule, rule.limits, workers, confirmer)
     edits = None
     if confirmer is not None:
         confirmed = confirmer.confirm(matches, workers)

@@ -23,7 +23,7 @@ from nddup.rewriting.cut_records import Cutting
 from nddup.rewriting.rewrite_file import Rewritten, Stored, count_written, judge, rewrite_file
 from nddup.rewriting.verdicts import NAMES, RewriteError, Verdicts
 from nddup.scanning.collection import Collection, ListedFile
-from nddup.scanning.found import Batches, Consumer, Found, RecordLimits
+from nddup.scanning.found import Batches, Consumer, LocatedRecord, RecordLimits
 from nddup.scanning.input_files import local_path
 from nddup.scanning.local_files import open_local
 from nddup.tables import REWRITTEN, VERDICTS, Table
@@ -157,7 +157,7 @@ class Written:
 
     table: ClassVar[Table] = REWRITTEN
 
-    def batches(self, found: Iterable[list[Found]], head: FileHead | None) -> Batches:
+    def batches(self, found: Iterable[list[LocatedRecord]], head: FileHead | None) -> Batches:
         """Make no rows: a task that writes a file makes its own."""
         del found, head
         yield from ()

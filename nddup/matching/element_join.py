@@ -1,7 +1,7 @@
 """Near-duplicate pairs of the sketches that meet at an element of their prefixes, in the task that owns the element.
 
     posted rows            --find_wanted-->  the rows whose sketches must be fetched
-    the same, and sketches --join_met-->     near-duplicate pairs, and links between heavy sketches
+    the same, and sketches --join_posted-->     near-duplicate pairs, and links between heavy sketches
 
 Two sketches that meet are a candidate pair unless their posted rows rule out that they are near-duplicates, or show
 that they met at an earlier element (`elements` explains why nothing is lost). The candidate search runs twice,
@@ -17,7 +17,7 @@ from nddup.arrays import Ragged, compiled, group_rows
 from nddup.matching.elements import BEFORE, NO_ELEMENT, WORDS
 from nddup.matching.overlap_join import (
     NO_LIMIT,
-    Found,
+    JoinResult,
     LongLists,
     begin_count,
     count_pair,
@@ -32,7 +32,7 @@ M1, M2, M4 = np.uint64(0x5555555555555555), np.uint64(0x3333333333333333), np.ui
 M8 = np.uint64(0x0101010101010101)
 
 
-class Met(NamedTuple):
+class PostedSketches(NamedTuple):
     """The m sketches with postings in one task, ordered by (size, name)."""
 
     sizes: NDArray[np.int32]  # (m,), number of ids of the original sketch
@@ -46,7 +46,7 @@ class Met(NamedTuple):
     before: NDArray[np.uint64]  # (p, BEFORE), the elements before it
 
 
-class Meeting(NamedTuple):
+class CandidateRule(NamedTuple):
     """The rules by which candidates are found."""
 
     long_lists: LongLists
@@ -72,7 +72,7 @@ class _Lists(NamedTuple):
 class _Search(NamedTuple):
     """The input and the working arrays of the candidate search."""
 
-    met: Met
+    met: PostedSketches
     lists: _Lists
     begins: NDArray[np.int64]  # (g,), the first entry of each list not yet too small for later sketches
     last: NDArray[np.int32]  # (m,), the last sketch that met each one: where two do not become a candidate at the
@@ -82,7 +82,7 @@ class _Search(NamedTuple):
     by_keys: bool
 
 
-def count_meetings(met: Met) -> int:
+def count_meetings(met: PostedSketches) -> int:
     """Return a bound on the pairs of sketches that meet: a pair counts at each element, but all pairs count once.
 
     Cost: linear.
@@ -92,32 +92,32 @@ def count_meetings(met: Met) -> int:
     return min(int((lengths * (lengths - 1) // 2).sum()), sketches * (sketches - 1) // 2)
 
 
-def find_wanted(met: Met, meeting: Meeting, *, is_containment: bool) -> NDArray[np.bool_]:
+def find_wanted(met: PostedSketches, candidate_rule: CandidateRule, *, is_containment: bool) -> NDArray[np.bool_]:
     """Return a mask, (m,), of the sketches that are in a candidate pair; all False if a list would cost too much.
 
     Cost: a sketch is looked at by those that meet it until both are wanted. In a family of near-duplicates that is a
-    step a posting; where sketches meet and are no candidates, it is the search of `join_met`.
+    step a posting; where sketches meet and are no candidates, it is the search of `join_posted`.
     """
-    lists, stopped = _make_lists(met, meeting, is_containment=is_containment)
+    lists, stopped = _make_lists(met, candidate_rule, is_containment=is_containment)
     if stopped:
         return np.zeros(len(met.sizes), np.bool_)
-    return _find_wanted(_begin(met, lists, meeting, is_containment=is_containment))
+    return _find_wanted(_begin(met, lists, candidate_rule, is_containment=is_containment))
 
 
-def join_met(
-    met: Met,
-    meeting: Meeting,
+def join_posted(
+    met: PostedSketches,
+    candidate_rule: CandidateRule,
     sketches: Ragged,
     threshold: Threshold,
     *,
     keys: Ragged | None = None,
     max_edges: int = NO_LIMIT,
-) -> Found:
+) -> JoinResult:
     """Find the near-duplicate pairs among the candidates.
 
     Args:
         met: the m sketches.
-        meeting: how candidates are found.
+        candidate_rule: how candidates are found.
         sketches: the ids of each sketch that `find_wanted` selected, the other rows empty; m rows.
         threshold: when two sketches are near-duplicates.
         keys: the keys of each sketch, ascending: a pair must share one. None: sketches meet by their ids.
@@ -125,22 +125,22 @@ def join_met(
 
     Returns:
         Positions of sketches, first < second; each pair once in this task, perhaps in another too; links between heavy
-        ones. No pairs if a list would cost too much (`Found.stopped`).
+        ones. No pairs if a list would cost too much (`JoinResult.stopped`).
 
     Cost: postings times the sketches they meet within the size bound, some 20 steps each; one merge per candidate.
     """
-    lists, stopped = _make_lists(met, meeting, is_containment=threshold.is_containment)
+    lists, stopped = _make_lists(met, candidate_rule, is_containment=threshold.is_containment)
     if stopped:
         return find_nothing(stopped)
     no_keys = Ragged(np.zeros(1, np.int64), np.empty(0, np.uint64))
-    search = _begin(met, lists, meeting, is_containment=threshold.is_containment)
+    search = _begin(met, lists, candidate_rule, is_containment=threshold.is_containment)
     rows, candidates = _join(search, sketches, no_keys if keys is None else keys, threshold.rule, max_edges)
     first, second, overlap, shared, united = rows.T
-    links = _link(lists, len(met.sizes)) if meeting.links else np.empty((0, 2), np.int32)
-    return Found(first, second, overlap, shared / np.maximum(united, 1), candidates, stopped, links)
+    links = _link(lists, len(met.sizes)) if candidate_rule.links else np.empty((0, 2), np.int32)
+    return JoinResult(first, second, overlap, shared / np.maximum(united, 1), candidates, stopped, links)
 
 
-def _make_lists(met: Met, meeting: Meeting, *, is_containment: bool) -> tuple[_Lists, int]:
+def _make_lists(met: PostedSketches, candidate_rule: CandidateRule, *, is_containment: bool) -> tuple[_Lists, int]:
     """Make the lists; also return the length of the longest that would cost too much, 0 if none does."""
     rows = np.repeat(np.arange(len(met.sizes), dtype=np.int32), np.diff(met.offsets))
     listed = np.arange(len(rows))
@@ -154,10 +154,10 @@ def _make_lists(met: Met, meeting: Meeting, *, is_containment: bool) -> tuple[_L
     if is_containment:
         group = _find_groups(met.rests, listed[order[starts[:-1]]], group)
 
-    if meeting.links:
-        compared = np.where(lengths > meeting.long_lists.max_postings, 0, lengths)
+    if candidate_rule.links:
+        compared = np.where(lengths > candidate_rule.long_lists.max_postings, 0, lengths)
         return _Lists(group, starts, listed[order], rows, starts[:-1] + compared), 0
-    stopped = find_too_long(lengths, np.bincount(group[group >= 0], minlength=len(lengths)), meeting.long_lists)
+    stopped = find_too_long(lengths, np.bincount(group[group >= 0], minlength=len(lengths)), candidate_rule.long_lists)
     return _Lists(group, starts, listed[order], rows, starts[1:]), stopped
 
 
@@ -173,10 +173,10 @@ def _find_groups(rests: NDArray[np.uint64], firsts: NDArray[np.int64], group: ND
     return group
 
 
-def _begin(met: Met, lists: _Lists, meeting: Meeting, *, is_containment: bool) -> _Search:
+def _begin(met: PostedSketches, lists: _Lists, candidate_rule: CandidateRule, *, is_containment: bool) -> _Search:
     count = len(met.sizes)
     last, found = np.full(count, -1, np.int32), np.empty(count, np.int32)
-    return _Search(met, lists, lists.starts[:-1].copy(), last, found, is_containment, meeting.by_keys)
+    return _Search(met, lists, lists.starts[:-1].copy(), last, found, is_containment, candidate_rule.by_keys)
 
 
 @compiled

@@ -172,7 +172,7 @@ class Probes(NamedTuple):
     instead of compared with each other. All holders of such a feature must be heavy."""
 
 
-class Found(NamedTuple):
+class JoinResult(NamedTuple):
     """The k near-duplicate pairs of one partition, and what finding them cost."""
 
     first: NDArray[np.int32]
@@ -230,7 +230,7 @@ def join_prefixes(
     threshold: Threshold,
     long_lists: LongLists,
     max_edges: int = NO_LIMIT,
-) -> Found:
+) -> JoinResult:
     """Find the near-duplicate pairs whose first common prefix feature this partition owns.
 
     Args:
@@ -260,13 +260,13 @@ def join_prefixes(
     resemblance = shared / np.maximum(united, 1)
 
     links = _link(probes.prefixes.offsets, lists.feature, np.flatnonzero(probes.heavy), len(holders))
-    return Found(first, second, overlap, resemblance, candidates, stopped, links)
+    return JoinResult(first, second, overlap, resemblance, candidates, stopped, links)
 
 
-def find_nothing(stopped: int) -> Found:
+def find_nothing(stopped: int) -> JoinResult:
     """Return no pairs, because a feature with `stopped` holders would cost too much."""
     none = np.empty(0, np.int32)
-    return Found(none, none, none, np.empty(0), 0, stopped, none.reshape(0, 2))
+    return JoinResult(none, none, none, np.empty(0), 0, stopped, none.reshape(0, 2))
 
 
 def _allot_lists(probes: Probes, is_owned: NDArray[np.bool_]) -> _Lists:

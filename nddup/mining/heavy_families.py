@@ -1,7 +1,7 @@
 """Families of heavy sketches and components with too many pairs: which there are, and their pairs made anew.
 
     connections              --list_families-->    FAMILIES     all edges in one call
-    families, sketches, …    --search_families-->  SETTLED      each family in one call, its rows one after another
+    families, sketches, …    --search_families-->  FAMILY_PAIRS      each family in one call, its rows one after another
 
 A family is a connected component of the pairs found and of the links between heavy sketches. Links join at least the
 heavy near-duplicates that were not compared, so no near-duplicate pair leaves a family. A family without links is a
@@ -26,7 +26,7 @@ from nddup.matching.overlap_join import ComparisonLimits
 from nddup.matching.threshold import Threshold
 from nddup.mining.family_pairs import Confirm, FamilyPairs, lead, pair_family
 from nddup.mining.pair_graph import Cost, Edges, label_components
-from nddup.tables import FAMILIES, SETTLED
+from nddup.tables import FAMILIES, FAMILY_PAIRS
 
 Batches = Iterator[pa.RecordBatch]
 
@@ -96,7 +96,7 @@ def list_families(batches: Batches, *, max_edges: int) -> Batches:
 
 
 def search_families(batches: Batches, *, rule: FamilyRule, confirm_of: ConfirmOf | None = None) -> Batches:
-    """Yield SETTLED: the pairs of each family, and the sketches of components with more than `max_edges` pairs.
+    """Yield FAMILY_PAIRS: the pairs of each family, and the sketches of components with more than `max_edges` pairs.
 
     Args:
         batches: rows of FAMILIES with their `sketch`, array<long>, and `tokens`, array<long>, by the rule; the rows of
@@ -128,7 +128,7 @@ def _gather(batches: Batches) -> Iterator[pa.Table]:
 
 
 def _settle(rows: pa.Table, by_policy: NDArray[np.int64], rule: FamilyRule, confirm_of: ConfirmOf | None) -> Batches:
-    """Yield SETTLED for one family, whose nodes ascend."""
+    """Yield FAMILY_PAIRS for one family, whose nodes ascend."""
     nodes, sketches = rows["node"].to_numpy(), ragged_of(rows["sketch"])
     confirm = None if confirm_of is None else confirm_of(nodes)
     if rule.confirm is not None:
@@ -163,6 +163,6 @@ def _search(
 def _lay_out(
     what: str, node_a: NDArray[np.int64], node_b: NDArray[np.int64], about: list[pa.Array] | None = None
 ) -> pa.RecordBatch:
-    """Return rows of SETTLED of one kind; only pairs have values besides their nodes."""
-    rest = about or [pa.nulls(len(node_a), kind) for kind in SETTLED.arrow.types[3:]]
-    return SETTLED.batch([pa.repeat(what, len(node_a)), pa.array(node_a), pa.array(node_b), *rest])
+    """Return rows of FAMILY_PAIRS of one kind; only pairs have values besides their nodes."""
+    rest = about or [pa.nulls(len(node_a), kind) for kind in FAMILY_PAIRS.arrow.types[3:]]
+    return FAMILY_PAIRS.batch([pa.repeat(what, len(node_a)), pa.array(node_a), pa.array(node_b), *rest])

@@ -5,7 +5,7 @@ A text and its hashes travel together: on this machine in files of the workers, 
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
@@ -17,7 +17,7 @@ from nddup.arrays import Ragged, compiled
 from nddup.passages.passage_tables import HASHED
 from nddup.reading.formats import FileHead
 from nddup.reading.outcomes import Reject
-from nddup.scanning.found import Batches, Found, TextRule, join_encoded
+from nddup.scanning.found import Batches, LocatedRecord, TextRule, join_encoded
 from nddup.sketching.rolling_hash import hash_rows, most_tokens
 from nddup.sketching.tokens import WORD_TABLE
 from nddup.tables import TYPES, Table
@@ -37,7 +37,7 @@ class HashRecords:
     hashes: bool = True
     table: ClassVar[Table] = HASHED
 
-    def batches(self, found: Iterable[list[Found]], head: FileHead | None) -> Batches:
+    def batches(self, found: Iterable[list[LocatedRecord]], head: FileHead | None) -> Batches:
         """Yield HASHED, one batch per list of records."""
         del head
         kinds = [TYPES[column.type] for column in HASHED.columns[:-3]]
@@ -55,7 +55,7 @@ class HashRecords:
             lists = pa.ListArray.from_arrays(hashed.offsets.astype(np.int32), pa.array(hashed.values.view(np.int64)))
             yield HASHED.batch([*columns, sizes, lists])
 
-    def _row_of(self, one: Found) -> tuple[object, object, object, object, object, object, object, object, bytes]:
+    def _row_of(self, one: LocatedRecord) -> tuple[Any, Any, Any, Any, Any, Any, Any, Any, bytes]:
         place, record = (one.source, one.split, one.seq), one.record
         if isinstance(record, Reject):
             return (*place, record.doc_id, None, record.reason, record.detail, record.excerpt, b"")

@@ -43,7 +43,7 @@ def headline(metrics: RunMetrics) -> list[Line]:
         Line(
             "documents",
             rows["documents"],
-            f"{metrics.equal_sketches:,} have the same text as another{_as_seen(metrics)}",
+            f"{metrics.equal_sketches:,} have the same {'text' if metrics.stages.pairs.edits else 'sketch'} as another",
         ),
         Line(
             "near-duplicate pairs",
@@ -249,11 +249,6 @@ def _confirmed(metrics: RunMetrics) -> str:
         return f", edit at least {pairs['edit_threshold']}: {of}"
     missed = say_missed(sketch["size"], Fraction(repr(pairs["threshold"])))
     return f", exact: {of}; expected missed: {missed}"
-
-
-def _as_seen(metrics: RunMetrics) -> str:
-    """Say that equal texts are recognised only by their sketches; empty if texts were compared."""
-    return "" if metrics.stages.pairs.edits else ", as far as the sketch sees"
 
 
 def _files(count: int) -> str:

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from nddup.columns import one_chunk, take
 from nddup.local import engine
 from nddup.local.pairing.collapse import Nodes, name_nodes, rank_ids
-from nddup.local.pairing.confirm import Known, keys_of, settle_families
+from nddup.local.pairing.confirm import Known, keys_of, pair_families
 from nddup.local.pairing.match import Matches, PairingOptions
 from nddup.local.workers import Workers
 from nddup.matching.preference import Order
@@ -88,7 +88,7 @@ def close(scope: Scope, identity: Identity, workers: Workers) -> Closed:
     matches, large = replace(whole, common=None), np.empty(0, np.int32)
     known = None if whole.common is None else _known_of(whole, whole.common)
     if rule.limits is not None:
-        matches, large = settle_families(matches, nodes, rule, rule.limits, workers, known)
+        matches, large = pair_families(matches, nodes, rule, rule.limits, workers, known)
     if known is not None:
         matches = known.confirm(matches, workers).matches
     pairs, found = engine.list_pairs(matches, nodes, config)

@@ -45,7 +45,7 @@ from nddup.sketching.kinds import Kind
 from nddup.sketching.minhash import Bands
 from nddup.verifying.cluster_proofs import Members, Sets, prepare_sets
 from nddup.verifying.cluster_proofs import prove_clusters as prove
-from nddup.verifying.definitions import Form, Rule, Sample, count_shared, gather, list_shingles
+from nddup.verifying.definitions import Definition, Form, Sample, count_shared, gather, list_shingles
 from nddup.verifying.near_pairs import Probes
 
 
@@ -66,7 +66,7 @@ class Promised:
         return kind_of(self.config.sketch)
 
     @cached_property
-    def rule(self) -> Rule:
+    def rule(self) -> Definition:
         """The definition of a near-duplicate, with the threshold as the exact decimal that was written.
 
         Where texts confirm pairs, it is the definition of a candidate.
@@ -74,7 +74,7 @@ class Promised:
         pairs, sketch = self.config.pairs, self.config.sketch
         bands = Bands(0, 0) if sketch.verify else bands_of(self.config)
         share = candidate_share(self.config)
-        return Rule(
+        return Definition(
             share.numerator if sketch.verify else bands.rows,
             share.denominator if sketch.verify else 1,
             isinstance(pairs.threshold, int) or not sketch.verify,
@@ -103,7 +103,7 @@ class Promised:
         return not self.kind.is_exact and self.config.sketch.verify
 
     @property
-    def lower_rule(self) -> Rule:
+    def lower_rule(self) -> Definition:
         """The rule of the pairs whose texts are compared: where the resemblance decides, a margin below candidates."""
         if self.config.pairs.confirm != "resemblance":
             return self.rule

@@ -40,11 +40,11 @@ from nddup.sketching.rolling_hash import hash_rows
 from nddup.sketching.vocabulary import LexiconRule, TermCounts, grow_table
 from nddup.sketching.word_sketches import WordRule, WordSketcher
 from nddup.spark.clustering import graph, mine_components
-from nddup.spark.pairing import homes, meet
-from nddup.spark.pairing.homes import Pairing
+from nddup.spark.pairing import candidates, prefix_exchange
+from nddup.spark.pairing.prefix_exchange import Pairing
 from nddup.spark.reading import scan
 from nddup.verifying.cluster_proofs import Members, find_extensions, label_parts, prepare_sets, prove_clusters
-from nddup.verifying.definitions import USED, Rows, Rule, Sample, compare_all, estimate_pairs
+from nddup.verifying.definitions import USED, Definition, Rows, Sample, compare_all, estimate_pairs
 from nddup.verifying.near_pairs import Probes as Checked
 from nddup.verifying.near_pairs import find_near
 from nddup.verifying.pair_counts import count_pairs
@@ -153,7 +153,7 @@ def _check_results() -> None:
     read_only = _sketches()
     read_only.values.flags.writeable = False
     rows = Rows(*read_only)
-    rule = Rule(1, 2, is_count=False, is_resemblance=True, sample=Sample(3))
+    rule = Definition(1, 2, is_count=False, is_resemblance=True, sample=Sample(3))
     places = np.array([0, 1], np.int64)
     find_near(rows, Checked(rows), rule, places)
     members = Members(np.array([0, 2], np.int64), places)
@@ -220,11 +220,11 @@ def _run_pairing() -> None:
     threshold = Threshold("resemblance", 1, 2, is_count=False, size=3)
     pairing = Pairing(threshold, divide(6, 1), LongLists(10, 10), links=True, most_ids=3)
     lists = pa.array([[1, 2, 3], [1, 2, 3]], pa.list_(pa.int64()))
-    kept = list(homes.gather_sketches([pa.record_batch({"node": [0, 1], "sketch": lists})], pairing=pairing))
-    replies = list(homes.answer(homes.ask(kept, pairing=pairing), pairing=pairing))
-    postings = list(homes.post_prefixes(kept, replies, pairing=pairing))
-    wanted = list(meet.ask_sketches(postings, pairing=pairing))
-    sent = list(homes.send_sketches(kept, wanted, pairing=pairing))
-    list(meet.drop_repeats(meet.compare(postings, sent, pairing=pairing)))
+    kept = list(prefix_exchange.gather_sketches([pa.record_batch({"node": [0, 1], "sketch": lists})], pairing=pairing))
+    replies = list(prefix_exchange.reply_rarity(prefix_exchange.request_rarity(kept, pairing=pairing), pairing=pairing))
+    postings = list(prefix_exchange.post_prefixes(kept, replies, pairing=pairing))
+    wanted = list(candidates.ask_sketches(postings, pairing=pairing))
+    sent = list(prefix_exchange.send_sketches(kept, wanted, pairing=pairing))
+    list(candidates.drop_repeats(candidates.compare(postings, sent, pairing=pairing)))
     take_all(_sketches(), _sketches(), np.ones(2, np.int32))
     choose_pairs(begin_count(2, 1), np.zeros(1, np.int32), np.ones(1, np.int32))

@@ -30,7 +30,7 @@ LEAST_EXPANSION = 1 << 30
 """Bytes to which any compressed file may expand: a small file may be very regular."""
 
 
-class Found(NamedTuple):
+class LocatedRecord(NamedTuple):
     """A record, or the reject that stands for it, and its place: number `seq` (from 0) in a split of a source.
 
     A split is the offset at which a part of the file starts; a file read from its start is one split, 0. `chunk` holds
@@ -62,7 +62,7 @@ class Consumer(Protocol):
     def table(self) -> Table:
         """The table whose rows it makes."""
 
-    def batches(self, found: Iterable[list[Found]], head: FileHead | None) -> Batches:
+    def batches(self, found: Iterable[list[LocatedRecord]], head: FileHead | None) -> Batches:
         """Yield the rows of one task.
 
         Args:
@@ -76,12 +76,12 @@ def with_source(record: Record | Reject, source: str) -> Record | Reject:
     return replace(record, doc_id=f"{source}/{record.doc_id}") if record.doc_id else record
 
 
-def in_batches(found: Iterable[Found], *, prefixes_ids: bool = False) -> Iterator[list[Found]]:
+def in_batches(found: Iterable[LocatedRecord], *, prefixes_ids: bool = False) -> Iterator[list[LocatedRecord]]:
     """Group records in lists of at most `BATCH_RECORDS` records and about `BATCH_BYTES` of content; none is empty.
 
     With `prefixes_ids` the name of its file comes before the id of each record that has one.
     """
-    held: list[Found] = []
+    held: list[LocatedRecord] = []
     size = 0
     for one in found:
         held.append(one._replace(record=with_source(one.record, one.source)) if prefixes_ids else one)

@@ -21,7 +21,7 @@ from nddup.reading.formats import FileHead
 from nddup.reading.outcomes import DIVIDED, Record, Reject, excerpt
 from nddup.reading.streams import PIECE, Expanded
 from nddup.scanning.collection import ListedFile
-from nddup.scanning.found import Batches, Consumer, Found, RecordLimits, in_batches
+from nddup.scanning.found import Batches, Consumer, LocatedRecord, RecordLimits, in_batches
 from nddup.scanning.input_files import local_path
 from nddup.scanning.walk import open_stored
 from nddup.scanning.whole_files import StoredFile, read_files, read_stream
@@ -101,7 +101,7 @@ def scan_part(part: FilePart, head: FileHead, consumer: Consumer, limits: Record
     yield from consumer.batches(found, head)
 
 
-def read_part(part: FilePart, head: FileHead, max_record: int) -> Iterator[Found]:
+def read_part(part: FilePart, head: FileHead, max_record: int) -> Iterator[LocatedRecord]:
     """Yield the records of a part.
 
     Its first record begins after the first separator that begins in the part, or at the start of the file. Its last
@@ -127,7 +127,7 @@ def read_part(part: FilePart, head: FileHead, max_record: int) -> Iterator[Found
         for seq, (record, chunk) in enumerate(read_stream(stream, head, max_record, is_part=True)):
             if isinstance(record, Reject) and record.reason == DIVIDED:
                 raise DividedError({part.source})
-            yield Found(part.source, part.start, seq, record, chunk)
+            yield LocatedRecord(part.source, part.start, seq, record, chunk)
 
 
 def find_separator(file: BinaryIO, start: int, separator: bytes, unit: int = 1) -> int | None:
@@ -185,7 +185,7 @@ COLUMNS = ("source", "split", "seq", "doc_id", "text")
 """Columns of TEXTS that are read."""
 
 
-def read_texts(batches: Iterable[pa.RecordBatch]) -> Iterator[list[Found]]:
+def read_texts(batches: Iterable[pa.RecordBatch]) -> Iterator[list[LocatedRecord]]:
     """Yield the records of documents passed in, one list per batch. A null or non-UTF-8 id or text is a reject.
 
     Args:
@@ -195,7 +195,7 @@ def read_texts(batches: Iterable[pa.RecordBatch]) -> Iterator[list[Found]]:
         places = [batch.column(name).to_pylist() for name in COLUMNS[:3]]
         values = [batch.column(name).cast(pa.binary()).to_pylist() for name in COLUMNS[3:]]
         rows = zip(*places, *values, strict=True)
-        yield [Found(source, split, seq, _document(doc_id, text), b"") for source, split, seq, doc_id, text in rows]
+        yield [LocatedRecord(*place, _document(doc_id, text), b"") for *place, doc_id, text in rows]
 
 
 def _document(doc_id: bytes | None, text: bytes | None) -> Record | Reject:

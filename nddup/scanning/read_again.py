@@ -20,7 +20,7 @@ from nddup.arrays import Ragged
 from nddup.reading.formats import FileHead
 from nddup.reading.outcomes import Record
 from nddup.reading.records import content_fingerprint, record_text
-from nddup.scanning.found import Batches, Found, TextRule, join_encoded
+from nddup.scanning.found import Batches, LocatedRecord, TextRule, join_encoded
 from nddup.sketching.recipe import Recipe, make_sketches
 from nddup.sketching.rolling_hash import fingerprint_rows, hash_rows
 from nddup.tables import CONTENTS, FOUND_TEXTS, TOKENS, Table
@@ -36,7 +36,7 @@ class Contents:
     charset: str | None
     table: ClassVar[Table] = CONTENTS
 
-    def batches(self, found: Iterable[list[Found]], head: FileHead | None) -> Batches:
+    def batches(self, found: Iterable[list[LocatedRecord]], head: FileHead | None) -> Batches:
         """Yield CONTENTS, one batch per list."""
         encoding = head.encoding if head is not None and head.format.kind == "jsonl" else None
         for some in found:
@@ -71,7 +71,7 @@ class Texts:
     characters: int | None = None
     table: ClassVar[Table] = FOUND_TEXTS
 
-    def batches(self, found: Iterable[list[Found]], head: FileHead | None) -> Batches:
+    def batches(self, found: Iterable[list[LocatedRecord]], head: FileHead | None) -> Batches:
         """Yield FOUND_TEXTS, one batch per list; a batch may be empty."""
         del head
         for some in found:
@@ -112,7 +112,7 @@ class Tokens:
     contents: frozenset[bytes] | None = None
     table: ClassVar[Table] = TOKENS
 
-    def batches(self, found: Iterable[list[Found]], head: FileHead | None) -> Batches:
+    def batches(self, found: Iterable[list[LocatedRecord]], head: FileHead | None) -> Batches:
         """Yield TOKENS, one batch per list; a batch may be empty."""
         del head
         for some in found:

@@ -23,7 +23,7 @@ from nddup.reading.formats import FileHead
 from nddup.reading.outcomes import EXCERPT_LENGTH, Capture, Record, Reject, excerpt
 from nddup.reading.records import content_fingerprint, fingerprint_bytes
 from nddup.reading.streams import Chunk, too_large
-from nddup.scanning.found import Batches, Found, SketchRule, TextRule, in_batches, join_encoded, whole_recipe
+from nddup.scanning.found import Batches, LocatedRecord, SketchRule, TextRule, in_batches, join_encoded, whole_recipe
 from nddup.scanning.whole_files import parse_pieces
 from nddup.sketching.kinds import KINDS
 from nddup.sketching.min_s import Sketches, cut_sketches
@@ -71,7 +71,7 @@ class SketchRecords:
     rule: SketchRule
     table: ClassVar[Table] = RECORDS
 
-    def batches(self, found: Iterable[list[Found]], head: FileHead | None) -> Batches:
+    def batches(self, found: Iterable[list[LocatedRecord]], head: FileHead | None) -> Batches:
         """Yield RECORDS, one batch per list."""
         del head
         for some in found:
@@ -106,7 +106,7 @@ def _sketch_and_mark(
     return made, fingerprint_rows(hash_rows(data, bounds)) if rule.confirm == "edit" else None
 
 
-def _row_of(one: Found, rule: SketchRule) -> _Row:
+def _row_of(one: LocatedRecord, rule: SketchRule) -> _Row:
     place, record = (one.source, one.split, one.seq), one.record
     if isinstance(record, Reject):
         url = record.capture.target_uri if record.capture else None
@@ -223,7 +223,7 @@ class WordCounter:
     min_tokens: int = 0
     table: ClassVar[Table] = TERMS
 
-    def batches(self, found: Iterable[list[Found]], head: FileHead | None) -> Batches:
+    def batches(self, found: Iterable[list[LocatedRecord]], head: FileHead | None) -> Batches:
         """Yield TERMS after everything has been read. Memory: that of `TermCounts`."""
         del head
         counts = TermCounts(self.words, least_tokens=self.min_tokens)
@@ -250,7 +250,7 @@ class _ChunkRow(NamedTuple):
     ends_open: bool
 
 
-def parse_chunks(batches: Iterable[pa.RecordBatch], head: FileHead, max_record: int) -> Iterator[list[Found]]:
+def parse_chunks(batches: Iterable[pa.RecordBatch], head: FileHead, max_record: int) -> Iterator[list[LocatedRecord]]:
     """Yield the records in the chunks of a task.
 
     Args:
@@ -266,7 +266,7 @@ def parse_chunks(batches: Iterable[pa.RecordBatch], head: FileHead, max_record: 
     """
     rows = (pair for some in _with_ends(batches) for pair in some)
     found = (
-        Found(source, split, seq, record, chunk)
+        LocatedRecord(source, split, seq, record, chunk)
         for (source, split), of_split in groupby(rows, key=lambda pair: (pair[0].source, pair[0].split))
         for seq, (record, chunk) in enumerate(parse_pieces(_cut(of_split, max_record), head, max_record, is_part=True))
     )

@@ -16,7 +16,7 @@ from nddup.reading.outcomes import Record, Reject
 from nddup.reading.records import parse_record
 from nddup.reading.streams import Chunk, Expanded, Part, StoppedError, cut_pieces, reject_parts
 from nddup.reading.xml_cutting import cut_records
-from nddup.scanning.found import Found, in_batches
+from nddup.scanning.found import LocatedRecord, in_batches
 from nddup.shown import clean
 
 
@@ -39,7 +39,7 @@ class StoredFile(NamedTuple):
     records: int | None = None
 
 
-def read_files(files: Iterable[StoredFile], head: FileHead, max_record: int) -> Iterator[list[Found]]:
+def read_files(files: Iterable[StoredFile], head: FileHead, max_record: int) -> Iterator[list[LocatedRecord]]:
     """Yield the records of files that share a head, one file after another; a list may hold records of several files.
 
     A file is opened when its turn comes, and closed before the next. Never raises, whatever a file holds.
@@ -48,7 +48,7 @@ def read_files(files: Iterable[StoredFile], head: FileHead, max_record: int) -> 
     yield from in_batches(found, prefixes_ids=head.format.prefixes_ids)
 
 
-def _found_in(file: StoredFile, head: FileHead, max_record: int) -> Iterator[Found]:
+def _found_in(file: StoredFile, head: FileHead, max_record: int) -> Iterator[LocatedRecord]:
     """Yield the records of a file, numbered; if it is damaged, the reject names the last good record."""
     last_good = ""
     for seq, (record, chunk) in enumerate(islice(read_file(file, head, max_record), file.records)):
@@ -57,7 +57,7 @@ def _found_in(file: StoredFile, head: FileHead, max_record: int) -> Iterator[Fou
             last_good = f"{seq + 1} ({record.doc_id})"
         elif record.reason == "damaged" and last_good:
             told = replace(record, detail=f"{record.detail}; the last good record is {last_good}")
-        yield Found(file.source, 0, seq, told, chunk)
+        yield LocatedRecord(file.source, 0, seq, told, chunk)
 
 
 def read_file(file: StoredFile, head: FileHead, max_record: int) -> Iterator[tuple[Record | Reject, bytes]]:

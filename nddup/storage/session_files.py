@@ -120,7 +120,7 @@ MOST_BYTES = RAW_HEAD_BYTES
 """Longest file that is read whole for its head: reading a longer one takes more time than the driver's calls for it."""
 
 TASK_FILES = 256
-"""Files inspected by one task: a fraction of a second of work."""
+"""Files inspected by one task: some 0.2 s of work."""
 
 LEAST_FILES = 1000
 """Least files for a Spark job: the driver reads the heads of fewer in the time that the job takes."""

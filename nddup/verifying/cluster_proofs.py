@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nddup.arrays import compiled
-from nddup.verifying.definitions import Rows, Rule, bound_of, compare, judge
+from nddup.verifying.definitions import Definition, Rows, bound_of, compare, judge
 
 
 class Members(NamedTuple):
@@ -33,7 +33,7 @@ class Proved(NamedTuple):
     has_bad_pair: NDArray[np.bool_]  # (n,)
 
 
-def prove_clusters(nodes: Rows, members: Members, rule: Rule) -> Proved:
+def prove_clusters(nodes: Rows, members: Members, rule: Definition) -> Proved:
     """Measure what sets of distinct sketches share, what they must share, and whether some pair is not near-duplicate.
 
     Args:
@@ -53,7 +53,7 @@ def _prove_clusters(
     ids: NDArray[np.uint64],
     starts: NDArray[np.int64],
     places: NDArray[np.int64],
-    rule: Rule,
+    rule: Definition,
 ) -> tuple[NDArray[np.int64], NDArray[np.uint64], NDArray[np.int64], NDArray[np.bool_]]:
     count = len(starts) - 1
     shared, bounds, bad = np.zeros(count + 1, np.int64), np.zeros(count, np.int64), np.zeros(count, np.bool_)
@@ -113,7 +113,7 @@ def prepare_sets(nodes: Rows, members: Members, joints: Rows, bounds: NDArray[np
 
 
 def find_extensions(
-    batch: Rows, places: NDArray[np.int64], firsts: NDArray[np.int64], sets: Sets, rule: Rule
+    batch: Rows, places: NDArray[np.int64], firsts: NDArray[np.int64], sets: Sets, rule: Definition
 ) -> NDArray[np.int64]:
     """Find the sketches that could be added to a set: near to all its members, and preserving enough joint support.
 
@@ -150,7 +150,7 @@ def _extend(
     bounds: NDArray[np.int64],
     begun_starts: NDArray[np.int64],
     begun: NDArray[np.int64],
-    rule: Rule,
+    rule: Definition,
 ) -> NDArray[np.int64]:
     found, k = np.empty((16, 2), np.int64), 0
     for row in range(len(places)):

@@ -58,7 +58,7 @@ class Sample(NamedTuple):
     by_slots: bool = False
 
 
-class Rule(NamedTuple):
+class Definition(NamedTuple):
     """The condition for near-duplicates: `numerator / denominator` is the threshold as it was written.
 
     `is_count`: the overlap must reach `numerator`. `is_resemblance`: the resemblance must reach the fraction. Neither:
@@ -94,11 +94,11 @@ def sketch_rows(column: pa.Array) -> Rows:
 
 
 @compiled
-def bound_of(size: int, rule: Rule) -> int:
+def bound_of(size: int, rule: Definition) -> int:
     """Return alpha of a sketch of this size: the count, or the least integer o >= 1 with o / size >= threshold.
 
     Example:
-        >>> [bound_of(size, Rule(55, 100, False, True, Sample(200))) for size in (1, 100, 200)]
+        >>> [bound_of(size, Definition(55, 100, False, True, Sample(200))) for size in (1, 100, 200)]
         [1, 55, 110]
     """
     if rule.is_count:
@@ -213,7 +213,7 @@ def share_a_band(first: NDArray[np.uint64], second: NDArray[np.uint64], bands: i
 
 
 @compiled
-def is_near(measured: tuple[int, int, int, int, int], rule: Rule) -> bool:
+def is_near(measured: tuple[int, int, int, int, int], rule: Definition) -> bool:
     """Return whether a pair is near-duplicate, by definition, in exact integers. With no overlap it never is.
 
     Args:
@@ -223,8 +223,9 @@ def is_near(measured: tuple[int, int, int, int, int], rule: Rule) -> bool:
     Example:
         >>> pair = (8, 8, 10, 10, 8)  # ten ids, and eight of them
         >>> whole = Sample(200)
-        >>> rules = [Rule(8, 10, False, True, whole), Rule(81, 100, False, True, whole), Rule(9, 1, True, False, whole)]
-        >>> [is_near(pair, rule) for rule in [*rules, Rule(1, 1, False, False, whole, is_containment=True)]]
+        >>> shares = [Definition(least, 100, False, True, whole) for least in (80, 81)]
+        >>> others = [Definition(9, 1, True, False, whole), Definition(1, 1, False, False, whole, is_containment=True)]
+        >>> [is_near(pair, rule) for rule in [*shares, *others]]
         [True, False, False, True]
     """
     overlap, shared, seen, first, second = measured
@@ -240,7 +241,7 @@ def is_near(measured: tuple[int, int, int, int, int], rule: Rule) -> bool:
 
 @compiled
 def judge(
-    first: NDArray[np.uint64], second: NDArray[np.uint64], mask: np.uint64, rule: Rule
+    first: NDArray[np.uint64], second: NDArray[np.uint64], mask: np.uint64, rule: Definition
 ) -> tuple[tuple[int, int, int, int, int], bool]:
     """Measure two sketches, and decide whether they are near-duplicates.
 

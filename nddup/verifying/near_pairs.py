@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nddup.arrays import HASH_MULTIPLIER, compiled
-from nddup.verifying.definitions import Rows, Rule, bound_of, judge
+from nddup.verifying.definitions import Definition, Rows, bound_of, judge
 
 FOUND = 7
 """Numbers per pair that the kernel returns: place in the batch, probe, and the five results of `compare`."""
@@ -115,7 +115,7 @@ def _index(offsets: NDArray[np.int64], ids: NDArray[np.uint64]) -> Index:
     return Index(starts, sorted_ids, holders, is_last)
 
 
-def find_near(batch: Rows, probes: Probes, rule: Rule, places: NDArray[np.int64] | None = None) -> Near:
+def find_near(batch: Rows, probes: Probes, rule: Definition, places: NDArray[np.int64] | None = None) -> Near:
     """Find every near-duplicate of a probe in the batch, including sketches equal to the probe if the rule admits them.
 
     Args:
@@ -231,7 +231,7 @@ def _find_near(
     probe_ids: NDArray[np.uint64],
     probe_levels: NDArray[np.int64],
     index: Index,
-    rule: Rule,
+    rule: Definition,
     is_levelled: bool,  # noqa: FBT001 - numba takes no keyword-only arguments
 ) -> NDArray[np.int64]:
     """Return the near pairs, (k, `FOUND`): place in the batch, probe, and the result of `compare`."""

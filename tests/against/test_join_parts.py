@@ -26,7 +26,7 @@ from nddup.against.share_records import (
 from nddup.against.shingle_table import ALL_BITS, Known, make_filter, make_known
 from nddup.columns import fingerprints_of
 from nddup.reading.outcomes import Record
-from nddup.scanning.found import Found, TextRule, text_buffers
+from nddup.scanning.found import LocatedRecord, TextRule, text_buffers
 
 WORDS = ["a", "B", "é", "薔薇", "k" * (CONTEXT // 2)]
 texts = st.lists(st.sampled_from(WORDS), max_size=16).map(" ".join)
@@ -50,7 +50,8 @@ class Here:
 
 def share(shingles: Shingles, documents: list[str]) -> pa.Table:
     """Return the rows that a pass over the documents leaves."""
-    found = [Found("a", 0, n, Record(str(n), None, (text,), is_markup=False), b"") for n, text in enumerate(documents)]
+    records = [Record(str(n), None, (text,), is_markup=False) for n, text in enumerate(documents)]
+    found = [LocatedRecord("a", 0, n, record, b"") for n, record in enumerate(records)]
     consumer = ShareRecords(shingles, TextRule(), counts=True)
     table = pa.Table.from_batches(consumer.batches([found], None), consumer.table.arrow)
     return table.filter(pc.equal(table["what"], "document"))

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from nddup.reading.formats import FileHead
-from nddup.scanning.found import Batches, Found
+from nddup.scanning.found import Batches, LocatedRecord
 from nddup.tables import RECORDS, Table
 
 
@@ -17,7 +17,7 @@ class Breaking:
     is_death: bool
     table: ClassVar[Table] = RECORDS
 
-    def batches(self, found: Iterable[list[Found]], head: FileHead | None) -> Batches:
+    def batches(self, found: Iterable[list[LocatedRecord]], head: FileHead | None) -> Batches:
         """Fail before the first batch."""
         del found, head
         if self.is_death:

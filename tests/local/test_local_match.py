@@ -47,7 +47,7 @@ def read_only(rows: definitions.Rows) -> Ragged:
 def test_every_near_duplicate_is_found_once(case: str, count: int) -> None:
     """For any number of workers, pairs, overlaps, resemblances and containments are those of the definition."""
     threshold = CASES[case]
-    rule = definitions.Rule(
+    rule = definitions.Definition(
         threshold.numerator,
         threshold.denominator,
         threshold.is_count,

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from nddup.arrays import Ragged
-from nddup.matching.overlap_join import Found, LongLists, Probes, join_prefixes, partition_of
+from nddup.matching.overlap_join import JoinResult, LongLists, Probes, join_prefixes, partition_of
 from nddup.matching.threshold import Threshold
 from tests.matching.prepared_sketches import Sketch, documents, ragged, resemblance
 from tests.matching.pruned_postings import count_holders, keep_possible, order_by_rarity
@@ -113,7 +113,7 @@ def join(  # noqa: PLR0913, PLR0917 - the arguments of the kernel
     owned: NDArray[np.bool_],
     long_lists: LongLists,
     heavy: NDArray[np.bool_] | None = None,
-) -> Found:
+) -> JoinResult:
     measure = "resemblance" if rule.measure == "resemblance" else "overlap"
     exact, is_count = rule.threshold, rule.measure == "count"
     threshold = Threshold(measure, exact.numerator, exact.denominator, is_count=is_count, size=rule.size)

@@ -16,7 +16,7 @@ from nddup.reading.detect import read_head
 from nddup.reading.records import Record, parse_record, record_text
 from nddup.run.local_job import run_locally
 from nddup.settings.load import build_config
-from nddup.spark.pairing import meet
+from nddup.spark.pairing import candidates
 from tests.finished_runs import run_over, sorted_tables
 from tests.places import ROOT
 
@@ -147,7 +147,7 @@ def read_texts(path: Path) -> list[tuple[str, str]]:
     return [(str(one.doc_id), record_text(one, markup="text")) for one in found if isinstance(one, Record)]
 
 
-@pytest.mark.parametrize("most", [meet.MOST_MEETINGS, 0])
+@pytest.mark.parametrize("most", [candidates.MOST_MEETINGS, 0])
 def test_texts_in_a_frame_give_the_same_pairs_clusters_and_keep_list(
     spark: SparkSession, three_files: list[Path], first: Run, most: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -155,7 +155,7 @@ def test_texts_in_a_frame_give_the_same_pairs_clusters_and_keep_list(
 
     One task compares them; where too many meet, it gives up and several compare them.
     """
-    monkeypatch.setattr(meet, "MOST_MEETINGS", most)
+    monkeypatch.setattr(candidates, "MOST_MEETINGS", most)
     texts = [row for path in three_files for row in read_texts(path)]
     frame = spark.createDataFrame(texts, "page string, body string").repartition(3)
 

@@ -18,7 +18,7 @@ import zstandard
 from nddup.errors import ConfigError, NddupError
 from nddup.scanning.collection import Collection, Group, find_files
 from nddup.scanning.file_heads import Look, Seen
-from nddup.scanning.found import Consumer, Found, RecordLimits, SketchRule, TextRule
+from nddup.scanning.found import Consumer, LocatedRecord, RecordLimits, SketchRule, TextRule
 from nddup.scanning.input_files import InputFile, Listing, distinct_sources
 from nddup.scanning.local_files import cut_file, read_texts, scan_files, scan_part
 from nddup.scanning.read_again import Contents, Texts
@@ -243,7 +243,7 @@ def test_given_texts_are_sketched_as_those_of_files(tmp_path: Path) -> None:
 @pytest.mark.parametrize("consumer", CONSUMERS, ids=lambda consumer: type(consumer).__name__)
 def test_nothing_read_gives_no_row(consumer: Consumer) -> None:
     """A task without records gives no rows, nor does an empty list of records."""
-    empty: list[list[Found]] = [[]]
+    empty: list[list[LocatedRecord]] = [[]]
 
     assert rows_of(consumer.batches([], None), consumer) == []
     assert rows_of(consumer.batches(empty, None), consumer) == []

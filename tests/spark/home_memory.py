@@ -18,8 +18,8 @@ from nddup.matching.overlap_join import LongLists
 from nddup.matching.task_sizes import MOST_TASKS, free_memory, tasks_needed, volume_of
 from nddup.matching.threshold import Threshold
 from nddup.spark.blocks import cell_lengths, pack
-from nddup.spark.pairing import homes
-from nddup.spark.pairing.homes import REPLY_LAYOUT, SKETCH_LAYOUT, WANTED_LAYOUT, Pairing
+from nddup.spark.pairing import prefix_exchange
+from nddup.spark.pairing.prefix_exchange import REPLY_LAYOUT, SKETCH_LAYOUT, WANTED_LAYOUT, Pairing
 from tests.spark.simulated_tasks import find_pairs, sketch_batches
 
 MB = 1 << 20
@@ -57,17 +57,17 @@ def run_home(pairing: Pairing, count: int, ids: int) -> dict[str, int]:
 
     sizes = np.zeros(pairing.partitions, np.int64)
     blocks = asked = 0
-    for batch in homes.ask(iter(held), pairing=pairing):
+    for batch in prefix_exchange.request_rarity(iter(held), pairing=pairing):
         lengths = cell_lengths(batch.column("rest"), np.dtype(pairing.division.rest_type))
         sizes[np.asarray(batch.column("target"))] += (lengths + 1) // 2
         blocks, asked = blocks + batch.num_rows, asked + int(lengths.sum())
 
-    posted = _gathered(homes.post_prefixes(held, [_replies(sizes)], pairing=pairing))
+    posted = _gathered(prefix_exchange.post_prefixes(held, [_replies(sizes)], pairing=pairing))
     wanted = pack(WANTED_LAYOUT, np.zeros(count, np.int32), {"node": np.arange(count)}, partitions=pairing.partitions)
     wanted = wanted.append_column("owner", pa.repeat(pa.scalar(0, pa.int32()), wanted.num_rows))
     block = posted.nbytes // max(posted.num_rows, 1)
     del posted
-    _gathered(homes.send_sketches(held, [wanted], pairing=pairing))
+    _gathered(prefix_exchange.send_sketches(held, [wanted], pairing=pairing))
     return {"requests": 4 * asked // max(blocks, 1), "postings": block}
 
 
@@ -99,7 +99,7 @@ def run_owner(pairing: Pairing, elements: int) -> None:
     zeros = pa.array(np.zeros(len(rest), np.int32))
     columns = [zeros, rest, pa.nulls(len(rest), pa.binary()), pa.array(np.arange(len(rest), dtype=np.int32)), zeros]
     asked = pa.RecordBatch.from_arrays(columns, names=["target", "rest", "many", "home", "question"])
-    for _ in homes.answer([asked], pairing=pairing):
+    for _ in prefix_exchange.reply_rarity([asked], pairing=pairing):
         pass
 
 
@@ -110,7 +110,7 @@ def run_case(memory: int, documents: int, ids: int) -> str:
     resource.setrlimit(resource.RLIMIT_AS, (memory, resource.RLIM_INFINITY))
     try:
         given = (batch for some in sketches_of(min(count, 4 * PART), ids) for batch in sketch_batches(some))
-        for _ in homes.gather_sketches(given, pairing=pairing):
+        for _ in prefix_exchange.gather_sketches(given, pairing=pairing):
             pass
         blocks = run_home(pairing, count, ids)
         run_owner(pairing, count * ids)

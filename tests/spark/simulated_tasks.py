@@ -7,8 +7,8 @@ import numpy as np
 import pyarrow as pa
 
 from nddup.arrays import Ragged
-from nddup.spark.pairing import homes, meet
-from nddup.spark.pairing.homes import Pairing
+from nddup.spark.pairing import candidates, prefix_exchange
+from nddup.spark.pairing.prefix_exchange import Pairing
 
 Tasks = dict[int, list[pa.RecordBatch]]
 
@@ -50,7 +50,7 @@ def find_pairs(sketches: Ragged, pairing: Pairing) -> tuple[list[pa.RecordBatch]
     """Return COMPARED of all tasks, and the bytes moved in each exchange."""
     moved: dict[str, int] = {}
     given = sketch_batches(sketches)
-    held, moved["sketches"] = move(homes.gather_sketches(given, pairing=pairing))
+    held, moved["sketches"] = move(prefix_exchange.gather_sketches(given, pairing=pairing))
 
     def each(tasks: Tasks, step: Step) -> Iterator[pa.RecordBatch]:
         return (batch for blocks in tasks.values() for batch in step(blocks))
@@ -63,17 +63,17 @@ def find_pairs(sketches: Ragged, pairing: Pairing) -> tuple[list[pa.RecordBatch]
         )
 
     if pairing.finder is None:
-        requests, moved["requests"] = move(each(held, partial(homes.ask, pairing=pairing)))
-        replies, moved["replies"] = move(each(requests, partial(homes.answer, pairing=pairing)))
-        posted = both(held, replies, partial(homes.post_prefixes, pairing=pairing))
+        requests, moved["requests"] = move(each(held, partial(prefix_exchange.request_rarity, pairing=pairing)))
+        replies, moved["replies"] = move(each(requests, partial(prefix_exchange.reply_rarity, pairing=pairing)))
+        posted = both(held, replies, partial(prefix_exchange.post_prefixes, pairing=pairing))
     else:
-        posted = each(held, partial(homes.post_keys, pairing=pairing))
+        posted = each(held, partial(prefix_exchange.post_keys, pairing=pairing))
     postings, moved["postings"] = move(posted)
 
-    wanted, moved["wanted"] = move(each(postings, partial(meet.ask_sketches, pairing=pairing)))
-    sent, moved["sent"] = move(both(held, wanted, partial(homes.send_sketches, pairing=pairing)))
-    found, moved["found"] = move(both(postings, sent, partial(meet.compare, pairing=pairing)))
-    return list(each(found, partial(meet.drop_repeats, most=pairing.most_listed))), moved
+    wanted, moved["wanted"] = move(each(postings, partial(candidates.ask_sketches, pairing=pairing)))
+    sent, moved["sent"] = move(both(held, wanted, partial(prefix_exchange.send_sketches, pairing=pairing)))
+    found, moved["found"] = move(both(postings, sent, partial(candidates.compare, pairing=pairing)))
+    return list(each(found, partial(candidates.drop_repeats, most=pairing.most_listed))), moved
 
 
 def rows_of(compared: list[pa.RecordBatch], what: str) -> list[dict[str, object]]:

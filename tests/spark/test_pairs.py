@@ -12,9 +12,9 @@ from nddup.matching.elements import divide
 from nddup.matching.overlap_join import LongLists
 from nddup.matching.preference import read_order
 from nddup.matching.threshold import Threshold
+from nddup.spark.pairing.candidates import keep_sketches, match, match_here, post
 from nddup.spark.pairing.collapse import name_nodes
-from nddup.spark.pairing.homes import Pairing
-from nddup.spark.pairing.meet import keep_sketches, match, match_here, post
+from nddup.spark.pairing.prefix_exchange import Pairing
 from nddup.spark.schemas import schema_of
 from nddup.tables import DOCUMENTS, SKETCHES
 

@@ -17,8 +17,8 @@ from nddup.matching.overlap_join import LongLists
 from nddup.matching.threshold import Threshold
 from nddup.mining.heavy_families import list_families
 from nddup.sketching.minhash import Finder
-from nddup.spark.pairing import homes, meet
-from nddup.spark.pairing.homes import Pairing
+from nddup.spark.pairing import candidates, prefix_exchange
+from nddup.spark.pairing.prefix_exchange import Pairing, gather_sketches, reply_rarity, request_rarity
 from tests.matching.prepared_sketches import Sketch, ragged, resemblance
 from tests.spark.simulated_tasks import find_pairs, move, rows_of, sketch_batches
 
@@ -119,15 +119,15 @@ def test_one_task_takes_all_steps(seed: int, measure: str, part: int, rows: int)
     pairing = Pairing(threshold, divide(10**6, 1), ALL, finder=finder)
 
     apart, _ = find_pairs(ragged(sketches), pairing)
-    here = list(meet.compare_here(sketch_batches(ragged(sketches), 7), pairing=pairing, most=10**6))
+    here = list(candidates.compare_here(sketch_batches(ragged(sketches), 7), pairing=pairing, most=10**6))
 
     for what in ("pair", "link", "given up"):
         assert rows_of(here, what) == rows_of(apart, what)
-    assert rows_of(here, "count") == (rows_of(apart, "count") or rows_of(list(meet.drop_repeats([])), "count"))
+    assert rows_of(here, "count") == (rows_of(apart, "count") or rows_of(list(candidates.drop_repeats([])), "count"))
     assert [(row["node_a"], row["node_b"], row["overlap"]) for row in rows_of(here, "pair")] == near_pairs(
         sketches, threshold, finder
     )
-    nothing = list(meet.compare_here([], pairing=pairing, most=0))
+    nothing = list(candidates.compare_here([], pairing=pairing, most=0))
     assert sum(batch.num_rows for batch in nothing) == len(rows_of(nothing, "count")) == 1
 
 
@@ -137,7 +137,7 @@ def test_one_task_gives_up_where_too_many_sketches_meet(most: int, gives_up: boo
     family = ragged([tuple(range(10, 22)), tuple(range(10, 21)), tuple(range(11, 22))])
     pairing = Pairing(threshold_of("resemblance", 10), divide(10**6, 1), ALL)
 
-    found = list(meet.compare_here(sketch_batches(family), pairing=pairing, most=most))
+    found = list(candidates.compare_here(sketch_batches(family), pairing=pairing, most=most))
 
     assert len(rows_of(found, "given up")) == gives_up
     assert len(rows_of(found, "pair")) == (0 if gives_up else 3)
@@ -192,20 +192,20 @@ def test_the_sketches_wanted_are_those_of_candidates(seed: int, measure: str, mo
     """A task fetches a sketch if and only if it is in a candidate pair of that task."""
     sketches, threshold = draw_sketches(seed, 6), threshold_of(measure, 8)
     pairing = Pairing(threshold, divide(10**6, 2), LongLists(most, 0), links=True)
-    held, _ = move(homes.gather_sketches(sketch_batches(ragged(sketches)), pairing=pairing))
-    asked, _ = move(batch for blocks in held.values() for batch in homes.ask(blocks, pairing=pairing))
-    replies, _ = move(batch for blocks in asked.values() for batch in homes.answer(blocks, pairing=pairing))
+    held, _ = move(gather_sketches(sketch_batches(ragged(sketches)), pairing=pairing))
+    asked, _ = move(batch for blocks in held.values() for batch in request_rarity(blocks, pairing=pairing))
+    replies, _ = move(batch for blocks in asked.values() for batch in reply_rarity(blocks, pairing=pairing))
     posted, _ = move(
         batch
         for target in held
-        for batch in homes.post_prefixes(held[target], replies.get(target, []), pairing=pairing)
+        for batch in prefix_exchange.post_prefixes(held[target], replies.get(target, []), pairing=pairing)
     )
 
     for blocks in posted.values():
-        _, met = meet._read_postings(blocks, pairing)  # noqa: SLF001
-        wanted = element_join.find_wanted(met, pairing.meeting, is_containment=threshold.is_containment)
-        lists, _ = element_join._make_lists(met, pairing.meeting, is_containment=threshold.is_containment)  # noqa: SLF001
-        search = element_join._begin(met, lists, pairing.meeting, is_containment=threshold.is_containment)  # noqa: SLF001
+        _, met = candidates._read_postings(blocks, pairing)  # noqa: SLF001
+        wanted = element_join.find_wanted(met, pairing.candidate_rule, is_containment=threshold.is_containment)
+        lists, _ = element_join._make_lists(met, pairing.candidate_rule, is_containment=threshold.is_containment)  # noqa: SLF001
+        search = element_join._begin(met, lists, pairing.candidate_rule, is_containment=threshold.is_containment)  # noqa: SLF001
         expected = set()
         for number in range(len(met.sizes)):
             count = element_join._list_candidates(search, number)  # noqa: SLF001
@@ -244,8 +244,8 @@ def test_a_list_that_costs_too_much_is_told(partitions: int) -> None:
 def test_small_pieces_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     """A home that asks for its elements in small pieces assigns every reply to its piece."""
     sketches, threshold = draw_sketches(3, 20), threshold_of("resemblance", 12)
-    monkeypatch.setattr(homes, "piece_ids", lambda _free, _partitions: 40)
-    monkeypatch.setattr(homes, "batch_bytes", lambda _free, _partitions: 8)
+    monkeypatch.setattr(prefix_exchange, "piece_ids", lambda _free, _partitions: 40)
+    monkeypatch.setattr(prefix_exchange, "batch_bytes", lambda _free, _partitions: 8)
 
     assert found(sketches, Pairing(threshold, Division(36, 3), ALL))[0] == near_pairs(sketches, threshold)
 
@@ -253,16 +253,16 @@ def test_small_pieces_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_reply_too_short_or_too_long_is_no_reply() -> None:
     """Replies match questions by position, so a reply with fewer or more bytes than were asked for is refused."""
     pairing = Pairing(threshold_of("resemblance", 12), Division(36, 3), ALL)
-    kept, _ = move(homes.gather_sketches(sketch_batches(ragged(draw_sketches(3, 20))), pairing=pairing))
-    requests, _ = move(batch for blocks in kept.values() for batch in homes.ask(blocks, pairing=pairing))
+    kept, _ = move(gather_sketches(sketch_batches(ragged(draw_sketches(3, 20))), pairing=pairing))
+    requests, _ = move(batch for blocks in kept.values() for batch in request_rarity(blocks, pairing=pairing))
     answered = {
-        owner: [batch.filter(pa.compute.equal(batch["target"], 0)) for batch in homes.answer(blocks, pairing=pairing)]
+        owner: [batch.filter(pa.compute.equal(batch["target"], 0)) for batch in reply_rarity(blocks, pairing=pairing)]
         for owner, blocks in requests.items()
     }
 
     def read(lists: list[list[pa.RecordBatch]]) -> list[pa.RecordBatch]:
         replies = [batch for batches in lists for batch in batches]
-        return list(homes.post_prefixes(kept[0], replies, pairing=pairing))
+        return list(prefix_exchange.post_prefixes(kept[0], replies, pairing=pairing))
 
     assert read(list(answered.values()))
     with pytest.raises(ValueError, match="task 2 returned fewer"):
@@ -287,8 +287,8 @@ def test_a_frequent_element_is_asked_for_once(monkeypatch: pytest.MonkeyPatch) -
     ids[:, 0] = 7
     rows = Ragged(np.arange(4_001) * 50, np.sort(ids, axis=1).ravel())
     pairing = Pairing(threshold, divide(200_000, 100), ALL)
-    kept, _ = move(homes.gather_sketches(sketch_batches(rows), pairing=pairing))
-    tasks, _ = move(batch for blocks in kept.values() for batch in homes.ask(blocks, pairing=pairing))
+    kept, _ = move(gather_sketches(sketch_batches(rows), pairing=pairing))
+    tasks, _ = move(batch for blocks in kept.values() for batch in request_rarity(blocks, pairing=pairing))
 
     sizes = [sum(len(cell.as_py()) for batch in blocks for cell in batch["rest"]) for blocks in tasks.values()]
     assert len(sizes) == 100

@@ -5,13 +5,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nddup.verifying.definitions import Rows, Rule, Sample, compare, gather, is_near
+from nddup.verifying.definitions import Definition, Rows, Sample, compare, gather, is_near
 from nddup.verifying.near_pairs import Probes, find_near
 
 
-def rule(measure: str, numerator: int, denominator: int, size: int) -> Rule:
+def rule(measure: str, numerator: int, denominator: int, size: int) -> Definition:
     """Return a rule of this measure with the threshold numerator / denominator."""
-    return Rule(numerator, denominator, measure == "count", measure == "resemblance", Sample(size))
+    return Definition(numerator, denominator, measure == "count", measure == "resemblance", Sample(size))
 
 
 RULES = [rule("count", 3, 1, 12), rule("share", 1, 2, 12), rule("resemblance", 2, 5, 8)]
@@ -48,7 +48,7 @@ def test_compares_at_a_common_modulus(first: np.ndarray, second: np.ndarray, lev
     rule=st.sampled_from(RULES),
     others=st.sampled_from([0, 16 * 40]),
 )
-def test_finds_what_is_near(batch: list[np.ndarray], probes: list[np.ndarray], rule: Rule, others: int) -> None:
+def test_finds_what_is_near(batch: list[np.ndarray], probes: list[np.ndarray], rule: Definition, others: int) -> None:
     """The index finds exactly the pairs that are near by definition, among few probes or many, and each pair once."""
     left, right = ([ids[: rule.sample.size] for ids in side] for side in (batch, probes))
     right, left = [*right, *[np.empty(0, np.uint64)] * others], [*left, *[np.empty(0, np.uint64)] * (others // 40)]

@@ -33,7 +33,7 @@ from nddup.mining.heavy_families import FamilyRule, list_families, search_famili
 from nddup.scanning.collection import Collection
 from nddup.scanning.found import RecordLimits
 from nddup.scanning.read_again import UNSTEADY, Tokens
-from nddup.tables import CONNECTIONS, FAMILIES, SETTLED
+from nddup.tables import CONNECTIONS, FAMILIES, FAMILY_PAIRS
 
 ENDS = ("doc_a", "doc_b")
 TOGETHER = 1 << 21
@@ -247,7 +247,7 @@ def _compare(rows: Sequence[Row], pairs: NDArray[np.int64], rule: ConfirmRule) -
     return compare_texts(Ragged(offsets, values), places.reshape(-1, 2), rule)
 
 
-def settle_families(  # noqa: PLR0913, PLR0917 - the last only where texts confirm pairs
+def pair_families(  # noqa: PLR0913, PLR0917 - the last only where texts confirm pairs
     matches: Matches,
     nodes: Nodes,
     rule: PairingOptions,
@@ -286,7 +286,7 @@ def settle_families(  # noqa: PLR0913, PLR0917 - the last only where texts confi
         return list(search_families(iter(rows.to_batches()), rule=how, confirm_of=confirm_of))
 
     parts = workers.threads.map(search, _sketches_of(families, nodes))
-    found = pa.Table.from_batches(chain.from_iterable(parts), SETTLED.arrow)
+    found = pa.Table.from_batches(chain.from_iterable(parts), FAMILY_PAIRS.arrow)
     of_kind = {what: found.filter(pc.equal(found["what"], what)) for what in ("stopped", "leaders", "pair")}
     if len(stopped := of_kind["stopped"]):
         raise CapacityError(past_comparisons(stopped["node_b"][0].as_py(), limits.max_comparisons))
@@ -305,7 +305,7 @@ def _sketches_of(families: pa.Table, nodes: Nodes) -> list[pa.Table]:
 
 
 def _replace(matches: Matches, inside: NDArray[np.int64], within: pa.Table) -> Matches:
-    """Return the matches outside these nodes and the new ones within, rows of SETTLED, sorted by their ends."""
+    """Return the matches outside these nodes and the new ones within, rows of FAMILY_PAIRS, sorted by their ends."""
     outside = np.flatnonzero(~np.isin(matches.first, inside))
     new = {name: within[name].to_numpy() for name in within.column_names[1:]}
     ends = np.concatenate([matches.ends[outside], np.stack([new["node_a"], new["node_b"]], axis=1)]).astype(np.int32)

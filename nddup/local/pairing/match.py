@@ -23,7 +23,7 @@ from nddup.local.workers import Workers
 from nddup.matching.overlap_join import (
     NO_LIMIT,
     ComparisonLimits,
-    Found,
+    JoinResult,
     LongLists,
     Probes,
     begin_count,
@@ -257,7 +257,7 @@ def _reordered(probes: Probes, order: NDArray[np.int64]) -> Probes:
     )
 
 
-def _without_surplus(found: list[Found], sketches: int, max_edges: int) -> list[Found]:
+def _without_surplus(found: list[JoinResult], sketches: int, max_edges: int) -> list[JoinResult]:
     """Return what was found without surplus pairs of components of more than `max_edges`; empties the list given."""
     connected = begin_count(sketches, max_edges)
     chosen = []
@@ -269,7 +269,7 @@ def _without_surplus(found: list[Found], sketches: int, max_edges: int) -> list[
     return chosen
 
 
-def _gather(found: list[Found], probes: Probes, names: NDArray[np.int64], rule: PairingOptions) -> Matches:
+def _gather(found: list[JoinResult], probes: Probes, names: NDArray[np.int64], rule: PairingOptions) -> Matches:
     """Join the pairs that all threads found, sorted by their names."""
     ends = np.concatenate([np.stack([part.first, part.second], axis=1) for part in found])
     overlap = np.concatenate([part.overlap for part in found])

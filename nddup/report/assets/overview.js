@@ -31,7 +31,7 @@
   const MEANS = {
     "records read": "A record is one document as a file holds it: a page, a line, an element.",
     rejected: "Records that became no document, each with its reason: see Run.",
-    documents: "Records with an id and a text. Two documents have the same text “as far as the sketch sees” when the samples taken of their shingles are equal.",
+    documents: "Records with an id and a text. Two documents have the same sketch when the samples taken of their shingles are equal.",
     "near-duplicate pairs": "Two documents that share at least so much of their shingles, runs of consecutive words.",
     clusters: "Sets in which every two documents are near-duplicates and to which none can be added. Two sets may overlap; sets that do lie in one component.",
     "false in components": "Not part of the result: pairs that are no near-duplicates, but that would be called so if everything connected through others (a component) were taken for one group.",

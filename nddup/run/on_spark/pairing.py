@@ -39,8 +39,8 @@ from nddup.settings import plan
 from nddup.settings.plan import confirm_rule_of, tokens_of
 from nddup.settings.schema import Config
 from nddup.sketching.recipe import level_of
-from nddup.spark.pairing import collapse, confirm, large_components, meet
-from nddup.spark.pairing.homes import Pairing
+from nddup.spark.pairing import candidates, collapse, confirm, large_components
+from nddup.spark.pairing.prefix_exchange import Pairing
 from nddup.spark.reading.scan import SentTokens, scan_texts
 from nddup.spark.session_access import access_of
 from nddup.stages.expand import expand
@@ -249,15 +249,15 @@ def _compare(job: Job, comparing: _Comparing) -> Saved:
         return _write_compared(job, large_components.keep_common_level(matched) if is_by_levels else matched)
 
     if _is_small(job, comparing):
-        found = write(meet.match_here(sketches, _pairing(job, comparing, 1), most=meet.MOST_MEETINGS))
+        found = write(candidates.match_here(sketches, _pairing(job, comparing, 1), most=candidates.MOST_MEETINGS))
         if not found.counts["given_up"]:
             return _seal_compared(job, found)
     pairing = _pairing(job, comparing, comparing.partitions)
     with (
-        persisted(meet.keep_sketches(sketches, pairing)) as homes,
-        persisted(meet.post(homes, pairing)) as postings,
+        persisted(candidates.keep_sketches(sketches, pairing)) as homes,
+        persisted(candidates.post(homes, pairing)) as postings,
     ):
-        return _seal_compared(job, write(meet.match(homes, postings, pairing)))
+        return _seal_compared(job, write(candidates.match(homes, postings, pairing)))
 
 
 def _is_small(job: Job, comparing: _Comparing) -> bool:
@@ -269,13 +269,13 @@ def _is_small(job: Job, comparing: _Comparing) -> bool:
 
 def _seal_compared(job: Job, found: Saved) -> Saved:
     """Seal COMPARED. One action, to count heavy sketches, if there are links."""
-    heavy = meet.heavy_of(found.table).count() if found.counts["links"] else 0
+    heavy = candidates.heavy_of(found.table).count() if found.counts["links"] else 0
     return job.seal("compared", found, heavy=heavy)
 
 
 def _write_compared(job: Job, matched: DataFrame) -> Saved:
     """Write COMPARED; the caller seals it."""
-    found = job.write("compared", matched, meet.COUNTS)
+    found = job.write("compared", matched, candidates.COUNTS)
     if found.counts["stopped"]:
         raise CapacityError(past_comparisons(found.counts["stopped"], job.config.pairs.max_comparisons))
     return found
@@ -306,7 +306,7 @@ def _pairing(job: Job, comparing: _Comparing, partitions: int) -> Pairing:
 
 def _choose_matches(job: Job, comparing: _Comparing, found: Saved) -> Matches:
     """Return the pairs found, with those of heavy or oversized families recomputed."""
-    matches = meet.matches_of(found.table)
+    matches = candidates.matches_of(found.table)
     whole = Matches(matches, found.counts["edges"], None, comparing.partitions)
     limits = plan.comparison_limits(job.config)
     if limits is None or not (found.noted["heavy"] or found.counts["many"] or whole.edges > limits.max_edges):
@@ -324,8 +324,8 @@ def _choose_matches(job: Job, comparing: _Comparing, found: Saved) -> Matches:
 
 def _save_families(job: Job, found: Saved, comparing: _Comparing, limits: ComparisonLimits) -> Saved:
     """Make FAMILIES: sketches joined by matches or by links of heavy sketches. In one task if small, else in rounds."""
-    connections, nodes = meet.connections_of(found.table), comparing.documents.distinct_sketches
-    if sum(found.counts[name] for name in meet.KINDS) <= job.most_edges(FAMILIES_COST, nodes):
+    connections, nodes = candidates.connections_of(found.table), comparing.documents.distinct_sketches
+    if sum(found.counts[name] for name in candidates.KINDS) <= job.most_edges(FAMILIES_COST, nodes):
         return job.save("families", large_components.find_families(connections, max_edges=limits.max_edges))
 
     ends = (F.least("node_a", "node_b").alias("first"), F.greatest("node_a", "node_b").alias("second"))
@@ -338,7 +338,7 @@ def _save_families(job: Job, found: Saved, comparing: _Comparing, limits: Compar
 
 
 def _settle(job: Job, comparing: _Comparing, families: DataFrame, limits: ComparisonLimits) -> Saved:
-    """Make SETTLED: the pairs of the families, and which sketches are given by leaders.
+    """Make FAMILY_PAIRS: the pairs of the families, and which sketches are given by leaders.
 
     Raises:
         CapacityError: if a family took more than `pairs.max_comparisons`.

@@ -29,7 +29,7 @@ from nddup.columns import list_column
 from nddup.mining.heavy_families import FamilyRule, list_families, search_families
 from nddup.sketching.moduli import LEVEL_BITS, spread_levels
 from nddup.spark.schemas import require, schema_of
-from nddup.tables import COMPARED, CONNECTIONS, FAMILIES, MATCHES, NODES, SETTLED, SKETCHES, STARS
+from nddup.tables import COMPARED, CONNECTIONS, FAMILIES, FAMILY_PAIRS, MATCHES, NODES, SKETCHES, STARS
 
 Batches = Iterator[pa.RecordBatch]
 
@@ -90,7 +90,7 @@ def pair_families(  # noqa: PLR0913 - the texts only where these confirm pairs
     bytes each.
 
     Schema in:   FAMILIES, SKETCHES, NODES; node long, tokens array<long>, if texts confirm pairs
-    Schema out:  SETTLED
+    Schema out:  FAMILY_PAIRS
     Shuffles:  the joins on node; one of the rows, each family to one task, which sorts them on its disk.
     Actions:   none.
     """
@@ -103,26 +103,26 @@ def pair_families(  # noqa: PLR0913 - the texts only where these confirm pairs
     if texts is not None:
         rows, columns = rows.join(texts, "node", "left"), [*columns, "tokens"]
     in_order = rows.repartition(partitions, "family").sortWithinPartitions("family", "best").select(*columns)
-    return in_order.mapInArrow(partial(search_families, rule=rule), schema_of(SETTLED))
+    return in_order.mapInArrow(partial(search_families, rule=rule), schema_of(FAMILY_PAIRS))
 
 
 SETTLED_COUNTS = {
     "by_leaders": "count_if(what = 'leaders')",
     "stopped": "max(CASE WHEN what = 'stopped' THEN node_b END)",
 }
-"""Counts of SETTLED, as aggregates: the sketches given by leaders, and the size of the largest family that took too
-many comparisons."""
+"""Counts of FAMILY_PAIRS, as aggregates: the sketches given by leaders, and the size of the largest family that took
+too many comparisons."""
 
 
 def replace_families(matches: DataFrame, families: DataFrame, settled: DataFrame) -> DataFrame:
     """Return the matches outside the families, and those found within them.
 
-    Schema in:   MATCHES, FAMILIES, SETTLED
+    Schema in:   MATCHES, FAMILIES, FAMILY_PAIRS
     Schema out:  MATCHES
     Shuffles:  the matches on node_a, unless the families are small enough to be broadcast.    Actions:  none.
     """
     require(matches, MATCHES, stage="pairs")
-    require(settled, SETTLED, stage="pairs")
+    require(settled, FAMILY_PAIRS, stage="pairs")
     inside = families.select(F.col("node").alias("node_a"))  # both ends of a match are in the same family
     outside = matches.join(inside, "node_a", "left_anti")
     within = settled.where("what = 'pair'").select(*MATCHES.names)
@@ -132,11 +132,11 @@ def replace_families(matches: DataFrame, families: DataFrame, settled: DataFrame
 def list_large(settled: DataFrame) -> DataFrame:
     """Return the sketches of components represented by leaders.
 
-    Schema in:   SETTLED
+    Schema in:   FAMILY_PAIRS
     Schema out:  node long
     Shuffles:  none.    Actions:  none.
     """
-    require(settled, SETTLED, stage="pairs")
+    require(settled, FAMILY_PAIRS, stage="pairs")
     return settled.where("what = 'leaders'").select(F.col("node_a").alias("node"))
 
 

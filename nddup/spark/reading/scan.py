@@ -36,7 +36,7 @@ from nddup.reading.formats import FileHead
 from nddup.reading.xml_cutting import MARK_BYTES
 from nddup.scanning.collection import Collection, Files, Group
 from nddup.scanning.file_heads import is_hidden
-from nddup.scanning.found import Batches, Consumer, Found, RecordLimits
+from nddup.scanning.found import Batches, Consumer, LocatedRecord, RecordLimits
 from nddup.scanning.local_files import read_texts
 from nddup.scanning.read_again import Tokens
 from nddup.scanning.sketch_records import parse_chunks
@@ -135,7 +135,7 @@ class SentTokens:
 
     table: Table
 
-    def batches(self, found: Iterable[list[Found]], head: FileHead | None) -> Batches:
+    def batches(self, found: Iterable[list[LocatedRecord]], head: FileHead | None) -> Batches:
         """Yield the rows of one task."""
         sent: set[int] = set()
         for batch in self.tokens.batches(found, head):

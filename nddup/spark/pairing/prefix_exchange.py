@@ -1,8 +1,8 @@
 """The home of a sketch: the task that keeps it, asks how rare its elements are, and sends it where it is compared.
 
     sketches        --gather_sketches-->  homes       E1    node, size, ids
-    homes           --ask-->              requests    E2    4 bytes per element
-    requests        --answer-->           replies     E3    half a byte per element, in the same order
+    homes           --request_rarity-->   requests    E2    4 bytes per element
+    requests        --reply_rarity-->     replies     E3    half a byte per element, in the same order
     homes, replies  --post_prefixes-->    postings    E4    what `elements` sends to the owners of each prefix
     homes           --post_keys-->        postings    E4    the same if sketches meet by keys, without requests
     homes, wanted   --send_sketches-->    sketches    E6    node, size, ids
@@ -11,15 +11,8 @@ A home processes its sketches in pieces, in the order of their nodes, whatever o
 and replies match by position, a retried task makes the same ones, and a task needs memory for one piece at a time. Each
 function takes the blocks of one task and returns blocks for others.
 
-What all steps from distinct sketches to pairs share: the rule, the tasks, and the layouts of blocks.
-
-    sketches --gather_sketches--> homes      E1: each sketch in its home, the task its node chooses      `homes`
-    homes    --ask, answer----->  replies    E2, E3: how rare each of its elements is                    `homes`
-    both     --post_prefixes--->  postings   E4: a row per sketch and owner of some of its prefix        `homes`
-    postings --ask_sketches, send_sketches--> sketches     E5, E6: those that are in a candidate pair    `meet`, `homes`
-    both     --compare, drop_repeats-->       compared     E7: each pair once                            `meet`
-
-E1 to E7 are the exchanges. Every step is a function of the blocks of one task.
+The other exchanges are those of `candidates`: E5 asks the homes for sketches, E7 compares them. All share the rule and
+the layouts of blocks that are here.
 """
 
 from collections.abc import Iterable, Iterator
@@ -33,7 +26,7 @@ from numpy.typing import NDArray
 from nddup import tables
 from nddup.arrays import Ragged, take_rows
 from nddup.columns import list_column
-from nddup.matching.element_join import Meeting
+from nddup.matching.element_join import CandidateRule
 from nddup.matching.elements import (
     BEFORE,
     WORDS,
@@ -118,9 +111,9 @@ class Pairing:
         return self.division.partitions
 
     @property
-    def meeting(self) -> Meeting:
+    def candidate_rule(self) -> CandidateRule:
         """How candidates are found."""
-        return Meeting(self.long_lists, self.links, self.finder is not None)
+        return CandidateRule(self.long_lists, self.links, self.finder is not None)
 
     @property
     def request_layout(self) -> Layout:
@@ -187,7 +180,7 @@ def gather_sketches(batches: Iterable[pa.RecordBatch], *, pairing: Pairing) -> B
         yield pack(SKETCH_LAYOUT, targets, columns, {"ids": take_rows(rows, possible)}, partitions=pairing.partitions)
 
 
-def ask(batches: Iterable[pa.RecordBatch], *, pairing: Pairing) -> Batches:
+def request_rarity(batches: Iterable[pa.RecordBatch], *, pairing: Pairing) -> Batches:
     """E2: ask the owners of the elements of each piece; `home` and `question` say where the reply goes."""
     held = with_rows(batches)
     home = target_of(held)
@@ -204,7 +197,7 @@ def ask(batches: Iterable[pa.RecordBatch], *, pairing: Pairing) -> Batches:
         yield packed
 
 
-def answer(batches: Iterable[pa.RecordBatch], *, pairing: Pairing) -> Batches:
+def reply_rarity(batches: Iterable[pa.RecordBatch], *, pairing: Pairing) -> Batches:
     """E3: answer with the rarity class of each element: how many sketches of all homes have it; `owner` answers."""
     held = with_rows(batches)
     if not held:

@@ -42,9 +42,9 @@ from pyspark.sql import functions as F
 
 from nddup import tables
 from nddup.arrays import Ragged, take_rows
-from nddup.matching.element_join import Met, count_meetings, find_wanted, join_met
+from nddup.matching.element_join import PostedSketches, count_meetings, find_wanted, join_posted
 from nddup.matching.elements import BEFORE, WORDS
-from nddup.matching.overlap_join import NO_LIMIT, Found, partition_of
+from nddup.matching.overlap_join import NO_LIMIT, JoinResult, partition_of
 from nddup.mining.pair_graph import Edges, label_components
 from nddup.spark.blocks import (
     Columns,
@@ -58,8 +58,8 @@ from nddup.spark.blocks import (
     unpack,
     with_rows,
 )
-from nddup.spark.pairing import homes as home_tasks
-from nddup.spark.pairing.homes import PAIR_LAYOUT, SKETCH_LAYOUT, WANTED_LAYOUT, Pairing
+from nddup.spark.pairing import prefix_exchange
+from nddup.spark.pairing.prefix_exchange import PAIR_LAYOUT, SKETCH_LAYOUT, WANTED_LAYOUT, Pairing
 from nddup.spark.schemas import require, schema_of, table
 from nddup.tables import COMPARED, CONNECTIONS, MATCHES, SKETCHES
 
@@ -141,7 +141,7 @@ def ask_sketches(batches: Iterable[pa.RecordBatch], *, pairing: Pairing) -> Batc
     """E5: ask the homes for the sketches in a candidate pair of this task; `owner` asks."""
     held = with_rows(batches)
     nodes, met = _read_postings(held, pairing)
-    wanted = nodes[find_wanted(met, pairing.meeting, is_containment=pairing.threshold.is_containment)]
+    wanted = nodes[find_wanted(met, pairing.candidate_rule, is_containment=pairing.threshold.is_containment)]
     packed = pack(
         WANTED_LAYOUT, partition_of(wanted.view(np.uint64), pairing.partitions), {"node": wanted},
         partitions=pairing.partitions,
@@ -159,7 +159,7 @@ def compare(postings: Iterable[pa.RecordBatch], sketches: Iterable[pa.RecordBatc
     nodes, met = _read_postings(held, pairing)
     rows = _fetched(unpack(with_rows(sketches), SKETCH_LAYOUT), nodes)
     keys = pairing.finder.keys(rows) if pairing.finder is not None else None
-    found = join_met(met, pairing.meeting, rows, pairing.threshold, keys=keys, max_edges=pairing.max_edges)
+    found = join_posted(met, pairing.candidate_rule, rows, pairing.threshold, keys=keys, max_edges=pairing.max_edges)
     yield from _found_blocks(found, nodes, met.sizes, target_of(held), pairing)
 
 
@@ -223,7 +223,7 @@ def _first_of_each(
     return first[order[is_first]], second[order[is_first]]
 
 
-def _read_postings(held: list[pa.RecordBatch], pairing: Pairing) -> tuple[NDArray[np.int64], Met]:
+def _read_postings(held: list[pa.RecordBatch], pairing: Pairing) -> tuple[NDArray[np.int64], PostedSketches]:
     """Return the nodes of the posted sketches, in the order (size, node), and their postings."""
     columns = unpack(held, pairing.posting_layout)
     counts = columns["count"].astype(np.int64)
@@ -235,7 +235,7 @@ def _read_postings(held: list[pa.RecordBatch], pairing: Pairing) -> tuple[NDArra
     postings = take_rows(Ragged(starts, np.arange(starts[-1], dtype=np.uint64)), order)
     moved = postings.values.astype(np.int64)
     before = columns["before"].astype(np.uint64) | (columns["before_upper"].astype(np.uint64) << np.uint64(32))
-    met = Met(
+    met = PostedSketches(
         sizes=sizes,
         bounds=pairing.threshold.bounds(sizes),
         left=columns["left"][order].astype(np.int32),
@@ -264,7 +264,7 @@ def _fetched(columns: Columns, nodes: NDArray[np.int64]) -> Ragged:
 
 
 def _found_blocks(
-    found: Found, nodes: NDArray[np.int64], sizes: NDArray[np.int32], target: int, pairing: Pairing
+    found: JoinResult, nodes: NDArray[np.int64], sizes: NDArray[np.int32], target: int, pairing: Pairing
 ) -> Batches:
     """Return the pairs, links and counters of a task as blocks of PAIR_LAYOUT."""
     first, second = nodes[found.first], nodes[found.second]
@@ -318,7 +318,7 @@ def keep_sketches(sketches: DataFrame, pairing: Pairing) -> DataFrame:
     """
     require(sketches, SKETCHES, stage="pairs")
     sent = sketches.select("node", "sketch").mapInArrow(
-        partial(home_tasks.gather_sketches, pairing=pairing), block_schema(SKETCH_LAYOUT)
+        partial(prefix_exchange.gather_sketches, pairing=pairing), block_schema(SKETCH_LAYOUT)
     )
     return exchange(sent, partitions=pairing.partitions)
 
@@ -332,15 +332,15 @@ def post(homes: DataFrame, pairing: Pairing) -> DataFrame:
     """
     schema = block_schema(pairing.posting_layout)
     if pairing.finder is not None:
-        posted = homes.mapInArrow(partial(home_tasks.post_keys, pairing=pairing), schema)
+        posted = homes.mapInArrow(partial(prefix_exchange.post_keys, pairing=pairing), schema)
         return exchange(posted, partitions=pairing.partitions)
 
-    requests = homes.mapInArrow(partial(home_tasks.ask, pairing=pairing), REQUESTS)
+    requests = homes.mapInArrow(partial(prefix_exchange.request_rarity, pairing=pairing), REQUESTS)
     asked = exchange(requests, partitions=pairing.partitions)
     replies = exchange(
-        asked.mapInArrow(partial(home_tasks.answer, pairing=pairing), REPLIES), partitions=pairing.partitions
+        asked.mapInArrow(partial(prefix_exchange.reply_rarity, pairing=pairing), REPLIES), partitions=pairing.partitions
     )
-    posted = cogroup(homes, replies, partial(home_tasks.post_prefixes, pairing=pairing), schema)
+    posted = cogroup(homes, replies, partial(prefix_exchange.post_prefixes, pairing=pairing), schema)
     return exchange(posted, partitions=pairing.partitions)
 
 
@@ -355,7 +355,7 @@ def match(homes: DataFrame, postings: DataFrame, pairing: Pairing) -> DataFrame:
     sent = cogroup(
         homes,
         exchange(wanted, partitions=pairing.partitions),
-        partial(home_tasks.send_sketches, pairing=pairing),
+        partial(prefix_exchange.send_sketches, pairing=pairing),
         block_schema(SKETCH_LAYOUT),
     )
     found = cogroup(
@@ -382,14 +382,14 @@ def match_here(sketches: DataFrame, pairing: Pairing, *, most: int) -> DataFrame
 
 def compare_here(batches: Iterable[pa.RecordBatch], *, pairing: Pairing, most: int) -> Batches:
     """E1 to E7 of one task: the same steps, each on what the step before left here."""
-    homes = list(home_tasks.gather_sketches(batches, pairing=pairing))
+    homes = list(prefix_exchange.gather_sketches(batches, pairing=pairing))
     if pairing.finder is None:
-        replies = home_tasks.answer(home_tasks.ask(homes, pairing=pairing), pairing=pairing)
-        postings = with_rows(home_tasks.post_prefixes(homes, replies, pairing=pairing))
+        replies = prefix_exchange.reply_rarity(prefix_exchange.request_rarity(homes, pairing=pairing), pairing=pairing)
+        postings = with_rows(prefix_exchange.post_prefixes(homes, replies, pairing=pairing))
     else:
-        postings = with_rows(home_tasks.post_keys(homes, pairing=pairing))
+        postings = with_rows(prefix_exchange.post_keys(homes, pairing=pairing))
     if count_meetings(_read_postings(postings, pairing)[1]) > most:
         yield lay_out("given up", {"node_a": np.zeros(1, np.int64)})
         return
-    sent = home_tasks.send_sketches(homes, ask_sketches(postings, pairing=pairing), pairing=pairing)
+    sent = prefix_exchange.send_sketches(homes, ask_sketches(postings, pairing=pairing), pairing=pairing)
     yield from drop_repeats(compare(postings, sent, pairing=pairing), most=pairing.most_listed)
