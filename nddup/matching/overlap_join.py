@@ -1,33 +1,24 @@
 """Every pair of near-duplicate sketches, each made once: at the first feature that two prefixes have in common.
 
-The prefixes are defined below, with the proof that nothing is lost. Sketches are taken in order of size. Each looks up
-its prefix features in posting lists of the smaller sketches, then enters its own postings. Two sketches that meet at
-the first common feature of their prefixes are a candidate pair, and the original sketches are compared.
-
-The prefix filter, by which most pairs are never compared: pruning, the total order, and the prefixes under it.
-
-`nddup.local.pairing.prune` applies it to ids, `elements` to elements in place of ids.
+Sketches are taken in order of size. Each looks up its prefix features in posting lists of the smaller sketches, then
+enters its own postings. Two sketches that meet at the first common feature of their prefixes are a candidate pair, and
+the original sketches are compared. So most pairs are never compared. `nddup.local.pairing.prune` makes the prefixes of
+ids, `elements` those of elements in place of ids.
 
 Why it is exact. alpha_d comes from the ORIGINAL size, so dropping a feature that only one sketch holds loses no common
 feature, and a sketch with fewer than alpha_d features left is in no pair. Under one total order, two sketches with
 overlap >= max(alpha) share a feature that lies in both prefixes of (features left) - alpha + 1 features. The first such
-feature is unique, and only the partition that owns it makes the pair (`overlap_join`).
+feature is unique, and only the partition that owns it makes the pair.
 
-Limits on the cost of comparing all holders of one feature with each other.
-
-Where there are leaders, the holders of a long list are linked instead (`nddup.mining.family_pairs`). Without leaders
-every pair must be found: either every list is compared in full, however long, or nothing is.
-
-How many near-duplicate pairs each connected component has, counted while the pairs are found.
-
-Union-find keeps the components of the pairs found so far. A component with more than `max_edges` pairs is large, and
-stays large whatever joins it. Two sketches of one large component need not be compared: they are known to be connected,
-and the number of pairs beyond the limit does not matter.
+Two limits on the cost (`LongLists`, `ConnectedPairs`). Where there are leaders, the holders of a long list are linked
+instead of compared (`nddup.mining.family_pairs`); without leaders every list is compared in full, or nothing is. And a
+union-find counts the pairs of each connected component while they are found: in a component with more than `max_edges`
+pairs, two sketches need not be compared, for they are known to be connected, and further pairs do not matter. It stays
+large whatever joins it.
 
 Sources:
-    Xiao, Wang, Lin, Yu 2008, Efficient similarity joins for near duplicate detection (order by size, size filter).
     Chaudhuri, Ganti, Kaushik 2006, A primitive operator for similarity joins in data cleaning (the prefix filter).
-    Xiao, Wang, Lin, Yu 2008, Efficient similarity joins for near duplicate detection (order and size filter).
+    Xiao, Wang, Lin, Yu 2008, Efficient similarity joins for near duplicate detection (order by size, size filter).
     Tarjan, van Leeuwen 1984, Worst-case analysis of set union algorithms (path halving).
 """
 

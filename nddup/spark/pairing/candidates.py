@@ -27,7 +27,7 @@ Matching: from distinct sketches to every pair of near-duplicates, without loss.
 All shuffles move blocks. `nddup.run.on_spark.pairing` persists the homes and the postings between the steps, for each
 is read more than once. A whole sketch is sent once to its home, and then only to tasks that have it in a candidate
 pair, so the bytes sent per sketch do not grow with the number of tasks. `nddup.matching` has the arithmetic and why it
-is exact; `plan` lists what each exchange moves.
+is exact, and `task_sizes` how many tasks it takes.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
