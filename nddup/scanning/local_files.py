@@ -195,7 +195,7 @@ def read_texts(batches: Iterable[pa.RecordBatch]) -> Iterator[list[LocatedRecord
         places = [batch.column(name).to_pylist() for name in COLUMNS[:3]]
         values = [batch.column(name).cast(pa.binary()).to_pylist() for name in COLUMNS[3:]]
         rows = zip(*places, *values, strict=True)
-        yield [LocatedRecord(*place, _document(doc_id, text), b"") for *place, doc_id, text in rows]
+        yield [LocatedRecord(file, split, seq, _document(name, text), b"") for file, split, seq, name, text in rows]
 
 
 def _document(doc_id: bytes | None, text: bytes | None) -> Record | Reject:
