@@ -48,7 +48,7 @@ def test_ids_of_one_hash_are_told_apart(tmp_path: Path, monkeypatch: pytest.Monk
     """A hash that is equal for all ids leaves the result of a history unchanged."""
     due = nddup.repository.create(str(tmp_path / "due"), local={"processes": 1})
     live = play(due, draw_history(7, steps=6))
-    for module in ("segments.mapped", "snapshot"):
+    for module in ("mapped", "snapshot"):
         monkeypatch.setattr(f"nddup.repository.{module}.hash_strings", lambda column: np.zeros(len(column), np.uint64))
     repo = nddup.repository.create(str(tmp_path / "repo"), local={"processes": 1})
 

@@ -233,15 +233,17 @@ sys.exit(status or " ".join(loaded - {declared!r}) or None)
     assert done.returncode == 0, done.stderr
 
 
-def test_a_terminal_shows_the_step_at_once(sound: Path) -> None:
-    """A terminal shows a bar with the first step before anything is loaded; the findings go to standard output."""
+def test_a_terminal_shows_the_step(sound: Path) -> None:
+    """A terminal shows a bar with the step, as for every command; the findings go to standard output."""
     ours, theirs = pty.openpty()
-    program = f"from nddup.cli import main; main(['check', {str(sound)!r}])"
+    program = f"from nddup import cli, progress; progress.PATIENCE = 0; cli.main(['check', {str(sound)!r}])"
     with subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, stderr=theirs) as process:
         os.close(theirs)
         shown = os.read(ours, 100).decode()
         found = process.communicate()[0].decode()
     os.close(ours)
 
-    assert "open the run" in shown
+    assert shown.startswith("\r\x1b[K  check ")
+    assert "····" in shown
+    assert any(step in shown for step in ("load the program", "open the run"))
     assert found.endswith("every promise holds\n")

@@ -51,7 +51,7 @@ def test_an_item_has_room_for_what_it_names() -> None:
 
 def test_very_many_sets_of_a_component_come_in_several_batches(monkeypatch: pytest.MonkeyPatch) -> None:
     """The sets of a component are cut into batches, because Arrow counts the values of a list column with 31 bits."""
-    monkeypatch.setattr("nddup.mining.itemsets.VALUES_PER_BATCH", 4)
+    monkeypatch.setattr("nddup.mining.set_rows.VALUES_PER_BATCH", 4)
     sets = SetRows()
     sets.add(7, Itemsets(np.array([0, 2, 4, 7]), np.arange(7, dtype=np.int32), np.array([9, 8, 7], np.int32), "all"))
 
