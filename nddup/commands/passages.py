@@ -33,7 +33,9 @@ def add(commands: "argparse._SubParsersAction[Any]") -> None:
         " copy of each stays. INPUT may be the folder of a finished run: then its kept documents are read.",
     )  # fmt: skip
     add_inputs(parser)
-    parser.add_argument("--output", metavar="DIR", required=True, help="write the tables to DIR, which must not exist")
+    parser.add_argument(
+        "-o", "--output", metavar="DIR", required=True, help="write the tables to DIR, which must not exist"
+    )
     parser.add_argument(
         "--engine", choices=("auto", "local", "spark"),
         help="local: this machine, in its memory; spark: by shuffles; auto, the default: local where the files are"

@@ -159,7 +159,7 @@ def keep_first(
         raise ValueError(f"one task takes fewer than 2^31 edges, got {len(edges):,}")
     graph = _Graph(
         np.ascontiguousarray(edges, np.int32),
-        np.atleast_2d(np.asarray(resemblance, np.float64)),
+        np.ascontiguousarray(np.atleast_2d(np.asarray(resemblance, np.float64))),
         ranks.astype(np.int32),
         least,
     )

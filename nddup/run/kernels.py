@@ -29,7 +29,7 @@ from nddup.passages import divided
 from nddup.passages.hashed_records import find_characters
 from nddup.passages.repeats import find_repeats
 from nddup.reading import markup, page_limits
-from nddup.repository.lookups import Matching, build_postings, hash_strings
+from nddup.repository.lookups import Matching, build_postings, hash_ids, hash_strings
 from nddup.repository.lookups import Rows as Stored
 from nddup.repository.lookups import find_near as find_stored
 from nddup.scanning import read_again, sketch_records
@@ -199,6 +199,7 @@ def _look_up() -> None:
         stored = postings.rows
         for array in (stored.names, *stored.sketches, *postings[1:]):
             array.flags.writeable = False
+        hash_ids(stored.sketches.values)
         find_stored(postings, Stored(np.arange(2), _sketches()), matching)
 
 
@@ -209,7 +210,8 @@ def _run_embedded() -> None:
     given = number_texts(pa.table({"id": list("abcdef"), "text": texts}), id="id", text="text")
     with Workers(1) as workers:
         edit, exact = ({"pairs": {"threshold": 0.5, "confirm": how}} for how in ("edit", "resemblance"))
-        for settings in ({}, {"clusters": {"mode": "cover"}}, {"sketch": {"kind": "minhash"}}, edit, exact):
+        by_keys = ({"sketch": {"kind": kind}} for kind in ("minhash", "super"))
+        for settings in ({}, {"clusters": {"mode": "cover"}}, *by_keys, edit, exact):
             config = build_config({"pairs": {"threshold": 0.5}, **settings}, origin="kernels")
             paired = engine.pair(engine.sketch(given, config, workers).documents, config, workers, given)
             engine.keep(paired, engine.cluster(paired, config, workers), config)
