@@ -2,6 +2,7 @@
 
 from pathlib import Path
 from tempfile import NamedTemporaryFile, TemporaryDirectory
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -209,10 +210,13 @@ def _run_embedded() -> None:
     texts = [" ".join([*words[:cut], "edit", *words[cut:]]) for cut in range(6)]
     given = number_texts(pa.table({"id": list("abcdef"), "text": texts}), id="id", text="text")
     with Workers(1) as workers:
-        edit, exact = ({"pairs": {"threshold": 0.5, "confirm": how}} for how in ("edit", "resemblance"))
-        by_keys = ({"sketch": {"kind": kind}} for kind in ("minhash", "super"))
-        for settings in ({}, {"clusters": {"mode": "cover"}}, *by_keys, edit, exact):
-            config = build_config({"pairs": {"threshold": 0.5}, **settings}, origin="kernels")
+        chosen = [("clusters.mode", "cover"), ("sketch.kind", "minhash"), ("sketch.kind", "super")]
+        chosen += [("pairs.confirm", "none"), ("pairs.confirm", "edit"), ("pairs.confirm", "resemblance")]
+        for key, value in chosen:
+            section, _, name = key.partition(".")
+            settings: dict[str, dict[str, Any]] = {"pairs": {"threshold": 0.5}}
+            settings.setdefault(section, {})[name] = value
+            config = build_config(settings, origin="kernels")
             paired = engine.pair(engine.sketch(given, config, workers).documents, config, workers, given)
             engine.keep(paired, engine.cluster(paired, config, workers), config)
 
