@@ -39,6 +39,9 @@ MOST_TASKS = 1 << 16
 MOST_HERE = 10_000_000
 """Most ids of which one task takes all steps: 50,000 sketches of 200 ids, a few seconds."""
 
+MOST_READ_HERE = 40_000_000
+"""Most ids of all documents that such a task reads, to take from them the distinct sketches: a second or two."""
+
 REQUEST_BYTES = 32
 """Bytes of memory per id of the questions and answers about all ids at once."""
 
@@ -122,12 +125,21 @@ def tasks_needed(volume: Volume, memory: int) -> int:
     return max(1, math.ceil(max(by_ids, by_postings)))
 
 
-def fits_one(volume: Volume, memory: int) -> bool:
+def fits_one(volume: Volume, memory: int, *, copies: float = 1.0) -> bool:
     """Whether one task takes all steps: few ids, and what each step makes of them stays in its memory to the end.
+
+    Args:
+        volume: of the distinct sketches.
+        memory: of a task, in bytes.
+        copies: documents for each distinct sketch; the task reads the sketches of all.
 
     Example:
         >>> fits_one(Volume(4_000_000, 0.3), 2 << 30), fits_one(Volume(10**7, 0.3), 2 << 30)
         (True, False)
+        >>> fits_one(Volume(4_000_000, 0.3), 2 << 30, copies=1000)
+        False
     """
+    if volume.ids * copies > MOST_READ_HERE:
+        return False
     needed = volume.ids * (BYTES_OF_ID + REQUEST_BYTES) + volume.posting_bytes * BYTES_OF_POSTING_BYTE
     return volume.ids <= MOST_HERE and needed <= free_memory(memory)

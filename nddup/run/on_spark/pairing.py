@@ -264,7 +264,9 @@ def _is_small(job: Job, comparing: _Comparing) -> bool:
     """Whether one task compares all sketches: they fit, and no number of tasks was asked for."""
     documents = comparing.documents
     volume = volume_of(documents.postings, documents.distinct_sketches, job.threshold)
-    return fits_one(volume, job.task_memory) and not given_partitions(job.spark, job.config.spark)
+    copies = documents.rows / max(documents.distinct_sketches, 1)
+    is_few = fits_one(volume, job.task_memory, copies=copies)
+    return is_few and not given_partitions(job.spark, job.config.spark)
 
 
 def _seal_compared(job: Job, found: Saved) -> Saved:
