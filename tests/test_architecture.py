@@ -18,7 +18,7 @@ JOBS = sorted((ROOT / "jobs").glob("*.py"))
 
 PURE = {"reading", "rewriting", "sketching", "scanning", "matching", "mining", "verifying"}
 GROUND = {"errors", "arrays", "array_files", "metrics", "progress", "start_up", "children", "shown"}
-GROUND |= {"columns"}
+GROUND |= {"columns", "digests"}
 WIRING = {"spark", "spark.session_access", "spark.reading", "spark.pairing", "spark.clustering"}
 WIRING |= {"spark.passages"}
 
@@ -29,6 +29,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "children": set(),
     "arrays": {"start_up"},
     "columns": {"arrays", "errors"},
+    "digests": {"arrays"},
     "array_files": set(),
     "progress": {"shown", "tables"},
     "start_up": set(),
@@ -75,7 +76,7 @@ neither `matching` nor `mining`, even indirectly: `nddup check` is independent o
 WITHOUT_SPARK = PURE | {
     "errors", "metrics", "arrays", "array_files", "progress", "start_up", "tables", "settings", "explaining",
     "local", "engines", "stages", "report", "checking", "repository.lookups", "against", "children", "shown",
-    "passages", "columns",
+    "passages", "columns", "digests",
 }  # fmt: skip
 
 ACTIONS = {"collect", "first", "head", "take", "toPandas", "toArrow", "toLocalIterator", "isEmpty", "show", "foreach"}

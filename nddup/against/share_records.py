@@ -83,7 +83,7 @@ class ShareRecords:
     counts: bool
     table: ClassVar[Table] = SHARED
 
-    def batches(self, found: Iterable[list[LocatedRecord]], head: FileHead | None) -> Batches:
+    def batches(self, found: Iterable[Sequence[LocatedRecord]], head: FileHead | None) -> Batches:
         """Yield SHARED, two batches per list of records."""
         del head
         kinds = [TYPES[column.type] for column in SHARED.columns]
@@ -96,13 +96,13 @@ class ShareRecords:
             yield _share(some, texts, hits)
 
 
-def _count(some: list[LocatedRecord]) -> Iterator[tuple[object, ...]]:
+def _count(some: Sequence[LocatedRecord]) -> Iterator[tuple[object, ...]]:
     """Yield a row for each split, with its number of records."""
     for (source, split), records in Counter((one.source, one.split) for one in some).items():
         yield ("count", source, split, records, *[None] * 13)
 
 
-def _reject(some: list[LocatedRecord]) -> Iterator[tuple[object, ...]]:
+def _reject(some: Sequence[LocatedRecord]) -> Iterator[tuple[object, ...]]:
     for one in some:
         if isinstance(one.record, Reject):
             told = one.record
@@ -110,7 +110,7 @@ def _reject(some: list[LocatedRecord]) -> Iterator[tuple[object, ...]]:
                    *[None] * 9)  # fmt: skip
 
 
-def _share(some: list[LocatedRecord], texts: list[str], hits: Hits) -> pa.RecordBatch:
+def _share(some: Sequence[LocatedRecord], texts: list[str], hits: Hits) -> pa.RecordBatch:
     """Return the documents with a hit, built column by column, as most of them have hundreds of hits."""
     rows = np.flatnonzero(np.diff(hits.offsets))
     held = [some[row] for row in rows.tolist()]
@@ -286,7 +286,7 @@ class ReadItems:
     rule: TextRule
     table: ClassVar[Table] = READ_ITEMS
 
-    def batches(self, found: Iterable[list[LocatedRecord]], head: FileHead | None) -> Batches:
+    def batches(self, found: Iterable[Sequence[LocatedRecord]], head: FileHead | None) -> Batches:
         """Yield READ_ITEMS, one batch per list of records."""
         del head
         for some in found:

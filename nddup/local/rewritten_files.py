@@ -4,7 +4,7 @@ files, VERDICTS --rewrite--> a folder of files of the same names
 """
 
 import shutil
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -157,7 +157,7 @@ class Written:
 
     table: ClassVar[Table] = REWRITTEN
 
-    def batches(self, found: Iterable[list[LocatedRecord]], head: FileHead | None) -> Batches:
+    def batches(self, found: Iterable[Sequence[LocatedRecord]], head: FileHead | None) -> Batches:
         """Make no rows: a task that writes a file makes its own."""
         del found, head
         yield from ()

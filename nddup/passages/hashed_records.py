@@ -3,7 +3,7 @@
 A text and its hashes travel together: on this machine in files of the workers, which are mapped, not in memory.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -37,7 +37,7 @@ class HashRecords:
     hashes: bool = True
     table: ClassVar[Table] = HASHED
 
-    def batches(self, found: Iterable[list[LocatedRecord]], head: FileHead | None) -> Batches:
+    def batches(self, found: Iterable[Sequence[LocatedRecord]], head: FileHead | None) -> Batches:
         """Yield HASHED, one batch per list of records."""
         del head
         kinds = [TYPES[column.type] for column in HASHED.columns[:-3]]

@@ -62,7 +62,7 @@ class Consumer(Protocol):
     def table(self) -> Table:
         """The table whose rows it makes."""
 
-    def batches(self, found: Iterable[list[LocatedRecord]], head: FileHead | None) -> Batches:
+    def batches(self, found: Iterable[Sequence[LocatedRecord]], head: FileHead | None) -> Batches:
         """Yield the rows of one task.
 
         Args:

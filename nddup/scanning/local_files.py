@@ -10,7 +10,8 @@ Documents passed in as a table of ids and texts -> records, as if they had been 
 """
 
 import io
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import partial
 from typing import BinaryIO, NamedTuple
 
@@ -18,11 +19,13 @@ import pyarrow as pa
 
 from nddup.reading.charsets import unit_of
 from nddup.reading.formats import FileHead
+from nddup.reading.json_lines import plain_keys
 from nddup.reading.outcomes import DIVIDED, Record, Reject, excerpt
 from nddup.reading.streams import PIECE, Expanded
 from nddup.scanning.collection import ListedFile
 from nddup.scanning.found import Batches, Consumer, LocatedRecord, RecordLimits, in_batches
 from nddup.scanning.input_files import local_path
+from nddup.scanning.line_blocks import Bytes, cut_lines, read_blocks
 from nddup.scanning.walk import open_stored
 from nddup.scanning.whole_files import StoredFile, read_files, read_stream
 
@@ -97,8 +100,19 @@ def scan_part(part: FilePart, head: FileHead, consumer: Consumer, limits: Record
 
     Cost: the bytes of the part, and those up to the first separator after it.
     """
-    found = in_batches(read_part(part, head, limits.max_record), prefixes_ids=head.format.prefixes_ids)
+    found: Iterator[Sequence[LocatedRecord]]
+    if plain_keys(head) is not None:
+        found = read_blocks(_lines_in(part, head, limits.max_record), head, limits.max_record)
+    else:
+        found = in_batches(read_part(part, head, limits.max_record), prefixes_ids=head.format.prefixes_ids)
     yield from consumer.batches(found, head)
+
+
+def _lines_in(part: FilePart, head: FileHead, max_record: int) -> Iterator[tuple[str, int, Bytes | Reject]]:
+    """Yield the lines of a part for `read_blocks`."""
+    with _open_part(part, head) as stream:
+        for piece in cut_lines(stream, max_record):
+            yield part.source, part.start, piece
 
 
 def read_part(part: FilePart, head: FileHead, max_record: int) -> Iterator[LocatedRecord]:
@@ -111,23 +125,27 @@ def read_part(part: FilePart, head: FileHead, max_record: int) -> Iterator[Locat
         DividedError: after its last record, if it ends inside another one.
         OSError: if the file cannot be opened, although its head was read before.
     """
-    unit = unit_of(head.encoding)
-    with open_local(part.path) as file:
-        start = 0
-        if part.start > 0:
-            before = find_separator(file, part.start, head.separator, unit)
-            if before is None or before >= part.end:
-                return
-            start = before + len(head.separator)
-        after = find_separator(file, part.end, head.separator, unit)
-        end = None if after is None else after + len(head.separator)
-
-        file.seek(start)
-        stream = Expanded(_Range(file, end), "")  # type: ignore[arg-type]
+    with _open_part(part, head) as stream:
         for seq, (record, chunk) in enumerate(read_stream(stream, head, max_record, is_part=True)):
             if isinstance(record, Reject) and record.reason == DIVIDED:
                 raise DividedError({part.source})
             yield LocatedRecord(part.source, part.start, seq, record, chunk)
+
+
+@contextmanager
+def _open_part(part: FilePart, head: FileHead) -> Iterator[Expanded]:
+    """Open the bytes of the records of a part."""
+    unit = unit_of(head.encoding)
+    with open_local(part.path) as file:
+        start: int | None = 0
+        if part.start > 0:
+            before = find_separator(file, part.start, head.separator, unit)
+            start = before + len(head.separator) if before is not None and before < part.end else None
+        after = find_separator(file, part.end, head.separator, unit) if start is not None else part.end
+        end = None if after is None else after + len(head.separator)
+
+        file.seek(part.end if start is None else start)
+        yield Expanded(_Range(file, file.tell() if start is None else end), "")  # type: ignore[arg-type]
 
 
 def find_separator(file: BinaryIO, start: int, separator: bytes, unit: int = 1) -> int | None:
@@ -175,10 +193,9 @@ class _Range(io.RawIOBase):
 
     def readinto(self, buffer: bytearray | memoryview) -> int:  # type: ignore[override]
         size = len(buffer) if self._left is None else min(len(buffer), self._left)
-        data = self._file.read(size)
-        buffer[: len(data)] = data
-        self._left = None if self._left is None else self._left - len(data)
-        return len(data)
+        read: int = self._file.readinto(memoryview(buffer)[:size])  # type: ignore[attr-defined]
+        self._left = None if self._left is None else self._left - read
+        return read
 
 
 COLUMNS = ("source", "split", "seq", "doc_id", "text")

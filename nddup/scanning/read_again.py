@@ -21,6 +21,7 @@ from nddup.reading.formats import FileHead
 from nddup.reading.outcomes import Record
 from nddup.reading.records import content_fingerprint, record_text
 from nddup.scanning.found import Batches, LocatedRecord, TextRule, join_encoded
+from nddup.scanning.line_blocks import divide
 from nddup.sketching.recipe import Recipe, make_sketches
 from nddup.sketching.rolling_hash import fingerprint_rows, hash_rows
 from nddup.tables import CONTENTS, FOUND_TEXTS, TOKENS, Table
@@ -36,7 +37,7 @@ class Contents:
     charset: str | None
     table: ClassVar[Table] = CONTENTS
 
-    def batches(self, found: Iterable[list[LocatedRecord]], head: FileHead | None) -> Batches:
+    def batches(self, found: Iterable[Sequence[LocatedRecord]], head: FileHead | None) -> Batches:
         """Yield CONTENTS, one batch per list."""
         encoding = head.encoding if head is not None and head.format.kind == "jsonl" else None
         for some in found:
@@ -71,12 +72,18 @@ class Texts:
     characters: int | None = None
     table: ClassVar[Table] = FOUND_TEXTS
 
-    def batches(self, found: Iterable[list[LocatedRecord]], head: FileHead | None) -> Batches:
+    def batches(self, found: Iterable[Sequence[LocatedRecord]], head: FileHead | None) -> Batches:
         """Yield FOUND_TEXTS, one batch per list; a batch may be empty."""
         del head
         for some in found:
             sources, marks, texts = [], [], []
-            for one in some:
+            plain, others = divide(some, self.rule)
+            for source, fingerprint, text in zip(*plain, strict=True):
+                if self.fingerprints is None or fingerprint in self.fingerprints:
+                    sources.append(source)
+                    marks.append(fingerprint)
+                    texts.append(text.decode()[: self.characters])
+            for one in others:
                 if not isinstance(one.record, Record):
                     continue
                 fingerprint = content_fingerprint(one.record)
@@ -112,15 +119,18 @@ class Tokens:
     contents: frozenset[bytes] | None = None
     table: ClassVar[Table] = TOKENS
 
-    def batches(self, found: Iterable[list[LocatedRecord]], head: FileHead | None) -> Batches:
+    def batches(self, found: Iterable[Sequence[LocatedRecord]], head: FileHead | None) -> Batches:
         """Yield TOKENS, one batch per list; a batch may be empty."""
         del head
         for some in found:
-            texts = [
+            plain, others = divide(some, self.rule)
+            wanted = self.contents
+            named = zip(plain.prints, plain.texts, strict=True)
+            texts = [text for fingerprint, text in named if wanted is None or fingerprint in wanted]
+            texts += [
                 self.rule.read_encoded(one.record).text
-                for one in some
-                if isinstance(one.record, Record)
-                and (self.contents is None or content_fingerprint(one.record) in self.contents)
+                for one in others
+                if isinstance(one.record, Record) and (wanted is None or content_fingerprint(one.record) in wanted)
             ]
             rows = self._rows(*join_encoded(texts))
             lists = pa.ListArray.from_arrays(rows.offsets.astype(np.int32), pa.array(rows.values.view(np.int64)))

@@ -8,7 +8,7 @@ Count the words of a task's records, for the lexicon. A consumer: found records 
 Chunks of files that an engine cuts at separators, several tasks per file -> the records in them.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
 from itertools import groupby, pairwise
@@ -20,10 +20,12 @@ from numpy.typing import NDArray
 
 from nddup.arrays import Ragged
 from nddup.reading.formats import FileHead
+from nddup.reading.json_lines import plain_keys
 from nddup.reading.outcomes import EXCERPT_LENGTH, Capture, Record, Reject, excerpt
 from nddup.reading.records import content_fingerprint, fingerprint_bytes
 from nddup.reading.streams import Chunk, too_large
 from nddup.scanning.found import Batches, LocatedRecord, SketchRule, TextRule, in_batches, join_encoded, whole_recipe
+from nddup.scanning.line_blocks import LineBlock, divide, read_chunks
 from nddup.scanning.whole_files import parse_pieces
 from nddup.sketching.kinds import KINDS
 from nddup.sketching.min_s import Sketches, cut_sketches
@@ -58,7 +60,12 @@ PLAIN = tuple(name for name in _Row._fields if name not in ("text", "capture"))
 """The columns of RECORDS with values from `_Row`; the others come from its capture, and from the sketches."""
 
 
+COUNTS = ("n_replaced", "n_stripped", "n_guessed")
 NO_CAPTURE = tuple(Capture())
+KINDS_OF = {column.name: TYPES[column.type] for column in RECORDS.columns}
+Columns = dict[str, pa.Array]
+Texts = tuple[NDArray[np.uint8], NDArray[np.int64]]
+"""Texts in UTF-8 one after another, and the bounds of each, as of `join_encoded`."""
 
 
 @dataclass(frozen=True)
@@ -71,14 +78,14 @@ class SketchRecords:
     rule: SketchRule
     table: ClassVar[Table] = RECORDS
 
-    def batches(self, found: Iterable[list[LocatedRecord]], head: FileHead | None) -> Batches:
+    def batches(self, found: Iterable[Sequence[LocatedRecord]], head: FileHead | None) -> Batches:
         """Yield RECORDS, one batch per list."""
         del head
         for some in found:
-            rows = [_row_of(one, self.rule) for one in some]
-            texts = join_encoded([row.text for row in rows])
+            columns, texts = _read(some, self.rule)
             made, marks = _sketch_and_mark(*texts, self.rule)
-            yield _lay_out(_reject_short(rows, made, self.rule.min_tokens), made, self.rule.recipe, marks)
+            _reject_short(columns, texts, made, self.rule.min_tokens)
+            yield _lay_out(columns, made, self.rule.recipe, marks)
 
 
 def sketch_texts(data: NDArray[np.uint8], bounds: NDArray[np.int64], rule: SketchRule) -> Sketches:
@@ -132,39 +139,84 @@ def _row_of(one: LocatedRecord, rule: SketchRule) -> _Row:
     )
 
 
-def _reject_short(rows: list[_Row], made: Sketches, min_tokens: int) -> list[_Row]:
-    """Turn the rows of documents with too few tokens into rejects, in place; return the rows."""
-    for i in np.flatnonzero(made.n_tokens < min_tokens):
-        if rows[i].reason is None:
-            detail = f"{made.n_tokens[i]} tokens, fewer than input.min_tokens"
-            rows[i] = rows[i]._replace(reason="short", detail=detail, excerpt=rows[i].text.decode()[:EXCERPT_LENGTH])
-    return rows
+def _read(some: Sequence[LocatedRecord], rule: SketchRule) -> tuple[Columns, Texts]:
+    """Return the columns of RECORDS that are known before the sketches, and the texts."""
+    if isinstance(some, LineBlock):
+        return _read_block(some, rule)
+    rows = [_row_of(one, rule) for one in some]
+    columns = {name: pa.array([getattr(row, name) for row in rows], KINDS_OF[name]) for name in PLAIN}
+    captures = [row.capture for row in rows]
+    if any(captures):
+        told = [tuple(capture) if capture else NO_CAPTURE for capture in captures]
+        for name, values in zip(Capture._fields, zip(*told, strict=True), strict=True):
+            columns[name] = pa.array(values, KINDS_OF[name])
+    else:
+        columns |= _nulls(Capture._fields, len(rows))
+    return columns, join_encoded([row.text for row in rows])
 
 
-def _lay_out(rows: list[_Row], made: Sketches, recipe: Recipe, marks: list[bytes] | None) -> pa.RecordBatch:
-    """Make RECORDS of rows and their sketches, in the same order.
+def _read_block(block: LineBlock, rule: SketchRule) -> tuple[Columns, Texts]:
+    """Do as `_read`, without an object for each record that is plain."""
+    is_plain = block.plain_rows(rule.text)
+    plain, odd = np.flatnonzero(is_plain), np.flatnonzero(~is_plain)
+    view, bounds = memoryview(block.read.data), block.read.bounds  # type: ignore[arg-type]
+    known = {
+        "source": block.lines.source.take(pa.array(plain)),
+        "split": pa.array(block.lines.split[plain]),
+        "seq": pa.array(block.seq[plain]),
+        "doc_id": block.ids(is_plain, 0),
+        "url": block.ids(is_plain, 2),
+        "content_fingerprint": pa.array([block.prints[row] for row in plain.tolist()], pa.binary()),
+        **{name: pa.repeat(pa.scalar(0, KINDS_OF[name]), plain.size) for name in COUNTS},
+        **{name: pa.repeat("", plain.size) for name in ("detail", "excerpt")},
+    }
+    columns = known | _nulls([name for name in (*PLAIN, *Capture._fields) if name not in known], plain.size)
+    if not odd.size:
+        return columns, (block.read.data, bounds)
+
+    others, (data, limits) = _read([block.locate(row) for row in odd.tolist()], rule)
+    order = pa.array(np.argsort(np.concatenate([plain, odd])))
+    columns = {name: pa.concat_arrays([column, others[name]]).take(order) for name, column in columns.items()}
+    lengths, pieces, at = np.diff(bounds), list[memoryview](), 0
+    lengths[odd] = np.diff(limits)
+    for number, row in enumerate(odd.tolist()):
+        pieces += [view[bounds[at] : bounds[row]], memoryview(data)[limits[number] : limits[number + 1]]]  # type: ignore[arg-type]
+        at = row + 1
+    pieces.append(view[bounds[at] :])
+    return columns, (np.frombuffer(b"".join(pieces), np.uint8), np.concatenate([[0], np.cumsum(lengths)]))
+
+
+def _nulls(names: Sequence[str], rows: int) -> Columns:
+    return {name: pa.nulls(rows, KINDS_OF[name]) for name in names}
+
+
+def _reject_short(columns: Columns, texts: Texts, made: Sketches, min_tokens: int) -> None:
+    """Turn the documents with too few tokens into rejects, in place."""
+    is_short = (made.n_tokens < min_tokens) & np.asarray(columns["reason"].is_null())
+    if not is_short.any():
+        return
+    data, bounds = texts
+    told = {name: columns[name].to_pylist() for name in ("reason", "detail", "excerpt")}
+    for i in np.flatnonzero(is_short).tolist():
+        told["reason"][i] = "short"
+        told["detail"][i] = f"{made.n_tokens[i]} tokens, fewer than input.min_tokens"
+        told["excerpt"][i] = data[bounds[i] : bounds[i + 1]].tobytes().decode()[:EXCERPT_LENGTH]
+    columns |= {name: pa.array(values, pa.string()) for name, values in told.items()}
+
+
+def _lay_out(columns: Columns, made: Sketches, recipe: Recipe, marks: list[bytes] | None) -> pa.RecordBatch:
+    """Make RECORDS of what was read and the sketches, in the same order.
 
     `marks` are the fingerprints of what confirms pairs, if texts do: then documents are grouped by these.
     """
     prints = list(marks or fingerprint_sketches(made, recipe))
-    for i in np.flatnonzero(np.diff(made.offsets) == 0):
-        if (content := rows[i].content_fingerprint) is not None:
+    for i in np.flatnonzero(np.diff(made.offsets) == 0).tolist():
+        if (content := columns["content_fingerprint"][i].as_py()) is not None:
             prints[i] = fingerprint_textless(content, int(made.n_tokens[i]))
-    kinds = {column.name: TYPES[column.type] for column in RECORDS.columns}
-    columns = {name: pa.array([getattr(row, name) for row in rows], kinds[name]) for name in PLAIN}
-    captures = [row.capture for row in rows]
-    if any(captures):
-        told = [tuple(capture) if capture else NO_CAPTURE for capture in captures]
-        columns |= {
-            name: pa.array(values, kinds[name])
-            for name, values in zip(Capture._fields, zip(*told, strict=True), strict=True)
-        }
-    else:
-        columns |= {name: pa.nulls(len(rows), kinds[name]) for name in Capture._fields}
     columns |= {
         "n_tokens": pa.array(made.n_tokens),
         "n_features": pa.array(made.n_features),
-        "token_fingerprint": pa.nulls(len(rows), pa.binary()) if marks is None else pa.array(marks, pa.binary()),
+        "token_fingerprint": pa.nulls(len(prints), pa.binary()) if marks is None else pa.array(marks, pa.binary()),
         "sketch_fingerprint": pa.array(prints, pa.binary()),
         "sketch": pa.ListArray.from_arrays(made.offsets.astype(np.int32), pa.array(made.ids.view(np.int64))),
         "signature": _signatures(made),
@@ -184,11 +236,11 @@ def _signatures(made: Sketches) -> pa.Array:
 
 def fingerprint_sketches(made: Sketches, recipe: Recipe) -> list[bytes]:
     """Return the BLAKE2b-128 of each sketch, equal for equal sketches only. It covers the modulus if that varies."""
+    if KINDS[recipe.kind].estimate != "levels":
+        return fingerprint_rows(Ragged(made.offsets, made.ids))
+
     data = memoryview(made.ids.tobytes())
     ends = pairwise((made.offsets * 8).tolist())
-    if KINDS[recipe.kind].estimate != "levels":
-        return [blake2b(data[low:high], digest_size=16).digest() for low, high in ends]
-
     levels = [level_of(count, recipe.size) for count in made.n_features.tolist()]
     return [
         blake2b(data[low:high], digest_size=16, salt=bytes([level])).digest()
@@ -223,12 +275,14 @@ class WordCounter:
     min_tokens: int = 0
     table: ClassVar[Table] = TERMS
 
-    def batches(self, found: Iterable[list[LocatedRecord]], head: FileHead | None) -> Batches:
+    def batches(self, found: Iterable[Sequence[LocatedRecord]], head: FileHead | None) -> Batches:
         """Yield TERMS after everything has been read. Memory: that of `TermCounts`."""
         del head
         counts = TermCounts(self.words, least_tokens=self.min_tokens)
         for some in found:
-            texts = [self.text.read_encoded(one.record).text for one in some if isinstance(one.record, Record)]
+            plain, others = divide(some, self.text)
+            texts = [self.text.read_encoded(one.record).text for one in others if isinstance(one.record, Record)]
+            texts += plain.texts
             counts.add(*join_encoded(texts))
 
         for part in counts.drain():
@@ -250,7 +304,9 @@ class _ChunkRow(NamedTuple):
     ends_open: bool
 
 
-def parse_chunks(batches: Iterable[pa.RecordBatch], head: FileHead, max_record: int) -> Iterator[list[LocatedRecord]]:
+def parse_chunks(
+    batches: Iterable[pa.RecordBatch], head: FileHead, max_record: int
+) -> Iterator[Sequence[LocatedRecord]]:
     """Yield the records in the chunks of a task.
 
     Args:
@@ -264,6 +320,9 @@ def parse_chunks(batches: Iterable[pa.RecordBatch], head: FileHead, max_record: 
 
     Cost: that of `parse_record`. Memory: a batch as Python objects.
     """
+    if plain_keys(head) is not None:
+        yield from read_chunks(batches, head, max_record)
+        return
     rows = (pair for some in _with_ends(batches) for pair in some)
     found = (
         LocatedRecord(source, split, seq, record, chunk)

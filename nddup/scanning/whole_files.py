@@ -4,19 +4,21 @@ All files can be read this way; compressed files, containers (WARC, CSV, Parquet
 long to be cut can be read in no other way. Records are numbered within the file; it is one split, 0.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
-from itertools import islice
+from itertools import groupby, islice
 from typing import BinaryIO, NamedTuple
 
 from nddup.reading.charsets import unit_of
 from nddup.reading.containers import CONTAINERS, read_container
 from nddup.reading.formats import FileHead
+from nddup.reading.json_lines import plain_keys
 from nddup.reading.outcomes import Record, Reject
 from nddup.reading.records import parse_record
 from nddup.reading.streams import Chunk, Expanded, Part, StoppedError, cut_pieces, reject_parts
 from nddup.reading.xml_cutting import cut_records
 from nddup.scanning.found import LocatedRecord, in_batches
+from nddup.scanning.line_blocks import Bytes, cut_lines, read_blocks
 from nddup.shown import clean
 
 
@@ -39,13 +41,30 @@ class StoredFile(NamedTuple):
     records: int | None = None
 
 
-def read_files(files: Iterable[StoredFile], head: FileHead, max_record: int) -> Iterator[list[LocatedRecord]]:
+def read_files(files: Iterable[StoredFile], head: FileHead, max_record: int) -> Iterator[Sequence[LocatedRecord]]:
     """Yield the records of files that share a head, one file after another; a list may hold records of several files.
 
     A file is opened when its turn comes, and closed before the next. Never raises, whatever a file holds.
     """
-    found = (one for file in files for one in _found_in(file, head, max_record))
-    yield from in_batches(found, prefixes_ids=head.format.prefixes_ids)
+    by_lines = plain_keys(head) is not None
+    for is_whole, some in groupby(files, key=lambda file: by_lines and file.records is None):
+        if is_whole:
+            yield from read_blocks((piece for file in some for piece in _lines_in(file, max_record)), head, max_record)
+        else:
+            found = (one for file in some for one in _found_in(file, head, max_record))
+            yield from in_batches(found, prefixes_ids=head.format.prefixes_ids)
+
+
+def _lines_in(file: StoredFile, max_record: int) -> Iterator[tuple[str, int, Bytes | Reject]]:
+    """Yield the lines of a file for `read_blocks`."""
+    try:
+        raw = file.open()
+    except (OSError, StoppedError) as error:
+        yield file.source, 0, _unopened(error)
+        return
+    with raw:
+        for piece in cut_lines(_expanded(raw, file), max_record):
+            yield file.source, 0, piece
 
 
 def _found_in(file: StoredFile, head: FileHead, max_record: int) -> Iterator[LocatedRecord]:
@@ -67,11 +86,8 @@ def read_file(file: StoredFile, head: FileHead, max_record: int) -> Iterator[tup
     """
     try:
         raw = file.open()
-    except OSError as error:
-        yield Reject("unreadable", clean(str(error)).splitlines()[0], ""), b""
-        return
-    except StoppedError as error:
-        yield Reject(error.reason, str(error), ""), b""
+    except (OSError, StoppedError) as error:
+        yield _unopened(error), b""
         return
 
     with raw:
@@ -80,8 +96,17 @@ def read_file(file: StoredFile, head: FileHead, max_record: int) -> Iterator[tup
             for record in read_container(raw, head, **about, limit=file.most, max_record=max_record):
                 yield record, b""
         else:
-            stream = Expanded(raw, file.compression, file.most if file.compression else None)
-            yield from read_stream(stream, head, max_record)
+            yield from read_stream(_expanded(raw, file), head, max_record)
+
+
+def _unopened(error: OSError | StoppedError) -> Reject:
+    if isinstance(error, StoppedError):
+        return Reject(error.reason, str(error), "")
+    return Reject("unreadable", clean(str(error)).splitlines()[0], "")
+
+
+def _expanded(raw: BinaryIO, file: StoredFile) -> Expanded:
+    return Expanded(raw, file.compression, file.most if file.compression else None)
 
 
 def read_stream(

@@ -1,7 +1,7 @@
 """A consumer that fails, in a module that worker processes can import."""
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -17,7 +17,7 @@ class Breaking:
     is_death: bool
     table: ClassVar[Table] = RECORDS
 
-    def batches(self, found: Iterable[list[LocatedRecord]], head: FileHead | None) -> Batches:
+    def batches(self, found: Iterable[Sequence[LocatedRecord]], head: FileHead | None) -> Batches:
         """Fail before the first batch."""
         del found, head
         if self.is_death:

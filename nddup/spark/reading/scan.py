@@ -135,7 +135,7 @@ class SentTokens:
 
     table: Table
 
-    def batches(self, found: Iterable[list[LocatedRecord]], head: FileHead | None) -> Batches:
+    def batches(self, found: Iterable[Sequence[LocatedRecord]], head: FileHead | None) -> Batches:
         """Yield the rows of one task."""
         sent: set[int] = set()
         for batch in self.tokens.batches(found, head):

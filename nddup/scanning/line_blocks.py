@@ -1,0 +1,305 @@
+"""Lines of JSON in blocks of some MB, whose plain records are read together, without an object for each.
+
+    cut_lines    a stream -> the bytes of whole lines
+    read_blocks  bytes of whole lines, of one file after another -> blocks
+    read_chunks  CHUNKS -> blocks
+    divide       a block -> its plain texts, and the other records
+
+A block is also a list of its records: a consumer that knows nothing of blocks reads each line as of any other format.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import chain
+from typing import NamedTuple, overload
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from nddup.digests import digest_rows
+from nddup.reading.formats import FileHead
+from nddup.reading.fragments import is_page_or_fragment
+from nddup.reading.json_lines import BLANK, ODD, TAGGED, PlainLines, plain_keys, read_lines
+from nddup.reading.outcomes import Record, Reject, excerpt
+from nddup.reading.records import parse_record
+from nddup.reading.streams import PIECE, StoppedError, Stream, excerpt_of, too_large
+from nddup.scanning.found import LocatedRecord, TextRule
+from nddup.tables import CHUNKS
+
+Bytes = bytes | memoryview
+
+BLOCK_BYTES = 4 << 20
+"""Bytes of lines that are read together."""
+
+
+class Lines(NamedTuple):
+    """Some lines: line i is `data[starts[i]:ends[i]]`, of the part `split[i]` of the file `source[i]`."""
+
+    data: NDArray[np.uint8]
+    starts: NDArray[np.int64]
+    ends: NDArray[np.int64]
+    source: pa.StringArray
+    split: NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class LineBlock(Sequence[LocatedRecord]):
+    """The records of some lines that are not blank.
+
+    Attributes:
+        lines: the lines.
+        seq: (n,), the number of each record in its part.
+        read: what was read of them.
+        head: the head of the files.
+        max_record: the longest line that is no reject.
+    """
+
+    lines: Lines
+    seq: NDArray[np.int64]
+    read: PlainLines
+    head: FileHead
+    max_record: int
+
+    def __len__(self) -> int:
+        """Return the number of records."""
+        return self.seq.size
+
+    @overload
+    def __getitem__(self, at: int) -> LocatedRecord: ...
+    @overload
+    def __getitem__(self, at: slice) -> list[LocatedRecord]: ...
+    def __getitem__(self, at: int | slice) -> LocatedRecord | list[LocatedRecord]:
+        """Return a record; all are read once."""
+        return self._located[at]
+
+    @cached_property
+    def _located(self) -> list[LocatedRecord]:
+        return [self.locate(row) for row in range(len(self))]
+
+    def locate(self, row: int) -> LocatedRecord:
+        """Read one line, as of any other format."""
+        lines = self.lines
+        chunk = lines.data[lines.starts[row] : lines.ends[row]].tobytes()
+        place = lines.source[row].as_py(), int(lines.split[row]), int(self.seq[row])
+        if len(chunk) > self.max_record:
+            return LocatedRecord(*place, too_large(len(chunk), excerpt(chunk)), b"")
+        record = parse_record(chunk, self.head, is_last=False)
+        return LocatedRecord(*place, record or Reject("malformed", "a blank line", ""), chunk)
+
+    def plain_rows(self, rule: TextRule) -> NDArray[np.bool_]:
+        """Return which records have their plain text in `read`: those that are plain, and no page to this rule."""
+        declared = self.head.format.is_markup
+        kinds = self.read.kinds
+        if rule.markup == "html" or (rule.markup == "auto" and declared):
+            return np.zeros(len(self), np.bool_)
+        is_plain: NDArray[np.bool_] = kinds != ODD
+        if rule.markup == "auto" and declared is None:
+            for row in np.flatnonzero(kinds == TAGGED).tolist():
+                is_plain[row] = not is_page_or_fragment(self.text(row).decode())
+        return is_plain
+
+    def text(self, row: int) -> bytes:
+        """Return the text of a plain record in UTF-8."""
+        low, high = self.read.bounds[row : row + 2]
+        return self.read.data[low:high].tobytes()
+
+    @cached_property
+    def prints(self) -> list[bytes]:
+        """The fingerprint of the text of each record, as of `content_fingerprint`, if it is plain."""
+        return digest_rows(self.read.data, self.read.bounds)
+
+    def ids(self, rows: NDArray[np.bool_], at: int) -> pa.StringArray:
+        """Return the ids of plain records, or their URLs if `at` is 2; null for none."""
+        low, high = self.read.places[rows, at], self.read.places[rows, at + 1]
+        lengths = high - low
+        ends = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int32)
+        places = np.arange(ends[-1]) + np.repeat(low - ends[:-1], lengths)
+        return pa.StringArray.from_buffers(
+            low.size, pa.py_buffer(ends), pa.py_buffer(self.lines.data[places]), pa.array(low >= 0).buffers()[1]
+        )
+
+
+class PlainTexts(NamedTuple):
+    """The sources of the plain records of a block, the fingerprints of their contents, and their texts in UTF-8."""
+
+    sources: list[str]
+    prints: list[bytes]
+    texts: list[bytes]
+
+
+def divide(some: Sequence[LocatedRecord], rule: TextRule) -> tuple[PlainTexts, list[LocatedRecord]]:
+    """Return the plain records of a list, and the others."""
+    if not isinstance(some, LineBlock):
+        return PlainTexts([], [], []), list(some)
+    is_plain = some.plain_rows(rule)
+    rows = np.flatnonzero(is_plain).tolist()
+    sources = some.lines.source.filter(pa.array(is_plain)).to_pylist()
+    plain = PlainTexts(sources, [some.prints[row] for row in rows], [some.text(row) for row in rows])
+    return plain, [some.locate(row) for row in np.flatnonzero(~is_plain).tolist()]
+
+
+def cut_lines(stream: Stream, max_record: int) -> Iterator[Bytes | Reject]:  # noqa: C901 - one pass over the stream
+    """Yield the bytes of a stream as whole lines, each with its end; a longer one than `max_record` as a reject.
+
+    If the stream stops, the last item is a reject with the reason.
+
+    Memory: `max_record` and two pieces.
+    """
+    held: list[bytes] = []  # of the line that is not read to its end
+    passed, start = 0, ""  # of a line that is too long: its bytes that are not held, and how it begins
+    while True:
+        try:
+            piece = stream.read(PIECE)
+        except StoppedError as error:
+            yield Reject(error.reason, str(error), excerpt_of(b"".join(held)))
+            return
+        if not piece:
+            break
+
+        first, end = piece.find(b"\n") + 1, piece.rfind(b"\n") + 1
+        if passed:
+            passed += first - 1 if first else len(piece)
+            if first:
+                yield too_large(passed, start)
+                passed = 0
+        elif first:
+            yield b"".join([*held, piece[:first]])
+            held = []
+        if end > first:
+            yield memoryview(piece)[first:end]
+        if not passed:
+            held.append(piece[end:])
+        if sum(map(len, held)) > max_record:
+            whole = b"".join(held)
+            passed, start, held = len(whole), excerpt(whole), []
+
+    rest = b"".join(held)
+    if passed:
+        yield too_large(passed, start)
+    elif rest:
+        yield rest + b"\n"
+
+
+class _Numbering:
+    """Numbers the records of each part of a file from 0, whatever blocks they come in."""
+
+    def __init__(self) -> None:
+        self.part: tuple[str, int] | None = None
+        self.count = 0
+
+    def next(self, source: str, split: int) -> int:
+        """Return the number of one more record."""
+        if self.part != (source, split):
+            self.part, self.count = (source, split), 0
+        self.count += 1
+        return self.count - 1
+
+    def number(self, source: pa.StringArray, split: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return the numbers of records in order; those of a part lie together."""
+        if not split.size:
+            return np.empty(0, np.int64)
+        begins = np.ones(split.size, np.bool_)
+        begins[1:] = (split[1:] != split[:-1]) | np.asarray(pc.not_equal(source[1:], source[:-1]))
+        rows = np.arange(split.size)
+        firsts = np.where(begins, rows, -self.count)
+        firsts[0] = -self.count if self.part == (source[0].as_py(), int(split[0])) else 0
+        seq = rows - np.maximum.accumulate(firsts)
+        self.part, self.count = (source[-1].as_py(), int(split[-1])), int(seq[-1]) + 1
+        return seq
+
+
+def read_blocks(
+    pieces: Iterable[tuple[str, int, Bytes | Reject]], head: FileHead, max_record: int
+) -> Iterator[Sequence[LocatedRecord]]:
+    """Read lines; in order, and numbered by the parts of files.
+
+    Args:
+        pieces: source, split, and whole lines, as of `cut_lines`.
+        head: of all files; its `plain_keys` are not None.
+        max_record: a longer line is a reject.
+
+    Yields:
+        Blocks of at least BLOCK_BYTES, except for the last; and lists of one reject. A reject `damaged` names the last
+        good record of its file.
+    """
+    numbering, held, last_good = _Numbering(), list[tuple[str, int, Bytes]](), ("", "")
+    for source, split, piece in chain(pieces, [("", 0, b"")]):
+        if not isinstance(piece, Reject) and piece:
+            held.append((source, split, piece))
+            if sum(len(some) for _, _, some in held) < BLOCK_BYTES:
+                continue
+        if held:
+            block = _block_of(_lines_of(held), head, max_record, numbering)
+            held, last_good = [], _last_good(block) or last_good
+            if len(block):
+                yield block
+        if isinstance(piece, Reject):
+            told = piece
+            if piece.reason == "damaged" and last_good[0] == source:
+                told = replace(piece, detail=f"{piece.detail}; the last good record is {last_good[1]}")
+            yield [LocatedRecord(source, split, numbering.next(source, split), told, b"")]
+
+
+def _lines_of(pieces: Sequence[tuple[str, int, Bytes]]) -> Lines:
+    """Return the lines of some pieces."""
+    data = np.frombuffer(b"".join([piece for _, _, piece in pieces]), np.uint8)
+    ends = np.flatnonzero(data == ord("\n"))
+    starts = np.concatenate([[0], ends[:-1] + 1])
+    last = np.cumsum([len(piece) for _, _, piece in pieces])
+    of_line = np.searchsorted(last, ends, "right")  # the piece that holds the end of a line
+    source = pa.array([source for source, _, _ in pieces], pa.string()).take(pa.array(of_line))
+    return Lines(data, starts, ends, source, np.array([split for _, split, _ in pieces], np.int64)[of_line])
+
+
+def _block_of(lines: Lines, head: FileHead, max_record: int, numbering: _Numbering) -> LineBlock:
+    """Read lines; those that are blank are left out."""
+    keys = plain_keys(head)
+    if keys is None:
+        raise ValueError("the records of such a file are not read by lines")
+    read = read_lines(lines.data, lines.starts, lines.ends, keys, max_record)
+    rows = np.flatnonzero(read.kinds != BLANK)
+    if rows.size < read.kinds.size:
+        bounds = np.append(read.bounds[rows], read.bounds[-1])
+        read = PlainLines(read.kinds[rows], read.data, bounds, read.places[rows])
+        lines = Lines(
+            lines.data, lines.starts[rows], lines.ends[rows], lines.source.take(pa.array(rows)), lines.split[rows]
+        )
+    return LineBlock(lines, numbering.number(lines.source, lines.split), read, head, max_record)
+
+
+def _last_good(block: LineBlock) -> tuple[str, str] | None:
+    """Return the source of the last record of a block that is no reject, and its number and id, to be shown."""
+    for row in reversed(range(len(block))):
+        found = block.locate(row)
+        if isinstance(found.record, Record):
+            return found.source, f"{found.seq + 1} ({found.record.doc_id})"
+    return None
+
+
+def read_chunks(batches: Iterable[pa.RecordBatch], head: FileHead, max_record: int) -> Iterator[LineBlock]:
+    """Read the lines that Spark cut.
+
+    Args:
+        batches: of CHUNKS, in file order within a split.
+        head: as for `read_blocks`.
+        max_record: likewise.
+    """
+    numbering = _Numbering()
+    for batch in batches:
+        value, source, split = (batch.column(name) for name in CHUNKS.names[:3])
+        bounds = np.frombuffer(value.buffers()[1], np.int32)[value.offset :][: len(value) + 1].astype(np.int64)
+        data = np.frombuffer(value.buffers()[2] or b"", np.uint8)
+        low = 0
+        while low < len(value):
+            high = max(low + 1, int(np.searchsorted(bounds, bounds[low] + BLOCK_BYTES, "right")) - 1)
+            first, places = bounds[low], bounds[low : high + 1] - bounds[low]
+            some = Lines(
+                data[first : bounds[high]], places[:-1], places[1:], source[low:high], split.to_numpy()[low:high]
+            )
+            block = _block_of(some, head, max_record, numbering)
+            if len(block):
+                yield block
+            low = high

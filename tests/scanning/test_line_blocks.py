@@ -1,0 +1,168 @@
+"""Lines of JSON give the same rows whether they are read together, in blocks, or one by one."""
+
+import gzip
+import json
+from collections.abc import Iterable, Sequence
+from functools import partial
+from io import BytesIO
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from nddup.reading.detect import read_head
+from nddup.reading.formats import FileHead
+from nddup.reading.json_lines import BLANK, ODD, plain_keys, read_lines
+from nddup.reading.outcomes import Record
+from nddup.reading.records import parse_record, read_encoded
+from nddup.scanning import line_blocks
+from nddup.scanning.collection import ListedFile
+from nddup.scanning.found import LocatedRecord, RecordLimits, SketchRule, TextRule, in_batches
+from nddup.scanning.input_files import InputFile
+from nddup.scanning.local_files import cut_file, open_local, read_part, scan_part
+from nddup.scanning.sketch_records import SketchRecords, parse_chunks
+from nddup.scanning.whole_files import StoredFile, _found_in, read_files
+from nddup.sketching.recipe import Recipe
+from nddup.tables import CHUNKS
+
+HEAD = read_head(b'{"id": "1", "url": "u", "text": "a"}')
+MAX_RECORD = 400
+LIMITS = RecordLimits(MAX_RECORD, 1)
+PIECES = (
+    '{"id": "', '{"id": 1, ', '"id": -0.5e+7', '"url": "http://a/"', '"url": null', '"text": "', '"text": ["a"]',
+    '", ', '"}', "}", "{", "[", "]", ",", ":", '"', " ", "\t", "\\", "\\n", '\\"', "\\/", "\\u0430", "\\ud83d\\ude00",
+    "\\ud83d", "\\ude00", "\\u003cb>", "<p>a <b>b</b></p>", "a < b", "one two three ", "а б в", "\u2028", "\x7f",
+    "\ufeff", "\0", "01", "true", "nul", "NaN", '"x": {"y": [1, {"text": "z"}, []]}, ', '"t\\u0065xt": "q", ',
+    "[" * 70, "]" * 70, "w" * 40,
+)  # fmt: skip
+
+
+def write_line(row: dict[str, Any], *, is_ascii: bool, cut: slice | None, piece: str, at: int) -> bytes:
+    """Return a line of JSON, maybe cut, and with a piece of another put into it."""
+    line = json.dumps(row, ensure_ascii=is_ascii)[cut or slice(None)]
+    at %= len(line) + 1
+    return (line[:at] + piece + line[at:]).encode("utf-8", "surrogatepass")
+
+
+VALUES = st.one_of(
+    st.none(), st.booleans(), st.integers(), st.floats(), st.text(max_size=5),
+    st.lists(st.sampled_from(PIECES), max_size=8).map("".join),
+)  # fmt: skip
+ROWS = st.dictionaries(st.sampled_from(("id", "url", "text", "x", "t", "")), VALUES, max_size=5)
+WRITTEN = st.builds(
+    write_line,
+    ROWS,
+    is_ascii=st.booleans(),
+    cut=st.sampled_from([None, None, None, slice(0, -1), slice(1, None), slice(0, 20)]),
+    piece=st.sampled_from(["", "", "", *PIECES]),
+    at=st.integers(0, 200),
+)
+MADE = st.lists(st.sampled_from(PIECES), max_size=12).map("".join).map(lambda line: line.encode("utf-8", "replace"))
+BROKEN = st.builds(
+    lambda line, raw, at: line[: at % (len(line) + 1)] + raw + line[at % (len(line) + 1) :],
+    WRITTEN,
+    st.sampled_from([b"\xff", b"\xed\xa0\x80", b"\xc0\xaf", b"\xd0", b"\xf5\x80\x80\x80", b"\r", b"\x1f", b"\0"]),
+    st.integers(0, 200),
+)
+FILES = st.builds(
+    lambda lines, end: b"\n".join(lines) + end,
+    st.lists(st.one_of(WRITTEN, MADE, BROKEN, st.just(b'{"id": "1", "text": "one two"}')), max_size=8),
+    st.sampled_from([b"", b"\n", b"\r\n\n"]),
+).map(lambda data: data.replace(b"\n\n", b"\n \n"))
+RULES = [SketchRule(Recipe(length=1), TextRule(markup), min_tokens=2, confirm="resemblance")
+         for markup in ("auto", "text", "html")]  # fmt: skip
+
+
+def rows_of(found: Iterable[Sequence[LocatedRecord]], rule: SketchRule, head: FileHead = HEAD) -> list[dict[str, Any]]:
+    """Return the rows of RECORDS."""
+    return [row for batch in SketchRecords(rule).batches(found, head) for row in batch.to_pylist()]
+
+
+@given(data=FILES, size=st.integers(1, 300), rule=st.sampled_from(RULES))
+@example(data=b'{"id": "1", "text": "\\ud83d\\ude00 a"}\n{"id": 1.50, "text": ""}\n{"text": "a", "text": "b"}', size=30,
+         rule=RULES[0])  # fmt: skip
+def test_blocks_give_the_rows_of_single_records(
+    tmp_path_factory: pytest.TempPathFactory, data: bytes, size: int, rule: SketchRule
+) -> None:
+    """Whatever the lines, the parts of a file, a file read from its start and chunks of Spark give the same rows."""
+    path = tmp_path_factory.getbasetemp() / "lines.jsonl"
+    path.write_bytes(data)
+    parts = cut_file(ListedFile(InputFile(str(path), "a", len(data), 0), "", -1), size)
+    file = StoredFile("a", "", 0, partial(BytesIO, data))
+    chunks = [(line, "a", 0, False) for line in data.split(b"\n")]
+    from_spark = CHUNKS.batch([pa.array(column) for column in zip(*chunks, strict=True)])
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(line_blocks, "BLOCK_BYTES", size)
+        patch.setattr(line_blocks, "PIECE", max(size // 3, 1))
+        scanned = [batch for part in parts for batch in scan_part(part, HEAD, SketchRecords(rule), LIMITS)]
+        whole = rows_of(read_files([file], HEAD, MAX_RECORD), rule)
+        spark = rows_of(parse_chunks([from_spark], HEAD, MAX_RECORD), rule)
+
+    by_parts = [row for batch in scanned for row in batch.to_pylist()]
+    assert by_parts == [row for part in parts for row in rows_of(in_batches(read_part(part, HEAD, MAX_RECORD)), rule)]
+    assert whole == spark == rows_of(in_batches(_found_in(file, HEAD, MAX_RECORD)), rule)
+
+
+@given(data=FILES)
+def test_a_plain_line_is_what_json_says(data: bytes) -> None:
+    """A line that is plain has the id, the URL and the text of the record that `parse_record` makes of it."""
+    keys = plain_keys(HEAD)
+    assert keys is not None
+    lines = data.split(b"\n")
+    ends = np.cumsum([len(line) + 1 for line in lines]) - 1
+    starts = ends - [len(line) for line in lines]
+
+    read = read_lines(np.frombuffer(data, np.uint8), starts, ends, keys, MAX_RECORD)
+
+    for row, (line, kind) in enumerate(zip(lines, read.kinds, strict=True)):
+        record = parse_record(line, HEAD, is_last=False)
+        assert (kind == BLANK) <= (record is None)
+        if kind not in (BLANK, ODD):
+            assert isinstance(record, Record)
+            places = read.places[row].tolist()
+            assert [data[low:high].decode() or None for low, high in zip(places[::2], places[1::2], strict=True)] == [
+                record.doc_id, record.url]  # fmt: skip
+            text = read.data[read.bounds[row] : read.bounds[row + 1]].tobytes()
+            assert text == read_encoded(record, markup="text").text
+
+
+def test_usual_lines_are_plain() -> None:
+    """What other programs write is read together: escapes, nested values, numbers as ids, and any order of keys."""
+    rows: list[dict[str, Any]] = [
+        {"id": 7, "text": 'a\n"b" \\ / \u00e9 \U0001f600 \u0430', "meta": {"a": [1, 2.5e-3, {"b": None}], "text": 1}},
+        {"text": "", "url": None, "id": "x y", "more": [True, False, []], "none": {}},
+        {"text": "without an id"},
+    ]  # fmt: skip
+    for is_ascii in (True, False):
+        data = "".join(json.dumps(row, ensure_ascii=is_ascii) + "\n" for row in rows).encode()
+        ends = np.flatnonzero(np.frombuffer(data, np.uint8) == ord("\n"))
+        starts = np.concatenate([[0], ends[:-1] + 1])
+
+        read = read_lines(np.frombuffer(data, np.uint8), starts, ends, (b"text", b"id", b"url"), MAX_RECORD)
+
+        assert ODD not in read.kinds
+        assert read.data.tobytes().decode() == "".join(str(row["text"]) for row in rows)
+
+
+def test_a_damaged_file_names_its_last_good_record(tmp_path: Path) -> None:
+    """The rows of a compressed file that ends early are those of single records, the reject included."""
+    lines = b"".join(b'{"id": "%d", "text": "one two %d"}\n' % (n, n * n) for n in range(2_000))
+    path = tmp_path / "a.gz"
+    path.write_bytes(gzip.compress(lines)[:-500])
+    files = [StoredFile(name, "gzip", 1 << 30, partial(open_local, str(path))) for name in "ab"]
+
+    whole = rows_of(read_files(files, HEAD, MAX_RECORD), RULES[0])
+
+    assert whole == rows_of((one for file in files for one in in_batches(_found_in(file, HEAD, MAX_RECORD))), RULES[0])
+    assert "the last good record" in whole[-1]["detail"]
+
+
+@pytest.mark.parametrize("declared", ["a.b", "html(text)", "text|body"])
+def test_other_paths_are_read_by_records(declared: str) -> None:
+    """A path that may mean more than a key is not read here."""
+    assert plain_keys(read_head(b'{"id": "1", "text": "a"}', content=(declared,))) is None
