@@ -67,7 +67,7 @@ def main(documents: str, tables: str, local: str, said: str, *limits: str) -> No
     with CheckpointStore(spark, tables).opened(kept=list(RESULTS)) as store:
         job = SparkJob(spark, config, store, SparkProgress(spark, is_quiet=True))
         taken = measures.take(
-            "nodes", lambda: take_documents(job, spark.read.schema(schema_of(DOCUMENTS)).parquet(documents))
+            "nodes", lambda: take_documents(spark.read.schema(schema_of(DOCUMENTS)).parquet(documents))
         )
         paired = measures.take("pairs", lambda: find_pairs(job, taken))
         clustered = measures.take("clusters", lambda: mine_clusters(job, taken, paired))

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from nddup.engines.engine import Engine
 
+PARTITIONS = "spark.sql.shuffle.partitions"
 PROOFS = {"spark", "stages", "local", "test_large_clusters", "test_confirmed_on_spark"}
 """Folders and modules whose tests prove each stage on Spark, or that both engines agree."""
 
@@ -86,12 +87,17 @@ def spark(_session: "SparkSession", request: pytest.FixtureRequest) -> "Iterator
     """
     The session of all tests; it shuffles to two partitions where stages are proved, so that a wrong order can show.
 
-    Elsewhere it shuffles to one, which is enough to read, resume, check or print a run: each task costs some 10 ms.
+    There no task takes all documents, and the driver no records. Elsewhere it shuffles to one, which is enough to read,
+    resume, check or print a run: each task costs some 10 ms.
     """
+    from nddup.run.on_spark import documents, one_task  # noqa: PLC0415 - for Spark alone
     from nddup.run.session import set_to  # noqa: PLC0415 - for Spark alone
 
     is_proof = bool(PROOFS & {request.node.path.parent.name, request.node.path.stem})
-    with set_to(_session, {"spark.sql.shuffle.partitions": "2" if is_proof else "1"}):
+    with set_to(_session, {PARTITIONS: "2" if is_proof else "1"}), pytest.MonkeyPatch.context() as patch:
+        if is_proof:
+            patch.setattr(one_task, "fits_one", lambda *_, **__: False)
+            patch.setattr(documents, "FEW_BYTES", -1)
         yield _session
 
 

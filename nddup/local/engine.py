@@ -11,7 +11,7 @@ Each step returns its tables, the arrays that the next step needs, and its count
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -35,7 +35,7 @@ from nddup.scanning.collection import Collection
 from nddup.settings.plan import budget_of, confirm_rule_of, graph_rule, kind_of, record_limits, threshold_of, tokens_of
 from nddup.settings.schema import Config
 from nddup.stages.expand import expand
-from nddup.stages.keep import list_kept
+from nddup.stages.keep import count_kept, list_kept
 from nddup.stages.names import make_clusters
 from nddup.stages.run_engine import NO_COUNTS, Saved
 from nddup.stages.stage import Unpaired
@@ -45,6 +45,12 @@ if TYPE_CHECKING:
     from nddup.engines.embedded import DuckEngine
 
 Counts = dict[str, int]
+
+NOTED = (
+    "median_tokens", "undecodable_records", "undecodable_places", "stripped_records", "stripped_files",
+    "guessed_records", "guessed_files", "made_up_ids", "left_out_shingles", "later_ids",
+)  # fmt: skip
+"""Counts in the note of `documents`."""
 
 IN_ORDER = {"false_components": ("component",), "clusters": ("cluster_id",), "members": ("cluster_id", "doc_id")}
 """What the rows of a table are sorted by."""
@@ -76,6 +82,11 @@ class Paired:
     """With the tables `nodes` and `matches`."""
     pruned_to: list[int] = field(default_factory=list)
     edits: Counts | None = None
+
+    @property
+    def stage_counts(self) -> dict[str, Any]:
+        """The counts of the stage, by their names in the metrics."""
+        return {**self.counts, "pruned_to": self.pruned_to, "edits": self.edits}
 
 
 @dataclass(frozen=True)
@@ -266,3 +277,14 @@ def keep(paired: Paired, clustered: Clustered, config: Config) -> Kept:
     kept = list_kept(clustered.engine, least_size=least_size, by_sets=paired.matches.common is not None)
     kept = kept.take(pc.index_in(one_chunk(paired.nodes.ids), value_set=one_chunk(kept["doc_id"])))
     return Kept(kept, {"kept": pc.sum(kept["kept"]).as_py() or 0})
+
+
+def count_choices(  # noqa: PLR0913, PLR0917 - all that the steps made
+    documents: pa.Table, paired: Paired, clustered: Clustered, kept: Kept, config: Config, forced: Forced | None
+) -> dict[str, Any]:
+    """Return the counts of the keep-list, by their names in the metrics."""
+    told = clustered.engine
+    for name, table in (("documents", documents), ("pairs", paired.pairs), ("keep", kept.keep)):
+        told.see(name, table)
+    counted = count_kept(told, config.keep.order, forced, by_loss=config.keep.max_lost is not None)
+    return {**kept.counts, "removed": len(documents) - kept.counts["kept"], **counted}

@@ -205,6 +205,7 @@ class Workers:
         spool: a folder for what the processes write, made if missing; None: the system's temporary folder.
         progress: called as a step advances.
         memory: the memory that the run may take.
+        most_meetings: most pairs of sketches that may meet; None: any number.
         read_again: the files that were divided inside a record, and read again from their start.
     """
 
@@ -213,6 +214,7 @@ class Workers:
     spool: Path | None = None
     progress: Progress | None = None
     memory: Memory = field(default_factory=Memory)
+    most_meetings: int | None = None
     read_again: set[str] = field(default_factory=set)
 
     def __post_init__(self) -> None:

@@ -82,16 +82,6 @@ class _Search(NamedTuple):
     by_keys: bool
 
 
-def count_meetings(met: PostedSketches) -> int:
-    """Return a bound on the pairs of sketches that meet: a pair counts at each element, but all pairs count once.
-
-    Cost: linear.
-    """
-    lengths = np.diff(group_rows(met.rests)[1])
-    sketches = len(met.sizes)
-    return min(int((lengths * (lengths - 1) // 2).sum()), sketches * (sketches - 1) // 2)
-
-
 def find_wanted(met: PostedSketches, candidate_rule: CandidateRule, *, is_containment: bool) -> NDArray[np.bool_]:
     """Return a mask, (m,), of the sketches that are in a candidate pair; all False if a list would cost too much.
 

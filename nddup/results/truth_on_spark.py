@@ -122,7 +122,7 @@ def find_on_spark(spark: SparkSession, path: str, asked: Asked, steps: Steps) ->
 
     steps.begin("find the candidates")
     job = SparkJob(spark, config, MemoryStore(), SparkProgress(spark, is_quiet=True))
-    paired = find_pairs(job, take_documents(job, documents))
+    paired = find_pairs(job, take_documents(documents))
 
     texts_read = spell_out(
         name_texts(inputs.scan(Texts(inputs.text)), documents.select("doc_id", "source", "content_fingerprint"))

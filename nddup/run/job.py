@@ -11,8 +11,8 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from nddup.engines.embedded import DuckRun
-from nddup.engines.engine import FinishedRun
+from nddup.engines.embedded import DuckEngine, DuckRun
+from nddup.engines.engine import Engine, FinishedRun
 from nddup.engines.spark_engine import SparkRun
 from nddup.metrics import RunMetrics
 from nddup.progress import LogFormat
@@ -20,6 +20,7 @@ from nddup.run.on_spark import outputs
 from nddup.run.on_spark.clustering import keep_documents, mine_clusters
 from nddup.run.on_spark.documents import sketch_documents
 from nddup.run.on_spark.inputs import take_saved
+from nddup.run.on_spark.one_task import Decided, decide_here, take_clusters, take_keep, take_pairs
 from nddup.run.on_spark.pairing import find_pairs
 from nddup.run.on_spark.state import Job, SparkProgress, persisted
 from nddup.run.session import few_tasks, set_to, settings_for
@@ -30,6 +31,7 @@ from nddup.spark.reading.scan import number_texts
 from nddup.spark.session_access import is_connect
 from nddup.stages.inputs_found import read_forced
 from nddup.stages.run import find_clusters, make_run
+from nddup.stages.run_engine import Made
 from nddup.stages.stage import metrics_of
 from nddup.storage.session_files import files_of
 from nddup.storage.session_tables import CheckpointStore, MemoryStore, RemoteMemoryStore, SparkFolder, Store
@@ -53,14 +55,34 @@ class SparkJob(Job):
             yield
 
     sketch = sketch_documents
-    pair = find_pairs
-    cluster = mine_clusters
-    keep = keep_documents
     write_duplicates = outputs.write_duplicates
     write_context = outputs.write_context
     write_kept = outputs.write_kept_documents
     rewrite = outputs.rewrite_inputs
     read_texts = outputs.read_texts
+
+    def pair(self, sketched: Made, source: Any, known: Any = None) -> Made:  # noqa: ANN401 - as of `RunEngine.pair`
+        """As `RunEngine.pair`: few documents in one task, else in as many as it takes."""
+        decided = decide_here(self, sketched, source)
+        return find_pairs(self, sketched, source, known) if decided is None else take_pairs(self, decided)
+
+    def cluster(self, sketched: Made, paired: Made) -> Made:
+        """As `RunEngine.cluster`."""
+        if isinstance(paired.own, Decided):
+            return take_clusters(self, paired.own)
+        return mine_clusters(self, sketched, paired)
+
+    def keep(self, sketched: Made, paired: Made, clustered: Made) -> Made:
+        """As `RunEngine.keep`."""
+        if isinstance(paired.own, Decided):
+            return take_keep(self, paired.own)
+        return keep_documents(self, sketched, paired, clustered)
+
+    def look(self, **tables: DataFrame) -> Engine:
+        """As `RunEngine.look`: without Spark jobs where this process sees the folder."""
+        if not self.folder.is_here:
+            return self.ask(**tables)
+        return DuckEngine.over(self.folder.path, **{name: self.folder.dataset(name) for name in tables})
 
     def hold(self, verdicts: DataFrame) -> AbstractContextManager[DataFrame]:
         """As `RunEngine.hold`: on the executors' disks."""

@@ -31,7 +31,6 @@ from nddup.settings.plan import record_limits, text_rule
 from nddup.settings.schema import Config
 from nddup.sketching.vocabulary import COUNTED
 from nddup.stages import names
-from nddup.stages.keep import count_kept
 from nddup.stages.run import make_run
 from nddup.stages.run_engine import Made, RunEngine, Saved
 from nddup.stages.stage import dependencies_of, reads_contents
@@ -150,7 +149,7 @@ class LocalJob(RunEngine):
         if sketched.lexicon is not None:
             words: dict[str, Any] = {name: counts[f"lexicon_{name}"] for name in COUNTED}
             saved["lexicon"] = self.save("lexicon", sketched.lexicon, **words)
-        noted = {name: counts[name] for name in _NOTED if name in counts}
+        noted = {name: counts[name] for name in engine.NOTED if name in counts}
         again, sizes = sorted(self.workers.read_again), engine.count_sketches(sketched.documents)
         saved["documents"] = self.save(
             "documents", sketched.documents, counts=sizes, splitting={}, read_again=again, **noted
@@ -168,8 +167,7 @@ class LocalJob(RunEngine):
         sizes = sum(len(chunk.flatten()) for chunk in documents["sketch"].chunks)
         self.workers.memory.hold(len(documents), sizes)
         found = engine.pair(documents, self.config, self.workers, source, known=known, forced=self.forced)
-        counts = {**found.counts, "pruned_to": found.pruned_to, "edits": found.edits}
-        return _made({"pairs": self.save("pairs", found.pairs)}, counts, found)
+        return _made({"pairs": self.save("pairs", found.pairs)}, found.stage_counts, found)
 
     def cluster(self, sketched: Made, paired: Made) -> Made:
         """As `RunEngine.cluster`; its own is the result of `engine.cluster`, or None."""
@@ -188,13 +186,9 @@ class LocalJob(RunEngine):
         if paired.own is None:
             return _made(self._take("keep"), self._counts_before["keep"])
         found, documents = engine.keep(paired.own, clustered.own, self.config), sketched.tables["documents"]
-        kept, asked, told = found.counts["kept"], self.config.keep, clustered.own.engine
-        for name, table in (("documents", documents), ("pairs", paired.tables["pairs"]), ("keep", found.keep)):
-            told.see(name, table)
-        counts: dict[str, Any] = {"kept": kept, "removed": len(documents) - kept}
-        counts |= count_kept(told, asked.order, self.forced, by_loss=asked.max_lost is not None)
+        counts = engine.count_choices(documents, paired.own, clustered.own, found, self.config, self.forced)
         stages = {"pairs": paired.counts, "clusters": clustered.counts, "keep": counts}
-        return _made({"keep": self.save("keep", found.keep, counts={"kept": kept}, stages=stages)}, counts)
+        return _made({"keep": self.save("keep", found.keep, counts=found.counts, stages=stages)}, counts)
 
     @cached_property
     def _counts_before(self) -> Mapping[str, Mapping[str, Any]]:
@@ -260,13 +254,6 @@ class LocalJob(RunEngine):
 def _made(saved: Mapping[str, Saved], counts: Mapping[str, Any], own: Any = None) -> Made:  # noqa: ANN401
     tables, rows = {name: one.table for name, one in saved.items()}, {name: one.rows for name, one in saved.items()}
     return Made(tables=tables, rows=rows, counts=counts, own=own)
-
-
-_NOTED = (
-    "median_tokens", "undecodable_records", "undecodable_places", "stripped_records", "stripped_files",
-    "guessed_records", "guessed_files", "made_up_ids", "left_out_shingles", "later_ids",
-)  # fmt: skip
-"""Counts in the note of `documents`."""
 
 
 def run_locally(

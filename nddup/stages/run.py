@@ -313,7 +313,7 @@ def _read_chosen(engine: RunEngine, source: Collection, found: RunTables) -> Sav
 
         tables = {name: found.tables[name] for name in ("clusters", "members", "documents", "pairs")}
         sizes = {file.source: file.size for file in source.listing.files}
-        choice = choose_texts(engine.ask(**tables), engine.config, sizes)
+        choice = choose_texts(engine.look(**tables), engine.config, sizes)
     texts = engine.read_texts(source, found.sketched, choice.documents)
     return engine.put("texts", texts, clusters=len(choice.clusters), beyond_files=choice.beyond_files)
 

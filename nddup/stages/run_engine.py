@@ -107,6 +107,10 @@ class RunEngine(ABC):
     def ask(self, **tables: Any) -> Engine:  # noqa: ANN401 - of either engine
         """Return an engine that answers questions over these tables, by their names."""
 
+    def look(self, **tables: Any) -> Engine:  # noqa: ANN401 - of either engine
+        """Return an engine for small answers over saved tables, by their names."""
+        return self.ask(**tables)
+
     # The steps.
 
     @abstractmethod

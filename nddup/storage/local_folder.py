@@ -75,25 +75,38 @@ class LocalFolder(RunFolder):
 
     def write(self, name: str, table: pa.Table, *, on_rows_written: OnRows | None = None) -> None:
         """Write a table in place of an earlier one, in parts; it counts only once it is sealed."""
-        where = Path(local_path(self.begin_table(name)))
-        self._storage.remove(str(where))
-        where.mkdir(parents=True)
-        declared = table_called(name).arrow
-        strings = [field.name for field in declared if field.type == pa.string()]
-        form = {"compression": "zstd", "compression_level": 1, "use_dictionary": strings, "write_page_checksum": True}
-        on_rows = on_rows_written or (lambda done, rows: None)  # noqa: ARG005
-        on_rows(0, len(table))
-        try:
-            with pq.ParquetWriter(where / "part-00000.zstd.parquet", declared, **form) as file:
-                for low in range(0, max(len(table), 1), ROWS):
-                    file.write_table(table.slice(low, ROWS).select(declared.names).cast(declared), row_group_size=ROWS)
-                    on_rows(min(low + ROWS, len(table)), len(table))
-        except OSError as error:  # Arrow's message names no file
-            reason = os.strerror(error.errno) if error.errno else str(error)
-            raise OutputError(f"{where}: cannot be written ({reason}); --resume goes on from here") from error
+        write_table(self.begin_table(name), name, table, on_rows_written)
 
     def read(self, name: str, columns: list[str] | None = None) -> pa.Table:
         """Read a table of the folder, or some of its columns, in the declared types."""
         self.require_same(name)
-        whole = ds.dataset(local_path(self._place(name)), table_called(name).arrow, format="parquet")
-        return whole.to_table(columns)
+        return open_table(self._place(name), name).to_table(columns)
+
+
+def open_table(path: str, name: str) -> ds.Dataset:
+    """Return the table of this name in a folder of this machine, in the declared types."""
+    return ds.dataset(local_path(path), table_called(name).arrow, format="parquet")
+
+
+def write_table(path: str, name: str, table: pa.Table, on_rows_written: OnRows | None = None) -> None:
+    """Write the table of this name as Parquet to a folder of this machine, in place of what is there.
+
+    Raises:
+        OutputError: if it cannot be written.
+    """
+    where, storage = Path(local_path(path)), LocalStorage()
+    storage.remove(str(where))
+    where.mkdir(parents=True)
+    declared = table_called(name).arrow
+    strings = [field.name for field in declared if field.type == pa.string()]
+    form = {"compression": "zstd", "compression_level": 1, "use_dictionary": strings, "write_page_checksum": True}
+    on_rows = on_rows_written or (lambda done, rows: None)  # noqa: ARG005
+    on_rows(0, len(table))
+    try:
+        with pq.ParquetWriter(where / "part-00000.zstd.parquet", declared, **form) as file:
+            for low in range(0, max(len(table), 1), ROWS):
+                file.write_table(table.slice(low, ROWS).select(declared.names).cast(declared), row_group_size=ROWS)
+                on_rows(min(low + ROWS, len(table)), len(table))
+    except OSError as error:  # Arrow's message names no file
+        reason = os.strerror(error.errno) if error.errno else str(error)
+        raise OutputError(f"{where}: cannot be written ({reason}); --resume goes on from here") from error

@@ -11,6 +11,7 @@ from secrets import token_hex
 from typing import Any, Protocol
 from uuid import uuid4
 
+import pyarrow as pa
 from pyspark import StorageLevel
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as T
@@ -18,6 +19,7 @@ from pyspark.sql import types as T
 from nddup.scanning.input_files import is_of_this_machine
 from nddup.spark.schemas import local_table, read_table, schema_of
 from nddup.spark.session_access import is_connect
+from nddup.storage.local_folder import open_table, write_table
 from nddup.storage.local_storage import LocalStorage
 from nddup.storage.run_folder import STAGES, RunFolder
 from nddup.storage.session_files import files_at
@@ -48,6 +50,9 @@ class Store(Protocol):
 
     def write(self, name: str, table: DataFrame, schema: T.StructType) -> DataFrame:
         """Compute `table` and keep it in place of an earlier one; return a DataFrame that reads what was kept."""
+
+    def write_rows(self, spark: SparkSession, name: str, rows: pa.Table, schema: T.StructType) -> DataFrame:
+        """Keep rows of this process as `write` keeps a table."""
 
     def seal(self, name: str, *, settings: Mapping[str, Any], reads: Sequence[str], counted: Mapping[str, Any]) -> None:
         """Mark the table as whole, and note what was counted while it was made."""
@@ -81,6 +86,11 @@ class MemoryStore:
         """
         del name
         return table.select(*schema.fieldNames()).localCheckpoint(storageLevel=StorageLevel.DISK_ONLY)
+
+    def write_rows(self, spark: SparkSession, name: str, rows: pa.Table, schema: T.StructType) -> DataFrame:
+        """Give the rows to the session, as `Store.write_rows`."""
+        del name
+        return spark.createDataFrame(rows, schema)
 
     def seal(self, name: str, *, settings: Mapping[str, Any], reads: Sequence[str], counted: Mapping[str, Any]) -> None:
         """Do nothing: a table that is written is whole."""
@@ -146,6 +156,10 @@ class CheckpointStore:
         spelled = self._storage.spelled(where)
         table.select(*schema.fieldNames()).write.mode("overwrite").options(**UNMARKED).parquet(spelled)
         return read_table(self._spark, spelled, schema)
+
+    def write_rows(self, spark: SparkSession, name: str, rows: pa.Table, schema: T.StructType) -> DataFrame:
+        """Write the rows, as `Store.write_rows`. One action."""
+        return self.write(name, spark.createDataFrame(rows, schema), schema)
 
     def seal(self, name: str, *, settings: Mapping[str, Any], reads: Sequence[str], counted: Mapping[str, Any]) -> None:
         """Do nothing: a table that is written is whole."""
@@ -241,10 +255,22 @@ class SparkFolder(RunFolder):
             rows.write.mode("overwrite").options(**UNMARKED).parquet(self.spelled(where))
         return self._read(where, schema)
 
+    def write_rows(self, spark: SparkSession, name: str, rows: pa.Table, schema: T.StructType) -> DataFrame:
+        """Write the rows, as `Store.write_rows`: itself where this process sees the folder, else in one action."""
+        if not self.is_here or self._attempt:
+            return self.write(name, spark.createDataFrame(rows, schema), schema)
+        where = self.begin_table(name)
+        write_table(where, name, rows)
+        return self._read(where, schema)
+
     def table(self, name: str) -> DataFrame:
         """Return a table of the run's results, with its schema."""
         self.require_same(name)
         return self._read(self._at(name), schema_of(RESULTS[name]))
+
+    def dataset(self, name: str) -> Any:  # noqa: ANN401 - a `pyarrow.dataset.Dataset`
+        """Return a table as this process reads it, where it sees the folder."""
+        return open_table(self._place(name), name)
 
     def _read(self, path: str, schema: T.StructType) -> DataFrame:
         return read_table(self._spark, self.spelled(path), schema)

@@ -15,8 +15,8 @@ from nddup.metrics import ENGINES_OWN
 from nddup.reading.detect import read_head
 from nddup.reading.records import Record, parse_record, record_text
 from nddup.run.local_job import run_locally
+from nddup.run.on_spark import inputs, one_task
 from nddup.settings.load import build_config
-from nddup.spark.pairing import candidates
 from tests.finished_runs import run_over, sorted_tables
 from tests.places import ROOT
 
@@ -137,6 +137,18 @@ def test_another_machine_and_another_order_change_nothing(
     assert metrics == first[1]
 
 
+def test_where_tasks_find_too_many_records_the_driver_gets_none(
+    spark: SparkSession, three_files: list[Path], first: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Small files of many records: the tables are the same, made by Spark; the tasks that looked stopped early."""
+    monkeypatch.setattr(inputs, "FEW_RECORDS", 40)
+
+    metrics = run_over(spark, three_files, tmp_path / "run", SETTINGS)
+
+    assert (tmp_path / "run/_stages/records.json").exists()
+    assert (tables_of(tmp_path / "run"), counts_of(metrics)) == first
+
+
 def read_texts(path: Path) -> list[tuple[str, str]]:
     """Return the id and decoded content of every record of a file, read without Spark."""
     data = path.read_bytes()
@@ -147,15 +159,12 @@ def read_texts(path: Path) -> list[tuple[str, str]]:
     return [(str(one.doc_id), record_text(one, markup="text")) for one in found if isinstance(one, Record)]
 
 
-@pytest.mark.parametrize("most", [candidates.MOST_MEETINGS, 0])
+@pytest.mark.parametrize("tasks", ["one task", "several"])
 def test_texts_in_a_frame_give_the_same_pairs_clusters_and_keep_list(
-    spark: SparkSession, three_files: list[Path], first: Run, most: int, monkeypatch: pytest.MonkeyPatch
+    spark: SparkSession, three_files: list[Path], first: Run, tasks: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The same documents in a shuffled DataFrame give the same pairs, clusters, members and keep-list.
-
-    One task compares them; where too many meet, it gives up and several compare them.
-    """
-    monkeypatch.setattr(candidates, "MOST_MEETINGS", most)
+    """The same documents in a shuffled DataFrame give the same rows, by one task or by several."""
+    monkeypatch.setattr(one_task, "fits_one", lambda *_, **__: tasks == "one task")
     texts = [row for path in three_files for row in read_texts(path)]
     frame = spark.createDataFrame(texts, "page string, body string").repartition(3)
 

@@ -11,7 +11,9 @@ import numpy as np
 import pytest
 from pyspark.sql import SparkSession
 
+from nddup.local.one_task import MADE
 from nddup.run.local_job import run_locally
+from nddup.run.on_spark import documents, one_task
 from nddup.run.session import set_to, splitting
 from nddup.settings.load import build_config
 from nddup.storage.session_tables import SparkFolder
@@ -117,6 +119,15 @@ def killed(monkeypatch: pytest.MonkeyPatch, when: Callable[[str], bool]) -> Iter
     with monkeypatch.context() as patched:
         patched.setattr(SparkFolder, "seal", note)
         yield sealed
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _in_several_tasks() -> Iterator[None]:
+    """One task, and the driver, would make no working tables."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(documents, "FEW_BYTES", -1)
+        patch.setattr(one_task, "fits_one", lambda *_, **__: False)
+        yield
 
 
 @pytest.fixture(scope="module")
@@ -267,3 +278,30 @@ def test_a_result_that_lost_anything_is_finished_again(
     assert rows(output) == undisturbed[0]
     assert counts(metrics) == undisturbed[1]
     assert json.loads((output / "metrics.json").read_text()) == metrics
+
+
+def test_killed_runs_of_one_task(
+    spark: SparkSession,
+    pages: Path,
+    undisturbed: tuple[dict[str, list[str]], Any],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Killed after each table that one task made, and resumed, a run ends alike; all tables there are taken over."""
+    monkeypatch.setattr(one_task, "fits_one", lambda *_, **__: True)
+    shutil.copytree(pages.parent / "undisturbed", tmp_path / "out")
+    for name in ("_COMPLETE", *(f"_stages/{name}.json" for name in MADE)):
+        (tmp_path / "out" / name).unlink()
+    sealed: list[str] = []
+    for _ in MADE:
+        with killed(monkeypatch, lambda _: True) as names, pytest.raises(KilledError):
+            begin_or_resume(spark, pages, tmp_path / "out")
+        sealed += names
+    with monkeypatch.context() as patched:
+        patched.setattr("nddup.run.on_spark.one_task.read_answers", lambda _: pytest.fail("a task was started"))
+        metrics = begin_or_resume(spark, pages, tmp_path / "out")
+
+    assert sorted(sealed) == sorted(MADE)
+    assert rows(tmp_path / "out") == undisturbed[0]
+    assert counts(metrics, OF_SPARK) == counts(undisturbed[1], OF_SPARK)
+    assert metrics["stages"]["clusters"]["resumed"] == ["clusters", "false_components", "members"]

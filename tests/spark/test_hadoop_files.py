@@ -225,7 +225,7 @@ def test_a_file_that_cannot_be_opened_fails_the_run(spark: SparkSession, tmp_pat
     config = build_config({"input": {"max_unreadable": 2}, **tables}, origin="test")
     metrics = run_job(spark, inputs, str(output), config, resume=True)
     sketched = metrics["stages"]["sketch"]
-    assert sketched["resumed"] == ["documents", "rejects", "nodes"]
+    assert sketched["resumed"] == ["documents", "rejects"]
     assert sketched["rejected"]["unreadable"] == 2
 
 

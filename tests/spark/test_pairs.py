@@ -12,7 +12,7 @@ from nddup.matching.elements import divide
 from nddup.matching.overlap_join import LongLists
 from nddup.matching.preference import read_order
 from nddup.matching.threshold import Threshold
-from nddup.spark.pairing.candidates import keep_sketches, match, match_here, post
+from nddup.spark.pairing.candidates import keep_sketches, match, post
 from nddup.spark.pairing.collapse import name_nodes
 from nddup.spark.pairing.prefix_exchange import Pairing
 from nddup.spark.schemas import schema_of
@@ -189,15 +189,3 @@ def test_the_policy_orders_the_documents(spark: SparkSession, policy: str | list
     nodes = name_nodes(spark.createDataFrame(values, schema_of(DOCUMENTS)), order=read_order(policy, None)).collect()
 
     assert "".join(row.doc_id for row in sorted(nodes, key=lambda row: (row.policy, row.doc_id))) == order
-
-
-def test_one_task_moves_nothing(spark: SparkSession) -> None:
-    """One task finds all pairs, and no sketch moves to it."""
-    given, pairing = sketch_table(spark, draw_families(1)), Pairing(COUNT, divide(6_000, 1), ALL)
-
-    here = match_here(given, pairing, most=10**6)
-
-    assert "Exchange" not in here._jdf.queryExecution().executedPlan().toString()  # noqa: SLF001
-    rows = here.where("what = 'pair'").collect()
-    found = [(row.node_a, row.node_b, row.overlap, row.resemblance) for row in rows]
-    assert sorted(found) == find(given, COUNT, partitions=2)[0]

@@ -110,39 +110,6 @@ def test_pairs_by_keys_have_one_in_common(seed: int, rows: int, bits: int) -> No
     assert pairs == near_pairs(sketches, threshold, finder)
 
 
-@settings(max_examples=40, deadline=None)
-@given(seed=st.integers(0, 2**32), measure=st.sampled_from(MEASURES), part=st.integers(1, 19), rows=st.integers(0, 3))
-def test_one_task_takes_all_steps(seed: int, measure: str, part: int, rows: int) -> None:
-    """A task that takes the steps of all exchanges finds what the tasks find together; without sketches, nothing."""
-    sketches, finder = draw_sketches(seed, 6), Finder(0, rows) if rows else None
-    threshold = threshold_of("share" if finder else measure, min(part, SIZE) if measure == "count" else part)
-    pairing = Pairing(threshold, divide(10**6, 1), ALL, finder=finder)
-
-    apart, _ = find_pairs(ragged(sketches), pairing)
-    here = list(candidates.compare_here(sketch_batches(ragged(sketches), 7), pairing=pairing, most=10**6))
-
-    for what in ("pair", "link", "given up"):
-        assert rows_of(here, what) == rows_of(apart, what)
-    assert rows_of(here, "count") == (rows_of(apart, "count") or rows_of(list(candidates.drop_repeats([])), "count"))
-    assert [(row["node_a"], row["node_b"], row["overlap"]) for row in rows_of(here, "pair")] == near_pairs(
-        sketches, threshold, finder
-    )
-    nothing = list(candidates.compare_here([], pairing=pairing, most=0))
-    assert sum(batch.num_rows for batch in nothing) == len(rows_of(nothing, "count")) == 1
-
-
-@pytest.mark.parametrize(("most", "gives_up"), [(3, False), (2, True)])
-def test_one_task_gives_up_where_too_many_sketches_meet(most: int, gives_up: bool) -> None:  # noqa: FBT001 - pytest
-    """Three sketches that meet at every element are three pairs, however many elements; above the limit one row."""
-    family = ragged([tuple(range(10, 22)), tuple(range(10, 21)), tuple(range(11, 22))])
-    pairing = Pairing(threshold_of("resemblance", 10), divide(10**6, 1), ALL)
-
-    found = list(candidates.compare_here(sketch_batches(family), pairing=pairing, most=most))
-
-    assert len(rows_of(found, "given up")) == gives_up
-    assert len(rows_of(found, "pair")) == (0 if gives_up else 3)
-
-
 @settings(max_examples=25, deadline=None)
 @given(seed=st.integers(0, 2**32), most=st.integers(1, 4), max_edges=st.integers(1, 12))
 def test_pairs_that_are_not_listed_are_counted(seed: int, most: int, max_edges: int) -> None:

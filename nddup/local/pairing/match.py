@@ -16,7 +16,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from nddup.arrays import Ragged, number_keys, take_rows
-from nddup.errors import CapacityError
+from nddup.errors import CapacityError, NeedsSparkError
 from nddup.local.memory import OF_MATCH
 from nddup.local.pairing.prune import Pruned, prune
 from nddup.local.workers import Workers
@@ -179,6 +179,8 @@ def _match(names: NDArray[np.int64], sketches: Ragged, rule: PairingOptions, wor
         rows, probes, heavy = _by_keys(sketches, rule.finder, rule)
         rounds = ()
 
+    if workers.most_meetings is not None and _count_meetings(probes) > workers.most_meetings:
+        raise NeedsSparkError(f"more than {workers.most_meetings:,} pairs of sketches meet")
     order = np.lexsort((rows, np.diff(probes.sketches.offsets)))
     probes = _reordered(probes, order)
     parts = PARTS * workers.count
@@ -199,6 +201,13 @@ def _match(names: NDArray[np.int64], sketches: Ragged, rule: PairingOptions, wor
         workers.memory.require(OF_MATCH * pairs, f"{len(order):,} distinct sketches with {pairs:,} pairs so far")
     matches = _gather(found, probes, names[rows[order]], rule)
     return replace(matches, heavy=int(np.count_nonzero(heavy)), rounds=rounds)
+
+
+def _count_meetings(probes: Probes) -> int:
+    """Return a bound on the pairs that meet: a pair counts at each feature or key, but all pairs count once."""
+    holders = np.bincount(number_keys(probes.prefixes.values)[0].astype(np.int64))
+    sketches = len(probes.bounds)
+    return min(int((holders * (holders - 1) // 2).sum()), sketches * (sketches - 1) // 2)
 
 
 def _by_prefix(pruned: Pruned, sketches: Ragged, rule: PairingOptions) -> Probes:

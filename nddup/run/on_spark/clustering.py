@@ -53,7 +53,8 @@ class _Mining:
 
 def mine_clusters(job: Job, sketched: Made, paired: Made) -> Made:
     """As `RunEngine.cluster`, by the mode of the run; its own is GRAPH."""
-    documents: Documents = sketched.own.documents
+    del sketched
+    documents: Documents = paired.own.documents
     matches = paired.own.matches
     built = job.find("graph") or _build_graph(job, documents, matches)
     engine, counts = job.ask(**paired.tables, graph=built.table, matches=paired.own.table, nodes=documents.nodes), {}
@@ -81,8 +82,8 @@ def mine_clusters(job: Job, sketched: Made, paired: Made) -> Made:
 
 def keep_documents(job: Job, sketched: Made, paired: Made, clustered: Made) -> Made:
     """As `RunEngine.keep`. One action, and those of the counts."""
-    del paired, clustered
-    documents: Documents = sketched.own.documents
+    del sketched, clustered
+    documents: Documents = paired.own.documents
     by_sets, asked = job.config.pairs.confirm == "resemblance", job.config.keep
     listed = list_kept(job.engine, least_size=job.threshold.least_size, by_sets=by_sets)
     keep = job.save("keep", listed, {"kept": "count_if(kept)"})

@@ -1,6 +1,7 @@
-"""The first stage: from files, or from given texts, to documents, rejects and nodes.
+"""The first stage: from files, or from given texts, to documents and rejects; and the nodes that the next begins with.
 
-files, texts --scan--> records --number, collapse--> documents, rejects --name--> nodes
+files, texts --scan--> records --number, collapse--> documents, rejects
+documents    --name--> nodes
 
 How Spark splits files depends on the number of cores. The settings that decide it are fixed while files are read, and
 noted with the records, so that a later pass, even in a resumed run, finds each record in the same place.
@@ -8,6 +9,7 @@ noted with the records, so that a later pass, even in a resumed run, finds each 
 
 import math
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, NamedTuple
@@ -16,20 +18,22 @@ import numpy as np
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from nddup.errors import NeedsSparkError
+from nddup.local import engine
 from nddup.reading.outcomes import DIVIDED
-from nddup.run.on_spark.inputs import Inputs, find_lexicon
+from nddup.run.on_spark.inputs import FEW_BYTES, FewOnSpark, Inputs, find_lexicon
 from nddup.run.on_spark.state import Job, persisted
-from nddup.run.session import set_to, splitting
+from nddup.run.session import given_partitions, set_to, splitting
 from nddup.scanning.collection import Collection
 from nddup.scanning.found import SketchRule
 from nddup.scanning.sketch_records import SketchRecords
-from nddup.settings.plan import record_limits, sketch_rule, text_rule
+from nddup.settings.plan import record_limits, sketch_rule, text_rule, words_of
 from nddup.shown import MOST_NAMED
 from nddup.spark import heavy_keys, schemas
 from nddup.spark.pairing import collapse
 from nddup.spark.reading import scan
 from nddup.stages import revisits
-from nddup.stages.run_engine import Made, Saved
+from nddup.stages.run_engine import NO_COUNTS, Made, Saved
 from nddup.stages.stage import (
     Unpaired,
     reads_contents,
@@ -60,9 +64,9 @@ class Documents:
 
 @dataclass(frozen=True)
 class Sources:
-    """What later steps need besides the tables: the documents with their nodes, and where they were read."""
+    """What later steps need besides the tables: the documents with their counts, and where they were read."""
 
-    documents: Documents
+    documents: Saved
     inputs: Inputs | None
     """None if texts were given."""
     offsets: Saved | None
@@ -96,7 +100,7 @@ def sketch_documents(job: Job, source: Collection | DataFrame) -> Made:
     lexicon = find_lexicon(job, source)
     rule = sketch_rule(job.config, lexicon=lexicon.ids if lexicon else b"")
 
-    made = _find_documents(job, source) or _make_documents(job, source, rule)
+    made = _find_documents(job, source) or _make_few(job, source) or _make_documents(job, source, rule)
     job.drop("records", made=["documents", "rejects", "offsets"])  # as large as the documents
     documents, rejects = made.documents, made.rejects
     counts = {**documents.counts, **documents.noted, **rejects.noted}
@@ -106,22 +110,22 @@ def sketch_documents(job: Job, source: Collection | DataFrame) -> Made:
         tables={"documents": documents.table, "rejects": rejects.table},
         rows={"documents": documents.rows, "rejects": rejects.rows},
         counts=counts,
-        own=Sources(_name_nodes(job, documents), made.inputs, made.offsets),
+        own=Sources(documents, made.inputs, made.offsets),
     )
 
 
-def take_documents(job: Job, documents: DataFrame) -> Made:
-    """Start from the DOCUMENTS of a finished run, under the settings of the job. Two actions."""
+def take_documents(documents: DataFrame) -> Made:
+    """Start from the DOCUMENTS of a finished run, under the settings of the job. One action."""
     counts = collapse.SKETCH_COUNTS | {"rows": "count(*)"}
     counted = documents.agg(*(F.expr(count).alias(name) for name, count in counts.items())).collect()[0]
     found = {name: int(count or 0) for name, count in counted.asDict().items()}
     rows = found.pop("rows")
-    own = Sources(_name_nodes(job, Saved(documents, rows, found, {})), None, None)
+    own = Sources(Saved(documents, rows, found, {}), None, None)
     return Made(tables={"documents": documents}, rows={"documents": rows}, counts={}, own=own)
 
 
-def _name_nodes(job: Job, documents: Saved) -> Documents:
-    """Return the documents with their nodes: one a distinct sketch, in the order of the keep policy."""
+def name_nodes(job: Job, documents: Saved) -> Documents:
+    """Return the documents with their nodes: one a distinct sketch, in the order of the keep policy. One action."""
     order, forced = job.config.keep.order, job.forced
     named = collapse.name_nodes(documents.table, order=order, levels=job.levels, many=documents.rows, forced=forced)
     nodes = job.save("nodes", named, Unpaired.counts(job.threshold.least_size))
@@ -178,6 +182,29 @@ def _make_documents(job: Job, source: Collection | DataFrame, rule: SketchRule) 
             written = job.write("rejects", gathered)
             rejects = job.seal("rejects", written, reasons=_count_reasons(written))
     return _Made(documents, rejects, records.inputs, offsets)
+
+
+def _make_few(job: Job, source: Collection | DataFrame) -> _Made | None:
+    """Return the documents and rejects of few records, which come to the driver; None of more. One action.
+
+    The embedded engine numbers and collapses them here: as tables of Spark they take six jobs.
+    """
+    words = words_of(job.config)
+    is_needed = reads_contents(job.config) or (words is not None and words.needs_lexicon)
+    if not isinstance(source, Collection) or is_needed or given_partitions(job.spark, job.config.spark):
+        return None
+    if sum(file.size for file in source.listing.files) > FEW_BYTES:
+        return None
+    job.progress.describe("records")
+    with FewOnSpark(1, spark=job.spark) as workers, suppress(NeedsSparkError):
+        sketched, split = engine.sketch(source, job.config, workers, renames=True), splitting(job.spark)
+        noted = {name: sketched.counts[name] for name in engine.NOTED if name in sketched.counts}
+        again = {"splitting": split, "read_again": sorted(workers.read_again)}
+        counts = engine.count_sketches(sketched.documents)
+        documents = job.put_rows("documents", sketched.documents, counts, **again, **noted)
+        rejects = job.put_rows("rejects", sketched.rejects, NO_COUNTS, reasons=sketched.reasons)
+        return _Made(documents, rejects, _inputs(job, source.read_whole(workers.read_again), split), None)
+    return None
 
 
 def _count_by_file(records: _Records) -> dict[str, list[list[Any]]]:

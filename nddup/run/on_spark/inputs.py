@@ -7,7 +7,7 @@ A lexicon is counted in the collection or taken from another run, and saved with
 other settings, or with other versions of the stemming libraries, is refused.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -19,17 +19,18 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from nddup import tables
-from nddup.errors import ConfigError
+from nddup.errors import ConfigError, NeedsSparkError
 from nddup.local.read_records import missing_lexicon, read_note
 from nddup.local.workers import Workers
 from nddup.metrics import LexiconMetrics
-from nddup.reading.outcomes import DIVIDED
+from nddup.reading.formats import FileHead
+from nddup.reading.outcomes import DIVIDED, Reject
 from nddup.run.on_spark.state import Job
 from nddup.run.session import set_to, splitting
 from nddup.scanning.collection import Collection
-from nddup.scanning.found import Consumer, RecordLimits, TextRule
+from nddup.scanning.found import Batches, Consumer, LocatedRecord, RecordLimits, TextRule
 from nddup.scanning.read_again import CHARACTERS, Texts
-from nddup.scanning.sketch_records import WordCounter
+from nddup.scanning.sketch_records import SketchRecords, WordCounter
 from nddup.settings import plan
 from nddup.settings.plan import record_limits, text_rule
 from nddup.sketching.vocabulary import COUNTED, MOST_TERMS, sort_ids
@@ -205,7 +206,51 @@ class WorkersOnSpark(Workers):
             if "reason" in rows.column_names:
                 short |= set(rows.filter(pc.equal(rows["reason"], DIVIDED))["source"].to_pylist())
             if short:
+                self.read_again |= short
                 again = source.read_whole(short)
                 with narrow(scan(self.spark, again, consumer, files=self.storage, limits=limits)) as left:
                     rows = left.toArrow()
         return rows.cast(consumer.table.arrow)
+
+
+FEW_BYTES, FEW_RECORDS = 8 << 20, 20_000
+"""Most stored bytes of the files, and most records of a task, whose rows come to the driver."""
+
+BEYOND = "beyond"
+"""The reason of a row that stands for all records after the first `FEW_RECORDS` of a task."""
+
+
+@dataclass(frozen=True)
+class _FirstRows:
+    """A consumer that stops, with a row that says so, where a task has too many records."""
+
+    rows: SketchRecords
+    most: int
+    table = tables.RECORDS
+
+    def batches(self, found: Iterable[Sequence[LocatedRecord]], head: FileHead | None) -> Batches:
+        """Yield the rows of one task."""
+        yield from self.rows.batches(self._first(found), head)
+
+    def _first(self, found: Iterable[Sequence[LocatedRecord]]) -> Iterator[Sequence[LocatedRecord]]:
+        seen = 0
+        for some in found:
+            seen += len(some)
+            if seen > self.most:
+                yield [some[0]._replace(record=Reject(BEYOND, "", ""))]
+                return
+            yield some
+
+
+@dataclass(kw_only=True)
+class FewOnSpark(WorkersOnSpark):
+    """As `WorkersOnSpark`, of few records: `NeedsSparkError` where they are more."""
+
+    def scan(self, source: Collection | pa.Table, consumer: Consumer, limits: RecordLimits) -> pa.Table:
+        """Return RECORDS of few files."""
+        if not isinstance(consumer, SketchRecords):
+            return super().scan(source, consumer, limits)
+        rows = super().scan(source, _FirstRows(consumer, FEW_RECORDS), limits)
+        if pc.any(pc.equal(rows["reason"], BEYOND)).as_py():
+            raise NeedsSparkError("too many records for the driver")
+        return rows

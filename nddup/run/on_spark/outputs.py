@@ -15,15 +15,17 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from functools import reduce
 
+import pyarrow as pa
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F
 
 from nddup.errors import ConfigError, OutputError
+from nddup.local.outputs import Reader, spell_clusters
 from nddup.rewriting.rewrite_file import Rewritten
 from nddup.run.on_spark.documents import Sources
-from nddup.run.on_spark.inputs import Inputs
+from nddup.run.on_spark.inputs import Inputs, WorkersOnSpark
 from nddup.run.on_spark.state import Job, persisted
 from nddup.run.session import set_to
 from nddup.scanning.collection import Collection, Group, ListedFile
@@ -47,6 +49,9 @@ OutputFiles = SessionFiles | LocalStorage
 ONE_FILE = 1 << 30
 """Bytes up to which a list is one file: some ten seconds of copying, and any tool on one machine can read it."""
 
+FEW_MEMBERS, FEW_TEXTS = 100_000, 1_000
+"""Most members of clusters that the driver lists itself, and most texts of the report that it gets."""
+
 LONG_LINE = 64 << 20
 """Bytes up to which a line of `context.fimi` is one row."""
 
@@ -63,6 +68,10 @@ KEY_BYTES = 20
 def write_duplicates(job: Job, clustered: Made) -> None:
     """As `RunEngine.write_duplicates`."""
     folder, clusters, members = job.folder, clustered.tables["clusters"], clustered.tables["members"]
+    if folder.is_here and clustered.rows["members"] <= FEW_MEMBERS:
+        listed = (folder.dataset(name).to_table() for name in ("clusters", "members"))
+        folder.write_text("duplicates.txt", spell_clusters(*listed))
+        return
     if not clustered.counts["cut_clusters"]:
         write_lines(folder, "duplicates.txt", exports.spell_clusters(clusters), end="\n")
         return
@@ -294,10 +303,16 @@ def _target(storage: OutputFiles, apart: str, source: str) -> str:
     return target
 
 
-def read_texts(job: Job, source: Collection, sketched: Made, documents: Mapping[str, tuple[str, bytes]]) -> DataFrame:
-    """As `RunEngine.read_texts`, lazily."""
-    del job, source
-    return _read_again(sketched)[0].find_texts(documents)
+def read_texts(
+    job: Job, source: Collection, sketched: Made, documents: Mapping[str, tuple[str, bytes]]
+) -> DataFrame | pa.Table:
+    """As `RunEngine.read_texts`: lazily, or, where they are few, at once."""
+    del source
+    inputs = _read_again(sketched)[0]
+    if len(documents) > FEW_TEXTS:
+        return inputs.find_texts(documents)
+    with WorkersOnSpark(1, spark=job.spark) as workers:
+        return Reader(inputs.collection, inputs.text, inputs.limits, workers).find_texts(documents)
 
 
 def require_place(spark: SparkSession, place: str, *, overwrite: bool) -> None:

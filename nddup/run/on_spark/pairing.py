@@ -23,11 +23,11 @@ from nddup.errors import CapacityError, ConfigError, NddupError
 from nddup.matching.confirm_rules import ConfirmRule, least_common
 from nddup.matching.elements import divide
 from nddup.matching.overlap_join import NO_LIMIT, ComparisonLimits, LongLists
-from nddup.matching.task_sizes import MOST_TASKS, fits_one, free_memory, tasks_needed, volume_of
+from nddup.matching.task_sizes import MOST_TASKS, free_memory, tasks_needed, volume_of
 from nddup.mining.family_pairs import past_comparisons
 from nddup.mining.heavy_families import FAMILIES_COST, FamilyRule
 from nddup.run.engines import PYTHON_MEMORY
-from nddup.run.on_spark.documents import Documents
+from nddup.run.on_spark.documents import Documents, name_nodes
 from nddup.run.on_spark.inputs import Inputs
 from nddup.run.on_spark.rounds import Matches, Rounds, contract
 from nddup.run.on_spark.state import Job, persisted
@@ -53,6 +53,7 @@ class Edges(NamedTuple):
     matches: Matches
     table: DataFrame
     """The matches with all that is known of them: their `resemblance` is that of `pairs`."""
+    documents: Documents
 
 
 class Confirmed(NamedTuple):
@@ -114,10 +115,11 @@ def list_family_texts(
 
 def _read_tokens(job: Job, source: Inputs | DataFrame | None) -> DataFrame:
     """Return TOKENS of all records, lazily."""
-    return _scan(job, source, tokens_of(job.config))
+    return scan_again(job, source, tokens_of(job.config))
 
 
-def _scan(job: Job, source: Inputs | DataFrame | None, consumer: Consumer) -> DataFrame:
+def scan_again(job: Job, source: Inputs | DataFrame | None, consumer: Consumer) -> DataFrame:
+    """Return what a consumer makes of the inputs, which hold the texts that confirm pairs, lazily."""
     if source is None:
         raise ValueError(f"pairs.confirm {job.config.pairs.confirm}: the texts are needed")
     return source.scan(consumer) if isinstance(source, Inputs) else scan_texts(source, consumer)
@@ -152,7 +154,7 @@ def _send_few(
         contents, marks = (known[name].to_pylist() for name in ("content_fingerprint", "token_fingerprint"))
         named, send = dict(zip(marks, keys.tolist(), strict=True)), partial(confirm.send_each, tasks=tasks)
         sent = SentTokens(tokens_of(job.config, frozenset(contents)), named, send, confirm.SENT)
-        texts = _scan(job, source, sent)
+        texts = scan_again(job, source, sent)
     return confirm.send_all(matches.table, texts, rule, keys, tasks=tasks)
 
 
@@ -207,7 +209,7 @@ def find_pairs(job: Job, sketched: Made, source: Collection | DataFrame | None =
     """As `RunEngine.pair`, of sketched or taken documents; its own is `Edges`. Nothing is `known` on Spark."""
     if known is not None:
         raise ValueError("known pairs are for the embedded engine")
-    documents: Documents = sketched.own.documents
+    documents = name_nodes(job, sketched.own.documents)
     again = sketched.own.inputs if isinstance(source, Collection) else source
     sketches = collapse.distinct_sketches(documents.table, levels=job.levels)
     partitions = choose_partitions(job, ids=documents.postings, sketches=documents.distinct_sketches)
@@ -229,12 +231,12 @@ def find_pairs(job: Job, sketched: Made, source: Collection | DataFrame | None =
         "crowd": found.noted["heavy"],
         "edits": confirmed.counts,
     }
-    own = Edges(confirmed.matches, confirmed.pairs)
+    own = Edges(confirmed.matches, confirmed.pairs, documents)
     return Made(tables={"pairs": pairs.table}, rows={"pairs": pairs.rows}, counts=counts, own=own)
 
 
 def _compare(job: Job, comparing: _Comparing) -> Saved:
-    """Return COMPARED, by one task where that is enough. One action, one more if it gave up; and if there are links.
+    """Return COMPARED. One action; one more if there are links.
 
     Raises:
         CapacityError: if there are no leaders (`plan.comparison_limits`), and one feature took too many comparisons.
@@ -245,34 +247,15 @@ def _compare(job: Job, comparing: _Comparing) -> Saved:
         most = level_of(comparing.documents.most_features, job.config.sketch.size)
         sketches = large_components.coarsen(sketches, most=most)
 
-    def write(matched: DataFrame) -> Saved:
-        return _write_compared(job, large_components.keep_common_level(matched) if is_by_levels else matched)
-
-    if _is_small(job, comparing):
-        found = write(candidates.match_here(sketches, _pairing(job, comparing, 1), most=candidates.MOST_MEETINGS))
-        if not found.counts["given_up"]:
-            return _seal_compared(job, found)
     pairing = _pairing(job, comparing, comparing.partitions)
     with (
         persisted(candidates.keep_sketches(sketches, pairing)) as homes,
         persisted(candidates.post(homes, pairing)) as postings,
     ):
-        return _seal_compared(job, write(candidates.match(homes, postings, pairing)))
-
-
-def _is_small(job: Job, comparing: _Comparing) -> bool:
-    """Whether one task compares all sketches: they fit, and no number of tasks was asked for."""
-    documents = comparing.documents
-    volume = volume_of(documents.postings, documents.distinct_sketches, job.threshold)
-    copies = documents.rows / max(documents.distinct_sketches, 1)
-    is_few = fits_one(volume, job.task_memory, copies=copies)
-    return is_few and not given_partitions(job.spark, job.config.spark)
-
-
-def _seal_compared(job: Job, found: Saved) -> Saved:
-    """Seal COMPARED. One action, to count heavy sketches, if there are links."""
-    heavy = candidates.heavy_of(found.table).count() if found.counts["links"] else 0
-    return job.seal("compared", found, heavy=heavy)
+        matched = candidates.match(homes, postings, pairing)
+        found = _write_compared(job, large_components.keep_common_level(matched) if is_by_levels else matched)
+        heavy = candidates.heavy_of(found.table).count() if found.counts["links"] else 0
+        return job.seal("compared", found, heavy=heavy)
 
 
 def _write_compared(job: Job, matched: DataFrame) -> Saved:

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, cast
 
+import pyarrow as pa
 from pyspark import StorageLevel
 from pyspark.sql import DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F
@@ -139,8 +140,21 @@ class Job(RunEngine):
         self.store.seal(name, **dependencies_of(name, self.config), counted=counted)
         return Saved(saved.table, saved.rows, saved.counts, noted)
 
-    def put(self, name: str, table: DataFrame, **noted: Any) -> Saved:  # noqa: ANN401 - JSON values
+    def noted(self, name: str) -> Mapping[str, Any] | None:
+        """Return what is noted of a table that `find` would find; None if there is none."""
+        kept = self.store.find(name, self._schema(name), **dependencies_of(name, self.config))
+        return None if kept is None else kept.counted
+
+    def put_rows(self, name: str, rows: pa.Table, counts: Mapping[str, Any], **noted: Any) -> Saved:  # noqa: ANN401
+        """Write and seal a table that the driver has."""
+        self.progress.describe(name)
+        table = self.store.write_rows(self.spark, name, rows, self._schema(name))
+        return self.seal(name, Saved(table, len(rows), counts, {}), **noted)
+
+    def put(self, name: str, table: DataFrame | pa.Table, **noted: Any) -> Saved:  # noqa: ANN401 - JSON values
         """As `RunEngine.put`."""
+        if isinstance(table, pa.Table):
+            return self.put_rows(name, table, NO_COUNTS, **noted)
         return self.seal(name, self.write(name, table), **noted)
 
     def drop(self, name: str, *, made: Sequence[str]) -> None:

@@ -22,8 +22,6 @@ Matching: from distinct sketches to every pair of near-duplicates, without loss.
     homes            --post-->           postings    3 shuffles; 1 if sketches meet by keys
     homes, postings  --match-->          compared    3 shuffles
 
-    sketches         --match_here-->     compared    none: one task takes the steps of all exchanges
-
 All shuffles move blocks. `nddup.run.on_spark.pairing` persists the homes and the postings between the steps, for each
 is read more than once. A whole sketch is sent once to its home, and then only to tasks that have it in a candidate
 pair, so the bytes sent per sketch do not grow with the number of tasks. `nddup.matching` has the arithmetic and why it
@@ -42,7 +40,7 @@ from pyspark.sql import functions as F
 
 from nddup import tables
 from nddup.arrays import Ragged, take_rows
-from nddup.matching.element_join import PostedSketches, count_meetings, find_wanted, join_posted
+from nddup.matching.element_join import PostedSketches, find_wanted, join_posted
 from nddup.matching.elements import BEFORE, WORDS
 from nddup.matching.overlap_join import NO_LIMIT, JoinResult, partition_of
 from nddup.mining.pair_graph import Edges, label_components
@@ -66,15 +64,12 @@ from nddup.tables import COMPARED, CONNECTIONS, MATCHES, SKETCHES
 KINDS = {"edges": "pair", "links": "link", "many": "many"}
 """The kinds of rows of COMPARED, by the name of their count."""
 
-MOST_MEETINGS = 5_000_000
-"""Most pairs of sketches that `match_here` lets meet: a few seconds of one core, 10 if all are near-duplicates."""
-
 COUNTERS = ("candidates", "stopped")
 """What each task counts: the candidates compared; the most holders of a feature that costs too much to compare."""
 
 
 def lay_out(
-    what: Literal["pair", "link", "many", "count", "given up"], columns: Mapping[str, NDArray[np.generic]]
+    what: Literal["pair", "link", "many", "count"], columns: Mapping[str, NDArray[np.generic]]
 ) -> pa.RecordBatch:
     """Return rows of COMPARED of one kind.
 
@@ -128,7 +123,7 @@ def heavy_of(compared: DataFrame) -> DataFrame:
     return compared.where("what = 'link'").select(F.explode(F.array("node_a", "node_b")).alias("node")).distinct()
 
 
-COUNTS = {name: f"count_if(what = '{what}')" for name, what in {**KINDS, "given_up": "given up"}.items()}
+COUNTS = {name: f"count_if(what = '{what}')" for name, what in KINDS.items()}
 COUNTS |= {"candidates": "sum(candidates)", "stopped": "max(stopped)"}
 """Counts of COMPARED, as aggregates: rows of each kind, and the counters of all tasks."""
 
@@ -366,30 +361,3 @@ def match(homes: DataFrame, postings: DataFrame, pairing: Pairing) -> DataFrame:
     )
     task = partial(drop_repeats, most=pairing.most_listed)
     return exchange(found, partitions=pairing.partitions).mapInArrow(task, schema_of(COMPARED))
-
-
-def match_here(sketches: DataFrame, pairing: Pairing, *, most: int) -> DataFrame:
-    """Find the candidates and compare them, in one task; give up, with a row that says so, if more than `most` meet.
-
-    Schema in:   SKETCHES, each node once; the division of `pairing` has one task
-    Schema out:  COMPARED
-    Shuffles:  none: the task reads all sketches.    Actions:  none.
-    """
-    require(sketches, SKETCHES, stage="pairs")
-    task = partial(compare_here, pairing=pairing, most=most)
-    return sketches.select("node", "sketch").coalesce(1).mapInArrow(task, schema_of(COMPARED))
-
-
-def compare_here(batches: Iterable[pa.RecordBatch], *, pairing: Pairing, most: int) -> Batches:
-    """E1 to E7 of one task: the same steps, each on what the step before left here."""
-    homes = list(prefix_exchange.gather_sketches(batches, pairing=pairing))
-    if pairing.finder is None:
-        replies = prefix_exchange.reply_rarity(prefix_exchange.request_rarity(homes, pairing=pairing), pairing=pairing)
-        postings = with_rows(prefix_exchange.post_prefixes(homes, replies, pairing=pairing))
-    else:
-        postings = with_rows(prefix_exchange.post_keys(homes, pairing=pairing))
-    if count_meetings(_read_postings(postings, pairing)[1]) > most:
-        yield lay_out("given up", {"node_a": np.zeros(1, np.int64)})
-        return
-    sent = prefix_exchange.send_sketches(homes, ask_sketches(postings, pairing=pairing), pairing=pairing)
-    yield from drop_repeats(compare(postings, sent, pairing=pairing), most=pairing.most_listed)

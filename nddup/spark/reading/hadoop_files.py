@@ -51,6 +51,9 @@ TASK_BYTES = 8 << 20
 FETCHED_BYTES = 64 << 20
 """Most stored bytes of a file that Spark returns as one row: the JVM holds about three copies of such a row."""
 
+FEW_FILES = 32
+"""Most files of which the plan of a scan has the names."""
+
 PASSTHROUGH = {
     "io.compression.codecs": "org.apache.hadoop.io.compress.PassthroughCodec",
     "io.compress.passthrough.extension": "{}",
@@ -271,7 +274,8 @@ def read_chunks(
             of the lengths then falls short of the file's size.
 
     Schema out:  CHUNKS, in file order within a split; the bytes after the last separator of a file are a chunk too.
-    Shuffles:  none; `files` is broadcast, in parts where it is long (`heavy_keys`).    Actions:  none.
+    Shuffles:  none; more than `FEW_FILES` are broadcast, in parts where they are many (`heavy_keys`).
+    Actions:  none.
     """
     parts = [_read_part(spark, part, head, max_record) for part in in_parts(files)]
     return reduce(DataFrame.unionByName, parts)
@@ -295,12 +299,19 @@ def _read_part(
         F.col("_metadata.file_block_length").alias("length"),
     )
 
-    known = local_table(spark, table("path string, source string, open_end long"), files)
     in_split = F.col("open_end") - F.col("split")
-    found = rows.join(F.broadcast(known), "path").withColumn(
-        "ends_open", (in_split >= 0) & (in_split < F.col("length"))
-    )
+    found = _with_known(spark, rows, files).withColumn("ends_open", (in_split >= 0) & (in_split < F.col("length")))
     return found.select(*CHUNKS.names)
+
+
+def _with_known(spark: SparkSession, rows: DataFrame, files: Sequence[tuple[str, str, int]]) -> DataFrame:
+    """Add source and open end by path; those of few files are in the plan, because a broadcast is a job of its own."""
+    if len(files) > FEW_FILES:
+        known = local_table(spark, table("path string, source string, open_end long"), files)
+        return rows.join(F.broadcast(known), "path")
+    places = {name: [F.lit(value) for file in files for value in (file[0], file[at])]
+              for at, name in enumerate(("source", "open_end"), 1)}  # fmt: skip
+    return rows.withColumns({name: F.create_map(*pairs)[F.col("path")] for name, pairs in places.items()})
 
 
 LISTED_PAIRS = table("doc_a string, doc_b string, score double")
