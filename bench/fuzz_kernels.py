@@ -28,7 +28,6 @@ from nddup.against.find_hits import find_hits, find_possible
 from nddup.against.shingle_table import make_filter, make_known
 from nddup.mining.fimi import read_fimi
 from nddup.passages.hashed_records import find_characters
-from nddup.reading.json_lines import read_lines
 from nddup.reading.page_limits import count_parts, count_tags, most_attributes, trace_elements
 from nddup.repository.lookups import hash_strings
 from nddup.scanning.found import join_encoded, text_buffers
@@ -77,14 +76,6 @@ def _against(cases: Sequence[bytes]) -> None:
     find_possible(*texts, make_filter(known.keys), 2, counts=True)
 
 
-def _lines(cases: Sequence[bytes]) -> None:
-    whole = [b'{"id": "%s", "text": "%s"}' % (data[: len(data) // 3], data) for data in cases]
-    bare = [data.replace(b"<", b"{").replace(b">", b"}").replace(b"=", b":") for data in cases]
-    for lines in (whole, bare, cases):
-        data, bounds = join_encoded(lines)
-        read_lines(data, bounds[:-1], bounds[1:], (b"text", b"id", b"url"), 1_000)
-
-
 def _strings(cases: Sequence[bytes]) -> None:
     hash_strings(pa.chunked_array([[data.decode("utf-8", "replace") for data in cases]]).combine_chunks())
 
@@ -108,13 +99,11 @@ KERNELS: dict[str, Callable[[Sequence[bytes]], None]] = {
     "tokens and sketches": _sketches,
     "words": _words,
     "shingles of another collection": _against,
-    "lines of JSON": _lines,
     "ids of a repository": _strings,
     "transactions of a file": _transactions,
     "passages": _passages,
 }
-"""All that is compiled and given bytes of a record. Charsets, CSV, WARC, XML and what is no plain JSON are read by
-libraries."""
+"""All that is compiled and given bytes of a record. Charsets, JSON, CSV, WARC and XML are read by libraries."""
 
 
 def cases_of(seed: int) -> Iterator[bytes]:

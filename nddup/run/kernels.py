@@ -30,7 +30,7 @@ from nddup.mining.pair_graph import keep_first, label_components
 from nddup.passages import divided
 from nddup.passages.hashed_records import find_characters
 from nddup.passages.repeats import find_repeats
-from nddup.reading import json_lines, markup, page_limits
+from nddup.reading import markup, page_limits
 from nddup.repository.lookups import Matching, build_postings, hash_ids, hash_strings
 from nddup.repository.lookups import Rows as Stored
 from nddup.repository.lookups import find_near as find_stored
@@ -84,8 +84,6 @@ def load_kernels() -> None:
     keep_first(edge, np.ones(1), np.arange(2, dtype=np.int32))
     markup.strip_markup("<p>")
     digest_rows(text, np.zeros(LANES + 1, np.int64))
-    line = np.frombuffer(b'{"text": "a"}', np.uint8)
-    json_lines.read_lines(line, np.array([0]), np.array([len(line)]), (b"text", b"id", b""), len(line))
     offsets, ids = _sketches()
     mine_component(offsets, ids.view(np.int64), np.ones(2, np.int32), edge, max_sets=9, max_members=9)
 

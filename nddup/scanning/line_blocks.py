@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from nddup.digests import digest_rows
 from nddup.reading.formats import FileHead
 from nddup.reading.fragments import is_page_or_fragment
-from nddup.reading.json_lines import BLANK, ODD, TAGGED, PlainLines, plain_keys, read_lines
+from nddup.reading.json_lines import PlainLines, plain_keys, read_lines, starts_of, utf8_of
 from nddup.reading.outcomes import Record, Reject, excerpt
 from nddup.reading.records import parse_record
 from nddup.reading.streams import PIECE, StoppedError, Stream, excerpt_of, too_large
@@ -92,34 +92,30 @@ class LineBlock(Sequence[LocatedRecord]):
     def plain_rows(self, rule: TextRule) -> NDArray[np.bool_]:
         """Return which records have their plain text in `read`: those that are plain, and no page to this rule."""
         declared = self.head.format.is_markup
-        kinds = self.read.kinds
         if rule.markup == "html" or (rule.markup == "auto" and declared):
             return np.zeros(len(self), np.bool_)
-        is_plain: NDArray[np.bool_] = kinds != ODD
+        is_plain = self.read.is_plain.copy()
         if rule.markup == "auto" and declared is None:
-            for row in np.flatnonzero(kinds == TAGGED).tolist():
+            data, bounds = self.texts
+            tags = np.searchsorted(np.flatnonzero(data == ord("<")), bounds)
+            for row in np.flatnonzero(is_plain & (tags[1:] > tags[:-1])).tolist():
                 is_plain[row] = not is_page_or_fragment(self.text(row).decode())
         return is_plain
 
+    @cached_property
+    def texts(self) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
+        """The texts of the records one after another in UTF-8, and where each begins; of a plain record, its text."""
+        return utf8_of(self.read.texts)
+
     def text(self, row: int) -> bytes:
         """Return the text of a plain record in UTF-8."""
-        low, high = self.read.bounds[row : row + 2]
-        return self.read.data[low:high].tobytes()
+        data, bounds = self.texts
+        return data[bounds[row] : bounds[row + 1]].tobytes()
 
     @cached_property
     def prints(self) -> list[bytes]:
         """The fingerprint of the text of each record, as of `content_fingerprint`, if it is plain."""
-        return digest_rows(self.read.data, self.read.bounds)
-
-    def ids(self, rows: NDArray[np.bool_], at: int) -> pa.StringArray:
-        """Return the ids of plain records, or their URLs if `at` is 2; null for none."""
-        low, high = self.read.places[rows, at], self.read.places[rows, at + 1]
-        lengths = high - low
-        ends = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int32)
-        places = np.arange(ends[-1]) + np.repeat(low - ends[:-1], lengths)
-        return pa.StringArray.from_buffers(
-            low.size, pa.py_buffer(ends), pa.py_buffer(self.lines.data[places]), pa.array(low >= 0).buffers()[1]
-        )
+        return digest_rows(*self.texts)
 
 
 class PlainTexts(NamedTuple):
@@ -247,11 +243,10 @@ def _lines_of(pieces: Sequence[tuple[str, int, Bytes]]) -> Lines:
     """Return the lines of some pieces."""
     data = np.frombuffer(b"".join([piece for _, _, piece in pieces]), np.uint8)
     ends = np.flatnonzero(data == ord("\n"))
-    starts = np.concatenate([[0], ends[:-1] + 1])
     last = np.cumsum([len(piece) for _, _, piece in pieces])
     of_line = np.searchsorted(last, ends, "right")  # the piece that holds the end of a line
     source = pa.array([source for source, _, _ in pieces], pa.string()).take(pa.array(of_line))
-    return Lines(data, starts, ends, source, np.array([split for _, split, _ in pieces], np.int64)[of_line])
+    return Lines(data, starts_of(ends), ends, source, np.array([split for _, split, _ in pieces], np.int64)[of_line])
 
 
 def _block_of(lines: Lines, head: FileHead, max_record: int, numbering: _Numbering) -> LineBlock:
@@ -259,14 +254,16 @@ def _block_of(lines: Lines, head: FileHead, max_record: int, numbering: _Numberi
     keys = plain_keys(head)
     if keys is None:
         raise ValueError("the records of such a file are not read by lines")
-    read = read_lines(lines.data, lines.starts, lines.ends, keys, max_record)
-    rows = np.flatnonzero(read.kinds != BLANK)
-    if rows.size < read.kinds.size:
-        bounds = np.append(read.bounds[rows], read.bounds[-1])
-        read = PlainLines(read.kinds[rows], read.data, bounds, read.places[rows])
-        lines = Lines(
-            lines.data, lines.starts[rows], lines.ends[rows], lines.source.take(pa.array(rows)), lines.split[rows]
+    read = read_lines(lines.data, lines.ends, keys, max_record)
+    if read.is_blank.any():
+        rows = np.flatnonzero(~read.is_blank)
+        taken = pa.array(rows)
+        read = PlainLines(
+            read.is_blank[rows],
+            read.is_plain[rows],
+            *(column.take(taken) for column in (read.texts, read.ids, read.urls)),
         )
+        lines = Lines(lines.data, lines.starts[rows], lines.ends[rows], lines.source.take(taken), lines.split[rows])
     return LineBlock(lines, numbering.number(lines.source, lines.split), read, head, max_record)
 
 
@@ -290,14 +287,13 @@ def read_chunks(batches: Iterable[pa.RecordBatch], head: FileHead, max_record: i
     numbering = _Numbering()
     for batch in batches:
         value, source, split = (batch.column(name) for name in CHUNKS.names[:3])
-        bounds = np.frombuffer(value.buffers()[1], np.int32)[value.offset :][: len(value) + 1].astype(np.int64)
-        data = np.frombuffer(value.buffers()[2] or b"", np.uint8)
+        data, bounds = utf8_of(pc.binary_join_element_wise(value, b"", b"\n"))
         low = 0
         while low < len(value):
             high = max(low + 1, int(np.searchsorted(bounds, bounds[low] + BLOCK_BYTES, "right")) - 1)
-            first, places = bounds[low], bounds[low : high + 1] - bounds[low]
+            first, ends = bounds[low], bounds[low + 1 : high + 1] - bounds[low] - 1
             some = Lines(
-                data[first : bounds[high]], places[:-1], places[1:], source[low:high], split.to_numpy()[low:high]
+                data[first : bounds[high]], starts_of(ends), ends, source[low:high], split.to_numpy()[low:high]
             )
             block = _block_of(some, head, max_record, numbering)
             if len(block):

@@ -159,28 +159,29 @@ def _read_block(block: LineBlock, rule: SketchRule) -> tuple[Columns, Texts]:
     """Do as `_read`, without an object for each record that is plain."""
     is_plain = block.plain_rows(rule.text)
     plain, odd = np.flatnonzero(is_plain), np.flatnonzero(~is_plain)
-    view, bounds = memoryview(block.read.data), block.read.bounds  # type: ignore[arg-type]
+    data, bounds = block.texts
+    view = memoryview(data)  # type: ignore[arg-type]
     known = {
         "source": block.lines.source.take(pa.array(plain)),
         "split": pa.array(block.lines.split[plain]),
         "seq": pa.array(block.seq[plain]),
-        "doc_id": block.ids(is_plain, 0),
-        "url": block.ids(is_plain, 2),
+        "doc_id": block.read.ids.filter(pa.array(is_plain)),
+        "url": block.read.urls.filter(pa.array(is_plain)),
         "content_fingerprint": pa.array([block.prints[row] for row in plain.tolist()], pa.binary()),
         **{name: pa.repeat(pa.scalar(0, KINDS_OF[name]), plain.size) for name in COUNTS},
         **{name: pa.repeat("", plain.size) for name in ("detail", "excerpt")},
     }
     columns = known | _nulls([name for name in (*PLAIN, *Capture._fields) if name not in known], plain.size)
     if not odd.size:
-        return columns, (block.read.data, bounds)
+        return columns, (data, bounds)
 
-    others, (data, limits) = _read([block.locate(row) for row in odd.tolist()], rule)
+    others, (other, limits) = _read([block.locate(row) for row in odd.tolist()], rule)
     order = pa.array(np.argsort(np.concatenate([plain, odd])))
     columns = {name: pa.concat_arrays([column, others[name]]).take(order) for name, column in columns.items()}
     lengths, pieces, at = np.diff(bounds), list[memoryview](), 0
     lengths[odd] = np.diff(limits)
     for number, row in enumerate(odd.tolist()):
-        pieces += [view[bounds[at] : bounds[row]], memoryview(data)[limits[number] : limits[number + 1]]]  # type: ignore[arg-type]
+        pieces += [view[bounds[at] : bounds[row]], memoryview(other)[limits[number] : limits[number + 1]]]  # type: ignore[arg-type]
         at = row + 1
     pieces.append(view[bounds[at] :])
     return columns, (np.frombuffer(b"".join(pieces), np.uint8), np.concatenate([[0], np.cumsum(lengths)]))

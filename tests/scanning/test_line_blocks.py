@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from nddup.reading.detect import read_head
 from nddup.reading.formats import FileHead
-from nddup.reading.json_lines import BLANK, ODD, plain_keys, read_lines
+from nddup.reading.json_lines import plain_keys, read_lines
 from nddup.reading.outcomes import Record
 from nddup.reading.records import parse_record, read_encoded
 from nddup.scanning import line_blocks
@@ -113,40 +113,37 @@ def test_a_plain_line_is_what_json_says(data: bytes) -> None:
     """A line that is plain has the id, the URL and the text of the record that `parse_record` makes of it."""
     keys = plain_keys(HEAD)
     assert keys is not None
-    lines = data.split(b"\n")
-    ends = np.cumsum([len(line) + 1 for line in lines]) - 1
-    starts = ends - [len(line) for line in lines]
+    data += b"\n"
+    ends = np.flatnonzero(np.frombuffer(data, np.uint8) == ord("\n"))
 
-    read = read_lines(np.frombuffer(data, np.uint8), starts, ends, keys, MAX_RECORD)
+    read = read_lines(np.frombuffer(data, np.uint8), ends, keys, MAX_RECORD)
 
-    for row, (line, kind) in enumerate(zip(lines, read.kinds, strict=True)):
+    for row, line in enumerate(data.split(b"\n")[:-1]):
         record = parse_record(line, HEAD, is_last=False)
-        assert (kind == BLANK) <= (record is None)
-        if kind not in (BLANK, ODD):
+        assert not read.is_blank[row] or record is None
+        if read.is_plain[row]:
             assert isinstance(record, Record)
-            places = read.places[row].tolist()
-            assert [data[low:high].decode() or None for low, high in zip(places[::2], places[1::2], strict=True)] == [
-                record.doc_id, record.url]  # fmt: skip
-            text = read.data[read.bounds[row] : read.bounds[row + 1]].tobytes()
-            assert text == read_encoded(record, markup="text").text
+            assert (read.ids[row].as_py(), read.urls[row].as_py()) == (record.doc_id, record.url)
+            assert read.texts[row].as_py().encode() == read_encoded(record, markup="text").text
 
 
 def test_usual_lines_are_plain() -> None:
     """What other programs write is read together: escapes, nested values, numbers as ids, and any order of keys."""
     rows: list[dict[str, Any]] = [
         {"id": 7, "text": 'a\n"b" \\ / \u00e9 \U0001f600 \u0430', "meta": {"a": [1, 2.5e-3, {"b": None}], "text": 1}},
-        {"text": "", "url": None, "id": "x y", "more": [True, False, []], "none": {}},
+        {"text": "", "url": None, "id": 12, "more": [True, False, []], "none": {}},
         {"text": "without an id"},
     ]  # fmt: skip
     for is_ascii in (True, False):
-        data = "".join(json.dumps(row, ensure_ascii=is_ascii) + "\n" for row in rows).encode()
+        data = "".join(json.dumps(row, ensure_ascii=is_ascii) + "\r\n" for row in rows).encode()
+        data = data * 50 + b"broken\n" + data * 50
         ends = np.flatnonzero(np.frombuffer(data, np.uint8) == ord("\n"))
-        starts = np.concatenate([[0], ends[:-1] + 1])
 
-        read = read_lines(np.frombuffer(data, np.uint8), starts, ends, (b"text", b"id", b"url"), MAX_RECORD)
+        read = read_lines(np.frombuffer(data, np.uint8), ends, ("text", "id", "url"), MAX_RECORD)
 
-        assert ODD not in read.kinds
-        assert read.data.tobytes().decode() == "".join(str(row["text"]) for row in rows)
+        assert np.flatnonzero(~read.is_plain).tolist() == [150]
+        assert read.texts.to_pylist()[:3] == [row["text"] for row in rows]
+        assert read.ids.to_pylist()[-3:] == ["7", "12", None]
 
 
 def test_a_damaged_file_names_its_last_good_record(tmp_path: Path) -> None:
