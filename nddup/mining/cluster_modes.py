@@ -10,17 +10,28 @@ two, the sketch alone is a set: its documents are a cluster if there are two of 
 documents drops the sets of one document.
 """
 
-from dataclasses import dataclass
-from typing import NamedTuple, TypedDict
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Final, NamedTuple, TypedDict
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from nddup.arrays import Ragged
+from nddup.columns import lists_of
 from nddup.matching.threshold import Threshold
 from nddup.mining.itemsets import COVER_SHARE, Itemsets, cover_component, mine_component, mine_share
 from nddup.mining.leader_clusters import Known, count_shared, follow_known
 from nddup.mining.leaders import follow_leaders
+from nddup.tables import SETS
+
+MEMBERS_PER_BATCH: Final = 1_000_000
+"""Members of sets that are gathered before a batch is sent: 4 MB."""
+
+VALUES_PER_BATCH: Final = 1 << 26
+"""Most values of a list column in one batch; more are cut into several batches."""
 
 
 class LimitArguments(TypedDict):
@@ -140,6 +151,35 @@ def find_sets(problem: Problem, *, threshold: Threshold, mode: str, budget: Budg
     return with_lone(found, problem.sketches, in_none, budget.min_support)
 
 
+class PlacedShare(NamedTuple):
+    """A share, and the (m,) positions of its sketches in the component."""
+
+    positions: NDArray[np.integer]
+    share: Share
+
+    def find(self, find: "Find") -> Itemsets | None:
+        """Return the sets of the share, whose members are positions in the component."""
+        found = find(self.share)
+        return found and replace(found, members=self.positions[found.members].astype(np.int32))
+
+
+Find = Callable[[Share], Itemsets | None]
+"""A miner of shares; it returns None for one that passes its budget."""
+
+
+def share_steps(mode: str, budget: Budget) -> dict[str, Find]:
+    """Return the miners of a component that is cut into shares, by what they find.
+
+    If a share passes the budget of the first, the second finds the sets of the whole component; if one passes that
+    too, leaders give them (`find_sets` of a problem with `by_leaders`).
+    """
+    steps: dict[str, Find] = {
+        "listed": partial(mine_part, budget=budget),
+        "covered": partial(cover_part, budget=budget),
+    }
+    return steps if mode == "all" else {"covered": steps["covered"]}
+
+
 def mine_part(share: Share, *, budget: Budget) -> Itemsets | None:
     """Find the sets of a share, each once in all shares of the component; None where they pass the share's budget."""
     limits = budget.of(len(share.pivots))
@@ -232,3 +272,35 @@ def _joint_support(sketches: Ragged, group: list[int]) -> int:
     ids = [sketches.values[sketches.offsets[row] : sketches.offsets[row + 1]] for row in group]
     _, counts = np.unique(np.concatenate(ids), return_counts=True)
     return int(np.count_nonzero(counts == len(group)))
+
+
+def list_sets(found: Iterable[tuple[int, Itemsets]]) -> Iterator[pa.RecordBatch]:
+    """Yield SETS of components in few batches: one each would cost more than mining a small component.
+
+    Args:
+        found: the number of each component and its sets, whose members are positions in it.
+    """
+    held: list[tuple[int, Itemsets]] = []
+    members = 0
+    for ordinal, sets in found:
+        held.append((ordinal, sets))
+        members += len(sets.members)
+        if members >= MEMBERS_PER_BATCH:
+            yield from _lay_out(held)
+            held, members = [], 0
+    yield from _lay_out(held)
+
+
+def _lay_out(held: list[tuple[int, Itemsets]]) -> Iterator[pa.RecordBatch]:
+    """Yield these SETS: in several batches if they have very many members."""
+    counts = [len(found.supports) for _, found in held]
+    members = [np.empty(0, np.int32), *(found.members.astype(np.int32, copy=False) for _, found in held)]
+    sizes = [np.empty(0, np.int64), *(np.diff(found.offsets) for _, found in held)]
+    supports = [np.empty(0, np.int32), *(found.supports for _, found in held)]
+    coverages = np.repeat(np.array([found.coverage for _, found in held], object), counts)
+    ordinals = np.repeat(np.array([ordinal for ordinal, _ in held], np.int64), counts)
+
+    offsets = np.concatenate([[0], np.cumsum(np.concatenate(sizes))]).astype(np.int64)
+    lists = lists_of(offsets, pa.array(np.concatenate(members)), VALUES_PER_BATCH)
+    columns = [pa.array(ordinals), lists, pa.array(np.concatenate(supports)), pa.array(coverages, pa.string())]
+    yield from pa.Table.from_arrays(columns, schema=SETS.arrow).to_batches()

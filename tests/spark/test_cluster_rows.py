@@ -6,8 +6,8 @@ from pyspark.sql import SparkSession
 
 from nddup import find_duplicates
 from nddup.matching.threshold import Threshold
+from nddup.mining.cluster_modes import list_sets
 from nddup.mining.itemsets import Itemsets
-from nddup.mining.set_rows import SetRows
 from nddup.spark.clustering.mine_components import (
     ITEM_BITS,
     name_items,
@@ -51,13 +51,12 @@ def test_an_item_has_room_for_what_it_names() -> None:
 
 def test_very_many_sets_of_a_component_come_in_several_batches(monkeypatch: pytest.MonkeyPatch) -> None:
     """The sets of a component are cut into batches, because Arrow counts the values of a list column with 31 bits."""
-    monkeypatch.setattr("nddup.mining.set_rows.VALUES_PER_BATCH", 4)
-    sets = SetRows()
-    sets.add(7, Itemsets(np.array([0, 2, 4, 7]), np.arange(7, dtype=np.int32), np.array([9, 8, 7], np.int32), "all"))
+    monkeypatch.setattr("nddup.mining.cluster_modes.VALUES_PER_BATCH", 4)
+    sets = Itemsets(np.array([0, 2, 4, 7]), np.arange(7, dtype=np.int32), np.array([9, 8, 7], np.int32), "all")
 
-    batches = list(sets.release())
+    batches = list(list_sets([(7, sets)]))
 
     assert [batch.num_rows for batch in batches] == [2, 1]
     rows = [tuple(row.values()) for batch in batches for row in batch.to_pylist()]
     assert rows == [(7, [0, 1], 9, "all"), (7, [2, 3], 8, "all"), (7, [4, 5, 6], 7, "all")]
-    assert list(sets.release()) == []
+    assert list(list_sets([])) == []

@@ -8,7 +8,7 @@ are those of `nddup.spark.clustering.shares`, so both engines find the same sets
 from collections.abc import Iterator
 from functools import partial
 from itertools import pairwise
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -21,11 +21,10 @@ from nddup.local.memory import OF_SET_MEMBER
 from nddup.local.pairing.collapse import Nodes
 from nddup.local.workers import Workers
 from nddup.matching.threshold import Threshold
-from nddup.mining.cluster_modes import Budget, Problem, Share, cover_part, find_sets, mine_part
+from nddup.mining.cluster_modes import Budget, PlacedShare, Problem, Share, find_sets, list_sets, share_steps
 from nddup.mining.itemsets import Itemsets
 from nddup.mining.modes import MODES
 from nddup.mining.neighbourhoods import bound_memory
-from nddup.mining.set_rows import SetRows
 from nddup.tables import SETS
 
 
@@ -54,24 +53,8 @@ def problem_of(
     )
 
 
-class Find(Protocol):
-    """A miner of shares; it returns None for one that passes its budget."""
-
-    def __call__(self, share: Share, *, budget: Budget) -> Itemsets | None: ...  # noqa: D102 - the class says it
-
-
-class _Cut(NamedTuple):
-    """A share, and the places of its nodes in the component."""
-
-    places: NDArray[np.int64]
-    share: Share
-
-
 def mine_spread(graph: Graph, nodes: Nodes, ordinal: int, rule: MiningRule, workers: Workers) -> Itemsets:
-    """Find the sets of one component that is cut into shares; the members are places in the component.
-
-    They are all maximal sets; if a share passes its budget, covers; if one passes that budget too, sets around leaders.
-    """
+    """Find the sets of one component that is cut into shares, by `share_steps`; the members are positions in it."""
     threshold, mode, budget = rule
     problem = problem_of(graph, nodes, ordinal, threshold, by_leaders=True)
     numbers = graph.shares[graph.starts[ordinal] : graph.starts[ordinal + 1]]
@@ -79,16 +62,15 @@ def mine_spread(graph: Graph, nodes: Nodes, ordinal: int, rule: MiningRule, work
     bounds = sorted(bound_memory(cut.share.sketches.offsets, cut.share.edges) for cut in cuts)[-workers.count :]
     workers.memory.require(sum(bounds), f"shares of a component of {len(numbers):,} distinct sketches")
 
-    steps: list[Find] = [mine_part, cover_part]
-    for find in steps[mode == "cover" :]:
-        found = list(workers.work("mine", partial(_find, find=find, budget=budget), cuts))
+    for find in share_steps(mode, budget).values():
+        found = list(workers.work("mine", partial(PlacedShare.find, find=find), cuts))
         whole = [sets for sets in found if sets is not None]
         if len(whole) == len(found):
             return _distinct(whole)
     return find_sets(problem, threshold=threshold, mode="all", budget=budget)
 
 
-def _cut(problem: Problem, numbers: NDArray[np.int64]) -> Iterator[_Cut]:
+def _cut(problem: Problem, numbers: NDArray[np.int64]) -> Iterator[PlacedShare]:
     """Yield each share: its pivots, all their neighbours, and every edge among these."""
     for number in np.unique(numbers):
         is_pivot = numbers == number
@@ -99,13 +81,7 @@ def _cut(problem: Problem, numbers: NDArray[np.int64]) -> Iterator[_Cut]:
         index = np.cumsum(is_in) - 1
         edges = index[problem.edges[is_in[problem.edges].all(axis=1)]].astype(np.int32)
         own = np.flatnonzero(is_pivot[places])
-        yield _Cut(places, Share(take_rows(problem.sketches, places), problem.bounds[places], edges, own))
-
-
-def _find(cut: _Cut, *, find: Find, budget: Budget) -> Itemsets | None:
-    """Return the sets of a share, with the places of their members in the component."""
-    found = find(cut.share, budget=budget)
-    return found and Itemsets(found.offsets, cut.places[found.members].astype(np.int32), found.supports, found.coverage)
+        yield PlacedShare(places, Share(take_rows(problem.sketches, places), problem.bounds[places], edges, own))
 
 
 def _distinct(parts: list[Itemsets]) -> Itemsets:
@@ -152,12 +128,10 @@ def mine(graph: Graph, nodes: Nodes, rule: MiningRule, workers: Workers) -> pa.T
     is_spread = graph.shares[graph.starts[:-1]] >= 0
     rest = np.flatnonzero(~is_pair & ~is_spread)
 
-    def mine_some(components: NDArray[np.int64]) -> SetRows:
-        rows = SetRows()
-        for ordinal in components.tolist():
-            problem = problem_of(graph, nodes, ordinal, threshold)
-            rows.add(ordinal, find_sets(problem, threshold=threshold, mode=mode, budget=budget))
-        return rows
+    def mine_some(components: NDArray[np.int64]) -> list[pa.RecordBatch]:
+        problems = ((ordinal, problem_of(graph, nodes, ordinal, threshold)) for ordinal in components.tolist())
+        how: dict[str, Any] = {"threshold": threshold, "mode": mode, "budget": budget}
+        return list(list_sets((ordinal, find_sets(problem, **how)) for ordinal, problem in problems))
 
     # The largest components come first, so the first tasks take the most memory together.
     portions = list(_in_portions(rest, graph.sizes[rest]))
@@ -167,15 +141,15 @@ def mine(graph: Graph, nodes: Nodes, rule: MiningRule, workers: Workers) -> pa.T
 
     found: list[pa.RecordBatch] = []
     members = 0
-    for rows in workers.work("mine", mine_some, portions):
-        members += rows.members
-        found += rows.release()
+    for batches in workers.work("mine", mine_some, portions):
+        members += sum(len(batch.column("positions").flatten()) for batch in batches)
+        found += batches
         workers.memory.require(sum(largest) + OF_SET_MEMBER * members, f"sets of {members:,} members so far")
-    spread = SetRows()
-    for ordinal in np.flatnonzero(is_spread).tolist():
-        spread.add(ordinal, mine_spread(graph, nodes, ordinal, rule, workers))
+    spread = (
+        (ordinal, mine_spread(graph, nodes, ordinal, rule, workers)) for ordinal in np.flatnonzero(is_spread).tolist()
+    )
     pairs = _pairs(graph, np.flatnonzero(is_pair), "all" if mode == "all" else "pairs")
-    return pa.concat_tables([pairs, pa.Table.from_batches([*found, *spread.release()], SETS.arrow)])
+    return pa.concat_tables([pairs, pa.Table.from_batches([*found, *list_sets(spread)], SETS.arrow)])
 
 
 def _bound(graph: Graph, nodes: Nodes, ordinal: int) -> int:

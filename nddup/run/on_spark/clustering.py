@@ -15,7 +15,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from nddup.errors import ConfigError
-from nddup.mining.cluster_modes import Budget
+from nddup.mining.cluster_modes import Budget, share_steps
 from nddup.progress import say
 from nddup.run.on_spark.documents import Documents
 from nddup.run.on_spark.rounds import Choosing, Matches, Rounds, save_graph
@@ -177,16 +177,13 @@ def _mine_spread(job: Job, mining: _Mining) -> DataFrame:
     how: dict[str, Any] = {"threshold": job.threshold, "budget": mining.budget}
     partitions = max(mining.matches.partitions, mining.graph.counts["shares"])
     sketches, matches = mining.sketches, mining.matches.table
-    steps = {"listed": shares.mine_shares, "covered": shares.cover_shares}
-    if job.config.clusters.mode == "cover":
-        del steps["listed"]
-
     waiting = mining.graph.table
     done: list[DataFrame] = []
-    for name, mine in steps.items():
+    for name, find in share_steps(job.config.clusters.mode, mining.budget).items():
         blocks = shares.gather_shares(waiting, sketches, matches, partitions=partitions)
+        sets = shares.mine_shares(blocks, threshold=job.threshold, find=find, is_distinct=name == "listed")
         is_over = f"coverage = '{shares.OVER}'"
-        found = job.save(name, mine(blocks, **how), {"passed": f"count_if({is_over})"})
+        found = job.save(name, sets, {"passed": f"count_if({is_over})"})
         if not found.counts["passed"]:
             return _union([*done, found.table])
 

@@ -14,6 +14,7 @@ cluster is an intent (a set of documents) with a large extent (the features comm
 
 from collections.abc import Iterable
 from functools import partial
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -26,9 +27,8 @@ from pyspark.sql import functions as F
 from nddup.arrays import Ragged, take_rows
 from nddup.columns import lists_of
 from nddup.matching.threshold import Threshold
-from nddup.mining.cluster_modes import Budget, Problem, find_sets, with_lone
+from nddup.mining.cluster_modes import VALUES_PER_BATCH, Budget, Problem, find_sets, list_sets, with_lone
 from nddup.mining.itemsets import Itemsets, keep_maximal
-from nddup.mining.set_rows import VALUES_PER_BATCH, SetRows
 from nddup.spark.blocks import Layout, block_schema, cogroup, exchange, pack, unpack, with_rows
 from nddup.spark.clustering.problems import PIVOT, Batches, read_problems
 from nddup.spark.schemas import local_table, schema_of, table
@@ -152,14 +152,9 @@ def _post_sets(batches: Batches, *, partitions: int) -> Batches:
 def _mine_block(batches: Batches, *, threshold: Threshold, mode: str, budget: Budget) -> Batches:
     """Return SETS for the components of one partition that are assigned to the pivot miner."""
     problems = read_problems(with_rows(batches), threshold)
-    sets = SetRows()
-    for index in np.flatnonzero(problems.fits == PIVOT):
-        problem = problems.component(int(index))
-        found = find_sets(problem, threshold=threshold, mode=mode, budget=budget)
-        sets.add(int(problems.ordinals[index]), found)
-        if sets.is_full:
-            yield from sets.release()
-    yield from sets.release()
+    mined = np.flatnonzero(problems.fits == PIVOT).tolist()
+    how: dict[str, Any] = {"threshold": threshold, "mode": mode, "budget": budget}
+    return list_sets((int(problems.ordinals[index]), find_sets(problems.component(index), **how)) for index in mined)
 
 
 def _transactions_block(batches: Batches, *, threshold: Threshold, min_support: int) -> Batches:
@@ -216,11 +211,10 @@ def _maximal_block(
     low = np.searchsorted(listed["set_ordinal"][order], problems.ordinals, "left")
     high = np.searchsorted(listed["set_ordinal"][order], problems.ordinals, "right")
 
-    sets = SetRows()
-    for index in np.flatnonzero(problems.fits != PIVOT):
+    def find(index: int) -> Itemsets:
         rows = order[low[index] : high[index]]
         masks, supports = listed["mask"][rows].astype(np.int64), listed["support"][rows].astype(np.int32)
-        problem = problems.component(int(index))
+        problem = problems.component(index)
         bounds = np.maximum(problem.bounds, min_support)
         is_cluster = keep_maximal(masks, supports, bounds, _neighbour_masks(problem))
 
@@ -228,11 +222,10 @@ def _maximal_block(
         offsets = np.concatenate([[0], np.cumsum(is_member.sum(axis=1))]).astype(np.int64)
         members = np.nonzero(is_member)[1].astype(np.int32)
         found = Itemsets(offsets, members, supports[is_cluster], "all")
-        found = with_lone(found, problem.sketches, np.flatnonzero(~is_member.any(axis=0)), min_support)
-        sets.add(int(problems.ordinals[index]), found)
-        if sets.is_full:
-            yield from sets.release()
-    yield from sets.release()
+        return with_lone(found, problem.sketches, np.flatnonzero(~is_member.any(axis=0)), min_support)
+
+    fitted = np.flatnonzero(problems.fits != PIVOT).tolist()
+    return list_sets((int(problems.ordinals[index]), find(index)) for index in fitted)
 
 
 def _neighbour_masks(problem: Problem) -> NDArray[np.int64]:

@@ -6,18 +6,15 @@ near-duplicate pair among these. A document is in the share of its kept near-dup
 its share too, and few sketches are sent twice.
 
     graph, sketches, matches --gather_shares--> blocks, each share in one partition  2 shuffles of edges, 1 of blocks
-    blocks of a share        --mine_shares-->   its maximal sets, or a row OVER if they exceed its budget
-    blocks of a share        --cover_shares-->  sets that hold every pair of its documents with later ones
+    blocks of a share        --mine_shares-->   its sets by a step of `share_steps`, or a row OVER past its budget
 
 The budget is that of a component of the share's size. Shares depend on the graph alone, never on the number of
 partitions, so the same input gives the same sets.
 """
 
-from collections.abc import Callable, Iterator
-from dataclasses import replace
+from collections.abc import Iterator
 from functools import partial
 from itertools import pairwise
-from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -27,9 +24,8 @@ from pyspark.sql import functions as F
 
 from nddup.arrays import take_rows
 from nddup.matching.threshold import Threshold
-from nddup.mining.cluster_modes import Budget, Share, cover_part, mine_part
-from nddup.mining.itemsets import COVER_SHARE, Itemsets
-from nddup.mining.set_rows import SetRows
+from nddup.mining.cluster_modes import Find, PlacedShare, Share, list_sets
+from nddup.mining.itemsets import Itemsets
 from nddup.spark.blocks import (
     Columns,
     Layout,
@@ -95,35 +91,15 @@ def gather_shares(graph: DataFrame, sketches: DataFrame, matches: DataFrame, *, 
     return exchange(nodes.unionByName(edges, allowMissingColumns=True), partitions=partitions)
 
 
-def mine_shares(blocks: DataFrame, *, threshold: Threshold, budget: Budget) -> DataFrame:
-    """Find the maximal sets whose first member is a pivot of the share, so each set of a component once.
+def mine_shares(blocks: DataFrame, *, threshold: Threshold, find: Find, is_distinct: bool) -> DataFrame:
+    """Find the sets of each share by one step of `cluster_modes.share_steps`.
 
     Schema in:   blocks of NODE_LAYOUT and EDGE_LAYOUT
-    Schema out:  SETS; a row OVER for a share that exceeded its budget
-    Shuffles:  none.    Actions:  none.
+    Schema out:  SETS, each set once; a row OVER for a component with a share that exceeded its budget
+    Shuffles:  none where no two shares find a set; else the sets, on their members.    Actions:  none.
     """
-    find = partial(mine_part, budget=budget)
-    return blocks.mapInArrow(partial(_share_block, threshold=threshold, find=find), schema_of(SETS))
-
-
-def cover_shares(blocks: DataFrame, *, threshold: Threshold, budget: Budget) -> DataFrame:
-    """Find maximal sets that hold every pair of a pivot with a later document; shares may find the same set.
-
-    Schema in:   blocks of NODE_LAYOUT and EDGE_LAYOUT
-    Schema out:  SETS, each set once; a row OVER for a component with a share whose cover exceeds ten times its budget
-    Shuffles:  the sets, on their members.    Actions:  none.
-    """
-    find = partial(cover_part, budget=budget, times=COVER_SHARE)
     found = blocks.mapInArrow(partial(_share_block, threshold=threshold, find=find), schema_of(SETS))
-    return found.dropDuplicates(["ordinal", "positions"])
-
-
-class _Placed(NamedTuple):
-    """A share, its component, and the positions of its documents in it, (m,)."""
-
-    ordinal: np.int64
-    positions: NDArray[np.int32]
-    share: Share
+    return found if is_distinct else found.dropDuplicates(["ordinal", "positions"])
 
 
 def _list_shares(graph: DataFrame, pairs: DataFrame) -> DataFrame:
@@ -163,19 +139,14 @@ def _targets(ordinals: NDArray[np.generic], shares: NDArray[np.generic], partiti
     return ((ordinals.astype(np.int64) % partitions + shares.astype(np.int64)) % partitions).astype(np.int32)
 
 
-def _share_block(batches: Batches, *, threshold: Threshold, find: Callable[[Share], Itemsets | None]) -> Batches:
-    """Return SETS for the shares of one partition; `find` gives None for a share that exceeds its budget."""
-    sets = SetRows()
-    for ordinal, positions, share in _read_shares(with_rows(batches), threshold):
-        found = find(share)
-        sets.add(int(ordinal), PAST if found is None else replace(found, members=positions[found.members]))
-        if sets.is_full:
-            yield from sets.release()
-    yield from sets.release()
+def _share_block(batches: Batches, *, threshold: Threshold, find: Find) -> Batches:
+    """Return SETS for the shares of one partition."""
+    shares = _read_shares(with_rows(batches), threshold)
+    return list_sets((ordinal, share.find(find) or PAST) for ordinal, share in shares)
 
 
-def _read_shares(held: list[pa.RecordBatch], threshold: Threshold) -> Iterator[_Placed]:
-    """Read the shares of a task from its blocks."""
+def _read_shares(held: list[pa.RecordBatch], threshold: Threshold) -> Iterator[tuple[int, PlacedShare]]:
+    """Read the shares of a task from its blocks, each with the number of its component."""
     nodes, edges = unpack(held, NODE_LAYOUT), unpack(held, EDGE_LAYOUT)
     of_node, of_edge = _number_shares(nodes, edges)
     groups = group_rows(of_node, nodes["position"], of_edge)
@@ -192,7 +163,7 @@ def _read_shares(held: list[pa.RecordBatch], threshold: Threshold) -> Iterator[_
             _index_edges(ends[groups.edges[start:end]], positions),
             np.flatnonzero(nodes["is_pivot"][members]),
         )
-        yield _Placed(nodes["ordinal"][members[0]].astype(np.int64), positions, share)
+        yield int(nodes["ordinal"][members[0]]), PlacedShare(positions, share)
 
 
 def _index_edges(ends: NDArray[np.generic], positions: NDArray[np.int32]) -> NDArray[np.int32]:
