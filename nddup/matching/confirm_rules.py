@@ -90,3 +90,9 @@ def least_common(totals: NDArray[np.int64], rule: ConfirmRule) -> NDArray[np.int
     p, q = rule.numerator, rule.denominator
     parts = 2 * q if isinstance(rule, EditRule) else p + q
     return np.maximum(-(-totals.astype(np.int64) * p // parts), 1)
+
+
+def may_confirm(sizes: NDArray[np.integer], rule: ConfirmRule) -> NDArray[np.bool_]:
+    """Return whether texts of these sizes can be confirmed: one has to hold the least common part; (2, k) to (k,)."""
+    ends = sizes.astype(np.int64)
+    return np.asarray(ends.min(axis=0) >= least_common(ends.sum(axis=0), rule))

@@ -3,13 +3,13 @@
 rows, pairs  --compare_texts-->  the similarity of each pair that the rule confirms
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from nddup.arrays import Ragged, compiled, take_rows
+from nddup.arrays import Ragged, compiled
 from nddup.matching.confirm_rules import Compared, ConfirmRule, EditRule, SetRule, least_common
 from nddup.matching.threshold import overlap_or_less
 
@@ -21,6 +21,9 @@ TOGETHER: Final = 1 << 18
 
 AHEAD: Final = 16
 """Texts that one text is compared with at a time, where one confirmed pair is enough."""
+
+TakeTexts = Callable[[NDArray[np.int64]], Ragged]
+"""Returns the texts at some places, each as the rule compares it. All of them need not be in memory."""
 
 
 def compare_texts(rows: Ragged, pairs: NDArray[np.integer], rule: ConfirmRule) -> Compared:
@@ -169,12 +172,14 @@ def divide_pairs(pairs: NDArray[np.int64], sizes: NDArray[np.int64], most: int) 
             low, held = end, 0
 
 
-def confirms_any(rows: Ragged, rule: ConfirmRule, one: int, others: NDArray[np.int64]) -> bool:
-    """Return whether the text of one row is confirmed with that of any of several others, tried in order."""
-    for low in range(0, len(others), AHEAD):
-        some = take_rows(rows, np.append(others[low : low + AHEAD], one).astype(np.int64))
-        count = len(some.offsets) - 2
-        pairs = np.stack([np.arange(count), np.full(count, count)], axis=1)
-        if compare_texts(some, pairs, rule).is_near.any():
-            return True
-    return False
+def compare_taken(take: TakeTexts, pairs: NDArray[np.integer], rule: ConfirmRule) -> Compared:
+    """Compare pairs of texts, given by their places, as `compare_texts`; each is taken once."""
+    needed, rows = np.unique(pairs, return_inverse=True)
+    return compare_texts(take(needed.astype(np.int64)), rows.reshape(-1, 2), rule)
+
+
+def confirms_any(take: TakeTexts, rule: ConfirmRule, one: int, others: NDArray[np.int64]) -> bool:
+    """Return whether one text is confirmed with any of several others, which are tried in order."""
+    portions = (others[low : low + AHEAD] for low in range(0, len(others), AHEAD))
+    pairs = (np.stack([np.full(len(some), one), some], axis=1) for some in portions)
+    return any(compare_taken(take, some, rule).is_near.any() for some in pairs)

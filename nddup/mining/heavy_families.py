@@ -18,7 +18,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from nddup.arrays import Ragged
+from nddup.arrays import Ragged, take_rows
 from nddup.columns import ragged_of
 from nddup.matching.confirm_rules import ConfirmRule
 from nddup.matching.confirm_texts import confirms_any
@@ -132,7 +132,7 @@ def _settle(rows: pa.Table, by_policy: NDArray[np.int64], rule: FamilyRule, conf
     nodes, sketches = rows["node"].to_numpy(), ragged_of(rows["sketch"])
     confirm = None if confirm_of is None else confirm_of(nodes)
     if rule.confirm is not None:
-        confirm = partial(confirms_any, ragged_of(rows["tokens"]), rule.confirm)
+        confirm = partial(confirms_any, partial(take_rows, ragged_of(rows["tokens"])), rule.confirm)
     found = _search(sketches, by_policy, rule, confirm, is_large=rows["is_large"][0].as_py())
     if not found.is_whole:
         yield _lay_out("stopped", nodes[:1], np.array([len(nodes)]))

@@ -24,7 +24,7 @@ from nddup.errors import CapacityError
 from nddup.local.pairing.confirm import Confirmer, Row, Texts, read_tokens
 from nddup.local.pairing.match import Matches, PairingOptions, match
 from nddup.local.workers import Workers
-from nddup.matching.confirm_rules import SetRule, least_common
+from nddup.matching.confirm_rules import SetRule, may_confirm
 from nddup.repository.identity import Identity
 from nddup.repository.lookups import Near, distinct, spread_rows
 from nddup.repository.segment_files import EDGES, SKETCHES
@@ -113,7 +113,7 @@ def count_common(
 
     places = np.searchsorted(names, ends)
     of_ends = sizes[places]
-    possible = np.flatnonzero(of_ends.min(axis=1) >= least_common(of_ends.sum(axis=1), rule))
+    possible = np.flatnonzero(may_confirm(of_ends.T, rule))
     needed = distinct(places[possible].ravel())
     stored, new = needed[~is_new[needed]], needed[is_new[needed]]  # the names of new texts come after all stored ones
     rows = [*snapshot.shingles_of(names[stored]), *given.read(np.searchsorted(given.names, names[new]))]

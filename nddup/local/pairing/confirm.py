@@ -25,8 +25,8 @@ from nddup.errors import CapacityError, NddupError
 from nddup.local.pairing.collapse import Nodes
 from nddup.local.pairing.match import Matches, PairingOptions
 from nddup.local.workers import Workers
-from nddup.matching.confirm_rules import Compared, ConfirmRule, SetRule, join_compared, least_common
-from nddup.matching.confirm_texts import AHEAD, compare_texts, divide_pairs
+from nddup.matching.confirm_rules import Compared, ConfirmRule, SetRule, join_compared, least_common, may_confirm
+from nddup.matching.confirm_texts import compare_taken, confirms_any, divide_pairs
 from nddup.matching.overlap_join import ComparisonLimits
 from nddup.mining.family_pairs import past_comparisons
 from nddup.mining.heavy_families import FamilyRule, list_families, search_families
@@ -81,11 +81,13 @@ class Confirmer(NamedTuple):
     def any_confirmed(self, names: NDArray[np.int32], one: int, others: NDArray[np.int64]) -> bool:
         """Return whether texts confirm a node as a near-duplicate of any of others, all by their places in `names`."""
         own, rest = np.searchsorted(self.nodes, names[one]), np.searchsorted(self.nodes, names[others])
-        for low in range(0, len(rest), AHEAD):
-            pairs = np.stack([np.full(len(rest[low : low + AHEAD]), own), rest[low : low + AHEAD]], axis=1)
-            if _compare(self.rows, pairs, self.rule).is_near.any():
-                return True
-        return False
+        return confirms_any(self.take, self.rule, int(own), rest)
+
+    def take(self, places: NDArray[np.int64]) -> Ragged:
+        """Return the texts of the nodes at these places."""
+        held = [self.rows[place] for place in places.tolist()]
+        offsets = np.concatenate([[0], np.cumsum([row.high - row.low for row in held])]).astype(np.int64)
+        return Ragged(offsets, np.concatenate([row.values[row.low : row.high] for row in held]))
 
     def confirm(self, matches: Matches, workers: Workers) -> Confirmed:
         """Return the candidates whose texts are alike enough; a thread holds `TOGETHER` tokens at a time."""
@@ -106,10 +108,10 @@ class Confirmer(NamedTuple):
         portions = list(divide_pairs(places, sizes, TOGETHER))
         if len(portions) == 1:  # no thread starts for the few pairs of a query
             workers.report_progress("confirm", 0, 1)
-            found = _compare(self.rows, places, self.rule)
+            found = compare_taken(self.take, places, self.rule)
             workers.report_progress("confirm", 1, 1)
             return found
-        parts = list(workers.work("confirm", lambda some: _compare(self.rows, places[some], self.rule), portions))
+        parts = list(workers.work("confirm", lambda some: compare_taken(self.take, places[some], self.rule), portions))
         order = np.argsort(np.concatenate([np.empty(0, np.int64), *portions]), kind="stable")
         joined = join_compared(parts)
         return Compared(joined.common[order], joined.similarity[order], joined.is_bounded[order])
@@ -207,8 +209,7 @@ def list_candidates(matches: Matches, nodes: Nodes, rule: ConfirmRule, max_edges
     ends = matches.ends
     is_searched = len(matches.links) or len(ends) > max_edges
     if isinstance(rule, SetRule) and not is_searched:
-        counts = nodes.n_features[ends].astype(np.int64)
-        ends = ends[counts.min(axis=1) >= least_common(counts.sum(axis=1), rule)]
+        ends = ends[may_confirm(nodes.n_features[ends].T, rule)]
     return np.unique(np.concatenate([ends.ravel(), matches.links.ravel()])).astype(np.int32)
 
 
@@ -236,15 +237,6 @@ def read_tokens(documents: pa.Table, nodes: NDArray[np.int32], texts: Texts, wor
         Row(chunks[number][0], *chunks[number][1][place : place + 2].tolist())
         for number, place in zip(of_chunk.tolist(), (places - starts[of_chunk]).tolist(), strict=True)
     ]
-
-
-def _compare(rows: Sequence[Row], pairs: NDArray[np.int64], rule: ConfirmRule) -> Compared:
-    """Compare the texts of some pairs, holding the tokens of these only."""
-    needed, places = np.unique(pairs, return_inverse=True)
-    held = [rows[place] for place in needed.tolist()]
-    offsets = np.concatenate([[0], np.cumsum([row.high - row.low for row in held])]).astype(np.int64)
-    values = np.concatenate([row.values[row.low : row.high] for row in held])
-    return compare_texts(Ragged(offsets, values), places.reshape(-1, 2), rule)
 
 
 def pair_families(  # noqa: PLR0913, PLR0917 - the last only where texts confirm pairs

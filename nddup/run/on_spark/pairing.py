@@ -20,7 +20,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from nddup.errors import CapacityError, ConfigError, NddupError
-from nddup.matching.confirm_rules import ConfirmRule, least_common
+from nddup.matching.confirm_rules import ConfirmRule, may_confirm
 from nddup.matching.elements import divide
 from nddup.matching.overlap_join import NO_LIMIT, ComparisonLimits, LongLists
 from nddup.matching.task_sizes import MOST_TASKS, free_memory, tasks_needed, volume_of
@@ -144,7 +144,7 @@ def _send_few(
         nodes = np.stack([column.to_numpy() for column in ends.columns])
         if by_sets:
             counts = known["n_features"].to_numpy()[np.searchsorted(known["doc_key"].to_numpy(), nodes)]
-            nodes = nodes[:, counts.min(axis=0) >= least_common(counts.sum(axis=0), rule)]
+            nodes = nodes[:, may_confirm(counts, rule)]
         known = known.filter(pa.array(np.isin(known["doc_key"].to_numpy(), nodes)))
 
     keys = known["doc_key"].to_numpy()

@@ -25,7 +25,7 @@ from pyspark.sql import functions as F
 from nddup import tables
 from nddup.arrays import Ragged
 from nddup.matching.confirm_rules import Compared, ConfirmRule, SetRule
-from nddup.matching.confirm_texts import compare_texts, divide_pairs
+from nddup.matching.confirm_texts import compare_taken, divide_pairs
 from nddup.spark.blocks import Columns, Layout, block_schema, exchange, layout_of, pack, pack_sketches, pieces, unpack
 from nddup.spark.schemas import require, schema_of
 from nddup.tables import CONFIRMED, DOCUMENTS, MATCHES, TOKENS
@@ -249,8 +249,7 @@ def confirm_task(batches: Batches, *, rule: ConfirmRule) -> Batches:
         sizes_of = np.append(texts.sizes, 0)
         for rows in divide_pairs(np.where(places < 0, len(texts.sizes), places), sizes_of, HELD):
             some = {name: column[rows] for name, column in columns.items()}
-            needed, numbers = np.unique(places[rows], return_inverse=True)
-            found = compare_texts(texts.take(needed), numbers.reshape(-1, 2), rule)
+            found = compare_taken(texts.take, places[rows], rule)
             is_lost = np.asarray((places[rows] < 0).any(axis=1))
             sizes = sizes_of[places[rows]] if isinstance(rule, SetRule) else None
             yield _lay_out(some, found, is_lost, sizes)
