@@ -1,17 +1,119 @@
-"""Compare texts by one of the `confirm_rules`: shingle ids by merges of ascending rows, tokens by `token_edits`.
+"""Texts that confirm a pair of sketches, by two rules in exact integers. Candidates are found by the sketches.
 
-rows, pairs  --compare_texts-->  the similarity of each pair that the rule confirms
+    rule        what is compared                          the pair is confirmed iff
+    SetRule     S, the distinct shingle ids of a text     |A & B| / |A | B| >= t: the resemblance itself, not estimated
+    EditRule    the tokens of a text, in order            2 LCS / (a + b) >= t: the token edit similarity
+
+    rows, pairs  --compare_texts-->  the similarity of each pair that the rule confirms
+
+Let t = p / q. With c = |A & B|, the first rule is c (p + q) >= p (|A| + |B|), so a merge of two ascending rows of ids
+decides it, and stops when too few ids are left. For the second, let a and b be the numbers of tokens of two texts, and
+LCS the length of their longest common subsequence of tokens; the similarity is 1 - d / (a + b), where d counts the
+tokens to delete and to insert.
+
+**The margin.** The candidates of a `SetRule` are pairs of sketches whose estimated resemblance is at least t - m. With
+a sketch of s ids the estimate of a pair at t is x / s, where x follows a law no wider than the binomial one (s draws
+without replacement from A | B). Then t - m = c / s, where c is the largest with P(Bin(s, t) < c) < 1 / 1000
+(`accuracy.least_equal`). So fewer than one in a thousand pairs at t is no candidate, and fewer above t.
+
+**The LCS.** RapidFuzz finds it, 64 tokens a step, and stops when the threshold is out of reach. It is fastest on
+strings, so each distinct token of a block of pairs becomes one character. A pair beyond the bound on the work gets a
+lower bound of its LCS. Common tokens at both ends count. Between them, the tokens that occur exactly once in each text
+are anchors: a longest chain of anchors in the same order is a common subsequence, and the texts between two anchors
+are compared exactly while the bound on the work allows it. So such a pair is never confirmed in error, but it may be
+left unconfirmed.
+
+Sources:
+    Broder 1997, On the resemblance and containment of documents, SEQUENCES '97 (resemblance; sampling by MIN_s).
+    Hoeffding 1963, Probability inequalities for sums of bounded random variables (the hypergeometric law is narrower).
+    Hyyrö 2004, Bit-parallel LCS-length computation revisited.
+    Fredman 1975, On computing the length of longest increasing subsequences.
+    Cohen, "patience diff" (2003): tokens that occur once, as anchors.
 """
 
-from collections.abc import Callable, Iterator
-from typing import Final
+from bisect import bisect_left
+from collections.abc import Callable, Iterator, Sequence
+from itertools import pairwise
+from typing import Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from nddup.arrays import Ragged, compiled
-from nddup.matching.confirm_rules import Compared, ConfirmRule, EditRule, SetRule, least_common
+from nddup.arrays import Ragged, compiled, number_keys, take_rows
 from nddup.matching.threshold import overlap_or_less
+
+CELLS: Final = 1 << 30
+"""Largest product of two texts' token counts for which LCS is computed exactly: 32,768 tokens each, some 0.1 s at
+worst. Above it a lower bound is used."""
+
+
+class EditRule(NamedTuple):
+    """The threshold as an exact decimal, and the bound on the work per pair."""
+
+    numerator: int
+    denominator: int
+    cells: int = CELLS
+
+    @property
+    def share(self) -> float:
+        """The threshold as a number."""
+        return self.numerator / self.denominator
+
+
+class SetRule(NamedTuple):
+    """The threshold of the resemblance as an exact decimal."""
+
+    numerator: int
+    denominator: int
+
+
+ConfirmRule = EditRule | SetRule
+
+
+class Compared(NamedTuple):
+    """The results for k pairs of texts."""
+
+    common: NDArray[np.int64]
+    """(k,), of a confirmed pair the common shingles, or the LCS or its lower bound; 0 for any other."""
+
+    similarity: NDArray[np.float64]
+    """(k,), what the threshold applies to; NaN for a pair that is not confirmed."""
+
+    is_bounded: NDArray[np.bool_]
+    """(k,), whether the pair was beyond the bound on the work."""
+
+    @property
+    def is_near(self) -> NDArray[np.bool_]:
+        """Whether each pair is confirmed, (k,)."""
+        return self.common > 0
+
+
+def join_compared(parts: Sequence[Compared]) -> Compared:
+    """Concatenate the results for several lists of pairs; none give empty arrays."""
+    if not parts:
+        return Compared(np.empty(0, np.int64), np.empty(0), np.empty(0, np.bool_))
+    return Compared(*(np.concatenate(column) for column in zip(*parts, strict=True)))
+
+
+def least_common(totals: NDArray[np.int64], rule: ConfirmRule) -> NDArray[np.int64]:
+    """Return the least common part that confirms a pair of texts, at least 1, from both sizes together; (n,) to (n,).
+
+    Example:
+        >>> least_common(np.array([200, 201, 0]), EditRule(77, 100)).tolist()
+        [77, 78, 1]
+        >>> least_common(np.array([170, 171, 0]), SetRule(7, 10)).tolist()
+        [70, 71, 1]
+    """
+    p, q = rule.numerator, rule.denominator
+    parts = 2 * q if isinstance(rule, EditRule) else p + q
+    return np.maximum(-(-totals.astype(np.int64) * p // parts), 1)
+
+
+def may_confirm(sizes: NDArray[np.integer], rule: ConfirmRule) -> NDArray[np.bool_]:
+    """Return whether texts of these sizes can be confirmed: one has to hold the least common part; (2, k) to (k,)."""
+    ends = sizes.astype(np.int64)
+    return np.asarray(ends.min(axis=0) >= least_common(ends.sum(axis=0), rule))
+
 
 FAMILY: Final = 2
 """More pairs than this many for each row are a family: its rows are compared with a pivot first."""
@@ -37,11 +139,9 @@ def compare_texts(rows: Ragged, pairs: NDArray[np.integer], rule: ConfirmRule) -
     Returns:
         The similarity of each confirmed pair. An empty row is similar to none.
 
-    Cost: for a `SetRule` one merge a pair, without the interpreter's lock; else that of `token_edits.compare_tokens`.
+    Cost: for a `SetRule` one merge a pair, without the interpreter's lock; else that of `compare_tokens`.
     """
     if isinstance(rule, EditRule):
-        from nddup.matching.token_edits import compare_tokens  # noqa: PLC0415 - loads RapidFuzz
-
         return compare_tokens(rows, pairs, rule)
     return compare_sets(rows, pairs, rule)
 
@@ -183,3 +283,165 @@ def confirms_any(take: TakeTexts, rule: ConfirmRule, one: int, others: NDArray[n
     portions = (others[low : low + AHEAD] for low in range(0, len(others), AHEAD))
     pairs = (np.stack([np.full(len(some), one), some], axis=1) for some in portions)
     return any(compare_taken(take, some, rule).is_near.any() for some in pairs)
+
+
+BLOCK = 1 << 19
+"""Tokens spelled at a time: fewer than there are Unicode characters, so each distinct token can have its own."""
+
+SURROGATES, AFTER = 0xD800, 0x800
+"""The first surrogate, a code point that is no character, and how many there are."""
+
+CLOSE = 1.05
+"""Pairs whose least LCS differ by at most this factor are compared in one call, with one cut-off."""
+
+
+def compare_tokens(tokens: Ragged, pairs: NDArray[np.integer], rule: EditRule) -> Compared:
+    """
+    Find which pairs of texts are confirmed by their tokens.
+
+    Args:
+        tokens: n rows of token numbers in the order of the text; only equal tokens have equal numbers.
+        pairs: (k, 2), rows of `tokens`; fastest if pairs with the same row are adjacent.
+        rule: the threshold and the bound on the work.
+
+    Returns:
+        The similarity of each confirmed pair. A text without tokens is similar to none.
+
+    Cost: for a pair at most a b / 64 steps, less if the threshold is soon out of reach; beyond the bound a sort of the
+        tokens and `rule.cells` / 64 steps. Memory: some 30 bytes per token, for `BLOCK` tokens.
+
+    Example:
+        >>> rows = Ragged(np.array([0, 4, 8, 11]), np.array([1, 2, 3, 4, 1, 2, 9, 4, 7, 8, 9], np.uint64))
+        >>> compare_tokens(rows, np.array([[0, 1], [0, 2]]), EditRule(3, 4)).similarity.tolist()
+        [0.75, nan]
+    """
+    ends = pairs.reshape(-1, 2).astype(np.int64)
+    sizes = np.diff(tokens.offsets)[ends]
+    totals = sizes.sum(axis=1)
+    need = least_common(totals, rule)
+
+    # The length of the shorter text is an upper bound of the LCS: a pair that it rules out is not compared.
+    can_be = sizes.min(axis=1, initial=np.iinfo(np.int64).max) >= need
+    is_long = can_be & ((sizes[:, 0] > rule.cells // np.maximum(sizes[:, 1], 1)) | (totals > BLOCK))
+    common = np.zeros(len(ends), np.int64)
+    for rows in _blocks(np.flatnonzero(can_be & ~is_long), totals):
+        common[rows] = _measure(tokens, ends[rows], need[rows])
+    for row in np.flatnonzero(is_long):
+        first, second = (tokens.values[tokens.offsets[end] : tokens.offsets[end + 1]] for end in ends[row])
+        common[row] = bound_common(first, second, rule.cells)
+
+    common[common < need] = 0
+    similarity = np.where(common > 0, 2 * common / np.maximum(totals, 1), np.nan)
+    return Compared(common, similarity, is_long)
+
+
+def _blocks(rows: NDArray[np.int64], totals: NDArray[np.int64]) -> Iterator[NDArray[np.int64]]:
+    """Yield consecutive rows that have at most `BLOCK` tokens together."""
+    ends = np.cumsum(totals[rows])
+    low = 0
+    while low < len(rows):
+        before = int(ends[low - 1]) if low else 0
+        high = max(low + 1, int(np.searchsorted(ends, before + BLOCK, "right")))
+        yield rows[low:high]
+        low = high
+
+
+def _measure(tokens: Ragged, pairs: NDArray[np.int64], need: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return the LCS of each pair of a block, (k,); 0 where it is well below what the pair needs."""
+    from rapidfuzz.distance import LCSseq  # noqa: PLC0415 - most runs compare no tokens
+    from rapidfuzz.process import cpdist  # noqa: PLC0415
+
+    rows, places = np.unique(pairs, return_inverse=True)
+    texts = spell(take_rows(tokens, rows))
+    first, second = ([texts[place] for place in column] for column in places.reshape(-1, 2).T.tolist())
+
+    # A call takes one cut-off, a count. With a share as cut-off, `Indel.normalized_similarity` loses pairs that lie
+    # exactly at it.
+    order = np.argsort(need, kind="stable")
+    level = (np.log(need[order]) / np.log(CLOSE)).astype(np.int64)
+    found = np.zeros(len(need), np.int64)
+    for some in np.split(order, np.flatnonzero(np.diff(level)) + 1):
+        left, right = [first[i] for i in some], [second[i] for i in some]
+        found[some] = cpdist(left, right, scorer=LCSseq.similarity, score_cutoff=int(need[some[0]]), dtype=np.int64)
+    return found
+
+
+def spell(tokens: Ragged) -> list[str]:
+    """Spell each row as a string, one character per token; at most `BLOCK` distinct tokens in all rows."""
+    codes = number_keys(np.ascontiguousarray(tokens.values))[0].astype(np.uint32)
+    codes[codes >= SURROGATES] += AFTER
+    whole = codes.astype("<u4").tobytes().decode("utf-32-le")
+    return [whole[low:high] for low, high in pairwise(tokens.offsets.tolist())]
+
+
+def bound_common(first: NDArray[np.uint64], second: NDArray[np.uint64], cells: int) -> int:
+    """
+    Return a lower bound of the LCS of two long texts.
+
+    Args:
+        first: (a,), tokens.
+        second: (b,), tokens.
+        cells: work allowed for exact comparisons: products of lengths, summed over the gaps between anchors.
+
+    Cost: sorts of both texts, and `cells` / 64 steps.
+
+    Example:
+        >>> first, second = np.array([5, 1, 1, 2, 2, 6], np.uint64), np.array([5, 2, 2, 1, 1, 6], np.uint64)
+        >>> bound_common(first, second, 100), bound_common(first, second, 0)
+        (4, 2)
+    """
+    shorter = min(len(first), len(second))
+    head = _common_start(first, second, shorter)
+    tail = _common_start(first[::-1], second[::-1], shorter - head)
+    first, second = first[head : len(first) - tail], second[head : len(second) - tail]
+
+    anchors = _chain(first, second)
+    starts = np.concatenate([[[0, 0]], anchors + 1])
+    ends = np.concatenate([anchors, [[len(first), len(second)]]])
+    work = (ends - starts).prod(axis=1)
+    order = np.argsort(work, kind="stable")
+
+    # The smallest gaps come first: most of them can be compared before the bound is reached.
+    compared = order[(np.cumsum(work[order]) <= cells) & (work[order] > 0)]
+    gaps = sum(_exact(first[a:c], second[b:d]) for (a, b), (c, d) in zip(starts[compared], ends[compared], strict=True))
+    return head + tail + len(anchors) + gaps
+
+
+def _common_start(first: NDArray[np.uint64], second: NDArray[np.uint64], most: int) -> int:
+    """Return how many tokens at the start are equal, `most` at most."""
+    differ = np.flatnonzero(first[:most] != second[:most])
+    return int(differ[0]) if len(differ) else most
+
+
+def _chain(first: NDArray[np.uint64], second: NDArray[np.uint64]) -> NDArray[np.int64]:
+    """Return the places, (c, 2), of a longest chain of tokens that occur once in each text, in the order of both."""
+    places = []
+    for text in (first, second):
+        values, at, counts = np.unique(text, return_index=True, return_counts=True)
+        places.append((values[counts == 1], at[counts == 1]))
+    _, of_first, of_second = np.intersect1d(places[0][0], places[1][0], assume_unique=True, return_indices=True)
+    anchors = np.stack([places[0][1][of_first], places[1][1][of_second]], axis=1)
+    anchors = anchors[np.argsort(anchors[:, 0])]
+
+    # `last[k]` is the anchor at which the best chain of k + 1 anchors ends; `before` holds the previous one of each.
+    ends: list[int] = []
+    last: list[int] = []
+    before = np.full(len(anchors), -1, np.int64)
+    for number, place in enumerate(anchors[:, 1].tolist()):
+        length = bisect_left(ends, place)
+        before[number] = last[length - 1] if length else -1
+        ends[length : length + 1], last[length : length + 1] = [place], [number]
+
+    chain: list[int] = []
+    following = last[-1] if last else -1
+    while following >= 0:
+        chain.append(following)
+        following = int(before[following])
+    return anchors[np.array(chain[::-1], np.int64)]
+
+
+def _exact(first: NDArray[np.uint64], second: NDArray[np.uint64]) -> int:
+    """Return the LCS of two short texts, or of long ones with few distinct tokens."""
+    from rapidfuzz.distance import LCSseq  # noqa: PLC0415
+
+    return int(LCSseq.similarity(first.tolist(), second.tolist()))

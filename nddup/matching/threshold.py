@@ -51,7 +51,7 @@ class Threshold:
         size: how many of the smallest ids of both sketches, or how many slots, a resemblance is estimated from.
         by_slots: whether it is estimated from slots: each slot of a sketch is one id.
         shows_containment: whether a share of a sketch estimates the same share of its document.
-        by_text: sketches that reach the threshold are only candidates; their texts decide (`confirm_rules`). Whether
+        by_text: sketches that reach the threshold are only candidates; their texts decide (`confirm_texts`). Whether
             two sketches are a pair is then known only from a list of pairs, never from the sketches.
     """
 

@@ -175,7 +175,7 @@ def share_steps(mode: str, budget: Budget) -> dict[str, Find]:
     """
     steps: dict[str, Find] = {
         "listed": partial(mine_part, budget=budget),
-        "covered": partial(cover_part, budget=budget),
+        "covered": partial(cover_part, budget=budget, times=COVER_SHARE),
     }
     return steps if mode == "all" else {"covered": steps["covered"]}
 
@@ -187,7 +187,7 @@ def mine_part(share: Share, *, budget: Budget) -> Itemsets | None:
     return found and _with_lone_pivots(found, share, budget.min_support)
 
 
-def cover_part(share: Share, *, budget: Budget, times: int = COVER_SHARE) -> Itemsets | None:
+def cover_part(share: Share, *, budget: Budget, times: int) -> Itemsets | None:
     """Find maximal sets that hold every pair of a pivot with a later sketch; None past `times` the share's budget.
 
     Two shares may find the same set.

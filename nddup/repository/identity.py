@@ -30,7 +30,7 @@ from nddup.settings import plan
 from nddup.settings.load import CALLERS, read_stored
 from nddup.settings.plan import sketch_rule
 from nddup.settings.schema import Config, KeepConfig
-from nddup.sketching.sketch_format import FULL_FORMAT
+from nddup.sketching.tokens import FULL_FORMAT
 
 TEXTS = (
     "",

@@ -8,7 +8,7 @@ keys there are.
     find_near        Postings, Rows -> Near   sketches that meet at a feature are compared
 
 Kinds whose pairs are found by keys (`nddup.sketching.minhash`) post all their keys and have no order of features.
-A sketch whose modulus varies has a row at its own level and at each coarser one (`nddup.sketching.moduli`).
+A sketch whose modulus varies has a row at its own level and at each coarser one (`nddup.sketching.recipe`).
 
 The total order of the features of one segment, and the prefixes of sketches under it.
 
@@ -30,9 +30,8 @@ from numpy.typing import NDArray
 from nddup.arrays import Ragged, compiled, take_rows
 from nddup.matching.threshold import Rule, Threshold, compare_sketches
 from nddup.sketching.minhash import Finder
-from nddup.sketching.moduli import LEVEL_BITS, spread_levels
 from nddup.sketching.permutations import GOLDEN, ONE, mix_id
-from nddup.sketching.recipe import level_of
+from nddup.sketching.recipe import LEVEL_BITS, level_of, spread_levels
 
 FNV_OFFSET, FNV_PRIME = np.uint64(0xCBF29CE484222325), np.uint64(0x100000001B3)
 

@@ -82,7 +82,7 @@ def reading_of(inputs: Given, config: Config, engine: str | None) -> Reading:
         return Reading(Workers(count), LocalStorage())
 
     from nddup.run.java import is_small  # noqa: PLC0415 - Spark is loaded only where it is needed
-    from nddup.run.on_spark.inputs import WorkersOnSpark  # noqa: PLC0415
+    from nddup.run.on_spark.documents import WorkersOnSpark  # noqa: PLC0415
     from nddup.run.session import start_session  # noqa: PLC0415
 
     spark = start_session(master=None, settings=config.spark, is_small=is_small(list(inputs)))

@@ -24,7 +24,7 @@ from nddup.errors import CapacityError
 from nddup.local.pairing.confirm import Confirmer, Row, Texts, read_tokens
 from nddup.local.pairing.match import Matches, PairingOptions, match
 from nddup.local.workers import Workers
-from nddup.matching.confirm_rules import SetRule, may_confirm
+from nddup.matching.confirm_texts import SetRule, may_confirm
 from nddup.repository.identity import Identity
 from nddup.repository.lookups import Near, distinct, spread_rows
 from nddup.repository.segment_files import EDGES, SKETCHES

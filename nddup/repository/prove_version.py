@@ -19,7 +19,7 @@ from nddup.local.pairing.collapse import Nodes
 from nddup.local.pairing.confirm import Confirmer, list_candidates
 from nddup.local.pairing.match import Matches
 from nddup.local.workers import Workers
-from nddup.matching.confirm_rules import SetRule
+from nddup.matching.confirm_texts import SetRule
 from nddup.repository.close_components import COLUMNS, tables_totals
 from nddup.repository.live_tables import live_tables
 from nddup.repository.lookups import distinct, find_rows

@@ -19,7 +19,7 @@ from nddup.local.pairing.collapse import collapse
 from nddup.local.pairing.confirm import Row
 from nddup.local.read_records import read_records
 from nddup.local.workers import Workers, scan_texts
-from nddup.matching.confirm_rules import SetRule
+from nddup.matching.confirm_texts import SetRule
 from nddup.matching.measures import MEASURES
 from nddup.repository.identity import Identity, share_of
 from nddup.repository.lookups import Near, distinct, join_near, spread_rows

@@ -34,7 +34,7 @@ from nddup.checking.prove_documents import FORCED
 from nddup.engines.engine import FinishedRun
 from nddup.engines.text_places import text_places
 from nddup.errors import ConfigError, NddupError, OutputError
-from nddup.matching.confirm_rules import CELLS
+from nddup.matching.confirm_texts import CELLS
 from nddup.matching.measures import MEASURES
 from nddup.metrics import RunMetrics
 from nddup.mining.modes import MODES, ClusterMode

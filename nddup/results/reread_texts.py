@@ -31,7 +31,7 @@ def read_texts(
         if is_read_here(*paths_of(folder), master=None):
             return _read_here(folder, documents, characters)
 
-    from nddup.run.on_spark.inputs import reopen_inputs  # noqa: PLC0415
+    from nddup.run.on_spark.documents import reopen_inputs  # noqa: PLC0415
     from nddup.run.session import start_session  # noqa: PLC0415
     from nddup.storage.session_tables import SparkFolder  # noqa: PLC0415
 

@@ -11,8 +11,7 @@ from pyspark.sql import functions as F
 from nddup.progress import Steps
 from nddup.results.truth import Asked, Made, Truth, settings_of_candidates
 from nddup.run.job import SparkJob
-from nddup.run.on_spark.documents import take_documents
-from nddup.run.on_spark.inputs import reopen_inputs
+from nddup.run.on_spark.documents import reopen_inputs, take_documents
 from nddup.run.on_spark.pairing import find_pairs
 from nddup.run.on_spark.state import SparkProgress, persisted
 from nddup.scanning.read_again import Texts

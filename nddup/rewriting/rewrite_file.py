@@ -3,14 +3,18 @@
     judge          rows of the run on the records of a file -> verdicts
     rewrite_file   an open file, its head, the verdicts on its records -> the bytes of the new file
 
-XML, TREC, JSON lines   `chunk_files`    CSV       `csv_file`
-WARC, e-mail            `chunk_files`    Parquet   `parquet_file`
-pages and texts         here: the file is the record, so it is copied as it is, cut, or not written at all
+XML, TREC, JSON lines   cut at a separator. Everything between the records stays: the prolog, the elements around the
+                        records, comments, the end of the root. A removed record goes with the separator after it and
+                        the blanks before it. A record is found as `parse_record` finds it, but without parsing it.
+WARC, e-mail            record by record; in a gzipped WARC each record is a member of its own. Only removed documents
+                        and records that cannot be read are left out. Records that hold no document stay: warcinfo,
+                        requests, metadata, revisits, pictures.
+CSV, Parquet            by `table_files`
+pages and texts         the file is the record, so it is copied as it is, cut, or not written at all
 
-Compress the bytes of a new file as the original file was.
-
-Every packed file ends with a byte known in advance (`end_of`); uncompressed text ends with a line end, which is added
-if missing. So Spark can write a file as rows that are cut at this byte.
+The bytes of a new file are compressed as the original file was. Every packed file ends with a byte known in advance
+(`end_of`); uncompressed text ends with a line end, which is added if missing. So Spark can write a file as rows that
+are cut at this byte.
 """
 
 import bz2
@@ -25,12 +29,289 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import zstandard
 
+from nddup.reading.charsets import MARKS, decode_anyway, unit_of
+from nddup.reading.containers import cut_mail
 from nddup.reading.formats import FileHead
-from nddup.reading.streams import PIECE, Expanded, StoppedError
-from nddup.rewriting.chunk_files import rewrite_chunks, rewrite_mail, rewrite_warc
-from nddup.rewriting.cut_records import Cuts, Cutting, cut_file
+from nddup.reading.outcomes import Reject
+from nddup.reading.sgml_records import find_sgml_start
+from nddup.reading.streams import PIECE, Chunk, Expanded, Part, StoppedError, cut_pieces
+from nddup.reading.warc import walk_warc
+from nddup.reading.xml_cutting import cut_records, is_readable_as_ascii
+from nddup.reading.xml_records import wrapper_of
+from nddup.reading.xml_structure import scan
+from nddup.rewriting.cut_records import Cuts, Cutting, cut_chunk, cut_file
 from nddup.rewriting.table_files import rewrite_csv, rewrite_parquet
-from nddup.rewriting.verdicts import NAMES, SPANS, Reader, RewriteError, Verdicts
+from nddup.rewriting.verdicts import (
+    NAMES,
+    SPANS,
+    AnyTags,
+    Reader,
+    RewriteError,
+    Verdicts,
+    tag_json,
+    tag_trec,
+    tag_warc,
+    tag_xml,
+)
+
+JSON_BLANKS = b" \t\r\n\0"
+
+
+def find_record(chunk: bytes, head: FileHead) -> tuple[int, int] | None:
+    """Return the start and end of the record in a chunk; None where `parse_record` finds neither record nor reject.
+
+    Args:
+        chunk: bytes between two separators, without a byte order mark.
+        head: the head of the file.
+
+    Returns:
+        Byte offsets; the end is that of the chunk.
+
+    Cost: linear.
+    """
+    if head.format.kind == "jsonl":
+        return (0, len(chunk)) if chunk.strip(JSON_BLANKS) else None
+    if is_readable_as_ascii(head.encoding):
+        return _find(chunk, head)
+
+    text = decode_anyway(chunk, head.encoding).text
+    place = _find(text.encode(), head)
+    return None if place is None else _in_bytes(chunk, text, place, head.encoding)
+
+
+def _find(chunk: bytes, head: FileHead) -> tuple[int, int] | None:
+    if head.format.kind == "sgml":
+        start = find_sgml_start(chunk, head)
+        return None if start is None else (start, len(chunk))
+    wrapper = wrapper_of(head.tag, head.namespaces)
+    start = wrapper.find_start(chunk)
+    return None if start is None else (start, len(chunk))
+
+
+def _in_bytes(chunk: bytes, text: str, place: tuple[int, int], encoding: str) -> tuple[int, int]:
+    """Convert places in the UTF-8 of a text to places in the bytes it was decoded from."""
+    data = text.encode()
+    start, end = (len(data[:at].decode().encode(encoding, "replace")) for at in place)
+    return start, len(chunk) if place[1] == len(data) else end
+
+
+def rewrite_chunks(stream: Expanded, head: FileHead, verdicts: Verdicts, max_record: int) -> Iterator[bytes]:
+    """Yield the bytes of the new file, as the verdicts say.
+
+    Raises:
+        RewriteError: if the file has more or fewer records than the run found, or already has tags.
+
+    Cost: that of finding the starts of the records; they are not parsed. Memory: a record.
+    """
+    writer = _Writer(head, verdicts)
+    unit = unit_of(head.encoding)
+    pieces = cut_pieces(stream, head.separator, max_record=max_record, unit=unit)
+    for found in cut_records(pieces, head, max_record=max_record):
+        if isinstance(found, Chunk):
+            yield from writer.write_chunk(found)
+        elif isinstance(found, Part):
+            yield from writer.write_part(found)
+        else:
+            writer.stop(found)
+        if writer.verdicts.is_over:
+            break
+    yield from writer.end(is_cut=writer.verdicts.is_over)
+    writer.verdicts.require_all(verdicts.count)
+
+
+class _Writer:
+    """The state of a file that is being rewritten.
+
+    Args:
+        head: the head of the file.
+        verdicts: the verdicts on its records.
+    """
+
+    def __init__(self, head: FileHead, verdicts: Verdicts) -> None:
+        self.head = head
+        self.verdicts = Reader(verdicts)
+        self._is_tagging = verdicts.is_tagging
+        self._is_removed = False  # whether the last record was removed; its tail may follow
+        self._is_inside = False  # whether a chunk that is too long has begun
+        self._is_first = True
+        self._is_bare = head.format.kind == "sgml"  # the file has no prolog, and no record was written yet
+        self._around: list[str] = []  # the elements that the prolog leaves open
+        self._last = b""
+        self._is_open = False  # whether the last record written lacks its end tag
+
+    def write_chunk(self, chunk: Chunk) -> Iterator[bytes]:
+        """Yield the output for a chunk, with the separator that ended it."""
+        value, end = chunk.value, b"" if chunk.is_last or chunk.is_whole else self.head.separator
+        if self._is_first:
+            self._is_first = False
+            # The byte order mark belongs to the file, not to the first record.
+            mark = next((mark for mark, encoding in MARKS if encoding == self.head.encoding), b"")
+            if mark and value.startswith(mark):
+                yield mark
+                value = value[len(mark) :]
+            self._look_around(value)
+
+        if self._is_bare and self._is_removed:  # a file that began with a record shall begin with one again
+            value = value.lstrip(b"\r\n")
+        self._last = value if chunk.is_last else b""
+        place = find_record(value, self.head)
+        if place is None:
+            yield from self._write_between(value, end)
+            return
+        verdict = self.verdicts.next()
+        if verdict is False:
+            yield from self._drop(value, place, end)
+            return
+        self._is_removed, self._is_bare, self._is_open = False, False, chunk.is_last
+        if isinstance(verdict, Cuts):
+            yield cut_chunk(chunk._replace(value=value), self.head, verdict, self.verdicts.cutting)
+        else:
+            yield self._tag(value, place[0], verdict) if isinstance(verdict, AnyTags) else value
+        yield end
+
+    def write_part(self, part: Part) -> Iterator[bytes]:
+        """Yield the output for a part of a chunk that is too long: a reject, removed or, when tagging, left as is."""
+        if not self._is_inside:
+            verdict = self.verdicts.next()
+            if verdict is False:
+                place = find_record(part.value, self.head) or (0, len(part.value))
+                yield from self._drop(part.value, place, b"")
+        if self._is_tagging:
+            yield part.value
+            yield self.head.separator if part.ends and not (part.is_last or part.is_whole) else b""
+        self._is_inside, self._is_first = not part.ends, False
+
+    def stop(self, reject: Reject) -> None:
+        """Count the reject of a stream that ends here because it is damaged."""
+        del reject
+        self.verdicts.next()
+
+    def end(self, *, is_cut: bool) -> Iterator[bytes]:
+        """Yield the end tags that a file lacks: one that ends before the others (`is_cut`), or a truncated one.
+
+        A truncated one is left as it is when tagging.
+        """
+        last = f"</{self._around[0]}".encode(self.head.encoding) if self._around else b""
+        if not last or (not is_cut and (self._is_tagging or last in self._last)):
+            return
+        if self._is_open and not self.head.is_by_line:
+            yield self.head.separator
+        yield "".join(f"\n</{name}>" for name in reversed(self._around)).encode(self.head.encoding)
+
+    def _look_around(self, value: bytes) -> None:
+        """Remember the elements that are open where the first record starts."""
+        place = find_record(value, self.head)
+        if place is not None and self.head.format.kind == "xml":
+            shape = scan(value[: place[0]].decode(self.head.encoding, "replace"))
+            self._around = [one.tag for one in shape.elements if not (one.is_empty or one.end_tag)]
+
+    def _write_between(self, value: bytes, end: bytes) -> Iterator[bytes]:
+        """Yield bytes that hold no record; after a removed record drop its tail, such as an end tag without a start."""
+        if not self._is_tagging:
+            is_tail = self._is_removed and end and not self.head.is_by_line and not value.lstrip().startswith(b"<!--")
+            is_blank_line = self.head.format.kind == "jsonl" and not value.strip(JSON_BLANKS)
+            if is_tail or is_blank_line:
+                return
+        yield value
+        yield end
+
+    def _drop(self, value: bytes, place: tuple[int, int], end: bytes) -> Iterator[bytes]:
+        """Yield the bytes of a chunk around its removed record."""
+        self._is_removed = True
+        before, after = _trimmed(value[: place[0]], self.head.encoding), value[place[1] :]
+        yield before
+        if after.strip(JSON_BLANKS):
+            yield after
+            yield end
+        elif before and self.head.is_by_line:
+            yield end
+
+    def _tag(self, value: bytes, start: int, tags: AnyTags) -> bytes:
+        head = self.head
+        if head.format.kind == "jsonl":
+            return tag_json(value, tags, head.encoding)
+        if not is_readable_as_ascii(head.encoding):
+            return value[:start] + _tag_wide(value[start:], tags, head)
+        return value[:start] + _tag_text(value[start:], tags, head)
+
+
+def _tag_wide(record: bytes, tags: AnyTags, head: FileHead) -> bytes:
+    """Tag a record in UTF-16, also one with half a character, or ISO-2022."""
+    whole = len(record) - len(record) % 2 if head.encoding.startswith("utf-16") else len(record)
+    errors = "surrogatepass" if head.encoding.startswith("utf-16") else "strict"
+    try:
+        text = record[:whole].decode(head.encoding, errors).encode("utf-8", errors)
+    except UnicodeError as error:
+        raise RewriteError(f"in its encoding {head.encoding} a record with bad bytes cannot be tagged") from error
+    tagged = _tag_text(text, tags, replace(head, encoding="utf-8"))
+    return tagged.decode("utf-8", errors).encode(head.encoding, errors) + record[whole:]
+
+
+def _tag_text(record: bytes, tags: AnyTags, head: FileHead) -> bytes:
+    """Tag a record of XML or TREC, in an encoding that is readable as ASCII."""
+    return tag_trec(record, tags, head.encoding) if head.format.kind == "sgml" else tag_xml(record, tags, head)
+
+
+def _trimmed(before: bytes, encoding: str) -> bytes:
+    """Return the bytes before a record, without blanks at their end."""
+    if not encoding.startswith("utf-16"):
+        return before.rstrip(b" \t\r\n")
+    blanks = [blank.encode(encoding) for blank in " \t\r\n"]
+    while before[-2:] in blanks:
+        before = before[:-2]
+    return before
+
+
+Member = bytes | None
+"""Bytes of a record, or None at its end."""
+
+
+def rewrite_warc(stream: Expanded, verdicts: Verdicts, max_record: int) -> Iterator[Member]:
+    """Yield the bytes of the records as the verdicts say, and None after each record.
+
+    Raises:
+        RewriteError: if the file has more or fewer records than the run found, or already has tags.
+
+    Cost: linear; no record is parsed. Memory: `max_record`; a longer record is passed on in pieces.
+    """
+    reader = Reader(verdicts)
+    stays = True
+    for piece in walk_warc(stream, max_record=max_record):
+        if isinstance(piece, Reject):  # the stream is damaged and ends here
+            reader.next()
+            break
+        if piece.begins:
+            verdict = reader.next() if piece.is_record else True
+            if reader.is_over:
+                break
+            stays = verdict is not False
+            if isinstance(verdict, AnyTags):
+                yield tag_warc(piece.header, verdict)
+            elif stays:
+                yield piece.header
+        if stays:
+            yield piece.data
+            if piece.ends:
+                yield None
+    reader.require_all(verdicts.count)
+
+
+def rewrite_mail(stream: Expanded, verdicts: Verdicts, max_record: int) -> Iterator[bytes]:
+    """Yield the messages that stay, byte for byte.
+
+    Raises:
+        RewriteError: if the file has more or fewer messages than the run found.
+
+    Cost: linear; no message is parsed. Memory: `max_record` and a piece.
+    """
+    reader = Reader(verdicts)
+    for message in cut_mail(stream, max_record=max_record):
+        if reader.next() is not False and isinstance(message, bytes):
+            yield message
+        if reader.is_over:
+            break
+    reader.require_all(verdicts.count)
+
 
 GZIP_LEVEL = 6
 ENDS = {"gzip": b"\0", "bz2": b"\0", "zstd": b"\0", "xz": b"Z"}

@@ -18,8 +18,7 @@ from nddup.metrics import RunMetrics
 from nddup.progress import LogFormat
 from nddup.run.on_spark import outputs
 from nddup.run.on_spark.clustering import keep_documents, mine_clusters
-from nddup.run.on_spark.documents import sketch_documents
-from nddup.run.on_spark.inputs import take_saved
+from nddup.run.on_spark.documents import sketch_documents, take_saved
 from nddup.run.on_spark.one_task import Decided, decide_here, take_clusters, take_keep, take_pairs
 from nddup.run.on_spark.pairing import find_pairs
 from nddup.run.on_spark.state import Job, SparkProgress, persisted

@@ -37,7 +37,7 @@ from nddup.repository.lookups import find_near as find_stored
 from nddup.scanning import read_again, sketch_records
 from nddup.scanning.found import text_buffers
 from nddup.settings.load import build_config
-from nddup.sketching import min_s, minhash, moduli, recipe
+from nddup.sketching import min_s, minhash, recipe
 from nddup.sketching.rolling_hash import hash_rows
 from nddup.sketching.vocabulary import LexiconRule, TermCounts, grow_table
 from nddup.sketching.word_sketches import WordRule, WordSketcher
@@ -141,7 +141,7 @@ def _sketch_and_pair() -> None:
     grow_table(np.zeros(2, np.uint64), np.full(2, -1, np.int32))
     for finder in (minhash.Finder(1, 2), minhash.Finder(0, 2)):
         finder.keys(sketches)
-    moduli.spread_levels(np.array([1]), np.array([0]), Ragged(sketches.offsets[:2], sketches.values[:3]), 1)
+    recipe.spread_levels(np.array([1]), np.array([0]), Ragged(sketches.offsets[:2], sketches.values[:3]), 1)
 
 
 def _check_results() -> None:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, cast
 
 from pydantic import BaseModel
 
-from nddup.matching.confirm_rules import ConfirmRule, EditRule, SetRule
+from nddup.matching.confirm_texts import ConfirmRule, EditRule, SetRule
 from nddup.matching.measures import MEASURES
 from nddup.matching.threshold import Threshold
 from nddup.mining.modes import DIVIDING, MODES, SHARE_NODES

@@ -9,7 +9,7 @@
                   prefix     exactly: every pair with enough ids in common (prefix filter)
                   bands      pairs that agree in all rows of a band of slots (`minhash`)
                   runs       pairs with a common run of ids of the sorted sketch: a super-shingle (`minhash`)
-                  levels     as `prefix`, at every modulus at which two sketches may be compared (`moduli`)
+                  levels     as `prefix`, at every modulus at which two sketches may be compared (`recipe`)
 
 All code that depends on the kind reads this table; `recipe` selects the ids of each kind.
 """

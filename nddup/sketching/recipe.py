@@ -9,32 +9,44 @@
     min-perm       the smallest id under each of s permutations (`minhash`)
     minhash        the same under other permutations, with the signature
 
-Two sketches can be compared only if their recipes and their sketch formats (`sketch_format`) are equal.
-`Recipe.key` writes both down.
+Two sketches can be compared only if their recipes and their formats (`tokens.SKETCH_FORMAT`) are equal. `Recipe.key`
+writes both down.
 
-Sketches of the kind `whole`: two ids that only equal texts share.
+**V_i(D)**, sketches of ids divisible by 2**i: the ids divisible by 2**(i+1) are the next coarser sketch of a document.
+Two documents are compared at the coarser of their two moduli, at which both are sampled at one rate.
 
-    text --tokens--> hashes of the words or characters, in order --BLAKE2b-128--> two ids
+**Rabin's fingerprints**: a shingle as a polynomial over GF(2), modulo an irreducible polynomial, rolling over tokens. A
+number stands for a polynomial: bit j is the coefficient of x**j. The polynomial of a shingle is the sequence of its
+token hashes (`rolling_hash`), 64 bits each. Its fingerprint is the remainder of division by an irreducible polynomial
+of degree `bits`, which a seed chooses. The next fingerprint follows from the last: multiply by x**64, add the new
+token, subtract the token that leaves. All three are linear maps of at most 64 bits, so each takes eight table look-ups.
+Over the choice of the polynomial, two different shingles get the same fingerprint with a chance of about
+length x 64 / 2**bits. At 40 bits, as in 1997, half of all collections of a million distinct shingles contain such a
+pair.
 
+**Whole texts**: two ids that only equal texts share, BLAKE2b-128 of the hashes of the words or characters, in order.
 Texts are equal when their tokens are: case, blanks and punctuation do not count, the order does. Nothing is estimated.
 Two different texts of a collection of 10^9 have the same ids with a probability of about 10^-21, if no two of their
 words have the same 64-bit hash.
 
-The version of the ids in sketches. No compiled code is needed to read it.
-
 Sources:
-    Broder 1997, On the resemblance and containment of documents (MIN_s, MOD_m, V_i).
+    Broder 1997, On the resemblance and containment of documents (MIN_s, MOD_m, V_i and its comparison).
+    Broder, Glassman, Manasse, Zweig 1997, Syntactic clustering of the Web (V_i; fingerprints of 40 bits).
+    Rabin 1981, Fingerprinting by random polynomials, report TR-15-81, Harvard University.
+    Broder 1993, Some applications of Rabin's fingerprinting method (windowed, by tables).
     Kuznetsov, Ignatov et al. 2005; Ignatov, Kuznetsov 2009 (a fixed, a logarithmic, a linear number of shingles).
 """
 
 import math
 from dataclasses import asdict, dataclass
+from functools import lru_cache
 from hashlib import blake2b
 from typing import Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from nddup.arrays import Ragged, compiled
 from nddup.sketching.min_s import (
     Sketches,
     check_texts,
@@ -44,8 +56,18 @@ from nddup.sketching.min_s import (
     slots_needed,
 )
 from nddup.sketching.minhash import Slots, draw_slots, find_minima, tag_slots
-from nddup.sketching.permutations import affine, gf2, mix, mix_keys
-from nddup.sketching.rabin import rabin_tables, roll_rabin
+from nddup.sketching.permutations import (
+    GOLDEN,
+    Tables,
+    affine,
+    draw_words,
+    gf2,
+    gf2_id,
+    linear_tables,
+    mix,
+    mix_id,
+    mix_keys,
+)
 from nddup.sketching.rolling_hash import (
     hash_characters,
     hash_tokens,
@@ -54,9 +76,225 @@ from nddup.sketching.rolling_hash import (
     roll,
     shingling,
 )
-from nddup.sketching.sketch_format import FULL_FORMAT, SKETCH_FORMAT
-from nddup.sketching.tokens import WORD_TABLE
+from nddup.sketching.tokens import FULL_FORMAT, SKETCH_FORMAT, WORD_TABLE
 from nddup.sketching.word_sketches import WordRule
+
+LEVEL_BITS: Final = 6
+"""Bits of a level, which is below 64. A name packs the node, the level of its sketch, and the level compared at."""
+
+ONE: Final = np.uint64(1)
+
+
+def spread_levels(
+    nodes: NDArray[np.int64], levels: NDArray[np.int64], sketches: Ragged, most: int
+) -> tuple[NDArray[np.int64], Ragged]:
+    """Reduce each sketch to its own level and to each coarser one, up to `most`; leave out empty results.
+
+    Args:
+        nodes: (n,), numbers below 2**51.
+        levels: (n,), the exponent i of each sketch.
+        sketches: n rows of ascending ids divisible by 2**i.
+        most: the coarsest level, below 64.
+
+    Returns:
+        Names, (m,), `node << 12 | own << 6 | level`, where `own` is the level of the sketch; and the ids of each row,
+        ascending, permuted by the level, so that rows of different levels have no ids in common.
+
+    Cost: linear in the ids times the levels of their sketch, and a sort of each row.
+
+    Example:
+        >>> names, rows = spread_levels(np.array([5]), np.array([1]), Ragged(np.array([0, 3]), np.array([2, 4, 8])), 3)
+        >>> [(name >> 12, name >> 6 & 63, name & 63) for name in names.tolist()], rows.offsets.tolist()
+        ([(5, 1, 1), (5, 1, 2), (5, 1, 3)], [0, 3, 5, 6])
+    """
+    names, offsets, values = _spread(nodes, levels, sketches.offsets, sketches.values.astype(np.uint64), most)
+    return names, Ragged(offsets, values)
+
+
+@compiled
+def _spread(
+    nodes: NDArray[np.int64],
+    levels: NDArray[np.int64],
+    offsets: NDArray[np.int64],
+    ids: NDArray[np.uint64],
+    most: int,
+) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.uint64]]:
+    # Count rows and ids first, so that the arrays are allocated once.
+    rows = np.int64(0)
+    total = np.int64(0)
+    for i in range(nodes.size):
+        rows += max(most - levels[i], 0) + 1
+        for at in range(offsets[i], offsets[i + 1]):
+            level = levels[i]
+            while level <= most and ids[at] & ((ONE << np.uint64(level)) - ONE) == 0:
+                total += 1
+                level += 1
+    names, starts, values = np.empty(rows, np.int64), np.zeros(rows + 1, np.int64), np.empty(total, np.uint64)
+
+    row = end = 0
+    for i in range(nodes.size):
+        for level in range(levels[i], most + 1):
+            mask = (ONE << np.uint64(level)) - ONE
+            for at in range(offsets[i], offsets[i + 1]):
+                if ids[at] & mask == 0:
+                    values[end] = mix_id(ids[at], ONE, GOLDEN * np.uint64(level + 1))
+                    end += 1
+
+            # An empty row leaves its place to the next one.
+            if end > starts[row]:
+                values[starts[row] : end] = np.sort(values[starts[row] : end])
+                names[row] = nodes[i] << 2 * LEVEL_BITS | levels[i] << LEVEL_BITS | level
+                row += 1
+                starts[row] = end
+    return names[:row].copy(), starts[: row + 1].copy(), values[:end].copy()
+
+
+TOKEN_BITS: Final = 64
+LEAST_BITS, MOST_BITS = 16, 63
+
+
+def remainder(number: int, modulus: int) -> int:
+    """Return the remainder of the division of one polynomial by another.
+
+    Example:
+        >>> remainder(0b1101, 0b11), remainder(0b101, 0b11)  # 1 + x**2 = (1 + x)**2
+        (1, 0)
+    """
+    degree = modulus.bit_length()
+    while number.bit_length() >= degree:
+        number ^= modulus << (number.bit_length() - degree)
+    return number
+
+
+def product(first: int, second: int, modulus: int) -> int:
+    """Multiply two polynomials modulo a third."""
+    total = 0
+    while second:
+        if second & 1:
+            total ^= first
+        first, second = remainder(first << 1, modulus), second >> 1
+    return remainder(total, modulus)
+
+
+def power_of_x(exponent: int, modulus: int) -> int:
+    """Return x**exponent modulo a polynomial."""
+    result, base = 1, remainder(2, modulus)
+    while exponent:
+        if exponent & 1:
+            result = product(result, base, modulus)
+        base, exponent = product(base, base, modulus), exponent >> 1
+    return remainder(result, modulus)
+
+
+def is_irreducible(polynomial: int) -> bool:
+    """Return whether a polynomial of degree n is irreducible, by Rabin's test.
+
+    It is iff x**(2**n) = x modulo the polynomial, and x**(2**(n/q)) - x has no common factor with it for any prime
+    divisor q of n.
+
+    Example:
+        >>> [polynomial for polynomial in range(4, 16) if is_irreducible(polynomial)]
+        [7, 11, 13]
+    """
+    degree = polynomial.bit_length() - 1
+    if degree < 1:
+        return False
+    x = remainder(2, polynomial)
+    powers, power = {}, x  # powers[k] = x**(2**k)
+    for step in range(1, degree + 1):
+        power = product(power, power, polynomial)
+        powers[step] = power
+    if powers[degree] != x:
+        return False
+
+    primes = {q for q in range(2, degree + 1) if degree % q == 0 and all(q % d for d in range(2, q))}
+    return all(_common_divisor(polynomial, powers[degree // q] ^ x) == 1 for q in primes)
+
+
+def _common_divisor(first: int, second: int) -> int:
+    while second:
+        first, second = second, remainder(first, second)
+    return first
+
+
+def draw_polynomial(bits: int, seed: int) -> int:
+    """Draw an irreducible polynomial of degree `bits` by a seed; about 2 in `bits` of those drawn are irreducible."""
+    stream = 1 << 40
+    while True:
+        stream += 1
+        polynomial: int = 1 << bits | draw_words(seed, 1, stream=stream)[0] % 2**bits | 1
+        if is_irreducible(polynomial):
+            return polynomial
+
+
+class RabinTables(NamedTuple):
+    """The linear maps of a polynomial, as tables.
+
+    Attributes:
+        entering: from a token to its remainder.
+        shifted: from a fingerprint to its product with x**64.
+        leaving: from a token to its product with x**(64 length).
+    """
+
+    entering: Tables
+    shifted: Tables
+    leaving: Tables
+
+
+@lru_cache(maxsize=8)
+def rabin_tables(bits: int, length: int, seed: int) -> RabinTables:
+    """Make the tables for shingles of `length` tokens. They are cached: do not write to them.
+
+    Args:
+        bits: degree of the polynomial, 16 to 63.
+        length: tokens per shingle, at least 1.
+        seed: chooses the polynomial.
+
+    Raises:
+        ValueError: if `bits` is out of range.
+    """
+    if not LEAST_BITS <= bits <= MOST_BITS:
+        raise ValueError(f"bits must lie in {LEAST_BITS} .. {MOST_BITS}, got {bits}")
+    modulus = draw_polynomial(bits, seed)
+    out = power_of_x(TOKEN_BITS * length, modulus)
+    return RabinTables(
+        linear_tables([power_of_x(j, modulus) for j in range(TOKEN_BITS)]),
+        linear_tables([power_of_x(j + TOKEN_BITS, modulus) for j in range(bits)]),
+        linear_tables([product(power_of_x(j, modulus), out, modulus) for j in range(TOKEN_BITS)]),
+    )
+
+
+@compiled
+def roll_rabin(
+    hashes: NDArray[np.uint64],
+    n_tokens: int,
+    length: int,
+    offset: int,
+    tables: RabinTables,
+    fingerprints: NDArray[np.uint64],
+) -> int:
+    """Write the fingerprints of the shingles of `hashes[:n_tokens]`; return how many, as `rolling_hash.roll` does."""
+    if n_tokens == 0:
+        return 0
+
+    rolling = np.uint64(0)
+    first = min(length, n_tokens)
+    for i in range(first):
+        rolling = gf2_id(rolling, tables.shifted) ^ gf2_id(hashes[i], tables.entering)
+    fingerprints[0] = rolling
+
+    # Every window is computed; those that begin at a multiple of `offset` are written.
+    n_shingles = 1
+    following = offset
+    for i in range(first, n_tokens):
+        rolling = gf2_id(rolling, tables.shifted) ^ gf2_id(hashes[i], tables.entering)
+        rolling ^= gf2_id(hashes[i - length], tables.leaving)
+        if i + 1 - length == following:
+            fingerprints[n_shingles] = rolling
+            n_shingles += 1
+            following += offset
+    return n_shingles
+
 
 IDS: Final = 2
 """Ids of a text that has a token."""

@@ -26,7 +26,7 @@ So tokens end where UAX #29 ends words, except that its rules for punctuation in
 characters of spaceless scripts stand alone. Code points unassigned in the table's version are separators.
 
 `scripts/make_word_table.py` made the table once from Python's `unicodedata`, so a newer Python does not change any
-token. The table is part of the sketch format (`sketch_format`).
+token. The table is part of the sketch format (`SKETCH_FORMAT`). No compiled code is needed to read it.
 
 `tokenise` is the definition in plain Python, which `check` and the tests use; the kernels of `folding` do the same.
 
@@ -313,3 +313,14 @@ def _joins() -> dict[tuple[int, int], int]:
 def _order(code: int) -> int:
     """Return the canonical combining class."""
     return int(WORD_TABLE[FACTS + code]) & ORDER
+
+
+SKETCH_FORMAT: Final = 2
+"""Raise it whenever the ids of any text change: sketches stored before cannot be compared with those made later.
+
+An id depends on the word table (`tokens.TOKEN_TABLE_VERSION` and the rule of `tokens`), on the hash of tokens and of
+shingles (`rolling_hash`), on where shingles start, and on the permutation (`permutations.mix_id`).
+"""
+
+FULL_FORMAT: Final = f"{SKETCH_FORMAT}/unicode-{TOKEN_TABLE_VERSION}"
+"""Two stored sketches can be compared only if this is equal: `versions.sketch_format` in the metrics of a run."""

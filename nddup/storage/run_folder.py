@@ -32,7 +32,7 @@ from typing import Any, Self
 from nddup.errors import IncompatibleSketchError, OutputError
 from nddup.scanning.input_files import RUN
 from nddup.shown import hide_settings
-from nddup.sketching.sketch_format import FULL_FORMAT
+from nddup.sketching.tokens import FULL_FORMAT
 from nddup.storage.claim import PREFIX, Claim, FolderFiles, Say
 from nddup.storage.local_storage import require_apart
 from nddup.storage.versions import digest, versions

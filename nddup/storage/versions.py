@@ -15,7 +15,7 @@ from importlib.resources import files
 from importlib.resources.abc import Traversable
 
 import nddup
-from nddup.sketching.sketch_format import FULL_FORMAT
+from nddup.sketching.tokens import FULL_FORMAT
 
 SHAPING = (
     "chardet", "fastwarc", "isal", "lxml", "numba", "numpy", "pyarrow", "PyStemmer", "resiliparse",

@@ -10,8 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nddup.arrays import Ragged, take_rows
-from nddup.matching.confirm_rules import SetRule, join_compared, least_common
-from nddup.matching.confirm_texts import compare_sets, confirms_any, divide_pairs
+from nddup.matching.confirm_texts import SetRule, compare_sets, confirms_any, divide_pairs, join_compared, least_common
 from nddup.sketching.accuracy import chance_missed, least_equal
 
 SETS = st.sets(st.integers(0, 2**64 - 1) | st.integers(0, 12), max_size=14)

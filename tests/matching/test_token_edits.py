@@ -8,9 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nddup.arrays import Ragged
-from nddup.matching import token_edits
-from nddup.matching.confirm_rules import EditRule, join_compared
-from nddup.matching.token_edits import bound_common, compare_tokens
+from nddup.matching import confirm_texts
+from nddup.matching.confirm_texts import EditRule, bound_common, compare_tokens, join_compared
 from tests.local.confirmed_texts import longest_common
 
 texts = st.lists(st.integers(0, 7), max_size=24)
@@ -79,7 +78,7 @@ def test_blocks_are_joined(monkeypatch: pytest.MonkeyPatch) -> None:
     rows = rows_of([1, 2, 3], [1, 2, 4], [9, 8, 3], [1, 2, 3])
     pairs = np.array([[0, 1], [0, 2], [0, 3], [1, 3]])
     whole = compare_tokens(rows, pairs, EditRule(1, 3))
-    monkeypatch.setattr(token_edits, "BLOCK", 7)
+    monkeypatch.setattr(confirm_texts, "BLOCK", 7)
 
     parts = [compare_tokens(rows, pairs[low : low + 2], EditRule(1, 3)) for low in (0, 2)]
 

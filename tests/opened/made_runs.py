@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from nddup.sketching.sketch_format import FULL_FORMAT
+from nddup.sketching.tokens import FULL_FORMAT
 from nddup.tables import RESULTS
 from tests.report.made_reports import metrics_of
 

@@ -15,7 +15,7 @@ from nddup.metrics import ENGINES_OWN
 from nddup.reading.detect import read_head
 from nddup.reading.records import Record, parse_record, record_text
 from nddup.run.local_job import run_locally
-from nddup.run.on_spark import inputs, one_task
+from nddup.run.on_spark import documents, one_task
 from nddup.settings.load import build_config
 from tests.finished_runs import run_over, sorted_tables
 from tests.places import ROOT
@@ -141,7 +141,7 @@ def test_where_tasks_find_too_many_records_the_driver_gets_none(
     spark: SparkSession, three_files: list[Path], first: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Small files of many records: the tables are the same, made by Spark; the tasks that looked stopped early."""
-    monkeypatch.setattr(inputs, "FEW_RECORDS", 40)
+    monkeypatch.setattr(documents, "FEW_RECORDS", 40)
 
     metrics = run_over(spark, three_files, tmp_path / "run", SETTINGS)
 

@@ -22,11 +22,10 @@ from nddup.results.opening import open_here
 from nddup.results.show import show_run
 from nddup.run.job import run_job
 from nddup.run.local_job import run_locally
-from nddup.run.on_spark.outputs import write_lines
+from nddup.run.on_spark.outputs import invert_sketches, number_clusters, spell_clusters, spell_members, write_lines
 from nddup.settings.load import build_config
 from nddup.spark import heavy_keys
 from nddup.spark.clustering.graph import contract
-from nddup.spark.exports import invert_sketches, number_clusters, spell_clusters, spell_members
 from nddup.spark.heavy_keys import join_found
 from nddup.spark.pairing.collapse import name_nodes
 from nddup.spark.pairing.confirm import with_unknown

@@ -20,7 +20,7 @@ from nddup.metrics import RunMetrics
 from nddup.report.summary import notes
 from nddup.run.job import run_job
 from nddup.run.local_job import run_locally
-from nddup.run.on_spark.inputs import reopen_inputs
+from nddup.run.on_spark.documents import reopen_inputs
 from nddup.scanning.read_again import CHARACTERS, choose_documents
 from nddup.settings.load import build_config
 from nddup.stages.report_texts import list_shown

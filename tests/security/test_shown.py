@@ -18,9 +18,9 @@ from nddup.checking.prove_names import _read_id
 from nddup.cli import main
 from nddup.errors import NddupError
 from nddup.run.local_job import run_locally
+from nddup.run.on_spark.outputs import _escaped
 from nddup.settings.load import build_config
 from nddup.shown import csv_line, one_line, printable, read_cell
-from nddup.spark.exports import _escaped
 from nddup.spelling import escaped
 from tests.finished_runs import write_rows
 

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from nddup.arrays import Ragged
 from nddup.sketching.minhash import SLOT_BITS, Finder, candidate_probability, draw_slots, find_minima
-from nddup.sketching.moduli import spread_levels
 from nddup.sketching.permutations import mix
+from nddup.sketching.recipe import spread_levels
 
 
 def overlapping(seed: int, shared: int, own: int) -> tuple[list[int], list[int]]:

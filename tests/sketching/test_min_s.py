@@ -8,8 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nddup.sketching.min_s import sketch_texts
-from nddup.sketching.sketch_format import SKETCH_FORMAT
-from nddup.sketching.tokens import TOKEN_TABLE_VERSION, tokenise
+from nddup.sketching.tokens import SKETCH_FORMAT, TOKEN_TABLE_VERSION, tokenise
 from tests.sketching.defined_min_s import defined_id, defined_sketch, sketch, sketch_one, split, texts
 
 ALL = 2**40

@@ -19,7 +19,7 @@ from nddup.sketching.permutations import (
     linear_tables,
     rank,
 )
-from nddup.sketching.rabin import (
+from nddup.sketching.recipe import (
     draw_polynomial,
     is_irreducible,
     power_of_x,

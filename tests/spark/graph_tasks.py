@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from nddup.mining import heavy_families
+from nddup.mining import family_pairs
 from nddup.run import daemon
 from nddup.spark.clustering import graph
 
@@ -61,7 +61,7 @@ def solve_task(edges: int, nodes: int) -> Iterator[pa.RecordBatch]:
 
 
 TASKS: dict[str, Callable[[int, int], Iterator[pa.RecordBatch]]] = {
-    "families": lambda edges, nodes: heavy_families.list_families(family_rows(edges, nodes), max_edges=1 << 40),
+    "families": lambda edges, nodes: family_pairs.list_families(family_rows(edges, nodes), max_edges=1 << 40),
     "rest": lambda edges, nodes: graph.rest_task(numbered_rows(edges, nodes), nodes=nodes),
     "solve": solve_task,
 }

@@ -1,13 +1,13 @@
-"""The tasks of `confirm` and `heavy_families` that confirm pairs by text, without Spark: Arrow batches in and out."""
+"""The tasks of `confirm` and `family_pairs` that confirm pairs by text, without Spark: Arrow batches in and out."""
 
 import numpy as np
 import pyarrow as pa
 import pytest
 
-from nddup.matching.confirm_rules import EditRule
+from nddup.matching.confirm_texts import EditRule
 from nddup.matching.overlap_join import ComparisonLimits
 from nddup.matching.threshold import Threshold
-from nddup.mining.heavy_families import FamilyRule, search_families
+from nddup.mining.family_pairs import FamilyRule, search_families
 from nddup.spark.blocks import Layout
 from nddup.spark.pairing import confirm
 from tests.local.confirmed_texts import longest_common

@@ -11,7 +11,7 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nddup.mining.heavy_families import FAMILIES_COST
+from nddup.mining.family_pairs import FAMILIES_COST
 from nddup.mining.pair_graph import (
     BATCHES_BYTES,
     CHOICE_BITS,

@@ -14,14 +14,15 @@ from scipy.sparse.csgraph import connected_components
 
 from nddup.engines.embedded import DuckRun
 from nddup.errors import CapacityError
+from nddup.mining import cluster_modes
 from nddup.mining.pair_graph import GRAPH_BITS
 from nddup.results.check import check_run
 from nddup.run.local_job import run_locally
-from nddup.run.on_spark import rounds
+from nddup.run.on_spark import clustering
 from nddup.run.on_spark.state import Job
 from nddup.settings import plan
 from nddup.settings.load import build_config
-from nddup.spark.clustering import graph, shares
+from nddup.spark.clustering import graph
 from nddup.spark.schemas import local_table, schema_of
 from nddup.tables import PAIR_EDGES
 from tests.finished_runs import run_over, run_until, sorted_tables, write_texts
@@ -91,7 +92,7 @@ def test_streamed_the_tables_are_the_same(
     spark: SparkSession, chains_and_a_family: Path, ordinary: Tables, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A numbered graph whose edges stream through one task gives the same tables, small components by FP-Growth."""
-    monkeypatch.setattr(rounds, "FEW_EDGES", 0)
+    monkeypatch.setattr(clustering, "FEW_EDGES", 0)
 
     tables, counts = tables_and_counts(spark, chains_and_a_family, tmp_path / "run")
 
@@ -105,9 +106,9 @@ def test_in_rounds_the_tables_are_the_same(
     spark: SparkSession, chains_and_a_family: Path, ordinary: Tables, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Stars and rounds give the same tables as one task; the keep-list takes one round, and one task for the rest."""
-    monkeypatch.setattr(rounds, "FEW_EDGES", 0)
+    monkeypatch.setattr(clustering, "FEW_EDGES", 0)
     monkeypatch.setattr(Job, "most_nodes", lambda _job, bits: 0 if bits == GRAPH_BITS else 10_000)
-    monkeypatch.setattr(rounds, "KEEP_ROUNDS", 1)
+    monkeypatch.setattr(clustering, "KEEP_ROUNDS", 1)
 
     tables, counts = tables_and_counts(spark, chains_and_a_family, tmp_path / "run")
 
@@ -127,7 +128,7 @@ def test_a_containment_is_streamed_or_refused(
         "clusters": {"mode": "partition"},
     }
     run_locally([str(chains_and_a_family)], str(tmp_path / "at once"), build_config(settings, origin="test"))
-    monkeypatch.setattr(rounds, "FEW_EDGES", 0)
+    monkeypatch.setattr(clustering, "FEW_EDGES", 0)
 
     run_until(spark, [chains_and_a_family], tmp_path / "streamed", settings, "cluster")
     shutil.copytree(tmp_path / "streamed", tmp_path / "refused")
@@ -174,7 +175,7 @@ def test_in_shares_the_tables_are_the_same(
 
     monkeypatch.setattr(graph, "order_nodes", scattered)
     monkeypatch.setattr(plan, "SHARE_NODES", 9)
-    monkeypatch.setattr(rounds, "FEW_EDGES", 0)
+    monkeypatch.setattr(clustering, "FEW_EDGES", 0)
     monkeypatch.setattr(Job, "most_nodes", lambda _job, _bits: 0)
 
     tables, counts = tables_and_counts(spark, chains_and_a_family, tmp_path / "run")
@@ -190,7 +191,7 @@ def test_shares_past_their_budget_keep_their_promise(
 ) -> None:
     """The family exceeds its budget and is covered, or led if no cover is allowed; the chain's clusters stay."""
     if coverage == "documents":
-        monkeypatch.setattr(shares, "COVER_SHARE", 0)
+        monkeypatch.setattr(cluster_modes, "COVER_SHARE", 0)
 
     tables, counts = spread_run(max_sets=1, max_members=1)
 

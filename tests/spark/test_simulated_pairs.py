@@ -15,7 +15,7 @@ from nddup.matching import element_join, elements
 from nddup.matching.elements import MOST_BITS, Division, divide
 from nddup.matching.overlap_join import LongLists
 from nddup.matching.threshold import Threshold
-from nddup.mining.heavy_families import list_families
+from nddup.mining.family_pairs import list_families
 from nddup.sketching.minhash import Finder
 from nddup.spark.pairing import candidates, prefix_exchange
 from nddup.spark.pairing.prefix_exchange import Pairing, gather_sketches, reply_rarity, request_rarity

@@ -2,7 +2,7 @@
 
 The pivot miner mines every component, except one of two nodes whose pair has the support: its only set is the pair.
 Large components are mined in shares, each with some of the component's nodes as pivots. The shares and their budgets
-are those of `nddup.spark.clustering.shares`, so both engines find the same sets.
+are those of `nddup.spark.clustering.problems`, so both engines find the same sets.
 """
 
 from collections.abc import Iterator

@@ -3,7 +3,7 @@
 documents, candidates --read_candidates--> Confirmer: what is compared of their texts, in files that are mapped
 candidates            --confirm-->         those whose texts are alike enough, with their similarity
 
-Large components, represented by leaders, and families of heavy sketches (`nddup.mining.heavy_families`) are searched
+Large components, represented by leaders, and families of heavy sketches (`nddup.mining.family_pairs`) are searched
 separately.
 """
 
@@ -25,11 +25,19 @@ from nddup.errors import CapacityError, NddupError
 from nddup.local.pairing.collapse import Nodes
 from nddup.local.pairing.match import Matches, PairingOptions
 from nddup.local.workers import Workers
-from nddup.matching.confirm_rules import Compared, ConfirmRule, SetRule, join_compared, least_common, may_confirm
-from nddup.matching.confirm_texts import compare_taken, confirms_any, divide_pairs
+from nddup.matching.confirm_texts import (
+    Compared,
+    ConfirmRule,
+    SetRule,
+    compare_taken,
+    confirms_any,
+    divide_pairs,
+    join_compared,
+    least_common,
+    may_confirm,
+)
 from nddup.matching.overlap_join import ComparisonLimits
-from nddup.mining.family_pairs import past_comparisons
-from nddup.mining.heavy_families import FamilyRule, list_families, search_families
+from nddup.mining.family_pairs import FamilyRule, list_families, past_comparisons, search_families
 from nddup.scanning.collection import Collection
 from nddup.scanning.found import RecordLimits
 from nddup.scanning.read_again import UNSTEADY, Tokens

@@ -24,7 +24,7 @@ from nddup.progress import Steps
 from nddup.results.against.against_inputs import Items, Side
 from nddup.results.against.compare_collections import ADVICE, Engine, Share, Start, report_to
 from nddup.run.engines import memory_of
-from nddup.run.on_spark.inputs import WorkersOnSpark
+from nddup.run.on_spark.documents import WorkersOnSpark
 from nddup.run.on_spark.state import persisted
 from nddup.settings.plan import processes_of, record_limits, text_rule
 from nddup.settings.schema import Config

@@ -20,8 +20,7 @@ from pyspark.sql import functions as F
 from nddup.local import one_task
 from nddup.local.one_task import ANSWERS, MADE, NODE_TEXTS, Answers, Deciding, read_answers
 from nddup.matching.task_sizes import fits_one, volume_of
-from nddup.run.on_spark.documents import Sources
-from nddup.run.on_spark.inputs import Inputs
+from nddup.run.on_spark.documents import Inputs, Sources
 from nddup.run.on_spark.pairing import scan_again
 from nddup.run.on_spark.state import Job
 from nddup.run.session import given_partitions

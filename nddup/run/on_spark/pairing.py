@@ -20,16 +20,14 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from nddup.errors import CapacityError, ConfigError, NddupError
-from nddup.matching.confirm_rules import ConfirmRule, may_confirm
+from nddup.matching.confirm_texts import ConfirmRule, may_confirm
 from nddup.matching.elements import divide
 from nddup.matching.overlap_join import NO_LIMIT, ComparisonLimits, LongLists
 from nddup.matching.task_sizes import MOST_TASKS, free_memory, tasks_needed, volume_of
-from nddup.mining.family_pairs import past_comparisons
-from nddup.mining.heavy_families import FAMILIES_COST, FamilyRule
+from nddup.mining.family_pairs import FAMILIES_COST, FamilyRule, past_comparisons
 from nddup.run.engines import PYTHON_MEMORY
-from nddup.run.on_spark.documents import Documents, name_nodes
-from nddup.run.on_spark.inputs import Inputs
-from nddup.run.on_spark.rounds import Matches, Rounds, contract
+from nddup.run.on_spark.clustering import Matches, Rounds, contract
+from nddup.run.on_spark.documents import Documents, Inputs, name_nodes
 from nddup.run.on_spark.state import Job, persisted
 from nddup.run.session import PARTITIONS, given_partitions
 from nddup.scanning.collection import Collection

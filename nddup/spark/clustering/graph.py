@@ -10,7 +10,7 @@
 Nodes are numbered in the order of the keep policy. Only numbers are sorted and sent. The task holds 33 bits per node
 and no edge (`nddup.mining.pair_graph`). If there are more nodes than it has memory for, rounds make SOLVED: components
 by star contraction, the keep-list in rounds. A round is one function, from edges to fewer edges;
-`nddup.run.on_spark.rounds` runs rounds until nothing changes.
+`nddup.run.on_spark.clustering` runs rounds until nothing changes.
 
     edges                     --contract-->       edges of stars       5 shuffles per round, to one star per component
     edges                     --decide-->         removed              4 shuffles per round

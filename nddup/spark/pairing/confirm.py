@@ -24,8 +24,7 @@ from pyspark.sql import functions as F
 
 from nddup import tables
 from nddup.arrays import Ragged
-from nddup.matching.confirm_rules import Compared, ConfirmRule, SetRule
-from nddup.matching.confirm_texts import compare_taken, divide_pairs
+from nddup.matching.confirm_texts import Compared, ConfirmRule, SetRule, compare_taken, divide_pairs
 from nddup.spark.blocks import Columns, Layout, block_schema, exchange, layout_of, pack, pack_sketches, pieces, unpack
 from nddup.spark.schemas import require, schema_of
 from nddup.tables import CONFIRMED, DOCUMENTS, MATCHES, TOKENS

@@ -26,8 +26,8 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from nddup.columns import list_column
-from nddup.mining.heavy_families import FamilyRule, list_families, search_families
-from nddup.sketching.moduli import LEVEL_BITS, spread_levels
+from nddup.mining.family_pairs import FamilyRule, list_families, search_families
+from nddup.sketching.recipe import LEVEL_BITS, spread_levels
 from nddup.spark.schemas import require, schema_of
 from nddup.tables import COMPARED, CONNECTIONS, FAMILIES, FAMILY_PAIRS, MATCHES, NODES, SKETCHES, STARS
 
