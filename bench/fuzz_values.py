@@ -38,7 +38,7 @@ from nddup.reading.records import parse_record, record_text
 from nddup.reading.reference_lists import LayoutError, guess_layout, lines_of, read_lines
 from nddup.reading.streams import Expanded, StoppedError, compression_of, cut_stream, expand_head
 from nddup.reading.xml_records import escape_ampersands
-from nddup.spelling import parse_size
+from nddup.shown import parse_size
 
 ALLOWED, ALLOWED_A_BYTE = 0.25, 10e-6
 """CPU seconds of a case, and more for each byte: linear work takes a tenth, other work minutes for some 100 KB."""

@@ -19,12 +19,11 @@ import pyarrow.parquet as pq
 import nddup.repository
 from nddup.arrays import Ragged
 from nddup.columns import lists_of, ragged_of
-from nddup.repository.batches import Batch
 from nddup.repository.lookups import Rows
 from nddup.repository.opened_repository import Repository
 from nddup.repository.places import SEGMENTS
 from nddup.repository.query_stored import Ask, Queries, find_matches, sketch_texts
-from nddup.repository.write_versions import add
+from nddup.repository.write_versions import Batch, add
 from nddup.sketching.permutations import mix
 from nddup.tables import DOCUMENTS, REJECTS
 

@@ -14,11 +14,10 @@ from typing import Any, Literal, Union, get_args, get_origin
 from pydantic_core import PydanticUndefined
 
 import nddup
-from nddup.against.against_tables import AGAINST
+from nddup.against.against_tables import AGAINST, PASSAGE_TABLES
 from nddup.api.run_object import Run
 from nddup.cli import build_parser
 from nddup.commands import COMMANDS
-from nddup.passages.passage_tables import PASSAGE_TABLES
 from nddup.repository.segment_files import MATCHES, SEGMENT
 from nddup.results.evaluate import EVALUATION
 from nddup.settings.schema import Config

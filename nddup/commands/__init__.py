@@ -1,58 +1,44 @@
-"""The commands, one module each: `add` declares the arguments, `execute` runs the command and returns its exit status.
+"""The commands: `add` declares the arguments of one, `execute` runs it and returns its exit status.
 
 This room parses arguments and prints; the work is done in `results` and `run`. It may import both and everything below
 them, but Spark and numba only inside `execute`: `--help` and the commands without Spark must start quickly.
 """
 
 import argparse
-from typing import Any, Protocol
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
 
-from nddup.commands import (
-    against,
-    check,
-    demo,
-    evaluate,
-    explain,
-    index,
-    inspect,
-    mine,
-    passages,
-    report,
-    run,
-    serve,
-    setup,
-    show,
-    sweep,
-    truth,
-)
+from nddup.commands import against, begin, explain, finished, index, measure, mine, passages, run
 
 
-class Command(Protocol):
-    """The interface of a command's module."""
+@dataclass
+class Command:
+    """A command: what adds its parser and its arguments, and what runs it.
 
-    def add(self, commands: "argparse._SubParsersAction[Any]") -> None:
-        """Add the command's parser and its arguments."""
+    It raises NddupError for errors that the user can fix.
+    """
 
-    def execute(self, options: argparse.Namespace) -> int:
-        """Run the command and return its exit status. Raises NddupError for errors that the user can fix."""
+    add: "Callable[[argparse._SubParsersAction[Any]], None]"
+    execute: Callable[[argparse.Namespace], int]
 
 
 COMMANDS: dict[str, Command] = {
-    "run": run,
-    "inspect": inspect,
-    "show": show,
-    "report": report,
-    "check": check,
-    "evaluate": evaluate,
-    "truth": truth,
-    "sweep": sweep,
-    "index": index,
-    "against": against,
-    "passages": passages,
-    "mine": mine,
-    "explain": explain,
-    "serve": serve,
-    "demo": demo,
-    "setup": setup,
+    "run": Command(run.add, run.execute),
+    "inspect": Command(begin.add_inspect, begin.execute_inspect),
+    "show": Command(finished.add_show, finished.execute_show),
+    "report": Command(finished.add_report, finished.execute_report),
+    "check": Command(finished.add_check, finished.execute_check),
+    "evaluate": Command(measure.add_evaluate, measure.execute_evaluate),
+    "truth": Command(measure.add_truth, measure.execute_truth),
+    "sweep": Command(measure.add_sweep, measure.execute_sweep),
+    "index": Command(index.add, index.execute),
+    "against": Command(against.add, against.execute),
+    "passages": Command(passages.add, passages.execute),
+    "mine": Command(mine.add, mine.execute),
+    "explain": Command(explain.add, explain.execute),
+    "serve": Command(index.add_serve, index.execute_serve),
+    "demo": Command(begin.add_demo, begin.execute_demo),
+    "setup": Command(begin.add_setup, begin.execute_setup),
 }
 """The commands by name, in the order of `--help`."""

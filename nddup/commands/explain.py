@@ -125,7 +125,7 @@ def _worker_memory(given: str) -> int:
     Raises:
         ConfigError: if it is not a size.
     """
-    from nddup.spelling import parse_size  # noqa: PLC0415
+    from nddup.shown import parse_size  # noqa: PLC0415
 
     try:
         return parse_size(given)

@@ -26,9 +26,9 @@ from nddup.errors import ConfigError, OutputError
 from nddup.matching.task_sizes import BLOCK_BYTES, MOST_TASKS, free_memory, piece_ids, tasks_needed, volume_of
 from nddup.settings.plan import threshold_of
 from nddup.settings.schema import Config
+from nddup.shown import counted
 from nddup.sketching.accuracy import expected_overlap, overlap_probability
 from nddup.sketching.minhash import candidate_probability, curve_threshold, expected_errors
-from nddup.spelling import counted
 
 GRID = (0.3, 0.4, 0.5, 0.6, 0.65, 0.7, 0.75, 0.8, 0.85, 0.9, 0.95, 1.0)
 """Resemblances shown in every table; the user may add others."""

@@ -20,13 +20,13 @@ from numpy.typing import NDArray
 
 from nddup.arrays import take_rows
 from nddup.columns import mean_bytes, one_chunk
-from nddup.local.clustering.graph import Graph, build_graph
-from nddup.local.clustering.mine_components import MiningRule, mine
+from nddup.local.collapse import Nodes, collapse, name_nodes
+from nddup.local.confirm import Confirmer, Known, Texts, known_pairs, pair_families, read_candidates
+from nddup.local.graph import Graph, build_graph
+from nddup.local.match import Matches, PairingOptions, match
 from nddup.local.memory import OF_EDGE, OF_ID, OF_MEMBER, OF_PAIR
+from nddup.local.mine_components import MiningRule, mine
 from nddup.local.outputs import count_parts
-from nddup.local.pairing.collapse import Nodes, collapse, name_nodes
-from nddup.local.pairing.confirm import Confirmer, Known, Texts, known_pairs, pair_families, read_candidates
-from nddup.local.pairing.match import Matches, PairingOptions, match
 from nddup.local.read_records import read_records
 from nddup.local.workers import Workers
 from nddup.matching.threshold import Threshold

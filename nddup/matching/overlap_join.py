@@ -2,7 +2,7 @@
 
 Sketches are taken in order of size. Each looks up its prefix features in posting lists of the smaller sketches, then
 enters its own postings. Two sketches that meet at the first common feature of their prefixes are a candidate pair, and
-the original sketches are compared. So most pairs are never compared. `nddup.local.pairing.match` makes the prefixes of
+the original sketches are compared. So most pairs are never compared. `nddup.local.match` makes the prefixes of
 ids, `elements` those of elements in place of ids.
 
 Why it is exact. alpha_d comes from the ORIGINAL size, so dropping a feature that only one sketch holds loses no common

@@ -11,10 +11,10 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from nddup.against.against_tables import HASHED
 from nddup.against.shingle_table import read_only
 from nddup.against.spans import count_characters, locate_tokens
 from nddup.arrays import Ragged, compiled
-from nddup.passages.passage_tables import HASHED
 from nddup.reading.formats import FileHead
 from nddup.reading.outcomes import Reject
 from nddup.scanning.found import Batches, LocatedRecord, TextRule, join_encoded

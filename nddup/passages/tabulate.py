@@ -12,9 +12,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from nddup.against.against_tables import CUTS, OCCURRENCES, PASSAGES, REPEATING
 from nddup.arrays import Ragged
 from nddup.passages.hashed_records import find_characters
-from nddup.passages.passage_tables import CUTS, OCCURRENCES, PASSAGES, REPEATING
 from nddup.passages.repeats import Cuts, Passages, Repeats
 from nddup.rewriting.cut_records import cut_text
 from nddup.rewriting.verdicts import NAMES, SPANS

@@ -8,9 +8,8 @@ from typing import Any, NamedTuple
 from nddup.metrics import ClustersMetrics, KeepMetrics, RunMetrics, SketchMetrics
 from nddup.scanning.input_files import count_reasons
 from nddup.settings.schema import say_estimated
-from nddup.shown import MOST_NAMED
+from nddup.shown import MOST_NAMED, counted, spell_size
 from nddup.sketching.accuracy import say_missed
-from nddup.spelling import counted, spell_size
 
 SHORT = 50
 """Median tokens below which a run says what it finds of short texts."""

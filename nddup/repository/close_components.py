@@ -19,9 +19,9 @@ from numpy.typing import NDArray
 
 from nddup.columns import one_chunk, take
 from nddup.local import engine
-from nddup.local.pairing.collapse import Nodes, name_nodes, rank_ids
-from nddup.local.pairing.confirm import Known, keys_of, pair_families
-from nddup.local.pairing.match import Matches, PairingOptions
+from nddup.local.collapse import Nodes, name_nodes, rank_ids
+from nddup.local.confirm import Known, keys_of, pair_families
+from nddup.local.match import Matches, PairingOptions
 from nddup.local.workers import Workers
 from nddup.matching.preference import Order
 from nddup.mining.pair_graph import label_components

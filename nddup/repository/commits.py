@@ -32,7 +32,7 @@ from typing import Any, NamedTuple
 from nddup.errors import NddupError, OutputError
 from nddup.repository.places import COMMITS, Place, UnknownOutcome
 from nddup.storage.claim import is_running, this_process
-from nddup.storage.versions import digest
+from nddup.storage.run_folder import digest
 
 
 @dataclass(frozen=True)

@@ -16,11 +16,11 @@ from nddup.arrays import Ragged
 from nddup.columns import one_chunk
 from nddup.engines.embedded import DuckEngine, DuckRun
 from nddup.local import outputs
-from nddup.local.pairing.collapse import name_nodes
+from nddup.local.collapse import name_nodes
 from nddup.local.workers import Workers
 from nddup.matching.preference import Order
 from nddup.metrics import ClustersMetrics, EditMetrics, KeepMetrics, PairsMetrics, SketchMetrics, Stages, TextsMetrics
-from nddup.report.write import report_run
+from nddup.report.gather import report_run
 from nddup.repository.lookups import distinct, is_among
 from nddup.repository.make_change import as_of_run
 from nddup.repository.segment_files import NOT_STORED, RESULTS, TEXTS, among, read_all

@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from nddup.columns import lists_of, one_chunk
-from nddup.local.pairing.confirm import Row
+from nddup.local.confirm import Row
 from nddup.local.workers import Workers
 from nddup.repository.close_components import Closed, Scope, Totals, close, make_totals, replaced_totals
 from nddup.repository.lookups import distinct

@@ -204,10 +204,13 @@ class Repository:
                 written.
             LostRaceError: if another writer committed meanwhile; nothing was changed.
         """
-        from nddup.local.rewritten_files import Rewriter  # noqa: PLC0415
-        from nddup.repository.batches import read_batch, write_delta  # noqa: PLC0415
+        from nddup.local.outputs import Rewriter  # noqa: PLC0415
         from nddup.repository.commits import claimed  # noqa: PLC0415
-        from nddup.repository.write_versions import add  # noqa: PLC0415
+        from nddup.repository.write_versions import (  # noqa: PLC0415
+            add,
+            read_batch,
+            write_delta,
+        )
 
         config = self._identity.config
         given = inputs if isinstance(inputs, pa.Table | Mapping) else paths_given(inputs)

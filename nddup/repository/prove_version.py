@@ -15,9 +15,9 @@ from numpy.typing import NDArray
 from nddup.columns import one_chunk
 from nddup.errors import OutputError
 from nddup.local import engine
-from nddup.local.pairing.collapse import Nodes
-from nddup.local.pairing.confirm import Confirmer, list_candidates
-from nddup.local.pairing.match import Matches
+from nddup.local.collapse import Nodes
+from nddup.local.confirm import Confirmer, list_candidates
+from nddup.local.match import Matches
 from nddup.local.workers import Workers
 from nddup.matching.confirm_texts import SetRule
 from nddup.repository.close_components import COLUMNS, tables_totals

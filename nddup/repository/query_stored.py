@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 from nddup.arrays import Ragged
 from nddup.columns import ragged_of
 from nddup.errors import ConfigError
-from nddup.local.pairing.collapse import collapse
-from nddup.local.pairing.confirm import Row
+from nddup.local.collapse import collapse
+from nddup.local.confirm import Row
 from nddup.local.read_records import read_records
 from nddup.local.workers import Workers, scan_texts
 from nddup.matching.confirm_texts import SetRule

@@ -25,7 +25,7 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from nddup.errors import OutputError
-from nddup.local.pairing.confirm import Row
+from nddup.local.confirm import Row
 from nddup.repository.commits import Segment
 from nddup.repository.places import SEGMENTS, Place, digest_file
 from nddup.tables import CLUSTERS, FALSE_COMPONENTS, MEMBERS, OF_TEXTS, PAIRS, Column, Table

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from nddup.arrays import Ragged
 from nddup.columns import WORDS, one_chunk
 from nddup.errors import OutputError
-from nddup.local.pairing.confirm import Row
+from nddup.local.confirm import Row
 from nddup.repository.commits import Commit
 from nddup.repository.identity import Identity
 from nddup.repository.lookups import KeyHits, Matching, Near, Rows, find_near, find_rows, hash_strings, is_among

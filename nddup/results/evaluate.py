@@ -35,8 +35,7 @@ from nddup.settings.load import read_stored
 from nddup.settings.plan import kind_of
 from nddup.settings.schema import Config
 from nddup.shown import csv_line, drop_login, one_line
-from nddup.storage.run_folder import RunFolder
-from nddup.storage.versions import versions
+from nddup.storage.run_folder import RunFolder, versions
 from nddup.verifying.definitions import Sample, estimate_pairs
 from nddup.verifying.pair_counts import Agreement, count_pairs_of_kinds
 

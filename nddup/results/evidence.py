@@ -621,9 +621,9 @@ def read_whole(run: FinishedRun, names: set[str]) -> dict[str, str]:
     Raises:
         NddupError: if an input changed or no longer exists.
     """
-    from nddup.results.reread_texts import read_texts  # noqa: PLC0415 - only where texts confirm the pairs
+    from nddup.results.opening import read_texts  # noqa: PLC0415 - only where texts confirm the pairs
 
-    found = read_texts(run.path, text_places(run, names), master=None, characters=None)
+    found = read_texts(run.path, text_places(run, names), master=None, is_whole=True)
     return dict(zip(found["doc_id"].to_pylist(), found["text"].to_pylist(), strict=True))
 
 

@@ -1,4 +1,4 @@
-"""The formal context of a run and its concepts, as files for the tools of formal concept analysis.
+"""The concepts of a run: its formal context as files, and the extents of its clusters as text.
 
 As in the paper, the objects are features and the attributes are documents: a cluster is an intent, a set of documents,
 and the features that are common to all of them are its extent.
@@ -9,14 +9,20 @@ and the features that are common to all of them are its extent.
 
 A feature that only one document holds is left out: it is in the extent of no set of two documents.
 
+The text that all members of a cluster share, and what each has beside it, are read again from the inputs:
+
+    describe_extent   one cluster   -> lines for the terminal
+    extent_lines      all clusters  -> a CSV file: `cluster_id`, `common`, `share`, `spans` and how many were compared
+
 Source:
     Ignatov, Kuznetsov 2009, Frequent itemset mining for clustering near duplicate web documents, ICCS 2009.
 """
 
 import csv
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain, islice
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -24,8 +30,11 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from nddup.engines.engine import FinishedRun
-from nddup.errors import ConfigError, OutputError
-from nddup.spelling import escaped
+from nddup.engines.text_places import text_places
+from nddup.errors import ConfigError, NddupError, OutputError
+from nddup.results.opening import read_texts
+from nddup.shown import counted, csv_line, escaped, one_line
+from nddup.verifying.extents import Extent, Ranges, find_extent, join_ranges
 
 MOST_CELLS = 1_000_000_000
 """Most cells of a context: each is a byte of `context.cxt`."""
@@ -155,3 +164,179 @@ def _write_concepts(run: FinishedRun, context: FormalContext, path: Path) -> Non
                 extent = np.intersect1d(extent, held[low:high], assume_unique=True)
             rows.writerows([cluster_id, "intent", doc] for doc in intent)
             rows.writerows([cluster_id, "extent", feature] for feature in context.features[extent].tolist())
+
+
+MOST_MEMBERS = 1_000
+"""Most members of a cluster whose texts are compared: the representative and the first by id."""
+
+TOGETHER = 20_000
+"""Members whose texts are read in one pass over the inputs."""
+
+SHOWN_SPANS, SHOWN_MEMBERS, SHOWN_PIECES, PIECE = 5, 8, 3, 200
+"""Ranges of the common text, members, ranges beside it of each, and characters of each that are shown."""
+
+COLUMNS = ("cluster_id", "size", "compared", "common", "share", "spans")
+
+CLUSTER_MEMBERS = f"""
+    SELECT cluster_id, doc_id
+    FROM (SELECT m.cluster_id, m.doc_id,
+                 row_number() OVER (PARTITION BY m.cluster_id ORDER BY m.representative DESC, m.doc_id) AS place
+          FROM members AS m JOIN wanted AS w ON m.cluster_id = w.id) AS placed
+    WHERE place <= {MOST_MEMBERS} ORDER BY cluster_id, place
+"""  # noqa: S608 - a number
+"""The members of the clusters in wanted(id), the representative of each first."""
+
+CLUSTERS = "SELECT cluster_id, size FROM clusters ORDER BY size DESC, cluster_id"
+
+
+class Text(NamedTuple):
+    """A text as tokens, and where each lies in it; without places, tokens are shown as they are compared."""
+
+    text: str
+    tokens: list[str]
+    places: Ranges | None
+
+    def piece(self, low: int, high: int) -> str:
+        """Return the tokens from `low` to `high` on one line, cut to `PIECE` characters."""
+        if self.places is None:
+            found = "".join(self.tokens[low:high])
+        else:
+            found = self.text[self.places[low, 0] : self.places[high - 1, 1]]
+        line = " ".join(one_line(found.replace("\n", " ")).split())
+        return line if len(line) <= PIECE else f"{line[: PIECE - 1]}…"
+
+
+def describe_extent(run: FinishedRun, cluster: str, size: int, *, master: str | None) -> list[str]:
+    """Return the common text of a cluster and what its first members have beside it, as lines.
+
+    Cost: one pass over the files of its members; their texts are in memory.
+    """
+    try:
+        members, texts = _read(run, [cluster], master=master)
+    except NddupError as error:
+        return [f"  common text: not shown, {error}"]
+    names = members[cluster]
+    of = Shingles(run.metrics.settings["shingle"])
+    rows = [of.tokenise(texts[name]) for name in names]
+    found = find_extent([row.tokens for row in rows], of.length, of.offset)
+    part = "" if len(names) == size else f" of the first {len(names):,} members"
+    share = f"{found.common:,} of {min(found.shingles):,} shingles of the shortest, {found.share:.1%}"
+    lines = [f"  common text{part}: {share}"]
+    lines += [f"    {rows[0].piece(low, high)}" for low, high in join_ranges(found.spans)[:SHOWN_SPANS].tolist()]
+    more = len(join_ranges(found.spans)) - SHOWN_SPANS
+    lines += [f"    … and {more:,} more ranges"] if more > 0 else []
+    lines.append("  beside it:")
+    for name, row, beside in islice(zip(names, rows, found.beside, strict=True), SHOWN_MEMBERS):
+        tokens = int((beside[:, 1] - beside[:, 0]).sum())
+        pieces = " / ".join(row.piece(low, high) for low, high in beside[:SHOWN_PIECES].tolist())
+        more_pieces = " / …" if len(beside) > SHOWN_PIECES else ""
+        said = f": {pieces}{more_pieces}" if tokens else ""
+        lines.append(f"    {one_line(name)}  {counted(tokens, 'token')} of {len(row.tokens):,}{said}")
+    return [*lines, *([f"    … and {len(names) - SHOWN_MEMBERS:,} more"] if len(names) > SHOWN_MEMBERS else [])]
+
+
+def extent_lines(run: FinishedRun, *, master: str | None) -> Iterator[str]:
+    """Yield the extents of all clusters as lines of a CSV file, the header first, the largest cluster first.
+
+    `spans` are token ranges of the representative, `first-after` each, separated by blanks. `compared` is below `size`
+    where only the first `MOST_MEMBERS` members were read.
+
+    Raises:
+        NddupError: if an input is gone or was changed since the run.
+
+    Cost: the texts of all members are read, in passes of `TOGETHER` members over their files.
+    """
+    yield csv_line(COLUMNS)
+    of = Shingles(run.metrics.settings["shingle"])
+    for some in _portions(run.sql(CLUSTERS).to_pylist()):
+        members, texts = _read(run, [row["cluster_id"] for row in some], master=master)
+        rows = {name: of.tokens(text) for name, text in texts.items()}
+        for row in some:
+            names = members[row["cluster_id"]]
+            found = find_extent([rows[name] for name in names], of.length, of.offset)
+            yield csv_line([row["cluster_id"], row["size"], len(names), found.common, found.share, spell_spans(found)])
+
+
+def spell_spans(found: Extent) -> str:
+    """Return the ranges of the representative, such as `0-12 40-47`."""
+    return " ".join(f"{low}-{high}" for low, high in found.spans.tolist())
+
+
+class Shingles:
+    """How a run makes shingles of a text: `shingle.length`, `shingle.offset` and `shingle.unit`."""
+
+    def __init__(self, settings: Mapping[str, Any]) -> None:
+        self.length, self.offset = int(settings["length"]), int(settings["offset"])
+        self.is_of_words = settings["unit"] == "word"
+
+    def tokens(self, text: str) -> list[str]:
+        """Return the tokens that shingles are made of: words, or characters with one blank between two words."""
+        from nddup.sketching.tokens import OF_MARK, character_class, tokenise  # noqa: PLC0415 - loads its tables
+
+        if self.is_of_words:
+            return tokenise(text)
+        from nddup.sketching.tokens import normalise  # noqa: PLC0415
+
+        tokens: list[str] = []
+        is_gap = False
+        for character in normalise(text):
+            kind = character_class(character)
+            if kind == OF_MARK and tokens and not is_gap:
+                tokens[-1] += character
+            elif kind and kind != OF_MARK:
+                tokens += [" "] if is_gap and tokens else []
+                tokens.append(character)
+            is_gap = not kind or (is_gap and kind == OF_MARK)
+        return tokens
+
+    def tokenise(self, text: str) -> Text:
+        """Return a text with its tokens, and for words where each lies."""
+        tokens = self.tokens(text)
+        if not self.is_of_words or not tokens:
+            return Text(text, tokens, None)
+        from nddup.against.spans import locate_tokens  # noqa: PLC0415 - compiled code
+        from nddup.sketching.rolling_hash import most_tokens  # noqa: PLC0415
+        from nddup.sketching.tokens import WORD_TABLE  # noqa: PLC0415
+
+        data = np.frombuffer(text.encode("utf-8", "surrogatepass"), np.uint8)
+        room = most_tokens(len(data))
+        starts, ends = np.empty(room, np.int32), np.empty(room, np.int32)
+        number = locate_tokens(data, 0, len(data), WORD_TABLE, starts, ends)
+        # Bytes become characters: each begins with the only byte that does not continue another.
+        before = np.concatenate([[0], np.cumsum(data & 0xC0 != 0x80)])  # noqa: PLR2004 - UTF-8
+        return Text(text, tokens, np.stack([before[starts[:number]], before[ends[:number]]], axis=1))
+
+
+def _portions(rows: Sequence[Mapping[str, Any]]) -> Iterator[list[Mapping[str, Any]]]:
+    """Yield clusters, in order, as many at a time as have `TOGETHER` members."""
+    some: list[Mapping[str, Any]] = []
+    held = 0
+    for row in rows:
+        members = min(row["size"], MOST_MEMBERS)
+        if some and held + members > TOGETHER:
+            yield some
+            some, held = [], 0
+        some.append(row)
+        held += members
+    if some:
+        yield some
+
+
+def _read(
+    run: FinishedRun, clusters: Sequence[str], *, master: str | None
+) -> tuple[dict[str, list[str]], dict[str, str]]:
+    """Return the members of clusters, the representative first, and the whole text of each.
+
+    Raises:
+        NddupError: if an input is gone or was changed since the run.
+    """
+    wanted = pa.Table.from_arrays([pa.array(clusters, pa.string())], ["id"])
+    members: dict[str, list[str]] = {cluster: [] for cluster in clusters}
+    for row in run.sql(CLUSTER_MEMBERS, wanted=wanted).to_pylist():
+        members[row["cluster_id"]].append(row["doc_id"])
+    places = text_places(run, chain.from_iterable(members.values()))
+    found = read_texts(run.path, places, master=master, is_whole=True)
+    texts = dict(zip(found["doc_id"].to_pylist(), found["text"].to_pylist(), strict=True))
+    if missing := sorted(places.keys() - texts.keys()):
+        raise NddupError(f"the inputs of {run.path} no longer hold document {missing[0]}; run the job again")
+    return members, texts

@@ -1,4 +1,7 @@
-"""Open a finished run for a command that only reads it: in this process where possible, else on Spark."""
+"""Open a finished run for a command that only reads it: in this process where possible, else on Spark.
+
+And read texts again from its inputs that it did not store.
+"""
 
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -7,6 +10,8 @@ from nddup.scanning.input_files import refuse_foreign
 from nddup.storage.local_storage import is_local, is_submitted
 
 if TYPE_CHECKING:  # these load slowly, and not every command needs them: `inspect` opens no run, `show` no list
+    import pyarrow as pa
+
     from nddup.engines.engine import FinishedRun
     from nddup.results.list_questions import Files, ReferenceFile
     from nddup.storage.run_folder import RunFolder
@@ -110,3 +115,49 @@ def open_on_spark(spark: Any, path: str) -> Opened:  # noqa: ANN401 - a SparkSes
         return read_list(run.session, file.path, file.layout, compression=file.compression, size=file.size)
 
     return Opened(run, SparkFolder(spark, path), files_of(spark), read_list)
+
+
+def read_texts(
+    path: str, documents: Mapping[str, tuple[str, bytes]], *, master: str | None, is_whole: bool = False
+) -> "pa.Table":
+    """Return STORED_TEXTS of documents, read again from the inputs.
+
+    Args:
+        path: the run's folder.
+        documents: source and content fingerprint of each document, by doc_id.
+        master: the Spark master that the user asked for, or None; Spark starts only if the run or its inputs need it.
+        is_whole: whether to keep the whole of each text, not its first `read_again.CHARACTERS`.
+
+    Raises:
+        ConfigError: if an input of the run no longer exists.
+        NddupError: if a file was changed, added or removed since the run.
+    """
+    from nddup.scanning.read_again import CHARACTERS  # noqa: PLC0415
+    from nddup.stages.inputs_found import paths_of  # noqa: PLC0415
+    from nddup.storage.local_storage import LocalStorage  # noqa: PLC0415
+    from nddup.storage.run_folder import RunFolder  # noqa: PLC0415
+
+    characters = None if is_whole else CHARACTERS
+    if is_read_here(path, master=master):
+        folder = RunFolder(LocalStorage(), path)
+        if is_read_here(*paths_of(folder), master=None):
+            return _read_here(folder, documents, characters)
+
+    from nddup.run.on_spark.documents import reopen_inputs  # noqa: PLC0415
+    from nddup.run.session import start_session  # noqa: PLC0415
+    from nddup.storage.session_tables import SparkFolder  # noqa: PLC0415
+
+    spark = start_session(master=master, settings={})
+    return reopen_inputs(spark, SparkFolder(spark, path)).find_texts(documents, characters).toArrow()
+
+
+def _read_here(folder: "RunFolder", documents: Mapping[str, tuple[str, bytes]], characters: int | None) -> "pa.Table":
+    from nddup.local.outputs import Reader  # noqa: PLC0415
+    from nddup.local.workers import Workers  # noqa: PLC0415
+    from nddup.settings.plan import processes_of, record_limits, text_rule  # noqa: PLC0415
+    from nddup.stages.inputs_found import find_again  # noqa: PLC0415
+    from nddup.storage.local_storage import LocalStorage  # noqa: PLC0415
+
+    collection, config = find_again(folder, LocalStorage())
+    with Workers(processes_of(config)) as workers:
+        return Reader(collection, text_rule(config), record_limits(config), workers).find_texts(documents, characters)

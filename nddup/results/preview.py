@@ -22,9 +22,8 @@ from nddup.scanning.input_files import ASSET_WHY, InputFile, is_of_this_machine,
 from nddup.scanning.local_files import open_local
 from nddup.scanning.whole_files import StoredFile, read_file
 from nddup.settings.schema import Config
-from nddup.shown import one_line
+from nddup.shown import counted, one_line, spell_size
 from nddup.sketching.tokens import tokenise
-from nddup.spelling import counted, spell_size
 
 RECORDS = 1_000
 """Most records that are read of a file."""

@@ -16,8 +16,7 @@ from nddup.metrics import RunMetrics
 from nddup.mining.modes import MEANINGS
 from nddup.report.borderline import decisive_of, find_closest
 from nddup.report.summary import headline, notes
-from nddup.shown import csv_line, drop_login, one_line
-from nddup.spelling import counted
+from nddup.shown import counted, csv_line, drop_login, one_line
 
 WIDTH = 76
 LARGEST = 10
@@ -190,7 +189,7 @@ def _show_cluster(run: FinishedRun, cluster: str, *, master: str | None) -> str:
         for one in members
     ]
     more = [f"    … and {row['size'] - len(members):,} more"] if row["size"] > len(members) else []
-    from nddup.results.common_text import describe_extent  # noqa: PLC0415 - reads texts again
+    from nddup.results.formal_context import describe_extent  # noqa: PLC0415 - reads texts again
 
     shared = describe_extent(run, cluster, row["size"], master=master)
     return "\n".join([head, *lines, *more, "  * preferred by the keep policy", *shared, ""])

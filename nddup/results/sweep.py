@@ -44,7 +44,7 @@ from nddup.shown import csv_line, hide_setting
 from nddup.stages.stage import dependencies_of, settings_of
 from nddup.storage.claim import Claim, FolderFiles
 from nddup.storage.local_storage import LocalStorage, require_apart
-from nddup.storage.versions import versions
+from nddup.storage.run_folder import versions
 
 if TYPE_CHECKING:
     from nddup.storage.session_files import SessionFiles

@@ -17,9 +17,9 @@ import pyarrow.compute as pc
 
 from nddup.local import engine, outputs
 from nddup.local.memory import Memory
+from nddup.local.outputs import Rewriter, in_order
 from nddup.local.processes import Processes
 from nddup.local.read_records import take_saved
-from nddup.local.rewritten_files import Rewriter, in_order
 from nddup.local.workers import Workers
 from nddup.mining.keep_verdicts import Forced
 from nddup.progress import LocalProgress, LogFormat, Progress, Steps

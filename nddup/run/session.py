@@ -43,9 +43,8 @@ from nddup.run.java import (
     why_not_started,
     write_no_checksums,
 )
-from nddup.shown import IN_PLANS, drop_login, follow, hide_setting
+from nddup.shown import IN_PLANS, counted, drop_login, follow, hide_setting
 from nddup.spark.session_access import access_of, is_connect
-from nddup.spelling import counted
 from nddup.storage.local_storage import is_submitted
 
 PATIENCE = 15.0

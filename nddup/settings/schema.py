@@ -11,8 +11,8 @@ from nddup.matching.measures import MEASURES
 from nddup.matching.preference import Order, read_columns, read_glob, read_order
 from nddup.mining.modes import MODES
 from nddup.reading.formats import FORMATS
+from nddup.shown import MOST_BYTES, parse_size
 from nddup.sketching.kinds import KINDS
-from nddup.spelling import MOST_BYTES, parse_size
 
 if TYPE_CHECKING:
     Format: TypeAlias = str

@@ -196,13 +196,6 @@ def pack_pieces(
         )
 
 
-def one_block(layout: Layout, target: int, columns: Mapping[str, NDArray[np.generic]]) -> Iterator[pa.RecordBatch]:
-    """Pack the rows of a task as one block for one target, or as several blocks where they are large."""
-    for rows in pieces(np.full(len(next(iter(columns.values()))), 8)):
-        arrays = {name: _binary(columns[name][rows], np.array([len(columns[name][rows])])) for name in layout}
-        yield pa.RecordBatch.from_pydict({"target": pa.array([target], pa.int32()), **arrays})
-
-
 def unpack(batches: Iterable[pa.RecordBatch], layout: Layout) -> Columns:
     """Return the columns of all blocks of a task, end to end.
 

@@ -23,11 +23,11 @@ from numpy.typing import NDArray
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from nddup.against.against_tables import CUTS, OCCURRENCES, PASSAGES, REPEATING
 from nddup.arrays import Ragged
 from nddup.matching.preference import Order
 from nddup.passages import divided
 from nddup.passages.divided import Details, Posts, Verdicts
-from nddup.passages.passage_tables import CUTS, OCCURRENCES, PASSAGES, REPEATING
 from nddup.passages.repeats import chain_windows
 from nddup.passages.tabulate import Documents, kept_lines, list_verdicts, make_tables
 from nddup.rewriting.verdicts import SPANS

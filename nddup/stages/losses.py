@@ -11,7 +11,7 @@ from nddup.reading.containers import KNOWN_BINARY
 from nddup.reading.outcomes import EMPTY
 from nddup.scanning.collection import Collection
 from nddup.settings.schema import InputConfig
-from nddup.spelling import counted, spell_size
+from nddup.shown import counted, spell_size
 from nddup.tables import REPEATED
 
 UNREADABLE = "unreadable"

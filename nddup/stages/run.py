@@ -33,7 +33,7 @@ from nddup.scanning.collection import Collection
 from nddup.scanning.first_records import note_ids
 from nddup.scanning.read_again import TextChoice
 from nddup.settings.plan import stored_texts
-from nddup.spelling import counted
+from nddup.shown import counted
 from nddup.stages.inputs_found import find_inputs, note_changes, read_forced
 from nddup.stages.losses import SilentFile, require_few_losses, require_readable
 from nddup.stages.run_engine import Made, RunEngine, Saved
@@ -322,7 +322,7 @@ def _report(engine: RunEngine) -> None:
     """Write the report of a finished run, unless it is there: the run may have been killed before its end."""
     if not engine.config.output.report:
         return
-    from nddup.report.write import is_reported, report_run  # noqa: PLC0415 - a run without a report needs no DuckDB
+    from nddup.report.gather import is_reported, report_run  # noqa: PLC0415 - a run without a report needs no DuckDB
 
     if not is_reported(engine.folder):
         with engine.stage("report", StageMetrics) as reporting:

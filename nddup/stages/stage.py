@@ -24,8 +24,7 @@ from nddup.settings.plan import kind_of
 from nddup.settings.schema import Config
 from nddup.shown import MOST_NAMED, hide_settings
 from nddup.stages.losses import SilentFile
-from nddup.storage.run_folder import FORCE, RunFolder
-from nddup.storage.versions import versions
+from nddup.storage.run_folder import FORCE, RunFolder, versions
 from nddup.tables import REPEATED, RESULTS
 
 M = TypeVar("M", bound=StageMetrics)

@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 
 import nddup
+from nddup.commands import COMMANDS
 from nddup.errors import ConfigError
 from tests.commands.transcripts import Transcript, record, record_apart
 
@@ -156,7 +157,7 @@ def test_4_what_an_interrupt_leaves(
     arguments: list[str], afterwards: str, say: Say, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """An interrupt prints one line, which says in what state the command leaves its output, if it has any."""
-    monkeypatch.setattr(f"nddup.commands.{arguments[0]}.execute", interrupt)
+    monkeypatch.setattr(COMMANDS[arguments[0]], "execute", interrupt)
 
     assert say(*arguments) == Transcript(130, [], [f"nddup: interrupted{afterwards}"])
 

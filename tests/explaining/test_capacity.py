@@ -10,7 +10,7 @@ from nddup.matching.task_sizes import MOST_TASKS, free_memory, piece_ids, tasks_
 from nddup.matching.threshold import Threshold
 from nddup.settings.load import load_config
 from nddup.settings.plan import threshold_of
-from nddup.spelling import parse_size
+from nddup.shown import parse_size
 from tests.places import ROOT
 
 

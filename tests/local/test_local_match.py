@@ -6,7 +6,7 @@ from numpy.typing import NDArray
 
 from nddup.arrays import Ragged
 from nddup.errors import CapacityError
-from nddup.local.pairing.match import Matches, PairingOptions, match
+from nddup.local.match import Matches, PairingOptions, match
 from nddup.local.workers import Workers
 from nddup.matching.overlap_join import NO_LIMIT, ComparisonLimits
 from nddup.matching.threshold import Threshold

@@ -25,7 +25,7 @@ from nddup.reading.page_limits import MAX_ATTRIBUTES, MAX_OPTIONS, most_attribut
 from nddup.reading.records import parse_record, record_text
 from nddup.reading.reference_lists import LayoutError, guess_layout, lines_of, read_lines
 from nddup.scanning.input_files import BESIDE
-from nddup.spelling import parse_size
+from nddup.shown import parse_size
 
 SIZE = 400_000
 """Bytes of a case: linear work on them takes a tenth of a second, quadratic work many seconds."""

@@ -26,7 +26,7 @@ from nddup.report.content import (
     list_documents,
 )
 from nddup.report.data import chunks
-from nddup.report.write import write_report
+from nddup.report.gather import write_report
 from nddup.settings.schema import Config
 
 Document = tuple[str, str | None, str]

@@ -16,8 +16,7 @@ from nddup.engines.embedded import DuckRun
 from nddup.errors import NddupError
 from nddup.report.content import LENGTHS, list_cells, list_documents
 from nddup.report.data import chunks
-from nddup.report.gather import MOST_CELLS, MOST_LISTED, Asked, Places, _share_out, gather
-from nddup.report.write import report_run, script_of
+from nddup.report.gather import MOST_CELLS, MOST_LISTED, Asked, Places, _share_out, gather, report_run, script_of
 from nddup.run.local_job import run_locally
 from nddup.settings.load import build_config
 from nddup.storage.local_folder import LocalFolder

@@ -8,7 +8,7 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, expect
 
-from nddup.report.write import SCRIPTS
+from nddup.report.gather import SCRIPTS
 from tests.report.made_reports import make_shown, many_clusters, write_to
 from tests.report.opened_reports import HOSTILE, Watched, labels
 

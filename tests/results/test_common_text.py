@@ -12,8 +12,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from nddup.engines.embedded import DuckRun
-from nddup.results.common_text import Shingles, extent_lines
-from nddup.results.reread_texts import read_texts
+from nddup.results.formal_context import Shingles, extent_lines
+from nddup.results.opening import read_texts
 from nddup.results.show import show_run
 from nddup.run.local_job import run_locally
 from nddup.settings.load import build_config
@@ -31,7 +31,7 @@ def texts_of(run: DuckRun) -> dict[str, str]:
     """Return the text of every document, read again."""
     rows = pq.read_table(f"{run.path}/documents").to_pylist()
     places = {row["doc_id"]: (row["source"], row["content_fingerprint"]) for row in rows}
-    found = read_texts(run.path, places, master=None, characters=None)
+    found = read_texts(run.path, places, master=None, is_whole=True)
     return dict(zip(found["doc_id"].to_pylist(), found["text"].to_pylist(), strict=True))
 
 

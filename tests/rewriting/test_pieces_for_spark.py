@@ -8,14 +8,14 @@ import pyarrow as pa
 import pytest
 
 from nddup.engines.embedded import DuckEngine
-from nddup.local.rewritten_files import in_order
+from nddup.local.outputs import in_order
 from nddup.rewriting.rewrite_file import end_of
 from nddup.run.local_job import run_locally
 from nddup.scanning.collection import ListedFile, find_files
 from nddup.settings.load import build_config
 from nddup.settings.plan import record_limits
 from nddup.settings.schema import InputConfig
-from nddup.spark.reading.rewritten_files import Ending, Rewriting, _rewrite_files
+from nddup.spark.reading.scan import Ending, Rewriting, _rewrite_files
 from nddup.stages.run import VERDICTS as VERDICTS_OF
 from nddup.storage.local_folder import LocalFolder
 from nddup.storage.local_storage import LocalStorage

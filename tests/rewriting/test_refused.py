@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from nddup.errors import ConfigError, NddupError
-from nddup.local.rewritten_files import RewrittenFile
+from nddup.local.outputs import RewrittenFile
 from nddup.run.local_job import run_locally
 from nddup.settings.load import build_config
 from tests.rewriting.written_shards import FORMS, write_parquet, write_shards

@@ -56,10 +56,10 @@ STEPS = {
     "reading": ("nddup.local.workers.OF_ROWS", r"what was read of \d+ of \d+ MB"),
     "documents": ("nddup.local.memory.OF_DOCUMENT", r"the \d+ documents"),
     "tokens": ("nddup.local.workers.OF_TOKENS", r"what was read of \d+ of \d+ MB"),
-    "match": ("nddup.local.pairing.match.OF_MATCH", r"\d+ distinct sketches with \d+ pairs so far"),
+    "match": ("nddup.local.match.OF_MATCH", r"\d+ distinct sketches with \d+ pairs so far"),
     "expand": ("nddup.local.engine.OF_PAIR", r"\d+ documents with \d+ pairs"),
     "components": ("nddup.local.engine.OF_EDGE", r"components of \d+ pairs"),
-    "mine": ("nddup.local.clustering.mine_components.OF_SET_MEMBER", r"sets of \d+ members so far"),
+    "mine": ("nddup.local.mine_components.OF_SET_MEMBER", r"sets of \d+ members so far"),
     "name": ("nddup.local.engine.OF_MEMBER", r"clusters of \d+ members"),
 }
 """For each step, the constant of its memory per row, and its message if that is too much."""
@@ -92,9 +92,9 @@ def test_mining_bounds_its_largest_components(  # noqa: PLR0913, PLR0917 - fixtu
     tmp_path: Path, pages: Path, monkeypatch: pytest.MonkeyPatch, name: str, value: int, said: str
 ) -> None:
     """The memory of the largest components, or of the largest shares of a divided one, is checked before any mining."""
-    where = {"LARGE": "nddup.local.clustering.mine_components", "SHARE_NODES": "nddup.settings.plan"}[name]
+    where = {"LARGE": "nddup.local.mine_components", "SHARE_NODES": "nddup.settings.plan"}[name]
     monkeypatch.setattr(f"{where}.{name}", value)
-    monkeypatch.setattr("nddup.local.clustering.mine_components.bound_memory", lambda *_: TOO_MUCH)
+    monkeypatch.setattr("nddup.local.mine_components.bound_memory", lambda *_: TOO_MUCH)
 
     with pytest.raises(NeedsSparkError, match=said):
         run_locally([str(pages)], str(tmp_path / "run"), build_config(PLAIN, origin="test"))
@@ -129,7 +129,7 @@ def test_auto_goes_on_with_spark_where_java_is(
         asked.append(how)
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("nddup.local.pairing.match.OF_MATCH", TOO_MUCH)
+    monkeypatch.setattr("nddup.local.match.OF_MATCH", TOO_MUCH)
     monkeypatch.setattr(command, "_prepare_spark", lambda *_: go_on)
     monkeypatch.setattr("nddup.run.engines.has_java", lambda: has_java)
 
@@ -142,7 +142,7 @@ def test_auto_goes_on_with_spark_where_java_is(
 
 def test_a_table_in_memory_says_another_way(monkeypatch: pytest.MonkeyPatch) -> None:
     """If a table in memory needs too much, the error advises a Spark DataFrame, as there is no folder to resume."""
-    monkeypatch.setattr("nddup.local.pairing.match.OF_MATCH", TOO_MUCH)
+    monkeypatch.setattr("nddup.local.match.OF_MATCH", TOO_MUCH)
     texts = make_texts()
 
     with pytest.raises(NeedsSparkError, match="give it as a DataFrame of Spark"):

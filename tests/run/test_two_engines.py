@@ -15,7 +15,7 @@ from nddup.run.engines import choose_engine
 from nddup.run.job import run_job
 from nddup.run.local_job import LocalJob, run_locally
 from nddup.settings.load import build_config
-from nddup.spelling import FIRST, LAST
+from nddup.shown import FIRST, LAST
 from nddup.tables import RESULTS
 from tests.finished_runs import sorted_tables
 from tests.local.edited_texts import make_texts, write_lines

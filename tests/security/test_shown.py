@@ -20,8 +20,7 @@ from nddup.errors import NddupError
 from nddup.run.local_job import run_locally
 from nddup.run.on_spark.outputs import _escaped
 from nddup.settings.load import build_config
-from nddup.shown import csv_line, one_line, printable, read_cell
-from nddup.spelling import escaped
+from nddup.shown import csv_line, escaped, one_line, printable, read_cell
 from tests.finished_runs import write_rows
 
 ESC, RIGHT_TO_LEFT = "\x1b[2J", "\u202e"

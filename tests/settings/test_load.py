@@ -7,7 +7,7 @@ import pytest
 
 from nddup.settings.load import load_config
 from nddup.settings.schema import Config
-from nddup.spelling import parse_size
+from nddup.shown import parse_size
 from tests.places import ROOT
 from tests.settings.written_settings import written
 

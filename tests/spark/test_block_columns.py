@@ -12,16 +12,15 @@ from nddup.arrays import take_rows
 from nddup.columns import list_column
 from nddup.errors import SchemaError
 from nddup.spark.blocks import (
-    one_block,
     pack,
     unpack,
 )
-from tests.spark.packed_rows import as_ragged, ids
+from tests.spark.packed_rows import as_ragged, ids, one_block
 
 
 def test_a_null_block_is_an_empty_one() -> None:
     """A null block, as a union of tables with different columns has, unpacks to no values."""
-    (full,) = one_block({"a": np.int64}, 2, {"a": np.array([7, 8])})
+    full = one_block({"a": np.int64}, 2, {"a": np.array([7, 8])})
     both = pa.RecordBatch.from_arrays(
         [
             pa.array([2, 2, 2], pa.int32()),

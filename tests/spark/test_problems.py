@@ -7,8 +7,9 @@ import pyarrow as pa
 import pytest
 
 from nddup.matching.threshold import Threshold
-from nddup.spark.blocks import Layout, one_block
+from nddup.spark.blocks import Layout
 from nddup.spark.clustering.problems import EDGE_LAYOUT, NODE_LAYOUT, PROBLEM_LAYOUT, SKETCH_LAYOUT, read_problems
+from tests.spark.packed_rows import one_block
 
 THRESHOLD = Threshold("resemblance", 1, 2, is_count=False, size=3)
 
@@ -18,12 +19,9 @@ def blocks(layout: Layout, columns: Mapping[str, Sequence[int]]) -> list[pa.Reco
     filled = {
         name: np.array(columns.get(name, [0] * len(columns[next(iter(layout))])), layout[name]) for name in layout
     }
-    return [
-        pa.RecordBatch.from_pydict(
-            {name: part.column(name) if name in layout else pa.nulls(1, pa.binary()) for name in PROBLEM_LAYOUT}
-        )
-        for part in one_block(layout, 0, filled)
-    ]
+    part = one_block(layout, 0, filled)
+    columns = {name: part.column(name) if name in layout else pa.nulls(1, pa.binary()) for name in PROBLEM_LAYOUT}
+    return [pa.RecordBatch.from_pydict(columns)]
 
 
 def held(*, sketched: Sequence[int]) -> list[pa.RecordBatch]:

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from nddup.storage import versions as module
-from nddup.storage.versions import SHAPING, code_fingerprint, versions
+from nddup.storage import run_folder as module
+from nddup.storage.run_folder import SHAPING, code_fingerprint, versions
 from tests.places import ROOT
 
 ELSEWHERE = {"datasketch", "duckdb", "pandas", "pydantic", "pyspark", "PyYAML", "rapidfuzz"}
@@ -20,7 +20,7 @@ ELSEWHERE = {"datasketch", "duckdb", "pandas", "pydantic", "pyspark", "PyYAML", 
 
 def from_zip(path: Path) -> str:
     """Return the fingerprint of the package when it is imported from a zip, as with `--py-files`."""
-    code = "import nddup.storage.versions as v; assert '.zip' in v.__file__; print(v.code_fingerprint())"
+    code = "import nddup.storage.run_folder as v; assert '.zip' in v.__file__; print(v.code_fingerprint())"
     done = subprocess.run(
         [sys.executable, "-c", code], env={"PYTHONPATH": str(path)}, cwd=path.parent, capture_output=True, text=True,
         check=False,

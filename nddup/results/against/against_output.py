@@ -18,11 +18,11 @@ import pyarrow.parquet as pq
 from nddup.against.judge import CLEAN, COMMON, FOUND, PART, SHORT, UNREAD
 from nddup.against.share_records import cut_regions, number_items
 from nddup.errors import OutputError
-from nddup.local.rewritten_files import Rewriter, verdicts_of, write_apart
+from nddup.local.outputs import Rewriter, verdicts_of, write_apart
 from nddup.local.workers import Workers
 from nddup.results.against.compare_collections import Compared
 from nddup.settings.plan import processes_of, record_limits
-from nddup.spelling import counted
+from nddup.shown import counted
 from nddup.storage.local_storage import LocalStorage, local_path, require_apart
 
 MOST_ITEMS = 500

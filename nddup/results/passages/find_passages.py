@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 
 from nddup.engines.embedded import DuckEngine, DuckRun
 from nddup.errors import ConfigError
+from nddup.local.collapse import name_apart, number_in_file, order_documents, rank_ids
 from nddup.local.memory import Memory
-from nddup.local.pairing.collapse import name_apart, number_in_file, order_documents, rank_ids
 from nddup.local.read_records import list_silent
 from nddup.local.workers import Workers, in_collection_order
 from nddup.matching.preference import DATED, Order

@@ -12,11 +12,11 @@ from typing import Any, NamedTuple
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from nddup.against.against_tables import CUTS, OCCURRENCES, PASSAGES, REPEATING
 from nddup.engines.spark_engine import SparkEngine
 from nddup.errors import ConfigError, OutputError
 from nddup.matching.task_sizes import free_memory
 from nddup.passages.hashed_records import HashRecords
-from nddup.passages.passage_tables import CUTS, OCCURRENCES, PASSAGES, REPEATING
 from nddup.progress import Steps
 from nddup.reading.outcomes import DIVIDED
 from nddup.results.passages.find_passages import Source, find_collection, find_kept, require_word
@@ -46,8 +46,7 @@ from nddup.settings.schema import Config
 from nddup.spark import passages
 from nddup.spark.heavy_keys import beside
 from nddup.spark.pairing import collapse
-from nddup.spark.reading.rewritten_files import Rewriting
-from nddup.spark.reading.scan import scan, scan_counting, sources_cut_short
+from nddup.spark.reading.scan import Rewriting, scan, scan_counting, sources_cut_short
 from nddup.spark.schemas import local_table, table
 from nddup.spark.session_access import access_of
 from nddup.stages.losses import require_few_losses

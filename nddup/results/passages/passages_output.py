@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 from nddup.engines.embedded import DuckEngine
 from nddup.engines.engine import Engine
 from nddup.errors import ConfigError, OutputError
-from nddup.local.rewritten_files import Rewriter
+from nddup.local.outputs import Rewriter
 from nddup.local.workers import Workers
 from nddup.passages.tabulate import Documents, kept_lines, list_verdicts
 from nddup.report.passages_page import choose_shown, draw_passages
@@ -27,7 +27,7 @@ from nddup.rewriting.verdicts import NAMES, SPANS
 from nddup.scanning.collection import Collection
 from nddup.settings.plan import processes_of, record_limits, text_rule
 from nddup.settings.schema import Config
-from nddup.spelling import counted
+from nddup.shown import counted
 from nddup.stages.stage import AS_INPUT, settings_of
 from nddup.storage.local_storage import LocalStorage, is_local, local_path
 

@@ -6,10 +6,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple, cast
 
+from nddup.against.against_tables import PASSAGE_TABLES
 from nddup.engines.embedded import DuckEngine, as_literal
 from nddup.engines.engine import Engine
 from nddup.errors import ConfigError, OutputError
-from nddup.passages.passage_tables import PASSAGE_TABLES
 from nddup.report.passages_page import FIRST_PLACES, MOST_CUT, MOST_SAVING, Row, outcome_of, wanted_of
 from nddup.results.opening import is_read_here
 from nddup.results.passages.passages_output import HEADER, Told, summarise

@@ -41,11 +41,10 @@ from nddup.run.session import set_to
 from nddup.scanning.collection import Collection, Group, ListedFile
 from nddup.scanning.read_again import Contents
 from nddup.settings.plan import record_limits
-from nddup.spark.reading.rewritten_files import Ending, Rewriting, Written, ending_of, rewrite
-from nddup.spark.reading.scan import key_contents
+from nddup.shown import ESCAPED, ESCAPES, FIRST, LAST, spell_document
+from nddup.spark.reading.scan import Ending, Rewriting, Written, ending_of, key_contents, rewrite
 from nddup.spark.schemas import WHOLE, require
 from nddup.spark.session_access import is_connect
-from nddup.spelling import ESCAPED, ESCAPES, FIRST, LAST, spell_document
 from nddup.stages.run_engine import Made, Saved
 from nddup.storage.local_storage import LocalStorage
 from nddup.storage.session_files import SessionFiles, files_at, files_of
@@ -362,7 +361,7 @@ def rewrite_files(
 ) -> Rewritten:
     """Write the files of a collection again, into a new folder. One action for each byte that files end with.
 
-    Pages, texts and mail are copied once more, by the driver: see `nddup.spark.reading.rewritten_files`.
+    Pages, texts and mail are copied once more, by the driver: see `nddup.spark.reading.scan`.
 
     Args:
         spark: the session.

@@ -37,7 +37,7 @@ from nddup.settings import plan
 from nddup.settings.plan import confirm_rule_of, tokens_of
 from nddup.settings.schema import Config
 from nddup.sketching.recipe import level_of
-from nddup.spark.pairing import candidates, collapse, confirm, large_components
+from nddup.spark.pairing import candidates, collapse, confirm
 from nddup.spark.pairing.prefix_exchange import Pairing
 from nddup.spark.reading.scan import SentTokens, scan_texts
 from nddup.spark.session_access import access_of
@@ -243,7 +243,7 @@ def _compare(job: Job, comparing: _Comparing) -> Saved:
     is_by_levels = job.kind.finder == "levels"
     if is_by_levels:
         most = level_of(comparing.documents.most_features, job.config.sketch.size)
-        sketches = large_components.coarsen(sketches, most=most)
+        sketches = candidates.coarsen(sketches, most=most)
 
     pairing = _pairing(job, comparing, comparing.partitions)
     with (
@@ -251,7 +251,7 @@ def _compare(job: Job, comparing: _Comparing) -> Saved:
         persisted(candidates.post(homes, pairing)) as postings,
     ):
         matched = candidates.match(homes, postings, pairing)
-        found = _write_compared(job, large_components.keep_common_level(matched) if is_by_levels else matched)
+        found = _write_compared(job, candidates.keep_common_level(matched) if is_by_levels else matched)
         heavy = candidates.heavy_of(found.table).count() if found.counts["links"] else 0
         return job.seal("compared", found, heavy=heavy)
 
@@ -299,9 +299,9 @@ def _choose_matches(job: Job, comparing: _Comparing, found: Saved) -> Matches:
     if not families.rows:
         return whole
     settled = job.find("settled") or _settle(job, comparing, families.table, limits)
-    replaced = large_components.replace_families(matches, families.table, settled.table)
+    replaced = confirm.replace_families(matches, families.table, settled.table)
     saved = job.save("matches", replaced, {"edges": "count(*)"})
-    large = large_components.list_large(settled.table) if settled.counts["by_leaders"] else None
+    large = confirm.list_large(settled.table) if settled.counts["by_leaders"] else None
     return replace(whole, table=saved.table, edges=saved.counts["edges"], large=large)
 
 
@@ -309,12 +309,12 @@ def _save_families(job: Job, found: Saved, comparing: _Comparing, limits: Compar
     """Make FAMILIES: sketches joined by matches or by links of heavy sketches. In one task if small, else in rounds."""
     connections, nodes = candidates.connections_of(found.table), comparing.documents.distinct_sketches
     if sum(found.counts[name] for name in candidates.KINDS) <= job.most_edges(FAMILIES_COST, nodes):
-        return job.save("families", large_components.find_families(connections, max_edges=limits.max_edges))
+        return job.save("families", confirm.find_families(connections, max_edges=limits.max_edges))
 
     ends = (F.least("node_a", "node_b").alias("first"), F.greatest("node_a", "node_b").alias("second"))
     rounds = Rounds(job)
     stars = contract(rounds, connections.select(*ends), "family_stars")
-    taken = large_components.take_families(connections, stars, max_edges=limits.max_edges)
+    taken = confirm.take_families(connections, stars, max_edges=limits.max_edges)
     families = job.save("families", taken)
     rounds.drop("families")
     return families
@@ -329,10 +329,10 @@ def _settle(job: Job, comparing: _Comparing, families: DataFrame, limits: Compar
     finder, confirming = plan.finder_of(job.config), confirm_rule_of(job.config)
     rule = FamilyRule(job.threshold, finder and finder.keys, limits, confirming)
     texts = list_family_texts(job, comparing.documents, families, comparing.source)
-    found = large_components.pair_families(
+    found = confirm.pair_families(
         families, comparing.sketches, comparing.documents.nodes, rule, texts, partitions=comparing.partitions
     )
-    settled = job.write("settled", found, large_components.SETTLED_COUNTS)
+    settled = job.write("settled", found, confirm.SETTLED_COUNTS)
     if settled.counts["stopped"]:
         raise CapacityError(past_comparisons(settled.counts["stopped"], limits.max_comparisons))
     return job.seal("settled", settled)

@@ -26,11 +26,21 @@ All shuffles move blocks. `nddup.run.on_spark.pairing` persists the homes and th
 is read more than once. A whole sketch is sent once to its home, and then only to tasks that have it in a candidate
 pair, so the bytes sent per sketch do not grow with the number of tasks. `nddup.matching` has the arithmetic and why it
 is exact, and `task_sizes` how many tasks it takes.
+
+Sketches whose modulus follows the document's length (`mod-pow2`), compared at the coarser of their two moduli.
+
+    sketches  --coarsen-->            each at its own level i and reduced to every coarser one     no shuffle
+    ... compared as any sketches; sketches of different levels share no ids ...
+    compared  --keep_common_level-->  the pairs at the higher of the two own levels                no shuffle
+
+V_{i+1} consists of the ids of V_i that 2**(i+1) divides. All reduced sketches of a document together have at most twice
+the ids of its own sketch. At each level, every rule of `nddup.matching.overlap_join` holds, with the bound of the size
+at that level.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
 from functools import partial
-from typing import Literal
+from typing import Final, Literal
 
 import numpy as np
 import pyarrow as pa
@@ -40,10 +50,12 @@ from pyspark.sql import functions as F
 
 from nddup import tables
 from nddup.arrays import Ragged, take_rows
+from nddup.columns import list_column
 from nddup.matching.element_join import PostedSketches, find_wanted, join_posted
 from nddup.matching.elements import BEFORE, WORDS
 from nddup.matching.overlap_join import NO_LIMIT, JoinResult, partition_of
 from nddup.mining.pair_graph import Edges, label_components
+from nddup.sketching.recipe import LEVEL_BITS, spread_levels
 from nddup.spark.blocks import (
     Columns,
     block_schema,
@@ -129,7 +141,6 @@ COUNTS |= {"candidates": "sum(candidates)", "stopped": "max(stopped)"}
 
 
 Batches = Iterator[pa.RecordBatch]
-CONTAINMENTS = ("containment_a", "containment_b")
 
 
 def ask_sketches(batches: Iterable[pa.RecordBatch], *, pairing: Pairing) -> Batches:
@@ -361,3 +372,43 @@ def match(homes: DataFrame, postings: DataFrame, pairing: Pairing) -> DataFrame:
     )
     task = partial(drop_repeats, most=pairing.most_listed)
     return exchange(found, partitions=pairing.partitions).mapInArrow(task, schema_of(COMPARED))
+
+
+LEVEL_MASK: Final = (1 << LEVEL_BITS) - 1
+
+
+def coarsen(sketches: DataFrame, *, most: int) -> DataFrame:
+    """Return each sketch at its own level and at each coarser level up to `most`, without the empty ones.
+
+    The steps between this one and `keep_common_level` identify a sketch by one number. So `node` packs three numbers
+    here: the node, its own level, and the level of this row, the last two in `LEVEL_BITS` bits each.
+
+    Schema in:   SKETCHES, level long
+    Schema out:  SKETCHES
+    Shuffles:  none.    Actions:  none.
+    """
+    require(sketches, SKETCHES, stage="pairs")
+    return sketches.select("node", "sketch", "level").mapInArrow(partial(_coarsen_task, most=most), schema_of(SKETCHES))
+
+
+def keep_common_level(compared: DataFrame) -> DataFrame:
+    """Return what was found among coarsened sketches, under their nodes: each pair only at the coarser own level.
+
+    Schema in/out:  COMPARED
+    Shuffles:  none.    Actions:  none.
+    """
+    own_a, own_b = (F.shiftright(end, LEVEL_BITS).bitwiseAND(LEVEL_MASK) for end in ("node_a", "node_b"))
+    is_here = F.col("node_a").bitwiseAND(LEVEL_MASK) == F.greatest(own_a, own_b)
+    nodes = {end: F.shiftright(end, 2 * LEVEL_BITS) for end in ("node_a", "node_b")}
+
+    chosen = compared.where((F.col("what") != "pair") | is_here)
+    return chosen.withColumns(nodes).select(*COMPARED.names)
+
+
+def _coarsen_task(batches: Batches, *, most: int) -> Batches:
+    for batch in batches:
+        own, levels = (np.asarray(batch.column(name)) for name in ("node", "level"))
+        nodes, rows = spread_levels(own, levels, list_column(batch.column("sketch")), most)
+
+        lists = pa.ListArray.from_arrays(rows.offsets.astype(np.int32), pa.array(rows.values.view(np.int64)))
+        yield pa.RecordBatch.from_arrays([pa.array(nodes), lists], names=SKETCHES.names)

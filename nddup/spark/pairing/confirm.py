@@ -9,6 +9,14 @@ the bucket of the least node among its first node and that node's neighbours. So
 a family meet, with their texts, in one task. A text goes once to each bucket that needs it, however many candidates it
 has there. A task writes what it receives to its disk, 8 bytes a token or shingle, and compares one block of candidates
 at a time.
+
+Components with too many pairs, represented by leaders, and families of heavy sketches, whose pairs are not yet found,
+are searched separately:
+
+    connections                --find_families-->     families to be searched again               1 task, of connections
+    connections, stars         --take_families-->     the same, from components found in rounds
+    families, sketches, nodes  --pair_families-->     their pairs, and large components           1 shuffle
+    matches, families, found   --replace_families-->  all matches                                 1 join
 """
 
 from collections.abc import Iterator
@@ -25,9 +33,21 @@ from pyspark.sql import functions as F
 from nddup import tables
 from nddup.arrays import Ragged
 from nddup.matching.confirm_texts import Compared, ConfirmRule, SetRule, compare_taken, divide_pairs
+from nddup.mining.family_pairs import FamilyRule, list_families, search_families
 from nddup.spark.blocks import Columns, Layout, block_schema, exchange, layout_of, pack, pack_sketches, pieces, unpack
 from nddup.spark.schemas import require, schema_of
-from nddup.tables import CONFIRMED, DOCUMENTS, MATCHES, TOKENS
+from nddup.tables import (
+    CONFIRMED,
+    CONNECTIONS,
+    DOCUMENTS,
+    FAMILIES,
+    FAMILY_PAIRS,
+    MATCHES,
+    NODES,
+    SKETCHES,
+    STARS,
+    TOKENS,
+)
 
 Batches = Iterator[pa.RecordBatch]
 
@@ -295,3 +315,109 @@ def _lay_out(
         values |= {"resemblance": similarity, "edit": pa.nulls(len(is_lost), pa.float64())}
     values |= counts
     return tables.CONFIRMED.batch([values[name] for name in tables.CONFIRMED.names])
+
+
+def find_families(connections: DataFrame, *, max_edges: int) -> DataFrame:
+    """Find, in one task, the families with a heavy sketch and those with more than `max_edges` pairs.
+
+    Schema in:   CONNECTIONS
+    Schema out:  FAMILIES; a family is a number from 0
+    Shuffles:  the connections to one task (memory: `FAMILIES_COST`).    Actions:  none.
+    """
+    require(connections, CONNECTIONS, stage="pairs")
+    one = connections.select(*CONNECTIONS.names).repartition(1)
+    return one.mapInArrow(partial(list_families, max_edges=max_edges), schema_of(FAMILIES))
+
+
+def take_families(connections: DataFrame, stars: DataFrame, *, max_edges: int) -> DataFrame:
+    """Find the same families, from the stars that `graph.contract` made of the connections.
+
+    Schema in:   CONNECTIONS; STARS, one star per component
+    Schema out:  FAMILIES; a family is named by its least node
+    Shuffles:  the connections once, the stars twice.    Actions:  none.
+    """
+    require(connections, CONNECTIONS, stage="pairs")
+    require(stars, STARS, stage="pairs")
+    centres = stars.select(F.col("first").alias("node"), F.col("first").alias("family")).distinct()
+    others = stars.select(F.col("second").alias("node"), F.col("first").alias("family"))
+    members = others.unionByName(centres)
+
+    ends = connections.select(F.col("node_a").alias("node"), "is_link", "pairs")
+    counted = (
+        ends.join(members, "node")
+        .groupBy("family")
+        .agg(
+            F.bool_or("is_link").alias("is_linked"),
+            F.bool_or(F.col("pairs") != 1).alias("is_unlisted"),
+            F.sum("pairs").alias("n"),
+        )
+    )
+    is_large = ~F.col("is_linked") & (F.col("n") > max_edges)
+    wanted = F.col("is_linked") | F.col("is_unlisted") | is_large
+    chosen = counted.where(wanted).select("family", is_large.alias("is_large"))
+    return members.join(chosen, "family").select(*FAMILIES.names)
+
+
+def pair_families(  # noqa: PLR0913 - the texts only where these confirm pairs
+    families: DataFrame,
+    sketches: DataFrame,
+    nodes: DataFrame,
+    rule: FamilyRule,
+    texts: DataFrame | None = None,
+    *,
+    partitions: int,
+) -> DataFrame:
+    """Find the pairs of these families, and the sketches of components with more than `max_edges` pairs.
+
+    If texts confirm pairs, the task of a family compares them too, and holds the family's tokens or shingle ids, 8
+    bytes each.
+
+    Schema in:   FAMILIES, SKETCHES, NODES; node long, tokens array<long>, if texts confirm pairs
+    Schema out:  FAMILY_PAIRS
+    Shuffles:  the joins on node; one of the rows, each family to one task, which sorts them on its disk.
+    Actions:   none.
+    """
+    require(families, FAMILIES, stage="pairs")
+    require(sketches, SKETCHES, stage="pairs")
+    require(nodes, NODES, stage="pairs")
+    best = nodes.groupBy("node").agg(F.min(F.struct("policy", "doc_id")).alias("best"))
+    rows = sketches.join(best.join(families, "node"), "node")
+    columns = [*FAMILIES.names, "sketch"]
+    if texts is not None:
+        rows, columns = rows.join(texts, "node", "left"), [*columns, "tokens"]
+    in_order = rows.repartition(partitions, "family").sortWithinPartitions("family", "best").select(*columns)
+    return in_order.mapInArrow(partial(search_families, rule=rule), schema_of(FAMILY_PAIRS))
+
+
+SETTLED_COUNTS = {
+    "by_leaders": "count_if(what = 'leaders')",
+    "stopped": "max(CASE WHEN what = 'stopped' THEN node_b END)",
+}
+"""Counts of FAMILY_PAIRS, as aggregates: the sketches given by leaders, and the size of the largest family that took
+too many comparisons."""
+
+
+def replace_families(matches: DataFrame, families: DataFrame, settled: DataFrame) -> DataFrame:
+    """Return the matches outside the families, and those found within them.
+
+    Schema in:   MATCHES, FAMILIES, FAMILY_PAIRS
+    Schema out:  MATCHES
+    Shuffles:  the matches on node_a, unless the families are small enough to be broadcast.    Actions:  none.
+    """
+    require(matches, MATCHES, stage="pairs")
+    require(settled, FAMILY_PAIRS, stage="pairs")
+    inside = families.select(F.col("node").alias("node_a"))  # both ends of a match are in the same family
+    outside = matches.join(inside, "node_a", "left_anti")
+    within = settled.where("what = 'pair'").select(*MATCHES.names)
+    return outside.select(*MATCHES.names).unionByName(within)
+
+
+def list_large(settled: DataFrame) -> DataFrame:
+    """Return the sketches of components represented by leaders.
+
+    Schema in:   FAMILY_PAIRS
+    Schema out:  node long
+    Shuffles:  none.    Actions:  none.
+    """
+    require(settled, FAMILY_PAIRS, stage="pairs")
+    return settled.where("what = 'leaders'").select(F.col("node_a").alias("node"))

@@ -1,4 +1,4 @@
-"""`nddup show`: print the results of a run."""
+"""`nddup show`, `report` and `check`: a finished run printed, as a page, and verified."""
 
 import argparse
 import os
@@ -14,9 +14,19 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from nddup.engines.engine import FinishedRun
+from collections.abc import Mapping
+from dataclasses import asdict
+from functools import partial
+from typing import TYPE_CHECKING
+
+from nddup.commands.options import share
+from nddup.shown import print_json
+
+if TYPE_CHECKING:  # loads the engine's modules
+    from nddup.results.check import CheckReport
 
 
-def add(commands: "argparse._SubParsersAction[Any]") -> None:
+def add_show(commands: "argparse._SubParsersAction[Any]") -> None:
     """Declare the arguments."""
     parser = add_parser(
         commands,
@@ -69,7 +79,7 @@ def add(commands: "argparse._SubParsersAction[Any]") -> None:
     add_master(parser)
 
 
-def execute(options: argparse.Namespace) -> int:
+def execute_show(options: argparse.Namespace) -> int:
     """Print the run, a cluster or a document."""
     with Steps("show", 2) as steps:
         steps.begin("open the run")
@@ -130,7 +140,7 @@ def _lines(run: "FinishedRun", options: argparse.Namespace) -> "Iterator[str]":
         told = f"{len(context.features):,} features of {len(context.documents):,} documents in {options.context}"
         yield f"{told}: context.cxt, context.csv, concepts.csv\n"
     elif options.extents:
-        from nddup.results.common_text import extent_lines  # noqa: PLC0415
+        from nddup.results.formal_context import extent_lines  # noqa: PLC0415
 
         yield from extent_lines(run, master=options.master)
     elif options.removed:
@@ -149,3 +159,115 @@ def _text(run: "FinishedRun", options: argparse.Namespace) -> str:
     if options.borderline:
         return show_borderline(run, options.borderline)
     return show_run(run, cluster=options.cluster, doc=options.doc, master=options.master)
+
+
+REPORT_EPILOG = """\
+RUN/report/index.html opens from disk in any browser and fetches nothing from the network. `nddup run`
+writes it at its end unless output.report=false. Write it again after `nddup evaluate`, to include the comparison, or
+to add texts that were not stored: those of a cluster, or of documents to compare side by side. They are read from the
+inputs, which must not have changed.
+
+examples:
+  nddup report out/run
+  nddup report out/run --cluster 0123456789abcdef
+  nddup report out/run --doc a --doc b
+"""
+
+
+def add_report(commands: "argparse._SubParsersAction[Any]") -> None:
+    """Declare the arguments."""
+    parser = add_parser(
+        commands, "report", summary="write the report of a run again", epilog=REPORT_EPILOG,
+        description="Write RUN/report/index.html again from the tables in RUN.",
+    )  # fmt: skip
+    add_finished_run(parser)
+    parser.add_argument("--cluster", metavar="ID", action="append", default=[],
+                        help="add the texts of this cluster, read from the inputs; may be repeated")  # fmt: skip
+    parser.add_argument("--doc", metavar="ID", action="append", default=[], dest="documents",
+                        help="add the text of this document, read from the inputs; may be repeated")  # fmt: skip
+    add_master(parser)
+
+
+def execute_report(options: argparse.Namespace) -> int:
+    """Write the report, and print where it is."""
+    with Steps("report", 2) as steps:
+        steps.begin("open the run")
+        from nddup.start_up import prevent_pandas_import  # noqa: PLC0415
+
+        prevent_pandas_import()
+        from nddup.report.gather import Asked, report_run  # noqa: PLC0415
+        from nddup.results.opening import open_run  # noqa: PLC0415
+
+        run, folder, *_ = open_run(options.run, master=options.master)
+        steps.begin("write the report")
+        is_asked = options.cluster or options.documents
+        asked = Asked(options.cluster, partial(_read_again, options), options.documents) if is_asked else None
+        where = report_run(run, folder, asked)
+    print_out(f"report in {where}\n")
+    return 0
+
+
+def _read_again(options: argparse.Namespace, documents: Mapping[str, tuple[str, bytes]]) -> Any:  # noqa: ANN401 - Arrow
+    """Read the texts of documents again from the inputs of the run: without Spark if they are on this machine."""
+    from nddup.results.opening import read_texts  # noqa: PLC0415
+
+    return read_texts(options.run, documents, master=options.master)
+
+
+def add_check(commands: "argparse._SubParsersAction[Any]") -> None:
+    """Declare the arguments."""
+    parser = add_parser(
+        commands, "check", summary="verify the promises of a run",
+        description="Recount a finished run, or what `nddup passages` wrote, by a plain, independent method. Exit"
+        " status 1 if a promise is broken.",
+    )  # fmt: skip
+    add_finished_run(parser)
+    parser.add_argument(
+        "--max-rejects",
+        type=share,
+        metavar="SHARE",
+        help="also fail if a larger share of the records was rejected, such as 0.05",
+    )
+    add_json(parser)
+    add_master(parser)
+
+
+def execute_check(options: argparse.Namespace) -> int:
+    """Print a line for each promise as it is proved; return 1 if one is broken."""
+    if os.access(Path(options.run, "_PASSAGES.json"), os.F_OK):  # False where it may not be looked at
+        return _tell(_check_passages(options.run, is_json=options.json), is_json=options.json)
+    with Steps("check", 1) as steps:
+        from nddup.start_up import prevent_blas_import, prevent_pandas_import  # noqa: PLC0415
+
+        prevent_pandas_import()
+        prevent_blas_import()
+        from nddup.results.check import check_run  # noqa: PLC0415
+        from nddup.results.opening import open_run  # noqa: PLC0415
+
+        steps.begin("open the run")
+        run = open_run(options.run, master=options.master).run
+        report = check_run(
+            run, max_rejects=options.max_rejects, begin=lambda step, *at: steps.begin_at(f"check {step}", *at),
+            tell=lambda finding: None if options.json else steps.print_above(f"{finding.line()}\n"),
+        )  # fmt: skip
+    return _tell(report, is_json=options.json)
+
+
+def _tell(report: "CheckReport", *, is_json: bool) -> int:
+    """Print the last line, or all findings as JSON; return the exit status."""
+    if is_json:
+        print_json({"is_sound": report.is_sound, "findings": [asdict(finding) for finding in report.findings]})
+    else:
+        print_out(f"{report.summary()}\n")
+    return 0 if report.is_sound else 1
+
+
+def _check_passages(path: str, *, is_json: bool) -> "CheckReport":
+    """Prove the tables of `nddup passages`, and print a line for each promise."""
+    from nddup.results.passages.prove_passages import check_passages  # noqa: PLC0415
+
+    with Steps("check", 3) as steps:
+        report = check_passages(path, steps)
+    if not is_json:
+        print_out("".join(f"{finding.line()}\n" for finding in report.findings))
+    return report

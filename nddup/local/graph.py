@@ -8,8 +8,8 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from nddup.columns import one_chunk, take
-from nddup.local.pairing.collapse import Nodes
-from nddup.local.pairing.match import Matches
+from nddup.local.collapse import Nodes
+from nddup.local.match import Matches
 from nddup.mining.keep_verdicts import Loss, direct_edges, only_later
 from nddup.mining.modes import SHARE_NODES
 from nddup.mining.pair_graph import keep_first, label_components, number_shares

@@ -22,8 +22,8 @@ from numpy.typing import NDArray
 from nddup.arrays import Ragged, take_rows
 from nddup.columns import lists_of, one_chunk, take
 from nddup.errors import CapacityError, NddupError
-from nddup.local.pairing.collapse import Nodes
-from nddup.local.pairing.match import Matches, PairingOptions
+from nddup.local.collapse import Nodes
+from nddup.local.match import Matches, PairingOptions
 from nddup.local.workers import Workers
 from nddup.matching.confirm_texts import (
     Compared,

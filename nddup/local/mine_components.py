@@ -16,9 +16,9 @@ from numpy.typing import NDArray
 
 from nddup.arrays import take_rows
 from nddup.columns import lists_of
-from nddup.local.clustering.graph import Graph
+from nddup.local.collapse import Nodes
+from nddup.local.graph import Graph
 from nddup.local.memory import OF_SET_MEMBER
-from nddup.local.pairing.collapse import Nodes
 from nddup.local.workers import Workers
 from nddup.matching.threshold import Threshold
 from nddup.mining.cluster_modes import Budget, PlacedShare, Problem, Share, find_sets, list_sets, share_steps
