@@ -5,9 +5,7 @@ left out     a pass that sketches, then one without the shingles that too many d
 """
 
 import json
-import math
 from collections.abc import Iterator
-from fractions import Fraction
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -22,7 +20,7 @@ from nddup.local.workers import Workers, in_collection_order
 from nddup.scanning.collection import Collection
 from nddup.scanning.input_files import local_path
 from nddup.scanning.sketch_records import SketchRecords, WordCounter
-from nddup.settings.plan import record_limits, sketch_rule, text_rule, words_of
+from nddup.settings.plan import most_documents, record_limits, sketch_rule, text_rule, words_of
 from nddup.settings.schema import Config
 from nddup.shown import MOST_NAMED
 from nddup.sketching.vocabulary import COUNTED, sort_ids
@@ -199,12 +197,10 @@ def find_common(records: pa.Table, config: Config) -> np.ndarray[tuple[int], np.
 
     Returns None where there is no limit. The shingles that then take their place in the sketches stay, however common.
     """
-    limit = config.pairs.max_document_frequency
+    good = records.filter(pc.is_null(records["reason"]))
+    limit = most_documents(config, lambda: len(good))
     if limit is None:
         return None
-    good = records.filter(pc.is_null(records["reason"]))
-    if isinstance(limit, float):
-        limit = math.floor(Fraction(repr(limit)) * len(good))
     ids, documents = np.unique(ragged_of(good["sketch"]).values, return_counts=True)
     return ids[documents > limit]
 

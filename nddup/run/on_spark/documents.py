@@ -15,11 +15,9 @@ A lexicon is counted in the collection or taken from another run, and saved with
 other settings, or with other versions of the stemming libraries, is refused.
 """
 
-import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass, field, replace
-from fractions import Fraction
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -522,13 +520,9 @@ def _find_common(job: Job, records: DataFrame) -> bytes:
     Empty without `pairs.max_document_frequency`. They are looked for once: the ids that take their place in the
     sketches stay, however common.
     """
-    limit = job.config.pairs.max_document_frequency
+    limit = plan.most_documents(job.config, lambda: records.where("reason is null").count())
     if limit is None:
         return b""
-
-    if isinstance(limit, float):
-        documents = records.where("reason is null").count()
-        limit = math.floor(Fraction(repr(limit)) * documents)
     counted = collapse.count_shingles(records)
     common = [row["id"] for row in counted.where(F.col("documents") > limit).select("id").collect()]
     return np.sort(np.array(common, np.int64).view(np.uint64)).tobytes()
