@@ -29,6 +29,9 @@ from nddup.reading.outcomes import MAX_ID_LENGTH
 DEEPEST: Final = 60
 """Brackets in a line, more than which may nest too deeply for `parse_json`; such a line is odd."""
 
+LONGEST: Final = 1 << 28
+"""Bytes of a line, more than which is odd: Arrow reads less than 2 GB at once."""
+
 FEW: Final = 8
 """Lines that are odd together if Arrow refuses them; more are tried again in halves."""
 
@@ -90,7 +93,7 @@ def read_lines(
     Cost: some 1.2 ns a byte of English text.
     """
     starts = starts_of(ends)
-    is_usual = _are_usual(data, starts, ends) & (ends - starts <= max_record)
+    is_usual = _are_usual(data, starts, ends) & (ends - starts <= min(max_record, LONGEST))
     pieces = list[pa.Table]()
     for low, high in _runs(is_usual):
         if is_usual[low]:
