@@ -35,8 +35,8 @@ from nddup.scanning.sketch_records import SketchRecords, sketch_texts
 from nddup.scanning.whole_files import StoredFile, read_file
 from nddup.settings.load import build_config
 from nddup.settings.plan import record_limits, sketch_rule
-from nddup.spark.reading.hadoop_files import open_uri
-from nddup.spark.reading.scan import scan
+from nddup.spark.hadoop_files import open_uri
+from nddup.spark.scan import scan
 from nddup.storage.session_files import Storage
 from nddup.storage.session_tables import MemoryStore
 

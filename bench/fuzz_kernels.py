@@ -27,7 +27,7 @@ from bench.fuzz_samples import TOKENS, mutate
 from nddup.against.find_hits import find_hits, find_possible
 from nddup.against.shingle_table import make_filter, make_known
 from nddup.mining.fimi import read_fimi
-from nddup.passages.hashed_records import find_characters
+from nddup.passages.tabulate import find_characters
 from nddup.reading.page_limits import count_parts, count_tags, most_attributes, trace_elements
 from nddup.repository.lookups import hash_strings
 from nddup.scanning.found import join_encoded, text_buffers

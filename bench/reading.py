@@ -28,8 +28,8 @@ from nddup.scanning.sketch_records import SketchRecords, parse_chunks
 from nddup.settings.load import build_config
 from nddup.settings.plan import record_limits, sketch_rule
 from nddup.sketching.min_s import sketch_texts
-from nddup.spark.reading.hadoop_files import read_chunks
-from nddup.spark.reading.scan import scan
+from nddup.spark.hadoop_files import read_chunks
+from nddup.spark.scan import scan
 from nddup.storage.session_files import Storage
 from nddup.storage.session_tables import MemoryStore
 

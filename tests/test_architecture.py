@@ -19,7 +19,7 @@ JOBS = sorted((ROOT / "jobs").glob("*.py"))
 PURE = {"reading", "rewriting", "sketching", "scanning", "matching", "mining", "verifying"}
 GROUND = {"errors", "arrays", "array_files", "metrics", "progress", "start_up", "children", "shown"}
 GROUND |= {"columns", "digests"}
-WIRING = {"spark", "spark.session_access", "spark.reading", "spark.pairing", "spark.clustering"}
+WIRING = {"spark", "spark.session_access", "spark.scan", "spark.hadoop_files", "spark.pairing", "spark.clustering"}
 WIRING |= {"spark.passages"}
 
 MAY_IMPORT: dict[str, set[str]] = {
@@ -48,7 +48,8 @@ MAY_IMPORT: dict[str, set[str]] = {
     "explaining": {"settings"},
     "spark": GROUND | {"tables"},
     "spark.session_access": {"errors"},
-    "spark.reading": {"scanning", "rewriting", "spark"},
+    "spark.hadoop_files": {"scanning", "spark"},
+    "spark.scan": {"rewriting", "spark.hadoop_files"},
     "spark.pairing": {"sketching", "matching", "mining", "spark"},
     "spark.clustering": {"mining", "spark"},
     "spark.passages": {"passages", "spark", "spark.pairing"},

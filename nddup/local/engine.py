@@ -22,10 +22,9 @@ from nddup.arrays import take_rows
 from nddup.columns import mean_bytes, one_chunk
 from nddup.local.collapse import Nodes, collapse, name_nodes
 from nddup.local.confirm import Confirmer, Known, Texts, known_pairs, pair_families, read_candidates
-from nddup.local.graph import Graph, build_graph
 from nddup.local.match import Matches, PairingOptions, match
 from nddup.local.memory import OF_EDGE, OF_ID, OF_MEMBER, OF_PAIR
-from nddup.local.mine_components import MiningRule, mine
+from nddup.local.mine_components import Graph, MiningRule, build_graph, mine
 from nddup.local.outputs import count_parts
 from nddup.local.read_records import read_records
 from nddup.local.workers import Workers

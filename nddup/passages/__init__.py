@@ -5,7 +5,7 @@
     windows        --passages-->   chains of windows that occur together: PASSAGES and OCCURRENCES
     windows        --cuts-->       the tokens that can go while every repeated window keeps its first place
 
-`repeats` has the mathematics, arrays in and arrays out; `hashed_records` makes the arrays of records, and characters
-of tokens; `tabulate` the tables of both. May import reading, sketching, scanning and against's tokens. There is no
+`repeats` has the mathematics, arrays in and arrays out; `tabulate` makes the arrays of records, characters of
+tokens, and the tables of both. May import reading, sketching, scanning and against's tokens. There is no
 engine here.
 """

@@ -29,8 +29,7 @@ from typing import Any, Literal, NamedTuple
 
 from nddup.reading.charsets import decode_anyway, find_encoding
 from nddup.reading.formats import FieldKind, FileHead, split_field
-from nddup.reading.fragments import is_page_or_fragment
-from nddup.reading.markup import main_text, strip_markup
+from nddup.reading.markup import is_page_or_fragment, main_text, strip_markup
 from nddup.reading.outcomes import (
     Record,
     Reject,

@@ -110,7 +110,7 @@ def open_on_spark(spark: Any, path: str) -> Opened:  # noqa: ANN401 - a SparkSes
     run = SparkRun(spark, path)
 
     def read_list(file: "ReferenceFile") -> Any:  # noqa: ANN401 - a DataFrame
-        from nddup.spark.reading.hadoop_files import read_list  # noqa: PLC0415 - not for `show`
+        from nddup.spark.hadoop_files import read_list  # noqa: PLC0415 - not for `show`
 
         return read_list(run.session, file.path, file.layout, compression=file.compression, size=file.size)
 

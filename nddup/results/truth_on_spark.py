@@ -15,7 +15,7 @@ from nddup.run.on_spark.documents import reopen_inputs, take_documents
 from nddup.run.on_spark.pairing import find_pairs
 from nddup.run.on_spark.state import SparkProgress, persisted
 from nddup.scanning.read_again import Texts
-from nddup.spark.reading.scan import name_texts
+from nddup.spark.scan import name_texts
 from nddup.spark.schemas import require, table
 from nddup.stages.inputs_found import config_of
 from nddup.storage.session_tables import MemoryStore, SparkFolder

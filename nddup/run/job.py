@@ -26,7 +26,7 @@ from nddup.run.session import few_tasks, set_to, settings_for
 from nddup.scanning.collection import Collection
 from nddup.settings import plan
 from nddup.settings.schema import Config
-from nddup.spark.reading.scan import number_texts
+from nddup.spark.scan import number_texts
 from nddup.spark.session_access import is_connect
 from nddup.stages.inputs_found import read_forced
 from nddup.stages.run import find_clusters, make_run

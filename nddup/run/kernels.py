@@ -28,8 +28,8 @@ from nddup.mining.leader_clusters import Known, follow_known
 from nddup.mining.leaders import follow_leaders, rank_features
 from nddup.mining.pair_graph import keep_first, label_components
 from nddup.passages import divided
-from nddup.passages.hashed_records import find_characters
 from nddup.passages.repeats import find_repeats
+from nddup.passages.tabulate import find_characters
 from nddup.reading import markup, page_limits
 from nddup.repository.lookups import Matching, build_postings, hash_ids, hash_strings
 from nddup.repository.lookups import Rows as Stored
@@ -41,10 +41,10 @@ from nddup.sketching import min_s, minhash, recipe
 from nddup.sketching.rolling_hash import hash_rows
 from nddup.sketching.vocabulary import LexiconRule, TermCounts, grow_table
 from nddup.sketching.word_sketches import WordRule, WordSketcher
+from nddup.spark import scan
 from nddup.spark.clustering import graph, mine_components
 from nddup.spark.pairing import candidates, prefix_exchange
 from nddup.spark.pairing.prefix_exchange import Pairing
-from nddup.spark.reading import scan
 from nddup.verifying.cluster_proofs import Members, find_extensions, label_parts, prepare_sets, prove_clusters
 from nddup.verifying.definitions import USED, Definition, Rows, Sample, compare_all, estimate_pairs
 from nddup.verifying.near_pairs import Probes as Checked

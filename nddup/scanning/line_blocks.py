@@ -21,8 +21,8 @@ from numpy.typing import NDArray
 
 from nddup.digests import digest_rows
 from nddup.reading.formats import FileHead
-from nddup.reading.fragments import is_page_or_fragment
 from nddup.reading.json_lines import PlainLines, plain_keys, read_lines, starts_of, utf8_of
+from nddup.reading.markup import is_page_or_fragment
 from nddup.reading.outcomes import Record, Reject, excerpt
 from nddup.reading.records import parse_record
 from nddup.reading.streams import PIECE, StoppedError, Stream, excerpt_of, too_large

@@ -4,7 +4,7 @@ import pyarrow as pa
 from pyspark.sql import SparkSession
 
 from nddup.local.read_records import number_texts
-from nddup.spark.reading import scan
+from nddup.spark import scan
 
 ROWS = [
     *((name, f"text {n} " * n) for name in ("b", "a", "é", "B", "") for n in (1, 3, 40)),

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from nddup.reading.fragments import WINDOW, is_page_or_fragment
+from nddup.reading.markup import WINDOW, is_page_or_fragment
 from nddup.reading.records import Record, record_text
 
 FRAGMENTS = [

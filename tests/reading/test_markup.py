@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 from lxml import html as lxml_html
 
 from nddup.reading import markup
-from nddup.reading.fragments import is_page_or_fragment
-from nddup.reading.markup import BLOCK, strip_markup
+from nddup.reading.markup import BLOCK, is_page_or_fragment, strip_markup
 from tests.places import SHARED
 
 PIECES = ["<", ">", "/", "p", "script", "!--", "a=", " ", "\0", "\ud800", "&#"]

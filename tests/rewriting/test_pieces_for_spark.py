@@ -15,7 +15,7 @@ from nddup.scanning.collection import ListedFile, find_files
 from nddup.settings.load import build_config
 from nddup.settings.plan import record_limits
 from nddup.settings.schema import InputConfig
-from nddup.spark.reading.scan import Ending, Rewriting, _rewrite_files
+from nddup.spark.scan import Ending, Rewriting, _rewrite_files
 from nddup.stages.run import VERDICTS as VERDICTS_OF
 from nddup.storage.local_folder import LocalFolder
 from nddup.storage.local_storage import LocalStorage

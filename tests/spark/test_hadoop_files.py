@@ -29,10 +29,9 @@ from nddup.scanning.read_again import Contents
 from nddup.scanning.sketch_records import SketchRecords
 from nddup.settings.load import build_config
 from nddup.settings.plan import record_limits, sketch_rule
-from nddup.spark import heavy_keys
-from nddup.spark.reading import hadoop_files
-from nddup.spark.reading.hadoop_files import read_list
-from nddup.spark.reading.scan import scan
+from nddup.spark import hadoop_files, heavy_keys
+from nddup.spark.hadoop_files import read_list
+from nddup.spark.scan import scan
 from nddup.spark.schemas import schema_of
 from nddup.storage.session_files import Storage
 from nddup.tables import FILES

@@ -17,7 +17,7 @@ from nddup.settings.plan import record_limits, sketch_rule
 from nddup.spark import heavy_keys
 from nddup.spark.heavy_keys import MOST_BROADCAST, in_parts
 from nddup.spark.pairing import collapse
-from nddup.spark.reading.scan import scan
+from nddup.spark.scan import scan
 from nddup.spark.schemas import schema_of
 from nddup.storage.session_files import Storage
 from nddup.tables import REJECTS

@@ -12,8 +12,8 @@ from nddup.scanning.collection import Collection, find_files
 from nddup.scanning.sketch_records import SketchRecords
 from nddup.settings.load import build_config
 from nddup.settings.plan import record_limits, sketch_rule
-from nddup.spark.reading import hadoop_files
-from nddup.spark.reading.scan import scan
+from nddup.spark import hadoop_files
+from nddup.spark.scan import scan
 from nddup.storage.session_files import Storage
 from tests.scanning.small_files import WHOLE, cut, head_of
 

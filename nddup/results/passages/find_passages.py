@@ -23,9 +23,8 @@ from nddup.local.memory import Memory
 from nddup.local.read_records import list_silent
 from nddup.local.workers import Workers, in_collection_order
 from nddup.matching.preference import DATED, Order
-from nddup.passages.hashed_records import HashRecords, hashes_of
 from nddup.passages.repeats import Repeats, find_repeats
-from nddup.passages.tabulate import Documents, make_tables
+from nddup.passages.tabulate import Documents, HashRecords, hashes_of, make_tables
 from nddup.progress import Steps
 from nddup.results.against.compare_collections import report_to
 from nddup.run.engines import memory_of

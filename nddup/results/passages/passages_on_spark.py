@@ -16,7 +16,7 @@ from nddup.against.against_tables import CUTS, OCCURRENCES, PASSAGES, REPEATING
 from nddup.engines.spark_engine import SparkEngine
 from nddup.errors import ConfigError, OutputError
 from nddup.matching.task_sizes import free_memory
-from nddup.passages.hashed_records import HashRecords
+from nddup.passages.tabulate import HashRecords
 from nddup.progress import Steps
 from nddup.reading.outcomes import DIVIDED
 from nddup.results.passages.find_passages import Source, find_collection, find_kept, require_word
@@ -46,7 +46,7 @@ from nddup.settings.schema import Config
 from nddup.spark import passages
 from nddup.spark.heavy_keys import beside
 from nddup.spark.pairing import collapse
-from nddup.spark.reading.scan import Rewriting, scan, scan_counting, sources_cut_short
+from nddup.spark.scan import Rewriting, scan, scan_counting, sources_cut_short
 from nddup.spark.schemas import local_table, table
 from nddup.spark.session_access import access_of
 from nddup.stages.losses import require_few_losses

@@ -1,6 +1,6 @@
 """`nddup check` of a folder of passages: the inputs are read again, and every row is compared with them.
 
-Windows are found again by sorting the hashes of all of them: see `nddup.verifying.repeated_windows`.
+Windows are found again by sorting the hashes of all of them: see `nddup.verifying.extents`.
 """
 
 import json
@@ -33,7 +33,7 @@ from nddup.settings.load import read_stored
 from nddup.settings.plan import processes_of
 from nddup.sketching.rolling_hash import hash_rows
 from nddup.stages.stage import AS_INPUT
-from nddup.verifying.repeated_windows import RepeatedWindows, cover_runs, find_repeated
+from nddup.verifying.extents import RepeatedWindows, cover_runs, find_repeated
 
 
 def check_passages(path: str, steps: Steps) -> CheckReport:

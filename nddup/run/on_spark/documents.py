@@ -46,9 +46,8 @@ from nddup.settings.plan import record_limits, sketch_rule, text_rule, words_of
 from nddup.shown import MOST_NAMED
 from nddup.sketching.vocabulary import COUNTED, MOST_TERMS, sort_ids
 from nddup.sketching.word_sketches import WordRule
-from nddup.spark import heavy_keys, schemas
+from nddup.spark import heavy_keys, scan, schemas
 from nddup.spark.pairing import collapse
-from nddup.spark.reading import scan
 from nddup.spark.schemas import read_table
 from nddup.stages import revisits
 from nddup.stages.inputs_found import find_again

@@ -26,7 +26,7 @@ from nddup.run.on_spark.state import Job
 from nddup.run.session import given_partitions
 from nddup.scanning.collection import Collection
 from nddup.settings.plan import tokens_of
-from nddup.spark.reading.scan import SentTokens
+from nddup.spark.scan import SentTokens
 from nddup.spark.schemas import schema_of
 from nddup.stages import names
 from nddup.stages.run_engine import Made, Saved

@@ -42,7 +42,7 @@ from nddup.scanning.collection import Collection, Group, ListedFile
 from nddup.scanning.read_again import Contents
 from nddup.settings.plan import record_limits
 from nddup.shown import ESCAPED, ESCAPES, FIRST, LAST, spell_document
-from nddup.spark.reading.scan import Ending, Rewriting, Written, ending_of, key_contents, rewrite
+from nddup.spark.scan import Ending, Rewriting, Written, ending_of, key_contents, rewrite
 from nddup.spark.schemas import WHOLE, require
 from nddup.spark.session_access import is_connect
 from nddup.stages.run_engine import Made, Saved
@@ -361,7 +361,7 @@ def rewrite_files(
 ) -> Rewritten:
     """Write the files of a collection again, into a new folder. One action for each byte that files end with.
 
-    Pages, texts and mail are copied once more, by the driver: see `nddup.spark.reading.scan`.
+    Pages, texts and mail are copied once more, by the driver: see `nddup.spark.scan`.
 
     Args:
         spark: the session.

@@ -39,7 +39,7 @@ from nddup.settings.schema import Config
 from nddup.sketching.recipe import level_of
 from nddup.spark.pairing import candidates, collapse, confirm
 from nddup.spark.pairing.prefix_exchange import Pairing
-from nddup.spark.reading.scan import SentTokens, scan_texts
+from nddup.spark.scan import SentTokens, scan_texts
 from nddup.spark.session_access import access_of
 from nddup.stages.expand import expand
 from nddup.stages.run_engine import Made, Saved

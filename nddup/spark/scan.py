@@ -56,9 +56,9 @@ from nddup.scanning.local_files import read_texts
 from nddup.scanning.read_again import Tokens
 from nddup.scanning.sketch_records import parse_chunks
 from nddup.scanning.whole_files import StoredFile, read_files
+from nddup.spark import hadoop_files
+from nddup.spark.hadoop_files import open_row, read_chunks, rows_of
 from nddup.spark.heavy_keys import beside
-from nddup.spark.reading import hadoop_files
-from nddup.spark.reading.hadoop_files import open_row, read_chunks, rows_of
 from nddup.spark.schemas import local_table, require, schema_of, table
 from nddup.tables import CONTENTS, FILES, FOUND_TEXTS, LEXICON, STORED_TEXTS, TERMS, TEXTS, Table
 
