@@ -8,7 +8,6 @@ Source: RFC 7693.
 """
 
 from hashlib import blake2b
-from itertools import pairwise
 from typing import Final
 
 import numpy as np
@@ -51,21 +50,29 @@ def digest_rows(data: NDArray[np.uint8], bounds: NDArray[np.int64]) -> list[byte
         >>> digest_rows(np.frombuffer(b"abc", np.uint8), np.array([0, 3])) == [blake2b(b"abc", digest_size=16).digest()]
         True
     """
-    n = bounds.size - 1
-    if n < LANES:
-        pieces = (data[low:high].tobytes() for low, high in pairwise(bounds.tolist()))
-        return [blake2b(piece, digest_size=SIZE).digest() for piece in pieces]
-    digests = np.empty(2 * n, np.uint64)
-    view = np.ascontiguousarray(data).view()
-    view.flags.writeable = False
-    _digest(view, np.asarray(bounds, np.int64), digests)
+    sizes = np.diff(bounds)
+    rows = np.argsort(-sizes, kind="stable")  # the longest first, so that all lanes end at nearly the same time
+    is_long = 2 * LANES * sizes[rows] > sizes.sum()
+    apart, beside = (rows[is_long], rows[~is_long]) if len(rows) - is_long.sum() >= LANES else (rows, rows[:0])
+    digests = np.empty((sizes.size, 2), np.uint64)
+    for row in apart.tolist():
+        piece = data[bounds[row] : bounds[row + 1]].tobytes()
+        digests[row] = np.frombuffer(blake2b(piece, digest_size=SIZE).digest(), np.uint64)
+    if beside.size:
+        view = np.ascontiguousarray(data).view()
+        view.flags.writeable = False
+        made = np.empty((beside.size, 2), np.uint64)
+        _digest(view, bounds[beside], bounds[beside + 1], made)
+        digests[beside] = made
     whole = digests.tobytes()
     return [whole[at : at + SIZE] for at in range(0, len(whole), SIZE)]
 
 
 @compiled
-def _digest(data: NDArray[np.uint8], bounds: NDArray[np.int64], digests: NDArray[np.uint64]) -> None:  # noqa: C901, PLR0912
-    """Write two words for each piece. All arrays of the lanes hold word k of lane l at k * LANES + l."""
+def _digest(  # noqa: C901, PLR0912 - one pass over the blocks
+    data: NDArray[np.uint8], starts: NDArray[np.int64], ends: NDArray[np.int64], digests: NDArray[np.uint64]
+) -> None:
+    """Write the two words of each piece's digest. All arrays of the lanes hold word k of lane l at k * LANES + l."""
     state, work = np.zeros(8 * LANES, np.uint64), np.zeros(16 * LANES, np.uint64)
     message, ordered = np.zeros(16 * LANES, np.uint64), np.zeros(16 * LANES, np.uint64)
     piece, at = np.full(LANES, -1, np.int64), np.zeros(LANES, np.int64)  # of each lane: what it hashes, and how far
@@ -73,17 +80,17 @@ def _digest(data: NDArray[np.uint8], bounds: NDArray[np.int64], digests: NDArray
     block = np.zeros(BLOCK, np.uint8)
     words = block.view(np.uint64)
     begun = done = 0
-    while done < bounds.size - 1:
+    while done < starts.size:
         for lane in range(LANES):
-            if piece[lane] < 0 and begun < bounds.size - 1:
-                piece[lane], at[lane] = begun, bounds[begun]
+            if piece[lane] < 0 and begun < starts.size:
+                piece[lane], at[lane] = begun, starts[begun]
                 begun += 1
                 for k in range(8):
                     state[k * LANES + lane] = VECTOR[k]
                 state[lane] ^= PARAMETERS
             if piece[lane] < 0:
                 continue
-            source, left = np.uint64(at[lane]), bounds[piece[lane] + 1] - at[lane]
+            source, left = np.uint64(at[lane]), ends[piece[lane]] - at[lane]
             if left < BLOCK:
                 block[:] = 0
                 for k in range(left):
@@ -94,7 +101,7 @@ def _digest(data: NDArray[np.uint8], bounds: NDArray[np.int64], digests: NDArray
             for k in range(16):
                 message[k * LANES + lane] = words[k]
             at[lane] += min(left, BLOCK)
-            counts[lane] = np.uint64(at[lane] - bounds[piece[lane]])
+            counts[lane] = np.uint64(at[lane] - starts[piece[lane]])
             last[lane] = ALL if left <= BLOCK else NONE
 
         for k in range(8):
@@ -112,7 +119,7 @@ def _digest(data: NDArray[np.uint8], bounds: NDArray[np.int64], digests: NDArray
 
         for lane in range(LANES):
             if piece[lane] >= 0 and last[lane]:
-                digests[2 * piece[lane]], digests[2 * piece[lane] + 1] = state[lane], state[LANES + lane]
+                digests[piece[lane], 0], digests[piece[lane], 1] = state[lane], state[LANES + lane]
                 piece[lane] = -1
                 done += 1
 

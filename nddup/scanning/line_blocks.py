@@ -86,6 +86,11 @@ class LineBlock(Sequence[LocatedRecord]):
         place = lines.source[row].as_py(), int(lines.split[row]), int(self.seq[row])
         if len(chunk) > self.max_record:
             return LocatedRecord(*place, too_large(len(chunk), excerpt(chunk)), b"")
+        if self.read.is_plain[row]:
+            doc_id, url = self.read.ids[row].as_py(), self.read.urls[row].as_py()
+            return LocatedRecord(
+                *place, Record(doc_id, url, (self.text(row).decode(),), self.head.format.is_markup), chunk
+            )
         record = parse_record(chunk, self.head, is_last=False)
         return LocatedRecord(*place, record or Reject("malformed", "a blank line", ""), chunk)
 

@@ -22,6 +22,9 @@ from nddup.verifying.definitions import Definition, Rows, bound_of, judge
 FOUND = 7
 """Numbers per pair that the kernel returns: place in the batch, probe, and the five results of `compare`."""
 
+EACH = 16
+"""Bits of `Index.held` for each bucket: of the ids that no probe holds, one in so many gets past them."""
+
 BLOCK = 64
 """Overlaps that are tested in one step."""
 
@@ -69,6 +72,9 @@ class Index(NamedTuple):
     ids: NDArray[np.uint64]  # (number of all ids,)
     holders: NDArray[np.int32]  # (number of all ids,), the probe that holds each
     is_last: NDArray[np.bool_]  # (number of all ids,), whether no entry follows in its bucket; by place in the probes
+    held: NDArray[
+        np.uint64
+    ]  # (b / 8,), a bit for each of 8 b hashes: whether an id has it; most others are ruled out here
 
 
 class Probes:
@@ -86,9 +92,15 @@ class Probes:
 
 
 @compiled
+def _hash_of(id_: np.uint64) -> np.uint64:
+    """Return the hash of an id. The ids of minima are the small ones, so a product is taken, whose high bits vary."""
+    return (id_ * HASH_MULTIPLIER) >> np.uint64(32)
+
+
+@compiled
 def _bucket_of(id_: np.uint64, buckets: int) -> np.int64:
-    """Return the bucket of an id. The ids of minima are the small ones, so a product is taken, whose high bits vary."""
-    return np.int64(((id_ * HASH_MULTIPLIER) >> np.uint64(32)) & np.uint64(buckets - 1))
+    """Return the bucket of an id."""
+    return np.int64(_hash_of(id_) & np.uint64(buckets - 1))
 
 
 @compiled
@@ -103,6 +115,11 @@ def _index(offsets: NDArray[np.int64], ids: NDArray[np.uint64]) -> Index:
     for bucket in range(buckets):
         starts[bucket + 1] += starts[bucket]
 
+    held = np.zeros(max(buckets * EACH // 64, 1), np.uint64)
+    for id_ in ids:
+        bit = _hash_of(id_) & np.uint64(buckets * EACH - 1)
+        held[bit >> np.uint64(6)] |= np.uint64(1) << (bit & np.uint64(63))
+
     free, is_last = starts[:-1].copy(), np.zeros(len(ids), np.bool_)
     sorted_ids, holders = np.empty(len(ids), np.uint64), np.empty(len(ids), np.int32)
     for probe in range(len(offsets) - 1):
@@ -112,7 +129,7 @@ def _index(offsets: NDArray[np.int64], ids: NDArray[np.uint64]) -> Index:
             sorted_ids[place], holders[place] = ids[i], probe
             free[home] = place + 1
             is_last[i] = place + 1 == starts[home + 1]
-    return Index(starts, sorted_ids, holders, is_last)
+    return Index(starts, sorted_ids, holders, is_last, held)
 
 
 def find_near(batch: Rows, probes: Probes, rule: Definition, places: NDArray[np.int64] | None = None) -> Near:
@@ -174,9 +191,12 @@ def count_overlaps(
     Cost: a look at the bucket of each feature, a step per holder; then a test of each holder met or, if they are many,
         of every count, several at once.
     """
-    buckets, steps = len(index.starts) - 1, 0
+    buckets, steps, held = len(index.starts) - 1, 0, index.held
+    mask = np.uint64(buckets * EACH - 1)
     for i in range(len(sketch)):
-        if len(is_last) and is_last[i]:
+        bit = _hash_of(sketch[i]) & mask
+        is_held = held[bit >> np.uint64(6)] >> (bit & np.uint64(63)) & np.uint64(1)
+        if not is_held or (len(is_last) and is_last[i]):
             continue
         bucket = _bucket_of(sketch[i], buckets)
         low, high = index.starts[bucket], index.starts[bucket + 1]
