@@ -9,7 +9,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 TYPES: dict[str, pa.DataType] = {
     "long": pa.int64(),
@@ -78,6 +80,28 @@ LIKENESS = (
     Column("containment_b", "double", _CONTAINED),
 )
 """What two sketches have in common: columns of `pairs` and of every table of compared sketches before it."""
+
+
+def likeness_of(
+    overlap: NDArray[np.integer],
+    resemblance: NDArray[np.float64],
+    sizes: NDArray[np.integer],
+    *,
+    shows_containment: bool,
+) -> dict[str, NDArray[np.generic]]:
+    """Return the values of LIKENESS for k pairs of sketches, (k,) each, but of the columns that the kind does not show.
+
+    Args:
+        overlap: (k,), features common to both.
+        resemblance: (k,), estimated.
+        sizes: (2, k), the features of a, and of b.
+        shows_containment: whether a share of a sketch estimates the same share of its document.
+    """
+    told: dict[str, NDArray[np.generic]] = {"overlap": overlap, "resemblance": resemblance}
+    return told | (
+        {"containment_a": overlap / sizes[0], "containment_b": overlap / sizes[1]} if shows_containment else {}
+    )
+
 
 OF_TEXTS = (
     Column(

@@ -107,7 +107,7 @@ class Confirmer(NamedTuple):
         if not isinstance(self.rule, SetRule):
             return Confirmed(replace(matches.take(near), edit=similarity), counts)
         common = found.common[found.is_near].astype(np.int32)
-        return Confirmed(replace(matches.take(near), resemblance=similarity, common=common), counts)
+        return Confirmed(matches.take(near).with_resemblance(similarity, common), counts)
 
     def compare(self, ends: NDArray[np.integer], workers: Workers) -> Compared:
         """Compare the texts of pairs of nodes, (k, 2), in their order; a thread holds `TOGETHER` tokens at a time."""
@@ -144,7 +144,7 @@ class Known(NamedTuple):
         del workers
         at = self._find(matches.ends)
         near = np.flatnonzero(at >= 0)
-        found = replace(matches.take(near), resemblance=self.resemblance[at[near]], common=self.common[at[near]])
+        found = matches.take(near).with_resemblance(self.resemblance[at[near]], self.common[at[near]])
         return Confirmed(found, _counts(len(at), Compared(np.maximum(at + 1, 0), np.full(len(at), np.nan), at < -1)))
 
     def _find(self, ends: NDArray[np.int32]) -> NDArray[np.int64]:
@@ -310,12 +310,9 @@ def _replace(matches: Matches, inside: NDArray[np.int64], within: pa.Table) -> M
     new = {name: within[name].to_numpy() for name in within.column_names[1:]}
     ends = np.concatenate([matches.ends[outside], np.stack([new["node_a"], new["node_b"]], axis=1)]).astype(np.int32)
     by_name = np.lexsort((ends[:, 1], ends[:, 0]))
-    containments = np.stack([new["containment_a"], new["containment_b"]])
     return replace(
         matches,
         first=ends[by_name, 0],
         second=ends[by_name, 1],
-        overlap=np.concatenate([matches.overlap[outside], new["overlap"]])[by_name],
-        resemblance=np.concatenate([matches.resemblance[outside], new["resemblance"]])[by_name],
-        containments=np.concatenate([matches.containments[:, outside], containments], axis=1)[:, by_name],
+        told={name: np.concatenate([old[outside], new[name]])[by_name] for name, old in matches.told.items()},
     )

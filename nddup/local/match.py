@@ -7,9 +7,10 @@ The arithmetic, and why prefixes miss no pair, is in `nddup.matching`. The featu
 makes the pairs whose first common feature it owns.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import NamedTuple, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 import pyarrow as pa
@@ -37,6 +38,7 @@ from nddup.settings.schema import Config
 from nddup.sketching.min_s import read_only
 from nddup.sketching.minhash import Finder
 from nddup.sketching.recipe import LEVEL_BITS, level_of, spread_levels
+from nddup.tables import LIKENESS, TYPES, likeness_of
 
 LEAST_GAIN = 0.02
 """Pruning goes on while a round drops more than this share of the postings."""
@@ -267,9 +269,8 @@ class Matches:
     Attributes:
         first: (k,), the node with the lower place.
         second: (k,), the other.
-        overlap: (k,), the number of ids in common.
-        resemblance: (k,), estimated; exact where `common` is given.
-        containments: (2, k), of the first in the second and the other way; NaN where the kind shows none.
+        told: the columns LIKENESS of `tables` by name, (k,) each, of the first as a and the second as b; without those
+            that the kind does not show. `resemblance` is exact where `common` is given.
         links: (l, 2), heavy nodes that were not compared and may belong to one family.
         candidates: the number of pairs that met.
         heavy: the number of heavy nodes.
@@ -280,15 +281,29 @@ class Matches:
 
     first: NDArray[np.int32]
     second: NDArray[np.int32]
-    overlap: NDArray[np.int32]
-    resemblance: NDArray[np.float64]
-    containments: NDArray[np.float64]
+    told: Mapping[str, NDArray[Any]]
     links: NDArray[np.int32]
     candidates: int = 0
     heavy: int = 0
     rounds: tuple[int, ...] = ()
     edit: NDArray[np.float64] | None = None
     common: NDArray[np.int32] | None = None
+
+    @property
+    def overlap(self) -> NDArray[np.int32]:
+        """The number of ids in common, (k,)."""
+        return self.told["overlap"]
+
+    @property
+    def resemblance(self) -> NDArray[np.float64]:
+        """The resemblance, (k,)."""
+        return self.told["resemblance"]
+
+    @property
+    def containments(self) -> NDArray[np.float64]:
+        """Of the first in the second and the other way, (2, k); NaN where the kind shows none."""
+        nothing = np.full(len(self.first), np.nan)
+        return np.stack([self.told.get(f"containment_{end}", nothing) for end in "ab"])
 
     @property
     def likeness(self) -> NDArray[np.float64]:
@@ -302,9 +317,12 @@ class Matches:
 
     def take(self, rows: NDArray[np.int64]) -> "Matches":
         """Return some of the pairs, as the sketches decided them."""
-        names = ("first", "second", "overlap", "resemblance")
-        chosen = {name: getattr(self, name)[rows] for name in names}
-        return replace(self, **chosen, containments=self.containments[:, rows])
+        told = {name: values[rows] for name, values in self.told.items()}
+        return replace(self, first=self.first[rows], second=self.second[rows], told=told)
+
+    def with_resemblance(self, resemblance: NDArray[np.float64], common: NDArray[np.int32]) -> "Matches":
+        """Return the pairs with the resemblance of their texts, and the shingles that both have."""
+        return replace(self, told={**self.told, "resemblance": resemblance}, common=common)
 
     def table(self, n_features: NDArray[np.int32]) -> pa.Table:
         """Return CONFIRMED as other stages read it; `n_features` are those of all documents."""
@@ -312,9 +330,11 @@ class Matches:
         columns = {
             name: pa.array(end.astype(np.int64)) for name, end in (("node_a", self.first), ("node_b", self.second))
         }
-        columns |= {"overlap": pa.array(self.overlap), "resemblance": pa.array(self.resemblance, from_pandas=True)}
-        for end, containment in zip("ab", self.containments, strict=True):
-            columns[f"containment_{end}"] = pa.array(containment, from_pandas=True)
+        for column in LIKENESS:
+            values = self.told.get(column.name)
+            columns[column.name] = (
+                pa.nulls(rows, TYPES[column.type]) if values is None else pa.array(values, from_pandas=True)
+            )
         columns["edit"] = pa.nulls(rows, pa.float64()) if self.edit is None else pa.array(self.edit)
         shingles = (None, None) if self.common is None else (n_features[self.first], n_features[self.second])
         for name, counts in zip(("common", "shingles_a", "shingles_b"), (self.common, *shingles), strict=True):
@@ -473,16 +493,13 @@ def _gather(found: list[JoinResult], probes: Probes, names: NDArray[np.int64], r
     is_turned = named[:, 0] > named[:, 1]
     named[is_turned], ends[is_turned] = named[is_turned, ::-1], ends[is_turned, ::-1]
     order = np.lexsort((named[:, 1], named[:, 0]))
-    containments = np.full((2, len(order)), np.nan)
-    if rule.threshold.shows_containment:
-        containments = (overlap[:, None] / np.diff(probes.sketches.offsets)[ends]).T[:, order]
+    sizes = np.diff(probes.sketches.offsets)[ends[order].T]
+    shows = rule.threshold.shows_containment
     links = names[np.concatenate([part.links for part in found])]
     return Matches(
         named[order, 0],
         named[order, 1],
-        overlap[order],
-        resemblance[order],
-        containments,
+        likeness_of(overlap[order], resemblance[order], sizes, shows_containment=shows),
         np.sort(links, axis=1),
         sum(part.candidates for part in found),
     )

@@ -25,10 +25,11 @@ two sketches that satisfy the rule are only candidates, and a function of the ca
 of several.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from itertools import pairwise
-from typing import NamedTuple
+from types import MappingProxyType
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -48,7 +49,7 @@ from nddup.matching.overlap_join import (
 from nddup.matching.threshold import Threshold
 from nddup.mining.leaders import Family, Index, Prefixes, choose_kept, compare, enter, find_kept_pairs, rank_features
 from nddup.mining.pair_graph import Cost, Edges, label_components
-from nddup.tables import FAMILIES, FAMILY_PAIRS
+from nddup.tables import FAMILIES, FAMILY_PAIRS, LIKENESS, TYPES, likeness_of
 
 Confirm = Callable[[int, NDArray[np.int64]], bool]
 """Tells whether the text of a document confirms it as a near-duplicate of one of several others."""
@@ -488,11 +489,9 @@ def _rows_of_family(
         return
 
     ends = np.sort(found.ends, axis=1)
-    shares: list[pa.Array] = [pa.nulls(len(ends), pa.float64())] * 2
-    if rule.threshold.shows_containment:
-        shares = [pa.array(column) for column in (found.overlap[:, None] / np.diff(sketches.offsets)[ends]).T]
-    about = [pa.array(found.overlap.astype(np.int32)), pa.array(found.resemblance), *shares]
-    yield _lay_out("pair", nodes[ends[:, 0]], nodes[ends[:, 1]], about)
+    sizes, shows = np.diff(sketches.offsets)[ends.T], rule.threshold.shows_containment
+    told = likeness_of(found.overlap.astype(np.int32), found.resemblance, sizes, shows_containment=shows)
+    yield _lay_out("pair", nodes[ends[:, 0]], nodes[ends[:, 1]], told)
 
     large = nodes[found.by_leaders]
     yield _lay_out("leaders", large, large)
@@ -510,8 +509,14 @@ def _search(
 
 
 def _lay_out(
-    what: str, node_a: NDArray[np.int64], node_b: NDArray[np.int64], about: list[pa.Array] | None = None
+    what: str,
+    node_a: NDArray[np.int64],
+    node_b: NDArray[np.int64],
+    told: Mapping[str, NDArray[Any]] = MappingProxyType({}),
 ) -> pa.RecordBatch:
     """Return rows of FAMILY_PAIRS of one kind; only pairs have values besides their nodes."""
-    rest = about or [pa.nulls(len(node_a), kind) for kind in FAMILY_PAIRS.arrow.types[3:]]
+    rest = [
+        pa.array(told[column.name]) if column.name in told else pa.nulls(len(node_a), TYPES[column.type])
+        for column in LIKENESS
+    ]
     return FAMILY_PAIRS.batch([pa.repeat(what, len(node_a)), pa.array(node_a), pa.array(node_b), *rest])

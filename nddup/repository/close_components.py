@@ -28,7 +28,7 @@ from nddup.mining.pair_graph import label_components
 from nddup.repository.identity import Identity
 from nddup.repository.segment_files import DIGESTS, EDGES, RESULTS, table_of
 from nddup.settings.plan import levels_of
-from nddup.tables import LIKENESS
+from nddup.tables import DIRECTED, LIKENESS
 
 
 @dataclass(frozen=True)
@@ -155,17 +155,18 @@ def _as_matches(scope: Scope, nodes: Nodes, *, is_exact: bool) -> Matches:
     order = np.argsort(scope.nodes, kind="stable")
     ends = np.stack([_places(edges[name].to_numpy(), scope.nodes, order, nodes) for name in ("node_a", "node_b")])
     is_turned = ends[0] > ends[1]
-    containments = np.stack(
-        [edges[name].to_numpy(zero_copy_only=False).astype(np.float64) for name in ("containment_a", "containment_b")]
-    )
-    ends, containments = np.where(is_turned, ends[::-1], ends), np.where(is_turned, containments[::-1], containments)
+    ends = np.where(is_turned, ends[::-1], ends)
     by_place = np.lexsort((ends[1], ends[0]))
+    other = {one: other for pair in DIRECTED.items() for one, other in (pair, pair[::-1])}
+
+    def told(name: str) -> NDArray[np.generic]:
+        own, turned = (edges[column].to_numpy(zero_copy_only=False) for column in (name, other.get(name, name)))
+        return np.asarray(np.where(is_turned, turned, own)[by_place])
+
     return Matches(
         ends[0, by_place],
         ends[1, by_place],
-        edges["overlap"].to_numpy()[by_place],
-        edges["resemblance"].to_numpy()[by_place],
-        containments[:, by_place],
+        {column.name: told(column.name) for column in LIKENESS},
         np.empty((0, 2), np.int32),
         common=edges["common"].to_numpy()[by_place].astype(np.int32) if is_exact else None,
     )

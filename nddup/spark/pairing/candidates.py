@@ -71,7 +71,7 @@ from nddup.spark.blocks import (
 from nddup.spark.pairing import prefix_exchange
 from nddup.spark.pairing.prefix_exchange import PAIR_LAYOUT, SKETCH_LAYOUT, WANTED_LAYOUT, Pairing
 from nddup.spark.schemas import require, schema_of, table
-from nddup.tables import COMPARED, CONNECTIONS, MATCHES, SKETCHES
+from nddup.tables import COMPARED, CONNECTIONS, MATCHES, SKETCHES, likeness_of
 
 KINDS = {"edges": "pair", "links": "link", "many": "many"}
 """The kinds of rows of COMPARED, by the name of their count."""
@@ -274,16 +274,14 @@ def _found_blocks(
 ) -> Batches:
     """Return the pairs, links and counters of a task as blocks of PAIR_LAYOUT."""
     first, second = nodes[found.first], nodes[found.second]
+    both = np.stack([sizes[found.first], sizes[found.second]])
+    of_ends = np.where(first < second, both, both[::-1])
+    shows = pairing.threshold.shows_containment
     columns: Columns = {
         "node_a": np.minimum(first, second),
         "node_b": np.maximum(first, second),
-        "overlap": found.overlap,
-        "resemblance": found.resemblance,
+        **likeness_of(found.overlap, found.resemblance, of_ends, shows_containment=shows),
     }
-    if pairing.threshold.shows_containment:
-        of_first, of_second = found.overlap / sizes[found.first], found.overlap / sizes[found.second]
-        columns["containment_a"] = np.where(first < second, of_first, of_second)
-        columns["containment_b"] = np.where(first < second, of_second, of_first)
 
     ends = nodes[found.links]
     links: Columns = {"link_a": ends.min(axis=1), "link_b": ends.max(axis=1)}
