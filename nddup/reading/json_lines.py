@@ -126,8 +126,11 @@ def _are_usual(data: NDArray[np.uint8], starts: NDArray[np.int64], ends: NDArray
     """Return which lines begin and end as an object, have few brackets, and are UTF-8."""
     lasts = ends - 1 - (data[ends - 1] == RETURN)
     is_usual: NDArray[np.bool_] = (data[starts] == OPEN) & (data[lasts] == CLOSE) & (lasts > starts)
-    brackets = np.flatnonzero((data == OPEN) | (data == LIST))
-    is_usual &= np.diff(np.searchsorted(brackets, np.append(starts, data.size))) <= DEEPEST
+    # Where all brackets but the first of each line are few, no line has many.
+    count = sum(int(np.count_nonzero(data == bracket)) for bracket in (OPEN, LIST))
+    if count - np.count_nonzero(is_usual) >= DEEPEST:
+        brackets, limits = np.flatnonzero((data == OPEN) | (data == LIST)), np.append(starts, data.size)
+        is_usual &= np.diff(np.searchsorted(brackets, limits)) <= DEEPEST
     if not is_utf8(data):
         for row in np.flatnonzero(is_usual).tolist():
             is_usual[row] = is_utf8(data[starts[row] : ends[row]])
