@@ -10,7 +10,7 @@ Where texts confirm pairs, all shingles of both texts decide: those of stored no
 New texts have numbers from `next_key` of the commit on, which no stored node has.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -33,6 +33,7 @@ from nddup.scanning.collection import Collection
 from nddup.scanning.sketch_records import fingerprint_sketches, fingerprint_textless
 from nddup.settings.plan import record_limits, tokens_of
 from nddup.sketching.min_s import Sketches
+from nddup.tables import likeness_of
 
 Read = Callable[[NDArray[np.int64]], Sequence[Row]]
 """Reads the shingle ids of some texts, given by their places."""
@@ -241,8 +242,8 @@ def fingerprints_of_rows(snapshot: Snapshot, documents: pa.Table) -> list[bytes]
 
 
 def _stored_edges(near: Near, *, shows: bool) -> pa.Table:
-    share = near.overlap[:, None] / near.sizes if shows else np.full((len(near.overlap), 2), np.nan)
-    return _edge_table(near.given, near.stored, near.overlap, near.resemblance, share.T)
+    told = likeness_of(near.overlap, near.resemblance, near.sizes.T, shows_containment=shows)
+    return _edge_table(near.given, near.stored, told)
 
 
 def _match_batch(snapshot: Snapshot, sketches: Ragged, n_features: NDArray[np.int32], workers: Workers) -> Matches:
@@ -258,20 +259,20 @@ def _match_batch(snapshot: Snapshot, sketches: Ragged, n_features: NDArray[np.in
 
 
 def _batch_edges(found: Matches, names: NDArray[np.int64]) -> pa.Table:
-    return _edge_table(names[found.first], names[found.second], found.overlap, found.resemblance, found.containments)
+    return _edge_table(names[found.first], names[found.second], found.told)
 
 
 def _edge_table(
-    first: NDArray[np.int64],
-    second: NDArray[np.int64],
-    overlap: NDArray[np.int32],
-    resemblance: NDArray[np.float64],
-    containments: NDArray[np.float64],
+    first: NDArray[np.int64], second: NDArray[np.int64], told: Mapping[str, NDArray[np.generic]]
 ) -> pa.Table:
-    columns = [pa.array(first), pa.array(second), pa.array(overlap), pa.array(resemblance)]
-    columns += [pa.array(np.ascontiguousarray(share), from_pandas=True) for share in containments]
-    columns.append(pa.nulls(len(first), pa.int32()))
-    return pa.Table.from_arrays(columns, names=EDGES.names).cast(EDGES.arrow)
+    columns = {"node_a": first, "node_b": second, **told}
+    values = [
+        pa.array(np.ascontiguousarray(columns[field.name]))
+        if field.name in columns
+        else pa.nulls(len(first), field.type)
+        for field in EDGES.arrow
+    ]
+    return pa.Table.from_arrays(values, names=EDGES.names).cast(EDGES.arrow)
 
 
 def _sketch_table(

@@ -28,7 +28,7 @@ from nddup.errors import OutputError
 from nddup.local.confirm import Row
 from nddup.repository.commits import Segment
 from nddup.repository.places import SEGMENTS, Place, digest_file
-from nddup.tables import CLUSTERS, FALSE_COMPONENTS, MEMBERS, OF_TEXTS, PAIRS, Column, Table
+from nddup.tables import CLUSTERS, FALSE_COMPONENTS, LIKENESS, MEMBERS, OF_TEXTS, PAIRS, Column, Table
 
 LAYOUT, EXACT_LAYOUT = 2, 3
 """Versions of the tables and of the commit files: where sketches decide, and where shingles are stored that decide; a
@@ -88,10 +88,7 @@ EDGES = Table(
     (
         Column("node_a", "long", "a node"),
         Column("node_b", "long", "another"),
-        Column("overlap", "int", "features common to both"),
-        Column("resemblance", "double", "as in `pairs`"),
-        Column("containment_a", "double", "share of a that is in b; null where the kind gives none"),
-        Column("containment_b", "double", "share of b that is in a"),
+        *LIKENESS,
         Column(
             "common",
             "int",
