@@ -1,17 +1,20 @@
 """Fits: FP-Growth of MLlib beside the pivot miner over many small components, with a driver of 512 MB."""
 
 import argparse
+import json
 import sys
 from collections.abc import Iterator
 from functools import partial
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from bench.processes import ProgramFailedError, run_measured
-from bench.recording import record, show
+from bench.recording import BUILD, drop, fresh, record, show
 from nddup.arrays import Ragged
 from nddup.matching.threshold import Threshold
 from nddup.mining.cluster_modes import Budget
@@ -37,23 +40,34 @@ BUDGET = Budget(1_000, 100_000, 10_000_000, 0)
 
 
 def run(options: argparse.Namespace) -> None:
-    """Mine each number of components by both miners; print CPU seconds."""
+    """Mine each number of components by both miners; print CPU seconds, and stop if their sets differ."""
     asked = [int(count) for count in (options.records or "").split(",") if count]
-    rows = []
+    rows: list[list[object]] = []
     for count in asked or ((1_000,) if options.small else COUNTS):
+        found = set()
         for miner in MINERS:
+            said = fresh("fits") / "said.json"
+            command = [sys.executable, "-m", "bench.fits", str(count), miner, str(options.cores), str(said)]
             try:
-                usage = run_measured([sys.executable, "-m", "bench.fits", str(count), miner, str(options.cores)])
-                rows.append([count, miner, usage.cpu_seconds, usage.cpu_seconds / count * 1e6, usage.memory / 1e6])
+                usage = run_measured(command, limit=options.limit)
             except ProgramFailedError as error:
-                rows.append([count, miner, str(error).strip().splitlines()[-1], "–", "–"])
+                rows.append([count, miner, str(error).strip().splitlines()[-1], *["–"] * 4])
+            else:
+                told = json.loads(said.read_text(encoding="utf-8"))
+                found.add((told["sets"], told["digest"]))
+                cpu = usage.cpu_seconds
+                rows.append([count, miner, cpu, cpu / count * 1e6, usage.memory / 1e6, told["sets"], told["fits"]])
             print(rows[-1], flush=True)
-    show("fits: a driver of 512 MB", ["components", "miner", "CPU s", "CPU us a component", "peak MB of all"], rows)
+        if len(found) > 1:
+            raise SystemExit(f"fits: {count:,} components: the miners found different sets")
+    headings = ["components", "miner", "CPU s", "CPU us a component", "peak MB of all", "sets", "fits"]
+    show("fits: a driver of 512 MB", headings, rows)
     record("fits", options, rows=rows)
+    drop(BUILD / "fits")
 
 
-def main(count: int, miner: str, cores: str) -> None:
-    """Mine so many components by a miner in a session of its own; print the number of sets and of fits."""
+def main(count: int, miner: str, cores: str, said: str) -> None:
+    """Mine so many components by a miner in a session of its own; tell the number of sets and fits, and a digest."""
     spark = start_session(master=f"local[{cores}]", settings={"spark.driver.memory": HEAP})
     partitions = max(2, count // 25_000)
     chunks = spark.range(0, -(-count // TOGETHER), numPartitions=partitions)
@@ -70,10 +84,19 @@ def main(count: int, miner: str, cores: str) -> None:
                 listed = mine_components.keep_clusters(
                     _union(frequent), gathered, threshold=NEAR, min_support=0, partitions=partitions
                 )
-                found = sets.unionByName(listed).agg(F.count("*")).collect()
+                found = _digest(sets.unionByName(listed))
         else:
-            found = sets.agg(F.count("*")).collect()
-    print(f"{found[0][0]:,} rows of sets, {fits} fits")
+            found = _digest(sets)
+    Path(said).write_text(json.dumps({**found, "fits": fits}), encoding="utf-8")
+
+
+def _digest(sets: DataFrame) -> dict[str, int]:
+    """Return the number of sets and a digest that their order does not change."""
+    digest = F.expr("bit_xor(xxhash64(ordinal, positions, support, coverage))")
+    row = sets.agg(F.count("*"), F.count_distinct("ordinal", "positions"), digest).collect()[0]
+    if row[0] != row[1]:
+        raise SystemExit(f"fits: {row[0] - row[1]:,} sets come twice")
+    return {"sets": row[0], "digest": row[2]}
 
 
 def _make(batches: Iterator[pa.RecordBatch], *, count: int, miner: str, partitions: int) -> Iterator[pa.RecordBatch]:

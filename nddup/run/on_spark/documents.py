@@ -401,7 +401,9 @@ def _make_documents(job: Job, source: Collection | DataFrame, rule: SketchRule) 
                 collapsed = collapsed.coalesce(1).sortWithinPartitions("doc_key")
             written = job.write("documents", collapsed, collapse.SKETCH_COUNTS)
             documents = job.seal("documents", written, **records.noted, **_count_by_file(records), later_ids=later)
-        if rejects is None:
+        if rejects is None and _are_all_documents(source, documents):
+            rejects = job.put_rows("rejects", REJECTS.arrow.empty_table(), NO_COUNTS, reasons={})
+        elif rejects is None:
             gathered = collapse.gather_rejects(
                 numbered, settle(numbered.select(*collapse.SETTLED_BY, "reason")), silent
             )
@@ -431,6 +433,12 @@ def _make_few(job: Job, source: Collection | DataFrame) -> _Made | None:
         rejects = job.put_rows("rejects", sketched.rejects, NO_COUNTS, reasons=sketched.reasons)
         return _Made(documents, rejects, _inputs(job, source.read_whole(workers.read_again), split), None)
     return None
+
+
+def _are_all_documents(source: Collection | DataFrame, documents: Saved) -> bool:
+    """Whether what was counted tells that there are no rejects, without a job."""
+    bad = documents.noted.get("bad_records", 1) + documents.noted["later_ids"]
+    return not bad and not (isinstance(source, Collection) and source.rejects_of_files)
 
 
 def _count_by_file(records: _Records) -> dict[str, list[list[Any]]]:

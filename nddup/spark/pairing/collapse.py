@@ -302,6 +302,7 @@ RECORD_COUNTS = {
     "stripped_records": "count_if(n_stripped > 0)",
     "guessed_records": "count_if(n_guessed > 0)",
     "revisits": "count_if(reason = 'revisit')",
+    "bad_records": "count_if(reason IS NOT NULL)",
     "made_up_ids": "count_if(reason IS NULL AND doc_id IS NULL)",
     "like_made_up": f"count_if(reason IS NULL AND doc_id RLIKE '{MADE_UP}')",
 }
