@@ -23,7 +23,7 @@ from nddup.run.on_spark.state import persisted
 from nddup.run.session import start_session
 from nddup.spark.blocks import Columns, block_schema, exchange, pack
 from nddup.spark.clustering import mine_components
-from nddup.spark.clustering.graph import LISTED_LIMIT, Assignment
+from nddup.spark.clustering.graph import FIT_SETS, Assignment
 from nddup.spark.clustering.problems import EDGE_LAYOUT, NODE_LAYOUT, PIVOT, PROBLEM_LAYOUT, SKETCH_LAYOUT
 
 SIZE, LOST, SIZES = 64, 4, 5
@@ -122,7 +122,7 @@ def _make_chunk(ordinals: NDArray[np.int64], by_size: NDArray[np.int64], partiti
     ids.sort(axis=1)
 
     before = ordinals // SIZES * by_size.sum() + np.append(0, np.cumsum(by_size))[ordinals % SIZES]
-    fits = np.where(by_size[ordinals % SIZES] > 0, (before + by_size[ordinals % SIZES]) // LISTED_LIMIT, PIVOT)
+    fits = np.where(by_size[ordinals % SIZES] > 0, (before + by_size[ordinals % SIZES]) // FIT_SETS, PIVOT)
     nothing = np.zeros(len(of_node), np.int32)
     nodes: Columns = {"node": node, "ordinal": ordinals[of_node], "position": position, "fit": fits[of_node],
                       "rank": position, "leader": nothing, "by_leaders": nothing}  # fmt: skip

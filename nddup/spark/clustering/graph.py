@@ -52,11 +52,15 @@ from nddup.spark.schemas import require, schema_of, table
 from nddup.tables import GRAPH, MATCHES, NODES, ORDERED, PAIR_EDGES, REMOVED, SOLVED, working
 
 LISTED_LIMIT = 10**7
-"""Frequent sets that one FP-Growth fit may list; further components go to another fit."""
+"""Frequent sets that a component of FP-Growth may have."""
+
+FIT_SETS = 400_000
+"""Frequent sets that one FP-Growth fit may list; further components go to another fit. MLlib holds the transactions of
+a fit in trees: those of 10,000 small components fit a heap of 512 MB, those of 30,000 did not."""
 
 SETS_OF_ITEM = 10
 """How many sets an item counts as. MLlib brings the items of a fit to the driver, some 29 bytes each: so at most
-`LISTED_LIMIT / SETS_OF_ITEM` of them, 29 MB, however many components there are."""
+`FIT_SETS / SETS_OF_ITEM` of them, a megabyte, however many components there are."""
 
 FIRST_KEYS = table("part int, first_key long")
 """The number of the first node of each part of ORDERED."""
@@ -306,9 +310,9 @@ def solve_task(batches: Batches, *, solving: Solving) -> Batches:
         keys = np.arange(low, high)
         ordinals, sizes = components.label(low, high)
 
-        # A fit takes components in order until it may list about `LISTED_LIMIT` sets.
+        # A fit takes components in order until it may list about `FIT_SETS` sets.
         listed = np.where(ordinals == keys, solving.assignment.listed_sets(sizes), 0)
-        fits = ((n_listed + np.cumsum(listed)) // LISTED_LIMIT).astype(np.int32)
+        fits = ((n_listed + np.cumsum(listed)) // FIT_SETS).astype(np.int32)
         n_listed += int(listed.sum())
         yield pa.RecordBatch.from_pydict(
             {
