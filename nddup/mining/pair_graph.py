@@ -237,7 +237,7 @@ def _list_by_first(edges: NDArray[np.int32], ranks: NDArray[np.int32]) -> tuple[
 MERGED = 1 << 20
 """Least number of ends to gather before their distinct names are taken."""
 
-WORKER_BYTES = 832 << 20
+WORKER_BYTES = 836 << 20
 """Address space of a Python worker before it holds any edge: loaded code and data, and one batch."""
 
 

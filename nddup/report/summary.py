@@ -84,6 +84,12 @@ def notes(metrics: RunMetrics) -> list[str]:
         found.append(
             f"{clusters.pairs_below_support:,} pairs share fewer features than clusters.support: in no cluster together"
         )
+    if clusters.fpgrowth_components:
+        others = clusters.components - clusters.fpgrowth_components
+        found.append(
+            f"FP-Growth mined {counted(clusters.fpgrowth_components, 'component')}, the pivot miner {others:,} larger"
+            " ones (clusters.miner, clusters.fpgrowth_limit)"
+        )
     if clusters.covered_components:
         found.append(
             f"{clusters.covered_components:,} components passed their budget: covered by"

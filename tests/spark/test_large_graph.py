@@ -1,5 +1,6 @@
 """Graphs and components too large for one task: the same tables, or tables that keep every promise of the results."""
 
+import json
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -14,8 +15,10 @@ from scipy.sparse.csgraph import connected_components
 
 from nddup.engines.embedded import DuckRun
 from nddup.errors import CapacityError
+from nddup.metrics import RunMetrics
 from nddup.mining import cluster_modes
 from nddup.mining.pair_graph import GRAPH_BITS
+from nddup.report.summary import notes
 from nddup.results.check import check_run
 from nddup.run.local_job import run_locally
 from nddup.run.on_spark import clustering
@@ -99,6 +102,8 @@ def test_streamed_the_tables_are_the_same(
     assert tables == ordinary
     assert counts["components"] == 3
     assert counts["fpgrowth_components"] == counts["fpgrowth_fits"] == 1
+    told = notes(RunMetrics.read(json.loads((tmp_path / "run" / "metrics.json").read_text())))
+    assert any(note.startswith("FP-Growth mined 1 component, the pivot miner 2 larger ones") for note in told)
     assert {path.name for path in (tmp_path / "run" / "_stages").iterdir() if path.is_dir()} <= KEPT
 
 
