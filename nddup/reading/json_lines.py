@@ -26,7 +26,7 @@ from nddup.reading.charsets import canonical_charset
 from nddup.reading.formats import FileHead, split_field
 from nddup.reading.outcomes import MAX_ID_LENGTH
 
-DEEPEST: Final = 60
+DEEPEST: Final = 400
 """Brackets in a line, more than which may nest too deeply for `parse_json`; such a line is odd."""
 
 LONGEST: Final = 1 << 28
