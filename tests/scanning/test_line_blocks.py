@@ -13,7 +13,9 @@ import pyarrow as pa
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
+from numpy.typing import NDArray
 
+from nddup.reading import json_lines
 from nddup.reading.detect import read_head
 from nddup.reading.formats import FileHead
 from nddup.reading.json_lines import plain_keys, read_lines
@@ -144,6 +146,29 @@ def test_usual_lines_are_plain() -> None:
         assert np.flatnonzero(~read.is_plain).tolist() == [150]
         assert read.texts.to_pylist()[:3] == [row["text"] for row in rows]
         assert read.ids.to_pylist()[-3:] == ["7", "12", None]
+
+
+def test_lines_that_arrow_refuses_are_tried_few_times(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However many lines are refused, Arrow reads 31 times; where one is, most of the others are still plain."""
+    tries, once = list[int](), json_lines._read  # noqa: SLF001
+
+    def count(data: NDArray[np.uint8], rows: int, keys: tuple[str, str | None, str | None]) -> pa.Table | None:
+        tries.append(rows)
+        return once(data, rows, keys)
+
+    monkeypatch.setattr(json_lines, "_read", count)
+    line, odd = b'{"id": "1", "text": "a"}\n', b'{"id": 1.5, "text": "a"}\n'
+
+    def are_plain(data: bytes) -> NDArray[np.bool_]:
+        tries.clear()
+        given = np.frombuffer(data, np.uint8)
+        return read_lines(given, np.flatnonzero(given == ord("\n")), ("text", "id", None), MAX_RECORD).is_plain
+
+    assert not are_plain(odd * 5_000).any()
+    assert len(tries) == 31
+    assert np.count_nonzero(are_plain(line * 2_500 + odd + line * 2_499)) >= 5_000 * 15 // 16
+    assert np.count_nonzero(are_plain((line + b"\n") * 2_500)) == 2_500
+    assert tries == [2_500]
 
 
 def test_a_damaged_file_names_its_last_good_record(tmp_path: Path) -> None:
