@@ -75,6 +75,7 @@ FILES = st.builds(
     st.lists(st.one_of(WRITTEN, MADE, BROKEN, st.just(b'{"id": "1", "text": "one two"}')), max_size=8),
     st.sampled_from([b"", b"\n", b"\r\n\n"]),
 ).map(lambda data: data.replace(b"\n\n", b"\n \n"))
+TWO_IN_A_LINE = b'{"id": "1", "text": "a"} {"id": "2", "text": "b"}'
 RULES = [SketchRule(Recipe(length=1), TextRule(markup), min_tokens=2, confirm="resemblance")
          for markup in ("auto", "text", "html")]  # fmt: skip
 
@@ -111,6 +112,8 @@ def test_blocks_give_the_rows_of_single_records(
 
 
 @given(data=FILES)
+@example(data=TWO_IN_A_LINE)
+@example(data=TWO_IN_A_LINE + b'\n{"text": "c", "x":\n{"id": "1"}}')
 def test_a_plain_line_is_what_json_says(data: bytes) -> None:
     """A line that is plain has the id, the URL and the text of the record that `parse_record` makes of it."""
     keys = plain_keys(HEAD)
