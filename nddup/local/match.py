@@ -48,10 +48,12 @@ MOST_ROUNDS = 20
 FREE = -2
 """Marks a slot of the hash table that holds no id; -1 marks one whose id was seen once."""
 
-KEYS, PIECES, MOST_KEYS = 1 << 22, 16, (1 << 23) - (1 << 17)
-"""Ids in a piece: its hash table of some 100 MB is read faster than a larger one. Each piece is a pass over all ids, so
-there are more than `PIECES` only where a table would have more than `MOST_KEYS` ids, or 200 MB for each thread. Pieces
-differ a little in size, so this is a little below a power of two, at which a table doubles."""
+KEYS = 1 << 23
+"""Ids in a piece, which takes 32 bytes for each in its thread. Each piece is a pass over all ids."""
+
+PART, PART_SHIFT = 1 << 14, 44
+"""Ids in a part of a piece, whose hash table stays in the cache; and the place of the bits that choose the part, below
+those that choose the piece and above those that choose a slot."""
 
 
 class Pruned(NamedTuple):
@@ -122,7 +124,7 @@ def number_shared(
     """
     numbers = np.full(len(sketches.values), -1, np.int32)
     total = len(sketches.values)
-    pieces = max(workers.count, min(PIECES, -(-total // KEYS)), -(-total // MOST_KEYS))
+    pieces = max(workers.count, -(-total // KEYS))
 
     def count(piece: int) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.uint64]]:
         return number_ids(sketches.values, _pick(sketches.offsets, sketches.values, possible, piece, pieces))
@@ -140,19 +142,20 @@ def _pick(
     offsets: NDArray[np.int64], values: NDArray[np.uint64], possible: NDArray[np.bool_], piece: int, pieces: int
 ) -> NDArray[np.int64]:
     """Return the places of the ids that fall into one piece, in the rows that are looked at."""
-    places = np.empty(len(values) // pieces + 1024, np.int64)
     half, first, number = np.uint64(32), np.uint64(piece), np.uint64(pieces)
     count = 0
     for row in range(len(possible)):
-        if not possible[row]:
-            continue
-        for at in range(offsets[row], offsets[row + 1]):
-            if ((values[at] * HASH_MULTIPLIER) >> half) * number >> half != first:
-                continue
-            if count == len(places):
-                places = np.concatenate((places, np.empty_like(places)))
-            places[count] = at
-            count += 1
+        if possible[row]:
+            for at in range(offsets[row], offsets[row + 1]):
+                count += ((values[at] * HASH_MULTIPLIER) >> half) * number >> half == first
+
+    places = np.empty(count + 1, np.int64)  # a place past the last is written, so that no id needs a branch
+    count = 0
+    for row in range(len(possible)):
+        if possible[row]:
+            for at in range(offsets[row], offsets[row + 1]):
+                places[count] = at
+                count += ((values[at] * HASH_MULTIPLIER) >> half) * number >> half == first
     return places[:count]
 
 
@@ -161,39 +164,62 @@ def number_ids(
     values: NDArray[np.uint64], places: NDArray[np.int64]
 ) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.uint64]]:
     """Number the ids that occur more than once at these places: return their places, their numbers, ids by number."""
-    bits = 4
-    while (1 << bits) < 2 * len(places):
-        bits += 1
-    mask, one = np.int64((1 << bits) - 1), np.int64(1)
-    keys, owners = np.empty(1 << bits, np.uint64), np.full(1 << bits, FREE, np.int32)
-    slots = np.empty(len(places), np.int32)
+    ends, places, keys = _split(values, places)
+    most, one = np.diff(ends).max(), np.int64(1)
+    seen, owners = np.empty(4 * most + 2, np.uint64), np.empty(4 * most + 2, np.int32)
+    slots = np.empty(most, np.int32)
+    numbers, ids = np.empty(len(places), np.int32), np.empty(len(places) // 2, np.uint64)
     count = n_shared = 0
-    for i in range(len(places)):
-        key = values[places[i]]
-        scattered = key * HASH_MULTIPLIER  # its high bits chose the piece
-        slot = np.int64(scattered ^ (scattered >> np.uint64(29))) & mask
-        while owners[slot] != FREE and keys[slot] != key:
-            slot = (slot + one) & mask
-        if owners[slot] == FREE:
-            owners[slot] = -1
-            keys[slot] = key
-        elif owners[slot] == -1:
-            owners[slot] = count
-            count += 1
-        slots[i] = slot
+    for part in range(len(ends) - 1):
+        size = 2
+        while size < 2 * (ends[part + 1] - ends[part]):
+            size *= 2
+        mask = np.int64(size - 1)
+        owners[:size] = FREE
+        for i in range(ends[part], ends[part + 1]):
+            scattered = keys[i] * HASH_MULTIPLIER  # its high bits chose the piece and the part
+            slot = np.int64(scattered ^ (scattered >> np.uint64(29))) & mask
+            while owners[slot] != FREE and seen[slot] != keys[i]:
+                slot = (slot + one) & mask
+            if owners[slot] == FREE:
+                owners[slot] = -1
+                seen[slot] = keys[i]
+            elif owners[slot] == -1:
+                owners[slot] = count
+                ids[count] = keys[i]
+                count += 1
+            slots[i - ends[part]] = slot
 
-    for i in range(len(places)):
-        n_shared += owners[slots[i]] >= 0
-    shared, numbers, ids = np.empty(n_shared, np.int64), np.empty(n_shared, np.int32), np.empty(count, np.uint64)
-    at = 0
-    for i in range(len(places)):
-        number = owners[slots[i]]
-        if number >= 0:
-            shared[at] = places[i]
-            numbers[at] = number
-            ids[number] = keys[slots[i]]
-            at += 1
-    return shared, numbers, ids
+        for i in range(ends[part], ends[part + 1]):  # at most as many are shared as were read: they are written over
+            places[n_shared], numbers[n_shared] = places[i], owners[slots[i - ends[part]]]
+            n_shared += numbers[n_shared] >= 0
+    return places[:n_shared].copy(), numbers[:n_shared].copy(), ids[:count].copy()
+
+
+@compiled
+def _split(
+    values: NDArray[np.uint64], places: NDArray[np.int64]
+) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.uint64]]:
+    """Sort these places into parts of some `PART` ids by their ids' scattered bits.
+
+    Returns:
+        The end of each part, after a zero; the places, in order within a part; and the ids at them.
+    """
+    parts = 1
+    while parts * PART < len(places):
+        parts *= 2
+    shift, mask = np.uint64(PART_SHIFT), np.uint64(parts - 1)
+    ends = np.zeros(parts + 1, np.int64)
+    for place in places:
+        ends[np.int64((values[place] * HASH_MULTIPLIER) >> shift & mask) + 1] += 1
+    ends = np.cumsum(ends)
+
+    at, moved, keys = ends[:-1].copy(), np.empty(len(places), np.int64), np.empty(len(places), np.uint64)
+    for place in places:
+        part = np.int64((values[place] * HASH_MULTIPLIER) >> shift & mask)
+        moved[at[part]], keys[at[part]] = place, values[place]
+        at[part] += 1
+    return ends, moved, keys
 
 
 @compiled
