@@ -3,7 +3,8 @@
 matches, nodes  --build_graph-->  Graph: components, kept nodes
 Graph, nodes    --mine-->         SETS: maximal sets that are near-duplicates of each other and share enough features
 
-The pivot miner mines every component, except one of two nodes whose pair has the support: its only set is the pair.
+The pivot miner mines every component, except small ones whose nodes are all near-duplicates of each other and share
+enough features: their only set is the component. Most families are such.
 Large components are mined in shares, each with some of the component's nodes as pivots. The shares and their budgets
 are those of `nddup.spark.clustering.problems`, so both engines find the same sets.
 """
@@ -19,7 +20,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from nddup.arrays import take_rows
+from nddup.arrays import compiled, take_rows
 from nddup.columns import lists_of, one_chunk, take
 from nddup.local.collapse import Nodes
 from nddup.local.match import Matches
@@ -50,7 +51,6 @@ class Graph:
         by_leaders: (n,), whether its component had more than `pairs.max_edges` pairs, so that not all are edges.
         edges: (e, 2), indices here, the lower first, sorted by component.
         edge_starts: (c + 1,), where the edges of each component begin.
-        overlaps: (e,), ids that the ends of each edge have in common.
         shares: (n,), the share that has the node as a pivot; -1 where the component is not cut into shares.
     """
 
@@ -63,7 +63,6 @@ class Graph:
     by_leaders: NDArray[np.bool_]
     edges: NDArray[np.int32]
     edge_starts: NDArray[np.int64]
-    overlaps: NDArray[np.int32]
     shares: NDArray[np.int64]
 
     @property
@@ -162,7 +161,6 @@ def build_graph(  # noqa: PLR0913 - each is a setting of its own
         by_leaders=by_leaders,
         edges=edges[by_place],
         edge_starts=np.searchsorted(edges[by_place, 0], starts),
-        overlaps=matches.overlap[by_place],
         shares=np.where(by_leaders, -1, shares),
     )
 
@@ -243,10 +241,8 @@ def _distinct(parts: list[Itemsets]) -> Itemsets:
     return Itemsets(offsets, np.concatenate([np.empty(0, np.int32), *found]), supports, parts[0].coverage)
 
 
-PAIR = 2
-
 SURE_WORK = 100_000
-"""Search nodes: more than a component of two nodes can take."""
+"""Search nodes: more than a small component of near-duplicates of each other can take."""
 
 LARGE = 64
 """Nodes above which a component is a task of its own."""
@@ -268,11 +264,11 @@ def mine(graph: Graph, nodes: Nodes, rule: MiningRule, workers: Workers) -> pa.T
         NeedsSparkError: if the largest components, or the sets found, may not fit in memory.
     """
     threshold, mode, budget = rule
-    is_plain = MODES[mode].is_mined and budget.max_nodes >= SURE_WORK
-    is_pair = (graph.sizes == PAIR) & is_plain & ~graph.by_leaders[graph.starts[:-1]]
-    is_pair[is_pair] = graph.overlaps[graph.edge_starts[:-1][is_pair]] >= budget.min_support
     is_spread = graph.shares[graph.starts[:-1]] >= 0
-    rest = np.flatnonzero(~is_pair & ~is_spread)
+    supports = np.full(len(graph.sizes), -1, np.int32)
+    if MODES[mode].is_mined and budget.max_nodes >= SURE_WORK:
+        supports = whole_supports(graph, nodes, threshold.bounds(nodes.sizes[graph.nodes]), budget.min_support)
+    rest = np.flatnonzero((supports < 0) & ~is_spread)
 
     def mine_some(components: NDArray[np.int64]) -> list[pa.RecordBatch]:
         problems = ((ordinal, problem_of(graph, nodes, ordinal, threshold)) for ordinal in components.tolist())
@@ -286,7 +282,7 @@ def mine(graph: Graph, nodes: Nodes, rule: MiningRule, workers: Workers) -> pa.T
         workers.memory.require(sum(largest), f"components of up to {graph.sizes.max(initial=0):,} distinct sketches")
 
     found: list[pa.RecordBatch] = []
-    members = 0
+    members = int(graph.sizes[supports >= 0].sum())
     for batches in workers.work("mine", mine_some, portions):
         members += sum(len(batch.column("positions").flatten()) for batch in batches)
         found += batches
@@ -294,8 +290,8 @@ def mine(graph: Graph, nodes: Nodes, rule: MiningRule, workers: Workers) -> pa.T
     spread = (
         (ordinal, mine_spread(graph, nodes, ordinal, rule, workers)) for ordinal in np.flatnonzero(is_spread).tolist()
     )
-    pairs = _pairs(graph, np.flatnonzero(is_pair), "all" if mode == "all" else "pairs")
-    return pa.concat_tables([pairs, pa.Table.from_batches([*found, *list_sets(spread)], SETS.arrow)])
+    whole = _whole(graph, supports, "all" if mode == "all" else "pairs")
+    return pa.concat_tables([whole, pa.Table.from_batches([*found, *list_sets(spread)], SETS.arrow)])
 
 
 def _bound(graph: Graph, nodes: Nodes, ordinal: int) -> int:
@@ -317,9 +313,61 @@ def _in_portions(components: NDArray[np.int64], sizes: NDArray[np.int64]) -> Ite
         yield small[low : low + TOGETHER]
 
 
-def _pairs(graph: Graph, components: NDArray[np.int64], coverage: str) -> pa.Table:
-    """Return the sets of components of two nodes: their one edge."""
-    offsets, ends = PAIR * np.arange(len(components) + 1), np.tile(np.arange(PAIR, dtype=np.int32), len(components))
-    supports, coverages = graph.overlaps[graph.edge_starts[components]], pa.repeat(coverage, len(components))
-    columns = [pa.array(components), lists_of(offsets, pa.array(ends)), pa.array(supports), coverages]
+def whole_supports(graph: Graph, nodes: Nodes, bounds: NDArray[np.int32], min_support: int) -> NDArray[np.int32]:
+    """Return the support of each component that is the only maximal set of its own, (c,); -1 for all others.
+
+    Args:
+        graph: the components.
+        nodes: the documents, with their sketches.
+        bounds: (n,), the least number of features that a set with each node shares. The pair of a component of two is
+            known to share enough.
+        min_support: the least of any set.
+    """
+    sizes = graph.sizes
+    is_whole = (2 * np.diff(graph.edge_starts) == sizes * (sizes - 1)) & (sizes <= LARGE)
+    is_whole &= ~graph.by_leaders[graph.starts[:-1]]
+    sketches = nodes.sketches
+    return _count_common(sketches.offsets, sketches.values, graph.nodes, graph.starts, bounds, is_whole, min_support)
+
+
+@compiled
+def _count_common(  # noqa: PLR0913, PLR0917 - arrays, one by one, for the compiler
+    offsets: NDArray[np.int64],
+    values: NDArray[np.uint64],
+    nodes: NDArray[np.int32],
+    starts: NDArray[np.int64],
+    bounds: NDArray[np.int32],
+    is_whole: NDArray[np.bool_],
+    min_support: int,
+) -> NDArray[np.int32]:
+    """Count the ids that all nodes of each component marked share; -1 where they are too few."""
+    counts = np.full(len(is_whole), -1, np.int32)
+    for component in np.flatnonzero(is_whole):
+        low, high = starts[component], starts[component + 1]
+        needed = max(min_support, bounds[low:high].max()) if high - low > 2 else min_support  # noqa: PLR2004 - a pair
+        common = values[offsets[nodes[low]] : offsets[nodes[low] + 1]].copy()
+        count = len(common)
+        for place in range(low + 1, high):
+            at, end = offsets[nodes[place]], offsets[nodes[place] + 1]
+            stay = 0
+            for i in range(count):
+                while at < end and values[at] < common[i]:
+                    at += 1
+                if at < end and values[at] == common[i]:
+                    common[stay] = common[i]
+                    stay += 1
+            count = stay
+        if count >= needed:
+            counts[component] = count
+    return counts
+
+
+def _whole(graph: Graph, supports: NDArray[np.int32], coverage: str) -> pa.Table:
+    """Return the sets of components that are their own only set: all their positions."""
+    components = np.flatnonzero(supports >= 0)
+    sizes = graph.sizes[components]
+    offsets = np.concatenate([[0], np.cumsum(sizes)])
+    positions = np.arange(offsets[-1]) - np.repeat(offsets[:-1], sizes)
+    members, coverages = lists_of(offsets, pa.array(positions.astype(np.int32))), pa.repeat(coverage, len(components))
+    columns = [pa.array(components), members, pa.array(supports[components]), coverages]
     return pa.Table.from_arrays(columns, schema=SETS.arrow)

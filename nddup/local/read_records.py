@@ -197,10 +197,10 @@ def find_common(records: pa.Table, config: Config) -> np.ndarray[tuple[int], np.
 
     Returns None where there is no limit. The shingles that then take their place in the sketches stay, however common.
     """
-    good = records.filter(pc.is_null(records["reason"]))
-    limit = most_documents(config, lambda: len(good))
+    limit = most_documents(config, lambda: records["reason"].null_count)
     if limit is None:
         return None
+    good = records.select(["reason", "sketch"]).filter(pc.is_null(records["reason"]))
     ids, documents = np.unique(ragged_of(good["sketch"]).values, return_counts=True)
     return ids[documents > limit]
 
