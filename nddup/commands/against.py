@@ -5,9 +5,11 @@ import os
 from fractions import Fraction
 from typing import Any
 
-from nddup.commands.options import add_json, add_master, add_parser, positive
+from nddup.commands.options import add_json, add_master, add_parser, add_settings, positive
+from nddup.errors import ConfigError
 from nddup.progress import Steps
 from nddup.shown import one_line, print_json, print_out
+from nddup.start_up import prevent_blas_import, prevent_pandas_import
 
 EPILOG = """verdicts:
   found         at least --threshold of the item stands in one document of A (--of item), or of a document of A in the
@@ -75,13 +77,7 @@ def add(commands: "argparse._SubParsersAction[Any]") -> None:
     parser.add_argument(
         "-o", "--output", metavar="DIR", help="write the tables and index.html to DIR, which must not exist"
     )
-    parser.add_argument(
-        "--config", metavar="FILE", help="YAML file of the settings that differ from the defaults (examples in conf/)"
-    )
-    parser.add_argument(
-        "--set", action="append", default=[], dest="assignments", metavar="a.b=c",
-        help="one setting, of input, against, local or spark; may be repeated",
-    )  # fmt: skip
+    add_settings(parser, one="one setting, of input, against, local or spark")
     parser.add_argument(
         "--set-b", action="append", default=[], metavar="a.b=c", help="one setting for reading B only; may be repeated"
     )
@@ -120,12 +116,9 @@ def _start_spark(options: argparse.Namespace, config: Any, steps: Steps) -> Any:
 def execute(options: argparse.Namespace) -> int:
     """Compare, and print what was found."""
     with Steps("against", 9) as steps:
-        from nddup.start_up import prevent_blas_import, prevent_pandas_import  # noqa: PLC0415
-
         prevent_pandas_import()
         prevent_blas_import()
         from nddup.against.judge import Rules  # noqa: PLC0415
-        from nddup.errors import ConfigError  # noqa: PLC0415
         from nddup.results.against import against_output as written  # noqa: PLC0415
         from nddup.results.against.compare_collections import AskedAgainst, compare  # noqa: PLC0415
         from nddup.run.compiling import compile_once  # noqa: PLC0415

@@ -16,6 +16,7 @@ from nddup.commands.run import execute as run_collection
 from nddup.errors import OutputError
 from nddup.progress import Steps
 from nddup.shown import one_line, print_out
+from nddup.start_up import prevent_pandas_import
 
 INSPECT_EPILOG = """examples:
   nddup inspect pages/                                        the format of each file, and why
@@ -37,8 +38,6 @@ def add_inspect(commands: "argparse._SubParsersAction[Any]") -> None:
 def execute_inspect(options: argparse.Namespace) -> int:
     """Print the preview."""
     with Steps("inspect", 3) as steps:
-        from nddup.start_up import prevent_pandas_import  # noqa: PLC0415
-
         prevent_pandas_import()
         from nddup.settings.load import load_config  # noqa: PLC0415
 
@@ -112,7 +111,6 @@ def execute_setup(options: argparse.Namespace) -> int:
     Raises:
         OutputError: if there is no folder that could keep the kernels.
     """
-    from nddup.errors import OutputError  # noqa: PLC0415
     from nddup.run.compiling import are_compiled, compile_once  # noqa: PLC0415
 
     del options

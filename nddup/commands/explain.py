@@ -5,10 +5,10 @@ import os
 from dataclasses import replace
 from typing import Any
 
-from nddup.commands.options import add_parser, positive, share
+from nddup.commands.options import add_parser, add_settings, positive, share
 from nddup.errors import ConfigError
 from nddup.progress import Steps
-from nddup.shown import print_json, print_out
+from nddup.shown import parse_size, print_json, print_out
 
 EPILOG = """three questions:
   nddup explain [--config FILE] [--set a.b=c]...
@@ -53,12 +53,7 @@ def add(commands: "argparse._SubParsersAction[Any]") -> None:
         "--schema", action="store_true", help="print the JSON Schema of the settings instead, for editors of YAML files"
     )
     parser.add_argument("--png", metavar="FILE", help="draw the curve to FILE, which must not exist")
-    parser.add_argument(
-        "--config", metavar="FILE", help="YAML file of the settings that differ from the defaults (examples in conf/)"
-    )
-    parser.add_argument(
-        "--set", action="append", default=[], dest="assignments", metavar="a.b=c", help="one setting; may be repeated"
-    )
+    add_settings(parser)
 
 
 def execute(options: argparse.Namespace) -> int:
@@ -125,8 +120,6 @@ def _worker_memory(given: str) -> int:
     Raises:
         ConfigError: if it is not a size.
     """
-    from nddup.shown import parse_size  # noqa: PLC0415
-
     try:
         return parse_size(given)
     except ValueError as error:

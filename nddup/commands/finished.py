@@ -2,27 +2,21 @@
 
 import argparse
 import os
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict
+from functools import partial
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from nddup.commands.options import add_finished_run, add_json, add_master, add_parser, positive
+from nddup.commands.options import add_finished_run, add_json, add_master, add_parser, positive, share
+from nddup.errors import ConfigError
 from nddup.progress import Steps
-from nddup.shown import print_out, spell_json
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from nddup.engines.engine import FinishedRun
-from collections.abc import Mapping
-from dataclasses import asdict
-from functools import partial
-from typing import TYPE_CHECKING
-
-from nddup.commands.options import share
-from nddup.shown import print_json
+from nddup.shown import print_json, print_out, spell_json
+from nddup.start_up import prevent_blas_import, prevent_pandas_import
 
 if TYPE_CHECKING:  # loads the engine's modules
+    from nddup.engines.engine import FinishedRun
     from nddup.results.check import CheckReport
 
 
@@ -83,7 +77,6 @@ def execute_show(options: argparse.Namespace) -> int:
     """Print the run, a cluster or a document."""
     with Steps("show", 2) as steps:
         steps.begin("open the run")
-        from nddup.errors import ConfigError  # noqa: PLC0415
         from nddup.results.opening import open_run  # noqa: PLC0415
 
         if options.csv and not options.removed:
@@ -118,7 +111,6 @@ def _may_be_passages(options: argparse.Namespace) -> bool:
 
 def _tell_passages(options: argparse.Namespace) -> str | None:
     """Return what is asked for of a folder of passages; None if it is none."""
-    from nddup.errors import ConfigError  # noqa: PLC0415
     from nddup.results.passages.show_passages import open_passages, rows_of, show_passages  # noqa: PLC0415
 
     with open_passages(options.run, master=options.master) as opened:
@@ -131,7 +123,7 @@ def _tell_passages(options: argparse.Namespace) -> str | None:
         return spell_json(rows_of(opened, **asked)) if options.json else show_passages(opened, **asked)
 
 
-def _lines(run: "FinishedRun", options: argparse.Namespace) -> "Iterator[str]":
+def _lines(run: "FinishedRun", options: argparse.Namespace) -> Iterator[str]:
     """Yield what is asked for, a line or several at a time; what makes it is loaded when it is needed."""
     if options.context:
         from nddup.results.formal_context import write_context  # noqa: PLC0415
@@ -192,8 +184,6 @@ def execute_report(options: argparse.Namespace) -> int:
     """Write the report, and print where it is."""
     with Steps("report", 2) as steps:
         steps.begin("open the run")
-        from nddup.start_up import prevent_pandas_import  # noqa: PLC0415
-
         prevent_pandas_import()
         from nddup.report.gather import Asked, report_run  # noqa: PLC0415
         from nddup.results.opening import open_run  # noqa: PLC0415
@@ -237,8 +227,6 @@ def execute_check(options: argparse.Namespace) -> int:
     if os.access(Path(options.run, "_PASSAGES.json"), os.F_OK):  # False where it may not be looked at
         return _tell(_check_passages(options.run, is_json=options.json), is_json=options.json)
     with Steps("check", 1) as steps:
-        from nddup.start_up import prevent_blas_import, prevent_pandas_import  # noqa: PLC0415
-
         prevent_pandas_import()
         prevent_blas_import()
         from nddup.results.check import check_run  # noqa: PLC0415

@@ -10,10 +10,11 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
 
-from nddup.commands.options import add_common, add_json, add_parser, positive
+from nddup.commands.options import add_common, add_json, add_parser, add_settings, positive
 from nddup.errors import ConfigError, OutputError
 from nddup.progress import Steps
-from nddup.shown import one_line, print_json, print_out, printable
+from nddup.shown import counted, one_line, print_json, print_out, printable
+from nddup.start_up import prevent_blas_import, prevent_pandas_import
 
 EPILOG = """examples:
   nddup index create pages --set sketch.kind=keywords --lowest 0.6
@@ -86,11 +87,11 @@ def _add_engine(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_callers(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--config", metavar="FILE", help="YAML file with the sections engine, local and spark only")
-    parser.add_argument(
-        "--set", action="append", default=[], dest="assignments", metavar="a.b=c",
-        help="one setting of engine, local or spark, which a repository does not store; may be repeated",
-    )  # fmt: skip
+    add_settings(
+        parser,
+        "YAML file with the sections engine, local and spark only",
+        "one setting of engine, local or spark, which a repository does not store",
+    )
 
 
 def _add_create(actions: "argparse._SubParsersAction[Any]") -> None:
@@ -110,12 +111,7 @@ def _add_create(actions: "argparse._SubParsersAction[Any]") -> None:
         "--texts", type=int, metavar="N",
         help="characters of each document's text that are kept for reports (default 1000; 0: none)",
     )  # fmt: skip
-    parser.add_argument(
-        "--config", metavar="FILE", help="YAML file of the settings that differ from the defaults (examples in conf/)"
-    )
-    parser.add_argument(
-        "--set", action="append", default=[], dest="assignments", metavar="a.b=c", help="one setting; may be repeated"
-    )
+    add_settings(parser)
 
 
 def _add_query(actions: "argparse._SubParsersAction[Any]") -> None:
@@ -158,8 +154,6 @@ def execute(options: argparse.Namespace) -> int:
         "check": _check, "compact": _compact,
     }  # fmt: skip
     with Steps(f"index {options.action}", 3) as steps:
-        from nddup.start_up import prevent_blas_import, prevent_pandas_import  # noqa: PLC0415 - the progress line comes before anything loads
-
         prevent_pandas_import()
         prevent_blas_import()
         answer = acting[options.action](options, steps)
@@ -254,7 +248,6 @@ def _query(options: argparse.Namespace, steps: Steps) -> Answer:
     from nddup.repository.opened_repository import Repository  # noqa: PLC0415
     from nddup.repository.print_commits import write_matches  # noqa: PLC0415
     from nddup.repository.query_stored import Ask, is_found, spell_matches  # noqa: PLC0415
-    from nddup.shown import counted  # noqa: PLC0415
     from nddup.storage.local_storage import LocalStorage, require_apart  # noqa: PLC0415
 
     if options.output:
@@ -373,8 +366,6 @@ def execute_serve(options: argparse.Namespace) -> int:
     """
     with Steps("serve", 2) as steps:
         steps.begin("open the repository")
-        from nddup.start_up import prevent_blas_import, prevent_pandas_import  # noqa: PLC0415
-
         prevent_pandas_import()
         prevent_blas_import()
         from nddup.repository.opened_repository import Repository  # noqa: PLC0415

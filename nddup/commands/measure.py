@@ -13,7 +13,8 @@ from typing import Any
 from nddup.commands.options import add_finished_run, add_inputs, add_json, add_master, add_parser, positive
 from nddup.errors import ConfigError
 from nddup.progress import Steps
-from nddup.shown import print_json, print_out
+from nddup.shown import drop_login, print_json, print_out
+from nddup.start_up import prevent_pandas_import
 
 EVALUATE_EPILOG = """formats of FILE, detected from its first lines (UTF-8; plain, gz, bz2, zst or xz):
   pairs         id_a,id_b[,score[,...]]          separated by tabs, semicolons, commas or blanks; header optional
@@ -69,8 +70,6 @@ def add_evaluate(commands: "argparse._SubParsersAction[Any]") -> None:
 def execute_evaluate(options: argparse.Namespace) -> int:
     """Compare, and print the numbers as a table."""
     with Steps("evaluate", 7) as steps:
-        from nddup.start_up import prevent_pandas_import  # noqa: PLC0415
-
         prevent_pandas_import()
         from nddup.results.evaluate import (  # noqa: PLC0415
             WRITTEN,
@@ -147,11 +146,8 @@ def add_truth(commands: "argparse._SubParsersAction[Any]") -> None:
 def execute_truth(options: argparse.Namespace) -> int:
     """Make the list, and print a summary of it."""
     with Steps("truth", 6) as steps:
-        from nddup.start_up import prevent_pandas_import  # noqa: PLC0415
-
         prevent_pandas_import()
         from nddup.results.truth import Asked, make_truth  # noqa: PLC0415
-        from nddup.shown import drop_login  # noqa: PLC0415
         from nddup.stages.inputs_found import paths_of  # noqa: PLC0415
 
         asked = Asked(options.similarity, options.candidates, max(0, options.sample))
@@ -243,8 +239,6 @@ def execute_sweep(options: argparse.Namespace) -> int:
         # Runs that are not kept need no texts and no report.
         unseen = [] if options.keep_runs else ["output.texts=0", "output.report=false"]
         base = load_config(options.config, [*options.assignments, *unseen], os.environ)
-        from nddup.start_up import prevent_pandas_import  # noqa: PLC0415
-
         prevent_pandas_import()
         from nddup.explaining.curves import axis_of, draw_sweep  # noqa: PLC0415
         from nddup.progress import start_logging  # noqa: PLC0415

@@ -35,18 +35,20 @@ def add_inputs(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "inputs", nargs="+", metavar="INPUT", help="file or folder; any path Hadoop can open; no wildcards"
     )
+    add_settings(parser)
+
+
+def add_settings(
+    parser: argparse.ArgumentParser,
+    files: str = "YAML file of the settings that differ from the defaults (examples in conf/)",
+    one: str = "one setting",
+) -> None:
+    """Declare --config and --set; the texts say which settings."""
+    parser.add_argument("--config", metavar="FILE", help=files)
     parser.add_argument(
-        "--config", metavar="FILE", help="YAML file of the settings that differ from the defaults (examples in conf/)"
-    )
-    parser.add_argument(
-        "--set",
-        action="append",
-        default=[],
-        dest="assignments",
-        metavar="a.b=c",
-        type=assignment,
-        help="one setting; may be repeated",
-    )
+        "--set", action="append", default=[], dest="assignments", metavar="a.b=c", type=assignment,
+        help=f"{one}; may be repeated",
+    )  # fmt: skip
 
 
 def add_finished_run(parser: argparse.ArgumentParser) -> None:

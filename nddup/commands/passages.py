@@ -5,8 +5,10 @@ import os
 from typing import TYPE_CHECKING, Any
 
 from nddup.commands.options import add_inputs, add_master, add_parser
+from nddup.errors import NeedsSparkError
 from nddup.progress import Steps
 from nddup.shown import one_line, print_out
+from nddup.start_up import prevent_blas_import, prevent_pandas_import
 
 if TYPE_CHECKING:
     from nddup.results.passages.passages_output import Told
@@ -47,11 +49,8 @@ def add(commands: "argparse._SubParsersAction[Any]") -> None:
 def execute(options: argparse.Namespace) -> int:
     """Find passages, write them, and print what was found."""
     with Steps("passages", 6) as steps:
-        from nddup.start_up import prevent_blas_import, prevent_pandas_import  # noqa: PLC0415
-
         prevent_pandas_import()
         prevent_blas_import()
-        from nddup.errors import NeedsSparkError  # noqa: PLC0415
         from nddup.results.passages.find_passages import WEIGHT, paths_read  # noqa: PLC0415
         from nddup.results.passages.passages_output import require_writable, summarise  # noqa: PLC0415
         from nddup.run.engines import choose_engine, has_java  # noqa: PLC0415
@@ -83,13 +82,13 @@ def _find_here(options: argparse.Namespace, config: "Config", steps: Steps) -> "
     from nddup.results.passages import passages_output as written  # noqa: PLC0415
     from nddup.results.passages.find_passages import find_passages, find_source  # noqa: PLC0415
     from nddup.run.compiling import compile_once  # noqa: PLC0415
-    from nddup.stages.stage import require_taggable  # noqa: PLC0415
+    from nddup.stages.stage import require_rewritable  # noqa: PLC0415
 
     folder = require_new(options.output, options.inputs)
     compile_once(steps)
     steps.begin("find the files and their formats")
     source = find_source(options.inputs, config)
-    require_taggable(source.collection, config)
+    require_rewritable(source.collection, config)
     found = find_passages(source, steps)
     steps.begin("write the tables")
     lines = list(written.write_found(found, source, options.inputs, folder))

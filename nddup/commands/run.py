@@ -7,8 +7,10 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from nddup.commands.options import add_inputs, add_json, add_master, add_parser
+from nddup.errors import ConfigError, NeedsSparkError
 from nddup.progress import Steps
 from nddup.shown import print_json, print_out
+from nddup.start_up import prevent_pandas_import
 
 if TYPE_CHECKING:  # a command loads these when it runs
     from nddup.local.processes import Processes
@@ -117,7 +119,6 @@ def _prepare(
     options: argparse.Namespace, processes: "Processes | None", steps: Steps
 ) -> tuple["Config", Make, dict[str, Any]]:
     """Read the settings and choose the engine; return the settings, what makes the run, and its arguments."""
-    from nddup.errors import ConfigError  # noqa: PLC0415
     from nddup.progress import start_logging  # noqa: PLC0415
     from nddup.run.engines import choose_engine  # noqa: PLC0415
     from nddup.settings.load import load_config  # noqa: PLC0415
@@ -167,7 +168,6 @@ def _look_at_paths(options: argparse.Namespace) -> None:
 
 def _run(make: Make, options: argparse.Namespace, config: "Config", how: dict[str, Any]) -> dict[str, Any]:
     """Make a run and return its metrics; go on with Spark if the embedded engine has too little memory."""
-    from nddup.errors import NeedsSparkError  # noqa: PLC0415
     from nddup.progress import say  # noqa: PLC0415
     from nddup.run.engines import has_java  # noqa: PLC0415
 
@@ -187,7 +187,6 @@ def _run(make: Make, options: argparse.Namespace, config: "Config", how: dict[st
 def _prepare_here(config: "Config", processes: "Processes | None") -> Make:
     """Prepare a run in this process, with as many worker processes as the settings allow."""
     from nddup.settings.plan import processes_of  # noqa: PLC0415
-    from nddup.start_up import prevent_pandas_import  # noqa: PLC0415
 
     count = processes_of(config)
     if processes is not None and count > 1:
