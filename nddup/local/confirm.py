@@ -44,8 +44,6 @@ from nddup.scanning.read_again import UNSTEADY, Tokens
 from nddup.tables import CONNECTIONS, FAMILIES, FAMILY_PAIRS
 
 ENDS = ("doc_a", "doc_b")
-TOGETHER = 1 << 21
-"""Maximum tokens per comparison batch; a longer pair is its own batch."""
 
 
 class Texts(NamedTuple):
@@ -98,7 +96,7 @@ class Confirmer(NamedTuple):
         return Ragged(offsets, np.concatenate([row.values[row.low : row.high] for row in held]))
 
     def confirm(self, matches: Matches, workers: Workers) -> Confirmed:
-        """Return the candidates whose texts are alike enough; a thread holds `TOGETHER` tokens at a time."""
+        """Return the candidates whose texts are alike enough; a thread holds a portion at a time."""
         possible = np.flatnonzero(np.isin(matches.ends, self.nodes).all(axis=1))
         found = self.compare(matches.ends[possible], workers)
         near = possible[found.is_near]
@@ -110,10 +108,10 @@ class Confirmer(NamedTuple):
         return Confirmed(matches.take(near).with_resemblance(similarity, common), counts)
 
     def compare(self, ends: NDArray[np.integer], workers: Workers) -> Compared:
-        """Compare the texts of pairs of nodes, (k, 2), in their order; a thread holds `TOGETHER` tokens at a time."""
+        """Compare the texts of pairs of nodes, (k, 2), in their order; a thread holds a portion at a time."""
         places = np.searchsorted(self.nodes, ends)
         sizes = np.array([row.high - row.low for row in self.rows], np.int64)
-        portions = list(divide_pairs(places, sizes, TOGETHER))
+        portions = list(divide_pairs(places, sizes))
         if len(portions) == 1:  # no thread starts for the few pairs of a query
             workers.report_progress("confirm", 0, 1)
             found = compare_taken(self.take, places, self.rule)

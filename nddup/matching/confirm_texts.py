@@ -121,6 +121,9 @@ FAMILY: Final = 2
 TOGETHER: Final = 1 << 18
 """Most pairs of a portion."""
 
+HELD: Final = 1 << 21
+"""Most tokens, or shingles, of the texts of a portion, 16 MB: what one thread or task holds."""
+
 AHEAD: Final = 16
 """Texts that one text is compared with at a time, where one confirmed pair is enough."""
 
@@ -245,7 +248,7 @@ def _compare_with_pivots(
     return lack_ends, lacks[:n_lacks].copy(), extra_ends, extras[:n_extras].copy()
 
 
-def divide_pairs(pairs: NDArray[np.int64], sizes: NDArray[np.int64], most: int) -> Iterator[NDArray[np.int64]]:
+def divide_pairs(pairs: NDArray[np.int64], sizes: NDArray[np.int64], most: int = HELD) -> Iterator[NDArray[np.int64]]:
     """Yield the pairs in portions whose rows have about `most` values together, so that families meet in few portions.
 
     Args:

@@ -64,9 +64,6 @@ TASK_PAIRS = 500_000
 MOST_TEXTS = 400_000
 """Most texts sent by `send_all`, counted once for each task that gets them."""
 
-HELD = 1 << 21
-"""Tokens, or shingles, of the texts of one block of candidates: 16 MB."""
-
 
 def with_unknown(matches: DataFrame) -> DataFrame:
     """Return MATCHES with all that is told of two documents: null where it is not known."""
@@ -266,7 +263,7 @@ def confirm_task(batches: Batches, *, rule: ConfirmRule) -> Batches:
         at = np.searchsorted(texts.nodes, ends)
         places = np.where(np.append(texts.nodes, -1)[at] == ends, at, -1)
         sizes_of = np.append(texts.sizes, 0)
-        for rows in divide_pairs(np.where(places < 0, len(texts.sizes), places), sizes_of, HELD):
+        for rows in divide_pairs(np.where(places < 0, len(texts.sizes), places), sizes_of):
             some = {name: column[rows] for name, column in columns.items()}
             found = compare_taken(texts.take, places[rows], rule)
             is_lost = np.asarray((places[rows] < 0).any(axis=1))
