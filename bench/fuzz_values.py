@@ -35,7 +35,7 @@ from nddup.reading.outcomes import Reject, decode_base64, make_record
 from nddup.reading.page_limits import MAX_ATTRIBUTES
 from nddup.reading.records import parse_record, record_text
 from nddup.reading.reference_lists import LayoutError, guess_layout, lines_of, read_lines
-from nddup.reading.streams import Expanded, StoppedError, compression_of, cut_stream, expand_head
+from nddup.reading.streams import Expanded, StoppedError, compression_of, cut_pieces, expand_head, reject_parts
 from nddup.reading.xml_records import escape_ampersands
 from nddup.shown import parse_size
 
@@ -146,7 +146,7 @@ def _expanded(data: bytes, choose: random.Random) -> object:
     expand_head(data, choose.choice((1, 100, MAX_RECORD)))
     stream = Expanded(io.BytesIO(data), compression_of(data), 1 << 18)
     most, unit = choose.choice((3, 1000)), choose.choice((1, 2))
-    return list(cut_stream(stream, choose.choice((b"\n", b"</doc>", b"a")), max_record=most, unit=unit))
+    return list(reject_parts(cut_pieces(stream, choose.choice((b"\n", b"</doc>", b"a")), max_record=most, unit=unit)))
 
 
 def _reference(data: bytes, choose: random.Random) -> object:

@@ -390,5 +390,5 @@ class RewrittenFile:
         target = place_of(self.folder, self.entry.file.source)
         with target.open("wb") as file:
             written = sum(file.write(piece) for piece in pieces)
-        if not written and self.head.format.kind in ("html", "text"):
+        if not written and self.head.format.files.is_copied:
             target.unlink()

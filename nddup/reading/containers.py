@@ -25,7 +25,7 @@ from typing import Any, BinaryIO
 
 from nddup.reading.charsets import canonical_charset, decode_content, wide_without_mark
 from nddup.reading.csv_rows import find_dialect, read_csv
-from nddup.reading.formats import FORMATS, BinaryError, FileHead, Format, FormatError, NoRecordsError
+from nddup.reading.formats import FILE_KINDS, FORMATS, BinaryError, FileHead, Format, FormatError, NoRecordsError
 from nddup.reading.outcomes import EXCERPT_LENGTH, Record, Reject, excerpt, make_record
 from nddup.reading.streams import PIECE, Expanded, StoppedError
 from nddup.reading.warc import ARC_START, Wanted, cut_warc, parse_warc
@@ -125,7 +125,7 @@ def _decoded(body: MIMEPart) -> str:
         return data.decode("utf-8", "replace") if isinstance(data, bytes) else ""
 
 
-CONTAINERS = ("warc", "csv", "parquet", "html", "mail", "text")
+CONTAINERS = tuple(kind for kind, files in FILE_KINDS.items() if not files.is_cut)
 PAGE_BYTES = 4096
 """Bytes of a file that are searched for the root element of a page."""
 

@@ -1,5 +1,6 @@
 """Declarations of the formats of collection files: where the id, the URL and the content are in a record.
 
+    FILE_KINDS  how the files of each kind are read and written again: read by all who cut, copy, tag or rewrite them
     Format      the declaration of one format, without code
     FORMATS     all formats by name. A new format that differs only in its paths is one more entry here
     FileHead    a format, and what is found in the head of one file: how to cut the file and parse its records
@@ -23,10 +24,39 @@ or an attribute of the record. Alternatives and `html(…)` mean the same everyw
 import re
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Literal, cast
+from typing import Literal, NamedTuple, cast
 
 Kind = Literal["xml", "sgml", "jsonl", "warc", "csv", "parquet", "html", "mail", "text"]
 FieldKind = Literal["auto", "html", "text", "base64", "typed"]
+
+
+class FileKind(NamedTuple):
+    """How the files of a kind are read, and written again.
+
+    Attributes:
+        is_cut: whether they are cut at a separator between records; else `containers` reads them from their start.
+        is_copied: whether a file is one record, and is copied as it is or not written at all.
+        uncut: what to call files of whose records nothing can be cut in place; empty where it can.
+        untagged: what to call a file that has no place for tags; empty where it has.
+    """
+
+    is_cut: bool = False
+    is_copied: bool = False
+    uncut: str = ""
+    untagged: str = ""
+
+
+FILE_KINDS: dict[Kind, FileKind] = {
+    "xml": FileKind(is_cut=True),
+    "sgml": FileKind(is_cut=True, uncut="TREC"),
+    "jsonl": FileKind(is_cut=True),
+    "warc": FileKind(uncut="WARC"),
+    "csv": FileKind(),
+    "parquet": FileKind(),
+    "html": FileKind(is_copied=True, uncut="pages", untagged="a page"),
+    "mail": FileKind(uncut="e-mail", untagged="e-mail"),
+    "text": FileKind(is_copied=True, untagged="a text"),
+}
 
 
 class FormatError(ValueError):
@@ -152,6 +182,11 @@ class Format:
     statuses: tuple[int, ...] | None = None
     deleted: str | None = None
     roots: tuple[str, ...] = ()
+
+    @property
+    def files(self) -> FileKind:
+        """How its files are read, and written again."""
+        return FILE_KINDS[self.kind]
 
     @property
     def fields(self) -> tuple[str, ...]:

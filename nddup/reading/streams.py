@@ -1,8 +1,10 @@
 """Files that must be read from their start: expanded, limited, and cut into chunks.
 
-    compression_of   first bytes -> gzip, bz2, zstd, xz, or none
+    COMPRESSIONS     all compressions, declared once for all who read and write them: gzip, bz2, zstd, xz
+    compression_of   first bytes -> the name of one, or none
     Expanded         a stream of expanded bytes that says where and why it stopped
-    cut_stream       stream -> chunks between separators, as Spark's text source cuts plain files
+    cut_pieces       stream -> chunks between separators, as Spark's text source cuts plain files; parts of long ones
+    reject_parts     those -> chunks, and a reject in place of each that is too long
     find_open_end    last bytes of a plain file -> the place of its last separator, if a chunk follows it
     expand_head      first bytes of a file -> first expanded bytes
 
@@ -14,11 +16,7 @@ Decode one gzip member with ISA-L, piece by piece: twice as fast as zlib.
 ISA-L's own gzip reader raises at a wrong checksum before it returns the last data. Here the data is returned first, so
 that everything that can be decoded of a damaged file is kept.
 
-A stream cut at a separator. No byte is lost: a chunk that is too long is returned in parts.
-
-    cut_pieces   stream -> chunks; parts of a chunk longer than `max_record`; a reject with the reason if it stops
-
-`streams.cut_stream` passes on the chunks and turns the parts into rejects; `nddup.rewriting` writes both again.
+`cut_pieces` loses no byte: a chunk that is too long is returned in parts, which `nddup.rewriting` writes again.
 """
 
 import bz2
@@ -39,7 +37,7 @@ from isal.isal_zlib import crc32
 
 from nddup.reading.outcomes import EXCERPT_LENGTH, Reject
 
-__all__ = ["PIECE", "Chunk", "Expanded", "StoppedError", "compression_of", "cut_stream", "expand_head", "reject_parts"]
+__all__ = ["PIECE", "Chunk", "Expanded", "StoppedError", "compression_of", "cut_pieces", "expand_head", "reject_parts"]
 
 MAX_HEADER = 1 << 17
 """Most bytes of a header: its extra field has at most 64 KB, and no real name or comment is longer than 64 KB."""
@@ -184,8 +182,13 @@ def cut_pieces(stream: Stream, separator: bytes, *, max_record: int, unit: int =
         first part of a chunk has at least `max_record` bytes, or all of it. If the stream stops, the last item is a
         reject with the reason.
 
+    Raises:
+        ValueError: for an empty separator: files of such a kind are not cut.
+
     Cost: linear, whatever the bytes. Memory: `max_record` and two pieces.
     """
+    if not separator:
+        raise ValueError("expected the bytes between two records, got none")
     held, searched, passed = bytearray(), 0, 0  # passed: bytes of this chunk already returned as parts
     offset = 0  # place of held[0] in the stream, to align with code units
     while True:
@@ -253,13 +256,66 @@ MOST_STARTS = 1 << 16
 """Most starts of members that are held: more than begin in the bytes that are read ahead of a record."""
 
 
-MAGIC = {
-    rb"\x1f\x8b": "gzip",
-    rb"BZh[1-9](1|\x17|$)": "bz2",  # a block, or the end of an empty stream; a text may begin with the first four
-    rb"\x28\xb5\x2f\xfd|[\x50-\x5f]\x2a\x4d\x18": "zstd",  # a frame, or a skippable frame, as `pzstd` writes first
-    rb"\xfd7zXZ\0": "xz",
-}
-"""Expressions for the first bytes of compressed files. Sources: RFC 1952, RFC 8878, the format of .xz."""
+class Packer(Protocol):
+    """Compresses one member."""
+
+    def compress(self, data: bytes, /) -> bytes:
+        """Add some bytes; return the compressed ones that are ready."""
+
+    def flush(self) -> bytes:
+        """End the member; return its remaining bytes."""
+
+
+class _Zstd:
+    """A frame that ends with an empty block, and so with a zero byte."""
+
+    def __init__(self) -> None:
+        self._packer = zstandard.ZstdCompressor().compressobj()
+
+    def compress(self, data: bytes) -> bytes:
+        return self._packer.compress(data)
+
+    def flush(self) -> bytes:
+        return self._packer.flush(zstandard.COMPRESSOBJ_FLUSH_BLOCK) + self._packer.flush()
+
+
+class Compression(NamedTuple):
+    """How files are compressed: all that reading them and writing them again needs.
+
+    Attributes:
+        magic: expression for their first bytes.
+        decoder: makes a decoder of one member, like those of the standard library.
+        piece: stored bytes passed to it at a time.
+        packer: makes what compresses one member, at the default level of the format's program.
+        end: the byte with which every written file ends.
+        empty: an empty member, appended if the last member does not end so.
+    """
+
+    magic: bytes
+    decoder: Callable[[], Any]
+    piece: int
+    packer: Callable[[], Packer]
+    end: bytes
+    empty: bytes = b""
+
+
+COMPRESSIONS = {
+    "gzip": Compression(
+        rb"\x1f\x8b", GzipMember, INPUT_PIECE, partial(zlib.compressobj, 6, zlib.DEFLATED, 16 + zlib.MAX_WBITS), b"\0",
+        b"\x1f\x8b\x08\0\0\0\0\0\0\xff\x03\0\0\0\0\0\0\0\0\0",
+    ),
+    "bz2": Compression(  # a block, or the end of an empty stream; a text may begin with the first four bytes
+        rb"BZh[1-9](1|\x17|$)", bz2.BZ2Decompressor, DENSE_PIECE, bz2.BZ2Compressor, b"\0", b"BZh9\x17rE8P\x90\0\0\0\0"
+    ),
+    "zstd": Compression(  # a frame, or a skippable frame, as `pzstd` writes first
+        rb"\x28\xb5\x2f\xfd|[\x50-\x5f]\x2a\x4d\x18", lambda: zstandard.ZstdDecompressor().decompressobj(), DENSE_PIECE,
+        _Zstd, b"\0",
+    ),
+    "xz": Compression(
+        rb"\xfd7zXZ\0", partial(lzma.LZMADecompressor, lzma.FORMAT_XZ), DENSE_PIECE, lzma.LZMACompressor, b"Z"
+    ),
+}  # fmt: skip
+"""All compressions by name. Sources: RFC 1952, RFC 8878, the format of .xz."""
 
 _ERRORS: tuple[type[Exception], ...] = (  # type: ignore[assignment]
     OSError, EOFError, IgzipError, lzma.LZMAError, zstandard.ZstdError, zlib.error, zipfile.BadZipFile,
@@ -273,7 +329,7 @@ def compression_of(head: bytes) -> str:
         >>> compression_of(b"BZh91AY"), compression_of(b"<?xml")
         ('bz2', '')
     """
-    return next((name for magic, name in MAGIC.items() if re.match(magic, head)), "")
+    return next((name for name, one in COMPRESSIONS.items() if re.match(one.magic, head)), "")
 
 
 class Expanded(io.RawIOBase):
@@ -291,7 +347,8 @@ class Expanded(io.RawIOBase):
 
     def __init__(self, raw: BinaryIO, compression: str, limit: int | None = None) -> None:
         super().__init__()
-        self._stream = _decoder(raw, compression)
+        how = COMPRESSIONS[compression] if compression else None
+        self._stream: Any = _Members(raw, how.decoder, how.piece) if how else io.BufferedReader(raw, PIECE)
         self._limit = limit
         self._count = 0
         self._rest = b""
@@ -318,7 +375,7 @@ class Expanded(io.RawIOBase):
     def read(self, size: int = PIECE) -> bytes:
         """Return at most `size` bytes; none at the end."""
         try:
-            data: bytes = self._rest or self._stream.read1(size)  # type: ignore[attr-defined]
+            data: bytes = self._rest or self._stream.read1(size)
         except _ERRORS as error:
             text = str(error) or type(error).__name__
             raise StoppedError("damaged", f"{text}, after {self._count:,} bytes") from error
@@ -386,18 +443,6 @@ class _Members(io.RawIOBase):
         return piece
 
 
-def _decoder(raw: BinaryIO, compression: str) -> BinaryIO:
-    if compression == "gzip":
-        return _Members(raw, GzipMember, INPUT_PIECE)  # type: ignore[return-value]
-    if compression == "bz2":
-        return _Members(raw, bz2.BZ2Decompressor, DENSE_PIECE)  # type: ignore[return-value]
-    if compression == "xz":
-        return _Members(raw, partial(lzma.LZMADecompressor, lzma.FORMAT_XZ), DENSE_PIECE)  # type: ignore[return-value]
-    if compression == "zstd":
-        return _Members(raw, zstandard.ZstdDecompressor().decompressobj, DENSE_PIECE)  # type: ignore[return-value]
-    return io.BufferedReader(raw, PIECE)  # type: ignore[type-var]
-
-
 def expand_head(raw: bytes, size: int) -> bytes:
     """Expand the first bytes of a file to at most `size` bytes; to fewer if they end earlier or are damaged."""
     stream = Expanded(io.BytesIO(raw), compression_of(raw))
@@ -409,24 +454,6 @@ def expand_head(raw: bytes, size: int) -> bytes:
     except StoppedError:
         pass
     return b"".join(parts)[: size + sum(map(len, parts))] if size < 0 else b"".join(parts)
-
-
-def cut_stream(stream: Expanded, separator: bytes, *, max_record: int, unit: int = 1) -> Iterator[Chunk | Reject]:
-    """Cut a stream at a separator.
-
-    Args:
-        stream: the bytes of a file.
-        separator: the bytes between two records, in the encoding of the file.
-        max_record: the longest chunk returned, in bytes.
-        unit: bytes per code unit, 2 in UTF-16; separators begin at multiples of it.
-
-    Returns:
-        Chunks in file order; the bytes after the last separator are the last chunk. A chunk longer than `max_record` is
-        replaced by a reject `too large`. If the stream stops, the last item is a reject with the reason.
-
-    Cost: linear, whatever the bytes. Memory: `max_record` and two pieces.
-    """
-    return reject_parts(cut_pieces(stream, separator, max_record=max_record, unit=unit))
 
 
 def reject_parts(pieces: Iterable[Chunk | Part | Reject]) -> Iterator[Chunk | Reject]:

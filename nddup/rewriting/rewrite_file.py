@@ -17,24 +17,20 @@ The bytes of a new file are compressed as the original file was. Every packed fi
 are cut at this byte.
 """
 
-import bz2
-import lzma
-import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
-from typing import BinaryIO, NamedTuple, Protocol
+from typing import BinaryIO, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import zstandard
 
 from nddup.reading.charsets import MARKS, decode_anyway, unit_of
 from nddup.reading.containers import cut_mail
-from nddup.reading.formats import FileHead
+from nddup.reading.formats import FILE_KINDS, FileHead, Kind
 from nddup.reading.outcomes import Reject
 from nddup.reading.sgml_records import find_sgml_start
-from nddup.reading.streams import PIECE, Chunk, Expanded, Part, StoppedError, cut_pieces
+from nddup.reading.streams import COMPRESSIONS, PIECE, Chunk, Expanded, Packer, Part, StoppedError, cut_pieces
 from nddup.reading.warc import walk_warc
 from nddup.reading.xml_cutting import cut_records, is_readable_as_ascii
 from nddup.reading.xml_records import wrapper_of
@@ -266,7 +262,7 @@ Member = bytes | None
 """Bytes of a record, or None at its end."""
 
 
-def rewrite_warc(stream: Expanded, verdicts: Verdicts, max_record: int) -> Iterator[Member]:
+def rewrite_warc(stream: Expanded, head: FileHead, verdicts: Verdicts, max_record: int) -> Iterator[Member]:
     """Yield the bytes of the records as the verdicts say, and None after each record.
 
     Raises:
@@ -274,6 +270,7 @@ def rewrite_warc(stream: Expanded, verdicts: Verdicts, max_record: int) -> Itera
 
     Cost: linear; no record is parsed. Memory: `max_record`; a longer record is passed on in pieces.
     """
+    del head
     reader = Reader(verdicts)
     stays = True
     for piece in walk_warc(stream, max_record=max_record):
@@ -296,7 +293,7 @@ def rewrite_warc(stream: Expanded, verdicts: Verdicts, max_record: int) -> Itera
     reader.require_all(verdicts.count)
 
 
-def rewrite_mail(stream: Expanded, verdicts: Verdicts, max_record: int) -> Iterator[bytes]:
+def rewrite_mail(stream: Expanded, head: FileHead, verdicts: Verdicts, max_record: int) -> Iterator[bytes]:
     """Yield the messages that stay, byte for byte.
 
     Raises:
@@ -304,6 +301,7 @@ def rewrite_mail(stream: Expanded, verdicts: Verdicts, max_record: int) -> Itera
 
     Cost: linear; no message is parsed. Memory: `max_record` and a piece.
     """
+    del head
     reader = Reader(verdicts)
     for message in cut_mail(stream, max_record=max_record):
         if reader.next() is not False and isinstance(message, bytes):
@@ -313,22 +311,7 @@ def rewrite_mail(stream: Expanded, verdicts: Verdicts, max_record: int) -> Itera
     reader.require_all(verdicts.count)
 
 
-GZIP_LEVEL = 6
-ENDS = {"gzip": b"\0", "bz2": b"\0", "zstd": b"\0", "xz": b"Z"}
 PARQUET_END = b"1"
-EMPTY_GZIP = b"\x1f\x8b\x08\0\0\0\0\0\0\xff\x03\0\0\0\0\0\0\0\0\0"
-EMPTY_BZ2 = b"BZh9\x17rE8P\x90\0\0\0\0"
-"""Empty members, this and `EMPTY_GZIP`: appended if the last member does not end with its byte in `ENDS`."""
-
-
-class Packer(Protocol):
-    """Compresses one member."""
-
-    def compress(self, data: bytes, /) -> bytes:
-        """Add some bytes; return the compressed ones that are ready."""
-
-    def flush(self) -> bytes:
-        """End the member; return its remaining bytes."""
 
 
 def end_of(head: FileHead, compression: str) -> bytes:
@@ -340,7 +323,7 @@ def end_of(head: FileHead, compression: str) -> bytes:
     """
     if head.format.kind == "parquet":
         return PARQUET_END
-    return ENDS[compression] if compression else line_end_of(head)[-1:]
+    return COMPRESSIONS[compression].end if compression else line_end_of(head)[-1:]
 
 
 def line_end_of(head: FileHead) -> bytes:
@@ -368,8 +351,8 @@ def pack(pieces: Iterable[bytes | None], compression: str, line_end: bytes = b"\
             held, size = [], 0
     rest = b"".join(held)
     ending = (rest or last)[-1:]
-    if compression and ending and ending != ENDS[compression]:
-        rest += {"gzip": EMPTY_GZIP, "bz2": EMPTY_BZ2}.get(compression, b"")
+    if compression and ending and ending != COMPRESSIONS[compression].end:
+        rest += COMPRESSIONS[compression].empty
     if rest:
         yield rest
 
@@ -390,42 +373,11 @@ def _members(pieces: Iterable[bytes | None], compression: str, line_end: bytes) 
             yield packer.flush()
             packer = None
         elif piece:
-            packer = packer or packer_of(compression)
+            packer = packer or COMPRESSIONS[compression].packer()
             yield packer.compress(piece)
     if packer is not None:
         yield packer.flush()
 
-
-def packer_of(compression: str) -> Packer:
-    """Return a packer for one member, at the default level of the format's program."""
-    if compression == "gzip":
-        return zlib.compressobj(GZIP_LEVEL, zlib.DEFLATED, 16 + zlib.MAX_WBITS)
-    if compression == "bz2":
-        return bz2.BZ2Compressor()
-    return lzma.LZMACompressor() if compression == "xz" else _Zstd()
-
-
-class _Zstd:
-    """A frame that ends with an empty block, and so with a zero byte."""
-
-    def __init__(self) -> None:
-        self._packer = zstandard.ZstdCompressor().compressobj()
-
-    def compress(self, data: bytes) -> bytes:
-        return self._packer.compress(data)
-
-    def flush(self) -> bytes:
-        return self._packer.flush(zstandard.COMPRESSOBJ_FLUSH_BLOCK) + self._packer.flush()
-
-
-COPIED = ("html", "text")
-"""Kinds of files that are one record: copied as they are, or not at all."""
-
-UNCUT = {"html": "pages", "warc": "WARC", "mail": "e-mail", "sgml": "TREC"}
-"""Kinds of files of whose records nothing can be cut in place, and what to call them in messages."""
-
-UNTAGGED = {"html": "a page", "text": "a text", "mail": "e-mail"}
-"""Kinds of files that have no place for tags, and what to call them in messages."""
 
 UNREAD_IN_WARC = ("not text", "revisit", "status", "no content", "too large")
 """Reject reasons of WARC records that hold no document and so stay: pictures, redirects, films, revisits of
@@ -457,7 +409,7 @@ def count_written(verdicts: Verdicts) -> Rewritten:
     return Rewritten(stay, verdicts.cutting.whole, verdicts.cutting.plain)
 
 
-def judge(rows: pa.Table, kind: str, *, is_tagging: bool, may_go_on: bool, cutting: Cutting | None = None) -> Verdicts:
+def judge(rows: pa.Table, kind: Kind, *, is_tagging: bool, may_go_on: bool, cutting: Cutting | None = None) -> Verdicts:
     """Return the verdicts on the records of a file.
 
     Args:
@@ -477,9 +429,23 @@ def judge(rows: pa.Table, kind: str, *, is_tagging: bool, may_go_on: bool, cutti
         stays = pc.or_(stays, pc.is_in(rows["reason"], pa.array(UNREAD_IN_WARC)))
     flags = np.asarray(stays, np.bool_)
     verdicts = Verdicts(len(rows), stays=flags, may_go_on=may_go_on, may_be_empty=may_be_empty)
-    if cutting is None or kind in UNCUT:
+    if cutting is None or FILE_KINDS[kind].uncut:
         return verdicts
     return replace(verdicts, cuts=rows[SPANS.names[1]], cutting=cutting)
+
+
+STREAMED: dict[Kind, Callable[[Expanded, FileHead, Verdicts, int], Iterator[bytes | None]]] = {
+    **{kind: rewrite_chunks for kind, files in FILE_KINDS.items() if files.is_cut},
+    "warc": rewrite_warc,
+    "csv": rewrite_csv,
+    "mail": rewrite_mail,
+}
+"""What writes the files of a kind again that are read as a stream of bytes."""
+
+
+def can_rewrite(kind: Kind) -> bool:
+    """Return whether files of a kind can be written again."""
+    return kind in STREAMED or kind == "parquet" or FILE_KINDS[kind].is_copied
 
 
 def rewrite_file(raw: BinaryIO, head: FileHead, stored: Stored, verdicts: Verdicts) -> Iterator[bytes]:
@@ -498,22 +464,17 @@ def rewrite_file(raw: BinaryIO, head: FileHead, stored: Stored, verdicts: Verdic
     Cost: one pass. Memory: a record, or a row group.
     """
     kind, (compression, most, max_record) = head.format.kind, stored
+    if not can_rewrite(kind):
+        raise RewriteError(f"files of the format {head.format.name} cannot be written again")
     if kind == "parquet":
         yield from rewrite_parquet(raw, head, verdicts, limit=most, max_record=max_record)
         return
-    if kind in COPIED:
+    if FILE_KINDS[kind].is_copied:
         yield from _copy(raw, head, stored, verdicts)
         return
 
     stream = Expanded(raw, compression, most if compression else None)
-    if kind == "warc":
-        pieces: Iterator[bytes | None] = rewrite_warc(stream, verdicts, max_record)
-    elif kind == "csv":
-        pieces = rewrite_csv(stream, head, verdicts, max_record)
-    elif kind == "mail":
-        pieces = rewrite_mail(stream, verdicts, max_record)
-    else:
-        pieces = rewrite_chunks(stream, head, verdicts, max_record)
+    pieces = STREAMED[kind](stream, head, verdicts, max_record)
     yield from pack(pieces, compression, b"" if kind == "mail" else line_end_of(head))
 
 

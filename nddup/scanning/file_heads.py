@@ -11,7 +11,6 @@ from typing import NamedTuple, Protocol
 
 from nddup.errors import NddupError
 from nddup.reading.containers import (
-    CONTAINERS,
     PAGE_BYTES,
     container_head,
     is_binary,
@@ -240,13 +239,13 @@ def _open_end(files: HeadReader, file: InputFile, raw: bytes, head: FileHead, ma
 
 
 def can_cut(path: str, head: FileHead) -> bool:
-    """Return whether several tasks may cut a plain file at its separators and get the records of `streams.cut_stream`.
+    """Return whether several tasks may cut a plain file at its separators and get the records of `streams.cut_pieces`.
 
     The rule is that of Spark's text source, for every engine, so that all read a file alike. That source skips hidden
     names, cannot open a name that is not UTF-8 or holds a colon, and decompresses by the ending of a name. In UTF-16
     the bytes of a line end, or of `/>`, may also be halves of other characters, and the source would cut there.
     """
-    if head.format.kind in CONTAINERS or head.is_indivisible:
+    if not head.format.files.is_cut or head.is_indivisible:
         return False
     if is_hidden(path) or not is_utf8(path) or is_decoded(path) or is_refused(path):
         return False

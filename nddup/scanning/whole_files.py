@@ -10,7 +10,7 @@ from itertools import groupby, islice
 from typing import BinaryIO, NamedTuple
 
 from nddup.reading.charsets import unit_of
-from nddup.reading.containers import CONTAINERS, read_container
+from nddup.reading.containers import read_container
 from nddup.reading.formats import FileHead
 from nddup.reading.json_lines import plain_keys
 from nddup.reading.outcomes import Record, Reject
@@ -91,7 +91,7 @@ def read_file(file: StoredFile, head: FileHead, max_record: int) -> Iterator[tup
         return
 
     with raw:
-        if head.format.kind in CONTAINERS:
+        if not head.format.files.is_cut:
             about = {"source": file.source, "compression": file.compression}
             for record in read_container(raw, head, **about, limit=file.most, max_record=max_record):
                 yield record, b""

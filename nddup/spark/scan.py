@@ -47,7 +47,7 @@ from nddup.reading.formats import FileHead
 from nddup.reading.streams import PIECE, StoppedError
 from nddup.reading.xml_cutting import MARK_BYTES
 from nddup.rewriting.cut_records import Cutting
-from nddup.rewriting.rewrite_file import COPIED, UNTAGGED, Rewritten, Stored, count_written, end_of, judge, rewrite_file
+from nddup.rewriting.rewrite_file import Rewritten, Stored, count_written, end_of, judge, rewrite_file
 from nddup.rewriting.verdicts import NAMES, SPANS, RewriteError
 from nddup.scanning.collection import Collection, Files, Group
 from nddup.scanning.file_heads import is_hidden
@@ -366,8 +366,8 @@ class Written(NamedTuple):
 
 def ending_of(head: FileHead, compression: str) -> Ending:
     """Return how files of a head and a compression end."""
-    if head.format.kind in UNTAGGED:
-        return Ending(b"\n", is_added=True, may_vanish=head.format.kind in COPIED)
+    if head.format.files.untagged:
+        return Ending(b"\n", is_added=True, may_vanish=head.format.files.is_copied)
     return Ending(end_of(head, compression))
 
 

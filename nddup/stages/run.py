@@ -51,7 +51,7 @@ from nddup.stages.stage import (
     name_forced,
     name_unread,
     note_of,
-    require_taggable,
+    require_rewritable,
     settings_of,
 )
 from nddup.tables import REPEATED
@@ -134,7 +134,7 @@ def _begin(engine: RunEngine, inputs: list[str], source: Collection) -> dict[str
     """Return what the folder notes of settings and inputs, after refusing all that can be refused beforehand."""
     config = engine.config
     require_readable(source.unread, config.input.max_unreadable)
-    require_taggable(source, config)
+    require_rewritable(source, config)
     engine.require_able(source)
 
     saved = [] if config.lexicon.saved is None else [config.lexicon.saved]

@@ -16,7 +16,7 @@ from nddup.errors import ConfigError
 from nddup.metrics import CountedFile, LexiconMetrics, RunMetrics, SkippedFile, StageMetrics, Stages
 from nddup.mining.keep_verdicts import Forced
 from nddup.progress import Progress
-from nddup.rewriting.rewrite_file import UNTAGGED
+from nddup.rewriting.rewrite_file import can_rewrite
 from nddup.scanning.collection import Collection
 from nddup.scanning.input_files import ASSET_WHY, is_utf8
 from nddup.settings import plan
@@ -289,16 +289,16 @@ def missing_outputs(config: Config, folder: RunFolder) -> list[str]:
     return [name for name in asked if not folder.has(name, **dependencies_of(name, config))]
 
 
-def require_taggable(collection: Collection, config: Config) -> None:
-    """Refuse `output.tagged` for files whose format has no place for fields.
+def require_rewritable(collection: Collection, config: Config) -> None:
+    """Refuse to write files again that cannot be, and `output.tagged` for those whose format has no place for fields.
 
     Raises:
         ConfigError: naming the first such file.
     """
-    if config.output.tagged != AS_INPUT:
-        return
-    for group in collection.groups:
-        what = UNTAGGED.get(group.head.format.kind)
-        if what is not None:
-            source = group.files[0].file.source
+    asked = [name for name in OUTPUTS if getattr(config.output, name) == AS_INPUT]
+    for group in collection.groups if asked else ():
+        source, form = group.files[0].file.source, group.head.format
+        if not can_rewrite(form.kind):
+            raise ConfigError(f"output.{asked[0]}: {source}: files of the format {form.name} cannot be written again")
+        if "tagged" in asked and (what := form.files.untagged):
             raise ConfigError(f"output.tagged: {source} is {what}, which has no place for tags; the table keep tells")

@@ -4,6 +4,7 @@ import bz2
 import gzip
 import io
 import lzma
+import zlib
 from collections.abc import Callable
 
 import pytest
@@ -11,8 +12,10 @@ import zstandard
 from hypothesis import given
 from hypothesis import strategies as st
 
+from nddup.reading import streams
 from nddup.reading.records import Reject
-from nddup.reading.streams import Chunk, Expanded, StoppedError, compression_of, cut_stream, expand_head
+from nddup.reading.streams import Chunk, Expanded, StoppedError, compression_of, cut_pieces, expand_head, reject_parts
+from nddup.rewriting.rewrite_file import pack
 
 COMPRESSIONS: dict[str, Callable[[bytes], bytes]] = {
     "": bytes,
@@ -32,7 +35,7 @@ class Slow(io.BytesIO):
 
 
 def cut(data: bytes, separator: bytes, *, limit: int = 1 << 20, unit: int = 1) -> list[Chunk | Reject]:
-    return list(cut_stream(Expanded(io.BytesIO(data), ""), separator, max_record=limit, unit=unit))
+    return list(reject_parts(cut_pieces(Expanded(io.BytesIO(data), ""), separator, max_record=limit, unit=unit)))
 
 
 @pytest.mark.parametrize("name", COMPRESSIONS)
@@ -68,7 +71,7 @@ def test_a_flipped_byte_is_said() -> None:
     data = bytearray(gzip.compress(b"a\nb\nc\n"))
     data[-6] ^= 1
 
-    found = list(cut_stream(Expanded(io.BytesIO(bytes(data)), "gzip"), b"\n", max_record=100))
+    found = list(reject_parts(cut_pieces(Expanded(io.BytesIO(bytes(data)), "gzip"), b"\n", max_record=100)))
 
     assert [item.value for item in found if isinstance(item, Chunk)] == [b"a", b"b", b"c"]
     assert [item.reason for item in found if isinstance(item, Reject)] == ["damaged"]
@@ -114,7 +117,7 @@ def test_a_long_record_is_passed_over_within_bounds(monkeypatch: pytest.MonkeyPa
     for size in range(95, 130):
         data = b"<d>a</d>" + b"x" * size + b"</d><d>b</d>"
 
-        found = list(cut_stream(Expanded(io.BytesIO(data), ""), b"</d>", max_record=50))
+        found = cut(data, b"</d>", limit=50)
 
         assert [item.detail.split()[0] if isinstance(item, Reject) else item.value for item in found] == [
             b"<d>a",
@@ -212,3 +215,21 @@ def test_a_text_is_no_bzip2() -> None:
     assert compression_of(b"BZh is how a compressed file begins") == ""
     assert compression_of(b"BZh9 is how it begins") == ""
     assert compression_of(bz2.compress(b"")) == compression_of(bz2.compress(b"a")) == "bz2"
+
+
+def test_nothing_is_cut_at_an_empty_separator() -> None:
+    """It is an error at once: every place of a file would be one."""
+    with pytest.raises(ValueError, match="the bytes between two records"):
+        cut(b"some bytes", b"")
+
+
+def test_a_compression_is_one_entry(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An entry in the declarations is all that a new compression needs to be recognised, read, and written again."""
+    toy = streams.Compression(rb"\x78\x9c", zlib.decompressobj, 7, zlib.compressobj, b"")
+    monkeypatch.setitem(streams.COMPRESSIONS, "zlib", toy)
+
+    for name in streams.COMPRESSIONS:
+        packed = b"".join(pack([b"some ", b"bytes ", None, b"of it\n"], name))
+        assert compression_of(packed) == name
+        assert packed.endswith(streams.COMPRESSIONS[name].end)
+        assert b"".join(iter(Expanded(io.BytesIO(packed), name).read, b"")) == b"some bytes of it\n"

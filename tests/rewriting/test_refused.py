@@ -3,12 +3,14 @@
 import errno
 import json
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 
 from nddup.errors import ConfigError, NddupError
 from nddup.local.outputs import RewrittenFile
+from nddup.reading.formats import FILE_KINDS, Kind
+from nddup.rewriting.rewrite_file import STREAMED, can_rewrite
 from nddup.run.local_job import run_locally
 from nddup.settings.load import build_config
 from tests.rewriting.written_shards import FORMS, write_parquet, write_shards
@@ -34,6 +36,20 @@ def test_a_page_cannot_be_tagged(tmp_path: Path) -> None:
     run(tmp_path / "in", tmp_path / "out", kept="as-input")
     kept = {path.name: path.read_bytes() for path in (tmp_path / "out" / "kept").rglob("*.html")}
     assert kept == {name: (tmp_path / "in" / name).read_bytes() for name in ("a.html", "c.html")}
+
+
+def test_a_kind_that_nothing_writes_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A kind that is read as a stream, and is not written again, is refused before anything is read; none is so now."""
+    assert set(FILE_KINDS) == set(get_args(Kind))
+    assert all(map(can_rewrite, FILE_KINDS))
+
+    monkeypatch.delitem(STREAMED, "mail")
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "a.eml").write_text("Subject: some words\n\nof a message\n")
+    for output in ({"kept": "as-input"}, TAGGED):
+        with pytest.raises(ConfigError, match=r"^output\.[a-z]+: a\.eml: files of the format mail cannot be"):
+            run(tmp_path / "in", tmp_path / "out", **output)
+    assert not (tmp_path / "out").exists()
 
 
 @pytest.mark.parametrize("name", ["jsonl", "xml", "rows", "trec", "warc", "csv", "parquet"])

@@ -50,7 +50,7 @@ from nddup.spark.scan import Rewriting, scan, scan_counting, sources_cut_short
 from nddup.spark.schemas import local_table, table
 from nddup.spark.session_access import access_of
 from nddup.stages.losses import require_few_losses
-from nddup.stages.stage import AS_INPUT, require_taggable
+from nddup.stages.stage import AS_INPUT, require_rewritable
 from nddup.storage.local_storage import LocalStorage, require_apart
 from nddup.storage.session_files import files_at, files_of
 from nddup.storage.session_tables import UNMARKED, SparkFolder
@@ -109,7 +109,7 @@ def find_on_spark(
     with reached.describing():
         steps.begin("find the files and their formats")
         source = _find_source(spark, inputs, config)
-        require_taggable(source.collection, config)
+        require_rewritable(source.collection, config)
         sizes = sum(file.size for file in source.collection.listing.files)
         with set_to(spark, few_tasks(spark, config.spark, sizes)):
             steps.begin("read the documents")

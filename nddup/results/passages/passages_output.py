@@ -22,7 +22,7 @@ from nddup.passages.tabulate import Documents, kept_lines, list_verdicts
 from nddup.report.passages_page import choose_shown, draw_passages
 from nddup.results.passages.find_passages import FoundPassages, Source
 from nddup.rewriting.cut_records import Cutting
-from nddup.rewriting.rewrite_file import UNCUT, Rewritten
+from nddup.rewriting.rewrite_file import Rewritten
 from nddup.rewriting.verdicts import NAMES, SPANS
 from nddup.scanning.collection import Collection
 from nddup.settings.plan import processes_of, record_limits, text_rule
@@ -201,7 +201,7 @@ def cutting_of(config: Config) -> Cutting:
 
 def only_cut(collection: Collection) -> Collection:
     """Return a collection without the files of which nothing can be cut in place."""
-    groups = tuple(group for group in collection.groups if group.head.format.kind not in UNCUT)
+    groups = tuple(group for group in collection.groups if not group.head.format.files.uncut)
     return replace(collection, groups=groups)
 
 
@@ -213,8 +213,7 @@ def say_kept(written: Rewritten, collection: Collection) -> Iterator[str]:
     if written.whole:
         yield f"kept/: {counted(written.whole, 'record')} stay whole: cut, they would be read as another text"
     if uncut_sources(collection):
-        kinds = {group.head.format.kind for group in collection.groups}
-        told = sorted(UNCUT[kind] for kind in kinds if kind in UNCUT)
+        told = sorted({group.head.format.files.uncut for group in collection.groups} - {""})
         yield f"{TEXTS}/: the texts of {', '.join(told)}, as lines of JSON: nothing can be cut in such files in place"
 
 
@@ -225,7 +224,7 @@ def say_tagged(written: Rewritten) -> str:
 
 def uncut_sources(collection: Collection) -> list[str]:
     """Return the files of which nothing can be cut in place."""
-    groups = [group for group in collection.groups if group.head.format.kind in UNCUT]
+    groups = [group for group in collection.groups if group.head.format.files.uncut]
     return [entry.file.source for group in groups for entry in group.files]
 
 
