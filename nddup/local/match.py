@@ -405,16 +405,15 @@ def _match(names: NDArray[np.int64], sketches: Ragged, rule: PairingOptions, wor
     sketches = Ragged(sketches.offsets, read_only(sketches.values))  # kernels are compiled for one kind of array
     if rule.finder is None:
         pruned = prune(sketches, rule.threshold, workers)
-        probes, rounds = _by_prefix(pruned, sketches, rule), tuple(pruned.rounds)
-        rows, heavy = pruned.rows, probes.heavy
+        rows, probes = _by_prefix(pruned, sketches, rule)
+        heavy, rounds = probes.heavy, tuple(pruned.rounds)
+        del pruned
     else:
         rows, probes, heavy = _by_keys(sketches, rule.finder, rule)
         rounds = ()
 
     if workers.most_meetings is not None and _count_meetings(probes) > workers.most_meetings:
         raise NeedsSparkError(f"more than {workers.most_meetings:,} pairs of sketches meet")
-    order = np.lexsort((rows, np.diff(probes.sketches.offsets)))
-    probes = _reordered(probes, order)
     parts = PARTS * workers.count
     owner = partition_of(probes.prefixes.values, parts)
     max_edges = rule.limits.max_edges if rule.limits else NO_LIMIT
@@ -427,11 +426,11 @@ def _match(names: NDArray[np.int64], sketches: Ragged, rule: PairingOptions, wor
         found.append(part)
         pairs += len(part.first) + len(part.links)
         if pairs > surplus:  # several parts may each have listed a large component
-            found = _without_surplus(found, len(order), max_edges)
+            found = _without_surplus(found, len(rows), max_edges)
             pairs = sum(len(part.first) + len(part.links) for part in found)
             surplus = max(max_edges, 2 * pairs)
-        workers.memory.require(OF_MATCH * pairs, f"{len(order):,} distinct sketches with {pairs:,} pairs so far")
-    matches = _gather(found, probes, names[rows[order]], rule)
+        workers.memory.require(OF_MATCH * pairs, f"{len(rows):,} distinct sketches with {pairs:,} pairs so far")
+    matches = _gather(found, probes, names[rows], rule)
     return replace(matches, heavy=int(np.count_nonzero(heavy)), rounds=rounds)
 
 
@@ -442,39 +441,61 @@ def _count_meetings(probes: Probes) -> int:
     return min(int((holders * (holders - 1) // 2).sum()), sketches * (sketches - 1) // 2)
 
 
-def _by_prefix(pruned: Pruned, sketches: Ragged, rule: PairingOptions) -> Probes:
-    """Return the sketches with features left, each with its prefix.
+def _by_prefix(pruned: Pruned, sketches: Ragged, rule: PairingOptions) -> tuple[NDArray[np.int64], Probes]:
+    """Return the sketches with features left, each with its prefix, by size, and their places among all.
 
-    For containment that is all features left, since any sketch may contain another; `posted` then counts those that
-    larger sketches look for.
+    For containment the prefix is all features left, since any sketch may contain another; `posted` then counts those
+    that larger sketches look for.
     """
-    whole = take_rows(sketches, pruned.rows)
-    lengths = np.diff(pruned.offsets) - pruned.bounds + 1
-    place = np.arange(len(pruned.features)) - np.repeat(pruned.offsets[:-1], np.diff(pruned.offsets))
-    is_inside = place < np.repeat(lengths, np.diff(pruned.offsets))
-    prefixes = Ragged(_ends(lengths), pruned.features[is_inside].astype(np.uint64))
-    bounds, posted = pruned.bounds, lengths.astype(np.int32)
+    order = np.lexsort((pruned.rows, np.diff(sketches.offsets)[pruned.rows]))
+    rows, bounds = pruned.rows[order], pruned.bounds[order]
+    posted = (np.diff(pruned.offsets)[order] - bounds + 1).astype(np.int32)
+    prefixes = _prefixes(pruned.offsets, pruned.features, order, posted)
+    whole = take_rows(sketches, rows)
     if rule.threshold.is_containment:
         bounds = rule.threshold.bounds(np.diff(whole.offsets).astype(np.int32))
-        posted = np.maximum(lengths - bounds + 1, 0).astype(np.int32)
+        posted = np.maximum(posted - bounds + 1, 0).astype(np.int32)
     heavy = _find_heavy(prefixes, prefixes.values, len(pruned.holders), rule)
-    return Probes(whole, prefixes, np.zeros(len(prefixes.values), np.int32), bounds, posted, heavy)
+    return rows, Probes(whole, prefixes, np.zeros(len(prefixes.values), np.int32), bounds, posted, heavy)
+
+
+@compiled
+def _prefixes(
+    offsets: NDArray[np.int64], features: NDArray[np.int32], order: NDArray[np.int64], lengths: NDArray[np.int32]
+) -> Ragged:
+    """Return the first features of each row, in this order of rows."""
+    ends = np.zeros(len(order) + 1, np.int64)
+    ends[1:] = np.cumsum(lengths)
+    values = np.empty(ends[-1], np.uint64)
+    for i in range(len(order)):
+        for k in range(lengths[i]):
+            values[ends[i] + k] = features[offsets[order[i]] + k]
+    return Ragged(ends, values)
 
 
 def _by_keys(
     sketches: Ragged, finder: Finder, rule: PairingOptions
 ) -> tuple[NDArray[np.int64], Probes, NDArray[np.bool_]]:
-    """Return the places of the sketches not smaller than their bound, these with keys, and which of all are heavy."""
+    """Return the places of the sketches not smaller than their bound, by size, these with keys, and which of all are
+    heavy.
+    """
     sizes = np.diff(sketches.offsets).astype(np.int32)
     bounds = rule.threshold.bounds(sizes)
     rows = np.flatnonzero(bounds <= sizes)
-    whole = take_rows(sketches, rows)
+    rows = rows[np.argsort(sizes[rows], kind="stable")]
     all_keys = finder.keys(sketches)
     numbers, count = number_keys(all_keys.values)
     heavy = _find_heavy(all_keys, numbers, count, rule)
     keys = take_rows(all_keys, rows)
-    posted = np.diff(keys.offsets).astype(np.int32)
-    return rows, Probes(whole, keys, np.zeros(len(keys.values), np.int32), bounds[rows], posted, heavy[rows]), heavy
+    probes = Probes(
+        take_rows(sketches, rows),
+        keys,
+        np.zeros(len(keys.values), np.int32),
+        bounds[rows],
+        np.diff(keys.offsets).astype(np.int32),
+        heavy[rows],
+    )
+    return rows, probes, heavy
 
 
 def _find_heavy(rows: Ragged, numbers: NDArray[np.integer], count: int, rule: PairingOptions) -> NDArray[np.bool_]:
@@ -485,17 +506,6 @@ def _find_heavy(rows: Ragged, numbers: NDArray[np.integer], count: int, rule: Pa
         owners = np.repeat(np.arange(len(is_heavy)), np.diff(rows.offsets))
         is_heavy[owners[holders[numbers.astype(np.int64)] > rule.max_postings]] = True
     return is_heavy
-
-
-def _reordered(probes: Probes, order: NDArray[np.int64]) -> Probes:
-    return Probes(
-        take_rows(probes.sketches, order),
-        take_rows(probes.prefixes, order),
-        probes.holders,
-        probes.bounds[order],
-        probes.posted[order],
-        probes.heavy[order],
-    )
 
 
 def _without_surplus(found: list[JoinResult], sketches: int, max_edges: int) -> list[JoinResult]:
@@ -536,7 +546,3 @@ def _at_coarser(matches: Matches) -> Matches:
     own = (matches.ends >> LEVEL_BITS & LEVELS).max(axis=1)
     found = matches.take(np.flatnonzero((matches.first & LEVELS) == own))
     return replace(found, first=found.first >> 2 * LEVEL_BITS, second=found.second >> 2 * LEVEL_BITS)
-
-
-def _ends(lengths: NDArray[np.integer]) -> NDArray[np.int64]:
-    return np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)

@@ -14,9 +14,9 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from nddup.columns import list_column, lists_of, one_chunk, ragged_of
+from nddup.columns import lists_of, one_chunk, ragged_of
 from nddup.errors import ConfigError, NddupError
-from nddup.local.workers import Workers, in_collection_order
+from nddup.local.workers import Workers, in_collection_order, unkept
 from nddup.scanning.collection import Collection
 from nddup.scanning.input_files import local_path
 from nddup.scanning.sketch_records import SketchRecords, WordCounter
@@ -138,7 +138,7 @@ def read_records(source: Collection | pa.Table, config: Config, workers: Workers
         records = in_collection_order(records, source)
     batches = records.to_batches()
     del records  # each file of a worker is let go as soon as its rows are copied
-    records = join_sketches(batches)
+    records = join_sketches(batches, workers)
     replaced = records["n_replaced"].to_numpy()
     counts |= {"undecodable_records": int(np.count_nonzero(replaced)), "undecodable_places": int(replaced.sum())}
     for name in ("stripped", "guessed"):
@@ -152,33 +152,59 @@ def read_records(source: Collection | pa.Table, config: Config, workers: Workers
 TOGETHER = 64
 """Batches whose rows are copied at a time."""
 
+MAPPED = 1 << 30
+"""Bytes of ids above which they are kept in a file: the system then holds of them what its memory has room for."""
 
-def join_sketches(batches: list[pa.RecordBatch]) -> pa.Table:
+
+def join_sketches(batches: list[pa.RecordBatch], workers: Workers) -> pa.Table:
     """Return RECORDS with the ids of all sketches in one array, which no later step has to make again.
 
     Args:
         batches: of RECORDS; the list is emptied, so that what only it holds is freed meanwhile.
+        workers: they know the folder for a file of more than `MAPPED` bytes of ids.
 
-    Cost: one copy of the rows. Memory: that of the rows once, and `TOGETHER` batches.
+    Raises:
+        NddupError: if the file cannot be written.
+
+    Cost: one copy of the rows. Memory: that of the rows once, and `TOGETHER` batches; many ids are mapped.
     """
     if not batches:
         return RECORDS.arrow.empty_table()
     place = RECORDS.names.index("sketch")
-    lists = [list_column(batch.column(place)) for batch in batches]
-    offsets = np.concatenate([[0], np.cumsum(np.concatenate([np.diff(part.offsets) for part in lists]))])
-    del lists
-    values, at = np.empty(offsets[-1], np.uint64), 0
-    others = []
-    while batches:
-        some = pa.Table.from_batches(batches[:TOGETHER])
-        del batches[:TOGETHER]
-        ids = ragged_of(some["sketch"]).values
-        values[at : at + len(ids)] = ids
-        at += len(ids)
-        others.append(some.drop_columns(["sketch"]).combine_chunks())
-        del some, ids
-    sketches = lists_of(offsets.astype(np.int64), pa.array(values.view(np.int64)))
+    size = sum(batch.column(place).flatten().nbytes for batch in batches)
+    ends, others = [np.zeros(1, np.int64)], []
+
+    def ids_of_some() -> Iterator[NDArray[np.uint64]]:
+        while batches:
+            some = pa.Table.from_batches(batches[:TOGETHER])
+            del batches[:TOGETHER]
+            others.append(some.drop_columns(["sketch"]).combine_chunks())
+            rows = ragged_of(some["sketch"])
+            ends.append(ends[-1][-1] + rows.offsets[1:])
+            del some
+            yield rows.values
+
+    ids = _join(ids_of_some(), size, workers)
+    sketches = lists_of(np.concatenate(ends), pa.array(ids.view(np.int64)))
     return pa.concat_tables(others).add_column(place, RECORDS.arrow.field("sketch"), sketches)
+
+
+def _join(parts: Iterator[NDArray[np.uint64]], size: int, workers: Workers) -> NDArray[np.uint64]:
+    """Join ids of `size` bytes in memory, or in a mapped file, whose name is gone at once."""
+    if size <= MAPPED:
+        values, at = np.empty(size // 8, np.uint64), 0
+        for ids in parts:
+            values[at : at + len(ids)] = ids
+            at += len(ids)
+        return values
+    try:
+        with workers.room() as folder, (folder / "ids").open("w+b") as file:
+            for ids in parts:
+                file.write(ids.data)
+            file.flush()
+            return np.asarray(np.memmap(file, np.uint64, "r"))
+    except OSError as error:
+        raise NddupError(unkept(error)) from error
 
 
 def count_by_file(records: pa.Table, name: str) -> dict[str, Any]:

@@ -3,14 +3,13 @@
 As on Spark, `nddup.scanning` reads the records and makes the rows; `in_collection_order` sorts them.
 """
 
-import shutil
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from multiprocessing.connection import Connection, wait
 from pathlib import Path
-from tempfile import mkdtemp
+from tempfile import TemporaryDirectory
 from types import TracebackType
 from typing import Protocol, Self, TypeVar, cast
 
@@ -286,24 +285,30 @@ class Workers:
         self, tasks: Sequence[Task], source: Collection | pa.Table | None, order: tuple[Consumer, RecordLimits]
     ) -> pa.Table:
         """Return the rows of tasks, or of TEXTS, made by the processes."""
-        if self.spool is not None:
-            self.spool.mkdir(parents=True, exist_ok=True)
-        spool = Path(mkdtemp(prefix="nddup-", dir=self.spool))
         self.processes = self.processes or Processes()
         if not self.processes.connections:
             self.processes.fork(self.count)
+        with self.room() as spool:
+            try:
+                if isinstance(source, pa.Table):
+                    tasks = spool_texts(source, spool)
+                return self._hand_out(tasks, self.processes.connections, order, spool)
+            except DividedError:
+                raise  # all processes have answered
+            except BaseException:
+                self.processes.kill()  # nobody will take what they are making
+                self.processes = None
+                raise
+
+    @contextmanager
+    def room(self) -> Iterator[Path]:
+        """Make a folder in the spool, and remove it at the end; what is mapped by then stays readable."""
+        if self.spool is not None:
+            self.spool.mkdir(parents=True, exist_ok=True)
         try:
-            if isinstance(source, pa.Table):
-                tasks = spool_texts(source, spool)
-            return self._hand_out(tasks, self.processes.connections, order, spool)
-        except DividedError:
-            raise  # all processes have answered
-        except BaseException:
-            self.processes.kill()  # nobody will take what they are making
-            self.processes = None
-            raise
+            with TemporaryDirectory(prefix="nddup-", dir=self.spool, ignore_cleanup_errors=True) as folder:
+                yield Path(folder)
         finally:
-            shutil.rmtree(spool, ignore_errors=True)
             if self.spool is not None:
                 with suppress(OSError):  # not empty if another pass is using it
                     self.spool.rmdir()
@@ -372,10 +377,15 @@ def _receive(connection: Connection, task: Task) -> set[str]:
 
 def _failed(task: Task, error: str) -> NddupError:
     if FULL in error:
-        return NddupError(f"what was read cannot be kept for the next step ({FULL}); free space, and --resume the run")
+        return NddupError(unkept(FULL))
     names = task.names
     more = f" and {len(names) - 1} more files" if len(names) > 1 else ""
     return NddupError(f"{names[0]}{more}: cannot be read ({error})")
+
+
+def unkept(why: object) -> str:
+    """Return the message for rows that cannot be written to disk."""
+    return f"what was read cannot be kept for the next step ({why}); free space, and --resume the run"
 
 
 def _take(path: Path) -> pa.Table:

@@ -262,19 +262,29 @@ def find_nothing(stopped: int) -> JoinResult:
 
 def _allot_lists(probes: Probes, is_owned: NDArray[np.bool_]) -> _Lists:
     """Lay out the posting lists, still empty."""
-    prefix_sizes = np.diff(probes.prefixes.offsets)
     owned = np.flatnonzero(is_owned)
     groups, count = number_keys(probes.prefixes.values[owned])
     feature = np.full(len(is_owned), -1, np.int32)
     feature[owned] = groups
-
-    # Only the first `posted` features of each prefix are entered into lists.
-    place = np.arange(len(is_owned)) - np.repeat(probes.prefixes.offsets[:-1], prefix_sizes)
-    is_posted = (place < np.repeat(probes.posted, prefix_sizes))[owned]
-    is_heavy = np.repeat(probes.heavy, prefix_sizes)[owned]
-    lengths = np.bincount((2 * groups + is_heavy)[is_posted], minlength=2 * count).astype(np.int64)
-
+    lengths = _count_posted(probes.prefixes.offsets, feature, probes.posted, probes.heavy, count)
     return _Lists(feature, np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64))
+
+
+@compiled
+def _count_posted(
+    prefix_offsets: NDArray[np.int64],
+    feature: NDArray[np.int32],
+    posted: NDArray[np.int32],
+    heavy: NDArray[np.bool_],
+    count: int,
+) -> NDArray[np.int64]:
+    """Count the light and the heavy sketches of each owned feature, (2 count,): the first `posted` features are."""
+    lengths = np.zeros(2 * count, np.int64)
+    for i in range(len(posted)):
+        for at in range(prefix_offsets[i], min(prefix_offsets[i] + posted[i], prefix_offsets[i + 1])):
+            if feature[at] >= 0:
+                lengths[2 * feature[at] + heavy[i]] += 1
+    return lengths
 
 
 @compiled

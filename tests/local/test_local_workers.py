@@ -12,6 +12,7 @@ import pytest
 from nddup.columns import ragged_of
 from nddup.errors import NddupError
 from nddup.local import processes, workers
+from nddup.local import read_records as read_records_module
 from nddup.local.processes import Processes, is_worth_it
 from nddup.local.read_records import join_sketches, number_texts, read_records
 from nddup.local.workers import Workers
@@ -63,8 +64,13 @@ def test_processes_sketch_given_texts_as_one_does() -> None:
     assert found[0]["doc_id"].to_pylist() == sorted(texts)
 
 
-def test_sketches_of_all_batches_are_joined_once(tmp_path: Path) -> None:
-    """Rows of any number of batches are the same rows, their ids one array that later steps take without a copy."""
+@pytest.mark.parametrize("mapped", [0, 1 << 30])
+def test_sketches_of_all_batches_are_joined_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mapped: int) -> None:
+    """Rows of any number of batches are the same rows, their ids one array that later steps take without a copy.
+
+    More ids than are kept in memory lie in a file that is gone from its folder.
+    """
+    monkeypatch.setattr(read_records_module, "MAPPED", mapped)
     lines = write_lines(tmp_path / "a.jsonl", make_texts(families=20))
     config = Config()
     with Workers(1) as one:
@@ -72,14 +78,25 @@ def test_sketches_of_all_batches_are_joined_once(tmp_path: Path) -> None:
     some = found.combine_chunks().to_batches(max_chunksize=4)
     batches = [some[0].slice(0, 0), *some, some[0].slice(0, 0)]
 
-    joined = join_sketches(batches)
+    with Workers(1, spool=tmp_path / "spool") as here:
+        joined = join_sketches(batches, here)
 
+    assert not (tmp_path / "spool").exists()
     assert joined.equals(found)
     assert len(some) > 2 * 64, "too few batches to be joined in several steps"
     assert not batches, "the batches are still held"
     assert np.shares_memory(ragged_of(joined["sketch"]).values, ragged_of(joined["sketch"]).values)
     assert joined["sketch"].num_chunks == 1
-    assert join_sketches([]).equals(found.slice(0, 0))
+    assert join_sketches([], one).equals(found.slice(0, 0))
+
+
+def test_ids_that_cannot_be_kept_are_an_error_for_people(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A disk that takes no ids ends the run with one line that says what to do."""
+    monkeypatch.setattr(read_records_module, "MAPPED", 0)
+    lines = write_lines(tmp_path / "a.jsonl", make_texts())
+    (tmp_path / "spool").write_text("a file where a folder is needed")
+    with Workers(1, spool=tmp_path / "spool") as one, pytest.raises(NddupError, match=r"cannot be kept .* free space"):
+        read_records(find_files(LocalStorage(), [str(lines)], Config().input), Config(), one)
 
 
 @pytest.mark.usefixtures("small_tasks")
