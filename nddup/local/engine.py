@@ -24,11 +24,12 @@ from nddup.local.collapse import Nodes, collapse, name_nodes
 from nddup.local.confirm import Confirmer, Known, Texts, known_pairs, pair_families, read_candidates
 from nddup.local.match import Matches, PairingOptions, match
 from nddup.local.memory import OF_EDGE, OF_ID, OF_MEMBER, OF_PAIR
-from nddup.local.mine_components import Graph, MiningRule, build_graph, mine
+from nddup.local.mine_components import Graph, build_graph, mine
 from nddup.local.outputs import count_parts
 from nddup.local.read_records import read_records
 from nddup.local.workers import Workers
 from nddup.matching.threshold import Threshold
+from nddup.mining.cluster_modes import MiningRule
 from nddup.mining.keep_verdicts import Forced
 from nddup.scanning.collection import Collection
 from nddup.settings.plan import budget_of, confirm_rule_of, graph_rule, kind_of, record_limits, threshold_of, tokens_of

@@ -10,11 +10,10 @@ are those of `nddup.spark.clustering.problems`, so both engines find the same se
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import partial
 from itertools import pairwise
-from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -27,7 +26,7 @@ from nddup.local.match import Matches
 from nddup.local.memory import OF_SET_MEMBER
 from nddup.local.workers import Workers
 from nddup.matching.threshold import Threshold
-from nddup.mining.cluster_modes import Budget, PlacedShare, Problem, Share, find_sets, list_sets, share_steps
+from nddup.mining.cluster_modes import MiningRule, PlacedShare, Problem, Problems, find_sets, list_sets, share_steps
 from nddup.mining.itemsets import Itemsets
 from nddup.mining.keep_verdicts import Loss, direct_edges, only_later
 from nddup.mining.modes import MODES, SHARE_NODES
@@ -172,60 +171,47 @@ def _loss(matches: Matches, sizes: NDArray[np.int32], most: Fraction) -> Loss:
     return Loss(matches.common, sizes.astype(np.int64), most)
 
 
-class MiningRule(NamedTuple):
-    """When two sketches are near-duplicates, which sets are mined (`modes.MODES`), and their budget."""
-
-    threshold: Threshold
-    mode: str
-    budget: Budget
-
-
-def problem_of(
-    graph: Graph, nodes: Nodes, ordinal: int, threshold: Threshold, *, by_leaders: bool | None = None
-) -> Problem:
-    """Return a component as a mining problem; `by_leaders`: whether leaders make its sets, None: as the graph says."""
-    low, high = int(graph.starts[ordinal]), int(graph.starts[ordinal + 1])
-    mine = graph.nodes[low:high].astype(np.int64)
-    between = slice(graph.edge_starts[ordinal], graph.edge_starts[ordinal + 1])
-    return Problem(
-        take_rows(nodes.sketches, mine),
-        threshold.bounds(nodes.sizes[mine]),
-        (graph.edges[between] - low).astype(np.int32),
-        graph.ranks[low:high],
-        (graph.duplicate_of[low:high] - low).astype(np.int32),
-        bool(graph.by_leaders[low]) if by_leaders is None else by_leaders,
+def problems_of(graph: Graph, nodes: Nodes, threshold: Threshold) -> Problems:
+    """Return the components as mining problems."""
+    places, first = graph.nodes.astype(np.int64), graph.starts[graph.ordinals]
+    return Problems(
+        np.arange(len(graph.sizes)),
+        graph.starts,
+        graph.edge_starts,
+        graph.by_leaders[graph.starts[:-1]],
+        nodes.sketches,
+        places,
+        threshold.bounds(nodes.sizes[places]),
+        graph.ranks,
+        (graph.duplicate_of - first).astype(np.int32),
+        (graph.edges - first[graph.edges[:, :1]]).astype(np.int32),
     )
 
 
-def mine_spread(graph: Graph, nodes: Nodes, ordinal: int, rule: MiningRule, workers: Workers) -> Itemsets:
-    """Find the sets of one component that is cut into shares, by `share_steps`; the members are positions in it."""
-    threshold, mode, budget = rule
-    problem = problem_of(graph, nodes, ordinal, threshold, by_leaders=True)
-    numbers = graph.shares[graph.starts[ordinal] : graph.starts[ordinal + 1]]
+def mine_spread(problem: Problem, numbers: NDArray[np.int64], rule: MiningRule, workers: Workers) -> Itemsets:
+    """Find the sets of one component by `share_steps`; the members are positions in it, `numbers` (m,) their shares."""
     cuts = list(_cut(problem, numbers))
     bounds = sorted(bound_memory(cut.share.sketches.offsets, cut.share.edges) for cut in cuts)[-workers.count :]
     workers.memory.require(sum(bounds), f"shares of a component of {len(numbers):,} distinct sketches")
 
-    for find in share_steps(mode, budget).values():
+    for find in share_steps(rule.mode, rule.budget).values():
         found = list(workers.work("mine", partial(PlacedShare.find, find=find), cuts))
         whole = [sets for sets in found if sets is not None]
         if len(whole) == len(found):
             return _distinct(whole)
-    return find_sets(problem, threshold=threshold, mode="all", budget=budget)
+    return find_sets(replace(problem, by_leaders=True), **rule._replace(mode="all")._asdict())
 
 
 def _cut(problem: Problem, numbers: NDArray[np.int64]) -> Iterator[PlacedShare]:
     """Yield each share: its pivots, all their neighbours, and every edge among these."""
     for number in np.unique(numbers):
         is_pivot = numbers == number
-        touching = is_pivot[problem.edges].any(axis=1)
         is_in = is_pivot.copy()
-        is_in[problem.edges[touching].ravel()] = True
-        places = np.flatnonzero(is_in)
-        index = np.cumsum(is_in) - 1
-        edges = index[problem.edges[is_in[problem.edges].all(axis=1)]].astype(np.int32)
-        own = np.flatnonzero(is_pivot[places])
-        yield PlacedShare(places, Share(take_rows(problem.sketches, places), problem.bounds[places], edges, own))
+        is_in[problem.edges[is_pivot[problem.edges].any(axis=1)].ravel()] = True
+        places, edges = np.flatnonzero(is_in), problem.edges[is_in[problem.edges].all(axis=1)]
+        yield PlacedShare.of(
+            places, take_rows(problem.sketches, places), problem.bounds[places], edges, is_pivot[places]
+        )
 
 
 def _distinct(parts: list[Itemsets]) -> Itemsets:
@@ -263,43 +249,33 @@ def mine(graph: Graph, nodes: Nodes, rule: MiningRule, workers: Workers) -> pa.T
     Raises:
         NeedsSparkError: if the largest components, or the sets found, may not fit in memory.
     """
-    threshold, mode, budget = rule
-    is_spread = graph.shares[graph.starts[:-1]] >= 0
+    mode, is_spread = rule.mode, graph.shares[graph.starts[:-1]] >= 0
+    problems = problems_of(graph, nodes, rule.threshold)
     supports = np.full(len(graph.sizes), -1, np.int32)
-    if MODES[mode].is_mined and budget.max_nodes >= SURE_WORK:
-        supports = whole_supports(graph, nodes, threshold.bounds(nodes.sizes[graph.nodes]), budget.min_support)
+    if MODES[mode].is_mined and rule.budget.max_nodes >= SURE_WORK:
+        supports = whole_supports(graph, nodes, problems.bounds, rule.budget.min_support)
     rest = np.flatnonzero((supports < 0) & ~is_spread)
 
     def mine_some(components: NDArray[np.int64]) -> list[pa.RecordBatch]:
-        problems = ((ordinal, problem_of(graph, nodes, ordinal, threshold)) for ordinal in components.tolist())
-        how: dict[str, Any] = {"threshold": threshold, "mode": mode, "budget": budget}
-        return list(list_sets((ordinal, find_sets(problem, **how)) for ordinal, problem in problems))
+        return list(problems.mine(components, rule))
 
     # The largest components come first, so the first tasks take the most memory together.
     portions = list(_in_portions(rest, graph.sizes[rest]))
-    largest = [_bound(graph, nodes, some[0]) for some in portions[: workers.count] if graph.sizes[some[0]] > LARGE]
+    first = (problems.component(some[0]) for some in portions[: workers.count] if graph.sizes[some[0]] > LARGE)
+    largest = sum(bound_memory(problem.sketches.offsets, problem.edges) for problem in first)
     if MODES[mode].is_mined:
-        workers.memory.require(sum(largest), f"components of up to {graph.sizes.max(initial=0):,} distinct sketches")
+        workers.memory.require(largest, f"components of up to {graph.sizes.max(initial=0):,} distinct sketches")
 
     found: list[pa.RecordBatch] = []
     members = int(graph.sizes[supports >= 0].sum())
     for batches in workers.work("mine", mine_some, portions):
         members += sum(len(batch.column("positions").flatten()) for batch in batches)
         found += batches
-        workers.memory.require(sum(largest) + OF_SET_MEMBER * members, f"sets of {members:,} members so far")
-    spread = (
-        (ordinal, mine_spread(graph, nodes, ordinal, rule, workers)) for ordinal in np.flatnonzero(is_spread).tolist()
-    )
+        workers.memory.require(largest + OF_SET_MEMBER * members, f"sets of {members:,} members so far")
+    shares = {one: graph.shares[slice(*graph.starts[one : one + 2])] for one in np.flatnonzero(is_spread).tolist()}
+    spread = ((one, mine_spread(problems.component(one), its, rule, workers)) for one, its in shares.items())
     whole = _whole(graph, supports, "all" if mode == "all" else "pairs")
     return pa.concat_tables([whole, pa.Table.from_batches([*found, *list_sets(spread)], SETS.arrow)])
-
-
-def _bound(graph: Graph, nodes: Nodes, ordinal: int) -> int:
-    """Return the most bytes that mining a component takes, without its sets."""
-    low, high = graph.starts[ordinal], graph.starts[ordinal + 1]
-    offsets = np.concatenate([[0], np.cumsum(nodes.sizes[graph.nodes[low:high]])]).astype(np.int64)
-    edges = graph.edges[graph.edge_starts[ordinal] : graph.edge_starts[ordinal + 1]] - low
-    return bound_memory(offsets, edges)
 
 
 def _in_portions(components: NDArray[np.int64], sizes: NDArray[np.int64]) -> Iterator[NDArray[np.int64]]:

@@ -13,13 +13,13 @@ documents drops the sets of one document.
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Final, NamedTuple, TypedDict
+from typing import Final, NamedTuple, Self, TypedDict
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from nddup.arrays import Ragged
+from nddup.arrays import Ragged, take_rows
 from nddup.columns import lists_of
 from nddup.matching.threshold import Threshold
 from nddup.mining.itemsets import COVER_SHARE, Itemsets, cover_component, mine_component, mine_share
@@ -88,6 +88,40 @@ class Problem:
 
 
 @dataclass(frozen=True)
+class Problems:
+    """The c components of a task: m nodes by (component, position), e edges by component.
+
+    Attributes:
+        ordinals: (c,), the number of each component; `by_leaders` likewise.
+        starts: (c + 1,), where its nodes begin; `edge_starts` its edges.
+        rows: (m,), the row of each node in `sketches`; `bounds`, `ranks` and `leaders` are as of `Problem`.
+        edges: (e, 2), positions in the component.
+    """
+
+    ordinals: NDArray[np.int64]
+    starts: NDArray[np.int64]
+    edge_starts: NDArray[np.int64]
+    by_leaders: NDArray[np.bool_]
+    sketches: Ragged
+    rows: NDArray[np.int64]
+    bounds: NDArray[np.int32]
+    ranks: NDArray[np.int32]
+    leaders: NDArray[np.int32]
+    edges: NDArray[np.int32]
+
+    def component(self, index: int) -> Problem:
+        """Return one component."""
+        nodes, edges = (slice(*starts[index : index + 2].tolist()) for starts in (self.starts, self.edge_starts))
+        of_nodes = self.bounds[nodes], self.edges[edges], self.ranks[nodes], self.leaders[nodes]
+        return Problem(take_rows(self.sketches, self.rows[nodes]), *of_nodes, bool(self.by_leaders[index]))
+
+    def mine(self, some: NDArray[np.int64], rule: "MiningRule") -> Iterator[pa.RecordBatch]:
+        """Yield SETS of some components: `find_sets` of each."""
+        found = ((one, find_sets(self.component(one), **rule._asdict())) for one in some.tolist())
+        return list_sets((int(self.ordinals[one]), sets) for one, sets in found)
+
+
+@dataclass(frozen=True)
 class Share:
     """A part of a component: m distinct sketches, in canonical order.
 
@@ -106,6 +140,14 @@ class Share:
     def arrays(self) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int32], NDArray[np.int32]]:
         """Return the first four arguments of the miners."""
         return self.sketches.offsets, self.sketches.values.view(np.int64), self.bounds, self.edges
+
+
+class MiningRule(NamedTuple):
+    """When two sketches are near-duplicates, which sets are mined (`modes.MODES`), and their budget."""
+
+    threshold: Threshold
+    mode: str
+    budget: Budget
 
 
 def find_sets(problem: Problem, *, threshold: Threshold, mode: str, budget: Budget) -> Itemsets:
@@ -156,6 +198,20 @@ class PlacedShare(NamedTuple):
 
     positions: NDArray[np.integer]
     share: Share
+
+    @classmethod
+    def of(
+        cls,
+        positions: NDArray[np.integer],
+        sketches: Ragged,
+        bounds: NDArray[np.int32],
+        edges: NDArray[np.integer],
+        is_pivot: NDArray[np.bool_],
+    ) -> Self:
+        """Make a share of sketches at ascending positions; the edges are positions in the component, in any order."""
+        ends = np.sort(np.searchsorted(positions, edges), axis=1).astype(np.int32)
+        in_order = ends[np.lexsort((ends[:, 1], ends[:, 0]))]
+        return cls(positions, Share(sketches, bounds, in_order, np.flatnonzero(is_pivot)))
 
     def find(self, find: "Find") -> Itemsets | None:
         """Return the sets of the share, whose members are positions in the component."""

@@ -38,10 +38,10 @@ def held(*, sketched: Sequence[int]) -> list[pa.RecordBatch]:
 @pytest.mark.parametrize("sketched", [[7, 9], [9, 7]])
 def test_each_node_has_its_sketch_in_whatever_order_they_came(sketched: list[int]) -> None:
     """Sketches are ordered by the position of their node in the component, whatever order they arrived in."""
-    problems = read_problems(held(sketched=sketched), THRESHOLD)
+    problems, _ = read_problems(held(sketched=sketched), THRESHOLD)
 
-    assert problems.sketches.values.tolist() == [1, 2, 3, 1, 2, 4]
-    assert problems.edges.tolist() == [[0, 1]]
+    assert problems.component(0).sketches.values.tolist() == [1, 2, 3, 1, 2, 4]
+    assert problems.component(0).edges.tolist() == [[0, 1]]
 
 
 @pytest.mark.parametrize("sketched", [[7], [7, 8], [7, 9, 8], [7, 7]], ids=["missing", "other", "more", "twice"])

@@ -14,7 +14,6 @@ cluster is an intent (a set of documents) with a large extent (the features comm
 
 from collections.abc import Iterable
 from functools import partial
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -27,7 +26,7 @@ from pyspark.sql import functions as F
 from nddup.arrays import Ragged, take_rows
 from nddup.columns import lists_of
 from nddup.matching.threshold import Threshold
-from nddup.mining.cluster_modes import VALUES_PER_BATCH, Budget, Problem, find_sets, list_sets, with_lone
+from nddup.mining.cluster_modes import VALUES_PER_BATCH, Budget, MiningRule, Problem, list_sets, with_lone
 from nddup.mining.itemsets import Itemsets, keep_maximal
 from nddup.spark.blocks import Layout, block_schema, cogroup, exchange, pack, unpack, with_rows
 from nddup.spark.clustering.problems import PIVOT, Batches, read_problems
@@ -151,24 +150,22 @@ def _post_sets(batches: Batches, *, partitions: int) -> Batches:
 
 def _mine_block(batches: Batches, *, threshold: Threshold, mode: str, budget: Budget) -> Batches:
     """Return SETS for the components of one partition that are assigned to the pivot miner."""
-    problems = read_problems(with_rows(batches), threshold)
-    mined = np.flatnonzero(problems.fits == PIVOT).tolist()
-    how: dict[str, Any] = {"threshold": threshold, "mode": mode, "budget": budget}
-    return list_sets((int(problems.ordinals[index]), find_sets(problems.component(index), **how)) for index in mined)
+    problems, fits = read_problems(with_rows(batches), threshold)
+    return problems.mine(np.flatnonzero(fits == PIVOT), MiningRule(threshold, mode, budget))
 
 
 def _transactions_block(batches: Batches, *, threshold: Threshold, min_support: int) -> Batches:
     """Return TRANSACTIONS for the components of one partition that are assigned to FP-Growth."""
-    problems = read_problems(with_rows(batches), threshold)
-    nodes = np.diff(problems.node_offsets)
+    problems, fits = read_problems(with_rows(batches), threshold)
+    nodes = np.diff(problems.starts)
     component = np.repeat(np.arange(len(nodes)), nodes)
-    position = np.arange(len(component)) - problems.node_offsets[component]
-    listed = np.flatnonzero(problems.fits[component] != PIVOT)
+    position = np.arange(len(component)) - problems.starts[component]
+    listed = np.flatnonzero(fits[component] != PIVOT)
     if not len(listed):
         return
 
     # The postings of these components, by (component, feature): `owner` is the node of each.
-    chosen = take_rows(problems.sketches, listed)
+    chosen = take_rows(problems.sketches, problems.rows[listed])
     owner = np.repeat(listed, np.diff(chosen.offsets))
     order = np.lexsort((chosen.values, component[owner]))
     owner, features = owner[order], chosen.values[order]
@@ -180,10 +177,10 @@ def _transactions_block(batches: Batches, *, threshold: Threshold, min_support: 
     items = name_items(problems.ordinals[component[owner]], position[owner])
     rows = take_rows(Ragged(starts, items.view(np.uint64)), shared)
 
-    least = np.maximum(np.minimum.reduceat(problems.bounds, problems.node_offsets[:-1]), min_support).astype(np.int32)
+    least = np.maximum(np.minimum.reduceat(problems.bounds, problems.starts[:-1]), min_support).astype(np.int32)
     of_row = component[owner][starts[shared]]
     lists = lists_of(rows.offsets, pa.array(rows.values.view(np.int64)), VALUES_PER_BATCH)
-    columns = [pa.array(problems.fits[of_row]), lists, pa.array(least[of_row])]
+    columns = [pa.array(fits[of_row]), lists, pa.array(least[of_row])]
     yield from pa.Table.from_arrays(columns, names=TRANSACTIONS.fieldNames()).to_batches()
 
 
@@ -206,7 +203,7 @@ def _maximal_block(
     min_support: int,
 ) -> Batches:
     """Return SETS for one partition: the frequent sets of each of FP-Growth's components that are clusters."""
-    problems, listed = read_problems(with_rows(gathered), threshold), unpack(frequent, LISTED_LAYOUT)
+    (problems, fits), listed = read_problems(with_rows(gathered), threshold), unpack(frequent, LISTED_LAYOUT)
     order = np.lexsort((listed["mask"], listed["set_ordinal"]))
     low = np.searchsorted(listed["set_ordinal"][order], problems.ordinals, "left")
     high = np.searchsorted(listed["set_ordinal"][order], problems.ordinals, "right")
@@ -224,7 +221,7 @@ def _maximal_block(
         found = Itemsets(offsets, members, supports[is_cluster], "all")
         return with_lone(found, problem.sketches, np.flatnonzero(~is_member.any(axis=0)), min_support)
 
-    fitted = np.flatnonzero(problems.fits != PIVOT).tolist()
+    fitted = np.flatnonzero(fits != PIVOT).tolist()
     return list_sets((int(problems.ordinals[index]), find(index)) for index in fitted)
 
 

@@ -35,10 +35,10 @@ from numpy.typing import NDArray
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from nddup.arrays import Ragged, take_rows
+from nddup.arrays import take_rows
 from nddup.matching.task_sizes import BLOCK_BYTES
 from nddup.matching.threshold import Threshold
-from nddup.mining.cluster_modes import Find, PlacedShare, Problem, Share, list_sets
+from nddup.mining.cluster_modes import Find, PlacedShare, Problems, list_sets
 from nddup.mining.itemsets import Itemsets
 from nddup.spark.blocks import (
     Columns,
@@ -228,36 +228,8 @@ def group_rows(of_node: NDArray[np.generic], positions: NDArray[np.generic], of_
     return Groups(nodes, np.append(first, len(nodes)), edges, edge_offsets)
 
 
-class Problems(NamedTuple):
-    """The c components of one task: nodes by (component, position), edges by component."""
-
-    ordinals: NDArray[np.int64]  # (c,)
-    node_offsets: NDArray[np.int64]  # (c + 1,) nodes of each component
-    edge_offsets: NDArray[np.int64]  # (c + 1,)
-    fits: NDArray[np.int32]  # (c,)
-    by_leaders: NDArray[np.bool_]  # (c,)
-    sketches: Ragged  # by node
-    bounds: NDArray[np.int32]  # by node
-    ranks: NDArray[np.int32]  # by node
-    leaders: NDArray[np.int32]  # by node, positions in the component
-    edges: NDArray[np.int32]  # (e, 2), positions in the component, the lower first
-
-    def component(self, index: int) -> Problem:
-        """Return one component as a mining problem."""
-        low, high = self.node_offsets[index : index + 2]
-        offsets = self.sketches.offsets[low : high + 1]
-        return Problem(
-            Ragged(offsets - offsets[0], self.sketches.values[offsets[0] : offsets[-1]]),
-            self.bounds[low:high],
-            self.edges[self.edge_offsets[index] : self.edge_offsets[index + 1]],
-            self.ranks[low:high],
-            self.leaders[low:high],
-            bool(self.by_leaders[index]),
-        )
-
-
-def read_problems(held: list[pa.RecordBatch], threshold: Threshold) -> Problems:
-    """Read the components of a task from its blocks of PROBLEM_LAYOUT; without blocks all arrays are empty.
+def read_problems(held: list[pa.RecordBatch], threshold: Threshold) -> tuple[Problems, NDArray[np.int32]]:
+    """Read the components of a task, and the `fit` of each; without blocks all arrays are empty.
 
     Raises:
         ValueError: if there is not exactly one sketch for each node.
@@ -276,19 +248,20 @@ def read_problems(held: list[pa.RecordBatch], threshold: Threshold) -> Problems:
     order, first = groups.nodes, groups.nodes[groups.node_offsets[:-1]]
     sketch_at = np.empty(len(by_number), np.int64)
     sketch_at[by_number] = by_node
-    sketch_of = sketch_at[order]
-    return Problems(
+    rows = sketch_at[order]
+    problems = Problems(
         nodes["ordinal"][first].astype(np.int64),
         groups.node_offsets,
         groups.edge_offsets,
-        nodes["fit"][first].astype(np.int32),
         nodes["by_leaders"][first] != 0,
-        take_rows(ragged_column(posted["size"], posted["ids"]), sketch_of),
-        threshold.bounds(posted["size"][sketch_of].astype(np.int32)),
+        ragged_column(posted["size"], posted["ids"]),
+        rows,
+        threshold.bounds(posted["size"][rows].astype(np.int32)),
         nodes["rank"][order].astype(np.int32),
         nodes["leader"][order].astype(np.int32),
         np.sort(nodes["position"][ends[groups.edges]], axis=1).astype(np.int32),
     )
+    return problems, nodes["fit"][first].astype(np.int32)
 
 
 OVER = "over"
@@ -406,20 +379,14 @@ def _read_shares(held: list[pa.RecordBatch], threshold: Threshold) -> Iterator[t
     cuts = zip(pairwise(groups.node_offsets), pairwise(groups.edge_offsets), strict=True)
     for (low, high), (start, end) in cuts:
         members = groups.nodes[low:high]
-        positions = nodes["position"][members].astype(np.int32)
-        share = Share(
+        share = PlacedShare.of(
+            nodes["position"][members].astype(np.int32),
             take_rows(sketches, members),
             threshold.bounds(nodes["size"][members].astype(np.int32)),
-            _index_edges(ends[groups.edges[start:end]], positions),
-            np.flatnonzero(nodes["is_pivot"][members]),
+            ends[groups.edges[start:end]],
+            nodes["is_pivot"][members] != 0,
         )
-        yield int(nodes["ordinal"][members[0]]), PlacedShare(positions, share)
-
-
-def _index_edges(ends: NDArray[np.generic], positions: NDArray[np.int32]) -> NDArray[np.int32]:
-    """Turn edges between positions in a component into edges between indices in a share, (e, 2), ascending."""
-    indices = np.sort(np.searchsorted(positions, ends), axis=1).astype(np.int32)
-    return indices[np.lexsort((indices[:, 1], indices[:, 0]))]
+        yield int(nodes["ordinal"][members[0]]), share
 
 
 def _number_shares(nodes: Columns, edges: Columns) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
