@@ -121,10 +121,13 @@ class DuckEngine(Engine):
             rows = self.database.sql(_in_order(text, by)).to_arrow_reader(BATCH_ROWS)
             return pa.Table.from_batches(kernel(iter(rows)), table.arrow)
 
-    def join(self, name: str, rows: str, groups: str, *, key: str, by: str) -> None:
+    def join(  # noqa: PLR0913 - as declared
+        self, name: str, rows: str, groups: str, *, key: str, by: str, many: int | None = None
+    ) -> None:
         """As `Engine.join`: a view."""
         del by
-        joined = f"SELECT r.*, g.* EXCLUDE ({key}, n) FROM {rows} AS r JOIN ({groups}) AS g ON r.{key} = g.{key}"  # noqa: S608
+        how = "JOIN" if many is None else "LEFT JOIN"
+        joined = f"SELECT r.*, g.* EXCLUDE ({key}, n) FROM {rows} AS r {how} ({groups}) AS g ON r.{key} = g.{key}"  # noqa: S608
         with self.reading():
             self.database.execute(f"CREATE OR REPLACE TEMP VIEW {name} AS {joined}")
             self._kept += [view for view in (f"VIEW {name}",) if view not in self._kept]

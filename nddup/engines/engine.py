@@ -71,7 +71,9 @@ class Engine(ABC):
         """
 
     @abstractmethod
-    def join(self, name: str, rows: str, groups: str, *, key: str, by: str) -> None:
+    def join(  # noqa: PLR0913 - both sides, and how they meet
+        self, name: str, rows: str, groups: str, *, key: str, by: str, many: int | None = None
+    ) -> None:
         """Give rows, each with the columns of the group of its key, a name for later queries, until `forget`.
 
         One key may have most of the rows: Spark spreads them over many tasks, which a JOIN in a query would not.
@@ -82,6 +84,7 @@ class Engine(ABC):
             groups: one SELECT with a row a key at most, and `n` as well. Rows without a group are left out.
             key: the column of both to join on.
             by: a column of the rows whose values differ within a key.
+            many: the number of the rows, if they have no `n`; then rows without a group stay, with nulls.
         """
 
     @abstractmethod

@@ -19,7 +19,7 @@ from nddup.engines.embedded import NoFolder
 from nddup.engines.engine import Batches, Engine, FinishedRun, Folder, Kernel, Reader
 from nddup.errors import ConfigError, OutputError
 from nddup.metrics import RunMetrics
-from nddup.spark.heavy_keys import join_parted
+from nddup.spark.heavy_keys import join_found, join_parted
 from nddup.spark.schemas import reader_of, schema_of
 from nddup.spark.session_access import access_of, is_connect
 from nddup.storage.session_tables import SparkFolder
@@ -81,13 +81,18 @@ class SparkEngine(Engine):
         session: SparkSession = next(iter(self._passed.values())).sparkSession
         return session.sql(named, **passed)
 
-    def join(self, name: str, rows: str, groups: str, *, key: str, by: str) -> None:
+    def join(  # noqa: PLR0913 - as declared
+        self, name: str, rows: str, groups: str, *, key: str, by: str, many: int | None = None
+    ) -> None:
         """As `Engine.join`; shuffles both sides on the key and the part, unless the groups are few."""
         whole = self._passed[rows] if rows in self._passed else self.session.table(rows)
         found = self._ask(groups)
         # Columns of their own: Spark cannot tell those of a UNION from those of a table that both sides come from.
         found = found.select(*(F.col(column).alias(column) for column in found.columns))
-        self.see(name, join_parted(whole, found, key, by=by))
+        if many is None:
+            self.see(name, join_parted(whole, found, key, by=by))
+        else:
+            self.see(name, join_found(whole, found, key, by=by, many=many, how="left"))
 
     def see(self, name: str, rows: Any) -> None:  # noqa: ANN401
         """As `Engine.see`; `rows` is a DataFrame of any session."""

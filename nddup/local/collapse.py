@@ -7,20 +7,33 @@ documents --name_nodes-->     nodes: arrays, a document named by its place in DO
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from nddup.arrays import Ragged, number_keys
+from nddup.arrays import Ragged
 from nddup.columns import fingerprints_of, one_chunk, ragged_of, take
 from nddup.matching.preference import NO_LENGTH, NO_MOMENT, Order, order_key, values_of, word_key
 from nddup.mining.keep_verdicts import FORCED_WEIGHT, Forced
 from nddup.sketching.recipe import level_of
-from nddup.stages.revisits import COPIED, READ, find_revisited
-from nddup.tables import DOCUMENTS, FIRST_SEEN, REJECTS, REPEATED
+from nddup.stages.settle import (
+    COPIED,
+    READ,
+    REJECTED,
+    REPEATS,
+    SETTLED_BY,
+    TAKEN,
+    find_revisited,
+    list_documents,
+    settle,
+)
+from nddup.tables import DOCUMENTS, REJECTS
+
+if TYPE_CHECKING:
+    from nddup.engines.embedded import DuckEngine
 
 
 class Collapsed(NamedTuple):
@@ -98,6 +111,10 @@ class Nodes:
         return pa.table(columns)
 
 
+DISTINCT = ("doc_id", "sketch_fingerprint")
+"""Columns of which no two records have the same value where nothing is to be decided, and DuckDB need not be loaded."""
+
+
 def collapse(records: pa.Table, silent: pa.Table, *, renames: bool = False) -> Collapsed:
     """Make the documents and the rejects.
 
@@ -112,37 +129,39 @@ def collapse(records: pa.Table, silent: pa.Table, *, renames: bool = False) -> C
         DOCUMENTS in collection order, with the smallest id among equal sketches as `group` (among equal contents, if
         these give an empty sketch); REJECTS: bad records, later records of a repeated id, files without records.
 
-    Cost: one sort of the ids.
+    Cost: that of `stages.settle`, in narrow rows; the others are copied if there are rejects.
     """
     records = _with_revisits(records) if renames else records
-    in_file = number_in_file(records["source"])
-    is_good = pc.is_null(records["reason"]).to_numpy()
-    settled = _settle_ids(records, in_file, is_good, renames=renames)
-    columns = {"doc_key": pa.array(np.arange(len(records))), "record": pa.array(in_file), "doc_id": settled.ids}
-    numbered = records.drop_columns(["doc_id"])
-    for name, column in columns.items():
-        numbered = numbered.append_column(name, column)
+    numbered = records.append_column("doc_key", pa.array(np.arange(len(records))))
+    numbered = numbered.append_column("record", pa.array(number_in_file(records["source"])))
+    is_good = pc.is_null(records["reason"])
+    good = numbered if records["reason"].null_count == len(records) else numbered.filter(is_good)
+    listed, rejects, later = (
+        good.select(["doc_key", "doc_id", "doc_id"]),
+        [numbered.filter(pc.invert(is_good)), silent],
+        0,
+    )
+    if good["doc_id"].null_count or any(pc.count_distinct(good[name]).as_py() < len(good) for name in DISTINCT):
+        engine = _settle(good, renames=renames)
+        listed = list_documents(engine, many=len(good)).select(["doc_key", "final_id", "first_id"]).sort_by("doc_key")
+        rejects.append(engine.answer(REJECTED))
+        later = engine.count("repeats", {"later": "sum(n - 1)"})["later"]
+        engine.forget()
 
-    is_document = is_good.copy()
-    is_document[settled.repeated] = False
-    documents = numbered if is_document.all() else numbered.filter(pa.array(is_document))
-    rejects = [
-        numbered.filter(pa.array(~is_good)).select(REJECTS.names).cast(REJECTS.arrow),
-        _repeated(numbered, settled.repeated, settled.first),
-        silent,
-    ]
-    return Collapsed(_with_groups(documents), pa.concat_tables(rejects), settled.later)
+    kept = listed.column(0).to_numpy()
+    documents = good if len(kept) == len(good) else good.filter(pa.array(np.isin(good["doc_key"].to_numpy(), kept)))
+    documents = documents.drop_columns("doc_id").append_column("doc_id", listed.column(1))
+    documents = documents.append_column("group", listed.column(2)).select(DOCUMENTS.names).cast(DOCUMENTS.arrow)
+    rejected = pa.concat_tables([some.select(REJECTS.names).cast(REJECTS.arrow) for some in rejects])
+    return Collapsed(documents, rejected, later)
 
 
 def _with_revisits(records: pa.Table) -> pa.Table:
     """Return RECORDS in which the revisits of documents are copies of them."""
     if not pc.any(pc.equal(records["reason"], "revisit")).as_py():
         return records
-    from nddup.engines.embedded import DuckEngine  # noqa: PLC0415 - most collections have no revisits
-
     places = np.arange(len(records))
-    engine = DuckEngine("the revisits")
-    engine.see("captures", records.append_column("doc_key", pa.array(places)).select(list(READ)))
+    engine = _engine(captures=records.append_column("doc_key", pa.array(places)).select(list(READ)))
     found = find_revisited(engine)
     engine.forget()
     revisits = found["revisit"].to_numpy()
@@ -152,41 +171,25 @@ def _with_revisits(records: pa.Table) -> pa.Table:
     return records
 
 
-class _Settled(NamedTuple):
-    """The id of each record; the places of the rejected later records of an id, and of the first record of each."""
-
-    ids: pa.ChunkedArray
-    repeated: NDArray[np.int64]
-    first: NDArray[np.int64]
-    later: int
-
-
-def _settle_ids(
-    records: pa.Table, in_file: NDArray[np.int64], is_good: NDArray[np.bool_], *, renames: bool
-) -> _Settled:
-    """Name the records without an id, and decide what becomes of those whose id an earlier one has."""
-    given = records["doc_id"]
-    lacking = np.asarray(pc.is_null(given)) & is_good
-    ids = given if renames else _name_documents(records, in_file, lacking, None)
-    good = np.flatnonzero(is_good & ~lacking if renames else is_good)
-    later, first = _find_later(ids, good)
-    if not renames:
-        return _Settled(ids, later, first, len(later))
-    contents = [fingerprints_of(take(records["content_fingerprint"], places)) for places in (later, first)]
-    is_same = (contents[0] == contents[1]).all(axis=1)
-    lacking[later[~is_same]] = True
-    ids = _name_documents(records, in_file, lacking, take(given, good))
-    return _Settled(ids, later[is_same], first[is_same], len(later))
+def _settle(good: pa.Table, *, renames: bool) -> "DuckEngine":
+    """Return an engine with `repeats` and `settled` of good records; without `renames` a made-up name is an id."""
+    is_made = pc.is_null(good["doc_id"])
+    narrow = good.select([name for name in SETTLED_BY if name in good.column_names])
+    if not renames and good["doc_id"].null_count:
+        made = pc.binary_join_element_wise(good["source"], good["record"].cast(pa.string()), "#")
+        narrow = narrow.set_column(narrow.column_names.index("doc_id"), "doc_id", pc.coalesce(good["doc_id"], made))
+        is_made = pc.is_null(narrow["doc_id"])
+    engine = _engine(good=narrow.append_column("is_made", is_made))
+    for name, query in (("repeats", REPEATS), ("taken", TAKEN)):
+        engine.see(name, engine.answer(query))
+    settle(engine, renames=renames, many=len(good))
+    return engine
 
 
-def _find_later(ids: pa.ChunkedArray, good: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return the places, of `good` ones, of the later records of an id, and those of the first record of each."""
-    order, is_new = _sort_ids(take(ids, good))
-    starts = np.flatnonzero(is_new)
-    firsts = np.empty(len(good), np.int64)
-    firsts[order] = np.repeat(order[starts], np.diff(np.append(starts, len(order))))
-    is_later = firsts != np.arange(len(good))
-    return good[is_later], good[firsts[is_later]]
+def _engine(**tables: pa.Table) -> "DuckEngine":
+    from nddup.engines.embedded import DuckEngine  # noqa: PLC0415 - a run loads it when the first step asks
+
+    return DuckEngine.over("the records", **tables)
 
 
 def name_apart(records: pa.Table) -> pa.ChunkedArray:
@@ -195,11 +198,11 @@ def name_apart(records: pa.Table) -> pa.ChunkedArray:
     Args:
         records: `doc_id`, `source`, `record`, in collection order.
     """
-    given = records["doc_id"]
-    lacking = np.array(pc.is_null(given))
-    named = np.flatnonzero(~lacking)
-    lacking[_find_later(given, named)[0]] = True
-    return _name_documents(records, records["record"].to_numpy(), lacking, take(given, named))
+    keys = pa.array(np.arange(len(records)))
+    own = records.append_column("doc_key", keys)
+    own = own.append_column("content_fingerprint", keys.cast(pa.string()).cast(pa.binary()))
+    engine = _settle(own, renames=True)
+    return engine.sql("SELECT final_id FROM settled ORDER BY doc_key")["final_id"]
 
 
 def name_nodes(documents: pa.Table, *, order: Order, levels: int = 0, forced: Forced | None = None) -> Nodes:
@@ -287,73 +290,6 @@ def number_in_file(sources: pa.ChunkedArray) -> NDArray[np.int64]:
     starts = np.concatenate([[0], ends[:-1]]).astype(np.int64) if len(ends) else ends
     counts = np.diff(np.append(starts, len(sources)))
     return np.asarray(np.arange(1, len(sources) + 1) - np.repeat(starts, counts))
-
-
-def _name_documents(
-    records: pa.Table, in_file: NDArray[np.int64], lacking: NDArray[np.bool_], given: pa.ChunkedArray | None
-) -> pa.ChunkedArray:
-    """Return the ids, with `source#record` for the records that lack one.
-
-    Of the ids `given`, none is made up again: a name that one of them has gets as many `+` as make it new.
-    """
-    ids = records["doc_id"]
-    if not lacking.any():
-        return ids
-    places = np.flatnonzero(lacking)
-    made = pc.binary_join_element_wise(
-        one_chunk(take(records["source"], places)), pa.array(in_file[places]).cast(pa.string()), "#"
-    )
-    if given is not None:
-        bare = pc.utf8_rtrim(one_chunk(given), "+")
-        taken = frozenset(one_chunk(given).filter(pc.is_in(bare, value_set=made)).to_pylist())
-        if taken:
-            names = (((name + "+" * n) for n in range(len(taken) + 1)) for name in made.to_pylist())
-            made = pa.array((next(name for name in spelled if name not in taken) for spelled in names), pa.string())
-    return pa.chunked_array([pc.replace_with_mask(one_chunk(ids), pa.array(lacking), made)])
-
-
-def _sort_ids(ids: pa.ChunkedArray) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-    """Return the stable order of the ids, and where in it a new id begins."""
-    order = pc.array_sort_indices(one_chunk(ids))
-    in_order = one_chunk(ids).take(order)
-    is_new = np.ones(len(ids), np.bool_)
-    if len(ids) > 1:
-        is_new[1:] = np.asarray(pc.not_equal(in_order[1:], in_order[:-1]))
-    return np.asarray(order).astype(np.int64), is_new
-
-
-def _repeated(numbered: pa.Table, places: NDArray[np.int64], first: NDArray[np.int64]) -> pa.Table:
-    """Return REJECTS of the later records of repeated ids."""
-    named = numbered.select(["source", "record", "doc_id"])  # Arrow joins the chunks of all columns to take rows
-    rows, before = named.take(pa.array(places)), named.take(pa.array(first))
-    said, of = FIRST_SEEN
-    detail = pc.binary_join_element_wise(said, before["record"].cast(pa.string()), of, before["source"], "")
-    columns = {
-        "source": rows["source"],
-        "record": rows["record"],
-        "doc_id": rows["doc_id"],
-        "reason": pa.array([REPEATED] * len(rows), pa.string()),
-        "detail": detail,
-        "excerpt": pa.array([""] * len(rows), pa.string()),
-    }
-    return pa.table(columns).cast(REJECTS.arrow)
-
-
-def _with_groups(documents: pa.Table) -> pa.Table:
-    """Make DOCUMENTS of numbered records: add their groups."""
-    ids = documents["doc_id"]
-    words = fingerprints_of(documents["sketch_fingerprint"])
-    halves = [number_keys(np.ascontiguousarray(words[:, half]))[0].astype(np.uint64) for half in range(words.shape[1])]
-    equal, _ = number_keys(halves[0] << np.uint64(32) | halves[1])
-
-    # The last id written for equal sketches stays, so they are written in descending order.
-    order = np.asarray(pc.array_sort_indices(one_chunk(ids)))[::-1].astype(np.int64)
-    smallest = np.empty(len(documents), np.int64)
-    smallest[equal[order]] = order
-    own = np.arange(len(documents))
-    group = smallest[equal]
-    grouped = ids if (group == own).all() else take(ids, group)
-    return documents.append_column("group", grouped).select(DOCUMENTS.names).cast(DOCUMENTS.arrow)
 
 
 def _preference(documents: pa.Table, order: Order) -> NDArray[np.int64]:

@@ -20,11 +20,12 @@ from nddup.local.workers import Workers, in_collection_order, unkept
 from nddup.scanning.collection import Collection
 from nddup.scanning.input_files import local_path
 from nddup.scanning.sketch_records import SketchRecords, WordCounter
-from nddup.settings.plan import most_documents, record_limits, sketch_rule, text_rule, words_of
+from nddup.settings.plan import record_limits, sketch_rule, text_rule, words_of
 from nddup.settings.schema import Config
 from nddup.shown import MOST_NAMED
 from nddup.sketching.vocabulary import COUNTED, sort_ids
 from nddup.sketching.word_sketches import WordRule
+from nddup.stages.settle import find_common
 from nddup.storage.local_storage import LocalStorage
 from nddup.tables import LEXICON, RECORDS, REJECTS, TERMS, TEXTS
 
@@ -128,12 +129,15 @@ def read_records(source: Collection | pa.Table, config: Config, workers: Workers
     ids = lexicon.ids if lexicon else b""
     rule = sketch_rule(config, lexicon=ids)
     records = workers.scan(source, SketchRecords(rule), record_limits(config))
-    counts: dict[str, Any] = {"left_out_shingles": 0}
-    if (common := find_common(records, config)) is not None:
-        counts["left_out_shingles"] = len(common)
-        if len(common):
-            rule = sketch_rule(config, lexicon=ids, left_out=common.tobytes())
-            records = workers.scan(source, SketchRecords(rule), record_limits(config))
+    common = b""
+    if config.pairs.max_document_frequency is not None:
+        from nddup.engines.embedded import DuckEngine  # noqa: PLC0415 - most runs have no such limit
+
+        common = find_common(DuckEngine.over("the records", records=records), config)
+    if common:
+        rule = sketch_rule(config, lexicon=ids, left_out=common)
+        records = workers.scan(source, SketchRecords(rule), record_limits(config))
+    counts: dict[str, Any] = {"left_out_shingles": len(common) // 8}
     if isinstance(source, Collection):
         records = in_collection_order(records, source)
     batches = records.to_batches()
@@ -216,19 +220,6 @@ def count_by_file(records: pa.Table, name: str) -> dict[str, Any]:
     counted = few.group_by("source").aggregate([("source", "count")]).sort_by("source").slice(0, MOST_NAMED)
     files = zip(counted["source"].to_pylist(), counted["source_count"].to_pylist(), strict=True)
     return {f"{name}_records": len(few), f"{name}_files": [list(file) for file in files]}
-
-
-def find_common(records: pa.Table, config: Config) -> np.ndarray[tuple[int], np.dtype[np.uint64]] | None:
-    """Return the shingles that are in the sketches of more documents than `pairs.max_document_frequency`, ascending.
-
-    Returns None where there is no limit. The shingles that then take their place in the sketches stay, however common.
-    """
-    limit = most_documents(config, lambda: records["reason"].null_count)
-    if limit is None:
-        return None
-    good = records.select(["reason", "sketch"]).filter(pc.is_null(records["reason"]))
-    ids, documents = np.unique(ragged_of(good["sketch"]).values, return_counts=True)
-    return ids[documents > limit]
 
 
 def list_silent(collection: Collection, records: pa.Table) -> pa.Table:

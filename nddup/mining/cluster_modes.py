@@ -205,7 +205,7 @@ class PlacedShare(NamedTuple):
         positions: NDArray[np.integer],
         sketches: Ragged,
         bounds: NDArray[np.int32],
-        edges: NDArray[np.integer],
+        edges: NDArray[np.generic],
         is_pivot: NDArray[np.bool_],
     ) -> Self:
         """Make a share of sketches at ascending positions; the edges are positions in the component, in any order."""

@@ -5,7 +5,7 @@ from contextlib import ExitStack, contextmanager
 from functools import partial
 
 import pyarrow as pa
-from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from nddup.progress import Steps
@@ -20,7 +20,7 @@ from nddup.spark.schemas import require, table
 from nddup.stages.inputs_found import config_of
 from nddup.storage.session_tables import MemoryStore, SparkFolder
 from nddup.tables import STORED_TEXTS
-from nddup.verifying import edit_similarity
+from nddup.verifying.edit_similarity import can_reach, measure, spell_out
 
 Batches = Iterator[pa.RecordBatch]
 
@@ -31,7 +31,7 @@ SPELLED = table("doc_id string, text string, n int, cut boolean")
 """A text as `nddup.verifying.edit_similarity` compares it, its length in characters, and whether it was cut off."""
 
 
-def spell_out(texts: DataFrame) -> DataFrame:
+def spell_texts(texts: DataFrame) -> DataFrame:
     """Return the texts as they are compared, with their lengths in characters.
 
     Schema in:   STORED_TEXTS
@@ -45,7 +45,7 @@ def spell_out(texts: DataFrame) -> DataFrame:
 def measure_pairs(pairs: DataFrame, texts: DataFrame, *, similarity: float) -> DataFrame:
     """Return the candidates whose texts reach this similarity.
 
-    Schema in:   doc_a, doc_b; as `spell_out` gives
+    Schema in:   doc_a, doc_b; as `spell_texts` gives
     Schema out:  MEASURED
     Shuffles:  the pairs and the texts on each of the two ids; a text is copied for each of its pairs.
     Actions:   none.
@@ -55,7 +55,7 @@ def measure_pairs(pairs: DataFrame, texts: DataFrame, *, similarity: float) -> D
 
     # The lengths alone rule out many pairs, so the texts of the second documents are joined only to the remaining ones.
     long_enough = pairs.select("doc_a", "doc_b").join(first, "doc_a").join(second.drop("text_b"), "doc_b")
-    near = long_enough.where(_can_reach(similarity)).drop("n_a", "n_b")
+    near = long_enough.where(can_reach(F.col("n_a"), F.col("n_b"), similarity)).drop("n_a", "n_b")
     met = near.join(second.drop("n_b"), "doc_b").select("doc_a", "doc_b", "text_a", "text_b")
     return met.mapInArrow(partial(_measure, similarity=similarity), MEASURED)
 
@@ -65,14 +65,15 @@ def compare_sampled(texts: DataFrame, *, number: int, similarity: float) -> Data
 
     The sample consists of the `number` documents with the smallest SHA-256 of their id.
 
-    Schema in:   as `spell_out` gives
+    Schema in:   as `spell_texts` gives
     Schema out:  MEASURED, with a pair of two sampled documents twice
     Shuffles:  none; the sampled texts are broadcast.    Actions:  none.
     """
     chosen = texts.orderBy(F.sha2("doc_id", 256)).limit(number)
     first = chosen.select(F.col("doc_id").alias("doc_a"), F.col("text").alias("text_a"), F.col("n").alias("n_a"))
     second = texts.select(F.col("doc_id").alias("doc_b"), F.col("text").alias("text_b"), F.col("n").alias("n_b"))
-    met = second.join(F.broadcast(first), _can_reach(similarity) & (F.col("doc_a") != F.col("doc_b")))
+    near = can_reach(F.col("n_a"), F.col("n_b"), similarity)
+    met = second.join(F.broadcast(first), near & (F.col("doc_a") != F.col("doc_b")))
     columns = met.select("doc_a", "doc_b", "text_a", "text_b")
     found = columns.mapInArrow(partial(_measure, similarity=similarity), MEASURED)
     return found.select(
@@ -80,15 +81,9 @@ def compare_sampled(texts: DataFrame, *, number: int, similarity: float) -> Data
     )
 
 
-def _can_reach(similarity: float) -> Column:
-    """Whether texts of these lengths can reach the similarity, as `edit_similarity.can_reach`."""
-    shorter, longer = F.least("n_a", "n_b"), F.greatest("n_a", "n_b")
-    return (shorter > 0) & (shorter >= longer * F.lit(similarity) - 1)
-
-
 def _spell(batches: Batches) -> Batches:
     for batch in batches:
-        spelled = edit_similarity.spell_out(batch.column("text"))
+        spelled = spell_out(batch.column("text"))
         yield pa.RecordBatch.from_arrays([batch.column("doc_id"), *spelled], names=SPELLED.fieldNames())
 
 
@@ -96,7 +91,7 @@ def _measure(batches: Batches, *, similarity: float) -> Batches:
     """Return the rows whose texts reach the similarity; the computation stops once a pair cannot reach it."""
     for batch in batches:
         texts = (batch.column(name).to_pylist() for name in ("text_a", "text_b"))
-        found = edit_similarity.measure(*texts, similarity=similarity)
+        found = measure(*texts, similarity=similarity)
         rows = pa.table({"doc_a": batch.column("doc_a"), "doc_b": batch.column("doc_b"), "similarity": found})
         yield from rows.filter(pa.array(found >= similarity)).to_batches()
 
@@ -123,7 +118,7 @@ def find_on_spark(spark: SparkSession, path: str, asked: Asked, steps: Steps) ->
     job = SparkJob(spark, config, MemoryStore(), SparkProgress(spark, is_quiet=True))
     paired = find_pairs(job, take_documents(documents))
 
-    texts_read = spell_out(
+    texts_read = spell_texts(
         name_texts(inputs.scan(Texts(inputs.text)), documents.select("doc_id", "source", "content_fingerprint"))
     )
     with ExitStack() as held:

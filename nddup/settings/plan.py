@@ -4,9 +4,7 @@ What several settings choose together is made here, and choices that contradict 
 that the chosen kind does not use, so that nobody believes it has an effect.
 """
 
-import math
 import os
-from collections.abc import Callable
 from dataclasses import replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Final, NamedTuple, cast
@@ -156,17 +154,6 @@ def words_of(config: Config) -> "WordRule | None":
     lexicon = LexiconRule(tuple(given.languages), given.stems, given.stop_words, repr(given.low), repr(given.high))
     kind = cast("WordKind", config.sketch.kind)
     return WordRule(kind, lexicon, given.letters, given.copies, given.left_out, config.sketch.seed)
-
-
-def most_documents(config: Config, count: Callable[[], int]) -> int | None:
-    """Return in how many documents a shingle may be, `pairs.max_document_frequency`; None: in any.
-
-    Args:
-        config: all settings.
-        count: returns the number of documents, of which the setting may be a share.
-    """
-    limit = config.pairs.max_document_frequency
-    return math.floor(Fraction(repr(limit)) * count()) if isinstance(limit, float) else limit
 
 
 def threshold_of(config: Config) -> Threshold:

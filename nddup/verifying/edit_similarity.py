@@ -11,7 +11,7 @@ Sources:
 """
 
 from collections.abc import Hashable, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -43,13 +43,13 @@ def spell_out(texts: pa.Array) -> Spelled:
     return Spelled(cut, pc.min_element_wise(lengths, pa.scalar(CHARACTERS, pa.int32())), is_cut)
 
 
-def can_reach(first: NDArray[np.int32], second: NDArray[np.int32], similarity: float) -> NDArray[np.bool_]:
+def can_reach(first: Any, second: Any, similarity: float) -> Any:  # noqa: ANN401 - arrays, or columns of Spark
     """Return whether texts of these lengths may reach a similarity: d is at least their difference; (n,).
 
     An empty text is similar to none.
     """
-    shorter, longer = np.minimum(first, second), np.maximum(first, second)
-    return np.asarray((shorter > 0) & (shorter >= longer * similarity - 1), np.bool_)
+    is_near = (first >= second * similarity - 1) & (second >= first * similarity - 1)
+    return (first > 0) & (second > 0) & is_near
 
 
 def measure(first: list[str], second: list[str], *, similarity: float, threads: int = 1) -> NDArray[np.float64]:

@@ -18,9 +18,7 @@ from nddup.spark import heavy_keys
 from nddup.spark.heavy_keys import MOST_BROADCAST, in_parts
 from nddup.spark.pairing import collapse
 from nddup.spark.scan import scan
-from nddup.spark.schemas import schema_of
 from nddup.storage.session_files import Storage
-from nddup.tables import REJECTS
 
 SPLIT_BYTES = ("spark.sql.files.maxPartitionBytes", "spark.sql.files.openCostInBytes")
 WORDS = ["яблоко", "груша", "слива", "вишня", "малина", "клюква", "рябина", "калина", "смородина", "крыжовник"]
@@ -203,31 +201,6 @@ def test_ids_stay_as_they_are_written_or_are_made_of_the_place(spark: SparkSessi
     (tmp_path / f"a.{form}").write_text(text)
 
     assert [row["doc_id"] for row in rows(read(spark, tmp_path))] == ["007", f"a.{form}#2"]
-
-
-def test_a_repeated_id_rejects_the_later_record(spark: SparkSession, tmp_path: Path) -> None:
-    """The first record in collection order becomes the document; the rejects of the others name it."""
-    (tmp_path / "b.jsonl").write_text('{"id": "7", "text": "later"}\n')
-    (tmp_path / "a.jsonl").write_text(
-        '{"id": "1", "text": "x"}\n{"id": "7", "text": "first"}\n{"id": 7, "text": "y"}\n'
-    )
-    numbered = read(spark, tmp_path)
-    repeats = collapse.find_repeats(numbered)
-
-    settled = collapse.settle(numbered, repeats, None, renames=False, many=heavy_keys.HEAVY)
-    documents = collapse.collapse(settled).orderBy("doc_key").collect()
-    rejects = collapse.gather_rejects(numbered, settled, spark.createDataFrame([], schema_of(REJECTS)))
-
-    assert [(row["source"], row["record"], row["doc_id"]) for row in documents] == [
-        ("a.jsonl", 1, "1"),
-        ("a.jsonl", 2, "7"),
-    ]
-    assert [
-        (row["source"], row["record"], row["doc_id"], row["reason"], row["detail"]) for row in rejects.collect()
-    ] == [
-        ("a.jsonl", 3, "7", "repeated id", "first seen as record 2 of a.jsonl"),
-        ("b.jsonl", 1, "7", "repeated id", "first seen as record 2 of a.jsonl"),
-    ]
 
 
 def test_files_of_equal_names_are_told_apart(spark: SparkSession, tmp_path: Path) -> None:

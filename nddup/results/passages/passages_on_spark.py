@@ -50,6 +50,7 @@ from nddup.spark.scan import Rewriting, scan, scan_counting, sources_cut_short
 from nddup.spark.schemas import local_table, table
 from nddup.spark.session_access import access_of
 from nddup.stages.losses import require_few_losses
+from nddup.stages.settle import MADE_UP, REPEATS, TAKEN, settle
 from nddup.stages.stage import AS_INPUT, require_rewritable
 from nddup.storage.local_storage import LocalStorage, require_apart
 from nddup.storage.session_files import files_at, files_of
@@ -174,7 +175,7 @@ def _numbered(spark: SparkSession, source: Source, rows: DataFrame) -> Iterator[
             good, others = good.where(F.col("doc_key") <= last), good.where(F.col("doc_key") > last)
         silent = files_without_records(spark, source.collection, rows)
         rejects = numbered.where(F.col("reason").isNotNull()).select(*REJECTS.names).unionByName(silent)
-        like = F.count_if(F.col("doc_id").rlike(collapse.MADE_UP) & ~F.col("is_made"))
+        like = F.count_if(F.col("doc_id").rlike(MADE_UP) & ~F.col("is_made"))
         counted = good.agg(F.count(F.lit(1)), F.sum("n_tokens"), like).collect()[0]
         documents, tokens, made_up = (int(count or 0) for count in counted)
         read = _Read(good, others, rejects, documents, tokens, made_up)
@@ -199,8 +200,12 @@ def _name(read: _Read) -> DataFrame:
     """Return the documents with final ids: one that a record lacks, or an earlier one has, becomes `source#record`."""
     narrow = read.numbered.select("doc_id", "doc_key", "source", "record", "url", "n_tokens", "is_made", "reason")
     own = narrow.withColumn("content_fingerprint", F.col("doc_key").cast("string").cast("binary"))
-    taken = beside(collapse.find_taken(own), read.like_made_up) if read.like_made_up else None
-    return collapse.settle(own, collapse.find_repeats(own), taken, renames=True, many=read.documents)
+    engine = SparkEngine.over(own.sparkSession, good=own)
+    engine.see("repeats", engine.answer(REPEATS))
+    if read.like_made_up:
+        engine.see("taken", beside(engine.answer(TAKEN), read.like_made_up))
+    settle(engine, renames=True, many=read.documents, like=read.like_made_up)
+    return engine.answer("SELECT * FROM settled").drop("doc_id").withColumnRenamed("final_id", "doc_id")
 
 
 def _find(spark: SparkSession, source: Source, read: _Read, output: str, steps: Steps) -> tuple[Told, int, list[str]]:

@@ -20,7 +20,6 @@ from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.errors import AnalysisException
@@ -49,16 +48,27 @@ from nddup.sketching.word_sketches import WordRule
 from nddup.spark import heavy_keys, scan, schemas
 from nddup.spark.pairing import collapse
 from nddup.spark.schemas import read_table
-from nddup.stages import revisits
 from nddup.stages.inputs_found import find_again
 from nddup.stages.run_engine import NO_COUNTS, Made, Saved
+from nddup.stages.settle import (
+    COPIED,
+    MADE_UP,
+    READ,
+    REJECTED,
+    REPEATS,
+    TAKEN,
+    find_common,
+    find_revisited,
+    list_documents,
+    settle,
+)
 from nddup.stages.stage import (
     Unpaired,
     reads_contents,
 )
 from nddup.storage.run_folder import RunFolder
 from nddup.storage.session_files import SessionFiles, files_of
-from nddup.tables import REJECTS
+from nddup.tables import DOCUMENTS, REJECTS
 
 
 @dataclass(frozen=True)
@@ -267,6 +277,18 @@ class FewOnSpark(WorkersOnSpark):
         return rows
 
 
+RECORD_COUNTS = {
+    "undecodable_records": "count_if(n_replaced > 0)",
+    "undecodable_places": "sum(n_replaced)",
+    "stripped_records": "count_if(n_stripped > 0)",
+    "guessed_records": "count_if(n_guessed > 0)",
+    "revisits": "count_if(reason = 'revisit')",
+    "bad_records": "count_if(reason IS NOT NULL)",
+    "made_up_ids": "count_if(reason IS NULL AND doc_id IS NULL)",
+    "like_made_up": f"count_if(reason IS NULL AND doc_id RLIKE '{MADE_UP}')",
+}
+"""Counts of RECORDS, as aggregates: undecodable places, ids, and the records that have them."""
+
 FEW = 1_000
 """Most records whose documents are one file, in their order, as the embedded engine writes them: a person reads it."""
 
@@ -387,27 +409,33 @@ def _make_documents(job: Job, source: Collection | DataFrame, rule: SketchRule) 
     if offsets is None:
         counted = job.write("offsets", collapse.split_offsets(records.saved.table))
         offsets = job.seal("offsets", counted, splitting=records.saved.noted["splitting"])
-    numbered = collapse.number(records.saved.table, offsets.table, offsets.rows, records.saved.rows)
-    if isinstance(source, Collection) and records.saved.counts.get("revisits"):
-        job.engine.see("captures", numbered.select(*revisits.READ))
-        numbered = collapse.copy_revisits(numbered, revisits.find_revisited(job.engine), revisits.COPIED)
-    with persisted(collapse.find_repeats(numbered)) as repeats:
+    saved = records.saved
+    numbered = collapse.number(saved.table, offsets.table, offsets.rows, saved.rows)
+    if isinstance(source, Collection) and saved.counts.get("revisits"):
+        job.engine.see("captures", numbered.select(*READ))
+        numbered = collapse.copy_revisits(numbered, find_revisited(job.engine), COPIED)
+    engine, renames = job.ask(good=numbered.where(F.col("reason").isNull())), isinstance(source, Collection)
+    like = saved.counts.get("like_made_up", 1) if renames else 0  # an earlier version did not count them
+    with persisted(engine.answer(REPEATS)) as repeats:
+        engine.see("repeats", repeats)
+        if like:
+            engine.see("taken", heavy_keys.beside(engine.answer(TAKEN), like))
+        settle(engine, renames=renames, many=saved.rows, like=like)
         documents, rejects = job.find("documents"), job.find("rejects")
-        settle = _settling(records, numbered, repeats, renames=isinstance(source, Collection))
         if documents is None:
-            later = repeats.agg(F.sum(F.col("n") - 1)).collect()[0][0] or 0
-            collapsed = collapse.collapse(settle(numbered), many=records.saved.rows)
-            if records.saved.rows <= FEW:
+            later = engine.count("repeats", {"later_ids": "sum(n - 1)"})
+            named = {"final_id": "doc_id", "first_id": "group"}
+            collapsed = list_documents(engine, many=saved.rows).drop("doc_id").withColumnsRenamed(named)
+            collapsed = collapsed.select(*DOCUMENTS.names)
+            if saved.rows <= FEW:
                 collapsed = collapsed.coalesce(1).sortWithinPartitions("doc_key")
             written = job.write("documents", collapsed, collapse.SKETCH_COUNTS)
-            documents = job.seal("documents", written, **records.noted, **_count_by_file(records), later_ids=later)
+            documents = job.seal("documents", written, **records.noted, **_count_by_file(records), **later)
         if rejects is None and _are_all_documents(source, documents):
             rejects = job.put_rows("rejects", REJECTS.arrow.empty_table(), NO_COUNTS, reasons={})
         elif rejects is None:
-            gathered = collapse.gather_rejects(
-                numbered, settle(numbered.select(*collapse.SETTLED_BY, "reason")), silent
-            )
-            written = job.write("rejects", gathered)
+            bad = numbered.where(F.col("reason").isNotNull()).select(*REJECTS.names)
+            written = job.write("rejects", bad.unionByName(engine.answer(REJECTED)).unionByName(silent))
             rejects = job.seal("rejects", written, reasons=_count_reasons(written))
     return _Made(documents, rejects, records.inputs, offsets)
 
@@ -450,29 +478,15 @@ def _count_by_file(records: _Records) -> dict[str, list[list[Any]]]:
     }
 
 
-def _settling(
-    records: _Records, numbered: DataFrame, repeats: DataFrame, *, renames: bool
-) -> Callable[[DataFrame], DataFrame]:
-    """Return `collapse.settle` for some columns of the numbered records: of those that are no rejects."""
-    like = records.saved.counts.get("like_made_up", 1)  # an earlier version did not count them
-    taken = heavy_keys.beside(collapse.find_taken(numbered), like) if like and renames else None
-
-    def settle(rows: DataFrame) -> DataFrame:
-        good = rows.where(F.col("reason").isNull())
-        return collapse.settle(good, repeats, taken, renames=renames, many=records.saved.rows)
-
-    return settle
-
-
 def _read_texts(job: Job, texts: DataFrame, rule: SketchRule) -> _Records:
     """Return RECORDS of given texts; if some shingles are too common, read the texts again without them."""
     found = job.find("records")
     if found is None:
-        found = job.write("records", scan.scan_texts(texts, SketchRecords(rule)), collapse.RECORD_COUNTS)
-        left_out = _find_common(job, found.table)
+        found = job.write("records", scan.scan_texts(texts, SketchRecords(rule)), RECORD_COUNTS)
+        left_out = find_common(job.ask(records=found.table), job.config)
         if left_out:
             thinned = scan.scan_texts(texts, SketchRecords(replace(rule, left_out=left_out)))
-            found = job.write("records", thinned, collapse.RECORD_COUNTS)
+            found = job.write("records", thinned, RECORD_COUNTS)
         found = job.seal("records", found, splitting={}, read_again=[], left_out_shingles=len(left_out) // 8)
     return _Records(found, None)
 
@@ -494,7 +508,7 @@ def _read_files(job: Job, collection: Collection, rule: SketchRule) -> _Records:
     with set_to(job.spark, split):
         records, seen = scan.scan_counting(job.spark, collection, SketchRecords(rule), files=files, limits=limits)
         is_divided = f"reason = '{DIVIDED}'"
-        found = job.write("records", records, collapse.RECORD_COUNTS | {"divided": f"count_if({is_divided})"})
+        found = job.write("records", records, RECORD_COUNTS | {"divided": f"count_if({is_divided})"})
         short = {
             row["source"]
             for count in seen
@@ -506,12 +520,12 @@ def _read_files(job: Job, collection: Collection, rule: SketchRule) -> _Records:
             short |= {row["source"] for row in divided.collect()}
         inputs = _inputs(job, collection.read_whole(short), split)
         if short:
-            found = job.write("records", inputs.scan(SketchRecords(rule)), collapse.RECORD_COUNTS)
+            found = job.write("records", inputs.scan(SketchRecords(rule)), RECORD_COUNTS)
 
-        left_out = _find_common(job, found.table)
+        left_out = find_common(job.ask(records=found.table), job.config)
         if left_out:
             thinned = inputs.scan(SketchRecords(replace(rule, left_out=left_out)))
-            found = job.write("records", thinned, collapse.RECORD_COUNTS)
+            found = job.write("records", thinned, RECORD_COUNTS)
 
     noted = {"splitting": split, "read_again": sorted(short), "left_out_shingles": len(left_out) // 8}
     return _Records(job.seal("records", found, **noted), inputs)
@@ -519,20 +533,6 @@ def _read_files(job: Job, collection: Collection, rule: SketchRule) -> _Records:
 
 def _inputs(job: Job, collection: Collection, split: Mapping[str, str]) -> Inputs:
     return Inputs(job.spark, collection, text_rule(job.config), record_limits(job.config), split)
-
-
-def _find_common(job: Job, records: DataFrame) -> bytes:
-    """Return the ids of shingles in the sketches of too many documents, as bytes of ascending uint64.
-
-    Empty without `pairs.max_document_frequency`. They are looked for once: the ids that take their place in the
-    sketches stay, however common.
-    """
-    limit = plan.most_documents(job.config, lambda: records.where("reason is null").count())
-    if limit is None:
-        return b""
-    counted = collapse.count_shingles(records)
-    common = [row["id"] for row in counted.where(F.col("documents") > limit).select("id").collect()]
-    return np.sort(np.array(common, np.int64).view(np.uint64)).tobytes()
 
 
 def _count_reasons(rejects: Saved) -> dict[str, int]:

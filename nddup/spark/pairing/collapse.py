@@ -1,6 +1,6 @@
-"""Number the records, reject repeated ids, and collapse equal sketches to one node before pairing.
+"""Number the records, and name the nodes of the documents before pairing. `nddup.stages.settle` is between.
 
-records    --number, collapse-->  documents and rejects    one shuffle on doc_id, one on the sketch fingerprint
+records    --number-->            numbered records         none
 documents  --name_nodes-->        nodes                    two shuffles on group, of narrow rows
 
 Most records may have the same text, or the same id (an empty page, `null`). So groups are counted before the shuffle,
@@ -17,13 +17,7 @@ from nddup.matching.preference import LAST, NO_LENGTH, NO_MOMENT, Order, order_k
 from nddup.mining.keep_verdicts import FORCED_WEIGHT, FREE, KEPT, REMOVED, Forced
 from nddup.spark.heavy_keys import HEAVY, WORTH, beside, join_found
 from nddup.spark.schemas import local_table, require, table
-from nddup.tables import DOCUMENTS, FIRST_SEEN, NODES, OFFSETS, REJECTS, REPEATED, SKETCHES
-
-MADE_UP = "(?s)^(.*#[1-9][0-9]*)([+]*)$"
-"""An id that is like a made-up name: `source#record`, and any number of `+`."""
-
-SETTLED_BY = ("doc_id", "doc_key", "source", "record", "content_fingerprint", "is_made")
-"""The columns that `settle` reads."""
+from nddup.tables import DOCUMENTS, NODES, OFFSETS, SKETCHES
 
 
 def number(records: DataFrame, offsets: DataFrame, splits: int = 0, many: int = WORTH) -> DataFrame:
@@ -96,116 +90,6 @@ def split_offsets(records: DataFrame) -> DataFrame:
         F.coalesce(F.sum("n").over(in_file), F.lit(0)).alias("before_in_file"),
         F.coalesce(F.sum("n").over(in_collection), F.lit(0)).alias("before"),
     )
-
-
-def find_repeats(numbered: DataFrame) -> DataFrame:
-    """Return the ids that occur more than once, each with its first document.
-
-    Schema in:   as `number` gives
-    Schema out:  doc_id string, n long, first_key long, first_source string, first_record long, first_content binary
-    Shuffles:  one, of ids.    Actions:  none.
-    """
-    place = F.struct("doc_key", "source", "record", "content_fingerprint")
-    return (
-        numbered.where(F.col("reason").isNull() & ~F.col("is_made"))
-        .groupBy("doc_id")
-        .agg(F.min(place).alias("first"), F.count("*").alias("n"))
-        .where(F.col("n") > 1)
-        .select(
-            "doc_id",
-            "n",
-            F.col("first.doc_key").alias("first_key"),
-            F.col("first.source").alias("first_source"),
-            F.col("first.record").alias("first_record"),
-            F.col("first.content_fingerprint").alias("first_content"),
-        )
-    )
-
-
-def find_taken(numbered: DataFrame) -> DataFrame:
-    """Return the names like `source#record`, followed by any number of `+`, that are ids of records.
-
-    Schema in:   as `number` gives
-    Schema out:  made string: the name, taken array<int>: how many `+` follow it in ids
-    Shuffles:  one, of such ids.    Actions:  none.
-    """
-    ids = numbered.where(F.col("reason").isNull() & ~F.col("is_made") & F.col("doc_id").rlike(MADE_UP))
-    made, more = (F.regexp_extract("doc_id", MADE_UP, group) for group in (1, 2))
-    named = ids.select(made.alias("made"), F.length(more).alias("n"))
-    return named.groupBy("made").agg(F.collect_set("n").alias("taken"))
-
-
-def settle(rows: DataFrame, repeats: DataFrame, taken: DataFrame | None, *, renames: bool, many: int) -> DataFrame:
-    """Decide what becomes of each good record whose id an earlier one has.
-
-    With `renames`, one with another content than the first becomes a document called `source#record`; so is a record
-    without an id. A name that an id of `taken` has gets as many `+` as make it new. Every other later record is
-    repeated.
-
-    Args:
-        rows: the records of `number` that are no rejects, with the columns wanted and those named here.
-        repeats: as `find_repeats` gives.
-        taken: as `find_taken` gives, marked for broadcast if it is small; None if no id is like a made-up name.
-        renames: whether a later record can be a document.
-        many: the number of records (`heavy_keys.join_found`).
-
-    Schema in:   doc_id string, doc_key long, source string, record long, content_fingerprint binary, is_made boolean
-    Schema out:  the columns of the rows, with `doc_id` final; is_repeated boolean, first_source string, first_record
-    Shuffles:  the ids, if too many are repeated to broadcast them.    Actions:  none.
-    """
-    met = join_found(rows, repeats, "doc_id", by="doc_key", many=many, how="left")
-    is_later = ~F.col("is_made") & F.col("first_key").isNotNull() & (F.col("first_key") != F.col("doc_key"))
-    is_other = F.lit(renames) & is_later & (F.col("content_fingerprint") != F.col("first_content"))
-    name, is_named = F.concat_ws("#", "source", "record"), F.col("is_made") | is_other
-    if taken is not None:
-        met = met.withColumn("made", name).join(taken, "made", "left")
-        free = F.array_min(F.array_except(F.sequence(F.lit(0), F.size("taken")), "taken"))
-        name = F.concat(name, F.when(F.col("taken").isNull(), "").otherwise(F.repeat(F.lit("+"), free)))
-    settled = met.withColumn("is_repeated", is_later & ~is_other)
-    return settled.withColumn("doc_id", F.when(is_named, name).otherwise(F.col("doc_id")))
-
-
-def collapse(settled: DataFrame, *, many: int = HEAVY) -> DataFrame:
-    """Return the documents: records that are not rejects, with the smallest id among equal sketches as `group`.
-
-    Empty sketches count as equal if their contents are: their fingerprint is made of these.
-
-    Schema in:   as `settle` gives of all columns
-    Schema out:  DOCUMENTS
-    Shuffles:  one of narrow rows (fingerprints). From `WORTH` documents to `HEAVY` (`heavy_keys`) the documents do not
-        move; with fewer they are shuffled for each join, and with more by the parts of heavy keys.
-    Actions:   none.
-    """
-    documents = settled.where(~F.col("is_repeated"))
-    groups = (
-        documents.groupBy("sketch_fingerprint")
-        .agg(F.min("doc_id").alias("smallest"), F.count("*").alias("n"))
-        .where(F.col("n") > 1)
-    )
-
-    grouped = join_found(documents, groups, "sketch_fingerprint", by="doc_key", many=many, how="left")
-    return grouped.withColumn("group", F.coalesce("smallest", "doc_id")).select(*DOCUMENTS.names)
-
-
-def gather_rejects(numbered: DataFrame, settled: DataFrame, unread: DataFrame) -> DataFrame:
-    """Return every record that did not become a document: bad records, later records of an id, files without records.
-
-    Schema in:   as `number` gives; as `settle` gives of narrow rows; REJECTS of whole files
-    Schema out:  REJECTS
-    Shuffles:  those of `settle`.    Actions:  none.
-    """
-    bad = numbered.where(F.col("reason").isNotNull()).select(*REJECTS.names)
-    said, of = FIRST_SEEN
-    first = F.concat(F.lit(said), F.col("first_record"), F.lit(of), F.col("first_source"))
-    repeated = settled.where("is_repeated").select(
-        "source",
-        "record",
-        "doc_id",
-        F.lit(REPEATED).alias("reason"),
-        first.alias("detail"),
-        F.lit("").alias("excerpt"),
-    )
-    return bad.unionByName(repeated).unionByName(unread)
 
 
 def level(size: int) -> Column:
@@ -283,30 +167,6 @@ def distinct_sketches(documents: DataFrame, *, levels: int = 0) -> DataFrame:
         .select(F.col("doc_key").alias("node"), "sketch", level(levels).alias("level"))
         .select(*SKETCHES.names, *(["level"] if levels else []))
     )
-
-
-def count_shingles(records: DataFrame) -> DataFrame:
-    """Count, for each shingle id, the documents whose sketch has it.
-
-    Schema in:   RECORDS
-    Schema out:  id long, documents long
-    Shuffles:  one, of counted ids.    Actions:  none.
-    """
-    ids = records.where(F.col("reason").isNull()).select(F.explode("sketch").alias("id"))
-    return ids.groupBy("id").agg(F.count("*").alias("documents"))
-
-
-RECORD_COUNTS = {
-    "undecodable_records": "count_if(n_replaced > 0)",
-    "undecodable_places": "sum(n_replaced)",
-    "stripped_records": "count_if(n_stripped > 0)",
-    "guessed_records": "count_if(n_guessed > 0)",
-    "revisits": "count_if(reason = 'revisit')",
-    "bad_records": "count_if(reason IS NOT NULL)",
-    "made_up_ids": "count_if(reason IS NULL AND doc_id IS NULL)",
-    "like_made_up": f"count_if(reason IS NULL AND doc_id RLIKE '{MADE_UP}')",
-}
-"""Counts of RECORDS, as aggregates: undecodable places, ids, and the records that have them."""
 
 
 def count_by_file(records: DataFrame, name: str) -> DataFrame:
