@@ -24,6 +24,7 @@ from nddup.columns import lists_of, one_chunk, take
 from nddup.errors import CapacityError, NddupError
 from nddup.local.collapse import Nodes
 from nddup.local.match import Matches, PairingOptions
+from nddup.local.outputs import places_of
 from nddup.local.workers import Workers
 from nddup.matching.confirm_texts import (
     Compared,
@@ -229,8 +230,12 @@ def read_tokens(documents: pa.Table, nodes: NDArray[np.int32], texts: Texts, wor
     if isinstance(source, Collection):
         source = source.only(set(pc.unique(take(documents["source"], nodes)).to_pylist()))
 
-    found = workers.scan(source, replace(texts.tokens, contents=contents), texts.limits)
+    places = places_of(take(documents["doc_key"], nodes), workers.parts)
+    found = workers.scan(source, replace(texts.tokens, contents=contents, places=places), texts.limits)
     at = pc.index_in(one_chunk(wanted), value_set=one_chunk(found["token_fingerprint"]))
+    if at.null_count and places is not None:  # they are not where they were: look everywhere
+        found = workers.scan(source, replace(texts.tokens, contents=contents), texts.limits)
+        at = pc.index_in(one_chunk(wanted), value_set=one_chunk(found["token_fingerprint"]))
     if at.null_count:
         raise NddupError(
             f"pairs.confirm: {len(nodes) - at.null_count:,} of {len(nodes):,} texts were found again: {UNSTEADY}"

@@ -11,6 +11,7 @@ import shutil
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple
 
@@ -30,6 +31,7 @@ from nddup.rewriting.verdicts import NAMES, RewriteError, Verdicts
 from nddup.scanning.collection import Collection, ListedFile
 from nddup.scanning.found import Batches, Consumer, LocatedRecord, RecordLimits, TextRule
 from nddup.scanning.input_files import local_path
+from nddup.scanning.line_blocks import Places
 from nddup.scanning.local_files import open_local
 from nddup.scanning.read_again import CHARACTERS, Contents, Texts
 from nddup.shown import FIRST, LAST, escaped, spell_document
@@ -100,6 +102,17 @@ def count_parts(records: pa.Table) -> pa.Table:
     return records.select(["source", "split"]).take(pa.array(before)).append_column("before", pa.array(before))
 
 
+def places_of(keys: pa.ChunkedArray, parts: pa.Table | None) -> Places | None:
+    """Return where records are, by their places in the collection, `doc_key`; None without PARTS."""
+    if parts is None:
+        return None
+    wanted, before = np.sort(keys.to_numpy()), parts["before"].to_numpy()
+    cuts = np.searchsorted(wanted, np.append(before, np.iinfo(np.int64).max))
+    named = zip(parts["source"].to_pylist(), parts["split"].to_pylist(), strict=True)
+    bounds = {part: (low, high) for part, (low, high) in zip(named, pairwise(cuts.tolist()), strict=True) if low < high}
+    return Places(bounds, wanted - np.repeat(before, np.diff(cuts)))
+
+
 @dataclass(frozen=True)
 class Reader:
     """The files of a run, to be read again as they were read the first time."""
@@ -109,22 +122,29 @@ class Reader:
     limits: RecordLimits
     workers: Workers
 
-    def find_texts(self, documents: Mapping[str, tuple[str, bytes]], characters: int | None = CHARACTERS) -> pa.Table:
+    def find_texts(
+        self,
+        documents: Mapping[str, tuple[str, bytes]],
+        characters: int | None = CHARACTERS,
+        places: Places | None = None,
+    ) -> pa.Table:
         """Return STORED_TEXTS of these documents (doc_id -> source, fingerprint), reading their files only.
 
-        A document that is no longer in its file has no row.
+        A document that is no longer in its file has no row. Where one is not at its place, all are looked for anywhere.
         """
         if not documents:
             return STORED_TEXTS.arrow.empty_table()
         fingerprints = frozenset(fingerprint for _, fingerprint in documents.values())
         files = self.collection.only({source for source, _ in documents.values()})
-        found = self.workers.scan(files, Texts(self.text, fingerprints, characters), self.limits)
+        found = self.workers.scan(files, Texts(self.text, fingerprints, characters, places), self.limits)
 
         texts: dict[tuple[str, bytes], str] = {}
         for row in found.to_pylist():  # records of equal content may have different texts: the least is taken
             place = row["source"], row["content_fingerprint"]
             texts[place] = min(row["text"], texts.get(place, row["text"]))
         named = [(doc_id, texts[place]) for doc_id, place in sorted(documents.items()) if place in texts]
+        if places is not None and len(named) < len(documents):
+            return self.find_texts(documents, characters)
         return pa.Table.from_pylist([{"doc_id": doc_id, "text": text} for doc_id, text in named], STORED_TEXTS.arrow)
 
     def find_kept(self, documents: pa.Table, parts: pa.Table) -> Iterator[pa.Table]:

@@ -121,7 +121,7 @@ class SpooledTexts:
 
 def list_tasks(collection: Collection) -> list[Task]:
     """Return the tasks of each group of files that are read alike: files read whole, then parts of large ones."""
-    whole_size = sum(entry.file.size for group in collection.groups for entry in group.files)
+    whole_size = sum(file.size for file in collection.listing.files)  # also if only some are read
     most = min(TASK_BYTES, max(LEAST_TASK_BYTES, whole_size // LEAST_TASKS))
     tasks: list[Task] = []
     for group in collection.groups:
@@ -206,6 +206,7 @@ class Workers:
         memory: the memory that the run may take.
         most_meetings: most pairs of sketches that may meet; None: any number.
         read_again: the files that were divided inside a record, and read again from their start.
+        parts: PARTS of the collection as it was read first, if it was: where a later pass looks for records.
     """
 
     count: int
@@ -215,6 +216,7 @@ class Workers:
     memory: Memory = field(default_factory=Memory)
     most_meetings: int | None = None
     read_again: set[str] = field(default_factory=set)
+    parts: pa.Table | None = None
 
     def __post_init__(self) -> None:
         """Make the pool of threads; a thread starts when it is first needed."""
@@ -231,8 +233,14 @@ class Workers:
         self.threads.shutdown(cancel_futures=True)
         if self.processes is not None and error is not None:
             self.processes.kill()
-        elif self.processes is not None:
+        else:
+            self.end_processes()
+
+    def end_processes(self) -> None:
+        """End the processes, whose memory is then free; others are started where there is something to read again."""
+        if self.processes is not None:
             self.processes.close()
+            self.processes = None
 
     def report_progress(self, step: str, done: int, size: int) -> None:
         """Report how far a step is."""

@@ -1,6 +1,7 @@
 """Lines of JSON -> their texts, by Arrow's reader, without an object for each record.
 
     plain_keys   head -> the keys of the records that can be read here; None if they cannot
+    find_blank   lines -> those without a record
     read_lines   lines -> the texts, ids and URLs of those that are plain
 
 A line is plain if `records.parse_json` would read it, and take its values as they are: an object in UTF-8 whose text is
@@ -45,14 +46,12 @@ class PlainLines(NamedTuple):
     """What was read of n lines.
 
     Attributes:
-        is_blank: (n,), whether a line holds nothing.
         is_plain: (n,).
         texts: of n strings; of a plain line, its text.
         ids: of n strings; of a plain line, its id, null for none.
         urls: likewise.
     """
 
-    is_blank: NDArray[np.bool_]
     is_plain: NDArray[np.bool_]
     texts: pa.StringArray
     ids: pa.StringArray
@@ -105,10 +104,16 @@ def read_lines(
     texts, ids, urls = (column.combine_chunks() for column in read.columns)
 
     is_plain = np.asarray(pc.is_valid(texts)) & _are_printable(ids) & _are_printable(urls)
-    is_blank = np.zeros(ends.size, np.bool_)
-    for row in np.flatnonzero(~is_usual).tolist():
+    return PlainLines(is_plain, texts, _non_empty(ids), _non_empty(urls))
+
+
+def find_blank(data: NDArray[np.uint8], ends: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """Return which lines hold nothing, (n,); arguments as of `read_lines`."""
+    starts = starts_of(ends)
+    is_blank: NDArray[np.bool_] = data[starts] != OPEN
+    for row in np.flatnonzero(is_blank).tolist():
         is_blank[row] = not data[starts[row] : ends[row]].tobytes().strip(BLANKS)
-    return PlainLines(is_blank, is_plain, texts, _non_empty(ids), _non_empty(urls))
+    return is_blank
 
 
 def starts_of(ends: NDArray[np.int64]) -> NDArray[np.int64]:

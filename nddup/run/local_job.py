@@ -144,6 +144,7 @@ class LocalJob(RunEngine):
     def _read(self, source: Collection | pa.Table) -> dict[str, Saved]:
         """Read the source and save every table of the step."""
         sketched = engine.sketch(source, self.config, self.workers, renames=isinstance(source, Collection))
+        self.workers.parts = sketched.parts
         counts: dict[str, Any] = sketched.counts
         saved: dict[str, Saved] = {}
         if sketched.lexicon is not None:
@@ -238,8 +239,9 @@ class LocalJob(RunEngine):
 
     def read_texts(self, source: Collection, sketched: Made, documents: Mapping[str, tuple[str, bytes]]) -> pa.Table:
         """As `RunEngine.read_texts`."""
-        del sketched
-        return self._reader(source).find_texts(documents)
+        rows = sketched.tables["documents"].select(["doc_id", "doc_key"])
+        keys = rows.filter(pc.is_in(rows["doc_id"], pa.array(list(documents), pa.string())))["doc_key"]
+        return self._reader(source).find_texts(documents, places=outputs.places_of(keys, self.workers.parts))
 
     def _reader(self, source: Collection) -> outputs.Reader:
         return outputs.Reader(source, text_rule(self.config), record_limits(self.config), self.workers)
@@ -248,6 +250,7 @@ class LocalJob(RunEngine):
         """As `RunEngine.open_finished`."""
         from nddup.engines.embedded import DuckRun  # noqa: PLC0415 - a run without a report needs no DuckDB
 
+        self.workers.end_processes()  # all is read
         return DuckRun(self.folder.path)
 
 

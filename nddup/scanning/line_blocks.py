@@ -8,10 +8,10 @@
 A block is also a list of its records: a consumer that knows nothing of blocks reads each line as of any other format.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import chain
+from itertools import chain, pairwise
 from typing import NamedTuple, overload
 
 import numpy as np
@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from nddup.digests import digest_rows
 from nddup.reading.formats import FileHead
-from nddup.reading.json_lines import PlainLines, plain_keys, read_lines, starts_of, utf8_of
+from nddup.reading.json_lines import PlainLines, find_blank, plain_keys, read_lines, starts_of, utf8_of
 from nddup.reading.markup import is_page_or_fragment
 from nddup.reading.outcomes import Record, Reject, excerpt
 from nddup.reading.records import parse_record
@@ -36,30 +36,34 @@ BLOCK_BYTES = 4 << 20
 
 
 class Lines(NamedTuple):
-    """Some lines: line i is `data[starts[i]:ends[i]]`, of the part `split[i]` of the file `source[i]`."""
+    """Whole lines, one after another: line i ends at `ends[i]`, in the part `split[i]` of the file `source[i]`."""
 
     data: NDArray[np.uint8]
-    starts: NDArray[np.int64]
     ends: NDArray[np.int64]
     source: pa.StringArray
     split: NDArray[np.int64]
 
+    def take(self, rows: NDArray[np.int64]) -> "Lines":
+        """Return some of the lines; their bytes are copied."""
+        starts, ends = starts_of(self.ends)[rows], self.ends[rows] + 1
+        data = b"".join([self.data[low:high].data for low, high in zip(starts.tolist(), ends.tolist(), strict=True)])
+        taken = self.source.take(pa.array(rows)), self.split[rows]
+        return Lines(np.frombuffer(data, np.uint8), np.cumsum(ends - starts) - 1, *taken)
+
 
 @dataclass(frozen=True, eq=False)
 class LineBlock(Sequence[LocatedRecord]):
-    """The records of some lines that are not blank.
+    """The records of some lines, which are read when one is asked for.
 
     Attributes:
-        lines: the lines.
+        lines: the lines; none is blank.
         seq: (n,), the number of each record in its part.
-        read: what was read of them.
-        head: the head of the files.
+        head: the head of the files; its `plain_keys` are not None.
         max_record: the longest line that is no reject.
     """
 
     lines: Lines
     seq: NDArray[np.int64]
-    read: PlainLines
     head: FileHead
     max_record: int
 
@@ -75,6 +79,33 @@ class LineBlock(Sequence[LocatedRecord]):
         """Return a record; all are read once."""
         return self._located[at]
 
+    def take(self, rows: NDArray[np.int64]) -> "LineBlock":
+        """Return some of the records; the others are not read."""
+        return replace(self, lines=self.lines.take(rows), seq=self.seq[rows])
+
+    def among(self, places: "Places") -> "LineBlock":
+        """Return the records at these places; the others are not read."""
+        begins = np.flatnonzero(_begin_parts(self.lines.source, self.lines.split)).tolist()
+        rows = [np.empty(0, np.int64)]
+        for low, high in pairwise([*begins, len(self)]):
+            part = self.lines.source[low].as_py(), int(self.lines.split[low])
+            first, last = places.bounds.get(part, (0, 0))
+            there = places.numbers[first:last] - self.seq[low]
+            rows.append(low + there[np.searchsorted(there, 0) : np.searchsorted(there, high - low)])
+        return self.take(np.concatenate(rows))
+
+    @cached_property
+    def read(self) -> PlainLines:
+        """What was read of the lines."""
+        keys = plain_keys(self.head)
+        if keys is None:
+            raise ValueError("the records of such a file are not read by lines")
+        return read_lines(self.lines.data, self.lines.ends, keys, self.max_record)
+
+    @cached_property
+    def _starts(self) -> NDArray[np.int64]:
+        return starts_of(self.lines.ends)
+
     @cached_property
     def _located(self) -> list[LocatedRecord]:
         return [self.locate(row) for row in range(len(self))]
@@ -82,7 +113,7 @@ class LineBlock(Sequence[LocatedRecord]):
     def locate(self, row: int) -> LocatedRecord:
         """Read one line, as of any other format."""
         lines = self.lines
-        chunk = lines.data[lines.starts[row] : lines.ends[row]].tobytes()
+        chunk = lines.data[self._starts[row] : lines.ends[row]].tobytes()
         place = lines.source[row].as_py(), int(lines.split[row]), int(self.seq[row])
         if len(chunk) > self.max_record:
             return LocatedRecord(*place, too_large(len(chunk), excerpt(chunk)), b"")
@@ -123,23 +154,38 @@ class LineBlock(Sequence[LocatedRecord]):
         return digest_rows(*self.texts)
 
 
+class Places(NamedTuple):
+    """Where some records were when the same parts of files were read before.
+
+    Attributes:
+        bounds: for each part, by source and split, where its records are in `numbers`.
+        numbers: the number of each record in its part, ascending in each part.
+    """
+
+    bounds: Mapping[tuple[str, int], tuple[int, int]]
+    numbers: NDArray[np.int64]
+
+
 class PlainTexts(NamedTuple):
-    """The sources of the plain records of a block, the fingerprints of their contents, and their texts in UTF-8."""
+    """The sources of the plain records of a block, and their texts in UTF-8."""
 
     sources: list[str]
-    prints: list[bytes]
     texts: list[bytes]
 
 
-def divide(some: Sequence[LocatedRecord], rule: TextRule) -> tuple[PlainTexts, list[LocatedRecord]]:
-    """Return the plain records of a list, and the others."""
+def divide(
+    some: Sequence[LocatedRecord], rule: TextRule, places: Places | None = None
+) -> tuple[PlainTexts, list[LocatedRecord]]:
+    """Return the plain records of a list, and the others; of a block only those at `places`, if these are given."""
     if not isinstance(some, LineBlock):
-        return PlainTexts([], [], []), list(some)
+        return PlainTexts([], []), list(some)
+    some = some if places is None else some.among(places)
     is_plain = some.plain_rows(rule)
     rows = np.flatnonzero(is_plain).tolist()
     sources = some.lines.source.filter(pa.array(is_plain)).to_pylist()
-    plain = PlainTexts(sources, [some.prints[row] for row in rows], [some.text(row) for row in rows])
-    return plain, [some.locate(row) for row in np.flatnonzero(~is_plain).tolist()]
+    return PlainTexts(sources, [some.text(row) for row in rows]), [
+        some.locate(row) for row in np.flatnonzero(~is_plain).tolist()
+    ]
 
 
 def cut_lines(stream: Stream, max_record: int) -> Iterator[Bytes | Reject]:  # noqa: C901 - one pass over the stream
@@ -184,6 +230,13 @@ def cut_lines(stream: Stream, max_record: int) -> Iterator[Bytes | Reject]:  # n
         yield rest + b"\n"
 
 
+def _begin_parts(source: pa.StringArray, split: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """Return which records, in order, are of another part than the one before."""
+    begins = np.ones(split.size, np.bool_)
+    begins[1:] = (split[1:] != split[:-1]) | np.asarray(pc.not_equal(source[1:], source[:-1]))
+    return begins
+
+
 class _Numbering:
     """Numbers the records of each part of a file from 0, whatever blocks they come in."""
 
@@ -202,8 +255,7 @@ class _Numbering:
         """Return the numbers of records in order; those of a part lie together."""
         if not split.size:
             return np.empty(0, np.int64)
-        begins = np.ones(split.size, np.bool_)
-        begins[1:] = (split[1:] != split[:-1]) | np.asarray(pc.not_equal(source[1:], source[:-1]))
+        begins = _begin_parts(source, split)
         rows = np.arange(split.size)
         firsts = np.where(begins, rows, -self.count)
         firsts[0] = -self.count if self.part == (source[0].as_py(), int(split[0])) else 0
@@ -234,9 +286,11 @@ def read_blocks(
                 continue
         if held:
             block = _block_of(_lines_of(held), head, max_record, numbering)
-            held, last_good = [], _last_good(block) or last_good
+            held = []
             if len(block):
                 yield block
+            last_good = _last_good(block) or last_good
+            del block
         if isinstance(piece, Reject):
             told = piece
             if piece.reason == "damaged" and last_good[0] == source:
@@ -251,30 +305,23 @@ def _lines_of(pieces: Sequence[tuple[str, int, Bytes]]) -> Lines:
     last = np.cumsum([len(piece) for _, _, piece in pieces])
     of_line = np.searchsorted(last, ends, "right")  # the piece that holds the end of a line
     source = pa.array([source for source, _, _ in pieces], pa.string()).take(pa.array(of_line))
-    return Lines(data, starts_of(ends), ends, source, np.array([split for _, split, _ in pieces], np.int64)[of_line])
+    return Lines(data, ends, source, np.array([split for _, split, _ in pieces], np.int64)[of_line])
 
 
 def _block_of(lines: Lines, head: FileHead, max_record: int, numbering: _Numbering) -> LineBlock:
-    """Read lines; those that are blank are left out."""
-    keys = plain_keys(head)
-    if keys is None:
-        raise ValueError("the records of such a file are not read by lines")
-    read = read_lines(lines.data, lines.ends, keys, max_record)
-    if read.is_blank.any():
-        rows = np.flatnonzero(~read.is_blank)
-        taken = pa.array(rows)
-        read = PlainLines(
-            read.is_blank[rows],
-            read.is_plain[rows],
-            *(column.take(taken) for column in (read.texts, read.ids, read.urls)),
-        )
-        lines = Lines(lines.data, lines.starts[rows], lines.ends[rows], lines.source.take(taken), lines.split[rows])
-    return LineBlock(lines, numbering.number(lines.source, lines.split), read, head, max_record)
+    """Number the records of lines; blank lines are left out."""
+    is_blank = find_blank(lines.data, lines.ends)
+    if is_blank.any():
+        lines = lines.take(np.flatnonzero(~is_blank))
+    return LineBlock(lines, numbering.number(lines.source, lines.split), head, max_record)
 
 
 def _last_good(block: LineBlock) -> tuple[str, str] | None:
-    """Return the source of the last record of a block that is no reject, and its number and id, to be shown."""
-    for row in reversed(range(len(block))):
+    """Return the source of the last record of a block that is no reject, and its number and id, to be shown.
+
+    None also if the block was not read: then nothing is told of its records.
+    """
+    for row in reversed(range(len(block) if "read" in vars(block) else 0)):
         found = block.locate(row)
         if isinstance(found.record, Record):
             return found.source, f"{found.seq + 1} ({found.record.doc_id})"
@@ -297,9 +344,7 @@ def read_chunks(batches: Iterable[pa.RecordBatch], head: FileHead, max_record: i
         while low < len(value):
             high = max(low + 1, int(np.searchsorted(bounds, bounds[low] + BLOCK_BYTES, "right")) - 1)
             first, ends = bounds[low], bounds[low + 1 : high + 1] - bounds[low] - 1
-            some = Lines(
-                data[first : bounds[high]], starts_of(ends), ends, source[low:high], split.to_numpy()[low:high]
-            )
+            some = Lines(data[first : bounds[high]], ends, source[low:high], split.to_numpy()[low:high])
             block = _block_of(some, head, max_record, numbering)
             if len(block):
                 yield block

@@ -19,9 +19,9 @@ from numpy.typing import NDArray
 from nddup.arrays import Ragged
 from nddup.reading.formats import FileHead
 from nddup.reading.outcomes import Record
-from nddup.reading.records import content_fingerprint, record_text
+from nddup.reading.records import content_fingerprint, fingerprint_bytes, record_text
 from nddup.scanning.found import Batches, LocatedRecord, TextRule, join_encoded
-from nddup.scanning.line_blocks import divide
+from nddup.scanning.line_blocks import Places, divide
 from nddup.sketching.recipe import Recipe, make_sketches
 from nddup.sketching.rolling_hash import fingerprint_rows, hash_rows
 from nddup.tables import CONTENTS, FOUND_TEXTS, TOKENS, Table
@@ -65,11 +65,13 @@ class Texts:
         rule: how the text is extracted.
         fingerprints: fingerprints of the wanted contents; None for all. No text is made of the others.
         characters: most characters of each text; None for all.
+        places: where the wanted contents are, if it is known; lines elsewhere are not read.
     """
 
     rule: TextRule
     fingerprints: frozenset[bytes] | None = None
     characters: int | None = None
+    places: Places | None = None
     table: ClassVar[Table] = FOUND_TEXTS
 
     def batches(self, found: Iterable[Sequence[LocatedRecord]], head: FileHead | None) -> Batches:
@@ -77,8 +79,9 @@ class Texts:
         del head
         for some in found:
             sources, marks, texts = [], [], []
-            plain, others = divide(some, self.rule)
-            for source, fingerprint, text in zip(*plain, strict=True):
+            plain, others = divide(some, self.rule, self.places)
+            for source, text in zip(*plain, strict=True):
+                fingerprint = fingerprint_bytes(text)
                 if self.fingerprints is None or fingerprint in self.fingerprints:
                     sources.append(source)
                     marks.append(fingerprint)
@@ -112,21 +115,23 @@ class Tokens:
         rule: how the text is extracted.
         recipe: which shingles are compared; None: tokens are.
         contents: fingerprints of the wanted contents; None for all. Other records are not tokenised.
+        places: where these are, if it is known; lines elsewhere are not read, and those there are not compared.
     """
 
     rule: TextRule
     recipe: Recipe | None = None
     contents: frozenset[bytes] | None = None
+    places: Places | None = None
     table: ClassVar[Table] = TOKENS
 
     def batches(self, found: Iterable[Sequence[LocatedRecord]], head: FileHead | None) -> Batches:
         """Yield TOKENS, one batch per list; a batch may be empty."""
         del head
         for some in found:
-            plain, others = divide(some, self.rule)
+            (_, texts), others = divide(some, self.rule, self.places)
             wanted = self.contents
-            named = zip(plain.prints, plain.texts, strict=True)
-            texts = [text for fingerprint, text in named if wanted is None or fingerprint in wanted]
+            if wanted is not None and self.places is None:
+                texts = [text for text in texts if fingerprint_bytes(text) in wanted]
             texts += [
                 self.rule.read_encoded(one.record).text
                 for one in others

@@ -5,18 +5,23 @@ import json
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from numpy.typing import NDArray
 from pyspark.sql import SparkSession
 
 from nddup.engines.embedded import DuckEngine
 from nddup.engines.engine import Engine
 from nddup.engines.spark_engine import SparkEngine, frame_of, session_beside
 from nddup.errors import ConfigError, NddupError
+from nddup.local.outputs import count_parts
 from nddup.metrics import RunMetrics
+from nddup.reading.json_lines import PlainLines, read_lines
 from nddup.report.summary import notes
 from nddup.run.job import run_job
 from nddup.run.local_job import run_locally
@@ -154,6 +159,34 @@ def test_a_run_stores_the_texts_of_its_clusters(spark: SparkSession, files: Path
     files.rmdir()
     with pytest.raises(ConfigError, match="INPUT"):
         reopen_inputs(spark, folder)
+
+
+@pytest.mark.parametrize("moved", [None, 0, 1])
+def test_texts_that_are_not_at_their_places_are_found(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, moved: int | None
+) -> None:
+    """A later pass reads records at their places; where one is elsewhere, or no place is known, it reads all."""
+    words = [f"w{number}" for number in range(400)]
+    lines = [json.dumps({"id": "x", "text": f"alone {number}"}) for number in range(5)] + [""]
+    lines += [json.dumps({"id": name, "text": " ".join([*words, name])}) for name in "ab"]
+    (tmp_path / "a.jsonl").write_text("\n".join(lines) + "\n")
+    read = list[int]()
+
+    def shift(records: pa.Table) -> pa.Table | None:
+        parts = count_parts(records)
+        return None if moved is None else parts.set_column(2, "before", pc.subtract(parts["before"], moved))
+
+    def count(data: NDArray[np.uint8], ends: NDArray[np.int64], *how: Any) -> PlainLines:  # noqa: ANN401
+        read.append(ends.size)
+        return read_lines(data, ends, *how)
+
+    monkeypatch.setattr("nddup.local.engine.count_parts", shift)
+    monkeypatch.setattr("nddup.scanning.line_blocks.read_lines", count)
+    run_that_adds_up(tmp_path, tmp_path / "a.jsonl")
+
+    assert pq.read_table(tmp_path / "out" / "pairs")["common"].to_pylist() == [396]
+    assert pq.read_table(tmp_path / "out" / "texts")["doc_id"].to_pylist() == ["a", "b"]
+    assert read == {None: [7, 7, 7], 0: [7, 2, 2], 1: [7, 1, 7, 1, 7]}[moved]
 
 
 @pytest.mark.parametrize("output", [{"texts": 0}, {"report": False}])

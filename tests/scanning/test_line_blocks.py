@@ -5,6 +5,7 @@ import json
 from collections.abc import Iterable, Sequence
 from functools import partial
 from io import BytesIO
+from itertools import chain, pairwise
 from pathlib import Path
 from typing import Any
 
@@ -18,13 +19,14 @@ from numpy.typing import NDArray
 from nddup.reading import json_lines
 from nddup.reading.detect import read_head
 from nddup.reading.formats import FileHead
-from nddup.reading.json_lines import plain_keys, read_lines
+from nddup.reading.json_lines import find_blank, plain_keys, read_lines
 from nddup.reading.outcomes import Record
 from nddup.reading.records import parse_record, read_encoded
 from nddup.scanning import line_blocks
 from nddup.scanning.collection import ListedFile
 from nddup.scanning.found import LocatedRecord, RecordLimits, SketchRule, TextRule, in_batches
 from nddup.scanning.input_files import InputFile
+from nddup.scanning.line_blocks import LineBlock, Places, read_blocks
 from nddup.scanning.local_files import cut_file, open_local, read_part, scan_part
 from nddup.scanning.sketch_records import SketchRecords, parse_chunks
 from nddup.scanning.whole_files import StoredFile, _found_in, read_files
@@ -111,6 +113,23 @@ def test_blocks_give_the_rows_of_single_records(
     assert whole == spark == rows_of(in_batches(_found_in(file, HEAD, MAX_RECORD)), rule)
 
 
+@given(data=FILES, size=st.integers(1, 300), step=st.integers(1, 3))
+def test_records_at_known_places_are_those_of_the_whole(data: bytes, size: int, step: int) -> None:
+    """Of each part, the records of some numbers are found as they are when all are read."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(line_blocks, "BLOCK_BYTES", size)
+        pieces = [("a", split, line + b"\n") for split, line in enumerate(data.split(b"\n"))] + [("b", 0, data + b"\n")]
+        blocks = [block for block in read_blocks(pieces, HEAD, MAX_RECORD) if isinstance(block, LineBlock)]
+    numbers = {
+        part: range(0, len(pieces), step) for part in {(one.source, one.split) for some in blocks for one in some}
+    }
+    ends = np.cumsum([0, *map(len, numbers.values())]).tolist()
+    places = Places(dict(zip(numbers, pairwise(ends), strict=True)), np.array([*chain(*numbers.values())], np.int64))
+
+    for block in blocks:
+        assert list(block.among(places)) == [one for one in block if one.seq % step == 0]
+
+
 @given(data=FILES)
 @example(data=TWO_IN_A_LINE)
 @example(data=TWO_IN_A_LINE + b'\n{"text": "c", "x":\n{"id": "1"}}')
@@ -122,10 +141,11 @@ def test_a_plain_line_is_what_json_says(data: bytes) -> None:
     ends = np.flatnonzero(np.frombuffer(data, np.uint8) == ord("\n"))
 
     read = read_lines(np.frombuffer(data, np.uint8), ends, keys, MAX_RECORD)
+    is_blank = find_blank(np.frombuffer(data, np.uint8), ends)
 
     for row, line in enumerate(data.split(b"\n")[:-1]):
         record = parse_record(line, HEAD, is_last=False)
-        assert not read.is_blank[row] or record is None
+        assert not is_blank[row] or record is None
         if read.is_plain[row]:
             assert isinstance(record, Record)
             assert (read.ids[row].as_py(), read.urls[row].as_py()) == (record.doc_id, record.url)
