@@ -91,6 +91,8 @@ def prune(sketches: Ragged, threshold: Threshold, workers: Workers) -> Pruned:
     sizes = np.diff(sketches.offsets).astype(np.int32)
     bounds = threshold.prune_bounds(sizes)
     numbers, ids = number_shared(sketches, bounds <= sizes, workers)
+    shared = int(np.count_nonzero(numbers >= 0))
+    workers.memory.require(workers.memory.of_shared(shared), f"{len(sizes):,} sketches with {shared:,} ids in common")
     rows, offsets = np.arange(len(sizes)), sketches.offsets
     rounds: list[int] = []
     while True:
@@ -429,7 +431,8 @@ def _match(names: NDArray[np.int64], sketches: Ragged, rule: PairingOptions, wor
             found = _without_surplus(found, len(rows), max_edges)
             pairs = sum(len(part.first) + len(part.links) for part in found)
             surplus = max(max_edges, 2 * pairs)
-        workers.memory.require(OF_MATCH * pairs, f"{len(rows):,} distinct sketches with {pairs:,} pairs so far")
+        held = workers.memory.of_shared(len(probes.sketches.values))
+        workers.memory.require(held + OF_MATCH * pairs, f"{len(rows):,} distinct sketches with {pairs:,} pairs so far")
     matches = _gather(found, probes, names[rows], rule)
     return replace(matches, heavy=int(np.count_nonzero(heavy)), rounds=rounds)
 

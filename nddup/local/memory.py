@@ -3,6 +3,9 @@
     512 MB                                      Python, its libraries, the kernels, worker processes
     7 times the bytes of the rows read          until tables are made of them; twice those of tokens read again
     1,000 a document and 60 an id of a sketch   from the documents to the distinct sketches and their postings
+    more than a gigabyte of ids is mapped       4 times the rows without ids, and 8 an id; then 500 a document, 5 an id
+                                                while they are counted, 40 each that two sketches share while these are
+                                                compared, 650 a document more in the keep-list
     and on top of these, in each step
         match        100 a pair of distinct sketches
         expand       120 a pair of documents, and four times an id
@@ -22,6 +25,10 @@ OF_ROWS = 7.0
 OF_TOKENS = 2.0
 """Tokens stay in the files that workers wrote, and the threads hold some of them while they compare."""
 OF_DOCUMENT, OF_POSTING = 1_000, 60
+MAPPED = 1 << 30
+"""Bytes of ids above which they are kept in a file: the system then holds of them what its memory has room for."""
+OF_MAPPED_ROWS, OF_MAPPED_DOCUMENT, OF_KEPT, OF_COUNTED, OF_SHARED = 4.0, 500, 650, 5, 40
+"""The same where ids are mapped: of rows without them, a document, one in the keep-list, an id, one that two share."""
 OF_MATCH, OF_EDGE, OF_PAIR, OF_SET_MEMBER, OF_MEMBER = 100, 150, 120, 20, 120
 OF_ID = 4
 """Copies of a row's ids that are held while its table is made."""
@@ -35,16 +42,24 @@ class Memory:
         given: limit in bytes; None: no limit.
         advice: what the user is told to do when the limit is too low.
         held: bytes that stay in use through all later steps.
+        is_mapped: whether the ids of the documents lie in a mapped file.
     """
 
     given: int | None = None
     advice: str = "go on with --engine spark --resume"
     held: float = BASE
+    is_mapped: bool = False
 
     def hold(self, documents: int, postings: int) -> None:
         """Require what the documents take while pairs and clusters are found, and count it in every later step."""
-        self.held = BASE + OF_DOCUMENT * documents + OF_POSTING * postings
-        self.require(0, f"the {documents:,} documents")
+        more = max(OF_KEPT * documents, OF_COUNTED * postings) if self.is_mapped else 0
+        of_each = OF_MAPPED_DOCUMENT if self.is_mapped else OF_DOCUMENT
+        self.held = BASE + of_each * documents + (0 if self.is_mapped else OF_POSTING * postings)
+        self.require(more, f"the {documents:,} documents")
+
+    def of_shared(self, postings: int) -> float:
+        """Return the bytes of ids that two sketches share, which `hold` has not counted where ids are mapped."""
+        return OF_SHARED * postings if self.is_mapped else 0
 
     def require(self, size: float, what: str) -> None:
         """Raise an error if a step needs more than the limit.

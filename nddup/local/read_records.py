@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from nddup.columns import lists_of, one_chunk, ragged_of
 from nddup.errors import ConfigError, NddupError
+from nddup.local import memory
 from nddup.local.workers import Workers, in_collection_order, unkept
 from nddup.scanning.collection import Collection
 from nddup.scanning.input_files import local_path
@@ -156,16 +157,13 @@ def read_records(source: Collection | pa.Table, config: Config, workers: Workers
 TOGETHER = 64
 """Batches whose rows are copied at a time."""
 
-MAPPED = 1 << 30
-"""Bytes of ids above which they are kept in a file: the system then holds of them what its memory has room for."""
-
 
 def join_sketches(batches: list[pa.RecordBatch], workers: Workers) -> pa.Table:
     """Return RECORDS with the ids of all sketches in one array, which no later step has to make again.
 
     Args:
         batches: of RECORDS; the list is emptied, so that what only it holds is freed meanwhile.
-        workers: they know the folder for a file of more than `MAPPED` bytes of ids.
+        workers: they know the folder for a file of more than `memory.MAPPED` bytes of ids.
 
     Raises:
         NddupError: if the file cannot be written.
@@ -195,7 +193,8 @@ def join_sketches(batches: list[pa.RecordBatch], workers: Workers) -> pa.Table:
 
 def _join(parts: Iterator[NDArray[np.uint64]], size: int, workers: Workers) -> NDArray[np.uint64]:
     """Join ids of `size` bytes in memory, or in a mapped file, whose name is gone at once."""
-    if size <= MAPPED:
+    workers.memory.is_mapped = size > memory.MAPPED
+    if size <= memory.MAPPED:
         values, at = np.empty(size // 8, np.uint64), 0
         for ids in parts:
             values[at : at + len(ids)] = ids

@@ -19,13 +19,13 @@ import pyarrow.compute as pc
 
 from nddup.columns import one_chunk, pieces_of
 from nddup.errors import NddupError
-from nddup.local.memory import OF_ROWS, OF_TOKENS, Memory
+from nddup.local.memory import MAPPED, OF_MAPPED_ROWS, OF_ROWS, OF_TOKENS, Memory
 from nddup.local.processes import FEW_BYTES, Processes
 from nddup.reading.formats import FileHead
 from nddup.scanning.collection import Collection, ListedFile
 from nddup.scanning.found import Consumer, RecordLimits
 from nddup.scanning.local_files import DividedError, FilePart, cut_file, read_texts, scan_files, scan_part
-from nddup.tables import TOKENS
+from nddup.tables import RECORDS, TOKENS
 
 TASK_BYTES = 8 << 20
 """Most stored bytes that one task reads: a thousand pages, say, or a part of a large file."""
@@ -336,7 +336,7 @@ class Workers:
         busy: dict[Connection, int] = {}
         tables: dict[int, pa.Table] = {}
         divided = set[str]()
-        done, whole, rows = 0, sum(task.size for task in tasks), 0
+        done, whole, rows, ids = 0, sum(task.size for task in tasks), 0, 0
         share = OF_TOKENS if order[0].table is TOKENS else OF_ROWS
         self.report_progress("reading", 0, whole)
         while waiting or busy:
@@ -352,8 +352,10 @@ class Workers:
                 free.append(connection)
                 done += tasks[number].size
                 rows += tables[number].nbytes
+                ids += tables[number]["sketch"].nbytes if order[0].table is RECORDS else 0
                 self.report_progress("reading", done, whole)
-                self.memory.require(share * rows, f"what was read of {done >> 20:,} of {whole >> 20:,} MB")
+                needed = OF_MAPPED_ROWS * (rows - ids) + ids if ids > MAPPED else share * rows
+                self.memory.require(needed, f"what was read of {done >> 20:,} of {whole >> 20:,} MB")
         if divided:
             raise DividedError(divided)
         empty = order[0].table.arrow.empty_table()

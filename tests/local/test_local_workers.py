@@ -11,8 +11,7 @@ import pytest
 
 from nddup.columns import ragged_of
 from nddup.errors import NddupError
-from nddup.local import processes, workers
-from nddup.local import read_records as read_records_module
+from nddup.local import memory, processes, workers
 from nddup.local.processes import Processes, is_worth_it
 from nddup.local.read_records import join_sketches, number_texts, read_records
 from nddup.local.workers import Workers
@@ -70,7 +69,7 @@ def test_sketches_of_all_batches_are_joined_once(tmp_path: Path, monkeypatch: py
 
     More ids than are kept in memory lie in a file that is gone from its folder.
     """
-    monkeypatch.setattr(read_records_module, "MAPPED", mapped)
+    monkeypatch.setattr(memory, "MAPPED", mapped)
     lines = write_lines(tmp_path / "a.jsonl", make_texts(families=20))
     config = Config()
     with Workers(1) as one:
@@ -92,7 +91,7 @@ def test_sketches_of_all_batches_are_joined_once(tmp_path: Path, monkeypatch: py
 
 def test_ids_that_cannot_be_kept_are_an_error_for_people(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A disk that takes no ids ends the run with one line that says what to do."""
-    monkeypatch.setattr(read_records_module, "MAPPED", 0)
+    monkeypatch.setattr(memory, "MAPPED", 0)
     lines = write_lines(tmp_path / "a.jsonl", make_texts())
     (tmp_path / "spool").write_text("a file where a folder is needed")
     with Workers(1, spool=tmp_path / "spool") as one, pytest.raises(NddupError, match=r"cannot be kept .* free space"):

@@ -86,6 +86,26 @@ def test_each_step_stops_before_it_takes_too_much(
 
 
 @pytest.mark.parametrize(
+    ("constant", "said"),
+    [
+        ("OF_MAPPED_DOCUMENT", r"the \d+ documents"),
+        ("OF_KEPT", r"the \d+ documents"),
+        ("OF_COUNTED", r"the \d+ documents"),
+        ("OF_SHARED", r"\d+ sketches with [\d,]+ ids in common"),
+    ],
+)
+def test_mapped_ids_are_counted_in_each_step(
+    tmp_path: Path, pages: Path, monkeypatch: pytest.MonkeyPatch, constant: str, said: str
+) -> None:
+    """Where ids lie in a mapped file, the steps that read them say what they need besides."""
+    monkeypatch.setattr("nddup.local.memory.MAPPED", 0)
+    monkeypatch.setattr(f"nddup.local.memory.{constant}", TOO_MUCH)
+
+    with pytest.raises(NeedsSparkError, match=rf"{said} may need .* go on with --engine spark --resume"):
+        run_locally([str(pages)], str(tmp_path / "run"), build_config(PLAIN, origin="test"))
+
+
+@pytest.mark.parametrize(
     ("name", "value", "said"), [("LARGE", 2, "components of up to"), ("SHARE_NODES", 3, "shares of a component of")]
 )
 def test_mining_bounds_its_largest_components(  # noqa: PLR0913, PLR0917 - fixtures and cases
