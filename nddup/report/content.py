@@ -174,7 +174,7 @@ def list_cells(names: pa.Table, matrix_each: int) -> pa.Table:
     Ids are compared by their UTF-8 bytes, as in the table `pairs`.
     """
     few = names.filter(pc.less(names["place"], matrix_each))
-    rank, ids = few["rank"].to_numpy(), few["doc_id"].to_pylist()
+    rank = few["rank"].to_numpy()
     starts = np.flatnonzero(np.diff(rank, prepend=-1))
     sizes = np.diff(starts, append=len(rank))
     counts = sizes * (sizes - 1) // 2
@@ -186,15 +186,10 @@ def list_cells(names: pa.Table, matrix_each: int) -> pa.Table:
     second = np.concatenate([corners[0][1], *(corners[size][1] for size in sizes.tolist())])
 
     at = np.repeat(starts, counts)
-    ends = [(ids[a], ids[b]) for a, b in zip((at + first).tolist(), (at + second).tolist(), strict=True)]
-    ordered = [(a, b) if a.encode() < b.encode() else (b, a) for a, b in ends]
-    arrays = [
-        pa.array(ranks),
-        pa.array(first.astype(np.int32)),
-        pa.array(second.astype(np.int32)),
-        pa.array([a for a, _ in ordered], pa.string()),
-        pa.array([b for _, b in ordered], pa.string()),
-    ]
+    one, other = (few["doc_id"].take(pa.array(at + place)) for place in (first, second))
+    is_before = pc.less(one, other)
+    ends = pc.if_else(is_before, one, other), pc.if_else(is_before, other, one)
+    arrays = [pa.array(ranks), pa.array(first.astype(np.int32)), pa.array(second.astype(np.int32)), *ends]
     return pa.Table.from_arrays(arrays, ["rank", "first", "second", "doc_a", "doc_b"])
 
 
