@@ -13,7 +13,6 @@ from nddup.against.share_records import number_items
 from nddup.against.shingle_table import make_filter, make_known, open_known
 from nddup.against.spans import find_runs
 from nddup.arrays import Ragged, take_rows
-from nddup.digests import LANES, digest_rows
 from nddup.local import engine
 from nddup.local.read_records import number_texts
 from nddup.local.workers import Workers
@@ -83,7 +82,6 @@ def load_kernels() -> None:
     label_components(edge, nodes=2)
     keep_first(edge, np.ones(1), np.arange(2, dtype=np.int32))
     markup.strip_markup("<p>")
-    digest_rows(text, np.zeros(LANES + 1, np.int64))
     offsets, ids = _sketches()
     mine_component(offsets, ids.view(np.int64), np.ones(2, np.int32), edge, max_sets=9, max_members=9)
 

@@ -19,7 +19,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from nddup.digests import digest_rows
 from nddup.reading.formats import FileHead
 from nddup.reading.json_lines import PlainLines, find_blank, plain_keys, read_lines, starts_of, utf8_of
 from nddup.reading.markup import is_page_or_fragment
@@ -147,11 +146,6 @@ class LineBlock(Sequence[LocatedRecord]):
         """Return the text of a plain record in UTF-8."""
         data, bounds = self.texts
         return data[bounds[row] : bounds[row + 1]].tobytes()
-
-    @cached_property
-    def prints(self) -> list[bytes]:
-        """The fingerprint of the text of each record, as of `content_fingerprint`, if it is plain."""
-        return digest_rows(*self.texts)
 
 
 class Places(NamedTuple):

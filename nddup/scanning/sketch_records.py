@@ -167,7 +167,7 @@ def _read_block(block: LineBlock, rule: SketchRule) -> tuple[Columns, Texts]:
         "seq": pa.array(block.seq[plain]),
         "doc_id": block.read.ids.filter(pa.array(is_plain)),
         "url": block.read.urls.filter(pa.array(is_plain)),
-        "content_fingerprint": pa.array([block.prints[row] for row in plain.tolist()], pa.binary()),
+        "content_fingerprint": pa.array([fingerprint_bytes(block.text(row)) for row in plain.tolist()], pa.binary()),
         **{name: pa.repeat(pa.scalar(0, KINDS_OF[name]), plain.size) for name in COUNTS},
         **{name: pa.repeat("", plain.size) for name in ("detail", "excerpt")},
     }
