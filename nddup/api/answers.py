@@ -227,7 +227,6 @@ def measure(sketches: list[NDArray[np.uint64]], threshold: Threshold) -> Measure
 
 
 def _value_of(measured: Measured, threshold: Threshold) -> float:
-    """Return the value that is compared with the threshold."""
     if threshold.is_count:
         return measured.common
     if MEASURES[threshold.measure].is_estimated:

@@ -280,7 +280,6 @@ def _dataset(path: str, name: str) -> ds.Dataset:
 
 
 def _as_arrow(name: str, table: Any) -> pa.Table:  # noqa: ANN401
-    """Convert a table of the caller to Arrow."""
     if isinstance(table, pa.Table):
         return table
     if hasattr(table, "iloc"):  # pandas

@@ -299,7 +299,6 @@ class Rewriter(NamedTuple):
         return Rewritten(*(int(pc.sum(written[name]).as_py() or 0) for name in Rewritten._fields))
 
     def _tasks(self, folder: Path, path: str) -> Iterator["RewrittenFile"]:
-        """Yield a task for each file."""
         starts = _starts(one_chunk(self.verdicts["source"]))
         for group in self.collection.groups:
             for entry in group.files:
@@ -397,7 +396,6 @@ class RewrittenFile:
         )
 
     def _judge(self) -> Verdicts:
-        """Return the verdicts on the records of the file."""
         low, high = self.rows
         cutting = None if self.cutting is None else replace(self.cutting, whole=0, plain=0)
         with pa.memory_map(self.verdicts) as source:

@@ -47,7 +47,17 @@ from nddup.matching.overlap_join import (
     share_large,
 )
 from nddup.matching.threshold import Threshold
-from nddup.mining.leaders import Family, Index, Prefixes, choose_kept, compare, enter, find_kept_pairs, rank_features
+from nddup.mining.leaders import (
+    Family,
+    Index,
+    Prefixes,
+    choose_kept,
+    compare,
+    compare_with_kept,
+    enter,
+    find_kept_pairs,
+    rank_features,
+)
 from nddup.mining.pair_graph import Cost, Edges, label_components
 from nddup.tables import FAMILIES, FAMILY_PAIRS, LIKENESS, TYPES, likeness_of
 
@@ -81,33 +91,11 @@ def choose_confirmed(family: Family, by_policy: NDArray[np.int64], confirm: Conf
 
     kept, met = np.zeros(n, np.bool_), np.full(n, -1, np.int32)
     for document in by_policy.tolist():
-        candidates = _meet_kept(family, index, document, met)
+        candidates = compare_with_kept(family, np.array([document]), index, met)[:, 1].astype(np.int64)
         kept[document] = not (len(candidates) and confirm(document, candidates))
         if kept[document]:
             index, count = enter(family.prefixes, index, document, count)
     return kept, index
-
-
-@compiled
-def _meet_kept(family: Family, index: Index, document: int, met: NDArray[np.int32]) -> NDArray[np.int64]:
-    """Return the kept documents whose sketches are candidates with this one, in the order in which they are met."""
-    prefixes = family.prefixes
-    found, count = np.empty(16, np.int64), 0
-    for at in range(prefixes.offsets[document], prefixes.offsets[document + 1]):
-        entry = index.heads[prefixes.ranks[at]]
-        while entry >= 0:
-            other = index.holders[entry]
-            entry = index.following[entry]
-            if met[other] == document:
-                continue
-            met[other] = document
-            if compare(family, document, other)[0] < 0:
-                continue
-            if count == len(found):
-                found = np.concatenate((found, np.empty_like(found)))
-            found[count] = other
-            count += 1
-    return found[:count].copy()
 
 
 class FamilyPairs(NamedTuple):

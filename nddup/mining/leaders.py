@@ -263,18 +263,20 @@ def choose_kept(family: Family, by_policy: NDArray[np.int64]) -> tuple[NDArray[n
 
 def find_kept_pairs(family: Family, kept: NDArray[np.bool_], index: Index) -> Pairs:
     """Find all kept near-duplicates of each document that was not kept."""
-    rows = compare_with_kept(family, kept, index)
+    rows = compare_with_kept(family, np.flatnonzero(~kept), index, np.full(kept.size, -1, np.int32))
     rows = rows[np.lexsort((rows[:, 1], rows[:, 0]))]
     resemblance = rows[:, 3] / np.maximum(rows[:, 4], 1)
     return Pairs(rows[:, :2], rows[:, 2], resemblance)
 
 
 @compiled
-def compare_with_kept(family: Family, kept: NDArray[np.bool_], index: Index) -> NDArray[np.int32]:
-    """Return rows of document, kept one, overlap, and the two parts of the resemblance; shape (p, 5)."""
-    prefixes, met = family.prefixes, np.full(kept.size, -1, np.int32)
-    found, count = np.empty((1024, 5), np.int32), 0
-    for document in np.flatnonzero(~kept):
+def compare_with_kept(
+    family: Family, documents: NDArray[np.int64], index: Index, met: NDArray[np.int32]
+) -> NDArray[np.int32]:
+    """Return rows of document, kept one, overlap, and the two parts of the resemblance, as they meet; shape (p, 5)."""
+    prefixes = family.prefixes
+    found, count = np.empty((64, 5), np.int32), 0
+    for document in documents:
         for at in range(prefixes.offsets[document], prefixes.offsets[document + 1]):
             entry = index.heads[prefixes.ranks[at]]
             while entry >= 0:

@@ -95,7 +95,6 @@ class Dialect(NamedTuple):
         return self.delimiter.join(map(self._quoted, cells))
 
     def _quoted(self, cell: str) -> str:
-        """Return a cell, quoted if it must be."""
         if not any(sign in cell for sign in (self.delimiter, self.quote, "\r", "\n")):
             return cell
         if self.escape:

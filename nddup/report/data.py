@@ -325,7 +325,6 @@ def _shingle(shingle: Mapping[str, Any]) -> dict[str, int]:
 
 
 def _stage(name: str, stage: StageMetrics) -> dict[str, Any]:
-    """Return a row of the table of stages."""
     return {"name": name, "seconds": stage.seconds, "shuffle": stage.shuffle_bytes,
             "rows_in": sorted(stage.rows_in.items()), "rows_out": sorted(stage.rows_out.items())}  # fmt: skip
 

@@ -246,6 +246,5 @@ def _shown(text: str) -> str:
 
 
 def _holds(spans: Sequence[Span], at: int) -> bool:
-    """Return whether one of some ascending spans holds a character."""
     number = bisect_right(spans, at, key=itemgetter(0)) - 1
     return number >= 0 and at < spans[number][1]

@@ -190,7 +190,6 @@ def _unread_notes(sketch: SketchMetrics) -> list[str]:
 
 
 def _document_notes(metrics: RunMetrics) -> list[str]:
-    """Return notes on documents that cannot be in a pair."""
     found = []
     if not metrics.rows["documents"]:
         found.append("no record became a document; `nddup inspect INPUT` shows how each file is read")

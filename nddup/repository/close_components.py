@@ -175,7 +175,6 @@ def _as_matches(scope: Scope, nodes: Nodes, *, is_exact: bool) -> Matches:
 def _places(
     wanted: NDArray[np.int64], of_documents: NDArray[np.int64], order: NDArray[np.int64], nodes: Nodes
 ) -> NDArray[np.int32]:
-    """Return the place of the `group` document of each wanted node."""
     if not len(wanted):
         return np.empty(0, np.int32)
     return nodes.node[order[np.searchsorted(of_documents[order], wanted)]]

@@ -441,7 +441,6 @@ def _next(snapshot: Snapshot, what: str) -> Commit:
 
 
 def _documents(commit: Commit) -> int:
-    """Return the number of live documents."""
     return commit.counts.get("documents", 0)
 
 

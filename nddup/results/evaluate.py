@@ -485,12 +485,10 @@ def count_together(run: FinishedRun, memberships: str) -> int:
 
 
 def _describe(layout: Layout) -> dict[str, Any]:
-    """Return the layout as in `evaluation.json`."""
     return {"kind": layout.kind, "delimiter": layout.delimiter, "header": list(layout.header),
             "score": layout.score_name}  # fmt: skip
 
 
 def _only(answer: pa.Table) -> dict[str, Any]:
-    """Return the only row of an answer."""
     (row,) = answer.to_pylist()
     return dict(row)

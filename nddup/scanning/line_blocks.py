@@ -293,7 +293,6 @@ def read_blocks(
 
 
 def _lines_of(pieces: Sequence[tuple[str, int, Bytes]]) -> Lines:
-    """Return the lines of some pieces."""
     data = np.frombuffer(b"".join([piece for _, _, piece in pieces]), np.uint8)
     ends = np.flatnonzero(data == ord("\n"))
     last = np.cumsum([len(piece) for _, _, piece in pieces])

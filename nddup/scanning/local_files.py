@@ -134,7 +134,6 @@ def read_part(part: FilePart, head: FileHead, max_record: int) -> Iterator[Locat
 
 @contextmanager
 def _open_part(part: FilePart, head: FileHead) -> Iterator[Expanded]:
-    """Open the bytes of the records of a part."""
     unit = unit_of(head.encoding)
     with open_local(part.path) as file:
         start: int | None = 0

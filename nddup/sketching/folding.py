@@ -160,7 +160,6 @@ def folded_words(n_bytes: int) -> int:
 
 @compiled
 def _is_ascii(data: NDArray[np.uint8], source: np.uint64) -> bool:
-    """Return whether the block at `source` is ASCII."""
     seen = ZERO
     for k in range(BLOCK):
         seen |= data[source + np.uint64(k)]

@@ -328,7 +328,6 @@ def _with_texts(home: _Home) -> pa.Table:
 
 
 def _as_found(what: str, rows: pa.Table) -> Iterator[pa.RecordBatch]:
-    """Yield rows of a table as FOUND."""
     for batch in rows.to_batches(max_chunksize=10_000):
         given: Mapping[str, pa.Array] = dict(zip(batch.schema.names, batch.columns, strict=True))
         columns = [

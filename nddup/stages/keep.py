@@ -148,7 +148,6 @@ def _count_unplaced(engine: Engine, columns: Sequence[PolicyColumn]) -> dict[str
 
 
 def _count_batches(batches: Batches, *, is_number: tuple[bool, ...]) -> Batches:
-    """Yield a row of counts for each batch."""
     for batch in batches:
         lacking, others = [], []
         for at, number in enumerate(is_number):

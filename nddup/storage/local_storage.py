@@ -282,7 +282,6 @@ def _milliseconds(status: os.stat_result) -> int:
 
 
 def _reason(error: Exception) -> str:
-    """Return the message of an error in one line."""
     text = (error.strerror if isinstance(error, OSError) else None) or str(error)
     return text.splitlines()[0] if text.strip() else type(error).__name__
 

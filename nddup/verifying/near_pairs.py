@@ -99,7 +99,6 @@ def _hash_of(id_: np.uint64) -> np.uint64:
 
 @compiled
 def _bucket_of(id_: np.uint64, buckets: int) -> np.int64:
-    """Return the bucket of an id."""
     return np.int64(_hash_of(id_) & np.uint64(buckets - 1))
 
 

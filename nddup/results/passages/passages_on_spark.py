@@ -335,7 +335,6 @@ def _write_outputs(written: _Written) -> tuple[int, list[str]]:
 
 
 def _judge_all(written: _Written) -> DataFrame:
-    """Return the verdicts on all records."""
     read = written.read
     told = written.of("verdicts").select("source", "record", NAMES[0], *SPANS.names)
     verdicts = told.unionByName(read.rejects.select("source", "record", "reason"), allowMissingColumns=True)

@@ -229,7 +229,6 @@ def uncut_sources(collection: Collection) -> list[str]:
 
 
 def _write_texts(found: FoundPassages, rows: pa.Table, mark: str, folder: Path) -> None:
-    """Write the texts of some documents."""
     folder.mkdir()
     documents = replace(found.documents, rows=rows)
     with (folder / "part-00000.jsonl").open("w", encoding="utf-8") as file:

@@ -272,7 +272,6 @@ def keep_documents(job: Job, sketched: Made, paired: Made, clustered: Made) -> M
 
 
 def _build_graph(job: Job, documents: Documents, matches: Matches) -> Saved:
-    """Make GRAPH."""
     config, (share_nodes, least_containment, max_lost) = job.config.clusters, plan.graph_rule(job.config)
     miner = _choose_miner(job)
     assignment = graph.Assignment(miner, config.fpgrowth_limit, config.max_sets, config.max_members, share_nodes)

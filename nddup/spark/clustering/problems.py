@@ -363,7 +363,6 @@ def _targets(ordinals: NDArray[np.generic], shares: NDArray[np.generic], partiti
 
 
 def _share_block(batches: Batches, *, threshold: Threshold, find: Find) -> Batches:
-    """Return SETS for the shares of one partition."""
     shares = _read_shares(with_rows(batches), threshold)
     return list_sets((ordinal, share.find(find) or PAST) for ordinal, share in shares)
 
