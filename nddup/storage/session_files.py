@@ -231,15 +231,11 @@ class Storage:
         return look_in_folders(self._spark, folders, remote, look)
 
     def read_head(self, path: str, size: int) -> bytes:
-        """Read the first `size` bytes of a file, as stored; errors as `read_part`."""
+        """As `LocalStorage.read_head`."""
         return self.read_part(path, 0, size)
 
     def read_part(self, path: str, start: int, size: int) -> bytes:
-        """Read `size` bytes of a file from a place, as stored; fewer where it ends.
-
-        Raises:
-            NddupError: if it cannot be opened.
-        """
+        """As `LocalStorage.read_part`."""
         if self._opens_itself(path):
             return LocalStorage().read_part(path, start, size)
         try:
@@ -304,11 +300,7 @@ class Storage:
         where.getFileSystem(self._hadoop).delete(where, True)  # noqa: FBT003 - Java has no names
 
     def make_folder(self, path: str) -> None:
-        """Make a folder and its parents.
-
-        Raises:
-            OutputError: if it cannot be made or written.
-        """
+        """As `LocalStorage.make_folder`."""
         try:
             where = self._path(path)
             where.getFileSystem(self._hadoop).mkdirs(where)
@@ -316,11 +308,7 @@ class Storage:
             raise OutputError(f"{path}: cannot be written ({_reason(error)})") from error
 
     def read_text(self, path: str) -> str:
-        """Read a small UTF-8 file.
-
-        Raises:
-            OutputError: if it is not there or cannot be read.
-        """
+        """As `LocalStorage.read_text`."""
         try:
             where = self._path(path)
             files = where.getFileSystem(self._hadoop)
@@ -335,11 +323,7 @@ class Storage:
         raise OutputError(f"{path}: cannot be read (no such file)")
 
     def write_text(self, path: str, text: str | Iterator[str]) -> None:
-        """Write a UTF-8 file, whole or piece by piece, replacing what is there.
-
-        Raises:
-            OutputError: if it cannot be written.
-        """
+        """As `LocalStorage.write_text`."""
         try:
             where = self._path(path)
             stream = where.getFileSystem(self._hadoop).create(where, True)  # noqa: FBT003
@@ -352,16 +336,7 @@ class Storage:
             raise OutputError(f"{path}: cannot be written ({_reason(error)})") from error
 
     def copy_files(self, paths: Sequence[str], target: str, *, without: int = 0) -> None:
-        """Concatenate files into one, in Java, replacing what is there.
-
-        Args:
-            paths: the files, in order.
-            target: the file to write.
-            without: bytes to leave out at the end of each.
-
-        Raises:
-            OutputError: if one cannot be read, or the target cannot be written.
-        """
+        """As `LocalStorage.copy_files`, in Java."""
         try:
             where = self._path(target)
             into = where.getFileSystem(self._hadoop).create(where, True)  # noqa: FBT003
@@ -380,11 +355,7 @@ class Storage:
             raise OutputError(f"{target}: cannot be written ({_reason(error)})") from error
 
     def move(self, path: str, target: str) -> None:
-        """Rename a file; the folder of the new name must be there.
-
-        Raises:
-            OutputError: if it cannot be moved.
-        """
+        """As `LocalStorage.move`."""
         try:
             where = self._path(path)
             is_moved = where.getFileSystem(self._hadoop).rename(where, self._path(target))
