@@ -36,7 +36,7 @@ from nddup.results.passages.passages_output import (
 from nddup.results.passages.show_passages import see_tables
 from nddup.rewriting.verdicts import NAMES, SPANS
 from nddup.run.engines import task_memory
-from nddup.run.on_spark.documents import files_without_records
+from nddup.run.on_spark.documents import files_without_records, list_short
 from nddup.run.on_spark.outputs import rewrite_files
 from nddup.run.on_spark.pairing import tasks_of
 from nddup.run.on_spark.state import persisted
@@ -46,7 +46,7 @@ from nddup.settings.schema import Config
 from nddup.spark import passages
 from nddup.spark.heavy_keys import beside
 from nddup.spark.pairing import collapse
-from nddup.spark.scan import Rewriting, scan, scan_counting, sources_cut_short
+from nddup.spark.scan import Rewriting, scan, scan_counting
 from nddup.spark.schemas import local_table, table
 from nddup.spark.session_access import access_of
 from nddup.stages.losses import require_few_losses
@@ -144,10 +144,7 @@ def _read(spark: SparkSession, source: Source) -> Iterator[_Read]:
             divided = F.collect_set(F.when(F.col("reason") == DIVIDED, F.col("source")))
             with set_to(spark, OBSERVED):
                 again = set(rows.agg(divided).collect()[0][0])
-            for count in seen:
-                if count.is_short:
-                    short = sources_cut_short(spark, count.group, max_record=limits.max_record)
-                    again |= {row["source"] for row in short.collect()}
+            again |= list_short(spark, seen)
             if not again:
                 with _numbered(spark, source, rows) as read:
                     yield read

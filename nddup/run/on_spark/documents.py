@@ -182,6 +182,12 @@ def take_saved(spark: SparkSession, path: str, words: WordRule | None) -> tuple[
         raise ConfigError(missing_lexicon(path)) from error
 
 
+def list_short(spark: SparkSession, seen: Iterable[scan.BytesSeen]) -> set[str]:
+    """Return the files of which Spark skipped bytes. An action for each group whose bytes are too few."""
+    short = (scan.sources_cut_short(spark, one.group, max_record=one.max_record) for one in seen if one.is_short)
+    return {row["source"] for files in short for row in files.collect()}
+
+
 Narrow = Callable[[DataFrame], AbstractContextManager[DataFrame]]
 """Reduces the rows of a consumer; as a context, it frees what it kept for that."""
 
@@ -218,12 +224,7 @@ class WorkersOnSpark(Workers):
             found, seen = scan.scan_counting(self.spark, source, consumer, files=self.storage, limits=limits)
             with narrow(found) as left:
                 rows = left.toArrow()
-            short = {
-                row["source"]
-                for count in seen
-                if count.is_short
-                for row in scan.sources_cut_short(self.spark, count.group, max_record=limits.max_record).collect()
-            }
+            short = list_short(self.spark, seen)
             if "reason" in rows.column_names:
                 short |= set(rows.filter(pc.equal(rows["reason"], DIVIDED))["source"].to_pylist())
             if short:
@@ -509,12 +510,7 @@ def _read_files(job: Job, collection: Collection, rule: SketchRule) -> _Records:
         records, seen = scan.scan_counting(job.spark, collection, SketchRecords(rule), files=files, limits=limits)
         is_divided = f"reason = '{DIVIDED}'"
         found = job.write("records", records, RECORD_COUNTS | {"divided": f"count_if({is_divided})"})
-        short = {
-            row["source"]
-            for count in seen
-            if count.is_short
-            for row in scan.sources_cut_short(job.spark, count.group, max_record=limits.max_record).collect()
-        }
+        short = list_short(job.spark, seen)
         if found.counts["divided"]:
             divided = found.table.where(is_divided).select("source").distinct()
             short |= {row["source"] for row in divided.collect()}
