@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from nddup.arrays import Ragged, take_rows
 from nddup.columns import lists_of, one_chunk, take
-from nddup.errors import CapacityError, NddupError
+from nddup.errors import CapacityError, NddupError, NeedsSparkError
 from nddup.local.collapse import Nodes
 from nddup.local.match import Matches, PairingOptions
 from nddup.local.outputs import places_of
@@ -56,9 +56,6 @@ class Texts(NamedTuple):
     rule: ConfirmRule
     is_front: bool
     """Whether a sketch is the front of the shingle ids: of all of them, if it has as many ids as its document."""
-
-    max_edges: int
-    """`pairs.max_edges`: larger components, and families of heavy sketches, are searched anew."""
 
 
 class Confirmed(NamedTuple):
@@ -200,7 +197,7 @@ def read_candidates(matches: Matches, documents: pa.Table, nodes: Nodes, texts: 
     Cost: one pass over the input; each document of a candidate is tokenised once. The tokens stay in mapped files, 8
         bytes each, until the run ends.
     """
-    rule, wanted = texts.rule, list_candidates(matches, nodes, texts.rule, texts.max_edges)
+    rule, wanted = texts.rule, list_candidates(matches, nodes, texts.rule)
     is_whole = (nodes.sizes == nodes.n_features)[wanted] & (isinstance(rule, SetRule) and texts.is_front)
     read = iter(read_tokens(documents, wanted[~is_whole], texts, workers))
     offsets, ids = nodes.sketches
@@ -211,13 +208,12 @@ def read_candidates(matches: Matches, documents: pa.Table, nodes: Nodes, texts: 
     return Confirmer(wanted, rows, rule)
 
 
-def list_candidates(matches: Matches, nodes: Nodes, rule: ConfirmRule, max_edges: int) -> NDArray[np.int32]:
+def list_candidates(matches: Matches, nodes: Nodes, rule: ConfirmRule) -> NDArray[np.int32]:
     """Return the nodes whose texts may be compared, ascending: see `read_candidates`."""
-    ends = matches.ends
-    is_searched = len(matches.links) or len(ends) > max_edges
-    if isinstance(rule, SetRule) and not is_searched:
+    ends, searched = matches.ends, np.concatenate([matches.links, matches.large[:, :2]])
+    if isinstance(rule, SetRule) and not len(searched):
         ends = ends[may_confirm(nodes.n_features[ends].T, rule)]
-    return np.unique(np.concatenate([ends.ravel(), matches.links.ravel()])).astype(np.int32)
+    return np.unique(np.concatenate([ends.ravel(), searched.ravel()])).astype(np.int32)
 
 
 def read_tokens(documents: pa.Table, nodes: NDArray[np.int32], texts: Texts, workers: Workers) -> Sequence[Row]:
@@ -258,7 +254,7 @@ def pair_families(  # noqa: PLR0913, PLR0917 - the last only where texts confirm
     workers: Workers,
     confirmer: "Confirmer | Known | None" = None,
 ) -> tuple[Matches, NDArray[np.int32]]:
-    """Replace the matches within each family that has a heavy node or too many pairs.
+    """Replace the matches within each family that has a heavy node or too many pairs, whether these are listed or not.
 
     Args:
         matches: the result of the search.
@@ -276,13 +272,15 @@ def pair_families(  # noqa: PLR0913, PLR0917 - the last only where texts confirm
 
     Cost: see `pair_family`; other families are left as they are.
     """
-    if not len(matches.links) and len(matches.first) <= limits.max_edges:
+    if not len(matches.links) and not len(matches.large) and len(matches.first) <= limits.max_edges:
         return matches, np.empty(0, np.int32)
-    ends, n_pairs = np.concatenate([matches.ends, matches.links]).astype(np.int64), len(matches.first)
-    about = np.arange(len(ends)) >= n_pairs, np.ones(len(ends), np.int64)
-    connections = CONNECTIONS.batch([*map(pa.array, (*ends.T, *about))])
+    ends = np.concatenate([matches.ends, matches.links, matches.large[:, :2]]).astype(np.int64)
+    is_link = np.repeat([False, True, False], [len(matches.ends), len(matches.links), len(matches.large)])
+    stands_for = np.append(np.ones(len(ends) - len(matches.large), np.int64), matches.large[:, 2])
+    connections = CONNECTIONS.batch([*map(pa.array, (*ends.T, is_link, stands_for))])
     families = pa.Table.from_batches(list_families(iter([connections]), max_edges=limits.max_edges), FAMILIES.arrow)
-    how = FamilyRule(rule.threshold, rule.finder and rule.finder.keys, limits)
+    most = min(limits.max_comparisons, workers.most_compared or limits.max_comparisons)
+    how = FamilyRule(rule.threshold, rule.finder and rule.finder.keys, limits._replace(max_comparisons=most))
     confirm_of = None if confirmer is None else lambda some: partial(confirmer.any_confirmed, some)
 
     def search(rows: pa.Table) -> list[pa.RecordBatch]:
@@ -292,7 +290,8 @@ def pair_families(  # noqa: PLR0913, PLR0917 - the last only where texts confirm
     found = pa.Table.from_batches(chain.from_iterable(parts), FAMILY_PAIRS.arrow)
     of_kind = {what: found.filter(pc.equal(found["what"], what)) for what in ("stopped", "leaders", "pair")}
     if len(stopped := of_kind["stopped"]):
-        raise CapacityError(past_comparisons(stopped["node_b"][0].as_py(), limits.max_comparisons))
+        failed = CapacityError if most == limits.max_comparisons else NeedsSparkError
+        raise failed(past_comparisons(stopped["node_b"][0].as_py(), most))
     by_leaders = of_kind["leaders"]["node_a"].to_numpy().astype(np.int32)
     return _replace(matches, families["node"].to_numpy(), of_kind["pair"]), np.sort(by_leaders)
 

@@ -147,8 +147,9 @@ def pair(  # noqa: PLR0913 - what is read, of what, and what is known
     source: Collection | pa.Table | None = None,
     *,
     known: pa.Table | None = None,
+    matches: Matches | None = None,
     forced: Forced | None = None,
-    read: Callable[[Matches, Nodes], Confirmer] | None = None,
+    read: Callable[[Matches, Nodes], Confirmer | None] | None = None,
 ) -> Paired:
     """Find the near-duplicate documents.
 
@@ -158,6 +159,7 @@ def pair(  # noqa: PLR0913 - what is read, of what, and what is known
         workers: the threads to compare with.
         source: the files or TEXTS that the documents come from; needed where texts confirm pairs.
         known: PAIRS of these documents at a lower threshold, all of them; the source is then not needed.
+        matches: what `match` finds among these documents, if it is known.
         forced: the documents of `keep.force`.
         read: returns what compares the texts of candidates, where these are stored; the source is then not needed.
 
@@ -171,10 +173,11 @@ def pair(  # noqa: PLR0913 - what is read, of what, and what is known
     distinct = nodes.distinct
     is_all = len(distinct) == len(nodes.node)
     sketches = nodes.sketches if is_all else take_rows(nodes.sketches, distinct.astype(np.int64))
-    matches = match(distinct, sketches, nodes.n_features[distinct], rule, workers)
+    matches = matches or match(distinct, sketches, nodes.n_features[distinct], rule, workers)
     confirmer: Confirmer | Known | None = known_pairs(known, nodes, config.pairs.share) if known is not None else None
     confirmer = read(matches, nodes) if read is not None else confirmer
-    confirmer = confirmer or _read_candidates(matches, documents, nodes, config, source, workers)
+    if read is None and confirmer is None:
+        confirmer = read_texts(matches, documents, nodes, config, source, workers)
     if rule.limits is not None:
         matches, large = pair_families(matches, nodes, rule, rule.limits, workers, confirmer)
     edits = None
@@ -217,7 +220,7 @@ def list_pairs(matches: Matches, nodes: Nodes, config: Config) -> tuple[pa.Table
     return pairs.cast(PAIRS.arrow).sort_by([("doc_a", "ascending"), ("doc_b", "ascending")]), found
 
 
-def _read_candidates(  # noqa: PLR0913, PLR0917 - what is read, of what, and how
+def read_texts(  # noqa: PLR0913, PLR0917 - what is read, of what, and how
     matches: Matches,
     documents: pa.Table,
     nodes: Nodes,
@@ -232,7 +235,7 @@ def _read_candidates(  # noqa: PLR0913, PLR0917 - what is read, of what, and how
     if source is None:
         raise ValueError(f"pairs.confirm {config.pairs.confirm}: the texts are needed")
     is_front = kind_of(config.sketch).estimate == "smallest"
-    texts = Texts(source, tokens_of(config), record_limits(config), rule, is_front, config.pairs.max_edges)
+    texts = Texts(source, tokens_of(config), record_limits(config), rule, is_front)
     return read_candidates(matches, documents, nodes, texts, workers)
 
 

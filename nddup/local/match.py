@@ -8,8 +8,8 @@ makes the pairs whose first common feature it owns.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
-from functools import partial
+from dataclasses import dataclass, field, replace
+from threading import Lock
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -23,11 +23,14 @@ from nddup.local.workers import Workers
 from nddup.matching.overlap_join import (
     NO_LIMIT,
     ComparisonLimits,
+    ConnectedPairs,
     JoinResult,
     LongLists,
     Probes,
     begin_count,
-    choose_pairs,
+    copy_count,
+    count_pairs,
+    find_large,
     join_prefixes,
     partition_of,
 )
@@ -259,6 +262,9 @@ def _sort_rows(offsets: NDArray[np.int64], values: NDArray[np.int32]) -> NDArray
 PARTS = 4
 """Parts of the search for each thread. After each part, the pairs found are checked against the memory."""
 
+MEETINGS = 200
+"""Pairs of sketches that meet in the time in which two are compared."""
+
 LEVELS = (1 << LEVEL_BITS) - 1
 
 
@@ -305,6 +311,8 @@ class Matches:
         rounds: postings left after each round of pruning.
         edit: (k,), edit similarity of the texts; None unless it decides.
         common: (k,), the distinct shingles that both texts have; None unless their resemblance decides.
+        large: (g, 3), the components of more than `pairs.max_edges` pairs, which are not listed: the first node, one of
+            the others, and how many pairs the component has at least; 0 in all rows of a component but one.
     """
 
     first: NDArray[np.int32]
@@ -316,6 +324,7 @@ class Matches:
     rounds: tuple[int, ...] = ()
     edit: NDArray[np.float64] | None = None
     common: NDArray[np.int32] | None = None
+    large: NDArray[np.int64] = field(default_factory=lambda: np.empty((0, 3), np.int64))
 
     @property
     def overlap(self) -> NDArray[np.int32]:
@@ -414,34 +423,73 @@ def _match(names: NDArray[np.int64], sketches: Ragged, rule: PairingOptions, wor
         rows, probes, heavy = _by_keys(sketches, rule.finder, rule)
         rounds = ()
 
-    if workers.most_meetings is not None and _count_meetings(probes) > workers.most_meetings:
-        raise NeedsSparkError(f"more than {workers.most_meetings:,} pairs of sketches meet")
+    most = workers.most_compared or NO_LIMIT
+    if most < NO_LIMIT and _count_meetings(probes) > MEETINGS * most:
+        raise NeedsSparkError(f"more than {MEETINGS * most:,} pairs of sketches meet")
     parts = PARTS * workers.count
     owner = partition_of(probes.prefixes.values, parts)
-    max_edges = rule.limits.max_edges if rule.limits else NO_LIMIT
-    long_lists = LongLists(rule.max_postings, rule.max_comparisons)
-    join = partial(join_prefixes, threshold=rule.threshold, long_lists=long_lists, max_edges=max_edges)
-    found, pairs, surplus = [], 0, max_edges
-    for part in workers.work("match", lambda number: join(probes, owner == number), range(parts)):
+    search = _Search(probes, rule, begin_count(len(rows), rule.limits.max_edges if rule.limits else NO_LIMIT))
+    found, pairs, compared = [], 0, 0
+    for part in workers.work("match", lambda number: search.join(owner == number, most), range(parts)):
         if part.stopped:
             raise CapacityError(past_comparisons(part.stopped, rule.max_comparisons))
         found.append(part)
         pairs += len(part.first) + len(part.links)
-        if pairs > surplus:  # several parts may each have listed a large component
-            found = _without_surplus(found, len(rows), max_edges)
-            pairs = sum(len(part.first) + len(part.links) for part in found)
-            surplus = max(max_edges, 2 * pairs)
+        compared += part.candidates
+        if compared > most:
+            raise NeedsSparkError(f"more than {most:,} pairs of sketches are candidates")
         held = workers.memory.of_shared(len(probes.sketches.values))
         workers.memory.require(held + OF_MATCH * pairs, f"{len(rows):,} distinct sketches with {pairs:,} pairs so far")
-    matches = _gather(found, probes, names[rows], rule)
-    return replace(matches, heavy=int(np.count_nonzero(heavy)), rounds=rounds)
+    matches = _gather([search.listed(part) for part in found], probes, names[rows], rule)
+    large = search.large(names[rows])
+    return replace(matches, large=large, heavy=int(np.count_nonzero(heavy)), rounds=rounds)
 
 
 def _count_meetings(probes: Probes) -> int:
-    """Return a bound on the pairs that meet: a pair counts at each feature or key, but all pairs count once."""
-    holders = np.bincount(number_keys(probes.prefixes.values)[0].astype(np.int64))
-    sketches = len(probes.bounds)
-    return min(int((holders * (holders - 1) // 2).sum()), sketches * (sketches - 1) // 2)
+    """Return how many pairs meet, counted at each feature or key, but for those of heavy sketches."""
+    numbers, count = number_keys(probes.prefixes.values)
+    is_heavy = np.repeat(probes.heavy, np.diff(probes.prefixes.offsets))
+    holders, heavy = (np.bincount(some.astype(np.int64), minlength=count) for some in (numbers, numbers[is_heavy]))
+    return int((holders * (holders - 1) // 2 - heavy * (heavy - 1) // 2).sum())
+
+
+@dataclass
+class _Search:
+    """The search for the pairs of some sketches in parts, each of which knows what earlier ones have counted."""
+
+    probes: Probes
+    rule: PairingOptions
+    connected: ConnectedPairs
+    """The components of all pairs found so far."""
+
+    lock: Lock = field(default_factory=Lock)
+
+    def join(self, is_owned: NDArray[np.bool_], most: int) -> JoinResult:
+        """Return what `join_prefixes` finds at some features, but for the pairs of components that are large by now."""
+        with self.lock:
+            known = copy_count(self.connected)
+        long_lists = LongLists(self.rule.max_postings, self.rule.max_comparisons)
+        part = join_prefixes(
+            self.probes, is_owned, threshold=self.rule.threshold, long_lists=long_lists, connected=known, most=most
+        )
+        with self.lock:
+            count_pairs(self.connected, part.first, part.second)
+            return self.listed(part)
+
+    def listed(self, part: JoinResult) -> JoinResult:
+        """Return a part without the pairs of large components."""
+        rows = find_large(self.connected)[part.first] < 0
+        columns = {name: getattr(part, name)[rows] for name in ("first", "second", "overlap", "resemblance")}
+        return part._replace(**columns)
+
+    def large(self, names: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return `Matches.large`."""
+        roots = find_large(self.connected)
+        others = np.flatnonzero((roots >= 0) & (roots != np.arange(len(roots))))
+        first, at = np.unique(roots[others], return_index=True)
+        counts = np.zeros(len(others), np.int64)
+        counts[at] = self.connected.pairs[first]
+        return np.stack([names[roots[others]], names[others], counts], axis=1)
 
 
 def _by_prefix(pruned: Pruned, sketches: Ragged, rule: PairingOptions) -> tuple[NDArray[np.int64], Probes]:
@@ -509,18 +557,6 @@ def _find_heavy(rows: Ragged, numbers: NDArray[np.integer], count: int, rule: Pa
         owners = np.repeat(np.arange(len(is_heavy)), np.diff(rows.offsets))
         is_heavy[owners[holders[numbers.astype(np.int64)] > rule.max_postings]] = True
     return is_heavy
-
-
-def _without_surplus(found: list[JoinResult], sketches: int, max_edges: int) -> list[JoinResult]:
-    """Return what was found without surplus pairs of components of more than `max_edges`; empties the list given."""
-    connected = begin_count(sketches, max_edges)
-    chosen = []
-    while found:
-        part = found.pop(0)
-        needed = choose_pairs(connected, part.first, part.second)
-        columns = {name: getattr(part, name)[needed] for name in ("first", "second", "overlap", "resemblance")}
-        chosen.append(part._replace(**columns))
-    return chosen
 
 
 def _gather(found: list[JoinResult], probes: Probes, names: NDArray[np.int64], rule: PairingOptions) -> Matches:

@@ -230,6 +230,9 @@ def _distinct(parts: list[Itemsets]) -> Itemsets:
 SURE_WORK = 100_000
 """Search nodes: more than a small component of near-duplicates of each other can take."""
 
+OF_LED_ID, OF_KNOWN_ID, OF_LED_EDGE = 60, 24, 48
+"""Bytes of memory per id and per pair of a component given by leaders; less per id where its pairs are known."""
+
 LARGE = 64
 """Nodes above which a component is a task of its own."""
 
@@ -262,7 +265,7 @@ def mine(graph: Graph, nodes: Nodes, rule: MiningRule, workers: Workers) -> pa.T
     # The largest components come first, so the first tasks take the most memory together.
     portions = list(_in_portions(rest, graph.sizes[rest]))
     first = (problems.component(some[0]) for some in portions[: workers.count] if graph.sizes[some[0]] > LARGE)
-    largest = sum(bound_memory(problem.sketches.offsets, problem.edges) for problem in first)
+    largest = sum(_bound(problem, by_text=rule.threshold.by_text) for problem in first)
     if MODES[mode].is_mined:
         workers.memory.require(largest, f"components of up to {graph.sizes.max(initial=0):,} distinct sketches")
 
@@ -276,6 +279,14 @@ def mine(graph: Graph, nodes: Nodes, rule: MiningRule, workers: Workers) -> pa.T
     spread = ((one, mine_spread(problems.component(one), its, rule, workers)) for one, its in shares.items())
     whole = _whole(graph, supports, "all" if mode == "all" else "pairs")
     return pa.concat_tables([whole, pa.Table.from_batches([*found, *list_sets(spread)], SETS.arrow)])
+
+
+def _bound(problem: Problem, *, by_text: bool) -> int:
+    """Return the most bytes that mining a component takes, without its sets."""
+    if problem.by_leaders:
+        ids = len(problem.sketches.values)
+        return (OF_KNOWN_ID if by_text else OF_LED_ID) * ids + OF_LED_EDGE * len(problem.edges)
+    return bound_memory(problem.sketches.offsets, problem.edges)
 
 
 def _in_portions(components: NDArray[np.int64], sizes: NDArray[np.int64]) -> Iterator[NDArray[np.int64]]:

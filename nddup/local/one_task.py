@@ -7,9 +7,11 @@ The first answer is the second where no text is needed: where sketches decide, o
 """
 
 import json
+import pickle
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -19,6 +21,9 @@ import pyarrow.compute as pc
 from nddup.columns import pieces_of
 from nddup.errors import CapacityError, NddupError, NeedsSparkError
 from nddup.local import engine
+from nddup.local.collapse import Nodes
+from nddup.local.confirm import Confirmer
+from nddup.local.match import Matches
 from nddup.local.memory import Memory
 from nddup.local.workers import Workers
 from nddup.mining.keep_verdicts import Forced
@@ -29,12 +34,13 @@ from nddup.tables import DOCUMENTS, RESULTS, TEXTS, working
 
 ANSWERS = working("answers", "what string, data binary", "Tables as Arrow's streams, and what else a task answers.")
 NODE_TEXTS = working("node_texts", "doc_key long, tokens array<long>", "What is compared of some documents.")
-WANTED, BEYOND, COUNTS, FAILED = "wanted", "beyond", "counts", "failed"
+WANTED, MATCHES, BEYOND, COUNTS, FAILED = "wanted", "matches", "beyond", "counts", "failed"
 MADE = ("pairs", "clusters", "members", "false_components", "keep")
 """The tables that are made."""
 
-MOST_MEETINGS = 5_000_000
-"""Most pairs of sketches that may meet: a few seconds of one core, 10 if all are near-duplicates."""
+MOST_COMPARED = 25_000_000
+"""Most pairs of sketches that are compared: some 15 seconds of one core if all are near-duplicates. Above
+`pairs.max_edges`, those of one component are not."""
 
 MOST_BYTES = 200 << 20
 """Most bytes, by `nddup.local.memory`, that pairs, components or members may take: the driver gets these tables."""
@@ -56,6 +62,7 @@ class WantedError(Exception):
     def __init__(self, contents: frozenset[bytes]) -> None:
         super().__init__(f"{len(contents)} contents")
         self.contents = contents
+        self.matches: Matches | None = None
 
 
 @dataclass(frozen=True)
@@ -66,6 +73,9 @@ class Answers:
     stages: Mapping[str, Any] = field(default_factory=dict)
     wanted: pa.Table | None = None
     """`WANTED_NAMES`."""
+
+    matches: bytes = b""
+    """The candidates, with the documents whose texts they need: what the next task is told."""
 
 
 @dataclass
@@ -90,23 +100,24 @@ class Deciding:
         config: of the run.
         forced: the documents of `keep.force`.
         memory: bytes that the task may take.
-        has_texts: whether the texts that candidates need are among the rows.
+        matches: the candidates that an earlier task found; the texts that these need are then among the rows.
     """
 
     config: Config
     forced: Forced | None
     memory: int
-    has_texts: bool = False
+    matches: bytes = b""
 
 
 def decide(batches: Iterable[pa.RecordBatch], *, how: Deciding) -> Batches:
     """Yield ANSWERS of a task with these `ROWS`: all documents, and the texts of some."""
     documents, texts = _divide(batches)
-    tokens = _name_texts(documents, texts) if how.has_texts else None
+    tokens = _name_texts(documents, texts) if how.matches else None
     try:
         tables, stages = _make(documents, tokens, how)
     except WantedError as error:
         yield _answer(WANTED, _stream(_wanted(documents, error.contents)))
+        yield _answer(MATCHES, pickle.dumps(error.matches))
     except NeedsSparkError as error:
         yield _answer(BEYOND, str(error).encode())
     except NddupError as error:
@@ -122,16 +133,27 @@ def decide(batches: Iterable[pa.RecordBatch], *, how: Deciding) -> Batches:
 def _make(documents: pa.Table, tokens: pa.Table | None, how: Deciding) -> tuple[dict[str, pa.Table], dict[str, Any]]:
     """Return the tables by name, and the counts of each stage."""
     config, memory = how.config, Memory(how.memory)
-    with _Given(1, memory=memory, most_meetings=MOST_MEETINGS, tokens=tokens) as workers:
+    matches = pickle.loads(how.matches) if how.matches else None  # noqa: S301 - this run's own task made it
+    with _Given(1, memory=memory, most_compared=MOST_COMPARED, tokens=tokens) as workers:
         memory.hold(len(documents), sum(len(chunk.flatten()) for chunk in documents["sketch"].chunks))
         memory.given = min(how.memory, int(memory.held) + MOST_BYTES)
-        paired = engine.pair(documents, config, workers, TEXTS.arrow.empty_table(), forced=how.forced)
+        read = partial(_read, documents, config, workers)
+        paired = engine.pair(documents, config, workers, matches=matches, forced=how.forced, read=read)
         clustered = engine.cluster(paired, config, workers)
         kept = engine.keep(paired, clustered, config)
         chosen = engine.count_choices(documents, paired, clustered, kept, config, how.forced)
     stages = {"pairs": paired.stage_counts, "clusters": clustered.counts, "keep": chosen}
     of = {"pairs": paired, "keep": kept}
     return {name: getattr(of.get(name, clustered), name) for name in MADE}, stages
+
+
+def _read(documents: pa.Table, config: Config, workers: Workers, matches: Matches, nodes: Nodes) -> Confirmer | None:
+    """Return what compares the texts of candidates; ask for those that are not there: `WantedError`."""
+    try:
+        return engine.read_texts(matches, documents, nodes, config, TEXTS.arrow.empty_table(), workers)
+    except WantedError as error:
+        error.matches = matches
+        raise
 
 
 def lay_texts(nodes: list[int], tokens: pa.Array) -> Batches:
@@ -188,7 +210,7 @@ def read_answers(rows: Iterable[tuple[str, bytes]]) -> Answers | None:
     if BEYOND in parts:
         return None
     if WANTED in parts:
-        return Answers(wanted=pa.ipc.open_stream(parts[WANTED][0]).read_all())
+        return Answers(wanted=pa.ipc.open_stream(parts[WANTED][0]).read_all(), matches=parts[MATCHES][0])
     tables = {}
     for name in MADE:
         schema = RESULTS[name].arrow

@@ -204,7 +204,7 @@ class Workers:
         spool: a folder for what the processes write, made if missing; None: the system's temporary folder.
         progress: called as a step advances.
         memory: the memory that the run may take.
-        most_meetings: most pairs of sketches that may meet; None: any number.
+        most_compared: most pairs of sketches that the search may compare; None: any number.
         read_again: the files that were divided inside a record, and read again from their start.
         parts: PARTS of the collection as it was read first, if it was: where a later pass looks for records.
     """
@@ -214,7 +214,7 @@ class Workers:
     spool: Path | None = None
     progress: Progress | None = None
     memory: Memory = field(default_factory=Memory)
-    most_meetings: int | None = None
+    most_compared: int | None = None
     read_again: set[str] = field(default_factory=set)
     parts: pa.Table | None = None
 

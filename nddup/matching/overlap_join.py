@@ -14,7 +14,7 @@ Two limits on the cost (`LongLists`, `ConnectedPairs`). Where there are leaders,
 instead of compared (`nddup.mining.family_pairs`); without leaders every list is compared in full, or nothing is. And a
 union-find counts the pairs of each connected component while they are found: in a component with more than `max_edges`
 pairs, two sketches need not be compared, for they are known to be connected, and further pairs do not matter. It stays
-large whatever joins it.
+large whatever joins it. A partition begins with what others have counted: each pair is made by one of them.
 
 Sources:
     Chaudhuri, Ganti, Kaushik 2006, A primitive operator for similarity joins in data cleaning (the prefix filter).
@@ -129,14 +129,27 @@ def share_large(connected: ConnectedPairs, a: int, b: int) -> bool:
 
 
 @compiled
-def choose_pairs(connected: ConnectedPairs, first: NDArray[np.int32], second: NDArray[np.int32]) -> NDArray[np.bool_]:
-    """Count pairs, (k,), and return a mask, (k,), of those needed: not within a component that was already large."""
-    is_needed = np.ones(len(first), np.bool_)
+def copy_count(connected: ConnectedPairs) -> ConnectedPairs:
+    """Return a copy that counts on by itself."""
+    return ConnectedPairs(connected.above.copy(), connected.pairs.copy(), connected.max_edges)
+
+
+@compiled
+def count_pairs(connected: ConnectedPairs, first: NDArray[np.int32], second: NDArray[np.int32]) -> None:
+    """Count pairs, (k,)."""
     for row in range(len(first)):
-        is_needed[row] = not share_large(connected, first[row], second[row])
-        if is_needed[row]:
-            count_pair(connected, first[row], second[row])
-    return is_needed
+        count_pair(connected, first[row], second[row])
+
+
+@compiled
+def find_large(connected: ConnectedPairs) -> NDArray[np.int32]:
+    """Return the root of each sketch of a large component, (n,); -1 for all others."""
+    roots = np.full(len(connected.above), -1, np.int32)
+    for sketch in range(len(roots)):
+        root = find_root(connected.above, sketch)
+        if connected.pairs[root] > connected.max_edges:
+            roots[sketch] = root
+    return roots
 
 
 class Probes(NamedTuple):
@@ -179,7 +192,7 @@ class JoinResult(NamedTuple):
     """Estimated resemblance, (k,)."""
 
     candidates: int
-    """Number of candidate pairs; all were compared except those within one component known to be large."""
+    """Number of candidate pairs; all were compared except those within one component found to be large meanwhile."""
 
     stopped: int
     """The most holders of any feature that would cost more than `LongLists` allow, and then no pairs; else 0."""
@@ -192,7 +205,11 @@ class _Lists(NamedTuple):
     """Layout of the posting lists: two for each of f owned features, first its light holders, then its heavy ones."""
 
     feature: NDArray[np.int32]
-    """Number of the owned feature at each place of the prefixes, (p,); -1 where another partition owns it."""
+    """Number of the owned feature at each place of the prefixes, (p,); -1 where another partition owns it, or where it
+    can only make pairs within a component that was large before."""
+
+    large: NDArray[np.int32]
+    """As `find_large` returns, of the components that were large before, (m,)."""
 
     starts: NDArray[np.int64]
     """Start of each list, (2 f + 1,)."""
@@ -220,7 +237,8 @@ def join_prefixes(
     *,
     threshold: Threshold,
     long_lists: LongLists,
-    max_edges: int = NO_LIMIT,
+    connected: ConnectedPairs | None = None,
+    most: int = NO_LIMIT,
 ) -> JoinResult:
     """Find the near-duplicate pairs whose first common prefix feature this partition owns.
 
@@ -229,8 +247,10 @@ def join_prefixes(
         is_owned: whether this partition owns the feature at each place of the prefixes, (p,).
         threshold: when two sketches are near-duplicates.
         long_lists: limits on the cost of a prefix feature's light holders; if one costs more, nothing is compared.
-        max_edges: pairs of a component above which it gets no further ones. A component with at most this many has
-            all its pairs; any other has more, enough to connect it.
+        connected: the components of the pairs that some other partitions have found, to which this one adds its own;
+            None: none. A component with at most `max_edges` pairs has all its pairs; any other has more, enough to
+            connect it.
+        most: candidates after which the search ends; what it returns is then not all.
 
     Returns:
         Pairs, first < second, each once; and links that chain the heavy holders of each owned feature: such links
@@ -239,14 +259,17 @@ def join_prefixes(
     Cost: owned prefix postings times the sketches they meet within the size bound; each meeting costs one comparison
         of prefixes, each candidate one merge of sketches that stops as soon as the bound is out of reach.
     """
-    lists = _allot_lists(probes, is_owned)
+    connected = begin_count(len(probes.bounds), NO_LIMIT) if connected is None else connected
+    lists = _allot_lists(probes, is_owned, find_large(connected))
     holders = np.diff(lists.starts)[::2]
     lookers = np.bincount(lists.feature[is_owned], minlength=len(holders))
     stopped = find_too_long(holders, lookers, long_lists)
     if stopped:
         return find_nothing(stopped)
 
-    rows, candidates = _join(probes, lists, threshold.rule, max_edges)
+    if (lists.large >= 0).any():
+        leave_settled(probes.prefixes.offsets, lists, len(holders))
+    rows, candidates = _join(probes, lists, threshold.rule, connected, most)
     first, second, overlap, shared, united = rows.T
     resemblance = shared / np.maximum(united, 1)
 
@@ -260,14 +283,28 @@ def find_nothing(stopped: int) -> JoinResult:
     return JoinResult(none, none, none, np.empty(0), 0, stopped, none.reshape(0, 2))
 
 
-def _allot_lists(probes: Probes, is_owned: NDArray[np.bool_]) -> _Lists:
+def _allot_lists(probes: Probes, is_owned: NDArray[np.bool_], large: NDArray[np.int32]) -> _Lists:
     """Lay out the posting lists, still empty."""
     owned = np.flatnonzero(is_owned)
     groups, count = number_keys(probes.prefixes.values[owned])
     feature = np.full(len(is_owned), -1, np.int32)
     feature[owned] = groups
     lengths = _count_posted(probes.prefixes.offsets, feature, probes.posted, probes.heavy, count)
-    return _Lists(feature, np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64))
+    return _Lists(feature, large, np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64))
+
+
+@compiled
+def leave_settled(prefix_offsets: NDArray[np.int64], lists: _Lists, count: int) -> None:
+    """Take the features from `lists` that only sketches of one large component hold."""
+    feature, large = lists.feature, lists.large
+    holder = np.full(count, -2)  # the component of all holders so far; -1: there are others, -2: none was seen
+    for i in range(len(large)):
+        for at in range(prefix_offsets[i], prefix_offsets[i + 1]):
+            if feature[at] >= 0 and holder[feature[at]] != large[i]:
+                holder[feature[at]] = large[i] if holder[feature[at]] == -2 else -1  # noqa: PLR2004
+    for at in range(len(feature)):
+        if feature[at] >= 0 and holder[feature[at]] >= 0:
+            feature[at] = -1
 
 
 @compiled
@@ -314,20 +351,25 @@ def _link(
 
 
 @compiled
-def _join(probes: Probes, lists: _Lists, rule: Rule, max_edges: int) -> tuple[NDArray[np.int32], int]:
+def _join(
+    probes: Probes, lists: _Lists, rule: Rule, connected: ConnectedPairs, most: int
+) -> tuple[NDArray[np.int32], int]:
     """Probe each sketch against the lists of the smaller ones, then enter it into the lists.
 
-    Return rows (first, second, overlap, shared, united), and the number of candidates.
+    Return rows (first, second, overlap, shared, united), and the number of candidates: soon after there are more than
+    `most`, the search ends.
     """
     n_sketches, n_entries = len(probes.bounds), lists.starts[-1]
     postings = _Postings(
         lists.starts[:-1].copy(), lists.starts[:-1].copy(), np.empty(n_entries, np.int32), np.empty(n_entries, np.int64)
     )
     room = _Room(np.full(n_sketches, -1, np.int32), np.empty(n_sketches, np.int32))
-    connected, has_large = begin_count(n_sketches, max_edges), False
+    has_large = (lists.large >= 0).any()
     found, count, n_candidates = np.empty((1024, 5), np.int32), 0, 0
 
     for i in range(n_sketches):
+        if n_candidates > most:
+            break
         # A sketch may contain any smaller one; otherwise both need at least the features they must share.
         least_size = 0 if rule.is_containment else probes.bounds[i]
         n_met = _list_candidates(probes, lists, postings, i, least_size, room)
@@ -367,6 +409,8 @@ def _list_candidates(probes: Probes, lists: _Lists, postings: _Postings, i: int,
 
             for entry in range(postings.begin[slot], postings.end[slot]):
                 j = postings.sketch[entry]
+                if lists.large[i] >= 0 and lists.large[i] == lists.large[j]:
+                    continue
                 # Only their first meeting in this partition can be the first over all partitions.
                 if room.met[j] == i:
                     continue

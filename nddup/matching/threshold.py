@@ -130,17 +130,48 @@ def compare_sketches(sketches: Ragged, a: int, b: int, need: int, rule: Rule) ->
     Returns:
         Overlap, and numerator and denominator of the resemblance; (-1, 0, 0) if they are not near-duplicates.
 
-    Cost: one merge, which stops as soon as `need` is out of reach; then one for the resemblance.
+    Cost: one merge, which stops as soon as `need` is out of reach.
     """
     offsets, ids = sketches
-    overlap = overlap_or_less(ids, offsets[a], offsets[a + 1], offsets[b], offsets[b + 1], need)
-    if overlap < 0:
-        return -1, 0, 0
-
-    shared, united = resemblance_parts(ids, offsets[a], offsets[a + 1], offsets[b], offsets[b + 1], rule)
-    if rule.by_resemblance and shared * rule.denominator < rule.numerator * united:
+    i, i_end, j, j_end = offsets[a], offsets[a + 1], offsets[b], offsets[b + 1]
+    if rule.by_slots:
+        overlap = overlap_or_less(ids, i, i_end, j, j_end, need)
+        shared, united = overlap, rule.size
+    else:
+        overlap, shared, united = _overlap_and_resemblance(ids, i, i_end, j, j_end, need, rule.size)
+    if overlap < 0 or (rule.by_resemblance and shared * rule.denominator < rule.numerator * united):
         return -1, 0, 0
     return overlap, shared, united
+
+
+@compiled
+def _overlap_and_resemblance(
+    ids: NDArray[np.uint64], a: int, a_end: int, b: int, b_end: int, need: int, size: int
+) -> tuple[int, int, int]:
+    """Return what `overlap_or_less` and `resemblance_parts` do, by one merge: the latter ends within the former."""
+    limit = size
+    if a_end - a < size and b_end - b < size:
+        limit = a_end - a + b_end - b
+
+    common = united = 0
+    while a < a_end and b < b_end and united < limit:
+        if common + min(a_end - a, b_end - b) < need:
+            return -1, 0, 0
+        x, y = ids[a], ids[b]
+        common += x == y
+        a += x <= y
+        b += y <= x
+        united += 1
+    shared, united = common, min(limit, united + (a_end - a) + (b_end - b))
+
+    while a < a_end and b < b_end:
+        if common + min(a_end - a, b_end - b) < need:
+            return -1, 0, 0
+        x, y = ids[a], ids[b]
+        common += x == y
+        a += x <= y
+        b += y <= x
+    return common if common >= need else -1, shared, united
 
 
 @compiled

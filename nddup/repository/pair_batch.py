@@ -55,7 +55,7 @@ def texts_of(identity: Identity, source: Collection | pa.Table) -> Texts:
     """Return how the shingle ids of texts are read from their source."""
     config = identity.config
     rule = SetRule(config.pairs.share.numerator, config.pairs.share.denominator)
-    return Texts(source, tokens_of(config), record_limits(config), rule, identity.is_front, config.pairs.max_edges)
+    return Texts(source, tokens_of(config), record_limits(config), rule, identity.is_front)
 
 
 def read_shingles(

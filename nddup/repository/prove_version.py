@@ -126,7 +126,7 @@ def _read_stored(snapshot: Snapshot, matches: Matches, nodes: Nodes) -> Confirme
     """Return what compares the stored shingles of candidates among all live documents, ordered by their numbers."""
     pairs = snapshot.identity.config.pairs
     rule = SetRule(pairs.share.numerator, pairs.share.denominator)
-    wanted = list_candidates(matches, nodes, rule, pairs.max_edges)
+    wanted = list_candidates(matches, nodes, rule)
     return Confirmer(wanted, snapshot.shingles_of(_nodes_of(snapshot)[wanted]), rule)
 
 

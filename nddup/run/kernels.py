@@ -17,7 +17,7 @@ from nddup.local import engine
 from nddup.local.read_records import number_texts
 from nddup.local.workers import Workers
 from nddup.matching.elements import divide, take_all
-from nddup.matching.overlap_join import ComparisonLimits, LongLists, begin_count, choose_pairs
+from nddup.matching.overlap_join import ComparisonLimits, LongLists
 from nddup.matching.threshold import Threshold
 from nddup.mining.family_pairs import choose_confirmed, pair_family
 from nddup.mining.fimi import read_fimi
@@ -210,7 +210,8 @@ def _run_embedded() -> None:
     texts = [" ".join([*words[:cut], "edit", *words[cut:]]) for cut in range(6)]
     given = number_texts(pa.table({"id": list("abcdef"), "text": texts}), id="id", text="text")
     with Workers(1) as workers:
-        chosen = [("clusters.mode", "cover"), ("sketch.kind", "minhash"), ("sketch.kind", "super")]
+        chosen: list[tuple[str, Any]] = [("clusters.mode", "cover"), ("pairs.max_edges", 1)]
+        chosen += [("sketch.kind", "minhash"), ("sketch.kind", "super")]
         chosen += [("pairs.confirm", "none"), ("pairs.confirm", "edit"), ("pairs.confirm", "resemblance")]
         for key, value in chosen:
             section, _, name = key.partition(".")
@@ -233,4 +234,3 @@ def _run_pairing() -> None:
     sent = list(prefix_exchange.send_sketches(kept, wanted, pairing=pairing))
     list(candidates.drop_repeats(candidates.compare(postings, sent, pairing=pairing)))
     take_all(_sketches(), _sketches(), np.ones(2, np.int32))
-    choose_pairs(begin_count(2, 1), np.zeros(1, np.int32), np.ones(1, np.int32))

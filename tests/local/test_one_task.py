@@ -54,13 +54,13 @@ def ask(
 ) -> Answers | None:
     """Ask as the driver does: once, and once more with the texts that are wanted."""
 
-    def asked(batches: list[pa.RecordBatch], *, has_texts: bool) -> Answers | None:
-        how = Deciding(config, forced, memory, has_texts)
+    def asked(batches: list[pa.RecordBatch], matches: bytes = b"") -> Answers | None:
+        how = Deciding(config, forced, memory, matches)
         answers = pa.Table.from_batches(one_task.decide(batches, how=how))
         return read_answers(zip(*(column.to_pylist() for column in answers.columns), strict=True))
 
     rows = list(rows_of(documents))
-    found = asked(rows[::-1], has_texts=False)
+    found = asked(rows[::-1])
     if found is None or found.wanted is None:
         return found
     keys, contents, marks = (found.wanted[name].to_pylist() for name in one_task.WANTED_NAMES)
@@ -72,7 +72,7 @@ def ask(
         if mark in place
     ]
     sent = pa.table([[key for key, _ in known], [row for _, row in known]], schema=NODE_TEXTS.arrow)
-    return asked([*rows_of(sent), *rows], has_texts=True)
+    return asked([*rows_of(sent), *rows], found.matches)
 
 
 def make(
@@ -111,6 +111,8 @@ def test_the_task_gives_what_the_engine_gives(choice: dict[str, dict[str, Any]])
     assert {name: table.to_pylist() for name, table in found.tables.items()} == {
         name: table.to_pylist() for name, table in tables.items()
     }
+    for counts in (stages[0], found.stages["pairs"]):
+        counts["candidates"] = 0  # depends on the threads where a component is large
     assert list(found.stages.values()) == stages
 
 
@@ -153,7 +155,7 @@ def test_what_is_too_much_for_one_task(monkeypatch: pytest.MonkeyPatch) -> None:
         ask(of_few, texts, few)
     with pytest.raises(NddupError, match="the input changed meanwhile"):
         ask(documents, texts.slice(0, 2), config)
-    monkeypatch.setattr(one_task, "MOST_MEETINGS", 3)
+    monkeypatch.setattr(one_task, "MOST_COMPARED", 3)
     assert ask(documents, texts, config) is None
 
 

@@ -60,7 +60,7 @@ def decide_here(job: Job, sketched: Made, source: Collection | DataFrame | None)
     if found is not None and found.wanted is not None:
         texts = _texts_of(job, again, found.wanted).repartition(1)
         both = documents.coalesce(1).unionByName(texts, allowMissingColumns=True)
-        found = _ask(job, both, has_texts=True)
+        found = _ask(job, both, found.matches)
     return None if found is None else Decided(found.tables, found.stages)
 
 
@@ -80,10 +80,10 @@ def _found(job: Job) -> Mapping[str, Any] | None:
     return None if last is None or None in notes.values() else last["noted"].get("stages")
 
 
-def _ask(job: Job, rows: DataFrame, *, has_texts: bool = False) -> Answers | None:
+def _ask(job: Job, rows: DataFrame, matches: bytes = b"") -> Answers | None:
     """Let one task decide. One action."""
     job.progress.describe("pairs")
-    how = Deciding(job.config, job.forced, job.task_memory, has_texts)
+    how = Deciding(job.config, job.forced, job.task_memory, matches)
     answered = rows.coalesce(1).mapInArrow(partial(one_task.decide, how=how), schema_of(ANSWERS)).toArrow()
     return read_answers(zip(*(column.to_pylist() for column in answered.columns), strict=True))
 
