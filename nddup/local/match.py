@@ -51,12 +51,12 @@ MOST_ROUNDS = 20
 FREE = -2
 """Marks a slot of the hash table that holds no id; -1 marks one whose id was seen once."""
 
-KEYS = 1 << 23
-"""Ids in a piece, which takes 32 bytes for each in its thread. Each piece is a pass over all ids."""
+GROUP, MOST_GROUPS = 1 << 19, 1 << 12
+"""Ids in a group, which a thread numbers at a time in some 20 MB; and the most groups, chosen by the highest bits."""
 
 PART, PART_SHIFT = 1 << 14, 44
-"""Ids in a part of a piece, whose hash table stays in the cache; and the place of the bits that choose the part, below
-those that choose the piece and above those that choose a slot."""
+"""Ids in a part of a group, whose hash table stays in the cache; and the place of the bits that choose the part, below
+those that choose the group and above those that choose a slot."""
 
 
 class Pruned(NamedTuple):
@@ -125,49 +125,62 @@ def number_shared(
     Returns:
         The number of each id, -1 where it occurs once or its row is not looked at; and the ids by number.
 
-    Cost: a pass over the ids for each piece.
+    Cost: linear, two passes over all ids and one over each group; 8 bytes an id, 12 from 2^32 ids.
     """
-    numbers = np.full(len(sketches.values), -1, np.int32)
     total = len(sketches.values)
-    pieces = max(workers.count, -(-total // KEYS))
+    numbers = np.full(total, -1, np.int32)
+    places: NDArray[np.integer] = np.empty(total, np.uint32 if total <= 1 << 32 else np.int64)
+    groups = 1
+    while groups < MOST_GROUPS and groups * GROUP < total:
+        groups *= 2
+    ends = _group(sketches.offsets, sketches.values, possible, places, groups).tolist()
 
-    def count(piece: int) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.uint64]]:
-        return number_ids(sketches.values, _pick(sketches.offsets, sketches.values, possible, piece, pieces))
+    def count(group: int) -> tuple[NDArray[np.integer], NDArray[np.int32], NDArray[np.uint64]]:
+        return number_ids(sketches.values, places[ends[group] : ends[group + 1]])
 
     by_number, start = [np.empty(0, np.uint64)], 0
-    for places, ordinals, ids in workers.work("prune", count, range(pieces)):  # a piece is released after its turn
-        numbers[places] = ordinals + np.int32(start)
+    for shared, ordinals, ids in workers.work("prune", count, range(groups)):
+        numbers[shared] = ordinals + np.int32(start)
         by_number.append(ids)
         start += len(ids)
     return numbers, np.concatenate(by_number)
 
 
 @compiled
-def _pick(
-    offsets: NDArray[np.int64], values: NDArray[np.uint64], possible: NDArray[np.bool_], piece: int, pieces: int
+def _group(
+    offsets: NDArray[np.int64],
+    values: NDArray[np.uint64],
+    possible: NDArray[np.bool_],
+    places: NDArray[np.integer],
+    groups: int,
 ) -> NDArray[np.int64]:
-    """Return the places of the ids that fall into one piece, in the rows that are looked at."""
-    half, first, number = np.uint64(32), np.uint64(piece), np.uint64(pieces)
-    count = 0
+    """Fill `places` with those of the ids in the rows that are looked at, group by group; return the groups' ends."""
+    bits = 0
+    while 1 << bits < groups:
+        bits += 1
+    shift = np.uint64(64 - bits) if bits else np.uint64(63)
+    mask = np.uint64(groups - 1)
+    ends = np.zeros(groups + 1, np.int64)
     for row in range(len(possible)):
         if possible[row]:
             for at in range(offsets[row], offsets[row + 1]):
-                count += ((values[at] * HASH_MULTIPLIER) >> half) * number >> half == first
+                ends[np.int64((values[at] * HASH_MULTIPLIER) >> shift & mask) + 1] += 1
+    ends = np.cumsum(ends)
 
-    places = np.empty(count + 1, np.int64)  # a place past the last is written, so that no id needs a branch
-    count = 0
+    filled = ends[:-1].copy()
     for row in range(len(possible)):
         if possible[row]:
             for at in range(offsets[row], offsets[row + 1]):
-                places[count] = at
-                count += ((values[at] * HASH_MULTIPLIER) >> half) * number >> half == first
-    return places[:count]
+                group = np.int64((values[at] * HASH_MULTIPLIER) >> shift & mask)
+                places[filled[group]] = at
+                filled[group] += 1
+    return ends
 
 
 @compiled
 def number_ids(
-    values: NDArray[np.uint64], places: NDArray[np.int64]
-) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.uint64]]:
+    values: NDArray[np.uint64], places: NDArray[np.integer]
+) -> tuple[NDArray[np.integer], NDArray[np.int32], NDArray[np.uint64]]:
     """Number the ids that occur more than once at these places: return their places, their numbers, ids by number."""
     ends, places, keys = _split(values, places)
     most, one = np.diff(ends).max(), np.int64(1)
@@ -182,7 +195,7 @@ def number_ids(
         mask = np.int64(size - 1)
         owners[:size] = FREE
         for i in range(ends[part], ends[part + 1]):
-            scattered = keys[i] * HASH_MULTIPLIER  # its high bits chose the piece and the part
+            scattered = keys[i] * HASH_MULTIPLIER  # its high bits chose the group and the part
             slot = np.int64(scattered ^ (scattered >> np.uint64(29))) & mask
             while owners[slot] != FREE and seen[slot] != keys[i]:
                 slot = (slot + one) & mask
@@ -203,8 +216,8 @@ def number_ids(
 
 @compiled
 def _split(
-    values: NDArray[np.uint64], places: NDArray[np.int64]
-) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.uint64]]:
+    values: NDArray[np.uint64], places: NDArray[np.integer]
+) -> tuple[NDArray[np.int64], NDArray[np.integer], NDArray[np.uint64]]:
     """Sort these places into parts of some `PART` ids by their ids' scattered bits.
 
     Returns:
@@ -214,16 +227,17 @@ def _split(
     while parts * PART < len(places):
         parts *= 2
     shift, mask = np.uint64(PART_SHIFT), np.uint64(parts - 1)
-    ends = np.zeros(parts + 1, np.int64)
-    for place in places:
-        ends[np.int64((values[place] * HASH_MULTIPLIER) >> shift & mask) + 1] += 1
+    ids, ends = np.empty(len(places), np.uint64), np.zeros(parts + 1, np.int64)
+    for i in range(len(places)):
+        ids[i] = values[places[i]]
+        ends[np.int64((ids[i] * HASH_MULTIPLIER) >> shift & mask) + 1] += 1
     ends = np.cumsum(ends)
 
-    at, moved, keys = ends[:-1].copy(), np.empty(len(places), np.int64), np.empty(len(places), np.uint64)
-    for place in places:
-        part = np.int64((values[place] * HASH_MULTIPLIER) >> shift & mask)
-        moved[at[part]], keys[at[part]] = place, values[place]
-        at[part] += 1
+    filled, moved, keys = ends[:-1].copy(), np.empty_like(places), np.empty_like(ids)
+    for i in range(len(places)):
+        part = np.int64((ids[i] * HASH_MULTIPLIER) >> shift & mask)
+        moved[filled[part]], keys[filled[part]] = places[i], ids[i]
+        filled[part] += 1
     return ends, moved, keys
 
 
