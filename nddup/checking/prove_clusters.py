@@ -9,14 +9,13 @@
 """
 
 from collections.abc import Iterator
-from dataclasses import replace
 from functools import partial
 from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
-from nddup.checking.prove_pairs import RECOUNTED, Violations
+from nddup.checking.prove_pairs import Violations
 from nddup.tables import working
 from nddup.verifying.cluster_proofs import Proved, Sets, find_extensions
 from nddup.verifying.definitions import Definition, sketch_rows
@@ -28,10 +27,8 @@ JOINT = ("all", "pairs", "documents")
 MAXIMAL = ("all", "pairs")
 """Values of `coverage` that promise maximal sets, and every pair in one of them."""
 
-BESIDE = replace(RECOUNTED, name="beside", meaning="A near-duplicate of the first node of a chosen cluster.")
-
-NEAR_FIRSTS = "SELECT r.* FROM recounted AS r SEMI JOIN firsts AS f ON r.probe = f.node"
-"""BESIDE where the near-duplicates of all nodes were recounted."""
+NEAR_FIRSTS = "SELECT r.* FROM {table} AS r SEMI JOIN firsts AS f ON r.probe = f.node WHERE r.likeness >= {least!r}"
+"""The near-duplicates of the first nodes of the chosen clusters: RECOUNTED."""
 
 SKETCHES_BESIDE = """
     SELECT b.probe AS first, s.node, s.sketch FROM beside AS b JOIN sketches AS s ON b.other = s.node

@@ -71,8 +71,10 @@ RECOUNTED = working(
     " near-duplicates; `covers`: a kept `other` removes a later probe. `edit`: of their texts, where texts confirm"
     " pairs.",
 )
-CANDIDATES = replace(RECOUNTED, name="candidates")
-"""RECOUNTED before the texts are compared."""
+FOUND_NEAR = replace(RECOUNTED, name="found_near")
+"""RECOUNTED before the texts are compared, of the probes and of the first nodes of the chosen clusters."""
+
+OF_PROBES = "SELECT f.* FROM found_near AS f SEMI JOIN probes AS p ON f.probe = p.node"
 
 ROWS, FOUND = 200, 4_000
 """Sketches compared at once, and matches returned at once: a batch of similar sketches has millions."""

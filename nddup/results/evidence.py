@@ -280,6 +280,30 @@ class Evidence:
         names, sketches = prove_pairs.gather_probes(self.run.sql(text))
         return names, Probes(sketches)
 
+    @property
+    def is_sampled(self) -> bool:
+        """Whether the probes are some of the sketches only."""
+        return len(self.probes[0]) < self.totals[0]
+
+    @cached_property
+    def firsts(self) -> list[str]:
+        """The first nodes of the chosen clusters that are promised to be maximal; none where no set is mined."""
+        return [self.chosen.names[place] for place in self.chosen.firsts] if self.promised.mode.is_mined else []
+
+    @cached_property
+    def searched(self) -> tuple[list[str], Probes]:
+        """The sketches that are compared with all others in one pass: the probes, and the first nodes beside them.
+
+        Kinds whose modulus varies are not mined, so sketches of first nodes have no levels.
+        """
+        names, probes = self.probes
+        if not self.is_sampled or not self.firsts:
+            return names, probes
+        known = set(names)
+        more = [place for place in self.chosen.firsts if self.chosen.names[place] not in known]
+        rows = [*map(probes.sketches.row, range(len(names))), *map(self.chosen.sets.nodes.row, more)]
+        return [*names, *(self.chosen.names[place] for place in more)], Probes(gather(rows))
+
     @cached_property
     def not_found(self) -> int:
         """Number of recounted pairs of sketches that the run did not find and did not promise."""
@@ -332,20 +356,19 @@ def _forced(run: FinishedRun) -> pa.Table:
         raise OutputError(f"{run.path}/force.json: expected lists `kept` and `removed` of ids") from error
 
 
-def _name_documents(evidence: Evidence) -> None:
-    evidence.run.keep("docs", prove_documents.name_nodes(prove_documents.HEAVY))
+def _search(evidence: Evidence) -> None:
+    kernel = prove_pairs.recounter(*evidence.searched, evidence.promised.lower_rule)
+    evidence.run.transform(prove_pairs.FOUND_NEAR, prove_pairs.UNLEVELLED, kernel)
 
 
 def _recount(evidence: Evidence) -> None:
     promised, run = evidence.promised, evidence.run
-    kernel = prove_pairs.recounter(*evidence.probes, promised.lower_rule)
+    of_probes = prove_pairs.OF_PROBES if evidence.is_sampled else "SELECT * FROM found_near"
     if not promised.by_text:
-        run.transform(prove_pairs.RECOUNTED, prove_pairs.UNLEVELLED, kernel)
+        run.keep("recounted", of_probes, is_wide=not evidence.is_sampled)
         return
 
-    run.transform(prove_pairs.CANDIDATES, prove_pairs.UNLEVELLED, kernel)
-    evidence.see("folded")
-    below = run.sql("SELECT * FROM candidates")
+    below = run.sql(of_probes)
     least = promised.rule.numerator / promised.rule.denominator
     is_candidate = pc.greater_equal(below["likeness"], least) if promised.rule.is_resemblance else pa.scalar(True)  # noqa: FBT003
     candidates = below.filter(is_candidate) if promised.rule.is_resemblance else below
@@ -361,10 +384,6 @@ def _recount(evidence: Evidence) -> None:
 
 def _read_no_texts(names: set[str]) -> dict[str, str]:
     raise ConfigError(f"a repository stores the shingles of the {len(names):,} texts: nddup index check counts them")
-
-
-def _put_probes(evidence: Evidence) -> None:
-    evidence.run.put("probes", pa.table({"node": pa.array(evidence.probes[0], pa.string())}))
 
 
 def _list_allowed_missing(evidence: Evidence) -> None:
@@ -392,20 +411,11 @@ def _expect(evidence: Evidence) -> None:
 
 
 def _look_beside(evidence: Evidence) -> None:
-    """Make `beside`, the near-duplicates of the first nodes of the chosen clusters.
-
-    Its rows come from `recounted` if all sketches are probes; otherwise they are computed here.
-    """
-    names, rows = [evidence.chosen.names[place] for place in evidence.chosen.firsts], evidence.chosen.sets.nodes
-    if len(evidence.probes[0]) == evidence.totals[0]:
-        evidence.see("recounted")
-        evidence.run.put("firsts", pa.table({"node": pa.array(names, pa.string())}))
-        evidence.run.keep("beside", prove_clusters.NEAR_FIRSTS, is_wide=True)
-        return
-
-    probes = Probes(gather([rows.row(place) for place in evidence.chosen.firsts]))
-    kernel = prove_pairs.recounter(names, probes, evidence.promised.rule)
-    evidence.run.transform(prove_clusters.BESIDE, prove_pairs.UNLEVELLED, kernel)
+    """Make `beside`, the near-duplicates of the first nodes; those of a sample are not compared by their texts."""
+    rule, table = evidence.promised.rule, "found_near" if evidence.is_sampled else "recounted"
+    evidence.see(table)
+    least = rule.numerator / rule.denominator if evidence.is_sampled and rule.is_resemblance else 0.0
+    evidence.run.keep("beside", prove_clusters.NEAR_FIRSTS.format(table=table, least=least), is_wide=True)
 
 
 def _extend(evidence: Evidence) -> None:
@@ -433,17 +443,14 @@ def _list_leader_nodes(evidence: Evidence) -> None:
     evidence.run.keep("by_leaders", text)
 
 
-def _put_chosen(evidence: Evidence) -> None:
-    evidence.run.put("chosen", pa.table({"cluster_id": pa.array(evidence.chosen.cluster_ids, pa.string())}))
-
-
 def _recount_members(evidence: Evidence) -> None:
     kernel = prove_names.recounter_of_members(evidence.promised.config.clusters.max_listed)
     evidence.run.transform(prove_names.RECOUNTED_MEMBERS, prove_names.ALL_MEMBERS, kernel, by=prove_names.IN_ORDER)
 
 
-def _read_lines(evidence: Evidence) -> None:
-    evidence.run.transform_text(prove_names.LINES, "duplicates.txt", prove_names.read_lines)
+def _listed(name: str, column: str, ids: Callable[[Evidence], list[str]]) -> Callable[[Evidence], None]:
+    """Return a function that makes a table of one column."""
+    return lambda evidence: evidence.run.put(name, pa.table({column: pa.array(ids(evidence), pa.string())}))
 
 
 def _asked(name: str, text: str, *, is_wide: bool = False) -> Callable[[Evidence], None]:
@@ -456,10 +463,12 @@ Made = tuple[tuple[str, ...], Callable[[Evidence], None]]
 MADE: dict[str, Made] = {
     "marked": ((), _mark),
     "nodes": (("marked",), _asked("nodes", prove_documents.NODES)),
-    "docs": (("marked", "nodes"), _name_documents),
+    "docs": (("marked", "nodes"), lambda evidence: evidence.run.keep(
+        "docs", prove_documents.name_nodes(prove_documents.HEAVY))),
     "sketches": (("docs",), _asked("sketches", prove_documents.SKETCHES, is_wide=True)),
-    "probes": (("sketches",), _put_probes),
-    "recounted": (("sketches",), _recount),
+    "probes": (("sketches",), _listed("probes", "node", lambda evidence: evidence.probes[0])),
+    "found_near": (("sketches", "probes"), _search),
+    "recounted": (("found_near", "folded"), _recount),
     "folded": (("docs",), _asked("folded", prove_pairs.FOLDED)),
     "lost": (("recounted", "folded"), _asked("lost", prove_pairs.LOST)),
     "allowed_missing": (("lost",), _list_allowed_missing),
@@ -467,8 +476,9 @@ MADE: dict[str, Made] = {
     "expected": (("truth", "sketches", "probes"), _expect),
     "placed": (("docs",), _asked("placed", prove_clusters.PLACED)),
     "by_leaders": (("placed",), _list_leader_nodes),
-    "chosen": ((), _put_chosen),
-    "beside": (("sketches",), _look_beside),
+    "chosen": ((), _listed("chosen", "cluster_id", lambda evidence: evidence.chosen.cluster_ids)),
+    "firsts": ((), _listed("firsts", "node", lambda evidence: evidence.firsts)),
+    "beside": (("firsts",), _look_beside),
     "added": (("beside",), _extend),
     "recounted_members": ((), _recount_members),
     "named": (("recounted_members",), _asked("named", prove_names.NAMED)),
@@ -483,7 +493,8 @@ MADE: dict[str, Made] = {
     "stars": (("keeping",), _asked("stars", prove_keep.STARS)),
     "met": (("truth",), lambda evidence: evidence.run.keep(
         "met", f"SELECT * FROM truth WHERE overlap >= {evidence.promised.support:d}", is_wide=True)),  # noqa: S608
-    "lines": ((), _read_lines),
+    "lines": ((), lambda evidence: evidence.run.transform_text(
+        prove_names.LINES, "duplicates.txt", prove_names.read_lines)),
 }  # fmt: skip
 """Each table by name: the tables that it reads, and the function that makes it."""
 
