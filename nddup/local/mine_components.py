@@ -329,9 +329,13 @@ def _count_common(  # noqa: PLR0913, PLR0917 - arrays, one by one, for the compi
 ) -> NDArray[np.int32]:
     """Count the ids that all nodes of each component marked share; -1 where they are too few."""
     counts = np.full(len(is_whole), -1, np.int32)
-    for component in np.flatnonzero(is_whole):
+    for component in range(len(is_whole)):
+        if not is_whole[component]:
+            continue
         low, high = starts[component], starts[component + 1]
-        needed = max(min_support, bounds[low:high].max()) if high - low > 2 else min_support  # noqa: PLR2004 - a pair
+        needed = min_support
+        for place in range(low, high if high - low > 2 else low):  # noqa: PLR2004 - a pair
+            needed = max(needed, bounds[place])
         common = values[offsets[nodes[low]] : offsets[nodes[low] + 1]].copy()
         count = len(common)
         for place in range(low + 1, high):

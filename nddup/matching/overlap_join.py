@@ -364,7 +364,9 @@ def _join(
         lists.starts[:-1].copy(), lists.starts[:-1].copy(), np.empty(n_entries, np.int32), np.empty(n_entries, np.int64)
     )
     room = _Room(np.full(n_sketches, -1, np.int32), np.empty(n_sketches, np.int32))
-    has_large = (lists.large >= 0).any()
+    has_large = False
+    for root in lists.large:
+        has_large = has_large or root >= 0
     found, count, n_candidates = np.empty((1024, 5), np.int32), 0, 0
 
     for i in range(n_sketches):
