@@ -26,6 +26,7 @@ from nddup.local.confirm import Confirmer
 from nddup.local.match import Matches
 from nddup.local.memory import Memory
 from nddup.local.workers import Workers
+from nddup.matching.overlap_join import NO_LIMIT
 from nddup.mining.keep_verdicts import Forced
 from nddup.scanning.collection import Collection
 from nddup.scanning.found import Consumer, RecordLimits
@@ -136,7 +137,6 @@ def _make(documents: pa.Table, tokens: pa.Table | None, how: Deciding) -> tuple[
     matches = pickle.loads(how.matches) if how.matches else None  # noqa: S301 - this run's own task made it
     with _Given(1, memory=memory, most_compared=MOST_COMPARED, tokens=tokens) as workers:
         memory.hold(len(documents), sum(len(chunk.flatten()) for chunk in documents["sketch"].chunks))
-        memory.given = min(how.memory, int(memory.held) + MOST_BYTES)
         read = partial(_read, documents, config, workers)
         paired = engine.pair(documents, config, workers, matches=matches, forced=how.forced, read=read)
         clustered = engine.cluster(paired, config, workers)
@@ -149,6 +149,8 @@ def _make(documents: pa.Table, tokens: pa.Table | None, how: Deciding) -> tuple[
 
 def _read(documents: pa.Table, config: Config, workers: Workers, matches: Matches, nodes: Nodes) -> Confirmer | None:
     """Return what compares the texts of candidates; ask for those that are not there: `WantedError`."""
+    memory = workers.memory  # while pairs are found, those of a component that turns out large are there too
+    memory.given = min(memory.given or NO_LIMIT, int(memory.held) + MOST_BYTES)
     try:
         return engine.read_texts(matches, documents, nodes, config, TEXTS.arrow.empty_table(), workers)
     except WantedError as error:
