@@ -3,7 +3,7 @@
     512 MB                                      Python, its libraries, the kernels, worker processes
     7 times the bytes of the rows read          until tables are made of them; twice those of tokens read again
     1,000 a document and 60 an id of a sketch   from the documents to the distinct sketches and their postings
-    more than a gigabyte of ids is mapped       4 times the rows without ids, and 8 an id; then 500 a document, 9 an id
+    more than a gigabyte of ids is mapped       4 times the rows without ids, and 8 an id; then 500 a document, 5 an id
                                                 while they are counted, 40 each that two sketches share while these are
                                                 compared, 650 a document more in the keep-list
     and on top of these, in each step
@@ -27,8 +27,10 @@ OF_TOKENS = 2.0
 OF_DOCUMENT, OF_POSTING = 1_000, 60
 MAPPED = 1 << 30
 """Bytes of ids above which they are kept in a file: the system then holds of them what its memory has room for."""
-OF_MAPPED_ROWS, OF_MAPPED_DOCUMENT, OF_KEPT, OF_COUNTED, OF_SHARED = 4.0, 500, 650, 9, 40
+OF_MAPPED_ROWS, OF_MAPPED_DOCUMENT, OF_KEPT, OF_COUNTED, OF_SHARED = 4.0, 500, 650, 5, 40
 """The same where ids are mapped: of rows without them, a document, one in the keep-list, an id, one that two share."""
+ROUND_BYTES = 1 << 30
+"""Of the ids that are counted at a time."""
 OF_MATCH, OF_EDGE, OF_PAIR, OF_SET_MEMBER, OF_MEMBER = 100, 150, 120, 20, 120
 OF_ID = 4
 """Copies of a row's ids that are held while its table is made."""
@@ -52,7 +54,7 @@ class Memory:
 
     def hold(self, documents: int, postings: int) -> None:
         """Require what the documents take while pairs and clusters are found, and count it in every later step."""
-        more = max(OF_KEPT * documents, OF_COUNTED * postings) if self.is_mapped else 0
+        more = max(OF_KEPT * documents, OF_COUNTED * postings + ROUND_BYTES) if self.is_mapped else 0
         of_each = OF_MAPPED_DOCUMENT if self.is_mapped else OF_DOCUMENT
         self.held = BASE + of_each * documents + (0 if self.is_mapped else OF_POSTING * postings)
         self.require(more, f"the {documents:,} documents")
