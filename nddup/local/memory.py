@@ -3,7 +3,7 @@
     512 MB                                      Python, its libraries, the kernels, worker processes
     7 times the bytes of the rows read          until tables are made of them; twice those of tokens read again
     1,000 a document and 60 an id of a sketch   from the documents to the distinct sketches and their postings
-    more than a gigabyte of ids is mapped       4 times the rows without ids, and 8 an id; then 500 a document, 5 an id
+    more ids than `mapped_from` are mapped      4 times the rows without ids, and 8 an id; then 500 a document, 5 an id
                                                 while they are counted, 40 each that two sketches share while these are
                                                 compared, 650 a document more in the keep-list
     and on top of these, in each step
@@ -25,8 +25,9 @@ OF_ROWS = 7.0
 OF_TOKENS = 2.0
 """Tokens stay in the files that workers wrote, and the threads hold some of them while they compare."""
 OF_DOCUMENT, OF_POSTING = 1_000, 60
-MAPPED = 1 << 30
-"""Bytes of ids above which they are kept in a file: the system then holds of them what its memory has room for."""
+MAPPED, MAPPED_SHARE = 1 << 30, 0.1
+"""Bytes of ids above which they are kept in a file, at most this share of the limit: the system then holds of them what
+its memory has room for."""
 OF_MAPPED_ROWS, OF_MAPPED_DOCUMENT, OF_KEPT, OF_COUNTED, OF_SHARED = 4.0, 500, 650, 5, 40
 """The same where ids are mapped: of rows without them, a document, one in the keep-list, an id, one that two share."""
 ROUND_BYTES = 1 << 30
@@ -51,6 +52,11 @@ class Memory:
     advice: str = "go on with --engine spark --resume"
     held: float = BASE
     is_mapped: bool = False
+
+    @property
+    def mapped_from(self) -> float:
+        """Bytes of ids above which they are kept in a file."""
+        return MAPPED if self.given is None else min(MAPPED, MAPPED_SHARE * self.given)
 
     def hold(self, documents: int, postings: int) -> None:
         """Require what the documents take while pairs and clusters are found, and count it in every later step."""

@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 
 from nddup.columns import lists_of, one_chunk, ragged_of
 from nddup.errors import ConfigError, NddupError
-from nddup.local import memory
 from nddup.local.workers import Workers, in_collection_order, unkept
 from nddup.scanning.collection import Collection
 from nddup.scanning.input_files import local_path
@@ -163,7 +162,7 @@ def join_sketches(batches: list[pa.RecordBatch], workers: Workers) -> pa.Table:
 
     Args:
         batches: of RECORDS; the list is emptied, so that what only it holds is freed meanwhile.
-        workers: they know the folder for a file of more than `memory.MAPPED` bytes of ids.
+        workers: they know the folder for a file of more ids than are kept in memory.
 
     Raises:
         NddupError: if the file cannot be written.
@@ -193,8 +192,8 @@ def join_sketches(batches: list[pa.RecordBatch], workers: Workers) -> pa.Table:
 
 def _join(parts: Iterator[NDArray[np.uint64]], size: int, workers: Workers) -> NDArray[np.uint64]:
     """Join ids of `size` bytes in memory, or in a mapped file, whose name is gone at once."""
-    workers.memory.is_mapped = size > memory.MAPPED
-    if size <= memory.MAPPED:
+    workers.memory.is_mapped = size > workers.memory.mapped_from
+    if not workers.memory.is_mapped:
         values, at = np.empty(size // 8, np.uint64), 0
         for ids in parts:
             values[at : at + len(ids)] = ids

@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 
 from nddup.columns import one_chunk, pieces_of
 from nddup.errors import NddupError
-from nddup.local.memory import MAPPED, OF_MAPPED_ROWS, OF_ROWS, OF_TOKENS, Memory
+from nddup.local.memory import OF_MAPPED_ROWS, OF_ROWS, OF_TOKENS, Memory
 from nddup.local.processes import FEW_BYTES, Processes
 from nddup.reading.formats import FileHead
 from nddup.scanning.collection import Collection, ListedFile
@@ -354,7 +354,7 @@ class Workers:
                 rows += tables[number].nbytes
                 ids += tables[number]["sketch"].nbytes if order[0].table is RECORDS else 0
                 self.report_progress("reading", done, whole)
-                needed = OF_MAPPED_ROWS * (rows - ids) + ids if ids > MAPPED else share * rows
+                needed = OF_MAPPED_ROWS * (rows - ids) + ids if ids > self.memory.mapped_from else share * rows
                 self.memory.require(needed, f"what was read of {done >> 20:,} of {whole >> 20:,} MB")
         if divided:
             raise DividedError(divided)
