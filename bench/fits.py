@@ -1,4 +1,4 @@
-"""Fits: FP-Growth of MLlib beside the pivot miner over many small components, with a driver of 512 MB."""
+"""Fits: FP-Growth of MLlib, as far as `auto` takes it, beside the pivot miner alone over many small components."""
 
 import argparse
 import json
@@ -34,7 +34,7 @@ TOGETHER = 2_000
 """Components made at a time."""
 
 HEAP = "512m"
-MINERS = ("fpgrowth", "pivot")
+MINERS = ("auto", "pivot")
 NEAR = Threshold("resemblance", 7, 10, is_count=False, size=SIZE)
 BUDGET = Budget(1_000, 100_000, 10_000_000, 0)
 
@@ -76,7 +76,7 @@ def main(count: int, miner: str, cores: str, said: str) -> None:
     with persisted(blocks) as gathered:
         sets = mine_components.mine_by_pivot(gathered, threshold=NEAR, budget=BUDGET)
         fits = 0
-        if miner == "fpgrowth":
+        if miner == "auto":
             transactions = mine_components.list_transactions(gathered, threshold=NEAR, min_support=0)
             with persisted(transactions) as held:
                 frequent = _list_frequent(held)
@@ -101,14 +101,17 @@ def _digest(sets: DataFrame) -> dict[str, int]:
 
 def _make(batches: Iterator[pa.RecordBatch], *, count: int, miner: str, partitions: int) -> Iterator[pa.RecordBatch]:
     """Yield blocks of PROBLEM_LAYOUT: components around a common base, every two sketches a pair."""
-    assignment = Assignment(miner, 20, BUDGET.max_sets, BUDGET.max_members)
+    assignment = Assignment(miner, SIZES + 1, BUDGET.max_sets, BUDGET.max_members)
     by_size = assignment.listed_sets(np.arange(2, SIZES + 2, dtype=np.int32))
     for batch in batches:
         for chunk in batch.column(0).to_pylist():
-            yield from _make_chunk(np.arange(chunk * TOGETHER, min(count, (chunk + 1) * TOGETHER)), by_size, partitions)
+            ordinals = np.arange(chunk * TOGETHER, min(count, (chunk + 1) * TOGETHER))
+            yield from _make_chunk(ordinals, by_size, assignment, partitions)
 
 
-def _make_chunk(ordinals: NDArray[np.int64], by_size: NDArray[np.int64], partitions: int) -> Iterator[pa.RecordBatch]:
+def _make_chunk(
+    ordinals: NDArray[np.int64], by_size: NDArray[np.int64], assignment: Assignment, partitions: int
+) -> Iterator[pa.RecordBatch]:
     """Yield the nodes, sketches and edges of some components, each for the partition of its component."""
     random = np.random.default_rng(int(ordinals[0]))
     sizes = 2 + ordinals % SIZES
@@ -122,7 +125,8 @@ def _make_chunk(ordinals: NDArray[np.int64], by_size: NDArray[np.int64], partiti
     ids.sort(axis=1)
 
     before = ordinals // SIZES * by_size.sum() + np.append(0, np.cumsum(by_size))[ordinals % SIZES]
-    fits = np.where(by_size[ordinals % SIZES] > 0, (before + by_size[ordinals % SIZES]) // FIT_SETS, PIVOT)
+    fits = (before + by_size[ordinals % SIZES]) // FIT_SETS
+    fits = np.where((by_size[ordinals % SIZES] > 0) & assignment.chosen(fits), fits, PIVOT)
     nothing = np.zeros(len(of_node), np.int32)
     nodes: Columns = {"node": node, "ordinal": ordinals[of_node], "position": position, "fit": fits[of_node],
                       "rank": position, "leader": nothing, "by_leaders": nothing}  # fmt: skip

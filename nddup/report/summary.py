@@ -87,8 +87,8 @@ def notes(metrics: RunMetrics) -> list[str]:
     if clusters.fpgrowth_components:
         others = clusters.components - clusters.fpgrowth_components
         found.append(
-            f"FP-Growth mined {counted(clusters.fpgrowth_components, 'component')}, the pivot miner {others:,} larger"
-            " ones (clusters.miner, clusters.fpgrowth_limit)"
+            f"FP-Growth mined {counted(clusters.fpgrowth_components, 'component')}, the pivot miner {others:,} that are"
+            " larger or too many for it (clusters.miner, clusters.fpgrowth_limit)"
         )
     if clusters.covered_components:
         found.append(

@@ -461,7 +461,9 @@ class ClustersConfig(Section):
 
     mode: Mode = Field("all", description="; ".join(f"`{mode.name}`: {mode.says}" for mode in MODES.values()))
     miner: Literal["auto", "fpgrowth", "pivot"] = Field(
-        "auto", description="auto: FP-Growth for small components where one task is too little, else the pivot miner"
+        "auto",
+        description="auto: FP-Growth for small components where one task is too little, in at most four fits; else the"
+        " pivot miner",
     )
     fpgrowth_limit: int = Field(
         8, ge=2, le=20, description="most distinct sketches, m, of a component for FP-Growth, which lists 2^m - 1 sets"

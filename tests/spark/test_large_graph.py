@@ -103,7 +103,7 @@ def test_streamed_the_tables_are_the_same(
     assert counts["components"] == 3
     assert counts["fpgrowth_components"] == counts["fpgrowth_fits"] == 1
     told = notes(RunMetrics.read(json.loads((tmp_path / "run" / "metrics.json").read_text())))
-    assert any(note.startswith("FP-Growth mined 1 component, the pivot miner 2 larger ones") for note in told)
+    assert any(note.startswith("FP-Growth mined 1 component, the pivot miner 2 that are larger") for note in told)
     assert {path.name for path in (tmp_path / "run" / "_stages").iterdir() if path.is_dir()} <= KEPT
 
 

@@ -14,6 +14,7 @@ from pyspark.sql import SparkSession
 from nddup.mining.pair_graph import keep_first, label_components
 from nddup.spark.clustering.graph import (
     FIRST_KEYS,
+    MOST_FITS,
     Assignment,
     Solving,
     assemble,
@@ -71,6 +72,19 @@ def test_streamed_edges_are_solved_as_whole_ones(graph: tuple[int, Likeness], le
     assert [row["kept"] for row in solved[:nodes]] == expected.kept.tolist()
     fits = [row["fit"] is not None for row in solved]
     assert fits == [key < nodes and key in first and components.sizes[key] <= 3 for key in range(len(solved))]
+
+
+@pytest.mark.parametrize("miner", ["auto", "fpgrowth"])
+def test_auto_leaves_what_many_fits_would_take_to_the_pivot_miner(monkeypatch: pytest.MonkeyPatch, miner: str) -> None:
+    """Components beyond the fits of `auto` are the pivot miner's; if FP-Growth is asked for, it has them all."""
+    monkeypatch.setattr("nddup.spark.clustering.graph.FIT_SETS", 40)  # two pairs, each as much as 20 sets
+    pairs = dict.fromkeys(((2 * i, 2 * i + 1) for i in range(20)), (1.0, 1.0))
+    solving = Solving(40, Assignment(miner, 3, max_sets=1_000, max_members=100_000), None)
+
+    solved = [row for batch in solve_task(stream(pairs, None), solving=solving) for row in batch.to_pylist()]
+
+    fits = [row["fit"] for row in solved[::2]]
+    assert fits == [fit if fit < MOST_FITS or miner == "fpgrowth" else None for fit in (i // 2 for i in range(1, 21))]
 
 
 @given(graphs())

@@ -58,6 +58,10 @@ FIT_SETS = 400_000
 """Frequent sets that one FP-Growth fit may list; further components go to another fit. MLlib holds the transactions of
 a fit in trees: those of 10,000 small components fit a heap of 512 MB, those of 30,000 did not."""
 
+MOST_FITS = 4
+"""Fits that `auto` takes. A component costs MLlib some millisecond, and each fit reads the transactions of all: so the
+pivot miner, which finds the same sets, takes the components beyond them, and the whole cost grows with their number."""
+
 SETS_OF_ITEM = 10
 """How many sets an item counts as. MLlib brings the items of a fit to the driver, some 29 bytes each: so at most
 `FIT_SETS / SETS_OF_ITEM` of them, a megabyte, however many components there are."""
@@ -85,8 +89,8 @@ class Assignment:
     """Which miner gets a component, and in how many tasks.
 
     Attributes:
-        miner: `pivot`: no component goes to FP-Growth. `auto`: components of at most `fpgrowth_limit` nodes do.
-            `fpgrowth`: all components do whose sets it can list (fewer than `LISTED_LIMIT`).
+        miner: `pivot`: no component goes to FP-Growth. `auto`: components of at most `fpgrowth_limit` nodes do, as many
+            as `MOST_FITS` fits take. `fpgrowth`: all components do whose sets it can list (fewer than `LISTED_LIMIT`).
         fpgrowth_limit: see `miner`.
         max_sets: budget of sets per component; only a component that cannot exceed it goes to FP-Growth.
         max_members: budget of member rows per component, likewise.
@@ -104,6 +108,10 @@ class Assignment:
         """Nodes of the largest component that may go to FP-Growth."""
         limits = {"pivot": 0, "auto": self.fpgrowth_limit, "fpgrowth": LISTED_LIMIT.bit_length() - 1}
         return limits[self.miner]
+
+    def chosen(self, fits: NDArray[np.int32]) -> NDArray[np.bool_]:
+        """Return whether FP-Growth takes the components of these fits, (n,)."""
+        return (fits < MOST_FITS) | (self.miner == "fpgrowth")
 
     def listed_sets(self, sizes: NDArray[np.int32]) -> NDArray[np.int64]:
         """Return how much of a fit components of these sizes take, (n,); 0 for the pivot miner's.
@@ -313,12 +321,13 @@ def solve_task(batches: Batches, *, solving: Solving) -> Batches:
         # A fit takes components in order until it may list about `FIT_SETS` sets.
         listed = np.where(ordinals == keys, solving.assignment.listed_sets(sizes), 0)
         fits = ((n_listed + np.cumsum(listed)) // FIT_SETS).astype(np.int32)
+        is_fitted = (listed > 0) & solving.assignment.chosen(fits)
         n_listed += int(listed.sum())
         yield pa.RecordBatch.from_pydict(
             {
                 "order_key": keys,
                 "ordinal": ordinals.astype(np.int64),
-                "fit": pa.array(fits, mask=listed == 0),
+                "fit": pa.array(fits, mask=~is_fitted),
                 "kept": choice.kept(low, high),
             }
         )
