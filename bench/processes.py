@@ -74,6 +74,7 @@ def run_measured(
     """
     ctypes.CDLL(None).prctl(SET_CHILD_SUBREAPER, 1, 0, 0, 0)
     usage, done = Usage(), threading.Event()
+    forked: dict[int, float] = {}
     log = Path("build/bench/last.log")
     log.parent.mkdir(parents=True, exist_ok=True)
     before = _children_cpu()
@@ -82,7 +83,8 @@ def run_measured(
         process = subprocess.Popen(
             command, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT, env=environment
         )
-        watcher = threading.Thread(target=_watch, args=(process.pid, folders or {}, every, usage, done), daemon=True)
+        seen = (process.pid, folders or {}, every, usage, forked, done)
+        watcher = threading.Thread(target=_watch, args=seen, daemon=True)
         watcher.start()
         status: int | str
         try:
@@ -93,8 +95,8 @@ def run_measured(
     usage.seconds = time.monotonic() - started
     done.set()
     watcher.join()
-    _reap_orphans()
-    usage.cpu_seconds = _children_cpu() - before
+    _reap_orphans(forked)
+    usage.cpu_seconds = _children_cpu() - before + sum(forked.values())
     if status:
         said = log.read_text(errors="replace")[-2000:] if isinstance(status, int) else status
         raise ProgramFailedError(f"{' '.join(command)}: status {status}\n{said}")
@@ -116,15 +118,17 @@ def _children_cpu() -> float:
     return used.ru_utime + used.ru_stime
 
 
-def _reap_orphans() -> None:
+def _reap_orphans(forked: dict[int, float]) -> None:
     """Wait for orphans of the program, so that their CPU seconds count; kill those that do not end within GRACE.
 
-    Only one program runs at a time, so all remaining children are its descendants.
+    Those that are waited for here are taken out of `forked`. Only one program runs at a time, so all remaining children
+    are its descendants.
     """
     end = time.monotonic() + GRACE
     with suppress(ChildProcessError):
         while True:
             pid, _ = os.waitpid(-1, os.WNOHANG)
+            forked.pop(pid, None)
             if pid == 0 and time.monotonic() > end:
                 _kill(descendants(os.getpid())[1:])
             if pid == 0:
@@ -137,9 +141,17 @@ def _kill(processes: Sequence[int]) -> None:
             os.kill(process, signal.SIGKILL)
 
 
-def _watch(pid: int, folders: Mapping[str, Path], every: float, usage: Usage, done: threading.Event) -> None:
+def _watch(  # noqa: PLR0913, PLR0917 - what is watched, and where it is noted
+    pid: int,
+    folders: Mapping[str, Path],
+    every: float,
+    usage: Usage,
+    forked: dict[int, float],
+    done: threading.Event,
+) -> None:
     while not done.wait(every):
         processes = descendants(pid)
+        forked |= {process: cpu for process in processes if (cpu := _forked_cpu(process)) is not None}
         usage.memory = max(usage.memory, sum(map(_memory, processes)))
         held = [_worker_rss(process) for process in processes]
         usage.worker_rss = max([usage.worker_rss, *(peak for _, peak in held)])
@@ -148,6 +160,18 @@ def _watch(pid: int, folders: Mapping[str, Path], every: float, usage: Usage, do
         sizes["all"] = sum(sizes.values())
         for name, size in sizes.items():
             usage.disk[name] = max(usage.disk.get(name, 0), size)
+
+
+def _forked_cpu(pid: int) -> float | None:
+    """Return the CPU seconds of a worker that Spark's daemon forked so far; None for any other process.
+
+    The daemon does not wait for its workers, so the system adds their times to nobody's.
+    """
+    with suppress(OSError, IndexError):
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+        if b"pyspark.daemon" in Path(f"/proc/{fields[1]}/cmdline").read_bytes():
+            return sum(map(int, fields[11:15])) / os.sysconf("SC_CLK_TCK")
+    return None
 
 
 def descendants(pid: int) -> list[int]:
