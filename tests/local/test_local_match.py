@@ -6,7 +6,7 @@ from numpy.typing import NDArray
 
 from nddup.arrays import Ragged
 from nddup.errors import CapacityError
-from nddup.local.match import Matches, PairingOptions, match
+from nddup.local.match import Matches, PairingOptions, match, number_shared
 from nddup.local.workers import Workers
 from nddup.matching.overlap_join import NO_LIMIT, ComparisonLimits
 from nddup.matching.threshold import Threshold
@@ -96,3 +96,23 @@ def test_long_lists_are_linked_or_compared_in_full() -> None:
     assert [(found.heavy, len(found.links)) for found in (whole, compared)] == [(0, 0), (0, 0)]
     with pytest.raises(CapacityError, match=r"more than pairs\.max_comparisons \(9\) comparisons"):
         find(2, None, 9)
+
+
+@pytest.mark.parametrize(("group", "together"), [(1 << 19, 1 << 26), (64, 1 << 26), (64, 500), (1, 1)])
+def test_ids_that_occur_twice_are_numbered(monkeypatch: pytest.MonkeyPatch, group: int, together: int) -> None:
+    """Each id that two looked-at rows hold has one number, whatever the groups and rounds in which ids are counted."""
+    monkeypatch.setattr("nddup.local.match.GROUP", group)
+    monkeypatch.setattr("nddup.local.match.ROUND", together)
+    random = np.random.default_rng(1)
+    rows = [np.unique(random.integers(0, 1 << random.integers(8, 40), 20)).astype(np.uint64) for _ in range(300)]
+    sketches, possible = read_only(definitions.gather(rows)), random.random(300) < 0.9
+    owners = np.repeat(possible, np.diff(sketches.offsets))
+    known, held = np.unique(sketches.values[owners], return_counts=True)
+
+    with Workers(2) as two:
+        numbers, ids = number_shared(sketches, possible, two)
+
+    is_shared = owners & np.isin(sketches.values, known[held > 1])
+    assert np.array_equal(np.sort(ids), known[held > 1])
+    assert np.array_equal(numbers >= 0, is_shared)
+    assert np.array_equal(ids[numbers[is_shared]], sketches.values[is_shared])
