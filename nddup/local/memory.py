@@ -3,9 +3,10 @@
     512 MB                                      Python, its libraries, the kernels, worker processes
     7 times the bytes of the rows read          until tables are made of them; twice those of tokens read again
     1,000 a document and 60 an id of a sketch   from the documents to the distinct sketches and their postings
-    more ids than `mapped_from` are mapped      4 times the rows without ids, and 8 an id; then 500 a document, 5 an id
-                                                while they are counted, 40 each that two sketches share while these are
-                                                compared, 650 a document more in the keep-list
+    more ids than `mapped_from` are mapped      4 times the rows without ids, and 8 an id; then 500 a document, 8 an id
+                                                if there are rejects, 5 an id while they are counted, 40 each
+                                                that two sketches share while these are compared, 650 a
+                                                document more in the keep-list
     and on top of these, in each step
         match        100 a pair of distinct sketches
         expand       120 a pair of documents, and four times an id
@@ -30,8 +31,8 @@ MAPPED, MAPPED_SHARE = 1 << 30, 0.1
 its memory has room for."""
 OF_MAPPED_ROWS, OF_MAPPED_DOCUMENT, OF_KEPT, OF_COUNTED, OF_SHARED = 4.0, 500, 650, 5, 40
 """The same where ids are mapped: of rows without them, a document, one in the keep-list, an id, one that two share."""
-ROUND_BYTES = 1 << 30
-"""Of the ids that are counted at a time."""
+ID_BYTES, ROUND_BYTES = 8, 1 << 30
+"""Of an id, and of the ids that are counted at a time."""
 OF_MATCH, OF_EDGE, OF_PAIR, OF_SET_MEMBER, OF_MEMBER = 100, 150, 120, 20, 120
 OF_ID = 4
 """Copies of a row's ids that are held while its table is made."""
@@ -58,11 +59,18 @@ class Memory:
         """Bytes of ids above which they are kept in a file."""
         return MAPPED if self.given is None else min(MAPPED, MAPPED_SHARE * self.given)
 
-    def hold(self, documents: int, postings: int) -> None:
-        """Require what the documents take while pairs and clusters are found, and count it in every later step."""
+    def hold(self, documents: int, postings: int, *, is_copied: bool = False) -> None:
+        """Require what the documents take while pairs and clusters are found, and count it in every later step.
+
+        Args:
+            documents: their number.
+            postings: the ids of all their sketches.
+            is_copied: whether these were taken out of what was read, without its rejects: they are then in memory.
+        """
         more = max(OF_KEPT * documents, OF_COUNTED * postings + ROUND_BYTES) if self.is_mapped else 0
         of_each = OF_MAPPED_DOCUMENT if self.is_mapped else OF_DOCUMENT
-        self.held = BASE + of_each * documents + (0 if self.is_mapped else OF_POSTING * postings)
+        of_id = (ID_BYTES if is_copied else 0) if self.is_mapped else OF_POSTING
+        self.held = BASE + of_each * documents + of_id * postings
         self.require(more, f"the {documents:,} documents")
 
     def of_shared(self, postings: int) -> float:

@@ -166,7 +166,7 @@ class LocalJob(RunEngine):
             return _made(self._take("pairs"), self._counts_before["pairs"])
         documents = sketched.tables["documents"]
         sizes = sum(len(chunk.flatten()) for chunk in documents["sketch"].chunks)
-        self.workers.memory.hold(len(documents), sizes)
+        self.workers.memory.hold(len(documents), sizes, is_copied=sketched.rows.get("rejects", 0) > 0)
         found = engine.pair(documents, self.config, self.workers, source, known=known, forced=self.forced)
         return _made({"pairs": self.save("pairs", found.pairs)}, found.stage_counts, found)
 

@@ -14,6 +14,7 @@ from nddup import cli
 from nddup.commands import run as command
 from nddup.errors import NeedsSparkError
 from nddup.local import engine, workers
+from nddup.local.memory import Memory
 from nddup.local.read_records import number_texts
 from nddup.local.workers import Workers
 from nddup.progress import AT_ONCE, LocalProgress
@@ -103,6 +104,16 @@ def test_mapped_ids_are_counted_in_each_step(
 
     with pytest.raises(NeedsSparkError, match=rf"{said} may need .* go on with --engine spark --resume"):
         run_locally([str(pages)], str(tmp_path / "run"), build_config(PLAIN, origin="test"))
+
+
+def test_mapped_ids_that_are_copied_without_rejects_count() -> None:
+    """Documents taken out of what was read hold their ids in memory, though those read are mapped."""
+    held = {}
+    for is_copied in (False, True):
+        memory = Memory(is_mapped=True)
+        memory.hold(1_000, 200_000, is_copied=is_copied)
+        held[is_copied] = memory.held
+    assert held[True] - held[False] == 8 * 200_000
 
 
 @pytest.mark.parametrize(
