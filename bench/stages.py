@@ -89,6 +89,7 @@ def _measure(count: int, options: argparse.Namespace) -> dict[str, Any]:
     )
     value: dict[str, Any] = _values(usage) | json.loads(said.read_text(encoding="utf-8"))
     value["shuffled"] = sum(stage["shuffled"] for stage in value["stages"])
+    value["cpu_seconds"] = round(sum(stage["cpu_seconds"] for stage in value["stages"]), 1)
     drop(folder, BUILD / "stages")
     return value
 

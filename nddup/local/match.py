@@ -3,12 +3,13 @@
 sketches --prune--> features left --join--> matches       kinds whose pairs are found by what they share
 sketches --keys-->                --join--> matches       LSH bands, super-shingles
 
-The arithmetic, and why prefixes miss no pair, is in `nddup.matching`. The features are divided among threads: a thread
-makes the pairs whose first common feature it owns.
+The arithmetic, and why prefixes miss no pair, is in `nddup.matching`. The sketches are divided among threads: a thread
+makes the pairs of its sketches with smaller ones.
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import pairwise
 from threading import Lock
 from typing import Any, NamedTuple, Self
@@ -28,13 +29,18 @@ from nddup.matching.overlap_join import (
     ConnectedPairs,
     JoinResult,
     LongLists,
+    Postings,
+    Prefixes,
     Probes,
     begin_count,
     copy_count,
     count_pairs,
     find_large,
+    find_nothing,
     join_prefixes,
-    partition_of,
+    link_heavy,
+    longest_list,
+    post_prefixes,
 )
 from nddup.matching.threshold import Threshold
 from nddup.mining.family_pairs import past_comparisons
@@ -462,34 +468,36 @@ def _match(names: NDArray[np.int64], sketches: Ragged, rule: PairingOptions, wor
         rows, probes, heavy = _by_keys(sketches, rule.finder, rule)
         rounds = ()
 
+    postings = post_prefixes(probes)
+    if too_long := longest_list(probes, postings, LongLists(rule.max_postings, rule.max_comparisons)):
+        raise CapacityError(past_comparisons(too_long, rule.max_comparisons))
     most = workers.most_compared or NO_LIMIT
-    if most < NO_LIMIT and _count_meetings(probes) > MEETINGS * most:
+    if postings.meetings.sum() > MEETINGS * most:
         raise NeedsSparkError(f"more than {MEETINGS * most:,} pairs of sketches meet")
-    parts = PARTS * workers.count
-    owner = partition_of(probes.prefixes.values, parts)
-    search = _Search(probes, rule, begin_count(len(rows), rule.limits.max_edges if rule.limits else NO_LIMIT))
-    found, pairs, compared = [], 0, 0
-    for part in workers.work("match", lambda number: search.join(owner == number, most), range(parts)):
-        if part.stopped:
-            raise CapacityError(past_comparisons(part.stopped, rule.max_comparisons))
+
+    links = link_heavy(probes)
+    search = _Search(probes, postings, rule, begin_count(len(rows), rule.limits.max_edges if rule.limits else NO_LIMIT))
+    found, pairs, compared = [], len(links), 0
+    parts = _divide(postings.meetings + np.diff(probes.prefixes.offsets), PARTS * workers.count)
+    for part in workers.work("match", partial(search.join, most=most), parts):
         found.append(part)
-        pairs += len(part.first) + len(part.links)
+        pairs += len(part.first)
         compared += part.candidates
         if compared > most:
             raise NeedsSparkError(f"more than {most:,} pairs of sketches are candidates")
         held = workers.memory.of_shared(len(probes.sketches.values))
         workers.memory.require(held + OF_MATCH * pairs, f"{len(rows):,} distinct sketches with {pairs:,} pairs so far")
-    matches = _gather([search.listed(part) for part in found], probes, names[rows], rule)
+    matches = _gather([search.listed(part) for part in found], links, probes, names[rows], rule)
     large = search.large(names[rows])
     return replace(matches, large=large, heavy=int(np.count_nonzero(heavy)), rounds=rounds)
 
 
-def _count_meetings(probes: Probes) -> int:
-    """Return how many pairs meet, counted at each feature or key, but for those of heavy sketches."""
-    numbers, count = number_keys(probes.prefixes.values)
-    is_heavy = np.repeat(probes.heavy, np.diff(probes.prefixes.offsets))
-    holders, heavy = (np.bincount(some.astype(np.int64), minlength=count) for some in (numbers, numbers[is_heavy]))
-    return int((holders * (holders - 1) // 2 - heavy * (heavy - 1) // 2).sum())
+def _divide(costs: NDArray[np.int64], parts: int) -> list[range]:
+    """Divide rows into parts of nearly equal cost; there may be fewer."""
+    ends = np.cumsum(costs)
+    shares = np.arange(1, parts) * costs.sum() // parts
+    cuts = [0, *np.searchsorted(ends, shares).tolist(), len(costs)]
+    return [range(low, high) for low, high in pairwise(cuts) if low < high]
 
 
 @dataclass
@@ -497,19 +505,19 @@ class _Search:
     """The search for the pairs of some sketches in parts, each of which knows what earlier ones have counted."""
 
     probes: Probes
+    postings: Postings
     rule: PairingOptions
     connected: ConnectedPairs
     """The components of all pairs found so far."""
 
     lock: Lock = field(default_factory=Lock)
 
-    def join(self, is_owned: NDArray[np.bool_], most: int) -> JoinResult:
-        """Return what `join_prefixes` finds at some features, but for the pairs of components that are large by now."""
+    def join(self, rows: range, most: int) -> JoinResult:
+        """Return what `join_prefixes` finds for some sketches, but for pairs in components that are large by now."""
         with self.lock:
             known = copy_count(self.connected)
-        long_lists = LongLists(self.rule.max_postings, self.rule.max_comparisons)
         part = join_prefixes(
-            self.probes, is_owned, threshold=self.rule.threshold, long_lists=long_lists, connected=known, most=most
+            self.probes, self.postings, rows, threshold=self.rule.threshold, connected=known, most=most
         )
         with self.lock:
             count_pairs(self.connected, part.first, part.second)
@@ -540,28 +548,27 @@ def _by_prefix(pruned: Pruned, sketches: Ragged, rule: PairingOptions) -> tuple[
     order = np.lexsort((pruned.rows, np.diff(sketches.offsets)[pruned.rows]))
     rows, bounds = pruned.rows[order], pruned.bounds[order]
     posted = (np.diff(pruned.offsets)[order] - bounds + 1).astype(np.int32)
-    prefixes = _prefixes(pruned.offsets, pruned.features, order, posted)
+    prefixes = Prefixes(*_prefixes(pruned.offsets, pruned.features, order, posted), len(pruned.holders))
     whole = take_rows(sketches, rows)
     if rule.threshold.is_containment:
         bounds = rule.threshold.bounds(np.diff(whole.offsets).astype(np.int32))
         posted = np.maximum(posted - bounds + 1, 0).astype(np.int32)
-    heavy = _find_heavy(prefixes, prefixes.values, len(pruned.holders), rule)
-    return rows, Probes(whole, prefixes, np.zeros(len(prefixes.values), np.int32), bounds, posted, heavy)
+    return rows, Probes(whole, prefixes, bounds, posted, _find_heavy(prefixes, rule))
 
 
 @compiled
 def _prefixes(
     offsets: NDArray[np.int64], features: NDArray[np.int32], order: NDArray[np.int64], lengths: NDArray[np.int32]
-) -> Ragged:
-    """Return the first features of each row, in this order of rows."""
+) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+    """Return the first features of each row, in this order of rows: where each row begins, and the features."""
     ends = np.zeros(len(order) + 1, np.int64)
     for i in range(len(order)):
         ends[i + 1] = ends[i] + lengths[i]
-    values = np.empty(ends[-1], np.uint64)
+    ranks = np.empty(ends[-1], np.int32)
     for i in range(len(order)):
         for k in range(lengths[i]):
-            values[ends[i] + k] = features[offsets[order[i]] + k]
-    return Ragged(ends, values)
+            ranks[ends[i] + k] = features[offsets[order[i]] + k]
+    return ends, ranks
 
 
 def _by_keys(
@@ -576,31 +583,27 @@ def _by_keys(
     rows = rows[np.argsort(sizes[rows], kind="stable")]
     all_keys = finder.keys(sketches)
     numbers, count = number_keys(all_keys.values)
-    heavy = _find_heavy(all_keys, numbers, count, rule)
-    keys = take_rows(all_keys, rows)
-    probes = Probes(
-        take_rows(sketches, rows),
-        keys,
-        np.zeros(len(keys.values), np.int32),
-        bounds[rows],
-        np.diff(keys.offsets).astype(np.int32),
-        heavy[rows],
-    )
-    return rows, probes, heavy
+    heavy = _find_heavy(Prefixes(all_keys.offsets, numbers, count), rule)
+    lengths = np.diff(all_keys.offsets)[rows].astype(np.int32)
+    keys = Prefixes(*_prefixes(all_keys.offsets, numbers, rows, lengths), count)
+    return rows, Probes(take_rows(sketches, rows), keys, bounds[rows], lengths, heavy[rows]), heavy
 
 
-def _find_heavy(rows: Ragged, numbers: NDArray[np.integer], count: int, rule: PairingOptions) -> NDArray[np.bool_]:
+def _find_heavy(prefixes: Prefixes, rule: PairingOptions) -> NDArray[np.bool_]:
     """Mark the sketches with a feature, or key, that more than `max_postings` have; none where there are no leaders."""
-    is_heavy = np.zeros(len(rows.offsets) - 1, np.bool_)
+    is_heavy = np.zeros(len(prefixes.offsets) - 1, np.bool_)
     if rule.limits is not None:
-        holders = np.bincount(numbers.astype(np.int64), minlength=count)
-        owners = np.repeat(np.arange(len(is_heavy)), np.diff(rows.offsets))
-        is_heavy[owners[holders[numbers.astype(np.int64)] > rule.max_postings]] = True
+        holders = np.bincount(prefixes.ranks, minlength=prefixes.n_ranks)
+        owners = np.repeat(np.arange(len(is_heavy)), np.diff(prefixes.offsets))
+        is_heavy[owners[holders[prefixes.ranks] > rule.max_postings]] = True
     return is_heavy
 
 
-def _gather(found: list[JoinResult], probes: Probes, names: NDArray[np.int64], rule: PairingOptions) -> Matches:
+def _gather(
+    found: list[JoinResult], links: NDArray[np.int32], probes: Probes, names: NDArray[np.int64], rule: PairingOptions
+) -> Matches:
     """Join the pairs that all threads found, sorted by their names."""
+    found = found or [find_nothing(0)]
     ends = np.concatenate([np.stack([part.first, part.second], axis=1) for part in found])
     overlap = np.concatenate([part.overlap for part in found])
     resemblance = np.concatenate([part.resemblance for part in found])
@@ -610,12 +613,11 @@ def _gather(found: list[JoinResult], probes: Probes, names: NDArray[np.int64], r
     order = np.lexsort((named[:, 1], named[:, 0]))
     sizes = np.diff(probes.sketches.offsets)[ends[order].T]
     shows = rule.threshold.shows_containment
-    links = names[np.concatenate([part.links for part in found])]
     return Matches(
         named[order, 0],
         named[order, 1],
         likeness_of(overlap[order], resemblance[order], sizes, shows_containment=shows),
-        np.sort(links, axis=1),
+        np.sort(names[links], axis=1),
         sum(part.candidates for part in found),
     )
 

@@ -1,20 +1,20 @@
 """Every pair of near-duplicate sketches, each made once: at the first feature that two prefixes have in common.
 
-Sketches are taken in order of size. Each looks up its prefix features in posting lists of the smaller sketches, then
-enters its own postings. Two sketches that meet at the first common feature of their prefixes are a candidate pair, and
-the original sketches are compared. So most pairs are never compared. `nddup.local.match` makes the prefixes of
-ids, `elements` those of elements in place of ids.
+Sketches are taken in order of size. Each looks up its prefix features in the posting lists of the smaller sketches; two
+that meet are a candidate pair, and the original sketches are compared. So most pairs are never compared.
+`nddup.local.match` makes the prefixes and divides the sketches that look up among threads; `element_join` is the same
+search in the tasks of Spark, where no task holds all postings.
 
 Why it is exact. alpha_d comes from the ORIGINAL size, so dropping a feature that only one sketch holds loses no common
 feature, and a sketch with fewer than alpha_d features left is in no pair. Under one total order, two sketches with
-overlap >= max(alpha) share a feature that lies in both prefixes of (features left) - alpha + 1 features. The first such
-feature is unique, and only the partition that owns it makes the pair.
+overlap >= max(alpha) share a feature that lies in both prefixes of (features left) - alpha + 1 features.
 
 Two limits on the cost (`LongLists`, `ConnectedPairs`). Where there are leaders, the holders of a long list are linked
 instead of compared (`nddup.mining.family_pairs`); without leaders every list is compared in full, or nothing is. And a
 union-find counts the pairs of each connected component while they are found: in a component with more than `max_edges`
 pairs, two sketches need not be compared, for they are known to be connected, and further pairs do not matter. It stays
-large whatever joins it. A partition begins with what others have counted: each pair is made by one of them.
+large whatever joins it. A sketch of it passes over a run of others at once. A thread begins with what others have
+counted: each pair is made by one of them.
 
 Sources:
     Chaudhuri, Ganti, Kaushik 2006, A primitive operator for similarity joins in data cleaning (the prefix filter).
@@ -27,7 +27,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from nddup.arrays import HASH_MULTIPLIER, Ragged, compiled, number_keys
+from nddup.arrays import HASH_MULTIPLIER, Ragged, compiled
 from nddup.matching.threshold import Rule, Threshold, compare_sketches
 
 
@@ -142,6 +142,15 @@ def count_pairs(connected: ConnectedPairs, first: NDArray[np.int32], second: NDA
 
 
 @compiled
+def find_any_large(connected: ConnectedPairs) -> bool:
+    """Return whether any component is large."""
+    for pairs in connected.pairs:  # noqa: SIM110 - for the compiler
+        if pairs > connected.max_edges:
+            return True
+    return False
+
+
+@compiled
 def find_large(connected: ConnectedPairs) -> NDArray[np.int32]:
     """Return the root of each sketch of a large component, (n,); -1 for all others."""
     roots = np.full(len(connected.above), -1, np.int32)
@@ -152,17 +161,27 @@ def find_large(connected: ConnectedPairs) -> NDArray[np.int32]:
     return roots
 
 
+class Prefixes(NamedTuple):
+    """The features by which n sketches meet: the first ones of each in one total order, rarest first; or keys."""
+
+    offsets: NDArray[np.int64]
+    """(n + 1,), where the features of each begin; p features in all."""
+
+    ranks: NDArray[np.int32]
+    """(p,), the place of each in the total order, ascending in a prefix; of keys, their numbers."""
+
+    n_ranks: int
+    """The number of distinct features."""
+
+
 class Probes(NamedTuple):
-    """The m sketches that one partition joins, ordered by (size, name)."""
+    """The m sketches to join, ordered by (size, name)."""
 
     sketches: Ragged
     """The original sketches, uint64 ascending."""
 
-    prefixes: Ragged
-    """The prefix of each in the total order, uint64; for a containment all its features."""
-
-    holders: NDArray[np.int32]
-    """Number of holders of each prefix feature, (p,): with the id, it gives the total order."""
+    prefixes: Prefixes
+    """The prefix of each; for a containment all its features."""
 
     bounds: NDArray[np.int32]
     """alpha_d, (m,), not falling as size grows."""
@@ -176,8 +195,24 @@ class Probes(NamedTuple):
     instead of compared with each other. All holders of such a feature must be heavy."""
 
 
+class Postings(NamedTuple):
+    """Posting lists: of each feature one of its light holders, and if any sketch is heavy one of its heavy holders."""
+
+    lists: int
+    """The number of lists of each feature, 1 or 2; those of feature r begin with list `lists` r."""
+
+    starts: NDArray[np.int64]
+    """Where each list begins, and the end of the last."""
+
+    holders: NDArray[np.int32]
+    """(e,), the sketches that post each feature, ascending."""
+
+    meetings: NDArray[np.int64]
+    """(m,), the entries before each sketch in the lists at which it looks; a heavy one looks at light ones only."""
+
+
 class JoinResult(NamedTuple):
-    """The k near-duplicate pairs of one partition, and what finding them cost."""
+    """The k near-duplicate pairs that one task or thread found, and what finding them cost."""
 
     first: NDArray[np.int32]
     """Position of the smaller sketch of each pair, (k,)."""
@@ -192,7 +227,7 @@ class JoinResult(NamedTuple):
     """Estimated resemblance, (k,)."""
 
     candidates: int
-    """Number of candidate pairs; all were compared except those within one component found to be large meanwhile."""
+    """Number of candidate pairs, without those within one component that was found to be large before."""
 
     stopped: int
     """The most holders of any feature that would cost more than `LongLists` allow, and then no pairs; else 0."""
@@ -201,266 +236,212 @@ class JoinResult(NamedTuple):
     """Pairs of heavy sketches that hold a common prefix feature, (l, 2)."""
 
 
-class _Lists(NamedTuple):
-    """Layout of the posting lists: two for each of f owned features, first its light holders, then its heavy ones."""
-
-    feature: NDArray[np.int32]
-    """Number of the owned feature at each place of the prefixes, (p,); -1 where another partition owns it, or where it
-    can only make pairs within a component that was large before."""
-
-    large: NDArray[np.int32]
-    """As `find_large` returns, of the components that were large before, (m,)."""
-
-    starts: NDArray[np.int64]
-    """Start of each list, (2 f + 1,)."""
-
-
-class _Postings(NamedTuple):
-    """The posting lists while they are filled: list s holds the entries begin[s] ... end[s] - 1, ascending by size."""
-
-    begin: NDArray[np.int64]  # (2 f,)
-    end: NDArray[np.int64]  # (2 f,)
-    sketch: NDArray[np.int32]  # by entry
-    place: NDArray[np.int64]  # by entry, place of the feature in the prefixes
-
-
-class _Room(NamedTuple):
-    """Working arrays for the search around one sketch."""
-
-    met: NDArray[np.int32]  # (m,), the last sketch that met each one
-    candidates: NDArray[np.int32]  # (m,)
-
-
-def join_prefixes(
-    probes: Probes,
-    is_owned: NDArray[np.bool_],
-    *,
-    threshold: Threshold,
-    long_lists: LongLists,
-    connected: ConnectedPairs | None = None,
-    most: int = NO_LIMIT,
-) -> JoinResult:
-    """Find the near-duplicate pairs whose first common prefix feature this partition owns.
-
-    Args:
-        probes: the sketches.
-        is_owned: whether this partition owns the feature at each place of the prefixes, (p,).
-        threshold: when two sketches are near-duplicates.
-        long_lists: limits on the cost of a prefix feature's light holders; if one costs more, nothing is compared.
-        connected: the components of the pairs that some other partitions have found, to which this one adds its own;
-            None: none. A component with at most `max_edges` pairs has all its pairs; any other has more, enough to
-            connect it.
-        most: candidates after which the search ends; what it returns is then not all.
-
-    Returns:
-        Pairs, first < second, each once; and links that chain the heavy holders of each owned feature: such links
-        connect any two heavy near-duplicates.
-
-    Cost: owned prefix postings times the sketches they meet within the size bound; each meeting costs one comparison
-        of prefixes, each candidate one merge of sketches that stops as soon as the bound is out of reach.
-    """
-    connected = begin_count(len(probes.bounds), NO_LIMIT) if connected is None else connected
-    lists = _allot_lists(probes, is_owned, find_large(connected))
-    holders = np.diff(lists.starts)[::2]
-    lookers = np.bincount(lists.feature[is_owned], minlength=len(holders))
-    stopped = find_too_long(holders, lookers, long_lists)
-    if stopped:
-        return find_nothing(stopped)
-
-    if (lists.large >= 0).any():
-        leave_settled(probes.prefixes.offsets, lists, len(holders))
-    rows, candidates = _join(probes, lists, threshold.rule, connected, most)
-    first, second, overlap, shared, united = rows.T
-    resemblance = shared / np.maximum(united, 1)
-
-    links = _link(probes.prefixes.offsets, lists.feature, np.flatnonzero(probes.heavy), len(holders))
-    return JoinResult(first, second, overlap, resemblance, candidates, stopped, links)
-
-
 def find_nothing(stopped: int) -> JoinResult:
     """Return no pairs, because a feature with `stopped` holders would cost too much."""
     none = np.empty(0, np.int32)
     return JoinResult(none, none, none, np.empty(0), 0, stopped, none.reshape(0, 2))
 
 
-def _allot_lists(probes: Probes, is_owned: NDArray[np.bool_], large: NDArray[np.int32]) -> _Lists:
-    """Lay out the posting lists, still empty."""
-    owned = np.flatnonzero(is_owned)
-    groups, count = number_keys(probes.prefixes.values[owned])
-    feature = np.full(len(is_owned), -1, np.int32)
-    feature[owned] = groups
-    lengths = _count_posted(probes.prefixes.offsets, feature, probes.posted, probes.heavy, count)
-    return _Lists(feature, large, np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64))
+@compiled
+def post_prefixes(probes: Probes) -> Postings:
+    """Post the first `posted` features of each sketch.
+
+    Cost: two passes over the prefixes; 16 bytes a feature, twice that if a sketch is heavy, 4 a posting, 8 a sketch.
+    """
+    (offsets, ranks, count), heavy, lists = probes.prefixes, probes.heavy, 1
+    for i in range(len(heavy)):
+        lists = max(lists, 1 + heavy[i])
+    starts = np.zeros(lists * count + 1, np.int64)
+    for i in range(len(heavy)):
+        for at in range(offsets[i], min(offsets[i] + probes.posted[i], offsets[i + 1])):
+            starts[lists * ranks[at] + heavy[i] + 1] += 1
+    for slot in range(lists * count):
+        starts[slot + 1] += starts[slot]
+
+    ends, holders, meetings = starts[:-1].copy(), np.empty(starts[-1], np.int32), np.zeros(len(heavy), np.int64)
+    for i in range(len(heavy)):
+        for at in range(offsets[i], offsets[i + 1]):
+            first = lists * ranks[at]
+            for slot in range(first, first + lists - heavy[i]):
+                meetings[i] += ends[slot] - starts[slot]
+            if at - offsets[i] < probes.posted[i]:
+                holders[ends[first + heavy[i]]] = i
+                ends[first + heavy[i]] += 1
+    return Postings(lists, starts, holders, meetings)
+
+
+def longest_list(probes: Probes, postings: Postings, long_lists: LongLists) -> int:
+    """Return the most light holders of any feature that would cost more than `long_lists` allow, 0 if none would."""
+    lookers = np.bincount(probes.prefixes.ranks, minlength=probes.prefixes.n_ranks)
+    return find_too_long(np.diff(postings.starts)[:: postings.lists], lookers, long_lists)
+
+
+def join_prefixes(
+    probes: Probes,
+    postings: Postings,
+    rows: range,
+    *,
+    threshold: Threshold,
+    connected: ConnectedPairs | None = None,
+    most: int = NO_LIMIT,
+) -> JoinResult:
+    """Find the near-duplicate pairs of some sketches with those before them.
+
+    Args:
+        probes: the sketches.
+        postings: of `post_prefixes`.
+        rows: consecutive sketches.
+        threshold: when two sketches are near-duplicates.
+        connected: the components of the pairs that some other calls have found, to which this one adds its own; None:
+            none. A component with at most `max_edges` pairs has all its pairs; any other has more, enough to connect
+            it.
+        most: candidates after which the search ends; what it returns is then not all.
+
+    Returns:
+        Pairs, first < second, each once. Those of components found to be large are left out where they would take more
+        room.
+
+    Cost: `Postings.meetings` of the rows, within the size bound; each candidate one merge of sketches that stops as
+        soon as the bound is out of reach. 4 bytes a sketch, and 4 a posting once a component is large.
+    """
+    connected = begin_count(len(probes.bounds), NO_LIMIT) if connected is None else connected
+    found, candidates = _join(probes, postings, rows.start, rows.stop, threshold.rule, connected, most)
+    first, second, overlap, shared, united = found.T
+    return JoinResult(first, second, overlap, shared / np.maximum(united, 1), candidates, 0, np.empty((0, 2), np.int32))
 
 
 @compiled
-def leave_settled(prefix_offsets: NDArray[np.int64], lists: _Lists, count: int) -> None:
-    """Take the features from `lists` that only sketches of one large component hold."""
-    feature, large = lists.feature, lists.large
-    holder = np.full(count, -2)  # the component of all holders so far; -1: there are others, -2: none was seen
-    for i in range(len(large)):
-        for at in range(prefix_offsets[i], prefix_offsets[i + 1]):
-            if feature[at] >= 0 and holder[feature[at]] != large[i]:
-                holder[feature[at]] = large[i] if holder[feature[at]] == -2 else -1  # noqa: PLR2004
-    for at in range(len(feature)):
-        if feature[at] >= 0 and holder[feature[at]] >= 0:
-            feature[at] = -1
+def link_heavy(probes: Probes) -> NDArray[np.int32]:
+    """Link each heavy sketch with the one before it in the list of each feature, (l, 2).
 
-
-@compiled
-def _count_posted(
-    prefix_offsets: NDArray[np.int64],
-    feature: NDArray[np.int32],
-    posted: NDArray[np.int32],
-    heavy: NDArray[np.bool_],
-    count: int,
-) -> NDArray[np.int64]:
-    """Count the light and the heavy sketches of each owned feature, (2 count,): the first `posted` features are."""
-    lengths = np.zeros(2 * count, np.int64)
-    for i in range(len(posted)):
-        for at in range(prefix_offsets[i], min(prefix_offsets[i] + posted[i], prefix_offsets[i + 1])):
-            if feature[at] >= 0:
-                lengths[2 * feature[at] + heavy[i]] += 1
-    return lengths
-
-
-@compiled
-def _link(
-    prefix_offsets: NDArray[np.int64], feature: NDArray[np.int32], heavy_ones: NDArray[np.int64], count: int
-) -> NDArray[np.int32]:
-    """Link each heavy sketch with the one before it in the list of each of its owned features, (l, 2)."""
+    Such links connect any two heavy sketches with a common prefix feature.
+    """
+    offsets, ranks, count = probes.prefixes
     most = 0
-    for i in heavy_ones:
-        for at in range(prefix_offsets[i], prefix_offsets[i + 1]):
-            most += feature[at] >= 0
+    for i in range(len(probes.heavy)):
+        most += (offsets[i + 1] - offsets[i]) * probes.heavy[i]
     links, n_links = np.empty((most, 2), np.int32), 0
 
-    last = np.full(count, -1, np.int32)  # by feature, the last heavy sketch that held it
-    for i in heavy_ones:
-        for at in range(prefix_offsets[i], prefix_offsets[i + 1]):
-            slot = feature[at]
-            if slot < 0:
-                continue
-
+    last = np.full(count if most else 0, -1, np.int32)  # by feature, the last heavy sketch that held it
+    for i in range(len(probes.heavy)):
+        for at in range(offsets[i], offsets[i + 1] if probes.heavy[i] else offsets[i]):
+            before = last[ranks[at]]
             # Two sketches often share many features in succession: one link is enough.
-            if last[slot] >= 0 and (n_links == 0 or links[n_links - 1, 0] != last[slot] or links[n_links - 1, 1] != i):
-                links[n_links, 0], links[n_links, 1] = last[slot], i
+            if before >= 0 and (n_links == 0 or links[n_links - 1, 0] != before or links[n_links - 1, 1] != i):
+                links[n_links, 0], links[n_links, 1] = before, i
                 n_links += 1
-            last[slot] = i
+            last[ranks[at]] = i
     return links[:n_links].copy()
+
+
+CHUNK = 64
+"""Candidates that are listed before they are compared: a sketch may join a large component meanwhile."""
+
+
+class _Room(NamedTuple):
+    """Working arrays of the search."""
+
+    met: NDArray[np.int32]  # (m,), the last sketch that met each one
+    runs: NDArray[np.int32]  # (e,), from an entry on, how many are known to be of one large component
+    candidates: NDArray[np.int32]  # (CHUNK,)
 
 
 @compiled
 def _join(
-    probes: Probes, lists: _Lists, rule: Rule, connected: ConnectedPairs, most: int
+    probes: Probes, postings: Postings, start: int, stop: int, rule: Rule, connected: ConnectedPairs, most: int
 ) -> tuple[NDArray[np.int32], int]:
-    """Probe each sketch against the lists of the smaller ones, then enter it into the lists.
-
-    Return rows (first, second, overlap, shared, united), and the number of candidates: soon after there are more than
-    `most`, the search ends.
+    """Return rows (first, second, overlap, shared, united), and the number of candidates: soon after there are more
+    than `most`, the search ends.
     """
-    n_sketches, n_entries = len(probes.bounds), lists.starts[-1]
-    postings = _Postings(
-        lists.starts[:-1].copy(), lists.starts[:-1].copy(), np.empty(n_entries, np.int32), np.empty(n_entries, np.int64)
-    )
-    room = _Room(np.full(n_sketches, -1, np.int32), np.empty(n_sketches, np.int32))
-    has_large = False
-    for root in lists.large:
-        has_large = has_large or root >= 0
-    found, count, n_candidates = np.empty((1024, 5), np.int32), 0, 0
+    (offsets, ranks, _), (lists, starts, holders, _) = probes.prefixes, postings
+    sizes = np.diff(probes.sketches.offsets)
+    room = _Room(np.full(len(sizes), -1, np.int32), np.zeros(len(holders), np.int32), np.empty(CHUNK, np.int32))
+    found, count, n_candidates, least = np.empty((1024, 5), np.int32), 0, 0, 0
+    has_large = find_any_large(connected)
 
-    for i in range(n_sketches):
+    for i in range(start, stop):
         if n_candidates > most:
             break
         # A sketch may contain any smaller one; otherwise both need at least the features they must share.
-        least_size = 0 if rule.is_containment else probes.bounds[i]
-        n_met = _list_candidates(probes, lists, postings, i, least_size, room)
-        n_candidates += n_met
+        while not rule.is_containment and least < i and sizes[least] < probes.bounds[i]:
+            least += 1
+        looked_at = lists - probes.heavy[i]  # heavy ones are not compared with each other
+        for k in range(looked_at * offsets[i], looked_at * offsets[i + 1]):
+            slot = lists * ranks[k // looked_at] + k % looked_at
+            entry, end = _first_from(holders, starts[slot], starts[slot + 1], least), starts[slot + 1]
+            while entry < end and holders[entry] < i:
+                entry, n_met = _list_candidates(holders, entry, end, i, room, connected, has_large)
+                n_candidates += n_met
+                for j in room.candidates[:n_met]:
+                    if has_large and share_large(connected, i, j):
+                        continue
 
-        for j in room.candidates[:n_met]:
-            if has_large and share_large(connected, i, j):
-                continue
-
-            # i is the larger one, so a containment takes the bound of j, which i must contain.
-            need = probes.bounds[j] if rule.is_containment else max(probes.bounds[i], probes.bounds[j])
-            overlap, shared, united = compare_sketches(probes.sketches, i, j, need, rule)
-            if overlap < 0:
-                continue
-            if count == len(found):
-                found = np.concatenate((found, np.empty_like(found)))
-            found[count, 0], found[count, 1], found[count, 2] = j, i, overlap
-            found[count, 3], found[count, 4] = shared, united
-            count += 1
-            has_large |= count_pair(connected, i, j)
-
-        _post(probes, lists, postings, i)
+                    # i is the larger one, so a containment takes the bound of j, which i must contain.
+                    need = probes.bounds[j] if rule.is_containment else probes.bounds[i]
+                    overlap, shared, united = compare_sketches(probes.sketches, i, j, need, rule)
+                    if overlap >= 0:
+                        found, count = _make_room(connected, found, count)
+                        found[count, 0], found[count, 1], found[count, 2] = j, i, overlap
+                        found[count, 3], found[count, 4] = shared, united
+                        count += 1
+                        has_large |= count_pair(connected, i, j)
     return found[:count].copy(), n_candidates
 
 
 @compiled
-def _list_candidates(probes: Probes, lists: _Lists, postings: _Postings, i: int, least_size: int, room: _Room) -> int:
-    """Write into `room.candidates` the smaller sketches to compare sketch i with; return how many."""
-    count = 0
-    for at in range(probes.prefixes.offsets[i], probes.prefixes.offsets[i + 1]):
-        if lists.feature[at] < 0:
-            continue
+def _list_candidates(
+    holders: NDArray[np.int32],
+    entry: int,
+    end: int,
+    i: int,
+    room: _Room,
+    connected: ConnectedPairs,
+    has_large: bool,  # noqa: FBT001 - numba takes no names
+) -> tuple[int, int]:
+    """Write into `room.candidates` the next sketches of a list to compare sketch i with.
 
-        # A heavy sketch probes only the first of the two lists: heavy ones are not compared with each other.
-        for slot in range(2 * lists.feature[at], 2 * lists.feature[at] + 2 - probes.heavy[i]):
-            _drop_small(probes.sketches, postings, slot, least_size)
-
-            for entry in range(postings.begin[slot], postings.end[slot]):
-                j = postings.sketch[entry]
-                if lists.large[i] >= 0 and lists.large[i] == lists.large[j]:
-                    continue
-                # Only their first meeting in this partition can be the first over all partitions.
-                if room.met[j] == i:
-                    continue
-                room.met[j] = i
-                if not _share_earlier(probes, i, at, j, postings.place[entry]):
-                    room.candidates[count] = j
-                    count += 1
-    return count
-
-
-@compiled
-def _drop_small(sketches: Ragged, postings: _Postings, slot: int, least_size: int) -> None:
-    """Drop the first entries of a list, sketches below this size: they are also too small for all that follow."""
-    while postings.begin[slot] < postings.end[slot]:
-        j = postings.sketch[postings.begin[slot]]
-        if sketches.offsets[j + 1] - sketches.offsets[j] >= least_size:
-            break
-        postings.begin[slot] += 1
-
-
-@compiled
-def _share_earlier(probes: Probes, i: int, i_end: int, j: int, j_end: int) -> bool:
-    """Return whether the prefixes of sketches i and j have a common feature before these two places.
-
-    Both are in the total order, so one merge decides. If so, the partition that owns that feature makes the pair.
+    Returns the entry to go on at, and their number. A run of sketches of the large component of sketch i is passed over
+    at once, and is longer for the next sketch of that component.
     """
-    features, holders = probes.prefixes.values, probes.holders
-    a, b = probes.prefixes.offsets[i], probes.prefixes.offsets[j]
-    while a < i_end and b < j_end:
-        if features[a] == features[b]:
-            return True
-
-        # The total order: fewest holders first, then by id.
-        if holders[a] < holders[b] or (holders[a] == holders[b] and features[a] < features[b]):
-            a += 1
-        else:
-            b += 1
-    return False
+    count, run = 0, -1  # `run`: where the run that ends here begins
+    while entry < end and holders[entry] < i and count < CHUNK:
+        j = holders[entry]
+        if has_large and share_large(connected, i, j):
+            run = entry if run < 0 else run
+            entry += max(room.runs[entry], 1)
+            room.runs[run] = entry - run
+            continue
+        run = -1
+        entry += 1
+        if room.met[j] != i:
+            room.met[j] = i
+            room.candidates[count] = j
+            count += 1
+    return entry, count
 
 
 @compiled
-def _post(probes: Probes, lists: _Lists, postings: _Postings, i: int) -> None:
-    """Enter sketch i into the lists of its posted features."""
-    first = probes.prefixes.offsets[i]
-    for at in range(first, first + probes.posted[i]):
-        if lists.feature[at] < 0:
-            continue
+def _first_from(holders: NDArray[np.int32], low: int, high: int, least: int) -> int:
+    """Return the first entry of a list, or of its end, that is not before sketch `least`."""
+    if low == high or holders[low] >= least:
+        return low
+    while low < high:
+        middle = (low + high) // 2
+        if holders[middle] < least:
+            low = middle + 1
+        else:
+            high = middle
+    return low
 
-        slot = 2 * lists.feature[at] + probes.heavy[i]
-        postings.sketch[postings.end[slot]], postings.place[postings.end[slot]] = i, at
-        postings.end[slot] += 1
+
+@compiled
+def _make_room(connected: ConnectedPairs, found: NDArray[np.int32], count: int) -> tuple[NDArray[np.int32], int]:
+    """Return an array with room for a row, and how many it has: if it is full, without those of large components."""
+    if count < len(found):
+        return found, count
+    left = 0
+    for row in range(count):
+        if connected.pairs[find_root(connected.above, found[row, 0])] <= connected.max_edges:
+            found[left] = found[row]
+            left += 1
+    return (np.concatenate((found, np.empty_like(found))) if 2 * left > len(found) else found), left

@@ -1,7 +1,7 @@
 """Containment: pairs, keep-list and the form of sketches against brute force."""
 
 from fractions import Fraction
-from itertools import combinations
+from itertools import combinations, pairwise
 
 import numpy as np
 import pytest
@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nddup.arrays import Ragged
-from nddup.matching.overlap_join import LongLists, Probes, join_prefixes, partition_of
+from nddup.matching.overlap_join import Prefixes, Probes, join_prefixes, post_prefixes
 from nddup.matching.threshold import Threshold
 from nddup.mining.pair_graph import keep_first
 from nddup.sketching.recipe import level_of
@@ -20,11 +20,9 @@ sets = st.lists(st.sets(st.integers(0, 14), min_size=1, max_size=8), min_size=2,
 shares = st.sampled_from([Fraction(1, 5), Fraction(1, 2), Fraction(2, 3), Fraction(4, 5), Fraction(1)])
 
 
-@given(sketches=sets, share=shares, partitions=st.integers(1, 3), pruned=st.booleans())
-def test_finds_whatever_contains_enough(
-    sketches: list[set[int]], share: Fraction, partitions: int, *, pruned: bool
-) -> None:
-    """Each pair in which one lies in the other to this share is found once, for any pruning and partitions."""
+@given(sketches=sets, share=shares, parts=st.integers(1, 3), pruned=st.booleans())
+def test_finds_whatever_contains_enough(sketches: list[set[int]], share: Fraction, parts: int, *, pruned: bool) -> None:
+    """Each pair in which one lies in the other to this share is found once, for any pruning and division."""
     rows = [np.array(sorted(ids), np.uint64) for ids in sorted(sketches, key=len)]
     threshold = Threshold("containment", share.numerator, share.denominator, is_count=False, size=1 << 30)
     sizes = np.array([len(row) for row in rows], np.int32)
@@ -38,20 +36,14 @@ def test_finds_whatever_contains_enough(
     bounds = threshold.bounds(sizes)
     probes = Probes(
         sketches=Ragged(np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64), np.concatenate(rows)),
-        prefixes=Ragged(offsets, features[order]),
-        holders=holders[order],
+        prefixes=Prefixes(offsets, features[order].astype(np.int32), 15),
         bounds=bounds,
         posted=np.maximum(np.diff(offsets) - bounds + 1, 0).astype(np.int32),
         heavy=np.zeros(len(rows), np.bool_),
     )
-    found = []
-    for partition in range(partitions):
-        matches = join_prefixes(
-            probes,
-            partition_of(probes.prefixes.values, partitions) == partition,
-            threshold=threshold,
-            long_lists=LongLists(100, 0),
-        )
+    found, cuts = [], np.linspace(0, len(rows), parts + 1).astype(int).tolist()
+    for low, high in pairwise(cuts):
+        matches = join_prefixes(probes, post_prefixes(probes), range(low, high), threshold=threshold)
         found += list(zip(matches.first.tolist(), matches.second.tolist(), matches.overlap.tolist(), strict=True))
 
     expected = []

@@ -12,7 +12,18 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from nddup.arrays import Ragged
-from nddup.matching.overlap_join import JoinResult, LongLists, Probes, join_prefixes, partition_of
+from nddup.matching.overlap_join import (
+    JoinResult,
+    LongLists,
+    Prefixes,
+    Probes,
+    begin_count,
+    find_large,
+    join_prefixes,
+    link_heavy,
+    longest_list,
+    post_prefixes,
+)
 from nddup.matching.threshold import Threshold
 from tests.matching.prepared_sketches import Sketch, documents, ragged, resemblance
 from tests.matching.pruned_postings import count_holders, keep_possible, order_by_rarity
@@ -77,8 +88,7 @@ class Prepared:
     """The input of the join: the sketches that pruning left, in order of size, with their prefixes."""
 
     names: NDArray[np.int64]
-    prefixes: Ragged
-    holders: NDArray[np.int32]
+    prefixes: Prefixes
     bounds: NDArray[np.int32]
 
 
@@ -103,40 +113,42 @@ def prepare(sketches: Sequence[Sketch], rule: Rule, *, rounds: int, shorter: int
     chosen = [by_rarity[offsets[i] : offsets[i] + ends[i]] for i in ranked]
     flat = np.concatenate([*chosen, np.empty(0, np.int64)]).astype(np.int64)
     starts = np.cumsum([0, *map(len, chosen)]).astype(np.int64)
-    return Prepared(names[ranked], Ragged(starts, features[flat]), holders[flat], bounds[names[ranked]])
+    numbers = rank(features[flat])
+    return Prepared(names[ranked], Prefixes(starts, numbers, len(numbers)), bounds[names[ranked]])
 
 
-def join(  # noqa: PLR0913, PLR0917 - the arguments of the kernel
-    sketches: Sequence[Sketch],
-    ready: Prepared,
-    rule: Rule,
-    owned: NDArray[np.bool_],
-    long_lists: LongLists,
-    heavy: NDArray[np.bool_] | None = None,
-) -> JoinResult:
+def rank(features: NDArray[np.uint64]) -> NDArray[np.int32]:
+    return np.unique(features, return_inverse=True)[1].astype(np.int32)
+
+
+def probe(
+    sketches: Sequence[Sketch], ready: Prepared, rule: Rule, heavy: NDArray[np.bool_] | None = None
+) -> tuple[Probes, Threshold]:
     measure = "resemblance" if rule.measure == "resemblance" else "overlap"
     exact, is_count = rule.threshold, rule.measure == "count"
     threshold = Threshold(measure, exact.numerator, exact.denominator, is_count=is_count, size=rule.size)
     whole = ragged([sketches[name] for name in ready.names])
     posted = np.diff(ready.prefixes.offsets).astype(np.int32)
     heavy = np.zeros(len(posted), np.bool_) if heavy is None else heavy
-    probes = Probes(whole, ready.prefixes, ready.holders, ready.bounds, posted, heavy)
-    return join_prefixes(probes, owned, threshold=threshold, long_lists=long_lists)
+    return Probes(whole, ready.prefixes, ready.bounds, posted, heavy), threshold
+
+
+def join(probes: Probes, threshold: Threshold, parts: int) -> list[JoinResult]:
+    """Join each part of the sketches with all before it."""
+    postings, cuts = post_prefixes(probes), np.linspace(0, len(probes.bounds), parts + 1).astype(int).tolist()
+    return [join_prefixes(probes, postings, range(low, high), threshold=threshold) for low, high in pairwise(cuts)]
 
 
 def find_all(
-    sketches: Sequence[Sketch], rule: Rule, *, partitions: int = 1, rounds: int = 2, shorter: int = 0
+    sketches: Sequence[Sketch], rule: Rule, *, parts: int = 1, rounds: int = 2, shorter: int = 0
 ) -> list[tuple[int, int, int, float]]:
-    """Join in each partition and return the pairs of all, sorted: (a, b, overlap, resemblance)."""
+    """Join in parts and return the pairs of all, sorted: (a, b, overlap, resemblance)."""
     ready = prepare(sketches, rule, rounds=rounds, shorter=shorter)
     found = []
-    for partition in range(partitions):
-        owned = partition_of(ready.prefixes.values, partitions) == partition
-        pairs = join(sketches, ready, rule, owned, ALL)
+    for pairs in join(*probe(sketches, ready, rule), parts):
         names = zip(ready.names[pairs.first].tolist(), ready.names[pairs.second].tolist(), strict=True)
         values = zip(pairs.overlap.tolist(), pairs.resemblance.tolist(), strict=True)
         found += [(a, b, *both) for (a, b), both in zip(names, values, strict=True)]
-        assert pairs.stopped == 0
         assert pairs.candidates >= len(pairs.first)
     return sorted(found)
 
@@ -146,12 +158,12 @@ def find_all(
 
 @given(documents, rules, scales, st.sampled_from([1, 2, 7]), st.integers(0, 3))
 def test_finds_every_near_pair_once(
-    texts: list[frozenset[int]], rule: Rule, scale: int, partitions: int, rounds: int
+    texts: list[frozenset[int]], rule: Rule, scale: int, parts: int, rounds: int
 ) -> None:
-    """Each near-duplicate pair is found once over all partitions, and no other pair, after any number of prunings."""
+    """Each near-duplicate pair is found once over all parts, and no other pair, after any number of prunings."""
     sketches = sketches_of(texts, rule.size, scale)
 
-    found = find_all(sketches, rule, partitions=partitions, rounds=rounds)
+    found = find_all(sketches, rule, parts=parts, rounds=rounds)
 
     assert [(a, b) for a, b, _, _ in found] == sorted(rule.pairs(sketches))
     for a, b, overlap, likeness in found:
@@ -186,27 +198,30 @@ def test_finds_every_near_pair_of_families(rule: Rule) -> None:
 
     assert len(expected) > 100
     assert {len(sketch) == rule.size for sketch in sketches} == {True, False}
-    for partitions in (1, 2, 7):
-        assert {(a, b) for a, b, _, _ in find_all(sketches, rule, partitions=partitions)} == expected
+    for parts in (1, 2, 7):
+        assert {(a, b) for a, b, _, _ in find_all(sketches, rule, parts=parts)} == expected
 
 
-@pytest.mark.parametrize("partitions", [1, 3])
+@pytest.mark.parametrize("parts", [1, 3])
 @pytest.mark.parametrize("rule", FAMILY_RULES, ids=lambda rule: rule.measure)
-def test_heavy_sketches_are_linked_and_meet_all_others(rule: Rule, partitions: int) -> None:
+def test_heavy_sketches_are_linked_and_meet_all_others(rule: Rule, parts: int) -> None:
     """Heavy sketches are not compared with each other but joined by links; all other near pairs are found."""
     limit = 8
     sketches, ready = families(rule.size), prepare(families(rule.size), rule, rounds=2)
-    is_long = count_holders(ready.prefixes.values) > limit
+    is_long = np.bincount(ready.prefixes.ranks)[ready.prefixes.ranks] > limit
     heavy_ones = np.array([is_long[low:high].any() for low, high in pairwise(ready.prefixes.offsets)])
     found, label = set(), {name: name for name in ready.names.tolist()}
 
-    links = []
-    for partition in range(partitions):
-        owned = partition_of(ready.prefixes.values, partitions) == partition
-        part = join(sketches, ready, rule, owned, LongLists(limit, 0), heavy_ones)
+    probes, threshold = probe(sketches, ready, rule, heavy_ones)
+    links = ready.names[link_heavy(probes)].tolist()
+    for part in join(probes, threshold, parts):
         found |= set(zip(ready.names[part.first].tolist(), ready.names[part.second].tolist(), strict=True))
-        links += ready.names[part.links].tolist()
-        assert part.stopped == 0
+    postings = post_prefixes(probes)
+    assert longest_list(probes, postings, LongLists(limit, 0)) == 0
+    rows = np.split(ready.prefixes.ranks, ready.prefixes.offsets[1:-1])
+    met = [len(np.intersect1d(rows[i], rows[j])) for i in range(len(rows)) for j in range(i)
+           if not (heavy_ones[i] and heavy_ones[j])]  # fmt: skip
+    assert postings.meetings.sum() == sum(met)
 
     inside = set(ready.names[heavy_ones].tolist())
     expected = rule.pairs(sketches)
@@ -246,6 +261,72 @@ def test_overlap_is_taken_on_the_original_sketches() -> None:
     assert find_all(sketches, Rule("resemblance", Fraction("0.6"))) == [(0, 1, 3, 0.6)]
 
 
+@pytest.mark.parametrize("parts", [1, 3])
+def test_a_large_component_has_enough_pairs_to_connect_it(parts: int) -> None:
+    """
+    With at most two pairs a component, two families of six and strangers who hold the same features are told apart.
+
+    A component with more pairs has at least one more than the limit, and enough to connect it; others have all.
+    """
+    rule, random = Rule("share", Fraction("0.6"), 20), np.random.default_rng(1)
+    texts = [frozenset([family * 100 + k for k in range(8)] + [999 + k for k in range(2)] + [5_000 + 9 * family + n])
+             for n in range(6) for family in range(2)]  # fmt: skip
+    texts += [frozenset([999, 1_000, *(7_000 + 20 * n + k for k in range(7 + n))]) for n in range(5)]
+    sketches = sketches_of([texts[place] for place in random.permutation(len(texts))], rule.size)
+    probes, threshold = probe(sketches, prepare(sketches, rule, rounds=0), rule)
+    names, postings = prepare(sketches, rule, rounds=0).names, post_prefixes(probes)
+    expected, connected = rule.pairs(sketches), begin_count(len(probes.bounds), 2)
+    cuts = np.linspace(0, len(probes.bounds), parts + 1).astype(int).tolist()
+
+    found = [
+        join_prefixes(probes, postings, range(low, high), threshold=threshold, connected=connected)
+        for low, high in pairwise(cuts)
+    ]
+
+    pairs = {(int(names[a]), int(names[b])) for part in found for a, b in zip(part.first, part.second, strict=True)}
+    large = find_large(connected)
+    assert (len(expected), pairs < expected, np.bincount(large[large >= 0]).max()) == (30, True, 6)
+    assert len(pairs) < len(expected) / 2
+    for a, b in combinations(range(len(names)), 2):
+        is_near = (min(names[a], names[b]), max(names[a], names[b])) in expected
+        assert (large[a] == large[b] >= 0) == is_near, (names[a], names[b])
+
+
+def test_the_first_sketch_that_is_large_enough_is_met() -> None:
+    """In both lists in which (1, 2) is met, a sketch stands before it that is too small for the last."""
+    sketches = [(1,), (2,), (1, 2), (1, 2, 5, 6)]
+
+    assert [pair[:2] for pair in find_all(sketches, Rule("share", Fraction("0.5")), rounds=0)] == [
+        (0, 2), (1, 2), (2, 3),
+    ]  # fmt: skip
+
+
+def test_only_a_run_of_one_component_is_passed_over() -> None:
+    """
+    Of more than two pairs in a component, a sketch near two components connects them.
+
+    Four sketches with 1, 2 and 3 are a large component. The list of 10 holds one of them, a stranger, then another of
+    them, which notes that the first may be passed over. The last sketch, already known to be in the component by its 9,
+    meets the stranger in this list only.
+    """
+    rule = Rule("count", Fraction(3))
+    sketches = sorted(
+        [(1, 2, 3, 9), (1, 2, 3, 10), (1, 2, 3, 11), (10, 12, 20, 21), *((20, 21, n, n + 50) for n in range(30, 34)),
+         (1, 2, 3, 9, 10), (1, 2, 3, 9, 10, 20, 21)],
+        key=lambda sketch: (len(sketch), sketch),
+    )  # fmt: skip
+    ready = prepare(sketches, rule, rounds=0)
+    probes, threshold = probe(sketches, ready, rule)
+    connected = begin_count(len(probes.bounds), 2)
+
+    found = join_prefixes(probes, post_prefixes(probes), range(len(sketches)), threshold=threshold, connected=connected)
+
+    stranger, last = sketches.index((10, 12, 20, 21)), len(sketches) - 1
+    large = dict(zip(ready.names.tolist(), find_large(connected).tolist(), strict=True))
+    assert large[stranger] == large[last] >= 0
+    assert found.candidates < 20
+
+
 def test_a_long_list_is_compared_in_full_or_not_at_all() -> None:
     """
     A list of six holders, two above the limit, is compared in full if 12 more comparisons are allowed, else not at all.
@@ -254,27 +335,22 @@ def test_a_long_list_is_compared_in_full_or_not_at_all() -> None:
     """
     rule = Rule("count", Fraction(3))
     sketches = [(1, 2, 3, extra) for extra in range(10, 16)]
-    ready = Prepared(
-        np.arange(6), ragged([(1,)] * 6), np.full(6, 6, np.int32), np.full(6, 3, np.int32)
-    )  # fmt: skip
+    prefixes = Prefixes(np.arange(7), np.zeros(6, np.int32), 1)
+    probes, threshold = probe(sketches, Prepared(np.arange(6), prefixes, np.full(6, 3, np.int32)), rule)
 
-    whole, stopped = (join(sketches, ready, rule, np.ones(6, np.bool_), LongLists(4, most)) for most in (12, 11))
+    lengths = [longest_list(probes, post_prefixes(probes), LongLists(4, most)) for most in (12, 11)]
+    (whole,) = join(probes, threshold, 1)
 
-    every = set(zip(whole.first.tolist(), whole.second.tolist(), strict=True))
-    assert every == set(combinations(range(6), 2))
-    assert (whole.stopped, whole.candidates) == (0, 15)
-    assert (stopped.stopped, stopped.candidates, len(stopped.first), len(stopped.links)) == (6, 0, 0, 0)
+    assert lengths == [0, 6]
+    assert set(zip(whole.first.tolist(), whole.second.tolist(), strict=True)) == set(combinations(range(6), 2))
+    assert whole.candidates == 15
 
 
 def test_no_sketches_give_no_pairs() -> None:
-    """A partition without sketches gives no pairs and no candidates."""
-    nothing = Ragged(np.zeros(1, np.int64), np.empty(0, np.uint64))
-    none = np.empty(0, np.int32)
+    """Without sketches there are no pairs and no candidates."""
+    nothing, none = Ragged(np.zeros(1, np.int64), np.empty(0, np.uint64)), np.empty(0, np.int32)
+    probes = Probes(nothing, Prefixes(nothing.offsets, none, 0), none, none, np.empty(0, np.bool_))
 
-    probes = Probes(nothing, nothing, none, none, none, np.empty(0, np.bool_))
-    threshold = Threshold("overlap", 3, 1, is_count=True, size=8)
+    (found,) = join(probes, Threshold("overlap", 3, 1, is_count=True, size=8), 1)
 
-    found = join_prefixes(probes, np.empty(0, np.bool_), threshold=threshold, long_lists=ALL)
-
-    assert len(found.first) == 0
-    assert found.candidates == 0
+    assert (len(found.first), found.candidates, len(link_heavy(probes))) == (0, 0, 0)
