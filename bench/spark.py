@@ -1,4 +1,4 @@
-"""Spark: nddup, plain SQL and MLlib on local Spark over the same texts: CPU, bytes, jobs, precision and recall."""
+"""Spark: nddup and other programs on local Spark over the same texts: CPU, bytes, jobs, precision and recall."""
 
 import argparse
 import json
@@ -12,13 +12,15 @@ import numpy as np
 
 from bench.debdocs import SHORT, load_pages, load_truth, reworded, texts_of
 from bench.peers import describe_machine
-from bench.peers.found import Pair, ordered, score_run, write_texts
+from bench.peers.environments import PEERS, bare_environment, interpreter_of
+from bench.peers.found import Pair, ordered, score_groups, score_run, write_texts
 from bench.peers.texts import THRESHOLD
 from bench.processes import ProgramFailedError, nddup, run_measured
 from bench.recording import BUILD, drop, fresh, record, show, write_table
 
 SIZE = 200
-SYSTEMS = ("nddup", "embedded", "sql", "mllib")
+CURATOR = "distributed-curator"
+SYSTEMS = ("nddup", "embedded", "sql", "mllib", CURATOR)
 COUNTS, FAMILIES = (5_000, 20_000, 41_460), (5_000, 9_999, 10_001, 20_000)
 HEADINGS = ("texts, system", "seconds", "CPU s", "jobs", "shuffled MB", "peak MB", "longest task s",
             "pairs", "precision", "recall", "says")  # fmt: skip
@@ -77,8 +79,12 @@ def _measure(system: str, collection: _Collection, options: argparse.Namespace) 
     elif system == "embedded":
         command = [nddup(), "run", texts, "--output", output, "--engine", "local",
                    *(f"--set={setting}" for setting in settings)]  # fmt: skip
+    elif system == CURATOR:
+        program = Path(__file__).parent / "peers" / PEERS[CURATOR].program
+        command = [interpreter_of(CURATOR), program, texts, output, options.cores]
+    environment = bare_environment() if system == CURATOR else None
     try:
-        usage = run_measured([str(part) for part in command], limit=options.limit)
+        usage = run_measured([str(part) for part in command], environment=environment, limit=options.limit)
     except ProgramFailedError as error:
         reason = str(error).strip().splitlines()[-1]
         return [f"{what}, {system}", *["–"] * (len(HEADINGS) - 2), reason], {"failed": reason}
@@ -87,7 +93,7 @@ def _measure(system: str, collection: _Collection, options: argparse.Namespace) 
         _show_steps(f"{what}, {system}", told["stages"])
     scores: list[object] = ["–"] * 3
     if true is not None:
-        score = score_run(output, true)
+        score = (score_groups if system == CURATOR else score_run)(output, true)
         scores = [score.pairs, round(score.precision, 4), round(score.recall, 4)]
     drop(output)
     row = [f"{what}, {system}", round(usage.seconds, 1), round(usage.cpu_seconds, 1), told.get("jobs", "–"),

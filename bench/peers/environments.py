@@ -37,6 +37,9 @@ PEERS = {
     "Daft": Peer("daft_pairs.py", SHARED_BAND, "no check of candidates, clusters, keep-list, rejects, resume"),
     "text-dedup": Peer("text_dedup_groups.py", COMPONENTS, "no check of candidates, pairs, rejects, resume"),
     "datatrove": Peer("datatrove_groups.py", COMPONENTS, "no check of candidates, pairs; resumes by tasks"),
+    "distributed-curator": Peer(
+        "distributed_curator_groups.py", "components of pairs with its own estimate ≥ 0.7", "no pairs, rejects, resume"
+    ),
 }
 """Peers by the name in the tables, which in small letters names the file of pinned versions."""
 
