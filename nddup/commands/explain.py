@@ -47,8 +47,9 @@ def add(commands: "argparse._SubParsersAction[Any]") -> None:
                         help="add this resemblance to the table; may be repeated")  # fmt: skip
     parser.add_argument("--documents", type=positive, metavar="N",
                         help="tasks, bytes and hours that the pairs of N documents take on Spark")  # fmt: skip
-    parser.add_argument("--memory", default="2GB", metavar="M",
-                        help="with --documents: memory of the Python worker of a task, 2GB if not given")  # fmt: skip
+    parser.add_argument("--memory", metavar="M",
+                        help="with --documents: memory of the Python worker of a task; else 2GB, or what large"
+                             " blocks take")  # fmt: skip
     parser.add_argument(
         "--schema", action="store_true", help="print the JSON Schema of the settings instead, for editors of YAML files"
     )
@@ -108,9 +109,8 @@ def _explain(options: argparse.Namespace, asked: set[str]) -> Any:  # noqa: ANN4
     found = explain_settings(config, asked=options.at)
     if options.documents is None:
         return found
-    lines = explain_capacity(
-        config, documents=options.documents, memory=_worker_memory(options.memory), ids_of_sketch=found.ids
-    )
+    memory = _worker_memory(options.memory) if options.memory else None
+    lines = explain_capacity(config, documents=options.documents, memory=memory, ids_of_sketch=found.ids)
     return replace(found, more=(*found.more, "", *lines))
 
 

@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 
 from nddup.errors import ConfigError, OutputError
-from nddup.matching.task_sizes import BLOCK_BYTES, MOST_TASKS, free_memory, piece_ids, tasks_needed, volume_of
+from nddup.matching.task_sizes import MOST_TASKS, ample_memory, block_bytes, say_small, tasks_needed, volume_of
 from nddup.settings.plan import threshold_of
 from nddup.settings.schema import Config
 from nddup.shown import counted
@@ -206,18 +206,17 @@ def _cluster_lines(ids: int, tasks: int, memory: int, hours: float) -> tuple[str
     )
 
 
-def _block_bytes(ids: int, tasks: int, memory: int) -> float:
-    """Return the bytes of a block of the smallest exchange, the requests: 4 an id."""
-    return 4 * min(piece_ids(free_memory(memory), tasks), -(-ids // tasks)) / tasks
+LEAST_MEMORY = 2 << 30
+"""Of the Python worker of a task, if none is given: more where blocks would be small."""
 
 
-def explain_capacity(config: Config, *, documents: int, memory: int, ids_of_sketch: int) -> tuple[str, ...]:
+def explain_capacity(config: Config, *, documents: int, memory: int | None, ids_of_sketch: int) -> tuple[str, ...]:
     """Return lines on the tasks, bytes and hours of the pairs stage.
 
     Args:
         config: the settings of the run.
         documents: number of documents of the collection.
-        memory: of the Python worker of one task, in bytes.
+        memory: of the Python worker of one task, in bytes; None: as much as large blocks take, at least `LEAST_MEMORY`.
         ids_of_sketch: ids of a usual sketch; 0 if sketches have no usual size.
 
     Raises:
@@ -229,23 +228,16 @@ def explain_capacity(config: Config, *, documents: int, memory: int, ids_of_sket
     sketches = -(-documents * DISTINCT // 100)
     ids = sketches * ids_of_sketch
     volume = volume_of(ids, sketches, threshold_of(config))
+    memory = memory or max(LEAST_MEMORY, ample_memory(volume))
     tasks = tasks_needed(volume, memory)
-    moved, request = ids * SHUFFLED_BYTES, _block_bytes(ids, tasks, memory)
-    hours = ids * (NANOSECONDS_OF_ID + SHUFFLED_BYTES * NANOSECONDS_OF_BYTE) / 3.6e12
-    advice = ""
-    if request < BLOCK_BYTES and tasks > 1:
-        enough = next(
-            size << 30
-            for size in (1 << power for power in range(40))
-            if _block_bytes(ids, tasks_needed(volume, size << 30), size << 30) >= min(BLOCK_BYTES, 4 * ids)
-        )
-        advice = f", and below {BLOCK_BYTES >> 10} kB a byte costs more: --memory {enough >> 30}GB makes larger ones"
+    moved, hours = ids * SHUFFLED_BYTES, ids * (NANOSECONDS_OF_ID + SHUFFLED_BYTES * NANOSECONDS_OF_BYTE) / 3.6e12
+    blocks = say_small(volume, memory) or f"blocks of {block_bytes(ids, tasks, memory) / 1024:,.1f} kB"
     lines = (
         f"The pairs stage on Spark, for {documents:,} documents and {memory >> 20:,} MB for the worker of a task:",
         f"  {sketches:,} distinct sketches ({DISTINCT} % of the documents), {ids:,} ids",
         f"  {tasks:,} tasks in each of 7 exchanges; more where there are more cores",
         f"  {moved / 1e9:,.1f} GB shuffled in all ({SHUFFLED_BYTES} bytes an id at 0.8; less above, more below)",
-        f"  {request / 1024:,.1f} kB in a block of the smallest exchange{advice}",
+        f"  in the smallest exchange {blocks}",
         f"  {hours:,.1f} core hours (extrapolated), without reading and sketching",
         *_cluster_lines(ids, tasks, memory, hours),
     )

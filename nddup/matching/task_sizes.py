@@ -11,6 +11,7 @@ prefixes is known only when they have been cut: half their greatest length is ex
 """
 
 import math
+from bisect import bisect_left
 from typing import NamedTuple
 
 from nddup.matching.threshold import Threshold
@@ -123,6 +124,43 @@ def tasks_needed(volume: Volume, memory: int) -> int:
     by_ids = volume.ids * BYTES_OF_ID / free
     by_postings = volume.posting_bytes * BYTES_OF_POSTING_BYTE / free
     return max(1, math.ceil(max(by_ids, by_postings)))
+
+
+def block_bytes(ids: int, tasks: int, memory: int) -> float:
+    """Return the bytes of a block of the smallest exchange, the requests: 4 an id of a piece.
+
+    Example:
+        >>> block_bytes(10**9, 100, 2 << 30), block_bytes(10**11, 10_000, 2 << 30)
+        (41943.04, 1635.7784)
+    """
+    return 4 * min(piece_ids(free_memory(memory), tasks), -(-ids // tasks)) / tasks
+
+
+def ample_memory(volume: Volume) -> int:
+    """Return the least memory of a task, in whole GB, of which the least tasks send no block below `BLOCK_BYTES`.
+
+    Example:
+        >>> ample_memory(Volume(10**9, 0.2)) >> 30, ample_memory(Volume(170 * 10**9, 0.2)) >> 30
+        (2, 6)
+    """
+
+    def is_ample(gigabytes: int) -> bool:
+        tasks = tasks_needed(volume, gigabytes << 30)
+        return tasks == 1 or block_bytes(volume.ids, tasks, gigabytes << 30) >= BLOCK_BYTES
+
+    return bisect_left(range(1 << 40), 1, lo=1, key=is_ample) << 30  # more memory: fewer tasks, and larger pieces
+
+
+def say_small(volume: Volume, memory: int) -> str:
+    """Note that tasks of this memory send blocks below `BLOCK_BYTES`, and how much is enough; empty if they do not."""
+    tasks = tasks_needed(volume, memory)
+    block = block_bytes(volume.ids, tasks, memory)
+    if tasks == 1 or block >= BLOCK_BYTES:
+        return ""
+    return (
+        f"blocks of {block / 1024:,.1f} kB, and below {BLOCK_BYTES >> 10} kB a byte costs more: workers of"
+        f" {ample_memory(volume) >> 30} GB make larger ones"
+    )
 
 
 def fits_one(volume: Volume, memory: int, *, copies: float = 1.0) -> bool:

@@ -191,7 +191,7 @@ def decide(
     with engine.stage("pairs", PairsMetrics) as pairing:
         paired = engine.pair(sketched, source, known)
         pairs = _counted(PairsMetrics, {"documents": sketched.rows["documents"]}, paired)
-        pairing.done(pairs, f"{paired.rows['pairs']:,} pairs", f"{pairs.candidates:,} candidates")
+        pairing.done(pairs, f"{paired.rows['pairs']:,} pairs", f"{pairs.candidates:,} candidates", *paired.notes)
 
     with engine.stage("clusters", ClustersMetrics) as clustering:
         clustered = engine.cluster(sketched, paired)

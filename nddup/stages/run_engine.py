@@ -11,7 +11,7 @@ these steps in their order, and knows neither engine.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -51,6 +51,8 @@ class Made:
     counts: Mapping[str, Any]
     own: Any = None
     """What later steps of the same engine need besides."""
+    notes: Sequence[str] = ()
+    """For people, in the line of the stage."""
 
 
 class RunFiles(Files, Protocol):

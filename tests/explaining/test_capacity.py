@@ -6,7 +6,17 @@ import pytest
 
 from nddup.cli import main
 from nddup.explaining.curves import DISTINCT
-from nddup.matching.task_sizes import MOST_TASKS, free_memory, piece_ids, tasks_needed, volume_of
+from nddup.matching.task_sizes import (
+    BLOCK_BYTES,
+    BYTES_OF_ID,
+    MOST_TASKS,
+    ample_memory,
+    block_bytes,
+    free_memory,
+    say_small,
+    tasks_needed,
+    volume_of,
+)
 from nddup.matching.threshold import Threshold
 from nddup.settings.load import load_config
 from nddup.settings.plan import threshold_of
@@ -24,7 +34,7 @@ def test_the_tasks_are_those_of_a_run(capsys: pytest.CaptureFixture[str]) -> Non
     assert status == 0
     assert f"  {needed:,} tasks in each of 7 exchanges" in said
     assert "850,000,000 distinct sketches" in said
-    assert "below 32 kB a byte costs more: --memory 8GB makes larger ones" in said
+    assert "below 32 kB a byte costs more: workers of 6 GB make larger ones" in said
     assert "spark-submit --master MASTER --driver-memory 4g --executor-cores 4 --executor-memory 8g" in said
     assert f" --conf spark.executor.pyspark.memory={4 * parse_size('4GB') >> 20}m jobs/dedup.py" in said
 
@@ -38,10 +48,35 @@ def test_the_page_on_sizing_has_the_same_tasks() -> None:
         cells = []
         for memory in (1 << 30, 2 << 30, 4 << 30, 8 << 30):
             tasks = tasks_needed(volume_of(sketches * size, sketches, threshold), memory)
-            piece = min(piece_ids(free_memory(memory), tasks), -(-sketches * size // tasks))
-            block = f"{tasks:,} ({4 * piece / tasks / 1024:,.1f})"
+            block = f"{tasks:,} ({block_bytes(sketches * size, tasks, memory) / 1024:,.1f})"
             cells.append(block if tasks <= MOST_TASKS else "more than there can be")
         assert f"| {size} | 10^{power} | {' | '.join(cells)} |" in page
+
+
+@pytest.mark.parametrize("memory", [1 << 30, 3 << 29, 2 << 30, 4 << 30])
+@pytest.mark.parametrize(("size", "power"), list(product((64, 200), (6, 7, 8, 9))))
+def test_the_least_memory_of_large_blocks(size: int, power: int, memory: int) -> None:
+    """As few tasks as hold the ids; where their blocks are below 32 kB, the least memory is named of which none are."""
+    volume = volume_of(10**power * size, 10**power, Threshold("resemblance", 8, 10, is_count=False, size=size))
+    tasks, ample = tasks_needed(volume, memory), ample_memory(volume)
+    small = [size for size in range(1, ample >> 30) if not say_small(volume, size << 30)]
+
+    held = max(BYTES_OF_ID * volume.ids, 8 * volume.posting_bytes)
+    assert held / tasks <= free_memory(memory) < held / max(tasks - 1, 1e-9)
+    assert not small
+    assert not say_small(volume, ample)
+    is_small = tasks > 1 and block_bytes(volume.ids, tasks, memory) < BLOCK_BYTES
+    said = f"below 32 kB a byte costs more: workers of {ample >> 30} GB make larger ones"
+    assert say_small(volume, memory).partition("and ")[2] == (said if is_small else "")
+
+
+@pytest.mark.parametrize(("documents", "memory"), [(10**6, "2,048"), (10**9, "8,192")])
+def test_the_memory_that_is_planned(documents: int, memory: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """Where no memory is given, a plan has workers of 2 GB, or of as much as blocks of 32 kB take."""
+    assert main(["explain", "--documents", str(documents)]) == 0
+    said = capsys.readouterr().out
+    assert f"documents and {memory} MB for the worker of a task" in said
+    assert "costs more" not in said
 
 
 @pytest.mark.parametrize(

@@ -25,7 +25,9 @@ def choose(given: str | None, *, cores: int = 4, memory: int = BASE_BYTES + (1 <
         config=SimpleNamespace(spark={} if given is None else {"spark.sql.shuffle.partitions": given}),
         spark=SimpleNamespace(sparkContext=SimpleNamespace(defaultParallelism=cores)),
     )
-    return choose_partitions(cast("Job", job), ids=ids, sketches=ids // 200)
+    tasks, noted = choose_partitions(cast("Job", job), ids=ids, sketches=ids // 200)
+    assert bool(noted) == (tasks == NEEDED)
+    return tasks
 
 
 def test_the_memory_or_the_cores_decide() -> None:

@@ -4,8 +4,12 @@ import os
 import subprocess
 import sys
 
+import pytest
+
+from nddup.matching.task_sizes import block_bytes
 from nddup.run.daemon import ARENA
 from tests.places import ROOT
+from tests.spark.home_memory import pairing_of
 
 CASES = ("1024:1000000:200", "1024:100000000:200", "1024:10000000:64", "1536:1000000000:200")
 """Memory of a worker in MB, documents, ids of each: 80, 7,970, 256 and 24,257 tasks."""
@@ -25,3 +29,12 @@ def test_tasks_fit_the_memory_they_were_planned_for() -> None:
     assert done.returncode == 0, done.stderr
     told = done.stdout.splitlines()
     assert [line.partition("tasks")[0].rpartition(": ")[2] for line in told] == ["80 ", "7,970 ", "256 ", "24,257 "]
+    sent = [float(line.partition("requests ")[2].partition(" kB")[0]) for line in told]
+    assert sent == pytest.approx([planned_block(case) / 1024 for case in CASES], rel=0.2, abs=0.1)
+
+
+def planned_block(case: str) -> float:
+    """Return the bytes of a block of requests that a plan expects."""
+    megabytes, documents, ids = map(int, case.split(":"))
+    pairing = pairing_of(megabytes << 20, documents, ids)
+    return block_bytes(documents * ids, pairing.partitions, megabytes << 20)

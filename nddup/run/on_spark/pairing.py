@@ -23,7 +23,7 @@ from nddup.errors import CapacityError, ConfigError, NddupError
 from nddup.matching.confirm_texts import ConfirmRule, may_confirm
 from nddup.matching.elements import divide
 from nddup.matching.overlap_join import NO_LIMIT, ComparisonLimits, LongLists
-from nddup.matching.task_sizes import MOST_TASKS, free_memory, tasks_needed, volume_of
+from nddup.matching.task_sizes import MOST_TASKS, free_memory, say_small, tasks_needed, volume_of
 from nddup.mining.family_pairs import FAMILIES_COST, FamilyRule, past_comparisons
 from nddup.run.engines import PYTHON_MEMORY
 from nddup.run.on_spark.clustering import Matches, Rounds, contract
@@ -162,16 +162,21 @@ def _require_all(found: Saved) -> None:
         raise NddupError(f"pairs.confirm: a text of {lost:,} of {found.rows:,} pairs was not found again: {UNSTEADY}")
 
 
-def choose_partitions(job: Job, *, ids: int, sketches: int) -> int:
+def choose_partitions(job: Job, *, ids: int, sketches: int) -> tuple[int, list[str]]:
     """Return the number of tasks of the block shuffles, for `ids` ids in `sketches` distinct sketches.
+
+    And a note where so little memory makes so many tasks that their blocks are small.
 
     Raises:
         ConfigError: if `spark.sql.shuffle.partitions` is given, here or to spark-submit, as fewer tasks than the memory
             of a task allows, or if more than `MOST_TASKS` would be used.
     """
-    needed = tasks_needed(volume_of(ids, sketches, job.threshold), job.task_memory)
+    volume = volume_of(ids, sketches, job.threshold)
+    needed = tasks_needed(volume, job.task_memory)
     what = f"{ids:,} ids of {sketches:,} distinct sketches"
-    return tasks_of(job.spark, job.config, needed, job.task_memory, what)
+    tasks = tasks_of(job.spark, job.config, needed, job.task_memory, what)
+    said = say_small(volume, job.task_memory) if tasks == needed else ""
+    return tasks, [said] if said else []
 
 
 def tasks_of(spark: SparkSession, config: Config, needed: int, task_memory: int, what: str) -> int:
@@ -210,7 +215,7 @@ def find_pairs(job: Job, sketched: Made, source: Collection | DataFrame | None =
     documents = name_nodes(job, sketched.own.documents)
     again = sketched.own.inputs if isinstance(source, Collection) else source
     sketches = collapse.distinct_sketches(documents.table, levels=job.levels)
-    partitions = choose_partitions(job, ids=documents.postings, sketches=documents.distinct_sketches)
+    partitions, notes = choose_partitions(job, ids=documents.postings, sketches=documents.distinct_sketches)
     comparing = _Comparing(documents, sketches, partitions, again)
     found = job.find("compared") or _compare(job, comparing)
 
@@ -230,7 +235,7 @@ def find_pairs(job: Job, sketched: Made, source: Collection | DataFrame | None =
         "edits": confirmed.counts,
     }
     own = Edges(confirmed.matches, confirmed.pairs, documents)
-    return Made(tables={"pairs": pairs.table}, rows={"pairs": pairs.rows}, counts=counts, own=own)
+    return Made(tables={"pairs": pairs.table}, rows={"pairs": pairs.rows}, counts=counts, own=own, notes=notes)
 
 
 def _compare(job: Job, comparing: _Comparing) -> Saved:
