@@ -23,6 +23,7 @@ from nddup.columns import pieces_of
 from nddup.errors import CapacityError, NeedsSparkError
 from nddup.local.memory import OF_MATCH
 from nddup.local.workers import Workers
+from nddup.matching.cliques import connect_cliques
 from nddup.matching.overlap_join import (
     NO_LIMIT,
     ComparisonLimits,
@@ -477,6 +478,8 @@ def _match(names: NDArray[np.int64], sketches: Ragged, rule: PairingOptions, wor
 
     links = link_heavy(probes)
     search = _Search(probes, postings, rule, begin_count(len(rows), rule.limits.max_edges if rule.limits else NO_LIMIT))
+    if rule.finder is None:
+        connect_cliques(search.connected, probes.sketches, probes.bounds, probes.prefixes, rule.threshold.rule)
     found, pairs, compared = [], len(links), 0
     parts = _divide(postings.meetings + np.diff(probes.prefixes.offsets), PARTS * workers.count)
     for part in workers.work("match", partial(search.join, most=most), parts):

@@ -37,12 +37,15 @@ from numpy.typing import NDArray
 
 from nddup.arrays import Ragged, compiled, number_keys, take_rows
 from nddup.columns import ragged_of
+from nddup.matching.cliques import connect_cliques
 from nddup.matching.confirm_texts import ConfirmRule, confirms_any
 from nddup.matching.overlap_join import (
     ComparisonLimits,
     ConnectedPairs,
+    Prefixes,
     begin_count,
     count_pair,
+    find_any_large,
     find_root,
     share_large,
 )
@@ -50,7 +53,6 @@ from nddup.matching.threshold import Threshold
 from nddup.mining.leaders import (
     Family,
     Index,
-    Prefixes,
     choose_kept,
     compare,
     compare_with_kept,
@@ -173,8 +175,9 @@ def pair_family(
         The pairs, and which sketches are in large components. For no sketches, no pairs.
 
     Cost:
-        One comparison for every two sketches that meet while no component is large; from then on, one for each sketch
-        that joins a large component, and one for each sketch outside it that it meets. Memory: 20 bytes a pair, twice
+        That of `connect_cliques`; then one comparison for every two sketches that meet while no component is large;
+        from then on, one for each sketch that joins a large component, and one for each sketch outside it that it
+        meets. Memory: 20 bytes a pair, twice
         that while the rows grow, for at most `max_edges` pairs a component; 60 bytes for every id of every sketch.
 
     Example:
@@ -192,7 +195,10 @@ def pair_family(
         numbers, count = number_keys(keys.values)
         family = family._replace(prefixes=Prefixes(keys.offsets, numbers, count))
 
-    rows, roots, is_large, comparisons = _join_family(family, *limits)
+    connected = begin_count(len(bounds), limits.max_edges)
+    if keys is None:
+        connect_cliques(connected, sketches, bounds, family.prefixes, family.rule)
+    rows, roots, is_large, comparisons = _join_family(family, connected, limits.max_comparisons)
     nobody = np.zeros(len(bounds), np.bool_)
     if comparisons > limits.max_comparisons:
         return FamilyPairs(rows[:0, :2], rows[:0, 2], np.empty(0), nobody, comparisons, is_whole=False)
@@ -246,17 +252,17 @@ def _as_pairs(rows: NDArray[np.int32], by_leaders: NDArray[np.bool_], comparison
 
 @compiled
 def _join_family(
-    family: Family, max_edges: int, max_comparisons: int
+    family: Family, connected: ConnectedPairs, max_comparisons: int
 ) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.bool_], int]:
-    """Compare the sketches that meet, except two of the same large component.
+    """Compare the sketches that meet, except two of the same large component; some are `connected` before.
 
     Returns the rows of the pairs of all other components; the first sketch of each one's component, (n,); whether a
     sketch is the first of a large component, (n,); and the number of comparisons, above `max_comparisons` where that
     limit ended the search.
     """
     n = family.bounds.size
-    search = _Search(family, _allot_lists(family.prefixes), begin_count(n, max_edges), np.full(n, -1, np.int32))
-    found = _Rows(np.empty((1024, 5), np.int32), 0, 0, False)  # noqa: FBT003 - numba takes no names
+    search = _Search(family, _allot_lists(family.prefixes), connected, np.full(n, -1, np.int32))
+    found = _Rows(np.empty((1024, 5), np.int32), 0, 0, find_any_large(connected))
     for i in range(n):
         for at in range(family.prefixes.offsets[i], family.prefixes.offsets[i + 1]):
             found = _meet(search, i, family.prefixes.ranks[at], found)
@@ -267,7 +273,7 @@ def _join_family(
     roots = np.empty(n, np.int32)
     for i in range(n):
         roots[i] = find_root(search.connected.above, i)
-    is_large = (roots == np.arange(n)) & (search.connected.pairs > max_edges)
+    is_large = (roots == np.arange(n)) & (connected.pairs > connected.max_edges)
     filled = _drop_large(search.connected, found.rows, found.filled)
     return found.rows[:filled].copy(), roots, is_large, found.comparisons
 

@@ -24,6 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nddup.arrays import Ragged, compiled, number_keys
+from nddup.matching.overlap_join import Prefixes
 from nddup.matching.threshold import Rule, Threshold, compare_sketches
 from nddup.mining.itemsets import Itemsets
 from nddup.mining.leader_clusters import Followers, divide_followers
@@ -48,14 +49,6 @@ class ByLeaders:
     overlap: NDArray[np.int32]
     resemblance: NDArray[np.float64]
     itemsets: Itemsets
-
-
-class Prefixes(NamedTuple):
-    """The prefix of each document: its features as ranks in the total order, rarest first."""
-
-    offsets: NDArray[np.int64]  # shape (n+1,)
-    ranks: NDArray[np.int32]  # 0 ... n_ranks-1, ascending in a prefix
-    n_ranks: int
 
 
 class Family(NamedTuple):

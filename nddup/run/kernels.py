@@ -94,9 +94,11 @@ def _sketches() -> Ragged:
 def _cluster_around_leaders() -> None:
     """Call the kernels of clusters around leaders and of families."""
     sketches, ones, edge = _sketches(), np.ones(2, np.int32), np.array([[0, 1]], np.int32)
+    from_table = _sketches()
+    from_table.values.flags.writeable = False
     for threshold in (Threshold("overlap", 2, 1, True, 3), Threshold("resemblance", 1, 2, False, 3)):  # noqa: FBT003
         follow_leaders(sketches, ones, np.array([0, 1]), threshold)
-        pair_family(sketches, ones, np.array([0, 1]), threshold, ComparisonLimits(0, 9))
+        pair_family(from_table, ones, np.array([0, 1]), threshold, ComparisonLimits(0, 9))
     choose_confirmed(rank_features(sketches, ones, threshold), np.array([0, 1]), lambda *_: True)
     known = Known(edge, np.arange(2, dtype=np.int32), np.zeros(2, np.int32))
     follow_known(sketches, ones, known, threshold.rule)
