@@ -8,7 +8,6 @@ is a CSV file in docs/papers/, `NAME.csv`, which a page links.
 import re
 from pathlib import Path
 
-from bench.papers import figures
 from bench.papers.cells import Cells
 from bench.papers.tables import Table, all_tables
 
@@ -29,6 +28,8 @@ def write(cells: Cells, folder: Path, *, is_published: bool) -> None:
         text = "\n\n".join(f"{name}\n\n{table.markdown()}" for name, table in made.items())
         (folder / "tables.md").write_text(f"{text}\n", encoding="utf-8")
         print(f"\nThe tables are in {folder / 'tables.md'}, each also as a CSV file, and the figures, beside it")
+    from bench.papers import figures  # noqa: PLC0415 - Matplotlib, for the figures alone
+
     figures.draw(cells, folder)
 
 
