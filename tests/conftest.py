@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 PARTITIONS = "spark.sql.shuffle.partitions"
 PROOFS = {"spark", "stages", "local", "test_large_clusters", "test_confirmed_on_spark"}
 """Folders and modules whose tests prove each stage on Spark, or that both engines agree."""
+READING = {"test_long_records", "test_hadoop_files"}
+"""Modules of these folders that prove how Spark reads: one task does the rest, for a tenth of the CPU time."""
 
 settings.register_profile("nddup", deadline=None, derandomize=os.environ.get("CI") == "true")
 settings.load_profile("nddup")
@@ -87,8 +89,8 @@ def spark(_session: "SparkSession", request: pytest.FixtureRequest) -> "Iterator
     """
     The session of all tests; it shuffles to two partitions where stages are proved, so that a wrong order can show.
 
-    There no task takes all documents, and the driver no records. Elsewhere it shuffles to one, which is enough to read,
-    resume, check or print a run: each task costs some 10 ms.
+    There the driver takes no records, and no task takes all documents except in modules of `READING`. Elsewhere it
+    shuffles to one, which is enough to read, resume, check or print a run: each task costs some 10 ms.
     """
     from nddup.run.on_spark import documents, one_task  # noqa: PLC0415 - for Spark alone
     from nddup.run.session import set_to  # noqa: PLC0415 - for Spark alone
@@ -96,8 +98,9 @@ def spark(_session: "SparkSession", request: pytest.FixtureRequest) -> "Iterator
     is_proof = bool(PROOFS & {request.node.path.parent.name, request.node.path.stem})
     with set_to(_session, {PARTITIONS: "2" if is_proof else "1"}), pytest.MonkeyPatch.context() as patch:
         if is_proof:
-            patch.setattr(one_task, "fits_one", lambda *_, **__: False)
             patch.setattr(documents, "FEW_BYTES", -1)
+        if is_proof and request.node.path.stem not in READING:
+            patch.setattr(one_task, "fits_one", lambda *_, **__: False)
         yield _session
 
 

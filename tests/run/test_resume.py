@@ -238,11 +238,14 @@ def test_a_result_is_not_made_again(
     assert counts(metrics) == undisturbed[1]
 
 
-def test_nothing_of_other_settings_stays(spark: SparkSession, pages: Path, tmp_path: Path) -> None:
+def test_nothing_of_other_settings_stays(
+    spark: SparkSession, pages: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Resuming with settings that leave out context, kept documents and report removes these, and the evaluation.
 
     The embedded engine made them.
     """
+    monkeypatch.setattr(one_task, "fits_one", lambda *_, **__: True)
     out, ours = tmp_path / "out", {"input": {"max_record": 64_000}}
     all_of_it = {"context": True, "report": True}
     run_locally([str(pages)], str(out), build_config(settings_with(output=all_of_it, **ours), origin="test"))
