@@ -298,8 +298,7 @@ def join_prefixes(
         most: candidates after which the search ends; what it returns is then not all.
 
     Returns:
-        Pairs, first < second, each once. Those of components found to be large are left out where they would take more
-        room.
+        Pairs, first < second, each once. They connect all sketches that were found to be connected.
 
     Cost: `Postings.meetings` of the rows, within the size bound; each candidate one merge of sketches that stops as
         soon as the bound is out of reach. 4 bytes a sketch, and 4 a posting once a component is large.
@@ -380,7 +379,8 @@ def _join(
                     need = probes.bounds[j] if rule.is_containment else probes.bounds[i]
                     overlap, shared, united = compare_sketches(probes.sketches, i, j, need, rule)
                     if overlap >= 0:
-                        found, count = _make_room(connected, found, count)
+                        if count == len(found):
+                            found = np.concatenate((found, np.empty_like(found)))
                         found[count, 0], found[count, 1], found[count, 2] = j, i, overlap
                         found[count, 3], found[count, 4] = shared, united
                         count += 1
@@ -432,16 +432,3 @@ def _first_from(holders: NDArray[np.int32], low: int, high: int, least: int) -> 
         else:
             high = middle
     return low
-
-
-@compiled
-def _make_room(connected: ConnectedPairs, found: NDArray[np.int32], count: int) -> tuple[NDArray[np.int32], int]:
-    """Return an array with room for a row, and how many it has: if it is full, without those of large components."""
-    if count < len(found):
-        return found, count
-    left = 0
-    for row in range(count):
-        if connected.pairs[find_root(connected.above, found[row, 0])] <= connected.max_edges:
-            found[left] = found[row]
-            left += 1
-    return (np.concatenate((found, np.empty_like(found))) if 2 * left > len(found) else found), left

@@ -13,12 +13,15 @@ from numpy.typing import NDArray
 
 from nddup.arrays import Ragged
 from nddup.matching.overlap_join import (
+    NO_LIMIT,
     JoinResult,
     LongLists,
     Prefixes,
     Probes,
     begin_count,
+    count_pairs,
     find_large,
+    find_root,
     join_prefixes,
     link_heavy,
     longest_list,
@@ -290,6 +293,20 @@ def test_a_large_component_has_enough_pairs_to_connect_it(parts: int) -> None:
     for a, b in combinations(range(len(names)), 2):
         is_near = (min(names[a], names[b]), max(names[a], names[b])) in expected
         assert (large[a] == large[b] >= 0) == is_near, (names[a], names[b])
+
+
+def test_the_pairs_of_a_family_connect_it_however_many_there_are() -> None:
+    """Of 200 near-equal sketches over 1,000 pairs are found; then one each joins the others, and none is forgotten."""
+    rule = Rule("share", Fraction("0.6"), 20)
+    sketches = sketches_of([frozenset([*range(8), 100 + n]) for n in range(200)], rule.size)
+    probes, threshold = probe(sketches, prepare(sketches, rule, rounds=0), rule)
+    connected, again = begin_count(200, 1_000), begin_count(200, NO_LIMIT)
+
+    found = join_prefixes(probes, post_prefixes(probes), range(200), threshold=threshold, connected=connected)
+
+    count_pairs(again, found.first, found.second)
+    assert len(found.first) > 1_024
+    assert [find_root(again.above, sketch) for sketch in range(200)] == [0] * 200
 
 
 def test_the_first_sketch_that_is_large_enough_is_met() -> None:
