@@ -343,7 +343,6 @@ LOCAL = {
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.driver.host": "127.0.0.1",
     "spark.ui.enabled": "false",
-    "spark.ui.showConsoleProgress": "false",
     "spark.driver.memory": "4g",
     "spark.sql.shuffle.partitions": "16",
     # Hadoop's own. Unset, the order of the jars decides between it and Hive's, which only delegates to it.
@@ -368,7 +367,7 @@ SMALL = {
     "spark.sql.shuffle.partitions": "2",
     "spark.sql.autoBroadcastJoinThreshold": "-1",  # each broadcast would be a job of its own
 }
-"""Defaults for small inputs; they take precedence over `LOCAL`."""
+"""Defaults for small inputs, on a cluster too; they take precedence over `LOCAL`."""
 
 
 def start_session(*, master: str | None, settings: Mapping[str, str], is_small: bool = False) -> SparkSession:
@@ -377,8 +376,7 @@ def start_session(*, master: str | None, settings: Mapping[str, str], is_small: 
     Args:
         master: where to run, or `sc://…`, a server of Spark Connect; None keeps what spark-submit set, else `local[*]`.
         settings: Spark's own keys; they take precedence over this module's.
-        is_small: whether all inputs are small (`java_options.is_small`): a session on this machine then starts and
-            plans faster.
+        is_small: whether all inputs are small (`java_options.is_small`): the session then starts and plans faster.
 
     Returns:
         A session with `settings_for(settings)` applied.
@@ -440,16 +438,19 @@ def _options_of_new(where: str, given: dict[str, str], java: Java | None, *, is_
     """Return the settings of a session started here, with the options of its JVM; those given take precedence."""
     users = users_options(given)
     for_java = [f"-Dlog4j2.configurationFile={Path(__file__).with_name('log4j2.properties').as_uri()}"]
-    options = {"spark.master": where}
+    options = {"spark.master": where, "spark.ui.showConsoleProgress": "false"}  # the run shows its own
     if where.startswith("local"):
-        for_java += [*archiving(java, given, users), *(give_way(SHORT_LIVED, users) if is_small else ())]
-        options |= LOCAL | (SMALL if is_small else {}) | (STARTED_HERE if is_started_here(given) else {})
+        for_java += archiving(java, given, users)
+        options |= LOCAL | (STARTED_HERE if is_started_here(given) else {})
         finds = workers_find_us(given.get(WORKERS_PATH, ""))
         if not finds and WORKERS_PATH not in given:  # a program that found this package by a path of its own
             options[WORKERS_PATH] = ROOT
             finds = workers_find_us(ROOT)
         if DAEMON not in given and finds:
             options[DAEMON] = OUR_DAEMON
+    if is_small:
+        for_java += give_way(SHORT_LIVED, users)
+        options |= SMALL
     return {**options, **given, DEFAULTS: f"{join_options(for_java)} {given.get(DEFAULTS, '')}".strip()}
 
 

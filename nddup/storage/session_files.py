@@ -186,8 +186,9 @@ def _look_at_rows(batches: Batches, *, look: Look) -> Batches:
         yield pa.RecordBatch.from_pydict({"told": [zlib.compress(pickle.dumps(told), 1)]})
 
 
-LOCAL = "org.apache.hadoop.fs.LocalFileSystem"
-"""Hadoop's own class for the files of this machine."""
+LOCAL = ("org.apache.hadoop.fs.LocalFileSystem", "org.apache.hadoop.hive.ql.io.ProxyLocalFileSystem")
+"""Hadoop's own class for the files of this machine, and Hive's, which only delegates to it: the order of the jars
+decides between them."""
 
 
 class Storage:
@@ -395,7 +396,7 @@ class Storage:
         try:
             where = self._path(text)
             system = where.getFileSystem(self._hadoop)
-            is_local = str(system.getClass().getName()) == LOCAL
+            is_local = str(system.getClass().getName()) in LOCAL
             return is_local and str(system.makeQualified(where).toUri().getPath()) == local_path(text)
         except (Py4JJavaError, ConfigError):
             return False
