@@ -257,3 +257,26 @@ def count_calls(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> Callabl
 
     monkeypatch.setattr(client, "send_command", count)
     return lambda: sum(not call.startswith("m\nd\n") for call in calls)
+
+
+@pytest.mark.parametrize(
+    ("system", "is_own"),
+    [
+        ("org.apache.hadoop.fs.LocalFileSystem", True),
+        ("org.apache.hadoop.hive.ql.io.ProxyLocalFileSystem", True),
+        ("org.apache.hadoop.fs.RawLocalFileSystem", False),
+    ],
+)
+def test_files_of_this_machine_are_known_by_their_file_system(
+    system: str, spark: SparkSession, tmp_path: Path, *, is_own: bool
+) -> None:
+    """A session that names no file system for local files may have Hive's, which delegates to Hadoop's."""
+    hadoop = spark.sparkContext._jsc.hadoopConfiguration()
+    before, cached = hadoop.get("fs.file.impl"), "fs.file.impl.disable.cache"
+    hadoop.set("fs.file.impl", system)
+    hadoop.set(cached, "true")
+    try:
+        assert Storage(spark).is_own(f"{tmp_path}/a") is is_own
+    finally:
+        hadoop.set("fs.file.impl", before)
+        hadoop.unset(cached)
