@@ -271,7 +271,7 @@ def test_files_of_this_machine_are_known_by_their_file_system(
     system: str, spark: SparkSession, tmp_path: Path, *, is_own: bool
 ) -> None:
     """A session that names no file system for local files may have Hive's, which delegates to Hadoop's."""
-    hadoop = spark.sparkContext._jsc.hadoopConfiguration()
+    hadoop = spark.sparkContext._jsc.hadoopConfiguration()  # noqa: SLF001 - Spark has no other way to it
     before, cached = hadoop.get("fs.file.impl"), "fs.file.impl.disable.cache"
     hadoop.set("fs.file.impl", system)
     hadoop.set(cached, "true")
