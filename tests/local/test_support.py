@@ -205,29 +205,25 @@ def test_check_finds_another_representative_of_a_star(tmp_path: Path) -> None:
     assert [one.promise for one in broken] == ["members: one representative, the kept document"]
 
 
-def test_spark_gives_the_same_sets_and_representatives(spark: "SparkSession", tmp_path: Path) -> None:
-    """With a support, FP-Growth, the pivot miner and shares on Spark give the embedded engine's rows; so do stars."""
+def test_spark_gives_the_same_sets(spark: "SparkSession", tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With a support, FP-Growth, the pivot miner and shares on Spark give the embedded engine's rows.
+
+    `test_matrix` compares the representatives of `partition`.
+    """
     from nddup.run.job import run_job  # noqa: PLC0415 - for Spark alone
 
+    monkeypatch.setattr("nddup.settings.plan.SHARE_NODES", 7)
     texts = {
         f"{seed}-{name}": " ".join(f"{seed}{word}" for word in text.split())
         for seed in range(40)
         for name, text in draw_texts(seed).items()
     }
-    mined = settings_of("all", 8)
-    mined["clusters"] |= {"fpgrowth_limit": 4}
-    for name, settings in {"mined": mined, "stars": partition()}.items():
-        (tmp_path / name).mkdir()
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr("nddup.settings.plan.SHARE_NODES", 7)
-            folder = run_over(texts, tmp_path / name, settings)
-            config = build_config(settings, origin="test")
-            metrics = run_job(spark, [str(tmp_path / name / "texts.parquet")], str(tmp_path / name / "spark"), config)
+    settings = settings_of("all", 8)
+    settings["clusters"] |= {"fpgrowth_limit": 4}
+    folder, config = run_over(texts, tmp_path, settings), build_config(settings, origin="test")
 
-        counts = metrics["stages"]["clusters"]
-        if name == "mined":
-            assert min(counts["fpgrowth_components"], counts["spread_components"]) > 0
-        else:
-            require_stars(folder)
-        for table in ("clusters", "members"):
-            assert rows_of(tmp_path / name / "spark", table) == rows_of(folder, table)
+    counts = run_job(spark, [str(tmp_path / "texts.parquet")], str(tmp_path / "spark"), config)["stages"]["clusters"]
+
+    assert min(counts["fpgrowth_components"], counts["spread_components"]) > 0
+    for table in ("clusters", "members"):
+        assert rows_of(tmp_path / "spark", table) == rows_of(folder, table)
