@@ -15,6 +15,7 @@ quotes one can be cleaned as well.
 import base64
 import codecs
 import csv
+import html
 import io
 import json
 import math
@@ -22,7 +23,6 @@ import re
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
-from xml.sax.saxutils import escape
 
 ACTING = "".join(
     chr(code)
@@ -288,7 +288,7 @@ def spell_document(doc_id: str, url: str | None, content: str) -> str:
 
 
 def _text(value: str) -> str:
-    return escape(NO_XML.sub("\ufffd", value))
+    return html.escape(NO_XML.sub("\ufffd", value), quote=False)
 
 
 MOST_BYTES = (1 << 31) - 1

@@ -10,13 +10,13 @@ Parse a record that was cut from its file: find its start, wrap it in an element
 `xml_records` extracts the fields from the element.
 """
 
+import html
 import re
 import sys
 from collections.abc import Iterator
 from functools import lru_cache
 from html.entities import html5
 from typing import Any
-from xml.sax.saxutils import quoteattr
 
 from lxml import etree
 
@@ -81,7 +81,7 @@ class Wrapper:
         prefix, _, local = tag.rpartition(":")
         name = rb"(?:[^\s<>/!?:=\"'&]++:)?" + re.escape(local.encode())
         self.declarations = {
-            prefix.encode(): f" xmlns{':' if prefix else ''}{prefix}={quoteattr(_plain(uri))}".encode()
+            prefix.encode(): f' xmlns{":" if prefix else ""}{prefix}="{html.escape(_plain(uri))}"'.encode()
             for prefix, uri in namespaces
         }
         self.root_close = b"</records>"
