@@ -230,8 +230,9 @@ def _distinct(parts: list[Itemsets]) -> Itemsets:
 SURE_WORK = 100_000
 """Search nodes: more than a small component of near-duplicates of each other can take."""
 
-OF_LED_ID, OF_KNOWN_ID, OF_LED_EDGE = 60, 24, 48
-"""Bytes of memory per id and per pair of a component given by leaders; less per id where its pairs are known."""
+OF_LED, OF_KNOWN = (60, 130, 48), (10, 320, 80)
+"""Bytes of memory for each id, node and pair of a component given by leaders, and of one whose pairs are known: more
+than was measured (`tests/spark/test_graph_memory.py`)."""
 
 LARGE = 64
 """Nodes above which a component is a task of its own."""
@@ -284,8 +285,8 @@ def mine(graph: Graph, nodes: Nodes, rule: MiningRule, workers: Workers) -> pa.T
 def _bound(problem: Problem, *, by_text: bool) -> int:
     """Return the most bytes that mining a component takes, without its sets."""
     if problem.by_leaders:
-        ids = len(problem.sketches.values)
-        return (OF_KNOWN_ID if by_text else OF_LED_ID) * ids + OF_LED_EDGE * len(problem.edges)
+        counts = len(problem.sketches.values), len(problem.bounds), len(problem.edges)
+        return int(np.dot(OF_KNOWN if by_text else OF_LED, counts))
     return bound_memory(problem.sketches.offsets, problem.edges)
 
 

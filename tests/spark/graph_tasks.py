@@ -8,18 +8,25 @@ import os
 import resource
 import sys
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from nddup.arrays import Ragged
+from nddup.matching.threshold import Threshold
 from nddup.mining import family_pairs
+from nddup.mining.cluster_modes import Budget, MiningRule, Problems
 from nddup.run import daemon
 from nddup.spark.clustering import graph
 
 ROWS = 10_000
 """Rows per batch, as `nddup.run.session` sets it."""
+
+IDS = 16
+"""Of a sketch of a component given by leaders."""
 
 Pairs = Iterator[tuple[NDArray[np.int64], NDArray[np.int64]]]
 
@@ -60,7 +67,27 @@ def solve_task(edges: int, nodes: int) -> Iterator[pa.RecordBatch]:
     return graph.solve_task(numbered_rows(edges, nodes), solving=solving)
 
 
+def led_sets(edges: int, nodes: int, *, by_text: bool) -> Iterator[pa.RecordBatch]:
+    """Return the sets of one component given by leaders, of sketches of `IDS` ids, all near those of a few leaders."""
+    random, each = np.random.default_rng(1), max(edges // nodes, 1)
+    ids = np.tile(np.arange(IDS, dtype=np.uint64), (nodes, 1))
+    ids[:, -1] = random.integers(IDS, 1 << 63, nodes)
+    followers = np.arange(each, nodes)
+    pairs = np.stack([np.tile(np.arange(each), len(followers)), np.repeat(followers, each)], axis=1).astype(np.int32)
+    leaders = np.arange(nodes, dtype=np.int32)
+    leaders[followers] = followers % each
+    one = Problems(
+        np.zeros(1, np.int64), np.array([0, nodes]), np.array([0, len(pairs)]), np.ones(1, np.bool_),
+        Ragged(np.arange(nodes + 1) * IDS, ids.ravel()), np.arange(nodes), np.full(nodes, IDS // 2, np.int32),
+        np.arange(nodes, dtype=np.int32), leaders, pairs,
+    )  # fmt: skip
+    threshold = Threshold("resemblance", 1, 2, is_count=False, size=IDS, by_text=by_text)
+    return one.mine(np.zeros(1, np.int64), MiningRule(threshold, "all", Budget(1_000, 100_000, 100_000)))
+
+
 TASKS: dict[str, Callable[[int, int], Iterator[pa.RecordBatch]]] = {
+    "known": partial(led_sets, by_text=True),
+    "led": partial(led_sets, by_text=False),
     "families": lambda edges, nodes: family_pairs.list_families(family_rows(edges, nodes), max_edges=1 << 40),
     "rest": lambda edges, nodes: graph.rest_task(numbered_rows(edges, nodes), nodes=nodes),
     "solve": solve_task,
@@ -78,9 +105,10 @@ def measure(kind: str, edges: int, nodes: int, megabytes: int | None = None) -> 
     if megabytes is not None:
         resource.setrlimit(resource.RLIMIT_AS, (megabytes << 20, megabytes << 20))
     sum(batch.num_rows for batch in TASKS[kind](ROWS, ROWS))  # the first call loads code and buffers
+    task = TASKS[kind](edges, nodes)
     Path("/proc/self/clear_refs").write_text("5", encoding="ascii")  # reset the peak
     before = resident("VmRSS")
-    rows = sum(batch.num_rows for batch in TASKS[kind](edges, nodes))
+    rows = sum(batch.num_rows for batch in task)
     sys.stdout.write(f"{resident('VmHWM') - before} {rows}\n")
     sys.stdout.flush()
 

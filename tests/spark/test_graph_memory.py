@@ -11,6 +11,7 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
+from nddup.local.mine_components import OF_KNOWN, OF_LED
 from nddup.mining.family_pairs import FAMILIES_COST
 from nddup.mining.pair_graph import (
     BATCHES_BYTES,
@@ -25,6 +26,7 @@ from nddup.mining.pair_graph import (
 from nddup.run.daemon import ARENA
 from nddup.run.engines import UNSET_BYTES, WORKER_SHARE, machine_memory, read_size, task_memory
 from tests.places import ROOT
+from tests.spark.graph_tasks import IDS
 
 GB = 1 << 30
 Measure = Callable[..., tuple[int, int]]
@@ -72,6 +74,18 @@ def test_a_task_takes_no_more_than_its_cost(measure: Measure, nodes_per_edge: fl
 
     assert rows > nodes / 4
     assert taken <= cost.edge * edges + cost.node * nodes
+
+
+@pytest.mark.parametrize(("nodes", "each"), [(200_000, 1), (60_000, 10)])
+@pytest.mark.parametrize(("kind", "cost"), [("known", OF_KNOWN), ("led", OF_LED)])
+def test_a_component_given_by_leaders_takes_no_more_than_its_cost(
+    measure: Measure, kind: str, cost: tuple[int, int, int], nodes: int, each: int
+) -> None:
+    """Short sketches with one pair each, or with ten: what is planned is enough, and at most six times too much."""
+    edges = each * nodes
+    taken, _ = measure(kind, edges, nodes)
+    planned = np.dot(cost, (IDS * nodes, nodes, edges))
+    assert planned / 6 <= taken <= planned
 
 
 @pytest.mark.parametrize("kind", ["solve", "rest"])
