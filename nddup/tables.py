@@ -205,6 +205,11 @@ PARTS = working(
     "source string, split long, before long",
     "The number of records of the collection before each part of a file that the embedded engine read.",
 )
+COUNTED = working(
+    "counted",
+    "source string, split long, n long",
+    "Records that were counted in a part of a file; of several rows for one part, the largest tells its number.",
+)
 VERDICTS = working(
     "verdicts",
     "source string, record long, nddup_kept boolean, nddup_duplicate_of string, nddup_cluster string,"

@@ -17,6 +17,7 @@ from nddup.start_up import prevent_blas_import, prevent_pandas_import
 
 if TYPE_CHECKING:  # loads the engine's modules
     from nddup.engines.engine import FinishedRun
+    from nddup.engines.text_places import TextPlace
     from nddup.results.check import CheckReport
 
 
@@ -197,7 +198,7 @@ def execute_report(options: argparse.Namespace) -> int:
     return 0
 
 
-def _read_again(options: argparse.Namespace, documents: Mapping[str, tuple[str, bytes]]) -> Any:  # noqa: ANN401 - Arrow
+def _read_again(options: argparse.Namespace, documents: "Mapping[str, TextPlace]") -> Any:  # noqa: ANN401 - Arrow
     """Read the texts of documents again from the inputs of the run: without Spark if they are on this machine."""
     from nddup.results.opening import read_texts  # noqa: PLC0415
 

@@ -24,6 +24,7 @@ from nddup.columns import one_chunk, ragged_of
 from nddup.errors import NddupError, OutputError
 from nddup.local.workers import Workers
 from nddup.reading.formats import FileHead
+from nddup.reading.json_lines import plain_keys
 from nddup.reading.streams import StoppedError
 from nddup.rewriting.cut_records import Cutting
 from nddup.rewriting.rewrite_file import Rewritten, Stored, count_written, judge, rewrite_file
@@ -33,9 +34,9 @@ from nddup.scanning.found import Batches, Consumer, LocatedRecord, RecordLimits,
 from nddup.scanning.input_files import local_path
 from nddup.scanning.line_blocks import Places
 from nddup.scanning.local_files import open_local
-from nddup.scanning.read_again import CHARACTERS, Contents, Texts
+from nddup.scanning.read_again import CHARACTERS, Contents, Counts, Texts
 from nddup.shown import FIRST, LAST, escaped, spell_document
-from nddup.tables import PARTS, REWRITTEN, STORED_TEXTS, VERDICTS, Table
+from nddup.tables import COUNTED, PARTS, REWRITTEN, STORED_TEXTS, VERDICTS, Table
 
 LINES = 10_000
 """Lines of `context.fimi` that are made at a time."""
@@ -121,6 +122,28 @@ class Reader:
     text: TextRule
     limits: RecordLimits
     workers: Workers
+
+    def find_places(self, records: Iterable[tuple[str, int]]) -> Places | None:
+        """Return where records, by source and ordinal, are in files of lines; None if there is no such file.
+
+        Cost: a pass that counts the lines of files that are read in parts.
+        """
+        groups = [group for group in self.collection.groups if plain_keys(group.head) is not None]
+        known = {entry.file.source for group in groups for entry in group.files}
+        wanted = [(source, record) for source, record in records if source in known]
+        if not wanted:
+            return None
+        cut = tuple(group for group in groups if not group.is_whole)
+        files = replace(self.collection, groups=cut).only({source for source, _ in wanted})
+        counted = self.workers.scan(files, Counts(), self.limits)
+        known = set(pc.unique(counted["source"]).to_pylist())
+        whole = [{"source": source, "split": 0, "n": record} for source, record in wanted if source not in known]
+        told = pa.concat_tables([counted, pa.Table.from_pylist(whole, COUNTED.arrow)]).group_by(["source", "split"])
+        parts = told.aggregate([("n", "max")]).sort_by([("source", "ascending"), ("split", "ascending")])
+        before = np.cumsum(parts["n_max"]) - parts["n_max"]
+        firsts = dict(zip(reversed(parts["source"].to_pylist()), reversed(before.tolist()), strict=True))
+        keys = pa.chunked_array([pa.array([firsts[source] + record - 1 for source, record in wanted], pa.int64())])
+        return places_of(keys, parts.append_column("before", pa.array(before)))
 
     def find_texts(
         self,

@@ -23,7 +23,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from nddup.engines.engine import FinishedRun
-from nddup.engines.text_places import text_places
+from nddup.engines.text_places import TextPlace, text_places
 from nddup.errors import ConfigError, NddupError
 from nddup.report.borderline import draw_page
 from nddup.report.content import (
@@ -288,8 +288,8 @@ MOST_CELLS = 600_000
 EVALUATION, COMPONENTS = "evaluation.json", "false_components"
 """A file and a table that are shown if the run has them."""
 
-Places = Mapping[str, tuple[str, bytes]]
-"""Documents to read again: doc_id -> (source, fingerprint of the content)."""
+Places = Mapping[str, TextPlace]
+"""Documents to read again, by doc_id."""
 
 FindTexts = Callable[[Places], pa.Table]
 """Reads documents again from the inputs of the run; returns `shown.TEXTS`, without documents that no longer exist."""

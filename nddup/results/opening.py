@@ -13,6 +13,7 @@ if TYPE_CHECKING:  # these load slowly, and not every command needs them: `inspe
     import pyarrow as pa
 
     from nddup.engines.engine import FinishedRun
+    from nddup.engines.text_places import TextPlace
     from nddup.results.list_questions import Files, ReferenceFile
     from nddup.storage.run_folder import RunFolder
 
@@ -118,13 +119,13 @@ def open_on_spark(spark: Any, path: str) -> Opened:  # noqa: ANN401 - a SparkSes
 
 
 def read_texts(
-    path: str, documents: Mapping[str, tuple[str, bytes]], *, master: str | None, is_whole: bool = False
+    path: str, documents: "Mapping[str, TextPlace]", *, master: str | None, is_whole: bool = False
 ) -> "pa.Table":
     """Return STORED_TEXTS of documents, read again from the inputs.
 
     Args:
         path: the run's folder.
-        documents: source and content fingerprint of each document, by doc_id.
+        documents: where the text of each document stands, by doc_id.
         master: the Spark master that the user asked for, or None; Spark starts only if the run or its inputs need it.
         is_whole: whether to keep the whole of each text, not its first `read_again.CHARACTERS`.
 
@@ -148,10 +149,14 @@ def read_texts(
     from nddup.storage.session_tables import SparkFolder  # noqa: PLC0415
 
     spark = start_session(master=master, settings={})
-    return reopen_inputs(spark, SparkFolder(spark, path)).find_texts(documents, characters).toArrow()
+    return reopen_inputs(spark, SparkFolder(spark, path)).find_texts(_named(documents), characters).toArrow()
 
 
-def _read_here(folder: "RunFolder", documents: Mapping[str, tuple[str, bytes]], characters: int | None) -> "pa.Table":
+def _named(documents: "Mapping[str, TextPlace]") -> dict[str, tuple[str, bytes]]:
+    return {doc_id: (place.source, place.content) for doc_id, place in documents.items()}
+
+
+def _read_here(folder: "RunFolder", documents: "Mapping[str, TextPlace]", characters: int | None) -> "pa.Table":
     from nddup.local.outputs import Reader  # noqa: PLC0415
     from nddup.local.workers import Workers  # noqa: PLC0415
     from nddup.settings.plan import processes_of, record_limits, text_rule  # noqa: PLC0415
@@ -160,4 +165,6 @@ def _read_here(folder: "RunFolder", documents: Mapping[str, tuple[str, bytes]], 
 
     collection, config = find_again(folder, LocalStorage())
     with Workers(processes_of(config)) as workers:
-        return Reader(collection, text_rule(config), record_limits(config), workers).find_texts(documents, characters)
+        reader = Reader(collection, text_rule(config), record_limits(config), workers)
+        places = reader.find_places((place.source, place.record) for place in documents.values())
+        return reader.find_texts(_named(documents), characters, places)

@@ -84,7 +84,7 @@ class LineBlock(Sequence[LocatedRecord]):
 
     def among(self, places: "Places") -> "LineBlock":
         """Return the records at these places; the others are not read."""
-        begins = np.flatnonzero(_begin_parts(self.lines.source, self.lines.split)).tolist()
+        begins = np.flatnonzero(begin_parts(self.lines.source, self.lines.split)).tolist()
         rows = [np.empty(0, np.int64)]
         for low, high in pairwise([*begins, len(self)]):
             part = self.lines.source[low].as_py(), int(self.lines.split[low])
@@ -224,7 +224,7 @@ def cut_lines(stream: Stream, max_record: int) -> Iterator[Bytes | Reject]:  # n
         yield rest + b"\n"
 
 
-def _begin_parts(source: pa.StringArray, split: NDArray[np.int64]) -> NDArray[np.bool_]:
+def begin_parts(source: pa.StringArray, split: NDArray[np.int64]) -> NDArray[np.bool_]:
     """Return which records, in order, are of another part than the one before."""
     begins = np.ones(split.size, np.bool_)
     begins[1:] = (split[1:] != split[:-1]) | np.asarray(pc.not_equal(source[1:], source[:-1]))
@@ -249,7 +249,7 @@ class _Numbering:
         """Return the numbers of records in order; those of a part lie together."""
         if not split.size:
             return np.empty(0, np.int64)
-        begins = _begin_parts(source, split)
+        begins = begin_parts(source, split)
         rows = np.arange(split.size)
         firsts = np.where(begins, rows, -self.count)
         firsts[0] = -self.count if self.part == (source[0].as_py(), int(split[0])) else 0

@@ -1,4 +1,6 @@
-"""Three consumers that read records a second time, for their content or their text.
+"""Four consumers that read records a second time, for their number, their content or their text.
+
+Counts     found records -> COUNTED        how many there are in each part of a file
 
 Contents   found records -> CONTENTS       the kept documents, to be written
 Texts      found records -> FOUND_TEXTS    the texts that are shown to a person, or compared by edit distance
@@ -21,10 +23,29 @@ from nddup.reading.formats import FileHead
 from nddup.reading.outcomes import Record
 from nddup.reading.records import content_fingerprint, fingerprint_bytes, record_text
 from nddup.scanning.found import Batches, LocatedRecord, TextRule, join_encoded
-from nddup.scanning.line_blocks import Places, divide
+from nddup.scanning.line_blocks import LineBlock, Places, begin_parts, divide
 from nddup.sketching.recipe import Recipe, make_sketches
 from nddup.sketching.rolling_hash import fingerprint_rows, hash_rows
-from nddup.tables import CONTENTS, FOUND_TEXTS, TOKENS, Table
+from nddup.tables import CONTENTS, COUNTED, FOUND_TEXTS, TOKENS, Table
+
+
+@dataclass(frozen=True)
+class Counts:
+    """The number of records in each part of a file. Lines are counted, not read."""
+
+    table: ClassVar[Table] = COUNTED
+
+    def batches(self, found: Iterable[Sequence[LocatedRecord]], head: FileHead | None) -> Batches:
+        """Yield COUNTED, one batch per list."""
+        del head
+        for some in found:
+            if isinstance(some, LineBlock):
+                lasts = np.flatnonzero(np.append(begin_parts(some.lines.source, some.lines.split)[1:], True))
+                source, split, seq = some.lines.source.take(pa.array(lasts)), some.lines.split[lasts], some.seq[lasts]
+            else:
+                places = [(one.source, one.split, one.seq) for one in some]
+                source, split, seq = (np.array(column) for column in zip(*places, strict=True))
+            yield COUNTED.batch([pa.array(source, pa.string()), pa.array(split), pa.array(seq + 1)])
 
 
 @dataclass(frozen=True)

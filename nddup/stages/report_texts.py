@@ -67,7 +67,7 @@ def choose_texts(engine: Engine, config: Config, sizes: Mapping[str, int]) -> Te
     revisits |= {row[f"doc_{end}"] for row in nearest for end in "ab" if row[f"type_{end}"] == "revisit"}
     places = text_places(engine, revisits) if revisits else {}
     for row in shown:
-        row["source"], _ = places.get(row["doc_id"], (row["source"], b""))
+        row["source"] = places.get(row["doc_id"], (row["source"],))[0]
     for row in nearest:
         row |= {f"source_{end}": places.get(row[f"doc_{end}"], (row[f"source_{end}"],))[0] for end in "ab"}
 

@@ -4,15 +4,20 @@ import hashlib
 import json
 import shutil
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from numpy.typing import NDArray
 
 from nddup.checking.prove_documents import mark
 from nddup.engines.embedded import DuckRun
+from nddup.engines.text_places import text_places
+from nddup.reading.json_lines import PlainLines, read_lines
 from nddup.results.check import CheckReport, check_run
+from nddup.results.opening import read_texts
 from nddup.run.local_job import run_locally
 from nddup.scanning.found import text_buffers
 from nddup.settings.load import build_config
@@ -103,6 +108,43 @@ def test_changed_inputs_are_told(change: str, confirm: str, made: Path, tmp_path
     assert report.is_sound == (change == "gone" or confirm == "edit")
     assert "texts not compared" in notes[PAIRS]
     assert broken(report) == [] if report.is_sound else ["pairs: the texts are those that the run read"]
+
+
+@pytest.mark.parametrize("is_cut", [True, False])
+def test_lines_are_read_where_their_ordinals_say(
+    *, is_cut: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of files of lines, `check` reads the records that it compares; where one is not at its ordinal, it reads all."""
+    read = list[int]()
+
+    def count(data: NDArray[np.uint8], ends: NDArray[np.int64], *how: Any) -> PlainLines:  # noqa: ANN401
+        read.append(ends.size)
+        return read_lines(data, ends, *how)
+
+    family = [f"w{number}" for number in range(400)]
+    texts = {f"{number:02}": f"alone {number} " * 30 for number in range(40)}
+    texts |= {name: " ".join([*family, name]) for name in ("15a", "35b", "41c")}
+    lines = [json.dumps({"id": name, "text": texts[name]}) for name in sorted(texts)]
+    (tmp_path / "in").mkdir()
+    for name, some in (("a.jsonl", [*lines[:9], "", "broken", *lines[9:30]]), ("b.jsonl", lines[30:])):
+        (tmp_path / "in" / name).write_text("\n".join(some))
+    if is_cut:
+        monkeypatch.setattr("nddup.local.workers.LEAST_TASK_BYTES", 1_000)
+    config = build_config({"sketch": {"size": 50}, "output": {"report": False}}, origin="test")
+    run_locally([str(tmp_path / "in")], str(tmp_path / "run"), config)
+    monkeypatch.setattr("nddup.scanning.line_blocks.read_lines", count)
+
+    run = DuckRun(str(tmp_path / "run"))
+    assert check_run(run).is_sound
+    assert sum(read) == 3
+
+    places = text_places(run, ["15a", "41c"])
+    wrong = {name: place._replace(record=place.record + 30 * (name > "2")) for name, place in places.items()}
+    for given, expected in ((places, 2), (wrong, 1 + len(lines) + 1)):
+        read.clear()
+        found = read_texts(run.path, given, master=None, is_whole=True).to_pylist()
+        assert found == [{"doc_id": name, "text": texts[name]} for name in ("15a", "41c")]
+        assert sum(read) == expected
 
 
 @pytest.mark.parametrize("families", [1, 12])
