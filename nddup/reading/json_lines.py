@@ -42,13 +42,13 @@ BLANKS = b" \t\r\n\0"
 OPEN, CLOSE, LIST, RETURN = (ord(mark) for mark in "{}[\r")
 
 
-class PlainLines(NamedTuple):
-    """What was read of n lines.
+class PlainRecords(NamedTuple):
+    """What was read of n lines, or of n rows of a table.
 
     Attributes:
         is_plain: (n,).
-        texts: of n strings; of a plain line, its text.
-        ids: of n strings; of a plain line, its id, null for none.
+        texts: of n strings; of a plain record, its text.
+        ids: of n strings; of a plain record, its id, null for none.
         urls: likewise.
     """
 
@@ -79,7 +79,7 @@ def plain_keys(head: FileHead) -> tuple[str, str | None, str | None] | None:
 
 def read_lines(
     data: NDArray[np.uint8], ends: NDArray[np.int64], keys: tuple[str, str | None, str | None], max_record: int
-) -> PlainLines:
+) -> PlainRecords:
     """Read lines.
 
     Args:
@@ -103,8 +103,8 @@ def read_lines(
         read = read.take(pa.array(np.cumsum(is_usual) - 1, mask=~is_usual))
     texts, ids, urls = (column.combine_chunks() for column in read.columns)
 
-    is_plain = np.asarray(pc.is_valid(texts)) & _are_printable(ids) & _are_printable(urls)
-    return PlainLines(is_plain, texts, _non_empty(ids), _non_empty(urls))
+    is_plain = np.asarray(pc.is_valid(texts)) & are_printable(ids) & are_printable(urls)
+    return PlainRecords(is_plain, texts, non_empty(ids), non_empty(urls))
 
 
 def find_blank(data: NDArray[np.uint8], ends: NDArray[np.int64]) -> NDArray[np.bool_]:
@@ -205,13 +205,13 @@ def _read(data: NDArray[np.uint8], rows: int, keys: tuple[str, str | None, str |
     return None
 
 
-def _are_printable(values: pa.StringArray) -> NDArray[np.bool_]:
+def are_printable(values: pa.StringArray) -> NDArray[np.bool_]:
     """Return which ids or URLs are absent, empty, or taken as they are."""
     is_short = pc.less_equal(pc.binary_length(values), MAX_ID_LENGTH)
     is_known = pc.and_(pc.match_substring_regex(values, PRINTABLE), is_short)
     return np.asarray(pc.fill_null(pc.or_(is_known, pc.equal(values, "")), fill_value=True))
 
 
-def _non_empty(values: pa.StringArray) -> pa.StringArray:
+def non_empty(values: pa.StringArray) -> pa.StringArray:
     """Return values with null for an empty one."""
     return pc.if_else(pc.equal(values, ""), None, values)

@@ -418,7 +418,7 @@ def content_fingerprint(record: Record) -> bytes:
     return digest.digest()
 
 
-def fingerprint_bytes(content: bytes) -> bytes:
+def fingerprint_bytes(content: bytes | memoryview) -> bytes:
     """Return the `content_fingerprint` of a record with one field, given as bytes (text as UTF-8)."""
     return blake2b(content, digest_size=16).digest()
 

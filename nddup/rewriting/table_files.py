@@ -6,6 +6,7 @@ import csv
 import io
 import re
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import BinaryIO, NamedTuple
 
@@ -17,15 +18,13 @@ from nddup.reading.formats import FileHead
 from nddup.reading.outcomes import Record, Reject, Value
 from nddup.reading.parquet_rows import (
     DAMAGED,
-    LARGEST,
-    ROWS,
-    ROWS_BYTES,
     RowPlace,
+    TooLargeError,
     columns_of,
     first_line,
-    measure_values,
     open_parquet,
     place_rows,
+    read_batches,
 )
 from nddup.reading.streams import PIECE, Expanded
 from nddup.reading.xml_structure import table_format
@@ -176,10 +175,6 @@ class _Tee(io.RawIOBase):
         buffer[: len(data)] = data
         self._held += data
         return len(data)
-
-
-MOST_ROWS = 4_096
-"""Most rows decoded at a time; fewer if they are long."""
 
 
 class NewValues(NamedTuple):
@@ -333,30 +328,11 @@ def _read_batches(
 
     A row group that is too large to be read for its text (`parquet_rows.LARGEST`) is not decoded here either.
     """
-    try:
-        columns = columns_of(file, group)
-        longest = max(measure_values(columns, raw, [column.path_in_schema for column in columns]), default=0)
-    except DAMAGED:
-        return
-    if longest > LARGEST * max_record:
-        return
-
-    most = max(1, min(MOST_ROWS, ROWS_BYTES // max(longest, 1)))
-    most -= most % ROWS if most > ROWS else 0
-    start = 0
-    for rows in (most, min(most, ROWS)):  # after an error, as few as were read for their text
-        at = 0
-        try:
-            for batch in file.iter_batches(rows, row_groups=[group], use_threads=False) if start < end else ():
-                if at >= start:
-                    few = batch.slice(0, end - at)
-                    yield few, at
-                    start = at + len(few)
-                at += len(batch)
-                if start >= end:
-                    return
-        except DAMAGED:
-            continue
+    with suppress(TooLargeError, *DAMAGED):
+        for batch, at in read_batches(file, raw, group, None, max_record) if end else ():
+            yield batch.slice(0, end - at), at
+            if at + len(batch) >= end:
+                return
 
 
 def _forms(file: pq.ParquetFile) -> dict[str, object]:

@@ -1,18 +1,15 @@
 """Lines of JSON in blocks of some MB, whose plain records are read together, without an object for each.
 
-    cut_lines    a stream -> the bytes of whole lines
-    read_blocks  bytes of whole lines, of one file after another -> blocks
-    read_chunks  CHUNKS -> blocks
-    divide       a block -> its plain texts, and the other records
-
-A block is also a list of its records: a consumer that knows nothing of blocks reads each line as of any other format.
+cut_lines    a stream -> the bytes of whole lines
+read_blocks  bytes of whole lines, of one file after another -> blocks
+read_chunks  CHUNKS -> blocks
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import chain, pairwise
-from typing import NamedTuple, overload
+from itertools import chain
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -20,18 +17,15 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from nddup.reading.formats import FileHead
-from nddup.reading.json_lines import PlainLines, find_blank, plain_keys, read_lines, starts_of, utf8_of
-from nddup.reading.markup import is_page_or_fragment
+from nddup.reading.json_lines import PlainRecords, find_blank, plain_keys, read_lines, starts_of, utf8_of
 from nddup.reading.outcomes import Record, Reject, excerpt
 from nddup.reading.records import parse_record
 from nddup.reading.streams import PIECE, StoppedError, Stream, excerpt_of, too_large
-from nddup.scanning.found import LocatedRecord, TextRule
+from nddup.scanning.found import LocatedRecord
+from nddup.scanning.record_blocks import BLOCK_BYTES, Block, after_good, begin_parts
 from nddup.tables import CHUNKS
 
 Bytes = bytes | memoryview
-
-BLOCK_BYTES = 4 << 20
-"""Bytes of lines that are read together."""
 
 
 class Lines(NamedTuple):
@@ -51,8 +45,8 @@ class Lines(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class LineBlock(Sequence[LocatedRecord]):
-    """The records of some lines, which are read when one is asked for.
+class LineBlock(Block):
+    """The records of some lines.
 
     Attributes:
         lines: the lines; none is blank.
@@ -66,36 +60,23 @@ class LineBlock(Sequence[LocatedRecord]):
     head: FileHead
     max_record: int
 
-    def __len__(self) -> int:
-        """Return the number of records."""
-        return self.seq.size
+    @property
+    def source(self) -> pa.StringArray:
+        """As `Block.source`."""
+        return self.lines.source
 
-    @overload
-    def __getitem__(self, at: int) -> LocatedRecord: ...
-    @overload
-    def __getitem__(self, at: slice) -> list[LocatedRecord]: ...
-    def __getitem__(self, at: int | slice) -> LocatedRecord | list[LocatedRecord]:
-        """Return a record; all are read once."""
-        return self._located[at]
+    @property
+    def split(self) -> NDArray[np.int64]:
+        """As `Block.split`."""
+        return self.lines.split
 
     def take(self, rows: NDArray[np.int64]) -> "LineBlock":
-        """Return some of the records; the others are not read."""
+        """As `Block.take`."""
         return replace(self, lines=self.lines.take(rows), seq=self.seq[rows])
 
-    def among(self, places: "Places") -> "LineBlock":
-        """Return the records at these places; the others are not read."""
-        begins = np.flatnonzero(begin_parts(self.lines.source, self.lines.split)).tolist()
-        rows = [np.empty(0, np.int64)]
-        for low, high in pairwise([*begins, len(self)]):
-            part = self.lines.source[low].as_py(), int(self.lines.split[low])
-            first, last = places.bounds.get(part, (0, 0))
-            there = places.numbers[first:last] - self.seq[low]
-            rows.append(low + there[np.searchsorted(there, 0) : np.searchsorted(there, high - low)])
-        return self.take(np.concatenate(rows))
-
     @cached_property
-    def read(self) -> PlainLines:
-        """What was read of the lines."""
+    def read(self) -> PlainRecords:
+        """As `Block.read`."""
         keys = plain_keys(self.head)
         if keys is None:
             raise ValueError("the records of such a file are not read by lines")
@@ -104,10 +85,6 @@ class LineBlock(Sequence[LocatedRecord]):
     @cached_property
     def _starts(self) -> NDArray[np.int64]:
         return starts_of(self.lines.ends)
-
-    @cached_property
-    def _located(self) -> list[LocatedRecord]:
-        return [self.locate(row) for row in range(len(self))]
 
     def locate(self, row: int) -> LocatedRecord:
         """Read one line, as of any other format."""
@@ -124,62 +101,9 @@ class LineBlock(Sequence[LocatedRecord]):
         record = parse_record(chunk, self.head, is_last=False)
         return LocatedRecord(*place, record or Reject("malformed", "a blank line", ""), chunk)
 
-    def plain_rows(self, rule: TextRule) -> NDArray[np.bool_]:
-        """Return which records have their plain text in `read`: those that are plain, and no page to this rule."""
-        declared = self.head.format.is_markup
-        if rule.markup == "html" or (rule.markup == "auto" and declared):
-            return np.zeros(len(self), np.bool_)
-        is_plain = self.read.is_plain.copy()
-        if rule.markup == "auto" and declared is None:
-            data, bounds = self.texts
-            tags = np.searchsorted(np.flatnonzero(data == ord("<")), bounds)
-            for row in np.flatnonzero(is_plain & (tags[1:] > tags[:-1])).tolist():
-                is_plain[row] = not is_page_or_fragment(self.text(row).decode())
-        return is_plain
-
-    @cached_property
-    def texts(self) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
-        """The texts of the records one after another in UTF-8, and where each begins; of a plain record, its text."""
-        return utf8_of(self.read.texts)
-
-    def text(self, row: int) -> bytes:
-        """Return the text of a plain record in UTF-8."""
-        data, bounds = self.texts
-        return data[bounds[row] : bounds[row + 1]].tobytes()
-
-
-class Places(NamedTuple):
-    """Where some records were when the same parts of files were read before.
-
-    Attributes:
-        bounds: for each part, by source and split, where its records are in `numbers`.
-        numbers: the number of each record in its part, ascending in each part.
-    """
-
-    bounds: Mapping[tuple[str, int], tuple[int, int]]
-    numbers: NDArray[np.int64]
-
-
-class PlainTexts(NamedTuple):
-    """The sources of the plain records of a block, and their texts in UTF-8."""
-
-    sources: list[str]
-    texts: list[bytes]
-
-
-def divide(
-    some: Sequence[LocatedRecord], rule: TextRule, places: Places | None = None
-) -> tuple[PlainTexts, list[LocatedRecord]]:
-    """Return the plain records of a list, and the others; of a block only those at `places`, if these are given."""
-    if not isinstance(some, LineBlock):
-        return PlainTexts([], []), list(some)
-    some = some if places is None else some.among(places)
-    is_plain = some.plain_rows(rule)
-    rows = np.flatnonzero(is_plain).tolist()
-    sources = some.lines.source.filter(pa.array(is_plain)).to_pylist()
-    return PlainTexts(sources, [some.text(row) for row in rows]), [
-        some.locate(row) for row in np.flatnonzero(~is_plain).tolist()
-    ]
+    def last_good(self) -> LocatedRecord | None:
+        """As `Block.last_good`; None also if the lines were not read: then nothing is told of them."""
+        return super().last_good() if "read" in vars(self) else None
 
 
 def cut_lines(stream: Stream, max_record: int) -> Iterator[Bytes | Reject]:  # noqa: C901 - one pass over the stream
@@ -224,13 +148,6 @@ def cut_lines(stream: Stream, max_record: int) -> Iterator[Bytes | Reject]:  # n
         yield rest + b"\n"
 
 
-def begin_parts(source: pa.StringArray, split: NDArray[np.int64]) -> NDArray[np.bool_]:
-    """Return which records, in order, are of another part than the one before."""
-    begins = np.ones(split.size, np.bool_)
-    begins[1:] = (split[1:] != split[:-1]) | np.asarray(pc.not_equal(source[1:], source[:-1]))
-    return begins
-
-
 class _Numbering:
     """Numbers the records of each part of a file from 0, whatever blocks they come in."""
 
@@ -272,7 +189,7 @@ def read_blocks(
         Blocks of at least BLOCK_BYTES, except for the last; and lists of one reject. A reject `damaged` names the last
         good record of its file.
     """
-    numbering, held, last_good = _Numbering(), list[tuple[str, int, Bytes]](), ("", "")
+    numbering, held, last_good = _Numbering(), list[tuple[str, int, Bytes]](), None
     for source, split, piece in chain(pieces, [("", 0, b"")]):
         if not isinstance(piece, Reject) and piece:
             held.append((source, split, piece))
@@ -283,12 +200,11 @@ def read_blocks(
             held = []
             if len(block):
                 yield block
-            last_good = _last_good(block) or last_good
+            last_good = block.last_good() or last_good
             del block
         if isinstance(piece, Reject):
-            told = piece
-            if piece.reason == "damaged" and last_good[0] == source:
-                told = replace(piece, detail=f"{piece.detail}; the last good record is {last_good[1]}")
+            is_same = last_good is not None and last_good.source == source
+            told = after_good(piece, last_good if is_same else None)
             yield [LocatedRecord(source, split, numbering.next(source, split), told, b"")]
 
 
@@ -307,18 +223,6 @@ def _block_of(lines: Lines, head: FileHead, max_record: int, numbering: _Numberi
     if is_blank.any():
         lines = lines.take(np.flatnonzero(~is_blank))
     return LineBlock(lines, numbering.number(lines.source, lines.split), head, max_record)
-
-
-def _last_good(block: LineBlock) -> tuple[str, str] | None:
-    """Return the source of the last record of a block that is no reject, and its number and id, to be shown.
-
-    None also if the block was not read: then nothing is told of its records.
-    """
-    for row in reversed(range(len(block) if "read" in vars(block) else 0)):
-        found = block.locate(row)
-        if isinstance(found.record, Record):
-            return found.source, f"{found.seq + 1} ({found.record.doc_id})"
-    return None
 
 
 def read_chunks(batches: Iterable[pa.RecordBatch], head: FileHead, max_record: int) -> Iterator[LineBlock]:

@@ -12,7 +12,7 @@ Choose the documents whose texts are read again for a report: a few per cluster,
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
@@ -23,15 +23,16 @@ from nddup.reading.formats import FileHead
 from nddup.reading.outcomes import Record
 from nddup.reading.records import content_fingerprint, fingerprint_bytes, record_text
 from nddup.scanning.found import Batches, LocatedRecord, TextRule, join_encoded
-from nddup.scanning.line_blocks import LineBlock, Places, begin_parts, divide
-from nddup.sketching.recipe import Recipe, make_sketches
-from nddup.sketching.rolling_hash import fingerprint_rows, hash_rows
+from nddup.scanning.record_blocks import Block, Places, divide
 from nddup.tables import CONTENTS, COUNTED, FOUND_TEXTS, TOKENS, Table
+
+if TYPE_CHECKING:
+    from nddup.sketching.recipe import Recipe
 
 
 @dataclass(frozen=True)
 class Counts:
-    """The number of records in each part of a file. Lines are counted, not read."""
+    """The number of records in each part of a file. Those of blocks are not read."""
 
     table: ClassVar[Table] = COUNTED
 
@@ -39,9 +40,9 @@ class Counts:
         """Yield COUNTED, one batch per list."""
         del head
         for some in found:
-            if isinstance(some, LineBlock):
-                lasts = np.flatnonzero(np.append(begin_parts(some.lines.source, some.lines.split)[1:], True))
-                source, split, seq = some.lines.source.take(pa.array(lasts)), some.lines.split[lasts], some.seq[lasts]
+            if isinstance(some, Block):
+                lasts = np.array([high - 1 for _, high in some.parts])
+                source, split, seq = some.source.take(pa.array(lasts)), some.split[lasts], some.seq[lasts]
             else:
                 places = [(one.source, one.split, one.seq) for one in some]
                 source, split, seq = (np.array(column) for column in zip(*places, strict=True))
@@ -140,7 +141,7 @@ class Tokens:
     """
 
     rule: TextRule
-    recipe: Recipe | None = None
+    recipe: "Recipe | None" = None
     contents: frozenset[bytes] | None = None
     places: Places | None = None
     table: ClassVar[Table] = TOKENS
@@ -158,15 +159,21 @@ class Tokens:
                 for one in others
                 if isinstance(one.record, Record) and (wanted is None or content_fingerprint(one.record) in wanted)
             ]
-            rows = self._rows(*join_encoded(texts))
+            rows, marks = self._read(*join_encoded(texts))
             lists = pa.ListArray.from_arrays(rows.offsets.astype(np.int32), pa.array(rows.values.view(np.int64)))
-            yield TOKENS.batch([pa.array(fingerprint_rows(rows), pa.binary()), lists])
+            yield TOKENS.batch([pa.array(marks, pa.binary()), lists])
 
-    def _rows(self, data: NDArray[np.uint8], bounds: NDArray[np.int64]) -> Ragged:
+    def _read(self, data: NDArray[np.uint8], bounds: NDArray[np.int64]) -> tuple[Ragged, list[bytes]]:
+        """Return the rows of some texts, and their fingerprints."""
+        from nddup.sketching.recipe import make_sketches  # noqa: PLC0415 - `check` and `show` make no sketches
+        from nddup.sketching.rolling_hash import fingerprint_rows, hash_rows  # noqa: PLC0415
+
         if self.recipe is None:
-            return hash_rows(data, bounds)
-        whole = make_sketches(data, bounds, self.recipe)
-        return Ragged(whole.offsets, whole.ids)
+            rows = hash_rows(data, bounds)
+        else:
+            whole = make_sketches(data, bounds, self.recipe)
+            rows = Ragged(whole.offsets, whole.ids)
+        return rows, fingerprint_rows(rows)
 
 
 LARGEST = 100

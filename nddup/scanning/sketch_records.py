@@ -25,7 +25,8 @@ from nddup.reading.outcomes import EXCERPT_LENGTH, Capture, Record, Reject, exce
 from nddup.reading.records import content_fingerprint, fingerprint_bytes
 from nddup.reading.streams import Chunk, too_large
 from nddup.scanning.found import Batches, LocatedRecord, SketchRule, TextRule, in_batches, join_encoded, whole_recipe
-from nddup.scanning.line_blocks import LineBlock, divide, read_chunks
+from nddup.scanning.line_blocks import read_chunks
+from nddup.scanning.record_blocks import Block, divide
 from nddup.scanning.whole_files import parse_pieces
 from nddup.sketching.kinds import KINDS
 from nddup.sketching.min_s import Sketches, cut_sketches
@@ -141,7 +142,7 @@ def _row_of(one: LocatedRecord, rule: SketchRule) -> _Row:
 
 def _read(some: Sequence[LocatedRecord], rule: SketchRule) -> tuple[Columns, Texts]:
     """Return the columns of RECORDS that are known before the sketches, and the texts."""
-    if isinstance(some, LineBlock):
+    if isinstance(some, Block):
         return _read_block(some, rule)
     rows = [_row_of(one, rule) for one in some]
     columns = {name: pa.array([getattr(row, name) for row in rows], KINDS_OF[name]) for name in PLAIN}
@@ -155,19 +156,21 @@ def _read(some: Sequence[LocatedRecord], rule: SketchRule) -> tuple[Columns, Tex
     return columns, join_encoded([row.text for row in rows])
 
 
-def _read_block(block: LineBlock, rule: SketchRule) -> tuple[Columns, Texts]:
+def _read_block(block: Block, rule: SketchRule) -> tuple[Columns, Texts]:
     """Do as `_read`, without an object for each record that is plain."""
     is_plain = block.plain_rows(rule.text)
     plain, odd = np.flatnonzero(is_plain), np.flatnonzero(~is_plain)
     data, bounds = block.texts
-    view = memoryview(data)  # type: ignore[arg-type]
+    view, cuts = memoryview(data), bounds.tolist()  # type: ignore[arg-type]
     known = {
-        "source": block.lines.source.take(pa.array(plain)),
-        "split": pa.array(block.lines.split[plain]),
+        "source": block.source.take(pa.array(plain)),
+        "split": pa.array(block.split[plain]),
         "seq": pa.array(block.seq[plain]),
         "doc_id": block.read.ids.filter(pa.array(is_plain)),
         "url": block.read.urls.filter(pa.array(is_plain)),
-        "content_fingerprint": pa.array([fingerprint_bytes(block.text(row)) for row in plain.tolist()], pa.binary()),
+        "content_fingerprint": pa.array(
+            [fingerprint_bytes(view[cuts[row] : cuts[row + 1]]) for row in plain.tolist()], pa.binary()
+        ),
         **{name: pa.repeat(pa.scalar(0, KINDS_OF[name]), plain.size) for name in COUNTS},
         **{name: pa.repeat("", plain.size) for name in ("detail", "excerpt")},
     }

@@ -12,13 +12,13 @@ from typing import BinaryIO, NamedTuple
 from nddup.reading.charsets import unit_of
 from nddup.reading.containers import read_container
 from nddup.reading.formats import FileHead
-from nddup.reading.json_lines import plain_keys
 from nddup.reading.outcomes import Record, Reject
 from nddup.reading.records import parse_record
 from nddup.reading.streams import Chunk, Expanded, Part, StoppedError, cut_pieces, reject_parts
 from nddup.reading.xml_cutting import cut_records
 from nddup.scanning.found import LocatedRecord, in_batches
 from nddup.scanning.line_blocks import Bytes, cut_lines, read_blocks
+from nddup.scanning.record_blocks import are_blocks
 from nddup.shown import clean
 
 
@@ -46,13 +46,38 @@ def read_files(files: Iterable[StoredFile], head: FileHead, max_record: int) -> 
 
     A file is opened when its turn comes, and closed before the next. Never raises, whatever a file holds.
     """
-    by_lines = plain_keys(head) is not None
-    for is_whole, some in groupby(files, key=lambda file: by_lines and file.records is None):
-        if is_whole:
+    in_blocks = are_blocks(head)
+    for is_whole, some in groupby(files, key=lambda file: in_blocks and file.records is None):
+        if is_whole and head.format.kind == "parquet":
+            for file in some:
+                yield from _rows_in(file, head, max_record)
+        elif is_whole:
             yield from read_blocks((piece for file in some for piece in _lines_in(file, max_record)), head, max_record)
         else:
             found = (one for file in some for one in _found_in(file, head, max_record))
             yield from in_batches(found, prefixes_ids=head.format.prefixes_ids)
+
+
+def _rows_in(file: StoredFile, head: FileHead, max_record: int) -> Iterator[Sequence[LocatedRecord]]:
+    """Yield the records of a file of Parquet."""
+    from nddup.scanning.row_blocks import read_row_blocks  # noqa: PLC0415 - most collections have no Parquet
+
+    count = 0
+    try:
+        raw = file.open()
+    except (OSError, StoppedError) as error:
+        yield [LocatedRecord(file.source, 0, 0, _unopened(error), b"")]
+        return
+    with raw:
+        for some in read_row_blocks(raw, head, file.source, most=file.most, max_record=max_record):
+            if some is None:
+                break
+            yield some
+            count += len(some)
+        else:
+            return
+    rest = islice(_found_in(file, head, max_record), count, None)
+    yield from in_batches(rest, prefixes_ids=head.format.prefixes_ids)
 
 
 def _lines_in(file: StoredFile, max_record: int) -> Iterator[tuple[str, int, Bytes | Reject]]:

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from nddup.checking.prove_documents import mark
 from nddup.engines.embedded import DuckRun
 from nddup.engines.text_places import text_places
-from nddup.reading.json_lines import PlainLines, read_lines
+from nddup.reading.json_lines import PlainRecords, read_lines
 from nddup.results.check import CheckReport, check_run
 from nddup.results.opening import read_texts
 from nddup.run.local_job import run_locally
@@ -117,7 +117,7 @@ def test_lines_are_read_where_their_ordinals_say(
     """Of files of lines, `check` reads the records that it compares; where one is not at its ordinal, it reads all."""
     read = list[int]()
 
-    def count(data: NDArray[np.uint8], ends: NDArray[np.int64], *how: Any) -> PlainLines:  # noqa: ANN401
+    def count(data: NDArray[np.uint8], ends: NDArray[np.int64], *how: Any) -> PlainRecords:  # noqa: ANN401
         read.append(ends.size)
         return read_lines(data, ends, *how)
 

@@ -21,7 +21,7 @@ from nddup.engines.spark_engine import SparkEngine, frame_of, session_beside
 from nddup.errors import ConfigError, NddupError
 from nddup.local.outputs import count_parts
 from nddup.metrics import RunMetrics
-from nddup.reading.json_lines import PlainLines, read_lines
+from nddup.reading.json_lines import PlainRecords, read_lines
 from nddup.report.summary import notes
 from nddup.run.job import run_job
 from nddup.run.local_job import run_locally
@@ -176,7 +176,7 @@ def test_texts_that_are_not_at_their_places_are_found(
         parts = count_parts(records)
         return None if moved is None else parts.set_column(2, "before", pc.subtract(parts["before"], moved))
 
-    def count(data: NDArray[np.uint8], ends: NDArray[np.int64], *how: Any) -> PlainLines:  # noqa: ANN401
+    def count(data: NDArray[np.uint8], ends: NDArray[np.int64], *how: Any) -> PlainRecords:  # noqa: ANN401
         read.append(ends.size)
         return read_lines(data, ends, *how)
 

@@ -26,8 +26,9 @@ from nddup.scanning import line_blocks
 from nddup.scanning.collection import ListedFile
 from nddup.scanning.found import LocatedRecord, RecordLimits, SketchRule, TextRule, in_batches
 from nddup.scanning.input_files import InputFile
-from nddup.scanning.line_blocks import LineBlock, Places, read_blocks
+from nddup.scanning.line_blocks import LineBlock, read_blocks
 from nddup.scanning.local_files import cut_file, open_local, read_part, scan_part
+from nddup.scanning.record_blocks import Places
 from nddup.scanning.sketch_records import SketchRecords, parse_chunks
 from nddup.scanning.whole_files import StoredFile, _found_in, read_files
 from nddup.sketching.recipe import Recipe
