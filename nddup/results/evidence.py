@@ -1,13 +1,9 @@
 """Tables that `nddup check` compares a run with, recomputed for all sketches and clusters or for a sample.
 
-Each table is made once, when it is first needed; `Evidence.forget` frees all of them.
-
-The promises of a run, read from its metrics and settings alone.
-
-The clusters whose conditions `nddup check` proves: those with the smallest ids, with the sketches of their nodes.
+Each table is made once, when it is first needed; `Evidence.forget` frees all of them. The promises of a run are read
+from its metrics and settings alone. The clusters whose conditions are proved are those with the smallest ids.
 
 Confirm recounted pairs of sketches by their texts, for `nddup check`: the texts are read again and compared.
-
 No code of the run's own comparison is used: `tokens.tokenise` makes the tokens by the written rule, `edit_similarity`
 counts the longest common subsequence, `shingle_sets` the common shingles. Where that is not possible (the inputs are
 gone, or the texts are too long to compare), the run's value is taken, and the line of the promise says what was not
@@ -16,11 +12,11 @@ that reach the threshold were missed, and are counted.
 """
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from fractions import Fraction
 from functools import cached_property, partial
 from hashlib import sha256
-from itertools import groupby
+from itertools import chain, groupby
 from typing import NamedTuple
 
 import numpy as np
@@ -45,7 +41,7 @@ from nddup.sketching.kinds import Kind
 from nddup.sketching.minhash import Bands
 from nddup.verifying.cluster_proofs import Members, Sets, prepare_sets
 from nddup.verifying.cluster_proofs import prove_clusters as prove
-from nddup.verifying.definitions import Definition, Form, Sample, count_shared, gather, list_shingles
+from nddup.verifying.definitions import Definition, Form, Sample, compare_all, gather, list_shingles
 from nddup.verifying.near_pairs import Probes
 
 
@@ -557,14 +553,13 @@ def confirm_pairs(candidates: set[Pair], claims: Mapping[Pair, float], config: C
         return Confirmed(claimed, f"texts not compared, `{measure}` of the run is taken: {error}", measure, changed)
 
     comparison: _Edits | _Shingles = _Edits(texts, config) if measure == "edit" else _Shingles(texts, config)
-    found: dict[Pair, float] = {}
-    unproved = 0
-    for pair in sorted(candidates, key=lambda pair: sha256("\0".join(pair).encode()).digest()):
-        parts = comparison.measure(*pair)
+    found, unproved, share = dict[Pair, float](), 0, comparison.share
+    pairs = sorted(candidates, key=lambda pair: sha256("\0".join(pair).encode()).digest())
+    for pair, parts in zip(pairs, comparison.measure(pairs), strict=True):
         if parts is None:
             unproved += 1
             found |= {pair: claimed[pair]} if pair in claimed else {}
-        elif parts[0] and Fraction(*parts) >= comparison.share:
+        elif parts[0] and parts[0] * share.denominator >= share.numerator * parts[1]:
             found[pair] = parts[0] / parts[1]
     what = f"{unproved:,} of {len(candidates):,} pairs of texts not compared: `{measure}` of the run is taken"
     return Confirmed(found, what if unproved else "", measure)
@@ -580,7 +575,10 @@ class _Edits:
         self._tokens = {name: tokenise(text) for name, text in texts.items()}
         self._budget = MOST_CELLS
 
-    def measure(self, *pair: str) -> tuple[int, int] | None:
+    def measure(self, pairs: Iterable[Pair]) -> Iterable[tuple[int, int] | None]:
+        return map(self._measure, pairs)
+
+    def _measure(self, pair: Pair) -> tuple[int, int] | None:
         first, second = (self._tokens.get(name, []) for name in pair)
         cells = len(first) * len(second)
         self._budget -= cells
@@ -597,20 +595,24 @@ class _Shingles:
     def __init__(self, texts: Mapping[str, str], config: Config) -> None:
         self.share = config.pairs.share
         self._texts, self._shingle = texts, config.shingle
-        self._sets: dict[str, NDArray[np.uint64]] = {}
         self._budget = MOST_SHINGLES if config.shingle.unit == "word" else 0
 
-    def measure(self, *pair: str) -> tuple[int, int] | None:
-        for name in pair:
-            if name not in self._sets:
-                if self._budget <= 0:
-                    return None
-                from nddup.sketching.tokens import tokenise  # noqa: PLC0415
+    def measure(self, pairs: Sequence[Pair]) -> Iterable[tuple[int, int] | None]:
+        from nddup.sketching.tokens import tokenise  # noqa: PLC0415
 
-                made = list_shingles(tokenise(self._texts[name]), self._shingle.length, self._shingle.offset)
-                self._sets[name] = made
-                self._budget -= len(made)
-        return count_shared(*(self._sets[name] for name in pair))
+        places, sets = dict[str, int](), list[NDArray[np.uint64]]()
+        for name in chain.from_iterable(pairs):
+            if name not in places and self._budget > 0:
+                places[name] = len(sets)
+                sets.append(list_shingles(tokenise(self._texts[name]), self._shingle.length, self._shingle.offset))
+                self._budget -= len(sets[-1])
+        offsets, ids, _ = gather(sets)
+        first, second = np.array([[places.get(name, -1) for name in pair] for pair in pairs], np.int64).reshape(-1, 2).T
+        at = np.flatnonzero((first >= 0) & (second >= 0))
+        masks, is_made = np.zeros(at.size, np.uint64), np.isin(np.arange(len(pairs)), at)
+        found = compare_all(offsets, ids, first[at], offsets, ids, second[at], Sample(1 << 62), masks)
+        measured = iter(map(tuple, found[:, 1:3].tolist()))
+        return (next(measured) if made else None for made in is_made.tolist())
 
 
 def ends_of(recounted: pa.Table) -> set[Pair]:

@@ -18,6 +18,10 @@ if TYPE_CHECKING:  # these load slowly, and not every command needs them: `inspe
     from nddup.storage.run_folder import RunFolder
 
 
+QUICK_BYTES = 4 << 30
+"""Bytes of files that are read in blocks, some of whose records are read again sooner than processes have started."""
+
+
 class Opened(NamedTuple):
     """A finished run, and the file access that a command needs beside it, by the same engine."""
 
@@ -159,12 +163,15 @@ def _named(documents: "Mapping[str, TextPlace]") -> dict[str, tuple[str, bytes]]
 def _read_here(folder: "RunFolder", documents: "Mapping[str, TextPlace]", characters: int | None) -> "pa.Table":
     from nddup.local.outputs import Reader  # noqa: PLC0415
     from nddup.local.workers import Workers  # noqa: PLC0415
+    from nddup.scanning.record_blocks import are_blocks  # noqa: PLC0415
     from nddup.settings.plan import processes_of, record_limits, text_rule  # noqa: PLC0415
     from nddup.stages.inputs_found import find_again  # noqa: PLC0415
     from nddup.storage.local_storage import LocalStorage  # noqa: PLC0415
 
     collection, config = find_again(folder, LocalStorage())
-    with Workers(processes_of(config)) as workers:
+    is_quick = all(are_blocks(group.head) for group in collection.groups)
+    is_quick &= sum(file.size for file in collection.listing.files) < QUICK_BYTES
+    with Workers(1 if is_quick else processes_of(config)) as workers:
         reader = Reader(collection, text_rule(config), record_limits(config), workers)
         places = reader.find_places((place.source, place.record) for place in documents.values())
         return reader.find_texts(_named(documents), characters, places)

@@ -179,6 +179,11 @@ TOKEN_TABLE_VERSION, WORD_TABLE = read_word_table(
 )
 
 _ASCII_WORD: Final = re.compile("[0-9_a-z]+")
+_PIECE: Final = re.compile("[0-9A-Z_a-z\x80-\U0010ffff]+")
+"""What lies between the separators of ASCII: nothing in it depends on what is outside."""
+
+REMEMBERED: Final = 32
+"""Most characters of a piece whose tokens are remembered."""
 
 
 def tokenise(text: str) -> list[str]:
@@ -190,7 +195,7 @@ def tokenise(text: str) -> list[str]:
     Returns:
         The tokens; none if the text has only separators.
 
-    Cost: some 0.5 us per character; 20 ns where all are ASCII.
+    Cost: some 20 ns per character where all are ASCII; 0.5 us per character of every other word that is new.
 
     Example:
         >>> tokenise("A rose is a ROSE; 薔薇は薔薇")
@@ -198,7 +203,22 @@ def tokenise(text: str) -> list[str]:
     """
     if text.isascii():
         return _ASCII_WORD.findall(text.lower())
+    tokens: list[str] = []
+    for piece in _PIECE.findall(text):
+        if piece.isascii():
+            tokens.append(piece.lower())
+        else:
+            tokens += _remembered(piece) if len(piece) <= REMEMBERED else _tokens_of(piece)
+    return tokens
 
+
+@lru_cache(maxsize=1 << 17)
+def _remembered(piece: str) -> list[str]:
+    return _tokens_of(piece)
+
+
+def _tokens_of(text: str) -> list[str]:
+    """Return the tokens of a text, whatever it holds."""
     tokens: list[str] = []
     word, is_alone = "", False
     for character in normalise(text):
