@@ -204,7 +204,7 @@ class Repository:
                 written.
             LostRaceError: if another writer committed meanwhile; nothing was changed.
         """
-        from nddup.local.outputs import Rewriter  # noqa: PLC0415
+        from nddup.local.rewrite import Rewriter  # noqa: PLC0415
         from nddup.repository.commits import claimed  # noqa: PLC0415
         from nddup.repository.write_versions import (  # noqa: PLC0415
             add,

@@ -36,7 +36,7 @@ from nddup.engines.embedded import DuckEngine
 from nddup.errors import ConfigError, OutputError
 from nddup.local import engine
 from nddup.local.confirm import Row
-from nddup.local.outputs import Rewriter, verdicts_of, write_apart
+from nddup.local.rewrite import Rewriter, verdicts_of, write_apart
 from nddup.local.workers import Workers
 from nddup.repository.close_components import COLUMNS, Totals
 from nddup.repository.commits import (

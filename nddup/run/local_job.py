@@ -17,7 +17,6 @@ import pyarrow.compute as pc
 
 from nddup.local import engine, outputs
 from nddup.local.memory import Memory
-from nddup.local.outputs import Rewriter, in_order
 from nddup.local.processes import Processes
 from nddup.local.read_records import take_saved
 from nddup.local.workers import Workers
@@ -225,10 +224,14 @@ class LocalJob(RunEngine):
     @contextmanager
     def hold(self, verdicts: pa.Table) -> Iterator[pa.Table]:
         """As `RunEngine.hold`: in memory, sorted by source and record."""
+        from nddup.local.rewrite import in_order  # noqa: PLC0415 - most runs write no input again
+
         yield in_order(verdicts)
 
     def rewrite(self, source: Collection, verdicts: pa.Table, apart: str, *, is_tagging: bool) -> int:
         """As `RunEngine.rewrite`."""
+        from nddup.local.rewrite import Rewriter  # noqa: PLC0415
+
         is_first, where = self.config.input.limit is not None, Path(local_path(apart))
         rewriter = Rewriter(source, verdicts, is_tagging, is_first, record_limits(self.config))
         try:

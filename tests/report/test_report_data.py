@@ -201,7 +201,10 @@ def test_texts_that_are_gone_are_named(tmp_path: Path) -> None:
 
     shown = gather(run, Asked(["f" * 16], find_all))
 
-    assert wanted == [{name: ("p.xml", bytes([key]) * 16) for key, name in enumerate(["a", "b", "c\"'"])}]
+    names = enumerate(["a", "b", "c\"'"])
+    assert [{name: place[:2] for name, place in asked.items()} for asked in wanted] == [
+        {name: ("p.xml", bytes([key]) * 16) for key, name in names}
+    ]
     assert shown.texts["text"].to_pylist() == ["again"] * 3
     with pytest.raises(NddupError, match="no longer hold document c"):
         gather(run, Asked(["f" * 16], lambda documents: find_all(documents).slice(0, 2)))

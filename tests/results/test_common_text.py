@@ -12,6 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from nddup.engines.embedded import DuckRun
+from nddup.engines.text_places import TextPlace
 from nddup.results.formal_context import Shingles, extent_lines
 from nddup.results.opening import read_texts
 from nddup.results.show import show_run
@@ -30,7 +31,7 @@ def make(inputs: Path, folder: Path, **sections: Any) -> DuckRun:  # noqa: ANN40
 def texts_of(run: DuckRun) -> dict[str, str]:
     """Return the text of every document, read again."""
     rows = pq.read_table(f"{run.path}/documents").to_pylist()
-    places = {row["doc_id"]: (row["source"], row["content_fingerprint"]) for row in rows}
+    places = {row["doc_id"]: TextPlace(row["source"], row["content_fingerprint"], row["record"]) for row in rows}
     found = read_texts(run.path, places, master=None, is_whole=True)
     return dict(zip(found["doc_id"].to_pylist(), found["text"].to_pylist(), strict=True))
 

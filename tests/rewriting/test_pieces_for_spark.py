@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 from nddup.engines.embedded import DuckEngine
-from nddup.local.outputs import in_order
+from nddup.local.rewrite import in_order
 from nddup.rewriting.rewrite_file import end_of
 from nddup.run.local_job import run_locally
 from nddup.scanning.collection import ListedFile, find_files

@@ -8,7 +8,7 @@ from typing import Any, get_args
 import pytest
 
 from nddup.errors import ConfigError, NddupError
-from nddup.local.outputs import RewrittenFile
+from nddup.local.rewrite import RewrittenFile
 from nddup.reading.formats import FILE_KINDS, Kind
 from nddup.rewriting.rewrite_file import STREAMED, can_rewrite
 from nddup.run.local_job import run_locally

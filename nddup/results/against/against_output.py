@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 from nddup.against.judge import CLEAN, COMMON, FOUND, PART, SHORT, UNREAD
 from nddup.against.share_records import cut_regions, number_items
 from nddup.errors import OutputError
-from nddup.local.outputs import Rewriter, verdicts_of, write_apart
+from nddup.local.rewrite import Rewriter, verdicts_of, write_apart
 from nddup.local.workers import Workers
 from nddup.results.against.compare_collections import Compared
 from nddup.settings.plan import processes_of, record_limits

@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 from nddup.engines.embedded import DuckEngine
 from nddup.engines.engine import Engine
 from nddup.errors import ConfigError, OutputError
-from nddup.local.outputs import Rewriter
+from nddup.local.rewrite import Rewriter
 from nddup.local.workers import Workers
 from nddup.passages.tabulate import Documents, kept_lines, list_verdicts
 from nddup.report.passages_page import choose_shown, draw_passages
