@@ -76,7 +76,11 @@ awk '/^[^ ]/ { is_spark = /^pyspark==/ } { print > (is_spark ? ".venv/spark.lock
 install .venv/pip-spark.log --require-hashes -r .venv/spark.lock &
 spark=$!
 install .venv/pip.log --require-hashes -r .venv/other.lock &
-wait $! && wait "$spark" || { wait; exit 1; }
+other=$!
+# Airflow's environment needs only this pip.
+if [ "$1" = dev ]; then scripts/airflow.sh; fi &
+airflow=$!
+wait "$other" && wait "$spark" && wait "$airflow" || { wait; exit 1; }
 install .venv/pip.log --no-build-isolation -e .
 .venv/bin/nddup setup
 echo "$wanted" >"$stamp"
