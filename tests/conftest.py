@@ -69,17 +69,17 @@ def shared() -> Path:
 
 @pytest.fixture(scope="session")
 def _session() -> "Iterator[SparkSession]":
-    """One session of two cores for all tests."""
+    """One session of two cores for all tests; its JVM collects garbage seldom, and is otherwise that of a short run."""
+    from nddup.run.java import SHORT_LIVED  # noqa: PLC0415 - for Spark alone
     from nddup.run.session import start_session  # noqa: PLC0415 - for Spark alone
 
-    session = start_session(
-        master="local[2]",
-        settings={
-            "spark.default.parallelism": "2",
-            "spark.driver.memory": "2g",
-        },
-        is_small=True,
-    )
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("nddup.run.session.SHORT_LIVED", (*SHORT_LIVED, "-Xmn600m"))
+        session = start_session(
+            master="local[2]",
+            settings={"spark.default.parallelism": "2", "spark.driver.memory": "2g"},
+            is_small=True,
+        )
     yield session
     session.stop()
 
