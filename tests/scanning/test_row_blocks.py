@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from nddup.reading import parquet_rows
 from nddup.reading.formats import FORMATS, FileHead
+from nddup.reading.outcomes import Record, Reject
 from nddup.reading.parquet_rows import ROWS, open_parquet, read_batches
 from nddup.scanning import row_blocks
 from nddup.scanning.found import LocatedRecord, SketchRule, TextRule, in_batches
@@ -24,7 +25,7 @@ from nddup.scanning.whole_files import StoredFile, _found_in, read_files
 from nddup.sketching.recipe import Recipe
 
 HEAD = FileHead(format=FORMATS["parquet"], encoding="utf-8", separator=b"")
-MAX_RECORD = 100
+MAX_RECORD = 1_000
 RULES = [SketchRule(Recipe(length=1), TextRule(markup), min_tokens=2, confirm="resemblance")
          for markup in ("auto", "text", "html")]  # fmt: skip
 PIECES = (
@@ -46,7 +47,7 @@ TEXTS = st.lists(st.sampled_from(PIECES), max_size=5).map("".join)
 STRINGS = [pa.string(), pa.large_string(), pa.string_view(), pa.dictionary(pa.int32(), pa.string())]
 BYTES = [pa.binary(), pa.large_binary(), pa.binary(3), pa.dictionary(pa.int8(), pa.binary())]
 KINDS: dict[pa.DataType, st.SearchStrategy[Any]] = {
-    **{kind: TEXTS | st.sampled_from(["a", "b", "document 7"]) for kind in STRINGS},
+    **{kind: TEXTS | st.sampled_from(["a", "b", "document 7", "long " * 210]) for kind in STRINGS},
     **{kind: st.binary(min_size=3, max_size=3) for kind in BYTES},
     pa.int64(): st.integers(-9, 2**40), pa.uint64(): st.integers(0, 2**64 - 1), pa.float64(): st.floats(),
     pa.bool_(): st.booleans(), pa.null(): st.none(), pa.uuid(): st.binary(min_size=16, max_size=16),
@@ -98,7 +99,7 @@ def stored(data: bytes, most: int = 1 << 40) -> StoredFile:
     return StoredFile("a", "", most, partial(io.BytesIO, data))
 
 
-@given(data=files(), size=st.integers(1, 2_000), most=st.sampled_from([1 << 40, 150]), rule=st.sampled_from(RULES))
+@given(data=files(), size=st.integers(1, 20_000), most=st.sampled_from([1 << 40, 150]), rule=st.sampled_from(RULES))
 def test_blocks_give_the_rows_of_single_records(data: bytes, size: int, most: int, rule: SketchRule) -> None:
     """Whatever the types, the values and the damage, rows read together are those that are decoded a few at a time."""
     with pytest.MonkeyPatch.context() as patch:
@@ -151,3 +152,17 @@ def test_a_dictionary_of_short_values_is_decoded_in_large_batches(monkeypatch: p
 
     assert max(sizes) == 2_048
     assert sum(sizes) == 10_000
+
+
+def test_rows_before_a_damaged_page_are_read() -> None:
+    """Of ten pages of ten rows, the last of which is damaged, all rows but its own and two before them are records."""
+    out = io.BytesIO()
+    options = {"use_dictionary": False, "compression": "none", "data_page_size": 1, "write_batch_size": 10}
+    pq.write_table(pa.table({"text": [f"text {row}" for row in range(100)]}), out, write_page_checksum=True, **options)
+    column, data = pq.ParquetFile(out).metadata.row_group(0).column(0), bytearray(out.getvalue())
+    data[column.data_page_offset + column.total_compressed_size - 1] ^= 1
+
+    found = [one.record for some in read_files([stored(bytes(data))], HEAD, MAX_RECORD) for one in some]
+
+    assert [one.fields[0] for one in found if isinstance(one, Record)] == [f"text {row}" for row in range(88)]
+    assert [one.reason for one in found if isinstance(one, Reject)] == ["damaged"]
