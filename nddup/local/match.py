@@ -42,6 +42,7 @@ from nddup.matching.overlap_join import (
     link_heavy,
     longest_list,
     post_prefixes,
+    take_prefixes,
 )
 from nddup.matching.threshold import Threshold
 from nddup.mining.family_pairs import past_comparisons
@@ -551,27 +552,12 @@ def _by_prefix(pruned: Pruned, sketches: Ragged, rule: PairingOptions) -> tuple[
     order = np.lexsort((pruned.rows, np.diff(sketches.offsets)[pruned.rows]))
     rows, bounds = pruned.rows[order], pruned.bounds[order]
     posted = (np.diff(pruned.offsets)[order] - bounds + 1).astype(np.int32)
-    prefixes = Prefixes(*_prefixes(pruned.offsets, pruned.features, order, posted), len(pruned.holders))
+    prefixes = take_prefixes(Prefixes(pruned.offsets, pruned.features, len(pruned.holders)), order, posted)
     whole = take_rows(sketches, rows)
     if rule.threshold.is_containment:
         bounds = rule.threshold.bounds(np.diff(whole.offsets).astype(np.int32))
         posted = np.maximum(posted - bounds + 1, 0).astype(np.int32)
     return rows, Probes(whole, prefixes, bounds, posted, _find_heavy(prefixes, rule))
-
-
-@compiled
-def _prefixes(
-    offsets: NDArray[np.int64], features: NDArray[np.int32], order: NDArray[np.int64], lengths: NDArray[np.int32]
-) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
-    """Return the first features of each row, in this order of rows: where each row begins, and the features."""
-    ends = np.zeros(len(order) + 1, np.int64)
-    for i in range(len(order)):
-        ends[i + 1] = ends[i] + lengths[i]
-    ranks = np.empty(ends[-1], np.int32)
-    for i in range(len(order)):
-        for k in range(lengths[i]):
-            ranks[ends[i] + k] = features[offsets[order[i]] + k]
-    return ends, ranks
 
 
 def _by_keys(
@@ -585,10 +571,10 @@ def _by_keys(
     rows = np.flatnonzero(bounds <= sizes)
     rows = rows[np.argsort(sizes[rows], kind="stable")]
     all_keys = finder.keys(sketches)
-    numbers, count = number_keys(all_keys.values)
-    heavy = _find_heavy(Prefixes(all_keys.offsets, numbers, count), rule)
+    numbered = Prefixes(all_keys.offsets, *number_keys(all_keys.values))
+    heavy = _find_heavy(numbered, rule)
     lengths = np.diff(all_keys.offsets)[rows].astype(np.int32)
-    keys = Prefixes(*_prefixes(all_keys.offsets, numbers, rows, lengths), count)
+    keys = take_prefixes(numbered, rows, lengths)
     return rows, Probes(take_rows(sketches, rows), keys, bounds[rows], lengths, heavy[rows]), heavy
 
 

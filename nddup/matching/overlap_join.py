@@ -174,6 +174,19 @@ class Prefixes(NamedTuple):
     """The number of distinct features."""
 
 
+@compiled
+def take_prefixes(prefixes: Prefixes, order: NDArray[np.int64], lengths: NDArray[np.int32]) -> Prefixes:
+    """Return the first `lengths` features of each of some sketches, in this order."""
+    ends = np.zeros(len(order) + 1, np.int64)
+    for i in range(len(order)):
+        ends[i + 1] = ends[i] + lengths[i]
+    ranks = np.empty(ends[-1], np.int32)
+    for i in range(len(order)):
+        for k in range(lengths[i]):
+            ranks[ends[i] + k] = prefixes.ranks[prefixes.offsets[order[i]] + k]
+    return Prefixes(ends, ranks, prefixes.n_ranks)
+
+
 class Probes(NamedTuple):
     """The m sketches to join, ordered by (size, name)."""
 

@@ -15,10 +15,7 @@ the pairs of each component are counted on the way:
     at most `max_edges`   all its pairs are listed
     more                  it is large: only the pairs with a kept end are listed, around leaders (`leaders`)
 
-So how a component is listed depends on its own sketches only, not on the rest of the family. Two sketches known to be
-in one large component are not compared. Each list of holders begins with its settled entries, sketches of one large
-component, and another sketch of that component skips them all at once. So a family of near-equal sketches costs
-little more than its first `max_edges` pairs.
+So how a component is listed depends on its own sketches only, not on the rest of the family.
 
 Where texts confirm pairs, a document is kept as in `leaders`, unless it is a near-duplicate of one kept before it; but
 two sketches that satisfy the rule are only candidates, and a function of the caller tells whether the texts confirm one
@@ -35,26 +32,25 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from nddup.arrays import Ragged, compiled, number_keys, take_rows
+from nddup.arrays import Ragged, number_keys, take_rows
 from nddup.columns import ragged_of
 from nddup.matching.cliques import connect_cliques
 from nddup.matching.confirm_texts import ConfirmRule, confirms_any
 from nddup.matching.overlap_join import (
     ComparisonLimits,
-    ConnectedPairs,
     Prefixes,
+    Probes,
     begin_count,
-    count_pair,
-    find_any_large,
-    find_root,
-    share_large,
+    find_large,
+    join_prefixes,
+    post_prefixes,
+    take_prefixes,
 )
 from nddup.matching.threshold import Threshold
 from nddup.mining.leaders import (
     Family,
     Index,
     choose_kept,
-    compare,
     compare_with_kept,
     enter,
     find_kept_pairs,
@@ -122,33 +118,6 @@ class FamilyPairs(NamedTuple):
     """False where the search passed `max_comparisons`: then there are no pairs, and `by_leaders` is all false."""
 
 
-class _Lists(NamedTuple):
-    """For each feature, the sketches entered so far that hold it in their prefix."""
-
-    starts: NDArray[np.int64]  # by feature, its first entry
-    ends: NDArray[np.int64]  # by feature, the end of its entries
-    settled: NDArray[np.int64]  # by feature, the end of its settled entries, all of one large component
-    holders: NDArray[np.int32]  # by entry, the sketch
-
-
-class _Search(NamedTuple):
-    """The state of the search through a family."""
-
-    family: Family
-    lists: _Lists
-    connected: ConnectedPairs
-    met: NDArray[np.int32]  # (n,), the sketch that met each last, or -1
-
-
-class _Rows(NamedTuple):
-    """Rows of two sketches, their overlap and the two parts of their resemblance, and how many rows are filled."""
-
-    rows: NDArray[np.int32]  # (room, 5)
-    filled: int
-    comparisons: int
-    has_large: bool
-
-
 def pair_family(
     sketches: Ragged,
     bounds: NDArray[np.int32],
@@ -175,10 +144,8 @@ def pair_family(
         The pairs, and which sketches are in large components. For no sketches, no pairs.
 
     Cost:
-        That of `connect_cliques`; then one comparison for every two sketches that meet while no component is large;
-        from then on, one for each sketch that joins a large component, and one for each sketch outside it that it
-        meets. Memory: 20 bytes a pair, twice
-        that while the rows grow, for at most `max_edges` pairs a component; 60 bytes for every id of every sketch.
+        That of `connect_cliques` and of `join_prefixes`. Memory: 20 bytes a pair, twice that while the rows grow, for
+        some `max_edges` pairs a component; 60 bytes for every id of every sketch.
 
     Example:
         Every two of 0, 1 and 2 share two features; so do 3 and 4. At most two pairs a component: 0 leads 1 and 2.
@@ -190,21 +157,32 @@ def pair_family(
         >>> sorted(found.ends.tolist()), found.by_leaders.tolist()
         ([[1, 0], [2, 0], [3, 4]], [True, True, True, False, False])
     """
-    family = rank_features(sketches, bounds, threshold)
+    prefixes = rank_features(sketches, bounds, threshold).prefixes
     if keys is not None:
-        numbers, count = number_keys(keys.values)
-        family = family._replace(prefixes=Prefixes(keys.offsets, numbers, count))
+        prefixes = Prefixes(keys.offsets, *number_keys(keys.values))
 
     connected = begin_count(len(bounds), limits.max_edges)
+    order = np.argsort(np.diff(sketches.offsets), kind="stable")
+    lengths = np.diff(prefixes.offsets)[order].astype(np.int32)
+    heavy = np.zeros(len(order), np.bool_)
+    probes = Probes(take_rows(sketches, order), take_prefixes(prefixes, order, lengths), bounds[order], lengths, heavy)
     if keys is None:
-        connect_cliques(connected, sketches, bounds, family.prefixes, family.rule)
-    rows, roots, is_large, comparisons = _join_family(family, connected, limits.max_comparisons)
+        connect_cliques(connected, probes.sketches, probes.bounds, probes.prefixes, threshold.rule)
+    found = join_prefixes(
+        probes, post_prefixes(probes), range(len(order)), threshold=threshold, connected=connected,
+        most=limits.max_comparisons,
+    )  # fmt: skip
     nobody = np.zeros(len(bounds), np.bool_)
-    if comparisons > limits.max_comparisons:
-        return FamilyPairs(rows[:0, :2], rows[:0, 2], np.empty(0), nobody, comparisons, is_whole=False)
+    if found.candidates > limits.max_comparisons:
+        none = np.empty(0, np.int32)
+        return FamilyPairs(none.reshape(0, 2), none, np.empty(0), nobody, found.candidates, is_whole=False)
 
-    parts = [_as_pairs(rows, nobody, comparisons)]
-    for root in np.flatnonzero(is_large):
+    roots = np.full(len(bounds), -1, np.int32)
+    roots[order] = find_large(connected)
+    ends = order[np.stack([found.first, found.second], axis=1)].astype(np.int32)
+    listed = np.flatnonzero(roots[ends[:, 0]] < 0)
+    parts = [FamilyPairs(ends[listed], found.overlap[listed], found.resemblance[listed], nobody, 0, is_whole=True)]
+    for root in np.unique(roots[roots >= 0]):
         members = np.flatnonzero(roots == root)
         order = by_policy[roots[by_policy] == root]
         by_place, of_members = np.searchsorted(members, order), confirm and among(confirm, members)
@@ -213,7 +191,7 @@ def pair_family(
     ends, overlap, resemblance = (
         np.concatenate(columns) for columns in zip(*(part[:3] for part in parts), strict=True)
     )
-    return FamilyPairs(ends, overlap, resemblance, is_large[roots], comparisons, is_whole=True)
+    return FamilyPairs(ends, overlap, resemblance, roots >= 0, found.candidates, is_whole=True)
 
 
 def lead(
@@ -243,131 +221,6 @@ def past_comparisons(sketches: int, max_comparisons: int) -> str:
         f" ({max_comparisons:,}) comparisons; raise it, or raise pairs.threshold, or leave out common shingles with"
         " pairs.max_document_frequency"
     )
-
-
-def _as_pairs(rows: NDArray[np.int32], by_leaders: NDArray[np.bool_], comparisons: int) -> FamilyPairs:
-    resemblance = rows[:, 3] / np.maximum(rows[:, 4], 1)
-    return FamilyPairs(rows[:, :2], rows[:, 2], resemblance, by_leaders, comparisons, is_whole=True)
-
-
-@compiled
-def _join_family(
-    family: Family, connected: ConnectedPairs, max_comparisons: int
-) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.bool_], int]:
-    """Compare the sketches that meet, except two of the same large component; some are `connected` before.
-
-    Returns the rows of the pairs of all other components; the first sketch of each one's component, (n,); whether a
-    sketch is the first of a large component, (n,); and the number of comparisons, above `max_comparisons` where that
-    limit ended the search.
-    """
-    n = family.bounds.size
-    search = _Search(family, _allot_lists(family.prefixes), connected, np.full(n, -1, np.int32))
-    found = _Rows(np.empty((1024, 5), np.int32), 0, 0, find_any_large(connected))
-    for i in range(n):
-        for at in range(family.prefixes.offsets[i], family.prefixes.offsets[i + 1]):
-            found = _meet(search, i, family.prefixes.ranks[at], found)
-            if found.comparisons > max_comparisons:
-                return found.rows[:0], search.connected.above, np.zeros(n, np.bool_), found.comparisons
-        _enter(search, i)
-
-    roots = np.empty(n, np.int32)
-    for i in range(n):
-        roots[i] = find_root(search.connected.above, i)
-    is_large = (roots == np.arange(n)) & (connected.pairs > connected.max_edges)
-    filled = _drop_large(search.connected, found.rows, found.filled)
-    return found.rows[:filled].copy(), roots, is_large, found.comparisons
-
-
-@compiled
-def _allot_lists(prefixes: Prefixes) -> _Lists:
-    """Make empty lists with room for all holders of each feature."""
-    starts = np.zeros(prefixes.n_ranks + 1, np.int64)
-    for rank in prefixes.ranks:
-        starts[rank + 1] += 1
-    for rank in range(prefixes.n_ranks):
-        starts[rank + 1] += starts[rank]
-    return _Lists(starts, starts[:-1].copy(), starts[:-1].copy(), np.empty(prefixes.ranks.size, np.int32))
-
-
-@compiled
-def _enter(search: _Search, i: int) -> None:
-    """Enter a sketch into the lists of its prefix."""
-    prefixes, lists = search.family.prefixes, search.lists
-    for at in range(prefixes.offsets[i], prefixes.offsets[i + 1]):
-        rank = prefixes.ranks[at]
-        lists.holders[lists.ends[rank]] = i
-        lists.ends[rank] += 1
-
-
-@compiled
-def _meet(search: _Search, i: int, rank: int, found: _Rows) -> _Rows:
-    """Compare a sketch with those entered in one list, except within a large component; return all rows so far."""
-    lists, connected = search.lists, search.connected
-    start, entry = lists.starts[rank], lists.starts[rank]
-    while entry < lists.ends[rank]:
-        j = lists.holders[entry]
-        if found.has_large and share_large(connected, i, j):
-            entry = _settle(lists, connected, rank, entry)
-            continue
-
-        entry += 1
-        if search.met[j] != i:
-            search.met[j] = i
-            found = _compare(search, i, j, found)
-
-            # The sketch may have just joined the component of the settled entries: then it skips them all.
-            if found.has_large and entry < lists.settled[rank] and share_large(connected, i, lists.holders[start]):
-                entry = lists.settled[rank]
-    return found
-
-
-@compiled
-def _settle(lists: _Lists, connected: ConnectedPairs, rank: int, entry: int) -> int:
-    """Move an entry of a large component to the settled part of its list, if that is empty or of the same component.
-
-    Returns the entry to look at next.
-    """
-    start, settled = lists.starts[rank], lists.settled[rank]
-    j = lists.holders[entry]
-    if entry < settled:
-        return int(settled)
-    if settled == start or share_large(connected, j, lists.holders[start]):
-        lists.holders[entry], lists.holders[settled] = lists.holders[settled], j
-        lists.settled[rank] += 1
-    return entry + 1
-
-
-@compiled
-def _compare(search: _Search, i: int, j: int, found: _Rows) -> _Rows:
-    """Compare two sketches, and add a row if they are a pair; rows of large components are dropped to make room."""
-    family, connected = search.family, search.connected
-    offsets, bounds = family.sketches.offsets, family.bounds
-    if min(offsets[i + 1] - offsets[i], offsets[j + 1] - offsets[j]) < max(bounds[i], bounds[j]):
-        return found
-
-    rows, filled, comparisons, has_large = found
-    comparisons += 1
-    overlap, shared, united = compare(family, i, j)
-    if overlap >= 0:
-        has_large |= count_pair(connected, j, i)
-        if filled == len(rows):
-            filled = _drop_large(connected, rows, filled) if has_large else filled
-            rows = np.concatenate((rows, np.empty_like(rows))) if 2 * filled > len(rows) else rows
-        rows[filled, 0], rows[filled, 1], rows[filled, 2] = j, i, overlap
-        rows[filled, 3], rows[filled, 4] = shared, united
-        filled += 1
-    return _Rows(rows, filled, comparisons, has_large)
-
-
-@compiled
-def _drop_large(connected: ConnectedPairs, rows: NDArray[np.int32], count: int) -> int:
-    """Remove the rows of large components, in place; return the number of rows left."""
-    left = 0
-    for row in range(count):
-        if connected.pairs[find_root(connected.above, rows[row, 0])] <= connected.max_edges:
-            rows[left] = rows[row]
-            left += 1
-    return left
 
 
 Batches = Iterator[pa.RecordBatch]
