@@ -53,9 +53,10 @@ def connect_cliques(
         return
     counts = np.bincount(prefixes.ranks, minlength=prefixes.n_ranks)
     met = _count_met(prefixes, counts)
-    pivots = np.argsort(-met, kind="stable")[: np.count_nonzero(met >= least)]
+    pivots = np.flatnonzero(met >= least)
     if not len(pivots):
         return
+    pivots = pivots[np.argsort(-met[pivots], kind="stable")]
     lists = _list_holders(prefixes, counts)
     is_free, effort = np.ones(len(bounds), np.bool_), EFFORT * len(bounds)
     for pivot in pivots.tolist():

@@ -317,7 +317,8 @@ def join_prefixes(
         soon as the bound is out of reach. 4 bytes a sketch, and 4 a posting once a component is large.
     """
     connected = begin_count(len(probes.bounds), NO_LIMIT) if connected is None else connected
-    found, candidates = _join(probes, postings, rows.start, rows.stop, threshold.rule, connected, most)
+    sizes = np.diff(probes.sketches.offsets)
+    found, candidates = _join(probes, sizes, postings, rows.start, rows.stop, threshold.rule, connected, most)
     first, second, overlap, shared, united = found.T
     return JoinResult(first, second, overlap, shared / np.maximum(united, 1), candidates, 0, np.empty((0, 2), np.int32))
 
@@ -360,13 +361,19 @@ class _Room(NamedTuple):
 
 @compiled
 def _join(
-    probes: Probes, postings: Postings, start: int, stop: int, rule: Rule, connected: ConnectedPairs, most: int
+    probes: Probes,
+    sizes: NDArray[np.int64],
+    postings: Postings,
+    start: int,
+    stop: int,
+    rule: Rule,
+    connected: ConnectedPairs,
+    most: int,
 ) -> tuple[NDArray[np.int32], int]:
     """Return rows (first, second, overlap, shared, united), and the number of candidates: soon after there are more
     than `most`, the search ends.
     """
     (offsets, ranks, _), (lists, starts, holders, _) = probes.prefixes, postings
-    sizes = np.diff(probes.sketches.offsets)
     room = _Room(np.full(len(sizes), -1, np.int32), np.zeros(len(holders), np.int32), np.empty(CHUNK, np.int32))
     found, count, n_candidates, least = np.empty((1024, 5), np.int32), 0, 0, 0
     has_large = find_any_large(connected)
