@@ -206,8 +206,8 @@ def choose_clusters(run: FinishedRun, promised: Promised, number: int) -> Chosen
     return Chosen([claim.cluster_id for claim in claims], found, sets, firsts, problems)
 
 
-PROBES = 20_000
-"""Largest number of distinct sketches, or clusters, of which all are proved: some minutes of one core."""
+PROBES = 10_000
+"""Largest number of distinct sketches, or clusters, of which all are proved: some seconds of one core."""
 
 COMPARISONS = PROBES * PROBES
 """In a larger run, sample size times sketches stays at most this, but the sample has at least `LEAST_PROBES`."""
@@ -508,8 +508,11 @@ def described(part: int, whole: int, what: str) -> str:
 MOST_CELLS = 50_000_000_000
 """Most cells, the product of both token counts of a pair, summed over all compared pairs: some minutes of one core."""
 
+MOST_TEXTS = 1_000
+"""Texts after which no further document is drawn, to be compared with all its candidates: a second of one core."""
+
 MOST_SHINGLES = 20_000_000
-"""Most shingles of the texts that are compared: 160 MB, some minutes of one core."""
+"""Most shingles of the texts that are compared: 160 MB."""
 
 Pair = tuple[str, str]
 ReadTexts = Callable[[set[str]], Mapping[str, str]]
@@ -541,21 +544,24 @@ def confirm_pairs(candidates: set[Pair], claims: Mapping[Pair, float], config: C
         config: settings of the run.
         read: reads texts again.
 
-    Cost: the tokens of all candidates are in memory; at most `MOST_CELLS` cells are computed, or `MOST_SHINGLES`
-        shingles are made.
+    Cost: the tokens of some `MOST_TEXTS` texts are in memory; at most `MOST_CELLS` cells are computed, or
+        `MOST_SHINGLES` shingles are made.
     """
     measure = config.pairs.confirm
     claimed = {pair: claims[pair] for pair in candidates & claims.keys()}
+    names = choose_texts(candidates)
+    pairs = [pair for pair in candidates if names.issuperset(pair)]
     try:
-        texts = read({name for pair in candidates for name in pair})
+        texts = read(names)
     except NddupError as error:
         changed = "" if measure == "edit" or isinstance(error, ConfigError) else str(error)
         return Confirmed(claimed, f"texts not compared, `{measure}` of the run is taken: {error}", measure, changed)
 
     comparison: _Edits | _Shingles = _Edits(texts, config) if measure == "edit" else _Shingles(texts, config)
+    measured = dict(zip(pairs, comparison.measure(pairs), strict=True))
     found, unproved, share = dict[Pair, float](), 0, comparison.share
-    pairs = sorted(candidates, key=lambda pair: sha256("\0".join(pair).encode()).digest())
-    for pair, parts in zip(pairs, comparison.measure(pairs), strict=True):
+    for pair in candidates:
+        parts = measured.get(pair)
         if parts is None:
             unproved += 1
             found |= {pair: claimed[pair]} if pair in claimed else {}
@@ -563,6 +569,23 @@ def confirm_pairs(candidates: set[Pair], claims: Mapping[Pair, float], config: C
             found[pair] = parts[0] / parts[1]
     what = f"{unproved:,} of {len(candidates):,} pairs of texts not compared: `{measure}` of the run is taken"
     return Confirmed(found, what if unproved else "", measure)
+
+
+def choose_texts(candidates: Iterable[Pair]) -> set[str]:
+    """Return the texts to compare: documents drawn by the hashes of their ids, each with all its candidates.
+
+    At most MOST_TEXTS and the candidates of one document.
+    """
+    others: dict[str, list[str]] = {}
+    for first, second in candidates:
+        others.setdefault(first, []).append(second)
+        others.setdefault(second, []).append(first)
+    names = set[str]()
+    for name in sorted(others, key=lambda name: sha256(name.encode()).digest()):
+        if len(names) >= MOST_TEXTS:
+            break
+        names.update((name, *others[name]))
+    return names
 
 
 class _Edits:

@@ -3,6 +3,7 @@
 import hashlib
 import json
 import shutil
+from itertools import combinations
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from nddup.checking.prove_documents import mark
 from nddup.engines.embedded import DuckRun
 from nddup.engines.text_places import text_places
 from nddup.reading.json_lines import PlainRecords, read_lines
+from nddup.results import evidence
 from nddup.results.check import CheckReport, check_run
 from nddup.results.opening import read_texts
 from nddup.run.local_job import run_locally
@@ -202,3 +204,19 @@ def test_equal_sketches_of_unequal_texts_are_two_nodes_whatever_their_digest() -
     same = marked[0].column("same").to_pylist()
     assert len(set(same)) == 5
     assert same[2] == same[3], "without texts, equal sketches are one node"
+
+
+def test_the_texts_compared_are_those_of_drawn_documents_and_all_their_candidates(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Documents are drawn until there are enough texts; what is drawn does not depend on the order of the pairs."""
+    pairs = {(f"{group}.{a}", f"{group}.{b}") for group in range(50) for a, b in combinations(range(9), 2)}
+    assert evidence.choose_texts(pairs) == {name for pair in pairs for name in pair}
+
+    monkeypatch.setattr(evidence, "MOST_TEXTS", 40)
+    chosen = evidence.choose_texts(pairs)
+
+    assert chosen == {f"{name.partition('.')[0]}.{member}" for name in chosen for member in range(9)}
+    assert len(chosen) == 45
+    assert evidence.choose_texts(sorted(pairs, reverse=True)) == chosen
+    assert evidence.choose_texts([]) == set()
