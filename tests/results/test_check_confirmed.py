@@ -17,7 +17,7 @@ from nddup.checking.prove_documents import mark
 from nddup.engines.embedded import DuckRun
 from nddup.engines.text_places import text_places
 from nddup.reading.json_lines import PlainRecords, read_lines
-from nddup.results import evidence
+from nddup.results import compared_texts
 from nddup.results.check import CheckReport, check_run
 from nddup.results.opening import read_texts
 from nddup.run.local_job import run_locally
@@ -211,12 +211,12 @@ def test_the_texts_compared_are_those_of_drawn_documents_and_all_their_candidate
 ) -> None:
     """Documents are drawn until there are enough texts; what is drawn does not depend on the order of the pairs."""
     pairs = {(f"{group}.{a}", f"{group}.{b}") for group in range(50) for a, b in combinations(range(9), 2)}
-    assert evidence.choose_texts(pairs) == {name for pair in pairs for name in pair}
+    assert compared_texts.choose_texts(pairs) == {name for pair in pairs for name in pair}
 
-    monkeypatch.setattr(evidence, "MOST_TEXTS", 40)
-    chosen = evidence.choose_texts(pairs)
+    monkeypatch.setattr(compared_texts, "MOST_TEXTS", 40)
+    chosen = compared_texts.choose_texts(pairs)
 
     assert chosen == {f"{name.partition('.')[0]}.{member}" for name in chosen for member in range(9)}
     assert len(chosen) == 45
-    assert evidence.choose_texts(sorted(pairs, reverse=True)) == chosen
-    assert evidence.choose_texts([]) == set()
+    assert compared_texts.choose_texts(sorted(pairs, reverse=True)) == chosen
+    assert compared_texts.choose_texts([]) == set()
