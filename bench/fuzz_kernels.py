@@ -26,6 +26,7 @@ from bench import fuzz_samples as made
 from bench.fuzz_samples import TOKENS, mutate
 from nddup.against.find_hits import find_hits, find_possible
 from nddup.against.shingle_table import make_filter, make_known
+from nddup.digests import digest_pieces
 from nddup.mining.fimi import read_fimi
 from nddup.passages.tabulate import find_characters
 from nddup.reading.page_limits import count_parts, count_tags, most_attributes, trace_elements
@@ -76,6 +77,11 @@ def _against(cases: Sequence[bytes]) -> None:
     find_possible(*texts, make_filter(known.keys), 2, counts=True)
 
 
+def _digests(cases: Sequence[bytes]) -> None:
+    data, bounds = join_encoded([*cases] * 4)
+    digest_pieces(data, bounds[:-1], bounds[1:])
+
+
 def _strings(cases: Sequence[bytes]) -> None:
     hash_strings(pa.chunked_array([[data.decode("utf-8", "replace") for data in cases]]).combine_chunks())
 
@@ -99,6 +105,7 @@ KERNELS: dict[str, Callable[[Sequence[bytes]], None]] = {
     "tokens and sketches": _sketches,
     "words": _words,
     "shingles of another collection": _against,
+    "digests": _digests,
     "ids of a repository": _strings,
     "transactions of a file": _transactions,
     "passages": _passages,

@@ -13,6 +13,7 @@ from nddup.against.share_records import number_items
 from nddup.against.shingle_table import make_filter, make_known, open_known
 from nddup.against.spans import find_runs
 from nddup.arrays import Ragged, take_rows
+from nddup.digests import LANES, digest_pieces
 from nddup.local import engine
 from nddup.local.read_records import number_texts
 from nddup.local.workers import Workers
@@ -76,6 +77,7 @@ def load_kernels() -> None:
     """Call each kernel of the usual path once, on tiny inputs of the types that the stages use."""
     text = np.frombuffer(b"a rose is a rose", np.uint8)
     min_s.sketch_texts(text, np.array([0, len(text)], np.int64))
+    digest_pieces(text, np.arange(LANES), np.arange(LANES))
     take_rows(_sketches(), np.array([1, 0]))
     _run_pairing()
     edge = np.array([[0, 1]], np.int32)

@@ -19,6 +19,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from nddup.arrays import Ragged
+from nddup.digests import digest_pieces
 from nddup.reading.formats import FileHead
 from nddup.reading.json_lines import plain_keys
 from nddup.reading.outcomes import EXCERPT_LENGTH, Capture, Record, Reject, excerpt
@@ -161,16 +162,13 @@ def _read_block(block: Block, rule: SketchRule) -> tuple[Columns, Texts]:
     is_plain = block.plain_rows(rule.text)
     plain, odd = np.flatnonzero(is_plain), np.flatnonzero(~is_plain)
     data, bounds = block.texts
-    view, cuts = memoryview(data), bounds.tolist()  # type: ignore[arg-type]
     known = {
         "source": block.source.take(pa.array(plain)),
         "split": pa.array(block.split[plain]),
         "seq": pa.array(block.seq[plain]),
         "doc_id": block.read.ids.filter(pa.array(is_plain)),
         "url": block.read.urls.filter(pa.array(is_plain)),
-        "content_fingerprint": pa.array(
-            [fingerprint_bytes(view[cuts[row] : cuts[row + 1]]) for row in plain.tolist()], pa.binary()
-        ),
+        "content_fingerprint": pa.array(digest_pieces(data, bounds[plain], bounds[plain + 1]), pa.binary()),
         **{name: pa.repeat(pa.scalar(0, KINDS_OF[name]), plain.size) for name in COUNTS},
         **{name: pa.repeat("", plain.size) for name in ("detail", "excerpt")},
     }
@@ -181,7 +179,7 @@ def _read_block(block: Block, rule: SketchRule) -> tuple[Columns, Texts]:
     others, (other, limits) = _read([block.locate(row) for row in odd.tolist()], rule)
     order = pa.array(np.argsort(np.concatenate([plain, odd])))
     columns = {name: pa.concat_arrays([column, others[name]]).take(order) for name, column in columns.items()}
-    lengths, pieces, at = np.diff(bounds), list[memoryview](), 0
+    view, lengths, pieces, at = memoryview(data), np.diff(bounds), list[memoryview](), 0  # type: ignore[arg-type]
     lengths[odd] = np.diff(limits)
     for number, row in enumerate(odd.tolist()):
         pieces += [view[bounds[at] : bounds[row]], memoryview(other)[limits[number] : limits[number + 1]]]  # type: ignore[arg-type]

@@ -5,15 +5,14 @@ sorted array of 64-bit ids per document, all in one array. A sketch has at most 
 estimates resemblance. No Python object is made per token or shingle.
 
 Each document takes one pass. Its bytes are decoded, classified and hashed token by token; the fingerprints of the
-shingles roll over the token hashes; each fingerprint is permuted and inserted into an ordered hash table. The sketch is
-the front of that table.
+shingles roll over the token hashes; each fingerprint is permuted, and sorted by its highest bits and then among the few
+that share them. The sketch is the front of the distinct ones.
 
 Two sketches can be compared only if `length`, `offset`, `size`, `seed` and `sketch_format.SKETCH_FORMAT` are the same.
 
 Sources:
     Broder 1997, On the resemblance and containment of documents, SEQUENCES '97 (MIN_s).
     Broder, Glassman, Manasse, Zweig 1997, Syntactic clustering of the Web, WWW6.
-    Amble, Knuth 1974, Ordered hash tables, The Computer Journal 17(2) (the table).
 """
 
 from typing import Final, NamedTuple, TypeVar
@@ -36,11 +35,12 @@ from nddup.sketching.rolling_hash import (
 )
 from nddup.sketching.tokens import WORD_TABLE
 
-EMPTY: Final = np.uint64(2**64 - 1)
-"""Marks a free slot. An id of this value is kept outside the table."""
-
 BITS: Final = 64
-ONE: Final = np.uint64(1)
+BIT: Final = np.uint32(1)
+NONE, ONE = np.uint64(0), np.uint64(1)
+MOST_ROUNDS: Final = 12
+"""Rounds that sort nearly all texts: a thousand shingles take five."""
+
 
 Number = TypeVar("Number", bound=np.generic)
 
@@ -88,46 +88,18 @@ class _Rule(NamedTuple):
 
 
 @compiled
-def slot_bits(n_shingles: int) -> int:
-    """Return the binary logarithm of the number of home slots: two to four per shingle."""
+def _bucket_bits(n_shingles: int) -> int:
+    """Return the binary logarithm of the number of buckets: one to two per shingle."""
     bits = 1
-    while (1 << bits) < 2 * n_shingles:
+    while (1 << bits) < n_shingles:
         bits += 1
     return bits
 
 
 @compiled
-def slots_needed(n_shingles: int) -> int:
-    """Return the slots of a table: the home slots, room after the last one for every shingle, and one free slot."""
-    return (1 << slot_bits(n_shingles)) + n_shingles + 1
-
-
-@compiled
-def insert(slots: NDArray[np.uint64], home: np.uint64, value: np.uint64) -> bool:
-    """Insert `value` into an ordered hash table; return whether it is new.
-
-    A greater value never has a smaller home slot. A value that meets a smaller one moves on; one that meets a greater
-    one takes its slot, and the greater one moves on. So the values in the table are in ascending order.
-    """
-    i = home
-    held = slots[i]
-    if held == EMPTY:
-        slots[i] = value
-        return True
-
-    while held < value:
-        i += ONE
-        held = slots[i]
-    if held == value:
-        return False
-
-    # Take the slot, and move the greater values on until one finds a free slot.
-    while value != EMPTY:
-        held = slots[i]
-        slots[i] = value
-        value = held
-        i += ONE
-    return True
+def scratch_needed(n_shingles: int) -> int:
+    """Return the words of scratch that `select_smallest` needs: the ids twice, and half a word for each bucket."""
+    return 2 * n_shingles + (1 << _bucket_bits(n_shingles)) // 2
 
 
 @compiled
@@ -136,7 +108,7 @@ def select_smallest(
     multiplier: np.uint64,
     increment: np.uint64,
     size: int,
-    slots: NDArray[np.uint64],
+    scratch: NDArray[np.uint64],
     ids: NDArray[np.uint64],
 ) -> tuple[int, int]:
     """Permute the fingerprints and write the `size` smallest distinct ids to the front of `ids`.
@@ -146,42 +118,79 @@ def select_smallest(
         multiplier: of the permutation, from `mix_keys`.
         increment: likewise.
         size: s.
-        slots: scratch, at least `slots_needed(n)`. Random ids make no long runs in the table, but there is room for
-            any run after the last home slot.
+        scratch: at least `scratch_needed(n)`.
         ids: written.
 
     Returns:
         How many distinct ids there are, and how many were written.
     """
     n_shingles = fingerprints.size
-    shift = np.uint64(BITS - slot_bits(n_shingles))
-    slots[: slots_needed(n_shingles)] = EMPTY
+    bits = _bucket_bits(n_shingles)
+    shift = np.uint64(BITS - bits)
+    values, ordered = scratch[:n_shingles], scratch[n_shingles : 2 * n_shingles]
+    places = scratch[2 * n_shingles :].view(np.uint32)[: 1 << bits]
 
-    n_features = 0
-    has_greatest = False
+    # Sort by the highest bits: count the ids of each bucket, turn the counts into places, and put each id in its place.
     for i in range(n_shingles):
-        value = mix_id(fingerprints[i], multiplier, increment)
-        if value == EMPTY:
-            has_greatest = True
-        elif insert(slots, value >> shift, value):
-            n_features += 1
+        values[i] = mix_id(fingerprints[i], multiplier, increment)
+    places[:] = 0
+    for value in values:
+        places[value >> shift] += BIT
+    total = np.uint32(0)
+    for bucket in range(places.size):
+        count = places[bucket]
+        places[bucket] = total
+        total = np.uint32(total + count)
+    for value in values:
+        place = places[value >> shift]
+        ordered[np.uint64(place)] = value
+        places[value >> shift] = np.uint32(place + BIT)
 
-    # The table is in ascending order: copy its front. What a free slot leaves is overwritten by the next id.
-    wanted = min(size, n_features)
-    written = 0
-    i = 0
-    while written < wanted:
-        held = slots[i]
-        ids[written] = held
-        written += 1 if held != EMPTY else 0
-        i += 1
-
-    if has_greatest:
-        n_features += 1
-        if written < size:
-            ids[written] = EMPTY
-            written += 1
+    n_features = sort_distinct(ordered)
+    written = min(size, n_features)
+    ids[:written] = ordered[:written]
     return n_features, written
+
+
+@compiled
+def sort_distinct(values: NDArray[np.uint64]) -> int:
+    """Sort values that are nearly in order, bring the distinct ones to the front, and return their number.
+
+    Few random ids share a bucket, so a few rounds in which neighbours change places sort them, without a branch that
+    depends on them. After MOST_ROUNDS each value is inserted where it belongs, and dropped if it is there: whatever a
+    bucket was filled with, it takes no more than the square of its distinct values.
+    """
+    moved, rounds = ONE, 0
+    while moved and rounds < MOST_ROUNDS:
+        moved = _swap_neighbours(values, 0) + _swap_neighbours(values, 1)
+        rounds += 1
+
+    size = np.uint64(values.size)
+    end = min(size, ONE)
+    for i in range(end, size):
+        value = values[i]
+        at = end
+        while moved and at and values[at - ONE] > value:
+            at -= ONE
+        if at and values[at - ONE] == value:
+            continue
+        for k in range(end - at):
+            values[end - k] = values[end - k - ONE]
+        values[at] = value
+        end += ONE
+    return np.int64(end)  # type: ignore[return-value]
+
+
+@compiled
+def _swap_neighbours(values: NDArray[np.uint64], first: int) -> np.uint64:
+    """Order each two neighbours, from place `first` on; return how many pairs were not in order."""
+    moved = NONE
+    for pair in range((values.size - first) // 2):
+        place = np.uint64(first + 2 * pair)
+        before, after = values[place], values[place + ONE]
+        values[place], values[place + ONE] = min(before, after), max(before, after)
+        moved += ONE if before > after else NONE
+    return moved
 
 
 @compiled
@@ -195,7 +204,7 @@ def _sketch_batch(
     room = most_characters(longest) if rule.characters else most_tokens(longest)
     hashes = np.empty(room + 1, dtype=np.uint64)
     fingerprints = np.empty(room, dtype=np.uint64)
-    slots = np.empty(0, dtype=np.uint64)
+    scratch = np.empty(0, dtype=np.uint64)
     shingles, keys = rule.shingles, rule.keys
 
     for d in range(bounds.size - 1):
@@ -204,12 +213,12 @@ def _sketch_batch(
         else:
             n_tokens = hash_tokens(data, bounds[d], bounds[d + 1], table, hashes)
         n_shingles = roll(hashes, n_tokens, shingles.length, shingles.offset, shingles.leaving, fingerprints)
-        if slots.size < slots_needed(n_shingles):
-            slots = np.empty(slots_needed(n_shingles), dtype=np.uint64)
+        if scratch.size < scratch_needed(n_shingles):
+            scratch = np.empty(scratch_needed(n_shingles), dtype=np.uint64)
 
         begin = sketches.offsets[d]
         n_features, written = select_smallest(
-            fingerprints[:n_shingles], keys.multiplier, keys.increment, rule.size, slots, sketches.ids[begin:]
+            fingerprints[:n_shingles], keys.multiplier, keys.increment, rule.size, scratch, sketches.ids[begin:]
         )
         sketches.n_tokens[d], sketches.n_features[d] = n_tokens, n_features
         sketches.offsets[d + 1] = begin + written

@@ -51,9 +51,9 @@ from nddup.sketching.min_s import (
     Sketches,
     check_texts,
     read_only,
+    scratch_needed,
     select_smallest,
     sketch_texts,
-    slots_needed,
 )
 from nddup.sketching.minhash import Slots, draw_slots, find_minima, tag_slots
 from nddup.sketching.permutations import (
@@ -442,7 +442,7 @@ class _Sketcher:
         room = most_characters(most_bytes) if recipe.unit == "char" else most_tokens(most_bytes)
         self._hashes = np.empty(room + 1, np.uint64)
         self._fingerprints = np.empty(room + 1, np.uint64)
-        self._slots = np.empty(0, np.uint64)
+        self._scratch = np.empty(0, np.uint64)
 
     def read(self, data: NDArray[np.uint8], start: int, end: int) -> _Document:
         """Read the text `data[start:end]`."""
@@ -463,12 +463,12 @@ class _Sketcher:
         return ids[~np.isin(ids, self.left_out)] if self.left_out.size else ids
 
     def _mix(self, fingerprints: NDArray[np.uint64]) -> NDArray[np.uint64]:
-        """Return all distinct ids under `mix`, ascending: the ordered hash table is faster than a sort."""
-        needed = slots_needed(fingerprints.size)
-        if self._slots.size < needed:
-            self._slots = np.empty(needed, np.uint64)
+        """Return all distinct ids under `mix`, ascending: random ids are sorted faster by their highest bits."""
+        needed = scratch_needed(fingerprints.size)
+        if self._scratch.size < needed:
+            self._scratch = np.empty(needed, np.uint64)
         ids = np.empty(fingerprints.size, np.uint64)
-        _, written = select_smallest(fingerprints, *self._keys, fingerprints.size, self._slots, ids)
+        _, written = select_smallest(fingerprints, *self._keys, fingerprints.size, self._scratch, ids)
         return ids[:written]
 
     def select(self, ids: NDArray[np.uint64]) -> NDArray[np.uint64]:

@@ -23,15 +23,14 @@ Two texts have equal rows iff they are the same sequence of tokens, as far as 64
 distinct tokens get the same hash once in about 2**64 pairs.
 """
 
-from hashlib import blake2b
-from itertools import pairwise
 from typing import Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from nddup.arrays import Ragged, compiled
-from nddup.sketching.folding import BEYOND_ASCII, byte_at, decode, fold_text, folded_words
+from nddup.digests import digest_pieces
+from nddup.sketching.folding import BEYOND_ASCII, byte_at, decode, fold_text, folded_words, signed
 from nddup.sketching.tokens import CLASS, CLASS_SHIFT, FACTS, OF_MARK, WORD_TABLE
 
 TOKEN_SEED: Final = np.uint64(0xCBF29CE484222325)  # FNV-1a's basis
@@ -49,8 +48,11 @@ SHIFT_32: Final = np.uint64(32)
 SHIFT_56: Final = np.uint64(56)
 SHIFT_63: Final = np.uint64(63)
 SHIFT_64: Final = np.uint64(64)
-CROWD: Final = np.uint64(12)
-"""Tokens that begin in 64 bytes from which on they are taken for short: characters of a spaceless script."""
+WAITING: Final = 256
+"""Tokens that are hashed together."""
+
+MOST_WAITING: Final = np.uint64(WAITING - 32)
+"""Tokens that wait when those of 64 more bytes still have room."""
 
 BLANK: Final = np.uint64(0x20)
 NO_LIMIT: Final = 2**62
@@ -130,9 +132,12 @@ def hash_tokens(
 
     Cost: some 2 ns per byte of English text; scratch of 2 bytes per byte, of which those that are used are touched.
     """
-    words = np.empty(folded_words(end - start), np.uint64)
+    room = folded_words(end - start)
+    held = np.empty(room + 3 * WAITING, np.uint64)
+    words = held[:room]
+    firsts, seconds, places = held[room : room + WAITING], held[room + WAITING : -WAITING], held[-WAITING:]
     size = np.uint64(fold_text(data, start, end, table, True, words.view(np.uint8)))  # noqa: FBT003 - a kernel takes none
-    n_tokens = 0
+    n_tokens, waiting = 0, NONE
     base, before = NONE, NONE
     while base < size:
         inside = _nonzero_bytes(words, base >> THREE)
@@ -140,17 +145,33 @@ def hash_tokens(
             inside &= (ONE << (size - base)) - ONE
         starts = inside & ~(inside << ONE | before)
         before = inside >> SHIFT_63
-        if _count_bits(starts) >= CROWD:
-            while starts:
-                hashes[n_tokens] = _hash_short(words, base + _lowest_bit(starts))
-                n_tokens += 1
-                starts &= starts - ONE
         while starts:
-            hashes[n_tokens] = _hash_middling(words, base + _lowest_bit(starts))
-            n_tokens += 1
+            # The first sixteen bytes of the token, from three words.
+            at = base + _lowest_bit(starts)
+            shift = (at & SEVEN) << THREE
+            up = SHIFT_63 - shift
+            second = words[(at >> THREE) + ONE]
+            firsts[waiting] = words[at >> THREE] >> shift | second << up << ONE
+            seconds[waiting] = second >> shift | words[(at >> THREE) + TWO] << up << ONE
+            places[waiting] = at
+            waiting += ONE
             starts &= starts - ONE
         base += SHIFT_64
+        if base >= size or waiting > MOST_WAITING:
+            count = signed(waiting)
+            if _hash_front(firsts, seconds, count, hashes[n_tokens:]):
+                for i in range(count):
+                    if not _zeros_in(firsts[i]) | _zeros_in(seconds[i]):
+                        hashes[n_tokens + i] = read_token(words, places[i])[0]
+            n_tokens += count
+            waiting = NONE
     return n_tokens
+
+
+@compiled
+def _zeros_in(eight: np.uint64) -> np.uint64:
+    """Return the highest bit of the first zero byte, with some of later bytes; 0 if no byte is zero."""
+    return (eight - LOWEST) & ~eight & HIGHEST
 
 
 @compiled
@@ -179,39 +200,24 @@ def _lowest_bit(bits: np.uint64) -> np.uint64:
 
 
 @compiled
-def _hash_short(words: NDArray[np.uint64], at: np.uint64) -> np.uint64:
-    """Hash the token that begins at byte `at`, as `read_token` does; quick for one below eight bytes."""
-    shift = (at & SEVEN) << THREE
-    eight = words[at >> THREE] >> shift | words[(at >> THREE) + ONE] << (SHIFT_63 - shift) << ONE
-    zeros = (eight - LOWEST) & ~eight & HIGHEST
-    if zeros == NONE:
-        return read_token(words, at)[0]
-    state = (TOKEN_SEED ^ (eight & (zeros ^ (zeros - ONE)))) * TOKEN_FACTOR
-    return finish_token(state, _lowest_bit(zeros) >> THREE)
+def _hash_front(firsts: NDArray[np.uint64], seconds: NDArray[np.uint64], count: int, hashes: NDArray[np.uint64]) -> int:
+    """Hash tokens of less than 16 bytes as `read_token` does, given their first sixteen; return how many are longer.
 
-
-@compiled
-def _hash_middling(words: NDArray[np.uint64], at: np.uint64) -> np.uint64:
-    """Hash the token that begins at byte `at`, as `read_token` does; quick for one below 16 bytes.
-
-    Whether a token fills one word or two is hard to foresee for a processor, so both take the same steps.
+    No step depends on the length of a token, so that LLVM makes vector instructions of the loop.
     """
-    shift = (at & SEVEN) << THREE
-    up = SHIFT_63 - shift
-    place = at >> THREE
-    second = words[place + ONE]
-    eight = words[place] >> shift | second << up << ONE
-    more = second >> shift | words[place + TWO] << up << ONE
-    zeros = (eight - LOWEST) & ~eight & HIGHEST
-    more_zeros = (more - LOWEST) & ~more & HIGHEST
-    if (zeros | more_zeros) == NONE:
-        return read_token(words, at)[0]
+    n_long = 0
+    for i in range(count):
+        eight, more = firsts[i], seconds[i]
+        zeros, more_zeros = _zeros_in(eight), _zeros_in(more)
+        n_long += 0 if zeros | more_zeros else 1
 
-    # The bytes up to the zero byte; all eight if there is none.
-    state = (TOKEN_SEED ^ (eight & (zeros ^ (zeros - ONE)))) * TOKEN_FACTOR
-    longer = (state ^ (state >> SHIFT_32) ^ (more & (more_zeros ^ (more_zeros - ONE)))) * TOKEN_FACTOR
-    length = (_lowest_bit(zeros or more_zeros) >> THREE) + (NONE if zeros else EIGHT)
-    return finish_token(state if zeros else longer, length)
+        # The bytes up to the zero byte; all eight if there is none.
+        upto, more_upto = zeros ^ (zeros - ONE), more_zeros ^ (more_zeros - ONE)
+        state = (TOKEN_SEED ^ (eight & upto)) * TOKEN_FACTOR
+        longer = (state ^ (state >> SHIFT_32) ^ (more & more_upto)) * TOKEN_FACTOR
+        length = ((upto if zeros else more_upto) >> SEVEN & LOWEST) * LOWEST >> SHIFT_56
+        hashes[i] = finish_token(state if zeros else longer, length - ONE + (NONE if zeros else EIGHT))
+    return n_long
 
 
 @compiled
@@ -342,9 +348,8 @@ def hash_rows(data: NDArray[np.uint8], bounds: NDArray[np.int64]) -> Ragged:
 
 def fingerprint_rows(rows: Ragged) -> list[bytes]:
     """Return the BLAKE2b-128 digest of each row: digests are equal iff the rows are."""
-    data = memoryview(np.ascontiguousarray(rows.values)).cast("B")  # type: ignore[arg-type]
-    ends = pairwise((8 * rows.offsets).tolist())
-    return [blake2b(data[low:high], digest_size=16).digest() for low, high in ends]
+    ends = 8 * rows.offsets
+    return digest_pieces(np.ascontiguousarray(rows.values).view(np.uint8), ends[:-1], ends[1:])
 
 
 @compiled

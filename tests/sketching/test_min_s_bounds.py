@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nddup.sketching.min_s import EMPTY, insert, select_smallest, sketch_texts, slots_needed
+from nddup.sketching.min_s import scratch_needed, select_smallest, sketch_texts, sort_distinct
 from tests.sketching.defined_min_s import defined_sketch, sketch, sketch_one, split, texts
 from tests.sketching.defined_tokens import MASK
 
@@ -69,16 +69,19 @@ def test_refuses_offsets_outside_the_data(bounds: list[int]) -> None:
         sketch_texts(np.zeros(5, dtype=np.uint8), np.array(bounds))
 
 
-@given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 7)), max_size=12))
-def test_the_table_is_in_order_however_it_is_filled(values: list[tuple[int, int]]) -> None:
-    """Values with four homes make long runs, which random ids never do; the table stays in order."""
-    numbers = [home << 62 | rest for home, rest in values]
-    slots = np.full(4 + len(numbers) + 1, EMPTY)
+@given(
+    values=st.lists(st.one_of(st.integers(0, 7), st.integers(0, MASK)), max_size=60),
+    start=st.sampled_from(["any order", "ascending", "descending"]),
+)
+def test_distinct_values_come_to_the_front_in_order(values: list[int], start: str) -> None:
+    """However far from their places they begin, as the ids of a bucket do that someone has filled."""
+    if start != "any order":
+        values = sorted(values, reverse=start == "descending")
+    array = np.array(values, np.uint64)
 
-    new = [bool(insert(slots, np.uint64(number >> 62), np.uint64(number))) for number in numbers]
+    count = sort_distinct(array)
 
-    assert slots[slots != EMPTY].tolist() == sorted(set(numbers))
-    assert sum(new) == len(set(numbers))
+    assert array[:count].tolist() == sorted(set(values))
 
 
 @given(
@@ -86,13 +89,13 @@ def test_the_table_is_in_order_however_it_is_filled(values: list[tuple[int, int]
     size=st.integers(1, 6),
 )
 def test_the_greatest_and_smallest_ids_are_ids_like_others(values: list[int], size: int) -> None:
-    """Ids 2**64 - 3 .. 2**64 - 1, of which the last marks a free slot, and 0 and 1 are selected like all others."""
+    """Ids 2**64 - 3 .. 2**64 - 1, and 0 and 1, which fill two buckets, are selected like all others."""
     multiplier, increment = np.uint64(1), np.uint64(0)
     fingerprints = np.array([unmixed(value) for value in values], dtype=np.uint64)
     ids = np.zeros(8, dtype=np.uint64)
-    slots = np.empty(slots_needed(len(values)), dtype=np.uint64)
+    scratch = np.empty(scratch_needed(len(values)), dtype=np.uint64)
 
-    n_features, written = select_smallest(fingerprints, multiplier, increment, size, slots, ids)
+    n_features, written = select_smallest(fingerprints, multiplier, increment, size, scratch, ids)
 
     assert n_features == len(set(values))
     assert ids[:written].tolist() == sorted(set(values))[:size]
