@@ -8,11 +8,11 @@ import json
 from collections.abc import Callable
 from functools import cached_property, partial
 from itertools import groupby
+from math import inf
 from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from nddup.checking import prove_clusters, prove_documents, prove_keep, prove_names, prove_pairs
 from nddup.checking.prove_clusters import Claim
@@ -22,7 +22,7 @@ from nddup.errors import ConfigError, OutputError
 from nddup.matching.measures import MEASURES
 from nddup.metrics import RunMetrics
 from nddup.mining.modes import MODES, ClusterMode
-from nddup.results.compared_texts import claims_of, confirm_pairs, ends_of, keep_confirmed, read_whole
+from nddup.results.compared_texts import claims_of, confirm_pairs, pairs_of, read_whole
 from nddup.settings.load import read_stored
 from nddup.settings.plan import MODULUS, bands_of, candidate_share, kind_of
 from nddup.sketching.kinds import Kind
@@ -352,18 +352,24 @@ def _recount(evidence: Evidence) -> None:
         run.keep("recounted", of_probes, is_wide=not evidence.is_sampled)
         return
 
-    below = run.sql(of_probes)
-    least = promised.rule.numerator / promised.rule.denominator
-    is_candidate = pc.greater_equal(below["likeness"], least) if promised.rule.is_resemblance else pa.scalar(True)  # noqa: FBT003
-    candidates = below.filter(is_candidate) if promised.rule.is_resemblance else below
-
-    pairs = ends_of(below)
-    claims = claims_of(run, "resemblance" if promised.config.pairs.confirm == "resemblance" else "edit")
+    rows, confirm = run.sql(of_probes), promised.config.pairs.confirm
+    pairs = pairs_of(rows)
     read = _read_no_texts if promised.is_of_repository else partial(read_whole, run)
-    confirmed = confirm_pairs(pairs, claims, promised.config, read)
+    confirmed = confirm_pairs(pairs, claims_of(run, confirm, pairs), promised.config, read)
     evidence.unproved, evidence.changed = confirmed.note, confirmed.changed
-    evidence.missed = len(confirmed.pairs.keys() - ends_of(candidates))
-    run.put("recounted", keep_confirmed(candidates, confirmed))
+
+    # Pairs below the candidates were compared as well: those that are near by their texts were missed by the sketches.
+    least = promised.rule.numerator / promised.rule.denominator if promised.rule.is_resemblance else -inf
+    is_near, is_candidate = ~np.isnan(confirmed.values), rows["likeness"].to_numpy() >= least
+    was_compared = np.zeros(len(is_near), np.bool_)
+    was_compared[pairs.of_row[is_candidate]] = True
+    evidence.missed = int(np.count_nonzero(is_near & ~was_compared))
+
+    is_kept = is_candidate & is_near[pairs.of_row]
+    kept, values = rows.filter(pa.array(is_kept)), pa.array(confirmed.values[pairs.of_row[is_kept]])
+    for name in (confirm, "likeness"):  # what decides, and the rank of several near-duplicates
+        kept = kept.set_column(kept.schema.get_field_index(name), name, values)
+    run.put("recounted", kept)
 
 
 def _read_no_texts(names: set[str]) -> dict[str, str]:

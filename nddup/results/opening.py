@@ -171,6 +171,8 @@ def _read_here(folder: "RunFolder", documents: "Mapping[str, TextPlace]", charac
     collection, config = find_again(folder, LocalStorage())
     is_quick = all(are_blocks(group.head) for group in collection.groups)
     is_quick &= sum(file.size for file in collection.listing.files) < QUICK_BYTES
+    if is_quick:  # in one process; files read whole need no pass that counts the records of their parts
+        collection = collection.read_whole({place.source for place in documents.values()})
     with Workers(1 if is_quick else processes_of(config)) as workers:
         reader = Reader(collection, text_rule(config), record_limits(config), workers)
         places = reader.find_places((place.source, place.record) for place in documents.values())

@@ -4,8 +4,8 @@
     find_near   every overlap of a batch of sketches with ALL probes, without pruning or prefixes; returns the pairs
                 that are near-duplicates by definition
 
-The only shortcut: sketches that share no feature have overlap 0, and resemblance never exceeds overlap over the size of
-the sample. Both follow from the definitions.
+The only shortcuts: sketches that share no feature have overlap 0; resemblance never exceeds overlap over the size of
+the sample; a merge ends where it can no longer reach the threshold. All follow from the definitions.
 
 Source:
     Broder 1997, On the resemblance and containment of documents, SEQUENCES '97 (MIN_s and its resemblance).
@@ -17,13 +17,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nddup.arrays import HASH_MULTIPLIER, compiled
-from nddup.verifying.definitions import Definition, Rows, bound_of, judge
+from nddup.verifying.definitions import Definition, Rows, bound_of, is_near, judge
 
 FOUND = 7
 """Numbers per pair that the kernel returns: place in the batch, probe, and the five results of `compare`."""
-
-EACH = 16
-"""Bits of `Index.held` for each bucket: of the ids that no probe holds, one in so many gets past them."""
 
 BLOCK = 64
 """Overlaps that are tested in one step."""
@@ -62,19 +59,16 @@ class Near(NamedTuple):
 
 
 class Index(NamedTuple):
-    """The ids of the probes in buckets by hash: those of bucket b are at `starts[b]` to `starts[b + 1]` - 1.
+    """The holders of each distinct id of the probes; the number of an id is found in a hash table.
 
-    Within a bucket the entries keep the order of the probes. A bucket holds one id on average, so an id is looked up in
-    two steps, where a search of all ids in order would take twenty.
+    The holders of one id lie together, in the order of the probes, so that a common id costs one step for each.
     """
 
-    starts: NDArray[np.int32]  # (b + 1,), b a power of two
-    ids: NDArray[np.uint64]  # (number of all ids,)
-    holders: NDArray[np.int32]  # (number of all ids,), the probe that holds each
-    is_last: NDArray[np.bool_]  # (number of all ids,), whether no entry follows in its bucket; by place in the probes
-    held: NDArray[
-        np.uint64
-    ]  # (b / 8,), a bit for each of 8 b hashes: whether an id has it; most others are ruled out here
+    slots: NDArray[np.int32]  # (a power of two,), the number of the id at each slot, -1: none; two thirds full at most
+    ids: NDArray[np.uint64]  # (d,), the distinct ids by number
+    starts: NDArray[np.int64]  # (d + 1,), those that hold id i are at `starts[i]` to `starts[i + 1]` - 1
+    holders: NDArray[np.int32]  # (number of all ids,), probes
+    is_last: NDArray[np.bool_]  # (number of all ids,), whether no later probe holds it; by place in the probes
 
 
 class Probes:
@@ -92,43 +86,44 @@ class Probes:
 
 
 @compiled
-def _hash_of(id_: np.uint64) -> np.uint64:
-    """Return the hash of an id. The ids of minima are the small ones, so a product is taken, whose high bits vary."""
-    return (id_ * HASH_MULTIPLIER) >> np.uint64(32)
+def _find_slot(id_: np.uint64, slots: NDArray[np.int32], ids: NDArray[np.uint64]) -> np.int64:
+    """Return the slot of an id, or the free one that ends the search for it.
 
-
-@compiled
-def _bucket_of(id_: np.uint64, buckets: int) -> np.int64:
-    return np.int64(_hash_of(id_) & np.uint64(buckets - 1))
+    The ids of minima are the small ones, so a product is taken, whose high bits vary.
+    """
+    last = np.uint64(len(slots) - 1)
+    slot = ((id_ * HASH_MULTIPLIER) >> np.uint64(32)) & last
+    while slots[slot] >= 0 and ids[slots[slot]] != id_:
+        slot = (slot + np.uint64(1)) & last
+    return np.int64(slot)
 
 
 @compiled
 def _index(offsets: NDArray[np.int64], ids: NDArray[np.uint64]) -> Index:
-    """Return the index of p sketches: their ids sorted by bucket, by counting."""
-    buckets = 16
-    while buckets < len(ids):
-        buckets *= 2
-    starts = np.zeros(buckets + 1, np.int32)
-    for id_ in ids:
-        starts[_bucket_of(id_, buckets) + 1] += 1
-    for bucket in range(buckets):
-        starts[bucket + 1] += starts[bucket]
+    """Return the index of p sketches: their ids are numbered as they first occur, and the holders sorted by number."""
+    size = 16
+    while 2 * size < 3 * len(ids):
+        size *= 2
+    slots, distinct, d = np.full(size, -1, np.int32), np.empty(len(ids), np.uint64), 0
+    numbers, starts = np.empty(len(ids), np.int32), np.zeros(len(ids) + 1, np.int64)
+    for i in range(len(ids)):
+        slot = _find_slot(ids[i], slots, distinct)
+        if slots[slot] < 0:
+            slots[slot], distinct[d] = d, ids[i]
+            d += 1
+        numbers[i] = slots[slot]
+        starts[numbers[i] + 1] += 1
+    for number in range(d):
+        starts[number + 1] += starts[number]
 
-    held = np.zeros(max(buckets * EACH // 64, 1), np.uint64)
-    for id_ in ids:
-        bit = _hash_of(id_) & np.uint64(buckets * EACH - 1)
-        held[bit >> np.uint64(6)] |= np.uint64(1) << (bit & np.uint64(63))
-
-    free, is_last = starts[:-1].copy(), np.zeros(len(ids), np.bool_)
-    sorted_ids, holders = np.empty(len(ids), np.uint64), np.empty(len(ids), np.int32)
+    free, holders, is_last = starts[:-1].copy(), np.empty(len(ids), np.int32), np.zeros(len(ids), np.bool_)
     for probe in range(len(offsets) - 1):
         for i in range(offsets[probe], offsets[probe + 1]):
-            home = _bucket_of(ids[i], buckets)
-            place = free[home]
-            sorted_ids[place], holders[place] = ids[i], probe
-            free[home] = place + 1
-            is_last[i] = place + 1 == starts[home + 1]
-    return Index(starts, sorted_ids, holders, is_last, held)
+            place = free[numbers[i]]
+            holders[place] = probe
+            free[numbers[i]] = place + 1
+            is_last[i] = place + 1 == starts[numbers[i] + 1]
+    return Index(slots, distinct[:d].copy(), starts[: d + 1].copy(), holders, is_last)
 
 
 def find_near(batch: Rows, probes: Probes, rule: Definition, places: NDArray[np.int64] | None = None) -> Near:
@@ -187,27 +182,25 @@ def count_overlaps(
     Returns:
         How many probes are listed.
 
-    Cost: a look at the bucket of each feature, a step per holder; then a test of each holder met or, if they are many,
-        of every count, several at once.
+    Cost: a look-up of each feature, a step per holder; then a test of each holder met or, if they are many, of every
+        count, several at once.
     """
-    buckets, steps, held = len(index.starts) - 1, 0, index.held
-    mask = np.uint64(buckets * EACH - 1)
+    steps = 0
     for i in range(len(sketch)):
-        bit = _hash_of(sketch[i]) & mask
-        is_held = held[bit >> np.uint64(6)] >> (bit & np.uint64(63)) & np.uint64(1)
-        if not is_held or (len(is_last) and is_last[i]):
+        if len(is_last) and is_last[i]:
             continue
-        bucket = _bucket_of(sketch[i], buckets)
-        low, high = index.starts[bucket], index.starts[bucket + 1]
+        number = index.slots[_find_slot(sketch[i], index.slots, index.ids)]
+        if number < 0:
+            continue
+        low, high = index.starts[number], index.starts[number + 1]
         if after >= 0:
             low += np.searchsorted(index.holders[low:high], after, side="right")
-        for place in range(low, high):
-            if index.ids[place] == sketch[i]:
-                probe = np.uint32(index.holders[place])  # unsigned: no test for a negative place
-                counts[probe] += 1
-                if steps < len(few):
-                    few[steps] = probe
-                steps += 1
+        holders = index.holders[low:high]
+        for holder in holders:
+            counts[np.uint32(holder)] += 1  # unsigned: no test for a negative place
+        if steps + len(holders) <= len(few):
+            few[steps : steps + len(holders)] = holders
+        steps += len(holders)
 
     if steps > len(few):
         return _search_counts(after, least, counts, met)
@@ -241,6 +234,31 @@ def _search_counts(after: int, least: int, counts: NDArray[np.int32], met: NDArr
 
 
 @compiled
+def _measure(
+    first: NDArray[np.uint64], second: NDArray[np.uint64], overlap: int, rule: Definition
+) -> tuple[int, int, int, int, int]:
+    """Return what `compare` returns of two sketches without levels or slots, whose overlap is known.
+
+    If they are not near-duplicates by their resemblance, its numerator may be smaller: the merge of the first s ids of
+    A | B ends where it can no longer reach the threshold.
+    """
+    size, union = rule.sample.size, len(first) + len(second) - overlap
+    if len(first) < size and len(second) < size:
+        return overlap, overlap, union, len(first), len(second)
+
+    seen = min(size, union)
+    least = -(-rule.numerator * seen // rule.denominator) if rule.is_resemblance and not rule.is_count else 0
+    i, j, shared = 0, 0, 0
+    if overlap >= least:  # at most all of them are among the first; i + j - shared ids of A | B have been met
+        while i < len(first) and j < len(second) and i + j - shared < seen and 2 * shared + seen - i - j >= least:
+            a, b = first[i], second[j]
+            i += a <= b
+            j += b <= a
+            shared += a == b
+    return overlap, shared, seen, len(first), len(second)
+
+
+@compiled
 def _find_near(
     offsets: NDArray[np.int64],
     ids: NDArray[np.uint64],
@@ -259,9 +277,9 @@ def _find_near(
     few, none = np.empty(probes // FEW + 1, np.int32), np.empty(0, np.bool_)
     found, k = np.empty((64, FOUND), np.int64), 0
 
-    # A pair is left unmeasured only if its overlap is too small for its sizes. With levels, containment or bands the
-    # sizes do not bound the overlap so simply, so every overlap is measured.
-    is_plain = not is_levelled and not rule.is_containment and not rule.bands
+    # A pair is left unmeasured only if its overlap is too small for its sizes. With levels, containment, slots or bands
+    # the sizes do not bound the overlap so simply, so every overlap is measured.
+    is_plain = not is_levelled and not rule.is_containment and not rule.bands and not rule.sample.by_slots
 
     for row in range(len(offsets) - 1):
         sketch = ids[offsets[row] : offsets[row + 1]]
@@ -277,12 +295,12 @@ def _find_near(
         for t in range(count_overlaps(sketch, index, after[row], is_last, least, counts, met, few)):
             probe, overlap = met[t, 0], met[t, 1]
             other = probe_ids[probe_offsets[probe] : probe_offsets[probe + 1]]
-
-            larger = max(len(sketch), len(other)) if is_plain else 1
-            if overlap < bound_of(min(larger, rule.sample.size) if rule.is_resemblance else larger, rule):
-                continue
-            mask = (np.uint64(1) << np.uint64(max(levels[row], probe_levels[probe]))) - np.uint64(1)
-            measured, near = judge(sketch, other, mask, rule)
+            if is_plain:
+                measured = _measure(sketch, other, overlap, rule)
+                near = is_near(measured, rule)
+            else:
+                mask = (np.uint64(1) << np.uint64(max(levels[row], probe_levels[probe]))) - np.uint64(1)
+                measured, near = judge(sketch, other, mask, rule)
             if not near:
                 continue
 

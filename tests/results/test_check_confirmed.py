@@ -19,6 +19,7 @@ from nddup.engines.text_places import text_places
 from nddup.reading.json_lines import PlainRecords, read_lines
 from nddup.results import compared_texts
 from nddup.results.check import CheckReport, check_run
+from nddup.results.compared_texts import pairs_of
 from nddup.results.opening import read_texts
 from nddup.run.local_job import run_locally
 from nddup.scanning.found import text_buffers
@@ -210,13 +211,37 @@ def test_the_texts_compared_are_those_of_drawn_documents_and_all_their_candidate
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Documents are drawn until there are enough texts; what is drawn does not depend on the order of the pairs."""
-    pairs = {(f"{group}.{a}", f"{group}.{b}") for group in range(50) for a, b in combinations(range(9), 2)}
-    assert compared_texts.choose_texts(pairs) == {name for pair in pairs for name in pair}
+    ends = [(f"{group}.{a}", f"{group}.{b}") for group in range(50) for a, b in combinations(range(9), 2)]
+    names = {name for pair in ends for name in pair}
+    assert chosen_of(ends) == names
 
     monkeypatch.setattr(compared_texts, "MOST_TEXTS", 40)
-    chosen = compared_texts.choose_texts(pairs)
+    chosen = chosen_of(ends)
 
     assert chosen == {f"{name.partition('.')[0]}.{member}" for name in chosen for member in range(9)}
     assert len(chosen) == 45
-    assert compared_texts.choose_texts(sorted(pairs, reverse=True)) == chosen
-    assert compared_texts.choose_texts([]) == set()
+    assert chosen_of([(second, first) for first, second in reversed(ends)] * 2) == chosen
+    assert chosen_of([]) == set()
+
+
+def test_pairs_are_found_by_either_order_of_their_ids() -> None:
+    """A pair listed in both directions is one, its smaller id first; ids that are no pair have no place."""
+    pairs = pairs_of(recounted([("é", "b"), ("b", "é"), ("a", "é")]))
+
+    assert pairs.names.to_pylist() == ["a", "b", "é"]
+    assert pairs.first.tolist() == [1, 0]
+    assert pairs.second.tolist() == [2, 2]
+    assert pairs.of_row.tolist() == [0, 0, 1]
+    assert pairs.find(pa.array(["é", "b", "a", "x"]), pa.array(["a", "é", "b", "a"])).tolist() == [1, 0, -1, -1]
+
+
+def recounted(ends: list[tuple[str, str]]) -> pa.Table:
+    """Return the columns of RECOUNTED that name the ends of pairs."""
+    columns = list(zip(*ends, strict=True)) or [(), ()]
+    return pa.table({name: pa.array(ids, pa.string()) for name, ids in zip(("probe", "other"), columns, strict=True)})
+
+
+def chosen_of(ends: list[tuple[str, str]]) -> set[str]:
+    """Return the texts that are compared of these pairs."""
+    pairs = pairs_of(recounted(ends))
+    return set(pairs.names.filter(pa.array(compared_texts.choose_texts(pairs))).to_pylist())

@@ -62,6 +62,9 @@ def test_finds_what_is_near(batch: list[np.ndarray], probes: list[np.ndarray], r
     own = find_near(gather(left), Probes(gather(left)), rule, np.arange(len(left)))
 
     assert set(zip(near.rows.tolist(), near.probes.tolist(), strict=True)) == expected
+    for i, j, *told in zip(*(part.tolist() for part in near), strict=True):
+        overlap, shared, seen, of_left, of_right = compare(left[i], right[j], rule.sample, np.uint64(0))
+        assert told == [overlap, shared / seen, overlap / of_left, overlap / of_right]
     whole = find_near(gather(left), Probes(gather(left)), rule)
     once = {(row, probe) for row, probe in zip(whole.rows.tolist(), whole.probes.tolist(), strict=True) if row < probe}
     assert set(zip(own.rows.tolist(), own.probes.tolist(), strict=True)) == once
