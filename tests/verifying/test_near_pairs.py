@@ -15,7 +15,7 @@ def rule(measure: str, numerator: int, denominator: int, size: int) -> Definitio
 
 
 RULES = [rule("count", 3, 1, 12), rule("share", 1, 2, 12), rule("resemblance", 2, 5, 8)]
-sketches = st.lists(st.integers(0, 40), max_size=12, unique=True).map(lambda ids: np.array(sorted(ids), np.uint64))
+sketches = st.lists(st.integers(0, 16), max_size=12, unique=True).map(lambda ids: np.array(sorted(ids), np.uint64))
 
 
 @given(first=sketches, second=sketches, size=st.integers(1, 12))
@@ -68,6 +68,21 @@ def test_finds_what_is_near(batch: list[np.ndarray], probes: list[np.ndarray], r
     whole = find_near(gather(left), Probes(gather(left)), rule)
     once = {(row, probe) for row, probe in zip(whole.rows.tolist(), whole.probes.tolist(), strict=True) if row < probe}
     assert set(zip(own.rows.tolist(), own.probes.tolist(), strict=True)) == once
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_finds_what_is_just_near(rule: Definition) -> None:
+    """Among 6,400 pairs of sketches of few ids, many are at the threshold exactly, and as many just below it."""
+    random = np.random.default_rng(1)
+    some = [np.sort(random.choice(17, random.integers(0, 9), replace=False)).astype(np.uint64) for _ in range(80)]
+
+    near = find_near(gather(some), Probes(gather(some)), rule)
+
+    found = set(zip(near.rows.tolist(), near.probes.tolist(), strict=True))
+    for i, first in enumerate(some):
+        for j, second in enumerate(some):
+            measured = compare(first, second, rule.sample, np.uint64(0))
+            assert ((i, j) in found) == is_near(measured, rule), (first, second)
 
 
 def test_a_run_of_nothing_has_no_neighbours() -> None:
