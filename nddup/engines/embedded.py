@@ -3,9 +3,11 @@
 import os
 import re
 from collections import deque
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
+from copy import copy
+from functools import cached_property
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Self
@@ -13,7 +15,7 @@ from typing import Any, Self
 import duckdb
 import pyarrow as pa
 
-from nddup.engines.engine import Batches, Engine, FinishedRun, Folder, Kernel, Reader
+from nddup.engines.engine import Batches, Engine, FinishedRun, Folder, Kernel, R, Reader
 from nddup.errors import NddupError, OutputError
 from nddup.metrics import RunMetrics
 from nddup.storage.local_storage import LocalStorage, local_path
@@ -327,7 +329,7 @@ class DuckRun(DuckTables):
         """As `DuckTables`. Cost: reads the files of a table once, before the first query that names it."""
         for name in self._uncompared.intersection(re.findall(r"\w+", text)):
             self.require_same(name)
-            self._uncompared.remove(name)
+            self._uncompared.discard(name)
 
     def require_same(self, name: str) -> None:
         """Compare a table with what was noted of it, once.
@@ -336,6 +338,16 @@ class DuckRun(DuckTables):
             OutputError: if a file has changed, is missing or was added.
         """
         self._folder.require_same(name)
+
+    @cached_property
+    def _thread(self) -> ThreadPoolExecutor:
+        return ThreadPoolExecutor(1)
+
+    def meanwhile(self, ask: Callable[..., R], *arguments: Any) -> Callable[[], R]:  # noqa: ANN401
+        """As `FinishedRun.meanwhile`: at once, in another thread, over the tables of the folder."""
+        other = copy(self)
+        other.database = self.database.cursor()
+        return self._thread.submit(ask, other, *arguments).result
 
     def transform_text(self, table: Table, name: str, reader: Reader) -> None:
         """As `FinishedRun.transform_text`."""

@@ -20,7 +20,8 @@ pairs, the graph) are written for each engine, in `local` and `spark`.
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, Protocol
+from functools import cache, partial
+from typing import Any, Protocol, TypeVar
 
 import pyarrow as pa
 
@@ -30,6 +31,8 @@ from nddup.tables import Table
 Batches = Iterator[pa.RecordBatch]
 Kernel = Callable[[Batches], Batches]
 """Makes rows from other rows. If order matters, it gets all batches in order; if not, it may be called on any batch."""
+
+R = TypeVar("R")
 
 
 class Engine(ABC):
@@ -201,6 +204,15 @@ class FinishedRun(Engine):
             OutputError: if there is no such file.
         """
         return self._folder.read_text(name)
+
+    def meanwhile(self, ask: Callable[..., R], *arguments: Any) -> Callable[[], R]:  # noqa: ANN401 - of `ask`
+        """Begin to ask a run, while the caller does something else; return what waits for the answer.
+
+        Args:
+            ask: called once, with a run like this one and the arguments; here, when the answer is wanted.
+            arguments: passed on.
+        """
+        return cache(partial(ask, self, *arguments))
 
     def noted(self) -> list[str]:
         """Return the tables and texts that the run says it has."""

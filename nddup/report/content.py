@@ -8,9 +8,9 @@ Families are connected components with several, overlapping clusters, which the 
 """
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -79,7 +79,7 @@ DOCUMENTS = pa.schema(
 )
 STANDS = pa.schema(
     [
-        ("doc_id", pa.string()),
+        ("document", pa.int32()),
         ("other", pa.string()),
         ("reason", pa.string()),
         ("resemblance", pa.float64()),
@@ -87,12 +87,28 @@ STANDS = pa.schema(
     ]
 )
 NEAREST = pa.schema(
-    [("doc_id", pa.string()), ("other", pa.string()), ("overlap", pa.int32()), ("resemblance", pa.float64())]
+    [("document", pa.int32()), ("other", pa.string()), ("overlap", pa.int32()), ("resemblance", pa.float64())]
 )
-MEMBERSHIPS = pa.schema([("doc_id", pa.string()), ("rank", pa.int32()), ("clusters", pa.int64())])
+MEMBERSHIPS = pa.schema([("document", pa.int32()), ("rank", pa.int32()), ("clusters", pa.int64())])
 WEAKEST = pa.schema([("rank", pa.int32()), ("pairs", pa.int64()), ("estimated", pa.int64()), ("least", pa.float64())])
 EDGES = pa.schema([("part", pa.int32()), ("first", pa.int32()), ("second", pa.int32()), ("resemblance", pa.float64())])
 TEXTS = pa.schema([("doc_id", pa.string()), ("text", pa.string())])
+
+
+class AboutDocuments(NamedTuple):
+    """What a report shows of documents outside their clusters.
+
+    documents: DOCUMENTS, by id as UTF-8 bytes: all, or as many as a report holds, including those listed. Elsewhere
+        `document` is the row of one here, and the rows are sorted by it.
+    nearest: NEAREST of these documents, nearest first; None if the run has too many pairs to search.
+    memberships: MEMBERSHIPS of these documents, by rank.
+    stands: STANDS of these documents: the first removed documents of each kept one.
+    """
+
+    documents: pa.Table = DOCUMENTS.empty_table()
+    nearest: pa.Table | None = NEAREST.empty_table()
+    memberships: pa.Table = MEMBERSHIPS.empty_table()
+    stands: pa.Table = STANDS.empty_table()
 
 
 @dataclass(frozen=True)
@@ -107,10 +123,7 @@ class Content:
             first.
         cells: CELLS, by rank and place of the first document; `first` and `second` are places.
         texts: TEXTS, stored ones and those read again.
-        documents: DOCUMENTS, by id as UTF-8 bytes: all, or as many as a report holds, including those listed.
-        nearest: NEAREST of these documents, by id, nearest first; None if the run has too many pairs to search.
-        memberships: MEMBERSHIPS of these documents, by id and rank.
-        stands: STANDS of these documents, by id: the first removed documents of each kept one.
+        about: returns the rest about the documents, which may still be asked for.
         weakest: WEAKEST of clusters larger than a matrix, by rank.
         edges: EDGES of the graphs of `families.find_families(clusters)`: `part` is the place of the family, `first` and
             `second` are places of its documents.
@@ -136,10 +149,7 @@ class Content:
     rejects: list[dict[str, Any]] = field(default_factory=list)
     components: list[dict[str, Any]] | None = None
     evaluation: Mapping[str, Any] | None = None
-    documents: pa.Table = field(default_factory=DOCUMENTS.empty_table)
-    nearest: pa.Table | None = field(default_factory=NEAREST.empty_table)
-    memberships: pa.Table = field(default_factory=MEMBERSHIPS.empty_table)
-    stands: pa.Table = field(default_factory=STANDS.empty_table)
+    about: Callable[[], AboutDocuments] = AboutDocuments
     weakest: pa.Table = field(default_factory=WEAKEST.empty_table)
     edges: pa.Table = field(default_factory=EDGES.empty_table)
     matrix_each: int = MATRIX_EACH

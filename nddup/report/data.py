@@ -21,7 +21,6 @@ Titles of texts: the first words of each, without lines that many texts share, s
 """
 
 import json
-import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
@@ -33,7 +32,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from nddup.metrics import RunMetrics, StageMetrics
-from nddup.report.content import LENGTHS, Content, Family, find_families, find_nearest_sets
+from nddup.report.content import LENGTHS, AboutDocuments, Content, Family, find_families, find_nearest_sets
 from nddup.report.summary import headline, notes
 from nddup.settings.schema import Config
 
@@ -45,6 +44,8 @@ STATES = ("kept", "exact", "equal", "near", "forced")
 StoredTexts = dict[str, tuple[int, int, str]]
 """doc_id -> chunk of its text, row in it, title (`titles`)."""
 
+NOT_STORED = -1, -1, ""
+
 SITE = r"^[A-Za-z][A-Za-z0-9+.-]*://(?:[^/?#@]*@)?(?P<site>[^/?#:@]+)"
 FAMILIES_NAMED = 10
 """Families named on the first page."""
@@ -53,25 +54,37 @@ MOST_NAMED = 200
 """Most sources, and most sites, offered as choices; the page accepts any other that is typed."""
 
 
-def state_of(kept: bool | None, reason: str | None) -> int:  # noqa: FBT001 - a value of the table
-    """Return the place of an outcome in `STATES`."""
-    return 0 if kept or reason not in STATES else STATES.index(reason)
+def _states(reason: pa.ChunkedArray, kept: pa.ChunkedArray | None = None) -> list[int]:
+    """Return the places of outcomes in `STATES`; None: no document is kept."""
+    places = pc.fill_null(pc.index_in(reason, pa.array(STATES)), 0)
+    if kept is not None:
+        places = pc.if_else(pc.fill_null(kept, fill_value=False), pa.scalar(0, pa.int32()), places)
+    return places.to_pylist()  # type: ignore[no-any-return]
 
 
-def document_chunks(shown: Content, stored: StoredTexts) -> Iterator[tuple[str, Any]]:
+def document_chunks(shown: AboutDocuments, stored: StoredTexts) -> Iterator[tuple[str, Any]]:
     """Yield for each chunk the columns of its documents, the nearest documents of each, and those removed for each.
 
     `nearest-N` has for each document flat triples: id, shared features, resemblance in 1/1000 or -1; it is null if the
     run has too many pairs to find them. `stands-N` has flat fours: id, place of the reason in `STATES`, resemblance in
     1/1000 and share lost in 1/10000, each -1 if unknown; a part of one is never 0.
     """
-    clusters = _by_document(shown.memberships, shown.documents)
-    stands = _by_document(shown.stands, shown.documents)
-    nearest = None if shown.nearest is None else _by_document(shown.nearest, shown.documents)
-    for number, start in enumerate(range(0, len(shown.documents), DOCUMENTS_EACH)):
-        rows = shown.documents.slice(start, DOCUMENTS_EACH).to_pydict()
-        ranks = [clusters[place] for place in range(start, start + len(rows["doc_id"]))]
-        texts = [stored.get(doc, (-1, -1, "")) for doc in rows["doc_id"]]
+    memberships, removed, near, size = shown.memberships, shown.stands, shown.nearest, len(shown.documents)
+    in_all = np.zeros(size, np.int64)
+    in_all[memberships["document"]] = memberships["clusters"]
+    ranks = _by_document(size, memberships, memberships["rank"].to_pylist())
+    stands = _by_document(
+        size, removed, removed["other"].to_pylist(), _states(removed["reason"]), _thousandths(removed["resemblance"]),
+        _lost(removed["lost"]),
+    )  # fmt: skip
+    nearest = None
+    if near is not None:
+        numbers = near["overlap"].to_pylist(), _thousandths(near["resemblance"])
+        nearest = _by_document(size, near, near["other"].to_pylist(), *numbers)
+    for number, start in enumerate(range(0, size, DOCUMENTS_EACH)):
+        some = shown.documents.slice(start, DOCUMENTS_EACH)
+        rows, places = some.to_pydict(), slice(start, start + DOCUMENTS_EACH)
+        texts = [stored.get(doc, NOT_STORED) for doc in rows["doc_id"]]
         yield (
             f"documents-{number}",
             {
@@ -81,29 +94,17 @@ def document_chunks(shown: Content, stored: StoredTexts) -> Iterator[tuple[str, 
                 "tokens": rows["n_tokens"],
                 "features": rows["n_features"],
                 "pairs": rows["pairs"],
-                "like": list(map(_thousandths, rows["resemblance"])),
-                "lost": list(map(_lost, rows["lost"])),
-                "state": [state_of(kept, reason) for kept, reason in zip(rows["kept"], rows["reason"], strict=True)],
+                "like": _thousandths(some["resemblance"]),
+                "lost": _lost(some["lost"]),
+                "state": _states(some["reason"], some["kept"]),
                 "title": [title for _, _, title in texts],
                 "text": [[chunk, place] for chunk, place, _ in texts],
-                "clusters": [[rank for rank, _ in found] for found in ranks],
-                "in": [found[0][1] if found else 0 for found in ranks],
+                "clusters": ranks[places],
+                "in": in_all[places].tolist(),
             },
         )
-        near = None
-        if nearest is not None:
-            near = [
-                [value for row in nearest[place] for value in _near(*row)]
-                for place in range(start, start + len(rows["doc_id"]))
-            ]
-        yield f"nearest-{number}", near
-        yield (
-            f"stands-{number}",
-            [
-                [value for row in stands[place] for value in _removed(*row)]
-                for place in range(start, start + len(rows["doc_id"]))
-            ],
-        )
+        yield f"nearest-{number}", None if nearest is None else nearest[places]
+        yield f"stands-{number}", stands[places]
 
 
 def largest_families(documents: pa.Table, stored: StoredTexts) -> list[list[Any]]:
@@ -135,29 +136,26 @@ def _numbered(sources: list[str]) -> dict[str, list[Any]]:
     return {"sources": list(places), "source": source}
 
 
-def _by_document(rows: pa.Table, documents: pa.Table) -> list[list[tuple[Any, ...]]]:
-    """Return the rows of each document, without the id; both tables are sorted by id."""
-    place = pc.index_in(rows["doc_id"], documents["doc_id"].combine_chunks()).to_numpy(zero_copy_only=False)
-    bounds = np.searchsorted(place, np.arange(len(documents) + 1)).tolist()
-    values = list(zip(*(rows[name].to_pylist() for name in rows.column_names[1:]), strict=True))
+def _by_document(size: int, rows: pa.Table, *columns: list[Any]) -> list[list[Any]]:
+    """Return for each of `size` documents the values of its rows in these columns, row after row."""
+    width = len(columns)
+    values: list[Any] = [None] * (width * len(rows))
+    for at, column in enumerate(columns):
+        values[at::width] = column
+    bounds = (width * np.searchsorted(rows["document"].to_numpy(), np.arange(size + 1))).tolist()
     return [values[low:high] for low, high in pairwise(bounds)]
 
 
-def _near(other: str, overlap: int, resemblance: float | None) -> tuple[str, int, int]:
-    return other, overlap, _thousandths(resemblance)
+def _thousandths(resemblance: pa.ChunkedArray | NDArray[np.float64]) -> list[int]:
+    """Return values in 1/1000, rounded down; -1 where there is none."""
+    scaled = np.floor(np.asarray(resemblance) * 1_000 + 1e-6)
+    return np.nan_to_num(scaled, nan=-1).astype(np.int64).tolist()  # type: ignore[no-any-return]
 
 
-def _removed(other: str, reason: str, resemblance: float | None, lost: float | None) -> tuple[str, int, int, int]:
-    return other, state_of(False, reason), _thousandths(resemblance), _lost(lost)  # noqa: FBT003 - a value of the table
-
-
-def _thousandths(resemblance: float | None) -> int:
-    return -1 if resemblance is None else int(resemblance * 1_000 + 1e-6)
-
-
-def _lost(share: float | None) -> int:
-    """Return a share in 1/10000, rounded up, so that 0 means that nothing is lost."""
-    return -1 if share is None else math.ceil(share * 10_000 - 1e-9)
+def _lost(share: pa.ChunkedArray) -> list[int]:
+    """Return shares in 1/10000, rounded up, so that 0 means that nothing is lost; -1 where there is none."""
+    scaled = np.ceil(np.asarray(share) * 10_000 - 1e-9)
+    return np.nan_to_num(scaled, nan=-1).astype(np.int64).tolist()  # type: ignore[no-any-return]
 
 
 FAMILIES_EACH = 200
@@ -169,12 +167,9 @@ def family_chunks(shown: Content, families: Sequence[Family]) -> Iterator[tuple[
     A node is (id, url, state, places of its clusters among those of the family). An edge is three numbers: the places
     of two nodes, and the resemblance in 1/1000 or -1.
     """
-    described = {
-        doc: (url, state_of(kept, reason))
-        for doc, url, kept, reason in zip(
-            *(shown.listed[name].to_pylist() for name in ("doc_id", "url", "kept", "reason")), strict=True
-        )
-    }
+    listed = shown.listed
+    states = zip(listed["url"].to_pylist(), _states(listed["reason"], listed["kept"]), strict=True)
+    described = dict(zip(listed["doc_id"].to_pylist(), states, strict=True))
     members = shown.clusters["members"].to_pylist()
     bounds = np.searchsorted(shown.edges["part"].to_numpy(), np.arange(len(families) + 1)).tolist()
     for number, start in enumerate(range(0, len(families), FAMILIES_EACH)):
@@ -206,9 +201,7 @@ def _nodes(
 
 def _edges(shown: Content, low: int, high: int) -> list[int]:
     edges = shown.edges.slice(low, high - low)
-    resemblance = np.nan_to_num(edges["resemblance"].to_numpy(zero_copy_only=False), nan=-0.001)
-    scaled = np.floor(resemblance * 1_000 + 1e-6)
-    columns = [edges["first"].to_numpy(), edges["second"].to_numpy(), scaled]
+    columns = [edges["first"].to_numpy(), edges["second"].to_numpy(), _thousandths(edges["resemblance"])]
     return np.stack(columns, axis=1).astype(np.int64).ravel().tolist()
 
 
@@ -233,7 +226,7 @@ def summarise(
         longest: length of the longest document of each cluster shown, in tokens.
         largest: as from `largest_families`.
     """
-    metrics = shown.metrics
+    metrics, documents = shown.metrics, shown.about().documents
     settings, sketch = metrics.settings, metrics.stages.sketch
     return {
         "run": shown.path,
@@ -267,12 +260,12 @@ def summarise(
         "texts": {"documents": len(shown.texts), **counts["texts"]},
         "families": counts["families"],
         "documents": {
-            "shown": len(shown.documents),
+            "shown": len(documents),
             "all": metrics.rows["documents"],
             **counts["documents"],
-            **named(shown.documents),
+            **named(documents),
             "largest": list(largest),
-            "families": pc.sum(pc.greater(shown.documents["stands"], 0)).as_py() or 0,
+            "families": pc.sum(pc.greater(documents["stands"], 0)).as_py() or 0,
         },
         "clusters": {
             "shown": len(shown.clusters),
@@ -406,7 +399,7 @@ Chunk = tuple[str, Any]
 
 
 def chunks(shown: Content) -> Iterator[Chunk]:
-    """Yield all chunks of a report: (name, JSON value)."""
+    """Yield all chunks of a report, those about the documents last: (name, JSON value)."""
     stored, texts = _texts(shown.texts)
     families = find_families(shown.clusters)
     cells = _bounds(shown.cells, len(shown.clusters))
@@ -418,16 +411,15 @@ def chunks(shown: Content) -> Iterator[Chunk]:
         "families": {"each": FAMILIES_EACH, "shown": len(families)},
         "texts": {"chunks": len(texts)},
     }
-    largest = largest_families(shown.documents, stored)
-    yield "summary", summarise(shown, counts, longest=columns["longest"], largest=largest)
-
     for number, start in enumerate(range(0, len(shown.clusters), CLUSTERS_EACH)):
         yield f"clusters-{number}", {name: column[start : start + CLUSTERS_EACH] for name, column in columns.items()}
     yield from _members(shown, listed, cells, stored)
     yield from family_chunks(shown, families)
-    yield from document_chunks(shown, stored)
     for number, rows in enumerate(texts):
         yield f"texts-{number}", rows
+    yield from document_chunks(shown.about(), stored)
+    largest = largest_families(shown.about().documents, stored)
+    yield "summary", summarise(shown, counts, longest=columns["longest"], largest=largest)
 
 
 def _bounds(table: pa.Table, clusters: int) -> list[int]:
@@ -460,52 +452,51 @@ def _columns(shown: Content, listed: list[int], cells: list[int], stored: Stored
     """
     clusters = shown.clusters
     docs, urls = shown.listed["doc_id"].to_pylist(), shown.listed["url"].to_pylist()
-    tokens, spans = shown.listed["n_tokens"].to_numpy(zero_copy_only=False), list(pairwise(listed))
+    held = np.flatnonzero(np.diff(listed))
+    longest = np.zeros(len(clusters), np.int64)
+    if len(held):
+        longest[held] = np.maximum.reduceat(shown.listed["n_tokens"].to_numpy(), np.array(listed)[held])
 
-    # Running totals: the count of a cluster is the difference between its two bounds.
-    stays = np.concatenate([[0], np.cumsum(shown.listed["kept"].to_numpy(zero_copy_only=False).astype(np.int64))])
-    has_text = np.concatenate([[0], np.cumsum([doc in stored for doc in docs], dtype=np.int64)])
-    weakest = _weakest(shown, cells)
+    has_text, ranks = np.array([doc in stored for doc in docs], np.bool_), shown.listed["rank"].to_numpy()
+    titles = [""] * len(clusters)
+    for at in np.flatnonzero(has_text)[::-1]:
+        titles[ranks[at]] = stored[docs[at]][2]
+    least, least_of = _weakest(shown, cells)
     return {
         "id": clusters["cluster_id"].to_pylist(),
         "size": clusters["size"].to_pylist(),
         "support": clusters["support"].to_pylist(),
         "coverage": clusters["coverage"].to_pylist(),
-        "least": [value for value, _ in weakest],
-        "least_of": [which for _, which in weakest],
-        "label": [(urls[low] or docs[low])[:LABEL] if low < high else "" for low, high in spans],
-        "title": [next((stored[doc][2] for doc in docs[low:high] if doc in stored), "") for low, high in spans],
-        "longest": [int(tokens[low:high].max()) if low < high else 0 for low, high in spans],
-        "kept": [int(stays[high] - stays[low]) for low, high in spans],
-        "texts": [int(has_text[high] - has_text[low]) for low, high in spans],
+        "least": least,
+        "least_of": least_of,
+        "label": [(urls[low] or docs[low])[:LABEL] if low < high else "" for low, high in pairwise(listed)],
+        "title": titles,
+        "longest": longest.tolist(),
+        "kept": _count(np.asarray(shown.listed["kept"]), listed).tolist(),
+        "texts": _count(has_text, listed).tolist(),
     }
 
 
-def _weakest(shown: Content, cells: list[int]) -> list[tuple[int, int]]:
+def _count(flags: NDArray[np.bool_], bounds: Sequence[int]) -> NDArray[np.int64]:
+    """Return how many flags are set between each two bounds."""
+    return np.diff(np.concatenate([[0], np.cumsum(flags, dtype=np.int64)])[bounds])
+
+
+def _weakest(shown: Content, cells: list[int]) -> tuple[list[int], list[int]]:
     """Return for each cluster the lowest resemblance in 1/1000, or -1, and over which pairs it is the lowest."""
-    listed, known, lowest = _lowest(shown.cells["resemblance"].to_numpy(zero_copy_only=False), np.array(cells))
-    larger = {row["rank"]: row for row in shown.weakest.to_pylist()}
-    found = []
-    for rank, size in enumerate(shown.clusters["size"].to_pylist()):
-        if rank in larger:
-            pairs, estimated, least = (larger[rank][name] for name in ("pairs", "estimated", "least"))
-        elif size <= shown.matrix_each and known[rank]:
-            pairs, estimated, least = listed[rank], known[rank], lowest[rank]
-        else:
-            pairs, estimated, least = 0, 0, None
-        of = UNKNOWN if least is None else ALL if pairs == estimated == size * (size - 1) // 2 else LISTED_ONLY
-        found.append((-1 if least is None else int(least * 1_000 + 1e-6), of))
-    return found
+    size, resemblance = shown.clusters["size"].to_numpy().astype(np.int64), np.asarray(shown.cells["resemblance"])
+    pairs, estimated = np.diff(cells), _count(~np.isnan(resemblance), cells)
+    least, has_pairs = np.full(len(size), np.nan), np.flatnonzero(pairs)
+    if len(has_pairs):
+        least[has_pairs] = np.fmin.reduceat(resemblance[: cells[-1]], np.array(cells)[has_pairs])
+    least[size > shown.matrix_each] = np.nan
 
-
-def _lowest(resemblance: NDArray[np.float64], cells: NDArray[np.int64]) -> tuple[list[int], list[int], list[float]]:
-    """Return for each cluster the number of rows, of rows with a resemblance, and the lowest; 0 without rows."""
-    listed = np.diff(cells)
-    known = np.diff(np.concatenate([[0], np.cumsum(~np.isnan(resemblance))])[cells])
-    lowest = np.zeros(len(listed))
-    if listed.any():
-        lowest[listed > 0] = np.fmin.reduceat(resemblance[: cells[-1]], cells[:-1][listed > 0])
-    return listed.tolist(), known.tolist(), lowest.tolist()
+    larger = shown.weakest["rank"].to_numpy()
+    for values, name in ((pairs, "pairs"), (estimated, "estimated"), (least, "least")):
+        values[larger] = np.asarray(shown.weakest[name])
+    which = np.where((pairs == estimated) & (pairs == size * (size - 1) // 2), ALL, LISTED_ONLY)
+    which[np.isnan(least)] = UNKNOWN
+    return _thousandths(least), which.tolist()
 
 
 def _family_columns(shown: Content, families: Sequence[Family]) -> dict[str, list[int]]:
@@ -528,9 +519,7 @@ def _members(shown: Content, listed: list[int], cells: list[int], stored: Stored
     components = shown.clusters["component"].to_pylist()
     for number, start in enumerate(range(0, len(shown.clusters), MEMBERS_EACH)):
         end = min(start + MEMBERS_EACH, len(shown.clusters))
-        docs = [
-            _document(row, stored) for row in shown.listed.slice(listed[start], listed[end] - listed[start]).to_pylist()
-        ]
+        docs = _documents(shown.listed.slice(listed[start], listed[end] - listed[start]), stored)
         pairs = _flat_pairs(shown.cells.slice(cells[start], cells[end] - cells[start]))
         rows = [
             [
@@ -543,18 +532,17 @@ def _members(shown: Content, listed: list[int], cells: list[int], stored: Stored
         yield f"members-{number}", rows
 
 
-def _document(row: Mapping[str, Any], stored: StoredTexts) -> list[Any]:
-    """Return a document as a row: its facts, its state, then chunk and row of its text, -1 if it is not stored."""
-    chunk, place, _ = stored.get(row["doc_id"], (-1, -1, ""))
-    return [
-        row["doc_id"], row["url"], row["source"], row["record"], row["n_tokens"], row["n_features"],
-        state_of(row["kept"], row["reason"]), row["duplicate_of"], chunk, place,
-    ]  # fmt: skip
+def _documents(listed: pa.Table, stored: StoredTexts) -> list[list[Any]]:
+    """Return each document as a row: its facts, its state, then chunk and row of its text, -1 if it is not stored."""
+    names = ("doc_id", "url", "source", "record", "n_tokens", "n_features")
+    columns = [listed[name].to_pylist() for name in names]
+    texts = [stored.get(doc, NOT_STORED) for doc in columns[0]]
+    columns += [_states(listed["reason"], listed["kept"]), listed["duplicate_of"].to_pylist()]
+    columns += [[chunk for chunk, _, _ in texts], [place for _, place, _ in texts]]
+    return list(map(list, zip(*columns, strict=True)))
 
 
 def _flat_pairs(cells: pa.Table) -> list[int]:
     """Return four numbers for each pair: first, second, overlap, resemblance in 1/1000 or -1."""
-    resemblance = np.nan_to_num(cells["resemblance"].to_numpy(zero_copy_only=False), nan=-0.001)
     columns = [cells[name].to_numpy() for name in ("first", "second", "overlap")]
-    scaled = np.floor(resemblance * 1_000 + 1e-6)
-    return np.stack([*columns, scaled], axis=1).astype(np.int64).ravel().tolist()
+    return np.stack([*columns, _thousandths(cells["resemblance"])], axis=1).astype(np.int64).ravel().tolist()

@@ -40,6 +40,7 @@ from nddup.report.content import (
     STANDS,
     TEXTS,
     WEAKEST,
+    AboutDocuments,
     Content,
     find_families,
     list_cells,
@@ -148,42 +149,42 @@ def largest_clusters(listed_each: int) -> str:
 
 
 def ask_nearest(each: int) -> str:
-    """Return the query for up to `each` nearest documents of each in wanted(doc_id): `shown.NEAREST`, in order."""
+    """Return the query for up to `each` nearest documents of wanted(document, doc_id): `shown.NEAREST`, in order."""
     return f"""
-        SELECT doc_id, other, overlap, resemblance
-        FROM (SELECT n.doc_id, n.other, n.overlap, n.resemblance,
-                     row_number() OVER (PARTITION BY n.doc_id
+        SELECT document, other, overlap, resemblance
+        FROM (SELECT w.document, n.other, n.overlap, n.resemblance,
+                     row_number() OVER (PARTITION BY w.document
                                         ORDER BY coalesce(n.resemblance, -1) DESC, n.overlap DESC, n.other) AS place
               FROM (SELECT doc_a AS doc_id, doc_b AS other, overlap, resemblance FROM pairs
                     UNION ALL SELECT doc_b AS doc_id, doc_a AS other, overlap, resemblance FROM pairs) AS n
               JOIN wanted AS w ON n.doc_id = w.doc_id) AS placed
-        WHERE place <= {each:d} ORDER BY doc_id, place
+        WHERE place <= {each:d} ORDER BY document, place
     """  # noqa: S608 - a number
 
 
 def ask_stands(each: int) -> str:
-    """Return the query for up to `each` documents removed for each in wanted(doc_id): `shown.STANDS`, in order."""
+    """Return the query for up to `each` documents removed for wanted(document, doc_id): `shown.STANDS`, in order."""
     return f"""
-        SELECT doc_id, other, reason, resemblance, lost
-        FROM (SELECT k.duplicate_of AS doc_id, k.doc_id AS other, k.reason, k.resemblance, k.lost,
-                     row_number() OVER (PARTITION BY k.duplicate_of ORDER BY k.doc_id) AS place
+        SELECT document, other, reason, resemblance, lost
+        FROM (SELECT w.document, k.doc_id AS other, k.reason, k.resemblance, k.lost,
+                     row_number() OVER (PARTITION BY w.document ORDER BY k.doc_id) AS place
               FROM keep AS k JOIN wanted AS w ON k.duplicate_of = w.doc_id) AS placed
-        WHERE place <= {each:d} ORDER BY doc_id, place
+        WHERE place <= {each:d} ORDER BY document, place
     """  # noqa: S608 - a number
 
 
 def ask_memberships(each: int) -> str:
-    """Return the query for the clusters in ranked(cluster_id, rank) that contain the documents in wanted(doc_id).
+    """Return the query for the clusters in ranked(cluster_id, rank) of the documents in wanted(document, doc_id).
 
     Its rows are `shown.MEMBERSHIPS`: for each document, the first `each` clusters by rank; `clusters` counts all.
     """
     return f"""
-        SELECT doc_id, rank, clusters
-        FROM (SELECT m.doc_id, r.rank, count(*) OVER (PARTITION BY m.doc_id) AS clusters,
-                     row_number() OVER (PARTITION BY m.doc_id ORDER BY r.rank) AS place
+        SELECT document, rank, clusters
+        FROM (SELECT w.document, r.rank, count(*) OVER (PARTITION BY w.document) AS clusters,
+                     row_number() OVER (PARTITION BY w.document ORDER BY r.rank) AS place
               FROM members AS m JOIN ranked AS r ON m.cluster_id = r.cluster_id
               JOIN wanted AS w ON m.doc_id = w.doc_id) AS placed
-        WHERE place <= {each:d} ORDER BY doc_id, rank
+        WHERE place <= {each:d} ORDER BY document, rank
     """  # noqa: S608 - a number
 
 
@@ -206,15 +207,6 @@ MOST_WEAKEST = 20_000_000
 """Most pairs of members, over all clusters too large for a matrix, that are searched for the weakest pair."""
 
 
-class AboutDocuments(NamedTuple):
-    """The content of the report about documents, as tables of `content`."""
-
-    documents: pa.Table
-    nearest: pa.Table | None
-    memberships: pa.Table
-    stands: pa.Table
-
-
 def ask_about_documents(run: FinishedRun, clusters: pa.Table, names: pa.Table) -> AboutDocuments:
     """Read facts, outcome, nearest documents and clusters of each document.
 
@@ -224,15 +216,14 @@ def ask_about_documents(run: FinishedRun, clusters: pa.Table, names: pa.Table) -
         names: the documents listed of these clusters: doc_id.
 
     Returns:
-        Tables as in `shown.Content`, of at most `MOST_DOCUMENTS` documents: the listed ones, then others in collection
-        order.
+        At most `MOST_DOCUMENTS` documents: the listed ones, then others in collection order.
 
     Cost: a pass over each of `documents`, `keep`, `pairs` and `members`; both ends of the pairs are sorted.
     """
     listed = pa.table({"doc_id": pc.unique(names["doc_id"].combine_chunks())})
     text = f"{ASK_DOCUMENTS} LIMIT {MOST_DOCUMENTS}"
     documents = run.sql(text, wanted=listed).cast(DOCUMENTS).sort_by("doc_id")
-    wanted = documents.select(["doc_id"])
+    wanted = documents.select(["doc_id"]).append_column("document", pa.array(np.arange(len(documents), dtype=np.int32)))
 
     nearest = None
     if run.metrics.rows["pairs"] <= MOST_PAIRS:
@@ -320,11 +311,11 @@ def gather(run: FinishedRun, asked: Asked | None = None) -> Content:
     listed_each, matrix_each = _share_out(sizes)
     clusters = run.sql(largest_clusters(listed_each)).cast(CLUSTERS)
     names = list_documents(clusters)
+    about = run.meanwhile(ask_about_documents, clusters, names)
     texts = run.sql(ASK_TEXTS).cast(TEXTS) if run.holds("texts") else TEXTS.empty_table()
     if asked is not None:
         missing = _asked_documents(run, clusters, names, texts, asked)
         texts = pa.concat_tables([texts, _read_again(run, missing, asked.find_texts)]) if missing else texts
-    about = ask_about_documents(run, clusters, names)
     return Content(
         path=drop_login(run.path),
         metrics=run.metrics,
@@ -338,10 +329,7 @@ def gather(run: FinishedRun, asked: Asked | None = None) -> Content:
         rejects=run.sql(REJECTS).to_pylist() if run.metrics.rows["rejects"] else [],
         components=run.sql(ASK_COMPONENTS).to_pylist() if run.holds(COMPONENTS) else None,
         evaluation=json.loads(run.read_text(EVALUATION)) if run.holds(EVALUATION) else None,
-        documents=about.documents,
-        nearest=about.nearest,
-        memberships=about.memberships,
-        stands=about.stands,
+        about=about,
         weakest=ask_weakest(run, clusters, names, matrix_each),
         edges=ask_edges(run, clusters),
         matrix_each=matrix_each,
@@ -416,12 +404,15 @@ Put = Callable[[str, str], None]
 """Writes a text file, given its path in the folder and its text."""
 
 
-def write_report(put: Put, chunks: Iterable[tuple[str, Any]]) -> int:
+def write_report(
+    put: Put, chunks: Iterable[tuple[str, Any]], draw_borderline: Callable[[], str | None] = lambda: None
+) -> int:
     """Write a report: data first, page last, so that the page exists only once everything that it loads does.
 
     Args:
         put: writes a file.
         chunks: (name, value) as `data.chunks` yields them.
+        draw_borderline: returns the page of the pairs nearest to the threshold, if there is one.
 
     Returns:
         The number of characters written.
@@ -431,6 +422,10 @@ def write_report(put: Put, chunks: Iterable[tuple[str, Any]]) -> int:
         text = script_of(name, value)
         put(f"data/{name}.js", text)
         written += len(text)
+    page = draw_borderline()
+    if page is not None:
+        put("borderline.html", page)
+        written += len(page)
     folder = files("nddup.report").joinpath("assets")
     for name in (*(f"assets/{name}" for name in ASSETS), "index.html"):
         text = folder.joinpath(name.removeprefix("assets/")).read_text(encoding="utf-8")
@@ -447,6 +442,10 @@ def script_of(name: str, value: Any) -> str:  # noqa: ANN401 - any JSON value
         'nddup.put("a-0",{"text":"\\u003c/script\\u003e\\u2028"});\n'
     """
     text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+    for mark in "<>&":  # faster than a pattern, which then finds nothing in most texts of ASCII
+        text = text.replace(mark, f"\\u{ord(mark):04x}")
+    if text.isascii() and "\x7f" not in text:
+        return f'nddup.put("{name}",{text});\n'
     return f'nddup.put("{name}",{_UNSAFE.sub(_escape, text)});\n'
 
 
@@ -476,11 +475,9 @@ def report_run(run: FinishedRun, folder: RunFolder, asked: Asked | None = None) 
         NddupError: if inputs must be read again and have changed since the run.
     """
     shown = gather(run, asked)
-    page = draw_page(run)
+    draw_borderline = run.meanwhile(draw_page)
     folder.remove("report")
-    if page is not None:
-        folder.write_text("report/borderline.html", page)
-    write_report(lambda name, text: folder.write_text(f"report/{name}", text), chunks(shown))
+    write_report(lambda name, text: folder.write_text(f"report/{name}", text), chunks(shown), draw_borderline)
     return f"{drop_login(folder.path)}/{PAGE}"
 
 

@@ -20,6 +20,7 @@ from nddup.report.content import (
     NEAREST,
     STANDS,
     TEXTS,
+    AboutDocuments,
     Content,
     find_families,
     list_cells,
@@ -116,7 +117,8 @@ def make_shown(
         },
         schema=CELLS,
     )
-    documents, nearest, memberships = documents_of(listed, cells)
+    about = documents_of(listed, cells)
+    documents = about.documents
     sizes = np.unique([len(cluster) for cluster in clusters], return_counts=True)
     fields: dict[str, Any] = {
         "path": "out/made",
@@ -129,17 +131,14 @@ def make_shown(
         "resemblances": [(90, len(cells))],
         "lengths": [(100, len(docs))],
         "rejects": [],
-        "documents": documents,
-        "nearest": nearest,
-        "memberships": memberships,
-        "stands": stands_of(listed),
+        "about": lambda: about,
         "edges": edges_of(table),
     }
     return Content(**{**fields, **more})
 
 
-def documents_of(listed: pa.Table, cells: pa.Table) -> tuple[pa.Table, pa.Table, pa.Table]:
-    """Return the documents of clusters and one without duplicates, their nearest documents, and their clusters."""
+def documents_of(listed: pa.Table, cells: pa.Table) -> AboutDocuments:
+    """Return the documents of clusters and one without duplicates; each removed one at 0.9, a fortieth of it lost."""
     rows = {row["doc_id"]: row for row in listed.to_pylist()}
     at = {(row["rank"], row["place"]): row["doc_id"] for row in listed.to_pylist()}
     removed = Counter(row["duplicate_of"] for row in rows.values())
@@ -156,25 +155,19 @@ def documents_of(listed: pa.Table, cells: pa.Table) -> tuple[pa.Table, pa.Table,
     ranks: dict[str, list[int]] = {doc: [] for doc in rows}
     for (rank, _), doc in at.items():
         ranks[doc].append(rank)
-    return (
+    names = [row["doc_id"] for row in held]
+    return AboutDocuments(
         pa.Table.from_pylist([{name: row.get(name) for name in DOCUMENTS.names} for row in held], DOCUMENTS),
         pa.Table.from_pylist(
-            [{"doc_id": row["doc_id"], "other": other, "overlap": 180, "resemblance": 0.9}
-             for row in held for other in near.get(row["doc_id"], ())], NEAREST),
+            [{"document": number, "other": other, "overlap": 180, "resemblance": 0.9}
+             for number, doc in enumerate(names) for other in near.get(doc, ())], NEAREST),
         pa.Table.from_pylist(
-            [{"doc_id": row["doc_id"], "rank": rank, "clusters": len(ranks[row["doc_id"]])}
-             for row in held for rank in ranks.get(row["doc_id"], ())], MEMBERSHIPS),
+            [{"document": number, "rank": rank, "clusters": len(ranks[doc])}
+             for number, doc in enumerate(names) for rank in ranks.get(doc, ())], MEMBERSHIPS),
+        pa.Table.from_pylist(
+            [{"document": number, "other": row["doc_id"], "reason": "near", "resemblance": 0.9, "lost": 0.025}
+             for number, doc in enumerate(names) for row in held if row.get("duplicate_of") == doc], STANDS),
     )  # fmt: skip
-
-
-def stands_of(listed: pa.Table) -> pa.Table:
-    """Return the removed documents of each kept one, each at 0.9 and with a fortieth of its shingles lost."""
-    removed = {row["doc_id"]: row["duplicate_of"] for row in listed.to_pylist() if row["duplicate_of"]}
-    ordered = sorted(removed.items(), key=lambda pair: (pair[1].encode(), pair[0].encode()))
-    rows = [
-        {"doc_id": kept, "other": doc, "reason": "near", "resemblance": 0.9, "lost": 0.025} for doc, kept in ordered
-    ]
-    return pa.Table.from_pylist(rows, STANDS)
 
 
 def edges_of(clusters: pa.Table) -> pa.Table:

@@ -45,24 +45,27 @@ def test_documents_are_told_as_the_tables_do(finished: str) -> None:
 
     shown = gather(run)
 
+    about, names = shown.about(), shown.about().documents["doc_id"].to_pylist()
     tokens = {row["doc_id"]: row["n_tokens"] for row in tables["documents"]}
     near: dict[str, list[tuple[float, int, str]]] = {doc: [] for doc in tokens}
     for row in tables["pairs"]:
         near[row["doc_a"]].append((-row["resemblance"], -row["overlap"], row["doc_b"]))
         near[row["doc_b"]].append((-row["resemblance"], -row["overlap"], row["doc_a"]))
     stands = {doc: [tokens[row["doc_id"]] for row in tables["keep"] if row["duplicate_of"] == doc] for doc in tokens}
-    assert shown.documents["doc_id"].to_pylist() == sorted(tokens)
-    for row in shown.documents.to_pylist():
+    assert names == sorted(tokens)
+    for row in about.documents.to_pylist():
         doc = row["doc_id"]
         assert (row["stands"], row["longest"]) == (len(stands[doc]), max(stands[doc], default=None))
         assert row["pairs"] == len(near[doc])
-    assert shown.nearest is not None
-    assert [(row["doc_id"], row["other"]) for row in shown.nearest.to_pylist()] == [
+    assert about.nearest is not None
+    assert [(names[row["document"]], row["other"]) for row in about.nearest.to_pylist()] == [
         (doc, other) for doc in sorted(tokens) for _, _, other in sorted(near[doc])[:8]
     ]
     ranks = {cluster: rank for rank, cluster in enumerate(shown.clusters["cluster_id"].to_pylist())}
     held = sorted((row["doc_id"], ranks[row["cluster_id"]]) for row in tables["members"])
-    assert [(row["doc_id"], row["rank"]) for row in shown.memberships.to_pylist()] == held
+    assert [(names[row["document"]], row["rank"]) for row in about.memberships.to_pylist()] == held
+    removed = sorted((row["duplicate_of"], row["doc_id"]) for row in tables["keep"] if row["duplicate_of"])
+    assert [(names[row["document"]], row["other"]) for row in about.stands.to_pylist()] == removed
 
 
 def test_the_weakest_pair_of_a_large_cluster_is_computed(finished: str) -> None:
@@ -104,8 +107,10 @@ def test_a_report_of_spark_says_the_same(finished: str, spark: SparkSession) -> 
     """Every table of the content is equal on Spark and in the embedded engine."""
     local, on_spark = gather(DuckRun(finished)), gather(SparkRun(spark, finished))
 
-    for name in ("documents", "nearest", "memberships", "weakest", "edges", "listed", "cells", "clusters"):
+    for name in ("weakest", "edges", "listed", "cells", "clusters"):
         assert getattr(local, name).to_pylist() == getattr(on_spark, name).to_pylist(), name
+    for here, there in zip(local.about(), on_spark.about(), strict=True):
+        assert here.to_pylist() == there.to_pylist()
 
 
 def test_bounds_leave_out_what_is_in_no_cluster_first(finished: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -116,8 +121,8 @@ def test_bounds_leave_out_what_is_in_no_cluster_first(finished: str, monkeypatch
 
     shown = gather(DuckRun(finished))
 
-    assert set(shown.documents["doc_id"].to_pylist()) == listed
-    assert shown.nearest is None
+    assert set(shown.about().documents["doc_id"].to_pylist()) == listed
+    assert shown.about().nearest is None
     assert dict(chunks(shown))["nearest-0"] is None
     assert dict(chunks(shown))["summary"]["documents"]["all"] == len(listed) + 1
 

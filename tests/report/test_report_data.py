@@ -163,7 +163,7 @@ def test_a_report_needs_the_inputs_only_for_texts_that_were_not_stored(
     summary = (run / "report" / "data" / "summary.js").read_text()
     assert '"texts":{"documents":5,' in summary
     known = set(shown.texts["doc_id"].to_pylist())
-    other = next(row for row in shown.documents["doc_id"].to_pylist() if row not in known)
+    other = next(row for row in shown.about().documents["doc_id"].to_pylist() if row not in known)
     assert main(["report", str(run), "--doc", other, "--doc", min(known)]) == 0
     assert f'"texts":{{"documents":{len(known) + 1},' in (run / "report" / "data" / "summary.js").read_text()
     assert main(["report", str(run), "--doc", "nobody"]) == 2
