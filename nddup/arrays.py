@@ -16,10 +16,11 @@ name, so it is compiled again.
 
 import hashlib
 import os
+import pickle
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from functools import cache, partial
+from functools import cache, cached_property, partial
 from pathlib import Path
 from types import ModuleType
 from typing import Any, NamedTuple, ParamSpec, TypeVar, cast
@@ -27,7 +28,7 @@ from typing import Any, NamedTuple, ParamSpec, TypeVar, cast
 import numba
 import numpy as np
 from numba import config, types
-from numba.core import caching
+from numba.core import caching, codegen, environment
 from numba.core.runtime.nrt import rtsys
 from numpy.typing import NDArray
 
@@ -72,11 +73,21 @@ def _digest_value(value: Any, module: str) -> str:  # noqa: ANN401 - whatever a 
     if isinstance(value, bool | int | float | str | bytes | tuple | np.generic):
         return repr(value)
     if isinstance(value, np.ndarray):
-        return hashlib.sha256(np.ascontiguousarray(value).data).hexdigest()
+        return _digest_array(value)
 
     is_seen = hasattr(value, "py_func") or hasattr(value, "_fields") or isinstance(value, ModuleType)
     origin = value.__name__ if isinstance(value, ModuleType) else getattr(value, "__module__", "")
     return digest_sources(origin) if is_seen and origin != module and origin.startswith(f"{package}.") else ""
+
+
+_arrays: dict[int, tuple[NDArray[Any], str]] = {}
+
+
+def _digest_array(array: NDArray[Any]) -> str:
+    """Return the digest of a constant; several modules share the largest."""
+    if id(array) not in _arrays:
+        _arrays[id(array)] = array, hashlib.sha256(np.ascontiguousarray(array).data).hexdigest()
+    return _arrays[id(array)][1]
 
 
 class KernelCache(caching.FunctionCache):
@@ -86,16 +97,22 @@ class KernelCache(caching.FunctionCache):
     compiled at the installation serve everyone, also where only its owner can write. Where none can be written, or none
     has room, each process compiles for itself, and the first kernel says so on standard error.
 
-    From the disk a kernel is loaded without what numba needs only to compile one: 0.2 s of the first kernel's time.
+    From the disk a kernel is loaded without what numba needs only to compile one: the modules of numba that a compiler
+    needs, those of its own functions that the kernel calls, and the kernel's bitcode. That is 0.3 s of a short command.
     """
 
-    def __init__(self, function):  # type: ignore[no-untyped-def] # noqa: ANN001, ANN204 - as numba's own
-        super().__init__(function)  # type: ignore[no-untyped-call]
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self._function = function
+        digest_sources(function.__module__)  # now: constants may be changed for a test later
+
+    @cached_property
+    def _files(self) -> Sequence["_CodeFile"]:
+        """The kernel's files in each folder; found at its first call, since most kernels are not called."""
+        with kept_by_sources():
+            super().__init__(self._function)  # type: ignore[no-untyped-call]
         self._place = self._impl.locator
-        self._files = [
-            caching.IndexDataCacheFile(folder, self._impl.filename_base, self._place.get_source_stamp())  # type: ignore[no-untyped-call]
-            for folder in self._place.folders
-        ]
+        name, stamp = self._impl.filename_base, self._place.get_source_stamp()
+        return [_CodeFile(folder, name, stamp) for folder in self._place.folders]  # type: ignore[no-untyped-call]
 
     @property
     def cache_path(self) -> str:
@@ -109,10 +126,22 @@ class KernelCache(caching.FunctionCache):
         for file in self._files:
             self._cache_file = file
             with suppress(Exception):  # unpickling what is damaged may raise anything
-                found = self._load_overload(sig, target_context)  # type: ignore[no-untyped-call]
+                found = file.load(self._index_key(sig, target_context.codegen()))  # type: ignore[no-untyped-call]
                 if found is not None:
-                    return found
+                    return self._rebuild(found, target_context)
         return None
+
+    def _rebuild(self, found: Any, target_context: Any) -> Any:  # noqa: ANN401 - of numba
+        """Link the machine code of a kernel. Its bitcode is parsed when another kernel is compiled with it."""
+        (name, kind, (code, bitcode)), described, *others = found
+        engine = target_context.codegen()._engine  # noqa: SLF001
+        engine._defined_symbols |= {  # noqa: SLF001 - numba would look for them in the bitcode
+            described.llvm_func_name, described.llvm_cpython_wrapper_name, described.llvm_cfunc_wrapper_name,
+        }  # fmt: skip
+        result = self._impl.rebuild(target_context, ((name, kind, (code, _no_bitcode())), described, *others))
+        parse = partial(codegen.ll.parse_bitcode, bitcode)  # type: ignore[attr-defined]
+        result.library._get_module_for_linking = cache(parse)  # noqa: SLF001
+        return result
 
     def save_overload(self, sig: Any, data: Any) -> None:  # noqa: ANN401 - of numba
         """Keep machine code in the first folder that can be written."""
@@ -136,6 +165,39 @@ class KernelCache(caching.FunctionCache):
             raise
         except Exception:  # noqa: BLE001 - as in `load_overload`
             self._cache_file.flush()  # type: ignore[no-untyped-call]
+
+
+@cache
+def _no_bitcode() -> bytes:
+    return cast("bytes", codegen.ll.parse_assembly("").as_bitcode())  # type: ignore[attr-defined]
+
+
+class _CodeFile(caching.IndexDataCacheFile):
+    """The files of a kernel in one folder."""
+
+    def _load_data(self, name: str) -> Any:  # noqa: ANN401 - of numba
+        with open(self._data_path(name), "rb") as file:  # type: ignore[no-untyped-call] # noqa: PTH123
+            return _Unpickler(file).load()
+
+
+class _Unpickler(pickle.Unpickler):
+    """Reads a kernel without loading the modules of numba's own functions that it calls."""
+
+    def find_class(self, module: str, name: str, /) -> Any:  # noqa: ANN401
+        """As of `pickle`."""
+        return _rebuild_environment if name == "_rebuild_env" else super().find_class(module, name)
+
+
+def _rebuild_environment(module: str, constants: list[Any], name: str) -> Any:  # noqa: ANN401 - of numba
+    """Return the constants of a function that a kernel calls; machine code asks for no other value of its module."""
+    if module in sys.modules or not module.startswith("numba."):
+        return environment._rebuild_env(module, constants, name)  # type: ignore[no-untyped-call] # noqa: SLF001
+    found = environment.lookup_environment(name)  # type: ignore[no-untyped-call]
+    if found is None:
+        found = environment.Environment({"__name__": module})
+        found.consts[:], found.env_name = constants, name
+        environment.Environment._memo[name] = found  # noqa: SLF001
+    return found
 
 
 def say_not_kept(folders: str) -> None:
@@ -222,9 +284,7 @@ def compiled(function: Callable[P, R]) -> Callable[P, R]:
     """Compile a function with numba, cached on disk; it runs without the interpreter's lock."""
     kernel: Any = numba.njit(nogil=True)(function)
     kernel.get_call_template = partial(_without_literals, kernel.get_call_template)
-    with kept_by_sources():
-        # `njit(cache=True)` would set numba's own cache here.
-        kernel._cache = KernelCache(function)  # type: ignore[no-untyped-call] # noqa: SLF001
+    kernel._cache = KernelCache(function)  # noqa: SLF001 - `njit(cache=True)` would set numba's own
     return cast("Callable[P, R]", kernel)
 
 

@@ -18,12 +18,13 @@ def call(x: int) -> int:
 
 def answer(folder: Path) -> tuple[bool, int]:
     """Return whether a new process finds the calling kernel compiled, and the kernel's result for 1."""
-    program = "from made.caller import call, is_compiled; print(is_compiled(call), call(1))"
+    program = "from made.caller import call, is_compiled; print(is_compiled(call), call(1), len(call.stats.cache_hits))"
     path = f"{Path(__file__).resolve().parents[1]}:{folder}"
     done = subprocess.run(
         [sys.executable, "-c", program], env={"PYTHONPATH": path}, capture_output=True, text=True, check=True
     )
-    found, value = done.stdout.split()
+    found, value, loaded = done.stdout.split()
+    assert int(loaded) == (found == "True")
     return found == "True", int(value)
 
 
@@ -42,3 +43,6 @@ def test_a_change_of_what_a_kernel_calls_or_takes_from_another_module_is_seen(tm
     (package / "constants.py").write_text("STEP = 5\n")
     assert answer(tmp_path) == (False, 15)
     assert answer(tmp_path) == (True, 15)
+    (package / "caller.py").write_text(CALLER.replace("add(x)", "add(x) + 1"))  # with the helper from the disk
+    assert answer(tmp_path) == (False, 16)
+    assert answer(tmp_path) == (True, 16)
