@@ -19,7 +19,7 @@ from nddup import __version__, progress
 from nddup.commands import COMMANDS
 from nddup.errors import ConfigError, NddupError, OutputError, reason_of
 from nddup.shown import clean, one_line, print_in_any_encoding
-from nddup.start_up import collect_rarely
+from nddup.start_up import LIGHT, collect_rarely
 
 INTERRUPTED = 130
 """The exit status of a command ended by Ctrl-C, as in shells."""
@@ -225,7 +225,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         os.environ["NDDUP_DEBUG"] = "1"
     collect_rarely()
     print_in_any_encoding()
-    os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")  # it would search all packages for them
+    for name, value in LIGHT.items():
+        os.environ.setdefault(name, value)
     try:
         return COMMANDS[options.command].execute(options)
     except NddupError as error:

@@ -13,7 +13,13 @@ from types import ModuleType
 CACHE_FOLDER = "NDDUP_CACHE_DIR"
 """Environment variable with the path of the cache folder."""
 
-COLLECTED_AFTER = 50_000
+LIGHT = {
+    "PYDANTIC_DISABLE_PLUGINS": "__all__",  # it would search all packages for them
+    "OPENBLAS_NUM_THREADS": "1",  # NumPy would start a thread for each core, which spins for a while; none is used
+}
+"""Environment of a command, unless it is set."""
+
+COLLECTED_AFTER = 200_000
 """New objects between two searches for cycles among young objects. What libraries create while loading is never freed;
 with Python's default of 700 a short command spends a tenth of its time on searching it."""
 
