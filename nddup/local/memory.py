@@ -77,19 +77,21 @@ class Memory:
         """Return the bytes of ids that two sketches share, which `hold` has not counted where ids are mapped."""
         return OF_SHARED * postings if self.is_mapped else 0
 
-    def require(self, size: float, what: str) -> None:
+    def require(self, size: float, what: str, *, part: float = 1.0) -> None:
         """Raise an error if a step needs more than the limit.
 
         Args:
             size: bytes that the step needs on top of what is held.
             what: the subject of the message: what needs them.
+            part: the share of the step that needs them; from it the message says what the whole may need.
 
         Raises:
             NeedsSparkError: if that is too much; it says how to go on. What earlier steps saved stays in the folder.
         """
         needed = self.held + size
         if self.given is not None and needed > self.given:
+            whole = f" (the whole some {(self.held + size / part) / 1e9:.0f} GB)" if part < 1 else ""
             raise NeedsSparkError(
-                f"{what} may need {needed / 1e9:.1f} GB of memory, more than local.memory {self.given / 1e9:.1f} GB"
-                f"; {self.advice}"
+                f"{what} may need {needed / 1e9:.1f} GB of memory{whole}, more than local.memory"
+                f" {self.given / 1e9:.1f} GB; {self.advice}"
             )

@@ -76,8 +76,9 @@ def test_each_step_stops_before_it_takes_too_much(
     constant, said = STEPS[step]
     with monkeypatch.context() as patched:
         patched.setattr(constant, TOO_MUCH)
-        with pytest.raises(NeedsSparkError, match=rf"{said} may need .* go on with --engine spark --resume"):
+        with pytest.raises(NeedsSparkError, match=rf"{said} may need .* go on with --engine spark --resume") as caught:
             run_locally([str(pages)], str(output), config)
+    assert ("(the whole some " in str(caught.value)) == (step in {"reading", "tokens"})
     assert (output / "_stages" / "documents.json").exists() == (step != "reading")
 
     made = run_locally([str(pages)], str(output), config, resume=True)
