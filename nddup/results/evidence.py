@@ -197,8 +197,9 @@ def choose_clusters(run: FinishedRun, promised: Promised, number: int) -> Chosen
 PROBES = 10_000
 """Largest number of distinct sketches, or clusters, of which all are proved: some seconds of one core."""
 
-COMPARISONS = PROBES * PROBES
-"""In a larger run, sample size times sketches stays at most this, but the sample has at least `LEAST_PROBES`."""
+COMPARISONS = PROBES * PROBES // 2
+"""In a larger run, sample size times sketches stays at most this, but the sample has at least `LEAST_PROBES`. There are
+two samples, of sketches and of clusters: together they cost no more than all of `PROBES` do."""
 
 LEAST_PROBES = 1_000
 """Smallest sample of sketches or clusters, however large the run."""
