@@ -4,7 +4,6 @@ import gc
 import os
 import sys
 from collections.abc import Sequence
-from importlib import import_module
 from importlib.machinery import ModuleSpec
 from pathlib import Path
 from stat import S_ISVTX, S_IWOTH
@@ -56,22 +55,6 @@ def prevent_pandas_import() -> None:
         pa.array([0])
     finally:
         sys.meta_path.remove(_NoPandas)
-
-
-def prevent_blas_import() -> None:
-    """Keep numba from loading SciPy's BLAS in this process, unless it is loaded; no kernel calls it.
-
-    numba looks for it once, when a kernel searches a sorted array for the first time: 0.3 s. SciPy can be imported
-    afterwards. For processes that are nddup's own and run such kernels.
-    """
-    wanted, user = "scipy.linalg.cython_blas", "numba.np.arraymath"
-    if wanted in sys.modules or user in sys.modules:
-        return
-    sys.modules[wanted] = None  # type: ignore[assignment] # the import fails, as if it were not installed
-    try:
-        import_module(user)
-    finally:
-        del sys.modules[wanted]
 
 
 def cache_folder() -> Path | None:

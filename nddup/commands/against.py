@@ -9,7 +9,7 @@ from nddup.commands.options import add_json, add_master, add_parser, add_setting
 from nddup.errors import ConfigError
 from nddup.progress import Steps
 from nddup.shown import one_line, print_json, print_out
-from nddup.start_up import prevent_blas_import, prevent_pandas_import
+from nddup.start_up import prevent_pandas_import
 
 EPILOG = """verdicts:
   found         at least --threshold of the item stands in one document of A (--of item), or of a document of A in the
@@ -117,7 +117,6 @@ def execute(options: argparse.Namespace) -> int:
     """Compare, and print what was found."""
     with Steps("against", 9) as steps:
         prevent_pandas_import()
-        prevent_blas_import()
         from nddup.against.judge import Rules  # noqa: PLC0415
         from nddup.results.against import against_output as written  # noqa: PLC0415
         from nddup.results.against.compare_collections import AskedAgainst, compare  # noqa: PLC0415

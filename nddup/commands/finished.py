@@ -13,7 +13,7 @@ from nddup.commands.options import add_finished_run, add_json, add_master, add_p
 from nddup.errors import ConfigError
 from nddup.progress import Steps
 from nddup.shown import print_json, print_out, spell_json
-from nddup.start_up import prevent_blas_import, prevent_pandas_import
+from nddup.start_up import prevent_pandas_import
 
 if TYPE_CHECKING:  # loads the engine's modules
     from nddup.engines.engine import FinishedRun
@@ -229,7 +229,6 @@ def execute_check(options: argparse.Namespace) -> int:
         return _tell(_check_passages(options.run, is_json=options.json), is_json=options.json)
     with Steps("check", 1) as steps:
         prevent_pandas_import()
-        prevent_blas_import()
         from nddup.results.check import check_run  # noqa: PLC0415
         from nddup.results.opening import open_run  # noqa: PLC0415
 

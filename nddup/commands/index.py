@@ -14,7 +14,7 @@ from nddup.commands.options import add_common, add_json, add_parser, add_setting
 from nddup.errors import ConfigError, OutputError
 from nddup.progress import Steps
 from nddup.shown import counted, one_line, print_json, print_out, printable
-from nddup.start_up import prevent_blas_import, prevent_pandas_import
+from nddup.start_up import prevent_pandas_import
 
 EPILOG = """examples:
   nddup index create pages --set sketch.kind=keywords --lowest 0.6
@@ -155,7 +155,6 @@ def execute(options: argparse.Namespace) -> int:
     }  # fmt: skip
     with Steps(f"index {options.action}", 3) as steps:
         prevent_pandas_import()
-        prevent_blas_import()
         answer = acting[options.action](options, steps)
     if options.json:
         print_json(answer.values)
@@ -367,7 +366,6 @@ def execute_serve(options: argparse.Namespace) -> int:
     with Steps("serve", 2) as steps:
         steps.begin("open the repository")
         prevent_pandas_import()
-        prevent_blas_import()
         from nddup.repository.opened_repository import Repository  # noqa: PLC0415
         from nddup.repository.serve import HOST, LookUps  # noqa: PLC0415
         from nddup.run.compiling import compile_once  # noqa: PLC0415

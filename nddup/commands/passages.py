@@ -8,7 +8,7 @@ from nddup.commands.options import add_inputs, add_master, add_parser
 from nddup.errors import NeedsSparkError
 from nddup.progress import Steps
 from nddup.shown import one_line, print_out
-from nddup.start_up import prevent_blas_import, prevent_pandas_import
+from nddup.start_up import prevent_pandas_import
 
 if TYPE_CHECKING:
     from nddup.results.passages.passages_output import Told
@@ -50,7 +50,6 @@ def execute(options: argparse.Namespace) -> int:
     """Find passages, write them, and print what was found."""
     with Steps("passages", 6) as steps:
         prevent_pandas_import()
-        prevent_blas_import()
         from nddup.results.passages.find_passages import WEIGHT, paths_read  # noqa: PLC0415
         from nddup.results.passages.passages_output import require_writable, summarise  # noqa: PLC0415
         from nddup.run.engines import choose_engine, has_java  # noqa: PLC0415

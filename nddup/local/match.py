@@ -215,7 +215,7 @@ def number_ids(
     """Number the ids that occur more than once at these places: return their places, their numbers, ids by number."""
     ends, places, keys = _split(places, ids_there)
     most, one = np.int64(0), np.int64(1)
-    for part in range(len(ends) - 1):  # of NumPy, `diff`, `max` and `cumsum` would make numba load BLAS: 0.3 s
+    for part in range(len(ends) - 1):
         most = max(most, ends[part + 1] - ends[part])
     seen, owners = np.empty(4 * most + 2, np.uint64), np.empty(4 * most + 2, np.int32)
     slots = np.empty(most, np.int32)

@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from nddup.columns import lists_of, one_chunk, ragged_of
+from nddup.columns import list_column, lists_of, one_chunk
 from nddup.errors import ConfigError, NddupError
 from nddup.local.workers import Workers, in_collection_order, unkept
 from nddup.scanning.collection import Collection
@@ -177,13 +177,13 @@ def join_sketches(batches: list[pa.RecordBatch], workers: Workers) -> pa.Table:
 
     def ids_of_some() -> Iterator[NDArray[np.uint64]]:
         while batches:
-            some = pa.Table.from_batches(batches[:TOGETHER])
+            some = [batch for batch in batches[:TOGETHER] if len(batch)]
             del batches[:TOGETHER]
-            others.append(some.drop_columns(["sketch"]).combine_chunks())
-            rows = ragged_of(some["sketch"])
-            ends.append(ends[-1][-1] + rows.offsets[1:])
-            del some
-            yield rows.values
+            others.append(pa.Table.from_batches(some, RECORDS.arrow).drop_columns(["sketch"]).combine_chunks())
+            for batch in some:
+                rows = list_column(batch.column(place))
+                ends.append(ends[-1][-1] + rows.offsets[1:])
+                yield rows.values
 
     ids = _join(ids_of_some(), size, workers)
     sketches = lists_of(np.concatenate(ends), pa.array(ids.view(np.int64)))
@@ -215,6 +215,8 @@ def count_by_file(records: pa.Table, name: str) -> dict[str, Any]:
     `{name}_files` is a list of names and numbers, in the order of names, MOST_NAMED at most.
     """
     few = records.filter(pc.greater(records[f"n_{name}"], 0)).select(["source"])
+    if not len(few):  # Arrow would start threads
+        return {f"{name}_records": 0, f"{name}_files": []}
     counted = few.group_by("source").aggregate([("source", "count")]).sort_by("source").slice(0, MOST_NAMED)
     files = zip(counted["source"].to_pylist(), counted["source_count"].to_pylist(), strict=True)
     return {f"{name}_records": len(few), f"{name}_files": [list(file) for file in files]}

@@ -161,7 +161,7 @@ def _add_joins(table: NDArray[np.uint32], lines: list[list[str]]) -> NDArray[np.
     table[FACTS + LEAD : FACTS + LEAD + LEADS] |= np.uint32(IS_FIRST)
     table[FACTS + SYLLABLE : FACTS + SYLLABLE + LEADS * VOWELS * TAILS : TAILS] |= np.uint32(IS_FIRST)
     jamo = *range(VOWEL, VOWEL + VOWELS), *range(TAIL + 1, TAIL + TAILS)
-    return np.array(sorted({*columns[1].tolist(), IOTA_BELOW, DOT_ABOVE, *jamo}))  # `np.unique` loads `numpy.ma`
+    return np.unique([*columns[1].tolist(), IOTA_BELOW, DOT_ABOVE, *jamo])
 
 
 def _add_spellings(table: NDArray[np.uint32], lines: list[list[str]]) -> None:

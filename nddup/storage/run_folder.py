@@ -91,10 +91,10 @@ def code_fingerprint() -> str:
 def _read_sources(folder: Traversable, prefix: str = "") -> Iterator[tuple[str, bytes]]:
     """Yield the names and bytes of the sources at or below a folder."""
     for entry in folder.iterdir():
-        if entry.is_dir():
-            yield from _read_sources(entry, f"{prefix}{entry.name}/")
-        elif entry.name.endswith(SOURCES):
+        if entry.name.endswith(SOURCES):
             yield prefix + entry.name, entry.read_bytes()
+        elif entry.name != "__pycache__" and entry.is_dir():  # that holds thousands of kernels
+            yield from _read_sources(entry, f"{prefix}{entry.name}/")
 
 
 def _version_of(name: str) -> str:

@@ -17,7 +17,7 @@ from tests.places import ROOT
 HEAVY = {
     "chardet", "duckdb", "lxml", "matplotlib", "numba", "numpy", "pandas", "py4j", "pyarrow", "pydantic", "pyspark",
     "rapidfuzz", "resiliparse", "scipy.linalg", "scipy.sparse", "scipy.special", "scipy.stats", "selectolax", "yaml",
-    "nddup.metrics", "nddup.sketching.recipe", "numba.np.polynomial", "pyarrow.parquet",
+    "nddup.metrics", "nddup.sketching.recipe", "numba.np.arrayobj", "numba.np.polynomial", "pyarrow.parquet",
 }  # fmt: skip
 """Packages that take 0.1 s or more to load, or load such packages; modules that stand for parts of nddup, and one for
 all that numba loads only to compile a kernel."""
@@ -81,7 +81,7 @@ COMMANDS: dict[str, tuple[list[str], set[str]]] = {
     "report": (["report", "run"], RUN | {"rapidfuzz"}),
     "check": (["check", "run"], SETTINGS | RUN | READ_BY | SKETCHING),
     "check of sketches": (["check", "estimated"], SETTINGS | RUN),
-    "mine": (["mine", "context.fimi", "--support", "2"], KERNELS | {"scipy.linalg"}),
+    "mine": (["mine", "context.fimi", "--support", "2"], KERNELS),
     "explain": (["explain"], SETTINGS | {"nddup.sketching.recipe"}),
     "inspect": (["inspect", "pages.jsonl"], SETTINGS | READ_BY),
     "evaluate": (["evaluate", "run", "--truth", "list.csv"], SETTINGS | RUN | TEXTS),
