@@ -4,7 +4,7 @@ Random collections of a few short texts, many of them equal. Spark is compared w
 """
 
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from itertools import combinations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 SIZE = 12
+SEEDS = st.sets(st.integers(0, 2**32), min_size=2, max_size=4)
 SKETCH = build_config({"sketch": {"size": SIZE}}, origin="test").sketch
 CHOICES: dict[str, dict[str, Any]] = {
     "all": {},
@@ -57,6 +58,15 @@ def draw_texts(seed: int) -> dict[str, str]:
             words[int(random.integers(len(words)))] = f"e{random.integers(3)}"
         drawn.append(" ".join(words[: int(random.integers(8, 17))]))
     return {f"d{place:02}": text for place, text in enumerate(drawn)}
+
+
+def draw_together(seeds: Iterable[int]) -> dict[str, str]:
+    """Draw texts of each seed, with words and names of its own: one run and one check serve several collections."""
+    return {
+        f"{seed}-{name}": " ".join(f"{seed}{word}" for word in text.split())
+        for seed in seeds
+        for name, text in draw_texts(seed).items()
+    }
 
 
 def settings_of(choice: str, support: int) -> dict[str, Any]:
@@ -134,14 +144,14 @@ def require_around_leaders(folder: Path, clusters: Sets, maximal: Sets) -> None:
 
 
 @pytest.mark.thorough
-@trying(max_examples=30)
-@given(choice=st.sampled_from(sorted(CHOICES)), seed=st.integers(0, 2**32), support=st.integers(4, SIZE))
-def test_clusters_are_the_maximal_sets_of_that_support(choice: str, seed: int, support: int) -> None:
+@trying(max_examples=12)
+@given(choice=st.sampled_from(sorted(CHOICES)), seeds=SEEDS, support=st.integers(4, SIZE))
+def test_clusters_are_the_maximal_sets_of_that_support(choice: str, seeds: set[int], support: int) -> None:
     """Equal documents whose other near-duplicates share too little are a cluster; a check of the run breaks nothing."""
     with tempfile.TemporaryDirectory() as name, pytest.MonkeyPatch.context() as patch:
         if "shares" in choice:
             patch.setattr("nddup.settings.plan.SHARE_NODES", 3)
-        folder = run_over(draw_texts(seed), Path(name), settings_of(choice, support))
+        folder = run_over(draw_together(seeds), Path(name), settings_of(choice, support))
 
         require_definition(folder, choice, support)
         assert [one for one in check_run(DuckRun(str(folder))).findings if one.broken] == []
@@ -158,12 +168,12 @@ CONTAINED = {**partition(measure="containment", threshold=0.7), "sketch": {"kind
 
 
 @pytest.mark.thorough
-@trying(max_examples=15)
-@given(settings=st.sampled_from([partition(), partition(max_edges=2), CONTAINED]), seed=st.integers(0, 2**32))
-def test_the_kept_document_represents_its_star(settings: dict[str, Any], seed: int) -> None:
+@trying(max_examples=6)
+@given(settings=st.sampled_from([partition(), partition(max_edges=2), CONTAINED]), seeds=SEEDS)
+def test_the_kept_document_represents_its_star(settings: dict[str, Any], seeds: set[int]) -> None:
     """A partition's clusters are the stars of the keep-list, each represented by its kept document; `check` agrees."""
     with tempfile.TemporaryDirectory() as name:
-        folder = run_over(draw_texts(seed), Path(name), settings)
+        folder = run_over(draw_together(seeds), Path(name), settings)
 
         require_stars(folder)
         assert [one for one in check_run(DuckRun(str(folder))).findings if one.broken] == []
@@ -213,11 +223,7 @@ def test_spark_gives_the_same_sets(spark: "SparkSession", tmp_path: Path, monkey
     from nddup.run.job import run_job  # noqa: PLC0415 - for Spark alone
 
     monkeypatch.setattr("nddup.settings.plan.SHARE_NODES", 7)
-    texts = {
-        f"{seed}-{name}": " ".join(f"{seed}{word}" for word in text.split())
-        for seed in range(40)
-        for name, text in draw_texts(seed).items()
-    }
+    texts = draw_together(range(40))
     settings = settings_of("all", 8)
     settings["clusters"] |= {"fpgrowth_limit": 4}
     folder, config = run_over(texts, tmp_path, settings), build_config(settings, origin="test")
