@@ -23,7 +23,8 @@ RUN = "import sys; from nddup.cli import main; sys.exit(main())"
 def make_archive() -> None:
     """Write the archive by a small run on Spark if there is none; of several processes the first one writes it.
 
-    If no archive can be made, the tests only take longer.
+    So it is proved that a first session makes it, and that Java prints nothing about it. Where this Java or the disk
+    allows none, the tests only take longer.
     """
     if not _is_missing():
         return
@@ -47,3 +48,5 @@ def _run() -> None:
             capture_output=True, text=True, check=False,
         )  # fmt: skip
     assert done.returncode == 0, done.stderr
+    assert not _is_missing(), "the first session left no archive"
+    assert "][cds" not in done.stdout + done.stderr
