@@ -125,7 +125,7 @@ def test_another_machine_and_another_order_change_nothing(
     """
     inputs = [three_files[number] for number in (2, 0, 1)]
 
-    tables, metrics = tables_and_counts(spark, inputs, tmp_path / "run", **{PARTITIONS: "7", SPLITS: str(64 << 10)})
+    tables, metrics = tables_and_counts(spark, inputs, tmp_path / "run", **{PARTITIONS: "3", SPLITS: str(64 << 10)})
 
     assert tables == first[0]
     assert metrics == first[1]
