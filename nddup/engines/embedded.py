@@ -92,8 +92,7 @@ class DuckEngine(Engine):
         # A bar would be mixed into the output. In a notebook without ipywidgets it is off, and cannot even be set.
         if self.database.sql("SELECT current_setting('enable_progress_bar')").fetchall() != [(False,)]:
             self.database.execute("SET enable_progress_bar = false")
-        for macro in MACROS:
-            self.database.execute(macro)
+        self.database.execute("; ".join(MACROS))
 
     @classmethod
     def over(cls, path: str, **tables: pa.Table) -> Self:

@@ -97,6 +97,7 @@ def _read_sources(folder: Traversable, prefix: str = "") -> Iterator[tuple[str, 
             yield from _read_sources(entry, f"{prefix}{entry.name}/")
 
 
+@cache
 def _version_of(name: str) -> str:
     try:
         return version(name)

@@ -87,5 +87,6 @@ def test_an_image_without_spark(monkeypatch: pytest.MonkeyPatch) -> None:
         return "1"
 
     monkeypatch.setattr(module, "version", installed)
+    monkeypatch.setattr(module, "_version_of", module._version_of.__wrapped__)  # noqa: SLF001
 
     assert module.versions()["spark"] == "unknown"
