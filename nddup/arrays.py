@@ -90,6 +90,11 @@ def _digest_array(array: NDArray[Any]) -> str:
     return _arrays[id(array)][1]
 
 
+IS_KNOWN = numba.__version__.startswith("0.68.")
+"""Whether this is the release of numba whose private parts `KernelCache` knows: a kernel put together wrongly would end
+the process. Kernels of another release are loaded by numba itself, which takes longer."""
+
+
 class KernelCache(caching.FunctionCache):
     """The folders that may hold a compiled kernel: all are read, and the first that can be written keeps a new one.
 
@@ -122,16 +127,16 @@ class KernelCache(caching.FunctionCache):
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:  # noqa: ANN401 - of numba
         """Return the machine code for argument types `sig`; None if no folder holds it, or only damaged files."""
-        rtsys.initialize(target_context)  # kernels allocate arrays
+        rtsys.initialize(target_context) if IS_KNOWN else target_context.refresh()  # kernels allocate arrays
         for file in self._files:
             self._cache_file = file
             with suppress(Exception):  # unpickling what is damaged may raise anything
                 found = file.load(self._index_key(sig, target_context.codegen()))  # type: ignore[no-untyped-call]
                 if found is not None:
-                    return self._rebuild(found, target_context)
+                    return (self._rebuild if IS_KNOWN else self._impl.rebuild)(target_context, found)
         return None
 
-    def _rebuild(self, found: Any, target_context: Any) -> Any:  # noqa: ANN401 - of numba
+    def _rebuild(self, target_context: Any, found: Any) -> Any:  # noqa: ANN401 - of numba
         """Link the machine code of a kernel. Its bitcode is parsed when another kernel is compiled with it."""
         (name, kind, (code, bitcode)), described, *others = found
         engine = target_context.codegen()._engine  # noqa: SLF001
@@ -177,7 +182,7 @@ class _CodeFile(caching.IndexDataCacheFile):
 
     def _load_data(self, name: str) -> Any:  # noqa: ANN401 - of numba
         with open(self._data_path(name), "rb") as file:  # type: ignore[no-untyped-call] # noqa: PTH123
-            return _Unpickler(file).load()
+            return _Unpickler(file).load() if IS_KNOWN else pickle.load(file)  # noqa: S301 - compiled by this installation
 
 
 class _Unpickler(pickle.Unpickler):
