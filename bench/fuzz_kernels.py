@@ -29,6 +29,7 @@ from nddup.against.shingle_table import make_filter, make_known
 from nddup.digests import digest_pieces
 from nddup.mining.fimi import read_fimi
 from nddup.passages.tabulate import find_characters
+from nddup.reading.json_lines import read_lines
 from nddup.reading.page_limits import count_parts, count_tags, most_attributes, trace_elements
 from nddup.repository.lookups import hash_strings
 from nddup.scanning.found import join_encoded, text_buffers
@@ -37,8 +38,17 @@ from nddup.sketching.rolling_hash import fingerprint_rows, hash_rows
 from nddup.sketching.vocabulary import LexiconRule, TermCounts
 from nddup.sketching.word_sketches import WordRule, WordSketcher
 
-SAMPLES = (made.PAGE, *made.HEADS, b"YWJj YW Jj ZA==", "a ПР, é 漢字 ไทย 👍 a\u0301 ".encode() * 5, b"1 2 3\n2 3\n")
-PIECES = (*made.TAGS_OF_PAGES, *TOKENS)
+LINE = b'{"id": -12, "url": null, "text": "a\\n\\u00e9 \\ud83d\\ude00 b", "x": {"y": [1.5e-3, true, "z"], "text": 0}}'
+SAMPLES = (
+    made.PAGE,
+    *made.HEADS,
+    LINE,
+    b"YWJj YW Jj ZA==",
+    "a ПР, é 漢字 ไทย 👍 a\u0301 ".encode() * 5,
+    b"1 2 3\n2 3\n",
+)
+OF_LINES = (b'"text": "', b'": ', b'", ', b"\\u", b"\\ud83d\\u", b"{", b"}", b"[", b"]", b"-0.5e", b"w" * 33)
+PIECES = (*made.TAGS_OF_PAGES, *TOKENS, *OF_LINES)
 BATCH = 50
 """Cases that a kernel of many texts reads in one call."""
 
@@ -77,6 +87,13 @@ def _against(cases: Sequence[bytes]) -> None:
     find_possible(*texts, make_filter(known.keys), 2, counts=True)
 
 
+def _lines(cases: Sequence[bytes]) -> None:
+    for case in cases:
+        line = case.replace(b"\n", b" ").decode("utf-8", "replace").encode()
+        for data in (line, b'{"text": "' + line, b'{"' + line + b'"}', b'{"id": ' + line + b"}"):
+            read_lines(np.frombuffer(data + b"\n", np.uint8), np.array([len(data)]), ("text", "id", "url"), 1 << 20)
+
+
 def _digests(cases: Sequence[bytes]) -> None:
     data, bounds = join_encoded([*cases] * 4)
     digest_pieces(data, bounds[:-1], bounds[1:])
@@ -106,11 +123,12 @@ KERNELS: dict[str, Callable[[Sequence[bytes]], None]] = {
     "words": _words,
     "shingles of another collection": _against,
     "digests": _digests,
+    "lines of JSON": _lines,
     "ids of a repository": _strings,
     "transactions of a file": _transactions,
     "passages": _passages,
 }
-"""All that is compiled and given bytes of a record. Charsets, JSON, CSV, WARC and XML are read by libraries."""
+"""All that is compiled and given bytes of a record. Charsets, CSV, WARC and XML are read by libraries."""
 
 
 def cases_of(seed: int) -> Iterator[bytes]:

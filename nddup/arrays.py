@@ -323,7 +323,7 @@ def take_rows(rows: Ragged, order: NDArray[np.int64]) -> Ragged:
     """
     offsets = np.zeros(len(order) + 1, np.int64)
     np.cumsum(rows.offsets[order + 1] - rows.offsets[order], out=offsets[1:])
-    return Ragged(offsets, _gather(rows.offsets, rows.values, order, offsets))
+    return Ragged(offsets, gather(rows.offsets, rows.values, order, offsets))
 
 
 def group_rows(keys: NDArray[np.uint64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -373,12 +373,13 @@ def number_keys(keys: NDArray[np.uint64]) -> tuple[NDArray[np.int32], int]:
 
 
 @compiled
-def _gather(
+def gather(
     offsets: NDArray[np.int64],
     values: NDArray[np.uint64],
     order: NDArray[np.int64],
     targets: NDArray[np.int64],
 ) -> NDArray[np.uint64]:
+    """Return the front of each row in `order`, of as many values as lie between two of `targets`, one after another."""
     moved = np.empty(targets[-1], values.dtype)
     for row in range(len(order)):
         start = offsets[order[row]]

@@ -21,13 +21,16 @@ from nddup.reading.charsets import unit_of
 from nddup.reading.formats import FileHead
 from nddup.reading.json_lines import plain_keys
 from nddup.reading.outcomes import DIVIDED, Record, Reject, excerpt
-from nddup.reading.streams import PIECE, Expanded
+from nddup.reading.streams import Expanded
 from nddup.scanning.collection import ListedFile
 from nddup.scanning.found import Batches, Consumer, LocatedRecord, RecordLimits, in_batches
 from nddup.scanning.input_files import local_path
 from nddup.scanning.line_blocks import Bytes, cut_lines, read_blocks
 from nddup.scanning.walk import open_stored
 from nddup.scanning.whole_files import StoredFile, read_files, read_stream
+
+PIECE = 1 << 16
+"""Bytes in which a separator is looked for at a time; most records are shorter."""
 
 
 class DividedError(Exception):

@@ -20,7 +20,7 @@ from typing import Final, NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from nddup.arrays import compiled
+from nddup.arrays import compiled, gather
 from nddup.sketching.accuracy import check_at_least_one
 from nddup.sketching.permutations import MixKeys, mix_id, mix_keys
 from nddup.sketching.rolling_hash import (
@@ -74,8 +74,7 @@ def cut_sketches(whole: Sketches, size: int) -> Sketches:
     """
     kept = np.minimum(np.diff(whole.offsets), size)
     offsets = np.concatenate([[0], np.cumsum(kept)]).astype(np.int64)
-    places = np.arange(offsets[-1]) + np.repeat(whole.offsets[:-1] - offsets[:-1], kept)
-    return whole._replace(offsets=offsets, ids=whole.ids[places])
+    return whole._replace(offsets=offsets, ids=gather(whole.offsets, whole.ids, np.arange(kept.size), offsets))
 
 
 class _Rule(NamedTuple):

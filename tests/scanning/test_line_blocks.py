@@ -14,9 +14,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
-from numpy.typing import NDArray
 
-from nddup.reading import json_lines
 from nddup.reading.detect import read_head
 from nddup.reading.formats import FileHead
 from nddup.reading.json_lines import find_blank, plain_keys, read_lines
@@ -172,27 +170,37 @@ def test_usual_lines_are_plain() -> None:
         assert read.ids.to_pylist()[-3:] == ["7", "12", None]
 
 
-def test_lines_that_arrow_refuses_are_tried_few_times(monkeypatch: pytest.MonkeyPatch) -> None:
-    """However many lines are refused, Arrow reads 31 times; where one is, most of the others are still plain."""
-    tries, once = list[int](), json_lines._read  # noqa: SLF001
+def test_marks_are_found_wherever_they_stand() -> None:
+    """Bytes are looked at many at a time: each mark is found at each place among them, also at the end of the line."""
+    marks = ["", '"', "\\", "\n", "\x1f", "\x7f", "/", "\u00e9", "\u20ac", "\U0001f600", "\ud83d", "\ude00"]
+    texts = [begin * "w" + mark + end * "w" for mark in marks for begin in range(70) for end in (0, 1, 31, 32, 33, 64)]
+    for is_ascii in (True, False):
+        written = [json.dumps({"text": text}, ensure_ascii=is_ascii).replace("\\u001f", "\x1f") for text in texts]
+        data = ("\n".join(written) + "\n").encode("utf-8", "surrogatepass")
+        ends = np.flatnonzero(np.frombuffer(data, np.uint8) == ord("\n"))
 
-    def count(data: NDArray[np.uint8], rows: int, keys: tuple[str, str | None, str | None]) -> pa.Table | None:
-        tries.append(rows)
-        return once(data, rows, keys)
+        read = read_lines(np.frombuffer(data, np.uint8), ends, ("text", None, None), MAX_RECORD)
 
-    monkeypatch.setattr(json_lines, "_read", count)
-    line, odd = b'{"id": "1", "text": "a"}\n', b'{"id": 1.5, "text": "a"}\n'
+        is_odd = np.array(["\x1f" in text or "\ud83d" in text or "\ude00" in text for text in texts])
+        assert read.is_plain.tolist() == (~is_odd).tolist()
+        plain = np.flatnonzero(read.is_plain).tolist()
+        assert [read.texts[row].as_py() for row in plain] == [texts[row] for row in plain]
 
-    def are_plain(data: bytes) -> NDArray[np.bool_]:
-        tries.clear()
-        given = np.frombuffer(data, np.uint8)
-        return read_lines(given, np.flatnonzero(given == ord("\n")), ("text", "id", None), MAX_RECORD).is_plain
 
-    assert not are_plain(odd * 5_000).any()
-    assert len(tries) == 31
-    assert np.count_nonzero(are_plain(line * 2_500 + odd + line * 2_499)) >= 5_000 * 15 // 16
-    assert np.count_nonzero(are_plain((line + b"\n") * 2_500)) == 2_500
-    assert tries == [2_500]
+@pytest.mark.parametrize("line", [
+    *(f'{{"text": "a", "x": {value}}}' for value in (
+        "01", "1.", ".5", "-", "1e", "+1", "nul", "NaN", "[1,]", "{", '"\\x"', '"\\u12g4"', "[}", "[" * 61 + "]" * 61)),
+    '{"text": "a",}', '{"text": "a"} 1', '{"text": "a", "text": "a"}', '{"text": "a", "t\\u0065xt": "a"}',
+    '{"text" "a"}', '["text", "a"]', '{"text": ["a"]}', '{"text": null}', '{"x": {"text": "a"}}',
+    '{"text": "a", "id": 1.5}', '{"text": "a", "id": true}', '{"text": "a", "url": 1}', '{"text": "a', '{"text": "\\',
+])  # fmt: skip
+def test_other_lines_are_odd(line: str) -> None:
+    """Broken ones, and those whose text, id or URL is not one string."""
+    data = np.frombuffer(line.encode() + b"\n", np.uint8)
+
+    read = read_lines(data, np.array([len(line)]), ("text", "id", "url"), MAX_RECORD)
+
+    assert not read.is_plain[0]
 
 
 def test_a_damaged_file_names_its_last_good_record(tmp_path: Path) -> None:
