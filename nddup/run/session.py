@@ -366,7 +366,6 @@ SMALL = {
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
     "spark.sql.shuffle.partitions": "2",
     "spark.sql.autoBroadcastJoinThreshold": "-1",  # each broadcast would be a job of its own
-    "spark.sql.ui.explainMode": "simple",  # the text of each plan, made although nobody sees it
 }
 """Defaults for small inputs, on a cluster too; they take precedence over `LOCAL`."""
 
