@@ -1,6 +1,6 @@
 """Small collections of texts, and their near-duplicates by definition if texts confirm pairs (`pairs.confirm`)."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from fractions import Fraction
 from typing import Any, NamedTuple
 
@@ -84,7 +84,7 @@ def draw_case(seed: int) -> Case:
     return Case(texts, int(random.integers(1, 3)), float(chosen[0]), float(chosen[1]))
 
 
-def draw_together(seeds: range) -> Case:
+def draw_together(seeds: Iterable[int]) -> Case:
     """Return the families of several cases as one collection; the cases have no word in common."""
     texts = {}
     for seed in seeds:
