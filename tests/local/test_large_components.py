@@ -50,7 +50,7 @@ def pairs_in(table: pa.Table) -> set[frozenset[str]]:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=14, deadline=None)
 @given(seed=ANY, number=st.integers(2, 45), max_postings=st.integers(2, 9), max_edges=st.integers(1, 60))
 def test_the_definition(kind: str, seed: int, number: int, max_postings: int, max_edges: int) -> None:
     """A component has leaders if and only if it has more than `max_edges` pairs; otherwise all its pairs are listed.
@@ -102,7 +102,7 @@ def test_at_the_limit(kind: str, max_postings: int) -> None:
 
 
 @pytest.mark.parametrize("kind", [kind for kind in KINDS if kind != "containment"])
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=14, deadline=None)
 @given(
     seed=ANY,
     sizes=st.tuples(st.integers(2, 30), st.integers(1, 40)),
