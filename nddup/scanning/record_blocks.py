@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from nddup.reading.formats import FileHead
 from nddup.reading.json_lines import PlainRecords, plain_keys, utf8_of
-from nddup.reading.markup import is_page_or_fragment
+from nddup.reading.markup import is_page_or_fragment, may_begin_tags
 from nddup.reading.outcomes import Record, Reject
 from nddup.scanning.found import LocatedRecord, TextRule
 
@@ -112,7 +112,8 @@ class Block(Sequence[LocatedRecord]):
         is_plain = self.read.is_plain.copy()
         if rule.markup == "auto" and declared is None:
             data, bounds = self.texts
-            tags = np.searchsorted(np.flatnonzero(data == ord("<")), bounds)
+            places = np.flatnonzero(data == ord("<"))
+            tags = np.searchsorted(places[may_begin_tags(data, places)], bounds)
             for row in np.flatnonzero(is_plain & (tags[1:] > tags[:-1])).tolist():
                 is_plain[row] = not is_page_or_fragment(self.text(row).decode())
         return is_plain

@@ -6,9 +6,13 @@ import sysconfig
 from itertools import islice
 from pathlib import Path
 
+import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from nddup.reading.markup import WINDOW, is_page_or_fragment
+from nddup.reading import markup
+from nddup.reading.markup import WINDOW, is_page_or_fragment, may_begin_tags
 from nddup.reading.records import Record, record_text
 
 FRAGMENTS = [
@@ -117,3 +121,43 @@ def test_a_thousand_source_files_lose_nothing() -> None:
             taken.append(file)
 
     assert taken == []
+
+
+NAMES = f"{markup._VOID} {markup._OPTIONAL} {markup._CLOSED}".split()  # noqa: SLF001
+PIECES = [
+    "<",
+    "</",
+    "<!--",
+    "-->",
+    "<!doctype html>",
+    "<?xml",
+    "<p",
+    ">",
+    "/>",
+    " ",
+    "\x1c",
+    "\xa0",
+    "\u017f",
+    "\u212a",
+    "T",
+    "1",
+]
+
+
+@given(st.lists(st.one_of(st.sampled_from(PIECES), st.sampled_from(NAMES), st.just("mar\u212a"), st.just("\u017fpan"))))
+def test_where_no_tag_may_begin_there_is_none(pieces: list[str]) -> None:
+    """The look at three bytes leaves out no page and no tag, nor one in letters that the rules take for others."""
+    text = "".join(pieces)
+    data = np.frombuffer(text.encode(), np.uint8)
+
+    if not may_begin_tags(data, np.flatnonzero(data == ord("<"))).any():
+        assert not is_page_or_fragment(text)
+        assert markup._ANY_TAG.search(text) is None  # noqa: SLF001
+
+
+@pytest.mark.parametrize("end", [">", "/>", " >", "\n x=1>", "\xa0nowrap>"])
+def test_every_tag_may_begin(end: str) -> None:
+    for name in NAMES:
+        for tag in (f"<{name}{end}", f"</{name.upper()}{end}"):
+            data = np.frombuffer(tag.encode(), np.uint8)
+            assert may_begin_tags(data, np.array([0])).all(), tag
