@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from nddup.reading.formats import FileHead
-from nddup.reading.json_lines import PlainRecords, find_blank, plain_keys, read_lines, starts_of, utf8_of
+from nddup.reading.json_lines import PlainRecords, find_blank, find_ends, plain_keys, read_lines, starts_of, utf8_of
 from nddup.reading.outcomes import Record, Reject, excerpt
 from nddup.reading.records import parse_record
 from nddup.reading.streams import PIECE, StoppedError, Stream, excerpt_of, too_large
@@ -210,7 +210,7 @@ def read_blocks(
 
 def _lines_of(pieces: Sequence[tuple[str, int, Bytes]]) -> Lines:
     data = np.frombuffer(b"".join([piece for _, _, piece in pieces]), np.uint8)
-    ends = np.flatnonzero(data == ord("\n"))
+    ends = find_ends(data)
     last = np.cumsum([len(piece) for _, _, piece in pieces])
     of_line = np.searchsorted(last, ends, "right")  # the piece that holds the end of a line
     source = pa.array([source for source, _, _ in pieces], pa.string()).take(pa.array(of_line))

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from nddup.reading.detect import read_head
 from nddup.reading.formats import FileHead
-from nddup.reading.json_lines import find_blank, plain_keys, read_lines
+from nddup.reading.json_lines import find_blank, find_ends, plain_keys, read_lines
 from nddup.reading.outcomes import Record
 from nddup.reading.records import parse_record, read_encoded
 from nddup.scanning import line_blocks
@@ -168,6 +168,13 @@ def test_usual_lines_are_plain() -> None:
         assert np.flatnonzero(~read.is_plain).tolist() == [150]
         assert read.texts.to_pylist()[:3] == [row["text"] for row in rows]
         assert read.ids.to_pylist()[-3:] == ["7", "12", None]
+
+
+@given(st.lists(st.one_of(st.integers(0, 3), st.integers(0, 300)), max_size=20), st.integers(0, 100))
+def test_line_ends_are_found_wherever_they_stand(lengths: list[int], rest: int) -> None:
+    data = np.frombuffer(b"".join([b"w" * length + b"\n" for length in lengths]) + b"w" * rest, np.uint8)
+
+    assert find_ends(data).tolist() == np.flatnonzero(data == ord("\n")).tolist()
 
 
 def test_marks_are_found_wherever_they_stand() -> None:
