@@ -113,7 +113,7 @@ def test_the_large_runs_are_large(name: str, tmp_path: Path) -> None:
     assert reached[name]
 
 
-@settings(max_examples=30)
+@settings(max_examples=20)
 @given(
     seed=st.integers(0, 10**6),
     kind=st.sampled_from([
