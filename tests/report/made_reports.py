@@ -156,6 +156,9 @@ def documents_of(listed: pa.Table, cells: pa.Table) -> AboutDocuments:
     for (rank, _), doc in at.items():
         ranks[doc].append(rank)
     names = [row["doc_id"] for row in held]
+    removed_by: dict[str | None, list[dict[str, Any]]] = {}
+    for row in held:
+        removed_by.setdefault(row.get("duplicate_of"), []).append(row)
     return AboutDocuments(
         pa.Table.from_pylist([{name: row.get(name) for name in DOCUMENTS.names} for row in held], DOCUMENTS),
         pa.Table.from_pylist(
@@ -166,7 +169,7 @@ def documents_of(listed: pa.Table, cells: pa.Table) -> AboutDocuments:
              for number, doc in enumerate(names) for rank in ranks.get(doc, ())], MEMBERSHIPS),
         pa.Table.from_pylist(
             [{"document": number, "other": row["doc_id"], "reason": "near", "resemblance": 0.9, "lost": 0.025}
-             for number, doc in enumerate(names) for row in held if row.get("duplicate_of") == doc], STANDS),
+             for number, doc in enumerate(names) for row in removed_by.get(doc, ())], STANDS),
     )  # fmt: skip
 
 
