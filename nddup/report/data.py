@@ -371,10 +371,10 @@ def find_titles(texts: Sequence[str]) -> list[str]:
 
     Example:
         >>> texts = [f"Home Search\nPage {number}" for number in range(20)]
-        >>> find_titles([*texts, "Home  Search"])[19:]
-        ['Page 19', 'Home Search']
+        >>> find_titles([*texts, "Home  Search", "\n\nA\n \nB"])[19:]
+        ['Page 19', 'Home Search', 'A B']
     """
-    lines = [[" ".join(line.split()) for line in text[:LOOKED_AT].split("\n") if not line.isspace()] for text in texts]
+    lines = [[" ".join(words) for line in text[:LOOKED_AT].split("\n") if (words := line.split())] for text in texts]
     held = Counter(line for of_one in lines for line in set(of_one))
     common = max(COMMON, COMMON_SHARE * len(texts))
     return [" ".join(_own(of_one, held, common) or of_one)[:TITLE] for of_one in lines]
