@@ -276,7 +276,8 @@ def mine(graph: Graph, nodes: Nodes, rule: MiningRule, workers: Workers) -> pa.T
         members += sum(len(batch.column("positions").flatten()) for batch in batches)
         found += batches
         workers.memory.require(largest + OF_SET_MEMBER * members, f"sets of {members:,} members so far")
-    shares = {one: graph.shares[slice(*graph.starts[one : one + 2])] for one in np.flatnonzero(is_spread).tolist()}
+    cut = np.flatnonzero((supports < 0) & is_spread)
+    shares = {one: graph.shares[slice(*graph.starts[one : one + 2])] for one in cut.tolist()}
     spread = ((one, mine_spread(problems.component(one), its, rule, workers)) for one, its in shares.items())
     whole = _whole(graph, supports, "all" if mode == "all" else "pairs")
     return pa.concat_tables([whole, pa.Table.from_batches([*found, *list_sets(spread)], SETS.arrow)])

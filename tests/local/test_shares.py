@@ -16,6 +16,7 @@ from tests.finished_runs import write_texts
 from tests.local import brute_force
 
 SHARE_NODES = 7
+TABLES = ("documents", "pairs", "clusters", "members")
 RULE = brute_force.Rule("overlap", Fraction(3, 5), "smallest", 100)
 
 
@@ -44,7 +45,7 @@ def run_over(folder: Path, texts: dict[str, str], **clusters: Any) -> dict[str, 
     )
     folder.mkdir()
     metrics = run_locally([str(write_texts(folder / "a.jsonl", texts))], str(folder / "run"), config)
-    tables = {name: pq.read_table(folder / "run" / name).to_pylist() for name in ("documents", "pairs", "clusters")}
+    tables = {name: pq.read_table(folder / "run" / name).to_pylist() for name in TABLES}
     return tables | {"graph": [metrics["stages"]["clusters"]]}
 
 
@@ -94,3 +95,14 @@ def test_the_sets_are_what_their_coverage_says(  # noqa: PLR0913, PLR0917 - the 
     held = {pair for pair in pairs if any(members.issuperset(pair) for members in found)}
     assert held == {pair for pair in pairs if any(members.issuperset(pair) for members in maximal)}
     assert (len(found) == len(maximal)) == (coverage == "all")
+
+
+def test_a_complete_component_is_mined_once_though_it_would_be_cut(tmp_path: Path) -> None:
+    """It is its own only set, so no share of it is mined: clusters and members have each row once."""
+    words = [f"w{place}" for place in range(60)]
+    texts = {f"{number:02}": " ".join([*words[:number], f"x{number}", *words[number + 1 :]]) for number in range(20)}
+
+    tables = run_over(tmp_path / "whole", texts)
+
+    assert [row["members"] for row in tables["clusters"]] == [sorted(texts)]
+    assert sorted(row["doc_id"] for row in tables["members"]) == sorted(texts)
