@@ -105,6 +105,10 @@ class SketchMetrics(StageMetrics):
     guessed_files: list[CountedFile] = Field(
         default_factory=list, description="the first 100 files with such records, and how many each has"
     )
+    unread_records: int = Field(0, description="documents that hold something that is not in their text")
+    unread_bytes: int = Field(0, description="bytes of these that are not in their text")
+    unread_parts: int = Field(0, description="attachments and other parts of these that were not read")
+    nested_records: int = Field(0, description="records inside others: messages that a message holds")
     undecodable_records: int = Field(0, description="records in which bytes could not be decoded")
     median_tokens: int | None = Field(None, description="tokens of the median document; null without documents")
     made_up_ids: int = Field(0, description="documents whose record has no id, so that file#record is their id")
@@ -112,7 +116,7 @@ class SketchMetrics(StageMetrics):
         0, description="documents whose id an earlier record of other content has, so that file#record is theirs"
     )
     left_out_shingles: int = Field(0, description="shingles above pairs.max_document_frequency, which were left out")
-    undecodable_places: int = Field(0, description="places in the undecodable records that became U+FFFD")
+    undecodable_places: int = Field(0, description="bytes of the undecodable records, each of which became one U+FFFD")
     lexicon: LexiconMetrics | None = Field(None, exclude_if=_is_missing, description="for the kinds of words only")
 
 

@@ -180,14 +180,29 @@ CAPTURE = (
 
 _CAPTURED = ", ".join(f"{column.name} {column.type}" for column in CAPTURE)
 
+UNREAD = (
+    Column(
+        "unread_bytes",
+        "long",
+        "bytes of the record that are not in its text: those that no encoding decodes, letters that the tables of"
+        " Unicode do not know, and parts that are not read; 0: all read",
+    ),
+    Column("unread_parts", "int", "parts that are not read, such as attachments; 0: all read"),
+)
+"""What a record holds that was not read. All of it is covered by `content_fingerprint`."""
+
+_UNREAD = ", ".join(f"{column.name} {column.type}" for column in UNREAD)
+PARENT = Column("parent", "string", "the id of the message that holds this one; null for any other record")
+
 RECORDS = working(
     "records",
     "source string, split long, seq long, doc_id string, url string, n_tokens int, n_features int,"
-    " n_replaced int, n_stripped int, n_guessed int, content_fingerprint binary, token_fingerprint binary,"
+    " n_replaced int, n_stripped int, n_guessed int, parent string,"
+    f" {_UNREAD}, content_fingerprint binary, token_fingerprint binary,"
     " sketch_fingerprint binary, sketch array<long>, signature array<long>, policy array<string>, reason string,"
     f" detail string, excerpt string, {_CAPTURED}, refers_to array<string>",
     "One row for each record: a document, or a reject (`reason` not null). `seq` counts the records of a split from 0,"
-    " `n_replaced` the undecodable places of the text, `n_stripped` its fields of unknown kind that are pages,"
+    " `n_replaced` the undecodable bytes of the text, `n_stripped` its fields of unknown kind that are pages,"
     " `n_guessed` those whose encoding is a guess."
     " `refers_to` names what a revisit repeats, the surest name first."
     " Documents collapse by `sketch_fingerprint`; where texts confirm pairs, it is equal to `token_fingerprint`, which"
@@ -401,7 +416,11 @@ DOCUMENTS = Table(
         Column("record", "long", "ordinal of the record in its file, from 1"),
         Column("n_tokens", "int", "number of tokens of the text"),
         Column("n_features", "int", "number of distinct shingles, before any are selected"),
-        Column("content_fingerprint", "binary", "BLAKE2b-128 of the raw bytes of the content"),
+        Column(
+            "content_fingerprint",
+            "binary",
+            "BLAKE2b-128 of the raw bytes of the content, and of what was not read of it",
+        ),
         Column(
             "token_fingerprint",
             "binary",
@@ -420,6 +439,8 @@ DOCUMENTS = Table(
             "array<string>",
             "the values, in order, of those columns of `keep.policy` that are read from the record; else null",
         ),
+        *UNREAD,
+        PARENT,
         *CAPTURE,
     ),
 )

@@ -145,6 +145,7 @@ def read_records(source: Collection | pa.Table, config: Config, workers: Workers
     records = join_sketches(batches, workers)
     replaced = records["n_replaced"].to_numpy()
     counts |= {"undecodable_records": int(np.count_nonzero(replaced)), "undecodable_places": int(replaced.sum())}
+    counts |= count_unread(records)
     for name in ("stripped", "guessed"):
         counts |= count_by_file(records, name)
     counts["made_up_ids"] = pc.sum(pc.and_(pc.is_null(records["reason"]), pc.is_null(records["doc_id"]))).as_py() or 0
@@ -207,6 +208,18 @@ def _join(parts: Iterator[NDArray[np.uint64]], size: int, workers: Workers) -> N
             return np.asarray(np.memmap(file, np.uint64, "r"))
     except OSError as error:
         raise NddupError(unkept(error)) from error
+
+
+def count_unread(records: pa.Table) -> dict[str, int]:
+    """Return what documents hold that is not in their text, and the number of RECORDS that lie inside others."""
+    sizes, parts = records["unread_bytes"].to_numpy(), records["unread_parts"].to_numpy()
+    is_unread = ((sizes > 0) | (parts > 0)) & np.asarray(pc.is_null(records["reason"]))
+    return {
+        "unread_records": int(np.count_nonzero(is_unread)),
+        "unread_bytes": int(sizes[is_unread].sum()),
+        "unread_parts": int(parts[is_unread].sum()),
+        "nested_records": len(records) - records["parent"].null_count,
+    }
 
 
 def count_by_file(records: pa.Table, name: str) -> dict[str, Any]:

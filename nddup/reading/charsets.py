@@ -263,11 +263,16 @@ _ESCAPED = {
 
 
 class Decoded(NamedTuple):
-    """Text, the Python codec that decoded it, and the number of U+FFFD that stand for undecodable bytes."""
+    """Text, the Python codec that decoded it, and the undecodable bytes, in order; each became one U+FFFD."""
 
     text: str
     encoding: str
-    replaced: int
+    lost: bytes = b""
+
+    @property
+    def replaced(self) -> int:
+        """The number of undecodable bytes."""
+        return len(self.lost)
 
 
 class Encoded(NamedTuple):
@@ -284,7 +289,7 @@ class Encoded(NamedTuple):
 
     @property
     def replaced(self) -> int:
-        """The number of U+FFFD that stand for undecodable bytes."""
+        """The number of undecodable bytes, each of which is one U+FFFD in the text."""
         return self.decoded.replaced if self.decoded is not None else 0
 
     @property
@@ -294,7 +299,7 @@ class Encoded(NamedTuple):
 
     def decode(self) -> Decoded:
         """Return the text, decoding it now if it was not needed before."""
-        return self.decoded or Decoded(self.data.decode(self.encoding), self.encoding, 0)
+        return self.decoded or Decoded(self.data.decode(self.encoding), self.encoding)
 
 
 def declared_charset(head: bytes) -> str | None:
@@ -336,14 +341,14 @@ def decode_content(raw: bytes, charset: str | None = None) -> Decoded:
         charset: as for `find_encoding`.
 
     Returns:
-        Text, codec, and the number of U+FFFD that stand for undecodable bytes, not counting U+FFFD in the document
-        itself. Empty bytes give empty text. Never raises, whatever the bytes and the label.
+        Text, codec, and the undecodable bytes, each of which became one U+FFFD. Empty bytes give empty text.
+        Never raises, whatever the bytes and the label.
 
     Cost: that of `find_encoding`, and at most one `bytes.decode` more.
 
     Example:
         >>> decode_content("Привет".encode("koi8-r"), "koi8-r")
-        Decoded(text='Привет', encoding='koi8-r', replaced=0)
+        Decoded(text='Привет', encoding='koi8-r', lost=b'')
     """
     return find_encoding(raw, charset).decode()
 
@@ -416,7 +421,7 @@ def _read_if_it_fits(raw: bytes, encoding: str) -> Encoded | None:
         return Encoded(raw, encoding, None)
 
     try:
-        return Encoded(raw, encoding, Decoded(raw.decode(encoding), encoding, 0))
+        return Encoded(raw, encoding, Decoded(raw.decode(encoding), encoding))
     except UnicodeDecodeError as error:
         is_cut_at_end = error.reason == "unexpected end of data"
     decoded = decode_anyway(raw, encoding)
@@ -425,14 +430,38 @@ def _read_if_it_fits(raw: bytes, encoding: str) -> Encoded | None:
     return Encoded(raw, encoding, decoded) if fits else None
 
 
+def _mark_each(error: UnicodeError) -> tuple[str, int]:
+    if not isinstance(error, UnicodeDecodeError):
+        raise error
+    return "".join(chr(_MARKS + byte) for byte in error.object[error.start : error.end]), error.end
+
+
+_MARKS = 0xDC00
+_MARK = re.compile("[\udc00-\udcff]")
+EACH_BYTE: Final = "nddup.each"
+"""Error handler of `bytes.decode`: each undecodable byte becomes a lone surrogate, which no encoding decodes to."""
+
+codecs.register_error(EACH_BYTE, _mark_each)
+
+
+def take_marks(text: str) -> tuple[str, bytes]:
+    r"""Return a text decoded with EACH_BYTE with U+FFFD for each undecodable byte, and those bytes, in order.
+
+    Example:
+        >>> take_marks(b"a\xff\xfeb".decode("utf-8", EACH_BYTE)) == ("a\ufffd\ufffdb", b"\xff\xfe")
+        True
+    """
+    marks = [] if text.isascii() else _MARK.findall(text)
+    return (_MARK.sub("\ufffd", text), bytes(ord(mark) - _MARKS for mark in marks)) if marks else (text, b"")
+
+
 def decode_anyway(raw: bytes, encoding: str) -> Decoded:
-    """Decode with U+FFFD for undecodable bytes; count these, but not the U+FFFD in the document itself."""
+    """Decode with a U+FFFD for each undecodable byte."""
     try:
-        return Decoded(raw.decode(encoding), encoding, 0)
+        return Decoded(raw.decode(encoding), encoding)
     except UnicodeDecodeError:
-        text = raw.decode(encoding, "replace")
-    own = raw.count("\ufffd".encode(encoding)) if encoding.startswith(("utf", "gb")) else 0
-    return Decoded(text, encoding, max(text.count("\ufffd") - own, 0))
+        text, lost = take_marks(raw.decode(encoding, EACH_BYTE))
+    return Decoded(text, encoding, lost)
 
 
 def _detect_escapes(raw: bytes) -> str | None:

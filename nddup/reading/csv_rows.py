@@ -17,7 +17,6 @@ text/tab-separated-values), and likewise, with line ends and delimiters after a 
 table are read in each of these ways; the one in which most of them have the number of fields of the header is taken.
 """
 
-import codecs
 import csv
 import io
 import re
@@ -25,8 +24,9 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import lru_cache
 from typing import NamedTuple
 
+from nddup.reading.charsets import EACH_BYTE, take_marks
 from nddup.reading.formats import FileHead
-from nddup.reading.outcomes import EXCERPT_LENGTH, Record, Reject, make_record
+from nddup.reading.outcomes import EXCERPT_LENGTH, Record, Reject, make_record, unread_of
 from nddup.reading.page_limits import MAX_PARTS
 from nddup.reading.streams import PIECE, Expanded, StoppedError
 
@@ -264,20 +264,8 @@ def opens_after_blank(text: str, delimiter: str) -> bool:
     return re.search(f'{re.escape(delimiter)} ++"', text) is not None
 
 
-MARK = "\udcff"
-"""Stands for an undecodable byte sequence until it is counted; no encoding decodes to it."""
-
 MOST_AGAIN = 8
 """Most times that the characters of a file are reread after bad quotes: a bound for hostile files."""
-
-
-def _mark(error: UnicodeError) -> tuple[str, int]:
-    if not isinstance(error, UnicodeDecodeError):
-        raise error
-    return MARK, error.end
-
-
-codecs.register_error("nddup.mark", _mark)
 
 
 def read_csv(stream: Expanded, head: FileHead, max_record: int) -> Iterator[Record | Reject]:
@@ -296,7 +284,7 @@ def read_csv(stream: Expanded, head: FileHead, max_record: int) -> Iterator[Reco
         its fields are short.
     """
     csv.field_size_limit(max_record)
-    text = io.TextIOWrapper(io.BufferedReader(stream, PIECE), head.encoding, errors="nddup.mark", newline="")
+    text = io.TextIOWrapper(io.BufferedReader(stream, PIECE), head.encoding, errors=EACH_BYTE, newline="")
     lines = Lines(text, max_record)
     dialect = dialect_of(head)
     columns: list[str] | None = None
@@ -312,12 +300,13 @@ def read_csv(stream: Expanded, head: FileHead, max_record: int) -> Iterator[Reco
             told = f"{_counted_fields(row)}, expected {len(columns)}{_why_quoted(''.join(lines.row), dialect)}"
             yield Reject("malformed", told, _excerpt("|".join(row[:99])))
         else:
-            replaced = sum(field.count(MARK) for field in row)
-            row = [field.replace(MARK, "\ufffd") for field in row] if replaced else row  # noqa: PLW2901
+            taken = [take_marks(field) for field in row]
+            row, lost = [text for text, _ in taken], b"".join(lost for _, lost in taken)  # noqa: PLW2901
             doc_id, url = (row[at] if at is not None else None for at in (id_at, url_at))
             content = [(row[at], head.format.is_markup) for at in places]
             policy = tuple(row[at] if at is not None else None for at in policy_at)
-            yield make_record(doc_id, url, content, replaced=replaced, policy=policy)
+            unread = unread_of(lost)
+            yield make_record(doc_id, url, content, replaced=len(lost), policy=policy, unread=unread)
 
     if lines.stopped:
         yield Reject(lines.stopped.reason, str(lines.stopped), "")
@@ -484,4 +473,4 @@ def _place(columns: list[str], name: str | None) -> int | None:
 
 
 def _excerpt(text: str) -> str:
-    return text[:EXCERPT_LENGTH].replace(MARK, "\ufffd")
+    return take_marks(text[:EXCERPT_LENGTH])[0]

@@ -13,6 +13,7 @@ import binascii
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from hashlib import blake2b
 from typing import Final, NamedTuple
 
 from nddup.reading.charsets import decode_content
@@ -81,6 +82,28 @@ class Capture(NamedTuple):
     refers_to: tuple[str, ...] | None = None
 
 
+class Unread(NamedTuple):
+    """What a reader left unread of a record, besides bytes that could not be decoded (`Record.replaced`).
+
+    Attributes:
+        size: bytes of the parts that were not read, decoded from their transfer encoding.
+        parts: the number of these: attachments, segments, whatever was cut off.
+        digest: of all that was not read, so that the content fingerprint covers it; empty if all was read.
+    """
+
+    size: int = 0
+    parts: int = 0
+    digest: bytes = b""
+
+
+ALL_READ: Final = Unread()
+
+
+def unread_of(lost: bytes) -> Unread:
+    """Return what is unread of a record whose text was decoded without some bytes, which are counted elsewhere."""
+    return Unread(digest=blake2b(lost, digest_size=16).digest()) if lost else ALL_READ
+
+
 @dataclass(frozen=True, slots=True)
 class Record:
     """A document as found in a file.
@@ -96,6 +119,8 @@ class Record:
         policy: the values at the paths `policy` of the format, None where missing.
         replaced: number of U+FFFD in the record that stand for bytes that the file's encoding could not decode.
         capture: of a record of an archive of the web.
+        unread: what the reader left unread; the content fingerprint covers it.
+        parent: the id of the message that holds this one.
     """
 
     doc_id: str | None
@@ -106,6 +131,8 @@ class Record:
     replaced: int = 0
     policy: tuple[str | None, ...] = ()
     capture: Capture | None = field(default=None, repr=False)
+    unread: Unread = field(default=ALL_READ, repr=False)
+    parent: str | None = field(default=None, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,6 +160,8 @@ def make_record(
     replaced: int = 0,
     policy: tuple[str | None, ...] = (),
     capture: Capture | None = None,
+    unread: Unread = ALL_READ,
+    parent: str | None = None,
 ) -> Record | Reject:
     r"""Make a record from its parts.
 
@@ -146,6 +175,8 @@ def make_record(
         replaced: as in `Record`.
         policy: as in `Record`.
         capture: as in `Record`.
+        unread: as in `Record`.
+        parent: as in `Record`.
 
     Returns:
         The record; a reject if the id is longer than MAX_ID_LENGTH.
@@ -162,7 +193,7 @@ def make_record(
     kinds = tuple(is_markup for _, is_markup in fields)
     is_same = len(set(kinds)) == 1
     values, is_markup = tuple(value for value, _ in fields), kinds[0] if is_same else kinds
-    return Record(doc_id or None, url or None, values, is_markup, charset, replaced, policy, capture)
+    return Record(doc_id or None, url or None, values, is_markup, charset, replaced, policy, capture, unread, parent)
 
 
 def clean_id(text: str) -> str:

@@ -39,6 +39,7 @@ from nddup.reading.outcomes import (
     excerpt,
     make_record,
     plain_text,
+    unread_of,
 )
 from nddup.reading.sgml_records import parse_sgml
 from nddup.reading.xml_cutting import is_readable_as_ascii
@@ -213,7 +214,7 @@ class PlainText(NamedTuple):
 
     Attributes:
         text: the text.
-        replaced: the number of U+FFFD in it that stand for bytes that could not be decoded.
+        replaced: the number of bytes that could not be decoded, each of which is one U+FFFD in the text.
         stripped: the number of fields of unknown kind that were taken for pages, so that their markup was removed.
         guessed: the number of fields whose encoding is a guess (`charsets.Encoded`): their text may be garbage.
     """
@@ -260,7 +261,8 @@ def parse_record(chunk: bytes, head: FileHead, *, is_last: bool, is_whole: bool 
         if decoded.replaced:
             as_utf8 = replace(head, encoding="utf-8", separator=head.separator_text.encode())
             again = _parse(decoded.text.encode(), as_utf8, is_last=is_last, is_whole=is_whole)
-            return replace(again, replaced=decoded.replaced) if isinstance(again, Record) else again
+            unread = unread_of(decoded.lost)
+            return replace(again, replaced=len(decoded.lost), unread=unread) if isinstance(again, Record) else again
     return found
 
 
@@ -406,6 +408,9 @@ def _charset_of_longest(fields: tuple[Value, ...]) -> tuple[str | None, bool]:
 def content_fingerprint(record: Record) -> bytes:
     """Return the BLAKE2b-128 of the content: bytes unchanged, text as UTF-8, a zero byte after each of several fields.
 
+    What the reader left unread is part of it, by its digest: records of equal text that differ in an attachment, or in
+    bytes that the encoding of their file does not decode, have different fingerprints.
+
     Example:
         >>> content_fingerprint(Record("1", None, (b"ab",), None)) == blake2b(b"ab", digest_size=16).digest()
         True
@@ -415,6 +420,8 @@ def content_fingerprint(record: Record) -> bytes:
         digest.update(field if isinstance(field, bytes) else field.encode("utf-8", "surrogatepass"))
         if len(record.fields) > 1:
             digest.update(b"\0")
+    if record.unread.digest:
+        digest.update(b"\0unread\0" + record.unread.digest)
     return digest.digest()
 
 

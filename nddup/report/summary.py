@@ -162,7 +162,13 @@ def _encoding_notes(sketch: SketchMetrics) -> list[str]:
     if sketch.undecodable_records:
         found.append(
             f"{sketch.undecodable_records:,} records hold bytes that are no text:"
-            f" {sketch.undecodable_places:,} places became U+FFFD; input.charset names another encoding"
+            f" {sketch.undecodable_places:,} bytes became U+FFFD; input.charset names another encoding"
+        )
+    if sketch.unread_records:
+        parts = f", {counted(sketch.unread_parts, 'part')} such as attachments" if sketch.unread_parts else ""
+        found.append(
+            f"{counted(sketch.unread_records, 'document')} hold what is not in their text:"
+            f" {counted(sketch.unread_bytes, 'byte')}{parts}; `documents` says which"
         )
     if sketch.guessed_records:
         names = ", ".join(file.path for file in sketch.guessed_files[:NAMED_FILES])

@@ -28,7 +28,18 @@ from nddup.errors import OutputError
 from nddup.local.confirm import Row
 from nddup.repository.commits import Segment
 from nddup.repository.places import SEGMENTS, Place, digest_file
-from nddup.tables import CLUSTERS, FALSE_COMPONENTS, LIKENESS, MEMBERS, OF_TEXTS, PAIRS, Column, Table
+from nddup.tables import (
+    CLUSTERS,
+    FALSE_COMPONENTS,
+    LIKENESS,
+    MEMBERS,
+    OF_TEXTS,
+    PAIRS,
+    PARENT,
+    UNREAD,
+    Column,
+    Table,
+)
 
 LAYOUT, EXACT_LAYOUT = 2, 3
 """Versions of the tables and of the commit files: where sketches decide, and where shingles are stored that decide; a
@@ -49,6 +60,8 @@ DOCUMENTS = Table(
         Column("n_tokens", "int", "tokens of the text"),
         Column("n_features", "int", "distinct shingles, before any is selected"),
         Column("content_fingerprint", "binary", "BLAKE2b-128 of the raw bytes of the content"),
+        *UNREAD,
+        PARENT,
         Column("signature", "array<long>", "ids in the order of their slots, for kinds that have slots; else null"),
         Column("node", "long", "its distinct sketch"),
         Column("version", "long", "the version that added it"),

@@ -13,7 +13,8 @@ from typing import BinaryIO, NamedTuple
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from nddup.reading.csv_rows import MARK, Lines, dialect_of, read_rows
+from nddup.reading.charsets import EACH_BYTE, take_marks
+from nddup.reading.csv_rows import Lines, dialect_of, read_rows
 from nddup.reading.formats import FileHead
 from nddup.reading.outcomes import Record, Reject, Value
 from nddup.reading.parquet_rows import (
@@ -87,7 +88,7 @@ def rewrite_csv(stream: Expanded, head: FileHead, verdicts: Verdicts, max_record
 
 def _cut_row(row: list[str], columns: list[str], head: FileHead, cuts: Cuts, cutting: Cutting) -> str | None:
     """Return a row with less text, without its line end; None if it is left whole."""
-    cells = [cell.replace(MARK, "\ufffd") for cell in row]
+    cells = [take_marks(cell)[0] for cell in row]
     places = [columns.index(name) for name in head.format.content if name in columns]
     record = Record(None, None, tuple(cells[at] for at in places), head.format.is_markup)
     dialect = dialect_of(head)
@@ -123,7 +124,7 @@ class _Source:
         self._codec = encoding.removesuffix("-sig")
         self._end: re.Pattern[bytes] | None = None
         tee = io.BufferedReader(_Tee(stream, self._held), PIECE)
-        self.text = io.TextIOWrapper(tee, encoding, errors="nddup.mark", newline="")
+        self.text = io.TextIOWrapper(tee, encoding, errors=EACH_BYTE, newline="")
 
     def take(self, count: int) -> bytes:
         """Take the bytes of the next lines; the first ones include the byte order mark."""

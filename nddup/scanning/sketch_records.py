@@ -35,7 +35,7 @@ from nddup.sketching.recipe import Recipe, level_of, make_sketches
 from nddup.sketching.rolling_hash import fingerprint_rows, hash_rows
 from nddup.sketching.vocabulary import LexiconRule, TermCounts
 from nddup.sketching.word_sketches import sketcher_of
-from nddup.tables import CHUNKS, RECORDS, TERMS, TYPES, Table
+from nddup.tables import CHUNKS, RECORDS, TERMS, TYPES, UNREAD, Table
 
 
 class _Row(NamedTuple):
@@ -50,6 +50,9 @@ class _Row(NamedTuple):
     n_replaced: int
     n_stripped: int
     n_guessed: int
+    parent: str | None
+    unread_bytes: int
+    unread_parts: int
     policy: tuple[str | None, ...] | None
     reason: str | None
     detail: str
@@ -62,7 +65,7 @@ PLAIN = tuple(name for name in _Row._fields if name not in ("text", "capture"))
 """The columns of RECORDS with values from `_Row`; the others come from its capture, and from the sketches."""
 
 
-COUNTS = ("n_replaced", "n_stripped", "n_guessed")
+COUNTS = ("n_replaced", "n_stripped", "n_guessed", *(column.name for column in UNREAD))
 NO_CAPTURE = tuple(Capture())
 KINDS_OF = {column.name: TYPES[column.type] for column in RECORDS.columns}
 Columns = dict[str, pa.Array]
@@ -120,7 +123,8 @@ def _row_of(one: LocatedRecord, rule: SketchRule) -> _Row:
     if isinstance(record, Reject):
         url = record.capture.target_uri if record.capture else None
         why = (record.reason, record.detail, record.excerpt)
-        return _Row(*place, record.doc_id, url, None, 0, 0, 0, record.policy or None, *why, b"", record.capture)
+        policy = record.policy or None
+        return _Row(*place, record.doc_id, url, None, 0, 0, 0, None, 0, 0, policy, *why, b"", record.capture)
 
     text = rule.text.read_encoded(record)
     return _Row(
@@ -128,10 +132,13 @@ def _row_of(one: LocatedRecord, rule: SketchRule) -> _Row:
         record.doc_id,
         record.url,
         # A text that is the unchanged content is encoded only once.
-        fingerprint_bytes(text.text) if text.is_content else content_fingerprint(record),
+        fingerprint_bytes(text.text) if text.is_content and not record.unread.digest else content_fingerprint(record),
         text.replaced,
         text.stripped,
         text.guessed,
+        record.parent,
+        text.replaced + record.unread.size,
+        record.unread.parts,
         record.policy or None,
         None,
         "",

@@ -136,6 +136,7 @@ def find_common(engine: Engine, config: Config) -> bytes:
 
 COPIED = (
     "n_tokens", "n_features", "content_fingerprint", "token_fingerprint", "sketch_fingerprint", "sketch", "signature",
+    "unread_bytes", "unread_parts",
 )  # fmt: skip
 """The columns of RECORDS that a revisit takes from what it repeats."""
 

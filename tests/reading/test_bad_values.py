@@ -9,7 +9,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from nddup.reading.containers import container_head, read_container
-from nddup.reading.records import Record, Reject
+from nddup.reading.outcomes import unread_of
+from nddup.reading.records import Record, Reject, content_fingerprint
 from nddup.scanning.found import SketchRule, TextRule
 from nddup.scanning.local_files import read_texts
 from nddup.scanning.sketch_records import SketchRecords
@@ -160,7 +161,7 @@ def test_bytes_of_a_table_that_cannot_be_decoded_are_counted() -> None:
     found = read(b"id,text\n" + "1,Привет \ufffd мир\n".encode() * 20 + b"2,a\xffb\xfe\n3,c\n", "a.csv")
 
     assert [item.replaced for item in found if isinstance(item, Record)] == [0] * 20 + [2, 0]
-    assert found[20] == Record("2", None, ("a\ufffdb\ufffd",), None, replaced=2)
+    assert found[20] == Record("2", None, ("a\ufffdb\ufffd",), None, replaced=2, unread=unread_of(b"\xff\xfe"))
 
 
 def test_a_frame_with_strings_that_are_no_utf_8() -> None:
@@ -195,3 +196,14 @@ def test_a_damaged_end_loses_no_row_before_it() -> None:
 
     assert outcomes(found)[:4] == ["1", "malformed", "3", "4"]
     assert outcomes(found)[-1] == "damaged"
+
+
+def test_rows_that_differ_in_bytes_that_no_encoding_decodes_are_no_equal_contents() -> None:
+    """Such bytes become U+FFFD in the text; the fingerprint of the content tells them apart."""
+    found = read(b"id,text\n" + "1,Привет мир\n".encode() * 20 + b"2,a\xffb\n3,a\xfeb\n4,a\xffb\n", "a.csv")
+    rows = [item for item in found[20:] if isinstance(item, Record)]
+
+    prints = [content_fingerprint(row) for row in rows]
+
+    assert {row.fields for row in rows} == {("a\ufffdb",)}
+    assert prints[0] == prints[2] != prints[1]

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nddup.reading.charsets import canonical_charset, declared_charset, decode_content, find_encoding
+from nddup.reading.charsets import Decoded, canonical_charset, declared_charset, decode_content, find_encoding
 from nddup.reading.markup import strip_markup
 from tests.places import SHARED
 from tests.reading.record_files import records_of
@@ -63,7 +63,7 @@ def test_declarations(head: str, codec: str) -> None:
     """A declaration of any of the three forms is followed."""
     text = head.format(codec) + f"<p>{RUSSIAN}</p>"
 
-    assert decode_content(text.encode(codec)) == (text, codec, 0)
+    assert decode_content(text.encode(codec)) == Decoded(text, codec)
 
 
 @pytest.mark.parametrize(
@@ -124,7 +124,7 @@ def test_declared_utf_16_that_reads_as_ascii() -> None:
     """Bytes in which the declaration can be read are not UTF-16."""
     text = f'<?xml version="1.0" encoding="utf-16"?>{RUSSIAN}'
 
-    assert decode_content(text.encode()) == (text, "utf-8", 0)
+    assert decode_content(text.encode()) == Decoded(text, "utf-8")
 
 
 def test_commented_declaration_is_none() -> None:
@@ -155,7 +155,7 @@ def test_character_cut_at_the_end() -> None:
     """A page cut inside its last character is still UTF-8, however short."""
     decoded = decode_content("one é".encode()[:-1])
 
-    assert decoded == ("one \ufffd", "utf-8", 1)
+    assert decoded == Decoded("one \ufffd", "utf-8", b"\xc3")
 
 
 def test_empty() -> None:

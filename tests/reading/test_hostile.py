@@ -12,7 +12,7 @@ from nddup.reading.charsets import decode_content
 from nddup.reading.detect import read_head
 from nddup.reading.formats import FormatError
 from nddup.reading.markup import strip_markup
-from nddup.reading.records import Record, Reject, parse_record, read_text, record_text
+from nddup.reading.records import Record, Reject, content_fingerprint, parse_record, read_text, record_text
 from tests.places import ROOT
 
 MEGABYTE = 1_000_000
@@ -164,6 +164,9 @@ def test_what_cannot_be_decoded_is_replaced_and_counted(inside: bytes, places: i
         assert isinstance(result, Record)
         assert result.replaced == read_text(result).replaced == places
         assert "\ufffd" * places in f"{result.doc_id} {result.fields[0]!r}".replace("a", "").replace("b", "")
+        other = parse_record(chunk.replace(inside, inside[:-1] + b"\xf8"), head, is_last=False)
+        assert isinstance(other, Record)
+        assert content_fingerprint(other) != content_fingerprint(result)
 
 
 @pytest.mark.parametrize("inside", [b"a\0b", b"&#xD800;", b"&#0;"])
@@ -179,11 +182,11 @@ def test_what_is_no_character_is_replaced(inside: bytes) -> None:
 
 
 def test_lone_surrogates_of_utf_16_are_replaced() -> None:
-    """A lone surrogate in a UTF-16 file is one replaced place of its record."""
+    """A lone surrogate in a UTF-16 file is two undecodable bytes of its record."""
     head = read_head("<r><doc><id>1</id><text>a</text></doc></r>".encode("utf-16"))
     chunk = "<doc><id>1</id><text>a".encode("utf-16-le") + b"\x00\xd8" + "</text>".encode("utf-16-le")
 
     result = parse_record(chunk, head, is_last=False)
 
     assert isinstance(result, Record)
-    assert (result.fields, result.replaced) == (("a\ufffd",), 1)
+    assert (result.fields, result.replaced) == (("a\ufffd\ufffd",), 2)

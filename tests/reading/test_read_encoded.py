@@ -37,6 +37,17 @@ DAMAGED = st.builds(
 )
 
 
+def decode_each(raw: bytes, encoding: str) -> tuple[str, bytes]:
+    """Decode piece by piece, as Python names the places where it fails; return the text and the bytes left out."""
+    text, lost = "", b""
+    while True:
+        try:
+            return text + raw.decode(encoding), lost
+        except UnicodeDecodeError as error:
+            text += raw[: error.start].decode(encoding) + "\ufffd" * (error.end - error.start)
+            lost, raw = lost + raw[error.start : error.end], raw[error.end :]
+
+
 def decode_by_definition(raw: bytes, charset: str | None) -> Decoded | None:
     """Decode by the first charset that fits, with Python's codecs; None if it is detected, or given by a mark."""
     if raw.startswith((b"\xef\xbb\xbf", b"\xff\xfe", b"\xfe\xff", b"<\0", b"\0<", b"{\0", b"\0{")):
@@ -50,21 +61,18 @@ def decode_by_definition(raw: bytes, charset: str | None) -> Decoded | None:
     if is_wide and 0 not in raw:
         given_charset, is_wide = None, False
     if not is_wide and raw.isascii() and b"\x1b" not in raw:
-        return Decoded(raw.decode("ascii"), "ascii", 0)
+        return Decoded(raw.decode("ascii"), "ascii")
 
     for encoding in filter(None, (given_charset, declared_charset(raw), "utf-8")):
-        text = raw.decode(encoding, "replace")
-        replaced = text.count("\ufffd")
-        if encoding in ("utf-8", "gb18030", "utf-16-le"):
-            replaced = max(replaced - raw.count("\ufffd".encode(encoding)), 0)
         try:
-            raw.decode(encoding)
+            text, lost = raw.decode(encoding), b""
         except UnicodeDecodeError as error:
             is_cut = error.reason == "unexpected end of data"
+            text, lost = decode_each(raw, encoding)
         else:
-            return Decoded(text, encoding, 0)
-        if is_cut or replaced * 10 <= sum(byte >= 128 for byte in raw):
-            return Decoded(text, encoding, replaced)
+            return Decoded(text, encoding)
+        if is_cut or len(lost) * 10 <= sum(byte >= 128 for byte in raw):
+            return Decoded(text, encoding, lost)
     return None
 
 

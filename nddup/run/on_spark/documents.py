@@ -278,9 +278,15 @@ class FewOnSpark(WorkersOnSpark):
         return rows
 
 
+IS_UNREAD = "reason IS NULL AND (unread_bytes > 0 OR unread_parts > 0)"
+
 RECORD_COUNTS = {
     "undecodable_records": "count_if(n_replaced > 0)",
     "undecodable_places": "sum(n_replaced)",
+    "unread_records": f"count_if({IS_UNREAD})",
+    "unread_bytes": f"sum(CASE WHEN {IS_UNREAD} THEN unread_bytes ELSE 0 END)",
+    "unread_parts": f"sum(CASE WHEN {IS_UNREAD} THEN unread_parts ELSE 0 END)",
+    "nested_records": "count_if(parent IS NOT NULL)",
     "stripped_records": "count_if(n_stripped > 0)",
     "guessed_records": "count_if(n_guessed > 0)",
     "revisits": "count_if(reason = 'revisit')",
