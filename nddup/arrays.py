@@ -22,6 +22,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import cache, cached_property, partial
 from pathlib import Path
+from secrets import token_hex
 from types import ModuleType
 from typing import Any, NamedTuple, ParamSpec, TypeVar, cast
 
@@ -32,10 +33,8 @@ from numba.core import caching, codegen, environment
 from numba.core.runtime.nrt import rtsys
 from numpy.typing import NDArray
 
-from nddup.start_up import cache_folder
-
-GIVEN = "NUMBA_CACHE_DIR"
-"""Environment variable with a folder for compiled kernels."""
+from nddup.own_files import KernelFolder, open_own
+from nddup.start_up import KERNELS, kernel_folders
 
 
 def _leave_folder_settings_out() -> None:
@@ -98,9 +97,10 @@ the process. Kernels of another release are loaded by numba itself, which takes 
 class KernelCache(caching.FunctionCache):
     """The folders that may hold a compiled kernel: all are read, and the first that can be written keeps a new one.
 
-    They are that of NUMBA_CACHE_DIR, `__pycache__` beside the source, and that of the user. So kernels that were
-    compiled at the installation serve everyone, also where only its owner can write. Where none can be written, or none
-    has room, each process compiles for itself, and the first kernel says so on standard error.
+    They are those of `kernel_folders`. So kernels that were compiled at the installation serve everyone, also where
+    only its owner can write. A kernel is executed, so folders and files that another user could have written are passed
+    over. Where none can be written, or none has room, each process compiles for itself, and the first kernel says so on
+    standard error.
 
     From the disk a kernel is loaded without what numba needs only to compile one: the modules of numba that a compiler
     needs, those of its own functions that the kernel calls, and the kernel's bitcode. That is 0.3 s of a short command.
@@ -117,7 +117,8 @@ class KernelCache(caching.FunctionCache):
             super().__init__(self._function)  # type: ignore[no-untyped-call]
         self._place = self._impl.locator
         name, stamp = self._impl.filename_base, self._place.get_source_stamp()
-        return [_CodeFile(folder, name, stamp) for folder in self._place.folders]  # type: ignore[no-untyped-call]
+        folders = [folder for folder in self._place.folders if not _stranger(folder)]
+        return [_CodeFile(folder, name, stamp) for folder in folders]
 
     @property
     def cache_path(self) -> str:
@@ -150,24 +151,29 @@ class KernelCache(caching.FunctionCache):
 
     def save_overload(self, sig: Any, data: Any) -> None:  # noqa: ANN401 - of numba
         """Keep machine code in the first folder that can be written."""
-        failed = []
-        for folder, file in zip(self._place.folders, self._files, strict=True):
-            self._place.folder, self._cache_file = folder, file
+        failed = [f"{folder.path} ({why})" for folder in self._place.folders if (why := _stranger(folder))]
+        passed_over = "; ".join(failed)
+        for file in self._files:
+            self._place.folder, self._cache_file = file.folder.path, file
             try:
+                file.folder.make()
                 self._begin_anew_if_damaged()
                 self._save_overload(sig, data)  # type: ignore[no-untyped-call]
             except OSError as error:
-                failed.append(f"{folder} ({error.strerror})")
+                failed.append(f"{file.folder.path} ({error.strerror})")
             else:
+                if passed_over:
+                    say_once(f"compiled kernels that others could have written are not used: {passed_over}")
                 return
-        say_not_kept("; ".join(failed))
+        say_once(
+            "compiled kernels cannot be kept, so each process compiles them again, for about a minute; "
+            f"NUMBA_CACHE_DIR names a folder for them. Not written: {'; '.join(failed)}"
+        )
 
     def _begin_anew_if_damaged(self) -> None:
-        """Empty the list of kept code if it cannot be read."""
+        """Empty the list of kept code if it cannot be read, or is another user's."""
         try:
             self._cache_file._load_index()  # type: ignore[no-untyped-call] # noqa: SLF001
-        except OSError:
-            raise
         except Exception:  # noqa: BLE001 - as in `load_overload`
             self._cache_file.flush()  # type: ignore[no-untyped-call]
 
@@ -177,12 +183,44 @@ def _no_bitcode() -> bytes:
     return cast("bytes", codegen.ll.parse_assembly("").as_bitcode())  # type: ignore[attr-defined]
 
 
+@cache
+def _stranger(folder: KernelFolder) -> str:
+    return folder.stranger()
+
+
 class _CodeFile(caching.IndexDataCacheFile):
-    """The files of a kernel in one folder."""
+    """The files of a kernel in one folder: read if no other user can have written them, and written for this one."""
+
+    def __init__(self, folder: KernelFolder, name: str, stamp: object) -> None:
+        super().__init__(folder.path, name, stamp)  # type: ignore[no-untyped-call]
+        self.folder = folder
+
+    def _load_index(self) -> Any:  # noqa: ANN401 - of numba
+        """As numba's, of a file that is ours; a foreign one is as a damaged one."""
+        try:
+            with open_own(self._index_path, beside=self.folder.above) as file:
+                version = pickle.load(file)  # noqa: S301 - compiled by this installation
+                stamp, found = pickle.load(file) if version == self._version else (None, {})  # noqa: S301
+        except FileNotFoundError:
+            return {}
+        return found if stamp == self._source_stamp else {}
 
     def _load_data(self, name: str) -> Any:  # noqa: ANN401 - of numba
-        with open(self._data_path(name), "rb") as file:  # type: ignore[no-untyped-call] # noqa: PTH123
+        with open_own(self._data_path(name), beside=self.folder.above) as file:  # type: ignore[no-untyped-call]
             return _Unpickler(file).load() if IS_KNOWN else pickle.load(file)  # noqa: S301 - compiled by this installation
+
+    @contextmanager
+    def _open_for_write(self, filepath: str) -> Iterator[Any]:
+        """As numba's; but nobody else may write the file, whatever the umask."""
+        draft = f"{filepath}.tmp.{token_hex(8)}"
+        try:
+            with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644), "wb") as file:
+                yield file
+            os.replace(draft, filepath)  # noqa: PTH105 - of strings
+        except BaseException:
+            with suppress(OSError):
+                os.unlink(draft)  # noqa: PTH108
+            raise
 
 
 class _Unpickler(pickle.Unpickler):
@@ -205,18 +243,11 @@ def _rebuild_environment(module: str, constants: list[Any], name: str) -> Any:  
     return found
 
 
-def say_not_kept(folders: str) -> None:
-    """Say once on standard error that compiled kernels cannot be kept in these folders.
-
-    Args:
-        folders: each with the reason.
-    """
+def say_once(line: str) -> None:
+    """Say on standard error where compiled kernels are not kept or not taken from; nothing the second time."""
     if not _said:
-        _said.append(folders)
-        sys.stderr.write(
-            f"nddup: compiled kernels cannot be kept, so each process compiles them again, for about a minute; "
-            f"NUMBA_CACHE_DIR names a folder for them. Not written: {folders}\n"
-        )
+        _said.append(line)
+        sys.stderr.write(f"nddup: {line}\n")
 
 
 def leave_saying_to_others() -> None:
@@ -238,14 +269,21 @@ def kept_by_sources() -> Iterator[None]:
         config.CACHE_LOCATOR_CLASSES = before  # type: ignore[attr-defined]
 
 
+@cache
+def _list_folders(file: str, given: str) -> list[KernelFolder]:
+    """Return the folders for kernels of a source file, with `given` in NUMBA_CACHE_DIR; the same objects each time."""
+    del given
+    return kernel_folders(file, caching._CacheLocator.get_suitable_cache_subpath(file))  # type: ignore[no-untyped-call] # noqa: SLF001
+
+
 class _BySources(caching.InTreeCacheLocator):
     """Names the folders of a source file's kernels, and the sources in the name of each kernel."""
 
     def __init__(self, function: Any, file: str) -> None:  # noqa: ANN401 - of numba
         super().__init__(function, file)  # type: ignore[no-untyped-call]
         self._digest = digest_sources(function.__module__)
-        self.folders = _list_folders(file, os.environ.get(GIVEN, ""))
-        self.folder = self.folders[0]
+        self.folders = _list_folders(file, os.environ.get(KERNELS, ""))
+        self.folder = self.folders[0].path
 
     @classmethod
     def from_function(cls, py_func: Any, py_file: str) -> Any:  # noqa: ANN401 - of numba
@@ -266,16 +304,6 @@ class _BySources(caching.InTreeCacheLocator):
     def get_disambiguator(self) -> str:
         """Return the part of a file name that tells two kernels of one name apart."""
         return f"{super().get_disambiguator()}-{self._digest}"  # type: ignore[no-untyped-call]
-
-
-@cache
-def _list_folders(file: str, given: str) -> list[str]:
-    """Return the folders for kernels of a source file, `given` first if it is not empty."""
-    below = caching._CacheLocator.get_suitable_cache_subpath(file)  # type: ignore[no-untyped-call] # noqa: SLF001
-    own = cache_folder()
-    folders = [os.path.join(given, below)] if given else []  # noqa: PTH118
-    folders.append(os.path.join(os.path.dirname(os.path.abspath(file)), "__pycache__"))  # noqa: PTH100, PTH118, PTH120
-    return folders if own is None else [*folders, str(own / "kernels" / below)]
 
 
 P = ParamSpec("P")

@@ -1,4 +1,4 @@
-"""Start-up: what libraries need not load, so that it is fast, and the folder of what is made once."""
+"""Start-up: what libraries need not load, so that it is fast, and the folders of what is made once."""
 
 import gc
 import os
@@ -6,11 +6,15 @@ import sys
 from collections.abc import Sequence
 from importlib.machinery import ModuleSpec
 from pathlib import Path
-from stat import S_ISVTX, S_IWOTH
 from types import ModuleType
+
+from nddup.own_files import KernelFolder, find_stranger
 
 CACHE_FOLDER = "NDDUP_CACHE_DIR"
 """Environment variable with the path of the cache folder."""
+
+KERNELS = "NUMBA_CACHE_DIR"
+"""Environment variable with a folder for compiled kernels."""
 
 LIGHT = {
     "PYDANTIC_DISABLE_PLUGINS": "__all__",  # it would search all packages for them
@@ -62,6 +66,11 @@ def cache_folder() -> Path | None:
 
     None if the user has no home, or if another user could have put files there: they would be executed.
     """
+    folder = _cache_place()
+    return None if folder is None or find_stranger(str(folder)) else folder
+
+
+def _cache_place() -> Path | None:
     given = os.environ.get(CACHE_FOLDER)
     if given:
         return Path(given).absolute()
@@ -69,14 +78,21 @@ def cache_folder() -> Path | None:
     if not os.path.isabs(base):  # noqa: PTH117 - "" is none
         base = os.path.expanduser("~/.cache") if os.environ.get("HOME", "/").startswith("/") else ""  # noqa: PTH111
     folder = Path(base) / "nddup"
-    return folder if folder.is_absolute() and all(map(_is_ours, (folder, *folder.parents[:2]))) else None
+    return folder if folder.is_absolute() else None
 
 
-def _is_ours(folder: Path) -> bool:
-    """Return whether nobody but this user and root could have put files in a folder, or it does not exist."""
-    try:
-        status = folder.stat()
-    except OSError:
-        return True
-    is_open = status.st_mode & S_IWOTH and not status.st_mode & S_ISVTX
-    return status.st_uid in {os.geteuid(), 0} and not is_open
+def kernel_folders(source: str, below: str = "") -> list[KernelFolder]:
+    """Return the folders that may hold the kernels of a source file, in the order in which they are looked at.
+
+    They are that of NUMBA_CACHE_DIR, `__pycache__` beside the source, and that of the user.
+
+    Args:
+        source: path of the file.
+        below: a folder in those that serve several source files.
+    """
+    given, own, beside = os.environ.get(KERNELS), _cache_place(), Path(source).absolute().parent
+    return [
+        *([KernelFolder(str(Path(given, below)))] if given else []),
+        KernelFolder(str(beside / "__pycache__"), above=str(beside)),
+        *([KernelFolder(str(own / "kernels" / below), mode=0o700)] if own else []),
+    ]

@@ -17,7 +17,7 @@ STAGES = [path for path in MODULES if "spark" in (path.parts[-3], path.parent.na
 JOBS = sorted((ROOT / "jobs").glob("*.py"))
 
 PURE = {"reading", "rewriting", "sketching", "scanning", "matching", "mining", "verifying"}
-GROUND = {"errors", "arrays", "array_files", "metrics", "progress", "start_up", "children", "shown"}
+GROUND = {"errors", "arrays", "array_files", "metrics", "progress", "start_up", "own_files", "children", "shown"}
 GROUND |= {"columns", "digests"}
 WIRING = {"spark", "spark.session_access", "spark.scan", "spark.hadoop_files", "spark.pairing", "spark.clustering"}
 WIRING |= {"spark.passages"}
@@ -27,12 +27,13 @@ MAY_IMPORT: dict[str, set[str]] = {
     "shown": set(),
     "metrics": {"errors"},
     "children": set(),
-    "arrays": {"start_up"},
+    "arrays": {"start_up", "own_files"},
     "columns": {"arrays", "errors"},
     "digests": {"arrays"},
     "array_files": set(),
     "progress": {"shown", "tables"},
-    "start_up": set(),
+    "start_up": {"own_files"},
+    "own_files": set(),
     "reading": GROUND,
     "rewriting": GROUND | {"reading"},
     "sketching": GROUND,
@@ -75,7 +76,8 @@ MAY_IMPORT: dict[str, set[str]] = {
 neither `matching` nor `mining`, even indirectly: `nddup check` is independent of the code that it checks."""
 
 WITHOUT_SPARK = PURE | {
-    "errors", "metrics", "arrays", "array_files", "progress", "start_up", "tables", "settings", "explaining",
+    "errors", "metrics", "arrays", "array_files", "progress", "start_up", "own_files", "tables", "settings",
+    "explaining",
     "local", "engines", "stages", "report", "checking", "repository.lookups", "against", "children", "shown",
     "passages", "columns", "digests",
 }  # fmt: skip

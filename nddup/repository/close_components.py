@@ -27,6 +27,7 @@ from nddup.matching.preference import Order
 from nddup.mining.pair_graph import label_components
 from nddup.repository.identity import Identity
 from nddup.repository.segment_files import DIGESTS, EDGES, RESULTS, table_of
+from nddup.repository.sound_values import DIGESTED
 from nddup.settings.plan import levels_of
 from nddup.tables import DIRECTED, LIKENESS
 
@@ -311,4 +312,4 @@ def tables_totals(tables: Mapping[str, pa.Table]) -> dict[str, tuple[int, str]]:
     return {name: digest_table(tables[name], name) for name in COLUMNS}
 
 
-assert set(RESULTS) < set(COLUMNS)  # noqa: S101 - each result is digested
+assert set(RESULTS) < COLUMNS.keys() == DIGESTED  # noqa: S101 - each result is digested

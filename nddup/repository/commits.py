@@ -26,27 +26,50 @@ import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field
+from functools import cache
 from secrets import token_hex
-from typing import Any, NamedTuple
+from typing import Annotated, Any, ClassVar, NamedTuple
+
+from pydantic import AfterValidator, ConfigDict, Field, TypeAdapter
 
 from nddup.errors import NddupError, OutputError
 from nddup.repository.places import COMMITS, Place, UnknownOutcome
 from nddup.storage.claim import is_running, this_process
 from nddup.storage.run_folder import digest
 
+SEGMENT_NAME = r"v(\d{6,12})-[0-9a-f]{12}"
+"""The name of a segment's folder, with the version it was made for: no other folder is ours."""
+
+Count = Annotated[int, Field(ge=0, lt=1 << 62)]
+
 
 @dataclass(frozen=True)
 class Segment:
-    """A segment as a commit names it: the rows of each table, and the size and SHA-256 of each file."""
+    """A segment as a commit names it: the rows of each table, and the size and SHA-256 of each file.
 
-    name: str
-    rows: Mapping[str, int]
-    files: Mapping[str, tuple[int, str]]
+    Names are those of folders and files, so a commit of somebody else could lead outside by them: they are plain.
+    """
+
+    name: Annotated[str, Field(pattern=f"^{SEGMENT_NAME}$")]
+    rows: Mapping[str, Count]
+    files: Mapping[Annotated[str, Field(pattern=r"^[a-z_]+\.(?:parquet|arrow)$")], tuple[Count, str]]
+
+    __pydantic_config__: ClassVar = ConfigDict(extra="forbid")
 
     @property
     def size(self) -> int:
         """Bytes of all its files."""
         return sum(size for size, _ in self.files.values())
+
+
+def _require_identity(note: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Refuse an identity that lacks what is printed and compared; `identity` reads it."""
+    numbers = [note.get("texts"), note.get("lowest")]
+    is_text = all(isinstance(note.get(name), str) for name in ("mode", "store", "recipe", "sketch_format", "proof"))
+    is_number = all(isinstance(one, int | float) and 0 <= one < 1 << 53 for one in numbers)
+    if not (is_text and is_number and isinstance(note.get("settings"), dict)):
+        raise ValueError("no identity of a repository")
+    return note
 
 
 @dataclass(frozen=True)
@@ -67,17 +90,19 @@ class Commit:
         next_component: the number of the next component.
     """
 
-    version: int
-    parent: int
-    what: str
-    time: str
-    repository: Mapping[str, Any]
+    version: Count
+    parent: Count
+    what: Annotated[str, Field(pattern=r"^[a-z]{1,20}$")]
+    time: Annotated[str, Field(pattern=r"^[0-9TZ:.+-]{1,40}$")]
+    repository: Annotated[Mapping[str, Any], AfterValidator(_require_identity)]
     segments: tuple[Segment, ...] = ()
     changes: str | None = None
-    counts: Mapping[str, int] = field(default_factory=dict)
-    digests: Mapping[str, tuple[int, str]] = field(default_factory=dict)
-    next_key: int = 0
-    next_component: int = 0
+    counts: Mapping[str, Count] = field(default_factory=dict)
+    digests: Mapping[str, tuple[Count, Annotated[str, Field(pattern="^[0-9a-f]{32}$")]]] = field(default_factory=dict)
+    next_key: Count = 0
+    next_component: Count = 0
+
+    __pydantic_config__: ClassVar = ConfigDict(extra="forbid")
 
 
 class LostRaceError(NddupError):
@@ -86,6 +111,10 @@ class LostRaceError(NddupError):
 
 class UnansweredCommitError(OutputError):
     """The place gave no answer to a commit: the version may exist, so the files it names must stay."""
+
+
+VERSION = re.compile(r"([1-9][0-9]{0,11})\.json")
+"""The name of a version's file."""
 
 
 def versions_in(repo: Place) -> list[int]:
@@ -100,7 +129,7 @@ def versions_in(repo: Place) -> list[int]:
         raise OutputError(f"{repo}: is not a repository of nddup (it has no {COMMITS}/)") from error
     except OSError as error:
         raise OutputError(f"{repo}: cannot be read ({error.strerror or error})") from error
-    found = sorted(int(name[:-5]) for name in names if name.endswith(".json") and name[:-5].isdigit())
+    found = sorted(int(number[1]) for name in names if (number := VERSION.fullmatch(name)))
     if not found:
         raise OutputError(f"{repo}: is not a repository of nddup (it has no version)")
     return found
@@ -121,14 +150,18 @@ def read_commit(repo: Place, version: int | None = None) -> Commit:
         said = value.pop("digest", None)  # an earlier version wrote none
         if said is not None and said != digest(value):
             raise ValueError("its digest differs")  # noqa: TRY301 - as a file that is no JSON
-        segments = tuple(
-            Segment(one["name"], one["rows"], {name: (size, digest) for name, (size, digest) in one["files"].items()})
-            for one in value.pop("segments")
-        )
-        digests = {name: (rows, digest) for name, (rows, digest) in value.pop("digests").items()}
-        return Commit(**value, segments=segments, digests=digests)
-    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        commit = _form().validate_python(value)
+    except (OSError, ValueError, AttributeError, RecursionError) as error:
         raise OutputError(f"{repo}: {COMMITS}/{chosen}.json is damaged ({type(error).__name__})") from error
+    if commit.version != chosen or len({segment.name for segment in commit.segments}) < len(commit.segments):
+        raise OutputError(f"{repo}: {COMMITS}/{chosen}.json is damaged (it is another version's)")
+    return commit
+
+
+@cache
+def _form() -> TypeAdapter[Commit]:
+    """Return what a commit must look like."""
+    return TypeAdapter(Commit)
 
 
 def write_commit(repo: Place, commit: Commit) -> None:

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from nddup.arrays import Ragged
 from nddup.columns import one_chunk
 from nddup.engines.embedded import DuckEngine, DuckRun
+from nddup.errors import OutputError
 from nddup.local import outputs
 from nddup.local.collapse import name_nodes
 from nddup.local.workers import Workers
@@ -80,7 +81,12 @@ def _measure(keep: pa.Table, documents: pa.Table, pairs: pa.Table, *, is_exact: 
         found = groups[np.asarray(pc.fill_null(at, 0))] if len(groups) else np.asarray(at)
         return np.where(np.asarray(pc.is_valid(at)), found, -1)
 
-    groups = np.asarray(pc.index_in(one_chunk(documents["group"]), value_set=ids)).astype(np.int64)
+    of_groups = pc.index_in(one_chunk(documents["group"]), value_set=ids)
+    if of_groups.null_count:
+        raise OutputError(
+            f"{of_groups.null_count:,} documents name a `group` that is not live; the repository is damaged"
+        )
+    groups = np.asarray(of_groups).astype(np.int64)
     ends = np.stack([group_of(pairs["doc_a"]), group_of(pairs["doc_b"])])
     known = ends.min(axis=0) * len(ids) + ends.max(axis=0)
     order = np.argsort(known)

@@ -2,7 +2,8 @@
 
 The mapped files lie in `mapped-5/` beside the Parquet files and are made from them: where they are missing they are
 made again, in memory if the folder cannot be written. They are never the only copy. `digests.json` holds the size and
-the CRC-32 of each; they are compared whenever the folder is opened, and where one differs the folder is made again.
+the CRC-32 of each; they are compared whenever the folder is opened, and where one differs the folder is made again. So
+it is where an array leads outside of another (`sound_values`): the digests are their writer's own.
 """
 
 import json
@@ -22,10 +23,12 @@ from numpy.typing import NDArray
 from nddup.array_files import crc_of, map_array, write_array
 from nddup.arrays import Ragged, take_rows
 from nddup.columns import fingerprints_of, one_chunk, ragged_of
+from nddup.errors import OutputError
 from nddup.repository.commits import Segment
 from nddup.repository.lookups import Keyed, Matching, Postings, Rows, hash_strings, key_rows, spread_rows
 from nddup.repository.places import SEGMENTS, Place
-from nddup.repository.segment_files import read_table, require_file
+from nddup.repository.segment_files import SEGMENT, read_table, require_file
+from nddup.repository.sound_values import find_fault, find_fault_in_table
 
 FOLDER, DIGESTS = "mapped-5", "digests.json"
 
@@ -79,7 +82,7 @@ class MappedSegment:
     replaced: NDArray[np.int64]
 
 
-class _Parts(NamedTuple):
+class Parts(NamedTuple):
     """The content of the mapped folder, by name."""
 
     arrays: Mapping[str, NDArray[Any]]
@@ -90,34 +93,59 @@ def map_segment(repo: Place, segment: Segment, matching: Matching) -> MappedSegm
     """Map a segment; make the mapped files first where they are missing.
 
     Raises:
-        OutputError: if a Parquet file they are made from is missing, or is not the one that was written.
+        OutputError: if a Parquet file they are made from is missing, is not the one that was written, or holds other
+            values than nddup writes.
     """
     folder = repo.folder / SEGMENTS / segment.name / FOLDER
     for name in READ:
         if segment.rows.get(name):
             require_file(repo, segment, name)
-    parts = None
-    if not _is_sound(folder):
-        parts = _make_parts(repo, segment, matching)
+    parts = _try_map(folder, matching)
+    if parts is None:
+        made = make_parts(repo, segment, matching)
         _set_aside(folder)
-        if not _store(folder, parts):
-            return _as_segment(parts, matching)
-    try:
-        return _as_segment(_map_parts(folder), matching)
-    except (OSError, pa.ArrowInvalid, KeyError):  # another process removes it as it is read
-        return _as_segment(parts or _make_parts(repo, segment, matching), matching)
+        parts = (_try_map(folder, matching) if _store(folder, made) else None) or made
+    return as_segment(parts, matching)
 
 
-def _is_sound(folder: Path) -> bool:
-    """Return whether a mapped folder holds the files that were written, bit for bit. Cost: reads all of them."""
+def _try_map(folder: Path, matching: Matching) -> Parts | None:
+    """Map a folder; None if it is not there, not what was written, or leads outside of its arrays."""
+    if not _is_whole(folder):
+        return None
     try:
+        parts = _map_parts(folder)
+    except (OSError, ValueError, TypeError, LookupError, MemoryError, pa.ArrowException):  # or removed as it is read
+        return None
+    return None if _find_fault(parts, matching) else parts
+
+
+def _find_fault(parts: Parts, matching: Matching) -> str | None:
+    for name in TABLES:
+        if name not in parts.tables:
+            return f"{name} is missing"
+        if fault := find_fault_in_table(parts.tables[name], SEGMENT[name].arrow):
+            return f"{name}: {fault}"
+        if parts.tables[name].column_names != SEGMENT[name].names:
+            return f"{name}: other columns than the table has"
+    return find_fault(parts.arrays, parts.tables, is_levelled=bool(matching.levels))
+
+
+def _is_whole(folder: Path) -> bool:
+    """Return whether a mapped folder holds the files that were written, bit for bit, and neither links nor others.
+
+    Cost: reads all of them.
+    """
+    try:
+        there = {entry.name: entry for entry in os.scandir(folder)}
+        if folder.is_symlink() or not all(entry.is_file(follow_symlinks=False) for entry in there.values()):
+            return False
+        del there[DIGESTS]
         noted = json.loads((folder / DIGESTS).read_bytes())
-        there = {entry.name: entry for entry in os.scandir(folder) if entry.name != DIGESTS}
         return there.keys() == noted.keys() and all(
             entry.stat().st_size == noted[name][0] and crc_of(Path(entry.path)) == noted[name][1]
             for name, entry in there.items()
         )
-    except (OSError, ValueError, AttributeError, TypeError, IndexError, KeyError):
+    except (OSError, ValueError, AttributeError, TypeError, IndexError, KeyError, RecursionError):
         return False
 
 
@@ -129,8 +157,12 @@ def _set_aside(folder: Path) -> None:
         shutil.rmtree(aside, ignore_errors=True)
 
 
-def _make_parts(repo: Place, segment: Segment, matching: Matching) -> _Parts:
-    """Make the arrays and tables of a segment from its Parquet files."""
+def make_parts(repo: Place, segment: Segment, matching: Matching) -> Parts:
+    """Make the arrays and tables of a segment from its Parquet files.
+
+    Raises:
+        OutputError: if one cannot be read, is not the one that was written, or holds other values than nddup writes.
+    """
     read = {name: read_table(repo, segment, name) for name in READ}
     sketches, postings, common = read["sketches"], read["postings"], read["common"]
     documents, state = read["documents"], read["state"]
@@ -158,7 +190,10 @@ def _make_parts(repo: Place, segment: Segment, matching: Matching) -> _Parts:
     if matching.levels:
         spread = spread_rows(nodes, rows, n_features, matching)
         arrays |= {"row_names": spread.names, "row_offsets": spread.sketches.offsets, "row_ids": spread.sketches.values}
-    return _Parts(arrays, {name: read[name].combine_chunks() for name in TABLES})
+    parts = Parts(arrays, {name: read[name].combine_chunks() for name in TABLES})
+    if fault := _find_fault(parts, matching):
+        raise OutputError(f"{repo}: {SEGMENTS}/{segment.name} holds what nddup does not write: {fault}")
+    return parts
 
 
 def _keyed(name: str, keys: NDArray[Any]) -> dict[str, NDArray[Any]]:
@@ -166,7 +201,7 @@ def _keyed(name: str, keys: NDArray[Any]) -> dict[str, NDArray[Any]]:
     return {f"{name}-keys": made.keys, f"{name}-rows": made.rows}
 
 
-def _store(folder: Path, parts: _Parts) -> bool:
+def _store(folder: Path, parts: Parts) -> bool:
     """Write the parts to a draft folder, then rename it; return whether the folder exists now."""
     draft = folder.with_name(f".{FOLDER}-{token_hex(6)}")
     try:
@@ -189,7 +224,7 @@ def _store(folder: Path, parts: _Parts) -> bool:
     return True
 
 
-def _map_parts(folder: Path) -> _Parts:
+def _map_parts(folder: Path) -> Parts:
     arrays: dict[str, NDArray[Any]] = {}
     tables: dict[str, pa.Table] = {}
     for entry in os.scandir(folder):
@@ -200,10 +235,11 @@ def _map_parts(folder: Path) -> _Parts:
             arrays[name] = map_array(Path(entry.path))
         else:
             tables[name] = pa.ipc.open_file(pa.memory_map(entry.path)).read_all()
-    return _Parts(arrays, tables)
+    return Parts(arrays, tables)
 
 
-def _as_segment(parts: _Parts, matching: Matching) -> MappedSegment:
+def as_segment(parts: Parts, matching: Matching) -> MappedSegment:
+    """Return a segment of arrays and tables without a fault. Nothing is copied."""
     found, tables = parts
     for array in found.values():
         array.flags.writeable = False  # kernels would be compiled again for writable arrays

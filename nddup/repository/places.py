@@ -18,6 +18,7 @@ import time
 from contextlib import suppress
 from pathlib import Path
 from secrets import token_hex
+from stat import S_ISDIR, S_ISREG
 from typing import NamedTuple, Protocol
 
 from nddup.storage.local_storage import local_path
@@ -143,7 +144,7 @@ NO_LINKS = {errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK}
 
 
 class DiskPlace:
-    """A folder of this machine."""
+    """A folder of this machine. Links and special files below it are refused: they would lead outside, or block."""
 
     def __init__(self, path: str) -> None:
         self.folder = Path(local_path(path))
@@ -165,15 +166,15 @@ class DiskPlace:
 
     def commits(self) -> list[str]:
         """As `CommitFiles.commits`."""
-        return os.listdir(self.folder / COMMITS)  # noqa: PTH208 - names are all that is needed
+        return os.listdir(self._own(COMMITS))  # noqa: PTH208 - names are all that is needed
 
     def read_commit(self, name: str) -> bytes:
         """As `Place.read_commit`."""
-        return (self.folder / COMMITS / name).read_bytes()
+        return self._own(COMMITS, name).read_bytes()
 
     def create_commit(self, name: str, data: bytes) -> None:
         """As `Place.create_commit`."""
-        folder = self.folder / COMMITS
+        folder = self._own(COMMITS)
         draft = f".{name.removesuffix('.json')}-{token_hex(6)}.draft"
         try:
             self.write_draft(draft, data)
@@ -190,7 +191,7 @@ class DiskPlace:
 
     def write_draft(self, name: str, data: bytes) -> None:
         """As `CommitFiles.write_draft`, flushed to the disk."""
-        with (self.folder / COMMITS / name).open("wb") as file:
+        with (self._own(COMMITS) / name).open("wb") as file:
             file.write(data)
             file.flush()
             os.fsync(file.fileno())
@@ -198,7 +199,7 @@ class DiskPlace:
 
     def time_of(self, name: str) -> float:
         """As `CommitFiles.time_of`."""
-        return (self.folder / COMMITS / name).stat().st_mtime
+        return (self.folder / COMMITS / name).lstat().st_mtime
 
     def rename_draft(self, name: str, target: str) -> None:
         """As `CommitFiles.rename_draft`."""
@@ -206,12 +207,12 @@ class DiskPlace:
 
     def remove_draft(self, name: str) -> None:
         """As `CommitFiles.remove_draft`."""
-        (self.folder / COMMITS / name).unlink(missing_ok=True)
+        (self._own(COMMITS) / name).unlink(missing_ok=True)
 
     def fetch(self, name: str, size: int, digest: str) -> Path:
         """As `Place.fetch`: the path of the file itself, not checked."""
         del size, digest
-        return self.folder / SEGMENTS / name
+        return self._own(SEGMENTS, *name.split("/"))
 
     def publish(self, segment: str) -> None:
         """As `Place.publish`: flushes the names of the files and of the segment to the disk."""
@@ -221,40 +222,62 @@ class DiskPlace:
     def segments(self) -> dict[str, StoredFolder]:
         """As `Place.segments`."""
         found = {}
-        for folder in (self.folder / SEGMENTS).iterdir():
+        for name in os.listdir(self._own(SEGMENTS)):  # noqa: PTH208
             with suppress(OSError):
-                size = sum(file.stat().st_size for file in folder.rglob("*") if file.is_file())
-                found[folder.name] = StoredFolder(folder.stat().st_mtime, size)
+                folder = self._own(SEGMENTS, name)
+                size = sum(file.lstat().st_size for file in folder.rglob("*") if not file.is_dir())
+                found[name] = StoredFolder(folder.stat().st_mtime, size)
         return found
 
     def sizes(self, segment: str) -> dict[str, int]:
         """As `Place.sizes`."""
         with suppress(FileNotFoundError):
-            return {file.name: file.stat().st_size for file in (self.folder / SEGMENTS / segment).iterdir()}
+            return {file.name: file.lstat().st_size for file in self._own(SEGMENTS, segment).iterdir()}
         return {}
 
     def remove_segment(self, segment: str) -> None:
-        """As `Place.remove_segment`."""
-        shutil.rmtree(self.folder / SEGMENTS / segment)
+        """As `Place.remove_segment`. No link is followed, also one that somebody puts there at this moment."""
+        number = os.open(self.folder / SEGMENTS, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+        try:
+            shutil.rmtree(segment, dir_fd=number)
+        finally:
+            os.close(number)
 
     def measure(self, name: str) -> tuple[int, str]:
         """As `Place.measure`."""
-        path = self.folder / SEGMENTS / name
+        path = self._own(SEGMENTS, *name.split("/"))
         return path.stat().st_size, digest_file(path)
+
+    def _own(self, *names: str) -> Path:
+        """Return a path below this folder: folders and at the end a folder or a regular file, without a link.
+
+        Raises:
+            FileNotFoundError: if it is not there.
+            OSError: if it is a link, or a special file.
+        """
+        path = self.folder
+        for name in names:
+            path /= name
+            mode = path.lstat().st_mode
+            if not (S_ISDIR(mode) or (S_ISREG(mode) and len(names) > 1)):
+                raise OSError(errno.ELOOP, "a link or special file, not followed", str(path))
+        return path
 
 
 def remove_mapped_drafts(folder: Path, before: float) -> None:
     """Remove drafts of mapped folders that were written before a time and never renamed."""
+    segments = folder / SEGMENTS
     with suppress(FileNotFoundError):  # a bucket of which nothing was copied here yet
-        for segment in os.listdir(folder / SEGMENTS):  # noqa: PTH208 - another process may remove what was listed
-            _remove_drafts_in(folder / SEGMENTS / segment, before)
+        for name in os.listdir(segments):  # noqa: PTH208 - another process may remove what was listed
+            if not (segments.is_symlink() or (segments / name).is_symlink()):
+                _remove_drafts_in(segments / name, before)
 
 
 def _remove_drafts_in(segment: Path, before: float) -> None:
     with suppress(OSError):
         for draft in segment.glob(".mapped-*"):
-            if draft.stat().st_mtime < before:
-                shutil.rmtree(draft)
+            if draft.lstat().st_mtime < before:
+                shutil.rmtree(draft)  # refuses a link
 
 
 def flush_folder(folder: Path) -> None:

@@ -13,6 +13,7 @@ from nddup.repository.bucket_place import find_place
 from nddup.repository.commits import Commit, read_commit, versions_in
 from nddup.repository.query_stored import Ask
 from nddup.repository.segment_files import MATCHES
+from nddup.settings.load import read_stored
 from nddup.shown import one_line
 from nddup.storage.local_storage import local_path
 
@@ -70,11 +71,11 @@ def history_of(repo: str) -> dict[str, Any]:
 
 def describe_pairs(about: Mapping[str, Any]) -> str:
     """Return what makes a pair in a repository, from its identity: the threshold, and whether it is exact."""
-    pairs = about["settings"]["pairs"]
-    said = f"{pairs['measure']} at least {pairs['threshold']}"
-    if pairs["measure"] != "resemblance":
+    pairs = read_stored(about["settings"], origin="the settings of the repository").pairs
+    said = f"{pairs.measure} at least {pairs.threshold}"
+    if pairs.measure != "resemblance":
         return said
-    is_exact = pairs.get("confirm", "none") == "resemblance"
+    is_exact = pairs.confirm == "resemblance"
     return f"{said}, exact: all shingles decide" if is_exact else f"{said}, estimated from sketches"
 
 
@@ -94,7 +95,7 @@ def list_versions(repo: str) -> str:
         f" sketches, {segment.rows.get('edges', 0):,} edges, {segment.size:,} bytes"
         for segment in newest.segments
     ]
-    return "\n".join(lines) + "\n"
+    return "".join(one_line(line) + "\n" for line in lines)
 
 
 def _line(commit: Commit) -> str:

@@ -1,6 +1,7 @@
 """`nddup index check`: check a version's files, its digests, and its tables against a fresh run over live documents."""
 
 from collections.abc import Iterator
+from dataclasses import is_dataclass
 from fractions import Fraction
 from functools import partial
 from hashlib import blake2b
@@ -22,12 +23,15 @@ from nddup.local.workers import Workers
 from nddup.matching.confirm_texts import SetRule
 from nddup.repository.close_components import COLUMNS, tables_totals
 from nddup.repository.live_tables import live_tables
-from nddup.repository.lookups import distinct, find_rows
+from nddup.repository.lookups import build_postings, distinct, find_rows
+from nddup.repository.mapped import FOLDER, MappedSegment, as_segment, make_parts
 from nddup.repository.places import Place
 from nddup.repository.segment_files import read_all
 from nddup.repository.snapshot import Snapshot
+from nddup.scanning.sketch_records import fingerprint_sketches
 from nddup.settings.plan import kind_of
 from nddup.sketching.accuracy import chance_missed
+from nddup.sketching.min_s import Sketches
 from nddup.verifying.definitions import count_shared
 
 MOST_PAIRS = 100_000
@@ -70,6 +74,10 @@ def prove(snapshot: Snapshot, workers: Workers) -> Iterator[Proof]:
 
 
 def _prove_tables(snapshot: Snapshot, workers: Workers) -> Iterator[Proof]:
+    mapped = _prove_mapped(snapshot)
+    yield mapped
+    if not mapped.holds:
+        return
     tables = live_tables(snapshot)
     stored, said = tables_totals(tables), dict(snapshot.commit.digests)
     yield _compare("what is stored is what was committed", stored, said)
@@ -96,19 +104,60 @@ def _prove_files(snapshot: Snapshot) -> Proof:
     return Proof("the files are those that were written", not wrong, detail)
 
 
+def _prove_mapped(snapshot: Snapshot) -> Proof:
+    """Prove that what is looked up is what the tables say, and that the postings and fingerprints are the sketches'."""
+    wrong, matching = list[str](), snapshot.identity.matching
+    for segment, mapped in zip(snapshot.commit.segments, snapshot.mapped, strict=True):
+        parts = make_parts(snapshot.repo, segment, matching)
+        made = as_segment(parts, matching)
+        built = build_postings(made.postings.rows, matching)
+        wrong += [f"{segment.name}/{FOLDER}"] if not _are_equal(mapped, made) else []
+        wrong += [f"the postings of {segment.name}"] if not _are_equal(built, made.postings) else []
+        wrong += [f"the fingerprints of {segment.name}"] if not _have_own_prints(snapshot, made) else []
+    detail = ", ".join(wrong) or f"{len(snapshot.commit.segments)} segments"
+    return Proof("what is looked up is what is stored", not wrong, detail)
+
+
+def _are_equal(ours: object, theirs: object) -> bool:
+    """Return whether two values are equal: arrays, tables, and classes and tuples of them."""
+    if isinstance(ours, np.ndarray):
+        return np.array_equal(ours, np.asarray(theirs))
+    if isinstance(ours, pa.Table):
+        return bool(ours.equals(theirs))
+    values = [list(vars(one).values()) if is_dataclass(one) else one for one in (ours, theirs)]
+    return all(_are_equal(*pair) for pair in zip(*values, strict=True))
+
+
+def _have_own_prints(snapshot: Snapshot, segment: MappedSegment) -> bool:
+    """Return whether sketches that decide have their own fingerprints; those of all shingles are proved with these."""
+    rows = segment.sketches
+    if snapshot.identity.is_exact:
+        return True
+    made = Sketches(segment.n_features, segment.n_features, rows.offsets, rows.values)
+    prints = np.frombuffer(b"".join(fingerprint_sketches(made, snapshot.identity.sketching.recipe)), np.uint64)
+    words, is_filled = prints.reshape(-1, 2), np.diff(rows.offsets) > 0
+    order = np.argsort(segment.prints.rows, kind="stable")
+    is_own = (words[:, 1] == segment.print_ends) & (words[:, 0] == segment.prints.keys[order])
+    return bool(is_own[is_filled].all())
+
+
 def _measure(repo: Place, name: str) -> tuple[int, str] | None:
     try:
         return repo.measure(name)
-    except FileNotFoundError:
+    except OSError:  # missing, or a link
         return None
 
 
 def _compare(promise: str, ours: dict[str, tuple[int, str]], theirs: dict[str, tuple[int, str]]) -> Proof:
-    differing = [name for name in theirs if ours.get(name) != theirs[name]]
+    differing = [name for name in theirs.keys() | ours.keys() if ours.get(name) != theirs.get(name)]
     rows = sum(count for count, _ in ours.values())
     if not differing:
         return Proof(promise, holds=True, detail=f"{rows:,} rows in {len(theirs)} tables")
-    said = ", ".join(f"{name} ({ours[name][0]:,} rows, expected {theirs[name][0]:,})" for name in differing)
+    none = (0, "")
+    said = ", ".join(
+        f"{name} ({ours.get(name, none)[0]:,} rows, expected {theirs.get(name, none)[0]:,})"
+        for name in sorted(differing)
+    )
     return Proof(promise, holds=False, detail=said)
 
 

@@ -28,6 +28,7 @@ from nddup.errors import OutputError
 from nddup.local.confirm import Row
 from nddup.repository.commits import Segment
 from nddup.repository.places import SEGMENTS, Place, digest_file
+from nddup.repository.sound_values import find_fault_in_table
 from nddup.tables import (
     CLUSTERS,
     FALSE_COMPONENTS,
@@ -297,19 +298,23 @@ def map_shingles(path: Path) -> StoredShingles:
 
     Raises:
         OSError: if it is missing.
-        ArrowInvalid: if it is damaged.
+        ArrowException: if it is damaged, or rows lead outside.
 
     Cost: reads the nodes and the ends of the rows, some 12 bytes each, and no shingle.
     """
     nodes, batches = [np.empty(0, np.int64)], []
     with pa.ipc.open_file(pa.memory_map(str(path))) as reader:
         for number in range(reader.num_record_batches):
-            batch = reader.get_batch(number)
-            batch.validate()
-            lists = batch["shingles"]
-            nodes.append(batch["node"].to_numpy())
+            table = pa.Table.from_batches([reader.get_batch(number)])
+            if fault := find_fault_in_table(table, SHINGLES.arrow):
+                raise pa.ArrowInvalid(fault)
+            [lists] = table["shingles"].chunks
+            nodes.append(table["node"].to_numpy())
             batches.append((lists.values.to_numpy().view(np.uint64), lists.offsets.to_numpy()))
-    return StoredShingles(np.concatenate(nodes), np.cumsum([len(part) for part in nodes]), batches)
+    names = np.concatenate(nodes)
+    if (names[1:] <= names[:-1]).any():
+        raise pa.ArrowInvalid("node is not ascending")
+    return StoredShingles(names, np.cumsum([len(part) for part in nodes]), batches)
 
 
 def fingerprint_of(row: Row) -> bytes:
@@ -418,9 +423,10 @@ def read_table(
     """Read a table of a segment: all rows, or those for which an expression of `pyarrow.dataset` holds.
 
     Raises:
-        OutputError: if the file is missing, cannot be read, or is not the one that was written.
+        OutputError: if the file is missing, cannot be read, is not the one that was written, or holds other values than
+            nddup writes.
 
-    Cost: reads the file once more, for its SHA-256.
+    Cost: reads the file once more, for its SHA-256, and goes through the values once.
     """
     declared = SEGMENT[name].arrow
     chosen = list(columns or declared.names)
@@ -428,11 +434,23 @@ def read_table(
         return declared.empty_table().select(chosen)
     path = require_file(repo, segment, name)
     try:
-        if digest_file(path) == segment.files[path.name][1]:
-            return ds.dataset(str(path), declared, format="parquet").to_table(columns=chosen, filter=where)
-    except (OSError, pa.ArrowInvalid) as error:
-        raise OutputError(f"{repo}: {SEGMENTS}/{segment.name}/{path.name} cannot be read ({error})") from error
-    raise not_as_written(repo, segment, name)
+        if digest_file(path) != segment.files[path.name][1]:
+            raise not_as_written(repo, segment, name)
+        table = ds.dataset(str(path), declared, format="parquet").to_table(columns=chosen, filter=where)
+    except (OSError, ValueError, TypeError, LookupError, MemoryError, pa.ArrowException) as error:
+        reason = str(error).partition("\n")[0]
+        raise OutputError(f"{repo}: {SEGMENTS}/{segment.name}/{path.name} cannot be read ({reason})") from error
+    if where is None and len(table) != segment.rows[name]:
+        raise not_sound(repo, segment, name, f"{len(table):,} rows, expected {segment.rows[name]:,}")
+    if fault := find_fault_in_table(table, declared):
+        raise not_sound(repo, segment, name, fault)
+    return table
+
+
+def not_sound(repo: Place, segment: Segment, name: str, fault: str) -> OutputError:
+    """Return the error for a file with values that nddup does not write."""
+    where = f"{SEGMENTS}/{segment.name}/{file_of(name)}"
+    return OutputError(f"{repo}: {where} holds what nddup does not write: {fault}")
 
 
 def not_as_written(repo: Place, segment: Segment, name: str) -> OutputError:
@@ -451,9 +469,12 @@ def open_shingles(repo: Place, segment: Segment) -> StoredShingles:
         return NO_SHINGLES
     path = require_file(repo, segment, "shingles")
     try:
-        return map_shingles(path)
-    except (OSError, pa.ArrowInvalid) as error:
+        stored = map_shingles(path)
+    except (OSError, ValueError, TypeError, LookupError, MemoryError, pa.ArrowException) as error:
         raise not_as_written(repo, segment, "shingles") from error
+    if len(stored.nodes) != segment.rows["shingles"]:
+        raise not_as_written(repo, segment, "shingles")
+    return stored
 
 
 def require_file(repo: Place, segment: Segment, name: str) -> Path:
@@ -463,6 +484,8 @@ def require_file(repo: Place, segment: Segment, name: str) -> Path:
         OutputError: if it is missing, cannot be read, or has another size than was written.
     """
     file = f"{segment.name}/{file_of(name)}"
+    if file_of(name) not in segment.files:
+        raise OutputError(f"{repo}: {SEGMENTS}/{file} is not named by the version, but has rows; it is damaged")
     size, digest = segment.files[file_of(name)]
     try:
         path = repo.fetch(file, size, digest)

@@ -45,8 +45,14 @@ class Snapshot:
 
     @cached_property
     def mapped(self) -> Sequence[MappedSegment]:
-        """The segments, oldest first."""
-        return [map_segment(self.repo, segment, self.identity.matching) for segment in self.commit.segments]
+        """The segments, oldest first; raises OutputError if one holds a number that no version has given."""
+        found = [map_segment(self.repo, segment, self.identity.matching) for segment in self.commit.segments]
+        for one, segment in zip(self.commit.segments, found, strict=True):
+            given = [(segment.doc_keys, self.commit.next_key), (segment.nodes, self.commit.next_key)]
+            given.append((segment.components, self.commit.next_component))
+            if any(len(numbers) and numbers[-1] >= following for numbers, following in given):
+                raise OutputError(f"{self.repo}: segments/{one.name} holds numbers that no version has given")
+        return found
 
     @cached_property
     def shingles(self) -> Sequence[StoredShingles]:

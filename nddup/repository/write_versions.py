@@ -40,6 +40,7 @@ from nddup.local.rewrite import Rewriter, verdicts_of, write_apart
 from nddup.local.workers import Workers
 from nddup.repository.close_components import COLUMNS, Totals
 from nddup.repository.commits import (
+    SEGMENT_NAME,
     Claims,
     Commit,
     LiveClaim,
@@ -473,9 +474,6 @@ def _now() -> str:
 DAYS = 7
 SECONDS = 86_400
 
-FOLDER = re.compile(r"v(\d{6,})-[0-9a-f]{12}")
-"""The name of a segment's folder, with the version it was made for; any other folder is not ours to remove."""
-
 DRAFT = re.compile(r"\.(\d+)-[0-9a-f]{12}\.(?:draft|claim)")
 """The name of a commit's draft or claim, with the version."""
 
@@ -526,7 +524,7 @@ def remove_old(repo: Place, claim: LiveClaim, *, days: float) -> tuple[int, int]
 
     count = freed = 0
     for name, folder in sorted(stored.items()):
-        made = FOLDER.fullmatch(name)
+        made = re.fullmatch(SEGMENT_NAME, name)
         if made is None or name in named or claims.hold(last.get(name, int(made[1]))):
             continue
         if days <= 0 or until.get(name, folder.time) <= before:

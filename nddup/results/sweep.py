@@ -26,10 +26,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import product
+from math import prod
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-
-import yaml
 
 from nddup.errors import ConfigError, OutputError
 from nddup.explaining.curves import table
@@ -38,7 +37,8 @@ from nddup.progress import say
 from nddup.results.evaluate import evaluate_run
 from nddup.results.opening import is_read_here, open_here, open_on_spark
 from nddup.run.engines import choose_engine
-from nddup.settings.load import build_config, yaml_reason
+from nddup.settings.load import build_config
+from nddup.settings.read_yaml import UNREADABLE, read_yaml, yaml_reason
 from nddup.settings.schema import Config
 from nddup.shown import csv_line, hide_setting
 from nddup.stages.stage import dependencies_of, settings_of
@@ -80,16 +80,16 @@ def read_grid(text: str, *, origin: str, base: Config) -> list[Point]:
             refused.
     """
     try:
-        values = yaml.safe_load(text)
-    except yaml.YAMLError as error:
+        values = read_yaml(text)
+    except UNREADABLE as error:
         raise ConfigError(f"{origin}: not YAML: {yaml_reason(error)}") from error
     if not isinstance(values, dict) or not values:
         raise ConfigError(f"{origin}: expected lines such as `sketch.size: [100, 200]`")
 
     lists = {key: value if isinstance(value, list) else [value] for key, value in _flat(values, origin)}
+    if not 0 < (count := prod(map(len, lists.values()))) <= MOST:
+        raise ConfigError(f"{origin}: {count:,} combinations; expected 1 to {MOST:,}")
     points = [Point(dict(zip(lists, chosen, strict=True))) for chosen in product(*lists.values())]
-    if not 0 < len(points) <= MOST:
-        raise ConfigError(f"{origin}: {len(points):,} combinations; expected 1 to {MOST:,}")
 
     # A refused combination does not stop the others; its row says why.
     for point in points:

@@ -24,8 +24,9 @@ from typing import Any
 from nddup import __version__
 from nddup.children import start_python
 from nddup.errors import NddupError
+from nddup.own_files import KernelFolder
 from nddup.progress import Steps
-from nddup.start_up import cache_folder
+from nddup.start_up import kernel_folders
 
 PARTS = (
     "_mine_sketches", "_run_embedded", "_sketch_and_pair", "_compare_collections", "_cluster_around_leaders",
@@ -43,7 +44,7 @@ WAITING = "wait for another process, which compiles the kernels"
 
 def are_compiled() -> bool:
     """Return whether the kernels of this version have been compiled and kept."""
-    return any(Path(folder, _stamp()).exists() for folder in _folders())
+    return any(Path(folder.path, _stamp()).exists() for folder in _folders())
 
 
 def compile_once(steps: Steps) -> float:
@@ -80,19 +81,18 @@ def _stamp() -> str:
     return f"compiled-{__version__}-numba{version('numba')}-{sys.implementation.cache_tag}"
 
 
-def _folders() -> list[Path]:
+def _folders() -> list[KernelFolder]:
     """Return the folders that may hold the stamp: one for each place where kernels are looked for, in that order."""
-    given, own = os.environ.get("NUMBA_CACHE_DIR"), cache_folder()
-    beside = Path(__file__).absolute().parent / "__pycache__"
-    return [*([Path(given)] if given else []), beside, *([own / "kernels"] if own else [])]
+    return [folder for folder in kernel_folders(__file__) if not folder.stranger()]
 
 
 def _writable() -> Path | None:
     for folder in _folders():
         with suppress(OSError):
-            folder.mkdir(parents=True, exist_ok=True)
-            with (folder / "compiling.lock").open("a"):
-                return folder
+            folder.make()
+            path = Path(folder.path)
+            with (path / "compiling.lock").open("a"):
+                return path
     return None
 
 

@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from nddup.errors import reason_of
+from nddup.own_files import ForeignFileError, open_own
 from nddup.scanning.input_files import local_path
 from nddup.shown import clean
 from nddup.start_up import cache_folder
@@ -221,8 +222,11 @@ def archiving(java: Java | None, settings: Mapping[str, str], users: str) -> lis
     if path is None:
         return []
     if path.is_file() and not _is_given_up(path):
-        with suppress(OSError):
+        try:
+            open_own(str(path)).close()
             os.utime(path)  # marks it as in use
+        except (OSError, ForeignFileError):  # Java would execute it
+            return []
         return [f"-XX:SharedArchiveFile={path}", "-Xshare:auto", SILENT]
     if not _has_room(path.parent):
         return []

@@ -13,14 +13,16 @@ import difflib
 import re
 import reprlib
 from collections.abc import Iterable, Mapping
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
-import yaml
 from pydantic import BaseModel, ValidationError
 
 from nddup.errors import ConfigError
 from nddup.settings.plan import find_conflicts
+from nddup.settings.read_yaml import LONGEST as LONGEST_YAML
+from nddup.settings.read_yaml import UNREADABLE, read_yaml, yaml_reason
 from nddup.settings.schema import Config, Section
 from nddup.shown import follow, hide_setting
 
@@ -33,12 +35,12 @@ PREFIX = "NDDUP_"
 LONGEST = 1_000
 """Most characters of a message about one key: a value may have any length."""
 
+MOST_TOLD = 20
+"""Most wrong keys of which a message tells."""
+
 _VALUES = reprlib.Repr()
 _VALUES.maxstring = _VALUES.maxother = _VALUES.maxlong = 100
 _VALUES.maxlist = _VALUES.maxdict = 10
-
-_UNREADABLE = (yaml.YAMLError, ValueError, RecursionError)
-"""Errors of the YAML reader, and Python's own for values that look like dates and numbers."""
 
 
 def load_config(
@@ -82,7 +84,8 @@ def build_config(values: Mapping[str, Any], *, origin: str) -> Config:
     try:
         config = Config.model_validate(prepared)
     except ValidationError as error:
-        lines = {_name(item): _explain(item) for item in error.errors()}  # the last of several errors of a key
+        wrong = {_name(item): item for item in error.errors()}  # the last of several errors of a key
+        lines = {name: _explain(item) for name, item in islice(wrong.items(), MOST_TOLD)}
         raise _refusal(origin, lines.values()) from error
 
     conflicts = find_conflicts(config)
@@ -154,30 +157,21 @@ def require_callers(config: Config, *, origin: str) -> Config:
 def _read_yaml(path: str) -> dict[str, Any]:
     try:
         with Path(path).open(encoding="utf-8") as file:
-            values = yaml.safe_load(file) or {}
+            values = read_yaml(file.read(LONGEST_YAML + 1)) or {}
     except OSError as error:
         raise ConfigError(f"{path}: cannot read the configuration ({error.strerror})") from error
-    except _UNREADABLE as error:
+    except UNREADABLE as error:
         raise _refusal(path, [f"not YAML: {yaml_reason(error)}"]) from error
     if not isinstance(values, dict):
         raise ConfigError(f"{path}: expected sections such as `sketch:`, got {type(values).__name__}")
     return {section: {} if content is None else content for section, content in values.items()}
 
 
-def yaml_reason(error: Exception) -> str:
-    """Say why and where a text is not YAML, without quoting it, because it may hold a secret."""
-    if not isinstance(error, yaml.MarkedYAMLError) or error.problem_mark is None:
-        return type(error).__name__
-    said = ", ".join(part for part in (error.context, error.problem) if part)
-    place = f"line {error.problem_mark.line + 1}, column {error.problem_mark.column + 1}"
-    return re.sub(r"(['\"])[^'\"]{2,}\1", "a value", f"{said} ({place})")
-
-
 def _read_value(text: str) -> object:
     """Read a value as YAML; return the text itself if it is not YAML, such as the path `@id` or the date 2001-13-45."""
     try:
-        return yaml.safe_load(text)
-    except _UNREADABLE:
+        return read_yaml(text)
+    except UNREADABLE:
         return text
 
 

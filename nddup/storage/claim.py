@@ -67,6 +67,9 @@ class FolderFiles(ClaimFiles, Protocol):
     def is_within(self, path: str, folder: str) -> bool:
         """Return whether a path is a folder or lies in it, by the places that links lead to."""
 
+    def find_link(self, path: str) -> str | None:
+        """Return a link or special file below a folder of this machine; None if there is none."""
+
     def children(self, path: str) -> list[str]:
         """Return the names in a folder."""
 

@@ -40,6 +40,22 @@ class _Found(NamedTuple):
         return S_ISDIR(self.status.st_mode)
 
 
+def find_link(path: str) -> str | None:
+    """Return the first link or special file below a folder of this machine; None if there is none, or no folder.
+
+    Cost: one listing of each folder; a status of no file.
+    """
+    waiting = [local_path(path)]
+    while waiting:
+        with suppress(OSError), os.scandir(waiting.pop()) as entries:
+            for entry in sorted(entries, key=lambda entry: entry.name):
+                if entry.is_dir(follow_symlinks=False):
+                    waiting.append(entry.path)
+                elif not entry.is_file(follow_symlinks=False):
+                    return entry.path
+    return None
+
+
 class LocalStorage:
     """The file system of this machine. A path is either a plain path or a URI `file:/…`."""
 
@@ -104,6 +120,10 @@ class LocalStorage:
     def spelled(self, path: str) -> str:
         """Return a path as Spark takes it: absolute, without percent encoding."""
         return f"file:{local_path(path)}"
+
+    def find_link(self, path: str) -> str | None:
+        """As `find_link`."""
+        return find_link(path)
 
     def children(self, path: str) -> list[str]:
         """Return the names in a folder, sorted; empty if it is not there. Raises OutputError if it cannot be listed."""

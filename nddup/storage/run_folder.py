@@ -28,6 +28,7 @@ import hashlib
 import json
 import logging
 import platform
+import re
 import secrets
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -137,6 +138,9 @@ FORCE = "force"
 """Among the inputs, what is noted of the file of `keep.force`: only tables that depend on the policy read it."""
 
 MENDS = "`nddup run` with the same inputs and settings and --resume makes again what is damaged"
+
+TABLE = re.compile(r"[a-z_]+")
+"""The name of a table, in a note of another."""
 
 LAYOUT = 1  # version of the folder's layout
 
@@ -343,6 +347,7 @@ class RunFolder:
             raise OutputError(f"{self.path}: is not a run of nddup (it has no {RUN})")
         if COMPLETE not in there:
             raise OutputError(f"{self.path}: the run did not finish; what it holds is not a result")
+        self._refuse_links()
         self.require_same(RUN)
         metrics = self.read_json("metrics.json")
         if isinstance(metrics.get("settings"), dict):  # earlier versions wrote secrets as well
@@ -396,7 +401,17 @@ class RunFolder:
             )
         if there and RUN not in there:
             raise OutputError(f"--output {self.path}: holds files that are no run of nddup; it is not overwritten")
+        self._refuse_links()
         return there
+
+    def _refuse_links(self) -> None:
+        """Refuse a folder in which a name leads outside, or blocks who reads it: nddup writes neither.
+
+        Raises:
+            OutputError: if there is a link or special file.
+        """
+        if link := self._storage.find_link(self.path):
+            raise OutputError(f"{link}: is a link or a special file, which no run writes; the folder is not used")
 
     def _is_result(self, there: Sequence[str], header: str) -> bool:
         """Return whether the folder holds the finished result of a run with this header."""
@@ -432,10 +447,17 @@ class RunFolder:
         texts = self._marker().get("crc32", {})
         return texts if isinstance(texts, dict) else {}
 
-    def _is_whole(self, name: str, note: Mapping[str, Any]) -> bool:
-        """Return whether a table has the files of its note; of a dropped one, whether all tables made of it have."""
-        if note.get("dropped"):
-            return all(self._is_whole(reader, self._note(reader)) for reader in note["dropped"])
+    def _is_whole(self, name: str, note: Mapping[str, Any], *, above: frozenset[str] = frozenset()) -> bool:
+        """Return whether a table has the files of its note; of a dropped one, whether all tables made of it have.
+
+        A note may be anyone's: `above` are the tables that were asked about already, which cannot be made of this one.
+        """
+        if made := note.get("dropped"):
+            seen = above | {name}
+            return isinstance(made, list) and all(
+                isinstance(one, str) and TABLE.fullmatch(one) and one not in seen
+                and self._is_whole(one, self._note(one), above=seen) for one in made
+            )  # fmt: skip
         place = self._place(name)
         is_whole = bool(note) and self._storage.sizes(place) == note.get("files")
         if is_whole and name not in self._compared and "crc32" in note:

@@ -51,7 +51,7 @@ from nddup.scanning.walk import walk_inputs
 from nddup.shown import drop_login
 from nddup.spark.schemas import STRICT, reader_of, table
 from nddup.spark.session_access import is_connect
-from nddup.storage.local_storage import LocalStorage
+from nddup.storage.local_storage import LocalStorage, find_link
 
 
 class Entry(NamedTuple):
@@ -278,6 +278,10 @@ class Storage:
     def _qualified(self, path: str) -> Any:  # noqa: ANN401 - a java.net.URI
         where = self._path(path)
         return where.getFileSystem(self._hadoop).makeQualified(where).toUri()
+
+    def find_link(self, path: str) -> str | None:
+        """As `FolderFiles.find_link`."""
+        return find_link(path) if self.is_own(path) else None
 
     def children(self, path: str) -> list[str]:
         """Return the names in a folder, sorted; empty if it is not there."""

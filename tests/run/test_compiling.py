@@ -12,6 +12,7 @@ from nddup import progress
 from nddup.arrays import is_compiled
 from nddup.cli import main
 from nddup.errors import NddupError
+from nddup.own_files import KernelFolder
 from nddup.progress import Steps
 from nddup.run import compiling, kernels
 
@@ -19,7 +20,7 @@ from nddup.run import compiling, kernels
 @pytest.fixture
 def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder that holds no sign of compiled kernels, where few of them are wanted."""
-    monkeypatch.setattr(compiling, "_folders", lambda: [tmp_path / "kernels"])
+    monkeypatch.setattr(compiling, "_folders", lambda: [KernelFolder(str(tmp_path / "kernels"))])
     monkeypatch.setattr(compiling, "PARTS", ("_check_results",))
     monkeypatch.setattr(progress, "PATIENCE", 0.1)
     return tmp_path / "kernels"
@@ -55,7 +56,7 @@ def test_where_nothing_can_be_kept_nothing_is_compiled(
 ) -> None:
     """A run goes on, and each process compiles what it calls; `setup` says what is missing."""
     (tmp_path / "file").touch()
-    monkeypatch.setattr(compiling, "_folders", lambda: [tmp_path / "file" / "kernels"])
+    monkeypatch.setattr(compiling, "_folders", lambda: [KernelFolder(str(tmp_path / "file" / "kernels"))])
 
     with Steps("run", 1, is_quiet=True) as progress:
         assert compiling.compile_once(progress) == 0.0

@@ -1,15 +1,20 @@
 """A run folder of someone else: nothing in it is read as SQL, and no query opens a file that is not its table."""
 
 import json
+import os
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
 
 import nddup
+from nddup.cli import main
 from nddup.engines.embedded import DuckRun, MemoryRun
 from nddup.errors import ConfigError, NddupError
 from nddup.results.check import check_run
+from nddup.storage.local_folder import LocalFolder
+from nddup.tables import RESULTS
+from tests.finished_runs import write_texts
 from tests.opened.made_runs import write_family
 from tests.report.made_reports import metrics_of
 
@@ -78,3 +83,44 @@ def test_a_run_in_memory_opens_no_file(tmp_path: Path) -> None:
     with pytest.raises(NddupError):
         run.sql(f"COPY (SELECT 1) TO '{tmp_path}/new.csv'")
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    "name", ["_RUN.json", "metrics.json", "_COMPLETE", "documents", "documents/part-0.parquet", "report", "_stages"]
+)
+@pytest.mark.parametrize("kind", ["link", "pipe"])
+def test_links_and_pipes_in_a_run_are_not_followed(folder: Path, tmp_path: Path, name: str, kind: str) -> None:
+    """No command opens or writes what a link in a run leads to, or waits for a pipe: one line refuses the folder."""
+    (folder / "_stages").mkdir(exist_ok=True)
+    (folder / "report").mkdir(exist_ok=True)
+    outside = tmp_path / "outside"
+    (folder / name).rename(outside)
+    if kind == "link":
+        (folder / name).symlink_to(outside)
+    else:
+        os.mkfifo(folder / name)
+    before = [(file, file.lstat().st_mtime_ns) for file in (outside, *sorted(outside.rglob("*")))]
+    pages, truth = write_texts(tmp_path / "a.jsonl", {"a": "one"}), tmp_path / "truth.csv"
+    truth.write_text("a,b\n")
+
+    for command in (
+        ["show", str(folder)], ["check", str(folder)], ["report", str(folder)],
+        ["evaluate", str(folder), "--truth", str(truth)],
+        ["run", str(pages), "--output", str(folder), "--resume"], ["run", str(pages), "-o", str(folder), "--overwrite"],
+    ):  # fmt: skip
+        assert main(command) in (1, 2)
+    assert [(file, file.lstat().st_mtime_ns) for file in (outside, *sorted(outside.rglob("*")))] == before
+
+
+def test_notes_that_name_each_other_are_no_table(tmp_path: Path) -> None:
+    """A note of a dropped table that names itself, or no table, ends no process: the table counts as missing."""
+    run = LocalFolder(str(tmp_path / "run"))
+    run.start(settings={}, inputs={})
+    run.write("documents", RESULTS["documents"].arrow.empty_table())
+    run.seal("documents", settings={}, reads=["input"], counted={})
+    note = tmp_path / "run" / "_stages" / "documents.json"
+    for made in (["documents"], ["../../x"], [1], {"documents": 1}, "documents", 7):
+        value = json.loads(note.read_text())
+        value.pop("digest", None)
+        note.write_text(json.dumps({**value, "dropped": made}))
+        assert not run.has("documents", settings={}, reads=["input"])

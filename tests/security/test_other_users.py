@@ -54,7 +54,7 @@ def place() -> Iterator[Path]:
     folder = Path(mkdtemp(prefix="nddup-users-"))
     folder.chmod(0o755)
     (folder / "here").mkdir()
-    (folder / "here").chmod(0o777)
+    (folder / "here").chmod(0o1777)
     yield folder
     for sub in folder.rglob("*"):
         if sub.is_dir():

@@ -1,0 +1,86 @@
+"""Read YAML files of bounded cost: an alias stands for all that it names, so a few lines can mean any number of values.
+
+A file is composed first, which costs its length. What its aliases mean is then counted, and only a file with few values
+is made into these.
+"""
+
+import re
+from functools import cache
+from typing import Any
+
+import yaml
+
+LONGEST = 1 << 20
+"""Most characters of a file."""
+
+MOST_VALUES = 100_000
+"""Most values in a file, each alias counted as all that it names."""
+
+LONGEST_NUMBER = 1_000
+"""Most characters of a number: YAML reads `1:30` to the base of 60, in time quadratic in its length."""
+
+NUMBERS = frozenset(["tag:yaml.org,2002:int", "tag:yaml.org,2002:float"])
+
+
+class YamlBoundError(ValueError):
+    """A text that is too long, or means too much; the message says which bound it passes."""
+
+
+UNREADABLE = (yaml.YAMLError, ValueError, RecursionError)
+"""The errors of `read_yaml`: also Python's own for values that look like dates and numbers."""
+
+
+def read_yaml(text: str) -> Any:  # noqa: ANN401 - whatever the file holds
+    """Return the value of a YAML text; None if it is empty.
+
+    Raises:
+        YAMLError: if it is no YAML of plain values.
+        YamlBoundError: if it is too long, or holds too many values or too long a number.
+        ValueError: if it holds a number or a date that Python cannot hold.
+        RecursionError: if it is nested too deeply.
+    """
+    if len(text) > LONGEST:
+        raise YamlBoundError(f"more than {LONGEST:,} characters")
+    loader = yaml.SafeLoader(text)
+    try:
+        node = loader.get_single_node()
+        if node is None:
+            return None
+        _count_values(node)
+        return loader.construct_document(node)
+    finally:
+        loader.dispose()
+
+
+def _count_values(root: yaml.Node) -> None:
+    """Raise YamlBoundError for more values than allowed. Cost: linear in the file, however many its aliases mean."""
+    above = set[int]()
+
+    @cache
+    def count(node: yaml.Node) -> int:
+        if isinstance(node, yaml.ScalarNode):
+            if node.tag in NUMBERS and len(node.value) > LONGEST_NUMBER:
+                raise YamlBoundError(f"a number of more than {LONGEST_NUMBER:,} characters")
+            return 1
+        if id(node) in above:
+            raise YamlBoundError("a value that holds itself")
+        above.add(id(node))
+        parts = node.value if isinstance(node, yaml.SequenceNode) else [one for pair in node.value for one in pair]
+        values = 1 + sum(map(count, parts))
+        above.discard(id(node))
+        if values > MOST_VALUES:
+            raise YamlBoundError(f"more than {MOST_VALUES:,} values, with what its aliases name")
+        return values
+
+    count(root)
+
+
+def yaml_reason(error: Exception) -> str:
+    """Say why and where a text is not YAML, without quoting it, because it may hold a secret."""
+    if isinstance(error, YamlBoundError):
+        return str(error)
+    if not isinstance(error, yaml.MarkedYAMLError) or error.problem_mark is None:
+        return type(error).__name__
+    said = ", ".join(part for part in (error.context, error.problem) if part)
+    place = f"line {error.problem_mark.line + 1}, column {error.problem_mark.column + 1}"
+    return re.sub(r"(['\"])[^'\"]{2,}\1", "a value", f"{said} ({place})")

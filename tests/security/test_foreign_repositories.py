@@ -1,0 +1,131 @@
+"""A repository of somebody else: its names, links and values lead to no file outside, and to no memory."""
+
+import json
+import os
+import shutil
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from nddup.cli import main
+from nddup.storage.run_folder import digest
+from scripts.try_foreign_repository import GOOD, make_repository, try_changes
+from tests.finished_runs import write_texts
+
+Change = Callable[[Path, Path], None]
+"""Changes a repository, given its folder and that of its owner's files outside."""
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A repository of two segments."""
+    folder = tmp_path_factory.mktemp("foreign") / "repo"
+    make_repository(folder, "estimated")
+    return folder
+
+
+def newest_in(repo: Path) -> Path:
+    return max((repo / "commits").glob("*.json"), key=lambda file: int(file.stem))
+
+
+def rewrite(repo: Path, change: Callable[[dict[str, Any]], object]) -> None:
+    """Change the newest version, with the digest that fits."""
+    file = newest_in(repo)
+    value = json.loads(file.read_bytes())
+    value.pop("digest")
+    change(value)
+    file.write_text(json.dumps({**value, "digest": digest(value)}))
+
+
+def segment_of(repo: Path) -> Path:
+    name: str = json.loads(newest_in(repo).read_bytes())["segments"][0]["name"]
+    return repo / "segments" / name
+
+
+def replace_by_link(path: Path, target: Path) -> None:
+    """Move a file or folder to the owner's files, and link it from there."""
+    path.rename(target)
+    path.symlink_to(target)
+
+
+def name_outside(repo: Path, outside: Path, name: str) -> None:
+    """Copy a segment to the owner's files, and name it there."""
+    shutil.copytree(segment_of(repo), outside / "moved")
+    rewrite(repo, lambda value: value["segments"][0].update(name=name))
+
+
+def replace_by_pipe(path: Path) -> None:
+    path.unlink()
+    os.mkfifo(path)
+
+
+LINKS: dict[str, Change] = {
+    "segments": lambda repo, outside: replace_by_link(repo / "segments", outside / "moved"),
+    "commits": lambda repo, outside: replace_by_link(repo / "commits", outside / "moved"),
+    "a segment": lambda repo, outside: replace_by_link(segment_of(repo), outside / "moved"),
+    "a table": lambda repo, outside: replace_by_link(segment_of(repo) / "state.parquet", outside / "moved"),
+    "a version": lambda repo, outside: replace_by_link(newest_in(repo), outside / "moved"),
+    "mapped files": lambda repo, outside: replace_by_link(next(segment_of(repo).glob("mapped-*")), outside / "moved"),
+    "a mapped file": lambda repo, outside: replace_by_link(
+        next(segment_of(repo).glob("mapped-*/holders.array")), outside / "moved"
+    ),
+    "a name of another folder": lambda repo, outside: name_outside(repo, outside, f"../../{outside.name}/moved"),
+    "an absolute name": lambda repo, outside: name_outside(repo, outside, f"{outside}/moved"),
+    "a pipe": lambda repo, _: replace_by_pipe(segment_of(repo) / "state.parquet"),
+    "a mapped pipe": lambda repo, _: replace_by_pipe(next(segment_of(repo).glob("mapped-*")) / "digests.json"),
+}
+
+
+@pytest.mark.parametrize("link", LINKS)
+def test_nothing_outside_is_read_written_or_removed(
+    whole: Path, tmp_path: Path, link: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Links, special files and names that lead outside are refused in one line, or passed over; all outside stays."""
+    repo, outside = shutil.copytree(whole, tmp_path / "repo"), tmp_path / "outside"
+    outside.mkdir()
+    pages = write_texts(tmp_path / "a.jsonl", {"new": "a text that is new"})
+    ids = tmp_path / "ids.txt"
+    ids.write_text("d00\n")
+    LINKS[link](repo, outside)
+    before = {file: file.lstat().st_mtime_ns for file in outside.rglob("*") if not file.is_dir()}
+    is_harmless = "mapped" in link
+
+    commands = [["check", str(repo)], ["add", str(repo), str(pages)], ["remove", str(repo), "--ids", str(ids)]]
+    always = [["query", str(repo), str(pages)], ["compact", str(repo), "--days", "0"]]
+    for command in always if is_harmless else [*commands, *always]:
+        status = main(["index", *command])
+        printed = capsys.readouterr()
+        assert status in ((0,) if is_harmless else (1, 2)), (command, printed)
+        assert printed.err.count("\n") == (not is_harmless and "BROKEN" not in printed.out)
+    assert {file: file.lstat().st_mtime_ns for file in outside.rglob("*") if not file.is_dir()} == before
+
+
+WRONG: dict[str, Any] = {
+    "version": "1", "segments": [7], "parent": -1, "next_key": 1 << 80, "next_component": None, "counts": {"a": {}},
+    "digests": {"documents": [1, "x"]}, "repository": {}, "what": "\x1b[2J", "time": "now\nand then", "more": 1,
+    "changes": ["a"],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_a_version_with_wrong_values_is_refused(
+    whole: Path, tmp_path: Path, name: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Each value of a version has its type and range; one line says that it is damaged."""
+    repo = shutil.copytree(whole, tmp_path / "repo")
+    rewrite(repo, lambda value: value.update({name: WRONG[name]}))
+    for command in ("list", "check"):
+        assert main(["index", command, str(repo)]) in (1, 2)
+        assert f"{newest_in(repo).name} is damaged" in capsys.readouterr().err
+
+
+def test_changed_values_end_no_process_and_change_no_answer_silently(tmp_path: Path) -> None:
+    """A few changes with right digests of each kind of file (`scripts.try_foreign_repository` makes a thousand)."""
+    found = [*try_changes(tmp_path, "estimated", 1, seed=5, only="mapped")]
+    found += try_changes(tmp_path, "exact", 3, seed=5, only="shingles")
+    wrong = [one for one in found if one.result not in GOOD]
+    assert wrong == []
+    assert len(Counter(one.file for one in found)) > 20
