@@ -377,8 +377,9 @@ class RunFolder:
     def noted_tables(self) -> list[str]:
         """Return the tables and texts of a finished run that its marker names."""
         marker = self._marker()
-        named = {RUN, *marker.get("tables", []), *marker.get("texts", {})}
-        return sorted(named & {RUN, *IN_SIGHT, *TEXTS_BESIDE})
+        tables, texts = marker.get("tables"), marker.get("texts")
+        named = [RUN, *(tables if isinstance(tables, list) else []), *(texts if isinstance(texts, dict) else [])]
+        return sorted(name for name in {RUN, *IN_SIGHT, *TEXTS_BESIDE} if name in named)
 
     def holds(self, name: str) -> bool:
         """Return whether a table or a file of this name is there."""
