@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
+from unicodedata import category
 from urllib.parse import quote, unquote, urlsplit
 
 from nddup.errors import ConfigError
@@ -94,12 +95,15 @@ def percent_spelled(path: str) -> str:
 
 
 def _quoted(character: str) -> str:
-    """Escape a character as Java does, which keeps non-ASCII characters except blanks and controls."""
+    """Escape a character as Java does, which keeps non-ASCII characters except blanks and controls.
+
+    Spark gives paths back in this form, and sources are found by them: marks of direction and unassigned ones stay.
+    """
     if not character.isprintable() and not is_utf8(character):
         return quote(character, errors="surrogateescape")
     if character.isascii():
         return quote(character, safe=PLAIN)
-    return quote(character) if character.isspace() or not character.isprintable() else character
+    return quote(character) if category(character) in {"Zs", "Zl", "Zp", "Cc"} else character
 
 
 RUN = "_RUN.json"
