@@ -20,9 +20,9 @@ FINGERPRINT = 16
 
 MAY_LACK = frozenset(
     ["url", "signature", "duplicate_of", "duplicate_key", "reason", "resemblance", "containment_a", "containment_b",
-     "common", "shingles_a", "shingles_b", "edit"]
+     "common", "shingles_a", "shingles_b", "edit", "parent", "unread_bytes", "unread_parts"]
 )  # fmt: skip
-"""The columns that may hold nulls."""
+"""The columns that may hold nulls: where nothing is to be said, or an earlier version stored none."""
 
 DIGESTED = frozenset(["documents", "pairs", "clusters", "members", "keep", "false_components"])
 """The tables of a run that have digests: the values of the column `name`."""

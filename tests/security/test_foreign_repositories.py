@@ -3,7 +3,6 @@
 import json
 import os
 import shutil
-from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -124,8 +123,7 @@ def test_a_version_with_wrong_values_is_refused(
 
 def test_changed_values_end_no_process_and_change_no_answer_silently(tmp_path: Path) -> None:
     """A few changes with right digests of each kind of file (`scripts.try_foreign_repository` makes a thousand)."""
-    found = [*try_changes(tmp_path, "estimated", 1, seed=5, only="mapped")]
-    found += try_changes(tmp_path, "exact", 3, seed=5, only="shingles")
+    found = [*try_changes(tmp_path, "exact", 1, seed=5, only="/holders|/sketch_off|_id-rows|shingles")]
     wrong = [one for one in found if one.result not in GOOD]
     assert wrong == []
-    assert len(Counter(one.file for one in found)) > 20
+    assert len({one.file for one in found}) == 4
