@@ -139,6 +139,9 @@ class PairsMetrics(StageMetrics):
     postings: int = Field(0, description="(feature, sketch) rows before pruning")
     candidates: int = Field(0, description="pairs of sketches that met, except within heavy families")
     crowd: int = Field(0, description="heavy sketches: more than pairs.max_postings have one of their prefix features")
+    limited: int = Field(
+        0, description="sketches compared with few kept ones, for keep.max_lost in a component of too many pairs"
+    )
     edits: EditMetrics | None = Field(None, exclude_if=_is_missing, description="where texts confirm pairs")
 
 
@@ -152,10 +155,13 @@ class ClustersMetrics(StageMetrics):
     covered_components: int = Field(0, description="components past their budget, given by a cover")
     covered_clusters: int = 0
     led_components: int = Field(0, description="components of more than pairs.max_edges pairs, given by leaders")
-    led_clusters: int = Field(0, description="clusters made around kept documents")
+    led_clusters: int = Field(0, description="clusters made around leaders")
     invented_pairs: int = Field(0, description="pairs that connected components would invent")
     most_invented: int = Field(0, description="the most of them in one component")
     bounded_components: int = Field(0, description="components whose number of invented pairs is an upper bound")
+    unlisted_pairs: int = Field(
+        0, description="of the invented pairs, those of the latter: near-duplicates or not, pairs does not list them"
+    )
     spread_components: int = Field(0, description="components mined in several tasks")
     shares: int = Field(0, description="parts that the spread components were cut into")
     pairs_below_support: int = Field(0, description="pairs with fewer common features than clusters.support")

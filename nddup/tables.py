@@ -302,40 +302,41 @@ FAMILY_PAIRS = working(
     "settled",
     f"what string, node_a long, node_b long, {_COMPARED}",
     "The results of the search in FAMILIES. `what` is the kind of row. `pair`: a row of MATCHES. `leaders`: a sketch,"
-    " node_a, whose component has more than `pairs.max_edges` pairs, of which only those with a kept end are here."
-    " `stopped`: a family of node_b sketches that took more than `pairs.max_comparisons` comparisons. Columns that a"
-    " kind of row does not have are null.",
+    " node_a, whose component has more than `pairs.max_edges` pairs, of which only those with a leader are here;"
+    " with `keep.max_lost` those of a removed sketch too: node_b is the kept one that replaces it. `limited`:"
+    " node_b sketches of a family were compared with heads only. `stopped`: a family of node_b sketches that took more"
+    " than `pairs.max_comparisons` comparisons. Columns that a kind of row does not have are null.",
     "search the families of heavy sketches, and those with too many pairs",
 )
 GRAPH = working(
     "graph",
     "node long, component string, ordinal long, position int, component_size int, batch int, kept boolean,"
-    " duplicate_of long, resemblance double, leader int, rank int, by_leaders boolean, share int",
+    " duplicate_of long, resemblance double, head int, rank int, leads boolean, by_leaders boolean, share int",
     "One row for each node that has a neighbour. `position` is its place in its component (by `group`), `ordinal`"
     " numbers the components, `batch` is its FP-Growth fit (null: the pivot miner's), `rank` its place in the order of"
-    " the policy, `leader` the position of its `duplicate_of`, or its own. `by_leaders`: the component has too many"
-    " pairs, so it is clustered around leaders. `share`: the part of a component with many nodes whose task has the"
-    " node as a pivot.",
+    " the policy, `head` the position of its `duplicate_of`, or its own. `leads`: no node that leads is near before it,"
+    " or it is forced to be kept. `by_leaders`: the component has too many pairs, so it is clustered around leaders."
+    " `share`: the part of a component with many nodes whose task has the node as a pivot.",
     "find the components of the pair graph and the kept documents",
 )
 ORDERED = working(
     "ordered",
-    "part int, row long, node long, group string, by_leaders boolean",
+    "part int, row long, node long, group string, is_bound boolean, by_leaders boolean",
     "The nodes of a graph of more than a million pairs, in the order of the keep policy: by `part`, and within a"
-    " part by `row`, from 0. `by_leaders` as in GRAPH.",
+    " part by `row`, from 0. `is_bound`: forced to be kept. `by_leaders` as in GRAPH.",
     "order the nodes of the pair graph by the policy",
 )
 PAIR_EDGES = working(
     "edges",
-    "first long, second long, resemblance double, of_first double",
+    "first long, second long, resemblance double, bars boolean",
     "The edges of that graph. The ends are places in the order of the policy, first < second. For containment,"
-    " `resemblance` is the part of the second end that the first contains, and `of_first` the part of the first that"
-    " the second contains; else `of_first` is null.",
+    " `resemblance` is the part of the second end that the first contains; where the first must not replace the second,"
+    " less than any. `bars`: where the first leads, the second does not: it is not forced to be kept.",
     "number the edges of the pair graph",
 )
 SOLVED = working(
     "solved",
-    "order_key long, ordinal long, fit int, kept boolean",
+    "order_key long, ordinal long, fit int, kept boolean, leads boolean",
     "The results for the nodes of that graph: `ordinal` is the first node of the component by policy, `fit` the"
     " component's FP-Growth fit, given only at that node (null: the pivot miner's).",
     "make components and keep-list from the edges in order",
@@ -535,8 +536,9 @@ KEEP = Table(
         Column(
             "duplicate_of",
             "string",
-            "the kept near-duplicate of highest resemblance; null where it is kept, or forced out and like no kept one."
-            " With `keep.max_lost`, of those that precede it and lack at most that share of it",
+            "of the kept near-duplicates that precede it in the order of `keep.policy`, and with `keep.max_lost` lack"
+            " at most that share of it, the one of highest resemblance; null where it is kept, or forced out and like"
+            " no kept one",
         ),
         Column(
             "reason",
@@ -550,6 +552,12 @@ KEEP = Table(
             "double",
             "share of its distinct shingles that `duplicate_of` lacks; null where it is kept, and where only sketches"
             " were compared",
+        ),
+        Column(
+            "leader",
+            "boolean",
+            "in a component of more than `pairs.max_edges` pairs, whether it leads: no leader before it is near, or"
+            " `keep.force` keeps it; `pairs` has all pairs of a leader. Everywhere else false",
         ),
     ),
 )

@@ -55,7 +55,7 @@ from nddup.storage.local_storage import LocalStorage
 from nddup.tables import DOCUMENTS, REJECTS
 
 BOTH = """
-    SELECT d.doc_id, d.group, d.sketch, d.n_features, g.n_features AS level_features, k.kept, k.duplicate_of
+    SELECT d.doc_id, d.group, d.sketch, d.n_features, g.n_features AS level_features, k.kept, k.leader, k.duplicate_of
     FROM documents AS d JOIN wanted AS w ON d.doc_id = w.id JOIN documents AS g ON d.group = g.doc_id
     LEFT JOIN keep AS k ON d.doc_id = k.doc_id
 """
@@ -293,10 +293,10 @@ def _why_missing(
     both = pa.table({"id": pa.array([row["doc_id"] for row in documents], pa.string())})
     led = {row["doc_id"]: row["component"] for row in run.sql(LED, wanted=both).to_pylist()}
     is_led = len(led) == len(documents) or run.metrics.stages.clusters.led_components > 0
-    if is_led and not any(row["kept"] for row in documents):
+    if is_led and not any(row["kept"] if row["leader"] is None else row["leader"] for row in documents):
         return (
-            "; but both are removed in a component of more pairs than pairs.max_edges, which is given by leaders:"
-            " pairs of removed documents are not listed there"
+            "; but neither leads in a component of more pairs than pairs.max_edges, which is given by leaders:"
+            " only pairs of leaders are listed there"
         )
     if config.pairs.confirm == "edit":
         return f"; but the edit similarity of their texts is below pairs.edit_threshold {config.pairs.edit_threshold:g}"

@@ -199,7 +199,7 @@ in the fewest clusters: only the clusters of that node are compared."""
 def left_out(*, twin: int, large: int) -> Violations:
     """Return the sketches that are in no cluster, although they have a near-duplicate or stand for equal documents.
 
-    In a component given by leaders, the near-duplicate is one that is kept, or the sketch is.
+    In a component given by leaders, the near-duplicate is one that leads, or the sketch does.
 
     Args:
         twin: least size at which equal sketches are near-duplicates.
@@ -209,9 +209,9 @@ def left_out(*, twin: int, large: int) -> Violations:
         SELECT node FROM (
             SELECT m.probe AS node FROM met AS m ANTI JOIN by_leaders AS l ON m.probe = l.node
             UNION
-            SELECT m.probe AS node FROM met AS m SEMI JOIN kept_nodes AS k ON m.other = k.node
+            SELECT m.probe AS node FROM met AS m SEMI JOIN leader_nodes AS k ON m.other = k.node
             UNION
-            SELECT m.probe AS node FROM met AS m SEMI JOIN kept_nodes AS k ON m.probe = k.node
+            SELECT m.probe AS node FROM met AS m SEMI JOIN leader_nodes AS k ON m.probe = k.node
             UNION
             SELECT k.node FROM sketches AS k SEMI JOIN probes AS p ON k.node = p.node
             WHERE k.n > 1 AND k.size >= {max(twin, large):d}
@@ -226,34 +226,21 @@ BY_LEADERS = "SELECT DISTINCT node FROM placed WHERE coverage = 'documents' AND 
 UNPLACED = "SELECT DISTINCT node FROM docs ANTI JOIN placed USING (node)"
 """The nodes in no cluster, which may belong to components given by leaders where clusters must have a support."""
 
-ANY_NODE = "SELECT DISTINCT node FROM docs"
-"""The nodes of components that may be given by leaders, where there are no clusters: all nodes."""
-
-
-def could_be_large(max_edges: int) -> str:
-    """Return the SELECT of nodes of components that could have more than `max_edges` pairs.
-
-    For modes whose clusters do not tell which components are given by leaders.
-    """
-    return f"""
-        SELECT DISTINCT p.node FROM placed AS p SEMI JOIN (
-            SELECT component FROM (SELECT DISTINCT component, node FROM placed) AS nodes
-            GROUP BY component HAVING count(*) * (count(*) - 1) > 2 * {max_edges:d}
-        ) AS large USING (component) WHERE p.node IS NOT NULL
-    """  # noqa: S608 - a number
-
-
 LEADERLESS = Violations(
     """
     SELECT cluster_id FROM (
-        SELECT cluster_id FROM placed WHERE coverage = 'documents' GROUP BY cluster_id HAVING count(*) > 1
+        SELECT cluster_id, component FROM placed WHERE coverage = 'documents'
+        GROUP BY cluster_id, component HAVING count(*) > 1
     ) AS found
-    ANTI JOIN (SELECT p.cluster_id FROM placed AS p SEMI JOIN kept_nodes AS k ON p.node = k.node) AS kept
+    SEMI JOIN (SELECT p.component FROM placed AS p SEMI JOIN leader_nodes AS l ON p.node = l.node) AS led
+    USING (component)
+    ANTI JOIN (SELECT p.cluster_id FROM placed AS p SEMI JOIN leader_nodes AS l ON p.node = l.node) AS around
     USING (cluster_id)
     """,
-    "{cluster_id}: holds no kept document",
+    "{cluster_id}: holds no leader",
 )
-"""Clusters of several sketches, made around kept documents, that hold no kept document."""
+"""Clusters of several sketches, made around leaders, that hold none. Components past the budget of their sets have
+clusters around leaders too, which `keep` does not tell."""
 
 
 def uncovered(*, twin: int, large: int) -> Violations:

@@ -1,15 +1,16 @@
-"""Proof of `keep`: no two kept documents are near-duplicates, and every removed one is a duplicate of a kept one.
+"""Proof of `keep`: what is kept, what replaces each removed document, and which documents lead.
 
-    pairs, docs        --COMMONS-->         commons      the shingles that two nodes share, where texts were compared
-    truth, keeping     --weigh-->           offers       the kept near-duplicates of each probe
-    offers             --choose_best-->     best         the first of them by policy, and the most alike
-    offers, keeping    --too_near, BROKEN--> violations   documents that break the keep promise
-    offers, keeping    --ABANDONED-->        violations   the same for a frozen repository
-    keeping, commons   --wrong_losses-->    violations   documents that lose another share than is said, or too much
-    keeping            --WRONG_REASONS-->   violations   rows that contradict themselves
-    keep, members      --WRONG_STARS-->     violations   clusters of a partition that differ from the keep-list
+    pairs, docs          --COMMONS-->         commons      the shingles that two nodes share, where texts were compared
+    recounted, keeping   --weigh-->           offers       the kept near-duplicates of each probe
+    offers, keeping      --BEST-->            best         for each removed document the most alike that may replace it
+    offers, keeping      --too_near, broken-> violations   documents that break the keep promise
+    offers, keeping      --ABANDONED-->       violations   the same for a frozen repository
+    keeping, commons     --wrong_losses-->    violations   documents that lose another share than is said, or too much
+    keeping              --WRONG_REASONS-->   violations   rows that contradict themselves
+    truth, keeping       --wrong_leaders-->   violations   documents that lead beside another leader, or should lead
+    keep, members        --WRONG_STARS-->     violations   clusters of a partition that differ from the keep-list
 
-`truth` and the probes are those of `prove_pairs`.
+`recounted`, `truth` and the probes are those of `prove_pairs`.
 """
 
 from typing import NamedTuple
@@ -34,36 +35,62 @@ COMMONS = """
 
 KEEPING = """
     SELECT d.doc_id, d.node, d.size, d.content, d.weight, d.rank, d.class, k.kept, k.duplicate_of, k.reason,
-           k.resemblance, k.lost, t.n_features
+           k.resemblance, k.lost, k.leader, t.n_features
     FROM docs AS d JOIN keep AS k ON d.doc_id = k.doc_id JOIN documents AS t ON d.doc_id = t.doc_id
 """
 """The documents with their rows of `keep`."""
 
 
-def weigh(rule: Definition, losing: Losing | None = None) -> str:
-    """Return the SELECT of the kept near-duplicates of each probe, which may remove its documents.
+LEADERS = "SELECT DISTINCT node FROM keeping WHERE coalesce(leader, kept)"
+"""The nodes with a document that leads. An earlier version told no leaders: there all that led were kept."""
 
-    A kept document may also remove documents of its own node, which have the same sketch.
+BOTH_WAYS = """
+    SELECT node_a AS node, node_b AS other FROM folded WHERE node_a <> node_b
+    UNION ALL
+    SELECT node_b AS node, node_a AS other FROM folded WHERE node_a <> node_b
+"""
+
+LED = f"""
+    SELECT DISTINCT f.node FROM ({BOTH_WAYS}) AS f JOIN leader_nodes AS l ON f.other = l.node
+    JOIN heads AS h ON f.node = h.node JOIN heads AS o ON f.other = o.node
+    WHERE {is_before("o", "h")} AND f.node NOT IN (SELECT node FROM leader_nodes)
+"""  # noqa: S608 - the text above
+"""The nodes that follow a leader: `pairs` has one with a leader before them."""
+
+LED_AREA = "SELECT node FROM led_nodes UNION SELECT node FROM leader_nodes"
+
+
+def weigh(rule: Definition, losing: Losing | None = None, *, table: str = "recounted") -> str:
+    """Return the SELECT of the kept near-duplicates of each probe, which may replace its documents.
+
+    A kept document may also replace documents of its own node, which have the same sketch.
+
+    Args:
+        rule: the rule of near-duplicates.
+        losing: the promise on what removal loses.
+        table: the near-duplicates of the probes, RECOUNTED.
 
     Returns:
-        A SELECT from truth, keeping, probes and, with `losing`, commons and heads: node, doc_id, weight, rank, class,
+        A SELECT from that, keeping, probes and, with `losing`, commons and heads: node, doc_id, weight, rank, class,
         likeness, fits. `fits`: whether the probe loses little enough for it.
     """
     fits, also = "true", ""
     if losing is not None:
-        lost = (
-            f"(h.n_features - c.common) * {losing.denominator:d} <= h.n_features * CAST({losing.numerator:d} AS BIGINT)"
+        # Exact for pairs that are not listed too: their resemblance is the quotient of the same whole numbers.
+        shared = "CAST(round(t.likeness * (h.n_features + k.n_features) / (1 + t.likeness)) AS BIGINT)"
+        fits = (
+            f"(h.n_features - coalesce(c.common, {shared})) * {losing.denominator:d}"
+            f" <= h.n_features * CAST({losing.numerator:d} AS BIGINT)"
         )
-        fits = f"h.class = 1 OR coalesce({lost}, false)"
         also = """
             JOIN heads AS h ON t.probe = h.node
             LEFT JOIN commons AS c ON least(t.probe, t.other) = c.node_a AND greatest(t.probe, t.other) = c.node_b
         """
     return f"""
-        SELECT t.probe AS node, k.doc_id, k.weight, k.rank, k.class, t.likeness, {fits} AS fits, false AS is_own
-        FROM truth AS t JOIN keeping AS k ON t.other = k.node {also} WHERE t.covers AND k.kept
+        SELECT t.probe AS node, k.doc_id, k.weight, k.rank, k.class, t.likeness, coalesce({fits}, false) AS fits
+        FROM {table} AS t JOIN keeping AS k ON t.other = k.node {also} WHERE t.covers AND k.kept
         UNION ALL
-        SELECT node, doc_id, weight, rank, class, CAST(1 AS DOUBLE) AS likeness, true AS fits, true AS is_own
+        SELECT node, doc_id, weight, rank, class, CAST(1 AS DOUBLE) AS likeness, true AS fits
         FROM keeping SEMI JOIN probes USING (node) WHERE kept AND size >= {least_size(rule):d}
     """  # noqa: S608 - a number
 
@@ -76,67 +103,114 @@ HEADS = """
 """
 """The first document of each node by the policy, and what all documents of the node have in common."""
 
-
-def choose_best(losing: Losing | None = None) -> str:
-    """Return the SELECT of `BEST`; with `losing`, of the offers that precede the node and of which it loses little."""
-    if losing is None:
-        return BEST.format(offers="offers")
-    chosen = f"""
-        SELECT o.* FROM offers AS o JOIN heads AS h ON o.node = h.node
-        WHERE o.is_own OR (o.fits AND {is_before("o", "h")})
-    """  # noqa: S608 - the text above
-    return BEST.format(offers=f"({chosen}) AS chosen")
+BEST = f"""
+    SELECT k.doc_id, min_by(o.doc_id, (-o.likeness, o.weight, o.rank, o.doc_id)) AS likest
+    FROM keeping AS k JOIN offers AS o ON k.node = o.node
+    WHERE NOT k.kept AND (o.fits OR k.class = 1) AND {is_before("o", "k")} GROUP BY k.doc_id
+"""  # noqa: S608 - the text above
+"""For each removed document, of the kept ones that may replace it the one of highest resemblance, or for containment
+the one that contains most of it; ties by policy. A document that is forced out may lose all."""
 
 
-BEST = """
-    SELECT node, min_by(weight, (weight, rank, doc_id)) AS weight, min_by(rank, (weight, rank, doc_id)) AS rank,
-           min_by(doc_id, (weight, rank, doc_id)) AS doc_id, min_by(doc_id, (-likeness, weight, rank, doc_id)) AS likest
-    FROM {offers} GROUP BY node
-"""
-"""For each node, the first of its offers by policy (weight, rank, doc_id), and the one of highest resemblance, or for
-containment the one that contains most of the removed document; ties by policy."""
+class Excused(NamedTuple):
+    """Whether documents in components given by leaders were compared with few kept ones: more may be kept there."""
+
+    is_limited: bool
+
+    def at(self, row: str) -> str:
+        """Return the SQL condition that a row may differ from what a comparison with all kept ones gives."""
+        return f"{row}.node IN (SELECT node FROM led_area)" if self.is_limited else "false"  # noqa: S608 - an alias
 
 
-def too_near(rule: Definition, losing: Losing | None = None) -> Violations:
-    """Return the kept documents that are near-duplicates; for containment, those that an earlier kept one contains.
+def too_near(rule: Definition, excused: Excused, *, is_frozen: bool = False) -> Violations:
+    """Return the kept documents that a kept one before them may replace; for a frozen order, that are near-duplicates.
 
-    Two documents that `keep.force` keeps may be; with `losing`, also those of which the later one would lose too much.
+    Documents that `keep.force` keeps may be near each other.
     """
-    earlier = f"AND {is_before('o', 'k')}" if rule.is_containment or losing is not None else ""
-    earlier += " AND o.fits AND k.class >= 0" if losing is not None else ""
+    earlier = "" if is_frozen and not rule.is_containment else f"AND {is_before('o', 'k')}"
     text = f"""
         SELECT DISTINCT least(k.doc_id, o.doc_id) AS doc_a, greatest(k.doc_id, o.doc_id) AS doc_b
         FROM keeping AS k JOIN offers AS o ON k.node = o.node
-        WHERE k.kept AND k.doc_id <> o.doc_id AND (k.class >= 0 OR o.class >= 0) {earlier}
+        WHERE k.kept AND k.doc_id <> o.doc_id AND k.class >= 0 AND o.fits {earlier} AND NOT {excused.at("k")}
     """  # noqa: S608 - the text above
     return Violations(text, "{doc_a} / {doc_b}: both kept")
 
 
-BROKEN = Violations(
-    f"""
-    SELECT * FROM (
-        SELECT k.doc_id, k.duplicate_of, b.likest,
-               CASE WHEN b.node IS NULL THEN CASE WHEN k.class = 1 THEN NULL ELSE 'alone' END
-                    WHEN NOT {is_before("b", "k")} THEN 'first'
-                    WHEN k.duplicate_of IS DISTINCT FROM b.likest THEN 'other' END AS what
-        FROM keeping AS k SEMI JOIN probes AS p ON k.node = p.node LEFT JOIN best AS b ON k.node = b.node
-        WHERE NOT k.kept
-    ) AS removed WHERE what IS NOT NULL
-    """,  # noqa: S608 - the text above
-    {
-        "alone": "{doc_id}: removed, no near-duplicate of it is kept",
-        "first": "{doc_id}: removed, but preferred to all its kept near-duplicates",
-        "other": "{doc_id}: duplicate_of {duplicate_of}, the best is {likest}",
-    },
-)
-"""Removed documents to which no kept near-duplicate is preferred, or whose duplicate_of is not the most alike."""
+def broken(excused: Excused) -> Violations:
+    """Return the removed documents that nothing before them may replace, or whose `duplicate_of` is not the best.
+
+    Where few were compared, it need not be the best, but one that may replace the document.
+    """
+    text = f"""
+        SELECT * FROM (
+            SELECT k.doc_id, k.duplicate_of, b.likest,
+                   CASE WHEN k.class <> 1 AND b.doc_id IS NULL
+                             THEN CASE WHEN a.node IS NULL THEN 'alone' ELSE 'first' END
+                        WHEN {excused.at("k")} THEN
+                             CASE WHEN o.doc_id IS NULL AND k.duplicate_of IS NOT NULL THEN 'strange' END
+                        WHEN k.duplicate_of IS DISTINCT FROM b.likest THEN 'other' END AS what
+            FROM keeping AS k SEMI JOIN probes AS p ON k.node = p.node LEFT JOIN best AS b ON k.doc_id = b.doc_id
+            LEFT JOIN (SELECT DISTINCT node FROM offers) AS a ON k.node = a.node
+            LEFT JOIN offers AS o ON k.node = o.node AND k.duplicate_of = o.doc_id
+                 AND (o.fits OR k.class = 1) AND {is_before("o", "k")}
+            WHERE NOT k.kept
+        ) AS removed WHERE what IS NOT NULL
+    """  # noqa: S608 - the text above
+    return Violations(
+        text,
+        {
+            "alone": "{doc_id}: removed, no near-duplicate of it is kept",
+            "first": "{doc_id}: removed, but no kept near-duplicate before it may replace it",
+            "strange": "{doc_id}: duplicate_of {duplicate_of}, which must not replace it",
+            "other": "{doc_id}: duplicate_of {duplicate_of}, the best is {likest}",
+        },
+    )
+
+
+def wrong_leaders(*, is_led: bool) -> Violations:
+    """Return the documents that lead beside a leader before them, or that should lead.
+
+    Args:
+        is_led: whether any component is given by leaders; else none may lead.
+    """
+    text = f"""
+        WITH near AS (
+            SELECT t.probe AS node, l.doc_id, l.weight, l.rank
+            FROM truth AS t JOIN keeping AS l ON t.other = l.node WHERE l.leader
+            UNION ALL
+            SELECT l.node, l.doc_id, l.weight, l.rank FROM keeping AS l WHERE l.leader AND l.size > 0
+        ),
+        met AS (
+            SELECT k.doc_id, count(*) AS n, count_if({is_before("l", "k")}) AS earlier
+            FROM keeping AS k JOIN near AS l ON k.node = l.node WHERE k.doc_id <> l.doc_id GROUP BY k.doc_id
+        )
+        SELECT * FROM (
+            SELECT k.doc_id,
+                   CASE WHEN k.leader IS NULL THEN 'silent'
+                        WHEN k.leader AND {"false" if is_led else "true"} THEN 'unled'
+                        WHEN k.leader AND k.class >= 0 AND m.earlier > 0 THEN 'second'
+                        WHEN NOT k.leader AND m.n > 0 AND (m.earlier = 0 OR k.class < 0) THEN 'due' END AS what
+            FROM keeping AS k SEMI JOIN probes AS p ON k.node = p.node LEFT JOIN met AS m ON k.doc_id = m.doc_id
+        ) AS judged WHERE what IS NOT NULL
+    """  # noqa: S608 - the text above
+    return Violations(
+        text,
+        {
+            "silent": "{doc_id}: neither a leader nor none",
+            "unled": "{doc_id}: leads, but no component has more pairs than pairs.max_edges",
+            "second": "{doc_id}: leads, though a leader before it is near",
+            "due": "{doc_id}: does not lead, though no leader before it is near, or keep.force keeps it",
+        },
+    )
+
 
 ABANDONED = Violations(
     """
     SELECT * FROM (
         SELECT k.doc_id, k.duplicate_of,
-               CASE WHEN b.node IS NULL THEN 'alone' WHEN o.doc_id IS NULL THEN 'strange' END AS what
-        FROM keeping AS k SEMI JOIN probes AS p ON k.node = p.node LEFT JOIN best AS b ON k.node = b.node
+               CASE WHEN a.node IS NULL THEN 'alone' WHEN o.doc_id IS NULL THEN 'strange' END AS what
+        FROM keeping AS k SEMI JOIN probes AS p ON k.node = p.node
+        LEFT JOIN (SELECT DISTINCT node FROM offers) AS a ON k.node = a.node
         LEFT JOIN (SELECT DISTINCT node, doc_id FROM offers) AS o ON k.node = o.node AND k.duplicate_of = o.doc_id
         WHERE NOT k.kept
     ) AS removed WHERE what IS NOT NULL

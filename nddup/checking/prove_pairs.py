@@ -283,11 +283,9 @@ LOST = f"SELECT * FROM ({ENDS}) AS named ANTI JOIN folded USING (node_a, node_b)
 """The recounted pairs of nodes for which `pairs` has no row."""
 
 OPTIONAL = """
-    SELECT * FROM lost
-    WHERE probe IN (SELECT node FROM by_leaders) AND other IN (SELECT node FROM by_leaders)
-      AND probe NOT IN (SELECT node FROM kept_nodes) AND other NOT IN (SELECT node FROM kept_nodes)
+    SELECT * FROM lost WHERE probe IN (SELECT node FROM led_nodes) AND other IN (SELECT node FROM led_nodes)
 """
-"""The lost pairs that the run need not list: both ends are in components given by leaders, and neither is kept."""
+"""The lost pairs that the run need not list: both ends follow a leader."""
 
 PROMISED = "SELECT r.* FROM recounted AS r ANTI JOIN allowed_missing AS x ON r.probe = x.probe AND r.other = x.other"
 """The recounted pairs without those that may be missing, which the run had not promised."""

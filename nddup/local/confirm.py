@@ -30,8 +30,8 @@ from nddup.matching.confirm_texts import (
     Compared,
     ConfirmRule,
     SetRule,
+    compare_one,
     compare_taken,
-    confirms_any,
     divide_pairs,
     join_compared,
     least_common,
@@ -39,6 +39,7 @@ from nddup.matching.confirm_texts import (
 )
 from nddup.matching.overlap_join import ComparisonLimits
 from nddup.mining.family_pairs import FamilyRule, list_families, past_comparisons, search_families
+from nddup.mining.keep_verdicts import FORCED_WEIGHT
 from nddup.scanning.collection import Collection
 from nddup.scanning.found import RecordLimits
 from nddup.scanning.read_again import UNSTEADY, Tokens
@@ -82,16 +83,17 @@ class Confirmer(NamedTuple):
     rows: Sequence[Row]
     rule: ConfirmRule
 
-    def any_confirmed(self, names: NDArray[np.int32], one: int, others: NDArray[np.int64]) -> bool:
-        """Return whether texts confirm a node as a near-duplicate of any of others, all by their places in `names`."""
+    def compare_one(self, names: NDArray[np.int32], one: int, others: NDArray[np.int64]) -> Compared:
+        """Compare the text of a node with those of others, all by their places in `names`."""
         own, rest = np.searchsorted(self.nodes, names[one]), np.searchsorted(self.nodes, names[others])
-        return confirms_any(self.take, self.rule, int(own), rest)
+        return compare_one(self.take, self.rule, int(own), rest)
 
     def take(self, places: NDArray[np.int64]) -> Ragged:
         """Return the texts of the nodes at these places."""
         held = [self.rows[place] for place in places.tolist()]
         offsets = np.concatenate([[0], np.cumsum([row.high - row.low for row in held])]).astype(np.int64)
-        return Ragged(offsets, np.concatenate([row.values[row.low : row.high] for row in held]))
+        nothing = np.empty(0, np.uint64)
+        return Ragged(offsets, np.concatenate([nothing, *(row.values[row.low : row.high] for row in held)]))
 
     def confirm(self, matches: Matches, workers: Workers) -> Confirmed:
         """Return the candidates whose texts are alike enough; a thread holds a portion at a time."""
@@ -130,10 +132,14 @@ class Known(NamedTuple):
     common: NDArray[np.int32]
     resemblance: NDArray[np.float64]
 
-    def any_confirmed(self, names: NDArray[np.int32], one: int, others: NDArray[np.int64]) -> bool:
-        """Return whether a node is a near-duplicate of any of others, all by their places in `names`."""
+    def compare_one(self, names: NDArray[np.int32], one: int, others: NDArray[np.int64]) -> Compared:
+        """Tell what is known of a node and others, all by their places in `names`."""
         ends = np.stack([np.full(len(others), names[one]), names[others]], axis=1)
-        return bool((self._find(np.sort(ends, axis=1)) >= 0).any())
+        at = self._find(np.sort(ends, axis=1))
+        known = np.flatnonzero(at >= 0)
+        common, resemblance = np.zeros(len(at), np.int64), np.full(len(at), np.nan)
+        common[known], resemblance[known] = self.common[at[known]], self.resemblance[at[known]]
+        return Compared(common, resemblance, np.zeros(len(at), np.bool_))
 
     def confirm(self, matches: Matches, workers: Workers) -> Confirmed:
         """Return the candidates that are known."""
@@ -246,6 +252,22 @@ def read_tokens(documents: pa.Table, nodes: NDArray[np.int32], texts: Texts, wor
     ]
 
 
+class Led(NamedTuple):
+    """The components that are given by leaders."""
+
+    nodes: NDArray[np.int32]
+    """Ascending."""
+
+    stands: NDArray[np.int32] | None = None
+    """Where losses are limited, the kept node that replaces each, or itself; else the pairs decide."""
+
+    limited: int = 0
+    """Nodes that were compared with heads only (`nddup.mining.bounded_keeping`)."""
+
+
+NO_LEADERS = Led(np.empty(0, np.int32))
+
+
 def pair_families(  # noqa: PLR0913, PLR0917 - the last only where texts confirm pairs
     matches: Matches,
     nodes: Nodes,
@@ -253,7 +275,9 @@ def pair_families(  # noqa: PLR0913, PLR0917 - the last only where texts confirm
     limits: ComparisonLimits,
     workers: Workers,
     confirmer: "Confirmer | Known | None" = None,
-) -> tuple[Matches, NDArray[np.int32]]:
+    *,
+    most_lost: Fraction | None = None,
+) -> tuple[Matches, Led]:
     """Replace the matches within each family that has a heavy node or too many pairs, whether these are listed or not.
 
     Args:
@@ -263,9 +287,10 @@ def pair_families(  # noqa: PLR0913, PLR0917 - the last only where texts confirm
         limits: `pairs.max_edges` and `pairs.max_comparisons`.
         workers: each family is searched by one thread.
         confirmer: compares texts, where these confirm pairs; the matches are then candidates.
+        most_lost: `keep.max_lost`.
 
     Returns:
-        All matches, and the nodes of the components given by leaders, ascending.
+        All matches, and the components given by leaders.
 
     Raises:
         CapacityError: if a family takes more than `max_comparisons`.
@@ -273,35 +298,56 @@ def pair_families(  # noqa: PLR0913, PLR0917 - the last only where texts confirm
     Cost: see `pair_family`; other families are left as they are.
     """
     if not len(matches.links) and not len(matches.large) and len(matches.first) <= limits.max_edges:
-        return matches, np.empty(0, np.int32)
+        return matches, NO_LEADERS
     ends = np.concatenate([matches.ends, matches.links, matches.large[:, :2]]).astype(np.int64)
     is_link = np.repeat([False, True, False], [len(matches.ends), len(matches.links), len(matches.large)])
     stands_for = np.append(np.ones(len(ends) - len(matches.large), np.int64), matches.large[:, 2])
     connections = CONNECTIONS.batch([*map(pa.array, (*ends.T, is_link, stands_for))])
     families = pa.Table.from_batches(list_families(iter([connections]), max_edges=limits.max_edges), FAMILIES.arrow)
     most = min(limits.max_comparisons, workers.most_compared or limits.max_comparisons)
-    how = FamilyRule(rule.threshold, rule.finder and rule.finder.keys, limits._replace(max_comparisons=most))
-    confirm_of = None if confirmer is None else lambda some: partial(confirmer.any_confirmed, some)
+    keys = rule.finder and rule.finder.keys
+    how = FamilyRule(rule.threshold, keys, limits._replace(max_comparisons=most), most_lost=most_lost)
+    confirm_of = None if confirmer is None else lambda some: partial(confirmer.compare_one, some)
 
     def search(rows: pa.Table) -> list[pa.RecordBatch]:
         return list(search_families(iter(rows.to_batches()), rule=how, confirm_of=confirm_of))
 
     parts = workers.threads.map(search, _sketches_of(families, nodes))
     found = pa.Table.from_batches(chain.from_iterable(parts), FAMILY_PAIRS.arrow)
-    of_kind = {what: found.filter(pc.equal(found["what"], what)) for what in ("stopped", "leaders", "pair")}
+    of_kind = {what: found.filter(pc.equal(found["what"], what)) for what in ("stopped", "leaders", "limited", "pair")}
     if len(stopped := of_kind["stopped"]):
         failed = CapacityError if most == limits.max_comparisons else NeedsSparkError
         raise failed(past_comparisons(stopped["node_b"][0].as_py(), most))
-    by_leaders = of_kind["leaders"]["node_a"].to_numpy().astype(np.int32)
-    return _replace(matches, families["node"].to_numpy(), of_kind["pair"]), np.sort(by_leaders)
+    return _replace(matches, families["node"].to_numpy(), of_kind["pair"]), _led_of(of_kind, most_lost)
+
+
+def _led_of(of_kind: Mapping[str, pa.Table], most_lost: Fraction | None) -> Led:
+    """Return the nodes given by leaders, from rows of FAMILY_PAIRS."""
+    nodes, stands = (of_kind["leaders"][name].to_numpy().astype(np.int32) for name in ("node_a", "node_b"))
+    order = np.argsort(nodes)
+    limited = pc.sum(of_kind["limited"]["node_b"]).as_py() or 0
+    return Led(nodes[order], None if most_lost is None else stands[order], limited)
 
 
 def _sketches_of(families: pa.Table, nodes: Nodes) -> list[pa.Table]:
-    """Return the rows of each family with their sketches, in the order of the keep policy."""
+    """Return the rows of each family with `FAMILY_COLUMNS`, in the order of the keep policy."""
     node, family = (families[name].to_numpy() for name in ("node", "family"))
     order = np.lexsort((nodes.policy_rank[nodes.first_by_policy[node]], family))
     offsets, ids = take_rows(nodes.sketches, node[order])
-    rows = families.take(order).append_column("sketch", lists_of(offsets, pa.array(ids.view(np.int64))))
+    chosen = node[order]
+    least = np.full(len(nodes.node), np.iinfo(np.int64).max)
+    weights = nodes.weights - nodes.forced * np.int64(FORCED_WEIGHT)
+    np.minimum.at(least, nodes.node, weights)
+    about = {
+        "sketch": lists_of(offsets, pa.array(ids.view(np.int64))),
+        "most": pa.array(weights[nodes.first_by_policy[chosen]]),
+        "least": pa.array(least[chosen]),
+        "n": pa.array(nodes.equals[chosen].astype(np.int64)),
+        "shingles": pa.array(nodes.n_features[chosen].astype(np.int32)),
+    }
+    rows = families.take(order)
+    for name, column in about.items():
+        rows = rows.append_column(name, column)
     cuts = [0, *(np.flatnonzero(np.diff(family[order])) + 1).tolist(), len(order)]
     return [rows.slice(low, high - low) for low, high in pairwise(cuts) if high > low]
 

@@ -16,12 +16,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import NDArray
 
 from nddup.arrays import take_rows
 from nddup.columns import mean_bytes, one_chunk
 from nddup.local.collapse import Nodes, collapse, name_nodes
-from nddup.local.confirm import Confirmer, Known, Texts, known_pairs, pair_families, read_candidates
+from nddup.local.confirm import NO_LEADERS, Confirmer, Known, Led, Texts, known_pairs, pair_families, read_candidates
 from nddup.local.match import Matches, PairingOptions, match
 from nddup.local.memory import OF_EDGE, OF_ID, OF_MEMBER, OF_PAIR
 from nddup.local.mine_components import Graph, build_graph, mine
@@ -35,7 +34,7 @@ from nddup.scanning.collection import Collection
 from nddup.settings.plan import budget_of, confirm_rule_of, graph_rule, kind_of, record_limits, threshold_of, tokens_of
 from nddup.settings.schema import Config
 from nddup.stages.expand import expand
-from nddup.stages.keep import count_kept, list_kept
+from nddup.stages.keep import count_kept, list_kept, replacing_of
 from nddup.stages.names import make_clusters
 from nddup.stages.run_engine import NO_COUNTS, Saved
 from nddup.stages.stage import Unpaired
@@ -72,12 +71,12 @@ class Sketched:
 
 @dataclass(frozen=True)
 class Paired:
-    """The pairs, and the distinct sketches behind them; `large` holds those of components given by leaders."""
+    """The pairs, and the distinct sketches behind them."""
 
     pairs: pa.Table
     nodes: Nodes
     matches: Matches
-    large: NDArray[np.int32]
+    led: Led
     counts: Counts
     engine: "DuckEngine"
     """With the tables `nodes` and `matches`."""
@@ -168,7 +167,7 @@ def pair(  # noqa: PLR0913 - what is read, of what, and what is known
         NeedsSparkError: if the pairs may not fit in memory.
         CapacityError: if a feature or a family takes more than `pairs.max_comparisons`.
     """
-    rule, large = PairingOptions.of(config), np.empty(0, np.int32)
+    rule, led = PairingOptions.of(config), NO_LEADERS
     workers.report_progress("collapse", 0, len(documents))
     nodes = name_nodes(documents, order=config.keep.order, levels=rule.levels, forced=forced)
     distinct = nodes.distinct
@@ -180,7 +179,8 @@ def pair(  # noqa: PLR0913 - what is read, of what, and what is known
     if read is None and confirmer is None:
         confirmer = read_texts(matches, documents, nodes, config, source, workers)
     if rule.limits is not None:
-        matches, large = pair_families(matches, nodes, rule, rule.limits, workers, confirmer)
+        most_lost = config.keep.most_lost
+        matches, led = pair_families(matches, nodes, rule, rule.limits, workers, confirmer, most_lost=most_lost)
     edits = None
     if confirmer is not None:
         confirmed = confirmer.confirm(matches, workers)
@@ -194,8 +194,8 @@ def pair(  # noqa: PLR0913 - what is read, of what, and what is known
     )
     pairs, found = list_pairs(matches, nodes, config)
     counts = found.count("nodes", Unpaired.counts(rule.threshold.least_size)) | matches.counts()
-    counts |= {"distinct_sketches": len(distinct), "postings": len(sketches.values)}
-    return Paired(pairs, nodes, matches, large, counts, found, list(matches.rounds), edits)
+    counts |= {"distinct_sketches": len(distinct), "postings": len(sketches.values), "limited": led.limited}
+    return Paired(pairs, nodes, matches, led, counts, found, list(matches.rounds), edits)
 
 
 def count_pairs(matches: Matches, nodes: Nodes, *, threshold: Threshold, expand_limit: int) -> int:
@@ -245,7 +245,7 @@ def cluster(paired: Paired, config: Config, workers: Workers) -> Clustered:
     nodes, edges = paired.nodes, len(paired.matches.first)
     workers.report_progress("components", 0, edges)
     workers.memory.require(OF_EDGE * edges, f"components of {edges:,} pairs")
-    graph = build_graph(paired.matches, nodes, large=paired.large, **graph_rule(config)._asdict())
+    graph = build_graph(paired.matches, nodes, led=paired.led, **graph_rule(config)._asdict())
     found = paired.engine
     found.see("graph", graph.table(nodes))
     found.see("pairs", paired.pairs)
@@ -277,8 +277,7 @@ def _mine(graph: Graph, nodes: Nodes, config: Config, workers: Workers) -> pa.Ta
 
 def keep(paired: Paired, clustered: Clustered, config: Config) -> Kept:
     """Decide for every document whether it is kept; KEEP is in the order of the documents."""
-    least_size = threshold_of(config).least_size
-    kept = list_kept(clustered.engine, least_size=least_size, by_sets=paired.matches.common is not None)
+    kept = list_kept(clustered.engine, replacing_of(config))
     kept = kept.take(pc.index_in(one_chunk(paired.nodes.ids), value_set=one_chunk(kept["doc_id"])))
     return Kept(kept, {"kept": pc.sum(kept["kept"]).as_py() or 0})
 

@@ -22,13 +22,14 @@ from numpy.typing import NDArray
 from nddup.arrays import compiled, take_rows
 from nddup.columns import lists_of, one_chunk, take
 from nddup.local.collapse import Nodes
+from nddup.local.confirm import Led
 from nddup.local.match import Matches
 from nddup.local.memory import OF_SET_MEMBER
 from nddup.local.workers import Workers
 from nddup.matching.threshold import Threshold
 from nddup.mining.cluster_modes import MiningRule, PlacedShare, Problem, Problems, find_sets, list_sets, share_steps
 from nddup.mining.itemsets import Itemsets
-from nddup.mining.keep_verdicts import Loss, direct_edges, only_later
+from nddup.mining.keep_verdicts import Loss, direct_edges, direct_leading
 from nddup.mining.modes import MODES, SHARE_NODES
 from nddup.mining.neighbourhoods import bound_memory
 from nddup.mining.pair_graph import keep_first, label_components, number_shares
@@ -47,6 +48,7 @@ class Graph:
         duplicate_of: (n,), the index here of its kept near-duplicate, its own where it is kept. A node whose documents
             are all forced out counts as kept if it has no kept near-duplicate; it removes no other.
         ranks: (n,), the place in the order of the keep policy.
+        leads: (n,), whether no leader before it is near, or its document is forced to be kept.
         by_leaders: (n,), whether its component had more than `pairs.max_edges` pairs, so that not all are edges.
         edges: (e, 2), indices here, the lower first, sorted by component.
         edge_starts: (c + 1,), where the edges of each component begin.
@@ -59,6 +61,7 @@ class Graph:
     kept: NDArray[np.bool_]
     duplicate_of: NDArray[np.int32]
     ranks: NDArray[np.int32]
+    leads: NDArray[np.bool_]
     by_leaders: NDArray[np.bool_]
     edges: NDArray[np.int32]
     edge_starts: NDArray[np.int64]
@@ -80,6 +83,7 @@ class Graph:
             "position": pa.array((np.arange(len(places)) - self.starts[self.ordinals]).astype(np.int32)),
             "kept": pa.array(self.kept),
             "duplicate_of": pa.array(places[self.duplicate_of], mask=self.kept),
+            "leads": pa.array(self.leads),
             "by_leaders": pa.array(self.by_leaders),
         }
         return pa.table(columns)
@@ -101,7 +105,7 @@ def build_graph(  # noqa: PLR0913 - each is a setting of its own
     matches: Matches,
     nodes: Nodes,
     *,
-    large: NDArray[np.int32],
+    led: Led,
     share_nodes: int | None = SHARE_NODES,
     least_containment: float | None = None,
     max_lost: Fraction | None = None,
@@ -111,7 +115,7 @@ def build_graph(  # noqa: PLR0913 - each is a setting of its own
     Args:
         matches: the near-duplicate pairs of distinct sketches.
         nodes: the documents.
-        large: nodes of components that are given by leaders, ascending.
+        led: the components that are given by leaders.
         share_nodes: a component of more nodes is cut into shares of about this many; None: none is cut.
         least_containment: share of a document that another must contain to replace it; the heavier node is then
             preferred, ties by the policy. None: near-duplicates replace each other.
@@ -131,23 +135,26 @@ def build_graph(  # noqa: PLR0913 - each is a setting of its own
     classes = nodes.forced[nodes.first_by_policy[found]]
     ranks = np.empty(len(found), np.int32)
     ranks[np.lexsort((turns, heaviest, classes))] = np.arange(len(found), dtype=np.int32)
+    is_led = np.isin(found, led.nodes)
     likeness = matches.likeness if least_containment is None else matches.containments
-    if max_lost is not None or classes.any():
+    is_free = max_lost is None and not classes.any()
+    if not is_free:
         loss = None if max_lost is None else _loss(matches, nodes.n_features[found][ends.T], max_lost)
-        likeness = direct_edges(likeness, classes[ends.T], loss)
-        likeness = likeness if loss is None else only_later(likeness, ranks[ends.T])
+        named = None if led.stands is None else _named(ends, found, is_led, led)
+        likeness = direct_edges(likeness, classes[ends.T], loss, named)
     choice = keep_first(ends, likeness, ranks, least_containment or 0.0)
+    leads = choice.kept if is_free else keep_first(ends, direct_leading(classes[ends.T]), ranks).kept
 
     # Reorder the nodes: so far they are sorted by id, from here on by component.
     order = np.argsort(components.ordinals, kind="stable")
     moved = np.empty(len(found), np.int32)
     moved[order] = np.arange(len(found), dtype=np.int32)
-    leaders = np.where(choice.kept, np.arange(len(found)), choice.duplicate_of)
+    heads = np.where(choice.kept, np.arange(len(found)), choice.duplicate_of)
     ordinals = components.ordinals[order]
     edges = np.sort(moved[ends], axis=1)
     by_place = np.lexsort((edges[:, 1], edges[:, 0]))
-    by_leaders = np.isin(found, large)[order]
-    shares = number_shares(components.positions[leaders], components.sizes, share_nodes)[order]
+    by_leaders = is_led[order]
+    shares = number_shares(components.positions[heads], components.sizes, share_nodes)[order]
     n_components = int(ordinals.max(initial=-1)) + 1
     starts = np.searchsorted(ordinals, np.arange(n_components + 1))
     return Graph(
@@ -155,13 +162,21 @@ def build_graph(  # noqa: PLR0913 - each is a setting of its own
         starts=starts,
         ordinals=ordinals,
         kept=choice.kept[order],
-        duplicate_of=moved[leaders[order]],
+        duplicate_of=moved[heads[order]],
         ranks=ranks[order],
+        leads=leads[order],
         by_leaders=by_leaders,
         edges=edges[by_place],
         edge_starts=np.searchsorted(edges[by_place, 0], starts),
         shares=np.where(by_leaders, -1, shares),
     )
+
+
+def _named(ends: NDArray[np.int32], found: NDArray[np.int32], is_led: NDArray[np.bool_], led: Led) -> NDArray[np.bool_]:
+    """Return `is_named` of `direct_edges`: of a component given by leaders it is known what replaces each node."""
+    stands = np.full(len(found), -1, np.int32)
+    stands[is_led] = np.asarray(led.stands)[np.searchsorted(led.nodes, found[is_led])]
+    return np.asarray(~is_led[ends.T] | (stands[ends.T] == found[ends.T[::-1]]))
 
 
 def _loss(matches: Matches, sizes: NDArray[np.int32], most: Fraction) -> Loss:
@@ -184,6 +199,7 @@ def problems_of(graph: Graph, nodes: Nodes, threshold: Threshold) -> Problems:
         threshold.bounds(nodes.sizes[places]),
         graph.ranks,
         (graph.duplicate_of - first).astype(np.int32),
+        graph.leads,
         (graph.edges - first[graph.edges[:, :1]]).astype(np.int32),
     )
 
@@ -230,9 +246,9 @@ def _distinct(parts: list[Itemsets]) -> Itemsets:
 SURE_WORK = 100_000
 """Search nodes: more than a small component of near-duplicates of each other can take."""
 
-OF_LED, OF_KNOWN = (60, 130, 48), (10, 320, 80)
-"""Bytes of memory for each id, node and pair of a component given by leaders, and of one whose pairs are known: more
-than was measured (`tests/spark/test_graph_memory.py`)."""
+OF_LED = (10, 320, 80)
+"""Bytes of memory for each id, node and pair of a component given by leaders: more than was measured
+(`tests/spark/test_graph_memory.py`)."""
 
 LARGE = 64
 """Nodes above which a component is a task of its own."""
@@ -266,7 +282,7 @@ def mine(graph: Graph, nodes: Nodes, rule: MiningRule, workers: Workers) -> pa.T
     # The largest components come first, so the first tasks take the most memory together.
     portions = list(_in_portions(rest, graph.sizes[rest]))
     first = (problems.component(some[0]) for some in portions[: workers.count] if graph.sizes[some[0]] > LARGE)
-    largest = sum(_bound(problem, by_text=rule.threshold.by_text) for problem in first)
+    largest = sum(_bound(problem) for problem in first)
     if MODES[mode].is_mined:
         workers.memory.require(largest, f"components of up to {graph.sizes.max(initial=0):,} distinct sketches")
 
@@ -283,11 +299,11 @@ def mine(graph: Graph, nodes: Nodes, rule: MiningRule, workers: Workers) -> pa.T
     return pa.concat_tables([whole, pa.Table.from_batches([*found, *list_sets(spread)], SETS.arrow)])
 
 
-def _bound(problem: Problem, *, by_text: bool) -> int:
+def _bound(problem: Problem) -> int:
     """Return the most bytes that mining a component takes, without its sets."""
     if problem.by_leaders:
         counts = len(problem.sketches.values), len(problem.bounds), len(problem.edges)
-        return int(np.dot(OF_KNOWN if by_text else OF_LED, counts))
+        return int(np.dot(OF_LED, counts))
     return bound_memory(problem.sketches.offsets, problem.edges)
 
 

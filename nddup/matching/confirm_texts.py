@@ -281,11 +281,15 @@ def compare_taken(take: TakeTexts, pairs: NDArray[np.integer], rule: ConfirmRule
     return compare_texts(take(needed.astype(np.int64)), rows.reshape(-1, 2), rule)
 
 
-def confirms_any(take: TakeTexts, rule: ConfirmRule, one: int, others: NDArray[np.int64]) -> bool:
-    """Return whether one text is confirmed with any of several others, which are tried in order."""
+def compare_one(take: TakeTexts, rule: ConfirmRule, one: int, others: NDArray[np.int64]) -> Compared:
+    """Compare one text with several others, as `compare_taken`."""
+    return compare_taken(take, np.stack([np.full(len(others), one), others], axis=1), rule)
+
+
+def confirms_any(compare: Callable[[int, NDArray[np.int64]], Compared], one: int, others: NDArray[np.int64]) -> bool:
+    """Return whether one text is confirmed with any of several others, which are compared with it in order."""
     portions = (others[low : low + AHEAD] for low in range(0, len(others), AHEAD))
-    pairs = (np.stack([np.full(len(some), one), some], axis=1) for some in portions)
-    return any(compare_taken(take, some, rule).is_near.any() for some in pairs)
+    return any(compare(one, some).is_near.any() for some in portions)
 
 
 BLOCK = 1 << 19

@@ -23,8 +23,7 @@ from nddup.arrays import Ragged, take_rows
 from nddup.columns import lists_of
 from nddup.matching.threshold import Threshold
 from nddup.mining.itemsets import COVER_SHARE, Itemsets, cover_component, mine_component, mine_share
-from nddup.mining.leader_clusters import Known, count_shared, follow_known
-from nddup.mining.leaders import follow_leaders
+from nddup.mining.leader_clusters import Known, count_shared, follow_leaders
 from nddup.tables import SETS
 
 MEMBERS_PER_BATCH: Final = 1_000_000
@@ -75,15 +74,17 @@ class Problem:
         bounds: (m,), alpha of each.
         edges: (e, 2), int32, the near-duplicate pairs, the lower index first.
         ranks: (m,), the place of each in the order of the keep policy.
-        leaders: (m,), the kept near-duplicate of each, itself where it is kept.
-        by_leaders: whether `edges` holds only the pairs with a kept end.
+        heads: (m,), the kept near-duplicate of each, itself where it is kept.
+        leads: (m,), whether each leads: no leader before it is near, or it is forced to be kept.
+        by_leaders: whether `edges` holds not all pairs, but those with an end that leads.
     """
 
     sketches: Ragged
     bounds: NDArray[np.int32]
     edges: NDArray[np.int32]
     ranks: NDArray[np.int32]
-    leaders: NDArray[np.int32]
+    heads: NDArray[np.int32]
+    leads: NDArray[np.bool_]
     by_leaders: bool
 
 
@@ -94,7 +95,8 @@ class Problems:
     Attributes:
         ordinals: (c,), the number of each component; `by_leaders` likewise.
         starts: (c + 1,), where its nodes begin; `edge_starts` its edges.
-        rows: (m,), the row of each node in `sketches`; `bounds`, `ranks` and `leaders` are as of `Problem`.
+        rows: (m,), the row of each node in `sketches`; `bounds`, `ranks`, `heads` and `leads` are as of
+            `Problem`.
         edges: (e, 2), positions in the component.
     """
 
@@ -106,13 +108,14 @@ class Problems:
     rows: NDArray[np.int64]
     bounds: NDArray[np.int32]
     ranks: NDArray[np.int32]
-    leaders: NDArray[np.int32]
+    heads: NDArray[np.int32]
+    leads: NDArray[np.bool_]
     edges: NDArray[np.int32]
 
     def component(self, index: int) -> Problem:
         """Return one component."""
         nodes, edges = (slice(*starts[index : index + 2].tolist()) for starts in (self.starts, self.edge_starts))
-        of_nodes = self.bounds[nodes], self.edges[edges], self.ranks[nodes], self.leaders[nodes]
+        of_nodes = self.bounds[nodes], self.edges[edges], self.ranks[nodes], self.heads[nodes], self.leads[nodes]
         return Problem(take_rows(self.sketches, self.rows[nodes]), *of_nodes, bool(self.by_leaders[index]))
 
     def mine(self, some: NDArray[np.int64], rule: "MiningRule") -> Iterator[pa.RecordBatch]:
@@ -169,8 +172,8 @@ def find_sets(problem: Problem, *, threshold: Threshold, mode: str, budget: Budg
         A chain of three sketches; the policy prefers the middle one.
 
         >>> ids, offsets = np.array([1, 2, 2, 3, 3, 4], np.uint64), np.array([0, 2, 4, 6])
-        >>> edges, ranks, leaders = np.array([[0, 1], [1, 2]], np.int32), np.array([1, 0, 2]), np.array([1, 1, 1])
-        >>> chain = Problem(Ragged(offsets, ids), np.ones(3, np.int32), edges, ranks, leaders, False)
+        >>> edges, ranks, heads = np.array([[0, 1], [1, 2]], np.int32), np.array([1, 0, 2]), np.array([1, 1, 1])
+        >>> chain = Problem(Ragged(offsets, ids), np.ones(3, np.int32), edges, ranks, heads, heads == range(3), False)
         >>> by_count = Threshold("overlap", 1, 1, is_count=True, size=4)
         >>> for mode in ("all", "cover", "partition", "components"):
         ...     sets = find_sets(chain, threshold=by_count, mode=mode, budget=Budget(100, 1000))
@@ -183,7 +186,7 @@ def find_sets(problem: Problem, *, threshold: Threshold, mode: str, budget: Budg
     if mode == "components":
         return _groups(problem.sketches, np.zeros(len(problem.bounds), np.int32), mode)
     if mode == "partition":
-        return _groups(problem.sketches, problem.leaders, mode)
+        return _groups(problem.sketches, problem.heads, mode)
 
     # Not all pairs of a component given by leaders are known, so its maximal sets cannot be found.
     found = None if problem.by_leaders else _list_maximal(problem, mode, budget)
@@ -283,13 +286,9 @@ def _with_lone_pivots(found: Itemsets, share: Share, min_support: int) -> Itemse
 
 
 def _follow(problem: Problem, threshold: Threshold, budget: Budget) -> Itemsets:
-    """Return sets around the kept sketches."""
-    if threshold.by_text:
-        known = Known(problem.edges, problem.ranks, problem.leaders)
-        return follow_known(problem.sketches, problem.bounds, known, threshold.rule, min_support=budget.min_support)
-    by_policy = np.argsort(problem.ranks).astype(np.int64)
-    found = follow_leaders(problem.sketches, problem.bounds, by_policy, threshold, min_support=budget.min_support)
-    return found.itemsets
+    """Return sets around leaders."""
+    known = Known(problem.edges, problem.ranks, problem.leads, is_whole=threshold.by_text)
+    return follow_leaders(problem.sketches, problem.bounds, known, threshold.rule, min_support=budget.min_support)
 
 
 def _list_maximal(problem: Problem, mode: str, budget: Budget) -> Itemsets | None:

@@ -13,16 +13,17 @@ and the pairs may divide it into many components. Here the sketches that meet in
 the pairs of each component are counted on the way:
 
     at most `max_edges`   all its pairs are listed
-    more                  it is large: only the pairs with a kept end are listed, around leaders (`leaders`)
+    more                  it is large: only the pairs of leaders are listed (`leaders`), and where losses are limited
+                          those of removed documents with the kept ones that replace them (`bounded_keeping`)
 
 So how a component is listed depends on its own sketches only, not on the rest of the family.
 
-Where texts confirm pairs, a document is kept as in `leaders`, unless it is a near-duplicate of one kept before it; but
-two sketches that satisfy the rule are only candidates, and a function of the caller tells whether the texts confirm one
-of several.
+Where texts confirm pairs, two sketches that satisfy the rule are only candidates, and a function of the caller compares
+the texts.
 """
 
 from collections.abc import Callable, Iterator, Mapping
+from fractions import Fraction
 from functools import partial
 from itertools import pairwise
 from types import MappingProxyType
@@ -35,7 +36,7 @@ from numpy.typing import NDArray
 from nddup.arrays import Ragged, number_keys, take_rows
 from nddup.columns import ragged_of
 from nddup.matching.cliques import connect_cliques
-from nddup.matching.confirm_texts import ConfirmRule, confirms_any
+from nddup.matching.confirm_texts import ConfirmRule, compare_one, confirms_any
 from nddup.matching.overlap_join import (
     ComparisonLimits,
     Prefixes,
@@ -47,20 +48,23 @@ from nddup.matching.overlap_join import (
     take_prefixes,
 )
 from nddup.matching.threshold import Threshold
+from nddup.mining.bounded_keeping import Choosing, Confirm, choose_freely, keep_bounded
+from nddup.mining.keep_verdicts import classes_of
 from nddup.mining.leaders import (
     Family,
     Index,
-    choose_kept,
-    compare_with_kept,
+    Rows,
+    as_pairs,
+    begin_index,
+    choose_leaders,
+    compare_with,
     enter,
-    find_kept_pairs,
+    find_leader_pairs,
+    join_rows,
     rank_features,
 )
 from nddup.mining.pair_graph import Cost, Edges, label_components
 from nddup.tables import FAMILIES, FAMILY_PAIRS, LIKENESS, TYPES, likeness_of
-
-Confirm = Callable[[int, NDArray[np.int64]], bool]
-"""Tells whether the text of a document confirms it as a near-duplicate of one of several others."""
 
 
 def among(confirm: Confirm, members: NDArray[np.int64]) -> Confirm:
@@ -68,32 +72,35 @@ def among(confirm: Confirm, members: NDArray[np.int64]) -> Confirm:
     return lambda one, others: confirm(int(members[one]), members[others])
 
 
-def choose_confirmed(family: Family, by_policy: NDArray[np.int64], confirm: Confirm) -> tuple[NDArray[np.bool_], Index]:
+def lead_confirmed(
+    family: Family, by_policy: NDArray[np.int64], always: NDArray[np.bool_], confirm: Confirm
+) -> tuple[NDArray[np.bool_], Index]:
     """
-    Keep every document that is not a confirmed near-duplicate of one kept before it.
+    Let every document lead that is not a confirmed near-duplicate of a leader before it.
 
     Args:
         family: the sketches, and when two of them are candidates.
         by_policy: (n,), the documents in the order the keep policy prefers them.
+        always: (n,), the documents that lead whatever is near them.
         confirm: compares texts.
 
     Returns:
-        Whether each document is kept, (n,), and the index of the kept ones, as `leaders.choose_kept` does.
+        Whether each document leads, (n,), and the index of the leaders, as `leaders.choose_leaders` does.
 
-    Cost: that of `choose_kept`, some 0.1 ms more for each document, and the comparisons of texts: at worst one for
-        each kept candidate of a document.
+    Cost: that of `choose_leaders`, some 0.1 ms more for each document, and the comparisons of texts: at worst one for
+        each leader that is a candidate of a document.
     """
     n = by_policy.size
-    heads, tails = np.full(family.prefixes.n_ranks, -1, np.int64), np.empty(family.prefixes.n_ranks, np.int64)
-    index, count = Index(heads, tails, np.empty(1024, np.int64), np.empty(1024, np.int32)), 0
-
-    kept, met = np.zeros(n, np.bool_), np.full(n, -1, np.int32)
+    index, count = begin_index(family.prefixes.n_ranks), 0
+    leads, met = np.zeros(n, np.bool_), np.full(n, -1, np.int32)
     for document in by_policy.tolist():
-        candidates = compare_with_kept(family, np.array([document]), index, met)[:, 1].astype(np.int64)
-        kept[document] = not (len(candidates) and confirm(document, candidates))
-        if kept[document]:
+        if not always[document]:
+            candidates = compare_with(family, np.array([document]), index, met)[:, 1].astype(np.int64)
+            leads[document] = not confirms_any(confirm, document, candidates)
+        leads[document] |= always[document]
+        if leads[document]:
             index, count = enter(family.prefixes, index, document, count)
-    return kept, index
+    return leads, index
 
 
 class FamilyPairs(NamedTuple):
@@ -109,7 +116,13 @@ class FamilyPairs(NamedTuple):
     """(p,), of each pair."""
 
     by_leaders: NDArray[np.bool_]
-    """(n,), whether each is in a large component, whose listed pairs are those with a kept end."""
+    """(n,), whether each is in a large component, whose listed pairs are those of leaders and of removed documents."""
+
+    stands: NDArray[np.int32]
+    """(n,), in a large component where losses are limited the kept document that replaces each; else each itself."""
+
+    limited: int
+    """Documents that were compared with heads only (`bounded_keeping`)."""
 
     comparisons: int
     """Comparisons of two sketches made to find out which components are large."""
@@ -126,9 +139,10 @@ def pair_family(
     limits: ComparisonLimits,
     keys: Ragged | None = None,
     confirm: Confirm | None = None,
+    choosing: Choosing | None = None,
 ) -> FamilyPairs:
     """
-    Find the pairs of a family: all pairs of a component with at most `max_edges`, else those with a kept end.
+    Find the pairs of a family: all pairs of a component with at most `max_edges`, else as `lead` does.
 
     Args:
         sketches: the distinct sketches, n rows, ids ascending in each.
@@ -139,6 +153,7 @@ def pair_family(
         keys: n rows; only sketches with a common key are compared, except around leaders, where keys are not used.
             None: all sketches that can be near-duplicates are compared.
         confirm: compares texts, where texts confirm pairs; the pairs returned are then candidates.
+        choosing: what else decides; None: nothing.
 
     Returns:
         The pairs, and which sketches are in large components. For no sketches, no pairs.
@@ -172,46 +187,76 @@ def pair_family(
         probes, post_prefixes(probes), range(len(order)), threshold=threshold, connected=connected,
         most=limits.max_comparisons,
     )  # fmt: skip
-    nobody = np.zeros(len(bounds), np.bool_)
+    nobody, own = np.zeros(len(bounds), np.bool_), np.arange(len(bounds), dtype=np.int32)
     if found.candidates > limits.max_comparisons:
         none = np.empty(0, np.int32)
-        return FamilyPairs(none.reshape(0, 2), none, np.empty(0), nobody, found.candidates, is_whole=False)
+        return FamilyPairs(none.reshape(0, 2), none, np.empty(0), nobody, own, 0, found.candidates, is_whole=False)
 
     roots = np.full(len(bounds), -1, np.int32)
     roots[order] = find_large(connected)
     ends = order[np.stack([found.first, found.second], axis=1)].astype(np.int32)
     listed = np.flatnonzero(roots[ends[:, 0]] < 0)
-    parts = [FamilyPairs(ends[listed], found.overlap[listed], found.resemblance[listed], nobody, 0, is_whole=True)]
+    parts = [Rows(ends[listed], found.overlap[listed], found.resemblance[listed])]
+    limited, whole = 0, choosing or choose_freely(len(bounds))
     for root in np.unique(roots[roots >= 0]):
         members = np.flatnonzero(roots == root)
         order = by_policy[roots[by_policy] == root]
-        by_place, of_members = np.searchsorted(members, order), confirm and among(confirm, members)
-        within = lead(take_rows(sketches, members), bounds[members], by_place, threshold, of_members)
-        parts.append(within._replace(ends=members[within.ends].astype(np.int32)))
-    ends, overlap, resemblance = (
-        np.concatenate(columns) for columns in zip(*(part[:3] for part in parts), strict=True)
-    )
-    return FamilyPairs(ends, overlap, resemblance, roots >= 0, found.candidates, is_whole=True)
+        component = Component(take_rows(sketches, members), bounds[members], np.searchsorted(members, order))
+        of_members = confirm and among(confirm, members)
+        within = lead(component, threshold, limits.max_edges, whole.take(members), of_members)
+        parts.append(Rows(members[within.ends].astype(np.int32), within.overlap, within.resemblance))
+        own[members], limited = members[within.stands], limited + within.limited
+    ends, overlap, resemblance = join_rows(parts)
+    return FamilyPairs(ends, overlap, resemblance, roots >= 0, own, limited, found.candidates, is_whole=True)
+
+
+class Component(NamedTuple):
+    """A component of n documents."""
+
+    sketches: Ragged  # n rows, ids ascending in each
+    bounds: NDArray[np.int32]  # (n,), alpha of each
+    by_policy: NDArray[np.int64]  # (n,), the documents in the order the keep policy prefers them
 
 
 def lead(
-    sketches: Ragged,
-    bounds: NDArray[np.int32],
-    by_policy: NDArray[np.int64],
-    threshold: Threshold,
-    confirm: Confirm | None = None,
+    component: Component, threshold: Threshold, max_near: int, choosing: Choosing, confirm: Confirm | None = None
 ) -> FamilyPairs:
     """
-    Find the pairs of a component that is known to be large: those with a kept end.
+    Find the pairs of a component that is known to be large: those of leaders, and of removed documents with a kept one.
 
-    Args and cost are those of `leaders.follow_leaders`, without its clusters. With `confirm`, the pairs returned are
-    candidates, and the kept documents are those of the confirmed pairs.
+    Args:
+        component: the documents.
+        threshold: when two are near-duplicates, or candidates.
+        max_near: as of `keep_bounded`.
+        choosing: what else decides. A limit of what may be lost needs `confirm`.
+        confirm: compares texts. The pairs returned are then candidates; leaders and kept documents are those of the
+            confirmed pairs.
+
+    Cost: those of `choose_leaders` or `lead_confirmed`, `find_leader_pairs` and `keep_bounded`. Memory: 60 bytes for
+        every id of every sketch, 24 for every pair.
     """
-    family = rank_features(sketches, bounds, threshold)
-    order = np.ascontiguousarray(by_policy, np.int64)
-    kept, index = choose_kept(family, order) if confirm is None else choose_confirmed(family, order, confirm)
-    pairs = find_kept_pairs(family, kept, index)
-    return FamilyPairs(*pairs, np.ones(len(bounds), np.bool_), 0, is_whole=True)
+    family = rank_features(component.sketches, component.bounds, threshold)
+    order, always = np.ascontiguousarray(component.by_policy, np.int64), choosing.is_forced
+    if confirm is None:
+        leads, index = choose_leaders(family, order, always)
+    else:
+        leads, index = lead_confirmed(family, order, always, confirm)
+    pairs, n = find_leader_pairs(family, leads, index, always), len(component.bounds)
+    stands, limited = np.arange(n, dtype=np.int32), 0
+    if choosing.most_lost is not None and confirm is not None:
+        kept = keep_bounded(family, order, choosing, confirm, max_near)
+        stands, limited = kept.stands, kept.limited
+        pairs = _without_repeats(pairs, as_pairs(kept.rows))
+    return FamilyPairs(*pairs, np.ones(n, np.bool_), stands, limited, 0, is_whole=True)
+
+
+def _without_repeats(pairs: Rows, more: Rows) -> Rows:
+    """Return pairs and those of more that are not among them, in either direction."""
+    whole = join_rows([pairs, more])
+    low, high = np.sort(whole.ends, axis=1).astype(np.int64).T
+    _, first = np.unique((low << 32) + high, return_index=True)
+    first.sort()
+    return Rows(whole.ends[first], whole.overlap[first], whole.resemblance[first])
 
 
 def past_comparisons(sketches: int, max_comparisons: int) -> str:
@@ -238,6 +283,11 @@ ConfirmOf = Callable[[NDArray[np.int64]], Confirm]
 """Gives what compares the texts of a family, from its nodes: it names documents by their places there."""
 
 
+FAMILY_COLUMNS = {"sketch": "array<long>", "most": "long", "least": "long", "n": "long", "shingles": "int"}
+"""What is known of a sketch in a family: the greatest and least `weight` of its documents, their number, and their
+distinct shingles."""
+
+
 class FamilyRule(NamedTuple):
     """How the pairs of a family are found."""
 
@@ -251,6 +301,9 @@ class FamilyRule(NamedTuple):
 
     confirm: ConfirmRule | None = None
     """When texts, in a column `tokens`, confirm a pair; None: there is no such column."""
+
+    most_lost: Fraction | None = None
+    """`keep.max_lost`."""
 
 
 def list_families(batches: Batches, *, max_edges: int) -> Batches:
@@ -294,7 +347,7 @@ def search_families(batches: Batches, *, rule: FamilyRule, confirm_of: ConfirmOf
     """Yield FAMILY_PAIRS: the pairs of each family, and the sketches of components with more than `max_edges` pairs.
 
     Args:
-        batches: rows of FAMILIES with their `sketch`, array<long>, and `tokens`, array<long>, by the rule; the rows of
+        batches: rows of FAMILIES with the columns `FAMILY_COLUMNS`, and `tokens`, array<long>, by the rule; the rows of
             a family one after another, in the order of the keep policy.
         rule: how pairs are found.
         confirm_of: compares texts, where these confirm pairs and are not in the rows.
@@ -329,8 +382,8 @@ def _rows_of_family(
     nodes, sketches = rows["node"].to_numpy(), ragged_of(rows["sketch"])
     confirm = None if confirm_of is None else confirm_of(nodes)
     if rule.confirm is not None:
-        confirm = partial(confirms_any, partial(take_rows, ragged_of(rows["tokens"])), rule.confirm)
-    found = _search(sketches, by_policy, rule, confirm, is_large=rows["is_large"][0].as_py())
+        confirm = partial(compare_one, partial(take_rows, ragged_of(rows["tokens"])), rule.confirm)
+    found = _search(rows, by_policy, rule, confirm)
     if not found.is_whole:
         yield _lay_out("stopped", nodes[:1], np.array([len(nodes)]))
         return
@@ -340,19 +393,21 @@ def _rows_of_family(
     told = likeness_of(found.overlap.astype(np.int32), found.resemblance, sizes, shows_containment=shows)
     yield _lay_out("pair", nodes[ends[:, 0]], nodes[ends[:, 1]], told)
 
-    large = nodes[found.by_leaders]
-    yield _lay_out("leaders", large, large)
+    yield _lay_out("leaders", nodes[found.by_leaders], nodes[found.stands[found.by_leaders]])
+    if found.limited:
+        yield _lay_out("limited", nodes[:1], np.array([found.limited]))
 
 
-def _search(
-    sketches: Ragged, by_policy: NDArray[np.int64], rule: FamilyRule, confirm: Confirm | None, *, is_large: bool
-) -> FamilyPairs:
+def _search(rows: pa.Table, by_policy: NDArray[np.int64], rule: FamilyRule, confirm: Confirm | None) -> FamilyPairs:
     """Find the pairs of one family."""
+    sketches = ragged_of(rows["sketch"])
     bounds = rule.threshold.bounds(np.diff(sketches.offsets).astype(np.int32))
-    if is_large:
-        return lead(sketches, bounds, by_policy, rule.threshold, confirm)
+    most, least, n, shingles = (rows[name].to_numpy().astype(np.int64) for name in ("most", "least", "n", "shingles"))
+    choosing = Choosing(classes_of(most), classes_of(least), n, shingles, rule.most_lost)
+    if rows["is_large"][0].as_py():
+        return lead(Component(sketches, bounds, by_policy), rule.threshold, rule.limits.max_edges, choosing, confirm)
     keys = None if rule.keys is None else rule.keys(sketches)
-    return pair_family(sketches, bounds, by_policy, rule.threshold, rule.limits, keys, confirm)
+    return pair_family(sketches, bounds, by_policy, rule.threshold, rule.limits, keys, confirm, choosing)
 
 
 def _lay_out(

@@ -3,7 +3,8 @@
 The choice itself is made on distinct sketches (`pair_graph`). It is exact for documents: equal sketches have the same
 near-duplicates, so a kept sketch keeps its first document, and a removed one keeps none.
 
-    direct_edges   likeness, forced documents, what is lost  ->  which end of an edge may be removed for the other
+    may_replace    forced documents, what is lost            ->  which end of an edge the other may replace
+    direct_edges   that, and likeness                        ->  the likeness by which one replaces the other
     decide         documents with their heads                ->  kept, duplicate_of, reason
 
 Documents that `keep.force` names have a class: `KEPT` ones come first in the order of preference and are never removed,
@@ -79,18 +80,37 @@ def classes_of(weights: NDArray[np.int64]) -> NDArray[np.int8]:
     return np.where(weights >= half, KEPT, np.where(weights <= -half, REMOVED, FREE)).astype(np.int8)
 
 
+def may_replace(classes: NDArray[np.int8], loss: Loss | None = None) -> NDArray[np.bool_]:
+    """Return for both ends of e edges whether the other end may replace it, (2, e), if that precedes it in the order.
+
+    Args:
+        classes: (2, e), of the ends.
+        loss: what each end would lose; None: any part may be lost. Documents forced out may lose all.
+    """
+    may = (classes != KEPT) & (classes[::-1] != REMOVED)
+    if loss is not None:
+        missing = loss.sizes - loss.common
+        may &= (classes == REMOVED) | (missing * loss.most.denominator <= loss.sizes * loss.most.numerator)
+    return np.asarray(may)
+
+
 def direct_edges(
-    likeness: NDArray[np.float64], classes: NDArray[np.int8], loss: Loss | None = None
+    likeness: NDArray[np.float64],
+    classes: NDArray[np.int8],
+    loss: Loss | None = None,
+    is_named: NDArray[np.bool_] | None = None,
 ) -> NDArray[np.float64]:
-    """Return the likeness of each end of each edge to the other, or `NEVER` where the other must not remove it.
+    """Return the likeness of each end of each edge to the other, or `NEVER` where the other must not replace it.
 
     Args:
         likeness: (e,) or (2, e), as `pair_graph.keep_first` takes it; NaN, of kinds that show none, counts as 0.
         classes: (2, e), of the ends.
-        loss: what each end would lose; None: any part may be lost. Documents forced out may lose all.
+        loss: as of `may_replace`.
+        is_named: (2, e), whether it is known of an end that nothing but the other end replaces it, or nothing is known
+            of it; None: nothing is known of any.
 
     Returns:
-        (2, e), for `keep_first` with the least likeness of the run, or 0; with `loss`, after `only_later`.
+        (2, e), for `keep_first` with the least likeness of the run, or 0.
 
     Example:
         >>> chain, classes = np.array([[0, 1], [1, 2]]), np.array([FREE, REMOVED, FREE], np.int8)
@@ -98,21 +118,15 @@ def direct_edges(
         [[-1.0, 0.8], [0.9, -1.0]]
     """
     known = np.nan_to_num(np.atleast_2d(likeness), nan=0.0)
-    both = np.broadcast_to(known, (2, known.shape[1])).copy()
-    if loss is not None:
-        missing = loss.sizes - loss.common
-        is_lossy = missing * loss.most.denominator > loss.sizes * loss.most.numerator
-        both[is_lossy & (classes != REMOVED)] = NEVER
-    both[(classes == KEPT) | (classes[::-1] == REMOVED)] = NEVER
-    return both
+    may = may_replace(classes, loss)
+    if is_named is not None:
+        may &= is_named
+    return np.where(may, np.broadcast_to(known, (2, known.shape[1])), NEVER)
 
 
-def only_later(likeness: NDArray[np.float64], ranks: NDArray[np.integer]) -> NDArray[np.float64]:
-    """Return the same directed likeness, (2, e), but `NEVER` for the earlier end of each edge.
-
-    So a node is the duplicate only of a kept one that precedes it. `ranks`: (2, e), of the ends.
-    """
-    return np.where(ranks < ranks[::-1], NEVER, likeness)
+def direct_leading(classes: NDArray[np.int8]) -> NDArray[np.float64]:
+    """Return what `keep_first` chooses leaders by, (2, e): all but documents forced to be kept follow a leader."""
+    return np.where(classes == KEPT, NEVER, 1.0)
 
 
 class Placed(NamedTuple):

@@ -1,4 +1,4 @@
-"""Clusters around leaders: the followers of each kept document, their leader, divided into clusters that include it.
+"""Clusters around leaders: the followers of each, divided into clusters that include it.
 
 Every follower of a leader is a bitmap of the leader's sketch. The followers are ordered by these bitmaps, so that those
 that lack the same features come together. Each joins the first of the last `OPEN` clusters that it fits, else begins a
@@ -7,13 +7,17 @@ near-duplicate. For counts and shares the first implies the second. For a resemb
 features are at least (1 + t) / 2 of the largest sketch, because then |A ∩ B| / |A ∪ B| >= t; with fewer, each pair is
 compared, while the cluster has at most `CHECKED` documents.
 
-A follower is in one cluster of one leader, so no cluster lies inside another.
+Every document with a near-duplicate leads, or is near a leader (`leaders`); it follows the leader that shares most
+features with it, ties by policy. A leader that nothing follows is in one cluster with the near-duplicate that the
+policy prefers. Two leaders may be near where both are forced to be kept. So a follower is in one cluster of one leader
+beside those, and no cluster lies inside another.
 
-Clusters around kept documents where a list of pairs, not the sketches, decides which are near-duplicates.
+Guarantees: every document that has a near-duplicate is in a cluster. Every cluster holds a leader, all its pairs are
+near-duplicates, and its joint support is enough. Clusters need not be maximal, and a pair of two documents that do not
+lead need not be in one.
 
-Where texts confirm pairs (`Threshold.by_text`), two sketches alone do not show whether they are a pair. The kept
-documents are known too: `keep_first` chose them from the same list. Where all pairs of a component are known, the
-result is that of `leaders`; the clusters are divided in the same way (`leader_clusters`).
+Where texts confirm pairs (`Threshold.by_text`), two sketches alone do not show whether they are a pair: only pairs of
+the list are near-duplicates then.
 """
 
 from typing import NamedTuple
@@ -33,20 +37,13 @@ CHECKED = 64
 """Most documents of a cluster that a new one is compared with, where the joint features do not suffice."""
 
 
-class Followers(NamedTuple):
-    """The pairs of a document that was not kept with a kept one."""
-
-    pairs: NDArray[np.int32]  # shape (p, 2), (document, kept one), by document, its leader first
-    overlap: NDArray[np.int32]  # shape (p,), of each pair
-    ranks: NDArray[np.int64]  # shape (n,), each document's place in the order of the policy
-
-
 class Known(NamedTuple):
     """The near-duplicate pairs of m documents, where they are given as a list."""
 
     edges: NDArray[np.int32]  # shape (e, 2), the lower index first
     ranks: NDArray[np.int32]  # shape (m,), each document's place in the order of the policy
-    leaders: NDArray[np.int32]  # shape (m,), the kept near-duplicate of each, itself where it is kept
+    leads: NDArray[np.bool_]  # shape (m,), whether each leads
+    is_whole: bool  # whether two documents that do not lead are near-duplicates only if they are in the list
 
 
 class Sketches(NamedTuple):
@@ -76,58 +73,82 @@ class Fitted(NamedTuple):
     supports: NDArray[np.int32]  # by cluster, its joint features
 
 
-def divide_followers(
-    sketches: Ragged, bounds: NDArray[np.int32], followers: Followers, rule: Rule, min_support: int,
-    pairs: Ragged | None = None,
-) -> Itemsets:  # fmt: skip
+def follow_leaders(
+    sketches: Ragged, bounds: NDArray[np.int32], known: Known, rule: Rule, *, min_support: int = 0
+) -> Itemsets:
     """
-    Divide the followers of each kept document into clusters.
+    Divide the followers of each leader of a component into clusters.
 
     Args:
-        sketches: n rows of ascending ids.
-        bounds: shape (n,), alpha of each.
-        followers: the documents, and the kept ones they are near-duplicates of.
-        rule: when two sketches are near-duplicates.
-        min_support: least joint support.
-        pairs: the near-duplicates of each, ascending, where the pairs are given as a list; None: the rule decides.
+        sketches: m rows of ascending ids.
+        bounds: shape (m,), alpha of each.
+        known: the pairs, those with a leader at least, and which documents lead.
+        rule: when two sketches are near-duplicates, or candidates.
+        min_support: least joint support; 0 leaves it to the bounds.
 
     Returns:
-        The clusters, of coverage `documents`. Each document with a pair of enough overlap is in a cluster. A kept
-        document without followers is in one with the document of its pairs that the policy prefers.
+        The clusters, each once, of coverage `documents`. A document is in none if all its pairs with leaders have less
+        than `min_support`.
 
-    Cost: for each document its sketch and the sketch of its leader, one sort, and up to OPEN bitmaps.
+    Cost: linear in the pairs; for each document its sketch and the sketch of its leader, one sort, and up to OPEN
+        bitmaps; where the list is whole, one search in its pairs for each document of up to 64 open clusters of at most
+        64 documents.
+
+    Example:
+        Documents 0, 1 and 2 share at least two features; 1 leads 0 and 2.
+
+        >>> ids = np.array([1, 2, 3, 1, 2, 3, 4, 2, 3, 4], np.uint64)
+        >>> sketches, bounds = Ragged(np.array([0, 3, 7, 10]), ids), np.full(3, 2, np.int32)
+        >>> edges, ranks = np.array([[0, 1], [1, 2]], np.int32), np.array([1, 0, 2], np.int32)
+        >>> known = Known(edges, ranks, np.array([False, True, False]), is_whole=False)
+        >>> found = follow_leaders(sketches, bounds, known, Rule(False, 2, 1, 4))
+        >>> found.members.tolist(), found.supports.tolist()
+        ([0, 1, 2], [2])
     """
-    enough = followers.overlap >= min_support
-    with_kept, overlap = followers.pairs[enough], followers.overlap[enough]
+    edges = np.ascontiguousarray(known.edges, np.int32)
+    ends = np.concatenate([edges, edges[:, ::-1]])
+    ends = np.ascontiguousarray(ends[known.leads[ends[:, 1]]])
+    overlap = count_shared(sketches, ends)
+    order = np.flatnonzero(overlap >= min_support)
+    order = order[np.lexsort((known.ranks[ends[order, 1]], -overlap[order], ends[order, 0]))]
+    with_leader, overlap = ends[order], overlap[order]
 
-    # A document follows the kept one of its first pair. The followers of a leader become one run.
-    first = np.flatnonzero(np.append(True, with_kept[1:, 0] != with_kept[:-1, 0])[: len(with_kept)])
-    by_leader = first[np.lexsort((with_kept[first, 0], with_kept[first, 1]))]
-    documents, leaders = with_kept[by_leader].astype(np.int64).T.copy()
-    listed = Ragged(np.zeros(1, np.int64), np.empty(0, np.uint64)) if pairs is None else pairs
+    # A document follows the leader of its first pair. The followers of a leader become one run.
+    follows = np.flatnonzero(~known.leads[with_leader[:, 0]])
+    of_first = with_leader[follows, 0]
+    first = follows[np.append(True, of_first[1:] != of_first[:-1])[: len(follows)]]
+    by_leader = first[np.lexsort((with_leader[first, 0], with_leader[first, 1]))]
+    documents, leaders = with_leader[by_leader].astype(np.int64).T.copy()
+    listed = Ragged(np.zeros(1, np.int64), np.empty(0, np.uint64))
+    if known.is_whole:
+        offsets, neighbours = list_neighbours(len(bounds), edges)
+        listed = Ragged(offsets, neighbours.astype(np.uint64))
     fitted = fit_all(Sketches(sketches, bounds, min_support, rule, listed), leaders, documents)
     heads = np.empty(fitted.supports.size, np.int64)
     heads[fitted.numbers] = leaders
 
-    # A kept document without followers makes a set with the preferred document of its pairs.
-    lone = pick_lone(with_kept, leaders, followers.ranks)
+    lone = pick_lone(with_leader, leaders, known.ranks)
     extra = heads.size + np.arange(lone.size)
 
     owners = np.concatenate((fitted.numbers, np.arange(heads.size), extra, extra))
-    members = np.concatenate((documents, heads, with_kept[lone, 0], with_kept[lone, 1]))
+    members = np.concatenate((documents, heads, with_leader[lone, 0], with_leader[lone, 1]))
     rows = members[np.lexsort((members, owners))].astype(np.int32)
-    ends = np.cumsum(np.bincount(owners, minlength=heads.size + lone.size)).astype(np.int64)
+    ends_of = np.cumsum(np.bincount(owners, minlength=heads.size + lone.size)).astype(np.int64)
     supports = np.append(fitted.supports, overlap[lone])
-    return sort_canonically(FoundSets(ends, rows, supports, np.array([ends.size, rows.size, 0])), "documents")
+    return sort_canonically(FoundSets(ends_of, rows, supports, np.array([ends_of.size, rows.size, 0])), "documents")
 
 
-def pick_lone(pairs: NDArray[np.int32], leaders: NDArray[np.int64], ranks: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return, for each kept document without followers, the position of the pair whose document the policy prefers."""
+def pick_lone(pairs: NDArray[np.int32], leaders: NDArray[np.int64], ranks: NDArray[np.int32]) -> NDArray[np.int64]:
+    """Return, for each leader that nothing follows, the position of the pair whose document the policy prefers.
+
+    Two leaders may choose each other; their pair is then given once.
+    """
     lone = np.flatnonzero(~np.isin(pairs[:, 1], leaders))
     lone = lone[np.lexsort((ranks[pairs[lone, 0]], pairs[lone, 1]))]
     is_first = np.append(True, pairs[lone[1:], 1] != pairs[lone[:-1], 1])[: lone.size]
-    chosen: NDArray[np.int64] = lone[is_first]
-    return chosen
+    chosen = lone[is_first]
+    _, once = np.unique(np.sort(pairs[chosen], axis=1), axis=0, return_index=True)
+    return np.asarray(chosen[np.sort(once)])
 
 
 @compiled
@@ -291,40 +312,6 @@ def is_near(sketches: Sketches, bits: Bits, documents: NDArray[np.int64], i: int
     offsets, ids = sketches.rows
     shared, united = resemblance_parts(ids, offsets[a], offsets[a + 1], offsets[b], offsets[b + 1], rule)
     return bool(shared * rule.denominator >= rule.numerator * united)
-
-
-def follow_known(
-    sketches: Ragged, bounds: NDArray[np.int32], known: Known, rule: Rule, *, min_support: int = 0
-) -> Itemsets:
-    """
-    Make clusters around the kept documents of a component.
-
-    Args:
-        sketches: m rows of ascending ids, uint64.
-        bounds: (m,), alpha of each.
-        known: the pairs, and the leader of each document.
-        rule: when two sketches are candidates.
-        min_support: least joint support; 0 leaves it to the bounds.
-
-    Returns:
-        Sets as from `leader_clusters.divide_followers`; every pair of a set is in the list.
-
-    Cost: linear in the pairs, and for each follower one search in its pairs for each document of up to 64 open
-        clusters of at most 64 documents.
-    """
-    edges = np.ascontiguousarray(known.edges, np.int32)
-    ends = np.concatenate([edges, edges[:, ::-1]])
-    is_kept = known.leaders == np.arange(len(bounds))
-    ends = ends[~is_kept[ends[:, 0]] & is_kept[ends[:, 1]]]
-
-    # The leader of a document comes first, then its other kept near-duplicates in the order of the policy.
-    order = np.lexsort((known.ranks[ends[:, 1]], known.leaders[ends[:, 0]] != ends[:, 1], ends[:, 0]))
-    ends = np.ascontiguousarray(ends[order])
-    overlap = count_shared(sketches, ends)
-    followers = Followers(ends, overlap, known.ranks.astype(np.int64))
-    offsets, neighbours = list_neighbours(len(bounds), edges)
-    pairs = Ragged(offsets, neighbours.astype(np.uint64))
-    return divide_followers(sketches, bounds, followers, rule, min_support, pairs)
 
 
 @compiled

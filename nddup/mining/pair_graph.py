@@ -124,7 +124,9 @@ class Kept(NamedTuple):
     """The choice, for n nodes."""
 
     kept: NDArray[np.bool_]  # (n,)
-    duplicate_of: NDArray[np.int32]  # (n,) the kept neighbour of highest likeness, ties by policy; -1 iff kept
+    duplicate_of: NDArray[
+        np.int32
+    ]  # (n,) the kept neighbour before it of highest likeness, ties by policy; -1 iff kept
     resemblance: NDArray[np.float64]  # (n,) that likeness; 1 for kept nodes
 
 
@@ -141,7 +143,7 @@ def keep_first(
         resemblance: (e,), of each pair; or (2, e), the part of the first end that the second contains, then of the
             second that the first contains.
         ranks: (n,), int32, a permutation of 0..n-1: the place of each in the policy's order.
-        least: least likeness at which an earlier node removes a later one, and at which a node duplicates a kept one.
+        least: least likeness of a later node to an earlier one at which that may replace it.
 
     Returns:
         Kept; empty for no nodes. Cost: linear in nodes and edges, after a sort of the ranks; memory: 4 bytes an edge
@@ -197,7 +199,7 @@ def _choose(graph: _Graph, by_rank: NDArray[np.int32]) -> NDArray[np.bool_]:
 
 @compiled
 def _find_duplicates(graph: _Graph, kept: NDArray[np.bool_], best: NDArray[np.float64]) -> NDArray[np.int32]:
-    """Return the kept neighbour of highest likeness of each removed node, (n,); write that likeness to `best`, (n,)."""
+    """Return the most alike kept one of the neighbours before each removed node, (n,); write its likeness to `best`."""
     edges, likeness, least, rows = graph.edges, graph.likeness, graph.least, len(graph.likeness)
     ranks = graph.ranks
     duplicate_of = np.full(len(ranks), -1, np.int32)
@@ -205,7 +207,7 @@ def _find_duplicates(graph: _Graph, kept: NDArray[np.bool_], best: NDArray[np.fl
         for end in range(2):
             node, other = edges[i, end], edges[i, 1 - end]
             value = likeness[end % rows, i]
-            if kept[node] or not kept[other] or value < least:
+            if kept[node] or not kept[other] or ranks[other] > ranks[node] or value < least:
                 continue
 
             is_tie = value == best[node]
@@ -317,8 +319,8 @@ def _distinct(pieces: list[NDArray[np.int64]]) -> NDArray[np.int64]:
     return np.asarray(values[is_first])
 
 
-GRAPH_BITS, CHOICE_BITS = 33, 1
-"""Memory for each node in bits: of components and choice together, and of the choice alone."""
+GRAPH_BITS, CHOICE_BITS = 34, 1
+"""Memory for each node in bits: of components, the choice and the leaders together, and of the choice alone."""
 
 BATCHES_BYTES = 64 << 20
 """Address space beyond that of an idle worker: the current batches, and what their allocator reserves."""
@@ -340,7 +342,7 @@ def most_nodes(memory: int, bits: int) -> int:
         The nodes, at most `MOST_NODES`; 0 where the memory is not even enough for the worker itself.
 
     Example:
-        >>> most_nodes(WORKER_BYTES + BATCHES_BYTES + 33_000, GRAPH_BITS)
+        >>> most_nodes(WORKER_BYTES + BATCHES_BYTES + 34_000, GRAPH_BITS)
         8000
     """
     return min(max(memory - WORKER_BYTES - BATCHES_BYTES, 0) * 8 // bits, MOST_NODES)

@@ -98,18 +98,18 @@ def notes(metrics: RunMetrics) -> list[str]:
     if clusters.led_clusters:
         found.append(
             f"{clusters.led_clusters:,} clusters of families too large for all their sets were made around"
-            " kept documents: every document with a near-duplicate is in one"
+            " leaders: every document with a near-duplicate is in one"
         )
     if clusters.led_components:
         found.append(
             f"{clusters.led_components:,} components have more pairs than pairs.max_edges: of these, pairs of two"
-            " removed documents are not listed"
+            f" documents that do not lead are not listed, at most {clusters.unlisted_pairs:,}"
         )
 
     keep = metrics.stages.keep
     for counts, what in ((keep.without_value, "no"), (keep.unparsable, "no number as")):
         found += [f"keep.policy: {n:,} documents have {what} {path}: they come last" for path, n in counts.items()]
-    found += _keep_notes(keep)
+    found += _keep_notes(keep, metrics.stages.pairs.limited)
     if texts and texts.beyond_files:
         found.append(
             f"{texts.beyond_files:,} clusters chosen for the report lie in files beyond output.texts_read: it shows"
@@ -208,7 +208,7 @@ def _document_notes(metrics: RunMetrics) -> list[str]:
     return found
 
 
-def _keep_notes(keep: KeepMetrics) -> list[str]:
+def _keep_notes(keep: KeepMetrics, limited: int) -> list[str]:
     """Return notes on what `keep.force` and `keep.max_lost` did."""
     found = []
     if keep.forced_kept or keep.forced_removed or keep.forced_unknown:
@@ -216,6 +216,11 @@ def _keep_notes(keep: KeepMetrics) -> list[str]:
         found.append(f"keep.force: {keep.forced_kept:,} documents kept, {keep.forced_removed:,} removed{unknown}")
     if keep.kept_pairs:
         found.append(f"both documents of {keep.kept_pairs:,} pairs are kept, as keep.force and keep.max_lost ask")
+    if limited:
+        found.append(
+            f"{limited:,} distinct texts in components of more pairs than pairs.max_edges were compared with few kept"
+            " ones: more may be kept than keep.max_lost asks"
+        )
     return found
 
 

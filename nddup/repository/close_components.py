@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from nddup.columns import one_chunk, take
 from nddup.local import engine
 from nddup.local.collapse import Nodes, name_nodes, rank_ids
-from nddup.local.confirm import Known, keys_of, pair_families
+from nddup.local.confirm import NO_LEADERS, Known, keys_of, pair_families
 from nddup.local.match import Matches, PairingOptions
 from nddup.local.workers import Workers
 from nddup.matching.preference import Order
@@ -86,20 +86,20 @@ def close(scope: Scope, identity: Identity, workers: Workers) -> Closed:
     nodes = _name(documents, scope, identity)
     config, rule = identity.config, PairingOptions.of(identity.config)
     whole = _as_matches(scope, nodes, is_exact=identity.is_exact)
-    matches, large = replace(whole, common=None), np.empty(0, np.int32)
+    matches, led = replace(whole, common=None), NO_LEADERS
     known = None if whole.common is None else _known_of(whole, whole.common)
     if rule.limits is not None:
-        matches, large = pair_families(matches, nodes, rule, rule.limits, workers, known)
+        matches, led = pair_families(matches, nodes, rule, rule.limits, workers, known)
     if known is not None:
         matches = known.confirm(matches, workers).matches
     pairs, found = engine.list_pairs(matches, nodes, config)
-    paired = engine.Paired(pairs, nodes, matches, large, {}, found)
+    paired = engine.Paired(pairs, nodes, matches, led, {}, found)
     clustered = engine.cluster(paired, config, workers)
     keep = engine.keep(paired, clustered, config).keep
 
     own = np.arange(len(nodes.node), dtype=np.int32)
-    # Around leaders, pairs of two removed documents are left out, but these may connect a component: use all pairs. And
-    # all candidates: how many a family has decides whether leaders stand for it.
+    # Around leaders, pairs of two documents that do not lead are left out, but these may connect a component: use all
+    # pairs. And all candidates: how many a family has decides whether leaders stand for it.
     links = np.concatenate([whole.ends, np.stack([nodes.node, own], axis=1)]).astype(np.int32)
     components = label_components(links, nodes=len(own)).ordinals.astype(np.int64)
     ids = one_chunk(nodes.ids)

@@ -266,9 +266,9 @@ def _coverage(evidence: Evidence) -> Iterator[Finding]:
     reads = ["met", "by_leaders", "placed", "sketches", "probes"]
     yield _find(evidence, "clusters: every pair of near-duplicates is in one", lost, reads=reads, amount=amount)
     promise = "clusters: every document with a near-duplicate is in one"
-    yield _find(evidence, promise, prove_clusters.left_out(**least), reads=[*reads, "kept_nodes"], amount=amount)
-    promise = "clusters: each around a leader contains a kept document"
-    yield _find(evidence, promise, prove_clusters.LEADERLESS, reads=["placed", "kept_nodes"])
+    yield _find(evidence, promise, prove_clusters.left_out(**least), reads=[*reads, "leader_nodes"], amount=amount)
+    promise = "clusters: each around a leader contains one"
+    yield _find(evidence, promise, prove_clusters.LEADERLESS, reads=["placed", "leader_nodes"])
 
 
 def _components(evidence: Evidence) -> Finding:
@@ -333,17 +333,27 @@ def _keep(evidence: Evidence) -> Iterator[Finding]:
         wrong = prove_keep.wrong_losses(losing, by_sets=evidence.promised.config.pairs.confirm == "resemblance")
         most = f", at most {evidence.promised.config.keep.max_lost:g}" if losing else ""
         yield _find(evidence, f"keep: lost is what duplicate_of lacks{most}", wrong, reads=["keeping", "commons"])
-    too_near = prove_keep.too_near(evidence.promised.rule, evidence.promised.losing)
-    yield _find(evidence, "keep: no two kept are near-duplicates", too_near, reads=reads, amount=amount)
+    is_frozen, excused = evidence.promised.is_frozen, evidence.promised.excused
+    note, area = "", ["led_area"] if excused.is_limited else []
+    too_near = prove_keep.too_near(evidence.promised.rule, excused, is_frozen=is_frozen)
+    if excused.is_limited:
+        every = prove_keep.too_near(evidence.promised.rule, prove_keep.Excused(is_limited=False))
+        n = evidence.count(f"SELECT count(*) AS n FROM ({every.text}) AS found", *reads)  # noqa: S608 - a question
+        note = f"compared with few kept ones, in components of too many pairs: {n:,} more pairs are kept"
+    reads += area
+    yield _find(evidence, "keep: no two kept are near-duplicates", too_near, reads=reads, amount=amount, note=note)
+    if not is_frozen and evidence.count("SELECT count(leader) AS n FROM keep"):
+        promise, wrong = "keep: leader as the pairs say", prove_keep.wrong_leaders(is_led=evidence.promised.is_led)
+        yield _find(evidence, promise, wrong, reads=["keeping", "truth", "probes"], amount=amount)
     promise = "keep: of equal contents without a feature one is kept"
-    yield _find(evidence, promise, prove_keep.textless(is_frozen=evidence.promised.is_frozen), reads=["keeping"])
-    reads = ["best", "offers", "keeping", "probes"]
-    if evidence.promised.is_frozen:
+    yield _find(evidence, promise, prove_keep.textless(is_frozen=is_frozen), reads=["keeping"])
+    reads = ["best", "offers", "keeping", "probes", *area]
+    if is_frozen:
         promise = "keep: every removed document has a kept near-duplicate, which duplicate_of names"
         yield _find(evidence, promise, prove_keep.ABANDONED, reads=reads, amount=amount)
         return
     promise = "keep: every removed document has a preferred kept near-duplicate, the best one"
-    yield _find(evidence, promise, prove_keep.BROKEN, reads=reads, amount=amount)
+    yield _find(evidence, promise, prove_keep.broken(excused), reads=reads, amount=amount)
 
 
 def _lines(evidence: Evidence) -> Iterator[Finding]:

@@ -63,7 +63,7 @@ EVALUATION = """evaluation.json, format 1. A ratio that divides by nothing is nu
               reference, found, unique_to_reference, unique_to_run, common        the papers' five numbers
               precision, recall, f1
               recall_of_known   recall without pairs that have an unknown id
-    unlisted  pairs of the list that are not in `pairs`, of two removed documents of a component given by leaders: the
+    unlisted  pairs of the list that are not in `pairs`, of two followers in a component given by leaders: the
               run does not promise these (clusters whose coverage is `documents`)
     curves    score         [{at, reference, common, together, precision, recall}]: the list cut at score >= at;
                             common: in `pairs`; together: in a common cluster; [] without scores
@@ -203,7 +203,7 @@ def _notes(evaluation: dict[str, Any]) -> list[str]:
         notes.append("the pairs of the groups were counted, not listed")
     if evaluation["unlisted"]:
         notes.append(
-            f"{evaluation['unlisted']:,} pairs of the list are of two removed documents in components given by leaders:"
+            f"{evaluation['unlisted']:,} pairs of the list are of two followers in components given by leaders:"
             " the run does not list such pairs"
         )
     return notes

@@ -113,7 +113,7 @@ class Promised:
 
     @property
     def is_led(self) -> bool:
-        """Whether some components are given by leaders: their pairs of two removed documents are not listed."""
+        """Whether some components are given by leaders: their pairs without a leader are not listed."""
         return self.metrics.stages.clusters.led_components > 0
 
     @property
@@ -132,9 +132,9 @@ class Promised:
         return self.metrics.repository == "frozen"
 
     @property
-    def max_edges(self) -> int:
-        """Number of pairs above which a component is given by leaders."""
-        return self.config.pairs.max_edges
+    def excused(self) -> prove_keep.Excused:
+        """Where `keep.max_lost` compared some documents with few kept ones, more may be kept than the promise says."""
+        return prove_keep.Excused(self.metrics.stages.pairs.limited > 0)
 
     @property
     def expand_limit(self) -> int:
@@ -380,11 +380,11 @@ def _read_no_texts(names: set[str]) -> dict[str, str]:
 def _list_allowed_missing(evidence: Evidence) -> None:
     """Make `allowed_missing`, the recounted pairs that the run may lack.
 
-    With a kind that finds candidates by chance, these are all pairs not found; otherwise those of two removed documents
-    in components given by leaders.
+    With a kind that finds candidates by chance, these are all pairs not found; otherwise those of two documents that
+    follow leaders.
     """
     if not evidence.promised.is_cut:
-        evidence.see("by_leaders", "kept_nodes")
+        evidence.see("led_nodes")
     evidence.run.keep("allowed_missing", "SELECT * FROM lost" if evidence.promised.is_cut else prove_pairs.OPTIONAL)
 
 
@@ -416,22 +416,21 @@ def _extend(evidence: Evidence) -> None:
 
 
 def _list_leader_nodes(evidence: Evidence) -> None:
-    """Make `by_leaders`, the nodes of components that are, or may be, given by leaders.
-
-    Modes of disjoint clusters show that some components are given by leaders, but not which; without clusters, any
-    component may be.
-    """
+    """Make `by_leaders`, the nodes of components that are, or may be, given by leaders."""
     promised, text = evidence.promised, prove_clusters.BY_LEADERS
-    if promised.is_led and not promised.mode.has_clusters:
-        text = prove_clusters.ANY_NODE
-    elif promised.is_led and not promised.mode.is_mined:
-        most = 0 if promised.by_text else promised.max_edges  # with texts it limits candidates, absent from clusters
-        text = prove_clusters.could_be_large(most)
-    elif promised.support and evidence.count(f"SELECT count(*) AS n FROM ({text}) AS led"):  # noqa: S608 - the text above
+    if promised.is_led:
+        evidence.see("led_area")
+        text = f"{text} UNION SELECT node FROM led_area"  # noqa: S608 - the text above
+    if promised.support and evidence.count(f"SELECT count(*) AS n FROM ({text}) AS led"):  # noqa: S608 - the text above
         text = f"{text} UNION {prove_clusters.UNPLACED}"
-    elif promised.support and promised.is_led:
-        text = prove_clusters.UNPLACED
     evidence.run.keep("by_leaders", text)
+
+
+def _weigh(evidence: Evidence) -> None:
+    """Make `offers`; where candidates were cut, of the pairs found, else of all: `keep.max_lost` compares more."""
+    table = "truth" if evidence.promised.is_cut else "recounted"
+    evidence.see(table)
+    evidence.run.keep("offers", prove_keep.weigh(evidence.promised.rule, evidence.promised.losing, table=table))
 
 
 def _recount_members(evidence: Evidence) -> None:
@@ -474,13 +473,13 @@ MADE: dict[str, Made] = {
     "recounted_members": ((), _recount_members),
     "named": (("recounted_members",), _asked("named", prove_names.NAMED)),
     "keeping": (("docs",), _asked("keeping", prove_keep.KEEPING)),
-    "kept_nodes": (("keeping",), _asked("kept_nodes", "SELECT DISTINCT node FROM keeping WHERE kept")),
-    "offers": (("truth", "keeping", "probes", "heads", "commons"), lambda evidence: evidence.run.keep(
-        "offers", prove_keep.weigh(evidence.promised.rule, evidence.promised.losing))),
+    "leader_nodes": (("keeping",), _asked("leader_nodes", prove_keep.LEADERS)),
+    "led_nodes": (("folded", "heads", "leader_nodes"), _asked("led_nodes", prove_keep.LED)),
+    "led_area": (("led_nodes", "leader_nodes"), _asked("led_area", prove_keep.LED_AREA)),
+    "offers": (("keeping", "probes", "heads", "commons"), _weigh),
     "heads": (("keeping",), _asked("heads", prove_keep.HEADS)),
     "commons": (("docs",), _asked("commons", prove_keep.COMMONS)),
-    "best": (("offers",), lambda evidence: evidence.run.keep(
-        "best", prove_keep.choose_best(evidence.promised.losing))),
+    "best": (("offers", "keeping"), _asked("best", prove_keep.BEST)),
     "stars": (("keeping",), _asked("stars", prove_keep.STARS)),
     "met": (("truth",), lambda evidence: evidence.run.keep(
         "met", f"SELECT * FROM truth WHERE overlap >= {evidence.promised.support:d}", is_wide=True)),  # noqa: S608

@@ -53,9 +53,10 @@ UNLISTED = """
     SELECT DISTINCT d.node, c.component AS family
     FROM clusters AS c JOIN members AS m ON c.cluster_id = m.cluster_id JOIN docs AS d ON m.doc_id = d.doc_id
     WHERE c.coverage = 'documents' AND NOT EXISTS (
-        SELECT 1 FROM keep AS k JOIN docs AS s ON k.doc_id = s.doc_id WHERE k.kept AND s.node = d.node)
+        SELECT 1 FROM keep AS k JOIN docs AS s ON k.doc_id = s.doc_id
+        WHERE coalesce(k.leader, k.kept) AND s.node = d.node)
 """
-"""The nodes without a kept document in components given by leaders, and their component."""
+"""The nodes that do not lead in components given by leaders, and their component."""
 
 FOUND = "SELECT CAST(coalesce(sum(pairs), 0) AS BIGINT) AS found FROM edges"
 
@@ -125,7 +126,7 @@ JUDGED = """
     FROM named AS n LEFT JOIN edges AS e ON n.known AND n.low = e.node_a AND n.high = e.node_b
 """  # noqa: E501
 """known: both ids are documents; found: in `pairs`, or a star stands for it; together: in a common cluster; unlisted:
-not found, in one component given by leaders, and neither node has a kept document; resemblance: null unless found. Only
+not found, in one component given by leaders, and neither node leads; resemblance: null unless found. Only
 the documents of the list are looked up."""
 
 COUNTED = """
@@ -182,7 +183,7 @@ GROUPED_UNLISTED = """
     SELECT concat(u.family, ' ', CAST(e.set_id AS STRING)) AS name, e.doc_id AS item
     FROM entries AS e JOIN docs AS d ON e.doc_id = d.doc_id JOIN unlisted AS u ON d.node = u.node
 """
-"""Memberships in (component given by leaders, group), of documents whose node has no kept document."""
+"""Memberships in (component given by leaders, group), of documents whose node does not lead."""
 
 
 def kinds(memberships: str) -> str:

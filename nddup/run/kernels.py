@@ -20,12 +20,12 @@ from nddup.local.workers import Workers
 from nddup.matching.elements import divide, take_all
 from nddup.matching.overlap_join import ComparisonLimits, LongLists
 from nddup.matching.threshold import Threshold
-from nddup.mining.family_pairs import choose_confirmed, pair_family
+from nddup.mining.family_pairs import pair_family
 from nddup.mining.fimi import read_fimi
 from nddup.mining.frequent_sets import mine_context
 from nddup.mining.itemsets import cover_component, mine_component
-from nddup.mining.leader_clusters import Known, follow_known
-from nddup.mining.leaders import follow_leaders, rank_features
+from nddup.mining.leader_clusters import Known, follow_leaders
+from nddup.mining.leaders import begin_index
 from nddup.mining.pair_graph import keep_first, label_components
 from nddup.passages import divided
 from nddup.passages.repeats import find_repeats
@@ -102,11 +102,10 @@ def _cluster_around_leaders() -> None:
     from_table = _sketches()
     from_table.values.flags.writeable = False
     for threshold in (Threshold("overlap", 2, 1, True, 3), Threshold("resemblance", 1, 2, False, 3)):  # noqa: FBT003
-        follow_leaders(sketches, ones, np.array([0, 1]), threshold)
+        known = Known(edge, np.arange(2, dtype=np.int32), np.array([True, False]), is_whole=False)
+        follow_leaders(sketches, ones, known, threshold.rule)
         pair_family(from_table, ones, np.array([0, 1]), threshold, ComparisonLimits(0, 9))
-    choose_confirmed(rank_features(sketches, ones, threshold), np.array([0, 1]), lambda *_: True)
-    known = Known(edge, np.arange(2, dtype=np.int32), np.zeros(2, np.int32))
-    follow_known(sketches, ones, known, threshold.rule)
+    begin_index(3)
 
 
 def _mine_sketches() -> None:

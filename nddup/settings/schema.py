@@ -402,8 +402,8 @@ class PairsConfig(Section):
     max_edges: int = Field(
         10_000_000,
         ge=1,
-        description="most pairs of distinct sketches in a component; a component with more is clustered around kept"
-        " documents",
+        description="most pairs of distinct sketches in a component; a component with more is clustered around"
+        " leaders, and `pairs` has only their pairs",
     )
     # All pairs of 100,000 sketches: some 2 microseconds each for near-duplicates, a tenth of that for others.
     max_comparisons: int = Field(

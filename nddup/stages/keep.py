@@ -1,16 +1,20 @@
 """The keep-list: every document once, kept or a duplicate of a kept one.
 
 The choice was made on distinct sketches (`nddup.mining.pair_graph`). It is exact for documents: equal sketches
-have the same neighbours, so a kept sketch keeps its first document by policy, and a removed sketch keeps none.
+have the same neighbours, so a kept sketch keeps its first document by policy, and a removed sketch keeps none. What
+replaces a copy of a removed sketch is decided for the copy: more kept documents may come before it than before the
+first.
 
     nodes, graph, matches  --VERDICTS-->   the head of each sketch, its first document by policy; for a removed sketch
                                            also the head of its kept one, and what is known of both
+    nodes, graph, matches  --COPIES-->     for a removed copy that is not the first, what replaces it
     nodes, verdicts        --decide-->     KEEP
 """
 
 from collections.abc import Sequence
+from fractions import Fraction
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -18,16 +22,20 @@ import pyarrow.compute as pc
 
 from nddup.engines.engine import Batches, Engine
 from nddup.matching.preference import NUMBERS, Order, PolicyColumn
-from nddup.mining.keep_verdicts import ALONE, FORCED_WEIGHT, REASONS, Forced, Placed, classes_of, decide
+from nddup.mining.keep_verdicts import ALONE, FORCED_WEIGHT, KEPT, REASONS, Forced, Placed, classes_of, decide
+from nddup.settings import plan
+from nddup.settings.schema import Config
 from nddup.tables import KEEP
 
-VERDICTS = """
-    WITH heads AS (
-        SELECT node, max(n) AS n, min_by(doc_id, struct(policy, doc_id)) AS own_id,
-               min_by(content_fingerprint, struct(policy, doc_id)) AS own_content,
-               min_by(weight, struct(policy, doc_id)) AS own_weight
-        FROM nodes GROUP BY node
-    ),
+HEADS = """
+    SELECT node, max(n) AS n, min_by(doc_id, struct(policy, doc_id)) AS own_id, min(policy) AS own_policy,
+           min_by(content_fingerprint, struct(policy, doc_id)) AS own_content,
+           min_by(weight, struct(policy, doc_id)) AS own_weight
+    FROM nodes GROUP BY node
+"""
+
+VERDICTS = f"""
+    WITH heads AS ({HEADS}),
     ends AS (
         SELECT g.node, h.own_id AS near_id, h.own_content AS near_content,
                least(g.node, g.duplicate_of) AS node_a, greatest(g.node, g.duplicate_of) AS node_b
@@ -39,33 +47,111 @@ VERDICTS = """
         FROM ends AS e LEFT JOIN matches AS m ON e.node_a = m.node_a AND e.node_b = m.node_b
     )
     SELECT h.node, h.n, h.own_id, h.own_content, h.own_weight, m.near_id, m.near_content,
-           m.resemblance, m.common, m.shingles
-    FROM heads AS h LEFT JOIN measured AS m ON h.node = m.node
+           m.resemblance, m.common, m.shingles, coalesce(g.by_leaders AND g.leads, false) AS leads
+    FROM heads AS h LEFT JOIN measured AS m ON h.node = m.node LEFT JOIN graph AS g ON h.node = g.node
+"""  # noqa: S608 - the text above
+
+COPIES = """
+    WITH heads AS ({heads}),
+    sides AS (
+        SELECT node_a AS node, node_b AS other, {likeness_a} AS likeness, resemblance, common, shingles_a AS shingles
+        FROM matches
+        UNION ALL
+        SELECT node_b AS node, node_a AS other, {likeness_b} AS likeness, resemblance, common, shingles_b AS shingles
+        FROM matches
+    ),
+    offers AS (
+        SELECT r.node, r.own_id AS first_id, o.own_id AS near_id, o.own_content AS near_content,
+               o.own_policy AS near_policy, {near_weight} AS near_weight, -coalesce(s.likeness, 0) AS distance,
+               s.resemblance, s.common, s.shingles, g.duplicate_of = s.other AS is_first,
+               {fits} AND {after} AS is_later
+        FROM graph AS g JOIN heads AS r ON g.node = r.node JOIN sides AS s ON g.node = s.node
+        JOIN graph AS k ON s.other = k.node JOIN heads AS o ON k.node = o.node
+        WHERE g.duplicate_of IS NOT NULL AND k.duplicate_of IS NULL AND r.n > 1 AND o.own_weight > -{half}
+    ),
+    open AS (
+        SELECT d.doc_id, o.near_id, o.near_content, o.resemblance, o.common, o.shingles,
+               struct(o.distance, struct(o.near_weight, struct(o.near_policy, o.near_id))) AS turn
+        FROM nodes AS d JOIN offers AS o ON d.node = o.node
+        WHERE d.doc_id <> o.first_id AND (d.weight <= -{half} OR o.is_first OR (o.is_later AND {before}))
+    )
+    SELECT doc_id, min_by(near_id, turn) AS near_id, min_by(near_content, turn) AS near_content,
+           min_by(resemblance, turn) AS resemblance, min_by(common, turn) AS common, min_by(shingles, turn) AS shingles
+    FROM open GROUP BY doc_id
 """
+"""For each copy, not the first, of a removed sketch: the kept document that replaces it, which may come after the first
+copy. `sides`: the edges in both directions; `offers`: the kept sketches near a removed one."""
 
 PLACED = """
-    SELECT doc_id, own_id, near_id, size >= {least_size} OR size = 0 AS is_alike, weight, own_weight,
-           content_fingerprint = coalesce(near_content, own_content) AS is_exact, resemblance, common, shingles
-    FROM placed
+    SELECT p.doc_id, p.own_id, coalesce(c.near_id, p.near_id) AS near_id,
+           p.size >= {least_size} OR p.size = 0 AS is_alike, p.weight, p.own_weight, p.leads,
+           p.content_fingerprint = coalesce(c.near_content, p.near_content, p.own_content) AS is_exact,
+           CASE WHEN c.doc_id IS NULL THEN p.resemblance ELSE c.resemblance END AS resemblance,
+           CASE WHEN c.doc_id IS NULL THEN p.common ELSE c.common END AS common,
+           CASE WHEN c.doc_id IS NULL THEN p.shingles ELSE c.shingles END AS shingles
+    FROM placed AS p LEFT JOIN ({copies}) AS c ON p.doc_id = c.doc_id
 """
 
 
-def list_kept(engine: Engine, *, least_size: int, by_sets: bool = False) -> Any:  # noqa: ANN401 - of either engine
+class Replacing(NamedTuple):
+    """When a kept document may replace another that it precedes: as `pair_graph.keep_first` and `direct_edges` ask."""
+
+    least_size: int
+    """Fewest features for which equal sketches are near-duplicates (a count k, else 1); with fewer features, every
+    document of a group stays. Documents of an empty sketch have one node if their contents are equal: one of them
+    stays."""
+
+    by_sets: bool = False
+    """Whether documents of one node have equal sets of shingles."""
+
+    least_containment: float | None = None
+    """Share of a document that another must contain to replace it; heavier documents then come first."""
+
+    most_lost: Fraction | None = None
+    """`keep.max_lost`."""
+
+    def copies(self) -> str:
+        """Return the SELECT of `COPIES`."""
+        by_weight, fits = self.least_containment is not None, "true"
+        if by_weight:
+            fits = f"coalesce(s.likeness, 0) >= {self.least_containment!r}"
+        if self.most_lost is not None:
+            numerator, denominator = self.most_lost.numerator, self.most_lost.denominator
+            fits += f" AND (s.shingles - s.common) * {denominator:d} <= s.shingles * CAST({numerator:d} AS BIGINT)"
+        after, before = (
+            "(o.own_policy > r.own_policy OR (o.own_policy = r.own_policy AND o.own_id > r.own_id))",
+            ("(o.near_policy < d.policy OR (o.near_policy = d.policy AND o.near_id < d.doc_id))"),
+        )
+        if by_weight:  # a heavier document comes before all copies of a lighter one
+            after, before = f"(o.own_weight = r.own_weight AND {after})", f"(o.near_weight = -d.weight AND {before})"
+        likeness = [f"containment_{end}" if by_weight else "coalesce(edit, resemblance)" for end in "ab"]
+        return COPIES.format(
+            heads=HEADS, likeness_a=likeness[0], likeness_b=likeness[1], fits=fits, after=after, before=before,
+            near_weight="-o.own_weight" if by_weight else "0", half=FORCED_WEIGHT // 2,
+        )  # fmt: skip
+
+
+def replacing_of(config: Config) -> Replacing:
+    """Return when a kept document may replace another, by the settings of a run."""
+    threshold = plan.threshold_of(config)
+    by_sets, least = config.pairs.confirm == "resemblance", plan.graph_rule(config).least_containment
+    return Replacing(threshold.least_size, by_sets, least, config.keep.most_lost)
+
+
+def list_kept(engine: Engine, replacing: Replacing) -> Any:  # noqa: ANN401 - of either engine
     """Return KEEP: for each document whether it stays; if not, why, and which kept near-duplicate stands for it.
 
     Args:
         engine: with the tables `nodes`, `graph`, and `matches`, the edges of the graph, with `common`, `shingles_a` and
             `shingles_b`, null where no shingles were counted.
-        least_size: fewest features for which equal sketches are near-duplicates (a count k, else 1); with fewer
-            features, every document of a group stays. Documents of an empty sketch have one node if their contents are
-            equal: one of them stays.
-        by_sets: whether documents of one node have equal sets of shingles.
+        replacing: when a kept document may replace another.
 
-    Cost: on Spark shuffles of the nodes, twice on node, to find their first documents and to join the choice; of the
-        removed sketches twice, and once with the matches.
+    Cost: on Spark shuffles of the nodes, twice on node, to find their first documents and to join the choice, and once
+        on their id; of the removed sketches twice, and of the matches once, and once more for those with copies.
     """
     engine.join("placed", "nodes", VERDICTS, key="node", by="doc_id")
-    return engine.answer(PLACED.format(least_size=least_size), partial(decide_batches, by_sets=by_sets), KEEP)
+    text = PLACED.format(least_size=replacing.least_size, copies=replacing.copies())
+    return engine.answer(text, partial(decide_batches, by_sets=replacing.by_sets), KEEP)
 
 
 def decide_batches(batches: Batches, *, by_sets: bool) -> Batches:
@@ -77,11 +163,13 @@ def decide_batches(batches: Batches, *, by_sets: bool) -> Batches:
             return np.asarray(pc.fill_null(of[name], missing)).astype(kind)
 
         is_near = np.asarray(pc.is_valid(columns["near_id"]))
+        is_head = np.asarray(pc.equal(columns["doc_id"], columns["own_id"]))
+        classes = classes_of(np.asarray(columns["weight"]))
         found = decide(
             Placed(
-                is_head=np.asarray(pc.equal(columns["doc_id"], columns["own_id"])),
+                is_head=is_head,
                 is_alike=np.asarray(columns["is_alike"]),
-                classes=classes_of(np.asarray(columns["weight"])),
+                classes=classes,
                 head_classes=classes_of(np.asarray(columns["own_weight"])),
                 is_near=is_near,
                 is_exact=np.asarray(columns["is_exact"]),
@@ -100,6 +188,7 @@ def decide_batches(batches: Batches, *, by_sets: bool) -> Batches:
                 pa.array(REASONS, pa.string()).take(pa.array(found.reasons, mask=found.kept)),
                 pa.array(found.resemblance, from_pandas=True),
                 pa.array(found.lost, from_pandas=True),
+                pa.array(np.asarray(columns["leads"]) & (is_head | (classes == KEPT))),
             ]
         )
 

@@ -126,6 +126,7 @@ COUNTS = {
         "invented_pairs": "sum(invented)",
         "most_invented": "max(invented)",
         "bounded_components": "count_if(NOT exact)",
+        "unlisted_pairs": "sum(CASE WHEN exact THEN 0 ELSE invented END)",
     },
     "members": {},
 }

@@ -118,7 +118,7 @@ def find_confirmed(case: Case, documents: Mapping[str, Any]) -> dict[tuple[str, 
 
 
 def keep_longest(case: Case, pairs: Mapping[tuple[str, str], Fraction]) -> dict[str, str | None]:
-    """Return the `duplicate_of` of each document: the kept one of highest similarity, ties by policy, or None."""
+    """Return the `duplicate_of` of each document: of kept ones before it the most similar, ties by policy, or None."""
 
     def turn(name: str) -> tuple[int, str]:
         return -len(case.texts[name].split()), name
@@ -126,11 +126,10 @@ def keep_longest(case: Case, pairs: Mapping[tuple[str, str], Fraction]) -> dict[
     of: dict[str, str | None] = {}
     for name in sorted(case.texts, key=turn):
         near = [other for other, leader in of.items() if leader is None and tuple(sorted((name, other))) in pairs]
-        of[name] = "" if near else None
-    kept = [name for name, leader in of.items() if leader is None]
-    for name in of.keys() - set(kept):
-        near = [other for other in kept if tuple(sorted((name, other))) in pairs]
-        of[name] = min(near, key=lambda other: (-pairs[min(name, other), max(name, other)], turn(other)))
+        best = (
+            min(near, key=lambda other: (-pairs[min(name, other), max(name, other)], turn(other))) for _ in near[:1]
+        )
+        of[name] = next(best, None)
     return of
 
 

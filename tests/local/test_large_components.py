@@ -39,7 +39,7 @@ def make(documents: Sequence[Document], config: Config) -> Made:
         paired = engine.pair(as_table(documents), config, workers)
         clustered = engine.cluster(paired, config, workers)
         kept = engine.keep(paired, clustered, config)
-    large = {documents[place].name for place in paired.large}
+    large = {documents[place].name for place in paired.led.nodes}
     tables = (paired.pairs, clustered.clusters, clustered.members, clustered.false_components, kept.keep)
     return Made(*tables, large, paired.counts | clustered.counts)
 

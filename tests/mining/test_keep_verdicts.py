@@ -9,7 +9,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nddup.mining.keep_verdicts import KEPT, REMOVED, Loss, direct_edges, only_later
+from nddup.mining.keep_verdicts import KEPT, REMOVED, Loss, direct_edges
 from nddup.mining.pair_graph import keep_first
 
 
@@ -48,7 +48,7 @@ def choose(drawn: Drawn) -> dict[int, int | None]:
     likeness = np.array([resemblance(drawn, a, b) for a, b in drawn.edges])
     loss = None if drawn.most is None else Loss(common, sizes[ends.T], drawn.most)
     directed = direct_edges(likeness, classes[ends.T], loss)
-    found = keep_first(ends, only_later(directed, ranks[ends.T]) if loss else directed, ranks)
+    found = keep_first(ends, directed, ranks)
     places = enumerate(found.duplicate_of.tolist())
     return {at: (of if of >= 0 else None) for at, of in places if of >= 0 or drawn.classes[at] == REMOVED}
 
@@ -64,7 +64,7 @@ def define(drawn: Drawn) -> dict[int, int | None]:
         """Whether a node may be removed for another that is kept."""
         lost = Fraction(len(drawn.sets[node] - drawn.sets[other]), len(drawn.sets[node]))
         is_before = drawn.ranks[other] < drawn.ranks[node]
-        return drawn.most is None or (is_before and (drawn.classes[node] == REMOVED or lost <= drawn.most))
+        return is_before and (drawn.most is None or drawn.classes[node] == REMOVED or lost <= drawn.most)
 
     kept: set[int] = set()
     for node in sorted(near, key=lambda one: drawn.ranks[one]):

@@ -1,7 +1,8 @@
-"""Leaders: the kept documents of the whole pair graph, every pair with a kept end, and clusters as promised."""
+"""Leaders: the kept documents of the whole pair graph, every pair with a leader, and clusters as promised."""
 
 from fractions import Fraction
 from itertools import combinations
+from typing import NamedTuple
 
 import numpy as np
 import pytest
@@ -11,12 +12,38 @@ from hypothesis import strategies as st
 from nddup.arrays import Ragged
 from nddup.matching.threshold import Threshold
 from nddup.mining import leader_clusters
+from nddup.mining.bounded_keeping import choose_freely
+from nddup.mining.family_pairs import Component, FamilyPairs, lead
 from nddup.mining.itemsets import Itemsets
-from nddup.mining.leaders import ByLeaders, follow_leaders
+from nddup.mining.leader_clusters import Known, follow_leaders
 from nddup.mining.pair_graph import keep_first
 
 Sketches = list[list[int]]
 Pairs = dict[tuple[int, int], Fraction]
+
+
+class Led(NamedTuple):
+    """What leaders give of a family."""
+
+    kept: np.ndarray
+    duplicate_of: np.ndarray
+    found: FamilyPairs
+    itemsets: Itemsets
+
+
+def follow(
+    sketches: Ragged, bounds: np.ndarray, by_policy: np.ndarray, threshold: Threshold, *, min_support: int = 0
+) -> Led:
+    """List the pairs of leaders; choose from these what is kept, which is what leads, and make the clusters."""
+    n = len(bounds)
+    found = lead(Component(sketches, bounds, by_policy), threshold, 10**9, choose_freely(n))
+    ranks = np.empty(n, np.int32)
+    ranks[by_policy] = np.arange(n)
+    edges = np.sort(found.ends, axis=1)
+    choice = keep_first(edges, found.resemblance, ranks)
+    known = Known(edges, ranks, choice.kept, is_whole=False)
+    itemsets = follow_leaders(sketches, bounds, known, threshold.rule, min_support=min_support)
+    return Led(choice.kept, choice.duplicate_of, found, itemsets)
 
 
 def as_ragged(sketches: Sketches) -> Ragged:
@@ -59,7 +86,7 @@ def as_lists(itemsets: Itemsets) -> list[tuple[list[int], int]]:
     return [(row.tolist(), support) for row, support in zip(rows, itemsets.supports.tolist(), strict=True)]
 
 
-def check_kept(led: ByLeaders, sketches: Sketches, pairs: Pairs, by_policy: list[int]) -> None:
+def check_kept(led: Led, sketches: Sketches, pairs: Pairs, by_policy: list[int]) -> None:
     """Assert that kept documents, `duplicate_of` and pairs follow from the whole pair graph."""
     ranks = np.empty(len(sketches), np.int32)
     ranks[by_policy] = np.arange(len(sketches))
@@ -71,13 +98,13 @@ def check_kept(led: ByLeaders, sketches: Sketches, pairs: Pairs, by_policy: list
     with_kept_end = {
         (a, b) if led.kept[b] else (b, a): likeness for (a, b), likeness in pairs.items() if led.kept[a] or led.kept[b]
     }
-    assert [tuple(pair) for pair in led.pairs.tolist()] == sorted(with_kept_end)
-    for (document, kept), overlap, likeness in zip(led.pairs.tolist(), led.overlap, led.resemblance, strict=True):
+    assert [tuple(pair) for pair in led.found.ends.tolist()] == sorted(with_kept_end)
+    for (document, kept), overlap, likeness in zip(*led.found[:3], strict=True):
         assert overlap == len(set(sketches[document]) & set(sketches[kept]))
         assert likeness == float(with_kept_end[document, kept])
 
 
-def check_sets(led: ByLeaders, sketches: Sketches, pairs: Pairs, bounds: list[int], min_support: int) -> None:
+def check_sets(led: Led, sketches: Sketches, pairs: Pairs, bounds: list[int], min_support: int) -> None:
     """Assert every promise about the sets."""
     found = as_lists(led.itemsets)
     enough = {pair for pair in pairs if len(set(sketches[pair[0]]) & set(sketches[pair[1]])) >= min_support}
@@ -127,7 +154,7 @@ def test_leaders_keep_every_promise(form: str, seed: int) -> None:
         sketches = [sketch[: threshold.size] for sketch in draw_family(rng)]
         by_policy, bounds = rng.permutation(len(sketches)), threshold.bounds(sizes_of(sketches))
 
-        led = follow_leaders(as_ragged(sketches), bounds, by_policy, threshold, min_support=min_support)
+        led = follow(as_ragged(sketches), bounds, by_policy, threshold, min_support=min_support)
 
         pairs = find_pairs(sketches, threshold)
         check_kept(led, sketches, pairs, by_policy.tolist())
@@ -156,7 +183,7 @@ def test_leaders_meet_the_definition(
     sketches = [sorted(ids)[:size] for ids in sets]
     by_policy, bounds = np.random.default_rng(seed).permutation(len(sketches)), threshold.bounds(sizes_of(sketches))
 
-    led = follow_leaders(as_ragged(sketches), bounds, by_policy, threshold)
+    led = follow(as_ragged(sketches), bounds, by_policy, threshold)
 
     pairs = find_pairs(sketches, threshold)
     check_kept(led, sketches, pairs, by_policy.tolist())
@@ -178,7 +205,7 @@ def test_leaders_of_many_keep_every_promise(form: str, changed: float, threshold
     given = Threshold(form, threshold, 20, is_count=False, size=70)
     bounds = given.bounds(sizes_of(sketches))
 
-    led = follow_leaders(as_ragged(sketches), bounds, np.arange(400), given)
+    led = follow(as_ragged(sketches), bounds, np.arange(400), given)
 
     pairs = find_pairs(sketches, given)
     check_kept(led, sketches, pairs, list(range(400)))
@@ -200,7 +227,7 @@ def test_one_family_has_one_leader(n: int) -> None:
     """A family has one leader whatever its size; all pairs of 20,000 documents would be 200 million."""
     by_count = Threshold("overlap", 50, 1, is_count=True, size=100)
 
-    led = follow_leaders(draw_giant(n), np.full(n, 50, np.int32), np.arange(n), by_count)
+    led = follow(draw_giant(n), np.full(n, 50, np.int32), np.arange(n), by_count)
 
     assert np.flatnonzero(led.kept).tolist() == [0]
     assert led.duplicate_of.tolist() == [-1] + [0] * (n - 1)
@@ -213,10 +240,10 @@ def test_strangers_are_all_kept(n: int) -> None:
     threshold = Threshold("resemblance", 4, 5, is_count=False, size=5)
     sketches = as_ragged([[10 * i, 10 * i + 1] for i in range(n)])
 
-    led = follow_leaders(sketches, np.full(n, 2, np.int32), np.arange(n), threshold)
+    led = follow(sketches, np.full(n, 2, np.int32), np.arange(n), threshold)
 
     assert led.kept.tolist() == [True] * n
-    assert led.pairs.shape == (0, 2)
+    assert led.found.ends.shape == (0, 2)
     assert as_lists(led.itemsets) == []
 
 
@@ -224,7 +251,7 @@ def test_documents_without_enough_features_are_kept() -> None:
     """Empty sketches, and equal ones smaller than the count, are kept: they are not even near each other."""
     by_count = Threshold("overlap", 3, 1, is_count=True, size=5)
 
-    led = follow_leaders(as_ragged([[], [1, 2], [], [1, 2]]), np.full(4, 3, np.int32), np.arange(4), by_count)
+    led = follow(as_ragged([[], [1, 2], [], [1, 2]]), np.full(4, 3, np.int32), np.arange(4), by_count)
 
     assert led.kept.all()
     assert as_lists(led.itemsets) == []

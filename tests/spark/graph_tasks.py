@@ -8,7 +8,6 @@ import os
 import resource
 import sys
 from collections.abc import Callable, Iterator
-from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -63,31 +62,30 @@ def numbered_rows(edges: int, nodes: int) -> Iterator[pa.RecordBatch]:
 def solve_task(edges: int, nodes: int) -> Iterator[pa.RecordBatch]:
     """Run the task of `solve`."""
     assignment = graph.Assignment("auto", 8, max_sets=1_000, max_members=100_000)
-    solving = graph.Solving(nodes, assignment, least_containment=None)
+    solving = graph.Solving(nodes, assignment, least=None)
     return graph.solve_task(numbered_rows(edges, nodes), solving=solving)
 
 
-def led_sets(edges: int, nodes: int, *, by_text: bool) -> Iterator[pa.RecordBatch]:
+def led_sets(edges: int, nodes: int) -> Iterator[pa.RecordBatch]:
     """Return the sets of one component given by leaders, of sketches of `IDS` ids, all near those of a few leaders."""
     random, each = np.random.default_rng(1), max(edges // nodes, 1)
     ids = np.tile(np.arange(IDS, dtype=np.uint64), (nodes, 1))
     ids[:, -1] = random.integers(IDS, 1 << 63, nodes)
     followers = np.arange(each, nodes)
     pairs = np.stack([np.tile(np.arange(each), len(followers)), np.repeat(followers, each)], axis=1).astype(np.int32)
-    leaders = np.arange(nodes, dtype=np.int32)
-    leaders[followers] = followers % each
+    heads = np.arange(nodes, dtype=np.int32)
+    heads[followers] = followers % each
     one = Problems(
         np.zeros(1, np.int64), np.array([0, nodes]), np.array([0, len(pairs)]), np.ones(1, np.bool_),
         Ragged(np.arange(nodes + 1) * IDS, ids.ravel()), np.arange(nodes), np.full(nodes, IDS // 2, np.int32),
-        np.arange(nodes, dtype=np.int32), leaders, pairs,
+        np.arange(nodes, dtype=np.int32), heads, np.arange(nodes) < each, pairs,
     )  # fmt: skip
-    threshold = Threshold("resemblance", 1, 2, is_count=False, size=IDS, by_text=by_text)
+    threshold = Threshold("resemblance", 1, 2, is_count=False, size=IDS, by_text=True)
     return one.mine(np.zeros(1, np.int64), MiningRule(threshold, "all", Budget(1_000, 100_000, 100_000)))
 
 
 TASKS: dict[str, Callable[[int, int], Iterator[pa.RecordBatch]]] = {
-    "known": partial(led_sets, by_text=True),
-    "led": partial(led_sets, by_text=False),
+    "led": led_sets,
     "families": lambda edges, nodes: family_pairs.list_families(family_rows(edges, nodes), max_edges=1 << 40),
     "rest": lambda edges, nodes: graph.rest_task(numbered_rows(edges, nodes), nodes=nodes),
     "solve": solve_task,

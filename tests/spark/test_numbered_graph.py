@@ -49,7 +49,9 @@ def stream(likeness: Likeness, least: float | None) -> Iterator[pa.RecordBatch]:
     """Yield the edges as `solve` sends them, one per batch."""
     for (first, second), (of_second, _) in sorted(likeness.items(), key=lambda row: row[0][1]):
         row: dict[str, Any] = {"first": [first], "second": [second]}
-        yield pa.record_batch(row if least is None else row | {"replaces": [of_second >= least]})
+        yield pa.record_batch(
+            row if least is None else row | {"replaces": [of_second >= least], "bars": [second % 3 > 0]}
+        )
 
 
 @given(graphs(), st.sampled_from([None, 0.5]))
@@ -70,6 +72,8 @@ def test_streamed_edges_are_solved_as_whole_ones(graph: tuple[int, Likeness], le
     assert [row["order_key"] for row in solved] == list(range(2 * len(likeness)))
     assert [row["ordinal"] for row in solved[:nodes]] == first[components.ordinals].tolist()
     assert [row["kept"] for row in solved[:nodes]] == expected.kept.tolist()
+    barred = np.where((edges.T % 3 == 0) & (least is not None), -1.0, 1.0)
+    assert [row["leads"] for row in solved[:nodes]] == keep_first(edges, barred, ranks).kept.tolist()
     fits = [row["fit"] is not None for row in solved]
     assert fits == [key < nodes and key in first and components.sizes[key] <= 3 for key in range(len(solved))]
 

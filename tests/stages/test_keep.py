@@ -10,7 +10,7 @@ from nddup.engines.engine import Engine
 from nddup.matching.preference import Order, parse_column
 from nddup.mining.keep_verdicts import FORCED_WEIGHT, Forced
 from nddup.mining.pair_graph import keep_first
-from nddup.stages.keep import count_kept, list_kept
+from nddup.stages.keep import Replacing, count_kept, list_kept
 from nddup.tables import CONFIRMED, GRAPH, NODES
 from tests.engine_rows import rows_of, see_rows, see_table
 
@@ -41,18 +41,18 @@ def test_says_why_each_document_goes(engine: Engine) -> None:
     see_rows(engine, CONFIRMED, [edge], name="matches")
     see_rows(engine, CONFIRMED, [edge | {"common": 9, "shingles_a": 9, "shingles_b": 10}], name="counted")
 
-    rows = rows_of(list_kept(engine, least_size=1))
+    rows = rows_of(list_kept(engine, Replacing(1)))
     engine.see("matches", engine.answer("SELECT * FROM counted"))
-    by_sets = rows_of(list_kept(engine, least_size=1, by_sets=True))
+    by_sets = rows_of(list_kept(engine, Replacing(1, by_sets=True)))
 
     assert rows == {
-        ("a", True, None, None, None, None),
-        ("b", False, "a", "exact", 1.0, 0.0),
-        ("c", False, "a", "equal", 1.0, None),
-        ("d", False, "a", "near", 0.9, None),
-        ("e", True, None, None, None, None),
+        ("a", True, None, None, None, None, False),
+        ("b", False, "a", "exact", 1.0, 0.0, False),
+        ("c", False, "a", "equal", 1.0, None, False),
+        ("d", False, "a", "near", 0.9, None, False),
+        ("e", True, None, None, None, None, False),
     }
-    assert by_sets - rows == {("c", False, "a", "equal", 1.0, 0.0), ("d", False, "a", "near", 0.9, 0.1)}
+    assert by_sets - rows == {("c", False, "a", "equal", 1.0, 0.0, False), ("d", False, "a", "near", 0.9, 0.1, False)}
 
 
 def test_equal_sketches_below_the_count_all_stay(engine: Engine) -> None:
@@ -63,7 +63,7 @@ def test_equal_sketches_below_the_count_all_stay(engine: Engine) -> None:
     see_rows(engine, CONFIRMED, [], name="matches")
 
     for least_size, kept in ((9, {"a", "x", "y"}), (10, {"a", "b", "x", "y"}), (0, {"a", "x", "y"})):
-        rows = rows_of(list_kept(engine, least_size=least_size))
+        rows = rows_of(list_kept(engine, Replacing(least_size)))
 
         assert len(rows) == len(nodes)
         assert {row[0] for row in rows if row[1]} == kept
@@ -94,7 +94,8 @@ def test_keeps_the_first_independent_documents(engine: Engine) -> None:
     def head_of(name: str) -> str | None:
         if name in kept:
             return None
-        return min(kept, key=lambda other: (-likeness(name, other), order.index(other)))
+        before = [other for other in kept if order.index(other) < order.index(name)]
+        return min(before, key=lambda other: (-likeness(name, other), order.index(other)))
 
     firsts = [node_of[name] for name in order]
     ranks = np.array([firsts.index(one) if one in firsts else len(order) for one in range(40)], np.int32)
@@ -110,7 +111,7 @@ def test_keeps_the_first_independent_documents(engine: Engine) -> None:
     matches = [{"node_a": a, "node_b": b, "resemblance": value} for (a, b), value in edges.items()]
     see_rows(engine, CONFIRMED, matches, name="matches")
 
-    rows = rows_of(list_kept(engine, least_size=1))
+    rows = rows_of(list_kept(engine, Replacing(1)))
 
     assert {(row[0], row[2]) for row in rows} == {(name, head_of(name)) for name in node_of}
     assert len(rows) == len(node_of)

@@ -13,7 +13,7 @@
       found.push(`${nddup.plural(list.unknown_pairs, "pair of the reference has", "pairs of the reference have")} an id that is no document of this run `
         + `(${nddup.plural(list.unknown_ids, "id", "ids")}): counted as not found.`);
     }
-    if (unlisted) found.push(`${count(unlisted)} pairs of two removed documents lie in families too large for their pairs: the run does not list these.`);
+    if (unlisted) found.push(`${count(unlisted)} pairs of two documents that do not lead lie in families too large for their pairs: the run does not list these.`);
     if (list.unreadable) found.push(`${nddup.plural(list.unreadable, "line of the reference is", "lines of the reference are")} no entry.`);
     return found.length ? h("ul", { class: "remarks" }, found.map((one) => h("li", null, one))) : null;
   }

@@ -32,7 +32,7 @@ from nddup.spark.pairing import collapse
 from nddup.spark.schemas import local_table
 from nddup.spark.session_access import is_connect
 from nddup.stages import names
-from nddup.stages.keep import count_kept, list_kept
+from nddup.stages.keep import count_kept, list_kept, replacing_of
 from nddup.stages.run_engine import NO_COUNTS, Made, Saved
 
 FEW_EDGES = 1_000_000
@@ -53,9 +53,12 @@ class Matches:
     edges: int
     """Rows of MATCHES."""
     large: DataFrame | None
-    """Sketches (`node`) of components given by leaders, whose pairs all have a kept end; None if there are none."""
+    """Sketches (`node`) of components given by leaders, not all of whose pairs are in MATCHES, and what replaces each
+    (`stands`) where losses are limited; None if there are none."""
     partitions: int
     """Tasks of the block shuffles, here and in the next stage."""
+    limited: int = 0
+    """Sketches that were compared with heads only (`nddup.mining.bounded_keeping`)."""
 
 
 class Rounds:
@@ -85,8 +88,8 @@ class Choosing(NamedTuple):
     by_weight: bool
     """Whether heavier nodes (`weight`) come first, whatever the policy."""
 
-    is_ordered: bool
-    """Whether a node is the duplicate only of one that precedes it."""
+    is_directed: bool
+    """Whether not every edge may remove its later end: likeness then has a direction."""
 
 
 def save_graph(rounds: Rounds, matches: Matches, nodes: DataFrame, assignment: Assignment, choosing: Choosing) -> Saved:
@@ -95,7 +98,7 @@ def save_graph(rounds: Rounds, matches: Matches, nodes: DataFrame, assignment: A
     Raises:
         CapacityError: if there are too many nodes for one graph, or for one task where one is needed.
     """
-    least, by_weight = choosing.least_containment, choosing.by_weight
+    least, by_weight, is_directed = choosing
     described = graph.describe_nodes(matches.table, nodes, matches.large)
     few = min(FEW_EDGES, rounds.job.most_nodes(GRAPH_BITS) // 2)
     with ExitStack() as held:
@@ -109,16 +112,14 @@ def save_graph(rounds: Rounds, matches: Matches, nodes: DataFrame, assignment: A
         else:
             numbered = held.enter_context(persisted(graph.number_few(described, by_weight=by_weight)))
             most = 2 * matches.edges
-        found = graph.number_edges(
-            matches.table, numbered, is_contained=least is not None, is_ordered=choosing.is_ordered
-        )
+        found = graph.number_edges(matches.table, numbered, is_contained=is_directed)
         edges = rounds.save("edges", found).table if is_large else held.enter_context(persisted(found))
-        solving = graph.Solving(most, assignment, least)
+        solving = graph.Solving(most, assignment, (least or 0.0) if is_directed else None)
         if most <= rounds.job.most_nodes(GRAPH_BITS):
             solved = graph.solve(edges, solving)
             solved = rounds.save("solved", solved).table if is_large else solved
         else:
-            solved = _solve_in_rounds(rounds, numbered, edges, most, is_contained=least is not None)
+            solved = _solve_in_rounds(rounds, numbered, edges, most, is_contained=is_directed)
         made = graph.assemble(numbered, edges, solved, solving, is_large=is_large)
         saved = rounds.job.save("graph", made, graph.COMPONENT_COUNTS)
     rounds.drop("graph")
@@ -259,8 +260,8 @@ def keep_documents(job: Job, sketched: Made, paired: Made, clustered: Made) -> M
     """As `RunEngine.keep`. One action, and those of the counts."""
     del sketched, clustered
     documents: Documents = paired.own.documents
-    by_sets, asked = job.config.pairs.confirm == "resemblance", job.config.keep
-    listed = list_kept(job.engine, least_size=job.threshold.least_size, by_sets=by_sets)
+    asked = job.config.keep
+    listed = list_kept(job.engine, replacing_of(job.config))
     keep = job.save("keep", listed, {"kept": "count_if(kept)"})
     told = job.ask(documents=documents.table, keep=keep.table)
     counts = {
@@ -275,12 +276,15 @@ def _build_graph(job: Job, documents: Documents, matches: Matches) -> Saved:
     config, (share_nodes, least_containment, max_lost) = job.config.clusters, plan.graph_rule(job.config)
     miner = _choose_miner(job)
     assignment = graph.Assignment(miner, config.fpgrowth_limit, config.max_sets, config.max_members, share_nodes)
-    if job.forced is not None or max_lost is not None:
+    is_contained = job.threshold.is_containment
+    is_limited = job.forced is not None or max_lost is not None
+    if is_limited:
+        large = None if max_lost is None else matches.large
         directed = graph.direct_matches(
-            matches.table, documents.nodes, is_contained=job.threshold.is_containment, max_lost=max_lost
+            matches.table, documents.nodes, large, is_contained=is_contained, max_lost=max_lost
         )
-        matches, least_containment = replace(matches, table=directed), least_containment or 0.0
-    choosing = Choosing(least_containment, job.threshold.is_containment, max_lost is not None)
+        matches = replace(matches, table=directed)
+    choosing = Choosing(least_containment, is_contained, is_contained or is_limited)
     return save_graph(Rounds(job), matches, documents.nodes, assignment, choosing)
 
 

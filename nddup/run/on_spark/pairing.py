@@ -232,6 +232,7 @@ def find_pairs(job: Job, sketched: Made, source: Collection | DataFrame | None =
         "postings": documents.postings,
         "candidates": found.counts["candidates"],
         "crowd": found.noted["heavy"],
+        "limited": confirmed.matches.limited,
         "edits": confirmed.counts,
     }
     own = Edges(confirmed.matches, confirmed.pairs, documents)
@@ -307,7 +308,8 @@ def _choose_matches(job: Job, comparing: _Comparing, found: Saved) -> Matches:
     replaced = confirm.replace_families(matches, families.table, settled.table)
     saved = job.save("matches", replaced, {"edges": "count(*)"})
     large = confirm.list_large(settled.table) if settled.counts["by_leaders"] else None
-    return replace(whole, table=saved.table, edges=saved.counts["edges"], large=large)
+    limited = settled.counts["limited"]
+    return replace(whole, table=saved.table, edges=saved.counts["edges"], large=large, limited=limited)
 
 
 def _save_families(job: Job, found: Saved, comparing: _Comparing, limits: ComparisonLimits) -> Saved:
@@ -332,7 +334,7 @@ def _settle(job: Job, comparing: _Comparing, families: DataFrame, limits: Compar
         CapacityError: if a family took more than `pairs.max_comparisons`.
     """
     finder, confirming = plan.finder_of(job.config), confirm_rule_of(job.config)
-    rule = FamilyRule(job.threshold, finder and finder.keys, limits, confirming)
+    rule = FamilyRule(job.threshold, finder and finder.keys, limits, confirming, job.config.keep.most_lost)
     texts = list_family_texts(job, comparing.documents, families, comparing.source)
     found = confirm.pair_families(
         families, comparing.sketches, comparing.documents.nodes, rule, texts, partitions=comparing.partitions

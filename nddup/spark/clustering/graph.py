@@ -7,7 +7,7 @@
     matches, numbered --number_edges-->    PAIR_EDGES    2 shuffles
     edges             --solve-->           SOLVED        the edges to one task; Spark sorts them on the task's disk
 
-Nodes are numbered in the order of the keep policy. Only numbers are sorted and sent. The task holds 33 bits per node
+Nodes are numbered in the order of the keep policy. Only numbers are sorted and sent. The task holds 34 bits per node
 and no edge (`nddup.mining.pair_graph`). If there are more nodes than it has memory for, rounds make SOLVED: components
 by star contraction, the keep-list in rounds. A round is one function, from edges to fewer edges;
 `nddup.run.on_spark.clustering` runs rounds until nothing changes.
@@ -45,7 +45,7 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
 from nddup.mining.itemsets import fits_budget
-from nddup.mining.keep_verdicts import NEVER, Loss, classes_of, direct_edges
+from nddup.mining.keep_verdicts import FORCED_WEIGHT, Loss, classes_of, direct_edges
 from nddup.mining.pair_graph import StreamedChoice, StreamedComponents
 from nddup.spark.heavy_keys import HEAVY, join_found
 from nddup.spark.schemas import require, schema_of, table
@@ -71,7 +71,7 @@ FIRST_KEYS = table("part int, first_key long")
 
 NUMBERED = working(
     "numbered",
-    "order_key long, node long, group string, by_leaders boolean",
+    "order_key long, node long, group string, is_bound boolean, by_leaders boolean",
     "The nodes, numbered from 0 without gaps in the order of the policy.",
 )
 
@@ -129,7 +129,7 @@ def describe_nodes(matches: DataFrame, nodes: DataFrame, large: DataFrame | None
 
     Schema in:   MATCHES, NODES; node long (of components represented by leaders), or None
     Schema out:  node long, group string, weight long, policy long and best string (its first document),
-                 by_leaders boolean
+                 is_bound boolean (whether that is forced to be kept), by_leaders boolean
     Shuffles:  the nodes once on node.    Actions:  none.
     """
     require(matches, MATCHES, stage="clusters")
@@ -142,6 +142,7 @@ def describe_nodes(matches: DataFrame, nodes: DataFrame, large: DataFrame | None
         .agg(F.min("first_id").alias("group"), F.max("weight").alias("weight"), best.alias("best"))
         .join(ends, "node")
         .select("node", "group", "weight", F.col("best.policy").alias("policy"), F.col("best.doc_id").alias("best"))
+        .withColumn("is_bound", F.col("weight") >= FORCED_WEIGHT // 2)
     )
 
     if large is None:
@@ -162,19 +163,29 @@ COMPONENT_COUNTS = {
 """Counts of GRAPH, as aggregates: components, those mined in each way, and the largest size."""
 
 
-def direct_matches(matches: DataFrame, nodes: DataFrame, *, is_contained: bool, max_lost: Fraction | None) -> DataFrame:
-    """Return the edges with the likeness of each end to the other, or `NEVER` where the other must not remove it.
+def direct_matches(
+    matches: DataFrame, nodes: DataFrame, large: DataFrame | None, *, is_contained: bool, max_lost: Fraction | None
+) -> DataFrame:
+    """Return the edges with the likeness of each end to the other, or `NEVER` where the other must not replace it.
 
-    Schema in:   MATCHES, NODES; with `max_lost` also common, shingles_a and shingles_b, int
+    Schema in:   MATCHES, NODES; with `max_lost` also common, shingles_a and shingles_b, int; node long and stands long,
+                 where it is known what replaces a node, or None
     Schema out:  MATCHES; `containment_a` and `containment_b` are the likeness of a and of b
-    Shuffles:  the nodes on node; the matches on either end.    Actions:  none.
+    Shuffles:  the nodes on node; the matches on either end, twice if it is known what replaces nodes.
+    Actions:   none.
     """
     weights = nodes.groupBy("node").agg(F.max("weight"))
     placed = matches.join(weights.toDF("node_a", "weight_a"), "node_a").join(
         weights.toDF("node_b", "weight_b"), "node_b"
     )
+    for end, other in ("ab", "ba"):
+        is_named = F.lit(True)
+        if large is not None:
+            placed = placed.join(large.toDF(f"node_{end}", f"stands_{end}"), f"node_{end}", "left")
+            is_named = F.coalesce(F.col(f"stands_{end}") == F.col(f"node_{other}"), is_named)
+        placed = placed.withColumn(f"is_named_{end}", is_named)
     counted = ["common", "shingles_a", "shingles_b"] if max_lost is not None else []
-    rows = placed.select(*MATCHES.names, "weight_a", "weight_b", *counted)
+    rows = placed.select(*MATCHES.names, "weight_a", "weight_b", "is_named_a", "is_named_b", *counted)
     return rows.mapInArrow(partial(direct_task, is_contained=is_contained, max_lost=max_lost), schema_of(MATCHES))
 
 
@@ -191,7 +202,7 @@ def direct_task(
         loss = None
         if max_lost is not None:
             loss = Loss(np.asarray(batch.column("common")), both(batch, "shingles").astype(np.int64), max_lost)
-        directed = direct_edges(likeness, classes_of(both(batch, "weight")), loss)
+        directed = direct_edges(likeness, classes_of(both(batch, "weight")), loss, both(batch, "is_named"))
         yield MATCHES.batch([*batch.columns[:4], *map(pa.array, directed)])
 
 
@@ -208,7 +219,7 @@ def number_few(described: DataFrame, *, by_weight: bool) -> DataFrame:
     Shuffles:  the nodes to one task, which sorts them on its disk.    Actions:  none.
     """
     in_order = described.repartition(1).sortWithinPartitions(*_in_order(by_weight=by_weight))
-    return in_order.select(F.monotonically_increasing_id().alias("order_key"), "node", "group", "by_leaders")
+    return in_order.select(F.monotonically_increasing_id().alias("order_key"), *NUMBERED.names[1:])
 
 
 def order_nodes(described: DataFrame, *, by_weight: bool, partitions: int) -> DataFrame:
@@ -222,7 +233,7 @@ def order_nodes(described: DataFrame, *, by_weight: bool, partitions: int) -> Da
     in_order = described.repartitionByRange(partitions, *order).sortWithinPartitions(*order)
     number = F.monotonically_increasing_id()
     part, row = F.shiftright(number, ROW_BITS).cast("int"), number.bitwiseAND((1 << ROW_BITS) - 1)
-    return in_order.select(part.alias("part"), row.alias("row"), "node", "group", "by_leaders").select(*ORDERED.names)
+    return in_order.select(part.alias("part"), row.alias("row"), *ORDERED.names[2:])
 
 
 def count_parts(ordered: DataFrame) -> DataFrame:
@@ -239,33 +250,30 @@ def number_nodes(ordered: DataFrame, first_keys: DataFrame) -> DataFrame:
     """
     require(ordered, ORDERED, stage="clusters")
     key = (F.col("first_key") + F.col("row")).alias("order_key")
-    return ordered.join(F.broadcast(first_keys), "part").select(key, "node", "group", "by_leaders")
+    return ordered.join(F.broadcast(first_keys), "part").select(key, *NUMBERED.names[1:])
 
 
-def number_edges(matches: DataFrame, numbered: DataFrame, *, is_contained: bool, is_ordered: bool = False) -> DataFrame:
+def number_edges(matches: DataFrame, numbered: DataFrame, *, is_contained: bool) -> DataFrame:
     """Return the edges between node numbers, the earlier end first; with `is_contained`, likeness has a direction.
-
-    With `is_ordered`, the earlier end is never the duplicate of the later one.
 
     Schema in:   MATCHES, NUMBERED
     Schema out:  PAIR_EDGES
     Shuffles:  the edges once for each end.    Actions:  none.
     """
     require(matches, MATCHES, stage="clusters")
-    keys = numbered.select("node", "order_key")
-    named = matches.join(keys.toDF("node_a", "key_a"), "node_a").join(keys.toDF("node_b", "key_b"), "node_b")
+    keys = numbered.select("node", "order_key", "is_bound")
+    named = matches.join(keys.toDF("node_a", "key_a", "bound_a"), "node_a").join(
+        keys.toDF("node_b", "key_b", "bound_b"), "node_b"
+    )
+    is_a_first = F.col("key_a") < F.col("key_b")
+    likeness = F.col("resemblance")
     if is_contained:
-        is_a_first = F.col("key_a") < F.col("key_b")
-        of_second = F.when(is_a_first, F.col("containment_b")).otherwise(F.col("containment_a"))
-        of_first = F.when(is_a_first, F.col("containment_a")).otherwise(F.col("containment_b"))
-        of_first = F.lit(NEVER) if is_ordered else of_first
-    else:
-        of_second, of_first = F.col("resemblance"), F.lit(None).cast("double")
+        likeness = F.when(is_a_first, F.col("containment_b")).otherwise(F.col("containment_a"))
     return named.select(
         F.least("key_a", "key_b").alias("first"),
         F.greatest("key_a", "key_b").alias("second"),
-        of_second.alias("resemblance"),
-        of_first.alias("of_first"),
+        likeness.alias("resemblance"),
+        F.when(is_a_first, ~F.col("bound_b")).otherwise(~F.col("bound_a")).alias("bars"),
     )
 
 
@@ -276,7 +284,8 @@ class Solving(NamedTuple):
     """Their number, or more: each number that no node has becomes a row that no step reads."""
 
     assignment: Assignment
-    least_containment: float | None
+    least: float | None
+    """Least likeness at which the first end of an edge may replace the second; None: every edge may."""
 
 
 def solve(edges: DataFrame, solving: Solving) -> DataFrame:
@@ -286,8 +295,9 @@ def solve(edges: DataFrame, solving: Solving) -> DataFrame:
     Schema out:  SOLVED
     Shuffles:  the edges to one task, 16 bytes each, sorted on its disk.    Actions:  none.
     """
-    least = solving.least_containment or 0.0
-    replaces = [] if solving.least_containment is None else [(F.col("resemblance") >= least).alias("replaces")]
+    replaces: list[Column | str] = []
+    if solving.least is not None:
+        replaces = [(F.col("resemblance") >= solving.least).alias("replaces"), "bars"]
     return (
         edges.select("first", "second", *replaces)
         .repartition(1)
@@ -297,19 +307,22 @@ def solve(edges: DataFrame, solving: Solving) -> DataFrame:
 
 
 def solve_task(batches: Batches, *, solving: Solving) -> Batches:
-    """Return SOLVED from all edges. Memory: 33 bits per node.
+    """Return SOLVED from all edges. Memory: 34 bits per node.
 
     Args:
-        batches: first long, second long, ascending by second; for containment also replaces boolean: whether the first
-            end contains enough of the second to replace it.
+        batches: first long, second long, ascending by second; where not every edge may remove its second end also
+            replaces boolean, whether it may, and bars boolean, of PAIR_EDGES.
         solving: how the nodes are decided.
     """
     components, choice = StreamedComponents(solving.nodes), StreamedChoice(solving.nodes)
+    leading = choice if solving.least is None else StreamedChoice(solving.nodes)
     for batch in batches:
         components.feed(*_ends(batch))
-        if solving.least_containment is not None:
-            batch = batch.filter(batch.column("replaces"))  # noqa: PLW2901 - the other rows only connect
-        choice.feed(*_ends(batch))
+        if solving.least is None:
+            choice.feed(*_ends(batch))
+        else:
+            choice.feed(*_ends(batch.filter(batch.column("replaces"))))
+            leading.feed(*_ends(batch.filter(batch.column("bars"))))
     components.finish()
 
     n_listed = 0
@@ -329,6 +342,7 @@ def solve_task(batches: Batches, *, solving: Solving) -> Batches:
                 "ordinal": ordinals.astype(np.int64),
                 "fit": pa.array(fits, mask=~is_fitted),
                 "kept": choice.kept(low, high),
+                "leads": leading.kept(low, high),
             }
         )
 
@@ -431,6 +445,7 @@ def gather_solved(numbered: DataFrame, stars: DataFrame, removed: DataFrame) -> 
         F.coalesce("centre", "order_key").alias("ordinal"),
         F.lit(None).cast("int").alias("fit"),
         F.col("is_removed").isNull().alias("kept"),
+        F.col("is_removed").isNull().alias("leads"),
     ).select(*SOLVED.names)
 
 
@@ -470,21 +485,21 @@ def assemble(
     require(edges, PAIR_EDGES, stage="clusters")
     require(solved, SOLVED, stage="clusters")
     bits = list_kept_bits(solved)
-    nearest = find_nearest(edges, F.broadcast(bits) if is_large else bits, least=solving.least_containment)
+    nearest = find_nearest(edges, F.broadcast(bits) if is_large else bits, least=solving.least)
     placed = _place_nodes(numbered, solved.join(nearest, "order_key", "left"))
     kept = placed.where("kept").select(
-        F.col("order_key").alias("leader_key"), F.col("node").alias("duplicate_of"), F.col("position").alias("leader")
+        F.col("order_key").alias("leader_key"), F.col("node").alias("duplicate_of"), F.col("position").alias("head")
     )
     whole = placed.join(kept, "leader_key", "left")
 
-    leader = F.coalesce("leader", "position")
+    head = F.coalesce("head", "position")
     return whole.withColumns(
         {
             "batch": F.when(~F.col("by_leaders"), F.col("fit")),
             "rank": F.col("order_key").cast("int"),
             "resemblance": F.coalesce("resemblance", F.lit(1.0)),
-            "leader": leader,
-            "share": _number_share(leader, solving.assignment.share_nodes),
+            "head": head,
+            "share": _number_share(head, solving.assignment.share_nodes),
         }
     ).select(*GRAPH.names)
 
@@ -506,12 +521,12 @@ def list_kept_bits(solved: DataFrame) -> DataFrame:
 
 
 def find_nearest(edges: DataFrame, bits: DataFrame, *, least: float | None) -> DataFrame:
-    """Find the kept neighbour of highest likeness for each removed node; of equals, the first by policy.
+    """Find the most alike kept one of the neighbours before each removed node; of equals, the first by policy.
 
     Args:
         edges: the edges between node numbers.
         bits: which nodes are kept.
-        least: for containment, the least share of a removed node that the kept one contains. None: any edge will do.
+        least: least likeness at which the first end of an edge may replace the second. None: any edge will do.
 
     Schema in:   PAIR_EDGES; as `list_kept_bits` gives
     Schema out:  order_key long, leader_key long, resemblance double
@@ -524,10 +539,8 @@ def find_nearest(edges: DataFrame, bits: DataFrame, *, least: float | None) -> D
         chunk = bits.toDF(f"{end}_chunk", f"{end}_words")
         marked = marked.join(chunk, F.shiftright(end, CHUNK_SHIFT) == F.col(f"{end}_chunk"))
     is_first_kept, is_second_kept = (_is_kept(end) for end in ("first", "second"))
-    offers = marked.where(is_first_kept != is_second_kept).select(
-        F.when(is_first_kept, F.col("second")).otherwise(F.col("first")).alias("order_key"),
-        F.when(is_first_kept, F.col("first")).otherwise(F.col("second")).alias("key"),
-        F.when(is_first_kept, F.col("resemblance")).otherwise(F.coalesce("of_first", "resemblance")).alias("likeness"),
+    offers = marked.where(is_first_kept & ~is_second_kept).select(
+        F.col("second").alias("order_key"), F.col("first").alias("key"), F.col("resemblance").alias("likeness")
     )
     if least is not None:
         offers = offers.where(F.col("likeness") >= least)
@@ -565,11 +578,11 @@ def _place_nodes(numbered: DataFrame, solved: DataFrame) -> DataFrame:
     )
 
 
-def _number_share(leader: Column, share_nodes: int | None) -> Column:
+def _number_share(head: Column, share_nodes: int | None) -> Column:
     """Return the share of a node, int, as `pair_graph.number_shares` gives it; null if its component is not cut."""
     if share_nodes is None:
         return F.lit(None).cast("int")
 
     shares = F.ceil(F.col("component_size") / F.lit(share_nodes))
     is_cut = (shares > 1) & ~F.col("by_leaders")
-    return F.when(is_cut, F.floor(leader.cast("long") * shares / F.col("component_size"))).cast("int")
+    return F.when(is_cut, F.floor(head.cast("long") * shares / F.col("component_size"))).cast("int")

@@ -138,7 +138,8 @@ NODE_LAYOUT: Layout = {
     "position": np.int32,
     "fit": np.int32,
     "rank": np.int32,
-    "leader": np.int32,
+    "head": np.int32,
+    "leads": np.int32,
     "by_leaders": np.int32,
 }
 EDGE_LAYOUT: Layout = {"node_a": np.int64, "node_b": np.int64}
@@ -166,6 +167,7 @@ def gather_problems(
         {
             "target": target_of_component(partitions),
             "fit": F.coalesce("batch", F.lit(PIVOT)),
+            "leads": F.col("leads").cast("int"),
             "by_leaders": F.col("by_leaders").cast("int"),
         }
     )
@@ -258,7 +260,8 @@ def read_problems(held: list[pa.RecordBatch], threshold: Threshold) -> tuple[Pro
         rows,
         threshold.bounds(posted["size"][rows].astype(np.int32)),
         nodes["rank"][order].astype(np.int32),
-        nodes["leader"][order].astype(np.int32),
+        nodes["head"][order].astype(np.int32),
+        nodes["leads"][order] != 0,
         np.sort(nodes["position"][ends[groups.edges]], axis=1).astype(np.int32),
     )
     return problems, nodes["fit"][first].astype(np.int32)

@@ -33,7 +33,7 @@ from pyspark.sql import functions as F
 from nddup import tables
 from nddup.arrays import Ragged
 from nddup.matching.confirm_texts import Compared, ConfirmRule, SetRule, compare_taken, divide_pairs
-from nddup.mining.family_pairs import FamilyRule, list_families, search_families
+from nddup.mining.family_pairs import FAMILY_COLUMNS, FamilyRule, list_families, search_families
 from nddup.spark.blocks import Columns, Layout, block_schema, exchange, layout_of, pack, pack_sketches, pieces, unpack
 from nddup.spark.schemas import require, schema_of
 from nddup.tables import (
@@ -377,9 +377,15 @@ def pair_families(  # noqa: PLR0913 - the texts only where these confirm pairs
     require(families, FAMILIES, stage="pairs")
     require(sketches, SKETCHES, stage="pairs")
     require(nodes, NODES, stage="pairs")
-    best = nodes.groupBy("node").agg(F.min(F.struct("policy", "doc_id")).alias("best"))
-    rows = sketches.join(best.join(families, "node"), "node")
-    columns = [*FAMILIES.names, "sketch"]
+    about = nodes.groupBy("node").agg(
+        F.min(F.struct("policy", "doc_id")).alias("best"),
+        F.max("weight").alias("most"),
+        F.min("weight").alias("least"),
+        F.max("n").alias("n"),
+        F.min("n_features").alias("shingles"),
+    )
+    rows = sketches.join(about.join(families, "node"), "node")
+    columns = [*FAMILIES.names, *FAMILY_COLUMNS]
     if texts is not None:
         rows, columns = rows.join(texts, "node", "left"), [*columns, "tokens"]
     in_order = rows.repartition(partitions, "family").sortWithinPartitions("family", "best").select(*columns)
@@ -389,9 +395,10 @@ def pair_families(  # noqa: PLR0913 - the texts only where these confirm pairs
 SETTLED_COUNTS = {
     "by_leaders": "count_if(what = 'leaders')",
     "stopped": "max(CASE WHEN what = 'stopped' THEN node_b END)",
+    "limited": "sum(CASE WHEN what = 'limited' THEN node_b END)",
 }
-"""Counts of FAMILY_PAIRS, as aggregates: the sketches given by leaders, and the size of the largest family that took
-too many comparisons."""
+"""Counts of FAMILY_PAIRS, as aggregates: the sketches given by leaders, the size of the largest family that took too
+many comparisons, and the sketches that were compared with heads only."""
 
 
 def replace_families(matches: DataFrame, families: DataFrame, settled: DataFrame) -> DataFrame:
@@ -410,11 +417,11 @@ def replace_families(matches: DataFrame, families: DataFrame, settled: DataFrame
 
 
 def list_large(settled: DataFrame) -> DataFrame:
-    """Return the sketches of components represented by leaders.
+    """Return the sketches of components represented by leaders, and what replaces each where losses are limited.
 
     Schema in:   FAMILY_PAIRS
-    Schema out:  node long
+    Schema out:  node long, stands long
     Shuffles:  none.    Actions:  none.
     """
     require(settled, FAMILY_PAIRS, stage="pairs")
-    return settled.where("what = 'leaders'").select(F.col("node_a").alias("node"))
+    return settled.where("what = 'leaders'").select(F.col("node_a").alias("node"), F.col("node_b").alias("stands"))
