@@ -69,7 +69,8 @@ def define_keep(run: Path, ids: list[str], said: dict[str, str]) -> dict[str, tu
             kept.add(one)
     found: dict[str, tuple[bool, str | None, float | None]] = dict.fromkeys(kept, (True, None, None))
     for one in set(ids) - kept:
-        offers = [(-near[one][other], order.index(other), other) for other in kept & near[one].keys()]
+        before = kept & near[one].keys() & set(order[: order.index(one)])
+        offers = [(-near[one][other], order.index(other), other) for other in before]
         best = min(offers, default=None)
         found[one] = (False, best and best[2], best and -best[0])
     return found
@@ -157,6 +158,7 @@ def test_a_table_takes_the_file_too(tmp_path: Path) -> None:
 
     assert run.keep.to_pylist()[0] == {
         "doc_id": "a", "kept": False, "duplicate_of": "b", "reason": "exact", "resemblance": 1.0, "lost": 0.0,
+        "leader": False,
     }  # fmt: skip
 
 
