@@ -107,7 +107,7 @@ def _measure(keep: pa.Table, documents: pa.Table, pairs: pa.Table, *, is_exact: 
     columns = {"resemblance": resemblance, "lost": lost}
     for name, values in columns.items():
         keep = keep.append_column(name, pa.array(values, from_pandas=True))
-    return keep
+    return keep.append_column("leader", pa.nulls(len(keep), pa.bool_()))
 
 
 MOST_CHARACTERS = 1 << 28

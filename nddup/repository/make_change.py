@@ -59,9 +59,9 @@ class Settled:
 
     @property
     def keep(self) -> pa.Table:
-        """The state as rows of KEEP, in the order of the documents; `resemblance` and `lost` are not stored."""
-        unknown = pa.nulls(len(self.ids), pa.float64())
-        columns = [self.ids, pa.array(self.kept), self.duplicate_of, self.reasons, unknown, unknown]
+        """The state as rows of KEEP, in the order of the documents; the last three columns are not stored."""
+        unknown, led = pa.nulls(len(self.ids), pa.float64()), pa.nulls(len(self.ids), pa.bool_())
+        columns = [self.ids, pa.array(self.kept), self.duplicate_of, self.reasons, unknown, unknown, led]
         return pa.Table.from_arrays(columns, schema=KEEP.arrow)
 
     def with_lasting(self, old: pa.Table) -> "Settled":
