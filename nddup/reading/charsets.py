@@ -1,12 +1,13 @@
 """The bytes of one document -> text, whatever the encoding.
 
     find_encoding      the encoding; the text only if it had to be decoded to see whether the encoding fits
-    decode_content     the text, the encoding, and how many byte sequences could not be decoded
+    decode_content     the text, the encoding, and the bytes that could not be decoded
 
 The encoding is the first of these that fits: that of the byte order mark; UTF-16 or UTF-32 by zero bytes; the charset
 given by the caller; the charset that the document declares (XML declaration, <meta>) in its first 4 KB; one with escape
 sequences (ISO-2022, HZ); UTF-8; the detected one. A charset *fits* if it is known and at most one in ten non-ASCII
 bytes cannot be decoded. So a wrong declaration is skipped, while a page with a few damaged bytes is read as declared.
+A charset of one byte a character does not fit bytes beyond ASCII that are valid UTF-8.
 
 Chardet detects the charset, restricted to the encodings of the web, with ISO 8859-5 and cp866 where there are enough
 letters to tell them from others. Where it is not SURE, it is asked about encodings of DOS and of old Korean too, and
@@ -384,12 +385,23 @@ def find_encoding(raw: bytes, charset: str | None = None) -> Encoded:
         return Encoded(raw, "ascii", None)
 
     escaped = _detect_escapes(raw) if may_escape else None
+    if (given in SINGLE_BYTE or (given is None and declared_charset(raw) in SINGLE_BYTE)) and not raw.isascii():
+        # Text of one byte a character is hardly ever valid UTF-8, but mail and pages of UTF-8 are often declared so.
+        given = "utf-8" if _is_utf8(raw) else given
     for candidate in (given, declared_charset(raw), escaped, "utf-8"):
         found = _read_if_it_fits(raw, candidate) if candidate else None
         if found is not None:
             return found
     encoding, is_sure = _detect(raw)
     return _read_as(raw, encoding)._replace(is_guess=not is_sure)
+
+
+def _is_utf8(raw: bytes) -> bool:
+    try:
+        raw.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
 
 
 def has_characters(data: bytes, encoding: str) -> bool:

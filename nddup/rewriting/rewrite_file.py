@@ -26,8 +26,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from nddup.reading.charsets import MARKS, decode_anyway, unit_of
-from nddup.reading.containers import cut_mail
 from nddup.reading.formats import FILE_KINDS, FileHead, Kind
+from nddup.reading.mail import cut_mail, read_message
 from nddup.reading.outcomes import Reject
 from nddup.reading.sgml_records import find_sgml_start
 from nddup.reading.streams import COMPRESSIONS, PIECE, Chunk, Expanded, Packer, Part, StoppedError, cut_pieces
@@ -294,17 +294,19 @@ def rewrite_warc(stream: Expanded, head: FileHead, verdicts: Verdicts, max_recor
 
 
 def rewrite_mail(stream: Expanded, head: FileHead, verdicts: Verdicts, max_record: int) -> Iterator[bytes]:
-    """Yield the messages that stay, byte for byte.
+    """Yield the messages that stay, byte for byte. One stays whole if it, or a message inside it, stays.
 
     Raises:
         RewriteError: if the file has more or fewer messages than the run found.
 
-    Cost: linear; no message is parsed. Memory: `max_record` and a piece.
+    Cost: that of reading them, as their parts are counted. Memory: `max_record` and a piece.
     """
     del head
     reader = Reader(verdicts)
     for message in cut_mail(stream, max_record=max_record):
-        if reader.next() is not False and isinstance(message, bytes):
+        count = 1 if isinstance(message, Reject) else sum(1 for _ in read_message(message, made_up=""))
+        stays = [reader.next() is not False for _ in range(count)]
+        if any(stays) and isinstance(message, bytes):
             yield message
         if reader.is_over:
             break

@@ -72,8 +72,14 @@ class Consumer(Protocol):
 
 
 def with_source(record: Record | Reject, source: str) -> Record | Reject:
-    """Return a record whose id, if it has one, begins with the name of its file."""
-    return replace(record, doc_id=f"{source}/{record.doc_id}") if record.doc_id else record
+    """Return a record whose id, if it has one, begins with the name of its file; one made up of the name does."""
+    if not record.doc_id:
+        return record
+    if not isinstance(record, Record) or record.parent is None:
+        return replace(record, doc_id=f"{source}/{record.doc_id}")
+    if record.parent.startswith(f"{source}#"):
+        return record
+    return replace(record, doc_id=f"{source}/{record.doc_id}", parent=f"{source}/{record.parent}")
 
 
 def in_batches(found: Iterable[LocatedRecord], *, prefixes_ids: bool = False) -> Iterator[list[LocatedRecord]]:

@@ -3,16 +3,23 @@
 import io
 import mailbox
 from email.message import EmailMessage
+from email.mime.application import MIMEApplication
+from email.mime.message import MIMEMessage
+from email.mime.multipart import MIMEMultipart
+from email.mime.text import MIMEText
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nddup.reading.containers import container_head, cut_mail, parse_mail
+from nddup.reading.mail import cut_mail, read_mail, read_message, starts_as_mail
 from nddup.reading.outcomes import Record, Reject
-from nddup.reading.records import record_text
+from nddup.reading.records import content_fingerprint, record_text
 from nddup.reading.streams import Expanded
+
+ENVELOPE = b"From a@x.example Thu Jan  1 00:00:00 2024\n"
+RUSSIAN = "Привет, это письмо о договоре, который мы подписали вчера вечером"
 
 
 def message(number: int, body: str = "Straße 5") -> EmailMessage:
@@ -29,24 +36,143 @@ def cut(data: bytes, most: int = 1 << 20) -> list[bytes | Reject]:
     return list(cut_mail(Expanded(io.BytesIO(data), "", None), max_record=most))
 
 
-def test_a_message_is_its_subject_its_body_and_the_names_of_attachments() -> None:
-    """The plain form of the body is taken; the attachment is named and not read."""
-    found = parse_mail(bytes(message(1)))
+def read(data: bytes) -> list[Record | Reject]:
+    return list(read_mail(Expanded(io.BytesIO(data), "", None), source="a.mbox", max_record=1 << 20))
 
+
+def one(data: bytes) -> Record:
+    """Return the record of a message, without those inside it."""
+    found = next(read_message(data, made_up="a.eml#1"))
     assert isinstance(found, Record)
+    return found
+
+
+def multipart(kind: str, *parts: MIMEText | MIMEMultipart | MIMEMessage | MIMEApplication) -> MIMEMultipart:
+    made = MIMEMultipart(kind)
+    for part in parts:
+        made.attach(part)
+    return made
+
+
+def test_a_message_is_its_subject_its_body_and_the_names_of_attachments() -> None:
+    """The plain form of the body is taken; the attachment is named, counted and not read."""
+    found = one(bytes(message(1)))
+
     assert found.doc_id == "m1@x"
-    assert record_text(found).split("\n") == ["Договор № 5", "Straße 5", "", "attachment: contract 5.pdf"]
+    assert record_text(found).split("\n") == ["Договор № 5", "Straße 5", "attachment: contract 5.pdf"]
+    assert (found.unread.size, found.unread.parts) == (4, 1)
 
 
-def test_a_body_in_markup_and_one_of_unknown_charset_are_read() -> None:
-    """Markup is removed from a body that is a page; bytes that no charset explains are replaced, not lost."""
-    page = parse_mail(b"Subject: a\nContent-Type: text/html\n\n<p>one</p><p>two</p>")
-    odd = parse_mail(b"Subject: a\nContent-Type: text/plain; charset=none-such\n\nabc \xff")
+def test_all_texts_of_a_message_are_read_in_order() -> None:
+    """Text after a picture, an attached patch and a page are text; a picture is not."""
+    patch = MIMEText("patch words", "x-patch")
+    patch.add_header("Content-Disposition", "attachment", filename="a.patch")
+    made = multipart(
+        "mixed", MIMEText("one"), MIMEApplication(b"\x89PNG", "png"), MIMEText("<p>two</p>", "html"), patch
+    )
 
-    assert isinstance(page, Record)
-    assert isinstance(odd, Record)
-    assert record_text(page).split() == ["a", "one", "two"]
-    assert record_text(odd).startswith("a\nabc ")
+    found = one(made.as_bytes())
+
+    assert record_text(found).split() == ["one", "two", "attachment:", "a.patch", "patch", "words"]
+    assert found.unread.parts == 1
+
+
+@pytest.mark.parametrize(
+    ("plain", "page", "words"),
+    [
+        ("plain words", "<p>page words</p>", "plain words"),
+        (" \n", "<p>page</p>", "page"),
+        ("", "<p>page</p>", "page"),
+        ("see the page", "<p>" + "page " * 30 + "</p>", "page " * 30),
+    ],
+)
+def test_the_better_form_is_read(plain: str, page: str, words: str) -> None:
+    """The plain form is read, unless it is empty or a mere note beside a page; both count for the fingerprint."""
+    forms = (MIMEText(plain), MIMEText(page, "html"))
+    found = one(multipart("alternative", *forms).as_bytes())
+    other = one(multipart("alternative", MIMEText(plain), MIMEText(page + "!", "html")).as_bytes())
+
+    assert record_text(found).split() == words.split()
+    assert found.unread.parts == 0
+    assert content_fingerprint(found) != content_fingerprint(other)
+
+
+@pytest.mark.parametrize("header", ["", "; charset=us-ascii", "; charset=unknown-8bit", "; charset=none-such"])
+@pytest.mark.parametrize("codec", ["utf-8", "cp1251", "koi8-r"])
+def test_charsets_are_found_as_for_pages(header: str, codec: str) -> None:
+    """Undeclared, wrong and unknown charsets of a body and of a raw subject are found from the bytes."""
+    head = b"Subject: " + RUSSIAN.encode(codec) + f"\nContent-Type: text/plain{header}\n\n".encode()
+
+    found = one(head + (RUSSIAN * 3).encode(codec))
+
+    assert record_text(found) == f"{RUSSIAN}\n{RUSSIAN * 3}"
+    assert found.replaced == 0
+
+
+def test_a_page_of_utf_8_declared_latin_is_utf_8() -> None:
+    """Bytes that are valid UTF-8 are hardly ever text of a declared charset of one byte a character."""
+    found = one(b"Content-Type: text/html; charset=iso-8859-1\n\n<p>" + RUSSIAN.encode() + b"</p>")
+
+    assert record_text(found).strip() == RUSSIAN
+
+
+@pytest.mark.parametrize(
+    ("field", "text"),
+    [
+        ("=?utf-8?q?=D0=9F=D1=80?= =?utf-8?q?=D0=B8=D0?=\n =?utf-8?q?=B2=D0=B5=D1=82?= again", "Привет again"),
+        ("=?koi8-r?B?8NLJ18XU?=", "Привет"),
+        ("=?utf-8*ru?b?0J/RgNC40LLQtdGC?=", "Привет"),
+        ("a =?none-such?q?b?= c", "a b c"),
+        ("=?utf-8?q?a_b?=", "a b"),
+        ("=?utf-8?x?a?= ?=", "=?utf-8?x?a?= ?="),
+    ],
+)
+def test_encoded_words(field: str, text: str) -> None:
+    """Adjacent words are one text, although a character may be divided between them; what is none stays."""
+    assert record_text(one(f"Subject: {field}\n\nx".encode())) == f"{text}\nx"
+
+
+def test_messages_inside_a_message_are_records_of_their_own() -> None:
+    """They are called after the message that holds them, which covers them by its fingerprint."""
+
+    def outer(text: str) -> list[Record | Reject]:
+        inner = multipart("mixed", MIMEText(text), MIMEMessage(MIMEText("deep")))
+        made = multipart("mixed", MIMEText("see below"), MIMEMessage(inner), MIMEMessage(MIMEText("second")))
+        made["Message-ID"] = "<m@x>"
+        return list(read_message(made.as_bytes(), made_up=""))
+
+    found, other = outer("inner"), outer("other")
+
+    records = [record for record in found if isinstance(record, Record)]
+    assert [(record.doc_id, record.parent) for record in records] == [
+        ("m@x", None), ("m@x/1", "m@x"), ("m@x/1/1", "m@x/1"), ("m@x/2", "m@x"),
+    ]  # fmt: skip
+    assert record_text(records[2]) == "deep"
+    assert records[0].fields == other[0].fields if isinstance(other[0], Record) else False
+    assert content_fingerprint(records[0]) != content_fingerprint(other[0])  # type: ignore[arg-type]
+
+
+def test_a_message_without_an_id_names_those_inside_it_by_its_place() -> None:
+    """Its made-up id is that of its file and the number of the record."""
+    data = ENVELOPE + b"Subject: a\n\nb\n\n" + ENVELOPE + multipart("mixed", MIMEMessage(MIMEText("in"))).as_bytes()
+
+    found = read(data)
+
+    assert [(one.doc_id, getattr(one, "parent", None)) for one in found] == [
+        (None, None), (None, None), ("a.mbox#2/1", "a.mbox#2"),
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("line_end", [b"\n", b"\r\n"])
+def test_a_message_of_an_mbox_and_of_a_file_is_one_content(line_end: bytes) -> None:
+    """Envelope, quoted From, line ends and the blank line after it are not content; another attachment is."""
+    body = multipart("mixed", MIMEText("From here\n>From there\n"), MIMEApplication(b"%PDF 1", "pdf")).as_bytes()
+    other = body.replace(b"JVBERiAx", b"JVBERiAy")
+    boxed = ENVELOPE + body.replace(b"\n>From", b"\n>>From").replace(b"\nFrom", b"\n>From") + b"\n"
+
+    prints = [content_fingerprint(one(data.replace(b"\n", line_end))) for data in (body, boxed, other)]
+
+    assert prints[0] == prints[1] != prints[2]
 
 
 def test_an_mbox_is_cut_where_python_cuts_it(tmp_path: Path) -> None:
@@ -60,13 +186,41 @@ def test_an_mbox_is_cut_where_python_cuts_it(tmp_path: Path) -> None:
     pieces = cut(data)
 
     assert b"".join(piece for piece in pieces if isinstance(piece, bytes)) == data
-    found = [parse_mail(piece) for piece in pieces if isinstance(piece, bytes)]
-    assert [one.doc_id for one in found] == [f"m{number}@x" for number in range(5)]
+    assert [one.doc_id for one in read(data)] == [f"m{number}@x" for number in range(5)]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        b"From a@x Thu Jan  1 00:00:00 2024",
+        b"From - Thu Jan 01 00:00:00 2024",
+        b"From MAILER-DAEMON Thu Jan 1 00:00:00 2024",
+        b"From a@x Thu, 1 Jan 2024 00:00:00 +0100",
+        b"From a@x  Thu Jan  1 00:00 CET 2024",
+        b"From ???@??? Mon Jan 01 00:00:00 1997",
+    ],
+)
+@pytest.mark.parametrize("blank", [b"\n", b""])
+def test_an_envelope_begins_a_message(line: bytes, blank: bytes) -> None:
+    """With or without a blank line before it."""
+    box = line + b"\nSubject: a\n\none\n" + blank + line + b"\nSubject: b\n\ntwo\n"
+
+    assert cut(box) == [box[: box.rindex(line)], box[box.rindex(line) :]]
+
+
+@pytest.mark.parametrize(
+    "line", [b"From my point of view", b"From all of us here,", b"From a@x Thu Jan  1 00:00:00 2024\nno field"]
+)
+def test_other_lines_that_begin_with_from_are_text(line: bytes) -> None:
+    """Without a date, or a field after it, such a line begins no message, although a blank line precedes it."""
+    box = ENVELOPE + b"Subject: a\n\none\n\n" + line + b"\nSubject:\n"[line.endswith(b"field") * 10 :]
+
+    assert cut(box) == [box]
 
 
 def test_a_long_message_is_one_reject_and_the_next_is_read() -> None:
     """A message longer than `input.max_record` is not held in memory as a whole."""
-    long, short = b"From a\nSubject: a\n\n" + b"x\n" * (3 << 20) + b"\n", b"From b\nSubject: b\n\nshort\n"
+    long, short = ENVELOPE + b"Subject: a\n\n" + b"x\n" * (3 << 20) + b"\n", ENVELOPE + b"Subject: b\n\nshort\n"
 
     first, *rest = cut(long + short, most=1 << 20)
 
@@ -75,21 +229,58 @@ def test_a_long_message_is_one_reject_and_the_next_is_read() -> None:
     assert rest == [short]
 
 
-@given(st.lists(st.sampled_from([b"From a\n", b"\n", b"\r\n", b"Subject: a", b"x", b" "]), max_size=12))
+PIECES = [
+    ENVELOPE, b"\n", b"\r\n", b"Subject: =?utf-8?b?0J8=?=\n", b"x", b" ", b"--b\n", b"--b--\n", b"\xff\xe0",
+    b"Content-Type: multipart/mixed; boundary=b\n", b"Content-Type: message/rfc822\n", b"Content-Type: text/html\n",
+    b"Content-Transfer-Encoding: base64\n", b"Content-Type: multipart/alternative; boundary=b\n",
+    b"Content-Disposition: attachment; filename*=utf-8''%D0%9F\n",
+]  # fmt: skip
+
+
+@given(st.lists(st.sampled_from(PIECES), max_size=16))
 def test_the_pieces_are_the_file(parts: list[bytes]) -> None:
     """Whatever the bytes, nothing is lost or added, and reading never raises."""
     data = b"".join(parts)
     pieces = cut(data)
 
     assert b"".join(piece for piece in pieces if isinstance(piece, bytes)) == data
-    assert all(isinstance(parse_mail(piece), Record | Reject) for piece in pieces if isinstance(piece, bytes))
+    for found in read(data):
+        assert isinstance(found, Reject) or record_text(found).encode() is not None
 
 
-@pytest.mark.parametrize(("name", "head"), [("a.eml", b"\x89PNG\r\n\x1a\n\0"), ("a.txt", b"Subject: a\n\nb")])
-def test_other_files_are_no_mail(name: str, head: bytes) -> None:
-    """A name alone makes no mail, nor does a beginning alone."""
-    try:
-        found = container_head(head, name, None, {})
-    except ValueError:
-        return
-    assert found is None or found.format.name != "mail"
+def test_a_message_that_cannot_be_divided_is_one_text() -> None:
+    """Multiparts too deep for Python's parser, and too many boundaries, cost one text and are counted."""
+    deep = b"".join(
+        b"Content-Type: multipart/mixed; boundary=b%d\n\n--b%d\n" % (depth, depth) for depth in range(2_000)
+    )
+    wide = b"Content-Type: multipart/mixed; boundary=b\n\n" + b"--b\n\nx\n" * 30_000
+
+    for data in (deep, wide):
+        found = one(data)
+        assert found.unread.parts == 1
+        assert record_text(found).startswith("Content-Type")
+
+
+HEADER = b"Received: by x\nMessage-ID: <a@x>\nFrom: a@x\nSubject: a\n\nb"
+
+
+@pytest.mark.parametrize(
+    ("name", "head", "expected"),
+    [
+        ("1700.M1P1.host:2,S", HEADER, True),
+        ("Inbox", ENVELOPE + HEADER, True),
+        ("a.txt", b"From: A <a@x>\nTo: b@x\nDate: Thu, 1 Jan 2024\n\nb", True),
+        ("a.eml", b"Subject: a\n\nb", True),
+        ("a.eml", b"\x89PNG\r\n\x1a\n\0", False),
+        ("a.txt", b"Subject: a\n\nb", False),
+        ("a.txt", b"From: Bob\nTo: Alice\nSubject: memo\n\nb", False),
+        ("a.md", b"---\ntitle: a\ndate: b\n---\n", False),
+        ("a.txt", b"Note: one\nFrom: two\nprose\n", False),
+        ("a.txt", b"From my point of view\nSubject: a\n", False),
+        ("a", b"WARC/1.0\r\nWARC-Type: response\r\n", False),
+        ("a", b"", False),
+    ],
+)
+def test_what_begins_as_mail(name: str, head: bytes, expected: bool) -> None:  # noqa: FBT001
+    """E-mail is known by its header, whatever its name; a name alone makes no mail."""
+    assert starts_as_mail(head, name) is expected

@@ -1,0 +1,500 @@
+"""E-mail: a message in a file, or many in one (mbox) -> records. Python's parser finds the parts of a message.
+
+    starts_as_mail    first bytes of a file -> whether it holds e-mail
+    read_mail         stream -> records
+    cut_mail          stream -> the bytes of each message
+    read_message      those bytes -> the record of the message, then of each message inside it
+
+The id is the Message-ID. The text is the subject and every part that is text, in order; of a part in several forms the
+plain one, or the page where that says much more. A part that is not read is a line `attachment: name`, is counted, and
+its digest is part of the content's fingerprint. Charsets are those of `charsets`, as for pages.
+
+Sources: RFC 5322 (messages), RFC 2045 to 2047 and 2231 (MIME), RFC 4155 (mbox).
+"""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from email.message import Message
+from email.parser import BytesParser
+from email.policy import Compat32
+from functools import partial
+from hashlib import blake2b
+from typing import Any, Final, NamedTuple
+
+from nddup.reading.charsets import canonical_charset, decode_content, find_encoding
+from nddup.reading.markup import strip_markup
+from nddup.reading.outcomes import EXCERPT_LENGTH, Record, Reject, Unread, clean_id, decode_base64, excerpt, make_record
+from nddup.reading.records import content_fingerprint
+from nddup.reading.streams import PIECE, Expanded, StoppedError
+
+MAIL_NAME = re.compile(r"\.(eml|mbox|mbx)(\.(gz|bz2|zst|xz))?$", re.IGNORECASE)
+"""Endings of the names of files with e-mail; their first line may be any field of a header."""
+
+MAX_PARTS = 1_000
+"""Parts of a message that are read; further ones are counted as unread."""
+
+MAX_NAMED = 100
+"""Attachments of a message that are named in its text."""
+
+MAX_BOUNDARIES = 20_000
+"""Lines of a message that may be boundaries between parts; a message with more is read as one text."""
+
+MAX_DEPTH = 50
+"""Messages inside each other that are records; deeper ones are unread parts."""
+
+MAX_PARAMETERS = 8_192
+"""Characters of a field that describes a part: Python's parser of its parameters takes quadratic time."""
+
+MAX_SUBJECT = 16_384
+"""Characters of a subject that are read; the rest is counted as unread."""
+
+MAX_WORDS = 100
+"""Encoded words of a subject or a name that are decoded; further ones stay as they are written."""
+
+_DATE = (
+    rb"(?:(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun),?[ \t]+)?(?:[A-Z][a-z]{2}[ \t]+\d{1,2}|\d{1,2}[ \t]+[A-Z][a-z]{2}[ \t]+\d{4})"
+    rb",?[ \t]+\d{1,2}:\d\d(?::\d\d)?[^\r\n]{0,60}"
+)
+_ENVELOPE = rb"From[ \t]+(?:[^ \t\r\n]{1,300}[ \t]+)?" + _DATE + rb"\r?\n>?[!-9;-~]{1,100}[ \t]*:"
+_ENVELOPE_START = re.compile(_ENVELOPE)
+_NEXT_ENVELOPE = re.compile(rb"(?<=\n)" + _ENVELOPE)
+_REACH = 1_000
+"""No envelope, with the start of the field after it, is longer."""
+
+_FIELD = re.compile(rb"([!-9;-~]{1,100})[ \t]*:([^\r\n]*)")
+_FIRST_FIELD = re.compile(rb"\s*+(From [^\r\n]++\r?\n|[!-9;-~]++[ \t]*+:)")
+_SURE_FIELDS: Final = frozenset({b"message-id", b"received", b"return-path", b"mime-version", b"delivered-to"})
+_USUAL_FIELDS: Final = frozenset({b"from", b"to", b"date", b"subject", b"newsgroups", b"path", b"cc", b"reply-to"})
+
+LEAST_FIELDS = 3
+"""Usual fields, one of them From with an address, that begin e-mail where none of `_SURE_FIELDS` does."""
+
+_QUOTED_FROM = re.compile(rb"^>(>*From )", re.MULTILINE)
+_WORD = re.compile(r"=\?([^?\s*]{1,60})(?:\*[^?\s]{0,60})?\?([bBqQ])\?([^?\s]*)\?=")
+_BETWEEN_WORDS = re.compile(r"(\?=)\s+(?==\?[^?\s]{1,120}\?[bBqQ]\?)")
+_HEX = re.compile(rb"=([0-9A-Fa-f]{2})")
+_LETTER = re.compile(r"\w")
+_TOKEN = re.compile(r"\w+")
+_CONTROLS = re.compile(rb"[\0-\x08\x0e-\x1a\x1c-\x1f]")
+_NO_CHARSET: Final = frozenset(
+    {"us-ascii", "ascii", "ansi_x3.4-1968", "unknown-8bit", "x-unknown", "unknown", "default", "binary", "8bit", "7bit"}
+)
+"""Labels that say nothing of bytes beyond ASCII."""
+
+_TEXT_TYPES: Final = frozenset(
+    f"application/{name}"
+    for name in ("json", "xml", "javascript", "x-javascript", "ecmascript", "sql", "x-sh", "x-shellscript", "x-patch",
+                 "x-diff", "yaml", "x-yaml", "toml", "x-tex", "x-latex", "x-perl", "x-python", "x-php", "x-ndjson")
+)  # fmt: skip
+_UNTEXT_TYPES: Final = frozenset({"text/rtf", "text/richtext", "text/x-vcard", "text/vcard"})
+_PAGE_TYPES: Final = frozenset({"text/html", "application/xhtml+xml"})
+_EXCERPT_BYTES = 4 * EXCERPT_LENGTH
+
+
+def starts_as_mail(head: bytes, name: str) -> bool:
+    """Return whether a file holds e-mail: an mbox by its first line, else a header that no other text begins with.
+
+    Args:
+        head: the first bytes, expanded.
+        name: the name of the file; with a name of e-mail any field is enough.
+    """
+    if MAIL_NAME.search(name) and _FIRST_FIELD.match(head):
+        return True
+    if head.startswith(b"From "):
+        return _ENVELOPE_START.match(head) is not None
+    found = dict[bytes, bytes]()
+    for line in head.removeprefix(b"\xef\xbb\xbf").split(b"\n"):
+        if not line.strip():
+            break
+        if line[:1] in (b" ", b"\t") and found:
+            continue
+        field_ = _FIELD.match(line)
+        if field_ is None:
+            return False
+        found[field_[1].lower()] = field_[2]
+    names = found.keys()
+    if names & _SURE_FIELDS and names & _USUAL_FIELDS:
+        return True
+    return len(names & _USUAL_FIELDS) >= LEAST_FIELDS and b"@" in found.get(b"from", b"")
+
+
+def cut_mail(stream: Expanded, *, max_record: int) -> Iterator[bytes | Reject]:
+    """Yield each message, with the envelope before it; together they are the file, except for rejects.
+
+    A message ends before a line `From ADDRESS DATE` that a field of a header follows, whether a blank line precedes it
+    or not. Other lines that begin with From are text. A file that does not begin with From is one message.
+
+    Returns:
+        Bytes of at most `max_record`; a reject `too large` for a longer message, and the reason if the stream stops.
+
+    Cost: linear. Memory: `max_record` and a piece.
+    """
+    held, searched, lost, is_over = bytearray(), 0, 0, False
+    try:
+        while not is_over:
+            piece = stream.read(PIECE)
+            is_over, held = not piece, held + piece
+            while held.startswith(b"From ") or lost:
+                found = _NEXT_ENVELOPE.search(held, searched)
+                if found is None:
+                    break
+                message, searched = bytes(held[: found.start()]), 0
+                del held[: found.start()]
+                yield _too_large(lost, message) if lost or len(message) > max_record else message
+                lost = 0
+            searched = max(0, len(held) - _REACH)
+            if len(held) > max_record + PIECE:
+                # One byte stays before the place that is searched on: a line end, maybe.
+                gone = max(0, searched - 1)
+                lost += gone
+                del held[:gone]
+                searched -= gone
+        if held or lost:
+            yield _too_large(lost, held) if lost or len(held) > max_record else bytes(held)
+    except StoppedError as error:
+        yield Reject(error.reason, str(error), excerpt(bytes(held[:_EXCERPT_BYTES])))
+
+
+def _too_large(lost: int, rest: bytes | bytearray) -> Reject:
+    size = lost + len(rest)
+    return Reject("too large", f"{size:,} bytes, more than input.max_record", excerpt(bytes(rest[:_EXCERPT_BYTES])))
+
+
+def read_mail(stream: Expanded, *, source: str, max_record: int) -> Iterator[Record | Reject]:
+    """Yield the records of a file of e-mail: each message, followed by those inside it. See `cut_mail`."""
+    count = 0
+    for message in cut_mail(stream, max_record=max_record):
+        found = [message] if isinstance(message, Reject) else read_message(message, made_up=f"{source}#{count + 1}")
+        for one in found:
+            count += 1
+            yield one
+
+
+class _Bounded(Compat32):
+    """Python's policy for raw fields, which cuts those that describe a part at MAX_PARAMETERS characters."""
+
+    def header_source_parse(self, sourcelines: list[str]) -> tuple[str, str]:
+        name, value = super().header_source_parse(sourcelines)
+        return name, value[:MAX_PARAMETERS] if name.lower().startswith("content-") else value
+
+
+_PARSER = BytesParser(policy=_Bounded())
+
+
+class _Field(NamedTuple):
+    """A part of the text of a message; `is_name`: a line that names a part."""
+
+    text: str
+    is_markup: bool = False
+    is_name: bool = False
+
+
+@dataclass
+class _Message:
+    """What was found in a message so far."""
+
+    fields: list[_Field] = field(default_factory=list)
+    replaced: int = 0
+    size: int = 0
+    parts: int = 0
+    read: int = 0
+    named: int = 0
+    is_form: bool = False
+    """Whether it is one of several forms of one content: then its words are counted."""
+    words: int = 0
+    charset: str | None = None
+    """Detected in an earlier part: an undeclared part is likely to have the same."""
+    digest: Any = field(default_factory=partial(blake2b, digest_size=16))
+    has_digest: bool = False
+    inside: list[Message] = field(default_factory=list)
+
+    def cover(self, data: bytes) -> None:
+        """Make bytes that are not in the text a part of the content's fingerprint."""
+        self.digest.update(len(data).to_bytes(8, "little") + data)
+        self.has_digest = True
+
+    def leave(self, data: bytes, size: int | None = None) -> None:
+        """Count a part that is not read."""
+        self.parts += 1
+        self.size += len(data) if size is None else size
+        self.cover(data)
+
+    def decode(self, data: bytes, label: str | None) -> str:
+        """Decode the bytes of a part or a field; LF ends its lines."""
+        given = label if label and label.strip(" \"'").lower() not in _NO_CHARSET else None
+        found = find_encoding(data, given if given and canonical_charset(given) else self.charset)
+        if not data.isascii() and found.encoding != "utf-8":
+            self.charset = self.charset or found.encoding
+        decoded = found.decode()
+        self.replaced += decoded.replaced
+        if decoded.lost:
+            self.cover(decoded.lost)
+        return decoded.text.replace("\r\n", "\n").rstrip("\n")
+
+    @property
+    def unread(self) -> Unread:
+        return Unread(self.size, self.parts, self.digest.digest() if self.has_digest else b"")
+
+
+def read_message(message: bytes, *, made_up: str) -> Iterator[Record | Reject]:
+    """Yield the record of a message, then those of the messages inside it, whose ids are `PARENT/1`, `PARENT/2`, …
+
+    The content's fingerprint covers the subject and the text of all parts with LF as line end, and the decoded bytes of
+    what was not read; it is the same for a message in a file of its own and in an mbox.
+
+    Args:
+        message: its bytes, with the envelope if it is from an mbox; lines quoted as `>From ` are then unquoted.
+        made_up: the id that messages inside it call it by if it has no Message-ID.
+
+    Returns:
+        Records and rejects: `no content` without a subject, a text and an attachment; `malformed`. Never raises.
+
+    Cost: linear, but for fields bounded by `MAX_PARAMETERS`. Memory: some copies of the message.
+    """
+    start = excerpt(message[:_EXCERPT_BYTES])
+    if message.startswith(b"From "):
+        message = _QUOTED_FROM.sub(rb"\1", message.partition(b"\n")[2])
+    parsed = _parse(message)
+    if parsed is None:
+        yield _read_undivided(message, start)
+        return
+    yield from _read(parsed, None, made_up, start, depth=0)
+
+
+def _parse(message: bytes) -> Message | None:
+    """Divide a message into parts; None if it has too many, or they lie too deep."""
+    if message.count(b"\n--") > MAX_BOUNDARIES:
+        return None
+    try:
+        return _PARSER.parsebytes(message)
+    except Exception:  # noqa: BLE001 - a parser of untrusted bytes may raise anything
+        return None
+
+
+def _read_undivided(message: bytes, start: str) -> Record | Reject:
+    """Read a message that cannot be divided as one text, its header included."""
+    decoded = decode_content(message)
+    digest = blake2b(message, digest_size=16).digest()
+    unread = Unread(0, 1, digest)
+    return make_record(None, None, [(decoded.text, False)], start=start, replaced=decoded.replaced, unread=unread)
+
+
+def _read(parsed: Message, parent: str | None, name: str, start: str, *, depth: int) -> Iterator[Record | Reject]:
+    """Yield the record of a message called `name` if it has no id or lies in another, and of those inside it."""
+    found = _Message()
+    doc_id: str | None = name
+    try:
+        if parent is None:
+            doc_id = clean_id(_field(parsed, "Message-ID").strip().strip("<>")) or None
+        _add_parts(parsed, found, depth)
+        _add_subject(parsed, found)
+        nested = list(_read_nested(found.inside, doc_id or name, depth, found))
+    except Exception as error:  # noqa: BLE001 - whatever the bytes: it becomes the reason
+        yield Reject("malformed", str(error)[:EXCERPT_LENGTH] or type(error).__name__, start, doc_id)
+        return
+    if not found.fields and not found.parts:
+        yield Reject("no content", "a message without subject, text and attachment", start, doc_id)
+    else:
+        fields = [(one.text, one.is_markup) for one in found.fields or [_Field("")]]
+        yield make_record(
+            doc_id, None, fields, start=start, replaced=found.replaced, unread=found.unread, parent=parent
+        )
+    yield from nested
+
+
+def _read_nested(inside: list[Message], parent: str, depth: int, found: _Message) -> Iterator[Record | Reject]:
+    """Yield the records of the messages in a message, which covers their contents by its own fingerprint."""
+    for number, message in enumerate(inside, 1):
+        for one in _read(message, parent, f"{parent}/{number}", "", depth=depth + 1):
+            if isinstance(one, Record):
+                found.cover(content_fingerprint(one))
+            yield one
+
+
+def _add_subject(parsed: Message, found: _Message) -> None:
+    """Add the subject in front of the parts, whose charset is that of a subject of undeclared bytes."""
+    subject = _field(parsed, "Subject")
+    beyond = subject[MAX_SUBJECT:].encode("utf-8", "surrogatepass")
+    if beyond:
+        found.leave(beyond)
+    text = " ".join(_decode_words(subject[:MAX_SUBJECT], found).split())
+    if text:
+        found.fields.insert(0, _Field(text))
+
+
+def _field(parsed: Message, name: str) -> str:
+    """Return a field of a header as Python holds it: bytes beyond ASCII are lone surrogates; empty if there is none."""
+    for key, value in parsed.raw_items():
+        if key.lower() == name.lower():
+            return str(value)
+    return ""
+
+
+def _decode_words(text: str, found: _Message) -> str:
+    """Decode the encoded words of a field (RFC 2047), and its raw bytes. Adjacent words of one charset are one text."""
+    text = _BETWEEN_WORDS.sub(r"\1", text)
+    pieces, at, run, label = list[str](), 0, b"", ""
+    for number, word in enumerate(_WORD.finditer(text)):
+        if number == MAX_WORDS:
+            break
+        if run and (word.start() > at or word[1].lower() != label):
+            pieces.append(found.decode(run, label))
+            run = b""
+        pieces.append(_decode_raw(text[at : word.start()], found))
+        label, at = word[1].lower(), word.end()
+        run += _word_bytes(word[2].lower(), word[3])
+    if run:
+        pieces.append(found.decode(run, label))
+    pieces.append(_decode_raw(text[at:], found))
+    return "".join(pieces)
+
+
+def _word_bytes(kind: str, encoded: str) -> bytes:
+    data = encoded.encode("utf-8", "surrogateescape")
+    if kind == "b":
+        return decode_base64(encoded.rstrip("=")) or b""
+    return _HEX.sub(lambda digits: bytes([int(digits[1], 16)]), data.replace(b"_", b" "))
+
+
+def _decode_raw(text: str, found: _Message) -> str:
+    return text if text.isascii() else found.decode(text.encode("utf-8", "surrogateescape"), None)
+
+
+def _parts_of(part: Message) -> list[Message]:
+    """Return the parts that a part holds, in order; none of a leaf."""
+    payload = part.get_payload()
+    return [one for one in payload if isinstance(one, Message)] if isinstance(payload, list) else []
+
+
+def _add_parts(part: Message, found: _Message, depth: int) -> None:
+    """Add the parts of a message, or of one of its parts, in order."""
+    kind, parts = part.get_content_type(), _parts_of(part)
+    if not parts:
+        _add_leaf(part, found)
+    elif kind == "message/delivery-status":
+        rows = [f"{name}: {_decode_raw(str(value), found)}" for block in parts for name, value in block.raw_items()]
+        found.fields.append(_Field("\n".join(rows)))
+    elif kind.startswith("message/"):
+        _add_message(part, parts[0], found, depth)
+    elif kind == "multipart/alternative":
+        _add_better(parts, found, depth)
+    else:
+        for one in parts:
+            _add_parts(one, found, depth)
+
+
+def _add_message(part: Message, inner: Message, found: _Message, depth: int) -> None:
+    """Add a message inside a message: a line for it, and later a record of its own."""
+    if str(part.get("Content-Transfer-Encoding", "")).strip().lower() == "base64" and not inner.keys():
+        data = decode_base64(str(inner.get_payload()))
+        inner = (_parse(data) if data else None) or inner
+    _add_name(_name_of(part, found), part.get_content_type(), found)
+    is_whole = part.get_content_type() in ("message/rfc822", "message/global", "message/news")
+    if is_whole and depth < MAX_DEPTH:
+        found.inside.append(inner)
+    else:
+        found.leave(_as_bytes(inner))
+
+
+def _as_bytes(message: Message) -> bytes:
+    """Return the bytes of a message for a digest: its fields and the payloads of its parts."""
+    rows = [f"{name}:{value}" for part in message.walk() for name, value in part.raw_items()]
+    payloads = [payload for part in message.walk() if isinstance(payload := part.get_payload(), str)]
+    return "\0".join([*rows, *payloads]).encode("utf-8", "surrogatepass")
+
+
+def _add_better(forms: list[Message], found: _Message, depth: int) -> None:
+    """Add the better of the forms of one content: a plain text, unless it is empty, or a mere note beside a page.
+
+    A note is a plain text that the page has over twice the words of, and twenty more. Attachments of all forms count.
+    """
+    read = []
+    for form in forms:
+        one = _Message(charset=found.charset, read=found.read, is_form=True)
+        _add_parts(form, one, depth)
+        found.charset = found.charset or one.charset
+        read.append(one)
+    words = [one.words for one in read]
+    is_page = [any(text.is_markup for text in one.fields) for one in read]
+    order = sorted(range(len(read)), key=lambda at: (words[at] == 0, is_page[at], -words[at]))
+    chosen = order[0] if order else -1
+    richest = max(range(len(read)), key=lambda at: words[at], default=-1)
+    if richest >= 0 and words[richest] > 2 * words[chosen] + 20:
+        chosen = richest
+    for at, one in enumerate(read):
+        found.parts, found.size = found.parts + one.parts, found.size + one.size
+        found.read = max(found.read, one.read)
+        found.inside += one.inside
+        if at == chosen:
+            found.fields += one.fields
+            found.named, found.replaced = found.named + one.named, found.replaced + one.replaced
+            found.words += one.words
+        else:
+            found.fields += [text for text in one.fields if text.is_name]
+            found.cover("\0".join(text.text for text in one.fields).encode("utf-8", "surrogatepass"))
+        if one.has_digest:
+            found.cover(one.digest.digest())
+
+
+def _add_leaf(part: Message, found: _Message) -> None:
+    """Add a part that holds no others: its text, or its name and its digest."""
+    data = part.get_payload(decode=True)
+    data = data if isinstance(data, bytes) else b""
+    kind, name = part.get_content_type(), _name_of(part, found)
+    is_attached = str(part.get("Content-Disposition", "")).strip().lower().startswith("attachment")
+    if name or is_attached:
+        _add_name(name, kind, found)
+    if found.read >= MAX_PARTS or not _is_text(kind, data):
+        is_binary = str(part.get("Content-Transfer-Encoding", "")).strip().lower() == "base64"
+        found.leave(data if is_binary else data.replace(b"\r\n", b"\n").rstrip(b"\n"), len(data))
+        return
+    found.read += 1
+    text = found.decode(data, _parameter(part, "charset", found))
+    if not text.strip():
+        return
+    found.fields.append(_Field(text, is_markup=kind in _PAGE_TYPES))
+    if found.is_form:
+        found.words += sum(1 for _ in _TOKEN.finditer(strip_markup(text) if kind in _PAGE_TYPES else text))
+
+
+def _is_text(kind: str, data: bytes) -> bool:
+    """Return whether a part is read: a text by its type, or bytes of no declared type that are a text."""
+    if kind.startswith("text/"):
+        return kind not in _UNTEXT_TYPES
+    if (
+        kind in _TEXT_TYPES
+        or kind in _PAGE_TYPES
+        or (kind.startswith("application/") and kind.endswith(("+xml", "+json")))
+    ):
+        return True
+    if kind != "application/octet-stream" or _CONTROLS.search(data) or data.startswith((b"%PDF", b"{\\rtf", b"%!PS")):
+        return False
+    try:
+        return _LETTER.search(data.decode()) is not None
+    except UnicodeDecodeError:
+        return False
+
+
+def _add_name(name: str, kind: str, found: _Message) -> None:
+    if found.named < MAX_NAMED:
+        found.fields.append(_Field(f"attachment: {name or kind}", is_name=True))
+    found.named += 1
+
+
+def _name_of(part: Message, found: _Message) -> str:
+    """Return the name of a part, on one line; empty if it has none."""
+    name = _parameter(part, "filename", found, "Content-Disposition") or _parameter(part, "name", found)
+    return " ".join(_decode_words(name, found).split()) if name else ""
+
+
+def _parameter(part: Message, name: str, found: _Message, header: str = "Content-Type") -> str | None:
+    """Return a parameter of a field, decoded by RFC 2231 where it says so; None if there is none, or it is broken."""
+    try:
+        value = part.get_param(name, header=header)
+    except (ValueError, IndexError, KeyError):
+        return None
+    if isinstance(value, tuple):
+        label, _, text = value
+        return found.decode(text.encode("latin-1", "replace"), label)
+    return str(value).strip() or None if value else None
