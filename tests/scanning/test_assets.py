@@ -91,7 +91,8 @@ def test_mail_is_read_and_written_again(tmp_path: Path) -> None:
     folder.mkdir()
     one = f"Message-ID: <{{}}>\nSubject: a contract\n\n{WORDS}"
     (folder / "a.eml").write_text(one.format("a"))
-    box = f"From x\n{one.format('b')}\n\nFrom y\n{one.format('c').replace('w1', 'other')}\n"
+    date = "Thu Jan  1 00:00:00 2024"
+    box = f"From x {date}\n{one.format('b')}\n\nFrom y {date}\n{one.format('c').replace('w1', 'other')}\n"
     (folder / "b.mbox").write_text(box)
 
     metrics = run(folder)
