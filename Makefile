@@ -1,6 +1,6 @@
 # `make` alone lists the targets. Everything happens inside this folder: .venv, build and out.
 .DEFAULT_GOAL := help
-.PHONY: help reference setup setup-run demo package wheel soak quick test check lint format types spelling locks bench lock sample clean
+.PHONY: help reference setup setup-run demo package wheel soak quick test explore check lint format types spelling locks bench lock sample clean
 export LC_ALL := C.UTF-8
 # Packages are installed uncompiled: if Python could not write bytecode, each command would compile its imports again.
 export PYTHONDONTWRITEBYTECODE :=
@@ -8,6 +8,7 @@ export PYTHONDONTWRITEBYTECODE :=
 BIN := .venv/bin
 # A shell prefix that finds (or installs) Java and puts it into the environment of the command after it.
 WITH_JAVA = JAVA_HOME="$$(scripts/java.sh)" && export JAVA_HOME &&
+quoted = '$(subst ','\'',$(1))'
 DATA ?= ../shared/data/debdocs-dev
 
 help: ## list the targets
@@ -27,6 +28,14 @@ demo: setup-run ## find the near-duplicates of samples/debdocs; results in out/d
 test: setup ## run the tests in three processes; PYTEST_ARGS="-k word" chooses
 	@mkdir -p build
 	@$(WITH_JAVA) $(BIN)/python -m pytest --numprocesses 3 --dist loadfile --no-loadscope-reorder $(PYTEST_ARGS)
+
+# Drawn from a seed, not from the name of the test as by `make test`; the last line says how to repeat a failure.
+explore: setup ## draw the random tests anew; SEED=n draws as before, PYTEST_ARGS chooses
+	@mkdir -p build
+	@seed=$${SEED:-$$(od -An -N4 -tu4 /dev/urandom | tr -d ' ')}; echo "explore: seed $$seed"; \
+	    $(WITH_JAVA) $(BIN)/python -m pytest --numprocesses 3 --dist loadfile -m hypothesis \
+	    --hypothesis-profile explore --hypothesis-seed $$seed $(PYTEST_ARGS) || { status=$$?; \
+	    echo "explore: this repeats it: make explore SEED=$$seed PYTEST_ARGS="$(call quoted,$(call quoted,$(PYTEST_ARGS))); exit $$status; }
 
 # The pure rooms, and the embedded engine against brute force; no Java, no browser, no process of its own.
 QUICK := tests/test_architecture.py tests/against tests/matching tests/mining tests/settings tests/sketching \

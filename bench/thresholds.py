@@ -29,7 +29,6 @@ TEXTS = 300
 """Most texts of a planted set."""
 
 LETTERS = "abcdefghijklmnopqrstuvwxyz"
-CONF = Path(__file__).parents[1] / "conf"
 
 
 class Collection(NamedTuple):
@@ -159,16 +158,16 @@ def _profiles(options: argparse.Namespace, drawn: np.random.Generator) -> None:
     sentences = [part.strip() for text in _ruweb(options.data) + _licences(options.data) for part in text.split(".")]
     short = list(dict.fromkeys(part for part in sentences if 8 <= len(part.split()) <= 20))  # noqa: PLR2004
     sets: list[tuple[str, str, list[str], Callable[[str], str]]] = [
-        ("short.yaml", "one word of 8 to 20 changed", short[:: max(1, len(short) // 2000)],
+        ("short", "one word of 8 to 20 changed", short[:: max(1, len(short) // 2000)],
          lambda text: _change_words(text, 0, drawn)),
-        *(("ocr.yaml", f"{share:.0%} of letters changed", scans, lambda text, share=share: _misread(text, share, drawn))
+        *(("ocr", f"{share:.0%} of letters changed", scans, lambda text, share=share: _misread(text, share, drawn))
           for share in (0.01, 0.02, 0.05)),
     ]  # fmt: skip
     rows = []
     for profile, what, texts, damage in sets:
         collection = Collection(profile, texts + [damage(text) for text in texts], [*range(len(texts))] * 2)
-        for name in ("recommended.yaml", profile):
-            config = load_config(str(CONF / name)).model_dump(exclude_unset=True)
+        for name in ("recommended", profile):
+            config = load_config(name).model_dump(exclude_unset=True)
             spent = time.process_time()
             found = _find(collection.texts, **config)
             spent = time.process_time() - spent

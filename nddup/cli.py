@@ -50,7 +50,7 @@ MEANT = {
 EPILOG = """examples:
   nddup run pages.xml --output out/run                        default settings: resemblance >= 0.7 of 5-word shingles
   nddup run a.jsonl b.jsonl --output out/run --set pairs.threshold=0.9
-  nddup run hdfs:///romip --output hdfs:///out --config conf/romip2005.yaml --master yarn
+  nddup run hdfs:///romip --output hdfs:///out --config romip2005 --master yarn
   nddup inspect pages/                                        show how files would be read
   nddup show out/run                                          print the results
   nddup show out/run --doc 007                                print one document and its clusters

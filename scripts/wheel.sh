@@ -27,6 +27,7 @@ cd "$work"
 unset PYTHONPATH
 env/bin/nddup run "$samples" --output run --engine local
 env/bin/nddup check run
+env/bin/nddup run "$samples" --output short --engine local --config short --set output.report=false --quiet
 env/bin/python -c "
 import nddup
 run = nddup.open('run')

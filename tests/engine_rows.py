@@ -8,6 +8,7 @@ import pyarrow as pa
 from nddup.engines.embedded import DuckEngine
 from nddup.engines.engine import Engine
 from nddup.tables import Table
+from tests.counted_rows import once
 
 
 def see_rows(engine: Engine, table: Table, rows: Iterable[Mapping[str, Any]], *, name: str = "") -> None:
@@ -27,9 +28,9 @@ def see_table(engine: Engine, name: str, table: pa.Table) -> None:
 
 
 def rows_of(answer: Any) -> set[tuple[Any, ...]]:  # noqa: ANN401 - of either engine
-    """Return the rows of an answer; lists become tuples, and doubles are rounded to 12 digits."""
+    """Return the rows of an answer, none twice; lists become tuples, and doubles are rounded to 12 digits."""
     table = answer if isinstance(answer, pa.Table) else answer.toArrow()
-    return {tuple(map(_plain, row.values())) for row in table.to_pylist()}
+    return once(tuple(map(_plain, row.values())) for row in table.to_pylist())
 
 
 def _plain(value: Any) -> Any:  # noqa: ANN401

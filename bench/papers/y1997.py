@@ -15,7 +15,7 @@ from bench.papers.cells import Cells, Values
 from bench.papers.collections import first
 from bench.papers.runs import make_run
 
-PROFILE = "conf/broder1997.yaml"
+PROFILE = "broder1997"
 THRESHOLDS = (0.5, 0.6, 0.7, 0.8, 0.9)
 
 SHINGLES = """

@@ -20,7 +20,7 @@ from bench.papers.cells import Cells, Values
 from bench.papers.collections import SUBSETS, first
 from bench.papers.runs import compare, make_run, nddup, sweep, values_of
 
-PROFILE, PERMUTATIONS, LEXICON = "conf/romip2005.yaml", "conf/romip2005-min-perm.yaml", "conf/romip2005-lexicon.yaml"
+PROFILE, PERMUTATIONS, LEXICON = "romip2005", "romip2005-min-perm", "romip2005-lexicon"
 METHODS = {"n smallest of a permutation": PROFILE, "smallest of n permutations": PERMUTATIONS}
 SUPPORTS_100 = (100, 95, 90, 85, 80, 70, 60, 50)
 SUPPORTS_150 = (150, 145, 140, 135, 130, 125, 120, 115, 110, 105, 100)

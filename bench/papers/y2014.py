@@ -22,7 +22,7 @@ from nddup.settings.load import load_config
 from nddup.settings.plan import recipe_of
 from nddup.sketching.word_sketches import sketcher_of
 
-PROFILE = "conf/dd2014.yaml"
+PROFILE = "dd2014"
 BANDS = ("< 60 %", "60-70 %", "70-80 %", ">= 80 %")
 DATA_SETS, PAGES = 4, 10
 

@@ -25,7 +25,7 @@ from nddup.settings.schema import Config
 from nddup.sketching.minhash import candidate_probability
 from nddup.sketching.recipe import make_sketches
 
-PROFILE = "conf/kshingle2017.yaml"
+PROFILE = "kshingle2017"
 DOCUMENTS, LENGTHS, FUNCTIONS = range(100, 1001, 100), range(4, 11), (10, 20, 30, 100)
 FEW = (33, 66)
 """Documents of table 7, besides 100."""

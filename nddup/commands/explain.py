@@ -28,7 +28,7 @@ examples:
   nddup explain --set sketch.size=400 --set pairs.threshold=0.9 --at 0.87
   nddup explain --bands 20 --rows 5 --png curve.png           the curve as a figure
   nddup explain --support 85 --size 100                       the settings of ROMIP 2005
-  nddup explain --config conf/romip2005.yaml
+  nddup explain --config romip2005
   nddup explain --documents 1000000000 --memory 2GB           tasks, bytes and hours of the pairs stage on Spark
 """
 

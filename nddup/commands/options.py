@@ -40,7 +40,7 @@ def add_inputs(parser: argparse.ArgumentParser) -> None:
 
 def add_settings(
     parser: argparse.ArgumentParser,
-    files: str = "YAML file of the settings that differ from the defaults (examples in conf/)",
+    files: str = "YAML file of settings, or the name of a profile, such as short",
     one: str = "one setting",
 ) -> None:
     """Declare --config and --set; the texts say which settings."""

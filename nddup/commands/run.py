@@ -4,11 +4,13 @@ import argparse
 import os
 from collections.abc import Callable
 from functools import partial
+from textwrap import fill
 from typing import TYPE_CHECKING, Any
 
 from nddup.commands.options import add_inputs, add_json, add_master, add_parser
 from nddup.errors import ConfigError, NeedsSparkError
 from nddup.progress import Steps
+from nddup.settings.profile_files import profiles
 from nddup.shown import print_json, print_out
 from nddup.start_up import prevent_pandas_import
 
@@ -35,13 +37,20 @@ examples:
   nddup run pages/ --output out --set keep.policy=first --set output.kept=jsonl
   nddup run pages/ --output out --resume                      reuses what an interrupted run had finished
   nddup run pages/ --output out --set spark.driver.memory=8g --master 'local[4]'
+  nddup run titles.csv --output out --config short            a profile: settings for short texts
+
 """
+
+
+PROFILES = fill(
+    f"profiles for --config: {', '.join(profiles())}", width=110, subsequent_indent="  ", break_on_hyphens=False
+)
 
 
 def add(commands: "argparse._SubParsersAction[Any]") -> None:
     """Declare the arguments."""
     parser = add_parser(
-        commands, "run", summary="find the near-duplicates of a collection", epilog=EPILOG,
+        commands, "run", summary="find the near-duplicates of a collection", epilog=EPILOG + PROFILES,
         description="Read a collection of documents and find its clusters of near-duplicates.",
     )  # fmt: skip
     parser.add_argument("-o", "--output", required=True, metavar="DIR", help="folder for the results; must not exist")

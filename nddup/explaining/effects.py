@@ -81,7 +81,7 @@ def say_what_readers_judged(config: Config) -> list[str]:
     if config.pairs.confirm == "edit":
         lines.append(f"Confirmed by their texts at edit similarity 0.77: {AT_EDIT}.")
     else:
-        lines.append(f"conf/reader.yaml confirms pairs by their texts: {AT_EDIT}.")
+        lines.append(f"--config reader confirms pairs by their texts: {AT_EDIT}.")
     return [*lines, *_warnings(config)]
 
 

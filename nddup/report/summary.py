@@ -234,7 +234,7 @@ def _short_notes(median: int, settings: Mapping[str, Any]) -> list[str]:
     found = share_of_changes_found(median, length, pairs["threshold"])
     said = (
         f"the median document has {counted(median, 'token')}: of pairs of such texts that differ in one word,"
-        f" {found:.0%} are found with shingles of {length} words; conf/short.yaml is made for short texts"
+        f" {found:.0%} are found with shingles of {length} words; --config short is made for them"
     )
     return [said]
 

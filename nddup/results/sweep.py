@@ -82,7 +82,7 @@ def read_grid(text: str, *, origin: str, base: Config) -> list[Point]:
     try:
         values = read_yaml(text)
     except UNREADABLE as error:
-        raise ConfigError(f"{origin}: not YAML: {yaml_reason(error)}") from error
+        raise ConfigError(f"{origin}: {yaml_reason(error)}") from error
     if not isinstance(values, dict) or not values:
         raise ConfigError(f"{origin}: expected lines such as `sketch.size: [100, 200]`")
 

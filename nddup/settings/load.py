@@ -2,8 +2,9 @@
 
 A YAML file holds only the values that differ from the defaults; `--set section.key=value` overrides it. Unknown keys
 and wrong values are refused here with a line that says what was expected. The section `spark` is passed to the session
-unchanged, under Spark's own names. Variables `NDDUP_SECTION_KEY` of the environment, such as `NDDUP_LOCAL_MEMORY=8GB`,
-replace defaults, and a file overrides them. Nothing is read from a folder that nobody named.
+unchanged, under Spark's own names. A profile is such a file that comes with nddup, given by its name, `short`.
+Variables `NDDUP_SECTION_KEY` of the environment, such as `NDDUP_LOCAL_MEMORY=8GB`, replace defaults, and a file
+overrides them. Nothing is read from a folder that nobody named.
 
 A Python program passes sections as dictionaries, or as the classes of `nddup.settings.schema`, whose keys an editor
 completes and checks: `pairs={"threshold": 0.9}` or `pairs=PairsConfig(threshold=0.9)`.
@@ -21,8 +22,9 @@ from pydantic import BaseModel, ValidationError
 
 from nddup.errors import ConfigError
 from nddup.settings.plan import find_conflicts
+from nddup.settings.profile_files import profiles
 from nddup.settings.read_yaml import LONGEST as LONGEST_YAML
-from nddup.settings.read_yaml import UNREADABLE, read_yaml, yaml_reason
+from nddup.settings.read_yaml import UNREADABLE, RepeatedKeyError, read_yaml, yaml_reason
 from nddup.settings.schema import Config, Section
 from nddup.shown import follow, hide_setting
 
@@ -42,6 +44,9 @@ _VALUES = reprlib.Repr()
 _VALUES.maxstring = _VALUES.maxother = _VALUES.maxlong = 100
 _VALUES.maxlist = _VALUES.maxdict = 10
 
+_NAME = re.compile(r"[\w-]+")
+"""A name without a folder and an ending."""
+
 
 def load_config(
     path: str | None = None, assignments: Iterable[str] = (), variables: Mapping[str, str] | None = None
@@ -49,7 +54,7 @@ def load_config(
     """Load a YAML file, or the defaults, and apply `section.key=value` assignments; later ones override earlier ones.
 
     Args:
-        path: of the file.
+        path: of the file, or the name of a profile; a file of that name comes first.
         assignments: the assignments, in order.
         variables: of the environment; the file overrides those that are settings.
 
@@ -156,12 +161,15 @@ def require_callers(config: Config, *, origin: str) -> Config:
 
 def _read_yaml(path: str) -> dict[str, Any]:
     try:
-        with Path(path).open(encoding="utf-8") as file:
+        profile = None if Path(path).exists() else profiles().get(path)
+        with (profile or Path(path)).open(encoding="utf-8") as file:
             values = read_yaml(file.read(LONGEST_YAML + 1)) or {}
     except OSError as error:
+        if _NAME.fullmatch(path) and not Path(path).exists():
+            raise ConfigError(f"{path}: neither a file nor a profile; profiles: {', '.join(profiles())}") from error
         raise ConfigError(f"{path}: cannot read the configuration ({error.strerror})") from error
     except UNREADABLE as error:
-        raise _refusal(path, [f"not YAML: {yaml_reason(error)}"]) from error
+        raise _refusal(path, [yaml_reason(error)]) from error
     if not isinstance(values, dict):
         raise ConfigError(f"{path}: expected sections such as `sketch:`, got {type(values).__name__}")
     return {section: {} if content is None else content for section, content in values.items()}
@@ -171,6 +179,8 @@ def _read_value(text: str) -> object:
     """Read a value as YAML; return the text itself if it is not YAML, such as the path `@id` or the date 2001-13-45."""
     try:
         return read_yaml(text)
+    except RepeatedKeyError as error:
+        raise _refusal("--set", [str(error)]) from error
     except UNREADABLE:
         return text
 

@@ -26,6 +26,26 @@ class YamlBoundError(ValueError):
     """A text that is too long, or means too much; the message says which bound it passes."""
 
 
+class RepeatedKeyError(yaml.YAMLError):
+    """A mapping has a key twice: of two values one would be lost without a word."""
+
+
+class _Loader(yaml.SafeLoader):
+    """Refuses a key that occurs twice in a mapping as it is written; keys that `<<` merges into it are not its own."""
+
+    def compose_mapping_node(self, anchor: Any) -> yaml.MappingNode:  # noqa: ANN401 - of PyYAML
+        node = super().compose_mapping_node(anchor)
+        lines: dict[tuple[str, str], int] = {}
+        for key, _ in node.value:
+            if not isinstance(key, yaml.ScalarNode):
+                continue
+            name, line = (key.tag, key.value), key.start_mark.line + 1
+            if name in lines:
+                raise RepeatedKeyError(f"line {line}: the key {key.value} occurs twice, first in line {lines[name]}")
+            lines[name] = line
+        return node
+
+
 UNREADABLE = (yaml.YAMLError, ValueError, RecursionError)
 """The errors of `read_yaml`: also Python's own for values that look like dates and numbers."""
 
@@ -34,14 +54,14 @@ def read_yaml(text: str) -> Any:  # noqa: ANN401 - whatever the file holds
     """Return the value of a YAML text; None if it is empty.
 
     Raises:
-        YAMLError: if it is no YAML of plain values.
+        YAMLError: if it is no YAML of plain values, or a key occurs twice.
         YamlBoundError: if it is too long, or holds too many values or too long a number.
         ValueError: if it holds a number or a date that Python cannot hold.
         RecursionError: if it is nested too deeply.
     """
     if len(text) > LONGEST:
         raise YamlBoundError(f"more than {LONGEST:,} characters")
-    loader = yaml.SafeLoader(text)
+    loader = _Loader(text)
     try:
         node = loader.get_single_node()
         if node is None:
@@ -77,10 +97,12 @@ def _count_values(root: yaml.Node) -> None:
 
 def yaml_reason(error: Exception) -> str:
     """Say why and where a text is not YAML, without quoting it, because it may hold a secret."""
-    if isinstance(error, YamlBoundError):
+    if isinstance(error, RepeatedKeyError):
         return str(error)
+    if isinstance(error, YamlBoundError):
+        return f"not YAML: {error}"
     if not isinstance(error, yaml.MarkedYAMLError) or error.problem_mark is None:
-        return type(error).__name__
+        return f"not YAML: {type(error).__name__}"
     said = ", ".join(part for part in (error.context, error.problem) if part)
     place = f"line {error.problem_mark.line + 1}, column {error.problem_mark.column + 1}"
-    return re.sub(r"(['\"])[^'\"]{2,}\1", "a value", f"{said} ({place})")
+    return re.sub(r"(['\"])[^'\"]{2,}\1", "a value", f"not YAML: {said} ({place})")

@@ -25,6 +25,7 @@ from nddup.run.local_job import run_locally
 from nddup.settings.load import build_config
 from nddup.settings.schema import Config
 from nddup.tables import RESULTS
+from tests.counted_rows import once, once_each
 from tests.finished_runs import write_rows
 from tests.places import ROOT
 from tests.results.kind_runs import texts
@@ -139,7 +140,7 @@ def test_the_questions_of_the_page_have_answers(run: Run, query: str) -> None:
 
 def test_every_document(folder: Path, run: Run) -> None:
     """The outcome, pairs and clusters of every document are those of the tables."""
-    keep = {row["doc_id"]: row for row in pq.read_table(folder / "keep").to_pylist()}
+    keep = once_each((row["doc_id"], row) for row in pq.read_table(folder / "keep").to_pylist())
     pairs = pq.read_table(folder / "pairs").to_pylist()
     members = pq.read_table(folder / "members").to_pylist()
     for row in pq.read_table(folder / "documents").to_pylist():
@@ -148,9 +149,9 @@ def test_every_document(folder: Path, run: Run) -> None:
         document = run.document(name)
 
         near = {p["doc_a"] if p["doc_b"] == name else p["doc_b"] for p in pairs if name in (p["doc_a"], p["doc_b"])}
-        assert {pair["other"] for pair in document.pairs.to_pylist()} == near
+        assert once(pair["other"] for pair in document.pairs.to_pylist()) == near
         own = {member["cluster_id"] for member in members if member["doc_id"] == name}
-        assert {cluster["cluster_id"] for cluster in document.clusters.to_pylist()} == own
+        assert once(cluster["cluster_id"] for cluster in document.clusters.to_pylist()) == own
         assert document.sketch.tolist() == [value % 2**64 for value in row["sketch"]]
         kept_one = keep[name]["duplicate_of"]
         assert (document.kept, document.duplicate_of) == (keep[name]["kept"], kept_one)
@@ -169,14 +170,14 @@ def test_every_cluster(folder: Path, run: Run) -> None:
         assert sorted(member["doc_id"] for member in members) == sorted(row["members"])
         assert members[0]["representative"]
         within = {(p["doc_a"], p["doc_b"]) for p in pairs if {p["doc_a"], p["doc_b"]} <= set(row["members"])}
-        assert {(pair["doc_a"], pair["doc_b"]) for pair in cluster.pairs.to_pylist()} == within
+        assert once((pair["doc_a"], pair["doc_b"]) for pair in cluster.pairs.to_pylist()) == within
         assert (cluster.support, cluster.size) == (row["support"], row["size"])
 
 
 def test_closest_calls(run: Run) -> None:
     """The closest calls are the lowest resemblances, one for each two groups of equal sketches, each from `pairs`."""
-    groups = {row["doc_id"]: row["group"] for row in run.documents.to_pylist()}
-    rows = {(row["doc_a"], row["doc_b"]): row["resemblance"] for row in run.pairs.to_pylist()}
+    groups = once_each((row["doc_id"], row["group"]) for row in run.documents.to_pylist())
+    rows = once_each(((row["doc_a"], row["doc_b"]), row["resemblance"]) for row in run.pairs.to_pylist())
     best: dict[frozenset[str], float] = {}
     for (a, b), resemblance in rows.items():
         if groups[a] != groups[b]:
@@ -255,7 +256,7 @@ def test_a_small_cluster_has_a_matrix(run: Run) -> None:
         page = cluster._repr_html_().partition("resemblance in per cent")[2]
 
         cells = [re.findall(r"<td[^>]*>(.*?)</td>", line) for line in page.split("<tr>")[2:]]
-        near = {frozenset((p["doc_a"], p["doc_b"])): p["resemblance"] for p in cluster.pairs.to_pylist()}
+        near = once_each((frozenset((p["doc_a"], p["doc_b"])), p["resemblance"]) for p in cluster.pairs.to_pylist())
         assert [line[0] for line in cells] == [escape(name) for name in names[1:]]
         for place, line in enumerate(cells, 1):
             due = [near[frozenset((names[place], other))] for other in names[:place]]

@@ -15,6 +15,7 @@ from nddup.results.evidence import Promised
 from nddup.run.local_job import run_locally
 from nddup.settings.load import build_config
 from nddup.verifying.definitions import compare, judge
+from tests.counted_rows import once, once_each
 from tests.finished_runs import write_texts
 from tests.results.kind_runs import CHECKED, RUNS, nested, settings_of, texts
 
@@ -46,8 +47,8 @@ def test_every_two_documents(name: str, tmp_path: Path) -> None:
     """For every kind the verdict agrees with `pairs`, and the numbers equal those of the definition and of the row."""
     run = make_run(tmp_path, settings_of(name) | {"pairs.max_edges": 10**6, "pairs.max_postings": 10**4})
     promised = Promised(run.metrics)
-    rows = {(row["doc_a"], row["doc_b"]): row for row in run.pairs.to_pylist()}
-    documents = {row["doc_id"]: row for row in run.documents.to_pylist()}
+    rows = once_each(((row["doc_a"], row["doc_b"]), row) for row in run.pairs.to_pylist())
+    documents = once_each((row["doc_id"], row) for row in run.documents.to_pylist())
     sketches = {name: np.array(row["sketch"], np.int64).view(np.uint64) for name, row in documents.items()}
 
     for place, (a, b) in enumerate(combinations(sorted(documents), 2)):
@@ -103,7 +104,7 @@ def test_removed_documents_of_a_component_given_by_leaders(tmp_path: Path) -> No
         near = [run.explain_pair(*pair) for pair in combinations(FAMILY, 2)]
         unlisted = [said for said in near if not said.is_pair and said.value >= said.threshold]
 
-        assert {(said.doc_a, said.doc_b) for said in near if said.is_pair} == rows
+        assert once((said.doc_a, said.doc_b) for said in near if said.is_pair) == rows
         assert unlisted
         assert all("given by leaders" in said.verdict for said in unlisted)
 

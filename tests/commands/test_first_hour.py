@@ -68,7 +68,7 @@ def table(**numbers: str) -> list[str]:
 
 SHORT = (
     "  note: the median document has 30 tokens: of pairs of such texts that differ in one word, 27% are found with"
-    " shingles of 5 words; conf/short.yaml is made for short texts"
+    " shingles of 5 words; --config short is made for them"
 )
 
 

@@ -79,7 +79,7 @@ def test_the_defaults_are_explained() -> None:
 
 def test_a_profile_is_explained(capsys: pytest.CaptureFixture[str]) -> None:
     """The settings of a file are explained, with the resemblance of `--at` in the table."""
-    status = main(["explain", "--config", "conf/romip2005.yaml", "--at", "0.72"])
+    status = main(["explain", "--config", "romip2005", "--at", "0.72"])
     text = capsys.readouterr().out
 
     assert status == 0
@@ -99,7 +99,7 @@ def test_each_kind_is_explained_by_its_own_estimate() -> None:
     """Each kind has its own estimate: slots compare one by one, a modulus depends on length, words are exact."""
     slots = explain_settings(load_config(None, ["sketch.kind=min-perm", "sketch.size=100"])).text()
     sampled = explain_settings(load_config(None, ["sketch.kind=mod-m", "pairs.threshold=0.5"])).text()
-    words = explain_settings(load_config("conf/i-match.yaml")).text()
+    words = explain_settings(load_config("i-match")).text()
 
     assert row_of(slots, "0.5")[1:3] == ["0.0500", "50.0"]  # sqrt(1/4 / 100)
     assert row_of(sampled, "0.5") == ["0.5", "0.0785", "0.0245"]  # near sqrt(1/4 x 25 / N)
@@ -115,7 +115,7 @@ def test_each_kind_is_explained_by_its_own_estimate() -> None:
 
 def test_bands_of_a_profile_are_explained(capsys: pytest.CaptureFixture[str]) -> None:
     """The profile of 2017 is explained with its bands, rows and threshold."""
-    status = main(["explain", "--config", "conf/kshingle2017.yaml"])
+    status = main(["explain", "--config", "kshingle2017"])
     text = capsys.readouterr().out
 
     assert status == 0

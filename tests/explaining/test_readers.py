@@ -8,6 +8,7 @@ import pytest
 import nddup
 from nddup.explaining.effects import explain_settings
 from nddup.settings.load import load_config
+from tests.counted_rows import once
 from tests.explaining.kinds_of_mistake import EXAMPLES, MEASURES
 from tests.places import ROOT
 
@@ -31,7 +32,7 @@ def test_runs_decide_as_the_measures_say(profile: str) -> None:
 
     run = nddup.find_duplicates(table, pairs=pairs)
 
-    found = {(row["doc_a"], row["doc_b"]) for row in run.pairs.to_pylist()}
+    found = once((row["doc_a"], row["doc_b"]) for row in run.pairs.to_pylist())
     assert found == {
         (f"{name}/0", f"{name}/1") for name, one in EXAMPLES.items() if measure(one.first, one.second) >= least
     }
@@ -40,13 +41,13 @@ def test_runs_decide_as_the_measures_say(profile: str) -> None:
 def test_explain_tells_the_figures_and_warns() -> None:
     """The readers' figures are shown for shingles of words, with warnings for containment and for rare shingles."""
     plain = explain_settings(load_config()).text()
-    reader = explain_settings(load_config(str(ROOT / "conf" / "reader.yaml"))).text()
+    reader = explain_settings(load_config("reader")).text()
     away = ["sketch.kind=mod-m", "pairs.measure=containment", "clusters.mode=partition",
             "pairs.max_document_frequency=5"]  # fmt: skip
     warned = explain_settings(load_config(None, away)).text()
-    words = explain_settings(load_config(str(ROOT / "conf" / "dd2014.yaml"))).text()
+    words = explain_settings(load_config("dd2014")).text()
 
-    assert "conf/reader.yaml confirms pairs by their texts: F1 .83" in plain
+    assert "--config reader confirms pairs by their texts: F1 .83" in plain
     assert "pairs: resemblance at least 0.4, texts of edit similarity 0.77" in reader
     assert "Confirmed by their texts at edit similarity 0.77: F1 .83" in reader
     assert "pairs.measure containment moves away" in warned

@@ -5,6 +5,8 @@ from fractions import Fraction
 from itertools import combinations
 from typing import Any, NamedTuple
 
+from tests.counted_rows import once_each
+
 Row = Mapping[str, Any]
 Pair = tuple[str, str]
 Sets = dict[frozenset[str], int]
@@ -104,7 +106,7 @@ def find_maximal(documents: Mapping[str, Row], pairs: set[Pair], rule: Rule, *, 
 
 def require_keep_list(keep: Iterable[Row], pairs: set[Pair]) -> None:
     """Assert that no two kept documents are near, and that each removed one names a kept near-duplicate."""
-    of = {row["doc_id"]: row["duplicate_of"] for row in keep}
+    of = once_each((row["doc_id"], row["duplicate_of"]) for row in keep)
     kept = {name for name, duplicate_of in of.items() if duplicate_of is None}
 
     assert not {pair for pair in pairs if kept.issuperset(pair)}

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
+from tests.counted_rows import once_each
 from tests.local import brute_force
 
 SIZE = 25
@@ -135,7 +136,7 @@ def keep_longest(case: Case, pairs: Mapping[tuple[str, str], Fraction]) -> dict[
 
 def require_as_defined(case: Case, tables: Mapping[str, list[dict[str, Any]]]) -> None:
     """Assert that the groups, pairs, clusters and keep-list of a run are those of the definitions."""
-    documents = {row["doc_id"]: row for row in tables["documents"]}
+    documents = once_each((row["doc_id"], row) for row in tables["documents"])
     pairs = find_confirmed(case, documents)
 
     groups: dict[Any, str] = {}
@@ -143,7 +144,7 @@ def require_as_defined(case: Case, tables: Mapping[str, list[dict[str, Any]]]) -
         groups.setdefault(case.compared(name), name)
     assert {name: row["group"] for name, row in documents.items()} == {n: groups[case.compared(n)] for n in case.texts}
     measure = "edit" if case.confirm == "edit" else "resemblance"
-    assert {(row["doc_a"], row["doc_b"]): row[measure] for row in tables["pairs"]} == {
+    assert once_each(((row["doc_a"], row["doc_b"]), row[measure]) for row in tables["pairs"]) == {
         pair: float(share) for pair, share in pairs.items()
     }
     for row in tables["pairs"]:
@@ -151,6 +152,6 @@ def require_as_defined(case: Case, tables: Mapping[str, list[dict[str, Any]]]) -
         a, b = (frozenset(case.compared(row[end])) for end in ("doc_a", "doc_b"))
         assert counts == ((None,) * 3 if case.confirm == "edit" else (len(a & b), len(a), len(b)))
 
-    found = {frozenset(row["members"]): row["support"] for row in tables["clusters"]}
+    found = once_each((frozenset(row["members"]), row["support"]) for row in tables["clusters"])
     assert found == brute_force.find_maximal(documents, set(pairs), case.rule)
-    assert {row["doc_id"]: row["duplicate_of"] for row in tables["keep"]} == keep_longest(case, pairs)
+    assert once_each((row["doc_id"], row["duplicate_of"]) for row in tables["keep"]) == keep_longest(case, pairs)

@@ -11,6 +11,7 @@ from nddup.engines.embedded import DuckRun
 from nddup.results.check import check_run
 from nddup.run.local_job import run_locally
 from nddup.settings.load import build_config
+from tests.counted_rows import once_each
 from tests.local.confirmed_texts import draw_together, find_confirmed, keep_longest
 
 
@@ -30,12 +31,12 @@ def test_components_given_by_leaders(limits: dict[str, int], confirm: str, tmp_p
 
     tables = {name: pq.read_table(tmp_path / "run" / name).to_pylist() for name in ("documents", "pairs", "clusters",
                                                                                     "keep")}  # fmt: skip
-    pairs = find_confirmed(case, {row["doc_id"]: row for row in tables["documents"]})
-    keep = {row["doc_id"]: row["duplicate_of"] for row in tables["keep"]}
+    pairs = find_confirmed(case, once_each((row["doc_id"], row) for row in tables["documents"]))
+    keep = once_each((row["doc_id"], row["duplicate_of"]) for row in tables["keep"])
     assert keep == keep_longest(case, pairs)
 
     measure = "edit" if confirm == "edit" else "resemblance"
-    listed = {(row["doc_a"], row["doc_b"]): row[measure] for row in tables["pairs"]}
+    listed = once_each(((row["doc_a"], row["doc_b"]), row[measure]) for row in tables["pairs"])
     assert listed.items() <= {pair: float(share) for pair, share in pairs.items()}.items()
     kept = {name for name, leader in keep.items() if leader is None}
     assert {pair for pair in pairs if kept & set(pair)} <= listed.keys()

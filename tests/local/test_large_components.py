@@ -15,6 +15,7 @@ from nddup.errors import CapacityError
 from nddup.local import engine
 from nddup.local.workers import Workers
 from nddup.settings.schema import Config
+from tests.counted_rows import once
 from tests.local.drawn_collections import KINDS, Document, Law, as_table, config_of, draw
 
 MESSAGE = r"^a family of [0-9]+ sketches .* pairs\.max_comparisons \([0-9]+\)[^\n]*$"
@@ -46,7 +47,7 @@ def make(documents: Sequence[Document], config: Config) -> Made:
 
 def pairs_in(table: pa.Table) -> set[frozenset[str]]:
     """Return the pairs of ids."""
-    return {frozenset(row) for row in zip(table["doc_a"].to_pylist(), table["doc_b"].to_pylist(), strict=True)}
+    return once(frozenset(row) for row in zip(table["doc_a"].to_pylist(), table["doc_b"].to_pylist(), strict=True))
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -17,6 +17,7 @@ from nddup.settings.load import build_config
 from nddup.settings.schema import Config
 from nddup.sketching.kinds import KINDS
 from nddup.tables import RESULTS
+from tests.counted_rows import once, once_each
 from tests.local import brute_force
 from tests.local.pairwise import Cell, cover_pairs, pairs_in
 from tests.local.written_formats import WRITERS, write_texts_as
@@ -122,7 +123,7 @@ def reference(tmp_path_factory: pytest.TempPathFactory) -> Any:  # noqa: ANN401 
         folder = tmp_path_factory.mktemp("reference")
         source = write_texts_as("jsonl", folder, documents())
         run_locally([str(source)], str(folder / "run"), config_of(kind, "overlap", "components"))
-        return {row["doc_id"]: row for row in read(folder / "run", "documents")}
+        return once_each((row["doc_id"], row) for row in read(folder / "run", "documents"))
 
     return sketched
 
@@ -151,7 +152,7 @@ def test_cell(cell: Cell, reference: Any, tmp_path: Path, request: pytest.Fixtur
             assert sorted(map(repr, tables[0].to_pylist())) == sorted(map(repr, tables[1].to_pylist())), name
         folder = tmp_path / "spark"
 
-    found = {row["doc_id"]: row for row in read(folder, "documents")}
+    found = once_each((row["doc_id"], row) for row in read(folder, "documents"))
     due = reference(cell["kind"])
     for column in ("n_tokens", "n_features", "group", "sketch", "signature"):
         assert {name: row[column] for name, row in found.items()} == {name: row[column] for name, row in due.items()}
@@ -165,11 +166,11 @@ def require_definitions(
     kind = KINDS[cell["kind"]]
     rule = brute_force.Rule(cell["measure"], THRESHOLD, kind.estimate, SIZE)
     pairs = brute_force.find_pairs(rows, rule)
-    assert {(row["doc_a"], row["doc_b"]) for row in tables["pairs"]} == pairs
+    assert once((row["doc_a"], row["doc_b"]) for row in tables["pairs"]) == pairs
     assert len(pairs) > 4
     brute_force.require_keep_list(tables["keep"], pairs)
 
-    clusters = {frozenset(row["members"]): row["support"] for row in tables["clusters"]}
+    clusters = once_each((frozenset(row["members"]), row["support"]) for row in tables["clusters"])
     assert len(clusters) == len(tables["clusters"])
     if cell["mode"] == "none":
         assert not clusters

@@ -12,6 +12,7 @@ from nddup.mining.cluster_modes import Budget, LimitArguments
 from nddup.mining.itemsets import COVER_SHARE
 from nddup.run.local_job import run_locally
 from nddup.settings.load import build_config
+from tests.counted_rows import once_each
 from tests.finished_runs import write_texts
 from tests.local import brute_force
 
@@ -76,7 +77,7 @@ def test_the_sets_are_what_their_coverage_says(  # noqa: PLR0913, PLR0917 - the 
 
     monkeypatch.setattr(Budget, "of", of)
     tables = run_over(tmp_path / "cut", chain(seed), mode=mode)
-    documents = {row["doc_id"]: row for row in tables["documents"]}
+    documents = once_each((row["doc_id"], row) for row in tables["documents"])
     pairs = brute_force.find_pairs(documents, RULE)
     maximal = brute_force.find_maximal(documents, pairs, RULE)
 
@@ -84,7 +85,7 @@ def test_the_sets_are_what_their_coverage_says(  # noqa: PLR0913, PLR0917 - the 
     assert graph["spread_components"] == 1
     assert graph["shares"] > 5
     assert {row["coverage"] for row in tables["clusters"] if row["component"] == "00"} == {coverage}
-    found = {frozenset(row["members"]): row["support"] for row in tables["clusters"]}
+    found = once_each((frozenset(row["members"]), row["support"]) for row in tables["clusters"])
     assert len(found) == len(tables["clusters"])
     if coverage == "documents":
         of_chain = brute_force.find_components(pairs)

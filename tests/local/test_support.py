@@ -23,6 +23,7 @@ from nddup.results.check import check_run
 from nddup.run.local_job import run_locally
 from nddup.settings.load import build_config
 from nddup.settings.plan import candidate_share, kind_of
+from tests.counted_rows import once, once_each
 from tests.finished_runs import rows_of
 from tests.local.brute_force import Rule, Sets, find_maximal, find_pairs
 
@@ -97,18 +98,18 @@ def read(folder: Path, name: str) -> list[dict[str, Any]]:
 
 def require_definition(folder: Path, choice: str, support: int) -> None:
     """Assert that the clusters of a run are maximal sets, or those that a cover or leaders give."""
-    documents = {row["doc_id"]: row for row in read(folder, "documents")}
+    documents = once_each((row["doc_id"], row) for row in read(folder, "documents"))
     threshold = candidate_share(build_config(settings_of(choice, support), origin="test"))
     rule = Rule("count" if choice == "count" else "resemblance", threshold, kind_of(SKETCH).estimate, SIZE)
     pairs = find_pairs(documents, rule)
     if choice in ("edit", "exact"):
-        pairs = {(row["doc_a"], row["doc_b"]) for row in read(folder, "pairs")}
+        pairs = once((row["doc_a"], row["doc_b"]) for row in read(folder, "pairs"))
     rows = read(folder, "clusters")
-    clusters = {frozenset(row["members"]): row["support"] for row in rows}
+    clusters = once_each((frozenset(row["members"]), row["support"]) for row in rows)
     assert len(clusters) == len(rows)
-    assert {(row["cluster_id"], row["doc_id"]) for row in read(folder, "members")} == {
+    assert once((row["cluster_id"], row["doc_id"]) for row in read(folder, "members")) == once(
         (row["cluster_id"], doc_id) for row in rows for doc_id in row["members"]
-    }
+    )
 
     maximal = find_maximal(documents, pairs, rule, least=support)
     if choice in ("all", "count", "shares", "edit", "exact"):
@@ -133,8 +134,8 @@ def require_around_leaders(folder: Path, clusters: Sets, maximal: Sets) -> None:
     for members in clusters:
         assert any(members <= whole for whole in maximal)
         assert not any(members < other for other in clusters)
-    kept = {row["doc_id"] for row in read(folder, "keep") if row["kept"]}
-    group = {row["doc_id"]: row["group"] for row in read(folder, "documents")}
+    kept = once(row["doc_id"] for row in read(folder, "keep") if row["kept"])
+    group = once_each((row["doc_id"], row["group"]) for row in read(folder, "documents"))
     kept_groups = {group[doc_id] for doc_id in kept}
     due = {
         doc_id for members in maximal for a, b in combinations(sorted(members), 2) for doc_id in (a, b)
@@ -203,7 +204,7 @@ def test_check_finds_another_representative_of_a_star(tmp_path: Path) -> None:
     texts = {name: " ".join(f"w{i}" for i in range(low, low + 20)) for name, low in {"a": 0, "v": 6, "z": 8}.items()}
     settings = partition() | {"sketch": {"size": 40}, "keep": {"policy": "first-id"}}
     folder = run_over(texts, tmp_path, settings)
-    rows = {row["doc_id"]: row["representative"] for row in read(folder, "members")}
+    rows = once_each((row["doc_id"], row["representative"]) for row in read(folder, "members"))
     assert rows == {"v": False, "z": True}
 
     (folder / "_stages" / "members.json").unlink()  # and its digests

@@ -28,6 +28,7 @@ from nddup.matching.overlap_join import (
     post_prefixes,
 )
 from nddup.matching.threshold import Threshold
+from tests.counted_rows import once
 from tests.matching.prepared_sketches import Sketch, documents, ragged, resemblance
 from tests.matching.pruned_postings import count_holders, keep_possible, order_by_rarity
 
@@ -202,7 +203,7 @@ def test_finds_every_near_pair_of_families(rule: Rule) -> None:
     assert len(expected) > 100
     assert {len(sketch) == rule.size for sketch in sketches} == {True, False}
     for parts in (1, 2, 7):
-        assert {(a, b) for a, b, _, _ in find_all(sketches, rule, parts=parts)} == expected
+        assert once((a, b) for a, b, _, _ in find_all(sketches, rule, parts=parts)) == expected
 
 
 @pytest.mark.parametrize("parts", [1, 3])
@@ -213,12 +214,14 @@ def test_heavy_sketches_are_linked_and_meet_all_others(rule: Rule, parts: int) -
     sketches, ready = families(rule.size), prepare(families(rule.size), rule, rounds=2)
     is_long = np.bincount(ready.prefixes.ranks)[ready.prefixes.ranks] > limit
     heavy_ones = np.array([is_long[low:high].any() for low, high in pairwise(ready.prefixes.offsets)])
-    found, label = set(), {name: name for name in ready.names.tolist()}
+    label = {name: name for name in ready.names.tolist()}
 
     probes, threshold = probe(sketches, ready, rule, heavy_ones)
     links = ready.names[link_heavy(probes)].tolist()
-    for part in join(probes, threshold, parts):
-        found |= set(zip(ready.names[part.first].tolist(), ready.names[part.second].tolist(), strict=True))
+    found = once(
+        pair for part in join(probes, threshold, parts)
+        for pair in zip(ready.names[part.first].tolist(), ready.names[part.second].tolist(), strict=True)
+    )  # fmt: skip
     postings = post_prefixes(probes)
     assert longest_list(probes, postings, LongLists(limit, 0)) == 0
     rows = np.split(ready.prefixes.ranks, ready.prefixes.offsets[1:-1])
@@ -286,7 +289,7 @@ def test_a_large_component_has_enough_pairs_to_connect_it(parts: int) -> None:
         for low, high in pairwise(cuts)
     ]
 
-    pairs = {(int(names[a]), int(names[b])) for part in found for a, b in zip(part.first, part.second, strict=True)}
+    pairs = once((int(names[a]), int(names[b])) for part in found for a, b in zip(part.first, part.second, strict=True))
     large = find_large(connected)
     assert (len(expected), pairs < expected, np.bincount(large[large >= 0]).max()) == (30, True, 6)
     assert len(pairs) < len(expected) / 2
@@ -359,7 +362,7 @@ def test_a_long_list_is_compared_in_full_or_not_at_all() -> None:
     (whole,) = join(probes, threshold, 1)
 
     assert lengths == [0, 6]
-    assert set(zip(whole.first.tolist(), whole.second.tolist(), strict=True)) == set(combinations(range(6), 2))
+    assert once(zip(whole.first.tolist(), whole.second.tolist(), strict=True)) == set(combinations(range(6), 2))
     assert whole.candidates == 15
 
 

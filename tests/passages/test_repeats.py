@@ -14,6 +14,7 @@ from nddup.arrays import Ragged
 from nddup.passages.repeats import Repeats, find_anchors, find_repeats
 from nddup.scanning.found import text_buffers
 from nddup.sketching.rolling_hash import hash_rows
+from tests.counted_rows import once
 
 Place = tuple[int, int]
 Texts = list[list[int]]
@@ -84,13 +85,13 @@ def say(found: Repeats) -> Defined:
     cuts = found.cuts
     runs = zip(cuts.document.tolist(), cuts.token.tolist(), cuts.token_end.tolist(), strict=True)
     return Defined(
-        {(tokens, frozenset(places[number])) for number, tokens in enumerate(found.passages.tokens.tolist())},
+        once((tokens, frozenset(places[number])) for number, tokens in enumerate(found.passages.tokens.tolist())),
         {
             (document, token + t)
             for passage, document, token in zip(*(column.tolist() for column in found.passages[4:]), strict=True)
             for t in range(int(found.passages.tokens[passage]))
         },
-        {(document, token) for document, low, high in runs for token in range(low, high)},
+        once((document, token) for document, low, high in runs for token in range(low, high)),
         cuts.second_copies,
     )
 

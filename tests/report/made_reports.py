@@ -29,6 +29,7 @@ from nddup.report.content import (
 from nddup.report.data import chunks
 from nddup.report.gather import write_report
 from nddup.settings.schema import Config
+from tests.counted_rows import once_each
 
 Document = tuple[str, str | None, str]
 """Id, address and text."""
@@ -139,7 +140,7 @@ def make_shown(
 
 def documents_of(listed: pa.Table, cells: pa.Table) -> AboutDocuments:
     """Return the documents of clusters and one without duplicates; each removed one at 0.9, a fortieth of it lost."""
-    rows = {row["doc_id"]: row for row in listed.to_pylist()}
+    rows = once_each((row["doc_id"], row) for row in listed.to_pylist())
     at = {(row["rank"], row["place"]): row["doc_id"] for row in listed.to_pylist()}
     removed = Counter(row["duplicate_of"] for row in rows.values())
     near: dict[str, list[str]] = {doc: [] for doc in rows}

@@ -10,6 +10,7 @@ from nddup.engines.embedded import DuckRun
 from nddup.report.borderline import SHOWN, decisive_of, find_closest
 from nddup.run.local_job import run_locally
 from nddup.settings.load import build_config
+from tests.counted_rows import once_each
 from tests.finished_runs import write_texts
 from tests.local.confirmed_texts import draw_together
 
@@ -29,7 +30,7 @@ def run(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 
 def expected(run: Path) -> list[tuple[float, str, str]]:
     """Return the rows of `pairs` by measure and ids, the first for each two groups."""
-    group = {row["doc_id"]: row["group"] for row in pq.read_table(run / "documents").to_pylist()}
+    group = once_each((row["doc_id"], row["group"]) for row in pq.read_table(run / "documents").to_pylist())
     rows = pq.read_table(run / "pairs").to_pylist()
     name = "resemblance" if rows[0]["edit"] is None else "edit"
     seen: set[frozenset[str]] = set()

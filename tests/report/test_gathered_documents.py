@@ -18,6 +18,7 @@ from nddup.report.data import chunks
 from nddup.report.gather import gather
 from nddup.run.local_job import run_locally
 from nddup.settings.load import build_config
+from tests.counted_rows import once, once_each
 from tests.report.made_reports import make_shown
 
 WORDS = [f"w{number}" for number in range(60)]
@@ -46,7 +47,7 @@ def test_documents_are_told_as_the_tables_do(finished: str) -> None:
     shown = gather(run)
 
     about, names = shown.about(), shown.about().documents["doc_id"].to_pylist()
-    tokens = {row["doc_id"]: row["n_tokens"] for row in tables["documents"]}
+    tokens = once_each((row["doc_id"], row["n_tokens"]) for row in tables["documents"])
     near: dict[str, list[tuple[float, int, str]]] = {doc: [] for doc in tokens}
     for row in tables["pairs"]:
         near[row["doc_a"]].append((-row["resemblance"], -row["overlap"], row["doc_b"]))
@@ -88,7 +89,7 @@ def test_the_graph_of_a_family_has_its_pairs(finished: str) -> None:
     """The graph's nodes are the documents of overlapping clusters, and its edges are their rows of `pairs`."""
     run = DuckRun(finished)
     shown = gather(run)
-    pairs = {(row["doc_a"], row["doc_b"]) for row in run.sql("SELECT doc_a, doc_b FROM pairs").to_pylist()}
+    pairs = once((row["doc_a"], row["doc_b"]) for row in run.sql("SELECT doc_a, doc_b FROM pairs").to_pylist())
 
     made = dict(chunks(shown))["families-0"]
 
@@ -96,7 +97,7 @@ def test_the_graph_of_a_family_has_its_pairs(finished: str) -> None:
     for family in made:
         nodes = [node[0] for node in family["nodes"]]
         edges = family["edges"]
-        drawn = {tuple(sorted((nodes[edges[at]], nodes[edges[at + 1]]))) for at in range(0, len(edges), 3)}
+        drawn = once(tuple(sorted((nodes[edges[at]], nodes[edges[at + 1]]))) for at in range(0, len(edges), 3))
         assert drawn == {pair for pair in combinations(sorted(nodes), 2) if pair in pairs}
         for rank, place in zip(family["ranks"], range(len(family["ranks"])), strict=True):
             members = shown.clusters["members"][rank].as_py()
@@ -121,7 +122,7 @@ def test_bounds_leave_out_what_is_in_no_cluster_first(finished: str, monkeypatch
 
     shown = gather(DuckRun(finished))
 
-    assert set(shown.about().documents["doc_id"].to_pylist()) == listed
+    assert once(shown.about().documents["doc_id"].to_pylist()) == listed
     assert shown.about().nearest is None
     assert dict(chunks(shown))["nearest-0"] is None
     assert dict(chunks(shown))["summary"]["documents"]["all"] == len(listed) + 1

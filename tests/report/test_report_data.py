@@ -20,6 +20,7 @@ from nddup.report.gather import MOST_CELLS, MOST_LISTED, Asked, Places, _share_o
 from nddup.run.local_job import run_locally
 from nddup.settings.load import build_config
 from nddup.storage.local_folder import LocalFolder
+from tests.counted_rows import once, once_each
 from tests.opened.made_runs import write_family
 from tests.report.made_reports import make_shown
 
@@ -118,16 +119,16 @@ def test_what_is_shown_is_what_the_tables_say(finished: tuple[Path, Path]) -> No
 
     by_size = sorted(tables["clusters"], key=lambda row: (-row["size"], row["cluster_id"]))
     assert shown.clusters["cluster_id"].to_pylist() == [row["cluster_id"] for row in by_size]
-    assert {(row["rank"], row["doc_id"]) for row in shown.listed.to_pylist()} == {
+    assert once((row["rank"], row["doc_id"]) for row in shown.listed.to_pylist()) == {
         (rank, doc) for rank, row in enumerate(by_size) for doc in row["members"]
     }
-    fates = {row["doc_id"]: (row["kept"], row["duplicate_of"], row["reason"]) for row in tables["keep"]}
-    places = {row["doc_id"]: (row["url"], row["record"], row["n_tokens"]) for row in tables["documents"]}
+    fates = once_each((row["doc_id"], (row["kept"], row["duplicate_of"], row["reason"])) for row in tables["keep"])
+    places = once_each((row["doc_id"], (row["url"], row["record"], row["n_tokens"])) for row in tables["documents"])
     for row in shown.listed.to_pylist():
         assert (row["kept"], row["duplicate_of"], row["reason"]) == fates[row["doc_id"]]
         assert (row["url"], row["record"], row["n_tokens"]) == places[row["doc_id"]]
     named = {(row["rank"], row["place"]): row["doc_id"] for row in shown.listed.to_pylist()}
-    near = {(row["doc_a"], row["doc_b"]): (row["overlap"], row["resemblance"]) for row in tables["pairs"]}
+    near = once_each(((row["doc_a"], row["doc_b"]), (row["overlap"], row["resemblance"])) for row in tables["pairs"])
     cells = {
         (row["rank"], *sorted((named[row["rank"], row["first"]], named[row["rank"], row["second"]]))): (
             row["overlap"],

@@ -18,6 +18,7 @@ from nddup.errors import ConfigError, OutputError
 from nddup.repository.opened_repository import Repository
 from nddup.repository.query_stored import Ask
 from nddup.results.check import check_run
+from tests.counted_rows import once_each
 from tests.repository.histories import Batch, play
 from tests.repository.test_rebuild import require_equal
 
@@ -69,7 +70,7 @@ def test_the_pairs_are_those_of_all_shingles(tmp_path: Path) -> None:
         repo.add({doc_id: texts[doc_id] for doc_id in part.tolist()})
     names = ("doc_a", "doc_b", "common", "shingles_a", "shingles_b")
     rows = repo.tables()["pairs"].select(names).to_pylist()
-    found = {(row["doc_a"], row["doc_b"]): tuple(row[name] for name in names[2:]) for row in rows}
+    found = once_each(((row["doc_a"], row["doc_b"]), tuple(row[name] for name in names[2:])) for row in rows)
     due = {pair: count(texts[pair[0]], texts[pair[1]]) for pair in combinations(sorted(texts), 2)}
     due = {pair: counts for pair, counts in due.items() if is_near(counts, Fraction(7, 10))}
     assert len(due) > 300
@@ -131,11 +132,11 @@ def test_matches_are_those_of_all_shingles(tmp_path: Path, bands: tuple[float, .
     repo.remove(["d03", "d04"])
     queries = draw_texts(3, 10) | {"same": texts["d07"], "other": "nothing like the rest " * 9, "empty": ""}
     rows = repo.query(queries, Ask(bands=bands)).to_pylist()
-    found = {
-        (row["query_id"], row["doc_id"]): (row["common"], row["shingles_a"], row["shingles_b"])
+    found = once_each(
+        ((row["query_id"], row["doc_id"]), (row["common"], row["shingles_a"], row["shingles_b"]))
         for row in rows
         if row["doc_id"] is not None
-    }
+    )
     share = Fraction(1, 2) if bands else Fraction(7, 10)
     due = {
         (query_id, doc_id): count(queries[query_id], texts[doc_id])
@@ -154,7 +155,7 @@ def test_matches_are_those_of_all_shingles(tmp_path: Path, bands: tuple[float, .
         if row["doc_id"] is not None and bands:
             score = Fraction(100 * row["common"], union)
             assert row["band"] == (">=80" if score >= 80 else "62.5-80" if score >= Fraction(125, 2) else "50-62.5")
-    notes = {row["query_id"]: row["note"] for row in rows if row["doc_id"] is None}
+    notes = once_each((row["query_id"], row["note"]) for row in rows if row["doc_id"] is None)
     assert notes == {"other": None, "empty": "nothing to compare"}
 
 

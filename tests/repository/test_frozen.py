@@ -17,6 +17,7 @@ from nddup.repository.live_tables import live_tables
 from nddup.repository.opened_repository import Repository
 from nddup.repository.snapshot import Snapshot
 from nddup.results.check import check_run
+from tests.counted_rows import once, once_each
 from tests.repository.histories import Batch, draw_chain, draw_history, draw_text, play, rows_of, run_fresh
 from tests.results.damages import change, rewrite
 
@@ -54,7 +55,7 @@ class Oracle:
 
     def require(self, repo: Repository, near: dict[str, set[str]], added: set[str]) -> None:
         """Assert that the keep-list equals this one, and that a replacement lasts while the kept document lives."""
-        rows = {row["doc_id"]: row for row in live_tables(repo.snapshot)["keep"].to_pylist()}
+        rows = once_each((row["doc_id"], row) for row in live_tables(repo.snapshot)["keep"].to_pylist())
         assert {doc_id for doc_id, row in rows.items() if row["kept"]} == self.kept
         targets = {}
         for doc_id, row in rows.items():
@@ -173,7 +174,7 @@ def test_a_keeper_lasts_beside_a_nearer_one_and_is_checked(tmp_path: Path, monke
     for name, start in {"a": 0, "c": 8, "b": 12}.items():
         repo.add({name: " ".join(words[start : start + 40])})
 
-    assert {row["doc_id"]: row["duplicate_of"] for row in repo.tables()["keep"].to_pylist()} == {
+    assert once_each((row["doc_id"], row["duplicate_of"]) for row in repo.tables()["keep"].to_pylist()) == {
         "a": None, "b": None, "c": "a",
     }  # fmt: skip
     assert all(proof.holds for proof in repo.check())
@@ -203,9 +204,9 @@ def test_only_kept_documents_are_stored(tmp_path: Path) -> None:
             play(all_of_it, [batch])
             reported += repo.add(batch.texts).changes["doc_id"].to_pylist()
 
-        kept = {row["doc_id"] for row in live_tables(all_of_it.snapshot)["keep"].to_pylist() if row["kept"]}
+        kept = once(row["doc_id"] for row in live_tables(all_of_it.snapshot)["keep"].to_pylist() if row["kept"])
         stored = live_tables(repo.snapshot)
-        assert set(stored["documents"]["doc_id"].to_pylist()) == kept
+        assert once(stored["documents"]["doc_id"].to_pylist()) == kept
         assert all(stored["keep"]["kept"].to_pylist())
         assert sorted(reported) == sorted(name for batch in history for name in batch.texts)
         assert all(proof.holds for proof in repo.check())

@@ -15,6 +15,7 @@ from nddup.errors import CapacityError, ConfigError
 from nddup.repository.opened_repository import Repository
 from nddup.repository.query_stored import Ask, sketch_texts
 from nddup.settings.plan import threshold_of
+from tests.counted_rows import once, once_each
 from tests.repository.histories import draw_history, draw_text, play
 
 KINDS: dict[str, dict[str, Any]] = {
@@ -39,10 +40,10 @@ def test_every_document_at_the_lowest_band_is_found(tmp_path: Path, kind: str) -
     repo, live = fill(tmp_path / "repo", **KINDS[kind])
     random = np.random.default_rng(5)
     texts = {f"q{i}": draw_text(random) for i in range(25)}
-    found = {
-        (row["query_id"], row["doc_id"]): (row["overlap"], row["resemblance"], row["band"])
+    found = once_each(
+        ((row["query_id"], row["doc_id"]), (row["overlap"], row["resemblance"], row["band"]))
         for row in repo.query(texts, Ask(bands=(50, 80, 62.5))).to_pylist()
-    }
+    )
 
     threshold = threshold_of(repo.snapshot.identity.config)
     documents = repo.tables()["documents"]
@@ -101,7 +102,7 @@ def test_a_stored_document_finds_its_near_duplicates(tmp_path: Path, settings: d
     )
     due |= {frozenset((doc_id,)) for doc_id, size in sizes if size >= max(least, 1)}
 
-    found = {frozenset((row["query_id"], row["doc_id"])) for row in repo.query(live).to_pylist() if row["doc_id"]}
+    found = once(frozenset((row["query_id"], row["doc_id"])) for row in repo.query(live).to_pylist() if row["doc_id"])
 
     assert found == due
     assert len(due) > len(live) // 2

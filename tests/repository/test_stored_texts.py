@@ -12,6 +12,7 @@ from nddup.repository.identity import CHARACTERS
 from nddup.repository.segment_files import read_all
 from nddup.run.local_job import run_locally
 from nddup.settings.load import build_config
+from tests.counted_rows import once_each
 
 WORDS = " ".join(f"w{number}" for number in range(300))
 
@@ -34,7 +35,7 @@ def test_a_report_shows_texts_of_inputs_that_are_gone(tmp_path: Path) -> None:
 
     repo.write_tables(str(tmp_path / "out"))
 
-    shown = {row["doc_id"]: row["text"] for row in pq.read_table(tmp_path / "out" / "texts").to_pylist()}
+    shown = once_each((row["doc_id"], row["text"]) for row in pq.read_table(tmp_path / "out" / "texts").to_pylist())
     assert {name: text.strip() for name, text in shown.items()} == dict.fromkeys("ab", WORDS[:CHARACTERS].strip())
     report = b"".join(file.read_bytes() for file in (tmp_path / "out" / "report").rglob("*") if file.is_file())
     assert b"w10 w11 w12" in report

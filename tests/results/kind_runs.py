@@ -8,6 +8,7 @@ import pyarrow.parquet as pq
 
 from nddup.metrics import RunMetrics
 from nddup.sketching.kinds import KINDS
+from tests.counted_rows import once
 
 Pair = tuple[str, str]
 
@@ -117,4 +118,4 @@ class Run(NamedTuple):
 
     def pairs(self) -> set[Pair]:
         """Return the rows of `pairs` as pairs of ids."""
-        return {(row["doc_a"], row["doc_b"]) for row in self.rows("pairs")}
+        return once((row["doc_a"], row["doc_b"]) for row in self.rows("pairs"))

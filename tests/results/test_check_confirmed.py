@@ -28,6 +28,7 @@ from nddup.settings.plan import recipe_of
 from nddup.sketching.recipe import make_sketches
 from nddup.verifying.definitions import Form
 from nddup.verifying.edit_similarity import count_common
+from tests.counted_rows import once
 from tests.local.confirmed_texts import draw_together, longest_common
 
 PAIRS = "pairs: the near-duplicates, all and only, with overlap and resemblance"
@@ -82,7 +83,7 @@ def test_a_pair_that_the_texts_do_not_give_is_found(damage: str, confirm: str, m
                             "output": {"report": False}}, origin="test")  # fmt: skip
         run_locally([str(made / "texts.jsonl")], str(tmp_path / "low"), low)
         more = pq.read_table(tmp_path / "low" / "pairs").to_pylist()
-        known = {(row["doc_a"], row["doc_b"]) for row in pairs.to_pylist()}
+        known = once((row["doc_a"], row["doc_b"]) for row in pairs.to_pylist())
         unlike = next(row for row in more if (row["doc_a"], row["doc_b"]) not in known) | {confirm: 0.8}
         other = [row | {confirm: row[confirm] - 0.01 * (place == at)} for place, row in enumerate(pairs.to_pylist())]
         rows = [*pairs.to_pylist(), unlike] if damage == "unlike" else other

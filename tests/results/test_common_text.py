@@ -18,6 +18,7 @@ from nddup.results.opening import read_texts
 from nddup.results.show import show_run
 from nddup.run.local_job import run_locally
 from nddup.settings.load import build_config
+from tests.counted_rows import once, once_each
 
 SAMPLE = Path(__file__).resolve().parents[2] / "samples" / "debdocs"
 
@@ -31,7 +32,9 @@ def make(inputs: Path, folder: Path, **sections: Any) -> DuckRun:  # noqa: ANN40
 def texts_of(run: DuckRun) -> dict[str, str]:
     """Return the text of every document, read again."""
     rows = pq.read_table(f"{run.path}/documents").to_pylist()
-    places = {row["doc_id"]: TextPlace(row["source"], row["content_fingerprint"], row["record"]) for row in rows}
+    places = once_each(
+        (row["doc_id"], TextPlace(row["source"], row["content_fingerprint"], row["record"])) for row in rows
+    )
     found = read_texts(run.path, places, master=None, is_whole=True)
     return dict(zip(found["doc_id"].to_pylist(), found["text"].to_pylist(), strict=True))
 
@@ -44,14 +47,16 @@ def test_extents_are_the_intersections_of_all_members(tmp_path: Path) -> None:
         name: [tuple(tokens[at : at + 5]) for at in range(max(len(tokens) - 4, 1))] if tokens else []
         for name, tokens in ((name, of.tokens(text)) for name, text in texts.items())
     }
-    members = {row["cluster_id"]: row["members"] for row in pq.read_table(f"{run.path}/clusters").to_pylist()}
+    members = once_each(
+        (row["cluster_id"], row["members"]) for row in pq.read_table(f"{run.path}/clusters").to_pylist()
+    )
     rows = pq.read_table(f"{run.path}/members").to_pylist()
-    first = {row["cluster_id"]: row["doc_id"] for row in rows if row["representative"]}
-    sizes = {row["doc_id"]: row["n_features"] for row in pq.read_table(f"{run.path}/documents").to_pylist()}
+    first = once_each((row["cluster_id"], row["doc_id"]) for row in rows if row["representative"])
+    sizes = once_each((row["doc_id"], row["n_features"]) for row in pq.read_table(f"{run.path}/documents").to_pylist())
 
     found = list(csv.DictReader(io.StringIO("".join(extent_lines(run, master=None)))))
 
-    assert {row["cluster_id"] for row in found} == members.keys()
+    assert once(row["cluster_id"] for row in found) == members.keys()
     assert {name: len(set(one)) for name, one in shingles.items()} == sizes
     for row in found:
         sets = [set(shingles[name]) for name in members[row["cluster_id"]]]
@@ -106,7 +111,9 @@ def test_characters_are_counted_as_the_run_counts_them(length: int, tmp_path: Pa
     run = make(tmp_path / "in.jsonl", tmp_path / "run", shingle=shingle, input={"max_rejects": 1.0})
     of = Shingles(run.metrics.settings["shingle"])
 
-    counted = {row["doc_id"]: row["n_features"] for row in pq.read_table(f"{run.path}/documents").to_pylist()}
+    counted = once_each(
+        (row["doc_id"], row["n_features"]) for row in pq.read_table(f"{run.path}/documents").to_pylist()
+    )
 
     for doc_id, number in counted.items():
         tokens = of.tokens(texts[int(doc_id)])

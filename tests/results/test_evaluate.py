@@ -16,6 +16,7 @@ import pytest
 from nddup.cli import main
 from nddup.results.evaluate import Options, describe, evaluate_run
 from nddup.results.opening import open_here
+from tests.counted_rows import once, once_each
 from tests.results.evaluated_runs import SIZE, documents, start
 
 Pairs = set[tuple[str, str]]
@@ -123,7 +124,7 @@ def test_numbers_are_those_of_brute_force(finished: Path, tmp_path: Path, seed: 
         above = {pair for pair in found if measured[pair] >= Fraction(round(point["at"] * 100), 100)}
         assert [point["found"], point["common"]] == [len(above), len(above & reference)]
     missed = read_csv(finished, "unique_to_reference")
-    assert {(row["doc_a"], row["doc_b"]): float(row["score"]) for row in missed} == {
+    assert once_each(((row["doc_a"], row["doc_b"]), float(row["score"])) for row in missed) == {
         pair: scored[pair] for pair in reference - found
     }
     for row in missed:
@@ -134,9 +135,9 @@ def test_numbers_are_those_of_brute_force(finished: Path, tmp_path: Path, seed: 
         assert row["url_a"] == (f"http://x/{pair[0]}" if pair[0] in by_id else "")
     unasked = read_csv(finished, "unique_to_run")
     rows = pq.read_table(finished / "pairs").to_pylist()
-    listed = {(row["doc_a"], row["doc_b"]) for row in rows}
+    listed = once((row["doc_a"], row["doc_b"]) for row in rows)
     assert any(row["star"] for row in rows)
-    assert {(row["doc_a"], row["doc_b"]) for row in unasked} == listed - reference
+    assert once((row["doc_a"], row["doc_b"]) for row in unasked) == listed - reference
 
 
 def read_csv(run: Path, name: str) -> list[dict[str, str]]:
@@ -177,8 +178,8 @@ def test_groups_give_the_numbers_of_their_pairs(finished: Path, tmp_path: Path) 
 def test_pairs_that_a_large_component_does_not_list_are_told_apart(tmp_path: Path) -> None:
     """Pairs of removed documents that leaders leave out count as unlisted, whether listed as pairs or as groups."""
     run = start(tmp_path, documents(), max_postings=2, max_edges=3)
-    kept = {row["doc_id"] for row in pq.read_table(run / "keep").to_pylist() if row["kept"]}
-    docs = {row["doc_id"]: row["group"] for row in pq.read_table(run / "documents").to_pylist()}
+    kept = once(row["doc_id"] for row in pq.read_table(run / "keep").to_pylist() if row["kept"])
+    docs = once_each((row["doc_id"], row["group"]) for row in pq.read_table(run / "documents").to_pylist())
     standing = {docs[doc] for doc in kept}
     clusters = pq.read_table(run / "clusters").to_pylist()
     family = {doc: row["component"] for row in clusters if row["coverage"] == "documents" for doc in row["members"]}
@@ -193,7 +194,8 @@ def test_pairs_that_a_large_component_does_not_list_are_told_apart(tmp_path: Pat
     (tmp_path / "groups.jsonl").write_text(json.dumps(every[0]))
 
     listed = evaluate_run(open_here(str(run)), str(tmp_path / "pairs.tsv"))
-    told = {(row["doc_a"], row["doc_b"]) for row in read_csv(run, "unique_to_reference") if row["why"] == "unlisted"}
+    rows = read_csv(run, "unique_to_reference")
+    told = once((row["doc_a"], row["doc_b"]) for row in rows if row["why"] == "unlisted")
     counted = evaluate_run(open_here(str(run)), str(tmp_path / "groups.jsonl"), Options(listed=0))
 
     assert due

@@ -20,6 +20,7 @@ from nddup.cli import main
 from nddup.metrics import RunMetrics
 from nddup.settings.load import build_config
 from nddup.sketching.kinds import KINDS
+from tests.counted_rows import once
 from tests.results.kind_runs import CHECKED, RUNS, Run, nested, settings_of, texts
 
 SIMILARITY = 0.8
@@ -216,7 +217,7 @@ def test_find_duplicates_gives_the_tables_of_the_run(spark: SparkSession, run_of
 
     tables = find_duplicates(pages, **settings_of(name))
 
-    assert {(row["doc_a"], row["doc_b"]) for row in tables.pairs.collect()} == run.pairs()
-    kept = {(row["doc_id"], row["duplicate_of"]) for row in tables.keep.collect()}
-    assert kept == {(row["doc_id"], row["duplicate_of"]) for row in run.rows("keep")}
+    assert once((row["doc_a"], row["doc_b"]) for row in tables.pairs.collect()) == run.pairs()
+    kept = once((row["doc_id"], row["duplicate_of"]) for row in tables.keep.collect())
+    assert kept == once((row["doc_id"], row["duplicate_of"]) for row in run.rows("keep"))
     assert tables.metrics["rows"]["clusters"] == len(run.rows("clusters"))

@@ -10,6 +10,7 @@ import pytest
 from nddup.cli import main
 from nddup.run.local_job import run_locally
 from nddup.settings.load import build_config
+from tests.counted_rows import once_each
 from tests.finished_runs import write_texts
 from tests.results.evaluated_runs import THRESHOLD, documents, start
 
@@ -31,7 +32,7 @@ def test_the_curve_is_that_of_the_pairs(run: Path, tmp_path: Path, capsys: pytes
     assert main(["evaluate", str(run), "--labels", str(tmp_path / "judged.csv")]) == 0
 
     told = json.loads((run / "evaluation" / "labels.json").read_text())
-    group = {row["doc_id"]: row["group"] for row in pq.read_table(run / "documents").to_pylist()}
+    group = once_each((row["doc_id"], row["group"]) for row in pq.read_table(run / "documents").to_pylist())
     measured = {frozenset((group[row["doc_a"]], group[row["doc_b"]])): row["resemblance"]
                 for row in pq.read_table(run / "pairs").to_pylist()}  # fmt: skip
     judged = {(a, b): said == "yes" for a, b, said in rows if {a, b} != {"f0 v1", "f0 v2"}}

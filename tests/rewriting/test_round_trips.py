@@ -15,6 +15,7 @@ from lxml import etree
 from nddup.rewriting.verdicts import NAMES
 from nddup.run.local_job import run_locally
 from nddup.settings.load import build_config
+from tests.counted_rows import once, once_each
 from tests.rewriting.written_shards import FORMS, lay_out, shards, write_parquet, write_shards
 
 BOTH = {"kept": "as-input", "tagged": "as-input"}
@@ -34,7 +35,7 @@ def run(source: Path, output: Path, writes: Mapping[str, str] = BOTH) -> None:
 
 def removed(folder: Path) -> set[str]:
     """Return the removed documents of a run."""
-    return {row["doc_id"] for row in rows(folder, "keep") if not row["kept"]}
+    return once(row["doc_id"] for row in rows(folder, "keep") if not row["kept"])
 
 
 def files_of(folder: Path) -> set[str]:
@@ -90,7 +91,7 @@ def test_parquet_has_all_columns(tmp_path: Path) -> None:
     names = write_parquet(tmp_path / "in")
     run(tmp_path / "in", tmp_path / "out")
 
-    gone, keep = removed(tmp_path / "out"), {row["doc_id"]: row for row in rows(tmp_path / "out", "keep")}
+    gone, keep = removed(tmp_path / "out"), once_each((row["doc_id"], row) for row in rows(tmp_path / "out", "keep"))
     for shard in shards():
         before, kept, tagged = (
             pq.ParquetFile(tmp_path / at / f"{shard}.parquet") for at in ("in", "out/kept", "out/tagged")
@@ -113,7 +114,7 @@ def test_the_tags_are_what_the_tables_say(tmp_path: Path) -> None:
     """The tags agree with the tables: copies add up to the documents, and the cluster is the kept document's."""
     run(write_shards(FORMS["jsonl"], tmp_path / "in"), tmp_path / "out")
 
-    keep = {row["doc_id"]: row for row in rows(tmp_path / "out", "keep")}
+    keep = once_each((row["doc_id"], row) for row in rows(tmp_path / "out", "keep"))
     clusters: dict[str, set[str]] = {}
     for row in rows(tmp_path / "out", "members"):
         clusters.setdefault(row["doc_id"], set()).add(row["cluster_id"])
@@ -141,7 +142,7 @@ def test_other_libraries_read_both(name: str, tmp_path: Path) -> None:
         for shard in shards():
             path = tmp_path / "out" / at / f"{shard}.{form.ending}"
             found |= READERS[name.partition(".")[0]](path)
-        documents = {row["doc_id"] for row in rows(tmp_path / "out", "documents")}
+        documents = once(row["doc_id"] for row in rows(tmp_path / "out", "documents"))
         assert found.keys() == (documents if at == "tagged" else documents - gone)
         said = {doc: str(doc not in gone).lower() if at == "tagged" else None for doc in found}
         assert found == said

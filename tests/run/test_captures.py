@@ -20,6 +20,7 @@ from nddup.results.check import check_run
 from nddup.run.job import run_job
 from nddup.run.local_job import run_locally
 from nddup.settings.load import build_config
+from tests.counted_rows import once_each
 from tests.run.crawls import CRAWL, Made, words, write_crawl
 
 
@@ -34,7 +35,7 @@ def run_of(tmp_path: Path, source: Path, **settings: Any) -> DuckRun:  # noqa: A
 def verdicts(folder: Path) -> dict[str, tuple[bool, str | None, str | None]]:
     """Return what became of each document: kept, the id it duplicates, the reason."""
     rows = pq.read_table(folder / "keep").to_pylist()
-    return {row["doc_id"]: (row["kept"], row["duplicate_of"], row["reason"]) for row in rows}
+    return once_each((row["doc_id"], (row["kept"], row["duplicate_of"], row["reason"])) for row in rows)
 
 
 def copies(first: str, others: Mapping[str, str] | list[str]) -> dict[str, tuple[bool, str | None, str | None]]:
@@ -53,7 +54,7 @@ def test_the_columns_of_a_capture_are_those_of_another_reader(tmp_path: Path, pa
 
     rows = run_of(tmp_path, path).sql("SELECT * FROM documents").to_pylist()
 
-    found = {row["doc_id"]: row for row in rows}
+    found = once_each((row["doc_id"], row) for row in rows)
     compared = 0
     for record in ArchiveIterator(io.BytesIO(data), parse_http=True):
         row = found.get(record.headers["WARC-Record-ID"].strip("<>"))
@@ -119,7 +120,7 @@ def test_the_text_of_a_revisit_is_that_of_what_it_repeats(tmp_path: Path) -> Non
 
     run = run_of(tmp_path, tmp_path / "in")
 
-    texts = {row["doc_id"]: row["text"] for row in run.sql("SELECT doc_id, text FROM texts").to_pylist()}
+    texts = once_each((row["doc_id"], row["text"]) for row in run.sql("SELECT doc_id, text FROM texts").to_pylist())
     assert texts["urn:x:a"] == texts["urn:x:z"] == words(1)
     assert text_places(run, ["urn:x:a", "nobody"])["urn:x:a"][0] == "2/crawl.warc.gz"
     run = run_of(tmp_path / "later", tmp_path / "in", output={"texts": 0})

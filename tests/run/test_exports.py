@@ -10,6 +10,7 @@ import pyarrow.parquet as pq
 from nddup.commands.mine import mine_file
 from nddup.run.local_job import run_locally
 from nddup.settings.load import build_config
+from tests.counted_rows import once, once_each
 
 COUNT = 30
 ODD = {"a<b&c": 'x "y" ]]>', "tab\tid": "http://x/?a=1&b=2", "юникод": "http://x/я", "bell\x07": "http://x/\x01"}
@@ -33,7 +34,7 @@ def pages(folder: Path) -> Path:
 def sketches(run: Path) -> dict[str, tuple[str | None, list[int]]]:
     """Return the URL and sketch of each document by its id."""
     rows = pq.read_table(run / "documents", columns=["doc_id", "url", "sketch"]).to_pylist()
-    return {row["doc_id"]: (row["url"], row["sketch"]) for row in rows}
+    return once_each((row["doc_id"], (row["url"], row["sketch"])) for row in rows)
 
 
 def test_context_and_kept_documents_are_what_other_programs_read(tmp_path: Path) -> None:
@@ -47,12 +48,12 @@ def test_context_and_kept_documents_are_what_other_programs_read(tmp_path: Path)
 
     mine_file(str(run / "context.fimi"), support=COUNT, output=str(tmp_path / "sets.txt"), min_size=2)
     ids = dict(zip(*pq.read_table(run / "documents", columns=["doc_key", "doc_id"]).to_pydict().values(), strict=True))
-    mined = {
+    mined = once(
         (frozenset(ids[int(key)] for key in line.split()[:-1]), int(line.split()[-1].strip("()")))
         for line in (tmp_path / "sets.txt").read_text().splitlines()
-    }
+    )
     clusters = pq.read_table(run / "clusters").to_pylist()
-    assert mined == {(frozenset(row["members"]), row["support"]) for row in clusters}
+    assert mined == once((frozenset(row["members"]), row["support"]) for row in clusters)
     assert len(mined) >= 3
 
     files = sorted((run / "kept").glob("part-*"))
@@ -61,7 +62,7 @@ def test_context_and_kept_documents_are_what_other_programs_read(tmp_path: Path)
     )
     run_locally([str(run / "kept")], str(again), build_config({"output": {"texts": 0}}, origin="test"))
     before, after = sketches(run), sketches(again)
-    kept = {row["doc_id"] for row in pq.read_table(run / "keep").to_pylist() if row["kept"]}
+    kept = once(row["doc_id"] for row in pq.read_table(run / "keep").to_pylist() if row["kept"])
     named = {name: name.replace("\x07", "\ufffd") for name in kept}
     assert set(after) == set(named.values())
     assert [after[named[name]][1] for name in sorted(kept)] == [before[name][1] for name in sorted(kept)]

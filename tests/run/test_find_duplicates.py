@@ -13,6 +13,7 @@ from nddup.errors import ConfigError, NddupError
 from nddup.run.local_job import run_locally
 from nddup.run.session import set_to
 from nddup.settings.load import build_config
+from tests.counted_rows import once_each
 from tests.finished_runs import rows_of, write_texts
 
 TEXT = [f"word{number}" for number in range(60)]
@@ -104,7 +105,7 @@ def test_integer_ids_stay_integers_and_bad_rows_become_rejects(spark: SparkSessi
 
     tables = find_duplicates(table, id="a `b`.c d", text="page.text")
 
-    documents = {row["doc_id"]: row["record"] for row in tables.documents.collect()}
+    documents = once_each((row["doc_id"], row["record"]) for row in tables.documents.collect())
     rejects = sorted((str(row["doc_id"] or ""), row["reason"], row["detail"]) for row in tables.rejects.collect())
     assert set(documents) == {10, 9}
     assert documents[10] == 1

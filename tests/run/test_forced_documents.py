@@ -20,6 +20,7 @@ from nddup.settings.load import build_config
 from nddup.settings.schema import Config
 from nddup.stages.inputs_found import read_forced
 from nddup.storage.local_storage import LocalStorage
+from tests.counted_rows import once_each
 
 Row = dict[str, Any]
 
@@ -83,7 +84,7 @@ def test_what_is_forced_is_done_and_the_others_follow(seed: int, tmp_path: Path)
     said = write_force(tmp_path / "force.csv", ids, seed)
     run_locally([str(tmp_path / "in")], str(run), configure(tmp_path / "force.csv"))
 
-    rows = {row["doc_id"]: row for row in rows_of(run, "keep")}
+    rows = once_each((row["doc_id"], row) for row in rows_of(run, "keep"))
     expected = define_keep(run, ids, said)
     assert {one: (row["kept"], row["duplicate_of"], row["resemblance"]) for one, row in rows.items()} == expected
     assert all((row["reason"] == "forced") == (said.get(one) == "removed") for one, row in rows.items())
@@ -144,7 +145,7 @@ def test_another_file_makes_only_what_follows_from_the_policy_again(tmp_path: Pa
     path.write_text(f"{ids[0]},removed\n")
     metrics = run_locally([str(tmp_path / "in")], run, configure(path), resume=True)
 
-    assert {row["doc_id"]: row["reason"] for row in rows_of(tmp_path / "run", "keep")}[ids[0]] == "forced"
+    assert once_each((row["doc_id"], row["reason"]) for row in rows_of(tmp_path / "run", "keep"))[ids[0]] == "forced"
     assert metrics["stages"]["sketch"]["resumed"] == ["documents", "rejects"]
     assert metrics["stages"]["keep"]["resumed"] == []
 

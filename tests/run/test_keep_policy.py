@@ -23,6 +23,7 @@ from nddup.results.check import check_run
 from nddup.run.job import run_job
 from nddup.run.local_job import run_locally
 from nddup.settings.load import build_config, load_config
+from tests.counted_rows import once, once_each
 
 VALUES: list[Any] = [
     None, "", "n/a", "0.5", 0.5, 12, -3, "1e3", "99999999999999999999.5", "99999999999999999999.25", "-0", "x", "Ж",
@@ -144,7 +145,7 @@ def test_the_kept_are_those_of_a_plain_sort(policy: list[str], prefer: list[str]
     config = build_config({"keep": keep, "output": {"report": False}}, origin="test")
     run_locally([str(tmp_path / "in")], str(tmp_path / "out"), config)
 
-    found = {row["doc_id"] for row in pq.read_table(tmp_path / "out" / "keep").to_pylist() if row["kept"]}
+    found = once(row["doc_id"] for row in pq.read_table(tmp_path / "out" / "keep").to_pylist() if row["kept"])
     assert found == kept_by(rows, tmp_path / "out", policy, prefer)
     assert 10 < len(found) < 60
     report = check_run(DuckRun(str(tmp_path / "out")), steps=["members", "keep"])
@@ -158,7 +159,9 @@ def test_the_kept_are_those_of_a_plain_sort(policy: list[str], prefer: list[str]
         assert metrics.stages.keep.unparsable.get(path, 0) == len(wrong)
         assert any(f"have no {path}:" in note for note in notes(metrics)) == (None in texts)
     read = [column for column in policy if column.strip("-").partition(":")[0] in ("score", "date")]
-    documents = {row["doc_id"]: row["policy"] for row in pq.read_table(tmp_path / "out" / "documents").to_pylist()}
+    documents = once_each(
+        (row["doc_id"], row["policy"]) for row in pq.read_table(tmp_path / "out" / "documents").to_pylist()
+    )
     name = read[0].strip("-").partition(":")[0]
     assert all(as_text(documents[row["id"]][0]) == as_text(row[name]) for row in rows)
 
@@ -189,7 +192,9 @@ def test_columns_of_every_format(tmp_path: Path) -> None:
     config = build_config({"keep": {"policy": ["-score"]}, "output": {"report": False}}, origin="test")
     run_locally([str(pages)], str(tmp_path / "out"), config)
 
-    found = {row["doc_id"]: row["policy"] for row in pq.read_table(tmp_path / "out" / "documents").to_pylist()}
+    found = once_each(
+        (row["doc_id"], row["policy"]) for row in pq.read_table(tmp_path / "out" / "documents").to_pylist()
+    )
     assert found == {"1": ["3"], "2": ["2.5"], "3": ["1"], "4": ["7"], "5": ["9"]}
 
 

@@ -23,6 +23,7 @@ from nddup.settings.load import build_config, load_config
 from nddup.settings.plan import recipe_of
 from nddup.sketching.tokens import tokenise
 from nddup.sketching.vocabulary import Terms, letter_number, term_ids
+from tests.counted_rows import once_each
 
 LOW, HIGH = 0.1, 0.5
 WORDS: dict[str, Any] = {"sketch": {"kind": "lexicon"}, "lexicon": {"low": LOW, "high": HIGH}}
@@ -149,7 +150,7 @@ def test_i_match_finds_what_shares_a_signature(spark: SparkSession, tmp_path: Pa
 
     assert len(words["few"]) < len(made["few"]) <= 10
     assert {name: bool(ids) for name, ids in made.items()} == {name: bool(held) for name, held in words.items()}
-    assert {(row["doc_a"], row["doc_b"]): row["overlap"] for row in pairs} == {
+    assert once_each(((row["doc_a"], row["doc_b"]), row["overlap"]) for row in pairs) == {
         (a, b): len(made[a] & made[b]) for a in made for b in made if a < b and made[a] & made[b]
     }
     assert all(made[a] == made[b] for a in made for b in made if words[a] == words[b])
@@ -162,7 +163,9 @@ def test_keywords_of_a_data_frame(spark: SparkSession) -> None:
     found = nddup.find_duplicates(
         pages, sketch={"kind": "keywords"}, lexicon={"letters": 3}, spark={"spark.sql.shuffle.partitions": "2"}
     )
-    made = {row["doc_id"]: set(row["sketch"]) for row in found.documents.select("doc_id", "sketch").collect()}
+    made = once_each(
+        (row["doc_id"], set(row["sketch"])) for row in found.documents.select("doc_id", "sketch").collect()
+    )
     terms = Terms(("english", "russian"))
 
     assert made == {
@@ -204,4 +207,4 @@ def test_wrong_settings_are_one_line(settings: dict[str, Any], said: str) -> Non
 )
 def test_profiles_say_what_the_papers_say(profile: str, said: str) -> None:
     """The key of the sketches of each profile contains the published settings."""
-    assert said in recipe_of(load_config(f"conf/{profile}.yaml")).key
+    assert said in recipe_of(load_config(profile)).key

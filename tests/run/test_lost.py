@@ -16,6 +16,7 @@ from nddup.results.check import check_run
 from nddup.run.local_job import run_locally
 from nddup.settings.load import build_config
 from nddup.settings.schema import Config
+from tests.counted_rows import once_each
 from tests.finished_runs import run_over
 from tests.results.damages import change, rewrite
 
@@ -83,7 +84,7 @@ def test_nothing_is_removed_that_loses_more(seed: int, most: float, tmp_path: Pa
     sets, run = write_texts(tmp_path / "in", seed), tmp_path / "run"
     metrics = run_locally([str(tmp_path / "in")], str(run), configure(most))
 
-    rows = {row["doc_id"]: row for row in rows_of(run, "keep")}
+    rows = once_each((row["doc_id"], row) for row in rows_of(run, "keep"))
     stands = define_keep(run, sets, Fraction(repr(most)))
     assert {name: row["duplicate_of"] or name for name, row in rows.items()} == stands
     for name, row in rows.items():
@@ -119,7 +120,7 @@ def test_a_run_that_removes_more_is_found(tmp_path: Path) -> None:
     write_texts(tmp_path / "in", 1)
     for name, most in (("free", None), ("bound", 0.02)):
         run_locally([str(tmp_path / "in")], str(tmp_path / name), configure(most))
-    free = {row["doc_id"]: row for row in rows_of(tmp_path / "free", "keep")}
+    free = once_each((row["doc_id"], row) for row in rows_of(tmp_path / "free", "keep"))
 
     def as_free(rows: list[Row]) -> None:
         rows[:] = [free[row["doc_id"]] for row in rows]

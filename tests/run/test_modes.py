@@ -22,6 +22,7 @@ from nddup.results.check import check_run
 from nddup.run.local_job import run_locally
 from nddup.settings.load import build_config
 from nddup.tables import RESULTS
+from tests.counted_rows import once
 from tests.finished_runs import run_over, run_until, write_texts
 
 SLOTS = 30
@@ -94,7 +95,7 @@ def around_leaders(settings: dict[str, Any], **more: int) -> dict[str, Any]:
 
 def pairs_of(table: Rows) -> set[tuple[str, str]]:
     """Return the pairs of ids."""
-    return {(row["doc_a"], row["doc_b"]) for row in table}
+    return once((row["doc_a"], row["doc_b"]) for row in table)
 
 
 def rows_of(table: Rows) -> list[str]:
@@ -165,11 +166,11 @@ def test_modes(tables_of: TablesOf, mode: str) -> None:
         stars: dict[str, set[str]] = {}
         for row in tables["keep"]:
             stars.setdefault(row["duplicate_of"] or row["doc_id"], set()).add(row["doc_id"])
-        assert set(sets) == {frozenset(star) for star in stars.values() if len(star) > 1}
+        assert once(sets) == {frozenset(star) for star in stars.values() if len(star) > 1}
     else:
         label = {name: name for name in texts()}
         for _ in label:
             for first, second in pairs:
                 label[first] = label[second] = min(label[first], label[second])
         whole = {frozenset(n for n in label if label[n] == low) for low in label.values()}
-        assert set(sets) == {members for members in whole if len(members) > 1}
+        assert once(sets) == {members for members in whole if len(members) > 1}

@@ -9,6 +9,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from nddup.cli import main
+from tests.counted_rows import once, once_each
 from tests.finished_runs import write_rows
 from tests.run.accounts import LINES, run_that_adds_up, table
 
@@ -136,7 +137,7 @@ def test_kept_documents_are_written_as_parquet(tmp_path: Path) -> None:
 
     run_that_adds_up(tmp_path, path, pairs={"threshold": 0.7}, output={"kept": "parquet"})
 
-    written = {row["doc_id"]: row["content"] for row in table(tmp_path, "kept")}
-    kept = {row["doc_id"] for row in table(tmp_path, "keep") if row["kept"]}
+    written = once_each((row["doc_id"], row["content"]) for row in table(tmp_path, "kept"))
+    kept = once(row["doc_id"] for row in table(tmp_path, "keep") if row["kept"])
     assert written == {row["id"]: row["text"] for row in LINES if row["id"] in kept}
     assert kept == {"b", "c"}

@@ -14,6 +14,7 @@ from nddup.metrics import RunMetrics
 from nddup.report.summary import notes
 from nddup.run.engines import choose_engine_of_paths
 from nddup.settings.load import build_config
+from tests.counted_rows import once
 from tests.finished_runs import write_rows
 from tests.run.accounts import run_that_adds_up, table
 
@@ -73,7 +74,7 @@ def test_the_file_before_each_id_where_ids_restart(tmp_path: Path) -> None:
 
     metrics = run_that_adds_up(tmp_path, tmp_path / "in", input={"id_prefix": "source"})
 
-    names = {row["doc_id"] for row in table(tmp_path, "documents")}
+    names = once(row["doc_id"] for row in table(tmp_path, "documents"))
     assert names == {"a.jsonl/1", "a.jsonl/2", "b.jsonl.gz/1", "b.jsonl.gz/2"}
     assert metrics["stages"]["sketch"]["renamed_ids"] == 0
 

@@ -31,6 +31,7 @@ from nddup.settings.load import build_config
 from nddup.stages.report_texts import list_shown
 from nddup.stages.stage import dependencies_of
 from nddup.storage.session_tables import SparkFolder
+from tests.counted_rows import once, once_each
 from tests.run.accounts import run_that_adds_up
 
 WORDS = "alpha beta gamma delta epsilon zeta eta theta iota kappa lambda mu nu xi omicron pi rho sigma tau upsilon"
@@ -116,9 +117,11 @@ def test_the_preferred_documents_of_a_cluster_are_shown_first(session_or_none: S
 
     rows = list_shown(engine, sampled=1, each=2)
 
-    found = {(row["cluster_id"], row["place"]): (row["doc_id"], bytes(row["content_fingerprint"])) for row in rows}
+    found = once_each(
+        ((row["cluster_id"], row["place"]), (row["doc_id"], bytes(row["content_fingerprint"]))) for row in rows
+    )
     assert found == {("p", 1): ("c", b"\2"), ("p", 2): ("a", b"\0"), ("q", 1): ("e", b"\4"), ("q", 2): ("d", b"\3")}
-    assert {(row["cluster_id"], row["turn"], row["size"]) for row in rows} == {("p", 0, 3), ("q", 0, 2)}
+    assert once((row["cluster_id"], row["turn"], row["size"]) for row in rows) == {("p", 0, 3), ("q", 0, 2)}
 
 
 @pytest.fixture(scope="module")
@@ -140,7 +143,9 @@ def test_a_run_stores_the_texts_of_its_clusters(spark: SparkSession, files: Path
     metrics = run_job(spark, [str(files)], str(tmp_path / "run"), config)
 
     folder = SparkFolder(spark, str(tmp_path / "run"))
-    found = {row["doc_id"]: row["text"].rstrip("\n") for row in folder.table("texts").collect()}  # a block ends a line
+    found = once_each(
+        (row["doc_id"], row["text"].rstrip("\n")) for row in folder.table("texts").collect()
+    )  # a block ends a line
     long = ("five six " * 4_000)[:CHARACTERS]
     assert found == {"1": WORDS, "2": WORDS, "3": f"{WORDS} phi", "5": long, "6": long}
     assert metrics["stages"]["texts"]["rows_out"] == {"texts": 5}

@@ -6,12 +6,13 @@ from pathlib import Path
 import pytest
 
 from nddup.settings.load import load_config
+from nddup.settings.profile_files import profiles
 from nddup.settings.schema import Config
 from nddup.shown import parse_size
 from tests.places import ROOT
 from tests.settings.written_settings import written
 
-CONF = ROOT / "conf"
+FILES = profiles() | {name: ROOT / "conf" / f"{name}.yaml" for name in ("cluster", "large")}
 
 
 def test_defaults_are_those_of_the_documentation() -> None:
@@ -108,10 +109,11 @@ def test_every_key_says_what_it_does() -> None:
             assert field.description
 
 
-@pytest.mark.parametrize("name", [path.stem for path in sorted(CONF.glob("*.yaml"))])
+@pytest.mark.parametrize("name", FILES)
 def test_configurations_that_are_shipped_can_be_loaded(name: str) -> None:
-    """Every file of conf/ can be loaded and differs from the defaults."""
-    assert load_config(str(CONF / f"{name}.yaml")) != Config()
+    """Every profile, and every file of conf/, can be loaded and differs from the defaults."""
+    assert load_config(str(FILES[name])) != Config()
+    assert name not in profiles() or load_config(name) == load_config(str(FILES[name]))
 
 
 @pytest.mark.parametrize(
@@ -124,7 +126,7 @@ def test_configurations_that_are_shipped_can_be_loaded(name: str) -> None:
 )
 def test_profiles_hold_the_published_settings(name: str, published: dict[str, object]) -> None:
     """The shingle and sketch settings of a profile are those of its paper."""
-    config = load_config(str(CONF / f"{name}.yaml"))
+    config = load_config(name)
 
     held = {**config.shingle.model_dump(), **config.sketch.model_dump()}
     assert {key: held[key] for key in published} == published
@@ -132,7 +134,7 @@ def test_profiles_hold_the_published_settings(name: str, published: dict[str, ob
 
 def test_romip_configuration_holds_the_published_settings() -> None:
     """The ROMIP configuration has shingles of 20 words, sketches of 100 and a threshold of 85 common features."""
-    config = load_config(str(CONF / "romip2005.yaml"))
+    config = load_config("romip2005")
 
     assert (config.shingle.length, config.sketch.size) == (20, 100)
     assert (config.pairs.measure, config.pairs.threshold) == ("overlap", 85)
@@ -141,7 +143,7 @@ def test_romip_configuration_holds_the_published_settings() -> None:
 @pytest.mark.parametrize("name", ["cluster", "large"])
 def test_cluster_configurations_reserve_memory_for_python(name: str) -> None:
     """The Python workers of an executor get at least 1 GB each."""
-    config = load_config(str(CONF / f"{name}.yaml"))
+    config = load_config(str(FILES[name]))
 
     memory = parse_size(config.spark["spark.executor.pyspark.memory"] + "b")
     assert memory // int(config.spark["spark.executor.cores"]) >= 1 << 30

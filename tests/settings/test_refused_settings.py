@@ -160,6 +160,9 @@ def test_a_wrong_file_is_refused_under_its_own_name(tmp_path: Path) -> None:
     ("text", "said"),
     [
         ("sketch: {size: 50\n", "not YAML: while parsing"),
+        ("pairs: {threshold: 0.6, threshold: 0.7}\n", "line 1: the key threshold occurs twice, first in line 1"),
+        ("pairs: &a\n  size: 1\n'size': 2\npairs: *a\n", "line 4: the key pairs occurs twice, first in line 1"),
+        ("spark: &a\n  x: {y: 1,\n    y: 1}\nlocal: *a\n", "line 3: the key y occurs twice, first in line 2"),
         ("- sketch\n", "expected sections such as `sketch:`, got list"),
         ("sketch\n", "expected sections such as `sketch:`, got str"),
         ("sketch: 5\n", "sketch: Input should be a valid dictionary"),
@@ -180,6 +183,19 @@ def test_a_file_in_another_encoding_is_refused(tmp_path: Path) -> None:
     path.write_bytes("# настройки\n".encode("cp1251"))
 
     assert refusal(path=str(path)).startswith(f"{path}: not YAML: ")
+
+
+def test_a_merged_key_may_be_replaced(tmp_path: Path) -> None:
+    """A mapping may have a key that `<<` merges into it, also where two others are merged into that one."""
+    text = "pairs: &a {<<: {threshold: 0.5}, threshold: 0.6}\nshingle: {<<: [{length: 3}, {length: 4}], length: 2}\n"
+    config = load_config(written(tmp_path, text))
+
+    assert (config.pairs.threshold, config.shingle.length) == (0.6, 2)
+
+
+def test_a_name_that_is_no_profile_is_refused_with_all_of_them() -> None:
+    """A name without folder and ending that is neither a file nor a profile gives the names of the profiles."""
+    assert refusal(path="shor").startswith("shor: neither a file nor a profile; profiles: broder1997, corpus, ")
 
 
 def test_a_missing_file_is_named(tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ from nddup.spark.clustering.mine_components import (
     ITEM_BITS,
     name_items,
 )
+from tests.counted_rows import once_each
 from tests.spark.mined_families import SIZE, define, listed
 
 
@@ -32,7 +33,7 @@ def test_clusters_of_texts_are_those_of_their_sketches(spark: SparkSession) -> N
     )
 
     rows = tables.documents.collect()
-    sketches = {row.doc_id: tuple(sorted(feature % 2**64 for feature in row.sketch)) for row in rows}
+    sketches = once_each((row.doc_id, tuple(sorted(feature % 2**64 for feature in row.sketch))) for row in rows)
     expected = define(sketches, Threshold("resemblance", 3, 5, is_count=False, size=SIZE))
     assert len(sketches) == len(texts)
     assert len(expected) > 6

@@ -19,6 +19,7 @@ from nddup.mining.family_pairs import list_families
 from nddup.sketching.minhash import Finder
 from nddup.spark.pairing import candidates, prefix_exchange
 from nddup.spark.pairing.prefix_exchange import Pairing, gather_sketches, reply_rarity, request_rarity
+from tests.counted_rows import once
 from tests.matching.prepared_sketches import Sketch, ragged, resemblance
 from tests.spark.simulated_tasks import find_pairs, move, rows_of, sketch_batches
 
@@ -128,7 +129,7 @@ def test_pairs_that_are_not_listed_are_counted(seed: int, most: int, max_edges: 
     families = [row for batch in list_families(iter([connections]), max_edges=max_edges) for row in batch.to_pylist()]
 
     known = {row["node"]: (row["family"], row["is_large"]) for row in families}
-    listed = {(row["node_a"], row["node_b"]) for row in rows_of(compared, "pair")}
+    listed = once((row["node_a"], row["node_b"]) for row in rows_of(compared, "pair"))
     assert {(a, b) for a, b in expected if a not in known} == {(a, b) for a, b in listed if a not in known}
     assert all(known.get(a) == known.get(b) for a, b in expected)
     for number, is_large in set(known.values()):

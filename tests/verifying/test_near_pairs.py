@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from nddup.verifying.definitions import Definition, Rows, Sample, compare, gather, is_near
 from nddup.verifying.near_pairs import Probes, find_near
+from tests.counted_rows import once
 
 
 def rule(measure: str, numerator: int, denominator: int, size: int) -> Definition:
@@ -61,13 +62,15 @@ def test_finds_what_is_near(batch: list[np.ndarray], probes: list[np.ndarray], r
     near = find_near(gather(left), Probes(gather(right)), rule)
     own = find_near(gather(left), Probes(gather(left)), rule, np.arange(len(left)))
 
-    assert set(zip(near.rows.tolist(), near.probes.tolist(), strict=True)) == expected
+    assert once(zip(near.rows.tolist(), near.probes.tolist(), strict=True)) == expected
     for i, j, *told in zip(*(part.tolist() for part in near), strict=True):
         overlap, shared, seen, of_left, of_right = compare(left[i], right[j], rule.sample, np.uint64(0))
         assert told == [overlap, shared / seen, overlap / of_left, overlap / of_right]
     whole = find_near(gather(left), Probes(gather(left)), rule)
-    once = {(row, probe) for row, probe in zip(whole.rows.tolist(), whole.probes.tolist(), strict=True) if row < probe}
-    assert set(zip(own.rows.tolist(), own.probes.tolist(), strict=True)) == once
+    both = once(zip(whole.rows.tolist(), whole.probes.tolist(), strict=True))
+    assert once(zip(own.rows.tolist(), own.probes.tolist(), strict=True)) == {
+        pair for pair in both if pair[0] < pair[1]
+    }
 
 
 @pytest.mark.parametrize("rule", RULES)
@@ -78,7 +81,7 @@ def test_finds_what_is_just_near(rule: Definition) -> None:
 
     near = find_near(gather(some), Probes(gather(some)), rule)
 
-    found = set(zip(near.rows.tolist(), near.probes.tolist(), strict=True))
+    found = once(zip(near.rows.tolist(), near.probes.tolist(), strict=True))
     for i, first in enumerate(some):
         for j, second in enumerate(some):
             measured = compare(first, second, rule.sample, np.uint64(0))
