@@ -44,6 +44,9 @@ IN_ASCII = {
 }  # fmt: skip
 """What stands for characters of nddup's own output where the terminal lacks them."""
 
+FEW = 10
+"""Most ids that a message names."""
+
 MOST_NAMED = 100
 """Most files in a list of the metrics."""
 
@@ -131,10 +134,10 @@ def read_cell(text: str) -> str:
     """Return the value of a text cell that `csv_line` wrote; other cells are unchanged.
 
     Example:
-        >>> [read_cell(text) for text in ("'=1+1", "''@a", "it", "'tis")]
-        ['=1+1', "'@a", 'it', "'tis"]
+        >>> [read_cell(text) for text in ("'=1+1", "''@a", "it", "'tis", "'-5")]
+        ['=1+1', "'@a", 'it', "'tis", "'-5"]
     """
-    return text[1:] if text.startswith("'") and text.lstrip("'").startswith(FORMULA) else text
+    return text[1:] if text.startswith("'") and _cell(text[1:]) == text else text
 
 
 def print_in_any_encoding() -> None:
@@ -327,6 +330,18 @@ def spell_size(size: int) -> str:
     if size < 1_000:  # noqa: PLR2004 - a kilobyte
         return counted(size, "byte")
     return f"{size / 1e3:,.0f} kB" if size < 1_000_000 else f"{size / 1e6:,.1f} MB"  # noqa: PLR2004 - a megabyte
+
+
+def name_some(ids: Sequence[str], number: int | None = None) -> str:
+    """Return the first ids as a list for people, and how many more there are of `number`, or of the ids.
+
+    Example:
+        >>> name_some(["a", "b"], 5)
+        'a, b and 3 more'
+    """
+    few, whole = ids[:FEW], number or len(ids)
+    more = f" and {whole - len(few):,} more" if whole > len(few) else ""
+    return f"{', '.join(few)}{more}"
 
 
 def counted(count: int, name: str) -> str:

@@ -1,6 +1,7 @@
 """`nddup index`: a collection that grows by batches, and look-ups in it; `nddup serve`: look-ups over HTTP."""
 
 import argparse
+import csv
 import os
 import shutil
 import sys
@@ -10,10 +11,10 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
 
-from nddup.commands.options import add_common, add_json, add_parser, add_settings, positive
+from nddup.commands.options import add_all_known, add_common, add_json, add_parser, add_settings, positive
 from nddup.errors import ConfigError, OutputError
 from nddup.progress import Steps
-from nddup.shown import counted, one_line, print_json, print_out, printable
+from nddup.shown import MOST_NAMED, counted, one_line, print_json, print_out, printable
 from nddup.start_up import prevent_pandas_import
 
 EPILOG = """examples:
@@ -51,7 +52,11 @@ def add(commands: "argparse._SubParsersAction[Any]") -> None:
     )  # fmt: skip
     _add_engine(one)
     one = _action(actions, "remove", "remove the documents that a file names, as one version")
-    one.add_argument("--ids", required=True, metavar="FILE", help="one id a line, UTF-8; - is standard input")
+    one.add_argument(
+        "--ids", required=True, metavar="FILE",
+        help="one id a line, or a table with a column doc_id, as `show --removed --csv` writes; - is standard input",
+    )  # fmt: skip
+    add_all_known(one, "FILE")
     _add_callers(one)
     _add_query(actions)
     one = _action(actions, "tables", "write a version as the folder of a run, for show, report, evaluate and check")
@@ -227,20 +232,30 @@ def _grow(options: argparse.Namespace, steps: Steps) -> Answer:
 
 
 def _remove(options: argparse.Namespace, steps: Steps) -> Answer:
-    from nddup.reading.outcomes import clean_id  # noqa: PLC0415
-    from nddup.reading.reference_lists import list_lines  # noqa: PLC0415
+    from nddup.reading.id_lists import read_ids, require_known  # noqa: PLC0415
     from nddup.repository.print_commits import describe_commit, values_of  # noqa: PLC0415
 
     try:
         data = sys.stdin.buffer.read() if options.ids == "-" else Path(options.ids).read_bytes()
-        lines = list_lines(data)
-    except (OSError, UnicodeDecodeError) as error:
+        readings = read_ids(data)
+    except (OSError, ValueError, csv.Error) as error:
         reason = getattr(error, "strerror", None) or error
         raise ConfigError(f"--ids {options.ids}: cannot be read ({reason})") from error
     repository = _open(options, steps, "remove the documents")
-    written, unknown = repository.remove([clean_id(line) for _, line in lines])
-    told = "".join(f"unknown: {one_line(doc_id)}\n" for doc_id in unknown)
-    return Answer(describe_commit(options.repo, written) + told, values=values_of(written) | {"unknown": unknown})
+    found = []
+    for ids in readings:
+        absent = repository.unknown(ids)
+        gone = repository.removed_before(absent)
+        found.append(([doc_id for doc_id in absent if doc_id not in gone], gone, ids))
+    unknown, gone, ids = min(found, key=lambda one: len(one[0]))  # of several readings, that of which most are known
+    number = len(set(ids))
+    require_known(f"--ids {options.ids}", unknown, len(unknown), number, all_known=options.all_known)
+    written, _ = repository.remove(ids)
+    told = [f"unknown: {doc_id}" for doc_id in unknown[:MOST_NAMED]]
+    told += [f"unknown: {len(unknown) - MOST_NAMED:,} more"] if len(unknown) > MOST_NAMED else []
+    told += [f"removed before: {len(gone):,}"] if gone else []
+    values = values_of(written) | {"unknown": unknown, "removed_before": sorted(gone)}
+    return Answer(describe_commit(options.repo, written) + "".join(f"{one_line(one)}\n" for one in told), values=values)
 
 
 def _query(options: argparse.Namespace, steps: Steps) -> Answer:

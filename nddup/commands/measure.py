@@ -10,7 +10,15 @@ import os
 from pathlib import Path
 from typing import Any
 
-from nddup.commands.options import add_finished_run, add_inputs, add_json, add_master, add_parser, positive
+from nddup.commands.options import (
+    add_all_known,
+    add_finished_run,
+    add_inputs,
+    add_json,
+    add_master,
+    add_parser,
+    positive,
+)
 from nddup.errors import ConfigError
 from nddup.progress import Steps
 from nddup.shown import drop_login, print_json, print_out
@@ -50,6 +58,7 @@ def add_evaluate(commands: "argparse._SubParsersAction[Any]") -> None:
         help="pairs that a person judged instead: id, id, label (yes or no, 1 or 0) a line. Prints precision and recall"
         " at the run's own threshold and above, and writes RUN/evaluation/labels.json",
     )
+    add_all_known(parser, "FILE")
     parser.add_argument("--as", dest="kind", choices=("pairs", "groups"), help="what a line holds (default: detected)")
     parser.add_argument(
         "--delimiter",
@@ -86,12 +95,13 @@ def execute_evaluate(options: argparse.Namespace) -> int:
             header=None if options.header is None else options.header == "yes",
             score=options.score,
             written=options.rows or WRITTEN,
+            all_known=options.all_known,
         )
         steps.begin("open the run")
         opened = open_run(options.run, master=options.master, beside=(options.truth or options.labels,))
         if options.labels:
             steps.begin("compare with the labels")
-            labelled = evaluate_labels(opened, options.labels)
+            labelled = evaluate_labels(opened, options.labels, all_known=options.all_known)
             _print(labelled, describe_labels(labelled), is_json=options.json)
             return 0
         evaluation = evaluate_run(opened, options.truth, reading, steps=steps)

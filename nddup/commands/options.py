@@ -56,6 +56,13 @@ def add_finished_run(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("run", metavar="RUN", help="folder of a finished run")
 
 
+def add_all_known(parser: argparse.ArgumentParser, of: str) -> None:
+    """Declare --all-known for a list of ids."""
+    parser.add_argument(
+        "--all-known", action="store_true", help=f"exit status 2 if an id of {of} is no document (default: if none is)"
+    )
+
+
 def add_json(parser: argparse.ArgumentParser) -> None:
     """Declare --json."""
     parser.add_argument("--json", action="store_true", help="print the result as one line of JSON")

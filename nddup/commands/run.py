@@ -7,7 +7,7 @@ from functools import partial
 from textwrap import fill
 from typing import TYPE_CHECKING, Any
 
-from nddup.commands.options import add_inputs, add_json, add_master, add_parser
+from nddup.commands.options import add_all_known, add_inputs, add_json, add_master, add_parser
 from nddup.errors import ConfigError, NeedsSparkError
 from nddup.progress import Steps
 from nddup.settings.profile_files import profiles
@@ -72,6 +72,7 @@ def add(commands: "argparse._SubParsersAction[Any]") -> None:
     parser.add_argument(
         "--log-format", choices=("text", "json"), default="text", help="format of the log lines, one for each stage"
     )
+    add_all_known(parser, "keep.force")
     add_json(parser)
     add_inputs(parser)
     add_master(parser)
@@ -133,6 +134,7 @@ def _prepare(
     from nddup.settings.load import load_config  # noqa: PLC0415
 
     chosen = [f"engine={options.engine}"] if options.engine else []
+    chosen += ["keep.all_known=true"] if options.all_known else []
     config = load_config(options.config, [*options.assignments, *chosen], os.environ)
     start_logging(options.log_format)
     choice = choose_engine(options.inputs, options.output, config, master=options.master)

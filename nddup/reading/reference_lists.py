@@ -21,11 +21,10 @@ The lines of a list whose layout is known:
     entries_of     lines -> PAIRS, or GROUP_LINES: one row per line
     read_list      a file of this machine -> a stream of its entries
 
-And those of a small list that a person made, of ids to remove or labelled pairs: `list_lines` gives the lines that say
-something, numbered, without what editors and spreadsheets add.
+An apostrophe that our own CSV files put before a cell, for spreadsheets, is taken off. Small lists of single ids:
+`nddup.reading.id_lists`.
 """
 
-import codecs
 import csv
 import json
 import re
@@ -56,7 +55,7 @@ ENOUGH = 0.9
 
 NAME = re.compile(
     r"#?\s*(docs?|documents?|page|url|item|record|ids?|key|left|right|first|second|source|target|query)"
-    r"([ _-]?(id|key|url|no))?([ _-]?(a|b|x|y|l|r|1|2|left|right|first|second))?|[abxy]",
+    r"([ _-]?(id|key|url|no))?([ _-]?(a|b|x|y|l|r|1|2|left|right|first|second))?|[abxy]|duplicate_of",
     re.IGNORECASE,
 )
 """Usual names of an id column. An id may look like such a name; then the caller passes `header=False`."""
@@ -365,14 +364,13 @@ def entries_of(lines: Iterable[str], layout: Layout) -> Iterator[pa.RecordBatch]
 def _read_fields(line: str, layout: Layout) -> Entry:
     fields = split_fields(line, DELIMITERS[layout.delimiter])
     if layout.kind == "groups":
-        return Entry([field for field in fields if field] or None)
+        return Entry([read_cell(field) for field in fields if field] or None)
     if len(fields) < PAIR or not fields[0] or not fields[1]:
         return Entry(None)
 
     at = layout.score
     score = finite_number(fields[at]) if isinstance(at, int) and at < len(fields) else None
-    pair = fields[:PAIR]
-    return Entry([*map(read_cell, pair)] if layout.delimiter == "comma" else pair, score)
+    return Entry([*map(read_cell, fields[:PAIR])], score)
 
 
 def _read_json(line: str, layout: Layout) -> Entry:
@@ -441,26 +439,3 @@ def _lines(path: str, compression: str) -> Iterator[str]:
         raise NddupError(f"{path}: {error.reason}: {error}") from error
     except OSError as error:
         raise NddupError(f"{path}: cannot be read ({error.strerror})") from error
-
-
-_MARKS = ((codecs.BOM_UTF8, "utf-8"), (codecs.BOM_UTF16_LE, "utf-16-le"), (codecs.BOM_UTF16_BE, "utf-16-be"))
-_LINE_END = re.compile("\r\n|\r|\n")
-
-
-def list_lines(data: bytes) -> list[tuple[int, str]]:
-    r"""Return the number, from 1, and the text of each line that is not blank.
-
-    A byte order mark, the characters that end a line and blanks at its ends are left out. Without a mark the bytes are
-    UTF-8; with one, what it says.
-
-    Raises:
-        UnicodeDecodeError: if the bytes are not of that encoding.
-
-    Example:
-        >>> list_lines("\ufeff a\t\r\n\r\nb c\r".encode())
-        [(1, 'a'), (3, 'b c')]
-    """
-    mark, encoding = next((found for found in _MARKS if data.startswith(found[0])), (b"", "utf-8"))
-    text = data[len(mark) :].decode(encoding)
-    lines = enumerate((line.strip("\ufeff \t") for line in _LINE_END.split(text)), 1)
-    return [(number, line) for number, line in lines if line.strip()]

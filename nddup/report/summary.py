@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from nddup.metrics import ClustersMetrics, KeepMetrics, RunMetrics, SketchMetrics
 from nddup.scanning.input_files import count_reasons
 from nddup.settings.schema import say_estimated
-from nddup.shown import MOST_NAMED, counted, spell_size
+from nddup.shown import MOST_NAMED, counted, name_some, spell_size
 from nddup.sketching.accuracy import say_missed
 
 SHORT = 50
@@ -209,11 +209,14 @@ def _document_notes(metrics: RunMetrics) -> list[str]:
 
 
 def _keep_notes(keep: KeepMetrics, limited: int) -> list[str]:
-    """Return notes on what `keep.force` and `keep.max_lost` did."""
+    """Return notes on what `keep.force`, `keep.prefer` and `keep.max_lost` did."""
     found = []
     if keep.forced_kept or keep.forced_removed or keep.forced_unknown:
         unknown = f"; ids that are no document: {keep.forced_unknown:,}" if keep.forced_unknown else ""
+        unknown += f" ({name_some(keep.forced_unknown_ids, keep.forced_unknown)})" if keep.forced_unknown_ids else ""
         found.append(f"keep.force: {keep.forced_kept:,} documents kept, {keep.forced_removed:,} removed{unknown}")
+    if keep.prefer_idle:
+        found.append(f"keep.prefer matches no source of a document: {name_some(keep.prefer_idle)}")
     if keep.kept_pairs:
         found.append(f"both documents of {keep.kept_pairs:,} pairs are kept, as keep.force and keep.max_lost ask")
     if limited:

@@ -305,6 +305,23 @@ class Repository:
             self._read(done.commit)
         return done
 
+    def unknown(self, ids: Sequence[str]) -> list[str]:
+        """Return the ids that are not live, ascending, each once."""
+        wanted = pa.array(sorted(set(ids)), pa.string())
+        found: list[str] = wanted.filter(pa.array(self.snapshot.find_ids(wanted) < 0)).to_pylist()
+        return found
+
+    def removed_before(self, ids: Sequence[str]) -> set[str]:
+        """Return which of some ids a stored version removed. Cost: the changes of the versions until all are found."""
+        from nddup.repository.write_versions import removed_ids  # noqa: PLC0415
+
+        wanted, gone = set(ids), set[str]()
+        for removed in removed_ids(self._repo) if wanted else ():
+            gone |= wanted & removed
+            if gone == wanted:
+                break
+        return gone
+
     def remove(self, ids: str | Sequence[str]) -> "tuple[Written, list[str]]":
         """Remove documents as one version; return it and the ids that are not live. A string is one id."""
         from nddup.repository.commits import claimed  # noqa: PLC0415

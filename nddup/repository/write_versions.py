@@ -64,6 +64,7 @@ from nddup.repository.segment_files import (
     RESULTS,
     SEGMENT,
     TEXTS,
+    read_all,
     read_table,
     remove_segment,
     require_stored,
@@ -411,6 +412,16 @@ def remove(snapshot: Snapshot, ids: Sequence[str], workers: Workers) -> tuple[Wr
         return Written(None, {"removed": 0, "unknown": len(unknown)}, _NO_CHANGES, _NO_REJECTS), unknown
     change = make_change(snapshot, DOCUMENTS.arrow.empty_table(), gone, workers)
     return _commit(snapshot, change, "remove", change.counts | {"unknown": len(unknown)}, None), unknown
+
+
+def removed_ids(repo: Place) -> Iterator[set[str]]:
+    """Yield the ids that each stored version removed, the newest first; those whose files are gone are left out."""
+    for version in reversed(versions_in(repo)):
+        commit = _try_read(repo, version)
+        named = [] if commit is None else [one for one in commit.segments if one.name == commit.changes]
+        with suppress(OSError, OutputError, pa.ArrowException):
+            found = read_all(repo, named, "changes")
+            yield set(found.filter(pc.equal(found["is"], "absent"))["doc_id"].to_pylist())
 
 
 def merge_all(snapshot: Snapshot) -> Commit:

@@ -27,6 +27,7 @@ import pyarrow.compute as pc
 
 from nddup.engines.engine import FinishedRun
 from nddup.progress import Steps
+from nddup.reading.id_lists import require_known
 from nddup.reading.reference_lists import Layout
 from nddup.results import list_questions as questions
 from nddup.results.list_questions import Reading, open_reference
@@ -34,7 +35,7 @@ from nddup.results.opening import Opened
 from nddup.settings.load import read_stored
 from nddup.settings.plan import kind_of
 from nddup.settings.schema import Config
-from nddup.shown import csv_line, drop_login, one_line
+from nddup.shown import MOST_NAMED, csv_line, drop_login, name_some, one_line
 from nddup.storage.run_folder import RunFolder, versions
 from nddup.verifying.definitions import Sample, estimate_pairs
 from nddup.verifying.pair_counts import Agreement, count_pairs_of_kinds
@@ -57,6 +58,7 @@ EVALUATION = """evaluation.json, format 1. A ratio that divides by nothing is nu
                             pairs that were repeated (null for groups)
               ids, unknown_ids, rejected_ids
                             different ids; ids that are no document of the run; of these, rejects of the run
+              unknown       the first of the unknown ids
               unknown_pairs pairs with an unknown id
               counted       true if the pairs of groups were counted without being listed
     pairs, clusters         the rows of `pairs`, and all pairs of documents in a common cluster, against the list:
@@ -197,7 +199,7 @@ def _notes(evaluation: dict[str, Any]) -> list[str]:
         rejected = f" ({said['rejected_ids']:,} of them rejects)" if said["rejected_ids"] else ""
         notes.append(
             f"{said['unknown_ids']:,} ids are no documents of the run{rejected}: {said['unknown_pairs']:,} pairs"
-            " with them count as not found"
+            f" with them count as not found: {name_some(said['unknown'], said['unknown_ids'])}"
         )
     if said["counted"]:
         notes.append("the pairs of the groups were counted, not listed")
@@ -301,10 +303,12 @@ class Options(Reading):
     Attributes:
         written: most rows in each list of unique pairs.
         listed: most pairs of groups that are listed one by one.
+        all_known: whether an id that is no document is refused.
     """
 
     written: int = WRITTEN
     listed: int = LISTED
+    all_known: bool = False
 
 
 DEFAULTS = Options()
@@ -373,6 +377,7 @@ class _Comparison:
         self._run.see("lines", self._opened.read_list(file))
         self._run.keep("entries", "SELECT * FROM lines")
         entries = self._count_entries(is_groups=layout.kind == "groups")
+        unknown = self._name_unknown(entries, is_groups=layout.kind == "groups", truth=truth)
 
         self._steps.begin("count the pairs of the run")
         self._run.keep("edges", questions.EDGES)
@@ -383,7 +388,13 @@ class _Comparison:
         self._steps.begin("compare the pairs")
         compared = self._compare_groups(found) if is_counted else self._compare_pairs(layout, found)
 
-        said = {**_describe(layout), **entries.counts, **compared.pop("list"), "counted": is_counted}
+        said = {
+            **_describe(layout),
+            **entries.counts,
+            "unknown": unknown,
+            **compared.pop("list"),
+            "counted": is_counted,
+        }
         if layout.kind == "groups":
             said["repeated"] = None
         return {"format": FORMAT, "versions": versions(), "path": drop_login(truth), "list": said, **compared}
@@ -403,6 +414,16 @@ class _Comparison:
         counts = _only(lines) | _only(ids)
         possible = counts.pop("possible")
         return _Entries(counts, possible)
+
+    def _name_unknown(self, entries: _Entries, *, is_groups: bool, truth: str) -> list[str]:
+        """Return the first ids that are no documents; refuse a list of nothing else, or any where all must be known."""
+        number = entries.counts["unknown_ids"]
+        if not number:
+            return []
+        ids = questions.GROUP_IDS if is_groups else questions.PAIR_IDS
+        found: list[str] = self._run.sql(questions.unknown_ids(ids, MOST_NAMED))["doc_id"].to_pylist()
+        require_known(f"--truth {truth}", found, number, entries.counts["ids"], all_known=self._options.all_known)
+        return found
 
     def _compare_pairs(self, layout: Layout, found: _Found) -> dict[str, Any]:
         """Compute the numbers, curves and lists from each pair of the list."""

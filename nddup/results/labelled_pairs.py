@@ -10,19 +10,18 @@ It writes `evaluation/labels.json` into the run's folder.
 
 import csv
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import pyarrow as pa
 
 from nddup.engines.engine import FinishedRun
 from nddup.errors import ConfigError
-from nddup.reading.outcomes import clean_id
-from nddup.reading.reference_lists import list_lines
+from nddup.reading.id_lists import Row, read_rows, require_known
 from nddup.report.borderline import decisive_of
 from nddup.results.list_questions import Files
 from nddup.results.opening import Opened
-from nddup.shown import drop_login
+from nddup.shown import MOST_NAMED, drop_login, name_some, one_line
 
 SAME = frozenset({"1", "yes", "y", "true", "same", "duplicate"})
 OTHER = frozenset({"0", "no", "n", "false", "other", "different"})
@@ -30,9 +29,6 @@ OTHER = frozenset({"0", "no", "n", "false", "other", "different"})
 
 MOST_BYTES = 64 << 20
 """Largest FILE: about a million pairs, more than anyone labels by hand."""
-
-LOOKED_AT = 100
-"""Lines from which the delimiter is found."""
 
 STEPS, SHOWN = 100, 5
 """Points of the curve from 0 to 1; one in SHOWN is printed."""
@@ -62,7 +58,7 @@ class Label(NamedTuple):
     is_same: bool
 
 
-def evaluate_labels(opened: Opened, path: str) -> dict[str, Any]:
+def evaluate_labels(opened: Opened, path: str, *, all_known: bool = False) -> dict[str, Any]:
     """Compare a run with labelled pairs; write `evaluation/labels.json`.
 
     Returns:
@@ -75,7 +71,7 @@ def evaluate_labels(opened: Opened, path: str) -> dict[str, Any]:
 
     Cost: a join of `pairs` with `documents`.
     """
-    labels = list(_read_labels(_lines_of(opened.files, path), path))
+    labels = list(_read_labels(_rows_of(opened.files, path), path))
     judged = _without_doubt(labels)
     decisive = decisive_of(opened.run.metrics.settings)
     if decisive is None:
@@ -83,6 +79,8 @@ def evaluate_labels(opened: Opened, path: str) -> dict[str, Any]:
             "--labels: `pairs` holds no share of the overlap; make the run with pairs.measure=resemblance"
         )
     name, value, least, _ = decisive
+    unknown, ids = _list_unknown(opened.run, judged)
+    require_known(f"--labels {drop_login(path)}", unknown, len(unknown), ids, all_known=all_known)
     found = _measure(opened.run, judged, value)
 
     known = [(judged[pair], measured) for pair, (is_known, measured) in found.items() if is_known]
@@ -93,6 +91,8 @@ def evaluate_labels(opened: Opened, path: str) -> dict[str, Any]:
             "pairs": len(judged),
             "contradictory": len({one.pair for one in labels if one.pair[0] != one.pair[1]}) - len(judged),
             "unknown": len(judged) - len(known),
+            "unknown_ids": len(unknown),
+            "first_unknown": unknown[:MOST_NAMED],
             "same": sum(is_same for is_same, _ in known),
             "below": sum(measured is None for _, measured in known),
         },
@@ -113,6 +113,7 @@ def describe_labels(evaluation: Mapping[str, Any]) -> str:
     lines = [
         f"labels: {labels['pairs']:,} pairs; {labels['contradictory']:,} more have two labels",
         f"left out, because an id is not a document of the run: {labels['unknown']:,}",
+        *([f"unknown ids: {name_some(labels['first_unknown'], labels['unknown_ids'])}"] if labels["unknown"] else []),
         f"of the others {labels['same']:,} are the same; {labels['below']:,} are below the run's own {own}",
         "",
         f"  {evaluation['measure']:>11}  found  precision  recall    F1",
@@ -122,14 +123,14 @@ def describe_labels(evaluation: Mapping[str, Any]) -> str:
         bars = f"p {'█' * round(BAR * (point['precision'] or 0)):<{BAR}} r {'█' * round(BAR * (point['recall'] or 0))}"
         mark = "  best F1" if point is best else ""
         lines.append(f"  {point['at']:>11g}  {point['found']:>5,}      {numbers}  {bars}{mark}")
-    return "\n".join([*lines, ""])
+    return "\n".join(map(one_line, [*lines, ""]))
 
 
-def _lines_of(files: Files, path: str) -> list[tuple[int, str]]:
-    """Read the whole file; return its lines that are not blank, numbered from 1.
+def _rows_of(files: Files, path: str) -> list[Row]:
+    """Read the whole file; return its rows.
 
     Raises:
-        ConfigError: if it is no single file, too large, or not UTF-8.
+        ConfigError: if it is no single file, too large, or no list.
     """
     found = files.list_inputs([path]).files
     if len(found) != 1:
@@ -138,23 +139,21 @@ def _lines_of(files: Files, path: str) -> list[tuple[int, str]]:
     if file.size > MOST_BYTES:
         raise ConfigError(f"--labels {path}: expected at most {MOST_BYTES >> 20} MB of labelled pairs")
     try:
-        return list_lines(files.read_part(file.path, 0, file.size))
+        return read_rows(files.read_part(file.path, 0, file.size), lambda row: _label_of(row) is not None).rows
     except UnicodeDecodeError as error:
         raise ConfigError(f"--labels {path}: expected UTF-8 ({error.reason} at byte {error.start})") from error
+    except (ValueError, csv.Error, pa.ArrowException) as error:
+        raise ConfigError(f"--labels {path}: {error}") from error
 
 
-def _read_labels(lines: list[tuple[int, str]], path: str) -> Iterator[Label]:
-    """Yield the labelled pairs. A line that begins with `#` and holds no label is a comment.
+def _read_labels(rows: list[Row], path: str) -> Iterator[Label]:
+    """Yield the labelled pairs. A row that begins with `#` and holds no label is a comment.
 
     Raises:
-        ConfigError: if there is none, or a line is malformed.
+        ConfigError: if there is none, or a row is malformed.
     """
-    delimiter = max("\t;,", key=lambda one: sum(label is not None for *_, label in _rows(lines[:LOOKED_AT], one)))
-    try:
-        rows = list(_rows(lines, delimiter))
-    except csv.Error as error:
-        raise ConfigError(f"--labels {path}: {error}") from error
-    told = [(number, row, label) for number, row, label in rows if label is not None or not row[0].startswith("#")]
+    told = [(*row, _label_of(row.cells)) for row in rows]
+    told = [(number, row, label) for number, row, label in told if label is not None or not row[0].startswith("#")]
     for place, (number, row, label) in enumerate(told):
         if label is not None:
             first, second = sorted(row[:2], key=str.encode)
@@ -162,23 +161,13 @@ def _read_labels(lines: list[tuple[int, str]], path: str) -> Iterator[Label]:
         elif place:
             raise ConfigError(
                 f"--labels {path}: line {number}: expected two ids and a label ({', '.join(sorted(SAME | OTHER))}),"
-                f" got {delimiter.join(row)!r}"
+                f" got {','.join(row)!r}"
             )
     if all(label is None for _, _, label in told):
         raise ConfigError(f"--labels {path}: holds no labelled pair: expected lines of id, id, label")
 
 
-def _rows(lines: list[tuple[int, str]], delimiter: str) -> Iterator[tuple[int, list[str], bool | None]]:
-    """Yield the number of the first line, the fields without blanks around them, and the label: None if unknown."""
-    reader = csv.reader((line for _, line in lines), delimiter=delimiter, skipinitialspace=True)
-    at = 0
-    for fields in reader:
-        row = [clean_id(field) for field in fields]
-        yield lines[at][0], row, _label_of(row)
-        at = reader.line_num  # a quoted field may span lines
-
-
-def _label_of(row: list[str]) -> bool | None:
+def _label_of(row: Sequence[str]) -> bool | None:
     """Return the label in the third field; None if it is unknown, or there are not three fields."""
     said = row[2].strip().lower() if len(row) == len(Label._fields) + 1 else ""
     return said in SAME if said in SAME | OTHER else None
@@ -191,6 +180,14 @@ def _without_doubt(labels: Iterable[Label]) -> dict[tuple[str, str], bool]:
         if pair[0] != pair[1]:
             told.setdefault(pair, set()).add(is_same)
     return {pair: said.pop() for pair, said in told.items() if len(said) == 1}
+
+
+def _list_unknown(run: FinishedRun, judged: Iterable[tuple[str, str]]) -> tuple[list[str], int]:
+    """Return the ids that are no documents, ascending, and the number of all ids."""
+    ids = sorted({name for pair in judged for name in pair})
+    named = pa.table({"id": pa.array(ids, pa.string())})
+    text = "SELECT n.id FROM named AS n ANTI JOIN documents AS d ON n.id = d.doc_id ORDER BY n.id"
+    return run.sql(text, named=named)["id"].to_pylist(), len(ids)
 
 
 def _measure(

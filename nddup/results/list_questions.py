@@ -105,6 +105,12 @@ def known_ids(ids: str) -> str:
     """  # noqa: S608 - a question of this module
 
 
+def unknown_ids(ids: str, most: int) -> str:
+    """Return the query for the first ids that are no documents; `ids` as of `known_ids`."""
+    text = f"SELECT i.doc_id FROM ({ids}) AS i ANTI JOIN docs AS d ON i.doc_id = d.doc_id"  # noqa: S608
+    return f"{text} ORDER BY i.doc_id LIMIT {most}"
+
+
 # The pairs of the list, one by one ------------------------------------------------------------------------------------
 
 JUDGED = """

@@ -107,6 +107,9 @@ class KeepConfig(Section):
         None,
         description="a file of lines `doc_id, kept` or `doc_id, removed`, which come before the policy",
     )
+    all_known: bool = Field(
+        default=False, description="an id of keep.force that is no document stops the run (`--all-known`)"
+    )
 
     @field_validator("max_lost")
     @classmethod

@@ -4,21 +4,24 @@ Those of a finished run are found again to read documents; if a file changed mea
 
 The documents that `keep.force` names: a small file of ids, each kept or removed whatever the policy says.
 
-A line is an id and a word, `kept` or `removed`, separated by a tab, a semicolon or a comma; a first line with another
-word is the header, and a line that begins with `#` and holds no such word is a comment.
+A line is an id and a word, `kept` or `removed`, in the forms that `nddup.reading.id_lists` reads; a first line with
+another word is the header, and a line that begins with `#` and holds no such word is a comment. Where columns have
+names, the id is in `doc_id` and the word in any other, or true or false in `kept`.
 """
 
 import csv
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
+import pyarrow as pa
+
+from nddup.engines.engine import Engine
 from nddup.errors import ConfigError, NddupError
 from nddup.matching.preference import DATED
 from nddup.metrics import SketchMetrics
 from nddup.mining.keep_verdicts import Forced
-from nddup.reading.outcomes import clean_id
-from nddup.reading.reference_lists import list_lines
+from nddup.reading.id_lists import Rows, read_rows, require_known
 from nddup.scanning.collection import Collection, Files, Group, find_files, limit_collection
 from nddup.scanning.first_records import require_policy
 from nddup.settings.load import read_stored
@@ -29,9 +32,6 @@ from nddup.storage.run_folder import RunFolder
 
 MOST_BYTES = 1 << 30
 """Largest file: some ten million ids."""
-
-LOOKED_AT = 100
-"""Lines from which the delimiter is found."""
 
 _FIELDS = 2
 
@@ -153,38 +153,75 @@ def read_forced(files: Files, path: str | None) -> Forced | None:
     if found[0].size > MOST_BYTES:
         raise ConfigError(f"keep.force {path}: expected at most {MOST_BYTES >> 20:,} MB of ids")
     try:
-        lines = list_lines(files.read_part(found[0].path, 0, found[0].size))
+        rows = read_rows(files.read_part(found[0].path, 0, found[0].size), lambda row: _word(row) is not None)
     except UnicodeDecodeError as error:
         raise ConfigError(f"keep.force {path}: expected UTF-8 ({error.reason} at byte {error.start})") from error
+    except (ValueError, csv.Error, pa.ArrowException) as error:
+        raise ConfigError(f"keep.force {path}: {error}") from error
 
     told: dict[str, str] = {}
-    for number, doc_id, word in _rows(lines, path):
+    for number, doc_id, word in _words(rows, path):
         if told.setdefault(doc_id, word) != word:
             raise ConfigError(f"keep.force {path}: line {number}: {doc_id!r} is both kept and removed")
     return Forced(*(tuple(sorted(one for one, word in told.items() if word == wanted)) for wanted in Forced._fields))
 
 
-def _rows(lines: Sequence[tuple[int, str]], path: str) -> Iterator[tuple[int, str, str]]:
-    """Yield the number of each line that names a document, the id, and the word."""
-    delimiter = max("\t;,", key=lambda one: sum(_word(row) is not None for row in _split(lines[:LOOKED_AT], one)))
-    for place, ((number, line), row) in enumerate(zip(lines, _split(lines, delimiter), strict=True)):
-        word = _word(row)
+def _words(found: Rows, path: str) -> Iterator[tuple[int, str, str]]:
+    """Yield the number of each row that names a document, the id, and the word."""
+    ids, word_at = _columns(found)
+    for place, (number, cells) in enumerate(found.rows):
+        pair = [cells[at] for at in (ids, word_at) if at < len(cells)]
+        word = _word(pair if found.names else cells, is_named=bool(found.names) and found.names[word_at] == "kept")
         if word is not None:
-            yield number, clean_id(row[0]), word
-        elif not line.startswith("#") and (place or len(row) != _FIELDS):
+            yield number, pair[0], word
+        elif not cells[0].startswith("#") and (place or found.names or len(cells) != _FIELDS):
             raise ConfigError(
                 f"keep.force {path}: line {number}: expected an id and kept or removed, such as `doc-1,kept`,"
-                f" got {line[:100]!r}"
+                f" got {','.join(cells)[:100]!r}"
             )
 
 
-def _split(lines: Sequence[tuple[int, str]], delimiter: str) -> Iterator[list[str]]:
-    """Yield the fields of each line; an id that holds the delimiter is quoted."""
-    for _, line in lines:
-        yield next(csv.reader([line], delimiter=delimiter, skipinitialspace=True), [])
+def _columns(found: Rows) -> tuple[int, int]:
+    """Return the places of the id and of the word: by their names, or the first that holds words, or the first two."""
+    ids = found.id_column or 0
+    if not found.names:
+        return 0, 1
+    others = [at for at in range(len(found.names)) if at != ids]
+    words = [at for at in others if any(_word(["", row.cells[at]]) for row in found.rows if at < len(row.cells))]
+    named = [at for at in others if found.names[at] == "kept"]
+    return ids, next(iter([*words, *named, *others]), ids)
 
 
-def _word(row: Sequence[str]) -> str | None:
-    """Return the word of a line: `kept` or `removed`, case and blanks apart; None if it has none of these."""
+def _word(row: Sequence[str], *, is_named: bool = False) -> str | None:
+    """Return the word of an id and a word, case and blanks apart; None if it has none.
+
+    Args:
+        row: of two cells.
+        is_named: whether the word stands in the column `kept`, where it may be true or false, as in the table `keep`.
+    """
     said = row[1].strip().lower() if len(row) == _FIELDS else ""
+    said = {"true": "kept", "false": "removed"}.get(said, said) if is_named else said
     return said if said in Forced._fields else None
+
+
+def find_unknown(ask: Callable[[], Engine], forced: Forced | None, *, all_known: bool) -> list[str]:
+    """Return the ids of `keep.force` that are no document, ascending.
+
+    Args:
+        ask: returns an engine with `documents`; called only if there is a file.
+        forced: what the file names.
+        all_known: `keep.all_known`.
+
+    Raises:
+        ConfigError: if all are unknown, or one is that must not be.
+
+    Cost: a question over the ids of the documents, if there is a file.
+    """
+    named = [] if forced is None else [*forced.kept, *forced.removed]
+    if not named:
+        return []
+    wanted = pa.table({"id": pa.array(named, pa.string())})
+    text = "SELECT w.id FROM named AS w ANTI JOIN documents AS d ON w.id = d.doc_id ORDER BY w.id"
+    unknown: list[str] = ask().sql(text, named=wanted)["id"].to_pylist()
+    require_known("keep.force", unknown, len(unknown), len(named), all_known=all_known)
+    return unknown

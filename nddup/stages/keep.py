@@ -11,7 +11,8 @@ first.
     nodes, verdicts        --decide-->     KEEP
 """
 
-from collections.abc import Sequence
+import re
+from collections.abc import Callable, Sequence
 from fractions import Fraction
 from functools import partial
 from typing import Any, NamedTuple
@@ -21,7 +22,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from nddup.engines.engine import Batches, Engine
-from nddup.matching.preference import NUMBERS, Order, PolicyColumn
+from nddup.matching.preference import NUMBERS, Order, PolicyColumn, read_glob
 from nddup.mining.keep_verdicts import ALONE, FORCED_WEIGHT, KEPT, REASONS, Forced, Placed, classes_of, decide
 from nddup.settings import plan
 from nddup.settings.schema import Config
@@ -216,8 +217,26 @@ def count_kept(engine: Engine, order: Order, forced: Forced | None, *, by_loss: 
     if forced is None and not by_loss:
         return counts
     found: dict[str, Any] = engine.sql(FORCED.format(forced=FORCED_WEIGHT // 2)).to_pylist()[0]
-    named = 0 if forced is None else len(forced.kept) + len(forced.removed)
-    return counts | found | {"forced_unknown": named - found["forced_kept"] - found["forced_removed"]}
+    return counts | found
+
+
+def find_idle_globs(ask: Callable[[], Engine], prefer: Sequence[str] | None) -> list[str]:
+    """Return the globs of `keep.prefer` that are the first to match no document's source, in order.
+
+    Args:
+        ask: returns an engine with `documents`; called only if there are globs.
+        prefer: the globs.
+
+    Cost: the different sources, until each glob has matched.
+    """
+    idle = {glob: re.compile(read_glob(glob)) for glob in prefer or ()}
+    patterns = dict(idle)
+    sources = ask().rows("SELECT DISTINCT source FROM documents") if patterns else ()
+    for (source,) in sources:
+        idle.pop(next((glob for glob, pattern in patterns.items() if pattern.match(source)), ""), None)
+        if not idle:
+            break
+    return list(idle)
 
 
 UNPLACED = pa.schema([(name, pa.list_(pa.int64())) for name in ("without_value", "unparsable")])

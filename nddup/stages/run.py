@@ -33,8 +33,9 @@ from nddup.scanning.collection import Collection
 from nddup.scanning.first_records import note_ids
 from nddup.scanning.read_again import TextChoice
 from nddup.settings.plan import stored_texts
-from nddup.shown import counted
-from nddup.stages.inputs_found import find_inputs, note_changes, read_forced
+from nddup.shown import MOST_NAMED, counted
+from nddup.stages.inputs_found import find_inputs, find_unknown, note_changes, read_forced
+from nddup.stages.keep import find_idle_globs
 from nddup.stages.losses import SilentFile, require_few_losses, require_readable
 from nddup.stages.run_engine import Made, RunEngine, Saved
 from nddup.stages.stage import (
@@ -188,6 +189,10 @@ def decide(
         source: as `RunEngine.pair` takes it, and `known`.
         known: PAIRS of the same documents at a lower threshold.
     """
+    of_documents = partial(engine.ask, **sketched.tables)
+    unknown = find_unknown(of_documents, engine.forced, all_known=engine.config.keep.all_known)
+    idle = find_idle_globs(of_documents, engine.config.keep.prefer)
+
     with engine.stage("pairs", PairsMetrics) as pairing:
         paired = engine.pair(sketched, source, known)
         pairs = _counted(PairsMetrics, {"documents": sketched.rows["documents"]}, paired)
@@ -200,7 +205,9 @@ def decide(
 
     with engine.stage("keep", KeepMetrics) as keeping:
         kept = engine.keep(sketched, paired, clustered)
-        keep = _counted(KeepMetrics, {"documents": sketched.rows["documents"]}, kept)
+        named = {"forced_unknown": len(unknown), "forced_unknown_ids": unknown[:MOST_NAMED], "prefer_idle": idle}
+        counted = replace(kept, counts={**kept.counts, **named})
+        keep = _counted(KeepMetrics, {"documents": sketched.rows["documents"]}, counted)
         keeping.done(keep, f"{keep.kept:,} kept")
 
     stages = Stages(sketch=sketch, pairs=pairing.metrics, clusters=clustering.metrics, keep=keeping.metrics)

@@ -10,6 +10,7 @@ import pytest
 import nddup.repository
 from nddup.cli import main
 from nddup.errors import ConfigError
+from nddup.shown import csv_line
 
 TEXTS = {f"p{n}": " ".join(f"w{n // 2}x{k}" for k in range(40)) + (" more" if n % 2 else "") for n in range(6)}
 
@@ -63,6 +64,28 @@ def test_what_editors_add_is_no_part_of_an_id(text: str, place: Path, capsys: py
     assert index("remove", "repo", "--ids", "ids.txt") == 0
     assert "unknown" not in capsys.readouterr().out
     assert index("list", "repo") == 0
+
+
+def test_a_list_of_our_own_may_be_removed_twice(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A table with `doc_id`, or cells without names, name what is removed; ids that never stood exit with 2."""
+    (place / "odd.jsonl").write_text(
+        "".join(json.dumps({"id": one, "text": f"{one} x"}) + "\n" for one in ("@a", "=b, c"))
+    )
+    (place / "table.csv").write_text(csv_line(["duplicate_of", "doc_id"]) + csv_line(["p1", "@a"]))
+    (place / "cells.csv").write_text(csv_line(["=b, c", "kept"]) + csv_line(["nobody", "kept"]))
+    (place / "none.txt").write_text("nobody\nnone\n")
+    assert index("add", "repo", "odd.jsonl") == 0
+    capsys.readouterr()
+
+    assert index("remove", "repo", "--ids", "cells.csv", "--all-known") == 2
+    assert "1 ids are no documents: nobody" in capsys.readouterr().err
+    for name, unknown in (("table.csv", 0), ("cells.csv", 1)):
+        for before in (0, 1):
+            assert index("remove", "repo", "--ids", name) == 0
+            told = capsys.readouterr().out
+            assert (told.count("unknown: nobody"), told.count("removed before: 1")) == (unknown, before)
+    assert index("remove", "repo", "--ids", "none.txt") == 2
+    assert "--ids none.txt: none of 2 ids is a document: nobody, none" in capsys.readouterr().err
 
 
 def test_a_query_without_text_is_not_called_unlike(place: Path, capsys: pytest.CaptureFixture[str]) -> None:

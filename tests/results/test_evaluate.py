@@ -111,7 +111,7 @@ def test_numbers_are_those_of_brute_force(finished: Path, tmp_path: Path, seed: 
         "kind": "pairs", "delimiter": "comma", "header": ["id_a", "id_b", "likeness"], "score": "likeness",
         "lines": len(scored) + 3, "unreadable": 1, "with_itself": 1, "repeated": 1,
         "ids": len(ids | {"alone"}), "unknown_ids": len(ids & {*NOBODY, "torn"}), "rejected_ids": 0,
-        "unknown_pairs": len(reference - known), "counted": False,
+        "unknown": sorted(ids & {*NOBODY, "torn"}), "unknown_pairs": len(reference - known), "counted": False,
     }  # fmt: skip
     for point in evaluation["curves"]["score"]:
         above = {pair for pair, score in scored.items() if score >= point["at"] - 1e-9}

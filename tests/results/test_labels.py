@@ -39,6 +39,7 @@ def test_the_curve_is_that_of_the_pairs(run: Path, tmp_path: Path, capsys: pytes
     same = sum(judged.values())
     assert told["labels"] == {
         "lines": len(lines), "pairs": len(judged) + 1, "contradictory": 1, "unknown": 1, "same": same,
+        "unknown_ids": 1, "first_unknown": ["nobody"],
         "below": sum(frozenset((group[a], group[b])) not in measured for a, b in judged),
     }  # fmt: skip
     assert told["curve"][0]["at"] == THRESHOLD

@@ -10,6 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import nddup
+from nddup.cli import main
 from nddup.engines.embedded import DuckRun
 from nddup.errors import ConfigError
 from nddup.metrics import RunMetrics
@@ -18,6 +19,7 @@ from nddup.results.check import check_run
 from nddup.run.local_job import run_locally
 from nddup.settings.load import build_config
 from nddup.settings.schema import Config
+from nddup.shown import csv_line
 from nddup.stages.inputs_found import read_forced
 from nddup.storage.local_storage import LocalStorage
 from tests.counted_rows import once_each
@@ -98,7 +100,7 @@ def test_what_is_forced_is_done_and_the_others_follow(seed: int, tmp_path: Path)
     assert counted.forced_unknown == 1
     both = [row for row in rows_of(run, "pairs") if rows[row["doc_a"]]["kept"] and rows[row["doc_b"]]["kept"]]
     assert counted.kept_pairs == len(both)
-    assert any(note.endswith("ids that are no document: 1") for note in notes(metrics))
+    assert any("; ids that are no document: 1 (" in note for note in notes(metrics))
     opened = nddup.open(str(run))
     for one, row in rows.items():
         if row["reason"] == "forced":
@@ -135,6 +137,39 @@ def test_files_of_spreadsheets_are_read(tmp_path: Path) -> None:
     path.write_bytes('\ufeffid;what\r\n# by hand\r\n"a;b"; Kept \r\nc ;removed\r\n\r\nc;removed\r\n'.encode())
 
     assert read_forced(LocalStorage(), str(path)) == (("a;b",), ("c",))
+
+
+def test_ids_of_our_own_tables_are_read_back_whole(tmp_path: Path) -> None:
+    """Ids that a CSV file of ours guards are read, with a word beside them or true or false in the column `kept`."""
+    ids, path = ["@alice", "+49 30 1", "-x", "=sum", "'@b", "plain, and", "'tis", "-5"], tmp_path / "force"
+    lines = [csv_line(["doc_id", "duplicate_of", "url"]), *(csv_line([one, "=k", None]) for one in ids)]
+    words = [f"{line.rstrip()},{word}\r\n" for line, word in zip(lines, ["verdict", *["kept"] * 8], strict=True)]
+    table = pa.table({"kept": [False] * 8, "doc_id": ids})
+    pq.write_table(table, tmp_path / "keep.parquet")
+    for data in (
+        "\ufeff" + "".join(words),
+        "".join(csv_line([one, "kept"]) for one in ids).replace(",kept", ";kept"),
+        "".join(json.dumps({"doc_id": one, "word": "kept"}) + "\n" for one in ids),
+    ):
+        path.write_text(data)
+        assert read_forced(LocalStorage(), str(path)) == (tuple(sorted(ids)), ())
+    assert read_forced(LocalStorage(), str(tmp_path / "keep.parquet")) == ((), tuple(sorted(ids)))
+
+
+def test_unknown_ids_are_named_and_may_be_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A note names ids that are no document; a list of nothing else exits with 2, with `--all-known` that of any."""
+    ids, path = write_texts(tmp_path / "in", 1), tmp_path / "force.csv"
+    run = ["run", str(tmp_path / "in"), "--set", "output.report=false", "--set", f"keep.force={path}", "--output"]
+    path.write_text(f"{ids[0]},kept\nnobody,kept\n")
+
+    assert main([*run, str(tmp_path / "one"), "--set", "keep.prefer=['nowhere/*','*']"]) == 0
+    told = capsys.readouterr().out
+    assert "ids that are no document: 1 (nobody)" in told
+    assert "keep.prefer matches no source of a document: nowhere/*" in told
+    assert main([*run, str(tmp_path / "two"), "--all-known"]) == 2
+    path.write_text("nobody,kept\nnone,removed\n")
+    assert main([*run, str(tmp_path / "two"), "--resume"]) == 2
+    assert "keep.force: none of 2 ids is a document: nobody, none" in capsys.readouterr().err
 
 
 def test_another_file_makes_only_what_follows_from_the_policy_again(tmp_path: Path) -> None:

@@ -1,0 +1,180 @@
+"""Small lists of ids: what `show --removed --csv` and other files of this program hold, or what a person wrote.
+
+    list_lines   bytes -> the lines that say something, numbered, without what editors and spreadsheets add
+    read_rows    bytes -> Rows: their cells, with the names of the columns if there are any
+    read_ids     bytes -> the ids, in each way in which the list can be read
+    require_known   refuses a list whose ids are no documents
+
+A list is lines of cells between tabs, semicolons or commas, quoted as in CSV; JSON lines of objects; or a Parquet file.
+The columns have names in JSON lines and Parquet, and where a cell of the first line is `doc_id`, or `id` beside others.
+The apostrophe that `csv_line` puts before a cell, for spreadsheets, is taken off again.
+"""
+
+import codecs
+import csv
+import io
+import json
+import re
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from nddup.errors import ConfigError
+from nddup.reading.outcomes import clean_id
+from nddup.shown import name_some, read_cell
+
+LOOKED_AT = 100
+"""Rows from which the delimiter is found."""
+
+DELIMITERS = "\t;,"
+
+_MARKS = ((codecs.BOM_UTF8, "utf-8"), (codecs.BOM_UTF16_LE, "utf-16-le"), (codecs.BOM_UTF16_BE, "utf-16-be"))
+_LINE_END = re.compile("\r\n|\r|\n")
+
+
+class Row(NamedTuple):
+    """The number of the first line of a row, from 1, and its cells."""
+
+    number: int
+    cells: list[str]
+
+
+class Rows(NamedTuple):
+    """The rows of a list; `names` of its columns in small letters, empty where it has none."""
+
+    names: tuple[str, ...]
+    rows: list[Row]
+
+    @property
+    def id_column(self) -> int | None:
+        """The place of the column of ids; None without names, or where none is `doc_id` or `id`."""
+        return next((self.names.index(name) for name in ("doc_id", "id") if name in self.names), None)
+
+
+def list_lines(data: bytes) -> list[tuple[int, str]]:
+    r"""Return the number, from 1, and the text of each line that is not blank.
+
+    A byte order mark, the characters that end a line and blanks at its ends are left out. Without a mark the bytes are
+    UTF-8; with one, what it says.
+
+    Raises:
+        UnicodeDecodeError: if the bytes are not of that encoding.
+
+    Example:
+        >>> list_lines("\ufeff a\t\r\n\r\nb c\r".encode())
+        [(1, 'a'), (3, 'b c')]
+    """
+    mark, encoding = next((found for found in _MARKS if data.startswith(found[0])), (b"", "utf-8"))
+    text = data[len(mark) :].decode(encoding)
+    lines = enumerate((line.strip("\ufeff \t") for line in _LINE_END.split(text)), 1)
+    return [(number, line) for number, line in lines if line.strip()]
+
+
+def read_rows(data: bytes, is_entry: Callable[[Sequence[str]], bool]) -> Rows:
+    r"""Return the rows of a list.
+
+    Args:
+        data: the whole file.
+        is_entry: whether cells hold what the caller looks for; the delimiter with most such rows is taken.
+
+    Raises:
+        ValueError: if the bytes are not UTF-8, a line of JSON is no object, or a quoted cell is endless.
+
+    Example:
+        >>> read_rows(b"doc_id,what\n'@a,kept\n", lambda cells: cells[-1] == "kept")
+        Rows(names=('doc_id', 'what'), rows=[Row(number=2, cells=['@a', 'kept'])])
+    """
+    if data.startswith(b"PAR1"):
+        return _of_table(pq.read_table(io.BytesIO(data)))
+    lines = list_lines(data)
+    if lines and lines[0][1].startswith("{"):
+        return _of_json(lines)
+    for delimiter in DELIMITERS:
+        first = next(iter(_split(lines[:1], delimiter)), Row(0, []))
+        names = [cell.lower() for cell in first.cells]
+        if "doc_id" in names or ("id" in names and len(names) > 1):
+            return Rows(tuple(names), _split(lines, delimiter)[1:])
+    few = lines[:LOOKED_AT]
+    best = max(DELIMITERS, key=lambda one: sum(is_entry(row.cells) for row in _split(few, one, is_part=True)))
+    return Rows((), _split(lines, best))
+
+
+def read_ids(data: bytes) -> list[list[str]]:
+    r"""Return the ids of a list, in each way in which it can be read; where columns have no names, a line may be an id.
+
+    Raises:
+        ValueError: as `read_rows`.
+
+    Example:
+        >>> read_ids(b"a, b\n'@c,kept\n")
+        [['a, b', '@c,kept'], ['a', '@c']]
+    """
+    found = read_rows(data, lambda cells: len(cells) > 1)
+    if found.names:
+        at = found.id_column
+        if at is None:
+            raise ValueError(f"expected a column doc_id, got {', '.join(found.names)}")
+        return [[row.cells[at] for row in found.rows if len(row.cells) > at and row.cells[at]]]
+    whole = [clean_id(read_cell(line)) for _, line in list_lines(data)]
+    first = [row.cells[0] for row in found.rows]
+    return [whole, first] if first != whole else [whole]
+
+
+def require_known(origin: str, first: Sequence[str], unknown: int, number: int, *, all_known: bool) -> None:
+    """Refuse a list none of whose ids is a document, and with `all_known` one of whose ids any is not.
+
+    Args:
+        origin: of the list.
+        first: the first unknown ids.
+        unknown: how many there are.
+        number: of all ids.
+        all_known: whether all must be known.
+
+    Raises:
+        ConfigError: naming the first of them.
+    """
+    if unknown and (all_known or unknown == number):
+        said = f"none of {number:,} ids is a document" if unknown == number else f"{unknown:,} ids are no documents"
+        raise ConfigError(f"{origin}: {said}: {name_some(first, unknown)}")
+
+
+def _split(lines: Sequence[tuple[int, str]], delimiter: str, *, is_part: bool = False) -> list[Row]:
+    """Return the rows of lines; of a part of a file the last row may be cut within a quoted cell."""
+    reader = csv.reader((line for _, line in lines), delimiter=delimiter, skipinitialspace=True)
+    rows, at = list[Row](), 0
+    try:
+        for fields in reader:
+            rows.append(Row(lines[at][0], [clean_id(read_cell(field)) for field in fields]))
+            at = reader.line_num  # a quoted cell may span lines
+    except csv.Error:
+        if not is_part:
+            raise
+    return rows
+
+
+def _of_json(lines: Sequence[tuple[int, str]]) -> Rows:
+    objects = list[dict[str, Any]]()
+    for number, line in lines:
+        try:
+            value = json.loads(line)
+        except (ValueError, RecursionError):
+            value = None
+        if not isinstance(value, dict):
+            raise ValueError(f"line {number}: expected a JSON object")  # noqa: TRY004 - of the text
+        objects.append(value)
+    names = list(dict.fromkeys(name for value in objects for name in value))
+    rows = [Row(at[0], [_text(value.get(name)) for name in names]) for at, value in zip(lines, objects, strict=True)]
+    return Rows(tuple(name.lower() for name in names), rows)
+
+
+def _of_table(table: pa.Table) -> Rows:
+    columns = [[_text(value) for value in column.to_pylist()] for column in table.columns]
+    rows = [Row(number, list(cells)) for number, cells in enumerate(zip(*columns, strict=True), 1)]
+    return Rows(tuple(name.lower() for name in table.column_names), rows)
+
+
+def _text(value: object) -> str:
+    """Return a value of JSON or Parquet as a cell of text; nothing is an empty one."""
+    return "" if value is None else str(value).lower() if isinstance(value, bool) else clean_id(str(value))
