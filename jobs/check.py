@@ -1,6 +1,6 @@
 """Verify the promises of a run. The same as `nddup check`.
 
-spark-submit jobs/check.py RUN
+spark-submit jobs/check.py RUN --require-inputs     # exit status 3 if the inputs are gone
 """
 
 import sys

@@ -87,7 +87,7 @@ with DAG(
         task_id="quality",
         name="nddup check " + DATE,
         application=f"{HOME}/jobs/check.py",
-        application_args=[OUTPUT, "--max-rejects", "{{ params.max_rejects }}"],
+        application_args=[OUTPUT, "--max-rejects", "{{ params.max_rejects }}", "--require-inputs"],
         retries=0,  # another try would not change the result
     )
     dedup >> quality

@@ -8,7 +8,7 @@
 `describe_wrong` proves the conditions of the chosen clusters, from `cluster_proofs.prove_clusters`.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import NamedTuple
 
@@ -266,3 +266,23 @@ def uncovered(*, twin: int, large: int) -> Violations:
         ) AS together USING (probe, other)
     """  # noqa: S608 - a number
     return Violations(text, "{node_a} / {node_b}: in no cluster together")
+
+
+def wrong_coverages(allowed: Sequence[str]) -> Violations:
+    """Return the components whose clusters differ in `coverage`, or have another than these."""
+    names = ", ".join(f"'{name}'" for name in allowed)
+    text = f"""
+        SELECT component, min(coverage) AS least, max(coverage) AS most FROM clusters GROUP BY component
+        HAVING min(coverage) IS DISTINCT FROM max(coverage) OR min(coverage) NOT IN ({names})
+        OR count(*) <> count(coverage)
+    """  # noqa: S608 - names
+    return Violations(text, "{component}: coverage is {least} and {most}")
+
+
+def miscounted(coverage: str, count: int) -> Violations:
+    """Return a row if not so many clusters have this coverage."""
+    text = f"""
+        SELECT '{coverage}' AS coverage, n, CAST({count:d} AS BIGINT) AS said
+        FROM (SELECT count(*) AS n FROM clusters WHERE coverage = '{coverage}') AS counted WHERE n <> {count:d}
+    """  # noqa: S608 - a word and a number
+    return Violations(text, "coverage {coverage}: {n} clusters, {said} in metrics.json")

@@ -23,7 +23,7 @@ from nddup.verifying.definitions import Form, Rows, damaged_sketches, level_due,
 
 MOMENT = (
     "CASE WHEN d.date IS NULL THEN 4294967295"
-    " ELSE greatest(0, least(4294967294, unix_timestamp(CAST(d.date AS TIMESTAMP)))) END"
+    " ELSE greatest(0, least(4294967294, unix_timestamp(try_cast(d.date AS TIMESTAMP)))) END"
 )
 """SQL for the second of a date since 1970, below 2^32 - 1, which stands for none."""
 

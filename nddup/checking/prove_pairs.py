@@ -168,6 +168,8 @@ def wrong_shingles(confirm: str) -> Violations:
             " OR coalesce(abs(p.resemblance - p.common / (p.shingles_a + p.shingles_b - p.common))"
             f" > {TOLERANCE}, true)"
         )
+    wrong = f"({wrong}) OR p.edit IS {'' if confirm == 'edit' else 'NOT '}NULL"
+    wrong += "" if confirm == "edit" else " OR p.edit IS NOT NULL"
     text = f"""
         SELECT p.doc_a, p.doc_b, p.common, p.shingles_a, p.shingles_b
         FROM pairs AS p JOIN documents AS a ON p.doc_a = a.doc_id JOIN documents AS b ON p.doc_b = b.doc_id

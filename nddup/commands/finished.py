@@ -205,12 +205,16 @@ def _read_again(options: argparse.Namespace, documents: "Mapping[str, TextPlace]
     return read_texts(options.run, documents, master=options.master)
 
 
+UNPROVED = 3
+"""The exit status of `check --require-inputs` where a promise could not be proved."""
+
+
 def add_check(commands: "argparse._SubParsersAction[Any]") -> None:
     """Declare the arguments."""
     parser = add_parser(
         commands, "check", summary="verify the promises of a run",
         description="Recount a finished run, or what `nddup passages` wrote, by a plain, independent method. Exit"
-        " status 1 if a promise is broken.",
+        " status 1 if a promise is broken; the last line says what could not be proved.",
     )  # fmt: skip
     add_finished_run(parser)
     parser.add_argument(
@@ -219,6 +223,10 @@ def add_check(commands: "argparse._SubParsersAction[Any]") -> None:
         metavar="SHARE",
         help="also fail if a larger share of the records was rejected, such as 0.05",
     )
+    parser.add_argument(
+        "--require-inputs", action="store_true",
+        help="exit status 3 if a promise was not proved because the inputs are gone or out of reach",
+    )  # fmt: skip
     add_json(parser)
     add_master(parser)
 
@@ -226,7 +234,7 @@ def add_check(commands: "argparse._SubParsersAction[Any]") -> None:
 def execute_check(options: argparse.Namespace) -> int:
     """Print a line for each promise as it is proved; return 1 if one is broken."""
     if os.access(Path(options.run, "_PASSAGES.json"), os.F_OK):  # False where it may not be looked at
-        return _tell(_check_passages(options.run, is_json=options.json), is_json=options.json)
+        return _tell(_check_passages(options.run, is_json=options.json), options)
     with Steps("check", 1) as steps:
         prevent_pandas_import()
         from nddup.results.check import check_run  # noqa: PLC0415
@@ -238,16 +246,16 @@ def execute_check(options: argparse.Namespace) -> int:
             run, max_rejects=options.max_rejects, begin=lambda step, *at: steps.begin_at(f"check {step}", *at),
             tell=lambda finding: None if options.json else steps.print_above(f"{finding.line()}\n"),
         )  # fmt: skip
-    return _tell(report, is_json=options.json)
+    return _tell(report, options)
 
 
-def _tell(report: "CheckReport", *, is_json: bool) -> int:
+def _tell(report: "CheckReport", options: argparse.Namespace) -> int:
     """Print the last line, or all findings as JSON; return the exit status."""
-    if is_json:
+    if options.json:
         print_json({"is_sound": report.is_sound, "findings": [asdict(finding) for finding in report.findings]})
     else:
         print_out(f"{report.summary()}\n")
-    return 0 if report.is_sound else 1
+    return 1 if not report.is_sound else UNPROVED if options.require_inputs and report.unproved else 0
 
 
 def _check_passages(path: str, *, is_json: bool) -> "CheckReport":

@@ -10,19 +10,23 @@ over the tables are in `nddup.checking`, the same for both engines.
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import sqrt
 
 from nddup.checking import prove_clusters, prove_documents, prove_keep, prove_names, prove_pairs
 from nddup.checking.prove_pairs import Violations
 from nddup.engines.engine import FinishedRun
 from nddup.results.evidence import Evidence, described
+from nddup.results.records_again import differences, read_again
 from nddup.shown import one_line
 from nddup.sketching.accuracy import chance_missed
 from nddup.tables import RESULTS
 
 EXAMPLES = 3
 """Largest number of violations listed under a promise."""
+
+MINED = ("all", "pairs", "documents")
+"""What clusters cover where sets are mined."""
 
 INCIDENCES = 5_000_000
 """(cluster, sketch) rows up to which the driver recounts connectedness in full; above it, for some components only."""
@@ -37,10 +41,12 @@ class Finding:
     broken: int
     examples: tuple[str, ...] = ()
     note: str = ""
+    unproved: str = ""
+    """Why it was not proved at all, or not by the texts; empty if it was, on a sample or in full."""
 
     def line(self) -> str:
         """Return the promise as a line of the report, with its examples indented below."""
-        verdict = f"BROKEN {self.broken:,}" if self.broken else "ok"
+        verdict = f"BROKEN {self.broken:,}" if self.broken else "not proved" if self.unproved else "ok"
         said = f"{verdict:<10} {self.promise} ({self.amount}{'; ' + self.note if self.note else ''})"
         return "\n".join([one_line(said), *(f"           {one_line(example)}" for example in self.examples)])
 
@@ -59,7 +65,21 @@ class CheckReport:
     def summary(self) -> str:
         """Return the last line, which sums up the others."""
         broken = sum(1 for finding in self.findings if finding.broken)
-        return f"{broken} of {len(self.findings)} promises BROKEN" if broken else "every promise holds"
+        if broken:
+            return f"{broken} of {len(self.findings)} promises BROKEN"
+        if not self.unproved:
+            return "every promise holds"
+        reasons = dict.fromkeys(finding.unproved for finding in self.unproved)
+        names = ", ".join(dict.fromkeys(finding.promise.partition(":")[0] for finding in self.unproved))
+        return one_line(
+            f"no promise is broken, but {len(self.unproved)} of {len(self.findings)} were not proved"
+            f" ({names}): {'; '.join(reasons)}"
+        )
+
+    @property
+    def unproved(self) -> list[Finding]:
+        """The promises that were not proved, because the inputs or their texts are out of reach."""
+        return [finding for finding in self.findings if finding.unproved and not finding.broken]
 
     def text(self) -> str:
         """Return the report: a line per promise, then the summary."""
@@ -176,6 +196,18 @@ def _accounting(evidence: Evidence) -> Iterator[Finding]:
     yield _find(evidence, promise, prove_documents.DAMAGED, reads=["docs"])
 
 
+def _records(evidence: Evidence) -> Iterator[Finding]:
+    """Check that documents and rejects say what is read from the inputs, where these are still there."""
+    promise = "records: address, tokens and fingerprints of documents, and reasons of rejects, as read again"
+    again = read_again(evidence.run)
+    if again.unproved or again.changed:
+        broken = 1 if again.changed else 0
+        examples = (again.changed,) if again.changed else ()
+        yield Finding(promise, "none", broken, examples, again.unproved, unproved=again.unproved)
+        return
+    yield _listed(promise, differences(evidence.run, again), described(again.read, again.files, "files"))
+
+
 def _groups(evidence: Evidence) -> Iterator[Finding]:
     """Check the groups: equal sketches are found again by a digest of all their ids."""
     by_text = " and the same token_fingerprint" if evidence.promised.by_text else ""
@@ -197,10 +229,12 @@ def _pairs(evidence: Evidence) -> Iterator[Finding]:
     reads = ["expected", "folded", "probes"]
     evidence.see(*reads)
     note = "; ".join(filter(None, [note, evidence.unproved]))
-    yield _find(evidence, promise, prove_pairs.WRONG_PAIRS, reads=reads, amount=evidence.amount, note=note)
-    if confirm == "resemblance":
+    found = _find(evidence, promise, prove_pairs.WRONG_PAIRS, reads=reads, amount=evidence.amount, note=note)
+    yield replace(found, unproved=evidence.unread)
+    if evidence.promised.by_text and not evidence.unread:
         yield _listed("pairs: the texts are those that the run read", [evidence.changed] if evidence.changed else [])
-        yield from [] if is_cut else [_missed(evidence)]
+    if confirm == "resemblance" and not is_cut:
+        yield _missed(evidence)
 
 
 def _missed(evidence: Evidence) -> Finding:
@@ -241,12 +275,26 @@ def _clusters(evidence: Evidence) -> Iterator[Finding]:
     reads = ["placed", "chosen"]
     yield _find(evidence, "clusters: none inside another", prove_clusters.NESTED, reads=reads, amount=amount)
 
+    yield _coverages(evidence)
     yield from _coverage(evidence)
     yield _components(evidence)
     # In other runs a document with near-duplicates may be in no cluster, so clusters do not show its component.
     if not evidence.promised.mode.follows_keep and not evidence.promised.support:
         promise, reads = "false_components: size, pairs and invented pairs of each", ["placed", "folded"]
         yield _find(evidence, promise, prove_names.WRONG_FALSE, reads=reads)
+
+
+def _coverages(evidence: Evidence) -> Finding:
+    """Check that the clusters of a component cover what the mode allows, as often as the run counted."""
+    promised = evidence.promised
+    said = promised.metrics.stages.clusters
+    wrong = [prove_clusters.wrong_coverages(MINED if promised.mode.is_mined else (promised.mode.coverage,))]
+    if not promised.is_of_repository and promised.mode.is_mined:
+        wrong += [
+            prove_clusters.miscounted(coverage, count)
+            for coverage, count in (("pairs", said.covered_clusters), ("documents", said.led_clusters))
+        ]
+    return _find(evidence, "clusters: coverage is one of the mode's for each component, as often as counted", *wrong)
 
 
 def _coverage(evidence: Evidence) -> Iterator[Finding]:
@@ -364,6 +412,7 @@ def _lines(evidence: Evidence) -> Iterator[Finding]:
 
 STEPS: dict[str, Callable[[Evidence], Iterator[Finding]]] = {
     "accounting": _accounting,
+    "records": _records,
     "groups": _groups,
     "pairs": _pairs,
     "clusters": _clusters,

@@ -24,6 +24,7 @@ from nddup.engines.text_places import text_places
 from nddup.errors import ConfigError, NddupError
 from nddup.matching.confirm_texts import CELLS
 from nddup.settings.schema import Config
+from nddup.shown import name_some
 from nddup.verifying.definitions import Sample, compare_all, gather, list_shingles
 
 MOST_CELLS = 50_000_000_000
@@ -74,6 +75,9 @@ class Confirmed(NamedTuple):
     changed: str = ""
     """Why the texts are not those of the run; empty if they are, or are gone."""
 
+    unread: str = ""
+    """Why no text could be read; empty if texts were."""
+
 
 def _keys_of(first: NDArray[np.int64], second: NDArray[np.int64], documents: int) -> NDArray[np.int64]:
     return np.minimum(first, second).astype(np.int64) * documents + np.maximum(first, second)
@@ -107,9 +111,14 @@ def confirm_pairs(pairs: Pairs, claims: NDArray[np.float64], config: Config, rea
     try:
         texts = read(set(pairs.names.filter(pa.array(is_chosen)).to_pylist()))
     except NddupError as error:
-        changed = "" if measure == "edit" or isinstance(error, ConfigError) else str(error)
-        return Confirmed(claims, f"texts not compared, `{measure}` of the run is taken: {error}", changed)
+        changed = "" if isinstance(error, ConfigError) else str(error)
+        note = f"texts not compared, `{measure}` of the run is taken: {error}"
+        return Confirmed(claims, note, changed, "" if changed else str(error))
 
+    absent = sorted(set(pairs.names.filter(pa.array(is_chosen)).to_pylist()) - texts.keys())
+    if absent:  # no record of the inputs has their fingerprint
+        is_chosen &= ~np.asarray(pc.is_in(pairs.names, value_set=pa.array(absent, pa.string())))
+    changed = f"no record has the content_fingerprint of {name_some(absent)}" if absent else ""
     compared = np.flatnonzero(is_chosen[pairs.first] & is_chosen[pairs.second])
     ends = pairs.first[compared], pairs.second[compared]
     comparison: _Edits | _Shingles = _Edits(texts, config) if measure == "edit" else _Shingles(texts, config)
@@ -123,7 +132,7 @@ def confirm_pairs(pairs: Pairs, claims: NDArray[np.float64], config: Config, rea
     values[compared[is_measured]] = np.where(is_near, parts / np.maximum(wholes, 1), np.nan)[is_measured]
     unproved, count = len(claims) - np.count_nonzero(is_measured), len(claims)
     what = f"{unproved:,} of {count:,} pairs of texts not compared: `{measure}` of the run is taken"
-    return Confirmed(values, what if unproved else "")
+    return Confirmed(values, what if unproved else "", changed)
 
 
 def choose_texts(pairs: Pairs) -> NDArray[np.bool_]:

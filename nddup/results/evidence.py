@@ -217,6 +217,7 @@ class Evidence:
     Attributes:
         promised: the promises of the run.
         unproved: the part of the confirmation by texts that could not be proved; empty until the pairs are recounted.
+        unread: why no text could be read again; empty if texts were; likewise.
         changed: why the texts are not those of the run; likewise.
         missed: pairs whose resemblance reaches the threshold, but not their sketches; likewise.
     """
@@ -224,7 +225,7 @@ class Evidence:
     def __init__(self, run: FinishedRun) -> None:
         self.run = run
         self.promised = Promised(run.metrics)
-        self.unproved = self.changed = ""
+        self.unproved = self.unread = self.changed = ""
         self.missed = 0
         self._made: set[str] = set()
 
@@ -357,7 +358,7 @@ def _recount(evidence: Evidence) -> None:
     pairs = pairs_of(rows)
     read = _read_no_texts if promised.is_of_repository else partial(read_whole, run)
     confirmed = confirm_pairs(pairs, claims_of(run, confirm, pairs), promised.config, read)
-    evidence.unproved, evidence.changed = confirmed.note, confirmed.changed
+    evidence.unproved, evidence.unread, evidence.changed = confirmed.note, confirmed.unread, confirmed.changed
 
     # Pairs below the candidates were compared as well: those that are near by their texts were missed by the sketches.
     least = promised.rule.numerator / promised.rule.denominator if promised.rule.is_resemblance else -inf

@@ -102,7 +102,8 @@ def test_a_stored_document_finds_its_near_duplicates(tmp_path: Path, settings: d
     )
     due |= {frozenset((doc_id,)) for doc_id, size in sizes if size >= max(least, 1)}
 
-    found = once(frozenset((row["query_id"], row["doc_id"])) for row in repo.query(live).to_pylist() if row["doc_id"])
+    rows = repo.query(live).to_pylist()
+    found = {frozenset(ends) for ends in once((row["query_id"], row["doc_id"]) for row in rows if row["doc_id"])}
 
     assert found == due
     assert len(due) > len(live) // 2

@@ -159,7 +159,7 @@ def test_reports_a_line_of_duplicates_and_the_status(
     said = capsys.readouterr().out
     assert status == 1
     assert "BROKEN 2   duplicates.txt" in said
-    assert said.endswith("1 of 32 promises BROKEN\n")
+    assert said.endswith("1 of 34 promises BROKEN\n")
 
 
 SETTINGS: dict[str, Row] = {
@@ -214,23 +214,27 @@ def test_both_engines_say_the_same_under_other_settings(
     assert len(broken(here)) > 1
 
 
-def test_loads_no_spark_and_nothing_that_reads_documents(tmp_path: Path) -> None:
-    """Where sketches decide, `check` imports no Spark and nothing that reads documents or mines: only declarations."""
+def test_loads_no_spark_and_what_was_not_proved_is_said(tmp_path: Path) -> None:
+    """A check imports no Spark; with the inputs gone it says what was not proved, with status 3 if asked for."""
     sound = run(tmp_path, pairs={"confirm": "none"})
-    absent = ("pyspark", "py4j", "lxml", "nddup.local", "nddup.mining", "nddup.scanning.found", "nddup.reading",
-              "scipy.sparse.csgraph", "rapidfuzz")  # fmt: skip
-    declared = {"nddup.mining", "nddup.mining.modes", "nddup.reading", "nddup.reading.formats"}
-    program = f"""
+    program = """
 import sys
 from nddup.cli import main
-status = main(["check", {str(sound)!r}])
-loaded = {{name for name in sys.modules if any(f"{{name}}.".startswith(f"{{one}}.") for one in {absent!r})}}
-sys.exit(status or " ".join(loaded - {declared!r}) or None)
+status = main(sys.argv[1:])
+sys.exit(status or ("pyspark" in sys.modules and "pyspark") or None)
 """
 
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    def check(*more: str) -> tuple[int, str]:
+        command = [sys.executable, "-c", program, "check", str(sound), *more]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        return done.returncode, done.stdout.splitlines()[-1]
 
-    assert done.returncode == 0, done.stderr
+    assert check("--require-inputs") == (0, "every promise holds")
+    (tmp_path / "pages.jsonl").unlink()
+    last = "no promise is broken, but 1 of 32 were not proved (records): "
+    assert check()[0] == 0
+    status, said = check("--require-inputs")
+    assert (status, said[: len(last)]) == (3, last)
 
 
 def test_a_terminal_shows_the_step(sound: Path) -> None:
