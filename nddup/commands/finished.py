@@ -225,7 +225,7 @@ def add_check(commands: "argparse._SubParsersAction[Any]") -> None:
     )
     parser.add_argument(
         "--require-inputs", action="store_true",
-        help="exit status 3 if a promise was not proved because the inputs are gone or out of reach",
+        help="exit status 3 if a promise was not proved because the inputs are gone",
     )  # fmt: skip
     add_json(parser)
     add_master(parser)
@@ -255,7 +255,8 @@ def _tell(report: "CheckReport", options: argparse.Namespace) -> int:
         print_json({"is_sound": report.is_sound, "findings": [asdict(finding) for finding in report.findings]})
     else:
         print_out(f"{report.summary()}\n")
-    return 1 if not report.is_sound else UNPROVED if options.require_inputs and report.unproved else 0
+    is_short = options.require_inputs and any(not finding.is_far for finding in report.unproved)
+    return 1 if not report.is_sound else UNPROVED if is_short else 0
 
 
 def _check_passages(path: str, *, is_json: bool) -> "CheckReport":

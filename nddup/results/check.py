@@ -17,7 +17,7 @@ from nddup.checking import prove_clusters, prove_documents, prove_keep, prove_na
 from nddup.checking.prove_pairs import Violations
 from nddup.engines.engine import FinishedRun
 from nddup.results.evidence import Evidence, described
-from nddup.results.records_again import differences, read_again
+from nddup.results.records_again import FAR, differences, read_again
 from nddup.shown import one_line
 from nddup.sketching.accuracy import chance_missed
 from nddup.tables import RESULTS
@@ -43,6 +43,9 @@ class Finding:
     note: str = ""
     unproved: str = ""
     """Why it was not proved at all, or not by the texts; empty if it was, on a sample or in full."""
+
+    is_far: bool = False
+    """Whether that is because the inputs are on other machines, where they may still be."""
 
     def line(self) -> str:
         """Return the promise as a line of the report, with its examples indented below."""
@@ -203,7 +206,9 @@ def _records(evidence: Evidence) -> Iterator[Finding]:
     if again.unproved or again.changed:
         broken = 1 if again.changed else 0
         examples = (again.changed,) if again.changed else ()
-        yield Finding(promise, "none", broken, examples, again.unproved, unproved=again.unproved)
+        yield Finding(
+            promise, "none", broken, examples, again.unproved, unproved=again.unproved, is_far=again.unproved == FAR
+        )
         return
     yield _listed(promise, differences(evidence.run, again), described(again.read, again.files, "files"))
 

@@ -40,6 +40,8 @@ class Again(NamedTuple):
     changed: str = ""
 
 
+FAR = "the inputs are not on this machine"
+
 NOTHING = Again(pa.table({}), pa.table({}), 0, 0)
 
 
@@ -76,7 +78,7 @@ def _read(path: str) -> Again:
     if "inputs" not in folder.read_json("_RUN.json"):
         raise ConfigError("the run notes no inputs")
     if not is_read_here(path, *paths_of(folder), master=None):
-        raise ConfigError("the inputs are not on this machine")
+        raise ConfigError(FAR)
     collection, config = find_again(folder, LocalStorage())
     sizes = {file.source: file.size for file in collection.listing.files}
     chosen, left = set[str](), MOST_BYTES
