@@ -22,7 +22,7 @@ from functools import partial
 from hashlib import blake2b
 from typing import Any, Final, NamedTuple
 
-from nddup.reading.charsets import canonical_charset, decode_content, find_encoding
+from nddup.reading.charsets import EACH_BYTE, canonical_charset, decode_content, find_encoding, take_marks
 from nddup.reading.markup import strip_markup
 from nddup.reading.outcomes import EXCERPT_LENGTH, Record, Reject, Unread, clean_id, decode_base64, excerpt, make_record
 from nddup.reading.records import content_fingerprint
@@ -73,6 +73,7 @@ LEAST_FIELDS = 3
 _QUOTED_FROM = re.compile(rb"^>(>*From )", re.MULTILINE)
 _WORD = re.compile(r"=\?([^?\s*]{1,60})(?:\*[^?\s]{0,60})?\?([bBqQ])\?([^?\s]*)\?=")
 _BETWEEN_WORDS = re.compile(r"(\?=)\s+(?==\?[^?\s]{1,120}\?[bBqQ]\?)")
+_FOLD = re.compile(r"[\r\n]+")
 _HEX = re.compile(rb"=([0-9A-Fa-f]{2})")
 _LETTER = re.compile(r"\w")
 _TOKEN = re.compile(r"\w+")
@@ -81,6 +82,9 @@ _NO_CHARSET: Final = frozenset(
     {"us-ascii", "ascii", "ansi_x3.4-1968", "unknown-8bit", "x-unknown", "unknown", "default", "binary", "8bit", "7bit"}
 )
 """Labels that say nothing of bytes beyond ASCII."""
+
+_UTF_7: Final = frozenset({"utf-7", "unicode-1-1-utf-7", "csunicode11utf7"})
+"""Labels of an encoding of mail alone: pages must not be read in it."""
 
 _TEXT_TYPES: Final = frozenset(
     f"application/{name}"
@@ -172,11 +176,13 @@ def read_mail(stream: Expanded, *, source: str, max_record: int) -> Iterator[Rec
 
 
 class _Bounded(Compat32):
-    """Python's policy for raw fields, which cuts those that describe a part at MAX_PARAMETERS characters."""
+    """Python's policy for raw fields; those that describe a part are unfolded, and cut at MAX_PARAMETERS characters."""
 
     def header_source_parse(self, sourcelines: list[str]) -> tuple[str, str]:
         name, value = super().header_source_parse(sourcelines)
-        return name, value[:MAX_PARAMETERS] if name.lower().startswith("content-") else value
+        if not name.lower().startswith("content-"):
+            return name, value
+        return name, _FOLD.sub("", value)[:MAX_PARAMETERS]  # a folded boundary is one line
 
 
 _PARSER = BytesParser(policy=_Bounded())
@@ -222,15 +228,21 @@ class _Message:
 
     def decode(self, data: bytes, label: str | None) -> str:
         """Decode the bytes of a part or a field; LF ends its lines."""
-        given = label if label and label.strip(" \"'").lower() not in _NO_CHARSET else None
+        name = label.strip(" \"'").lower() if label else ""
+        if name in _UTF_7 and data.isascii():
+            return self._finish(*take_marks(data.decode("utf-7", EACH_BYTE)))
+        given = name if name and name not in _NO_CHARSET else None
         found = find_encoding(data, given if given and canonical_charset(given) else self.charset)
         if not data.isascii() and found.encoding != "utf-8":
             self.charset = self.charset or found.encoding
         decoded = found.decode()
-        self.replaced += decoded.replaced
-        if decoded.lost:
-            self.cover(decoded.lost)
-        return decoded.text.replace("\r\n", "\n").rstrip("\n")
+        return self._finish(decoded.text, decoded.lost)
+
+    def _finish(self, text: str, lost: bytes) -> str:
+        self.replaced += len(lost)
+        if lost:
+            self.cover(lost)
+        return text.replace("\r\n", "\n").rstrip("\n")
 
     @property
     def unread(self) -> Unread:
@@ -460,7 +472,7 @@ def _add_leaf(part: Message, found: _Message) -> None:
 
 def _is_text(kind: str, data: bytes) -> bool:
     """Return whether a part is read: a text by its type, or bytes of no declared type that are a text."""
-    if kind.startswith("text/"):
+    if kind.startswith(("text/", "multipart/")):  # of a multipart, only one whose boundary does not occur
         return kind not in _UNTEXT_TYPES
     if (
         kind in _TEXT_TYPES

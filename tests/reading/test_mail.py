@@ -124,12 +124,24 @@ def test_a_page_of_utf_8_declared_latin_is_utf_8() -> None:
         ("=?utf-8*ru?b?0J/RgNC40LLQtdGC?=", "Привет"),
         ("a =?none-such?q?b?= c", "a b c"),
         ("=?utf-8?q?a_b?=", "a b"),
+        ("=?utf-7?q?Fr+APY-sche?=", "Frösche"),
         ("=?utf-8?x?a?= ?=", "=?utf-8?x?a?= ?="),
     ],
 )
 def test_encoded_words(field: str, text: str) -> None:
     """Adjacent words are one text, although a character may be divided between them; what is none stays."""
     assert record_text(one(f"Subject: {field}\n\nx".encode())) == f"{text}\nx"
+
+
+def test_a_folded_boundary_and_one_that_does_not_occur() -> None:
+    """A boundary may be folded; where none is found, the parts are text as they stand, and nothing is lost."""
+    body = b"\n\n--a b\nContent-Type: text/plain\n\none\n--a b--\n"
+
+    folded = one(b'Content-Type: multipart/mixed; boundary="a\n b"' + body)
+    other = one(b'Content-Type: multipart/mixed; boundary="c"' + body)
+
+    assert record_text(folded) == "one"
+    assert "one" in record_text(other).split()
 
 
 def test_messages_inside_a_message_are_records_of_their_own() -> None:
@@ -284,3 +296,23 @@ HEADER = b"Received: by x\nMessage-ID: <a@x>\nFrom: a@x\nSubject: a\n\nb"
 def test_what_begins_as_mail(name: str, head: bytes, expected: bool) -> None:  # noqa: FBT001
     """E-mail is known by its header, whatever its name; a name alone makes no mail."""
     assert starts_as_mail(head, name) is expected
+
+
+@pytest.mark.parametrize(
+    "header",
+    [
+        b"Subject: " + b"=?utf-8?q?a?= " * 60_000,
+        b"Subject: " + b"=?none-such?b?/w==?=\n " * 40_000,
+        b"Content-Type: text/plain; " + b'"; ' * 300_000,
+        b"Content-Type: text/plain; " + b"".join(b"name*%d=a; " % at for at in range(80_000)),
+        b"Content-Type: text/plain; name*" + b"9" * 6_000 + b"=a",
+        b"Content-Type: text/plain; charset=punycode",
+    ],
+    ids=["words", "unknown charsets", "quotes", "continuations", "a long number", "punycode"],
+)
+def test_hostile_headers_are_read_within_bounds(header: bytes) -> None:
+    """Python's own reader takes minutes or gigabytes for these; what is cut of a subject is counted."""
+    found = one(header + b"\n\n" + b"word " * 50_000)
+
+    assert record_text(found).split()[-2:] == ["word", "word"]
+    assert (found.unread.parts == 1) is header.startswith(b"Subject")
