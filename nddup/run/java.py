@@ -40,7 +40,7 @@ SHORT_LIVED = ("-XX:TieredStopAtLevel=1", "-XX:ReservedCodeCacheSize=256m", "-XX
 
 SMALL_BYTES = 256 << 20
 """Stored bytes of the inputs up to which a session is short-lived: some 20,000 to 40,000 pages, for which Spark's plans
-and Java's compilers cost more than the work (docs/starting.md)."""
+and Java's compilers cost more than the work."""
 
 DEFAULTS, EXTRA = "spark.driver.defaultJavaOptions", "spark.driver.extraJavaOptions"
 """Settings with the options of an installation and of a user; the user's come later on Java's command line and win."""
