@@ -21,6 +21,7 @@ import json
 import math
 import re
 import sys
+import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -35,8 +36,11 @@ ACTING = "".join(
 )  # fmt: skip
 """The characters that are never shown as they are."""
 
-FORMULA = ("=", "+", "-", "@", "\t", "\r")
-"""Beginnings of a cell that spreadsheets execute."""
+FORMULA = "=+-@"
+"""What a formula begins with in a spreadsheet, also in another width or height (`＝`, `﹣`, `⁺`), which NFKC undoes."""
+
+FILLERS = "\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0"
+"""Letters and marks without a picture; blanks and characters of format are known by their category, C or Z."""
 
 IN_ASCII = {
     "─": "-", "█": "#", "·": ".", "…": "...", "×": "x", "—": "-", "–": "-", "≥": ">=", "≤": "<=", "’": "'", "“": '"',
@@ -111,12 +115,12 @@ def _finite(value: object) -> object:
 def csv_line(values: Sequence[object]) -> str:
     r"""Return a row of a CSV file. None is an empty field; booleans are `true` and `false`.
 
-    A text that a spreadsheet would take for a formula gets an apostrophe in front, and so does one that begins as if it
-    had got one: `read_cell` gives the value back. Numbers are unchanged.
+    A text that a spreadsheet would take for a formula, perhaps after blanks, gets an apostrophe in front, and so does
+    one that begins as if it had got one: `read_cell` gives the value back. Numbers are unchanged.
 
     Example:
-        >>> csv_line(["=1+1", "-5", -5, True, None, "'@a"])
-        "'=1+1,-5,-5,true,,''@a\n"
+        >>> csv_line(["=1+1", " ＝1", "-5", -5, True, None, "'@a"])
+        "'=1+1,' ＝1,-5,-5,true,,''@a\n"
     """
     text = io.StringIO()
     csv.writer(text, lineterminator="\r\n").writerow(  # it quotes a cell that holds a character of the line end
@@ -126,8 +130,13 @@ def csv_line(values: Sequence[object]) -> str:
 
 
 def _cell(value: object) -> object:
-    is_formula = isinstance(value, str) and value.lstrip("'").startswith(FORMULA)
-    return f"'{value}" if is_formula and not _NUMBER.fullmatch(str(value)) else value
+    return f"'{value}" if isinstance(value, str) and _is_formula(value) and not _NUMBER.fullmatch(value) else value
+
+
+def _is_formula(text: str) -> bool:
+    begun = text.lstrip("'")  # which `_cell` may have put there
+    first = next((one for one in begun if unicodedata.category(one)[0] not in "CZ" and one not in FILLERS), "")
+    return begun.startswith(("\t", "\r")) or (bool(first) and unicodedata.normalize("NFKC", first)[0] in FORMULA)
 
 
 def read_cell(text: str) -> str:

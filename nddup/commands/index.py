@@ -12,7 +12,7 @@ from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
 
 from nddup.commands.options import add_all_known, add_common, add_json, add_parser, add_settings, positive
-from nddup.errors import ConfigError, OutputError
+from nddup.errors import ConfigError, NddupError, OutputError
 from nddup.progress import Steps
 from nddup.shown import MOST_NAMED, counted, one_line, print_json, print_out, printable
 from nddup.start_up import prevent_pandas_import
@@ -292,12 +292,15 @@ def _stored(inputs: list[str]) -> Iterator[list[str]]:
         yield inputs
         return
     with TemporaryDirectory(prefix="nddup-") as folder:
-        path = Path(folder, "stdin")
+        path = Path(folder, "stdin.txt")  # what begins as no format is one plain text
         with path.open("wb") as file:
             shutil.copyfileobj(sys.stdin.buffer, file)
         if not path.stat().st_size:
             raise ConfigError("INPUT -: standard input is empty")
-        yield [str(path) if one == "-" else one for one in inputs]
+        try:
+            yield [str(path) if one == "-" else one for one in inputs]
+        except NddupError as error:
+            raise type(error)(str(error).replace(str(path), "standard input")) from error
 
 
 def _bands(text: str | None) -> list[int | float]:

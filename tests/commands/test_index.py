@@ -1,5 +1,6 @@
 """The actions of `nddup index` on the command line: output, exit status and refusals."""
 
+import gzip
 import io
 import json
 from pathlib import Path
@@ -205,16 +206,18 @@ def test_a_document_need_not_find_itself(place: Path, capsys: pytest.CaptureFixt
 def test_a_query_may_come_from_standard_input(
     place: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """`-` is one document, or a file of them in any format; nothing at all is a mistake."""
+    """`-` is one document, also a plain text, or a file of them in any format; anything else is a mistake."""
     del place
-    for given, due in ((f"<html><body>{TEXTS['p2']}</body></html>", "stdin   p2 1.000"),
-                       (json.dumps({"id": "q", "text": TEXTS["p4"]}), "q   p4 1.000")):  # fmt: skip
-        monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(given.encode())))
+    for given, due in ((f"<html><body>{TEXTS['p2']}</body></html>".encode(), "stdin.txt   p2 1.000"),
+                       (gzip.compress(TEXTS["p2"].encode()), "stdin.txt   p2 1.000"),
+                       (json.dumps({"id": "q", "text": TEXTS["p4"]}).encode(), "q   p4 1.000")):  # fmt: skip
+        monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(given)))
         assert index("query", "repo", "-") == 0
         assert capsys.readouterr().out.startswith(due)
-    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO()))
-    assert index("query", "repo", "-") == 2
-    assert "standard input is empty" in capsys.readouterr().err
+    for given, due in ((b"", "standard input is empty"), (b"\x7fELF\0\0\0", "nddup: standard input: ")):
+        monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(given)))
+        assert index("query", "repo", "-") == 2
+        assert due in capsys.readouterr().err
 
 
 def test_a_batch_can_be_written_without_its_duplicates(place: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -112,8 +112,8 @@ def test_documents_are_filtered_and_saved(watched: Watched, address: str) -> Non
     rows = list(csv.DictReader(io.StringIO(Path(waited.value.path()).read_text("utf-8-sig"), newline="")))
     assert len(rows) == 9
     assert {row["doc_id"]: (row["outcome"], row["duplicate_of"]) for row in rows}["a"] == ("near", "b")
-    made = page.evaluate("""nddup.csv(["a"], [["=1+1"], ['x"y'], [-3], [null]])""")
-    assert made == 'a\r\n\'=1+1\r\n"x""y"\r\n-3\r\n\r\n'
+    made = page.evaluate("""nddup.csv(["a"], [["=1+1"], [" ＝1"], ["'@"], ["-5"], ['x"y'], [-3], [null]])""")
+    assert made == "a\r\n'=1+1\r\n' ＝1\r\n''@\r\n-5\r\n\"x\"\"y\"\r\n-3\r\n\r\n"
 
 
 def test_overlapping_sets_are_one_family(watched: Watched, family: str) -> None:

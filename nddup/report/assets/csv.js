@@ -1,8 +1,10 @@
 "use strict";
 // Downloads the list shown as a CSV file.
 (() => {
-  // A spreadsheet would read a text with such a start as a formula; documents may be hostile.
-  const safe = (text) => (/^[=+\-@\t\r]/.test(text) ? `'${text}` : text);
+  // A spreadsheet would read a text with such a start as a formula; documents may be hostile. The rule of csv_line.
+  const formula = /^'*(?:[\t\r]|[\p{C}\p{Z}\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0]*[=+\-@＝﹦⁼₌＋﹢⁺₊－﹣⁻₋＠﹫﬩])/u;
+  const number = /^[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?$/;
+  const safe = (text) => (formula.test(text) && !number.test(text) ? `'${text}` : text);
   const cell = (value) => {
     if (value === null || value === undefined) return "";
     if (typeof value === "number") return String(value);
