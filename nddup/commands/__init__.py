@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from nddup.commands import against, begin, explain, finished, index, measure, mine, passages, run
+from nddup.commands import against, begin, explain, finished, index, measure, mine, passages, run, serve
 
 
 @dataclass
@@ -37,7 +37,7 @@ COMMANDS: dict[str, Command] = {
     "passages": Command(passages.add, passages.execute),
     "mine": Command(mine.add, mine.execute),
     "explain": Command(explain.add, explain.execute),
-    "serve": Command(index.add_serve, index.execute_serve),
+    "serve": Command(serve.add, serve.execute),
     "demo": Command(begin.add_demo, begin.execute_demo),
     "setup": Command(begin.add_setup, begin.execute_setup),
 }

@@ -1,0 +1,231 @@
+"""The server: waitress, which reads each request whole before a thread answers it, with what it lacks.
+
+    Server   bounds on the time of a whole request; errors as JSON, never a connection closed without a byte; an end
+             that waits for what was begun
+
+A client that sends slowly holds a connection and no thread. Beyond `MAX_CONNECTIONS` the one makes room whose request
+is the oldest of those not yet received.
+"""
+
+import json
+import logging
+import socket
+import time
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from http import HTTPStatus
+from typing import Any
+
+from waitress import wasyncore
+from waitress.adjustments import Adjustments
+from waitress.channel import HTTPChannel
+from waitress.parser import HTTPRequestParser
+from waitress.server import TcpWSGIServer
+from waitress.task import ErrorTask
+from waitress.utilities import BadRequest
+
+MAX_CONNECTIONS = 256
+MAX_HEADER = 16 << 10
+PATIENCE = 10.0
+"""Most seconds from the first byte of a request, or from the connection, to its last byte."""
+
+IDLE = 60.0
+"""Most seconds between two requests of a connection, and for a client to receive an answer."""
+
+LINGER = 2.0
+"""Most seconds in which what a refused client still sends is read: a connection closed before loses the answer."""
+
+END_PATIENCE = 30.0
+"""Most seconds in which requests are answered that were begun before the end."""
+
+Application = Callable[[dict[str, Any], Callable[..., Any]], Iterable[bytes]]
+
+
+def spell_error(status: int, why: str) -> bytes:
+    """Return the body of each answer that is no success."""
+    return json.dumps({"error": why, "status": status}).encode() + b"\n"
+
+
+class _Request(HTTPRequestParser):
+    """Turns whatever the parser does not expect into status 400."""
+
+    def received(self, data: bytes) -> int:
+        try:
+            read: int = super().received(data)
+        except Exception:  # noqa: BLE001 - such as a length of 5,000 digits; the connection would be closed unanswered
+            self.error, self.completed, read = BadRequest("the request cannot be read"), True, len(data)
+        if self.error is not None:
+            self.expect_continue = False
+        return read
+
+
+class _Error(ErrorTask):
+    """Answers with JSON, as the application does, and counts it."""
+
+    def execute(self) -> None:
+        error = self.request.error
+        body = spell_error(error.code, str(error.body))
+        self.status = f"{error.code} {error.reason}"
+        self.response_headers += [("Content-Type", "application/json; charset=utf-8"), ("Cache-Control", "no-store")]
+        self.content_length = len(body)
+        self.set_close_on_finish()
+        self.channel.server.count(error.code)
+        self.write(body)
+
+
+class _Connection(HTTPChannel):
+    """A connection that knows when its request began, and that is closed only after the client has read the answer."""
+
+    parser_class, error_task_class = _Request, _Error
+    served = 0
+    lingers_until = 0.0
+
+    def __init__(self, *arguments: Any, **named: Any) -> None:  # noqa: ANN401 - of the base class
+        super().__init__(*arguments, **named)
+        self.began = time.monotonic()
+
+    def received(self, data: bytes) -> bool:
+        if self.request is None:
+            self.began = time.monotonic()
+        before = self.request
+        answer: bool = super().received(data)
+        if before is not None and self.request is not None and self.request is not before:
+            self.began = time.monotonic()
+        self.served += self.request is None
+        return answer
+
+    @property
+    def is_working(self) -> bool:
+        """Whether a request waits or is computed."""
+        return bool(self.requests)
+
+    def refuse(self, status: HTTPStatus, why: str) -> None:
+        """Answer what was not received whole, and close."""
+        body = spell_error(status, why)
+        head = f"HTTP/1.1 {status.value} {status.phrase}\r\nContent-Type: application/json; charset=utf-8\r\n"
+        retry = "Retry-After: 1\r\n" if status == HTTPStatus.SERVICE_UNAVAILABLE else ""
+        self.server.count(status.value)
+        with suppress(OSError):
+            self.socket.send(f"{head}{retry}Content-Length: {len(body)}\r\nConnection: close\r\n\r\n".encode() + body)
+        self.handle_close()
+
+    def maintain(self, now: float) -> None:
+        """Refuse or close a connection that takes too long."""
+        age = now - self.began
+        if self.lingers_until:
+            if now > self.lingers_until:
+                self.handle_close()
+        elif self.is_working:
+            return
+        elif self.total_outbufs_len:
+            if time.time() - self.last_activity > IDLE or age > 3 * IDLE:
+                self.handle_close()
+        elif (self.request is not None or not self.served) and age > PATIENCE:
+            self.refuse(HTTPStatus.REQUEST_TIMEOUT, f"the request was not received within {PATIENCE:.0f} seconds")
+        elif age > PATIENCE and time.time() - self.last_activity > IDLE:
+            self.handle_close()
+
+    def end_if_idle(self) -> None:
+        """Close a connection that waits for its next request."""
+        if not (self.is_working or self.request or self.total_outbufs_len or self.lingers_until):
+            self.handle_close()
+
+    def readable(self) -> bool:
+        return bool(self.lingers_until or super().readable())
+
+    def writable(self) -> bool:
+        return not self.lingers_until and bool(super().writable())
+
+    def handle_read(self) -> None:
+        if not self.lingers_until:
+            super().handle_read()
+            return
+        with suppress(OSError):
+            self.recv(1 << 16)  # at its end the connection is closed
+
+    def handle_close(self) -> None:
+        """Say that nothing follows and read what still comes; close at the second call."""
+        if self.connected and not self.lingers_until and not self.total_outbufs_len and self.socket is not None:
+            self.lingers_until = time.monotonic() + LINGER
+            self.will_close = self.close_when_flushed = False
+            with suppress(OSError):
+                self.socket.shutdown(socket.SHUT_WR)
+                return
+        super().handle_close()
+
+
+class Server(TcpWSGIServer):
+    """Answers requests at one address with an application, in `threads` threads.
+
+    Args:
+        application: a WSGI application.
+        count: called with the status of each answer that the application does not give.
+        listening: bound to the address; it is closed with the server.
+        threads: as many requests can be in the application.
+        max_body: most bytes of a body.
+    """
+
+    channel_class = _Connection
+
+    def __init__(
+        self,
+        application: Application,
+        count: Callable[[int], None],
+        listening: socket.socket,
+        *,
+        threads: int,
+        max_body: int,
+    ) -> None:
+        logging.getLogger("waitress").setLevel(logging.CRITICAL)  # what is looked up is nobody's business
+        self.count = count
+        self.is_ending = False
+        bounds = Adjustments(
+            threads=threads, connection_limit=2 * MAX_CONNECTIONS, cleanup_interval=1, channel_timeout=3600,
+            max_request_header_size=MAX_HEADER, max_request_body_size=max_body + 1, asyncore_use_poll=True,
+            log_socket_errors=False, ident="nddup", sockets=[listening],
+        )  # fmt: skip
+        about = (listening.family, listening.type, listening.proto, listening.getsockname())
+        super().__init__(application, _sock=listening, adj=bounds, sockinfo=about, bind_socket=False)
+
+    @property
+    def connections(self) -> list[_Connection]:
+        """The open connections."""
+        return list(self.active_channels.values())
+
+    def maintenance(self, now: float) -> None:
+        """Refuse or close the connections that take too long."""
+        del now
+        for one in self.connections:
+            one.maintain(time.monotonic())
+
+    def handle_accept(self) -> None:
+        """Take a connection; if there are too many, the oldest request that is not received yet makes room."""
+        waiting = [one for one in self.connections if not one.is_working]
+        if len(self.active_channels) >= MAX_CONNECTIONS and waiting:
+            oldest = min(waiting, key=lambda one: one.began)
+            if not oldest.lingers_until and not oldest.total_outbufs_len:
+                oldest.refuse(HTTPStatus.SERVICE_UNAVAILABLE, "too many connections")
+            if oldest.socket is not None:
+                oldest.handle_close()
+        super().handle_accept()
+
+    def end(self) -> None:
+        """Have `serve` return when what was begun is answered. May be called from a signal handler."""
+        self.is_ending = True
+        self.pull_trigger()
+
+    def serve(self) -> None:
+        """Answer requests until `end` is called, and then those that were begun, for at most `END_PATIENCE` seconds."""
+        while not self.is_ending:
+            wasyncore.loop(timeout=1.0, use_poll=True, map=self._map, count=1)
+        wasyncore.dispatcher.close(self)  # it accepts nothing more
+        latest = time.monotonic() + END_PATIENCE
+        while self.active_channels and time.monotonic() < latest:
+            for one in self.connections:
+                one.maintain(time.monotonic())
+            for one in self.connections:
+                one.end_if_idle()
+            wasyncore.loop(timeout=0.05, use_poll=True, map=self._map, count=1)
+        self.task_dispatcher.shutdown()
+        for one in self.connections:
+            one.close()  # the trigger stays open: `end` may still write to it

@@ -1,0 +1,224 @@
+"""Look-ups in the newest version of a repository over HTTP; read-only.
+
+    GET  /                       a page: paste a text, see the stored documents that are like it
+    GET  /status                 {"repository", "version", "documents"}
+    GET  /health                 {"status": "ok"}; 503 while the server ends
+    GET  /metrics                counts of requests, for Prometheus
+    POST /query?top=5&bands=60   the body (`bodies`) is looked up; {"version", "seconds", "unread_bytes", "matches"}
+
+Errors are {"error", "status"}. Look-ups are computed one after another, each in one version; more than `MAX_WAITING`
+are refused with 503. On this machine (`is_loopback`) only its own names are answered, and no page of another site: a
+browser would let one ask here. At other addresses, and wherever there is a token, programs show it.
+"""
+
+import hmac
+import ipaddress
+import json
+import re
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterable, Mapping
+from http import HTTPStatus
+from typing import Any, NamedTuple
+from urllib.parse import parse_qs
+
+from nddup.errors import ConfigError, NddupError
+from nddup.repository.opened_repository import Repository
+from nddup.repository.query_stored import Ask
+from nddup.serving.bodies import MAX_BYTES, RefusedError, Text, read_body
+from nddup.serving.connections import Server, spell_error
+from nddup.serving.counts import Counts
+from nddup.serving.page import PAGE, POLICY
+
+HOST = "127.0.0.1"
+MAX_WAITING = 64
+"""Most look-ups that wait or are computed."""
+
+SPARE = 8
+"""Threads that answer the other addresses, and refuse look-ups, while `MAX_WAITING` of them wait."""
+
+MAX_WAIT = 30.0
+"""Most seconds in which a look-up waits for those before it."""
+
+MIN_TOKEN = 16
+"""Fewest characters of a token."""
+
+TOKEN = "NDDUP_SERVE_TOKEN"  # noqa: S105 - the name of the variable
+JSON = "application/json; charset=utf-8"
+_COUNT = re.compile(r"0*[1-9][0-9]{0,5}")
+_BANDS = re.compile(r"[0-9]{1,3}(,[0-9]{1,3}){0,99}")
+
+Environ = Mapping[str, Any]
+
+
+class Answer(NamedTuple):
+    """The body of an answer, its type, and its status."""
+
+    body: bytes
+    type: str = JSON
+    status: int = 200
+    fields: Mapping[str, str] = {}
+
+
+def is_loopback(listening: socket.socket) -> bool:
+    """Return whether only this machine reaches a bound socket."""
+    return ipaddress.ip_address(listening.getsockname()[0].partition("%")[0]).is_loopback
+
+
+def listen_at(host: str, port: int) -> socket.socket:
+    """Return a socket bound to an address; `port` 0 takes a free one.
+
+    Raises:
+        OSError: if there is no such address of this machine, or it is taken.
+        OverflowError: for a port that is none.
+    """
+    family, *_, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0]
+    return socket.create_server(address[:2], family=family, backlog=1024)
+
+
+class LookUps:
+    """The answers of one repository, at a socket that is bound already.
+
+    Args:
+        repository: what is served.
+        name: how it is called.
+        listening: bound to the address; closed when the server ends.
+        token: what programs must show; None only on this machine.
+
+    Raises:
+        ConfigError: if other machines could ask without a token, or it is short.
+    """
+
+    def __init__(self, repository: Repository, name: str, listening: socket.socket, token: str | None = None) -> None:
+        if token is None and not is_loopback(listening):
+            raise ConfigError(f"--host: other machines could ask; set {TOKEN} to what programs must show")
+        if token is not None and (len(token) < MIN_TOKEN or not token.isascii() or not token.isprintable()):
+            raise ConfigError(f"{TOKEN}: expected at least {MIN_TOKEN} characters of ASCII")
+        self._repository, self._name, self._token = repository, name, token
+        self.port: int = listening.getsockname()[1]
+        self._names = {f"{host}:{self.port}" for host in (HOST, "localhost", "[::1]", listening.getsockname()[0])}
+        self._lock, self._room = threading.Lock(), threading.Lock()
+        self.counts, self._waiting = Counts(), 0
+        self.server = Server(self, self.counts.add, listening, threads=MAX_WAITING + SPARE, max_body=MAX_BYTES)
+        self._addresses: dict[str, tuple[str, Callable[[Environ], Answer]]] = {
+            "/": ("GET", lambda _: Answer(PAGE.encode(), "text/html; charset=utf-8")),
+            "/status": ("GET", self._status),
+            "/health": ("GET", self._health),
+            "/metrics": ("GET", self._metrics),
+            "/query": ("POST", self._query),
+        }
+
+    def __call__(self, environ: Environ, start_response: Callable[..., Any]) -> Iterable[bytes]:
+        """Answer a request, as WSGI asks it."""
+        answer = self._answer(environ)
+        self.counts.add(answer.status)
+        fields = {
+            "Content-Type": answer.type, "Content-Length": str(len(answer.body)), "Content-Security-Policy": POLICY,
+            "X-Content-Type-Options": "nosniff", "Cache-Control": "no-store", **answer.fields,
+        }  # fmt: skip
+        start_response(f"{answer.status} {HTTPStatus(answer.status).phrase}", list(fields.items()))
+        return [] if environ["REQUEST_METHOD"] == "HEAD" else [answer.body]
+
+    def _answer(self, environ: Environ) -> Answer:
+        try:
+            self._require_allowed(environ)
+            return self._find(environ["PATH_INFO"], environ["REQUEST_METHOD"])(environ)
+        except RefusedError as refused:
+            return Answer(spell_error(refused.status, str(refused)), JSON, refused.status, refused.fields)
+        except ConfigError as error:
+            return Answer(spell_error(400, str(error)), JSON, 400)
+        except NddupError as error:
+            return Answer(spell_error(500, str(error)), JSON, 500)
+        except Exception as error:  # noqa: BLE001 - each request gets an answer, and the server goes on
+            return Answer(spell_error(500, f"failed: {type(error).__name__}"), JSON, 500)
+
+    def _find(self, path: str, method: str) -> Callable[[Environ], Answer]:
+        if path not in self._addresses:
+            raise RefusedError(404, f"no such address; there are {', '.join(self._addresses)}")
+        allowed, answer = self._addresses[path]
+        if method != allowed and (method, allowed) != ("HEAD", "GET"):
+            raise RefusedError(405, f"{path} answers {allowed} only", Allow=allowed)
+        return answer
+
+    def _require_allowed(self, environ: Environ) -> None:
+        """Refuse who shows no token; without one, another name of this machine and a request from a site's page."""
+        if self._token is None:
+            origin = environ.get("HTTP_ORIGIN")
+            is_ours = origin is None or origin.removeprefix("http://") in self._names
+            if environ.get("HTTP_HOST") not in self._names or not is_ours:
+                raise RefusedError(403, f"only http://{HOST}:{self.port} is answered")
+        elif environ["PATH_INFO"] not in ("/", "/health"):
+            kind, _, shown = environ.get("HTTP_AUTHORIZATION", "").partition(" ")
+            is_right = hmac.compare_digest(shown.strip().encode("latin-1", "replace"), self._token.encode())
+            if kind.lower() != "bearer" or not is_right:
+                raise RefusedError(401, "expected the field Authorization: Bearer TOKEN", WWW_Authenticate="Bearer")
+
+    def _status(self, environ: Environ) -> Answer:
+        del environ
+        commit = self._repository.snapshot.commit
+        if self._lock.acquire(timeout=MAX_WAIT):
+            try:
+                commit = self._repository.refresh().snapshot.commit
+            finally:
+                self._lock.release()
+        about = {"repository": self._name, "version": commit.version, "documents": commit.counts.get("documents", 0)}
+        return Answer(json.dumps(about).encode() + b"\n")
+
+    def _health(self, environ: Environ) -> Answer:
+        del environ
+        if self.server.is_ending:
+            raise RefusedError(503, "the server ends", Retry_After="5")
+        return Answer(b'{"status": "ok"}\n')
+
+    def _metrics(self, environ: Environ) -> Answer:
+        del environ
+        commit = self._repository.snapshot.commit
+        now = {"look_ups_waiting": self._waiting, "connections": len(self.server.active_channels),
+               "version": commit.version, "documents": commit.counts.get("documents", 0)}  # fmt: skip
+        return Answer(self.counts.spell(now).encode(), "text/plain; version=0.0.4; charset=utf-8")
+
+    def _query(self, environ: Environ) -> Answer:
+        if not environ.get("CONTENT_LENGTH"):
+            raise RefusedError(411, "a body with Content-Length is expected")
+        began, ask = time.perf_counter(), _read_ask(environ["QUERY_STRING"])
+        with self._room:
+            if self._waiting >= MAX_WAITING:
+                raise RefusedError(503, f"{MAX_WAITING} look-ups wait already", Retry_After="1")
+            self._waiting += 1
+        try:
+            body = environ["wsgi.input"].read()
+            text = read_body(body, environ.get("CONTENT_TYPE", ""), environ.get("HTTP_CONTENT_ENCODING", ""))
+            found = self._look_up(text, ask)
+        finally:
+            with self._room:
+                self._waiting -= 1
+        self.counts.add_look_up(time.perf_counter() - began)
+        return Answer(json.dumps(found).encode() + b"\n")
+
+    def _look_up(self, text: Text, ask: Ask) -> dict[str, Any]:
+        """Return the matches of a text in the newest version."""
+        if not self._lock.acquire(timeout=MAX_WAIT):
+            raise RefusedError(503, f"it waited for {MAX_WAIT:.0f} seconds", Retry_After="1")
+        try:
+            began = time.perf_counter()
+            matches = self._repository.refresh().query({"query": text.text}, ask).to_pylist()
+            return {
+                "version": self._repository.version, "seconds": round(time.perf_counter() - began, 6),
+                "unread_bytes": text.unread_bytes, "matches": matches,
+            }  # fmt: skip
+        finally:
+            self._lock.release()
+
+
+def _read_ask(query: str) -> Ask:
+    try:
+        given = parse_qs(query, keep_blank_values=True, max_num_fields=10)
+    except ValueError:
+        given = {"": []}
+    top, bands = (",".join(given.pop(name, [])) for name in ("top", "bands"))
+    if given or (top and not _COUNT.fullmatch(top)):
+        raise RefusedError(400, "expected ?top=N, from 1 to 999999, and ?bands=60,70")
+    if bands and not _BANDS.fullmatch(bands):
+        raise RefusedError(400, "bands are whole numbers such as 60,70")
+    return Ask(bands=[int(band) for band in bands.split(",") if band], top=int(top) if top else None)

@@ -1,0 +1,274 @@
+"""`nddup serve`: the matches of a query as JSON, with bounds of time and bytes for everyone; nothing is written."""
+
+import gzip
+import http.client
+import json
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+import zlib
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlencode
+
+import pytest
+
+import nddup.repository
+from nddup.cli import main
+from nddup.errors import ConfigError
+from nddup.serving import connections, look_ups
+from nddup.serving.bodies import MAX_BYTES, RefusedError, read_body
+from nddup.serving.look_ups import LookUps, listen_at
+
+TEXTS = {name: f"{' '.join(f'w{k}' for k in range(40))} {name}" for name in "abc"}
+SHOWN = "0123456789abcdefgh"
+
+
+@pytest.fixture(scope="module")
+def repo(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """A repository of three documents that are alike."""
+    path = str(tmp_path_factory.mktemp("serving") / "repo")
+    nddup.repository.create(path, pairs={"threshold": 0.5}, local={"processes": 1}).add(TEXTS)
+    return path
+
+
+def serving(repo: str, token: str | None = None) -> Iterator[LookUps]:
+    """Serve until the test ends."""
+    found = LookUps(nddup.repository.open(repo), "repo", listen_at(look_ups.HOST, 0), token)
+    thread = threading.Thread(target=found.server.serve, daemon=True)
+    thread.start()
+    yield found
+    found.server.end()
+    thread.join(20)
+    assert not thread.is_alive()
+
+
+@pytest.fixture
+def server(repo: str) -> Iterator[LookUps]:
+    """A server for this machine."""
+    yield from serving(repo)
+
+
+def ask(server: LookUps, method: str, path: str, body: str | bytes | None = None, **headers: str) -> tuple[int, Any]:
+    """Return the status and the answer; JSON as its value."""
+    connection = http.client.HTTPConnection(look_ups.HOST, server.port, timeout=20)
+    connection.request(method, path, body, {name.replace("_", "-"): value for name, value in headers.items()})
+    answer = connection.getresponse()
+    data, is_json = answer.read().decode(), answer.getheader("Content-Type", "").startswith("application/json")
+    connection.close()
+    return answer.status, json.loads(data) if is_json else data
+
+
+def send(server: LookUps, request: bytes) -> bytes:
+    """Return all bytes that come back for bytes that are sent at once."""
+    with socket.create_connection((look_ups.HOST, server.port), timeout=20) as connection:
+        connection.sendall(request)
+        parts = []
+        while part := connection.recv(1 << 16):
+            parts.append(part)
+    return b"".join(parts)
+
+
+def test_a_query_gets_the_matches_of_the_newest_version(tmp_path: Path) -> None:
+    """The rows are those of `query`; a batch that is added meanwhile is found, and a page is read as a page."""
+    path = str(tmp_path / "repo")
+    nddup.repository.create(path, pairs={"threshold": 0.5}, local={"processes": 1}).add(TEXTS)
+    for server in serving(path):
+        status, found = ask(server, "POST", "/query?top=1", f"<html><body><p>{TEXTS['b']}</p></body></html>")
+        assert (status, found["version"], found["unread_bytes"]) == (200, 2, 0)
+        assert [(row["doc_id"], row["resemblance"]) for row in found["matches"]] == [("b", 1.0)]
+
+        nddup.repository.open(path).add({"new": f"{TEXTS['b']} new"})
+        assert ask(server, "GET", "/status") == (200, {"repository": "repo", "version": 3, "documents": 4})
+        assert len(ask(server, "POST", "/query", TEXTS["b"])[1]["matches"]) == 4
+        bands = {row["band"] for row in ask(server, "POST", "/query?bands=60,90", TEXTS["b"])[1]["matches"]}
+        assert bands <= {">=90", "60-90"}
+
+
+def test_the_other_addresses(server: LookUps) -> None:
+    """A person gets a page with a form; programs that watch get health and counts, on one connection."""
+    connection = http.client.HTTPConnection(look_ups.HOST, server.port, timeout=20)
+    found = {}
+    for path in ("/", "/health", "/none", "/query", "/metrics"):
+        connection.request("POST" if path == "/query" else "GET", path, TEXTS["a"] if path == "/query" else None)
+        found[path] = connection.getresponse().read().decode()
+    connection.close()
+
+    assert "<textarea" in found["/"]
+    assert json.loads(found["/health"]) == {"status": "ok"}
+    for line in ('nddup_requests_total{status="200"} 3', 'nddup_requests_total{status="404"} 1',
+                 "nddup_look_up_seconds_count 1", "nddup_connections 1", "nddup_documents 3"):  # fmt: skip
+        assert line in found["/metrics"].splitlines()
+
+
+@pytest.mark.parametrize(
+    ("asked", "headers", "status"),
+    [
+        (("GET", "/query", None), {}, 405),
+        (("PUT", "/query", "a"), {}, 405),
+        (("GET", "/../etc/passwd", None), {}, 404),
+        (("POST", "/query?top=0", "a"), {}, 400),
+        (("POST", f"/query?top={'9' * 5000}", "a"), {}, 400),
+        (("POST", f"/query?bands={'9' * 5000}", "a"), {}, 400),
+        (("POST", "/query?bands=1", "a"), {}, 400),
+        (("POST", "/query?sources=x", "a"), {}, 400),
+        (("POST", "/query", f'{{"text": {"9" * 5000}}}'), {"Content_Type": "application/json"}, 400),
+        (("POST", "/query", "a"), {"Content_Length": "9" * 5000}, 400),
+        (("POST", "/query", "a"), {"Content_Length": "-1"}, 400),
+        (("POST", "/query", "a" * (MAX_BYTES + 1)), {}, 413),
+        (("POST", "/query", "a"), {"Content_Type": "application/pdf"}, 415),
+        (("POST", "/query", "a"), {"X": "x" * connections.MAX_HEADER}, 431),
+        (("POST", "/query", "a"), {"Host": "evil.example"}, 403),
+        (("POST", "/query", "a"), {"Origin": "http://evil.example"}, 403),
+    ],
+)
+def test_other_requests_are_refused(
+    asked: tuple[str, str, str | None], headers: dict[str, str], status: int, server: LookUps
+) -> None:
+    """Unknown addresses, wrong arguments, long bodies, other names of the machine and other sites get an error."""
+    found, answer = ask(server, *asked, **headers)
+    assert (found, answer["status"]) == (status, status)
+    assert answer["error"]
+
+
+@pytest.mark.parametrize(
+    ("request_", "status"),
+    [
+        (b"\x16\x03\x01\x02\x00\x01\r\n\r\n", 400),
+        (b"GET /status HTTP/1.1\r\nHost\r\n\r\n", 400),
+        (b"GET http://[::1 HTTP/1.1\r\n\r\n", 400),
+        (b"POST /query HTTP/1.1\r\nHost: localhost:%d\r\n\r\n", 411),
+        (b"POST /query HTTP/1.1\r\nHost: localhost:%d\r\nContent-Length: 9999999\r\nExpect: 100-continue\r\n\r\n", 413),
+        (b"POST /query HTTP/1.1\r\nHost: localhost:%d\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n", 400),
+        (b"POST /query HTTP/1.1\r\nTransfer-Encoding: gzip\r\n\r\n", 501),
+    ],
+)  # fmt: skip
+def test_what_is_no_request_gets_an_error(request_: bytes, status: int, server: LookUps) -> None:
+    """Bytes that are no request get a status and JSON, and the connection ends where no more can be understood."""
+    request_ = request_.replace(b"%d", str(server.port).encode())
+    head, _, body = send(server, request_.replace(b"\r\n\r\n", b"\r\nConnection: close\r\n\r\n", 1)).partition(
+        b"\r\n\r\n"
+    )
+    assert head.startswith((f"HTTP/1.1 {status} ".encode(), f"HTTP/1.0 {status} ".encode()))
+    assert json.loads(body)["status"] == status
+
+
+PLAIN = "слово за слово"
+
+
+@pytest.mark.parametrize(
+    ("body", "kind", "encoding", "found"),
+    [
+        (PLAIN.encode(), "", "", PLAIN),
+        (PLAIN.encode("koi8-r"), "text/plain; charset=koi8-r", "", PLAIN),
+        (b"\xff\xfe" + PLAIN.encode("utf-16-le"), "text/plain", "", PLAIN),
+        (json.dumps({"id": 1, "text": PLAIN}).encode(), "application/json", "", PLAIN),
+        (urlencode({"a": "", "text": PLAIN}).encode(), "application/x-www-form-urlencoded", "identity", PLAIN),
+        (gzip.compress(PLAIN.encode()) + gzip.compress(b"!"), "text/html", "gzip", f"{PLAIN}!"),
+        (zlib.compress(PLAIN.encode()), "text/plain", "Deflate", PLAIN),
+        (zlib.compress(PLAIN.encode())[2:-4], "text/plain", "deflate", PLAIN),
+        (zlib.compress(gzip.compress(PLAIN.encode())), "text/plain", "x-gzip, deflate", PLAIN),
+        (gzip.compress(PLAIN.encode())[:-1], "text/plain", "gzip", 400),
+        (b"no gzip", "text/plain", "gzip", 400),
+        (gzip.compress(bytes(MAX_BYTES + 1)), "text/plain", "gzip", 413),
+        (b"", "text/plain", "br", 415),
+        (b"", "text/plain", "zstd", 415),
+        (gzip.compress(PLAIN.encode()), "text/plain", "", 415),
+        (b"%PDF\0\0\0", "", "", 415),
+        (b"a", "text/plain; charset=none", "", 415),
+        (b"--x\r\n", "multipart/form-data; boundary=x", "", 415),
+        (b"<p>not a form", "application/x-www-form-urlencoded", "", 415),
+        (b"q=1", "application/x-www-form-urlencoded", "", 400),
+        (b"text=%FF", "application/x-www-form-urlencoded", "", 400),
+        (b"[" * 100_000, "application/json", "", 400),
+        (b'{"text": 1}', "application/json", "", 400),
+    ],
+)
+def test_bodies_are_read_or_refused(body: bytes, kind: str, encoding: str, found: str | int) -> None:
+    """What is said to be compressed or a form is read as that; whatever is not read is refused."""
+    try:
+        assert read_body(body, kind, encoding).text == found
+    except RefusedError as refused:
+        assert refused.status == found  # noqa: PT017 - either is an answer
+
+
+def test_slow_clients_keep_nobody_out(server: LookUps, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Clients that send a byte now and then hold no thread, and are told when the time of a request is over."""
+    monkeypatch.setattr(connections, "PATIENCE", 1.5)
+    monkeypatch.setattr(connections, "MAX_CONNECTIONS", 20)
+    slow = [socket.create_connection((look_ups.HOST, server.port), timeout=20) for _ in range(40)]
+    began = time.monotonic()
+    for byte in b"POST /q":
+        for one in slow[20:]:
+            one.send(bytes([byte]))
+        time.sleep(0.05)
+    assert ask(server, "POST", "/query", TEXTS["a"])[0] == 200
+    assert time.monotonic() - began < 1.4
+    answers = [one.recv(1000)[:12] for one in slow]
+    for one in slow:
+        one.close()
+    assert set(answers[:19]) <= {b"HTTP/1.1 503", b""}  # the oldest made room
+    assert answers.count(b"HTTP/1.1 408") >= 15
+
+
+def test_more_look_ups_than_there_is_room_for_are_told(server: LookUps, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of many at once some are answered and the others get 503, `Retry-After` and JSON; none gets nothing."""
+    monkeypatch.setattr(look_ups, "MAX_WAITING", 3)
+    with ThreadPoolExecutor(60) as pool:
+        with server._lock:  # noqa: SLF001 - as if a look-up took long
+            waiting = [pool.submit(ask, server, "POST", "/query", TEXTS["a"]) for _ in range(60)]
+            refused = b""
+            while not refused.startswith(b"HTTP/1.1 503 "):
+                refused = send(server, f"POST /query HTTP/1.1\r\nHost: localhost:{server.port}\r\nContent-Length: 1\r\n"
+                                       "Connection: close\r\n\r\na".encode())  # fmt: skip
+            assert ask(server, "GET", "/health")[0] == 200
+        answers = [one.result()[0] for one in waiting]
+    assert b"\r\nRetry-After: 1\r\n" in refused
+    assert {*answers} == {200, 503}
+
+
+def test_a_token_is_needed_at_other_addresses(repo: str) -> None:
+    """Without a token no other machine can ask; with one, only who shows it."""
+    opened = nddup.repository.open(repo)
+    for host, token in (("0.0.0.0", None), ("0.0.0.0", "short")):  # noqa: S104 - it is refused
+        with listen_at(host, 0) as listening, pytest.raises(ConfigError, match="NDDUP_SERVE_TOKEN"):
+            LookUps(opened, "repo", listening, token)
+    for server in serving(repo, SHOWN):
+        for shown in ({}, {"Authorization": "Bearer wrong"}, {"Authorization": SHOWN}):
+            assert [ask(server, "GET", path, **shown)[0] for path in ("/status", "/metrics", "/x")] == [401] * 3
+        assert ask(server, "GET", "/status", Authorization=f"Bearer {SHOWN}", Host="any.example")[0] == 200
+        assert ask(server, "GET", "/health", Host="any.example")[0] == 200
+
+
+def test_what_was_begun_is_answered_before_the_end(repo: str) -> None:
+    """SIGTERM in the middle of a request: it is answered, the exit status is 0, and nobody new is."""
+    command = [sys.executable, "-m", "nddup", "serve", repo, "--port", "0"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=dict(os.environ)) as process:
+        assert process.stdout is not None
+        port = int(re.findall(r":(\d+)/ answers", process.stdout.readline())[0])
+        idle = socket.create_connection((look_ups.HOST, port), timeout=20)
+        with socket.create_connection((look_ups.HOST, port), timeout=20) as begun:
+            body = TEXTS["a"].encode()
+            begun.sendall(
+                f"POST /query HTTP/1.1\r\nHost: localhost:{port}\r\nContent-Length: {len(body)}\r\n\r\n".encode()
+            )
+            time.sleep(0.3)
+            process.send_signal(signal.SIGTERM)
+            time.sleep(0.3)
+            begun.sendall(body)
+            assert begun.recv(1 << 16).startswith(b"HTTP/1.1 200 OK\r\n")
+        assert process.wait(20) == 0
+        idle.close()
+
+
+def test_a_port_that_is_taken_is_a_mistake(server: LookUps, repo: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """One line names the port."""
+    assert main(["serve", repo, "--port", str(server.port)]) == 2
+    assert f"--port {server.port}: cannot be used" in capsys.readouterr().err
