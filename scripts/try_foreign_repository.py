@@ -1,6 +1,6 @@
 """Change single values in the files of a repository, with right digests, and see what each command makes of it.
 
-    python -m scripts.try_foreign_repository [--changes N] [--seed N] [--kind KIND] [--only FILE]
+    python -m scripts.try_foreign_repository [--changes N] [--seconds N] [--seed N] [--kind KIND] [--only FILE]
 
 Each change gives a copy of a repository whose commit and `digests.json` say the digests of the changed file: as its
 author, who means harm, can write it. Child processes query it, check it and add to it. None may end by a signal, with a
@@ -18,8 +18,9 @@ import re
 import shutil
 import sys
 import tempfile
+import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -42,7 +43,12 @@ FREE = frozenset(
 """Columns of which nothing else in a repository says what they must hold."""
 
 KINDS: dict[str, dict[str, Any]] = {
-    "mod": {"sketch": {"kind": "mod-pow2", "size": 30}, "shingle": {"length": 2}, "pairs": {"threshold": 0.6}},
+    "mod": {
+        "sketch": {"kind": "mod-pow2", "size": 30},
+        "shingle": {"length": 2},
+        "pairs": {"threshold": 0.6},
+        "clusters": {"mode": "partition"},
+    },
     "estimated": {"sketch": {"size": 30}, "shingle": {"length": 2}, "pairs": {"threshold": 0.6, "confirm": "none"}},
     "exact": {"sketch": {"size": 10}, "shingle": {"length": 2}, "pairs": {"threshold": 0.6}},
 }
@@ -117,11 +123,20 @@ def is_proved(folder: Path) -> bool:
     return all(proof.holds for proof in nddup.repository.open(str(folder), local={"processes": 1}).check())
 
 
+ADDS = 8
+"""One change of so many is tried with adding, too."""
+
 ASKED: Mapping[str, Callable[[Path], object]] = {"query": ask_query, "tables": ask_tables, "add": ask_add}
 
 
-def judge(folder: Path, changed: Path, due: Mapping[str, object]) -> str:
-    """Return what the commands make of a repository in which a file was changed; each works on its own copy."""
+def copy_links(folder: Path, copy: Path) -> Path:
+    """Make another folder of the same files: each is removed before it is changed, so links are enough."""
+    shutil.rmtree(copy, ignore_errors=True)
+    return Path(shutil.copytree(folder, copy, copy_function=os.link))
+
+
+def judge(folder: Path, changed: Path, due: Mapping[str, object], asked: Sequence[str] = tuple(ASKED)) -> str:
+    """Return what some of `ASKED` make of a repository in which a file was changed; each works on its own copy."""
     before = changed.read_bytes()
     opened = _said(partial(_open, folder))
     if opened != "same":
@@ -129,11 +144,9 @@ def judge(folder: Path, changed: Path, due: Mapping[str, object]) -> str:
     if changed.read_bytes() != before:
         return "made again"
     said = set()
-    for name, ask in ASKED.items():
-        copy = folder.with_name(name)
-        shutil.rmtree(copy, ignore_errors=True)
-        shutil.copytree(folder, copy)
-        said.add(_said(lambda: "same" if ask(copy) == due[name] else f"{name} differs"))  # noqa: B023 - called here
+    for name in asked:
+        copy = copy_links(folder, folder.with_name(name))
+        said.add(_said(lambda: "same" if ASKED[name](copy) == due[name] else f"{name} differs"))  # noqa: B023
     if wrong := sorted(one for one in said if "raw" in one or "lines" in one):
         return "; ".join(wrong)
     differing = sorted(one for one in said if "differs" in one)
@@ -277,44 +290,48 @@ def renew_digests(repo: Path) -> None:
 
 
 def try_changes(place: Path, kind: str, changes: int, *, seed: int = 1, only: str = "") -> Iterator[Outcome]:
-    """Change each kind of file so many times, one change at a time."""
-    whole = place / f"whole-{kind}"
+    """Change each kind of file so many times, one change at a time, the kinds of files in turn.
+
+    One in `ADDS` changes is also added to, which costs as much as ten questions.
+    """
+    whole, folder = place / f"whole-{kind}", place / "foreign"
     make_repository(whole, kind)
-    due = {}
-    for name, ask in ASKED.items():
-        shutil.copytree(whole, place / "due", dirs_exist_ok=True)
-        due[name] = ask(place / "due")
-        shutil.rmtree(place / "due")
+    due = {name: ask(copy_links(whole, place / "due")) for name, ask in ASKED.items()}
     assert is_proved(whole)  # noqa: S101
-    named = json.loads(max((whole / "commits").glob("*.json")).read_bytes())["segments"]
-    files = [
-        file for one in named for file in (whole / "segments" / one["name"]).rglob("*")
-        if file.suffix in (".parquet", ".arrow", ".array")
-    ]  # fmt: skip
-    kinds = sorted({f"{'mapped' if 'mapped' in file.parent.name else 'tables'}/{file.name}" for file in files})
+    of_kind = files_by_kind(whole)
     chance = random.Random(seed)  # noqa: S311
-    for name in (one for one in kinds if re.search(only, one)):
-        of_kind = [file for file in files if file.name == name.partition("/")[2]
-                   and ("mapped" in file.parent.name) == name.startswith("mapped")]  # fmt: skip
-        for _ in range(changes):
-            folder = place / "foreign"
-            shutil.rmtree(folder, ignore_errors=True)
-            shutil.copytree(whole, folder)
-            changed = folder / chance.choice(of_kind).relative_to(whole)
+    for number in range(changes):
+        for name in (one for one in of_kind if re.search(only, one)):
+            copy_links(whole, folder)
+            changed = folder / chance.choice(of_kind[name])
             said = change_file(changed, chance)
             if name.startswith("tables"):
                 for mapped in folder.rglob("mapped-*"):
                     shutil.rmtree(mapped)
             renew_digests(folder)
-            result = in_child(partial(judge, folder, changed, due))
+            asked = tuple(ASKED) if number % ADDS == 0 else ("query", "tables")
+            result = in_child(partial(judge, folder, changed, due, asked))
             is_free = said.partition(":")[0] in FREE and "SIGNAL" not in result and "raw" not in result
             yield Outcome(f"{kind} {name}", said, "free" if is_free and "SILENT" in result else result)
+
+
+def files_by_kind(repo: Path) -> dict[str, list[Path]]:
+    """Return the paths within a repository of the files of each kind in the segments of its newest version."""
+    newest = max((repo / "commits").glob("*.json"), key=lambda file: int(file.stem))
+    found = dict[str, list[Path]]()
+    for one in json.loads(newest.read_bytes())["segments"]:
+        for file in sorted((repo / "segments" / one["name"]).rglob("*")):
+            if file.suffix in (".parquet", ".arrow", ".array"):
+                folder = "mapped" if "mapped" in file.parent.name else "tables"
+                found.setdefault(f"{folder}/{file.name}", []).append(file.relative_to(repo))
+    return dict(sorted(found.items()))
 
 
 def main() -> None:
     """Print what came of the changes to each file, and each that is wrong; exit with 1 if one is."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--changes", type=int, default=10, metavar="N", help="of each kind of file")
+    parser.add_argument("--seconds", type=float, default=float("inf"), metavar="N", help="for each repository, at most")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--kind", choices=KINDS, help="only this repository")
     parser.add_argument("--only", default="", help="only files that this pattern finds")
@@ -323,6 +340,7 @@ def main() -> None:
     wrong = 0
     with tempfile.TemporaryDirectory(prefix="nddup-foreign-") as place:
         for kind in [options.kind] if options.kind else KINDS:
+            end = time.monotonic() + options.seconds
             for outcome in try_changes(Path(place), kind, options.changes, seed=options.seed, only=options.only):
                 is_good = outcome.result in GOOD
                 counts.setdefault(outcome.file, Counter())[outcome.result if is_good else "WRONG"] += 1
@@ -330,6 +348,8 @@ def main() -> None:
                     wrong += 1
                     sys.stdout.write(f"{outcome.file}: {outcome.change}: {outcome.result}\n")
                     sys.stdout.flush()
+                if time.monotonic() > end:
+                    break
     for file, found in counts.items():
         sys.stdout.write(f"{file:<40} {dict(found)}\n")
     sys.exit(1 if wrong else 0)

@@ -1,6 +1,6 @@
 """Change single values in the notes and files of a run's folder, and see what the commands on it make of them.
 
-    python -m scripts.try_foreign_run [--changes N] [--seed N] [--only FILE]
+    python -m scripts.try_foreign_run [--changes N] [--seconds N] [--seed N] [--only FILE]
 
 The digests of the changed files are made right again. Child processes show, check, report and evaluate the run, and
 resume it. None may end by a signal, without an end, or with a raw error; none may open, write or remove what lies in a
@@ -12,10 +12,13 @@ import io
 import json
 import os
 import random
+import re
 import shutil
 import signal
 import sys
 import tempfile
+import time
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import redirect_stderr, redirect_stdout
 from functools import partial
@@ -214,7 +217,7 @@ def with_values(file: Path, change: Any) -> None:  # noqa: ANN401
 
 
 def try_changes(place: Path, changes: int, *, seed: int = 1, only: str = "") -> Iterator[Outcome]:
-    """Change each file of a run so many times, one change at a time."""
+    """Change each file of a run so many times, one change at a time, the files in turn."""
     whole = place / "whole"
     make_run(whole)
     files = sorted(
@@ -222,8 +225,8 @@ def try_changes(place: Path, changes: int, *, seed: int = 1, only: str = "") -> 
         if not {"report", "kept"} & set(path.relative_to(whole / "run").parts)
     )  # fmt: skip
     chance = random.Random(seed)  # noqa: S311
-    for name in (one for one in files if only in str(one)):
-        for _ in range(changes):
+    for _ in range(changes):
+        for name in (one for one in files if only in str(one)):
             folder = place / "foreign"
             shutil.rmtree(folder, ignore_errors=True)
             shutil.copytree(whole, folder)
@@ -248,18 +251,23 @@ def main() -> None:
     """Print each change of which something wrong came; exit with 1 if there is one."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--changes", type=int, default=10, metavar="N", help="of each file")
+    parser.add_argument("--seconds", type=float, default=float("inf"), metavar="N", help="at most")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--only", default="", help="only files whose path contains this")
     options = parser.parse_args()
-    count = wrong = 0
+    end, counts, wrong = time.monotonic() + options.seconds, Counter[str](), 0
     with tempfile.TemporaryDirectory(prefix="nddup-foreign-") as place:
         for outcome in try_changes(Path(place), options.changes, seed=options.seed, only=options.only):
-            count += 1
+            counts[re.sub(r"part-.*", "part", outcome.file)] += 1
             if outcome.wrong:
                 wrong += 1
                 sys.stdout.write(f"{outcome.file}: {outcome.change}: {outcome.wrong}\n")
                 sys.stdout.flush()
-    sys.stdout.write(f"{count} changes, {wrong} of which something wrong came\n")
+            if time.monotonic() > end:
+                break
+    for name, count in counts.items():
+        sys.stdout.write(f"{name:<40} {count}\n")
+    sys.stdout.write(f"{counts.total()} changes, {wrong} of which something wrong came\n")
     sys.exit(1 if wrong else 0)
 
 

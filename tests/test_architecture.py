@@ -58,7 +58,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "storage": GROUND | {"sketching", "scanning"},
     "storage.session_files": {"storage", "spark", "spark.session_access"},
     "storage.session_tables": {"storage", "storage.session_files"},
-    "engines": GROUND | {"tables", "storage"},
+    "engines": GROUND | {"tables", "storage", "settings"},
     "stages": {"engines", "settings", "rewriting", "report"},
     "engines.spark_engine": {"engines", "spark", "spark.session_access", "storage.session_tables"},
     "report": {"engines", "settings"},

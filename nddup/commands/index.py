@@ -184,7 +184,8 @@ def _open(options: argparse.Namespace, steps: Steps, doing: str) -> Any:  # noqa
 
 def _caller(options: argparse.Namespace) -> Any:  # noqa: ANN401 - a Config, loaded here
     """Return the settings that say how and where to compute."""
-    from nddup.settings.load import CALLERS, PREFIX, load_config, require_callers  # noqa: PLC0415
+    from nddup.settings.load import PREFIX, load_config, require_callers  # noqa: PLC0415
+    from nddup.settings.stored import CALLERS  # noqa: PLC0415
 
     ours = {f"{PREFIX}{name}".upper() for name in CALLERS}
     variables = {name: os.environ[name] for name in os.environ if name.startswith(tuple(ours))}
@@ -196,7 +197,8 @@ def _create(options: argparse.Namespace, steps: Steps) -> Answer:
     steps.begin("make the repository")
     from nddup.repository.identity import new_identity  # noqa: PLC0415
     from nddup.repository.opened_repository import Repository  # noqa: PLC0415
-    from nddup.settings.load import CALLERS, load_config  # noqa: PLC0415
+    from nddup.settings.load import load_config  # noqa: PLC0415
+    from nddup.settings.stored import CALLERS  # noqa: PLC0415
 
     config = load_config(options.config, options.assignments, os.environ)
     if options.texts is not None and options.texts < 0:

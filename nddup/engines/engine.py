@@ -183,6 +183,7 @@ class FinishedRun(Engine):
 
     Raises:
         OutputError: if the folder is not a run, the run did not finish, or its metrics cannot be read.
+        ConfigError: if its settings are none that a run can have.
         IncompatibleSketchError: if its sketches have another format than this version's.
     """
 
@@ -190,8 +191,11 @@ class FinishedRun(Engine):
         self._folder = folder
         self.path = folder.path
         from nddup.metrics import RunMetrics  # noqa: PLC0415 - a question to a repository opens no run
+        from nddup.settings.stored import complete_shown  # noqa: PLC0415
 
-        self.metrics = RunMetrics.read(folder.open(), origin=f"{folder.path}/metrics.json")
+        origin = f"{folder.path}/metrics.json"
+        metrics = RunMetrics.read(folder.open(), origin=origin)
+        self.metrics = metrics.model_copy(update={"settings": complete_shown(metrics.settings, origin=origin)})
 
     def holds(self, name: str) -> bool:
         """Return whether there is a table or a file of this name."""

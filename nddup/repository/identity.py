@@ -27,9 +27,10 @@ from nddup.repository.segment_files import EXACT_LAYOUT, LAYOUT
 from nddup.scanning.found import SketchRule, text_buffers
 from nddup.scanning.sketch_records import sketch_texts
 from nddup.settings import plan
-from nddup.settings.load import CALLERS, read_stored
+from nddup.settings.load import read_stored
 from nddup.settings.plan import sketch_rule
 from nddup.settings.schema import Config, KeepConfig
+from nddup.settings.stored import CALLERS
 from nddup.sketching.tokens import FULL_FORMAT
 
 TEXTS = (

@@ -26,10 +26,8 @@ from nddup.settings.profile_files import profiles
 from nddup.settings.read_yaml import LONGEST as LONGEST_YAML
 from nddup.settings.read_yaml import UNREADABLE, RepeatedKeyError, read_yaml, yaml_reason
 from nddup.settings.schema import Config, Section
+from nddup.settings.stored import CALLERS, take_deciding
 from nddup.shown import follow, hide_setting
-
-CALLERS = frozenset({"engine", "local", "spark"})
-"""The sections that say how and where to compute. They come from the caller of each command, never from a folder."""
 
 PREFIX = "NDDUP_"
 """How the names of variables that are settings begin."""
@@ -138,11 +136,7 @@ def read_stored(values: Any, *, origin: str) -> Config:  # noqa: ANN401 - of a f
     """
     if not isinstance(values, Mapping) or not all(isinstance(key, str) for key in values):
         raise _refusal(origin, ["expected sections of settings"])
-    settings = {key: value for key, value in values.items() if key not in CALLERS}
-    pairs = settings.get("pairs", {})
-    if isinstance(pairs, Mapping):  # in an earlier version the sketches decided unless something else was asked for
-        settings["pairs"] = {"confirm": "none", **pairs}
-    return build_config(settings, origin=origin)
+    return build_config(take_deciding(values), origin=origin)
 
 
 def require_callers(config: Config, *, origin: str) -> Config:

@@ -12,8 +12,10 @@ from nddup.cli import main
 from nddup.engines.embedded import DuckRun, MemoryRun
 from nddup.errors import ConfigError, NddupError
 from nddup.results.check import check_run
+from nddup.settings.stored import NOT_SHOWN, complete_shown
 from nddup.storage.local_folder import LocalFolder
 from nddup.tables import RESULTS
+from scripts.try_foreign_run import MARKUP
 from tests.finished_runs import write_texts
 from tests.opened.made_runs import write_family
 from tests.report.made_reports import metrics_of
@@ -124,3 +126,34 @@ def test_notes_that_name_each_other_are_no_table(tmp_path: Path) -> None:
         value.pop("digest", None)
         note.write_text(json.dumps({**value, "dropped": made}))
         assert not run.has("documents", settings={}, reads=["input"])
+
+
+def test_settings_that_no_run_can_have_are_refused(folder: Path) -> None:
+    """A renamed key or a value of another type is refused when the run is opened; a missing key is not."""
+    whole = json.loads((folder / "metrics.json").read_text())["settings"]
+    whole = {name: one for name, one in whole.items() if name not in NOT_SHOWN}
+    assert complete_shown({}, origin="x").keys() == whole.keys()
+    for section, values in ((name, one) for name, one in whole.items() if name != "spark"):
+        foreign: list[object] = [None, [], 7, {"x": 1}, MARKUP]
+        for wrong in foreign:
+            with pytest.raises(ConfigError, match="settings"):
+                complete_shown({**whole, section: wrong}, origin="x")
+        for key in values:
+            less = {name: one for name, one in values.items() if name != key}
+            assert complete_shown({**whole, section: less}, origin="x")[section].keys() == values.keys()
+            for changed in ({**less, f"{key}s": values[key]}, {**less, key: {"a": [None]}}):
+                with pytest.raises(ConfigError, match=f"settings.{section}.{key}"):
+                    complete_shown({**whole, section: changed}, origin="x")
+
+
+def test_commands_refuse_foreign_settings_in_one_line(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Every command that reads a run says which of its settings is wrong, in one line."""
+    metrics = json.loads((folder / "metrics.json").read_text())
+    metrics["settings"]["shingle"]["units"] = metrics["settings"]["shingle"].pop("unit")
+    (folder / "metrics.json").write_text(json.dumps(metrics))
+    for command in (["show", str(folder)], ["show", str(folder), "--doc", "a"], ["report", str(folder)],
+                    ["check", str(folder)]):  # fmt: skip
+        assert main(command) == 2
+        printed = capsys.readouterr().err
+        assert "settings.shingle.units" in printed
+        assert printed.count("\n") == 1
