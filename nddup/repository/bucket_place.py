@@ -56,6 +56,7 @@ class BucketPlace:
         self._scheme = url.partition(":")[0].lower()
         try:
             from fsspec.core import url_to_fs  # noqa: PLC0415 - an extra
+            from fsspec.implementations.local import LocalFileSystem  # noqa: PLC0415
 
             self._files, self._root = url_to_fs(url.rstrip("/"), use_listings_cache=False)
         except ImportError as error:
@@ -65,6 +66,8 @@ class BucketPlace:
             raise ConfigError(f"{self._name}: a repository there needs {needed} ({error})") from error
         except (ValueError, OSError) as error:
             raise ConfigError(f"{self._name}: cannot be opened ({error})") from error
+        if isinstance(self._files, LocalFileSystem):  # it follows links, which `DiskPlace` does not
+            raise ConfigError(f"{self._name}: lies on this machine; give its path")
         key = hashlib.sha256(self.full_name().encode()).hexdigest()[:16]
         base = cache_folder()
         if base is None:  # the copies last as long as this object

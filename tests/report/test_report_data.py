@@ -1,6 +1,7 @@
 """The data of a report: scripts that no value can break out of, and rows compared with the tables."""
 
 import json
+import re
 from itertools import combinations
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from nddup import report
 from nddup.cli import main
 from nddup.engines.embedded import DuckRun
 from nddup.errors import NddupError
@@ -43,6 +45,34 @@ def test_a_script_holds_its_value_and_nothing_else(value: Any) -> None:  # noqa:
     assert value_of(script) == value
     assert not set(script[:-1]) & set("<>&\n\r\u2028\u2029\ufeff\x00")
     assert script.encode()
+
+
+WAYS_TO_MARKUP = (
+    r"(inner|outer)HTML|insertAdjacentHTML|setHTML|document\.write|\beval\(|new Function|srcdoc|DOMParser"
+    r"|createContextualFragment"
+)
+PLACES = r"""nddup\.href\(|["`]\#/|FAMILIES\b|hash$|last\[name\]|\(name$"""
+"""What a script may lead to: a place in the page itself."""
+
+
+def test_scripts_make_neither_markup_nor_foreign_links() -> None:
+    """No script makes markup of a text, and only `nddup.address` links outside: it asks for the protocol first."""
+    assets = Path(report.__file__).parent / "assets"
+    links = dict[str, list[str]]()
+    for file in assets.glob("*.js"):
+        script = file.read_text()
+        if file.name == "chart.umd.min.js":
+            continue
+        assert not re.findall(WAYS_TO_MARKUP, script), file.name
+        goals = re.findall(r"(?:href: |\.href = |location(?:\.hash)? = |\.src = )([^,;}]+)", script)
+        links[file.name] = [goal for goal in goals if not re.match(PLACES, goal)]
+
+    outside = {name: found for name, found in links.items() if found}
+    assert outside == {"csv.js": ["url"], "data.js": ["policy.createScriptURL(name)"], "dom.js": ["parsed.href"]}
+    assert '!["http:", "https:"].includes(parsed.protocol)) return nddup.foreign(url' in (assets / "dom.js").read_text()
+    policy = re.search('http-equiv="Content-Security-Policy" content="([^"]+)"', (assets / "index.html").read_text())
+    assert policy is not None
+    assert {"default-src 'none'", "script-src 'self'", "require-trusted-types-for 'script'"} <= {*policy[1].split("; ")}
 
 
 @given(

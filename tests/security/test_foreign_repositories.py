@@ -105,6 +105,17 @@ def test_nothing_outside_is_read_written_or_removed(
     assert {file: file.lstat().st_mtime_ns for file in outside.rglob("*") if not file.is_dir()} == before
 
 
+@pytest.mark.parametrize("scheme", ["local://", "local:"])
+def test_a_folder_of_this_machine_has_no_other_way_in(
+    whole: Path, tmp_path: Path, scheme: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A URL of `fsspec` that leads to this machine, where its client would follow links, is refused in one line."""
+    repo = shutil.copytree(whole, tmp_path / "repo")
+    LINKS["a table"](repo, tmp_path)
+    assert main(["index", "check", f"{scheme}{repo}"]) == 2
+    assert capsys.readouterr().err.endswith("lies on this machine; give its path\n")
+
+
 WRONG: dict[str, Any] = {
     "version": "1", "segments": [7], "parent": -1, "next_key": 1 << 80, "next_component": None, "counts": {"a": {}},
     "digests": {"documents": [1, "x"]}, "repository": {}, "what": "\x1b[2J", "time": "now\nand then", "more": 1,
