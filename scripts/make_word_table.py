@@ -1,16 +1,21 @@
 """Write `nddup/sketching/word_table.txt`: what is dropped, folded, composed, and which characters form tokens.
 
+    pip install unicodedata2==18.0.0 regex==2026.11.19
     python scripts/make_word_table.py
 
-Run it once for each version of Unicode; it uses that of the Python that runs it. Another version makes other
-tokens, so other sketches: raise `SKETCH_FORMAT` in `nddup/sketching/recipe.py` with it.
+Run it once for each version of Unicode. `unicodedata2` has the characters, `regex` their case folding and the properties
+that the other lacks; both are of one version, which is tested. Nothing else here needs them. Another version makes other
+tokens, so other sketches: raise `SKETCH_FORMAT` in `nddup/sketching/tokens.py` with it.
 """
 
 import sys
-import unicodedata
 from collections.abc import Callable, Iterator
 from itertools import pairwise
 from pathlib import Path
+
+import regex
+import unicodedata2 as unicodedata
+from regex import _regex
 
 TABLE = Path(__file__).parents[1] / "nddup" / "sketching" / "word_table.txt"
 
@@ -33,6 +38,8 @@ ALONE = (
     *("HIRAGANA", "KATAKANA", "HALFWIDTH KATAKANA", "HENTAIGANA", "BOPOMOFO"),
     *("THAI", "LAO", "KHMER", "MYANMAR", "TAI LE", "NEW TAI LUE", "TAI THAM", "TAI VIET", "AHOM"),
 )
+# Those without such a name, such as Tangut ideographs, and the letters of scripts that are new.
+PROPERTIES = regex.compile(r"[\p{Ideographic}\p{Line_Break=Complex_Context}]")
 IDEOGRAPHIC = (
     "IDEOGRAPH",
     "VERTICAL IDEOGRAPH",
@@ -42,28 +49,13 @@ IDEOGRAPHIC = (
     "CIRCLED IDEOGRAPH",
     "PARENTHESIZED IDEOGRAPH",
 )
-NAMELESS = (range(0x17000, 0x18800), range(0x18D00, 0x18D80))  # Tangut ideographs: `unicodedata` has no names
+RESERVED = (range(0x20000, 0x2FFFE), range(0x30000, 0x3FFFE))
+"""Planes of ideographs: also of those that a later Unicode assigns."""
 
-# Default_Ignorable_Code_Point, from DerivedCoreProperties.txt, which `unicodedata` does not have.
-DROPPED = (
-    (0x00AD, 0x00AD),  # soft hyphen
-    (0x034F, 0x034F),  # combining grapheme joiner
-    (0x061C, 0x061C),  # Arabic letter mark
-    (0x115F, 0x1160),  # Hangul fillers
-    (0x17B4, 0x17B5),  # Khmer inherent vowels
-    (0x180B, 0x180F),  # Mongolian variation selectors and vowel separator
-    (0x200B, 0x200F),  # zero-width space, non-joiner and joiner, directional marks
-    (0x202A, 0x202E),  # directional embeddings and overrides
-    (0x2060, 0x206F),  # word joiner, invisible operators, directional isolates, deprecated format characters
-    (0x3164, 0x3164),  # Hangul filler
-    (0xFE00, 0xFE0F),  # variation selectors
-    (0xFEFF, 0xFEFF),  # zero-width no-break space, the byte order mark
-    (0xFFA0, 0xFFA0),  # halfwidth Hangul filler
-    (0xFFF0, 0xFFF8),  # reserved for format characters
-    (0x1BCA0, 0x1BCA3),  # shorthand format controls
-    (0x1D173, 0x1D17A),  # musical format controls
-    (0xE0000, 0xE0FFF),  # tags, variation selectors supplement, and what is reserved beside them
-)
+UNASSIGNED = regex.compile(r"\p{Cn}")
+IGNORABLE = regex.compile(r"\p{Default_Ignorable_Code_Point}")
+FOLDING = regex.IGNORECASE | regex.FULLCASE | regex.UNICODE
+TURKIC = {"I": "i", "\u0130": "i\u0307"}  # `regex` folds these for Turkish as well, so leaves them
 
 # Malayalam chillu letters: each was written as its consonant, virama and a joiner before Unicode 5.1.
 CHILLU = {0xD7A: 0xD23, 0xD7B: 0xD28, 0xD7C: 0xD30, 0xD7D: 0xD32, 0xD7E: 0xD33, 0xD7F: 0xD15}
@@ -73,9 +65,16 @@ HANGUL = range(0xAC00, 0xD7A4)
 SURROGATES = range(0xD800, 0xE000)
 
 
+def is_reserved(code: int) -> bool:
+    """Return whether the code point will be an ideograph, if it is ever assigned."""
+    return any(code in plane for plane in RESERVED) and unicodedata.category(chr(code)) == "Cn"
+
+
 def is_word(code: int) -> bool:
-    r"""Return whether the character is in `\w`, as Python's `re` defines it."""
-    return chr(code).isalnum() or chr(code) == "_"
+    r"""Return whether the character is in `\w`, as Python's `re` defines it, or reserved for an ideograph."""
+    char = chr(code)
+    is_letter = unicodedata.category(char)[0] == "L" or unicodedata.numeric(char, None) is not None
+    return is_letter or char == "_" or is_reserved(code)
 
 
 def is_alone(code: int) -> bool:
@@ -83,7 +82,7 @@ def is_alone(code: int) -> bool:
     if not is_word(code):
         return False
     name = unicodedata.name(chr(code), "")
-    return name.startswith(ALONE + IDEOGRAPHIC) or any(code in block for block in NAMELESS)
+    return name.startswith(ALONE + IDEOGRAPHIC) or is_reserved(code) or PROPERTIES.match(chr(code)) is not None
 
 
 def is_mark(code: int) -> bool:
@@ -93,14 +92,19 @@ def is_mark(code: int) -> bool:
 
 def is_dropped(code: int) -> bool:
     """Return whether the character is default-ignorable."""
-    return any(first <= code <= last for first, last in DROPPED)
+    return IGNORABLE.match(chr(code)) is not None
+
+
+def casefold(char: str) -> str:
+    """Return the full case folding of a character."""
+    return TURKIC.get(char) or str(_regex.fold_case(FOLDING, char))
 
 
 def spelling(code: int) -> str:
     """Return what a character becomes, decomposed. The iota below becomes a letter only after marks are ordered."""
     if code in CHILLU:
         return chr(CHILLU[code]) + VIRAMA
-    folded = "".join(c if c == IOTA_BELOW else c.casefold() for c in unicodedata.normalize("NFD", chr(code)))
+    folded = "".join(c if c == IOTA_BELOW else casefold(c) for c in unicodedata.normalize("NFD", chr(code)))
     spelt = unicodedata.normalize("NFD", folded).replace(DOTLESS, "i")
     return spelt if spelt == "i" else spelt.replace("i\u0307", "i")
 
@@ -165,6 +169,9 @@ def joins(changes: set[int]) -> Iterator[tuple[int, int, int]]:
 
 def main() -> None:
     """Write the table."""
+    for code in (code for code in range(sys.maxunicode + 1) if code not in SURROGATES):
+        is_assigned = unicodedata.category(chr(code)) != "Cn"
+        require(is_assigned != bool(UNASSIGNED.match(chr(code))), code, "is not of one version of Unicode")
     folds, spelt = changed()
     lines = [f"unicode {unicodedata.unidata_version}"]
     lines += [f"word {first:X} {last:X}" for first, last in runs(is_word)]
@@ -172,7 +179,7 @@ def main() -> None:
     lines += [f"mark {first:X} {last:X}" for first, last in runs(is_mark)]
     for first, last in runs(lambda code: unicodedata.combining(chr(code))):
         lines.append(f"order {first:X} {last:X} {unicodedata.combining(chr(first))}")
-    lines += [f"drop {first:X} {last:X}" for first, last in DROPPED]
+    lines += [f"drop {first:X} {last:X}" for first, last in runs(is_dropped)]
     lines += [f"fold {first:X} {last:X} {step} {shift}" for first, last, step, shift in fold_runs(folds)]
     lines += [" ".join(["spell", f"{code:X}", *(f"{ord(c):X}" for c in parts)]) for code, parts in spelt.items()]
     lines += [f"join {code:X} {first:X} {second:X}" for code, first, second in joins({*folds, *spelt})]

@@ -23,10 +23,10 @@ Each character of the result belongs to one of four classes:
     separator  all other characters, also apostrophes, full stops and colons between letters.
 
 So tokens end where UAX #29 ends words, except that its rules for punctuation inside words are not used, and that
-characters of spaceless scripts stand alone. Code points unassigned in the table's version are separators.
+characters of spaceless scripts stand alone. Code points unassigned in the table's version are separators, but those of
+planes 2 and 3 are ideographs, as Unicode says of them.
 
-`scripts/make_word_table.py` made the table once from Python's `unicodedata`, so a newer Python does not change any
-token. The table is part of the sketch format (`SKETCH_FORMAT`). No compiled code is needed to read it.
+`scripts/make_word_table.py` made the table once from Unicode 18.0, so a newer Python does not change any token. The table is part of the sketch format (`SKETCH_FORMAT`). No compiled code is needed to read it.
 
 `tokenise` is the definition in plain Python, which `check` and the tests use; the kernels of `folding` do the same.
 
@@ -335,7 +335,7 @@ def _order(code: int) -> int:
     return int(WORD_TABLE[FACTS + code]) & ORDER
 
 
-SKETCH_FORMAT: Final = 2
+SKETCH_FORMAT: Final = 3
 """Raise it whenever the ids of any text change: sketches stored before cannot be compared with those made later.
 
 An id depends on the word table (`tokens.TOKEN_TABLE_VERSION` and the rule of `tokens`), on the hash of tokens and of
