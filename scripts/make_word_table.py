@@ -3,8 +3,8 @@
     pip install unicodedata2==18.0.0 regex==2026.11.19
     python scripts/make_word_table.py
 
-Run it once for each version of Unicode. `unicodedata2` has the characters, `regex` their case folding and the properties
-that the other lacks; both are of one version, which is tested. Nothing else here needs them. Another version makes other
+Run it once for each version of Unicode. `unicodedata2` has the characters, `regex` their case folding and properties
+that the other lacks; both must be of one version. Nothing else here needs them. Another version makes other
 tokens, so other sketches: raise `SKETCH_FORMAT` in `nddup/sketching/tokens.py` with it.
 """
 
