@@ -26,7 +26,8 @@ So tokens end where UAX #29 ends words, except that its rules for punctuation in
 characters of spaceless scripts stand alone. Code points unassigned in the table's version are separators, but those of
 planes 2 and 3 are ideographs, as Unicode says of them.
 
-`scripts/make_word_table.py` made the table once from Unicode 18.0, so a newer Python does not change any token. The table is part of the sketch format (`SKETCH_FORMAT`). No compiled code is needed to read it.
+`scripts/make_word_table.py` made the table once from Unicode 18.0, so a newer Python does not change any token. The
+table is part of the sketch format (`SKETCH_FORMAT`). No compiled code is needed to read it.
 
 `tokenise` is the definition in plain Python, which `check` and the tests use; the kernels of `folding` do the same.
 
