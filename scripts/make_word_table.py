@@ -87,7 +87,7 @@ def is_alone(code: int) -> bool:
 
 def is_mark(code: int) -> bool:
     """Return whether the character is a combining mark: General_Category M."""
-    return unicodedata.category(chr(code))[0] == "M"
+    return str(unicodedata.category(chr(code))).startswith("M")
 
 
 def is_dropped(code: int) -> bool:
@@ -105,7 +105,7 @@ def spelling(code: int) -> str:
     if code in CHILLU:
         return chr(CHILLU[code]) + VIRAMA
     folded = "".join(c if c == IOTA_BELOW else casefold(c) for c in unicodedata.normalize("NFD", chr(code)))
-    spelt = unicodedata.normalize("NFD", folded).replace(DOTLESS, "i")
+    spelt = str(unicodedata.normalize("NFD", folded)).replace(DOTLESS, "i")
     return spelt if spelt == "i" else spelt.replace("i\u0307", "i")
 
 

@@ -1,7 +1,10 @@
-"""Tokens by their definition, from Python's `unicodedata`: for a Python that has the Unicode of the table."""
+"""Tokens by their definition, from `unicodedata2` and `regex`, which have the Unicode of the table."""
 
-import unicodedata
 from functools import cache
+
+import regex
+import unicodedata2 as unicodedata
+from regex import _regex
 
 from nddup.sketching.tokens import OF_ALONE, character_class
 
@@ -13,6 +16,22 @@ IGNORABLE = (
     "\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f\u3164\ufe00-\ufe0f"
     "\ufeff\uffa0\ufff0-\ufff8\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff"
 )
+
+FOLDING = regex.IGNORECASE | regex.FULLCASE | regex.UNICODE
+
+
+@cache
+def is_letter(character: str) -> bool:
+    r"""Return whether a character is in `\w`, or has its place in the planes of ideographs."""
+    is_ideograph = 0x20000 <= ord(character) < 0x40000 and ord(character) & 0xFFFF < 0xFFFE
+    is_numeric = unicodedata.numeric(character, None) is not None
+    return unicodedata.category(character)[0] == "L" or is_numeric or is_ideograph or character == "_"
+
+
+@cache
+def casefold(character: str) -> str:
+    """Return the full case folding. `regex` leaves out the two letters that Turkish folds in another way."""
+    return {"I": "i", "\u0130": "i\u0307"}.get(character) or str(_regex.fold_case(FOLDING, character))
 
 
 @cache
@@ -30,7 +49,7 @@ def ignorable() -> frozenset[str]:
 def defined_normal_form(text: str) -> str:
     """Drop, decompose, fold, drop the dots of i, compose."""
     text = "".join(character for character in text if character not in ignorable())
-    folded = unicodedata.normalize("NFD", text.translate(CHILLU_LETTERS)).casefold()
+    folded = "".join(map(casefold, unicodedata.normalize("NFD", text.translate(CHILLU_LETTERS))))
     folded = unicodedata.normalize("NFD", folded).replace("\u0131", "i")
     kept, is_i = [], False
     for character in folded:
@@ -38,7 +57,7 @@ def defined_normal_form(text: str) -> str:
             continue
         is_i = character == "i" or (is_i and unicodedata.combining(character) not in {0, 230})
         kept.append(character)
-    return unicodedata.normalize("NFC", "".join(kept))
+    return str(unicodedata.normalize("NFC", "".join(kept)))
 
 
 def defined_tokens(text: str) -> list[str]:
@@ -48,12 +67,11 @@ def defined_tokens(text: str) -> list[str]:
         if unicodedata.category(character)[0] == "M":
             word += character if word else ""
             continue
-        is_letter = character.isalnum() or character == "_"
         stands = character_class(character) == OF_ALONE
-        if word and (not is_letter or stands or is_alone):
+        if word and (not is_letter(character) or stands or is_alone):
             tokens.append(word)
             word = ""
-        word += character if is_letter else ""
+        word += character if is_letter(character) else ""
         is_alone = stands
     return [*tokens, word] if word else tokens
 
@@ -66,7 +84,7 @@ def defined_characters(text: str) -> list[str]:
         if unicodedata.category(character)[0] == "M":
             if not is_gap:
                 characters[-1] += character
-        elif character.isalnum() or character == "_":
+        elif is_letter(character):
             characters += [" ", character] if is_gap and characters else [character]
             is_gap = False
         else:

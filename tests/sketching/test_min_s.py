@@ -1,7 +1,5 @@
 """Sketching: the compiled pass against the definition in plain Python, bit for bit."""
 
-import unicodedata
-
 import numpy as np
 import pytest
 from hypothesis import given
@@ -12,16 +10,12 @@ from nddup.sketching.tokens import SKETCH_FORMAT, TOKEN_TABLE_VERSION, tokenise
 from tests.sketching.defined_min_s import defined_id, defined_sketch, sketch, sketch_one, split, texts
 
 ALL = 2**40
-same_unicode = pytest.mark.skipif(
-    unicodedata.unidata_version != TOKEN_TABLE_VERSION, reason="another Unicode than the table's"
-)
 lengths = st.integers(1, 7)
 offsets_between = st.integers(1, 4)
 sizes = st.one_of(st.integers(1, 8), st.just(200))
 seeds = st.integers(0, 2**64 - 1)
 
 
-@same_unicode
 @given(documents=st.lists(texts, max_size=4), length=lengths, offset=offsets_between, size=sizes, seed=seeds)
 def test_is_what_the_definition_says(documents: list[str], length: int, offset: int, size: int, seed: int) -> None:
     expected = [defined_sketch(document, length, offset, size, seed) for document in documents]
@@ -34,7 +28,6 @@ def test_is_what_the_definition_says(documents: list[str], length: int, offset: 
 
 
 @pytest.mark.thorough
-@same_unicode
 def test_every_character_is_read_as_the_definition_says() -> None:
     """All of Unicode in order, and its first 0x30000 characters each between letters, are read as defined."""
     everything = "".join(chr(c) for c in range(0x110000) if not 0xD800 <= c < 0xE000)
@@ -52,7 +45,6 @@ def test_reads_the_tokens_that_tokenise_shows(text: str) -> None:
     assert sketch_one(text, length=1, size=ALL) == expected
 
 
-@same_unicode
 @given(st.lists(st.one_of(st.binary(max_size=12), texts.map(str.encode)), max_size=5).map(b"".join))
 def test_a_malformed_byte_parts_words(document: bytes) -> None:
     """A malformed byte separates words, as does the U+FFFD that Python puts in its place."""
