@@ -133,7 +133,7 @@ def test_counts_what_is_forced_and_what_a_column_lacks(engine: Engine) -> None:
     found = count_kept(engine, order, forced, by_loss=False)
 
     assert found == {
-        "forced_kept": 2, "forced_removed": 1, "forced_unknown": 1, "kept_pairs": 2,
+        "forced_kept": 2, "forced_removed": 1, "kept_pairs": 2,
         "without_value": {"score": 2, "date": 2}, "unparsable": {"score": 1},
     }  # fmt: skip
     assert count_kept(engine, Order("first-id"), None, by_loss=False) == {}
