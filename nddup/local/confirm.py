@@ -12,7 +12,7 @@ from dataclasses import replace
 from fractions import Fraction
 from functools import partial
 from itertools import chain, pairwise
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -29,7 +29,9 @@ from nddup.local.workers import Workers
 from nddup.matching.confirm_texts import (
     Compared,
     ConfirmRule,
+    EditRule,
     SetRule,
+    compare_held,
     compare_one,
     compare_taken,
     divide_pairs,
@@ -38,6 +40,7 @@ from nddup.matching.confirm_texts import (
     may_confirm,
 )
 from nddup.matching.overlap_join import ComparisonLimits
+from nddup.mining.bounded_keeping import Confirm
 from nddup.mining.family_pairs import FamilyRule, list_families, past_comparisons, search_families
 from nddup.mining.keep_verdicts import FORCED_WEIGHT
 from nddup.scanning.collection import Collection
@@ -74,6 +77,10 @@ class Row(NamedTuple):
     high: int
 
 
+FAMILY_HELD: Final = 1 << 24
+"""Most shingles of a family, 128 MB, whose texts one thread holds together."""
+
+
 class Confirmer(NamedTuple):
     """The tokens, or shingles, of the nodes in candidates, and when two texts confirm a pair."""
 
@@ -83,10 +90,21 @@ class Confirmer(NamedTuple):
     rows: Sequence[Row]
     rule: ConfirmRule
 
-    def compare_one(self, names: NDArray[np.int32], one: int, others: NDArray[np.int64]) -> Compared:
-        """Compare the text of a node with those of others, all by their places in `names`."""
-        own, rest = np.searchsorted(self.nodes, names[one]), np.searchsorted(self.nodes, names[others])
-        return compare_one(self.take, self.rule, int(own), rest)
+    def of_family(self, names: NDArray[np.int64]) -> Confirm:
+        """Return what compares the texts of some nodes, which it names by their places in `names`.
+
+        A node that is not here is similar to none. Memory: 8 bytes a shingle, of at most `FAMILY_HELD`; the texts of a
+        larger family are taken at each comparison.
+        """
+        places, is_here = np.searchsorted(self.nodes, names), np.isin(names, self.nodes)
+        nothing = Row(np.empty(0, np.uint64), 0, 0)
+        rows = [
+            self.rows[place] if here else nothing for place, here in zip(places.tolist(), is_here.tolist(), strict=True)
+        ]
+        family = Confirmer(names.astype(np.int32), rows, self.rule)
+        if isinstance(self.rule, EditRule) or sum(row.high - row.low for row in rows) > FAMILY_HELD:
+            return partial(compare_one, family.take, self.rule)
+        return partial(compare_held, family.take(np.arange(len(names))), self.rule)
 
     def take(self, places: NDArray[np.int64]) -> Ragged:
         """Return the texts of the nodes at these places."""
@@ -132,8 +150,11 @@ class Known(NamedTuple):
     common: NDArray[np.int32]
     resemblance: NDArray[np.float64]
 
-    def compare_one(self, names: NDArray[np.int32], one: int, others: NDArray[np.int64]) -> Compared:
-        """Tell what is known of a node and others, all by their places in `names`."""
+    def of_family(self, names: NDArray[np.int64]) -> Confirm:
+        """Return what tells what is known of some nodes, which it names by their places in `names`."""
+        return partial(self._compare_one, names)
+
+    def _compare_one(self, names: NDArray[np.int64], one: int, others: NDArray[np.int64]) -> Compared:
         ends = np.stack([np.full(len(others), names[one]), names[others]], axis=1)
         at = self._find(np.sort(ends, axis=1))
         known = np.flatnonzero(at >= 0)
@@ -307,7 +328,7 @@ def pair_families(  # noqa: PLR0913, PLR0917 - the last only where texts confirm
     most = min(limits.max_comparisons, workers.most_compared or limits.max_comparisons)
     keys = rule.finder and rule.finder.keys
     how = FamilyRule(rule.threshold, keys, limits._replace(max_comparisons=most), most_lost=most_lost)
-    confirm_of = None if confirmer is None else lambda some: partial(confirmer.compare_one, some)
+    confirm_of = None if confirmer is None else confirmer.of_family
 
     def search(rows: pa.Table) -> list[pa.RecordBatch]:
         return list(search_families(iter(rows.to_batches()), rule=how, confirm_of=confirm_of))

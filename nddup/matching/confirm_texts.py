@@ -286,6 +286,11 @@ def compare_one(take: TakeTexts, rule: ConfirmRule, one: int, others: NDArray[np
     return compare_taken(take, np.stack([np.full(len(others), one), others], axis=1), rule)
 
 
+def compare_held(rows: Ragged, rule: SetRule, one: int, others: NDArray[np.int64]) -> Compared:
+    """Compare one of n sets of shingles with several others, as `compare_sets`, without a copy of them."""
+    return compare_sets(rows, np.stack([np.full(len(others), one), others], axis=1), rule)
+
+
 def confirms_any(compare: Callable[[int, NDArray[np.int64]], Compared], one: int, others: NDArray[np.int64]) -> bool:
     """Return whether one text is confirmed with any of several others, which are compared with it in order."""
     portions = (others[low : low + AHEAD] for low in range(0, len(others), AHEAD))

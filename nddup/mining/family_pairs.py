@@ -36,7 +36,7 @@ from numpy.typing import NDArray
 from nddup.arrays import Ragged, number_keys, take_rows
 from nddup.columns import ragged_of
 from nddup.matching.cliques import connect_cliques
-from nddup.matching.confirm_texts import ConfirmRule, compare_one, confirms_any
+from nddup.matching.confirm_texts import ConfirmRule, SetRule, compare_held, compare_one, confirms_any
 from nddup.matching.overlap_join import (
     ComparisonLimits,
     Prefixes,
@@ -381,7 +381,9 @@ def _rows_of_family(
     """Yield FAMILY_PAIRS for one family, whose nodes ascend."""
     nodes, sketches = rows["node"].to_numpy(), ragged_of(rows["sketch"])
     confirm = None if confirm_of is None else confirm_of(nodes)
-    if rule.confirm is not None:
+    if isinstance(rule.confirm, SetRule):
+        confirm = partial(compare_held, ragged_of(rows["tokens"]), rule.confirm)
+    elif rule.confirm is not None:
         confirm = partial(compare_one, partial(take_rows, ragged_of(rows["tokens"])), rule.confirm)
     found = _search(rows, by_policy, rule, confirm)
     if not found.is_whole:

@@ -4,10 +4,13 @@ import json
 from itertools import combinations
 from pathlib import Path
 
+import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
 from nddup.engines.embedded import DuckRun
+from nddup.local import confirm
+from nddup.matching.confirm_texts import SetRule
 from nddup.results.check import check_run
 from nddup.run.local_job import run_locally
 from nddup.settings.load import build_config
@@ -49,3 +52,19 @@ def test_components_given_by_leaders(limits: dict[str, int], confirm: str, tmp_p
 
     report = check_run(DuckRun(str(tmp_path / "run")))
     assert report.is_sound, report.text()
+
+
+@pytest.mark.parametrize("held", [0, 100])
+def test_a_text_that_no_candidate_needs_is_near_none(held: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nodes whose texts were not read, because no candidate of theirs can be confirmed, are not taken for others."""
+    monkeypatch.setattr(confirm, "FAMILY_HELD", held)
+    values = np.array([1, 2, 3, 1, 2, 3, 4], np.uint64)
+    read = confirm.Confirmer(
+        np.array([2, 5], np.int32), [confirm.Row(values, 0, 3), confirm.Row(values, 3, 7)], SetRule(3, 4)
+    )
+
+    compare = read.of_family(np.array([2, 3, 5, 9]))
+
+    assert compare(0, np.array([1, 2, 3])).is_near.tolist() == [False, True, False]
+    assert not compare(1, np.array([0, 2])).is_near.any()
+    assert not confirm.Confirmer(read.nodes[:0], [], read.rule).of_family(np.array([2, 3]))(0, np.array([1])).is_near
