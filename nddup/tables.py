@@ -557,8 +557,8 @@ KEEP = Table(
             "leader",
             "boolean",
             "in a component of more than `pairs.max_edges` pairs, whether it leads: no leader before it is near, or"
-            " `keep.force` keeps it; `pairs` has all pairs of a leader. Everywhere else false; in a repository null:"
-            " there leaders are kept",
+            " `keep.force` keeps it; `pairs` has all pairs of a leader. Everywhere else false, also past the budget of"
+            " sets, where all pairs are listed",
         ),
     ),
 )

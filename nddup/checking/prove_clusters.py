@@ -226,21 +226,31 @@ BY_LEADERS = "SELECT DISTINCT node FROM placed WHERE coverage = 'documents' AND 
 UNPLACED = "SELECT DISTINCT node FROM docs ANTI JOIN placed USING (node)"
 """The nodes in no cluster, which may belong to components given by leaders where clusters must have a support."""
 
-LEADERLESS = Violations(
+
+def leaderless(*, is_free: bool) -> Violations:
+    """Return the clusters of several sketches, made around leaders, that hold none.
+
+    `keep` does not tell the leaders of a component past the budget of its sets, all of whose pairs are listed. Where
+    any part may be lost, they are what is kept, and documents forced out that no leader before them is near.
+
+    Args:
+        is_free: whether any part may be lost; else components without a told leader are left out.
     """
-    SELECT cluster_id FROM (
-        SELECT cluster_id, component FROM placed WHERE coverage = 'documents'
-        GROUP BY cluster_id, component HAVING count(*) > 1
-    ) AS found
-    SEMI JOIN (SELECT p.component FROM placed AS p SEMI JOIN leader_nodes AS l ON p.node = l.node) AS led
-    USING (component)
-    ANTI JOIN (SELECT p.cluster_id FROM placed AS p SEMI JOIN leader_nodes AS l ON p.node = l.node) AS around
-    USING (cluster_id)
-    """,
-    "{cluster_id}: holds no leader",
-)
-"""Clusters of several sketches, made around leaders, that hold none. Components past the budget of their sets have
-clusters around leaders too, which `keep` does not tell."""
+    text = f"""
+        WITH around AS (
+            SELECT p.cluster_id, p.component FROM placed AS p SEMI JOIN leader_nodes AS l ON p.node = l.node
+        )
+        SELECT f.cluster_id FROM (
+            SELECT cluster_id, component FROM placed WHERE coverage = 'documents'
+            GROUP BY cluster_id, component HAVING count(*) > 1
+        ) AS f
+        LEFT JOIN (SELECT DISTINCT component FROM around) AS t ON f.component = t.component
+        WHERE f.cluster_id NOT IN (SELECT cluster_id FROM around)
+          AND (t.component IS NOT NULL OR {is_free} AND f.cluster_id NOT IN (
+              SELECT p.cluster_id FROM placed AS p
+              JOIN (SELECT node FROM keeping WHERE kept OR class > 0) AS k ON p.node = k.node))
+    """  # noqa: S608 - a word
+    return Violations(text, "{cluster_id}: holds no leader")
 
 
 def uncovered(*, twin: int, large: int) -> Violations:

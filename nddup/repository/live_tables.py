@@ -18,6 +18,7 @@ from nddup.engines.embedded import DuckEngine, DuckRun
 from nddup.errors import OutputError
 from nddup.local import outputs
 from nddup.local.collapse import name_nodes
+from nddup.local.match import PairingOptions
 from nddup.local.workers import Workers
 from nddup.matching.preference import Order
 from nddup.metrics import ClustersMetrics, EditMetrics, KeepMetrics, PairsMetrics, SketchMetrics, Stages, TextsMetrics
@@ -59,6 +60,7 @@ def live_tables(snapshot: Snapshot) -> dict[str, pa.Table]:
                 alive = alive.append_column(missing, pa.nulls(len(alive), PAIRS.arrow.field(missing).type))
         found[name] = alive.select(RUN_RESULTS[name].names)
     measured = _measure(keep, found["documents"], found["pairs"], is_exact=snapshot.identity.is_exact)
+    measured = measured.append_column("leader", pa.array(_leads(snapshot, state)))
     return found | {"keep": measured.select(KEEP.names).cast(KEEP.arrow)}
 
 
@@ -69,6 +71,34 @@ def _fingerprints(snapshot: Snapshot, documents: pa.Table, keys: NDArray[np.int6
     found = stored["sketch_fingerprint"].take(pc.index_in(nodes, value_set=one_chunk(stored["node"])))
     of_none = pa.scalar(fingerprint_rows(Ragged(np.zeros(2, np.int64), np.empty(0, np.uint64)))[0])
     return pc.if_else(pc.equal(documents["n_features"], 0), of_none, found)
+
+
+def _leads(snapshot: Snapshot, state: pa.Table) -> NDArray[np.bool_]:
+    """Return whether each live document leads: a repository forces none and limits no loss, so all that are kept do.
+
+    Only components of more than `pairs.max_edges` pairs, or candidates, have leaders; of their documents those that
+    have a near-duplicate with another sketch.
+
+    Args:
+        snapshot: the version.
+        state: STATE of the n live documents, in the order of their numbers.
+
+    Returns:
+        (n,), all false for containment.
+    """
+    is_led, limits = np.zeros(len(state), np.bool_), PairingOptions.of(snapshot.identity.config).limits
+    if limits is None or not len(state):
+        return is_led
+    nodes = np.asarray(snapshot.documents_of(snapshot.live_keys, ["doc_key", "node"])["node"].to_numpy())
+    live, first = np.unique(nodes, return_index=True)
+    edges = snapshot.edges_of(live)
+    ends = np.stack([edges[name].to_numpy() for name in ("node_a", "node_b")])
+    of_edges = state["component_key"].to_numpy()[first][np.searchsorted(live, ends[0])]
+    components, counts = np.unique(of_edges, return_counts=True)
+    large = is_among(of_edges, components[counts > limits.max_edges])
+    if snapshot.identity.is_exact:
+        large &= edges["common"].to_numpy() > 0
+    return np.asarray(is_among(nodes, distinct(ends[:, large].ravel())) & np.asarray(state["kept"]))
 
 
 def _measure(keep: pa.Table, documents: pa.Table, pairs: pa.Table, *, is_exact: bool) -> pa.Table:
@@ -107,7 +137,7 @@ def _measure(keep: pa.Table, documents: pa.Table, pairs: pa.Table, *, is_exact: 
     columns = {"resemblance": resemblance, "lost": lost}
     for name, values in columns.items():
         keep = keep.append_column(name, pa.array(values, from_pandas=True))
-    return keep.append_column("leader", pa.nulls(len(keep), pa.bool_()))
+    return keep
 
 
 MOST_CHARACTERS = 1 << 28

@@ -321,7 +321,8 @@ def _coverage(evidence: Evidence) -> Iterator[Finding]:
     promise = "clusters: every document with a near-duplicate is in one"
     yield _find(evidence, promise, prove_clusters.left_out(**least), reads=[*reads, "leader_nodes"], amount=amount)
     promise = "clusters: each around a leader contains one"
-    yield _find(evidence, promise, prove_clusters.LEADERLESS, reads=["placed", "leader_nodes"])
+    wrong = prove_clusters.leaderless(is_free=promised.losing is None)
+    yield _find(evidence, promise, wrong, reads=["placed", "leader_nodes", "keeping"])
 
 
 def _components(evidence: Evidence) -> Finding:
@@ -396,7 +397,8 @@ def _keep(evidence: Evidence) -> Iterator[Finding]:
     reads += area
     yield _find(evidence, "keep: no two kept are near-duplicates", too_near, reads=reads, amount=amount, note=note)
     if not is_frozen and evidence.count("SELECT count(leader) AS n FROM keep"):
-        promise, wrong = "keep: leader as the pairs say", prove_keep.wrong_leaders(is_led=evidence.promised.is_led)
+        promise, promised = "keep: leader as the pairs say", evidence.promised
+        wrong = prove_keep.wrong_leaders(is_led=promised.is_led or promised.is_of_repository)
         yield _find(evidence, promise, wrong, reads=["keeping", "truth", "probes"], amount=amount)
     promise = "keep: of equal contents without a feature one is kept"
     yield _find(evidence, promise, prove_keep.textless(is_frozen=is_frozen), reads=["keeping"])
