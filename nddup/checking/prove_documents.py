@@ -233,6 +233,17 @@ REPEATED = Violations(
 )
 """Ids that are null, or belong to more than one document."""
 
+ORPHANED = Violations(
+    """
+    SELECT doc_id, parent FROM documents
+    ANTI JOIN (SELECT doc_id AS parent FROM documents UNION ALL SELECT doc_id AS parent FROM rejects) AS named
+    USING (parent)
+    WHERE parent IS NOT NULL
+    """,
+    "{doc_id}: no record has the id of its parent, {parent}",
+)
+"""Documents whose parent is neither a document nor a reject."""
+
 MISPLACED = Violations(
     """
     SELECT source, doc_key, before FROM (

@@ -74,7 +74,7 @@ def parse_json(chunk: bytes, head: FileHead) -> Record | Reject | None:
 
     start = excerpt(chunk, head.encoding)
     try:
-        row = _decode(chunk, head.encoding)
+        written, row = _decode(chunk, head.encoding)
     except (ValueError, RecursionError) as error:  # a UnicodeDecodeError is a ValueError
         return Reject("malformed", str(error), start)
     if not isinstance(row, dict):
@@ -83,8 +83,11 @@ def parse_json(chunk: bytes, head: FileHead) -> Record | Reject | None:
     declared = head.format
     doc_id, url = (_first(row, path) for path in (declared.id, declared.url))
     fields: list[tuple[Value, bool | None]] = []
+    halves = ""
     for path in declared.content:
         kind, texts = _texts(row, path)
+        if written is not row:
+            halves += "\0".join("".join(_SURROGATE.findall(text)) for text in _texts(written, path)[1])
         for text in texts:
             value = declared_value(text, kind, declared.is_markup)
             if value is None:
@@ -93,14 +96,20 @@ def parse_json(chunk: bytes, head: FileHead) -> Record | Reject | None:
     if not fields:
         return Reject("no content", f"no text at {' or '.join(declared.content)}", start, doc_id)
     policy = tuple(_scalar(_reach(row, path)) for path in declared.policy)
-    return make_record(doc_id, url, fields, start=start, policy=policy)
+    unread = unread_of(halves.strip("\0").encode("utf-16-le", "surrogatepass"))
+    replaced = len(halves.replace("\0", ""))
+    return make_record(doc_id, url, fields, start=start, replaced=replaced, policy=policy, unread=unread)
 
 
-def _decode(chunk: bytes, encoding: str) -> Any:  # noqa: ANN401 - whatever JSON holds
-    """Decode the JSON value in a line. Raises ValueError or RecursionError for anything else."""
+def _decode(chunk: bytes, encoding: str) -> tuple[Any, Any]:
+    """Decode the JSON value in a line: as written, and with each lone surrogate replaced.
+
+    Raises:
+        ValueError: for anything else, or `RecursionError`.
+    """
     line = chunk.decode(encoding).lstrip("\ufeff")
     row = _DECODER.decode(line)
-    return _without_surrogates(row) if _MAY_BE_HALF.search(line) else row
+    return row, _without_surrogates(row) if _MAY_BE_HALF.search(line) else row
 
 
 def _first(row: dict[str, Any], path: str | None) -> str | None:

@@ -194,6 +194,7 @@ def _accounting(evidence: Evidence) -> Iterator[Finding]:
     else:
         yield _find(evidence, "accounting: record ordinals of each source are 1 to n", prove_documents.MISNUMBERED)
         yield _find(evidence, "accounting: doc_key in the order of source and record", prove_documents.MISPLACED)
+        yield _find(evidence, "accounting: each parent is a document or a reject", prove_documents.ORPHANED)
     yield _find(evidence, "accounting: every document once in keep", prove_documents.UNACCOUNTED)
     promise = "accounting: sketches are ascending sets as their kind calls for"
     yield _find(evidence, promise, prove_documents.DAMAGED, reads=["docs"])

@@ -19,7 +19,9 @@ from nddup.tables import REPEATED
 MOST_BYTES = 64 << 20
 """Most stored bytes of the files that are read again: some seconds of one core."""
 
-PROVED = ("url", "n_tokens", "content_fingerprint", "token_fingerprint")
+PROVED = (
+    "url", "n_tokens", "content_fingerprint", "token_fingerprint", "unread_bytes", "unread_parts", "parent",
+)  # fmt: skip
 BESIDE = (
     "policy", "signature", "date", "status", "media_type", "target_uri", "payload_digest", "file_offset", "record_type",
 )  # fmt: skip

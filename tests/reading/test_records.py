@@ -219,3 +219,14 @@ def test_what_is_written_is_read(texts: list[bytes]) -> None:
     records = records_of(f"<dataset>{body}</dataset>".encode())
 
     assert [(r.doc_id, r.fields) for r in records] == [(str(n), (t,)) for n, t in enumerate(texts)]
+
+
+def test_halves_of_surrogate_pairs_are_not_one_content() -> None:
+    """Texts in which other lone surrogates became U+FFFD are equal, and their contents are not."""
+    escapes = ("\\ud800", "\\udfff", "\\ud800", "\\ufffd")
+    found = records_of("".join(f'{{"id": "a", "text": "b{escape}"}}\n' for escape in escapes).encode())
+
+    assert [(one.fields, one.replaced) for one in found] == [(("b\ufffd",), 1)] * 3 + [(("b\ufffd",), 0)]
+    first, second, third, plain = map(content_fingerprint, found)
+    assert first == third
+    assert len({first, second, plain}) == 3
