@@ -184,8 +184,8 @@ UNREAD = (
     Column(
         "unread_bytes",
         "long",
-        "bytes of the record that are not in its text: those that no encoding decodes, letters that the tables of"
-        " Unicode do not know, and parts that are not read; 0: all read",
+        "bytes of the record that are not in its text: those that no encoding decodes, and parts that are not read; 0:"
+        " all read",
     ),
     Column("unread_parts", "int", "parts that are not read, such as attachments; 0: all read"),
 )
