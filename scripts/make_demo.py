@@ -37,7 +37,7 @@ def read_pages() -> dict[str, tuple[str, bytes]]:
 def list_families(pages: dict[str, tuple[str, bytes]]) -> list[list[str]]:
     """Return the families of the list of true pairs, each with its ids in order."""
     family = {page: {page} for page in pages}
-    with (SAMPLE / "truth_w5_j070.tsv").open() as file:
+    with (SAMPLE.with_name("debdocs_truth_w5_j070.tsv")).open() as file:
         for pair in csv.DictReader(file, delimiter="\t"):
             if pair["id_a"] in pages and pair["id_b"] in pages:
                 joined = family[pair["id_a"]] | family[pair["id_b"]]

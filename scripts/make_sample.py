@@ -141,7 +141,12 @@ def main() -> None:
         write(arguments.output / name, collection(pages))
     ids = set(chosen["doc_id"])
     truth = pairs[pairs["id_a"].isin(ids) & pairs["id_b"].isin(ids)].sort_values(["id_a", "id_b"])
-    truth.to_csv(arguments.output / "truth_w5_j070.tsv", sep="\t", index=False, lineterminator="\n")
+    truth.to_csv(
+        arguments.output.with_name(f"{arguments.output.name}_truth_w5_j070.tsv"),
+        sep="\t",
+        index=False,
+        lineterminator="\n",
+    )
 
     size = sum(path.stat().st_size for path in arguments.output.iterdir())
     in_pairs = len(set(truth["id_a"]) | set(truth["id_b"]))

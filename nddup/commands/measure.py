@@ -35,7 +35,7 @@ files written to RUN:
   evaluation/unique_to_run.csv                   pairs found only in the run
 
 examples:
-  nddup evaluate out/demo --truth samples/debdocs/truth_w5_j070.tsv
+  nddup evaluate out/demo --truth samples/debdocs_truth_w5_j070.tsv
   nddup evaluate out/run --truth groups.txt --as groups --delimiter blank
   nddup evaluate out/run --truth pairs.csv --header yes --score similarity
   nddup evaluate out/run --labels judged.csv
@@ -214,7 +214,7 @@ files written to DIR:
   sweep.png      the others, with its name beside it
 
 example:
-  nddup sweep samples/debdocs --grid grid.yaml --output out/sweep --truth samples/debdocs/truth_w5_j070.tsv
+  nddup sweep samples/debdocs --grid grid.yaml --output out/sweep --truth samples/debdocs_truth_w5_j070.tsv
 """
 
 

@@ -23,13 +23,13 @@ from nddup.reading.xml_structure import (
     BODY_NAMES,
     ID_NAMES,
     SETTINGS,
-    TITLE_NAMES,
     URL_NAMES,
     Element,
     Shape,
     find_record,
     first_of,
     scan,
+    text_fields,
 )
 
 _ARRAY = re.compile(r"\s*\[\s*(\{|\])")
@@ -166,9 +166,7 @@ def _complete(declared: Format, shape: Shape) -> Format:
     fields = shape.fields(path)
     content = declared.content
     if not content:
-        body = first_of(BODY_NAMES, fields)
-        title = first_of(TITLE_NAMES, fields)
-        content = tuple(name for name in (title, body) if name) if body else ()
+        content = text_fields(fields)
     if not content:
         raise FormatError(f"cannot tell which part of <{path[-1]}> is its text (seen: {', '.join(fields)}); {SETTINGS}")
     return replace(
@@ -261,8 +259,7 @@ def _json_head(text: str, encoding: str, settings: Mapping[str, object], why: st
 
     content = declared.content
     if not content:
-        body = first_of(BODY_NAMES, keys)
-        content = (body,) if body else ()
+        content = text_fields(keys)
     if not content:
         raise FormatError(
             f"cannot tell which key holds the text (seen: {', '.join(keys)}); set input.content and input.id"

@@ -3,6 +3,7 @@
     scan          head -> Shape: the start tags outside comments, CDATA, instructions and DOCTYPE
     find_record   the path of the record element in a file of unknown format
     first_of      a field by its usual names
+    text_fields   title and body, by the same names
     table_format  the columns of a table by their usual names
 
 The numbers of tags, levels and candidates are all limited.
@@ -175,14 +176,24 @@ def find_record(shape: Shape, *, needs_body: bool) -> tuple[str, ...]:
     raise FormatError(f"cannot tell which element is a record under <{root[-1]}>; {SETTINGS}")
 
 
+def text_fields(fields: list[str]) -> tuple[str, ...]:
+    """Return the fields that make a record's text, in JSON lines, XML and tables: its title, if any, and its body.
+
+    Example:
+        >>> text_fields(["id", "text", "title"]), text_fields(["id", "title"])
+        (('title', 'text'), ())
+    """
+    title, body = first_of(TITLE_NAMES, fields), first_of(BODY_NAMES, fields)
+    return tuple(name for name in (title, body) if name) if body else ()
+
+
 def table_format(declared: Format, columns: list[str]) -> Format:
     """Return the format with its columns: those that the user set, or else those with usual names.
 
     Raises:
         FormatError: if a column that was set does not exist, or no column looks like the text.
     """
-    body, title = first_of(BODY_NAMES, columns), first_of(TITLE_NAMES, columns)
-    content = declared.content or tuple(name for name in (title, body) if name and body)
+    content = declared.content or text_fields(columns)
     missing = [name for name in (declared.id, declared.url, *content) if name and name not in columns]
     if missing:
         joined = "; several are joined by +, as title+body" if any("," in name for name in missing) else ""

@@ -205,9 +205,30 @@ def _find_head(files: HeadReader, file: InputFile, raw: bytes, options: InputOpt
         try:
             return _head_of(start, file.source, options)
         except FormatError:
-            if len(start) < size or size == most:  # the file has no more bytes, or a record no more room
+            if len(start) >= size and size != most:
+                continue
+            later = b"" if compression_of(raw) else _after_long_lines(files, file, start)
+            if not later:  # the file has no more bytes, or a record no more room
                 raise
+            return _head_of(later, file.source, options)
     raise AssertionError  # the second size returns or raises
+
+
+def _after_long_lines(files: HeadReader, file: InputFile, start: bytes) -> bytes:
+    """Return what follows the first line of a plain JSON lines file, and other long ones, if `start` is within it.
+
+    Empty if `start` is no JSON object that goes on, or no line follows. Cost: reads the long lines once.
+    """
+    at = len(start)
+    if not start.startswith(b"{") or b"\n" in start:
+        return b""
+    while piece := files.read_part(file.path, at, HEAD_BYTES):
+        end = piece.find(b"\n") + 1
+        at += end or len(piece)
+        later = files.read_part(file.path, at, HEAD_BYTES) if end else b""
+        if b"\n" in later or (later and at + len(later) >= file.size):
+            return later
+    return b""
 
 
 def _head_of(start: bytes, name: str, options: InputOptions) -> FileHead:

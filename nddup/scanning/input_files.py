@@ -110,31 +110,41 @@ RUN = "_RUN.json"
 """The file that marks the folder of a run: below an INPUT such a folder holds results, not documents."""
 
 BESIDE = re.compile(
-    r"(?!.*\.(x?html?|shtml|xht|jsonl?|ndjson|csv|xml|warc|parquet|eml|mbox)(\.(gz|bz2|zst|xz))?$)"
-    r"(readme|licen[cs]e|notice|copying|changelog)([.-].*)?|(md5|sha\d*)sums?.*|.*\.(md|tsv|dtd|xsd|md5|sha\d+|crc)",
+    r"(?!.*\.(x?html?|shtml|xht|jsonl?|ndjson|csv|tsv|xml|warc|parquet|eml|mbox)(\.(gz|bz2|zst|xz))?$)"
+    r"(readme|licen[cs]e|notice|copying|changelog)"
+    r"([._-](?!of|to|on|by|at|in)(?-i:[a-z]{2}([_-][A-Z]{2})?))?(\.\w{1,8})?",
     re.IGNORECASE,
 )
-"""Names of files that accompany a collection: `LICENSE`, `readme.txt`, but no page or data of such a name. Inside a
-folder they are skipped; as an INPUT they are read."""
+"""Names of files that accompany a collection: `LICENSE`, `readme.txt`, `readme.de.md`, but no page or data of such a
+name, nor a name that goes on with words. Beside others such a file is skipped; alone or as an INPUT it is read."""
+
+CHECKSUMS = re.compile(r"(md5|sha\d*)sums?([.-]\w+)?|.*\.(md5|sha\d+|crc)", re.IGNORECASE)
+"""Names of lists of checksums, which are skipped below an INPUT."""
 
 ASSET = re.compile(
     r".*\.(css|m?js|map|png|jpe?g|gif|webp|avif|svgz?|ico|bmp|tiff?|woff2?|ttf|otf|eot|mp[34]|m4[av]|web[am]|og[gva]|wav"
-    r"|avi|mov|swf)",
+    r"|avi|mov|swf|dtd|xsd)",
     re.IGNORECASE,
 )
 """Names of what pages are shown with. Beside other files it is skipped; alone it is read like any file."""
 
 ASSET_WHY = "images, styles, scripts and the like of pages; such a file alone is read"
 
-BESIDE_WHY = "named as a readme, licence, notice, checksum or listing; such a file is read if it is itself an INPUT"
+BESIDE_WHY = "named as a readme, licence, notice or changelog; such a file is read if it is itself an INPUT"
 """Why such a file is skipped, as a message; a summary shows it up to the semicolon."""
+
+CHECKSUMS_WHY = "named as a list of checksums; such a file is read if it is itself an INPUT"
 
 
 def why_skipped(name: str, *, is_folder: bool) -> str | None:
     """Return why a file or folder of this name is skipped below an INPUT; None if it is not."""
     if name.startswith(("_", ".")):
         return "hidden"
-    return BESIDE_WHY if not is_folder and BESIDE.fullmatch(name) else None
+    if is_folder:
+        return None
+    if CHECKSUMS.fullmatch(name):
+        return CHECKSUMS_WHY
+    return BESIDE_WHY if BESIDE.fullmatch(name) else None
 
 
 def count_reasons(whys: Iterable[str]) -> str:
@@ -148,14 +158,6 @@ def count_reasons(whys: Iterable[str]) -> str:
     return ", ".join(f"{count:,} {why}" for why, count in sorted(counted.items()))
 
 
-def is_note(path: str) -> bool:
-    """Return whether a file named as in `BESIDE` may be a document: Markdown, but not a README, licence or the like."""
-    name = path.rpartition("/")[2].lower()
-    return name.endswith(".md") and not name.startswith(
-        ("readme", "license", "licence", "notice", "copying", "changelog")
-    )
-
-
 OF_FSSPEC = ("hf", "github", "zip", "memory", "simplecache", "filecache", "blockcache", "reference", "libarchive")
 """Schemes that only fsspec opens."""
 
@@ -164,9 +166,11 @@ def refuse_foreign(paths: Iterable[str]) -> None:
     """Refuse an address that neither this machine nor Hadoop opens, with what to do instead.
 
     Raises:
-        ConfigError: for `hf://…`, other addresses that only fsspec opens, and chains of them with `::`.
+        ConfigError: for an empty path, `hf://…`, other addresses that only fsspec opens, and chains of them with `::`.
     """
     for path in paths:
+        if not path:
+            raise missing_input(path)
         scheme, has_scheme, rest = path.partition("://")
         if not has_scheme or (scheme not in OF_FSSPEC and "::" not in scheme):
             continue
@@ -186,6 +190,8 @@ def refuse_foreign(paths: Iterable[str]) -> None:
 def missing_input(text: str) -> ConfigError:
     """Make the error for a missing INPUT; it explains a wildcard or a `~` that the shell did not expand."""
     quoted = ""
+    if not text:
+        return ConfigError("INPUT: expected a file or folder, got an empty path; is a variable of the shell not set?")
     if set("*?[") & set(text):
         quoted = "; wildcards are taken literally: leave out the quotes, or name the folder"
     elif text.startswith("~"):

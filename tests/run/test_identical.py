@@ -35,7 +35,9 @@ Run = tuple[Rows, dict[str, Any]]
 def three_files(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
     """Three files of some 50 real pages with near-duplicates across them; one is compressed, one has a bad record."""
     folder = tmp_path_factory.mktemp("collection")
-    likes = [line.split("\t")[:2] for line in (SAMPLE / "truth_w5_j070.tsv").read_text().splitlines()[1:]]
+    likes = [
+        line.split("\t")[:2] for line in (SAMPLE.with_name("debdocs_truth_w5_j070.tsv")).read_text().splitlines()[1:]
+    ]
     paths = []
     for number, name in enumerate(("debdocs.0.xml", "debdocs.1.xml", "debdocs.2.xml.gz")):
         data = (SAMPLE / name).read_bytes()

@@ -100,3 +100,30 @@ def test_mail_is_read_and_written_again(tmp_path: Path) -> None:
     assert metrics.rows["documents"] == 3
     assert (Path(f"{folder}-out/kept/a.eml")).read_text() == one.format("a")
     assert (Path(f"{folder}-out/kept/b.mbox")).read_text() == box[box.index("From y") :]
+
+
+@pytest.mark.parametrize(
+    "name", ["notice-of-sale.txt", "license-agreement.txt", "notice-of.txt", "a.md", "part-0.tsv", "readme_first.txt"]
+)
+def test_a_name_that_goes_on_with_words_is_a_document(name: str) -> None:
+    """Only a name that is exactly a readme or licence, with an ending or a language, is passed over."""
+    assert why_skipped(name, is_folder=False) is None
+
+
+def test_a_folder_of_notes_is_read_and_proved_by_one_listing(tmp_path: Path) -> None:
+    """Files that would be skipped beside others are the collection where there are none; no change is noted."""
+    (tmp_path / "in").mkdir()
+    for name in ("README.md", "LICENSE.txt", "readme.de.md"):
+        (tmp_path / "in" / name).write_text(f"{name} {WORDS}")
+    metrics = run(tmp_path / "in", output={"report": False})
+
+    assert (metrics.rows["documents"], metrics.stages.sketch.changed_files) == (3, 0)
+
+
+def test_a_first_line_that_is_too_large_is_one_reject(tmp_path: Path) -> None:
+    """The keys are those of the lines after it; so of two long lines."""
+    rows = [{"id": "long", "text": "word " * 50_000}] * 2 + [{"id": name, "text": WORDS} for name in "ab"]
+    (tmp_path / "in.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    metrics = run(tmp_path / "in.jsonl", input={"max_record": 100_000, "max_rejects": None}, output={"report": False})
+
+    assert (metrics.rows["documents"], metrics.rows["rejects"]) == (2, 2)

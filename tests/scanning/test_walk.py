@@ -127,7 +127,7 @@ def test_files_that_are_not_regular_are_skipped_unopened(tmp_path: Path) -> None
 def test_names_that_are_not_utf8_are_spelled_with_percent(tmp_path: Path) -> None:
     """The file is read under a spelling of its name, apart from a file whose name is that spelling."""
     raw = os.fsencode(tmp_path)
-    for name in (b"caf\xe9.txt", b"caf%E9.txt", b"\xff/deep.txt", b"README-\xe9.md", b"same/caf\xe9.txt"):
+    for name in (b"caf\xe9.txt", b"caf%E9.txt", b"\xff/deep.txt", b"\xe9/README.md", b"same/caf\xe9.txt"):
         path = raw + b"/" + name
         os.makedirs(os.path.dirname(path), exist_ok=True)  # noqa: PTH103, PTH120 - bytes
         Path(os.fsdecode(path)).write_bytes(name)
@@ -137,7 +137,7 @@ def test_names_that_are_not_utf8_are_spelled_with_percent(tmp_path: Path) -> Non
     assert [source.replace(str(tmp_path), "") for source in sources(listing)] == [
         "%FF/deep.txt", "/caf%E9.txt", "file:/caf%E9.txt", "same/caf%E9.txt",
     ]  # fmt: skip
-    assert listing.skipped == ((f"file:{tmp_path}/README-%E9.md", BESIDE_WHY),)
+    assert listing.skipped == ((f"file:{tmp_path}/%E9/README.md", BESIDE_WHY),)
     for file in listing.files:
         assert LocalStorage().read_head(file.path, 100).endswith(b".txt")
         assert walk(Path(os.fsdecode(os.fsencode(file.path)))).files[0].size == file.size or file.path[0] != "/"
