@@ -23,6 +23,7 @@ from nddup.reading.xml_structure import (
     BODY_NAMES,
     ID_NAMES,
     SETTINGS,
+    TITLE_NAMES,
     URL_NAMES,
     Element,
     Shape,
@@ -31,6 +32,9 @@ from nddup.reading.xml_structure import (
     scan,
     text_fields,
 )
+
+TITLE_KEYS = "|".join(name for name in TITLE_NAMES if not name.startswith("@"))
+"""The title of JSON lines whose first has none: the first of these keys that a line has."""
 
 _ARRAY = re.compile(r"\s*\[\s*(\{|\])")
 """The start of a JSON array of objects."""
@@ -260,6 +264,7 @@ def _json_head(text: str, encoding: str, settings: Mapping[str, object], why: st
     content = declared.content
     if not content:
         content = text_fields(keys)
+        content = content if len(content) != 1 else (TITLE_KEYS, *content)  # other lines may have a title
     if not content:
         raise FormatError(
             f"cannot tell which key holds the text (seen: {', '.join(keys)}); set input.content and input.id"

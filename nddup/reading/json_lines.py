@@ -3,10 +3,11 @@
 
     plain_keys   head -> the keys of the records that can be read here; None if they cannot
     find_blank   lines -> those without a record
-    read_lines   lines -> the texts, ids and URLs of those that are plain
+    read_lines   lines -> the titles, texts, ids and URLs of those that are plain
 
 A line is plain if `records.parse_json` would read it, and take its values as they are: an object in UTF-8 whose text is
-one string, whose id is a string of printable ASCII or a whole number, and whose keys name each of them once. Anything
+one string, as is its title, if any, whose id is a string of printable ASCII or a whole number, and whose keys name each
+of them once. Anything
 else, such as a broken line, a lone surrogate, an id with an accent, or a list of texts, is odd, and read by
 `parse_json`: what is a record, and what is a reject, is decided there alone.
 
@@ -60,8 +61,17 @@ HEX[[ord(mark) for mark in "0123456789abcdefABCDEF"]] = [*range(16), *range(10, 
 VALUE, FIRST, AFTER = 0, 1, 2
 """What is expected: a value, the first one of a list or an object, or what comes after a value."""
 
-TEXT, ID, OTHER = 0, 1, 63
-"""Keys by their number; that of the URL is 2."""
+TEXT, ID, TITLE, OTHER = 0, 1, 3, 63
+"""Keys by their number; that of the URL is 2. All alternatives of the title have its number."""
+
+
+class Keys(NamedTuple):
+    """The keys of text, id and URL, and those of the title: the first of them that a record has. Empty for none."""
+
+    text: str
+    id: str = ""
+    url: str = ""
+    titles: tuple[str, ...] = ()
 
 
 class PlainRecords(NamedTuple):
@@ -69,39 +79,57 @@ class PlainRecords(NamedTuple):
 
     Attributes:
         is_plain: (n,).
-        texts: of n strings; of a plain record, its text.
+        texts: of n strings; of a plain record, its text, without the title.
         ids: of n strings; of a plain record, its id, null for none.
         urls: likewise.
+        titles: likewise.
     """
 
     is_plain: NDArray[np.bool_]
     texts: pa.StringArray
     ids: pa.StringArray
     urls: pa.StringArray
+    titles: pa.StringArray
+
+    def fields(self, row: int) -> tuple[str, ...]:
+        """Return the content of a plain record, as `make_record` does: its title and its text, without an empty one."""
+        title, text = self.titles[row].as_py(), self.texts[row].as_py()
+        return (title, text) if title and text else (title or text,)
+
+    def join(self, between: str, end: str = "") -> pa.StringArray:
+        """Return the content of each record as one string: two fields with these marks, one field as it is."""
+        if self.titles.null_count == len(self.titles):
+            return self.texts
+        marks = np.frombuffer(between.encode(), np.uint8), np.frombuffer(end.encode(), np.uint8)
+        titles, texts = utf8_of(self.titles), utf8_of(self.texts)
+        sizes = [int(bounds[-1] - bounds[0]) for _, bounds in (titles, texts)]
+        room = pa.allocate_buffer(sum(sizes) + (len(between) + len(end)) * len(self.texts))
+        bounds = _join(titles, texts, marks, np.frombuffer(room, np.uint8))
+        return pa.StringArray.from_buffers(len(self.texts), pa.py_buffer(bounds), room)
 
 
-def plain_keys(head: FileHead) -> tuple[str, str | None, str | None] | None:
-    """Return the keys of text, id and URL; None if the records of a file cannot be read here.
+def plain_keys(head: FileHead) -> Keys | None:
+    """Return the keys of what is read of a record; None if the records of a file cannot be read here.
 
     Example:
         >>> from nddup.reading.detect import read_head
-        >>> plain_keys(read_head(b'{"id": 1, "text": "a"}'))
-        ('text', 'id', None)
+        >>> plain_keys(read_head(b'{"id": 1, "title": "a", "text": "a"}'))
+        Keys(text='text', id='id', url='', titles=('title',))
     """
     declared = head.format
     is_plain = declared.kind == "jsonl" and canonical_charset(head.encoding) == "utf-8" and head.separator == b"\n"
-    if not is_plain or len(declared.content) != 1 or declared.policy or declared.prefixes_ids:
+    if not is_plain or len(declared.content) not in (1, 2) or declared.policy or declared.prefixes_ids:
         return None
-    keys = (declared.content[0], declared.id or None, declared.url or None)
-    given = [key for key in keys if key]
-    if any("." in key or split_field(key) != ("auto", (key,)) for key in given) or len(set(given)) < len(given):
-        return None
-    return keys
+    *title, text = declared.content
+    kinds = [split_field(path) for path in title]
+    titles = tuple(name for _, names in kinds for name in names)
+    keys = Keys(text, declared.id or "", declared.url or "", titles)
+    given = [key for key in (keys.text, keys.id, keys.url, *titles) if key]
+    is_odd = any("." in key or split_field(key) != ("auto", (key,)) for key in given) or len(set(given)) < len(given)
+    return None if is_odd or any(kind != "auto" for kind, _ in kinds) else keys
 
 
-def read_lines(
-    data: NDArray[np.uint8], ends: NDArray[np.int64], keys: tuple[str, str | None, str | None], max_record: int
-) -> PlainRecords:
+def read_lines(data: NDArray[np.uint8], ends: NDArray[np.int64], keys: Keys, max_record: int) -> PlainRecords:
     """Read lines.
 
     Args:
@@ -117,17 +145,20 @@ def read_lines(
     if not is_utf8(data):
         for row in np.flatnonzero(is_plain).tolist():
             is_plain[row] = is_utf8(data[starts[row] : ends[row]])
-    named = [(key or "").encode() for key in keys]
-    lengths = np.array([len(name) if key else -1 for key, name in zip(keys, named, strict=True)])
+    named = [key.encode() for key in (keys.text, keys.id, keys.url, *keys.titles)]
+    lengths = np.array([len(name) or -1 for name in named])
     names = np.frombuffer(b"".join(named), np.uint8)
-    room = pa.allocate_buffer(len(keys) * data.size)  # from Arrow's pool, which gives pages again that it has had
-    out, offsets = np.frombuffer(room, np.uint8).reshape(len(keys), -1), np.zeros((len(keys), ends.size + 1), np.int32)
+    count = TITLE + 1 if keys.titles else TITLE
+    room = pa.allocate_buffer(count * data.size)  # from Arrow's pool, which gives pages again that it has had
+    out, offsets = np.frombuffer(room, np.uint8).reshape(count, -1), np.zeros((count, ends.size + 1), np.int32)
     _read_lines(data, (starts, ends), (names, lengths), is_plain, (out, offsets))
-    texts, ids, urls = (
+    texts, ids, urls, *titles = (
         pa.StringArray.from_buffers(ends.size, pa.py_buffer(bounds), pa.py_buffer(values[: bounds[-1]]))
         for values, bounds in zip(out, offsets, strict=True)
     )
-    return PlainRecords(is_plain & are_printable(ids) & are_printable(urls), texts, non_empty(ids), non_empty(urls))
+    is_plain &= are_printable(ids) & are_printable(urls)
+    title = non_empty(titles[0]) if titles else pa.nulls(ends.size, pa.string())
+    return PlainRecords(is_plain, texts, non_empty(ids), non_empty(urls), title)
 
 
 @compiled
@@ -187,6 +218,33 @@ def is_utf8(data: NDArray[np.uint8]) -> bool:
 
 
 @compiled
+def _join(
+    titles: tuple[NDArray[np.uint8], NDArray[np.int64]],
+    texts: tuple[NDArray[np.uint8], NDArray[np.int64]],
+    marks: tuple[NDArray[np.uint8], NDArray[np.uint8]],
+    out: NDArray[np.uint8],
+) -> NDArray[np.int32]:
+    """Write titles and texts in turn, with the marks where neither is empty; return where each begins, (n + 1,)."""
+    (title, title_at), (text, text_at), (between, end) = titles, texts, marks
+    bounds = np.zeros(title_at.size, np.int32)
+    to = 0
+    for row in range(title_at.size - 1):
+        size, length = title_at[row + 1] - title_at[row], text_at[row + 1] - text_at[row]
+        out[to : to + size] = title[title_at[row] : title_at[row + 1]]
+        to += size
+        if size and length:
+            out[to : to + between.size] = between
+            to += between.size
+        out[to : to + length] = text[text_at[row] : text_at[row + 1]]
+        to += length
+        if size and length:
+            out[to : to + end.size] = end
+            to += end.size
+        bounds[row + 1] = to
+    return bounds
+
+
+@compiled
 def _read_lines(
     data: NDArray[np.uint8],
     lines: tuple[NDArray[np.int64], NDArray[np.int64]],
@@ -199,9 +257,10 @@ def _read_lines(
     Args:
         data: lines.
         lines: where each begins and ends.
-        keys: the names of text, id and URL one after another, and the length of each; -1 for none.
+        keys: the names of text, id, URL and titles one after another, and the length of each; -1 for none.
         is_plain: written.
-        found: written: the values of each key one after another, (3, b), and where each line's begin, (3, n + 1).
+        found: written: the values of text, id, URL and perhaps title one after another, (3 or 4, b), and where each
+            line's begin, (3 or 4, n + 1).
     """
     starts, ends = lines
     out, offsets = found
@@ -309,7 +368,7 @@ def _find_key(out: NDArray[np.uint8], at: int, end: int, keys: tuple[NDArray[np.
             while k < end - at and names[first + k] == out[TEXT, at + k]:
                 k += 1
             if k == end - at:
-                return which
+                return min(which, TITLE)
         first += max(lengths[which], 0)
     return OTHER
 

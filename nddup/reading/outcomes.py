@@ -169,7 +169,8 @@ def make_record(
         doc_id: as in the file. Each run of control characters and line ends becomes one blank, because ids are written
             to line-based and tab-separated files.
         url: as in the file; control characters and line ends are removed, as in browsers.
-        fields: each part of the content, and whether it is markup; at least one.
+        fields: each part of the content, and whether it is markup; at least one. An empty one beside others is left
+            out: a record with an empty title is one without a title.
         charset: label from an HTTP header.
         start: excerpt for a reject.
         replaced: as in `Record`.
@@ -190,6 +191,7 @@ def make_record(
         return Reject("id too long", f"{len(doc_id):,} characters, more than {MAX_ID_LENGTH:,}", start)
 
     url = _CONTROLS.sub("", url).strip() if url else None
+    fields = [one for one in fields if one[0]] or fields[:1]
     kinds = tuple(is_markup for _, is_markup in fields)
     is_same = len(set(kinds)) == 1
     values, is_markup = tuple(value for value, _ in fields), kinds[0] if is_same else kinds

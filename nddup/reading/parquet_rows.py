@@ -382,31 +382,37 @@ def _decode(batch: pa.RecordBatch, names: list[str]) -> pa.RecordBatch:
 
 
 def read_plain(rows: Rows, max_record: int) -> PlainRecords:
-    """Read the texts, ids and URLs of rows. A row is plain if the record of `Rows.read` takes these values as they are.
+    """Read rows. A row is plain if the record of `Rows.read` takes these values as they are.
 
-    Its text is one string, its id and its URL are strings of printable ASCII or whole numbers, and no column of the
-    keep policy is asked for.
+    Its text and its title, if any, are strings, its id and its URL are strings of printable ASCII or whole numbers, and
+    no column of the keep policy is asked for.
 
     Cost: some 0.1 ns a byte of text.
     """
     declared, size = rows.declared, rows.batch.num_rows
     nothing = pa.nulls(size, pa.string())
-    odd = PlainRecords(np.zeros(size, np.bool_), nothing, nothing, nothing)
-    if len(declared.content) != 1 or declared.policy or declared.prefixes_ids:
+    odd = PlainRecords(np.zeros(size, np.bool_), nothing, nothing, nothing, nothing)
+    if len(declared.content) not in (1, 2) or declared.policy or declared.prefixes_ids:
         return odd
+    title = declared.content[0] if len(declared.content) > 1 else None
     columns = [
-        rows.batch.column(name) if name else nothing for name in (declared.content[0], declared.id, declared.url)
+        rows.batch.column(name) if name else nothing
+        for name in (declared.content[-1], title, declared.id, declared.url)
     ]
-    text, *named = (column.type for column in columns)
-    if text not in STRINGS or not all(kind in STRINGS or pa.types.is_integer(kind) for kind in named):
+    text, titled, *named = (column.type for column in columns)
+    if (
+        text not in STRINGS
+        or titled not in STRINGS
+        or not all(kind in STRINGS or pa.types.is_integer(kind) for kind in named)
+    ):
         return odd
     try:
         for column in columns:
             column.validate(full=True)
-        texts, ids, urls = (column.cast(pa.string()) for column in columns)
+        texts, titles, ids, urls = (column.cast(pa.string()) for column in columns)
     except pa.ArrowException:  # a string that is not UTF-8
         return odd
-    is_short = pc.fill_null(pc.less_equal(pc.binary_length(texts), max_record), fill_value=False)
-    return PlainRecords(
-        np.asarray(is_short) & are_printable(ids) & are_printable(urls), texts, non_empty(ids), non_empty(urls)
-    )
+    size_of = pc.add(pc.binary_length(texts), pc.fill_null(pc.binary_length(titles), 0))
+    is_short = pc.fill_null(pc.less_equal(size_of, max_record), fill_value=False)
+    is_plain = np.asarray(is_short) & are_printable(ids) & are_printable(urls)
+    return PlainRecords(is_plain, texts, non_empty(ids), non_empty(urls), non_empty(titles))

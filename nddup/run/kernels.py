@@ -31,7 +31,7 @@ from nddup.passages import divided
 from nddup.passages.repeats import find_repeats
 from nddup.passages.tabulate import find_characters
 from nddup.reading import markup, page_limits
-from nddup.reading.json_lines import find_ends, read_lines
+from nddup.reading.json_lines import Keys, find_ends, read_lines
 from nddup.repository.lookups import Matching, build_postings, hash_ids, hash_strings
 from nddup.repository.lookups import Rows as Stored
 from nddup.repository.lookups import find_near as find_stored
@@ -79,8 +79,8 @@ def load_kernels() -> None:
     text = np.frombuffer(b"a rose is a rose", np.uint8)
     min_s.sketch_texts(text, np.array([0, len(text)], np.int64))
     digest_pieces(text, np.arange(LANES), np.arange(LANES))
-    line = np.frombuffer(b"{}\n", np.uint8)
-    read_lines(line, find_ends(line), ("text", None, None), len(text))
+    line = np.frombuffer(b'{"title": "a", "text": "b"}\n', np.uint8)
+    read_lines(line, find_ends(line), Keys("text", titles=("title",)), line.size).join("\n")
     take_rows(_sketches(), np.array([1, 0]))
     _run_pairing()
     edge = np.array([[0, 1]], np.int32)

@@ -112,11 +112,12 @@ RUN = "_RUN.json"
 BESIDE = re.compile(
     r"(?!.*\.(x?html?|shtml|xht|jsonl?|ndjson|csv|tsv|xml|warc|parquet|eml|mbox)(\.(gz|bz2|zst|xz))?$)"
     r"(readme|licen[cs]e|notice|copying|changelog)"
-    r"([._-](?!of|to|on|by|at|in)(?-i:[a-z]{2}([_-][A-Z]{2})?))?(\.\w{1,8})?",
+    r"([._-](ar|cs|da|de|el|en|es|fa|fi|fr|hu|ja|ko|nl|pl|pt|ro|ru|sv|tr|uk|vi|zh)([_-](?-i:[A-Z]{2}))?)?(\.\w{1,8})?",
     re.IGNORECASE,
 )
 """Names of files that accompany a collection: `LICENSE`, `readme.txt`, `readme.de.md`, but no page or data of such a
-name, nor a name that goes on with words. Beside others such a file is skipped; alone or as an INPUT it is read."""
+name, nor a name that goes on with words (`notice-my.txt`), of which the code of a language is none: those listed, which
+are no English words. Beside others such a file is skipped; alone or as an INPUT it is read."""
 
 CHECKSUMS = re.compile(r"(md5|sha\d*)sums?([.-]\w+)?|.*\.(md5|sha\d+|crc)", re.IGNORECASE)
 """Names of lists of checksums, which are skipped below an INPUT."""

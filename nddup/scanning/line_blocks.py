@@ -95,9 +95,7 @@ class LineBlock(Block):
             return LocatedRecord(*place, too_large(len(chunk), excerpt(chunk)), b"")
         if self.read.is_plain[row]:
             doc_id, url = self.read.ids[row].as_py(), self.read.urls[row].as_py()
-            return LocatedRecord(
-                *place, Record(doc_id, url, (self.text(row).decode(),), self.head.format.is_markup), chunk
-            )
+            return LocatedRecord(*place, Record(doc_id, url, self.read.fields(row), self.head.format.is_markup), chunk)
         record = parse_record(chunk, self.head, is_last=False)
         return LocatedRecord(*place, record or Reject("malformed", "a blank line", ""), chunk)
 

@@ -115,13 +115,18 @@ class Block(Sequence[LocatedRecord]):
             places = np.flatnonzero(data == ord("<"))
             tags = np.searchsorted(places[may_begin_tags(data, places)], bounds)
             for row in np.flatnonzero(is_plain & (tags[1:] > tags[:-1])).tolist():
-                is_plain[row] = not is_page_or_fragment(self.text(row).decode())
+                is_plain[row] = not any(map(is_page_or_fragment, self.read.fields(row)))
         return is_plain
 
     @cached_property
     def texts(self) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
         """The texts of the records one after another in UTF-8, and where each begins; of a plain record, its text."""
-        return utf8_of(self.read.texts)
+        return utf8_of(self.read.join("\n"))
+
+    @cached_property
+    def contents(self) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
+        """Likewise what `content_fingerprint` digests of each record."""
+        return utf8_of(self.read.join("\0", end="\0"))
 
     def text(self, row: int) -> bytes:
         """Return the text of a plain record in UTF-8."""

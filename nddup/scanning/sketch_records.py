@@ -168,14 +168,14 @@ def _read_block(block: Block, rule: SketchRule) -> tuple[Columns, Texts]:
     """Do as `_read`, without an object for each record that is plain."""
     is_plain = block.plain_rows(rule.text)
     plain, odd = np.flatnonzero(is_plain), np.flatnonzero(~is_plain)
-    data, bounds = block.texts
+    (data, bounds), (content, limits) = block.texts, block.contents
     known = {
         "source": block.source.take(pa.array(plain)),
         "split": pa.array(block.split[plain]),
         "seq": pa.array(block.seq[plain]),
         "doc_id": block.read.ids.filter(pa.array(is_plain)),
         "url": block.read.urls.filter(pa.array(is_plain)),
-        "content_fingerprint": pa.array(digest_pieces(data, bounds[plain], bounds[plain + 1]), pa.binary()),
+        "content_fingerprint": pa.array(digest_pieces(content, limits[plain], limits[plain + 1]), pa.binary()),
         **{name: pa.repeat(pa.scalar(0, KINDS_OF[name]), plain.size) for name in COUNTS},
         **{name: pa.repeat("", plain.size) for name in ("detail", "excerpt")},
     }

@@ -142,5 +142,5 @@ def test_the_first_rows_of_json_lines_may_lack_the_text() -> None:
     head = read_head(rows)
     found = read_all(rows)
 
-    assert (head.format.id, head.format.url, head.format.content) == ("id", "url", ("body",))
+    assert (head.format.id, head.format.url, head.format.content) == ("id", "url", ("title|subject|headline", "body"))
     assert [one.reason if isinstance(one, Reject) else one.fields for one in found] == ["no content", ("a",), ("b",)]

@@ -103,7 +103,16 @@ def test_mail_is_read_and_written_again(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["notice-of-sale.txt", "license-agreement.txt", "notice-of.txt", "a.md", "part-0.tsv", "readme_first.txt"]
+    "name",
+    [
+        "notice-of-sale.txt",
+        "notice-my.txt",
+        "license-agreement.txt",
+        "notice-of.txt",
+        "a.md",
+        "part-0.tsv",
+        "readme_first.txt",
+    ],
 )
 def test_a_name_that_goes_on_with_words_is_a_document(name: str) -> None:
     """Only a name that is exactly a readme or licence, with an ending or a language, is passed over."""

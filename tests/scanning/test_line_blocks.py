@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from nddup.reading.detect import read_head
 from nddup.reading.formats import FileHead
-from nddup.reading.json_lines import find_blank, find_ends, plain_keys, read_lines
+from nddup.reading.json_lines import Keys, find_blank, find_ends, plain_keys, read_lines
 from nddup.reading.outcomes import Record
 from nddup.reading.records import parse_record, read_encoded
 from nddup.scanning import line_blocks
@@ -41,6 +41,7 @@ PIECES = (
     "\\ud83d", "\\ude00", "\\u003cb>", "<p>a <b>b</b></p>", "a < b", "one two three ", "а б в", "\u2028", "\x7f",
     "\ufeff", "\0", "01", "true", "nul", "NaN", '"x": {"y": [1, {"text": "z"}, []]}, ', '"t\\u0065xt": "q", ',
     "[" * 70, "]" * 70, "w" * 40,
+    '"title": "b c", ', '"title": "", ', '"title": null, ', '"headline": "<b>d</b>", ', '"text": "", ',
 )  # fmt: skip
 
 
@@ -55,7 +56,7 @@ VALUES = st.one_of(
     st.none(), st.booleans(), st.integers(), st.floats(), st.text(max_size=5),
     st.lists(st.sampled_from(PIECES), max_size=8).map("".join),
 )  # fmt: skip
-ROWS = st.dictionaries(st.sampled_from(("id", "url", "text", "x", "t", "")), VALUES, max_size=5)
+ROWS = st.dictionaries(st.sampled_from(("id", "url", "text", "title", "subject", "x", "")), VALUES, max_size=5)
 WRITTEN = st.builds(
     write_line,
     ROWS,
@@ -133,7 +134,7 @@ def test_records_at_known_places_are_those_of_the_whole(data: bytes, size: int, 
 @example(data=TWO_IN_A_LINE)
 @example(data=TWO_IN_A_LINE + b'\n{"text": "c", "x":\n{"id": "1"}}')
 def test_a_plain_line_is_what_json_says(data: bytes) -> None:
-    """A line that is plain has the id, the URL and the text of the record that `parse_record` makes of it."""
+    """A line that is plain has the id, the URL, the title and text of the record that `parse_record` makes of it."""
     keys = plain_keys(HEAD)
     assert keys is not None
     data += b"\n"
@@ -148,7 +149,8 @@ def test_a_plain_line_is_what_json_says(data: bytes) -> None:
         if read.is_plain[row]:
             assert isinstance(record, Record)
             assert (read.ids[row].as_py(), read.urls[row].as_py()) == (record.doc_id, record.url)
-            assert read.texts[row].as_py().encode() == read_encoded(record, markup="text").text
+            assert read.fields(row) == record.fields
+            assert read.join("\n")[row].as_py().encode() == read_encoded(record, markup="text").text
 
 
 def test_usual_lines_are_plain() -> None:
@@ -157,17 +159,23 @@ def test_usual_lines_are_plain() -> None:
         {"id": 7, "text": 'a\n"b" \\ / \u00e9 \U0001f600 \u0430', "meta": {"a": [1, 2.5e-3, {"b": None}], "text": 1}},
         {"text": "", "url": None, "id": 12, "more": [True, False, []], "none": {}},
         {"text": "without an id"},
+        {"title": "with a title", "text": "of it"},
+        {"subject": "a subject", "id": 12, "text": ""},
+        {"title": "", "text": "a"},
     ]  # fmt: skip
     for is_ascii in (True, False):
         data = "".join(json.dumps(row, ensure_ascii=is_ascii) + "\r\n" for row in rows).encode()
         data = data * 50 + b"broken\n" + data * 50
         ends = np.flatnonzero(np.frombuffer(data, np.uint8) == ord("\n"))
 
-        read = read_lines(np.frombuffer(data, np.uint8), ends, ("text", "id", "url"), MAX_RECORD)
+        read = read_lines(
+            np.frombuffer(data, np.uint8), ends, Keys("text", "id", "url", ("title", "subject")), MAX_RECORD
+        )
 
-        assert np.flatnonzero(~read.is_plain).tolist() == [150]
-        assert read.texts.to_pylist()[:3] == [row["text"] for row in rows]
-        assert read.ids.to_pylist()[-3:] == ["7", "12", None]
+        assert np.flatnonzero(~read.is_plain).tolist() == [300]
+        assert read.texts.to_pylist()[:6] == [row["text"] for row in rows]
+        assert read.ids.to_pylist()[-6:-3] == ["7", "12", None]
+        assert read.join("\n").to_pylist()[-3:] == ["with a title\nof it", "a subject", "a"]
 
 
 @given(st.lists(st.one_of(st.integers(0, 3), st.integers(0, 300)), max_size=20), st.integers(0, 100))
@@ -186,7 +194,7 @@ def test_marks_are_found_wherever_they_stand() -> None:
         data = ("\n".join(written) + "\n").encode("utf-8", "surrogatepass")
         ends = np.flatnonzero(np.frombuffer(data, np.uint8) == ord("\n"))
 
-        read = read_lines(np.frombuffer(data, np.uint8), ends, ("text", None, None), MAX_RECORD)
+        read = read_lines(np.frombuffer(data, np.uint8), ends, Keys("text"), MAX_RECORD)
 
         is_odd = np.array(["\x1f" in text or "\ud83d" in text or "\ude00" in text for text in texts])
         assert read.is_plain.tolist() == (~is_odd).tolist()
@@ -199,13 +207,14 @@ def test_marks_are_found_wherever_they_stand() -> None:
         "01", "1.", ".5", "-", "1e", "+1", "nul", "NaN", "[1,]", "{", '"\\x"', '"\\u12g4"', "[}", "[" * 61 + "]" * 61)),
     '{"text": "a",}', '{"text": "a"} 1', '{"text": "a", "text": "a"}', '{"text": "a", "t\\u0065xt": "a"}',
     '{"text" "a"}', '["text", "a"]', '{"text": ["a"]}', '{"text": null}', '{"x": {"text": "a"}}',
+    '{"text": "a", "title": "b", "subject": "c"}', '{"text": "a", "title": 1}', '{"text": "a", "title": ["b"]}',
     '{"text": "a", "id": 1.5}', '{"text": "a", "id": true}', '{"text": "a", "url": 1}', '{"text": "a', '{"text": "\\',
 ])  # fmt: skip
 def test_other_lines_are_odd(line: str) -> None:
     """Broken ones, and those whose text, id or URL is not one string."""
     data = np.frombuffer(line.encode() + b"\n", np.uint8)
 
-    read = read_lines(data, np.array([len(line)]), ("text", "id", "url"), MAX_RECORD)
+    read = read_lines(data, np.array([len(line)]), Keys("text", "id", "url", ("title", "subject")), MAX_RECORD)
 
     assert not read.is_plain[0]
 
