@@ -19,7 +19,7 @@ from nddup import __version__, progress
 from nddup.commands import COMMANDS
 from nddup.errors import ConfigError, NddupError, OutputError, reason_of
 from nddup.shown import clean, one_line, print_in_any_encoding
-from nddup.start_up import LIGHT, collect_rarely
+from nddup.start_up import LIGHT, collect_rarely, open_streams
 
 INTERRUPTED = 130
 """The exit status of a command ended by Ctrl-C, as in shells."""
@@ -218,6 +218,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     Args:
         arguments: of the command line, without the program's name; None: those of this process.
     """
+    open_streams()
     options = build_parser().parse_args(arguments)
     if getattr(options, "quiet", False):
         progress.be_quiet()

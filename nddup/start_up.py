@@ -39,6 +39,25 @@ class _NoPandas:
         return None
 
 
+def open_streams() -> None:
+    """Open /dev/null as standard input, output or error where this process was started without it (`2>&-`).
+
+    Otherwise the next file opened would have the number of the closed stream, and what is written to that, by this
+    process or one that it starts, would be written into the file.
+    """
+    for number, (name, mode) in enumerate((("stdin", "r"), ("stdout", "w"), ("stderr", "w"))):
+        try:
+            os.fstat(number)
+        except OSError:
+            opened = os.open(os.devnull, os.O_RDWR)
+            if opened != number:
+                os.dup2(opened, number)
+                os.close(opened)
+            os.set_inheritable(number, True)  # noqa: FBT003 - takes no name
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(number, mode, encoding="utf-8", closefd=False))  # noqa: SIM115 - by number
+
+
 def collect_rarely() -> None:
     """Let Python look for garbage in this process once in `COLLECTED_AFTER` objects."""
     gc.set_threshold(COLLECTED_AFTER)

@@ -256,12 +256,16 @@ def _count_tags(text: str, *, is_cut: bool) -> _Tags | None:  # noqa: C901 - one
 
 _BLOCK = """
 address article aside audio blockquote br button caption center col colgroup dd desc details dialog dir div dl dt
-fieldset figcaption figure footer form frame frameset h1 h2 h3 h4 h5 h6 header hgroup hr iframe input legend li listing
-main math menu nav noembed noframes object ol optgroup option p plaintext pre rp rt search section select summary svg
-table tbody td text textarea tfoot th thead title tr ul video xmp
+fieldset figcaption figure footer foreignobject form frame frameset h1 h2 h3 h4 h5 h6 header hgroup hr iframe
+input legend li listing
+main math menu mi mn mo ms mtext nav noembed noframes object ol optgroup option p plaintext pre rp rt
+search section select summary svg
+table tbody td text textarea textpath tfoot th thead title tr ul video xmp
 """
 BLOCK: Final = tuple(_BLOCK.split())
-"""Elements before and after which a word ends: blocks, parts of tables and lists, line breaks, fields, media."""
+"""Elements before and after which a word ends: blocks, parts of tables and lists, line breaks, fields, media.
+
+Of formulas, each number, name and sign is apart: a fraction of 1 and 2 is not 12."""
 
 _INLINE = """
 a abbr acronym b bdi bdo big cite code data del dfn em font i ins kbd mark nobr q s samp small span strike strong sub
@@ -283,7 +287,19 @@ def _any_of(names: Sequence[str]) -> str:
     return f"(?:{'|'.join(ways)}){'?' if '' in by_first else ''}" if ways else ""
 
 
-_BLOCK_TAG = re.compile(rf"<(?=/?{_any_of(BLOCK)}[\s/>])".encode())
+_BLOCK_TAG = re.compile(
+    rf"<(?=/?{_any_of(BLOCK)}[\s/>]|{_any_of(['tspan'])}[\s/][^<>]*[\s\"'/](?:[xXyY]|[dD][yY])\s*=)".encode()
+)
+"""Where a word ends: a tag of a block, and a part of a drawn text that has a place of its own, as a line has."""
+
+_SHADOW = b"shadowroot"
+_TEMPLATE = re.compile(
+    rb"<!--.*?(?:-->|\Z)|<(script|style|noscript|textarea|title|xmp|iframe)\b.*?(?:</\1\b|\Z)"
+    rb"|<(?P<start>template)(?=[\s/>])"
+    rb"(?P<inside>(?:[^>\"']|\"[^\"]*+\"|'[^']*+')*+)>|</(?P<end>template)(?=[\s/>])",
+    re.DOTALL | re.IGNORECASE,
+)
+_IS_SHADOW = re.compile(rb"[\s\"'/]shadowroot(?:mode)?\s*=\s*[\"']?(?:open|closed)\b", re.IGNORECASE)
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _LONG_NUMBER = re.compile(r"&#([0-9]{8,}+);?")  # longer than any code point; Python reads at most 4,300 digits
 
@@ -314,7 +330,7 @@ def strip_markup(html: str | bytes) -> str:
         >>> strip_markup("one<p>t<b>w</b>o &amp; <script>x</script>three")
         'one\ntwo & three'
     """
-    data = html if isinstance(html, bytes) else _utf8(html)
+    data = _open_shadows(html if isinstance(html, bytes) else _utf8(html))
     if is_too_costly(data):
         return _strip_flat(data)
 
@@ -347,7 +363,7 @@ def main_text(html: str | bytes) -> str:
         >>> main_text("<nav>Home</nav><main><p>The article itself.</p></main><footer>Contact</footer>")
         'The article itself.'
     """
-    data = html if isinstance(html, bytes) else _utf8(html)
+    data = _open_shadows(html if isinstance(html, bytes) else _utf8(html))
     if is_too_costly(data):
         return _strip_flat(data)
 
@@ -359,6 +375,21 @@ def main_text(html: str | bytes) -> str:
         alt_texts=False,
     )
     return str(found) if found.strip() else strip_markup(data)
+
+
+def _open_shadows(html: bytes) -> bytes:
+    """Rename templates that are declared as shadow roots, which browsers show, unlike other templates. Linear."""
+    if _SHADOW not in html.lower():
+        return html
+    is_shadow: list[bool] = []
+
+    def rename(found: re.Match[bytes]) -> bytes:
+        if found["start"]:
+            is_shadow.append(_IS_SHADOW.search(found["inside"]) is not None)
+            return b"<shadow-root>" if is_shadow[-1] else found[0]
+        return b"</shadow-root" if found["end"] and is_shadow and is_shadow.pop() else found[0]
+
+    return _TEMPLATE.sub(rename, html)
 
 
 def _utf8(text: str) -> bytes:

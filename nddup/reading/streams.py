@@ -252,6 +252,9 @@ TAIL = 64 << 10
 """Bytes at the end of a file that are searched first for its last separator."""
 
 
+MOST_DICTIONARY = 1 << 29
+"""Most bytes of memory of a decoder of .xz: `xz -9` takes 65 MB."""
+
 MOST_STARTS = 1 << 16
 """Most starts of members that are held: more than begin in the bytes that are read ahead of a record."""
 
@@ -312,7 +315,8 @@ COMPRESSIONS = {
         _Zstd, b"\0",
     ),
     "xz": Compression(
-        rb"\xfd7zXZ\0", partial(lzma.LZMADecompressor, lzma.FORMAT_XZ), DENSE_PIECE, lzma.LZMACompressor, b"Z"
+        rb"\xfd7zXZ\0", partial(lzma.LZMADecompressor, lzma.FORMAT_XZ, MOST_DICTIONARY), DENSE_PIECE,
+        lzma.LZMACompressor, b"Z",
     ),
 }  # fmt: skip
 """All compressions by name. Sources: RFC 1952, RFC 8878, the format of .xz."""
@@ -402,6 +406,7 @@ class _Members(io.RawIOBase):
         self._raw, self._decoder, self._piece = raw, decoder, piece
         self._member: Any = None
         self._input = b""
+        self._is_full = False
         self._starts: deque[tuple[int, int]] = deque(maxlen=MOST_STARTS)
         self._expanded = self._stored = 0
 
@@ -416,7 +421,9 @@ class _Members(io.RawIOBase):
     def read1(self, size: int) -> bytes:
         """Return the bytes that the next piece of input expands to, whatever the requested size."""
         del size
-        while piece := self._input or self._next_input():
+        while self._is_full or (piece := self._input or self._next_input()):
+            if self._is_full:
+                piece = b""
             self._input = b""
             if self._member is None:
                 piece = piece.lstrip(b"\0")
@@ -425,7 +432,10 @@ class _Members(io.RawIOBase):
                 self._member = self._decoder()
                 self._starts.append((self._expanded, self._stored - len(piece)))
 
-            data: bytes = self._member.decompress(piece)
+            # A kilobyte of bzip2 may hold gigabytes: they are taken piece by piece.
+            self._is_full, is_bounded = False, hasattr(self._member, "needs_input")
+            data: bytes = self._member.decompress(piece, PIECE) if is_bounded else self._member.decompress(piece)
+            self._is_full = is_bounded and len(data) >= PIECE and not self._member.eof
             if self._member.eof:
                 self._input, self._member = self._member.unused_data, None
             if data:

@@ -10,7 +10,8 @@ Files are cut here because a whole-file parser stops silently where a file is cu
 their lines with LF, fold a field over several lines, and spell its name in any case: FastWARC reads such fields as
 absent, so they are split here.
 
-Records that are not documents (warcinfo, request, metadata, continuation) are skipped. A `revisit` has no page, and
+Records that are not documents (warcinfo, request, metadata) are skipped. Segments of a record
+are joined, if no other document stands between them. A `revisit` has no page, and
 becomes a reject `revisit` that says what it repeats; a run over files makes a document of it where that is a document.
 
 In an ARC file, the older form, a record begins with one line: address, IP, date, media type, and length, in version 2
@@ -28,11 +29,23 @@ import re
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
+from hashlib import blake2b
 from typing import NamedTuple
 
 from fastwarc.stream_io import BrotliReader
 
-from nddup.reading.outcomes import EXCERPT_LENGTH, Capture, Record, Reject, clean_id, excerpt, make_record
+from nddup.reading.outcomes import (
+    ALL_READ,
+    EXCERPT_LENGTH,
+    Capture,
+    Record,
+    Reject,
+    Unread,
+    clean_id,
+    excerpt,
+    make_record,
+)
+from nddup.reading.payloads import text_of_payload
 from nddup.reading.streams import PIECE, Chunk, Expanded, NoMemberError, StoppedError, compression_of
 
 TEXT_BYTES = 4096
@@ -197,7 +210,7 @@ _DECODERS: Mapping[str, Callable[[bytes, int], bytes]] = {
 """A decoder of each encoding. It raises BodyError if a body that has the encoding is damaged, else ValueError."""
 
 
-DOCUMENTS = (b"response", b"resource", b"conversion", b"revisit")
+DOCUMENTS = (b"response", b"resource", b"conversion", b"revisit", b"continuation")
 EXCERPT_BYTES = 4 * EXCERPT_LENGTH
 MAX_HEADER = 1 << 20
 """Most bytes of a record's WARC header, including its blank line."""
@@ -206,6 +219,7 @@ BLANKS = 64
 """Bytes examined at a time for line ends between two records."""
 
 _TYPE = re.compile(rb"^WARC-Type[ \t]*:[ \t]*([\w-]+)", re.IGNORECASE | re.MULTILINE)
+_CONTINUATION = re.compile(rb"^WARC-Type[ \t]*:\s*continuation\b", re.IGNORECASE | re.MULTILINE)
 _LENGTH = re.compile(rb"^Content-Length[ \t]*:[ \t]*(\d{1,18})[ \t]*\r?$", re.IGNORECASE | re.MULTILINE)
 _BLANK_LINE = re.compile(rb"\r?\n\r?\n")
 _START = b"WARC/"
@@ -216,7 +230,9 @@ _STATUS = re.compile(rb"HTTP/|[A-Z]++(?:/[\d.]++)?[ \t]++\d{3}\b")
 _CODE = re.compile(rb"\S{1,20}+[ \t]++(\d{3})\b")
 _CHARSET = re.compile(r";\s*charset\s*=\s*[\"']?([^\s\"';,]+)", re.IGNORECASE)
 _TEXTS = re.compile(
-    r"text/(?!css\b|dns\b|(x-)?(java|ecma|live)script\b)|application/(xhtml\+xml|xml|json)|\s*$", re.IGNORECASE
+    r"text/(?!css\b|dns\b|(x-)?(java|ecma|live)script\b)"
+    r"|(?!image/)[\w.-]+/([\w.-]+\+)*(xml|json|x-ndjson)\s*(;|$)|\s*$",
+    re.IGNORECASE,
 )
 """Content types of documents. Styles and scripts are none, as in a folder of pages; nor are answers of name servers."""
 
@@ -294,7 +310,7 @@ class Window:
         return -1 if found[0].endswith(_START) else found.end()
 
 
-def cut_warc(stream: Expanded, *, max_record: int) -> Iterator[Chunk | Reject]:
+def cut_warc(stream: Expanded, *, max_record: int) -> Iterator[Chunk | Reject]:  # noqa: C901 - one choice for each kind of record
     """Yield the records of a WARC file that may hold a document.
 
     Args:
@@ -308,13 +324,101 @@ def cut_warc(stream: Expanded, *, max_record: int) -> Iterator[Chunk | Reject]:
 
     Cost: linear. Memory: `max_record` and a piece.
     """
-    window = None
+    window, begun = None, None
     try:
         window = Window(stream)
         while _skip_blank(window):
-            yield from _next_record(window, max_record)
+            offset, header = window.stored_place, read_header(window)
+            length, segment = length_of(header), segment_of(header)
+            if begun and length is not None and segment and segment.follows(begun.last):
+                begun.add(segment, _next_record(window, header, offset, max_record), max_record)
+                continue
+            if begun and (length is None or is_document(header)):
+                yield begun.end()
+                begun = None
+            if length is None:
+                yield _skip_to_record(window)
+            elif not is_document(header):
+                window.drop(len(header) + length)
+            elif segment is None:
+                yield _next_record(window, header, offset, max_record)
+            elif segment.number == 1:
+                begun = _Joined(segment, len(header), _next_record(window, header, offset, max_record))
+            else:
+                window.drop(len(header) + length)
+                yield Reject("truncated", "a segment of a record that does not begin before it", excerpt(header))
+        if begun:
+            yield begun.end()
     except StoppedError as error:
+        if begun:
+            yield begun.end()
         yield Reject(error.reason, str(error), excerpt(bytes(window.held[:EXCERPT_BYTES])) if window else "")
+
+
+class Segment(NamedTuple):
+    """What the header of a segmented record says: its number, the id of the first segment, the length of all blocks."""
+
+    number: int
+    origin: str
+    total: int | None
+
+    def follows(self, last: "Segment | None") -> bool:
+        """Return whether it is the next segment of the same record."""
+        return last is not None and (self.number, self.origin) == (last.number + 1, last.origin)
+
+
+def segment_of(header: bytes) -> Segment | None:
+    """Return which segment a header begins; None for a record that is whole. A continuation is always one."""
+    if b"segment-number" not in header.lower() and not _CONTINUATION.search(header):
+        return None
+    fields = _fields_of(header)
+    number, total = (_first(fields, f"warc-segment-{name}") for name in ("number", "total-length"))
+    is_first = _first(fields, "warc-type").lower() != "continuation"
+    origin = _first(fields, "warc-record-id" if is_first else "warc-segment-origin-id")
+    count = int(number) if number.isdecimal() and len(number) <= MAX_DIGITS else 0
+    return Segment(
+        1 if is_first else max(count, 2),
+        origin,
+        int(total) if total.isdecimal() and len(total) <= MAX_DIGITS else None,
+    )
+
+
+class _Joined:
+    """The segments of a record that stand one after the other in a file, with no other document between them."""
+
+    def __init__(self, first: Segment, header_size: int, start: Chunk | Reject) -> None:
+        self.last = first
+        self._start = start
+        self._parts = [start.value] if isinstance(start, Chunk) else []
+        self._size = len(start.value) if isinstance(start, Chunk) else 0
+        self._header_size = header_size
+
+    def add(self, segment: Segment, found: Chunk | Reject, max_record: int) -> None:
+        """Add the next segment; the record becomes a reject if that is one, or if it makes the record too large."""
+        self.last = segment
+        if isinstance(self._start, Reject):
+            return
+        if isinstance(found, Reject):
+            self._start = found
+        else:
+            block = found.value[_after_blank_line(found.value, 0) :]
+            self._parts.append(block)
+            self._size += len(block)
+            if self._size > max_record:
+                start = excerpt(self._parts[0][:EXCERPT_BYTES])
+                self._start = Reject("too large", "its segments have more bytes than input.max_record", start)
+        if isinstance(self._start, Reject):
+            self._parts.clear()
+
+    def end(self) -> Chunk | Reject:
+        """Return the record, or the reject `truncated` if segments are missing."""
+        if isinstance(self._start, Reject):
+            return self._start
+        total = self.last.total
+        if total is None or total > self._size - self._header_size:
+            start = excerpt(self._parts[0][:EXCERPT_BYTES])
+            return Reject("truncated", f"the record goes on elsewhere, after segment {self.last.number}", start)
+        return self._start._replace(value=b"".join(self._parts))
 
 
 def _skip_blank(window: Window) -> bool:
@@ -328,27 +432,19 @@ def _skip_blank(window: Window) -> bool:
     return False
 
 
-def _next_record(window: Window, max_record: int) -> Iterator[Chunk | Reject]:
-    """Yield the record at the start of the window, or a reject; nothing for a record that is not a document."""
-    offset, header = window.stored_place, read_header(window)
-    length = length_of(header)
-    if length is None:
-        yield _skip_to_record(window)
-        return
-
-    size = len(header) + length
-    if not is_document(header):
-        window.drop(size)
-    elif size > max_record:
-        yield Reject("too large", f"{size:,} bytes, more than input.max_record", excerpt(header))
-        window.drop(size)
+def _next_record(window: Window, header: bytes, offset: int | None, max_record: int) -> Chunk | Reject:
+    """Return the record at the start of the window, whose header has a length, or a reject; move past it."""
+    size = len(header) + (length_of(header) or 0)
+    found: Chunk | Reject
+    if size > max_record:
+        found = Reject("too large", f"{size:,} bytes, more than input.max_record", excerpt(header))
     elif not window.fill(size):
         missing = size - len(window.held)
-        yield Reject("truncated", f"the file ends {missing:,} bytes before the end of the record", excerpt(header))
-        window.drop(size)
+        found = Reject("truncated", f"the file ends {missing:,} bytes before the end of the record", excerpt(header))
     else:
-        yield Chunk(bytes(window.held[:size]), is_last=False, offset=offset)
-        window.drop(size)
+        found = Chunk(bytes(window.held[:size]), is_last=False, offset=offset)
+    window.drop(size)
+    return found
 
 
 def read_header(window: Window) -> bytes:
@@ -457,7 +553,7 @@ def _parse(chunk: bytes, max_record: int, wanted: Wanted, offset: int | None) ->
         about, start = _fields_of(chunk[start:http]), http
         names = [*about.get("content-encoding", ()), *about.get("transfer-encoding", ())]
         encodings = [name.strip() for several in names for name in several.split(",")]
-    content_type = _first(about, "content-type")
+    content_type = _type_of(_first(about, "content-type"), _first(warc, "warc-identified-payload-type"))
     capture = _capture_of(warc, status, content_type, offset)
     policy = tuple(_first(warc, name.lower()) or _first(about, name.lower()) or None for name in wanted.policy)
 
@@ -475,10 +571,21 @@ def _parse(chunk: bytes, max_record: int, wanted: Wanted, offset: int | None) ->
     if len(payload) > max_record:
         return Reject("too large", "its content encoding expands past input.max_record", excerpt(chunk), doc_id)
 
-    is_plain = content_type.lower().startswith(("text/plain", "application/json"))
-    url, fields = _first(warc, "warc-target-uri").strip("<> \t"), [(payload, not is_plain)]  # some write <URL>
+    url, fields = _first(warc, "warc-target-uri").strip("<> \t"), [text_of_payload(payload, content_type, charset)]
     begin = excerpt(chunk[:EXCERPT_BYTES])
-    return make_record(doc_id, url, fields, charset=charset, start=begin, policy=policy, capture=capture)
+    unread = ALL_READ
+    if _first(warc, "warc-truncated"):  # what is missing is not known, so it is like that of no other record
+        unread = Unread(parts=1, digest=blake2b(f"{doc_id} {offset}".encode(), digest_size=16).digest())
+    return make_record(doc_id, url, fields, charset=charset, start=begin, policy=policy, capture=capture, unread=unread)
+
+
+def _type_of(declared: str, identified: str) -> str:
+    """Return the content type of a payload: what the archive identified, where the declared type is missing or wrong.
+
+    It is taken to be wrong if it is that of no document, or of a plain text.
+    """
+    is_doubtful = not declared.strip() or not _TEXTS.match(declared) or declared.lower().startswith("text/plain")
+    return identified if identified.strip() and is_doubtful and _TEXTS.match(identified) else declared
 
 
 def _refusal_of(
@@ -572,6 +679,7 @@ class WarcPiece(NamedTuple):
         begins: whether it is the first piece of the record.
         ends: whether it is the last piece of the record.
         is_record: whether the record counts, as a document or as a reject; False for warcinfo, request and the like.
+        continues: whether it is a later segment of the record that counted last, and belongs to it.
     """
 
     header: bytes
@@ -579,6 +687,7 @@ class WarcPiece(NamedTuple):
     begins: bool
     ends: bool
     is_record: bool
+    continues: bool = False
 
 
 def walk_warc(stream: Expanded, *, max_record: int) -> Iterator[WarcPiece | Reject]:
@@ -589,12 +698,19 @@ def walk_warc(stream: Expanded, *, max_record: int) -> Iterator[WarcPiece | Reje
     try:
         window = Window(stream)
         _take_blanks(window)
+        last = None
         while window.fill(1):
             header = read_header(window)
             if length_of(header) is None:
+                last = None
                 yield from _pass_over(window)
-            else:
-                yield from _walk_record(window, header, max_record)
+                continue
+            segment = segment_of(header)
+            continues = segment is not None and segment.follows(last)
+            if continues or is_document(header):
+                last = segment if continues or (segment and segment.number == 1) else None
+            for piece in _walk_record(window, header, max_record):
+                yield piece._replace(is_record=False, continues=True) if continues else piece
     except StoppedError as error:
         yield Reject(error.reason, str(error), "")
 

@@ -262,7 +262,9 @@ Member = bytes | None
 """Bytes of a record, or None at its end."""
 
 
-def rewrite_warc(stream: Expanded, head: FileHead, verdicts: Verdicts, max_record: int) -> Iterator[Member]:
+def rewrite_warc(  # noqa: C901 - one choice for each kind of piece
+    stream: Expanded, head: FileHead, verdicts: Verdicts, max_record: int
+) -> Iterator[Member]:
     """Yield the bytes of the records as the verdicts say, and None after each record.
 
     Raises:
@@ -277,7 +279,10 @@ def rewrite_warc(stream: Expanded, head: FileHead, verdicts: Verdicts, max_recor
         if isinstance(piece, Reject):  # the stream is damaged and ends here
             reader.next()
             break
-        if piece.begins:
+        if piece.begins and piece.continues:
+            if stays:
+                yield piece.header
+        elif piece.begins:
             verdict = reader.next() if piece.is_record else True
             if reader.is_over:
                 break

@@ -20,7 +20,7 @@ import stat
 import zipfile
 from collections.abc import Collection, Iterator, Sequence
 from pathlib import PurePath
-from typing import BinaryIO, NamedTuple, cast
+from typing import BinaryIO, ClassVar, NamedTuple, cast
 
 from nddup.errors import ConfigError
 from nddup.scanning.input_files import (
@@ -295,6 +295,23 @@ _ERRORS = (zipfile.BadZipFile, NotImplementedError, RuntimeError, KeyError, Valu
 """What `zipfile` raises besides OSError for a damaged, encrypted or unknown archive."""
 
 
+class _Archive(zipfile.ZipFile):
+    """A WACZ file whose directory is read once, however many of its files are opened."""
+
+    known: ClassVar[dict[tuple[str, int, int, int], tuple[list[zipfile.ZipInfo], dict[str, zipfile.ZipInfo], int]]] = {}
+    """The directory of the archive that was opened last."""
+
+    def _RealGetContents(self) -> None:  # noqa: N802 - the name that `zipfile` calls
+        status = os.fstat(self.fp.fileno())  # type: ignore[attr-defined]
+        key = (str(self.filename), status.st_ino, status.st_size, status.st_mtime_ns)
+        if (found := self.known.get(key)) is None:
+            super()._RealGetContents()  # type: ignore[misc]
+            found = (self.filelist, self.NameToInfo, self.start_dir)  # type: ignore[attr-defined]
+            self.known.clear()
+            self.known[key] = found
+        self.filelist, self.NameToInfo, self.start_dir = found
+
+
 def members_of(path: str) -> list[tuple[str, int]]:
     """Return the name and the stored bytes of each WARC file in a WACZ file; none if it cannot be read.
 
@@ -303,7 +320,7 @@ def members_of(path: str) -> list[tuple[str, int]]:
         []
     """
     try:
-        with zipfile.ZipFile(path) as archive:
+        with _Archive(path) as archive:
             return [(one.filename, one.file_size) for one in archive.infolist() if _MEMBER.fullmatch(one.filename)]
     except (OSError, *_ERRORS):
         return []
@@ -329,7 +346,7 @@ def open_stored(path: str) -> BinaryIO:
 def open_member(path: str, name: str) -> BinaryIO:
     """Open a file in a WACZ file, to read its bytes as stored, whatever its checksum. Raises OSError."""
     try:
-        with zipfile.ZipFile(path) as archive:
+        with _Archive(path) as archive:
             member = archive.open(name)  # it stays open after the archive is closed
             # Bytes before and after damaged ones are read, as of any WARC file; its own checksums tell what is wrong.
             member._expected_crc = None  # type: ignore[attr-defined]  # noqa: SLF001 - `zipfile` has no other way
