@@ -20,7 +20,7 @@ from nddup.reading.formats import FILE_KINDS, FORMATS, BinaryError, FileHead, Fo
 from nddup.reading.mail import read_mail, starts_as_mail
 from nddup.reading.outcomes import Record, Reject
 from nddup.reading.streams import PIECE, Expanded, StoppedError
-from nddup.reading.warc import ARC_START, Wanted, cut_warc, parse_warc
+from nddup.reading.warc import ARC_START, Wanted, read_warc
 from nddup.reading.xml_structure import table_format
 
 CONTAINERS = tuple(kind for kind, files in FILE_KINDS.items() if not files.is_cut)
@@ -277,12 +277,7 @@ def read_container(
     stream = Expanded(raw, compression, limit)
     if kind == "warc":
         wanted = Wanted(head.format.statuses, head.format.policy)
-        for found in cut_warc(stream, max_record=max_record):
-            yield (
-                found
-                if isinstance(found, Reject)
-                else _as_text(parse_warc(found.value, max_record=max_record, wanted=wanted, offset=found.offset))
-            )
+        yield from map(_as_text, read_warc(stream, max_record=max_record, most_expanded=limit, wanted=wanted))
     elif kind == "csv":
         yield from read_csv(stream, head, max_record)
     elif kind == "mail":

@@ -256,11 +256,9 @@ def _count_tags(text: str, *, is_cut: bool) -> _Tags | None:  # noqa: C901 - one
 
 _BLOCK = """
 address article aside audio blockquote br button caption center col colgroup dd desc details dialog dir div dl dt
-fieldset figcaption figure footer foreignobject form frame frameset h1 h2 h3 h4 h5 h6 header hgroup hr iframe
-input legend li listing
-main math menu mi mn mo ms mtext nav noembed noframes object ol optgroup option p plaintext pre rp rt
-search section select summary svg
-table tbody td text textarea textpath tfoot th thead title tr ul video xmp
+fieldset figcaption figure footer foreignobject form frame frameset h1 h2 h3 h4 h5 h6 header hgroup hr iframe input
+legend li listing main math menu mi mn mo ms mtext nav noembed noframes object ol optgroup option p plaintext pre rp rt
+search section select summary svg table tbody td text textarea textpath tfoot th thead title tr ul video xmp
 """
 BLOCK: Final = tuple(_BLOCK.split())
 """Elements before and after which a word ends: blocks, parts of tables and lists, line breaks, fields, media.
@@ -288,7 +286,7 @@ def _any_of(names: Sequence[str]) -> str:
 
 
 _BLOCK_TAG = re.compile(
-    rf"<(?=/?{_any_of(BLOCK)}[\s/>]|{_any_of(['tspan'])}[\s/][^<>]*[\s\"'/](?:[xXyY]|[dD][yY])\s*=)".encode()
+    rf"<(?=/?{_any_of(BLOCK)}[\s/>]|{_any_of(['tspan'])}(?=[\s/])[^<>]*[\s\"'/](?:[xXyY]|[dD][yY])\s*=)".encode()
 )
 """Where a word ends: a tag of a block, and a part of a drawn text that has a place of its own, as a line has."""
 
@@ -305,7 +303,8 @@ _LONG_NUMBER = re.compile(r"&#([0-9]{8,}+);?")  # longer than any code point; Py
 
 
 _NOT_TEXT = re.compile(
-    rb"<!--.*?(?:-->|\Z)|<(script|style|noscript|template|head)\b.*?(?:</\1\s*>|\Z)|</?[A-Za-z!?][^>]*(?:>|\Z)",
+    rb"<!--.*?(?:-->|\Z)|<(script|style|noscript|head)\b.*?(?:</\1\s*>|\Z)"
+    rb"|</?(?:(?P<template>template)(?=[\s/>])|[A-Za-z!?])[^>]*(?:>|\Z)",
     re.DOTALL | re.IGNORECASE,
 )
 _UNESCAPED = 1 << 16
@@ -405,13 +404,15 @@ def _strip_flat(html: bytes) -> str:
 
     Memory: at most some 8 bytes per byte of the page; a list of its pieces could take far more.
     """
-    kept, at = bytearray(), 0
+    kept, at, depth = bytearray(), 0, 0  # depth: of templates in templates
     for hidden in _NOT_TEXT.finditer(html):
-        kept += html[at : hidden.start()]
-        if _BLOCK_TAG.match(html, hidden.start()):
+        kept += b"" if depth else html[at : hidden.start()]
+        if hidden["template"]:
+            depth = max(depth - 1, 0) if html.startswith(b"/", hidden.start() + 1) else depth + 1
+        elif not depth and _BLOCK_TAG.match(html, hidden.start()):
             kept += b"\n"
         at = hidden.end()
-    kept += html[at:]
+    kept += b"" if depth else html[at:]
     return _unescape(kept.decode("utf-8", "replace")).replace("\0", "")
 
 

@@ -14,6 +14,7 @@ _XML: Final = re.compile(r"[\w.-]+/([\w.-]+\+)*xml\s*(;|$)", re.IGNORECASE)
 _XML_START: Final = re.compile(rb"(\xef\xbb\xbf)?\s*+<(\?xml\s|rss[\s>]|feed[\s>]|rdf:RDF[\s>])", re.IGNORECASE)
 _PAGE: Final = re.compile(rb"<(?:!doctype\s+html|html)[\s>]", re.IGNORECASE)
 _START = 4096
+_XHTML: Final = "{http://www.w3.org/1999/xhtml}"
 
 
 def text_of_payload(payload: bytes, content_type: str, charset: str | None) -> tuple[Value, bool | None]:
@@ -25,7 +26,7 @@ def text_of_payload(payload: bytes, content_type: str, charset: str | None) -> t
         charset: from the HTTP header.
 
     Returns:
-        Of XML that is no page, the text of its elements and CDATA sections, apart at each element that is not inline;
+        Of XML that is no page, the text of its elements and CDATA sections, apart except at inline elements of XHTML;
         markup inside them, as in feeds, is removed. Anything else unchanged, as is XML that cannot be parsed, as
         markup.
     """
@@ -53,7 +54,7 @@ def _text_of_xml(payload: bytes, charset: str | None) -> str:
         return ""
     parts: list[str] = []
     for event, node in etree.iterwalk(root, events=("start", "end")):
-        is_inline = isinstance(node.tag, str) and node.tag.rpartition("}")[2].lower() in INLINE
+        is_inline = isinstance(node.tag, str) and node.tag.removeprefix(_XHTML) in INLINE and _XHTML in node.tag
         if not is_inline:
             parts.append("\n")
         text = node.text if event == "start" else node.tail

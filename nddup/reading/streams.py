@@ -406,7 +406,7 @@ class _Members(io.RawIOBase):
         self._raw, self._decoder, self._piece = raw, decoder, piece
         self._member: Any = None
         self._input = b""
-        self._is_full = False
+        self._is_full = False  # more of the member may be decoded without more input
         self._starts: deque[tuple[int, int]] = deque(maxlen=MOST_STARTS)
         self._expanded = self._stored = 0
 
@@ -424,20 +424,15 @@ class _Members(io.RawIOBase):
         while self._is_full or (piece := self._input or self._next_input()):
             if self._is_full:
                 piece = b""
-            self._input = b""
-            if self._member is None:
+            elif self._member is None:
                 piece = piece.lstrip(b"\0")
                 if not piece:
+                    self._input = b""
                     continue
                 self._member = self._decoder()
                 self._starts.append((self._expanded, self._stored - len(piece)))
 
-            # A kilobyte of bzip2 may hold gigabytes: they are taken piece by piece.
-            self._is_full, is_bounded = False, hasattr(self._member, "needs_input")
-            data: bytes = self._member.decompress(piece, PIECE) if is_bounded else self._member.decompress(piece)
-            self._is_full = is_bounded and len(data) >= PIECE and not self._member.eof
-            if self._member.eof:
-                self._input, self._member = self._member.unused_data, None
+            data = self._decode(piece)
             if data:
                 self._expanded += len(data)
                 return data
@@ -446,6 +441,18 @@ class _Members(io.RawIOBase):
             self._member.decompress(b"")  # raises first if the checksum is wrong
             raise EOFError("the file ends inside a compressed member")
         return b""
+
+    def _decode(self, piece: bytes) -> bytes:
+        """Return at most PIECE bytes of the member where its decoder can stop (bzip2, xz), else all of the input's."""
+        if hasattr(self._member, "needs_input"):
+            data: bytes = self._member.decompress(piece, PIECE)
+            self._is_full = len(data) >= PIECE and not self._member.eof
+        else:
+            data = self._member.decompress(piece)
+        self._input = b""
+        if self._member.eof:
+            self._input, self._member = self._member.unused_data, None
+        return data
 
     def _next_input(self) -> bytes:
         piece: bytes = self._raw.read(self._piece)

@@ -26,6 +26,7 @@ decodes, as in a browser.
 
 import io
 import re
+import sys
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
@@ -217,6 +218,9 @@ MAX_HEADER = 1 << 20
 
 BLANKS = 64
 """Bytes examined at a time for line ends between two records."""
+
+BODY_EXPANSION = 200
+"""How many times their size the encoded bodies of a file may expand to."""
 
 _TYPE = re.compile(rb"^WARC-Type[ \t]*:[ \t]*([\w-]+)", re.IGNORECASE | re.MULTILINE)
 _CONTINUATION = re.compile(rb"^WARC-Type[ \t]*:\s*continuation\b", re.IGNORECASE | re.MULTILINE)
@@ -520,6 +524,34 @@ ALL = Wanted()
 """Every status, and no field."""
 
 
+def read_warc(
+    stream: Expanded, *, max_record: int, most_expanded: int | None, wanted: Wanted = ALL
+) -> Iterator[Record | Reject]:
+    """Yield the documents and rejects of a WARC or ARC file, as from `cut_warc` and `parse_warc`.
+
+    The encoded bodies up to any record expand together to at most BODY_EXPANSION times the bytes of these records and
+    `max_record`, and never to more than `most_expanded`; others are rejects `too large`. What a refused body expanded
+    to is not known exactly, and is estimated.
+    """
+    left, allowed = sys.maxsize if most_expanded is None else most_expanded, max_record
+    for found in cut_warc(stream, max_record=max_record):
+        if isinstance(found, Reject):
+            yield found
+            continue
+        size = len(found.value)
+        allowed += BODY_EXPANSION * size
+        most = min(max_record, max(min(left, allowed), size))
+        record = parse_warc(found.value, max_record=most, wanted=wanted, offset=found.offset)
+        spent = 0
+        if isinstance(record, Record):
+            spent = max(sum(map(len, record.fields)) - size, 0)
+        elif record.reason in ("malformed", "too large"):
+            spent = most if record.reason == "too large" else min(most, BODY_EXPANSION * size)
+        left -= spent
+        allowed -= spent
+        yield record
+
+
 def parse_warc(chunk: bytes, *, max_record: int, wanted: Wanted = ALL, offset: int | None = None) -> Record | Reject:
     """Read the document in one record of a WARC or ARC file.
 
@@ -569,7 +601,9 @@ def _parse(chunk: bytes, max_record: int, wanted: Wanted, offset: int | None) ->
     if not content_type and not looks_like_text(payload):
         return Reject("not text", "no content type, and control characters", excerpt(chunk), doc_id)
     if len(payload) > max_record:
-        return Reject("too large", "its content encoding expands past input.max_record", excerpt(chunk), doc_id)
+        return Reject(
+            "too large", f"its content encoding expands to more than {max_record:,} bytes", excerpt(chunk), doc_id
+        )
 
     url, fields = _first(warc, "warc-target-uri").strip("<> \t"), [text_of_payload(payload, content_type, charset)]
     begin = excerpt(chunk[:EXCERPT_BYTES])

@@ -19,8 +19,9 @@ import re
 import stat
 import zipfile
 from collections.abc import Collection, Iterator, Sequence
+from functools import lru_cache
 from pathlib import PurePath
-from typing import BinaryIO, ClassVar, NamedTuple, cast
+from typing import BinaryIO, NamedTuple, cast
 
 from nddup.errors import ConfigError
 from nddup.scanning.input_files import (
@@ -295,21 +296,16 @@ _ERRORS = (zipfile.BadZipFile, NotImplementedError, RuntimeError, KeyError, Valu
 """What `zipfile` raises besides OSError for a damaged, encrypted or unknown archive."""
 
 
-class _Archive(zipfile.ZipFile):
-    """A WACZ file whose directory is read once, however many of its files are opened."""
+@lru_cache(maxsize=1)
+def _archive(path: str, process: int, size: int, modified: int) -> zipfile.ZipFile:
+    """Return the WACZ file opened last: its directory, of thousands of names, is read once for all its members."""
+    del process, size, modified  # a process that is started has the place in an open file in common with its parent
+    return zipfile.ZipFile(path)
 
-    known: ClassVar[dict[tuple[str, int, int, int], tuple[list[zipfile.ZipInfo], dict[str, zipfile.ZipInfo], int]]] = {}
-    """The directory of the archive that was opened last."""
 
-    def _RealGetContents(self) -> None:  # noqa: N802 - the name that `zipfile` calls
-        status = os.fstat(self.fp.fileno())  # type: ignore[attr-defined]
-        key = (str(self.filename), status.st_ino, status.st_size, status.st_mtime_ns)
-        if (found := self.known.get(key)) is None:
-            super()._RealGetContents()  # type: ignore[misc]
-            found = (self.filelist, self.NameToInfo, self.start_dir)  # type: ignore[attr-defined]
-            self.known.clear()
-            self.known[key] = found
-        self.filelist, self.NameToInfo, self.start_dir = found
+def _open_archive(path: str) -> zipfile.ZipFile:
+    status = os.stat(path)  # noqa: PTH116
+    return _archive(path, os.getpid(), status.st_size, status.st_mtime_ns)
 
 
 def members_of(path: str) -> list[tuple[str, int]]:
@@ -320,10 +316,10 @@ def members_of(path: str) -> list[tuple[str, int]]:
         []
     """
     try:
-        with _Archive(path) as archive:
-            return [(one.filename, one.file_size) for one in archive.infolist() if _MEMBER.fullmatch(one.filename)]
+        listed = _open_archive(path).infolist()
     except (OSError, *_ERRORS):
         return []
+    return [(one.filename, one.file_size) for one in listed if _MEMBER.fullmatch(one.filename)]
 
 
 def split_member(path: str) -> tuple[str, str] | None:
@@ -346,10 +342,9 @@ def open_stored(path: str) -> BinaryIO:
 def open_member(path: str, name: str) -> BinaryIO:
     """Open a file in a WACZ file, to read its bytes as stored, whatever its checksum. Raises OSError."""
     try:
-        with _Archive(path) as archive:
-            member = archive.open(name)  # it stays open after the archive is closed
-            # Bytes before and after damaged ones are read, as of any WARC file; its own checksums tell what is wrong.
-            member._expected_crc = None  # type: ignore[attr-defined]  # noqa: SLF001 - `zipfile` has no other way
-            return cast(BinaryIO, member)
+        member = _open_archive(path).open(name)
+        # Bytes before and after damaged ones are read, as of any WARC file; its own checksums tell what is wrong.
+        member._expected_crc = None  # type: ignore[attr-defined]  # noqa: SLF001 - `zipfile` has no other way
+        return cast(BinaryIO, member)
     except _ERRORS as error:
         raise OSError(f"{path}: {name}: {error}") from error

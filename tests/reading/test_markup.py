@@ -55,6 +55,11 @@ def test_text_of_the_body(page: str, words: list[str]) -> None:
         ("a<button>b</button>c", "a b c"),
         ("<dl><dt>a<dd>b</dl>", "a b"),
         ("<pre>a\nb</pre>c", "a b c"),
+        ("<math><mfrac><mn>1</mn><mn>2</mn></mfrac></math>", "1 2"),
+        ("<math><msup><mi>x</mi><mn>2</mn></msup></math>", "x 2"),
+        ("<svg><text>a</text><text>b</text><title>c</title><desc>d</desc></svg>", "a b c d"),
+        ("<svg><text>a<tspan x=1 y='2'>b</tspan><tspan fill=red>c</tspan><tspan dy='1em'>d</tspan></text>", "a bc d"),
+        ("<ruby>x<rp>(</rp><rt>y</rt></ruby>", "x ( y"),
         ("a<script>x</script>b<style>y</style>c", "abc"),
         ("a<img src=x alt='<p>'>b", "ab"),
     ],
@@ -63,6 +68,26 @@ def test_blocks_divide_words_and_inline_elements_do_not(page: str, text: str) ->
     """Words go on through inline elements and comments and end at blocks, as in a browser's innerText, also flat."""
     assert " ".join(strip_markup(page).split()) == text
     assert "alt" in page or " ".join(markup._strip_flat(page.encode()).split()) == text  # noqa: SLF001
+
+
+@pytest.mark.parametrize(
+    ("page", "text"),
+    [
+        ("a<template>x<template>x</template>x</template>b", "ab"),
+        ("a<template shadowrootmode=open>b<slot>c</slot></template>d", "abcd"),
+        ("<template class='x>y' SHADOWROOTMODE = 'Closed'>b</template>d", "bd"),
+        ("<template shadowroot=open>b<template>x</template>c</template>d", "bcd"),
+        ("<template shadowrootmode=open>b<template shadowrootmode=open>c</template>d</template>", "bcd"),
+        ("<template shadowrootmode=none>x</template>d", "d"),
+        ("<template data-shadowrootmode=open>x</template>d", "d"),
+        ("<!--<template shadowrootmode=open>--><template>x</template>d", "d"),
+        ("<template><p shadowrootmode=open>x</template>d", "d"),
+    ],
+)
+def test_shadow_roots_are_text_and_templates_are_not(page: str, text: str) -> None:
+    """As browsers show them; the flat reading agrees."""
+    assert "".join(strip_markup(page).split()) == text
+    assert "".join(markup._strip_flat(markup._open_shadows(page.encode())).split()) == text  # noqa: SLF001
 
 
 def test_text_nodes_are_kept_as_they_are() -> None:

@@ -159,3 +159,64 @@ def test_a_body_that_cannot_be_decoded_is_a_reject() -> None:
     assert told(found) == ["malformed", "malformed"]
     assert isinstance(found[0], Reject)
     assert "dcb" in found[0].detail
+
+
+def segment(number: int, payload: bytes, *, total: int | None = None, origin: int = 1) -> bytes:
+    """Return a segment of record 1."""
+    kind = "response" if number == 1 else "continuation"
+    fields = f"WARC-Segment-Number: {number}\r\n"
+    if number > 1:
+        fields += f"WARC-Segment-Origin-ID: <urn:uuid:{origin}>\r\n"
+    if total is not None:
+        fields += f"WARC-Segment-Total-Length: {total}\r\n"
+    return block(number, payload, kind).replace(b"Content-Type", fields.encode() + b"Content-Type", 1)
+
+
+def test_segments_are_joined_or_said_to_be_missing() -> None:
+    """Segments in order are one record; one whose other segments are elsewhere, or that has no start, is a reject."""
+    whole = page("one two three four")
+    parts, size = (whole[:70], whole[70:80], whole[80:]), len(whole)
+    first, second = segment(1, parts[0]), segment(2, parts[1])
+    third = segment(3, parts[2], total=size)
+    other, request = block(9, page("other")), block(8, b"GET / HTTP/1.1\r\n\r\n", "request")
+
+    assert told(read(first + second + request + third + other)) == ["one two three four", "other"]
+    assert told(read(first + second)) == ["truncated"]
+    assert told(read(first + other)) == ["truncated", "other"]
+    assert told(read(first + third + other)) == ["truncated", "truncated", "other"]
+    assert told(read(third + other)) == ["truncated", "other"]
+    assert told(read(first + segment(2, parts[1], origin=5))) == ["truncated", "truncated"]
+    assert told(read(first + second + third + other, limit=len(first))) == ["too large", "other"]
+
+
+@pytest.mark.parametrize(
+    ("declared", "identified", "payload", "text"),
+    [
+        ("application/atom+xml", "", b"<?xml version='1.0'?><feed><title>a</title><p>b</p></feed>", "a b"),
+        ("application/rss+xml", "", b"<rss><a>x &amp; y</a><a><![CDATA[<p>q<b>r</b>]]></a></rss>", "x & y qr"),
+        ("application/xhtml+xml", "", b"<x xmlns='http://www.w3.org/1999/xhtml'><i>a</i>b<p>c</p></x>", "ab c"),
+        ("text/xml; charset=koi8-r", "", "<a><b>да</b><b>нет</b></a>".encode("koi8-r"), "да нет"),
+        ("application/ld+json", "", b'{"a": "<p>b"}', '{"a": "<p>b"}'),
+        ("application/octet-stream", "text/html", b"<html><p>a<p>b", "a b"),
+        ("", "", b"<?xml version='1.0'?><feed><p>a</p><p>b</p></feed>", "a b"),
+        ("application/xml", "", b"<a><b>not well formed", "not well formed"),
+        ("image/svg+xml", "", b"<svg/>", "not text"),
+    ],
+)
+def test_media_types(declared: str, identified: str, payload: bytes, text: str) -> None:
+    """Feeds and XML are one document of their text, JSON is text; the identified type counts where none fits."""
+    http = f"HTTP/1.1 200 OK\r\nContent-Type: {declared}\r\n\r\n".encode() + payload
+    record = block(1, http).replace(
+        b"WARC-Target", f"WARC-Identified-Payload-Type: {identified}\r\nWARC-Target".encode()
+    )
+
+    assert [" ".join(one.split()) for one in told(read(record))] == [text]
+
+
+def test_what_an_archive_cut_is_counted_as_unread() -> None:
+    """A record with WARC-Truncated is read, and has one part that was not."""
+    found = read(block(1, page("one")).replace(b"WARC-Target", b"WARC-Truncated: length\r\nWARC-Target"))
+
+    assert told(found) == ["one"]
+    assert isinstance(found[0], Record)
+    assert found[0].unread.parts == 1

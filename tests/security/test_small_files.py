@@ -1,0 +1,105 @@
+"""A small file takes little time and memory, whatever it expands to: tried in a process with limits on both."""
+
+import bz2
+import gzip
+import os
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from nddup.scanning.walk import members_of, open_member
+from tests.places import ROOT
+
+PROGRAM = """
+import io, resource, sys
+from nddup.reading.containers import container_head, read_container
+from nddup.reading.streams import compression_of, expand_head
+resource.setrlimit(resource.RLIMIT_AS, (2 << 30, 2 << 30))
+resource.setrlimit(resource.RLIMIT_CPU, (30, 30))
+data, name = sys.stdin.buffer.read(), sys.argv[1]
+compression = compression_of(data[:16])
+head = container_head(expand_head(data[:65536], 65536), name, None, {})
+found = read_container(
+    io.BytesIO(data), head, source=name, compression=compression, limit=200 << 20, max_record=8 << 20
+)
+reasons = [getattr(item, "reason", "read") for item in found]
+print(*sorted({f"{reason} {reasons.count(reason)}" for reason in reasons}))
+"""
+
+
+def of_web(body: bytes, encoding: str, kind: str = "text/html") -> bytes:
+    """Return one record of a WARC file, with an encoded body."""
+    http = f"HTTP/1.1 200 OK\r\nContent-Type: {kind}\r\nContent-Encoding: {encoding}\r\n\r\n".encode() + body
+    head = f"WARC/1.1\r\nWARC-Type: response\r\nContent-Type: application/http\r\nContent-Length: {len(http)}\r\n\r\n"
+    return head.encode() + http + b"\r\n\r\n"
+
+
+def nested(times: int) -> bytes:
+    """Return gzip in gzip."""
+    data = b"<p>a " * 1_000_000
+    for _ in range(times):
+        data = gzip.compress(data)
+    return data
+
+
+ENTITIES = b"".join(b'<!ENTITY l%d "%s">' % (i, b"&l%d;" % (i - 1) * 10) for i in range(1, 12))
+FILES = {
+    "bz2": ("a.csv", lambda: bz2.compress(b"id,text\n" + b"a" * (45 << 20)) * 20, "too large 5"),
+    "bodies": ("a.warc", lambda: of_web(gzip.compress(b"a b" * 2_000_000), "gzip") * 100, "read 1 too large 99"),
+    "nested": ("a.warc", lambda: of_web(nested(3), "gzip, gzip, gzip") * 50, "read 1 too large 49"),
+    "entities": (
+        "a.warc",
+        lambda: of_web(b"<!DOCTYPE r [<!ENTITY l0 'ha'>%s]><rss>&l11;</rss>" % ENTITIES, "", "application/rss+xml"),
+        "read 1",
+    ),
+    "deep feed": ("a.warc", lambda: of_web(b"<rss>" + b"<a>" * 300_000, "", "application/rss+xml"), "read 1"),
+    "lines of a row": ("a.csv", lambda: b'id,text\n1,"' + b"\n" * 1_100_000, "read 1"),
+}
+
+
+@pytest.mark.parametrize("kind", FILES)
+def test_small_files_take_little(kind: str) -> None:
+    """Bombs of each kind are read or refused, within 30 s and 2 GB."""
+    name, make, outcome = FILES[kind]
+
+    done = subprocess.run(
+        [sys.executable, "-c", PROGRAM, name], input=make(), capture_output=True, check=False, cwd=ROOT
+    )
+
+    assert done.returncode == 0, done.stderr[-500:]
+    assert done.stdout.decode().startswith(outcome)
+
+
+def test_a_directory_of_an_archive_is_read_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """However many files of a WACZ file are opened; a file that was replaced is read again."""
+    path, opened = tmp_path / "a.wacz", []
+    archive = zipfile.ZipFile
+    monkeypatch.setattr(zipfile, "ZipFile", lambda name: opened.append(name) or archive(name))
+    for count in (300, 20):
+        with archive(path, "w") as file:
+            for number in range(count):
+                file.writestr(f"archive/{number}.warc", b"%d" % number)
+        names = [name for name, _ in members_of(str(path))]
+
+        assert [open_member(str(path), name).read() for name in names] == [b"%d" % number for number in range(count)]
+    assert len(opened) == 2
+
+
+@pytest.mark.parametrize("closed", ["2>&-", ">&-"])
+def test_closed_streams_change_nothing(tmp_path: Path, closed: str) -> None:
+    """A run without standard output or error succeeds, and what would be printed gets into no file."""
+    (tmp_path / "a.jsonl").write_text("".join(f'{{"id": "{i}", "text": "{"a b c d e f g " * 9}"}}\n' for i in (1, 2)))
+    program = f"{sys.executable} -c 'import sys; from nddup.cli import main; sys.exit(main(sys.argv[1:]))'"
+    command = f"{program} run {tmp_path}/a.jsonl --output {tmp_path}/out --engine local --set output.report=false"
+
+    done = subprocess.run(
+        ["/bin/sh", "-c", f"{command} {closed}"], env=os.environ | {"PYTHONPATH": str(ROOT)}, check=False
+    )
+
+    assert done.returncode == 0
+    assert (tmp_path / "out" / "_COMPLETE").exists()
+    for file in (tmp_path / "out").rglob("*"):
+        assert file.is_dir() or b"documents read" not in file.read_bytes()
