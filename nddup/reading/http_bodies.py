@@ -1,0 +1,180 @@
+"""Bodies of HTTP in archives of the web, without their encodings.
+
+    decode_body      a body as stored, and the names of its encodings -> the body as it was meant; BodyError
+    looks_like_text  whether bytes may be text
+
+Archives hold bodies that are not encoded as their headers say: proxies remove chunks or decompress a body and leave the
+header. So each encoding is tried in its turn. A body that does not have it must look like text, or is refused:
+compressed bytes and the lengths of chunks never become text. A body that ends inside an encoding gives all that
+decodes, as in a browser.
+"""
+
+import io
+import re
+import zlib
+from collections.abc import Callable, Mapping, Sequence
+
+from fastwarc.stream_io import BrotliReader
+
+from nddup.reading.streams import Expanded, NoMemberError, StoppedError, compression_of
+
+TEXT_BYTES = 4096
+"""First bytes of a body that are examined by `looks_like_text`."""
+
+SHORT_BYTES = 256
+"""A body shorter than this must also be UTF-8 to look like text: few compressed bytes may hold no control character."""
+
+_BINARY = re.compile(rb"[\x00-\x08\x0b\x0e-\x1a\x1c-\x1f]")
+_MARKS = (b"\xff\xfe", b"\xfe\xff", b"\xef\xbb\xbf")
+_CHUNK = re.compile(rb"[ \t]*+([0-9a-fA-F]{1,15})[ \t]*+(?:;[^\r\n]*+)?\r?\n")
+_CHUNK_END = re.compile(rb"\r?\n|\r\Z")
+_CUT_CHUNK = re.compile(rb"[ \t]*+[0-9a-fA-F]{0,15}[ \t]*+(?:;[^\r\n]*+)?\r?\Z")
+
+
+class BodyError(ValueError):
+    """A body cannot be decoded; the message names the encoding."""
+
+
+def decode_body(body: bytes, encodings: Sequence[str], limit: int) -> bytes:
+    r"""Return a body without its encodings.
+
+    Args:
+        body: as stored.
+        encodings: their names in any case, in the order in which they were applied; unknown ones too.
+        limit: bytes after which decoding stops; a result with more bytes is not whole.
+
+    Raises:
+        BodyError: if the body is not encoded as named, and does not look like text either; or if it is damaged.
+
+    Cost: linear in the bytes read and made.
+
+    Example:
+        >>> decode_body(b"3\r\nabc\r\n0\r\n\r\n", ["gzip", "chunked"], 100)
+        b'abc'
+    """
+    doubt = ""
+    for name in reversed(encodings):
+        try:
+            body = _DECODERS.get(name.lower().removeprefix("x-"), _refuse)(body, limit)
+        except BodyError:
+            raise
+        except (ValueError, EOFError, OSError, zlib.error) as error:
+            doubt = doubt or f"its body cannot be decoded ({name}: {error})"
+        if len(body) > limit:
+            break
+    if doubt and not looks_like_text(body):
+        raise BodyError(doubt)
+    if kind := compression_of(body):
+        raise BodyError(f"its body is {kind}")
+    return body
+
+
+def looks_like_text(data: bytes) -> bool:
+    r"""Return whether bytes may be text: no control characters that text does not have, and UTF-8 if they are few.
+
+    Source: https://mimesniff.spec.whatwg.org/#binary-data-byte.
+
+    Example:
+        >>> looks_like_text("страница".encode("cp1251") * 40), looks_like_text(b"\x0b\x02\x80abc\x03")
+        (True, False)
+    """
+    start = data[:TEXT_BYTES]
+    if start.startswith(_MARKS):
+        return True
+    if _BINARY.search(start):
+        return False
+    if len(data) >= SHORT_BYTES or start.lstrip().startswith(b"<"):
+        return True
+    try:
+        start.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def _join_chunks(body: bytes, limit: int) -> bytes:
+    """Join the chunks of a body; a body that does not begin with the length of a chunk is no error: it has none."""
+    at, size, parts = 0, 0, list[bytes]()
+    while at < len(body) and size <= limit:
+        found = _CHUNK.match(body, at)
+        if found is None:
+            if _CUT_CHUNK.match(body, at):
+                break
+            if not at:
+                return body
+            raise BodyError(f"its body cannot be decoded (chunked: no length of a chunk at byte {at:,})")
+        length = int(found[1], 16)
+        if not length:
+            break
+        parts.append(body[found.end() : found.end() + length])
+        size += len(parts[-1])
+        at = found.end() + length
+        if at < len(body):
+            end = _CHUNK_END.match(body, at)
+            if end is None:
+                raise BodyError(f"its body cannot be decoded (chunked: no end of a chunk at byte {at:,})")
+            at = end.end()
+    return b"".join(parts)
+
+
+def _gunzip(body: bytes, limit: int) -> bytes:
+    """Decompress all members; bytes after the last one are ignored, as by browsers."""
+    if compression_of(body) != "gzip":
+        raise ValueError("it does not begin as gzip")
+    return _expand(body, "gzip", limit)
+
+
+def _unzstd(body: bytes, limit: int) -> bytes:
+    if compression_of(body) != "zstd":
+        raise ValueError("it does not begin as zstd")
+    return _expand(body, "zstd", limit)
+
+
+def _expand(body: bytes, compression: str, limit: int) -> bytes:
+    stream, found, size = Expanded(io.BytesIO(body), compression), list[bytes](), 0
+    try:
+        while size <= limit and (piece := stream.read()):
+            found.append(piece)
+            size += len(piece)
+    except StoppedError as error:
+        is_cut = isinstance(error.__cause__, EOFError | NoMemberError)
+        if not (is_cut and found):
+            raise BodyError(f"its body cannot be decoded ({compression}: {error})") from error
+    return b"".join(found)
+
+
+def _inflate(body: bytes, limit: int) -> bytes:
+    """Decompress deflate with the header of zlib, or without, as old servers send it."""
+    has_header = len(body) > 1 and body[0] & 0x0F == zlib.DEFLATED and int.from_bytes(body[:2]) % 31 == 0
+    decoder = zlib.decompressobj(zlib.MAX_WBITS if has_header else -zlib.MAX_WBITS)
+    found = decoder.decompress(body, limit + 1)
+    if not decoder.eof and len(found) <= limit and (not found or (not has_header and looks_like_text(body))):
+        raise EOFError("it ends early")
+    return found
+
+
+def _unbrotli(body: bytes, limit: int) -> bytes:
+    """Decompress Brotli. It has no mark and no checksum: a body that ends early is not told from another one."""
+    return BrotliReader(io.BytesIO(body)).read(limit + 1) if body else body
+
+
+def _refuse(body: bytes, limit: int) -> bytes:
+    del body, limit
+    raise ValueError("an encoding that is not known")
+
+
+def _keep(body: bytes, limit: int) -> bytes:
+    del limit
+    return body
+
+
+_DECODERS: Mapping[str, Callable[[bytes, int], bytes]] = {
+    "chunked": _join_chunks,
+    "gzip": _gunzip,
+    "deflate": _inflate,
+    "br": _unbrotli,
+    "zstd": _unzstd,
+    "identity": _keep,
+    "": _keep,
+}
+"""A decoder of each encoding. It raises BodyError if a body that has the encoding is damaged, else ValueError."""
