@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from nddup.commands.options import add_inputs, add_master, add_parser
+from nddup.commands.run import add as add_run
 from nddup.commands.run import execute as run_collection
 from nddup.errors import OutputError
 from nddup.progress import Steps
@@ -61,32 +62,60 @@ def add_demo(commands: "argparse._SubParsersAction[Any]") -> None:
     parser.add_argument(
         "-o",
         "--output",
-        default="nddup-demo",
         metavar="DIR",
-        help="folder to make (default: nddup-demo); must not exist",
+        help="folder to make, or of an earlier demo, which is replaced (default: nddup-demo, or nddup-demo-2 and so on"
+        " where that is another's)",
     )
+
+
+PAGES = "boost.jsonl.gz"
+"""The file of the pages; beside it is their licence."""
+
+MOST_FOLDERS = 100
+"""Most names of folders that are tried."""
+
+
+def _is_free(folder: Path) -> bool:
+    """Return whether the demo may write into a folder: it is not there, empty, or of an earlier demo, and writable."""
+    try:
+        if not folder.is_dir():
+            return not folder.exists() and not folder.is_symlink()
+        names = {path.name for path in folder.iterdir()}
+        is_ours = not names or (
+            names <= {"pages", "run"} and all((folder / "pages" / name).is_file() for name in _pages())
+        )
+    except OSError:
+        return False
+    return is_ours and all(os.access(path, os.W_OK) for path in (folder, *(folder / name for name in names)))
+
+
+def _pages() -> dict[str, bytes]:
+    """Return the pages of the package and their licence: bytes by name of file."""
+    return {file.name: file.read_bytes() for file in files("nddup").joinpath("demo").iterdir() if file.is_file()}
 
 
 def execute_demo(options: argparse.Namespace) -> int:
     """Write the pages, run, and say how to look at the result.
 
     Raises:
-        OutputError: if the folder exists or cannot be written.
+        OutputError: if the folder holds what is not of a demo, or cannot be written.
     """
-    folder = Path(options.output)
+    names = [options.output] if options.output else ["nddup-demo", *(f"nddup-demo-{n}" for n in range(2, MOST_FOLDERS))]
+    folder = next((path for path in map(Path, names) if _is_free(path)), None)
+    if folder is None:
+        raise OutputError(f"--output {names[0]}: holds what is not of a demo, or is another's; give another folder")
+    pages = _pages()
     try:
-        (folder / "pages").mkdir(parents=True)
-        for file in files("nddup").joinpath("demo").iterdir():
-            (folder / "pages" / file.name).write_bytes(file.read_bytes())
+        (folder / "pages").mkdir(parents=True, exist_ok=True)
+        for name, content in pages.items():
+            (folder / "pages" / name).write_bytes(content)
     except OSError as error:
         raise OutputError(f"--output {folder}: {error.strerror}; give another folder") from error
     made = folder / "run"
-    status = run_collection(
-        argparse.Namespace(
-            inputs=[str(folder / "pages")], output=str(made), engine="local", overwrite=False, resume=False,
-            tables=None, json=False, log_format="text", config=None, assignments=[], master=None,
-        )
-    )  # fmt: skip
+    parser = argparse.ArgumentParser()
+    add_run(parser.add_subparsers())
+    given = ["run", str(folder / "pages" / PAGES), f"--output={made}", "--engine=local", "--overwrite"]
+    status = run_collection(parser.parse_args(given))
     name = one_line(made)
     print_out(
         f"\nlook at it:\n  nddup show {name}\n  xdg-open {name}/report/index.html\n  nddup check {name}\n"

@@ -67,9 +67,13 @@ CELLS = pa.schema(
         ("resemblance", pa.float64()),
     ]
 )
+UNREAD = pa.schema([("parent", pa.string()), ("unread_bytes", pa.int64()), ("unread_parts", pa.int32())])
+"""What a record is part of, and what of it is not in its text; an earlier version did not count it: 0."""
+
 DOCUMENTS = pa.schema(
     [
         *DESCRIBED,
+        *UNREAD,
         ("resemblance", pa.float64()),
         ("lost", pa.float64()),
         ("stands", pa.int64()),

@@ -32,7 +32,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from nddup.metrics import RunMetrics, StageMetrics
-from nddup.report.content import LENGTHS, AboutDocuments, Content, Family, find_families, find_nearest_sets
+from nddup.report.content import LENGTHS, UNREAD, AboutDocuments, Content, Family, find_families, find_nearest_sets
 from nddup.report.summary import headline, notes
 from nddup.settings.schema import Config
 
@@ -101,6 +101,7 @@ def document_chunks(shown: AboutDocuments, stored: StoredTexts) -> Iterator[tupl
                 "text": [[chunk, place] for chunk, place, _ in texts],
                 "clusters": ranks[places],
                 "in": in_all[places].tolist(),
+                **{name: rows[name] for name in UNREAD.names},
             },
         )
         yield f"nearest-{number}", None if nearest is None else nearest[places]
@@ -253,7 +254,10 @@ def summarise(
         "evaluation": shown.evaluation,
         "components": shown.components,
         "shingle": _shingle(settings["shingle"]),
-        "rule": {name: settings["pairs"][name] for name in ("measure", "threshold")},
+        "rule": {
+            **{name: settings["pairs"][name] for name in ("measure", "threshold")},
+            "exact": is_resemblance_exact(settings),
+        },
         "mode": settings["clusters"]["mode"],
         "policy": settings["keep"]["policy"],
         "short": _short(shown, longest, settings["input"].get("min_tokens", 0)),
@@ -275,6 +279,11 @@ def summarise(
             **counts["clusters"],
         },
     }  # fmt: skip
+
+
+def is_resemblance_exact(settings: Mapping[str, Any]) -> bool:
+    """Return whether the resemblances of a run are of all shingles of both texts; else sketches estimate them."""
+    return settings["pairs"].get("confirm", "none") == "resemblance" or settings["sketch"]["kind"] == "whole"
 
 
 def _funnel(metrics: RunMetrics) -> list[tuple[str, int, str]]:

@@ -29,7 +29,6 @@ from nddup.report.content import (
 from nddup.report.data import chunks
 from nddup.report.gather import write_report
 from nddup.settings.schema import Config
-from tests.counted_rows import once_each
 
 Document = tuple[str, str | None, str]
 """Id, address and text."""
@@ -138,9 +137,13 @@ def make_shown(
     return Content(**{**fields, **more})
 
 
+NOTHING_UNREAD = {"parent": None, "unread_bytes": 0, "unread_parts": 0}
+NESTED = {"parent": "b", "unread_bytes": 1_200, "unread_parts": 1}
+
+
 def documents_of(listed: pa.Table, cells: pa.Table) -> AboutDocuments:
     """Return the documents of clusters and one without duplicates; each removed one at 0.9, a fortieth of it lost."""
-    rows = once_each((row["doc_id"], row) for row in listed.to_pylist())
+    rows = {row["doc_id"]: row for row in listed.to_pylist()}  # a document may be listed in several clusters
     at = {(row["rank"], row["place"]): row["doc_id"] for row in listed.to_pylist()}
     removed = Counter(row["duplicate_of"] for row in rows.values())
     near: dict[str, list[str]] = {doc: [] for doc in rows}
@@ -148,9 +151,9 @@ def documents_of(listed: pa.Table, cells: pa.Table) -> AboutDocuments:
         for one, other in ((at[rank, first], at[rank, second]), (at[rank, second], at[rank, first])):
             near[one].append(other)
     alone = {"doc_id": "alone", "url": "https://elsewhere.example/one/install-guide.html", "source": "other.xml",
-             "record": 9, "n_tokens": 50, "n_features": 46, "kept": True}  # fmt: skip
+             "record": 9, "n_tokens": 50, "n_features": 46, "kept": True, **NESTED}  # fmt: skip
     held = [
-        {**row, "stands": removed[doc], "longest": 120, "pairs": len(near.get(doc, ()))}
+        {**NOTHING_UNREAD, **row, "stands": removed[doc], "longest": 120, "pairs": len(near.get(doc, ()))}
         for doc, row in sorted((rows | {"alone": alone} if rows else rows).items(), key=lambda item: item[0].encode())
     ]
     ranks: dict[str, list[int]] = {doc: [] for doc in rows}

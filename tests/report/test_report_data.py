@@ -17,10 +17,11 @@ from nddup.cli import main
 from nddup.engines.embedded import DuckRun
 from nddup.errors import NddupError
 from nddup.report.content import LENGTHS, list_cells, list_documents
-from nddup.report.data import chunks
+from nddup.report.data import chunks, is_resemblance_exact
 from nddup.report.gather import MOST_CELLS, MOST_LISTED, Asked, Places, _share_out, gather, report_run, script_of
 from nddup.run.local_job import run_locally
 from nddup.settings.load import build_config
+from nddup.settings.schema import Config
 from nddup.storage.local_folder import LocalFolder
 from tests.counted_rows import once, once_each
 from tests.opened.made_runs import write_family
@@ -239,3 +240,20 @@ def test_texts_that_are_gone_are_named(tmp_path: Path) -> None:
     assert shown.texts["text"].to_pylist() == ["again"] * 3
     with pytest.raises(NddupError, match="no longer hold document c"):
         gather(run, Asked(["f" * 16], lambda documents: find_all(documents).slice(0, 2)))
+
+
+@pytest.mark.parametrize(
+    ("given", "is_exact"),
+    [
+        ({}, True),
+        ({"pairs": {"confirm": "none"}}, False),
+        ({"pairs": {"confirm": "edit"}}, False),
+        ({"pairs": {"measure": "containment"}}, False),
+        ({"pairs": {"confirm": "none"}, "sketch": {"kind": "whole"}}, True),
+    ],
+)
+def test_a_resemblance_is_called_exact_where_all_shingles_were_compared(
+    given: dict[str, dict[str, str]], *, is_exact: bool
+) -> None:
+    """Of a run whose sketches alone decide, or whose texts are compared by their edits, it is an estimate."""
+    assert is_resemblance_exact(Config(**given).model_dump()) == is_exact

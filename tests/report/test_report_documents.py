@@ -41,14 +41,17 @@ def test_any_document_is_found_and_told(watched: Watched, address: str) -> None:
 
     page = watched.open(address, "document/b")
     expect(page.locator("#document .lead")).to_have_text(
-        "Kept: the longest of 3. 2 documents were removed in its favour."
+        "Kept: the longest of a family of 3 documents. 2 documents were removed in its favour."
     )
     assert page.locator("#document table").first.locator("tbody tr").count() == 2
     page.locator("#document td a", has_text="a").first.click()
     expect(page.locator("#document .lead")).to_contain_text("Removed: it is a near-duplicate of b, which is kept.")
     page.get_by_role("link", name="Compare the two").click()
-    expect(page.locator("#compare .verdict")).to_contain_text("the sketches say 0.900")
+    expect(page.locator("#compare .verdict")).to_contain_text("the run lists 0.900, exact")
     assert EDITED.partition(" ")[0] in page.locator("#compare .pair-rows").inner_text()
+    page = watched.open(address, "document/alone")
+    expect(page.locator("#document .facts")).to_contain_text("1,200 bytes, 1 part")
+    expect(page.locator("#document .facts a", has_text="b").last).to_have_attribute("href", "#/document/b")
     page = watched.open(address, "document/nobody")
     expect(page.locator("#document h1")).to_have_text("No such document")
 
@@ -57,7 +60,7 @@ def test_families_lead_to_what_a_document_stands_for(watched: Watched, address: 
     """The first page names families before clusters; a family is a kept document with those removed for it."""
     page = watched.open(address)
     assert page.locator("#overview .two h2").all_text_contents() == ["Largest families", "Largest clusters"]
-    expect(page.locator("#overview .two .card").first).to_contain_text("stands for 2 others")
+    expect(page.locator("#overview .two .card").first).to_contain_text("family of 3 documents")
     page.get_by_role("link", name="All 4 families").click()
     expect(page.locator("#documents h1")).to_have_text("Families")
     expect(page.locator("#documents .status")).to_have_text("4 of 10 documents")

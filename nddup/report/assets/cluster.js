@@ -5,8 +5,8 @@
   const FIRST = 8; // documents listed before the reader asks for more
   const COVERAGE = {
     all: "A maximal set: every two documents are near-duplicates, and no document can be added.",
-    pairs: "A maximal set of a family with too many of them: every near-duplicate pair lies in one.",
-    documents: "A set of a family too large for all its sets, made around a kept document.",
+    pairs: "A maximal set of a component with too many of them: every near-duplicate pair lies in one.",
+    documents: "A set of a component too large for all its sets, made around a kept document.",
     partition: "A kept document with those it stands for: not every two of them need be near-duplicates.",
     components: "A connected component: documents may be here only through others.",
   };
@@ -118,7 +118,7 @@
       right.value = j;
       if (!isFirst) nddup.remember("cluster", `${nddup.href("cluster", id)}?a=${i + 1}&b=${j + 1}`);
       const pair = near(i, j);
-      const shown = await nddup.compare(list[i], list[j], data.shingle, pair ? pair[1] : -1, data.run);
+      const shown = await nddup.compare(list[i], list[j], data.shingle, pair ? pair[1] : -1, data);
       if (mine !== turn) return;
       place.replaceChildren(shown);
       if (scroll && first) form.scrollIntoView({ block: "start" });
@@ -131,7 +131,7 @@
     const which = list.length > inMatrix ? `, of the first ${inMatrix}` : "";
     return [
       h("h2", null, "How near they are to each other"),
-      h("p", { class: "muted" }, `Resemblance of every two documents in percent${which}. `,
+      h("p", { class: "muted" }, `${nddup.resemblance(data)} of every two documents in percent${which}. `,
         first ? "Choose a pair to see both texts." : "Their texts are not stored: see below."),
       chart.table, h("h2", { id: "side" }, "Side by side"), first ? [form, place] : none,
     ];
@@ -189,7 +189,7 @@
     if (of === 0) return `The weakest pair has resemblance ${nddup.share(least)}. `;
     if (of === 1) return `The weakest pair that the run lists has resemblance ${nddup.share(least)}; not every two documents here are a listed pair. `;
     if (size > list.length) return `The weakest pair is not computed: the report lists ${count(list.length)} of the ${count(size)} documents. `;
-    return "The run has no estimate of resemblance for the pairs here. ";
+    return "The run has no resemblance for the pairs here. ";
   }
 
   function aboutShort(data, longest) {

@@ -108,10 +108,10 @@
     return h("div", { class: "pair-row differs" }, cell(a, "a", b, "b"), cell(b, "b", a, "a"));
   }
 
-  function said(found, { length }, estimate) {
+  function said(found, { length }, listed, { exact }) {
     const parts = [found.resemblance === 1 ? `Every shingle of ${nddup.plural(length, "word", "words")} of either is in the other` : `${nddup.plural(found.common, "shingle", "shingles")} of ${nddup.plural(length, "word", "words")} in both, ${count(found.a.shingles - found.common)} only in A, `
       + `${count(found.b.shingles - found.common)} only in B: resemblance ${found.resemblance.toFixed(3)} of these texts`];
-    if (estimate >= 0) parts.push(`the sketches say ${nddup.share(estimate)}`);
+    if (listed >= 0) parts.push(exact ? `the run lists ${nddup.share(listed)}, exact` : `the sketches estimate ${nddup.share(listed)}`);
     if ([found.a, found.b].some((side) => side.text.length >= STORED)) parts.push(`only the first ${count(STORED)} characters are stored`);
     const places = countUncompared(found);
     const aside = places ? ` Punctuation and letter case are not compared: ${nddup.plural(places, "place differs", "places differ")} only in these.` : " Punctuation and letter case are not compared.";
@@ -138,14 +138,14 @@
       "While the inputs are there, this reads them again; then reload the page: ", h("code", null, nddup.foreign(command)));
   }
 
-  nddup.compare = async (first, second, shingle, estimate, run) => {
+  nddup.compare = async (first, second, shingle, listed, { rule, run }) => {
     const [textA, textB] = await Promise.all([textOf(first), textOf(second)]);
     const missing = [textA === null && first[0], textB === null && second[0]].filter((id) => id !== false);
     if (missing.length) return unstored([first[0], second[0]], missing, run);
     const found = nddup.differ(textA, textB, shingle);
     const head = (name, document) => h("div", { class: "cell" }, h("b", null, `${name} `), nddup.foreign(document[0]), h("br"),
       document[1] ? nddup.address(document[1]) : null);
-    return h("div", { class: "compared" }, h("p", { class: "verdict" }, said(found, shingle, estimate)), legend(),
+    return h("div", { class: "compared" }, h("p", { class: "verdict" }, said(found, shingle, listed, rule)), legend(),
       h("div", { class: "pair-row pair-head" }, head("A", first), head("B", second)),
       h("div", { class: "pair-rows" }, rowsOf(found.steps).map(({ isLong, steps }) => (isLong ? sameRow(found, steps[0]) : differingRow(found, steps)))),
       found.steps.length ? null : h("p", { class: "muted" }, "Neither holds a word."));

@@ -27,18 +27,21 @@
     const prefers = POLICIES[data.policy] || data.policy;
     if (!one.stands) return [h("b", null, "Kept: "), `none of its ${nddup.plural(one.pairs, "near-duplicate", "near-duplicates")} that is kept comes before it by the policy “${data.policy}”; it stands for no other.`];
     const is = data.policy === "longest" && one.tokens >= one.longest;
-    return [h("b", null, "Kept: "), is ? `the longest of ${count(one.stands + 1)}. ` : `it is preferred to its near-duplicates by the policy “${data.policy}” (${prefers}). `,
+    return [h("b", null, "Kept: "), is ? `the longest of a ${nddup.familyOf(one.stands)}. ` : `it is preferred to its near-duplicates by the policy “${data.policy}” (${prefers}), of a ${nddup.familyOf(one.stands)}. `,
       `${nddup.plural(one.stands, "document was", "documents were")} removed in its favour.`];
   }
 
-  function facts(one) {
+  async function facts(one) {
+    const unread = [one.unreadBytes && nddup.plural(one.unreadBytes, "byte", "bytes"), one.unreadParts && nddup.plural(one.unreadParts, "part", "parts")].filter(Boolean);
     const lines = [["Address", one.url ? nddup.address(one.url) : "–"], ["Source", nddup.foreign(`${one.source}, record ${one.record}`)],
       ["Length", `${nddup.plural(one.tokens, "token", "tokens")}, ${nddup.plural(one.features, "distinct feature", "distinct features")}`],
       ["Near-duplicates", count(one.pairs)]];
+    if (unread.length) lines.push(["Not read", unread.join(", ")]);
+    if (one.parent) lines.push(["Inside", (await nddup.find(one.parent)) ? nddup.documentLink(one.parent) : nddup.foreign(one.parent)]);
     return h("dl", { class: "facts card" }, lines.map(([name, value], at) => h("div", { class: at ? null : "wide" }, h("dt", null, name), h("dd", null, value))));
   }
 
-  async function nearest(one, flat) {
+  async function nearest(data, one, flat) {
     const heading = h("h2", null, "Nearest documents");
     if (flat === null) return [heading, h("p", { class: "muted" }, "This run has too many pairs for the report to list the nearest of each document: ", h("code", null, `nddup show RUN --doc ${one.id}`), " does.")];
     if (!flat.length) return [];
@@ -50,11 +53,11 @@
       rows.push([[nddup.documentLink(other), told ? h("div", { class: "note" }, nddup.foreign(told)) : null], nddup.share(resemblance), count(overlap), compareLink(one.id, other, "Compare")]);
     }
     return [heading, h("p", { class: "muted" }, rows.length < one.pairs ? `The nearest ${rows.length} of ${count(one.pairs)}.` : "All that the run lists."),
-      h("div", { class: "card" }, nddup.table({ caption: "Nearest documents", hideCaption: true, head: ["Document", "Resemblance", "Shared features", "Texts"], numeric: [1, 2], rows }))];
+      h("div", { class: "card" }, nddup.table({ caption: "Nearest documents", hideCaption: true, head: ["Document", nddup.resemblance(data), "Shared features", "Texts"], numeric: [1, 2], rows }))];
   }
 
   // The documents that were removed for this one.
-  async function family(one) {
+  async function family(data, one) {
     if (!one.stands) return [];
     const flat = (await nddup.load(`stands-${one.number}`))[one.at];
     if (!flat.length) return [];
@@ -63,9 +66,9 @@
       const [other, state, like, lost] = flat.slice(at, at + 4);
       rows.push([nddup.documentLink(other), STATES[state], nddup.share(like), nddup.lost(lost), compareLink(one.id, other, "Compare")]);
     }
-    return [h("h2", null, "Stands for"), h("p", { class: "muted" }, rows.length < one.stands ? `The first ${count(rows.length)} of ${count(one.stands)} removed documents. ` : "",
+    return [h("h2", null, "Its family"), h("p", { class: "muted" }, `A ${nddup.familyOf(one.stands)}: this one and those removed for it. `, rows.length < one.stands ? `The first ${count(rows.length)} of ${count(one.stands)} removed documents. ` : "",
       "Lost: the share of a removed document's shingles that this one lacks; – where only sketches were compared."),
-    h("div", { class: "card" }, nddup.table({ caption: "Documents removed for this one", hideCaption: true, head: ["Document", "Reason", "Resemblance", "Lost", "Texts"], numeric: [2, 3], rows }))];
+    h("div", { class: "card" }, nddup.table({ caption: "Documents removed for this one", hideCaption: true, head: ["Document", "Reason", nddup.resemblance(data), "Lost", "Texts"], numeric: [2, 3], rows }))];
   }
 
   async function clusters(one) {
@@ -115,10 +118,10 @@
         return;
       }
       const near = await nddup.load(`nearest-${one.number}`);
-      const [others, own, ofClusters, ofText] = [await nearest(one, near && near[one.at]), await family(one), await clusters(one), await text(one)];
+      const [details, others, own, ofClusters, ofText] = [await facts(one), await nearest(data, one, near && near[one.at]), await family(data, one), await clusters(one), await text(one)];
       view.replaceChildren(nddup.back("documents", "← All documents"),
         h("h1", { id: "document-title", class: "document-title" }, h("span", { class: "hidden-text" }, "Document "), nddup.foreign(one.id)),
-        one.title ? h("p", { class: "begins" }, nddup.foreign(one.title)) : "", h("p", { class: "lead" }, why(data, one)), facts(one),
+        one.title ? h("p", { class: "begins" }, nddup.foreign(one.title)) : "", h("p", { class: "lead" }, why(data, one)), details,
         ...own, ...others, ...ofClusters, ...ofText, withAnother(one));
     },
   };
@@ -134,7 +137,7 @@
       }
       const flat = ((await nddup.load(`nearest-${a.number}`)) || [])[a.at] || [];
       const at = flat.findIndex((value, place) => place % 3 === 0 && value === b.id);
-      const shown = await nddup.compare(asRow(a), asRow(b), data.shingle, at < 0 ? -1 : flat[at + 2], data.run);
+      const shown = await nddup.compare(asRow(a), asRow(b), data.shingle, at < 0 ? -1 : flat[at + 2], data);
       view.replaceChildren(nddup.back("documents", "← All documents"), h("h1", { id: "compare-title" }, "Two documents"),
         h("p", { class: "lead" }, "A is ", nddup.documentLink(a.id), ` (${nddup.outcomes[nddup.outcomeOf(a)]}), B is `, nddup.documentLink(b.id), ` (${nddup.outcomes[nddup.outcomeOf(b)]}).`),
         h("div", { class: "card compare" }, shown));

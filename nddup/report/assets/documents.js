@@ -6,9 +6,10 @@
     id: { name: "Id", compare: null }, // already sorted by id
     tokens: { name: "Tokens", compare: (a, b) => b.tokens - a.tokens },
     pairs: { name: "Near-duplicates", compare: (a, b) => b.pairs - a.pairs },
-    stands: { name: "Stands for", compare: (a, b) => b.stands - a.stands },
+    stands: { name: "Family", compare: (a, b) => b.stands - a.stands },
     url: { name: "Address", compare: (a, b) => ((a.url || "") < (b.url || "") ? -1 : 1) },
   };
+  const SEARCHES = "A search looks for all its words in the id, the address, the file and, where the text is stored, its beginning; not in the rest of a text.";
   const PLAIN = { query: "", source: "", site: "", outcome: "", sort: "id", reverse: false };
   const state = { ...PLAIN };
   let data, parts = null, found = [], searched = null, turn = 0;
@@ -62,7 +63,7 @@
         : h("span", { class: "note" }, " by keep.force")];
     }
     if (!document.pairs && !document.stands) return [h("span", { class: "chip" }, "unique")];
-    return [h("span", { class: "chip kept" }, "kept"), document.stands ? h("span", { class: "note" }, ` for ${nddup.plural(document.stands, "other", "others")}`) : null];
+    return [h("span", { class: "chip kept" }, "kept"), document.stands ? h("span", { class: "note" }, ` ${nddup.familyOf(document.stands)}`) : null];
   }
 
   function cells(document) {
@@ -79,9 +80,9 @@
   async function save() {
     const columns = await nddup.columns();
     const part = (value, of) => (value < 0 ? "" : value / of);
-    const head = ["doc_id", "url", "source", "record", "tokens", "outcome", "duplicate_of", "resemblance", "lost", "stands_for", "near_duplicates", "clusters"];
+    const head = ["doc_id", "url", "source", "record", "tokens", "outcome", "duplicate_of", "resemblance", "lost", "family", "near_duplicates", "clusters"];
     nddup.download("documents.csv", nddup.csv(head, parts.rows.map((one) => [one.id, one.url, one.source, one.record, one.tokens, nddup.outcomeOf(one),
-      one.of, part(one.like, 1000), part(one.lost, 10_000), one.stands, one.pairs, one.clusters.map((rank) => columns.id[rank]).join(" ")])));
+      one.of, part(one.like, 1000), part(one.lost, 10_000), one.stands ? one.stands + 1 : "", one.pairs, one.clusters.map((rank) => columns.id[rank]).join(" ")])));
   }
 
   nddup.views.documents = {
@@ -90,7 +91,7 @@
       data = summary;
       const { shown, all, sources, sites } = data.documents;
       const filters = nddup.filters("documents", "Documents", state, changed, [
-        { name: "query", kind: "search", text: "Search", placeholder: "Words of an id, an address, a title" },
+        { name: "query", kind: "search", text: "Search", placeholder: "Id, address, file, beginning" },
         sources.length > 1 && { name: "source", kind: "choice", text: "Source", options: sources, placeholder: "any file" },
         sites.length > 1 && { name: "site", kind: "choice", text: "Site", options: sites, placeholder: "any site" },
         { name: "outcome", kind: "select", text: "Outcome", options: [["", "any"], ...Object.entries(nddup.outcomes)] },
@@ -106,8 +107,8 @@
       const empty = h("p", { class: "empty" }, "No document is like that.");
       parts = { list, status, empty, filters, rows: [] };
       const about = shown < all
-        ? `${count(shown)} of the ${count(all)} documents of the run, those of clusters first. nddup show RUN --doc ID tells of any other.`
-        : "Every document of the run. All words of a search must be in its id, its address, its file or its first words.";
+        ? `${count(shown)} of the ${count(all)} documents of the run, those of clusters first: a search finds no other; nddup show RUN --doc ID tells of any. ${SEARCHES}`
+        : `Every document of the run. ${SEARCHES}`;
       const title = h("h1", { id: "documents-title" }), told = h("p", { class: "muted" });
       parts.name = () => {
         const isFamilies = state.outcome === "family";

@@ -22,14 +22,14 @@
       body.append(...rows(FIRST, family.ranks.length));
       more.remove();
     } } }, `Show all ${count(family.ranks.length)} sets`) : null;
-    return [h("div", { class: "scroll card", tabindex: 0, role: "region", "aria-label": "Sets of the family" },
-      h("table", { class: "sets" }, h("caption", { class: "hidden-text" }, "Sets of the family"),
+    return [h("div", { class: "scroll card", tabindex: 0, role: "region", "aria-label": "Overlapping sets" },
+      h("table", { class: "sets" }, h("caption", { class: "hidden-text" }, "Overlapping sets"),
         h("thead", null, h("tr", null, ["#", "Set", "Documents", "Overlap", "Graph"].map((name, at) => h("th", { scope: "col", class: [0, 2].includes(at) ? "number" : null }, name)))), body)), more];
   }
 
   function drawing(family, colour) {
     const { nodes, edges, documents } = family;
-    if (!nodes.length) return { table: "", parts: [h("p", { class: "card hint" }, "The graph of this family is not drawn: the graphs of the families before it fill the report.")], choose: () => {} };
+    if (!nodes.length) return { table: "", parts: [h("p", { class: "card hint" }, "The graph of these sets is not drawn: the graphs before it fill the report.")], choose: () => {} };
     const said = h("p", { class: "pointed muted", "aria-live": "off" }, "Point at a document to see which it is; press it to open its page.");
     const { element, choose } = nddup.graph(nodes, edges, {
       label: `${count(nodes.length)} documents, ${count(edges.length / 3)} near-duplicate pairs, ${count(family.ranks.length)} sets`,
@@ -46,7 +46,7 @@
   }
 
   nddup.views.family = {
-    title: "Family",
+    title: "Overlapping sets",
     build: async () => {},
     async show(view, data, { parts: [id] }) {
       const columns = await nddup.columns();
@@ -54,7 +54,7 @@
       const place = rank === undefined ? -1 : columns.family[rank];
       const back = nddup.back("clusters", "← All clusters");
       if (place < 0) {
-        view.replaceChildren(back, h("h1", { id: "family-title" }, "No such family"), h("p", null, nddup.foreign(id || ""), " is not a cluster that overlaps with another."));
+        view.replaceChildren(back, h("h1", { id: "family-title" }, "No such sets"), h("p", null, nddup.foreign(id || ""), " is not a cluster that overlaps with another."));
         return;
       }
       const { each } = data.families;

@@ -2,7 +2,7 @@
 // All documents of the report, in chunks sorted by id: found by id, or by a search through all of them.
 (() => {
   const OUTCOMES = {
-    family: "kept, stands for others", kept: "kept, has near-duplicates", unique: "kept, unique", removed: "removed", exact: "removed: same content",
+    family: "kept, of a family", kept: "kept, has near-duplicates", unique: "kept, unique", removed: "removed", exact: "removed: same content",
     equal: "removed: same sketch", near: "removed: near-duplicate", forced: "removed: by keep.force",
   };
   const STATES = ["kept", "exact", "equal", "near", "forced"];
@@ -35,7 +35,10 @@
     tokens: columns.tokens[at], features: columns.features[at], state: columns.state[at], of: columns.duplicate_of[at],
     stands: columns.stands[at], longest: columns.longest[at], pairs: columns.pairs[at], title: columns.title[at],
     like: columns.like[at], lost: columns.lost[at], text: columns.text[at], clusters: columns.clusters[at], inAll: columns.in[at],
+    parent: columns.parent[at], unreadBytes: columns.unread_bytes[at], unreadParts: columns.unread_parts[at],
   });
+  // A family is a kept document with the documents removed for it; its size counts both.
+  nddup.familyOf = (stands) => `family of ${nddup.plural(stands + 1, "document", "documents")}`;
   nddup.outcomeOf = ({ state, pairs, stands }) => (state ? STATES[state] : pairs || stands ? "kept" : "unique");
 
   // Ids are sorted by their UTF-8 bytes: by UTF-16 code unit, with surrogates after all other units.
@@ -67,7 +70,7 @@
     return columns.id[at] === id ? { ...one(columns, at), number, at } : null;
   };
 
-  // Whether a document matches: every word is in its id, address, file or title, and it passes the other filters.
+  // Whether a document matches: every word is in its id, address, file or the stored beginning of its text, and it passes the other filters.
   function asked({ query, source, site, outcome }) {
     const words = query.toLowerCase().split(/\s+/).filter(Boolean);
     const [file, host] = [source.trim().toLowerCase(), site.trim().toLowerCase()];
@@ -101,6 +104,9 @@
   // The outcome of a document in words; for a removed one, with a link to the kept one.
   const REMOVED = [null, "same content as", "same sketch as", "near-duplicate of", "by keep.force, near"];
   nddup.outcome = (state, of) => (!state ? "kept" : of ? [`removed: ${REMOVED[state]} `, nddup.documentLink(of)] : "removed: by keep.force");
+
+  // How a resemblance of the run was got: of all shingles of two texts, or from their sketches.
+  nddup.resemblance = ({ rule }) => (rule.exact ? "Exact resemblance" : "Estimated resemblance");
 
   // What is lost, in 1/10000 of the removed document's shingles: part of one is never shown as nothing.
   nddup.lost = (share) => (share < 0 ? "–" : `${share < 10 && share > 0 ? "< 0.1" : (share / 100).toFixed(1)} %`);

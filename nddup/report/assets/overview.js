@@ -62,8 +62,8 @@
     return h("div", { class: "charts" },
       nddup.histogram({ title: "Cluster size", labels: sizes.labels, counts: sizes.counts, x: "documents in a cluster", y: "clusters" }),
       nddup.histogram({ title: "Resemblance", labels: resemblance.labels.map((one) => (one / 100).toFixed(2)),
-        counts: resemblance.counts, x: "estimated resemblance of a pair", y: "pairs",
-        note: resemblance.unknown ? `${count(resemblance.unknown)} pairs have no estimate.` : null }),
+        counts: resemblance.counts, x: `${nddup.resemblance(data).toLowerCase()} of a pair`, y: "pairs",
+        note: resemblance.unknown ? `${count(resemblance.unknown)} pairs have none.` : null }),
       nddup.histogram({ title: "Length", labels: lengths.labels.slice(first, last), counts: lengths.counts.slice(first, last),
         x: "tokens of a document", y: "documents" }));
   }
@@ -84,7 +84,7 @@
       h("p", { class: "muted" }, "One kept document, and those that were removed for it. No document is in two."),
       h("ol", { class: "largest" }, largest.slice(0, 5).map(([id, url, title, stands]) => h("li", null,
         h("a", { href: nddup.href("document", id) }, nddup.oneLine(title || url || id, Boolean(title))),
-        h("span", { class: "note" }, `stands for ${nddup.plural(stands, "other", "others")}`)))),
+        h("span", { class: "note" }, nddup.familyOf(stands))))),
       h("p", null, h("a", { href: FAMILIES }, `All ${nddup.plural(all, "family", "families")}`), " · ", h("a", { href: "#/documents?outcome=removed" }, "All removed documents")));
   }
   const FAMILIES = "#/documents?outcome=family&sort=stands";
@@ -93,7 +93,7 @@
     const rows = list.slice(0, 5);
     if (!rows.length) return null;
     return h("div", { class: "card" }, h("h2", null, "Largest clusters"),
-      h("p", { class: "muted" }, "Maximal sets of documents of which every two are near-duplicates: the view inside families. They may overlap."),
+      h("p", { class: "muted" }, "Maximal sets of documents of which every two are near-duplicates. They may overlap, and are no families: a document may be in several."),
       h("ol", { class: "largest" }, rows.map((row) => h("li", null,
         h("a", { href: `#/cluster/${row.id}` }, nddup.oneLine(row.label, true)),
         h("span", { class: "note" }, `${count(row.size)} documents`, row.more ? `, and ${nddup.plural(row.more, "set", "sets")} that overlap${row.more === 1 ? "s" : ""} with it` : "",

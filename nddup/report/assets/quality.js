@@ -32,7 +32,7 @@
         lines: [["precision", "precision"], ["recall", "recall"]], columns: ["reference", "common", "precision", "recall"] }));
     }
     if (resemblance.length) {
-      made.push(nddup.curve({ title: "By our estimate", x: "pairs of the run with at least this resemblance", points: resemblance,
+      made.push(nddup.curve({ title: "By the resemblance of the run", x: "pairs of the run with at least this resemblance", points: resemblance,
         lines: [["precision", "precision"], ["recall", "recall"]], columns: ["found", "common", "precision", "recall"] }));
     }
     return made.length ? h("div", { class: "charts two-wide" }, made) : null;
