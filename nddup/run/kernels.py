@@ -115,7 +115,7 @@ def _mine_sketches() -> None:
     mine_component(*components, max_sets=9, max_members=9)
     cover_component(*components)
     streamed = iter([pa.record_batch({"first": [0], "second": [1]})])
-    solving = graph.Solving(2, graph.Assignment("pivot", 0, 1, 1), least_containment=None)
+    solving = graph.Solving(2, graph.Assignment("pivot", 0, 1, 1), least=None)
     list(graph.solve_task(streamed, solving=solving))
 
     with NamedTemporaryFile() as file:
