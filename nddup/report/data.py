@@ -283,7 +283,7 @@ def summarise(
 
 def is_resemblance_exact(settings: Mapping[str, Any]) -> bool:
     """Return whether the resemblances of a run are of all shingles of both texts; else sketches estimate them."""
-    return settings["pairs"].get("confirm", "none") == "resemblance" or settings["sketch"]["kind"] == "whole"
+    return bool(settings["pairs"].get("confirm", "none") == "resemblance" or settings["sketch"]["kind"] == "whole")
 
 
 def _funnel(metrics: RunMetrics) -> list[tuple[str, int, str]]:

@@ -113,7 +113,7 @@
       parts.name = () => {
         const isFamilies = state.outcome === "family";
         title.textContent = isFamilies ? "Families" : "Documents";
-        told.textContent = isFamilies ? "Each is one kept document with those that were removed for it; no document is in two. Open one to see them." : about;
+        told.textContent = isFamilies ? `Each is one kept document with those that were removed for it; no document is in two. Open one to see them. ${SEARCHES}` : about;
       };
       view.append(title, told,
         filters.form, h("div", { class: "above-list" }, status, h("button", { type: "button", class: "quiet", on: { click: save } }, "Save as CSV")), list.grid, empty);
