@@ -77,6 +77,9 @@ FILES = st.builds(
     st.lists(st.one_of(WRITTEN, MADE, BROKEN, st.just(b'{"id": "1", "text": "one two"}')), max_size=8),
     st.sampled_from([b"", b"\n", b"\r\n\n"]),
 ).map(lambda data: data.replace(b"\n\n", b"\n \n"))
+TITLED = b"""{"title": "a b", "text": "c"}
+{"text": "", "subject": "d e"}
+{"title": "", "text": "f g"}"""
 TWO_IN_A_LINE = b'{"id": "1", "text": "a"} {"id": "2", "text": "b"}'
 RULES = [SketchRule(Recipe(length=1), TextRule(markup), min_tokens=2, confirm="resemblance")
          for markup in ("auto", "text", "html")]  # fmt: skip
@@ -90,6 +93,7 @@ def rows_of(found: Iterable[Sequence[LocatedRecord]], rule: SketchRule, head: Fi
 @given(data=FILES, size=st.integers(1, 300), rule=st.sampled_from(RULES))
 @example(data=b'{"id": "1", "text": "\\ud83d\\ude00 a"}\n{"id": 1.50, "text": ""}\n{"text": "a", "text": "b"}', size=30,
          rule=RULES[0])  # fmt: skip
+@example(data=TITLED, size=300, rule=RULES[0])
 def test_blocks_give_the_rows_of_single_records(
     tmp_path_factory: pytest.TempPathFactory, data: bytes, size: int, rule: SketchRule
 ) -> None:
@@ -131,6 +135,7 @@ def test_records_at_known_places_are_those_of_the_whole(data: bytes, size: int, 
 
 
 @given(data=FILES)
+@example(data=TITLED)
 @example(data=TWO_IN_A_LINE)
 @example(data=TWO_IN_A_LINE + b'\n{"text": "c", "x":\n{"id": "1"}}')
 def test_a_plain_line_is_what_json_says(data: bytes) -> None:
