@@ -405,7 +405,7 @@ def _tell(  # noqa: PLR0913, PLR0917 - what is counted
         documents=len(texts.doc_ids),
         cut_texts=int(texts.is_cut.sum()),
         candidates=len(paired.pairs),
-        unlisted=stars + len(paired.large),
+        unlisted=stars + len(paired.led.nodes),
         pairs=len(found.first),
         sampled=min(asked.sampled, len(texts.doc_ids)),
         sampled_pairs=len(sample.first),
