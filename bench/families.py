@@ -11,7 +11,8 @@ from nddup.arrays import Ragged, number_keys
 from nddup.matching.threshold import Threshold
 from nddup.mining.frequent_sets import find_pairs
 from nddup.mining.itemsets import mine_component
-from nddup.mining.leaders import follow_leaders
+from nddup.mining.leader_clusters import Known, follow_leaders
+from nddup.mining.leaders import choose_leaders, find_leader_pairs, rank_features
 from nddup.mining.neighbourhoods import bound_memory
 
 SLOTS = 100
@@ -76,9 +77,15 @@ def _lead(n: int, share: float, count: int) -> list[object]:
     family = draw_family(n, share)
     by_count = Threshold("overlap", count, 1, is_count=True, size=SLOTS)
     started = time.perf_counter()
-    led = follow_leaders(family, np.full(n, count, np.int32), np.arange(n), by_count)
+    bounds, never = np.full(n, count, np.int32), np.zeros(n, np.bool_)
+    ranked = rank_features(family, bounds, by_count)
+    leads, index = choose_leaders(ranked, np.arange(n), never)
+    edges = np.sort(find_leader_pairs(ranked, leads, index, never).ends, axis=1)
+    edges = edges[np.lexsort((edges[:, 1], edges[:, 0]))]
+    known = Known(edges, np.arange(n, dtype=np.int32), leads, is_whole=False)
+    found = follow_leaders(family, bounds, known, by_count.rule)
     seconds = time.perf_counter() - started
-    return [int(led.kept.sum()), len(led.pairs), led.itemsets.supports.size, seconds, _peak()]
+    return [int(leads.sum()), len(edges), found.supports.size, seconds, _peak()]
 
 
 def _peak() -> int:

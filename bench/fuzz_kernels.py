@@ -29,7 +29,7 @@ from nddup.against.shingle_table import make_filter, make_known
 from nddup.digests import digest_pieces
 from nddup.mining.fimi import read_fimi
 from nddup.passages.tabulate import find_characters
-from nddup.reading.json_lines import find_ends, read_lines
+from nddup.reading.json_lines import Keys, find_ends, read_lines
 from nddup.reading.page_limits import count_parts, count_tags, most_attributes, trace_elements
 from nddup.repository.lookups import hash_strings
 from nddup.scanning.found import join_encoded, text_buffers
@@ -92,7 +92,7 @@ def _lines(cases: Sequence[bytes]) -> None:
         line = case.replace(b"\n", b" ").decode("utf-8", "replace").encode()
         for data in (line, b'{"text": "' + line, b'{"' + line + b'"}', b'{"id": ' + line + b"}"):
             whole = np.frombuffer(data + b"\n", np.uint8)
-            read_lines(whole, find_ends(whole), ("text", "id", "url"), 1 << 20)
+            read_lines(whole, find_ends(whole), Keys("text", "id", "url"), 1 << 20)
 
 
 def _digests(cases: Sequence[bytes]) -> None:

@@ -51,10 +51,10 @@ def read_all(count: int, seed: int) -> int:
     """Read lines in this process; return how many are plain. Raises IndexError where an index leads outside."""
     import numpy as np  # noqa: PLC0415 - numba reads its settings when it is imported
 
-    from nddup.reading.json_lines import find_blank, find_ends, read_lines  # noqa: PLC0415
+    from nddup.reading.json_lines import Keys, find_blank, find_ends, read_lines  # noqa: PLC0415
 
     plain, lines = 0, damaged_lines(count, seed)
-    keys = [("text", "id", "url"), ("text", None, None), ("t", "text", "id")]
+    keys = [Keys("text", "id", "url"), Keys("text"), Keys("t", "text", "id", ("title", "id"))]
     for start in range(0, count, BLOCK):
         some = b"".join(next(lines) + b"\n" for _ in range(min(BLOCK, count - start)))
         data = np.frombuffer(some, np.uint8)

@@ -43,8 +43,11 @@ class Drawn(NamedTuple):
     def order(self) -> list[str]:
         """Return the ids in the order of preference: forced to be kept, free, forced out."""
         places = {name: place for place, name in enumerate(self.texts)}
-        turns = {"first-id": lambda _: 0, "first": places.get, "longest": lambda name: -len(self.texts[name].split())}
-        turn = turns[self.policy]
+
+        def turn(name: str) -> int:
+            longest = -len(self.texts[name].split())
+            return {"first-id": 0, "first": places[name], "longest": longest}[self.policy]
+
         return sorted(self.texts, key=lambda name: (self.forced.get(name, FREE), turn(name), name))
 
 
@@ -69,7 +72,7 @@ def draw(seed: int, families: int) -> Drawn:
         texts |= {f"{family:03}-{name:02}": " ".join(words) for name, words in zip(names, grown, strict=True)}
     share = random.choice([0.0, 0.0, 0.15, 0.4])
     forced = {name: int(random.choice([KEPT, REMOVED])) for name in texts if random.random() < share}
-    most = random.choice([None, 0.0, 0.02, 0.1, 0.3])
+    most = [None, 0.0, 0.02, 0.1, 0.3][random.integers(5)]
     policy = str(random.choice(["longest", "first-id", "first"]))
     return Drawn(texts, forced, int(random.choice([1, 2, 3, 6, 12])), most, policy)
 
@@ -118,8 +121,11 @@ def _decide(  # noqa: C901 - a definition in one piece
     drawn: Drawn, order: list[str], sets: Mapping[str, frozenset[Any]], defined: Defined, *, is_led: bool
 ) -> None:
     """Decide the documents of a component, in the order of preference."""
-    near, of = defined.near, lambda name: drawn.forced.get(name, FREE)
+    near = defined.near
     places = {name: place for place, name in enumerate(order)}
+
+    def of(name: str) -> int:
+        return drawn.forced.get(name, FREE)
 
     def likeness(a: str, b: str) -> Fraction | None:
         return near.get((min(a, b), max(a, b)))
@@ -132,7 +138,7 @@ def _decide(  # noqa: C901 - a definition in one piece
         fit = [other for other in others if likeness(one, other) is not None and is_lossless(one, other)]
         return min(fit, key=lambda other: (-(likeness(one, other) or 0), places[other]), default=None)
 
-    first = {}
+    first = dict[frozenset[tuple[str, ...]], str]()
     for name in order:
         first.setdefault(sets[name], name)
     kept: list[str] = []

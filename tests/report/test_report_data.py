@@ -253,7 +253,7 @@ def test_texts_that_are_gone_are_named(tmp_path: Path) -> None:
     ],
 )
 def test_a_resemblance_is_called_exact_where_all_shingles_were_compared(
-    given: dict[str, dict[str, str]], *, is_exact: bool
+    given: dict[str, Any], *, is_exact: bool
 ) -> None:
     """Of a run whose sketches alone decide, or whose texts are compared by their edits, it is an estimate."""
     assert is_resemblance_exact(Config(**given).model_dump()) == is_exact

@@ -31,7 +31,7 @@ from nddup.spark.pairing.collapse import name_nodes
 from nddup.spark.pairing.confirm import with_unknown
 from nddup.spark.schemas import schema_of
 from nddup.stages.expand import expand
-from nddup.stages.keep import list_kept
+from nddup.stages.keep import Replacing, list_kept
 from nddup.stages.names import Naming, name_sets
 from nddup.storage.session_tables import SparkFolder
 from nddup.tables import DOCUMENTS, GRAPH, MATCHES, NODES, RESULTS, SETS, STARS
@@ -227,7 +227,7 @@ def test_no_window_gathers_the_rows_of_a_key(spark: SparkSession, capsys: pytest
     plans = [
         name_nodes(documents, order=Order("longest")),
         expand(engine, threshold=threshold, expand_limit=10),
-        list_kept(engine, least_size=1),
+        list_kept(engine, Replacing(1)),
         name_sets(engine, Naming(1, max_listed=LISTED, heavy=10)),
         contract(edges),
     ]

@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 import zipfile
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -46,7 +47,7 @@ def nested(times: int) -> bytes:
 
 
 ENTITIES = b"".join(b'<!ENTITY l%d "%s">' % (i, b"&l%d;" % (i - 1) * 10) for i in range(1, 12))
-FILES = {
+FILES: dict[str, tuple[str, Callable[[], bytes], str]] = {
     "bz2": ("a.csv", lambda: bz2.compress(b"id,text\n" + b"a" * (45 << 20)) * 20, "too large 5"),
     "bodies": ("a.warc", lambda: of_web(gzip.compress(b"a b" * 2_000_000), "gzip") * 100, "read 1 too large 99"),
     "nested": ("a.warc", lambda: of_web(nested(3), "gzip, gzip, gzip") * 50, "read 1 too large 49"),
@@ -75,9 +76,13 @@ def test_small_files_take_little(kind: str) -> None:
 
 def test_a_directory_of_an_archive_is_read_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """However many files of a WACZ file are opened; a file that was replaced is read again."""
-    path, opened = tmp_path / "a.wacz", []
-    archive = zipfile.ZipFile
-    monkeypatch.setattr(zipfile, "ZipFile", lambda name: opened.append(name) or archive(name))
+    path, opened, archive = tmp_path / "a.wacz", list[str](), zipfile.ZipFile
+
+    def count_opened(name: str) -> zipfile.ZipFile:
+        opened.append(name)
+        return archive(name)
+
+    monkeypatch.setattr(zipfile, "ZipFile", count_opened)
     for count in (300, 20):
         with archive(path, "w") as file:
             for number in range(count):
