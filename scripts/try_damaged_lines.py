@@ -20,7 +20,7 @@ BLOCK = 20_000
 
 PIECES = (
     b'"', b"\\", b"\\u", b"\\ud83d", b"\\ude00", b"\\u00e9", b"{", b"}", b"[", b"]", b":", b",", b"-", b"1e", b".5",
-    b"tru", b"null", b"\x00", b"\xff", b"\xc3", b"\xf0\x9f\x98\x80", b"\xed\xa0\x80", b" ", b"\t", b"\r",
+    b"tr", b"null", b"\x00", b"\xff", b"\xc3", b"\xf0\x9f\x98\x80", b"\xed\xa0\x80", b" ", b"\t", b"\r",
     b'"text"', b'"id"', b"[" * 61, b"0" * 40, b"\\" * 33, b"x" * 31, b"x" * 32, b"x" * 33,
 )  # fmt: skip
 """What is put into lines."""
