@@ -78,7 +78,7 @@ def reading_of(inputs: Given, config: Config, engine: str | None) -> Reading:
         if config.engine == "spark":
             raise ConfigError("engine: spark reads files; texts that are given are read in this process")
         return Reading(Workers(count), LocalStorage())
-    if choose_engine(inputs, "", config, master=None).engine == "local":
+    if choose_engine(inputs, None, config, master=None).engine == "local":
         return Reading(Workers(count), LocalStorage())
 
     from nddup.run.java import is_small  # noqa: PLC0415 - Spark is loaded only where it is needed

@@ -122,13 +122,13 @@ class EngineChoice(NamedTuple):
 
 
 def choose_engine(
-    inputs: Sequence[str], output: str, config: Config, *, master: str | None, weight: float = 1
+    inputs: Sequence[str], output: str | None, config: Config, *, master: str | None, weight: float = 1
 ) -> EngineChoice:
     """Return the engine that the settings ask for; for `auto`, the embedded one wherever it can do the work.
 
     Args:
         inputs: INPUT paths.
-        output: the run's folder.
+        output: the run's folder; None where there is none.
         config: of the run.
         master: `--master`, if given.
         weight: bytes of memory that the work needs for each that a run over the same files would need.
@@ -138,7 +138,8 @@ def choose_engine(
             engine opens.
     """
     lexicon = [] if config.lexicon.saved is None else [config.lexicon.saved]
-    choice = choose_engine_of_paths([*inputs, output, *lexicon], config, master=master)
+    paths = [*inputs, *lexicon] if output is None else [*inputs, output, *lexicon]
+    choice = choose_engine_of_paths(paths, config, master=master)
     if choice.engine == "spark" or config.engine == "local":
         return choice
 
