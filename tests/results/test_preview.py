@@ -64,5 +64,5 @@ def test_files_without_fields(tmp_path: Path) -> None:
 
     assert "  fields     the whole file" in lines
     assert not any("no id" in line for line in lines)
-    why = "named as a readme, licence, notice, checksum or listing; such a file is read if it is itself an INPUT"
+    why = "named as a readme, licence, notice or changelog; such a file is read if it is itself an INPUT"
     assert lines[-2:] == [str(tmp_path / "NOTICE"), f"  skipped    {why}"]
