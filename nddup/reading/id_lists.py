@@ -19,7 +19,6 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from nddup.errors import ConfigError
 from nddup.reading.outcomes import clean_id
@@ -87,6 +86,8 @@ def read_rows(data: bytes, is_entry: Callable[[Sequence[str]], bool]) -> Rows:
         Rows(names=('doc_id', 'what'), rows=[Row(number=2, cells=['@a', 'kept'])])
     """
     if data.startswith(b"PAR1"):
+        import pyarrow.parquet as pq  # noqa: PLC0415 - most lists are text
+
         return _of_table(pq.read_table(io.BytesIO(data)))
     lines = list_lines(data)
     if lines and lines[0][1].startswith("{"):

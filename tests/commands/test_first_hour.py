@@ -199,9 +199,7 @@ def test_6_files_that_are_not_read(say: Say) -> None:
 
     done = say("run", "in", *RUN[2:])
 
-    skipped = (
-        "1 images, styles, scripts and the like of pages, 1 named as a readme, licence, notice or changelog"
-    )
+    skipped = "1 images, styles, scripts and the like of pages, 1 named as a readme, licence, notice or changelog"
     unread = "list.json (a JSON array), old.docx (binary: a Word document); each is in rejects/"
     assert done == Transcript(
         0,

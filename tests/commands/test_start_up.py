@@ -80,7 +80,7 @@ COMMANDS: dict[str, tuple[list[str], set[str]]] = {
     "show": (["show", "run"], RUN),
     "report": (["report", "run"], RUN | {"rapidfuzz"}),
     "check": (["check", "run"], SETTINGS | RUN | READ_BY | SKETCHING),
-    "check of sketches": (["check", "estimated"], SETTINGS | RUN),
+    "check of sketches": (["check", "estimated"], SETTINGS | RUN | READ_BY | SKETCHING),
     "mine": (["mine", "context.fimi", "--support", "2"], KERNELS),
     "explain": (["explain"], SETTINGS | {"nddup.sketching.recipe"}),
     "inspect": (["inspect", "pages.jsonl"], SETTINGS | READ_BY),
