@@ -64,7 +64,7 @@ def decode_by_definition(raw: bytes, charset: str | None) -> Decoded | None:
         return Decoded(raw.decode("ascii"), "ascii")
 
     first = given_charset or declared_charset(raw)
-    if first in SINGLE_BYTE and not decode_each(raw, "utf-8")[1]:
+    if first in SINGLE_BYTE and not raw.isascii() and not decode_each(raw, "utf-8")[1]:
         given_charset = "utf-8"
     for encoding in filter(None, (given_charset, declared_charset(raw), "utf-8")):
         try:

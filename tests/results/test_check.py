@@ -2,6 +2,7 @@
 
 import os
 import pty
+import re
 import shutil
 import subprocess
 import sys
@@ -159,7 +160,7 @@ def test_reports_a_line_of_duplicates_and_the_status(
     said = capsys.readouterr().out
     assert status == 1
     assert "BROKEN 2   duplicates.txt" in said
-    assert said.endswith("1 of 34 promises BROKEN\n")
+    assert re.search(r"\n1 of \d+ promises BROKEN\n$", said)
 
 
 SETTINGS: dict[str, Row] = {
@@ -231,10 +232,10 @@ sys.exit(status or ("pyspark" in sys.modules and "pyspark") or None)
 
     assert check("--require-inputs") == (0, "every promise holds")
     (tmp_path / "pages.jsonl").unlink()
-    last = "no promise is broken, but 1 of 32 were not proved (records): "
+    last = r"no promise is broken, but 1 of \d+ were not proved \(records\): "
     assert check()[0] == 0
     status, said = check("--require-inputs")
-    assert (status, said[: len(last)]) == (3, last)
+    assert (status, re.match(last, said) is not None) == (3, True)
 
 
 def test_a_terminal_shows_the_step(sound: Path) -> None:

@@ -85,7 +85,7 @@ def test_defaults_are_those_of_the_documentation() -> None:
             "max_nodes": 2_000_000,
             "support": None,
         },
-        "keep": {"policy": "longest", "prefer": None, "max_lost": None, "force": None},
+        "keep": {"policy": "longest", "prefer": None, "max_lost": None, "force": None, "all_known": False},
         "engine": "auto",
         "local": {"memory": None, "processes": None},
         "against": {"max_document_frequency": 1_000, "min_shingles": 5},
