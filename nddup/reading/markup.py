@@ -294,7 +294,7 @@ _SHADOW = b"shadowroot"
 _TEMPLATE = re.compile(
     rb"<!--.*?(?:-->|\Z)|<(script|style|noscript|textarea|title|xmp|iframe)\b.*?(?:</\1\b|\Z)"
     rb"|<(?P<start>template)(?=[\s/>])"
-    rb"(?P<inside>(?:[^>\"']|\"[^\"]*+\"|'[^']*+')*+)>|</(?P<end>template)(?=[\s/>])",
+    rb"(?P<inside>(?:[^>\"']|\"[^\"]*+\"?+|'[^']*+'?+)*+)>|</(?P<end>template)(?=[\s/>])",
     re.DOTALL | re.IGNORECASE,
 )
 _IS_SHADOW = re.compile(rb"[\s\"'/]shadowroot(?:mode)?\s*=\s*[\"']?(?:open|closed)\b", re.IGNORECASE)

@@ -5,10 +5,11 @@ import re
 import pytest
 
 from nddup.reading.csv_rows import separator_of
+from nddup.reading.markup import _TEMPLATE
 from nddup.reading.xml_records import ATTRIBUTES, SKIPPED
 from tests.places import ROOT
 
-LOOKED_AT = {"csv_rows.py", "xml_records.py"}
+LOOKED_AT = {"csv_rows.py", "markup.py", "xml_records.py"}
 TAG = re.compile(f"<a{ATTRIBUTES}>")
 
 
@@ -16,6 +17,12 @@ TAG = re.compile(f"<a{ATTRIBUTES}>")
 def test_an_attribute_without_its_end_is_no_start_tag(text: str) -> None:
     """A tag with an open quote does not match: skipping the quote would end the tag inside its value."""
     assert TAG.match(text) is None
+
+
+@pytest.mark.parametrize("text", [b"<template '><b \">", b"<template  '>'\"><a==", b'<template a="b>'])
+def test_a_template_without_its_end_is_no_start_tag(text: bytes) -> None:
+    """As of an attribute: a tag of a shadow root with an open quote does not match."""
+    assert _TEMPLATE.match(text) is None
 
 
 @pytest.mark.parametrize(

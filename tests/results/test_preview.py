@@ -37,7 +37,7 @@ def write(folder: Path, name: str) -> Path:
     [
         ("a.parquet", "url=url  content=title+text", "read from its start to its end"),
         ("a.csv", "url=url  content=title+text", "read from its start to its end"),
-        ("a.jsonl", "url=url  content=text", "can be read in parts, at the same time"),
+        ("a.jsonl", "url=url  content=title+text", "can be read in parts, at the same time"),
     ],
 )
 def test_one_file(name: str, fields: str, reading: str, tmp_path: Path) -> None:

@@ -33,7 +33,7 @@ def test_a_table_is_taken_again_with_what_was_counted(spark: SparkSession, tmp_p
     save(
         started(spark, tmp_path / "out"),
         "keep",
-        spark.createDataFrame([("a", True, None, None, None, None)], schema_of(KEEP)),
+        spark.createDataFrame([("a", True, None, None, None, None, False)], schema_of(KEEP)),
         ["input"],
     )
     again = SparkFolder(spark, str(tmp_path / "out"))
@@ -55,7 +55,7 @@ def test_a_table_that_is_not_whole_is_not_trusted(spark: SparkSession, tmp_path:
     save(
         started(spark, tmp_path / "out"),
         "keep",
-        spark.createDataFrame([("a", True, None, None, None, None)], schema_of(KEEP)),
+        spark.createDataFrame([("a", True, None, None, None, None, False)], schema_of(KEEP)),
         ["input"],
     )
     note = tmp_path / "out" / "_stages" / "keep.json"

@@ -21,7 +21,7 @@ def test_a_run_is_complete_only_at_its_end(spark: SparkSession, tmp_path: Path) 
     path = tmp_path / "out"
     folder = started(spark, path)
     kept = save(
-        folder, "keep", spark.createDataFrame([("a", True, None, None, None, None)], schema_of(KEEP)), ["input"]
+        folder, "keep", spark.createDataFrame([("a", True, None, None, None, None, False)], schema_of(KEEP)), ["input"]
     )
     before = names(path)
 
@@ -145,6 +145,7 @@ def test_tables_in_memory_are_computed_once(spark: SparkSession) -> None:
         F.lit(None).cast("string").alias("reason"),
         F.lit(None).cast("double").alias("resemblance"),
         F.lit(None).cast("double").alias("lost"),
+        F.lit(None).cast("boolean").alias("leader"),
         "id",
     )
 
