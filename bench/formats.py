@@ -207,7 +207,7 @@ def _job(options: argparse.Namespace) -> SparkJob:
     local.mkdir(parents=True)
     spark = start_session(master=f"local[{options.cores}]", settings={"spark.local.dir": str(local)})
     config = build_config({"input": {"markup": "html"}}, origin="bench")
-    return SparkJob(spark, config, MemoryStore(), SparkProgress(spark, is_quiet=True))
+    return SparkJob(spark, config, MemoryStore(spark), SparkProgress(spark, is_quiet=True))
 
 
 def _find(job: SparkJob, path: Path) -> Collection:

@@ -127,7 +127,7 @@ def _job(options: argparse.Namespace) -> SparkJob:
     local = (BUILD / "local").absolute()
     local.mkdir(parents=True, exist_ok=True)
     spark = start_session(master=f"local[{options.cores}]", settings={"spark.local.dir": str(local)})
-    return SparkJob(spark, build_config({}, origin="bench"), MemoryStore(), SparkProgress(spark, is_quiet=True))
+    return SparkJob(spark, build_config({}, origin="bench"), MemoryStore(spark), SparkProgress(spark, is_quiet=True))
 
 
 def _passes(job: SparkJob, head: FileHead) -> dict[str, Callable[[Path], None]]:

@@ -98,7 +98,8 @@ def find_duplicates(  # noqa: PLR0913 - the sections of the configuration, so th
         the ids are integers, so are those in the tables, which then join with `df`; for `sql` they are text. For a
         Spark DataFrame, `sql` returns a DataFrame, and the session has the run's settings during the call and its
         own again afterwards, also after a failure. Without `checkpoint`, Spark tables lie on the executors' disks until
-        the session ends: if an executor is lost, its part of them is lost, and the call or a later read fails.
+        `Run.close`, else until the session ends: if an executor is lost, its part of them is lost, and the call or a
+        later read fails. Nothing else that the call made stays on the executors, also after a failure.
 
     Raises:
         ConfigError: for an unknown column, another kind of table, or a wrong setting.
@@ -108,6 +109,9 @@ def find_duplicates(  # noqa: PLR0913 - the sections of the configuration, so th
     Example:
         run = nddup.find_duplicates(pages, id="url", text="body", pairs={"threshold": 0.9})
         kept = pages[pages["url"].isin(run.keep.query("kept")["doc_id"])]
+
+        with nddup.find_duplicates(df, id="url") as run:  # of Spark: its tables are freed at the end
+            df.join(run.keep.where("kept"), df.url == run.keep.doc_id, "left_semi").write.parquet("kept")
     """
     df = _as_table(df, ("id" if id is None else id, text))
     names = list(df.column_names if isinstance(df, pa.Table) else df.columns)
@@ -143,9 +147,10 @@ def find_duplicates(  # noqa: PLR0913 - the sections of the configuration, so th
             if told.typeName() in refused or (not refused and told.typeName() not in SPARK_TEXTS):
                 raise _not_text(name, told.simpleString())
         columns, is_quiet = (id, text), is_quiet_for(progress=progress)
-        found, metrics = find_on_spark(df, columns, config, checkpoint=checkpoint, is_quiet=is_quiet)
+        found, metrics, free = find_on_spark(df, columns, config, checkpoint=checkpoint, is_quiet=is_quiet)
         frames: dict[str, Any] = with_ids_of(found, df.schema.fields[names.index(id)].dataType)
-        return Run(**frames, metrics=metrics, _open_frames=partial(FramesRun, df.sparkSession, found, metrics))
+        reader = partial(FramesRun, df.sparkSession, found, metrics)
+        return Run(**frames, metrics=metrics, _open_frames=reader, _free=free)
 
     if checkpoint is not None or config.engine == "spark":
         raise ConfigError("find_duplicates: checkpoint and engine=spark are for a DataFrame of Spark")

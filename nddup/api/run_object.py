@@ -69,6 +69,24 @@ class Run:
     texts: Any = None
     _opened: FinishedRun | None = None
     _open_frames: "Callable[[], FramesRun] | None" = None
+    _free: Callable[[], None] | None = None
+
+    def __enter__(self) -> Self:
+        """Return the run; it is closed at the end of the block."""
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        """Close the run."""
+        self.close()
+
+    def close(self) -> None:
+        """Free the tables of a run on Spark, on the executors' disks: neither they nor what is lazily made of them can
+        be read afterwards. Other runs hold nothing outside this process, and can still be used.
+        """
+        if "_frames" in vars(self) and self._frames is not None:
+            self._frames.close()
+        if self._free is not None:
+            self._free()
 
     @classmethod
     def of_folder(cls, opened: DuckRun) -> Self:

@@ -242,8 +242,15 @@ class FramesRun(_SparkTables):
 
     def __init__(self, spark: SparkSession, frames: Mapping[str, DataFrame], metrics: RunMetrics) -> None:
         super().__init__(session_beside(spark), NoFolder("run on Spark", frames, metrics))
+        self._names = set(frames)
         for name, frame in frames.items():
             self.share(name, frame)
+
+    def close(self) -> None:
+        """Drop every view, so that nothing here refers to the tables."""
+        self.forget()
+        for name in self._names:
+            self.session.catalog.dropTempView(name)
 
     def frame(self, text: str, **tables: Any) -> DataFrame:  # noqa: ANN401
         """Return the answer to one query as a DataFrame of `session`, not yet computed.
@@ -256,6 +263,7 @@ class FramesRun(_SparkTables):
         Raises:
             ConfigError: if Spark cannot parse the text, or it names an unknown table or column.
         """
+        self._names.update(tables)
         for name, table in tables.items():
             if isinstance(table, DataFrame):
                 self.share(name, table)

@@ -1,7 +1,7 @@
 """Find the pairs of `nddup truth` on Spark."""
 
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from functools import partial
 
 import pyarrow as pa
@@ -115,13 +115,13 @@ def find_on_spark(spark: SparkSession, path: str, asked: Asked, steps: Steps) ->
     config = settings_of_candidates(config_of(folder), asked.least)
 
     steps.begin("find the candidates")
-    job = SparkJob(spark, config, MemoryStore(), SparkProgress(spark, is_quiet=True))
-    paired = find_pairs(job, take_documents(documents))
-
     texts_read = spell_texts(
         name_texts(inputs.scan(Texts(inputs.text)), documents.select("doc_id", "source", "content_fingerprint"))
     )
     with ExitStack() as held:
+        store = held.enter_context(MemoryStore(spark).opened(kept=()))
+        job = held.enter_context(closing(SparkJob(spark, config, store, SparkProgress(spark, is_quiet=True))))
+        paired = find_pairs(job, take_documents(documents))
         pairs, texts = held.enter_context(persisted(paired.tables["pairs"])), held.enter_context(persisted(texts_read))
         found = held.enter_context(persisted(measure_pairs(pairs, texts, similarity=asked.similarity)))
 

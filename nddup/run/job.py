@@ -3,8 +3,8 @@
 `SparkJob` gives the steps of `on_spark` as a run takes them.
 """
 
-from collections.abc import Iterator, Mapping
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, ExitStack, closing, contextmanager
 from typing import Any
 
 from pyspark.sql import Column, DataFrame, SparkSession
@@ -124,8 +124,10 @@ def run_job(
 
 def find_on_spark(
     df: DataFrame, columns: tuple[str, str], config: Config, *, checkpoint: str | None, is_quiet: bool = False
-) -> tuple[dict[str, DataFrame], RunMetrics]:
-    """Return the tables of a run over a DataFrame, and its metrics.
+) -> tuple[dict[str, DataFrame], RunMetrics, Callable[[], None]]:
+    """Return the tables of a run over a DataFrame, its metrics, and what frees the tables.
+
+    Whatever else the run made on the executors is freed at the end, all of it after a failure.
 
     Args:
         df: one document a row.
@@ -140,14 +142,16 @@ def find_on_spark(
     spark = df.sparkSession
     with ExitStack() as meanwhile:
         meanwhile.enter_context(set_to(spark, settings_for(config.spark)))
-        store: Store = RemoteMemoryStore() if is_connect(spark) else MemoryStore()
+        made = RemoteMemoryStore(spark) if is_connect(spark) else MemoryStore(spark)
+        opened: AbstractContextManager[Store] = made.opened(kept=list(RESULTS))
         if checkpoint is not None:
-            store = meanwhile.enter_context(CheckpointStore(spark, checkpoint).opened(kept=list(RESULTS)))
+            opened = CheckpointStore(spark, checkpoint).opened(kept=list(RESULTS))
+        store = meanwhile.enter_context(opened)
         forced = read_forced(files_of(spark), config.keep.force)
         shown = SparkProgress(spark, is_quiet=is_quiet, is_brief=True)
-        job = SparkJob(spark, config, store, shown, forced=forced)
+        job = meanwhile.enter_context(closing(SparkJob(spark, config, store, shown, forced=forced)))
         found = find_clusters(job, number_texts(df, id=columns[0], text=columns[1]).select(*TEXTS.names))
-    return dict(found.tables), metrics_of(config, found.stages, found.unpaired)
+    return dict(found.tables), metrics_of(config, found.stages, found.unpaired), made.free
 
 
 def with_ids_of(tables: Mapping[str, DataFrame], kind: T.DataType) -> dict[str, DataFrame]:

@@ -10,11 +10,12 @@ server is behind the session, and everything goes through DataFrames, settings a
 | purpose of a job | its description in Spark's UI, and the name of its stages | a tag of the operation |
 | progress | the status tracker | what the server reports of the operation |
 | shuffled bytes | counted by the context | not available: 0 |
+| checkpoints | freed when told | freed by the server, once no client refers to them |
 
 Files are handled elsewhere: by `nddup.storage.session_files`, through the JVM or without one.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
 from typing import Any, Protocol
 from weakref import finalize
@@ -29,7 +30,8 @@ from nddup.errors import ConfigError
 OLDEST = (4, 1)
 """First version of Spark with `DataFrame.repartitionById`, by which blocks move."""
 
-SAID = ("spark.job.description", "callSite.short", "callSite.long")
+PLACE = "callSite.long"
+SAID = ("spark.job.description", "callSite.short", PLACE)
 """Local properties that describe a job and its stages. If the last two are not set, Spark reads the stack for each RDD
 to fill them."""
 
@@ -57,6 +59,12 @@ class SessionAccess(Protocol):
 
     def describing(self) -> AbstractContextManager[None]:
         """Return a context that restores the present description at its end, also after a failure."""
+
+    def marking(self, mark: str) -> AbstractContextManager[None]:
+        """Return a context whose checkpoints `free` can tell by a mark, also those that a failed job left."""
+
+    def free(self, is_freed: Callable[[str], bool]) -> None:
+        """Free the checkpoints whose marks are told; on Connect nothing: the server frees what no client refers to."""
 
     def tasks(self) -> tuple[int, int]:
         """Return how many tasks of the running Spark stages are done, and how many there are."""
@@ -109,6 +117,22 @@ class _Classic:
     def describe(self, text: str) -> None:
         for key in SAID:
             self._spark.sparkContext.setLocalProperty(key, text)
+
+    @contextmanager
+    def marking(self, mark: str) -> Iterator[None]:
+        """Set the mark where Spark notes the place in the code that made an RDD."""
+        context = self._spark.sparkContext
+        before = context.getLocalProperty(PLACE)
+        context.setLocalProperty(PLACE, mark)
+        try:
+            yield
+        finally:
+            context.setLocalProperty(PLACE, before)  # type: ignore[arg-type] # None: unset
+
+    def free(self, is_freed: Callable[[str], bool]) -> None:
+        for kept in self._spark.sparkContext._jsc.getPersistentRDDs().values():  # noqa: SLF001 - no public door
+            if is_freed(str(kept.rdd().creationSite().longForm())):
+                kept.unpersist(False)  # noqa: FBT003 - not waiting for the executors
 
     @contextmanager
     def describing(self) -> Iterator[None]:
@@ -185,6 +209,14 @@ class _Connect:
 
     def shuffled_bytes(self) -> int:
         return 0
+
+    @contextmanager
+    def marking(self, mark: str) -> Iterator[None]:
+        del mark
+        yield
+
+    def free(self, is_freed: Callable[[str], bool]) -> None:
+        del is_freed
 
     def describe(self, text: str) -> None:
         """Tag the operations that follow; a tag cannot hold a comma.

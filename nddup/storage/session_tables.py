@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from secrets import token_hex
-from typing import Any, Protocol
+from typing import Any, Protocol, Self
 from uuid import uuid4
 
 import pyarrow as pa
@@ -18,7 +18,7 @@ from pyspark.sql import types as T
 
 from nddup.scanning.input_files import is_of_this_machine
 from nddup.spark.schemas import local_table, read_table, schema_of
-from nddup.spark.session_access import is_connect
+from nddup.spark.session_access import access_of, is_connect
 from nddup.storage.local_folder import open_table, write_table
 from nddup.storage.local_storage import LocalStorage
 from nddup.storage.run_folder import STAGES, RunFolder
@@ -67,9 +67,34 @@ class Store(Protocol):
 
 
 class MemoryStore:
-    """Tables in Spark's block storage, on the executors' disks, as long as something refers to them."""
+    """Tables in Spark's block storage, on the executors' disks, until they are freed.
+
+    Spark itself frees a checkpoint only when the JVMs of driver and executors happen to collect what refers to it.
+    """
 
     counts_in_passing = True
+
+    def __init__(self, spark: SparkSession) -> None:
+        self._access = access_of(spark)
+        self._mark = f"nddup-{uuid4().hex}"
+
+    @contextmanager
+    def opened(self, *, kept: Sequence[str]) -> Iterator[Self]:
+        """Free at the end all tables but `kept`; after a failure all, with what an interrupted `write` left."""
+        try:
+            yield self
+        except BaseException:
+            self.free()
+            raise
+        self.free(but=kept)
+
+    def free(self, *, but: Sequence[str] = ()) -> None:
+        """Free every table that was written here, except some. They can no longer be read."""
+        left = {self._marked(name) for name in but}
+        self._access.free(lambda mark: mark.startswith(self._mark) and mark not in left)
+
+    def _marked(self, name: str) -> str:
+        return f"{self._mark} {name}"
 
     def find(
         self, name: str, schema: T.StructType, *, settings: Mapping[str, Any], reads: Sequence[str]
@@ -84,8 +109,8 @@ class MemoryStore:
         A checkpoint forgets how the table was made. The plan of a table that is only persisted holds the plan of every
         table under it, once for each time it is read: doubling stage by stage, it fills the driver's memory.
         """
-        del name
-        return table.select(*schema.fieldNames()).localCheckpoint(storageLevel=StorageLevel.DISK_ONLY)
+        with self._access.marking(self._marked(name)):
+            return table.select(*schema.fieldNames()).localCheckpoint(storageLevel=StorageLevel.DISK_ONLY)
 
     def write_rows(self, spark: SparkSession, name: str, rows: pa.Table, schema: T.StructType) -> DataFrame:
         """Give the rows to the session, as `Store.write_rows`."""
@@ -96,12 +121,16 @@ class MemoryStore:
         """Do nothing: a table that is written is whole."""
 
     def drop(self, name: str, *, made: Sequence[str]) -> None:
-        """Do nothing: Spark frees a checkpoint by itself."""
-        del name, made
+        """Free a table at once, as `Store.drop`."""
+        del made
+        self._access.free(lambda mark: mark == self._marked(name))
 
 
 class RemoteMemoryStore(MemoryStore):
-    """A `MemoryStore` for Spark Connect, whose client does not get the observations made during a checkpoint."""
+    """A `MemoryStore` for Spark Connect, whose client does not get the observations made during a checkpoint.
+
+    A client cannot free a table: the server does once the client no longer refers to it and its JVM collects garbage.
+    """
 
     counts_in_passing = False
 

@@ -1,14 +1,18 @@
 """A run over Spark's DataFrames: SQL, documents, pairs and another threshold, as for the same rows in pandas."""
 
+from pathlib import Path
 from typing import Any
 
 import pandas as pd
 import pytest
+from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
 
 import nddup
 from nddup.api.run_object import Run
 from nddup.errors import ConfigError
+from nddup.tables import RESULTS
 from tests.results.kind_runs import texts
 
 SETTINGS: dict[str, Any] = {"sketch": {"size": 30}, "shingle": {"length": 2}, "pairs": {"threshold": 0.6}}
@@ -73,6 +77,45 @@ def test_decisions_are_told_as_in_memory(here: Run, there: Run) -> None:
     assert there.closest_calls(5).to_pylist() == here.closest_calls(5).to_pylist()
     kept = [sorted(map(str, run.rethreshold(0.8).keep.to_pylist())) for run in (here, there)]
     assert kept[0] == kept[1]
+
+
+def left_by(spark: SparkSession, before: set[int]) -> tuple[int, list[str], list[str]]:
+    """Return what is on the executors since `before`: tables, their files, and views that the caller sees."""
+    jvm: Any = spark.sparkContext._jvm  # noqa: SLF001
+    manager = jvm.java.lang.Class.forName("org.apache.spark.SparkEnv").getDeclaredField("blockManager")
+    manager.setAccessible(True)
+    local = manager.get(spark.sparkContext._jsc.sc().env()).diskBlockManager().localDirsString()  # noqa: SLF001
+    new = checkpoints(spark) - before
+    files = [path.name for place in local for path in Path(place).rglob("rdd_*") if int(path.name.split("_")[1]) in new]
+    views = [table.name for place in (None, "global_temp") for table in spark.catalog.listTables(place)]
+    return len(new), files, views
+
+
+def checkpoints(spark: SparkSession) -> set[int]:
+    """Return the ids of the tables that Spark keeps on the executors."""
+    return set(spark.sparkContext._jsc.getPersistentRDDs().keySet())  # noqa: SLF001
+
+
+def test_a_call_leaves_its_results_alone_and_close_frees_them(spark: SparkSession) -> None:
+    """A call frees its working tables, a failed one all it made; `close` frees the results and nothing else."""
+    mine = spark.range(3).localCheckpoint()
+    before = checkpoints(spark)
+    pages = spark.createDataFrame(PAGES)
+    with nddup.find_duplicates(pages, **SETTINGS) as run:
+        held, files, views = left_by(spark, before)
+        kept = run.keep.where("kept")
+        assert kept.count() == run.sql("SELECT * FROM keep WHERE kept").count() > 0
+    freed = left_by(spark, before)
+
+    assert 0 < held <= len(RESULTS)
+    assert files
+    assert not any("nddup" in view or view in RESULTS for view in views)
+    assert freed == (0, [], views)
+    failing = pages.withColumn("text", F.expr("if(id = 'f0v0', raise_error('no such text'), text)"))
+    with pytest.raises(PySparkException, match="no such text"):
+        nddup.find_duplicates(failing, **SETTINGS)
+    assert left_by(spark, before) == freed
+    assert mine.count() == 3
 
 
 def test_whatever_spark_reads_is_a_collection(here: Run, there: Run) -> None:

@@ -149,7 +149,7 @@ def test_tables_in_memory_are_computed_once(spark: SparkSession) -> None:
         "id",
     )
 
-    table = MemoryStore().write("keep", ids, schema_of(KEEP))
+    table = MemoryStore(spark).write("keep", ids, schema_of(KEEP))
 
     assert table.columns == KEEP.names
     assert sorted(table.collect()) == sorted(table.collect())

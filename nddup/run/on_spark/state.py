@@ -69,6 +69,11 @@ class Job(RunEngine):
         """The engine that answers the relational steps, over views beside those of the caller."""
         return SparkEngine(session_beside(self.spark))
 
+    def close(self) -> None:
+        """Drop the views of the engine: they hold the tables of the run."""
+        if "engine" in vars(self):
+            self.engine.forget()
+
     @property
     def task_memory(self) -> int:
         """Bytes of memory that the Python worker of one task may take."""
