@@ -311,12 +311,12 @@ FAMILY_PAIRS = working(
 GRAPH = working(
     "graph",
     "node long, component string, ordinal long, position int, component_size int, batch int, kept boolean,"
-    " duplicate_of long, resemblance double, head int, rank int, leads boolean, by_leaders boolean, share int",
+    " duplicate_of long, resemblance double, rank int, leads boolean, by_leaders boolean, share int",
     "One row for each node that has a neighbour. `position` is its place in its component (by `group`), `ordinal`"
     " numbers the components, `batch` is its FP-Growth fit (null: the pivot miner's), `rank` its place in the order of"
-    " the policy, `head` the position of its `duplicate_of`, or its own. `leads`: no node that leads is near before it,"
-    " or it is forced to be kept. `by_leaders`: the component has too many pairs, so it is clustered around leaders."
-    " `share`: the part of a component with many nodes whose task has the node as a pivot.",
+    " the policy. `leads`: no node that leads is near before it, or it is forced to be kept. `by_leaders`: the"
+    " component has too many pairs, so it is clustered around leaders. `share`: the part of a component with many"
+    " nodes whose task has the node as a pivot.",
     "find the components of the pair graph and the kept documents",
 )
 ORDERED = working(
@@ -353,6 +353,13 @@ SETS = working(
     "A cluster, as positions of nodes in component `ordinal`.",
     "mine maximal sets of each component",
 )
+STARRED = working(
+    "starred",
+    "star string, doc_id string, first_id string, node long, size int, policy long",
+    "The documents of each star, the kept document `star` with its duplicates; the other columns are those of NODES.",
+    "find what each kept document stands for",
+)
+SUPPORTS = working("supports", "star string, support int", "The number of features that the sketches of a star share.")
 NAMED = working(
     "named",
     "what string, set_id binary, doc_id string, cluster_id string, first_id string, support int, size int,"
@@ -384,6 +391,7 @@ WORKING = {
     "sets": SETS,
     "settled": FAMILY_PAIRS,
     "solved": SOLVED,
+    "starred": STARRED,
     "stars": STARS,
     "terms": TERMS,
     "undecided": PAIR_EDGES,
@@ -521,7 +529,7 @@ MEMBERS = Table(
         Column(
             "representative",
             "boolean",
-            "whether the keep policy prefers it to all other members; in `partition`, whether it is the kept document",
+            "whether the keep policy prefers it to all other members: in `partition`, the kept document",
         ),
     ),
 )

@@ -321,21 +321,15 @@ UNREPRESENTED = Violations(
 """Clusters without exactly one representative."""
 
 
-def wrong_representatives(*, is_partition: bool) -> Violations:
-    """Return the clusters that do not have exactly one representative, the first of their members by policy.
-
-    In a partition it is the kept document: among the members, the one that is kept.
+WRONG_REPRESENTATIVES = Violations(
     """
-    kept = "CASE WHEN k.kept THEN 0 ELSE 1 END, " if is_partition else ""
-    of_keep = "LEFT JOIN keep AS k ON m.doc_id = k.doc_id" if is_partition else ""
-    text = f"""
-        SELECT * FROM (
-            SELECT m.cluster_id, count(CASE WHEN m.representative THEN 1 END) AS n,
-                   min(CASE WHEN m.representative THEN m.doc_id END) AS chosen,
-                   min_by(d.doc_id, ({kept}coalesce(d.weight, 4611686018427387904), d.rank, d.doc_id)) AS preferred
-            FROM members AS m LEFT JOIN docs AS d ON m.doc_id = d.doc_id {of_keep}
-            GROUP BY m.cluster_id
-        ) AS found WHERE (n = 1 AND chosen = preferred) IS NOT TRUE
-    """  # noqa: S608 - the text above
-    what = "kept" if is_partition else "first"
-    return Violations(text, f"{{cluster_id}}: {{n}} representatives, {{chosen}}; {what} is {{preferred}}")
+    SELECT * FROM (
+        SELECT m.cluster_id, count(CASE WHEN m.representative THEN 1 END) AS n,
+               min(CASE WHEN m.representative THEN m.doc_id END) AS chosen,
+               min_by(d.doc_id, (coalesce(d.weight, 4611686018427387904), d.rank, d.doc_id)) AS preferred
+        FROM members AS m LEFT JOIN docs AS d ON m.doc_id = d.doc_id GROUP BY m.cluster_id
+    ) AS found WHERE (n = 1 AND chosen = preferred) IS NOT TRUE
+    """,
+    "{cluster_id}: {n} representatives, {chosen}; first is {preferred}",
+)
+"""Clusters without exactly one representative, the first of their members by policy: in a partition the kept one."""

@@ -14,8 +14,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from nddup.arrays import Ragged
-from nddup.columns import fingerprints_of, one_chunk, ragged_of, take
+from nddup.arrays import Ragged, take_rows
+from nddup.columns import fingerprints_of, lists_of, one_chunk, ragged_of, take
 from nddup.matching.preference import NO_LENGTH, NO_MOMENT, Order, order_key, values_of, word_key
 from nddup.mining.keep_verdicts import FORCED_WEIGHT, Forced
 from nddup.sketching.recipe import level_of
@@ -109,6 +109,12 @@ class Nodes:
             "n": pa.array(self.equals.astype(np.int64)),
         }
         return pa.table(columns)
+
+    def list_sketches(self, nodes: NDArray[np.int32]) -> pa.Table:
+        """Return SKETCHES of some nodes."""
+        chosen = take_rows(self.sketches, nodes.astype(np.int64))
+        lists = lists_of(chosen.offsets, pa.array(chosen.values.view(np.int64)))
+        return pa.table({"node": pa.chunked_array([nodes.astype(np.int64)]), "sketch": lists})
 
 
 DISTINCT = ("doc_id", "sketch_fingerprint")

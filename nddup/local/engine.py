@@ -30,6 +30,7 @@ from nddup.local.workers import Workers
 from nddup.matching.threshold import Threshold
 from nddup.mining.cluster_modes import MiningRule
 from nddup.mining.keep_verdicts import Forced
+from nddup.mining.modes import MODES
 from nddup.scanning.collection import Collection
 from nddup.settings.plan import budget_of, confirm_rule_of, graph_rule, kind_of, record_limits, threshold_of, tokens_of
 from nddup.settings.schema import Config
@@ -100,6 +101,8 @@ class Clustered:
     counts: Counts
     engine: "DuckEngine"
     """With the tables `nodes`, `graph` and `matches`."""
+    keep: pa.Table | None
+    """KEEP where the clusters follow it."""
 
 
 @dataclass(frozen=True)
@@ -256,10 +259,16 @@ def cluster(paired: Paired, config: Config, workers: Workers) -> Clustered:
         found.see(name, table)
         return Saved(table, len(table), found.count(name, counts) if counts else {}, {})
 
+    kept = None
+    if MODES[config.clusters.mode].follows_keep:
+        kept = list_kept(found, replacing_of(config))
+        removed = pc.sum(pc.invert(kept["kept"])).as_py() or 0
+        _require_members(2 * removed, graph, nodes, workers)
+        found.see("keep", kept)
+        found.see("sketches", nodes.list_sketches(graph.nodes))
     made, counts = make_clusters(found, save, partial(_mine, graph, nodes, config, workers), config)
-    return Clustered(
-        **{name: one.table for name, one in made.items()}, graph=graph, counts=graph.counts() | counts, engine=found
-    )
+    tables, counts = {name: one.table for name, one in made.items()}, graph.counts() | counts
+    return Clustered(**tables, graph=graph, counts=counts, engine=found, keep=kept)
 
 
 def _mine(graph: Graph, nodes: Nodes, config: Config, workers: Workers) -> pa.Table:
@@ -267,17 +276,22 @@ def _mine(graph: Graph, nodes: Nodes, config: Config, workers: Workers) -> pa.Ta
     sets = mine(graph, nodes, MiningRule(threshold_of(config), config.clusters.mode, budget_of(config)), workers)
     of_member = graph.starts[sets["ordinal"].to_numpy()].repeat(pc.list_value_length(sets["positions"]).to_numpy())
     members = int(nodes.equals[graph.nodes[of_member + pc.list_flatten(sets["positions"]).to_numpy()]].sum())
+    _require_members(members, graph, nodes, workers)
+    return sets
+
+
+def _require_members(members: int, graph: Graph, nodes: Nodes, workers: Workers) -> None:
+    """Require the memory in which as many members are named."""
     workers.report_progress("name", 0, members)
     workers.memory.require(
         OF_EDGE * len(graph.edges) + members * (OF_MEMBER + OF_ID * mean_bytes(nodes.ids)),
         f"clusters of {members:,} members",
     )
-    return sets
 
 
 def keep(paired: Paired, clustered: Clustered, config: Config) -> Kept:
     """Decide for every document whether it is kept; KEEP is in the order of the documents."""
-    kept = list_kept(clustered.engine, replacing_of(config))
+    kept = list_kept(clustered.engine, replacing_of(config)) if clustered.keep is None else clustered.keep
     kept = kept.take(pc.index_in(one_chunk(paired.nodes.ids), value_set=one_chunk(kept["doc_id"])))
     return Kept(kept, {"kept": pc.sum(kept["kept"]).as_py() or 0})
 

@@ -19,7 +19,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from nddup.arrays import compiled, take_rows
+from nddup.arrays import take_rows
 from nddup.columns import lists_of, one_chunk, take
 from nddup.local.collapse import Nodes
 from nddup.local.confirm import Led
@@ -27,7 +27,16 @@ from nddup.local.match import Matches
 from nddup.local.memory import OF_SET_MEMBER
 from nddup.local.workers import Workers
 from nddup.matching.threshold import Threshold
-from nddup.mining.cluster_modes import MiningRule, PlacedShare, Problem, Problems, find_sets, list_sets, share_steps
+from nddup.mining.cluster_modes import (
+    MiningRule,
+    PlacedShare,
+    Problem,
+    Problems,
+    find_sets,
+    intersect,
+    list_sets,
+    share_steps,
+)
 from nddup.mining.itemsets import Itemsets
 from nddup.mining.keep_verdicts import Loss, direct_edges, direct_leading
 from nddup.mining.modes import MODES, SHARE_NODES
@@ -198,7 +207,6 @@ def problems_of(graph: Graph, nodes: Nodes, threshold: Threshold) -> Problems:
         places,
         threshold.bounds(nodes.sizes[places]),
         graph.ranks,
-        (graph.duplicate_of - first).astype(np.int32),
         graph.leads,
         (graph.edges - first[graph.edges[:, :1]]).astype(np.int32),
     )
@@ -328,47 +336,16 @@ def whole_supports(graph: Graph, nodes: Nodes, bounds: NDArray[np.int32], min_su
             known to share enough.
         min_support: the least of any set.
     """
-    sizes = graph.sizes
-    is_whole = (2 * np.diff(graph.edge_starts) == sizes * (sizes - 1)) & (sizes <= LARGE)
-    is_whole &= ~graph.by_leaders[graph.starts[:-1]]
-    sketches = nodes.sketches
-    return _count_common(sketches.offsets, sketches.values, graph.nodes, graph.starts, bounds, is_whole, min_support)
+    sizes, n_edges = graph.sizes, np.diff(graph.edge_starts)
+    is_whole = (2 * n_edges == sizes * (sizes - 1)) & (sizes <= LARGE) & ~graph.by_leaders[graph.starts[:-1]]
+    rows, starts = np.repeat(is_whole, sizes), np.concatenate([[0], np.cumsum(sizes[is_whole])])
+    counts, _ = intersect(nodes.sketches, graph.nodes[rows], starts)
 
-
-@compiled
-def _count_common(  # noqa: PLR0913, PLR0917 - arrays, one by one, for the compiler
-    offsets: NDArray[np.int64],
-    values: NDArray[np.uint64],
-    nodes: NDArray[np.int32],
-    starts: NDArray[np.int64],
-    bounds: NDArray[np.int32],
-    is_whole: NDArray[np.bool_],
-    min_support: int,
-) -> NDArray[np.int32]:
-    """Count the ids that all nodes of each component marked share; -1 where they are too few."""
-    counts = np.full(len(is_whole), -1, np.int32)
-    for component in range(len(is_whole)):
-        if not is_whole[component]:
-            continue
-        low, high = starts[component], starts[component + 1]
-        needed = min_support
-        for place in range(low, high if high - low > 2 else low):  # noqa: PLR2004 - a pair
-            needed = max(needed, bounds[place])
-        common = values[offsets[nodes[low]] : offsets[nodes[low] + 1]].copy()
-        count = len(common)
-        for place in range(low + 1, high):
-            at, end = offsets[nodes[place]], offsets[nodes[place] + 1]
-            stay = 0
-            for i in range(count):
-                while at < end and values[at] < common[i]:
-                    at += 1
-                if at < end and values[at] == common[i]:
-                    common[stay] = common[i]
-                    stay += 1
-            count = stay
-        if count >= needed:
-            counts[component] = count
-    return counts
+    is_pair = sizes[is_whole] == 2  # noqa: PLR2004
+    needed = np.where(is_pair, 0, np.maximum.reduceat(bounds[rows], starts[:-1]))
+    supports = np.full(len(sizes), -1, np.int32)
+    supports[is_whole] = np.where(counts >= np.maximum(needed, min_support), counts, -1)
+    return supports
 
 
 def _whole(graph: Graph, supports: NDArray[np.int32], coverage: str) -> pa.Table:

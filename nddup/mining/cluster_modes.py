@@ -2,8 +2,9 @@
 
 all          its maximal sets; past the budget a cover; past ten times that, or with too many pairs, sets around leaders
 cover        a few maximal sets that hold every pair
-partition    each kept sketch with its duplicates; disjoint
 components   the whole component: near-duplicates of near-duplicates
+
+The clusters of `partition` follow from the keep-list (`nddup.stages.names`).
 
 A cluster is a set of documents, and a sketch may stand for several. Where a least support leaves a sketch in no set of
 two, the sketch alone is a set: its documents are a cluster if there are two of them. Whoever turns sketches into
@@ -19,7 +20,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from nddup.arrays import Ragged, take_rows
+from nddup.arrays import Ragged, compiled, take_rows
 from nddup.columns import lists_of
 from nddup.matching.threshold import Threshold
 from nddup.mining.itemsets import COVER_SHARE, Itemsets, cover_component, mine_component, mine_share
@@ -74,7 +75,6 @@ class Problem:
         bounds: (m,), alpha of each.
         edges: (e, 2), int32, the near-duplicate pairs, the lower index first.
         ranks: (m,), the place of each in the order of the keep policy.
-        heads: (m,), the kept near-duplicate of each, itself where it is kept.
         leads: (m,), whether each leads: no leader before it is near, or it is forced to be kept.
         by_leaders: whether `edges` holds not all pairs, but those with an end that leads.
     """
@@ -83,7 +83,6 @@ class Problem:
     bounds: NDArray[np.int32]
     edges: NDArray[np.int32]
     ranks: NDArray[np.int32]
-    heads: NDArray[np.int32]
     leads: NDArray[np.bool_]
     by_leaders: bool
 
@@ -95,8 +94,7 @@ class Problems:
     Attributes:
         ordinals: (c,), the number of each component; `by_leaders` likewise.
         starts: (c + 1,), where its nodes begin; `edge_starts` its edges.
-        rows: (m,), the row of each node in `sketches`; `bounds`, `ranks`, `heads` and `leads` are as of
-            `Problem`.
+        rows: (m,), the row of each node in `sketches`; `bounds`, `ranks` and `leads` are as of `Problem`.
         edges: (e, 2), positions in the component.
     """
 
@@ -108,14 +106,13 @@ class Problems:
     rows: NDArray[np.int64]
     bounds: NDArray[np.int32]
     ranks: NDArray[np.int32]
-    heads: NDArray[np.int32]
     leads: NDArray[np.bool_]
     edges: NDArray[np.int32]
 
     def component(self, index: int) -> Problem:
         """Return one component."""
         nodes, edges = (slice(*starts[index : index + 2].tolist()) for starts in (self.starts, self.edge_starts))
-        of_nodes = self.bounds[nodes], self.edges[edges], self.ranks[nodes], self.heads[nodes], self.leads[nodes]
+        of_nodes = self.bounds[nodes], self.edges[edges], self.ranks[nodes], self.leads[nodes]
         return Problem(take_rows(self.sketches, self.rows[nodes]), *of_nodes, bool(self.by_leaders[index]))
 
     def mine(self, some: NDArray[np.int64], rule: "MiningRule") -> Iterator[pa.RecordBatch]:
@@ -160,33 +157,30 @@ def find_sets(problem: Problem, *, threshold: Threshold, mode: str, budget: Budg
     Args:
         problem: the component.
         threshold: when two sketches are near-duplicates.
-        mode: one of `modes.MODES` that has clusters.
+        mode: one of `modes.MODES` that has clusters, but not those of the keep-list.
         budget: the limits of the maximal sets, and their least support.
 
     Returns:
         The sets. `coverage` is `all`, `pairs` or `documents` for maximal sets, covers and leaders, else the mode.
-        In `partition` a kept sketch without duplicates is a set of one, and under a least support a sketch that is in
-        no other set: it may stand for several documents.
+        Under a least support a sketch that is in no other set is a set of one: it may stand for several documents.
 
     Example:
         A chain of three sketches; the policy prefers the middle one.
 
         >>> ids, offsets = np.array([1, 2, 2, 3, 3, 4], np.uint64), np.array([0, 2, 4, 6])
-        >>> edges, ranks, heads = np.array([[0, 1], [1, 2]], np.int32), np.array([1, 0, 2]), np.array([1, 1, 1])
-        >>> chain = Problem(Ragged(offsets, ids), np.ones(3, np.int32), edges, ranks, heads, heads == range(3), False)
+        >>> edges, ranks = np.array([[0, 1], [1, 2]], np.int32), np.array([1, 0, 2])
+        >>> chain = Problem(Ragged(offsets, ids), np.ones(3, np.int32), edges, ranks, ranks == 0, False)
         >>> by_count = Threshold("overlap", 1, 1, is_count=True, size=4)
-        >>> for mode in ("all", "cover", "partition", "components"):
+        >>> for mode in ("all", "cover", "components"):
         ...     sets = find_sets(chain, threshold=by_count, mode=mode, budget=Budget(100, 1000))
         ...     print(sets.coverage, np.split(sets.members, sets.offsets[1:-1]), sets.supports)
         all [array([0, 1], dtype=int32), array([1, 2], dtype=int32)] [1 1]
         pairs [array([0, 1], dtype=int32), array([1, 2], dtype=int32)] [1 1]
-        partition [array([0, 1, 2], dtype=int32)] [0]
         components [array([0, 1, 2], dtype=int32)] [0]
     """
     if mode == "components":
-        return _groups(problem.sketches, np.zeros(len(problem.bounds), np.int32), mode)
-    if mode == "partition":
-        return _groups(problem.sketches, problem.heads, mode)
+        members, starts = np.arange(len(problem.bounds), dtype=np.int32), np.array([0, len(problem.bounds)])
+        return Itemsets(starts, members, intersect(problem.sketches, members, starts)[0], mode)
 
     # Not all pairs of a component given by leaders are known, so its maximal sets cannot be found.
     found = None if problem.by_leaders else _list_maximal(problem, mode, budget)
@@ -309,24 +303,50 @@ def _list_maximal(problem: Problem, mode: str, budget: Budget) -> Itemsets | Non
     return None if found.coverage == "documents" else found
 
 
-def _groups(sketches: Ragged, labels: NDArray[np.int32], mode: str) -> Itemsets:
-    """Return the sets of equal labels, in order of first members; the support counts the features common to a set."""
-    order = np.argsort(labels, kind="stable")
-    starts = np.flatnonzero(np.append(True, labels[order][1:] != labels[order][:-1]))
+def intersect(
+    sketches: Ragged, rows: NDArray[np.integer], starts: NDArray[np.int64]
+) -> tuple[NDArray[np.int32], NDArray[np.uint64]]:
+    """Count the features that all sketches of a group have, and return those of the last group.
 
-    sets = sorted((group.tolist() for group in np.split(order, starts[1:])), key=lambda group: group[0])
-    supports = [_joint_support(sketches, group) for group in sets]
+    Args:
+        sketches: rows of ascending ids, uint64.
+        rows: the rows of each group, at least one, group by group.
+        starts: (g + 1,), where the groups begin.
 
-    offsets = np.concatenate([[0], np.cumsum([len(group) for group in sets])]).astype(np.int64)
-    members = np.concatenate([np.array(group, np.int32) for group in sets])
-    return Itemsets(offsets, members, np.array(supports, np.int32), mode)
+    Returns:
+        The counts, (g,), and the ids that the sketches of the last group have in common; none without a group.
+
+    Cost: one pass over the sketches.
+    """
+    values = sketches.values.view()
+    values.flags.writeable = False  # writable ones would make the kernel compile a second time
+    counts, common = _intersect(sketches.offsets, values, rows.astype(np.int64), starts)
+    return counts, common
 
 
-def _joint_support(sketches: Ragged, group: list[int]) -> int:
-    """Count the features common to all of a group: those that occur as often as it has members."""
-    ids = [sketches.values[sketches.offsets[row] : sketches.offsets[row + 1]] for row in group]
-    _, counts = np.unique(np.concatenate(ids), return_counts=True)
-    return int(np.count_nonzero(counts == len(group)))
+@compiled
+def _intersect(
+    offsets: NDArray[np.int64], values: NDArray[np.uint64], rows: NDArray[np.int64], starts: NDArray[np.int64]
+) -> tuple[NDArray[np.int32], NDArray[np.uint64]]:
+    counts = np.empty(len(starts) - 1, np.int32)
+    common = np.empty(0, np.uint64)
+    for group in range(len(counts)):
+        first = rows[starts[group]]
+        common = values[offsets[first] : offsets[first + 1]].copy()
+        count = len(common)
+        for place in range(starts[group] + 1, starts[group + 1]):
+            at, end = offsets[rows[place]], offsets[rows[place] + 1]
+            stay = 0
+            for i in range(count):
+                while at < end and values[at] < common[i]:
+                    at += 1
+                if at < end and values[at] == common[i]:
+                    common[stay] = common[i]
+                    stay += 1
+            count = stay
+        common = common[:count]
+        counts[group] = count
+    return counts, common
 
 
 def list_sets(found: Iterable[tuple[int, Itemsets]]) -> Iterator[pa.RecordBatch]:

@@ -1,6 +1,7 @@
 """The modes of clusters, each declared once: what its sets are, and what follows for all who make, name and check them.
 
-All code that depends on the mode reads this table; `cluster_modes.find_sets` makes the sets of each.
+All code that depends on the mode reads this table; `cluster_modes.find_sets` makes the sets of each, but for those of
+the keep-list, which `nddup.stages.names` makes.
 """
 
 from collections.abc import Mapping

@@ -361,17 +361,15 @@ def _components_by_pairs(evidence: Evidence) -> Finding:
 def _members(evidence: Evidence) -> Iterator[Finding]:
     """Check that the members are those of the clusters, and that the representative is the one promised.
 
-    It is the first by the keep policy, in a partition the kept document; in a frozen repository it follows from the
-    order of arrival, which the tables do not tell.
+    It is the first by the keep policy; in a frozen repository it follows from the order of arrival, which the tables do
+    not tell.
     """
     yield _find(evidence, "members: the clusters, row by row", *prove_documents.WRONG_MEMBERS)
     if evidence.promised.is_frozen:
         yield _find(evidence, "members: one representative", prove_documents.UNREPRESENTED)
         return
-    is_partition = evidence.promised.mode.follows_keep
-    promise = f"members: one representative, {'the kept document' if is_partition else 'the first by policy'}"
-    wrong = prove_documents.wrong_representatives(is_partition=is_partition)
-    yield _find(evidence, promise, wrong, reads=["docs"])
+    promise = "members: one representative, the first by policy"
+    yield _find(evidence, promise, prove_documents.WRONG_REPRESENTATIVES, reads=["docs"])
 
 
 def _keep(evidence: Evidence) -> Iterator[Finding]:

@@ -2,6 +2,8 @@
 
     sets, graph, nodes     --SETS_OF_NODES-->   the nodes of each set: mined ones, and groups without a neighbour
     nodes, sets of nodes   --name_batches-->    NAMED, from the members of each set in the order of their ids
+    nodes, keep            --STARRED-->         in `partition`, each kept document with its duplicates, a star
+    starred, sketches      --count_support-->   SUPPORTS, what the distinct sketches of a star share
     named                  --SELECT-->          CLUSTERS, MEMBERS
     graph, matches, nodes  --SELECT-->          FALSE_COMPONENTS: the errors of transitive closure
 
@@ -25,12 +27,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from nddup.columns import one_chunk, ragged_of
 from nddup.engines.engine import Batches, Engine
+from nddup.mining.cluster_modes import intersect
 from nddup.mining.modes import MEANINGS, MODES
 from nddup.settings import plan
 from nddup.settings.schema import Config
 from nddup.stages.run_engine import Saved
-from nddup.tables import NAMED
+from nddup.tables import NAMED, SUPPORTS
 
 DIGITS = 16
 """Hex digits of a cluster's id."""
@@ -52,16 +56,16 @@ PLACES = f"SELECT {SET_ID} AS set_id, ordinal, explode(positions) AS position FR
 
 SETS_OF_NODES = """
     WITH held AS (
-        SELECT p.set_id, g.node, g.kept
+        SELECT p.set_id, g.node
         FROM ({places}) AS p JOIN graph AS g ON p.ordinal = g.ordinal AND p.position = g.position
         UNION ALL
-        SELECT set_id, node, true AS kept FROM ({alone}) AS a
+        SELECT set_id, node FROM ({alone}) AS a
     )
 """
 
-LIGHT = "SELECT set_id, node, kept, CAST(0 AS BIGINT) AS n FROM held"
+LIGHT = "SELECT set_id, node, CAST(0 AS BIGINT) AS n FROM held"
 HEAVY = """
-    SELECT /*+ BROADCAST(heavy) */ held.set_id, held.node, held.kept, coalesce(heavy.n, 0) AS n
+    SELECT /*+ BROADCAST(heavy) */ held.set_id, held.node, coalesce(heavy.n, 0) AS n
     FROM held LEFT JOIN (SELECT node, n FROM nodes WHERE doc_key = node AND n >= {heavy}) AS heavy
     ON held.node = heavy.node
 """
@@ -84,6 +88,34 @@ IN_ORDER = """
 Headers and members fill the same columns: a header has the component as `name`, the support as `before`, and the place
 of its coverage in `COVERAGES` as `policy`.
 """
+
+STARRED = """
+    WITH told AS (
+        SELECT coalesce(k.duplicate_of, d.doc_id) AS star, d.doc_id, d.first_id, d.node, d.size, d.policy, k.kept
+        FROM nodes AS d JOIN keep AS k ON d.doc_id = k.doc_id WHERE d.size > 0
+    )
+    SELECT star, doc_id, first_id, node, size, policy FROM told
+    WHERE NOT kept OR doc_id IN (SELECT star FROM told WHERE NOT kept)
+"""
+
+SHARED = """
+    SELECT p.star, f.sketch
+    FROM (SELECT DISTINCT star, node FROM starred) AS p
+    SEMI JOIN (SELECT star FROM starred GROUP BY star HAVING min(node) < max(node)) AS several ON p.star = several.star
+    JOIN sketches AS f ON p.node = f.node
+"""
+"""The sketches of the stars that have several."""
+
+STARS_IN_ORDER = """
+    SELECT unhex(md5(s.star)) AS set_id, false AS is_member, coalesce(g.component, s.first_id) AS name,
+           CAST(coalesce(h.support, s.size) AS BIGINT) AS before, CAST({coverage} AS BIGINT) AS policy
+    FROM starred AS s LEFT JOIN supports AS h ON s.star = h.star
+    LEFT JOIN (SELECT node, component FROM graph) AS g ON s.node = g.node WHERE s.doc_id = s.star
+    UNION ALL
+    SELECT unhex(md5(star)) AS set_id, true AS is_member, doc_id AS name,
+           CAST(CASE WHEN doc_id = star THEN 0 ELSE 1 END AS BIGINT) AS before, policy FROM starred
+"""
+"""Rows of stars as `IN_ORDER` has them of sets: the kept document, which precedes its duplicates, represents them."""
 
 CLUSTERS = """
     SELECT cluster_id, support, size, members, component, coverage FROM named WHERE what = 'cluster'
@@ -156,14 +188,13 @@ class Naming:
 
     @property
     def before(self) -> str:
-        """What decides before the policy which member represents a cluster, least first.
-
-        Where clusters follow the keep-list, it is the kept document: the first of the kept sketch, even where the
-        policy prefers a duplicate.
-        """
-        if MODES[self.mode].follows_keep:
-            return "CASE WHEN kept THEN 0 ELSE 1 END"
+        """What decides before the policy which member represents a cluster, least first."""
         return "-weight" if self.by_weight else "0"
+
+    @property
+    def coverage(self) -> int:
+        """The place in `COVERAGES` of what a set covers that no search found."""
+        return COVERAGES.index(MODES[self.mode].coverage)
 
 
 def make_clusters(
@@ -172,19 +203,23 @@ def make_clusters(
     """Make CLUSTERS, MEMBERS and FALSE_COMPONENTS; return them by name, and what `ClustersMetrics` counts of them.
 
     Args:
-        engine: with `graph`, `nodes`, `matches` and `pairs`.
+        engine: with `graph`, `nodes`, `matches` and `pairs`; where clusters follow the keep-list, also with `keep`, and
+            `sketches` of the nodes in the graph.
         save: stores a table by its name, with aggregates of it, and lets the engine see it.
-        mine: makes SETS; called if the mode has clusters.
+        mine: makes SETS; called if the mode has clusters that do not follow the keep-list.
         config: of the run.
         heavy: as of `Naming`.
     """
     threshold, asked, is_exact = plan.threshold_of(config), config.clusters, plan.kind_of(config.sketch).is_exact
     listed = list_false_components(engine, is_exact=is_exact)
     found = {"false_components": save("false_components", listed, COUNTS["false_components"])}
-    if MODES[asked.mode].has_clusters:
+    least = max(threshold.least_size, asked.support or 0)
+    naming = Naming(least, asked.max_listed, asked.mode, by_weight=threshold.is_containment, heavy=heavy)
+    if MODES[asked.mode].follows_keep:
+        save("starred", engine.answer(STARRED))
+        save("named", name_stars(engine, naming))
+    elif MODES[asked.mode].has_clusters:
         engine.see("sets", mine())
-        least = max(threshold.least_size, asked.support or 0)
-        naming = Naming(least, asked.max_listed, asked.mode, by_weight=threshold.is_containment, heavy=heavy)
         save("named", name_sets(engine, naming))
     else:
         save("named", engine.answer("SELECT node FROM nodes LIMIT 0", no_rows, NAMED))
@@ -236,12 +271,52 @@ def name_sets(engine: Engine, naming: Naming) -> Any:  # noqa: ANN401 - a table 
     in_order = IN_ORDER.format(
         set_id=SET_ID,
         places_of=" ".join(f"WHEN '{name}' THEN {place}" for place, name in enumerate(COVERAGES)),
-        coverage=COVERAGES.index(MODES[naming.mode].coverage),
+        coverage=naming.coverage,
         alone=alone,
         before=naming.before,
     )
     kernel = partial(name_batches, max_listed=naming.max_listed)
     return engine.answer(in_order, kernel, NAMED, by=("set_id", "is_member", "name"))
+
+
+def name_stars(engine: Engine, naming: Naming) -> Any:  # noqa: ANN401 - a table of either engine
+    """Return NAMED: each kept document with its duplicates.
+
+    Args:
+        engine: with `starred`, `graph`, and `sketches` of the nodes in it.
+        naming: how sets become clusters.
+
+    Cost: sorts of the members, and of the sketches of stars with several. On Spark shuffles of these twice, on their
+        node and on their star, and of the members on their star.
+    """
+    engine.see("supports", engine.answer(SHARED, count_support, SUPPORTS, by=("star",)))
+    kernel = partial(name_batches, max_listed=naming.max_listed)
+    in_order = STARS_IN_ORDER.format(coverage=naming.coverage)
+    return engine.answer(in_order, kernel, NAMED, by=("set_id", "is_member", "name"))
+
+
+def count_support(batches: Batches) -> Batches:
+    """Yield SUPPORTS from rows of `SHARED`, those of a star together: the features that all its sketches have."""
+    last: list[pa.RecordBatch] = []
+    for batch in batches:
+        rows = pa.Table.from_batches([*last, batch.select(_STAR.names).cast(_STAR)], _STAR)
+        if not len(rows):
+            continue
+        stars = one_chunk(rows["star"])
+        is_first = np.append(True, np.asarray(pc.not_equal(stars[1:], stars[:-1])))
+        starts = np.append(np.flatnonzero(is_first), len(rows))
+        counts, common = intersect(ragged_of(rows["sketch"]), np.arange(len(rows)), starts)
+
+        # The last star may go on in the next batch: what its sketches share so far stands for them.
+        firsts = stars.take(pa.array(starts[:-1]))
+        yield SUPPORTS.batch([firsts[:-1], pa.array(counts[:-1])])
+        shared = pa.array([common.view(np.int64)], _STAR.field("sketch").type)
+        last = [pa.RecordBatch.from_arrays([firsts[-1:], shared], schema=_STAR)]
+    for row in last:
+        yield SUPPORTS.batch([row.column("star"), pc.list_value_length(row.column("sketch"))])
+
+
+_STAR = pa.schema({"star": pa.string(), "sketch": pa.list_(pa.int64())})
 
 
 @dataclass

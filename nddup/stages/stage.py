@@ -123,6 +123,7 @@ _MADE_OF: dict[str, Dependencies] = {
     "listed": Dependencies(_CLUSTERING, ("documents",)),
     "covered": Dependencies(_CLUSTERING, ("documents",)),
     "sets": Dependencies(_CLUSTERING, ("documents",)),
+    "starred": Dependencies(_CLUSTERING, ("documents",)),
     "named": Dependencies(_CLUSTERING, ("documents",)),
     "clusters": Dependencies(_CLUSTERING, ("documents",)),
     "members": Dependencies(_CLUSTERING, ("documents",)),

@@ -21,12 +21,10 @@ def draw_component(seed: int) -> Problem:
     fits = [(a, b) for a, b in combinations(range(m), 2) if len(np.intersect1d(rows[a], rows[b])) >= 2]
     edges = np.array([pair for pair in fits if random.random() < 0.7], np.int32).reshape(-1, 2)
     ranks = random.permutation(m).astype(np.int32)
-    kept = keep_first(edges, random.random(len(edges)), ranks, 0.0)
-    heads = np.where(kept.kept, np.arange(m), kept.duplicate_of).astype(np.int32)
     leads = keep_first(edges, np.where(random.random(m) < 0.2, -1.0, 1.0)[edges.T], ranks).kept  # some always lead
     offsets = np.cumsum([0, *map(len, rows)]).astype(np.int64)
     sketches = Ragged(offsets, np.concatenate(rows).astype(np.uint64))
-    return Problem(sketches, np.full(m, 2, np.int32), edges, ranks, heads, leads, by_leaders=True)
+    return Problem(sketches, np.full(m, 2, np.int32), edges, ranks, leads, by_leaders=True)
 
 
 @pytest.mark.parametrize("seed", range(200))

@@ -73,12 +73,10 @@ def led_sets(edges: int, nodes: int) -> Iterator[pa.RecordBatch]:
     ids[:, -1] = random.integers(IDS, 1 << 63, nodes)
     followers = np.arange(each, nodes)
     pairs = np.stack([np.tile(np.arange(each), len(followers)), np.repeat(followers, each)], axis=1).astype(np.int32)
-    heads = np.arange(nodes, dtype=np.int32)
-    heads[followers] = followers % each
     one = Problems(
         np.zeros(1, np.int64), np.array([0, nodes]), np.array([0, len(pairs)]), np.ones(1, np.bool_),
         Ragged(np.arange(nodes + 1) * IDS, ids.ravel()), np.arange(nodes), np.full(nodes, IDS // 2, np.int32),
-        np.arange(nodes, dtype=np.int32), heads, np.arange(nodes) < each, pairs,
+        np.arange(nodes, dtype=np.int32), np.arange(nodes) < each, pairs,
     )  # fmt: skip
     threshold = Threshold("resemblance", 1, 2, is_count=False, size=IDS, by_text=True)
     return one.mine(np.zeros(1, np.int64), MiningRule(threshold, "all", Budget(1_000, 100_000, 100_000)))

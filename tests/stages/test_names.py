@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 
 from nddup.engines.engine import Engine
-from nddup.stages.names import COVERAGES, MEMBERS, PLACES, Naming, name_batches, name_sets
+from nddup.stages.names import COVERAGES, MEMBERS, PLACES, Naming, count_support, name_batches, name_sets
 from nddup.tables import GRAPH, NODES, SETS
 from tests.engine_rows import rows_of, see_rows
 
@@ -112,3 +112,18 @@ def test_a_row_on_its_way_to_a_cluster_is_short(engine: Engine) -> None:
 def name_of(ids: str) -> str:
     """Return the id of the cluster of documents whose ids have one letter each."""
     return hashlib.sha256(b"".join(doc_id.encode() + b"\0" for doc_id in ids)).hexdigest()[:16]
+
+
+def test_the_support_of_a_star_counts_what_all_its_sketches_share() -> None:
+    """However its rows are cut into batches: ids are compared as unsigned numbers, and a star may share none."""
+    stars = {"a": [{1, 2, 3, -1}, {2, 3, -1}, {0, 2, 3, -1}], "b": [{5, 6}, {7}, {5}], "c": [{-2, 4}, {-2, 4}]}
+    rows = [
+        {"star": star, "sketch": sorted(ids, key=lambda one: one % 2**64)} for star, sets in stars.items()
+        for ids in sets
+    ]  # fmt: skip
+    whole = pa.RecordBatch.from_pylist(rows, pa.schema({"star": pa.string(), "sketch": pa.list_(pa.int64())}))
+    due = {star: len(set.intersection(*sets)) for star, sets in stars.items()}
+    for cut in range(len(rows) + 1):
+        found = pa.Table.from_batches(count_support(iter([whole[:cut], whole[cut:]]))).to_pylist()
+        assert [(row["star"], row["support"]) for row in found] == list(due.items())
+    assert list(count_support(iter([whole[:0]]))) == []

@@ -4,7 +4,7 @@ matches, nodes       --save_graph-->    graph: its edges stream through one task
 graph, sketches      --mine-->          sets; a large component in shares, over many tasks
 sets, graph, nodes   --name_sets-->     named --list-->  clusters, members
 
-The last stage: nodes, graph, matches  --keep_documents-->  keep
+The last stage: nodes, graph, matches  --keep_documents-->  keep; before the clusters where these follow it
 """
 
 from collections.abc import Mapping
@@ -18,6 +18,7 @@ from pyspark.sql import functions as F
 
 from nddup.errors import CapacityError, ConfigError
 from nddup.mining.cluster_modes import Budget, share_steps
+from nddup.mining.modes import MODES
 from nddup.mining.pair_graph import CHOICE_BITS, GRAPH_BITS, MOST_NODES
 from nddup.progress import say
 from nddup.run.engines import PYTHON_MEMORY
@@ -228,12 +229,13 @@ class _Mining:
 
 
 def mine_clusters(job: Job, sketched: Made, paired: Made) -> Made:
-    """As `RunEngine.cluster`, by the mode of the run; its own is GRAPH."""
+    """As `RunEngine.cluster`, by the mode of the run; its own is KEEP where the clusters follow it."""
     del sketched
     documents: Documents = paired.own.documents
     matches = paired.own.matches
     built = job.find("graph") or _build_graph(job, documents, matches)
-    engine, counts = job.ask(**paired.tables, graph=built.table, matches=paired.own.table, nodes=documents.nodes), {}
+    engine = job.ask(**paired.tables, graph=built.table, matches=paired.own.table, nodes=documents.nodes)
+    counts: dict[str, Any] = {}
 
     def save(name: str, table: DataFrame, counted: Mapping[str, str] = NO_COUNTS) -> Saved:
         saved = job.save(name, table, counted)
@@ -241,28 +243,35 @@ def mine_clusters(job: Job, sketched: Made, paired: Made) -> Made:
         return saved
 
     def mine() -> Any:  # noqa: ANN401 - a DataFrame
-        sets = job.find("sets") or _mine(job, _Mining(documents, matches, built, plan.budget_of(job.config)))
+        sets = job.find("sets") or _mine(job, mining)
         counts["fpgrowth_fits"] = sets.noted["fpgrowth_fits"]
         return sets.table
 
+    mining = _Mining(documents, matches, built, plan.budget_of(job.config))
+    kept = None
+    if MODES[job.config.clusters.mode].follows_keep:
+        kept = _save_keep(job)
+        targets = problems.list_targets(built.table, mining.scale, partitions=matches.partitions)
+        engine.see("keep", kept.table)
+        engine.see("sketches", problems.send(mining.sketches, targets, "node"))
     heavy = heavy_keys.HEAVY if documents.unpaired.equal_sketches >= heavy_keys.HEAVY else None
     made, counted = names.make_clusters(engine, save, mine, job.config, heavy=heavy)
-    job.drop("named", made=["clusters", "members"])
+    for name in ("starred", "named"):
+        job.drop(name, made=["clusters", "members"])
     return Made(
         tables={name: saved.table for name, saved in made.items()},
         rows={name: saved.rows for name, saved in made.items()},
         counts={**built.counts, **counts, **counted},
-        own=built.table,
+        own=kept,
     )
 
 
 def keep_documents(job: Job, sketched: Made, paired: Made, clustered: Made) -> Made:
     """As `RunEngine.keep`. One action, and those of the counts."""
-    del sketched, clustered
+    del sketched
     documents: Documents = paired.own.documents
     asked = job.config.keep
-    listed = list_kept(job.engine, replacing_of(job.config))
-    keep = job.save("keep", listed, {"kept": "count_if(kept)"})
+    keep: Saved = clustered.own or _save_keep(job)
     told = job.ask(documents=documents.table, keep=keep.table)
     counts = {
         "kept": keep.counts["kept"],
@@ -270,6 +279,10 @@ def keep_documents(job: Job, sketched: Made, paired: Made, clustered: Made) -> M
         **count_kept(told, asked.order, job.forced, by_loss=asked.max_lost is not None),
     }
     return Made(tables={"keep": keep.table}, rows={"keep": keep.rows}, counts=counts)
+
+
+def _save_keep(job: Job) -> Saved:
+    return job.save("keep", list_kept(job.engine, replacing_of(job.config)), {"kept": "count_if(kept)"})
 
 
 def _build_graph(job: Job, documents: Documents, matches: Matches) -> Saved:

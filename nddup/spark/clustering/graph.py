@@ -498,7 +498,6 @@ def assemble(
             "batch": F.when(~F.col("by_leaders"), F.col("fit")),
             "rank": F.col("order_key").cast("int"),
             "resemblance": F.coalesce("resemblance", F.lit(1.0)),
-            "head": head,
             "share": _number_share(head, solving.assignment.share_nodes),
         }
     ).select(*GRAPH.names)

@@ -45,8 +45,8 @@ def mine_by_pivot(problems: DataFrame, *, threshold: Threshold, budget: Budget, 
     """Find the sets of each component assigned to the pivot miner.
 
     Mode `all`: its maximal sets. If they exceed the budget, a cover. If that exceeds ten times the budget, or if the
-    component has too many pairs, clusters around leaders. `cover`: a cover at once. `partition`: each kept sketch with
-    its duplicates. `components`: the component itself.
+    component has too many pairs, clusters around leaders. `cover`: a cover at once. `components`: the component
+    itself.
 
     Schema in:   blocks of PROBLEM_LAYOUT, a component in one partition
     Schema out:  SETS

@@ -138,7 +138,6 @@ NODE_LAYOUT: Layout = {
     "position": np.int32,
     "fit": np.int32,
     "rank": np.int32,
-    "head": np.int32,
     "leads": np.int32,
     "by_leaders": np.int32,
 }
@@ -260,7 +259,6 @@ def read_problems(held: list[pa.RecordBatch], threshold: Threshold) -> tuple[Pro
         rows,
         threshold.bounds(posted["size"][rows].astype(np.int32)),
         nodes["rank"][order].astype(np.int32),
-        nodes["head"][order].astype(np.int32),
         nodes["leads"][order] != 0,
         np.sort(nodes["position"][ends[groups.edges]], axis=1).astype(np.int32),
     )
