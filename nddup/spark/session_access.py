@@ -130,8 +130,10 @@ class _Classic:
             context.setLocalProperty(PLACE, before)  # type: ignore[arg-type] # None: unset
 
     def free(self, is_freed: Callable[[str], bool]) -> None:
-        for kept in self._spark.sparkContext._jsc.getPersistentRDDs().values():  # noqa: SLF001 - no public door
-            if is_freed(str(kept.rdd().creationSite().longForm())):
+        left = self._spark.sparkContext._jsc.sc().getPersistentRDDs().valuesIterator()  # noqa: SLF001 - no public door
+        while left.hasNext():
+            kept = left.next()
+            if is_freed(str(kept.creationSite().longForm())):
                 kept.unpersist(False)  # noqa: FBT003 - not waiting for the executors
 
     @contextmanager
