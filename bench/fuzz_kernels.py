@@ -26,7 +26,6 @@ from bench import fuzz_samples as made
 from bench.fuzz_samples import TOKENS, mutate
 from nddup.against.find_hits import find_hits, find_possible
 from nddup.against.shingle_table import make_filter, make_known
-from nddup.digests import digest_pieces
 from nddup.mining.fimi import read_fimi
 from nddup.passages.tabulate import find_characters
 from nddup.reading.json_lines import Keys, find_ends, read_lines
@@ -95,11 +94,6 @@ def _lines(cases: Sequence[bytes]) -> None:
             read_lines(whole, find_ends(whole), Keys("text", "id", "url"), 1 << 20)
 
 
-def _digests(cases: Sequence[bytes]) -> None:
-    data, bounds = join_encoded([*cases] * 4)
-    digest_pieces(data, bounds[:-1], bounds[1:])
-
-
 def _strings(cases: Sequence[bytes]) -> None:
     hash_strings(pa.chunked_array([[data.decode("utf-8", "replace") for data in cases]]).combine_chunks())
 
@@ -123,7 +117,6 @@ KERNELS: dict[str, Callable[[Sequence[bytes]], None]] = {
     "tokens and sketches": _sketches,
     "words": _words,
     "shingles of another collection": _against,
-    "digests": _digests,
     "lines of JSON": _lines,
     "ids of a repository": _strings,
     "transactions of a file": _transactions,

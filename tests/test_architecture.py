@@ -18,7 +18,7 @@ JOBS = sorted((ROOT / "jobs").glob("*.py"))
 
 PURE = {"reading", "rewriting", "sketching", "scanning", "matching", "mining", "verifying"}
 GROUND = {"errors", "arrays", "array_files", "metrics", "progress", "start_up", "own_files", "children", "shown"}
-GROUND |= {"columns", "digests"}
+GROUND |= {"columns"}
 WIRING = {"spark", "spark.session_access", "spark.scan", "spark.hadoop_files", "spark.pairing", "spark.clustering"}
 WIRING |= {"spark.passages"}
 
@@ -29,7 +29,6 @@ MAY_IMPORT: dict[str, set[str]] = {
     "children": set(),
     "arrays": {"start_up", "own_files"},
     "columns": {"arrays", "errors"},
-    "digests": {"arrays"},
     "array_files": set(),
     "progress": {"shown", "tables"},
     "start_up": {"own_files"},
@@ -80,7 +79,7 @@ WITHOUT_SPARK = PURE | {
     "errors", "metrics", "arrays", "array_files", "progress", "start_up", "own_files", "tables", "settings",
     "explaining",
     "local", "engines", "stages", "report", "checking", "repository.lookups", "against", "children", "shown",
-    "passages", "columns", "digests",
+    "passages", "columns",
 }  # fmt: skip
 
 ACTIONS = {"collect", "first", "head", "take", "toPandas", "toArrow", "toLocalIterator", "isEmpty", "show", "foreach"}

@@ -15,7 +15,6 @@ import pyarrow as pa
 
 from nddup.arrays import leave_saying_to_others
 from nddup.children import end_with_parent
-from nddup.digests import LANES, digest_pieces
 from nddup.local.processes import LAST
 from nddup.local.workers import Task
 from nddup.reading import markup
@@ -82,7 +81,6 @@ def load_kernels() -> None:
     """Load the most used kernels by calling each once on tiny data."""
     text = np.frombuffer(b"a rose is a rose", np.uint8)
     sketch_texts(text, np.array([0, len(text)], np.int64))
-    digest_pieces(text, np.arange(LANES), np.arange(LANES))
     markup.strip_markup("<p>")
 
 

@@ -13,7 +13,6 @@ from nddup.against.share_records import number_items
 from nddup.against.shingle_table import make_filter, make_known, open_known
 from nddup.against.spans import find_runs
 from nddup.arrays import Ragged, take_rows
-from nddup.digests import LANES, digest_pieces
 from nddup.local import engine
 from nddup.local.read_records import number_texts
 from nddup.local.workers import Workers
@@ -78,7 +77,6 @@ def load_kernels() -> None:
     """Call each kernel of the usual path once, on tiny inputs of the types that the stages use."""
     text = np.frombuffer(b"a rose is a rose", np.uint8)
     min_s.sketch_texts(text, np.array([0, len(text)], np.int64))
-    digest_pieces(text, np.arange(LANES), np.arange(LANES))
     line = np.frombuffer(b'{"title": "a", "text": "b"}\n', np.uint8)
     read_lines(line, find_ends(line), Keys("text", titles=("title",)), line.size).join("\n")
     take_rows(_sketches(), np.array([1, 0]))

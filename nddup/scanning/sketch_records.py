@@ -19,7 +19,6 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from nddup.arrays import Ragged
-from nddup.digests import digest_pieces
 from nddup.reading.formats import FileHead
 from nddup.reading.json_lines import plain_keys
 from nddup.reading.outcomes import EXCERPT_LENGTH, Capture, Record, Reject, excerpt
@@ -169,13 +168,15 @@ def _read_block(block: Block, rule: SketchRule) -> tuple[Columns, Texts]:
     is_plain = block.plain_rows(rule.text)
     plain, odd = np.flatnonzero(is_plain), np.flatnonzero(~is_plain)
     (data, bounds), (content, limits) = block.texts, block.contents
+    raw = content.data
+    bounded = zip(limits[plain].tolist(), limits[plain + 1].tolist(), strict=True)
     known = {
         "source": block.source.take(pa.array(plain)),
         "split": pa.array(block.split[plain]),
         "seq": pa.array(block.seq[plain]),
         "doc_id": block.read.ids.filter(pa.array(is_plain)),
         "url": block.read.urls.filter(pa.array(is_plain)),
-        "content_fingerprint": pa.array(digest_pieces(content, limits[plain], limits[plain + 1]), pa.binary()),
+        "content_fingerprint": pa.array([fingerprint_bytes(raw[start:end]) for start, end in bounded], pa.binary()),
         **{name: pa.repeat(pa.scalar(0, KINDS_OF[name]), plain.size) for name in COUNTS},
         **{name: pa.repeat("", plain.size) for name in ("detail", "excerpt")},
     }

@@ -23,13 +23,14 @@ Two texts have equal rows iff they are the same sequence of tokens, as far as 64
 distinct tokens get the same hash once in about 2**64 pairs.
 """
 
+from hashlib import blake2b
+from itertools import pairwise
 from typing import Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from nddup.arrays import Ragged, compiled
-from nddup.digests import digest_pieces
 from nddup.sketching.folding import BEYOND_ASCII, byte_at, decode, fold_text, folded_words, signed
 from nddup.sketching.tokens import CLASS, CLASS_SHIFT, FACTS, OF_MARK, WORD_TABLE
 
@@ -348,8 +349,8 @@ def hash_rows(data: NDArray[np.uint8], bounds: NDArray[np.int64]) -> Ragged:
 
 def fingerprint_rows(rows: Ragged) -> list[bytes]:
     """Return the BLAKE2b-128 digest of each row: digests are equal iff the rows are."""
-    ends = 8 * rows.offsets
-    return digest_pieces(np.ascontiguousarray(rows.values).view(np.uint8), ends[:-1], ends[1:])
+    data, ends = np.ascontiguousarray(rows.values).view(np.uint8).data, (8 * rows.offsets).tolist()
+    return [blake2b(data[start:end], digest_size=16).digest() for start, end in pairwise(ends)]
 
 
 @compiled
