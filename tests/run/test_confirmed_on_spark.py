@@ -12,7 +12,6 @@ import nddup
 from nddup.run.job import run_job
 from nddup.run.local_job import run_locally
 from nddup.settings.load import build_config
-from nddup.spark.pairing import confirm as on_spark
 from nddup.tables import RESULTS
 from tests.local.confirmed_texts import Case, draw_together, require_as_defined
 
@@ -34,15 +33,8 @@ def read(folder: Path, name: str) -> list[dict[str, Any]]:
 
 @pytest.mark.spark
 @pytest.mark.parametrize("confirm", ["edit", "resemblance"])
-def test_tables_are_those_of_the_definitions_on_both_engines(
-    confirm: str, spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """With texts reread from files, groups, pairs, clusters and keep-list are as defined, and so on both engines.
-
-    Whether a task gets all texts (edits, in several tasks) or those of its candidates.
-    """
-    monkeypatch.setattr(on_spark, "FEW_DOCUMENTS", 50_000 if confirm == "edit" else 0)
-    monkeypatch.setattr(on_spark, "TASK_PAIRS", 10)
+def test_tables_are_those_of_the_definitions_on_both_engines(confirm: str, spark: SparkSession, tmp_path: Path) -> None:
+    """With texts reread from files, groups, pairs, clusters and keep-list are as defined, and so on both engines."""
     case = draw_together(range(10))._replace(confirm=confirm)
     config = build_config({**case.settings, "output": {"report": False}}, origin="test")
     path = write(case, tmp_path)

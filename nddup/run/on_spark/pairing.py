@@ -10,17 +10,12 @@ The number of tasks of the block shuffles: as set, else by the size of the colle
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any, NamedTuple
 
-import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from nddup.errors import CapacityError, ConfigError, NddupError
-from nddup.matching.confirm_texts import ConfirmRule, may_confirm
 from nddup.matching.elements import divide
 from nddup.matching.overlap_join import NO_LIMIT, ComparisonLimits, LongLists
 from nddup.matching.task_sizes import MOST_TASKS, free_memory, say_small, tasks_needed, volume_of
@@ -39,7 +34,7 @@ from nddup.settings.schema import Config
 from nddup.sketching.recipe import level_of
 from nddup.spark.pairing import candidates, collapse, confirm
 from nddup.spark.pairing.prefix_exchange import Pairing
-from nddup.spark.scan import SentTokens, scan_texts
+from nddup.spark.scan import scan_texts
 from nddup.spark.session_access import access_of
 from nddup.stages.expand import expand
 from nddup.stages.run_engine import Made, Saved
@@ -85,11 +80,9 @@ def confirm_matches(job: Job, documents: Documents, matches: Matches, source: In
 
     found = job.find("confirmed")
     if found is None:
-        compared = _send_few(job, documents, matches, source, rule)
-        if compared is None:
-            tokens = _read_tokens(job, source)
-            placed = confirm.place_pairs(matches.table, partitions=matches.partitions)
-            compared = confirm.confirm_pairs(placed, documents.table, tokens, rule, partitions=matches.partitions)
+        tokens = _read_tokens(job, source)
+        placed = confirm.place_pairs(matches.table, partitions=matches.partitions)
+        compared = confirm.confirm_pairs(placed, documents.table, tokens, rule, partitions=matches.partitions)
         written = job.write("confirmed", compared, confirm.COUNTS)
         _require_all(written)
         found = job.seal("confirmed", written)
@@ -121,39 +114,6 @@ def scan_again(job: Job, source: Inputs | DataFrame | None, consumer: Consumer) 
     if source is None:
         raise ValueError(f"pairs.confirm {job.config.pairs.confirm}: the texts are needed")
     return source.scan(consumer) if isinstance(source, Inputs) else scan_texts(source, consumer)
-
-
-def _send_few(
-    job: Job, documents: Documents, matches: Matches, source: Inputs | DataFrame | None, rule: ConfirmRule
-) -> DataFrame | None:
-    """Return CONFIRMED, lazily, but for candidates whose numbers of shingles rule them out; None for many documents.
-
-    Sketches that hold all shingles need no text. Two actions: the fingerprints of the documents, and the candidates if
-    they are few enough to be looked at here.
-    """
-    tasks = confirm.tasks_of_few(documents.distinct_sketches, matches.edges, partitions=matches.partitions)
-    if not tasks:
-        return None
-    by_sets = job.config.pairs.confirm == "resemblance"
-    told = ("doc_key", "content_fingerprint", "token_fingerprint", "n_features", F.size("sketch").alias("size"))
-    known = documents.table.where("doc_id = group").select(*told).toArrow().sort_by("doc_key")
-    if matches.edges <= confirm.TASK_PAIRS:
-        ends = matches.table.select("node_a", "node_b").toArrow()
-        nodes = np.stack([column.to_numpy() for column in ends.columns])
-        if by_sets:
-            counts = known["n_features"].to_numpy()[np.searchsorted(known["doc_key"].to_numpy(), nodes)]
-            nodes = nodes[:, may_confirm(counts, rule)]
-        known = known.filter(pa.array(np.isin(known["doc_key"].to_numpy(), nodes)))
-
-    keys = known["doc_key"].to_numpy()
-    if by_sets and job.kind.estimate == "smallest" and pc.all(pc.equal(known["n_features"], known["size"])).as_py():
-        texts = confirm.send_sketches(documents.table, keys, tasks=tasks)
-    else:
-        contents, marks = (known[name].to_pylist() for name in ("content_fingerprint", "token_fingerprint"))
-        named, send = dict(zip(marks, keys.tolist(), strict=True)), partial(confirm.send_each, tasks=tasks)
-        sent = SentTokens(tokens_of(job.config, frozenset(contents)), named, send, confirm.SENT)
-        texts = scan_again(job, source, sent)
-    return confirm.send_all(matches.table, texts, rule, keys, tasks=tasks)
 
 
 def _require_all(found: Saved) -> None:

@@ -2,10 +2,8 @@
 
     matches                    --place_pairs-->    each candidate with a bucket     1 shuffle of ends, 1 join
     placed, documents, tokens  --confirm_pairs-->  CONFIRMED     2 shuffles of tokens, each text once; 1 of blocks
-    matches, texts             --send_all-->       CONFIRMED of few documents     1 shuffle of blocks
 
-Of few documents each task gets every text, straight from the task that reads it again. Otherwise a candidate goes to
-the bucket of the least node among its first node and that node's neighbours. So most candidates of
+A candidate goes to the bucket of the least node among its first node and that node's neighbours. So most candidates of
 a family meet, with their texts, in one task. A text goes once to each bucket that needs it, however many candidates it
 has there. A task writes what it receives to its disk, 8 bytes a token or shingle, and compares one block of candidates
 at a time.
@@ -52,17 +50,7 @@ from nddup.tables import (
 Batches = Iterator[pa.RecordBatch]
 
 TEXT_LAYOUT: Layout = {"node": np.int64, "size": np.int32, "ids": np.uint64}
-SENT = tables.working("sent", "target int, node binary, size binary, ids binary", "Blocks of TEXT_LAYOUT.")
 PAIR_LAYOUT: Layout = layout_of(tables.MATCHES.columns)
-
-FEW_DOCUMENTS = 50_000
-"""Most distinct sketches of which `send_all` is used: the driver collects a fingerprint or two of each, 40 bytes."""
-
-TASK_PAIRS = 500_000
-"""Candidates for each task that has all texts: one or two seconds of comparing."""
-
-MOST_TEXTS = 400_000
-"""Most texts sent by `send_all`, counted once for each task that gets them."""
 
 
 def with_unknown(matches: DataFrame) -> DataFrame:
@@ -120,65 +108,6 @@ def confirm_pairs(
     return exchange(blocks, partitions=partitions).mapInArrow(partial(confirm_task, rule=rule), schema_of(CONFIRMED))
 
 
-def tasks_of_few(documents: int, pairs: int, *, partitions: int) -> int:
-    """Return how many tasks compare all candidates, each with all texts; 0 if the documents are not few.
-
-    Example:
-        >>> tasks_of_few(20_000, 40_000, partitions=16), tasks_of_few(5_000, 12_500_000, partitions=16)
-        (1, 16)
-        >>> tasks_of_few(50_001, 10, partitions=2), tasks_of_few(40_000, 10**8, partitions=200)
-        (0, 0)
-    """
-    tasks = max(1, min(partitions, -(-pairs // TASK_PAIRS)))
-    return tasks if documents <= FEW_DOCUMENTS and tasks * documents <= MOST_TEXTS else 0
-
-
-def send_all(
-    matches: DataFrame, texts: DataFrame, rule: ConfirmRule, nodes: NDArray[np.int64], *, tasks: int
-) -> DataFrame:
-    """Compare the texts of each candidate in tasks that each get all texts.
-
-    Args:
-        matches: the candidates.
-        texts: blocks, as `send_each` makes of tokens read again, or `send_sketches` of documents.
-        rule: when texts confirm a pair.
-        nodes: those whose texts are sent, ascending; candidates with another are left out.
-        tasks: as `tasks_of_few` gives.
-
-    Schema in:   MATCHES; blocks of TEXT_LAYOUT
-    Schema out:  CONFIRMED, one row per candidate
-    Shuffles:  one, of blocks.    Actions:  none.
-    """
-    require(matches, MATCHES, stage="pairs")
-    pairs = matches.mapInArrow(partial(post_pairs, partitions=tasks, nodes=nodes), block_schema(PAIR_LAYOUT))
-    blocks = texts.unionByName(pairs, allowMissingColumns=True)
-    return exchange(blocks, partitions=tasks).mapInArrow(partial(confirm_task, rule=rule), schema_of(CONFIRMED))
-
-
-def send_sketches(documents: DataFrame, nodes: NDArray[np.int64], *, tasks: int) -> DataFrame:
-    """Send the sketches of some nodes, ascending, to each task: where they hold all shingles, these need no text.
-
-    Schema in:   DOCUMENTS
-    Schema out:  blocks of TEXT_LAYOUT
-    """
-    task = partial(_send_sketches, nodes=nodes, tasks=tasks)
-    return documents.select("doc_key", "sketch").mapInArrow(task, block_schema(TEXT_LAYOUT))
-
-
-def _send_sketches(batches: Batches, *, nodes: NDArray[np.int64], tasks: int) -> Batches:
-    for batch in batches:
-        keys = np.asarray(batch.column("doc_key"))
-        some = batch.filter(pa.array(np.isin(keys, nodes)))
-        yield from send_each(some.column("doc_key").to_pylist(), some.column("sketch"), tasks)
-
-
-def send_each(nodes: list[int], tokens: pa.Array, tasks: int) -> Batches:
-    """Yield these texts as blocks for each of the tasks."""
-    rows = pa.record_batch({"node": pa.array(nodes, pa.int64()), "sketch": tokens})
-    for task in range(tasks if nodes else 0):
-        yield pack_sketches(TEXT_LAYOUT, np.full(len(nodes), task, np.int32), rows, partitions=tasks)
-
-
 def list_texts(nodes: DataFrame, documents: DataFrame, tokens: DataFrame) -> DataFrame:
     """Return the tokens of some nodes.
 
@@ -220,22 +149,14 @@ def post_texts(batches: Batches, *, partitions: int) -> Batches:
             yield pack_sketches(TEXT_LAYOUT, targets, some, partitions=partitions)
 
 
-def post_pairs(batches: Batches, *, partitions: int, nodes: NDArray[np.int64] | None = None) -> Batches:
-    """Pack candidates as blocks of PAIR_LAYOUT; those without a bucket are spread evenly.
-
-    With `nodes`, only candidates of two of them.
-    """
-    for given in batches:
-        batch = given
-        if nodes is not None:
-            is_known = [np.isin(np.asarray(given.column(name)), nodes) for name in ("node_a", "node_b")]
-            batch = given.filter(pa.array(is_known[0] & is_known[1]))
+def post_pairs(batches: Batches, *, partitions: int) -> Batches:
+    """Pack candidates with their buckets as blocks of PAIR_LAYOUT."""
+    for batch in batches:
         columns: Columns = {
             name: batch.column(name).to_numpy(zero_copy_only=False).astype(kind) for name, kind in PAIR_LAYOUT.items()
         }
-        is_placed = "bucket" in batch.schema.names
-        targets = np.asarray(batch.column("bucket")) if is_placed else np.arange(batch.num_rows) % partitions
-        yield pack(PAIR_LAYOUT, targets.astype(np.int32), columns, partitions=partitions)
+        targets = np.asarray(batch.column("bucket")).astype(np.int32)
+        yield pack(PAIR_LAYOUT, targets, columns, partitions=partitions)
 
 
 class _Spooled(NamedTuple):
