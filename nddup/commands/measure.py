@@ -150,7 +150,6 @@ def add_truth(commands: "argparse._SubParsersAction[Any]") -> None:
         "--sample", type=int, default=50, metavar="N",
         help="documents compared with all others to measure what is missed (default 50; 0: none)",
     )  # fmt: skip
-    add_master(parser)
 
 
 def execute_truth(options: argparse.Namespace) -> int:
@@ -158,43 +157,11 @@ def execute_truth(options: argparse.Namespace) -> int:
     with Steps("truth", 6) as steps:
         prevent_pandas_import()
         from nddup.results.truth import Asked, make_truth  # noqa: PLC0415
-        from nddup.stages.inputs_found import paths_of  # noqa: PLC0415
 
         asked = Asked(options.similarity, options.candidates, max(0, options.sample))
-        asked.check()
-        steps.begin("open the run")
-        maker, folder, files = _maker(options, steps)
-        made = make_truth(maker, asked, options.output, files, inputs=paths_of(folder))
+        made = make_truth(options.run, asked, options.output, steps)
     print_out("".join(f"  {line}\n" for line in [*made.lines(), f"list in {drop_login(options.output)}"]))
     return 0
-
-
-def _maker(options: argparse.Namespace, steps: Steps) -> Any:  # noqa: ANN401 - their types are loaded here
-    """Return what finds the pairs, here or on Spark, the folder of the run, and the file system of the output."""
-    from functools import partial  # noqa: PLC0415
-
-    from nddup.results.opening import is_read_here  # noqa: PLC0415
-    from nddup.storage.run_folder import RunFolder  # noqa: PLC0415
-
-    if is_read_here(options.run, options.output, master=options.master):
-        from nddup.stages.inputs_found import paths_of  # noqa: PLC0415
-        from nddup.storage.local_storage import LocalStorage  # noqa: PLC0415
-
-        folder = RunFolder(LocalStorage(), options.run)
-        folder.open()
-        if is_read_here(*paths_of(folder), master=None):
-            from nddup.results.truth import find_here  # noqa: PLC0415
-
-            return partial(find_here, options.run, steps=steps), folder, LocalStorage()
-
-    from nddup.results.truth_on_spark import find_on_spark  # noqa: PLC0415
-    from nddup.run.java import is_small  # noqa: PLC0415
-    from nddup.run.session import start_session  # noqa: PLC0415
-    from nddup.storage.session_files import files_of  # noqa: PLC0415
-
-    spark = start_session(master=options.master, settings={}, is_small=is_small([options.run]))
-    files = files_of(spark)
-    return partial(find_on_spark, spark, options.run, steps=steps), RunFolder(files, options.run), files
 
 
 SWEEP_EPILOG = """a grid is a YAML file with a list for each setting; every combination is a run:

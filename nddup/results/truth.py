@@ -4,13 +4,12 @@ The texts are read again from the inputs of the run. Comparing all pairs by edit
 candidates are compared: pairs whose sketches have at least a low resemblance. To measure what this misses, a sample of
 documents is compared with all documents, and the report says how many of the pairs so found are not in the list.
 
-`find_here` finds the pairs on this machine, with sketches and pairs in memory; `truth_on_spark` on Spark.
-
-Texts lie on the disk and are measured in threads, by `nddup.verifying.edit_similarity`.
+The run and its inputs are read on this machine, with sketches and pairs in memory. Texts lie on the disk and are
+measured in threads, by `nddup.verifying.edit_similarity`.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
@@ -28,16 +27,15 @@ from nddup.local import engine
 from nddup.local.memory import Memory
 from nddup.local.workers import Workers
 from nddup.progress import Steps
-from nddup.results.list_questions import Files
 from nddup.run.engines import memory_of
 from nddup.scanning.read_again import Texts as ReadTexts
 from nddup.settings.load import build_config
 from nddup.settings.plan import found_exactly, processes_of, record_limits, text_rule
 from nddup.settings.schema import Config
 from nddup.shown import csv_line
-from nddup.stages.inputs_found import find_again
+from nddup.stages.inputs_found import find_again, paths_of
 from nddup.storage.local_folder import LocalFolder, OnRows
-from nddup.storage.local_storage import LocalStorage, require_apart
+from nddup.storage.local_storage import LocalStorage, is_local, require_apart
 from nddup.verifying.edit_similarity import CHARACTERS, can_reach, measure, spell_out
 
 CANDIDATES = 0.4
@@ -110,37 +108,43 @@ class Made(NamedTuple):
     pairs: Iterable[tuple[str, str, float]]
 
 
-Maker = Callable[[Asked], AbstractContextManager[Made]]
-"""Finds the pairs of one run."""
-
-
-def make_truth(maker: Maker, asked: Asked, output: str, files: Files, *, inputs: Sequence[str] = ()) -> Truth:
+def make_truth(path: str, asked: Asked, output: str, steps: Steps) -> Truth:
     """Write the pairs of a run's documents whose texts are alike by edit distance.
 
     Args:
-        maker: finds the pairs.
+        path: the run's folder.
         asked: the requested content of the list.
         output: path of the CSV file to write: comments, a header `id_a,id_b,similarity`, then a pair per line, in the
             order of the ids.
-        files: the file system of the output.
-        inputs: the inputs of the run, where the list may not be written.
+        steps: progress, by six steps.
 
     Returns:
         How the list was made, with its counts.
 
     Raises:
-        ConfigError: if a number is out of its range.
+        ConfigError: if a number is out of its range, or the run or an input of it is not on this machine.
         OutputError: if `output` exists, lies in an input or cannot be written, or the folder is not a finished run.
+        NeedsSparkError: if the candidates may need more than `local.memory`.
         NddupError: if the inputs changed since the run.
 
-    Cost: reads the inputs once; an edit distance takes at most the product of both lengths / 64 steps, fewer where
+    Cost: reads the inputs once; all processors compute distances, and the texts of one block of pairs are in memory. A
+    distance takes at most the product of both lengths / 64 steps, fewer where
     the texts soon differ. The sample costs `sampled` distances per document.
     """
     asked.check()
+    steps.begin("open the run")
+    if not is_local(path):
+        raise ConfigError(f"{path}: not on this machine, where truth reads; give a copy of the run")
+    folder, files = LocalFolder(path), LocalStorage()
+    folder.open()
+    inputs = paths_of(folder)
+    if away := [one for one in inputs if not is_local(one)]:
+        raise ConfigError(f"{away[0]}: not on this machine, where truth reads; make a run of a copy or of a sample")
+
     require_apart(files, inputs, output)
     if files.exists(output):
         raise OutputError(f"--output {output}: exists already; give another file")
-    with maker(asked) as made:
+    with _find_alike(folder, asked, steps) as made:
         files.write_text(output, _lines(made))
         return made.truth
 
@@ -337,26 +341,9 @@ def _numbers(values: pa.ChunkedArray, among: pa.Array) -> NDArray[np.int64]:
     return np.asarray(found.to_numpy(zero_copy_only=False), np.int64)
 
 
-STEPS = 5
-"""Number of steps of `find_here`, for progress."""
-
-
 @contextmanager
-def find_here(path: str, asked: Asked, steps: Steps) -> Iterator[Made]:
-    """Find the pairs of a run in a folder of this machine, as `nddup.results.truth.Maker`.
-
-    Args:
-        path: the run's folder.
-        asked: the requested content of the list.
-        steps: progress.
-
-    Raises:
-        NeedsSparkError: if the candidates may need more than `local.memory`.
-
-    Cost: all processors compute the distances; the texts of one block of pairs are in memory.
-    """
-    folder = LocalFolder(path)
-    folder.open()
+def _find_alike(folder: LocalFolder, asked: Asked, steps: Steps) -> Iterator[Made]:
+    """Find the pairs of a run; they are read before the context ends."""
     again = find_again(folder, LocalStorage())
     config = settings_of_candidates(again.config, asked.least)
     with (
@@ -390,7 +377,7 @@ def _workers(config: Config, spool: Path, steps: Steps) -> Workers:
         del name  # the steps of the command have names of their own
         steps.advance(done, whole)
 
-    memory = Memory(memory_of(config), advice="give --master, for Spark")
+    memory = Memory(memory_of(config), advice="raise --candidates, or make the list of a sample of the documents")
     return Workers(processes_of(config), spool=spool / "rows", progress=tell, memory=memory)
 
 

@@ -1,18 +1,14 @@
 """Commands that only read print and write the same in this process and on Spark."""
 
 import json
-from functools import partial
 from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
 
-from nddup.progress import Steps
 from nddup.results.evaluate import Options, describe, evaluate_run
 from nddup.results.opening import Opened, open_here, open_on_spark
 from nddup.results.preview import preview
-from nddup.results.truth import Asked, find_here, make_truth
-from nddup.results.truth_on_spark import find_on_spark
 from nddup.run.local_job import run_locally
 from nddup.settings.load import build_config
 from nddup.storage.local_storage import LocalStorage
@@ -64,23 +60,6 @@ def test_evaluate(spark: SparkSession, finished: Path, name: str, listed: int) -
 
     assert here == there
     assert json.loads(here["evaluation.json"])["list"]["lines"] > 2
-
-
-def test_truth(spark: SparkSession, finished: Path, tmp_path: Path) -> None:
-    """Both engines write the same list with the same counts."""
-    asked = Asked(0.6, least=0.3, sampled=3)
-    here, there = Steps("truth", 1, is_quiet=True), Steps("truth", 1, is_quiet=True)
-
-    made = [
-        make_truth(partial(find_here, str(finished), steps=here), asked, str(tmp_path / "here"), LocalStorage()),
-        make_truth(
-            partial(find_on_spark, spark, str(finished), steps=there), asked, str(tmp_path / "there"), Storage(spark)
-        ),
-    ]
-
-    assert made[0] == made[1]
-    assert made[0].pairs > 3
-    assert (tmp_path / "here").read_bytes() == (tmp_path / "there").read_bytes()
 
 
 def test_inspect(spark: SparkSession, finished: Path) -> None:

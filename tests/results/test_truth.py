@@ -4,7 +4,6 @@ import csv
 import json
 import random
 from fractions import Fraction
-from functools import partial
 from itertools import combinations
 from pathlib import Path
 from typing import Any
@@ -17,11 +16,10 @@ from rapidfuzz.distance import Levenshtein
 from nddup.cli import main
 from nddup.errors import ConfigError, NddupError
 from nddup.progress import Steps
-from nddup.results.truth import CANDIDATES, SAMPLE, STEPS, Asked, Truth, find_here, make_truth, settings_of_candidates
+from nddup.results.truth import CANDIDATES, SAMPLE, Asked, Truth, make_truth, settings_of_candidates
 from nddup.run.local_job import run_locally
 from nddup.settings.load import build_config
 from nddup.settings.plan import finder_of, kind_of, threshold_of
-from nddup.storage.local_storage import LocalStorage
 
 SIMILARITY = 0.8
 
@@ -75,8 +73,8 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def truth_of(run: Path, output: Path, *, least: float = CANDIDATES, sampled: int = SAMPLE) -> Truth:
     """Make a reference list in this process."""
-    maker = partial(find_here, str(run), steps=Steps("truth", STEPS, is_quiet=True))
-    return make_truth(maker, Asked(SIMILARITY, least, sampled), str(output), LocalStorage())
+    steps = Steps("truth", 6, is_quiet=True)
+    return make_truth(str(run), Asked(SIMILARITY, least, sampled), str(output), steps)
 
 
 def test_the_list_holds_the_pairs_that_are_alike(finished: Path, capsys: pytest.CaptureFixture[str]) -> None:
