@@ -116,7 +116,11 @@ def name_of(ids: str) -> str:
 
 def test_the_support_of_a_star_counts_what_all_its_sketches_share() -> None:
     """However its rows are cut into batches: ids are compared as unsigned numbers, and a star may share none."""
-    stars = {"a": [{1, 2, 3, -1}, {2, 3, -1}, {0, 2, 3, -1}], "b": [{5, 6}, {7}, {5}], "c": [{-2, 4}, {-2, 4}]}
+    stars: dict[str, list[set[int]]] = {
+        "a": [{1, 2, 3, -1}, {2, 3, -1}, {0, 2, 3, -1}],
+        "b": [{5, 6}, {7}, {5}],
+        "c": [{-2, 4}, {-2, 4}],
+    }
     rows = [
         {"star": star, "sketch": sorted(ids, key=lambda one: one % 2**64)} for star, sets in stars.items()
         for ids in sets
