@@ -121,8 +121,8 @@ def test_the_support_of_a_star_counts_what_all_its_sketches_share() -> None:
         "b": [{5, 6}, {7}, {5}],
         "c": [{-2, 4}, {-2, 4}],
     }
-    rows = [
-        {"star": star, "sketch": sorted(ids, key=lambda one: one % 2**64)} for star, sets in stars.items()
+    rows: list[dict[str, Any]] = [
+        {"star": star, "sketch": sorted(ids, key=lambda one: (one < 0, one))} for star, sets in stars.items()
         for ids in sets
     ]  # fmt: skip
     whole = pa.RecordBatch.from_pylist(rows, pa.schema({"star": pa.string(), "sketch": pa.list_(pa.int64())}))
