@@ -17,10 +17,10 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from nddup.reading.charsets import file_encoding
+from nddup.reading.chats import is_chat
 from nddup.reading.formats import FORMATS, FileHead, Format, FormatError, NoRecordsError, parse_path, split_field
 from nddup.reading.xml_cutting import holds_separators
 from nddup.reading.xml_structure import (
-    BODY_NAMES,
     ID_NAMES,
     SETTINGS,
     TITLE_NAMES,
@@ -256,14 +256,15 @@ def _sgml_head(text: str, declared: Format, encoding: str, why: str) -> FileHead
 def _json_head(text: str, encoding: str, settings: Mapping[str, object], why: str) -> FileHead:
     """Return the head of a JSON lines file; its keys are those of `keys_of`."""
     declared = replace(FORMATS["jsonl"], **settings)  # type: ignore[arg-type]
-    keys = keys_of(text.split("\n"))
+    row = first_row(text.split("\n"))
+    keys = list(row)
     if not keys and (not declared.content or _SPREAD.match(text)):
         advice = "; expected one JSON object per line: jq -c . FILE > FILE.jsonl" if _SPREAD.match(text) else ""
         raise FormatError(f"no line at its start is a JSON object{advice}")
 
     content = declared.content
     if not content:
-        content = text_fields(keys)
+        content = text_fields(keys, _chats_of(row))
         content = content if len(content) != 1 else (TITLE_KEYS, *content)  # other lines may have a title
     if not content:
         raise FormatError(
@@ -279,29 +280,36 @@ def _json_head(text: str, encoding: str, settings: Mapping[str, object], why: st
     return FileHead(format=declared, encoding=encoding, separator="\n".encode(encoding), is_by_line=True, why=why)
 
 
-def keys_of(lines: list[str]) -> list[str]:
-    """Return the keys of the first line that is a JSON object with a text, and other keys of those before it.
+def first_row(lines: list[str]) -> dict[str, object]:
+    """Return the fields of the first line that is a JSON object with a text, and other fields of those before it.
 
-    A key counts as a text by its name (`BODY_NAMES`). Without such a line these are the keys of all lines. The keys of
-    a nested object are dotted (`meta.url`).
+    A key counts as a text by its name (`text_fields`). Without such a line these are the fields of all lines. The keys
+    of a nested object are dotted (`meta.url`).
 
     Example:
-        >>> keys_of(['{"id": 1, "error": "none"}', '{"text": "a", "id": 2}'])
+        >>> list(first_row(['{"id": 1, "error": "none"}', '{"text": "a", "id": 2}']))
         ['text', 'id', 'error']
     """
-    before: dict[str, None] = {}
+    before: dict[str, object] = {}
     for line in lines:
         try:
             row = json.loads(line, parse_int=str)
         except (ValueError, RecursionError):
             continue
         if isinstance(row, dict):
-            keys = dict.fromkeys(
-                name
+            fields = {
+                name: field
                 for key, value in row.items()
-                for name in ([f"{key}.{inner}" for inner in value] if isinstance(value, dict) else [key])
-            )
-            if first_of(BODY_NAMES, list(keys)):
-                return list(keys | before)
-            before |= keys
-    return list(before)
+                for name, field in (
+                    [(f"{key}.{inner}", value[inner]) for inner in value] if isinstance(value, dict) else [(key, value)]
+                )
+            }
+            if text_fields(list(fields), _chats_of(fields)):
+                return fields | {key: value for key, value in before.items() if key not in fields}
+            before |= fields
+    return before
+
+
+def _chats_of(row: Mapping[str, object]) -> list[str]:
+    """Return the keys of a row that hold a chat."""
+    return [key for key, value in row.items() if is_chat(value)]

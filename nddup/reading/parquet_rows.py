@@ -23,6 +23,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from nddup.reading.chats import LISTS, chats_of, holds_texts, left_of, texts_of, unread_parts
 from nddup.reading.formats import FileHead, Format, FormatError
 from nddup.reading.json_lines import PlainRecords, are_printable, non_empty
 from nddup.reading.outcomes import EXCERPT_LENGTH, Record, Reject, Value, excerpt, make_record
@@ -147,7 +148,8 @@ def read_rows(raw: BinaryIO, head: FileHead, max_record: int) -> Iterator[Rows |
 def content_size(some: Rows) -> int:
     """Return the bytes of the content, or a larger number."""
     columns = [some.batch.column(name) for name in some.declared.content]
-    return sum(column.nbytes * (1 if column.type in STRINGS | BYTES else LONGEST) for column in columns)
+    are_texts = [column.type in STRINGS | BYTES or pa.types.is_nested(column.type) for column in columns]
+    return sum(column.nbytes * (1 if is_text else LONGEST) for column, is_text in zip(columns, are_texts, strict=True))
 
 
 def open_parquet(raw: BinaryIO) -> pq.ParquetFile:
@@ -180,14 +182,14 @@ def _choose_columns(file: pq.ParquetFile, declared: Format) -> tuple[Format, lis
         FormatError: if a column is missing, repeated or nested, or if no column looks like the text.
     """
     schema = file.schema_arrow
-    declared = table_format(declared, schema.names)
+    declared = table_format(declared, schema.names, chats_of(schema))
     wanted = (declared.id, declared.url, *declared.content, *(name for name in declared.policy if name in schema.names))
     names = list(dict.fromkeys(name for name in wanted if name))
     for name in names:
         if schema.names.count(name) > 1:
             raise FormatError(f"{schema.names.count(name)} columns named {name}")
-        if pa.types.is_nested(schema.field(name).type):
-            raise FormatError(f"column {name} holds {schema.field(name).type}, which is not text")
+        if pa.types.is_nested(kind := schema.field(name).type) and not (name in declared.content and holds_texts(kind)):
+            raise FormatError(f"column {name} holds {kind}, which is not text")
     return declared, names
 
 
@@ -233,8 +235,7 @@ def read_batches(
         TooLargeError: for values that are too long to be decoded.
         OSError: where a page is damaged; or pa.ArrowException, or ValueError.
     """
-    columns = columns_of(file, group)
-    longest = measure_values(columns, raw, names or [column.path_in_schema for column in columns])
+    longest = measure_values(file, raw, group, names)
     if max(longest) > LARGEST * max_record:
         raise TooLargeError(f"values of up to {max(longest):,} bytes, more than input.max_record")
 
@@ -243,37 +244,48 @@ def read_batches(
     most = min(MOST_ROWS, BLOCK_BYTES // max(mean, 1))
     if dictionary * most > EXPANDED:
         most = min(most, EXPANDED // max(_longest_value(file, raw, group, names) or dictionary, 1))
+    columns = columns_of(file, group)
     is_shared = any("DELTA_BYTE_ARRAY" in column.encodings for column in columns)  # values that repeat others in part
     most = fewest if is_shared else max(fewest, most)
-    start, rows = 0, 1 << most.bit_length() - 1  # powers of two, so that batches begin alike
+    start, step = 0, 1 << most.bit_length() - 1  # powers of two, so that batches begin alike
     while True:
         at = 0
         try:
-            for batch in file.iter_batches(rows, row_groups=[group], columns=names, use_threads=False):
+            for batch in file.iter_batches(step, row_groups=[group], columns=names, use_threads=False):
                 if at >= start:
                     yield batch, at
                     start = at + batch.num_rows
                 at += batch.num_rows
-                if batch.nbytes > 4 * BLOCK_BYTES and rows > fewest:  # this part of the group has longer values
+                if batch.nbytes > 4 * BLOCK_BYTES and step > fewest:  # this part of the group has longer values
                     break
             else:
                 return
         except DAMAGED:
-            if rows == fewest:
+            if step == fewest:
                 raise
-            rows = fewest
+            step = fewest
         else:
-            rows = max(fewest, rows // 16)
+            step = max(fewest, step // 16)
 
 
-def measure_values(columns: list[pq.ColumnChunkMetaData], raw: BinaryIO, names: list[str]) -> tuple[int, int]:
-    """Return the bytes of the largest dictionary of the columns `names`, and the largest mean bytes per value."""
-    dictionary = mean = 0
-    for column in columns:
-        if column.path_in_schema in names:
-            raw.seek(column.dictionary_page_offset or column.data_page_offset)
-            dictionary = max(dictionary, _dictionary_size(raw.read(PAGE_HEADER)))
-            mean = max(mean, column.total_uncompressed_size // max(column.num_values, 1))
+def measure_values(file: pq.ParquetFile, raw: BinaryIO, group: int, names: list[str] | None) -> tuple[int, int]:
+    """Return the bytes of the largest dictionary of the columns `names`, and the largest mean bytes per value.
+
+    A value of a list counts as many times as a list has entries on average; of its dictionary, the longest entry.
+    """
+    metadata, dictionary, mean = file.metadata.row_group(group), 0, 0
+    for column in columns_of(file, group):
+        path = column.path_in_schema
+        is_list = names is not None and path not in names
+        if is_list and not path.startswith(tuple(f"{name}." for name in names or ())):
+            continue
+        raw.seek(column.dictionary_page_offset or column.data_page_offset)
+        size, each = _dictionary_size(raw.read(PAGE_HEADER)), 1
+        if is_list:
+            each = -(-column.num_values // max(metadata.num_rows, 1))
+            size = size and (_longest_value(file, raw, group, [path]) or size)
+        dictionary = max(dictionary, size * each)
+        mean = max(mean, column.total_uncompressed_size // max(column.num_values, 1) * each)
     return dictionary, mean
 
 
@@ -282,11 +294,21 @@ def _longest_value(file: pq.ParquetFile, raw: BinaryIO, group: int, names: list[
     try:
         coded = pq.ParquetFile(raw, metadata=file.metadata, read_dictionary=names, buffer_size=PIECE, pre_buffer=False)
         row = next(coded.iter_batches(1, row_groups=[group], columns=names, use_threads=False), None)
-        columns = row.columns if row is not None else []
-        known = [column.dictionary for column in columns if pa.types.is_dictionary(column.type)]
+        known = [values for column in (row.columns if row is not None else []) for values in _dictionaries(column)]
         return max((pc.max(pc.binary_length(values)).as_py() or 0 for values in known), default=0)
     except DAMAGED:
         return 0
+
+
+def _dictionaries(column: pa.Array) -> Iterator[pa.Array]:
+    """Yield the dictionaries of a column, also of those of the fields of its lists."""
+    if pa.types.is_dictionary(column.type):
+        yield column.dictionary
+    elif isinstance(column, pa.StructArray):
+        for inner in column.flatten():
+            yield from _dictionaries(inner)
+    elif isinstance(column.type, LISTS):
+        yield from _dictionaries(column.values)
 
 
 def _dictionary_size(header: bytes) -> int:
@@ -309,7 +331,7 @@ def _dictionary_size(header: bytes) -> int:
 
 
 def _read_row(batch: pa.RecordBatch, row: int, declared: Format, max_record: int) -> Record | Reject:
-    values: dict[str, Value | None] = {}
+    values: dict[str, Value | list[object] | None] = {}
     for name in batch.schema.names:
         scalar = batch.column(name)[row]
         try:
@@ -319,18 +341,22 @@ def _read_row(batch: pa.RecordBatch, row: int, declared: Format, max_record: int
             return Reject("malformed", f"{name}: {first_line(error)}", excerpt(raw), _text(values, declared.id))
 
     doc_id, url = _text(values, declared.id), _text(values, declared.url)
-    fields = [value for name in declared.content if (value := values[name]) is not None]
+    content = [values[name] for name in declared.content]
+    fields = [one for value in content for one in ([value] if isinstance(value, bytes) else texts_of(value))]
     if not fields:
         return Reject("no content", f"{' and '.join(declared.content)} are null", "", doc_id)
     start = str(fields[0][:EXCERPT_LENGTH])
     if sum(map(len, fields)) > max_record:
         return Reject("too large", "more than input.max_record", start, doc_id)
     policy = tuple(_text(values, name) for name in declared.policy)
-    return make_record(doc_id, url, [(value, declared.is_markup) for value in fields], start=start, policy=policy)
+    unread = unread_parts([part for value in content for part in left_of(value)])
+    told = [(value, declared.is_markup) for value in fields]
+    return make_record(doc_id, url, told, start=start, policy=policy, unread=unread)
 
 
-def _value(scalar: pa.Scalar) -> Value | None:
-    """Return a value: strings and bytes unchanged, UUIDs and whole numbers in full, anything else as Arrow writes it.
+def _value(scalar: pa.Scalar) -> Value | list[object] | None:
+    """Return a value: strings and bytes unchanged, UUIDs and whole numbers in full, lists as those of Python, anything
+    else as Arrow writes it.
 
     None for null and NaN.
 
@@ -345,6 +371,8 @@ def _value(scalar: pa.Scalar) -> Value | None:
             return str(UUID(bytes=scalar.as_py()))
     if scalar is None or not scalar.is_valid:
         return None
+    if pa.types.is_nested(scalar.type):
+        return list(scalar.as_py())
     if pa.types.is_floating(scalar.type):
         number = float(scalar.as_py())
         if number != number:  # noqa: PLR0124 - NaN, which stands for null where a column has no other
@@ -355,11 +383,11 @@ def _value(scalar: pa.Scalar) -> Value | None:
     return value if isinstance(value, str | bytes) else str(value)
 
 
-def _text(values: dict[str, Value | None], name: str | None) -> str | None:
+def _text(values: dict[str, Value | list[object] | None], name: str | None) -> str | None:
     """Return a value as text; bytes that are not UTF-8 in hexadecimal digits, so that different ones stay different."""
     value = values.get(name) if name else None
     if not isinstance(value, bytes):
-        return value
+        return value if isinstance(value, str) else None
     try:
         return value.decode()
     except UnicodeDecodeError:

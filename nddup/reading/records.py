@@ -28,6 +28,7 @@ from hashlib import blake2b
 from typing import Any, Literal, NamedTuple
 
 from nddup.reading.charsets import decode_anyway, find_encoding
+from nddup.reading.chats import left_of, said_in, texts_of, unread_parts
 from nddup.reading.formats import FieldKind, FileHead, split_field
 from nddup.reading.markup import is_page_or_fragment, main_text, strip_markup
 from nddup.reading.outcomes import (
@@ -83,20 +84,23 @@ def parse_json(chunk: bytes, head: FileHead) -> Record | Reject | None:
     declared = head.format
     doc_id, url = (_first(row, path) for path in (declared.id, declared.url))
     fields: list[tuple[Value, bool | None]] = []
-    halves = ""
+    halves, left = "", list[object]()
     for path in declared.content:
-        kind, texts = _texts(row, path)
+        kind, keys = _choose(row, path)
+        value = _reach(row, keys)
+        texts = texts_of(value)
+        left += left_of(value)
         if written is not row:
             halves += "\0".join("".join(_SURROGATE.findall(text)) for text in _texts(written, path)[1])
         for text in texts:
-            value = declared_value(text, kind, declared.is_markup)
-            if value is None:
+            field = declared_value(text, kind, declared.is_markup)
+            if field is None:
                 return Reject("bad base64", f"in {path}", start, doc_id)
-            fields.append(value)
+            fields.append(field)
     if not fields:
         return Reject("no content", f"no text at {' or '.join(declared.content)}", start, doc_id)
     policy = tuple(_scalar(_reach(row, path)) for path in declared.policy)
-    unread = unread_of(halves.strip("\0").encode("utf-16-le", "surrogatepass"))
+    unread = unread_parts(left, halves.strip("\0").encode("utf-16-le", "surrogatepass"))
     replaced = len(halves.replace("\0", ""))
     return make_record(doc_id, url, fields, start=start, replaced=replaced, policy=policy, unread=unread)
 
@@ -122,7 +126,7 @@ def _first(row: dict[str, Any], path: str | None) -> str | None:
 def _texts(row: dict[str, Any], path: str) -> tuple[FieldKind, list[str]]:
     """Return the kind of a field, and its strings (numbers as written) at the first alternative that is not empty."""
     kind, keys = _choose(row, path)
-    return kind, _strings(_reach(row, keys))
+    return kind, texts_of(_reach(row, keys))
 
 
 def _choose(row: dict[str, Any], path: str) -> tuple[FieldKind, str]:
@@ -130,8 +134,8 @@ def _choose(row: dict[str, Any], path: str) -> tuple[FieldKind, str]:
     if path in row:  # an existing key is taken literally, even if it looks like a path
         return "auto", path
     kind, alternatives = split_field(path)
-    found = [keys for keys in alternatives if _strings(_reach(row, keys))]
-    full = (keys for keys in found if any(text.strip() for text in _strings(_reach(row, keys))))
+    found = [keys for keys in alternatives if texts_of(_reach(row, keys))]
+    full = (keys for keys in found if any(text.strip() for text in texts_of(_reach(row, keys))))
     return kind, next(full, (found or alternatives)[0])
 
 
@@ -150,9 +154,20 @@ def find_literals(line: str, paths: Sequence[str]) -> list[tuple[int, int]]:
         for key in [keys] if keys in row else keys.split("."):
             place = _find_value(line, place[0], key) if place and line[place[0]] == "{" else None
         if place is not None:
-            values = _items(line, place[0]) if line[place[0]] == "[" else [place]
-            found += [(low, high) for low, high in values if _strings(_DECODER.raw_decode(line, low)[0])]
-    return found
+            found += _literals(line, *place)
+    return [place for place in found if place[1] - place[0] > len('""')] or found[:1]  # as `make_record`
+
+
+def _literals(line: str, low: int, high: int, *, in_turn: bool = False) -> list[tuple[int, int]]:
+    """Return where the strings of `texts_of` stand, in the value between two places, or in what a turn says."""
+    value = _DECODER.raw_decode(line, low)[0]
+    if isinstance(value, list):
+        return [place for item in _items(line, low) for place in _literals(line, *item, in_turn=in_turn)]
+    if isinstance(value, dict):
+        key = "text" if in_turn else said_in(value)
+        inner = _find_value(line, low, key) if key else None
+        return _literals(line, *inner, in_turn=True) if inner else []
+    return [(low, high)] if isinstance(value, str) else []
 
 
 def _after_blanks(line: str, at: int) -> int:
@@ -192,11 +207,6 @@ def _reach(row: dict[str, Any], path: str) -> object:
 def _scalar(value: object) -> str | None:
     """Return a string, a number as written, `true` or `false`; None for anything else."""
     return str(value).lower() if isinstance(value, bool) else value if isinstance(value, str) else None
-
-
-def _strings(value: object) -> list[str]:
-    values = value if isinstance(value, list) else [value]
-    return [text for text in values if isinstance(text, str)]
 
 
 def _without_surrogates(value: Any) -> Any:  # noqa: ANN401 - whatever JSON holds

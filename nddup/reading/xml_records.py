@@ -356,14 +356,15 @@ def find_contents(body: bytes, wrapper: Wrapper, closing: bytes, declared: Forma
     for _, nodes in (*_titles(element, declared, content), *content):
         for node in nodes:
             if not isinstance(node, str):
-                number = numbers[node]
-                found.append((tags[number].end(), ends.get(number, len(body))))
+                number, tag = numbers[node], tags[numbers[node]]
+                end = tag.end() if tag[0].endswith(b"/>") else ends.get(number, len(body))
+                found.append((tag.end(), end))
                 continue
             values = (place for tag in tags for place in _values(tag) if place not in found)
             found.append(
                 next(place for place in values if _value(body[slice(*place)], body[place[0] - 1 :][:1]) == node)
             )
-    return found
+    return [place for place in found if place[0] < place[1]] or found[:1]  # as `make_record`
 
 
 _TAG = re.compile(

@@ -10,8 +10,10 @@ The numbers of tags, levels and candidates are all limited.
 """
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
+from nddup.reading.chats import CHAT_NAMES
 from nddup.reading.formats import Format, FormatError
 from nddup.reading.xml_records import ATTRIBUTES, SKIPPED, UNFINISHED
 
@@ -46,6 +48,7 @@ BODY_NAMES = (
     "@text",
     "@content",
 )
+DESCRIPTIONS = ("description", "abstract")
 RECORD_NAMES = ("document", "doc", "record", "item", "entry", "page", "article", "row")
 LONGEST_NAME, MOST_NAMES = 40, 30
 """In a message: most characters of a column's name, and most names."""
@@ -176,24 +179,31 @@ def find_record(shape: Shape, *, needs_body: bool) -> tuple[str, ...]:
     raise FormatError(f"cannot tell which element is a record under <{root[-1]}>; {SETTINGS}")
 
 
-def text_fields(fields: list[str]) -> tuple[str, ...]:
+def text_fields(fields: list[str], chats: Sequence[str] = ()) -> tuple[str, ...]:
     """Return the fields that make a record's text, in JSON lines, XML and tables: its title, if any, and its body.
 
+    Args:
+        fields: the names of all fields.
+        chats: of those that hold a chat, which comes before a description of it.
+
     Example:
-        >>> text_fields(["id", "text", "title"]), text_fields(["id", "title"])
-        (('title', 'text'), ())
+        >>> text_fields(["id", "text", "title"]), text_fields(["id", "title"]), text_fields(["messages"], ["messages"])
+        (('title', 'text'), (), ('messages',))
     """
     title, body = first_of(TITLE_NAMES, fields), first_of(BODY_NAMES, fields)
+    chat = first_of(CHAT_NAMES, list(chats))
+    if chat and (body is None or body.lower() in DESCRIPTIONS):
+        body = chat
     return tuple(name for name in (title, body) if name) if body else ()
 
 
-def table_format(declared: Format, columns: list[str]) -> Format:
-    """Return the format with its columns: those that the user set, or else those with usual names.
+def table_format(declared: Format, columns: list[str], chats: Sequence[str] = ()) -> Format:
+    """Return the format with its columns: those that the user set, or else those with usual names; as `text_fields`.
 
     Raises:
         FormatError: if a column that was set does not exist, or no column looks like the text.
     """
-    content = declared.content or text_fields(columns)
+    content = declared.content or text_fields(columns, chats)
     missing = [name for name in (declared.id, declared.url, *content) if name and name not in columns]
     if missing:
         joined = "; several are joined by +, as title+body" if any("," in name for name in missing) else ""

@@ -12,13 +12,12 @@ from typing import BinaryIO
 
 from nddup.progress import Steps
 from nddup.reading.csv_rows import dialect_of
-from nddup.reading.formats import FileHead, Format, FormatError
+from nddup.reading.formats import FormatError
 from nddup.reading.outcomes import Record, Reject
-from nddup.reading.xml_structure import table_format
 from nddup.scanning.collection import Collection, Files, Group, ListedFile, find_files
-from nddup.scanning.first_records import fields_of, note_ids
+from nddup.scanning.first_records import completed, note_ids
 from nddup.scanning.found import RecordLimits, TextRule, with_source
-from nddup.scanning.input_files import ASSET_WHY, InputFile, is_of_this_machine, local_path
+from nddup.scanning.input_files import ASSET_WHY, InputFile, columns_of, is_of_this_machine, local_path
 from nddup.scanning.local_files import open_local
 from nddup.scanning.whole_files import StoredFile, read_file
 from nddup.settings.schema import Config
@@ -127,7 +126,10 @@ def _heading(collection: Collection) -> str:
 def _describe(files: Files, entry: ListedFile, group: Group, config: Config) -> str:
     """Return the paragraph about one file."""
     file, head = entry.file, group.head
-    declared = _completed(files, entry, head)
+    try:
+        declared = completed(files, file, head)
+    except FormatError:  # its records are rejects, which say why
+        declared = head.format
     stored = spell_size(file.size) + (f", {entry.compression}" if entry.compression else "")
     reading = "read from its start to its end" if group.is_whole else "can be read in parts, at the same time"
 
@@ -145,18 +147,11 @@ def _describe(files: Files, entry: ListedFile, group: Group, config: Config) -> 
         if content
         else f"  fields     {fields or UNNAMED.get(declared.kind, 'none')}",
     ]
+    if columns := columns_of(file.source):
+        lines.append(f"  folders    {one_line(', '.join(f'{name}={value}' for name, value in columns.items()))}")
     if declared.kind == "csv":
         lines.append(f"  table      {dialect_of(head).told()}")
     return "\n".join([*lines, *_first_records(_read_first(files, entry, group, config), file, config), ""])
-
-
-def _completed(files: Files, entry: ListedFile, head: FileHead) -> Format:
-    """Return the format with the fields that are read; Parquet has its schema at the end of the file."""
-    columns = fields_of(files, entry.file, head) if head.format.kind == "parquet" else []
-    try:
-        return table_format(head.format, columns) if columns else head.format
-    except FormatError:  # its records are rejects, which say why
-        return head.format
 
 
 def _read_first(files: Files, entry: ListedFile, group: Group, config: Config) -> list[Record | Reject]:
@@ -171,7 +166,7 @@ def _read_first(files: Files, entry: ListedFile, group: Group, config: Config) -
 
     stored = StoredFile(file.source, entry.compression, limits.most_expanded(file.size), opened)
     found = [record for record, _ in islice(read_file(stored, group.head, limits.max_record), RECORDS)]
-    found = [with_source(one, file.source) for one in found] if group.head.format.prefixes_ids else found
+    found = [with_source(one, file.source, group.head.format) for one in found]
     return found[:-1] if is_cut and len(found) < RECORDS else found  # the last record is incomplete
 
 

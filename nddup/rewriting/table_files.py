@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from nddup.reading.charsets import EACH_BYTE, take_marks
+from nddup.reading.chats import chats_of, with_texts
 from nddup.reading.csv_rows import Lines, dialect_of, read_rows
 from nddup.reading.formats import FileHead
 from nddup.reading.outcomes import Record, Reject, Value
@@ -90,6 +91,7 @@ def _cut_row(row: list[str], columns: list[str], head: FileHead, cuts: Cuts, cut
     """Return a row with less text, without its line end; None if it is left whole."""
     cells = [take_marks(cell)[0] for cell in row]
     places = [columns.index(name) for name in head.format.content if name in columns]
+    places = [at for at in places if cells[at]] or places[:1]  # as `make_record`
     record = Record(None, None, tuple(cells[at] for at in places), head.format.is_markup)
     dialect = dialect_of(head)
 
@@ -223,7 +225,7 @@ def rewrite_parquet(
         added = SPANS if verdicts.names == SPANS.names else SCHEMA  # an engine's own table may say more of its columns
         schema = pa.schema([*schema, *added], schema.metadata)
 
-    content = table_format(head.format, file.schema_arrow.names).content
+    content = table_format(head.format, schema.names, chats_of(schema)).content
     sink = _Sink()
     with pq.ParquetWriter(sink, schema, **forms) as writer:
         found = place_rows(raw, head, limit=limit, max_record=max_record)
@@ -300,16 +302,18 @@ def _read_rows(
 
 def _with_new_values(taken: pa.Table, rows: list[AnyTags | NewValues | None], content: Names) -> pa.Table:
     """Return rows with their new values in place of the old ones, in columns of strings or bytes."""
-    new = {at: list(row.values) for at, row in enumerate(rows) if isinstance(row, NewValues)}
+    new = {at: iter(row.values) for at, row in enumerate(rows) if isinstance(row, NewValues)}
     for name in content if new else ():
         place = taken.column_names.index(name)
         kind = taken.schema.field(place).type
         plain = kind.value_type if pa.types.is_dictionary(kind) else kind
         column, is_changed = taken.column(place).to_pylist(), False
         for at, values in new.items():
-            value = values.pop(0) if column[at] is not None and column[at] == column[at] else None
-            is_changed |= value is not None
-            column[at] = column[at] if value is None else value
+            old = column[at]
+            if old is None or old != old or old in ("", b""):  # noqa: PLR0124 - NaN; what `make_record` leaves out
+                continue
+            value = with_texts(old, values) if isinstance(old, list) else next(values)
+            column[at], is_changed = old if value is None else value, is_changed or value is not None
         if is_changed:
             taken = taken.set_column(place, taken.schema.field(place), pa.array(column, plain).cast(kind))
     return taken

@@ -17,12 +17,13 @@ from typing import Protocol
 import pyarrow as pa
 
 from nddup.errors import ConfigError, NddupError
-from nddup.reading.detect import keys_of
-from nddup.reading.formats import FileHead, FormatError
+from nddup.reading.chats import chats_of
+from nddup.reading.detect import first_row
+from nddup.reading.formats import FileHead, Format, FormatError
 from nddup.reading.outcomes import Record, Reject
 from nddup.reading.streams import expand_head
 from nddup.reading.xml_structure import ID_NAMES, URL_NAMES, first_of, scan, table_format
-from nddup.scanning.input_files import InputFile
+from nddup.scanning.input_files import InputFile, columns_of
 from nddup.scanning.whole_files import StoredFile, read_file
 
 RECORDS, FILES = 100, 100
@@ -37,6 +38,10 @@ WITHOUT_COLUMNS = ("html", "mail", "text")
 
 LIKE_IDS = ("id", "key", "name", "no", "number", "guid")
 """Endings of field names that suggest an id."""
+
+
+DAMAGED = (NddupError, pa.ArrowException, OSError, ValueError, struct.error)
+"""What reading the schema of a damaged file raises."""
 
 
 class Reader(Protocol):
@@ -92,11 +97,10 @@ def require_columns(reader: Reader, files: Iterable[tuple[InputFile, FileHead]],
     """
     refused = None
     for file, head in islice(files, FILES):
-        columns = fields_of(reader, file, head) if head.format.kind == "parquet" and not content else []
-        if not columns:
+        if head.format.kind != "parquet" or content:
             return
         try:
-            table_format(head.format, columns)
+            completed(reader, file, head)
         except FormatError as error:
             refused = refused or f"{file.path}: {error}"
         else:
@@ -117,19 +121,26 @@ def require_policy(reader: Reader, files: Iterable[tuple[InputFile, FileHead]], 
         ConfigError: naming the column, a file, and the fields of its first record.
     """
     waiting, seen = dict.fromkeys(range(len(paths))), ""
-    for file, head in islice((pair for pair in files if pair[1].format.kind not in WITHOUT_COLUMNS), FILES):
-        fields = fields_of(reader, file, head)
+    for file, head in islice((pair for pair in files if _has_columns(*pair)), FILES):
+        has_own = head.format.kind not in WITHOUT_COLUMNS
+        fields = [*(fields_of(reader, file, head) if has_own else []), *columns_of(file.source)]
+        found = {at for at in waiting if paths[at] in columns_of(file.source)}
         if head.format.kind == "parquet":
-            found = {at for at in waiting if paths[at] in fields}
-        else:
+            found |= {at for at in waiting if paths[at] in fields}
+        elif has_own:
             records = [one for one in read_first(reader, file, head) if isinstance(one, Record)]
-            found = {at for at in waiting if any(one.policy[at] is not None for one in records)}
+            found |= {at for at in waiting if any(one.policy[at] is not None for one in records)}
         waiting = {at: None for at in waiting if at not in found}
         seen = seen or f"; {file.source} has {', '.join(fields) or 'none'}"
         if not waiting:
             return
     path = paths[next(iter(waiting))]
     raise ConfigError(f"keep.policy: {path}: no record at the start of any file has it{seen}")
+
+
+def _has_columns(file: InputFile, head: FileHead) -> bool:
+    """Return whether the records of a file may have columns, of their own or by the names of its folders."""
+    return head.format.kind not in WITHOUT_COLUMNS or bool(columns_of(file.source))
 
 
 def _found_in(reader: Reader, file: InputFile, head: FileHead, paths: Mapping[str, str]) -> set[str] | None:
@@ -201,13 +212,28 @@ def fields_of(reader: Reader, file: InputFile, head: FileHead) -> list[str]:
             return [str(name) for name in _schema_of(reader, file).names]
         start = expand_head(reader.read_part(file.path, 0, START_BYTES), START_BYTES).decode(head.encoding, "replace")
         if kind == "jsonl":
-            return keys_of(start.split("\n")[:RECORDS])
+            return list(first_row(start.split("\n")[:RECORDS]))
         if kind == "csv":
             return [name.strip(' "') for name in start.splitlines()[0].split(head.separator.decode()[0])]
         shape = scan(start)
         return shape.fields(next(element.path for element in shape.elements if element.tag == head.tag))
-    except (NddupError, pa.ArrowException, OSError, ValueError, StopIteration, IndexError, struct.error):
+    except (*DAMAGED, StopIteration, IndexError):
         return []  # the run itself reports a damaged file
+
+
+def completed(reader: Reader, file: InputFile, head: FileHead) -> Format:
+    """Return the format of a file with the fields that are read; only the schema of Parquet, at its end, tells them.
+
+    Raises:
+        FormatError: if no column of the schema looks like the text, or one that was set is missing.
+    """
+    if head.format.kind != "parquet":
+        return head.format
+    try:
+        schema = _schema_of(reader, file)
+    except DAMAGED:
+        return head.format
+    return table_format(head.format, schema.names, chats_of(schema))
 
 
 def _schema_of(reader: Reader, file: InputFile) -> pa.Schema:

@@ -3,15 +3,17 @@
 Consumers carry to the workers the rules by which a record becomes text, and the text a sketch.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import pyarrow as pa
 
-from nddup.reading.formats import FileHead
+from nddup.reading.formats import FileHead, Format
 from nddup.reading.outcomes import Record, Reject
 from nddup.reading.records import EncodedText, Markup, Part, PlainText, read_encoded, read_text
+from nddup.scanning.input_files import columns_of
 from nddup.tables import Table
 
 if TYPE_CHECKING:  # `inspect` reads texts and makes no sketches
@@ -71,9 +73,17 @@ class Consumer(Protocol):
         """
 
 
-def with_source(record: Record | Reject, source: str) -> Record | Reject:
-    """Return a record whose id, if it has one, begins with the name of its file; one made up of the name does."""
-    if not record.doc_id:
+def with_source(record: Record | Reject, source: str, declared: Format) -> Record | Reject:
+    """Return a record with what its format takes from the name of its file.
+
+    That is the beginning of its id, if it has one that was not made up of the name, and the columns of the policy that
+    the record itself does not have.
+    """
+    has_policy = declared.policy and (isinstance(record, Record) or record.policy)
+    if has_policy and (columns := columns_of(source)):
+        known = record.policy or (None,) * len(declared.policy)
+        record = replace(record, policy=tuple(map(partial(_or_column, columns), known, declared.policy)))
+    if not declared.prefixes_ids or not record.doc_id:
         return record
     if not isinstance(record, Record) or record.parent is None:
         return replace(record, doc_id=f"{source}/{record.doc_id}")
@@ -82,15 +92,22 @@ def with_source(record: Record | Reject, source: str) -> Record | Reject:
     return replace(record, doc_id=f"{source}/{record.doc_id}", parent=f"{source}/{record.parent}")
 
 
-def in_batches(found: Iterable[LocatedRecord], *, prefixes_ids: bool = False) -> Iterator[list[LocatedRecord]]:
+def _or_column(columns: Mapping[str, str | None], value: str | None, path: str) -> str | None:
+    """Return a value of the policy, or else that of the column of its path."""
+    named = path.split("|", maxsplit=1)[0]  # of an element or an attribute
+    return columns.get(named) if value is None else value
+
+
+def in_batches(found: Iterable[LocatedRecord], declared: Format) -> Iterator[list[LocatedRecord]]:
     """Group records in lists of at most `BATCH_RECORDS` records and about `BATCH_BYTES` of content; none is empty.
 
-    With `prefixes_ids` the name of its file comes before the id of each record that has one.
+    They get what the format takes from the names of their files (`with_source`).
     """
+    is_named = declared.prefixes_ids or bool(declared.policy)
     held: list[LocatedRecord] = []
     size = 0
     for one in found:
-        held.append(one._replace(record=with_source(one.record, one.source)) if prefixes_ids else one)
+        held.append(one._replace(record=with_source(one.record, one.source, declared)) if is_named else one)
         size += sum(map(len, one.record.fields)) if isinstance(one.record, Record) else 0
         if size >= BATCH_BYTES or len(held) >= BATCH_RECORDS:
             yield held

@@ -5,6 +5,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import NamedTuple
 from unicodedata import category
 from urllib.parse import quote, unquote, urlsplit
@@ -137,9 +138,33 @@ BESIDE_WHY = "named as a readme, licence, notice or changelog; such a file is re
 CHECKSUMS_WHY = "named as a list of checksums; such a file is read if it is itself an INPUT"
 
 
+_COLUMN = re.compile(r"([^=]+)=(.*)", re.DOTALL)
+"""The name of a folder that is a column of the records below it, as Hive lays tables out: `lang=en`."""
+
+NO_VALUE = "__HIVE_DEFAULT_PARTITION__"
+"""What stands for null in such a name."""
+
+
+@lru_cache(maxsize=4096)
+def path_columns(folder: str) -> Mapping[str, str | None]:
+    """Return the columns of the records below a folder, as the names in its path tell; the innermost counts.
+
+    Example:
+        >>> path_columns("in/lang=en/day=2024%2D05"), path_columns("lang=__HIVE_DEFAULT_PARTITION__")
+        ({'lang': 'en', 'day': '2024-05'}, {'lang': None})
+    """
+    found = [name for name in map(_COLUMN.fullmatch, folder.split("/")) if name]
+    return {unquote(name[1]): None if name[2] == NO_VALUE else unquote(name[2]) for name in found}
+
+
+def columns_of(source: str) -> Mapping[str, str | None]:
+    """Return the columns of the records in a file; do not change them."""
+    return path_columns(source.rpartition("/")[0])
+
+
 def why_skipped(name: str, *, is_folder: bool) -> str | None:
     """Return why a file or folder of this name is skipped below an INPUT; None if it is not."""
-    if name.startswith(("_", ".")):
+    if name.startswith(("_", ".")) and not (is_folder and _COLUMN.fullmatch(name)):
         return "hidden"
     if is_folder:
         return None
@@ -200,33 +225,34 @@ def missing_input(text: str) -> ConfigError:
     return ConfigError(f"INPUT {text}: no such file or folder{quoted}")
 
 
-def table_with_log(names: Collection[str], names_in: Callable[[str], Iterable[str]]) -> tuple[str, str] | None:
-    """Return what table with a log a folder holds, and what reads it; None if it holds none.
+def table_of_others(names: Collection[str], names_in: Callable[[str], Iterable[str]]) -> str | None:
+    """Return which table a folder holds that only its own library reads, and how; None if it holds none.
 
     Args:
         names: of what is in the folder.
         names_in: gives the names in one of its folders.
 
     Example:
-        >>> table_with_log(["_delta_log", "part-0.parquet"], lambda name: [])
-        ('a Delta table', 'deltalake.DeltaTable(path).to_pyarrow_table()')
+        >>> table_of_others(["dataset_info.json", "state.json", "data-00000-of-00001.arrow"], lambda name: [])
+        'a dataset as datasets saves it; read it with datasets.load_from_disk(path)'
     """
+    log = "whose log says which of its files count; read it with"
     if "_delta_log" in names:
-        return "a Delta table", "deltalake.DeltaTable(path).to_pyarrow_table()"
+        return f"a Delta table, {log} deltalake.DeltaTable(path).to_pyarrow_table()"
     if ".hoodie" in names:
-        return "a Hudi table", 'spark.read.format("hudi").load(path)'
+        return f'a Hudi table, {log} spark.read.format("hudi").load(path)'
     signs = names_in("metadata") if "metadata" in names else ()
     if any(name.endswith(".metadata.json") or name == "version-hint.text" for name in signs):
-        return "an Iceberg table", "pyiceberg.table.StaticTable.from_metadata(file).scan().to_arrow()"
+        return f"an Iceberg table, {log} pyiceberg.table.StaticTable.from_metadata(file).scan().to_arrow()"
+    if "dataset_info.json" in names and any(name.endswith(".arrow") for name in names):
+        way = "load_from_disk(path)" if "state.json" in names else "Dataset.from_file(file)"
+        return f"a dataset as datasets saves it; read it with datasets.{way}"
     return None
 
 
-def table_input(text: str, what: tuple[str, str]) -> ConfigError:
-    """Make the error for an INPUT with such a table: some of its files hold deleted or replaced rows."""
-    return ConfigError(
-        f"INPUT {text}: {what[0]}, whose log says which of its files count; read it with {what[1]} and give that to"
-        " nddup.find_duplicates, or write it as plain Parquet; files that are named one by one are read as they are"
-    )
+def table_input(text: str, what: str) -> ConfigError:
+    """Make the error for an INPUT with such a table."""
+    return ConfigError(f"INPUT {text}: {what} and give that to nddup.find_duplicates, or write it as plain Parquet")
 
 
 @dataclass(frozen=True)
@@ -265,11 +291,21 @@ class Placed(NamedTuple):
 
 
 def make_listing(found: Mapping[str, Placed], skipped: Iterable[tuple[str, str]], repeated: Iterable[str]) -> Listing:
-    """Name the files found, by how the engine opens them, and sort them by their names."""
-    sources = distinct_sources({path: place[:2] for path, place in found.items()})
+    """Name the files found, by how the engine opens them, and sort them by their names.
+
+    An INPUT inside a table of Hive is named from the folder of the table on: its records keep their columns.
+    """
+    sources = distinct_sources({path: (_above_columns(place.base), place.path) for path, place in found.items()})
     files = [InputFile(path, sources[path], place.size, place.modified) for path, place in found.items()]
     files.sort(key=lambda file: file.source.encode())
     return Listing(tuple(files), tuple(skipped), tuple(repeated))
+
+
+def _above_columns(folder: str) -> str:
+    """Return the folder that holds a folder and those above it that are columns."""
+    while _COLUMN.fullmatch(folder.rpartition("/")[2]):
+        folder = folder.rpartition("/")[0]
+    return folder
 
 
 def distinct_sources(paths: Mapping[str, tuple[str, str]]) -> dict[str, str]:

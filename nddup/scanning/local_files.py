@@ -107,7 +107,7 @@ def scan_part(part: FilePart, head: FileHead, consumer: Consumer, limits: Record
     if plain_keys(head) is not None:
         found = read_blocks(_lines_in(part, head, limits.max_record), head, limits.max_record)
     else:
-        found = in_batches(read_part(part, head, limits.max_record), prefixes_ids=head.format.prefixes_ids)
+        found = in_batches(read_part(part, head, limits.max_record), head.format)
     yield from consumer.batches(found, head)
 
 

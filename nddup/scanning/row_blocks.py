@@ -58,8 +58,7 @@ class RowBlock(Block):
     def locate(self, row: int) -> LocatedRecord:
         """As `Block.locate`."""
         record = self.rows.read(row, self.max_record)
-        told = with_source(record, self.name) if self.head.format.prefixes_ids else record
-        return LocatedRecord(self.name, 0, int(self.seq[row]), told, b"")
+        return LocatedRecord(self.name, 0, int(self.seq[row]), with_source(record, self.name, self.head.format), b"")
 
 
 def read_row_blocks(

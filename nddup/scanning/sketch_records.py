@@ -339,7 +339,7 @@ def parse_chunks(
         for (source, split), of_split in groupby(rows, key=lambda pair: (pair[0].source, pair[0].split))
         for seq, (record, chunk) in enumerate(parse_pieces(_cut(of_split, max_record), head, max_record, is_part=True))
     )
-    yield from in_batches(found, prefixes_ids=head.format.prefixes_ids)
+    yield from in_batches(found, head.format)
 
 
 def _with_ends(batches: Iterable[pa.RecordBatch]) -> Iterator[list[tuple[_ChunkRow, bool]]]:

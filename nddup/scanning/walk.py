@@ -32,7 +32,7 @@ from nddup.scanning.input_files import (
     missing_input,
     percent_spelled,
     table_input,
-    table_with_log,
+    table_of_others,
     uri_of,
     why_skipped,
 )
@@ -272,7 +272,7 @@ def _is_checksum(name: str) -> bool:
 
 def _refuse_table(path: str, names: Collection[str], where: str = "") -> None:
     """Refuse a folder of these names if it holds a table with a log."""
-    what = table_with_log(names, lambda name: _names_in(os.path.join(path, name)))  # noqa: PTH118
+    what = table_of_others(names, lambda name: _names_in(os.path.join(path, name)))  # noqa: PTH118
     if what is not None:
         raise table_input(f"{where}{percent_spelled(path)}", what)
 

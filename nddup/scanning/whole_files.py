@@ -55,7 +55,7 @@ def read_files(files: Iterable[StoredFile], head: FileHead, max_record: int) -> 
             yield from read_blocks((piece for file in some for piece in _lines_in(file, max_record)), head, max_record)
         else:
             found = (one for file in some for one in _found_in(file, head, max_record))
-            yield from in_batches(found, prefixes_ids=head.format.prefixes_ids)
+            yield from in_batches(found, head.format)
 
 
 def _rows_in(file: StoredFile, head: FileHead, max_record: int) -> Iterator[Sequence[LocatedRecord]]:
@@ -77,7 +77,7 @@ def _rows_in(file: StoredFile, head: FileHead, max_record: int) -> Iterator[Sequ
         else:
             return
     rest = islice(_found_in(file, head, max_record), count, None)
-    yield from in_batches(rest, prefixes_ids=head.format.prefixes_ids)
+    yield from in_batches(rest, head.format)
 
 
 def _lines_in(file: StoredFile, max_record: int) -> Iterator[tuple[str, int, Bytes | Reject]]:

@@ -43,7 +43,7 @@ from nddup.scanning.input_files import (
     make_listing,
     missing_input,
     table_input,
-    table_with_log,
+    table_of_others,
     uri_of,
     why_skipped,
 )
@@ -426,7 +426,7 @@ class Storage:
         if below and RUN in names:
             skipped.append((found.path, "results of a run"))
             return
-        table = table_with_log(names, lambda name: self.children(f"{found.uri}/{name}"))
+        table = table_of_others(names, lambda name: self.children(f"{found.uri}/{name}"))
         if table is not None:
             raise table_input(drop_login(found.uri), table)
         for child in children:

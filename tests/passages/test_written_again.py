@@ -96,6 +96,40 @@ def pages(path: Path) -> None:
     (path / "in.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows), encoding="utf-8")
 
 
+def titles(path: Path) -> None:
+    """Titles before the texts, one of them empty, which is no part of its record."""
+    rows = [{"id": name, "title": title, "text": text.replace("\t", " ")}
+            for (name, text), title in zip(TEXTS, ("first", "", "third", f"{RUN} again"), strict=True)]  # fmt: skip
+    lines = [json.dumps(row | {"id": f"j{row['id']}"}) for row in rows]
+    (path / "j.jsonl").write_text("\n".join(lines) + "\n")
+    with (path / "c.csv").open("w", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file)
+        writer.writerows([list(rows[0]), *([f"c{row['id']}", row["title"], row["text"]] for row in rows)])
+    columns = {name: [row[name] for row in rows] for name in rows[0]}
+    pq.write_table(pa.table(columns | {"id": [f"p{name}" for name in columns["id"]]}), path / "p.parquet")
+    elements = [
+        f"<doc><id>x{row['id']}</id><title>{row['title']}</title><text>{escape(row['text'])}</text></doc>\n"
+        for row in rows
+    ]
+    elements[1] = elements[1].replace("<title></title>", "<title/>")
+    (path / "x.xml").write_text(f"<docs>\n{''.join(elements)}</docs>\n", encoding="utf-8")
+
+
+def chats(path: Path) -> None:
+    """Turns of a chat: strings, lists of parts, one empty, and keys before and after what is said."""
+    rows = []
+    for name, text in TEXTS:
+        question, *answer = text.split(" of ")
+        parts = [{"type": "text", "text": "".join(answer)}, {"type": "image", "text": None, "url": "u"}]
+        first = {"content": question, "role": "user", "at": 1}
+        turns = [first, {"role": "x", "content": ""}, {"role": "assistant", "content": parts}]
+        rows.append({"id": f"j{name}", "messages": turns})
+    (path / "j.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows), encoding="utf-8")
+    said = [[{"from": "human", "value": "hello"}, {"from": "gpt", "value": text}, {"from": "human", "value": None}]
+            for _, text in TEXTS]  # fmt: skip
+    pq.write_table(pa.table({"id": [f"p{name}" for name, _ in TEXTS], "conversations": said}), path / "p.parquet")
+
+
 FORMS: list[tuple[Callable[[Path], None], list[str]]] = [
     (json_lines, []),
     (nested_json, ["--set", "input.content=doc.body"]),
@@ -106,6 +140,8 @@ FORMS: list[tuple[Callable[[Path], None], list[str]]] = [
     (attributes, []),
     (plain, []),
     (pages, ["--set", "input.content=html"]),
+    (titles, []),
+    (chats, []),
 ]
 
 

@@ -166,6 +166,64 @@ def test_the_kept_are_those_of_a_plain_sort(policy: list[str], prefer: list[str]
     assert all(as_text(documents[row["id"]][0]) == as_text(row[name]) for row in rows)
 
 
+def write_hive_table(root: Path) -> dict[str, list[str | None]]:
+    """Write records to folders that are columns, one of them of a hidden name; returns the language and score of each.
+
+    A value of a record comes before that of its folder.
+    """
+    files: dict[str, str | pa.Table] = {
+        "lang=en/score=1/a.jsonl": '{"id": "1", "text": "some words"}\n{"id": "2", "text": "and more", "lang": "fr"}\n',
+        "lang=zh%2DHans/score=__HIVE_DEFAULT_PARTITION__/b.parquet": pa.table({"id": ["3"], "text": ["other words"]}),
+        "lang=__HIVE_DEFAULT_PARTITION__/score=3/c.csv": "id,text\n4,third words\n",
+        "_kind=x/lang=de/d.txt": "plain words",
+        "lang=en/_hidden.jsonl": '{"id": "5", "text": "never read"}\n',
+    }
+    for name, content in files.items():
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        if isinstance(content, str):
+            (root / name).write_text(content)
+        else:
+            pq.write_table(content, root / name)
+    return {"1": ["en", "1"], "2": ["fr", "1"], "3": ["zh-Hans", None], "4": [None, "3"],
+            "_kind=x/lang=de/d.txt": ["de", None]}  # fmt: skip
+
+
+HIVE = {"keep": {"policy": ["lang", "-score:number"]}, "output": {"report": False}}
+
+
+def test_folders_are_columns(tmp_path: Path) -> None:
+    """Folders such as `lang=en` are columns of the records below them, as in tables of Hive, and also if one is INPUT.
+
+    Their values are percent-encoded. A column that no folder has is refused with those that there are.
+    """
+    wanted = write_hive_table(tmp_path / "in")
+    config = build_config(HIVE, origin="test")
+    run_locally([str(tmp_path / "in")], str(tmp_path / "out"), config)
+    run_locally([str(tmp_path / "in" / "lang=en" / "score=1")], str(tmp_path / "part"), config)
+
+    assert policies(tmp_path / "out") == wanted
+    assert policies(tmp_path / "part") == {"1": ["en", "1"], "2": ["fr", "1"]}
+    assert check_run(DuckRun(str(tmp_path / "out"))).is_sound
+    with pytest.raises(ConfigError, match=r"keep\.policy: colour: .* has _kind, lang"):
+        run_locally(
+            [str(tmp_path / "in")], str(tmp_path / "not"), build_config({"keep": {"policy": ["colour"]}}, origin="test")
+        )
+
+
+def policies(folder: Path) -> dict[str, list[str | None]]:
+    """Return the values of the policy of each document of a run."""
+    return once_each((row["doc_id"], row["policy"]) for row in pq.read_table(folder / "documents").to_pylist())
+
+
+@pytest.mark.spark
+def test_spark_reads_folders_as_columns(spark: SparkSession, tmp_path: Path) -> None:
+    """As the embedded engine, in lines that Spark cuts and files that it reads whole; it adds no column of its own."""
+    wanted = write_hive_table(tmp_path / "in")
+    run_job(spark, [str(tmp_path / "in")], str(tmp_path / "out"), build_config(HIVE, origin="test"))
+
+    assert policies(tmp_path / "out") == wanted
+
+
 @pytest.mark.spark
 def test_spark_keeps_the_same(spark: SparkSession, tmp_path: Path) -> None:
     """Spark and the embedded engine give the same keep-list, members and documents, row for row."""

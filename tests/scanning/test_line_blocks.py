@@ -113,8 +113,10 @@ def test_blocks_give_the_rows_of_single_records(
         spark = rows_of(parse_chunks([from_spark], HEAD, MAX_RECORD), rule)
 
     by_parts = [row for batch in scanned for row in batch.to_pylist()]
-    assert by_parts == [row for part in parts for row in rows_of(in_batches(read_part(part, HEAD, MAX_RECORD)), rule)]
-    assert whole == spark == rows_of(in_batches(_found_in(file, HEAD, MAX_RECORD)), rule)
+    assert by_parts == [
+        row for part in parts for row in rows_of(in_batches(read_part(part, HEAD, MAX_RECORD), HEAD.format), rule)
+    ]
+    assert whole == spark == rows_of(in_batches(_found_in(file, HEAD, MAX_RECORD), HEAD.format), rule)
 
 
 @given(data=FILES, size=st.integers(1, 300), step=st.integers(1, 3))
@@ -233,7 +235,9 @@ def test_a_damaged_file_names_its_last_good_record(tmp_path: Path) -> None:
 
     whole = rows_of(read_files(files, HEAD, MAX_RECORD), RULES[0])
 
-    assert whole == rows_of((one for file in files for one in in_batches(_found_in(file, HEAD, MAX_RECORD))), RULES[0])
+    assert whole == rows_of(
+        (one for file in files for one in in_batches(_found_in(file, HEAD, MAX_RECORD), HEAD.format)), RULES[0]
+    )
     assert "the last good record" in whole[-1]["detail"]
 
 

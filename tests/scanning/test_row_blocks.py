@@ -111,7 +111,7 @@ def test_blocks_give_the_rows_of_single_records(data: bytes, size: int, most: in
         patch.setattr(parquet_rows, "MOST_ROWS", ROWS)
         single = list(_found_in(stored(data, most), HEAD, MAX_RECORD))
 
-    assert rows_of(found, rule, HEAD) == 2 * rows_of(list(in_batches(single)), rule, HEAD)
+    assert rows_of(found, rule, HEAD) == 2 * rows_of(list(in_batches(single, HEAD.format)), rule, HEAD)
     assert [one for some in found for one in some] == 2 * single
     for block in (some for some in found if isinstance(some, Block)):
         numbers = np.arange(0, len(single), 3)

@@ -158,7 +158,21 @@ def test_a_table_with_a_log_is_refused_in_one_line(tmp_path: Path, log: str, wha
     for folder in (tmp_path / "lake", tmp_path / "lake/pages", data.parent):
         with pytest.raises(ConfigError, match=rf"^INPUT [^\n]*/lake/pages: an? {what} table, [^\n]+$"):
             walk(folder)
-    assert sources(walk(data)) == ["a.parquet"]
+    assert sources(walk(data)) == ["date=2024/a.parquet"]
+
+
+@pytest.mark.parametrize(("extra", "way"), [(["state.json"], "load_from_disk"), ([], "Dataset.from_file")])
+def test_a_saved_dataset_is_refused_in_one_line(tmp_path: Path, extra: list[str], way: str) -> None:
+    """The folders that `Dataset.save_to_disk` writes, and those of its cache, say what reads them."""
+    saved = tmp_path / "corpus" / "train"
+    saved.mkdir(parents=True)
+    for name in ("dataset_info.json", "data-00000-of-00001.arrow", *extra):
+        (saved / name).write_bytes(b"{}")
+
+    with pytest.raises(
+        ConfigError, match=rf"^INPUT [^\n]*/corpus/train: a dataset [^\n]*{way}[^\n]+find_duplicates[^\n]+$"
+    ):
+        walk(tmp_path)
 
 
 def test_sizes_are_those_of_regular_files_without_links(tmp_path: Path) -> None:

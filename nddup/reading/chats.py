@@ -1,0 +1,138 @@
+"""The texts of a chat: a list of turns, each what one side said.
+
+    CHAT_NAMES   usual names of a field that holds a chat
+    texts_of     a value -> its texts: a string, a list of strings, or a chat
+    left_of      a value -> the parts of a chat that are no text
+    with_texts   a value, new texts -> the value with these
+    holds_texts  the type of a column -> whether its values are such lists
+    chats_of     a schema -> the columns that hold a chat
+
+A turn is an object of `role` and `content`, or of `from` and `value`. Its content is a string, or a list of parts, of
+which those with a `text` are read; pictures, other parts and calls of tools are left unread, and counted.
+
+Who speaks is not part of the text: `user` and `assistant` would be words of every chat, and the same chat is stored
+with other names (`human`, `gpt`).
+"""
+
+import json
+from collections.abc import Iterator, Mapping
+from typing import Final
+
+import pyarrow as pa
+
+from nddup.reading.outcomes import Unread, Value, unread_of
+
+CHAT_NAMES: Final = ("messages", "conversations", "conversation")
+TURNS: Final = {"role": "content", "from": "value"}
+"""The keys of a turn: who speaks, and what is said."""
+
+LISTS: Final = (pa.ListType, pa.LargeListType, pa.FixedSizeListType)
+CALLS: Final = ("tool_calls", "function_call")
+
+
+def said_in(value: object) -> str | None:
+    """Return the key of what is said, if a value is a turn."""
+    keys = value.keys() if isinstance(value, Mapping) else ()
+    return next((said for who, said in TURNS.items() if who in keys and said in keys), None)
+
+
+def texts_of(value: object) -> list[str]:
+    """Return the texts of a value, in order; empty if it holds none.
+
+    Example:
+        >>> texts_of("a"), texts_of(["a", "b"]), texts_of([{"role": "user", "content": "a"}]), texts_of([1])
+        (['a'], ['a', 'b'], ['a'], [])
+    """
+    texts = []
+    for one in value if isinstance(value, list) else [value]:
+        if isinstance(one, str):
+            texts.append(one)
+        elif isinstance(one, Mapping) and (key := said_in(one)):
+            texts += [text for part in _parts(one[key]) if (text := _text(part)) is not None]
+    return texts
+
+
+def with_texts(value: object, new: Iterator[Value | None]) -> object:
+    """Return a value with new texts in place of those of `texts_of` that are not empty; None where one stays.
+
+    Example:
+        >>> with_texts([{"role": "user", "content": ["a", ""]}, "b"], iter(["c", None]))
+        [{'role': 'user', 'content': ['c', '']}, 'b']
+    """
+    return [_with_said(one, new) for one in value] if isinstance(value, list) else _with_said(value, new)
+
+
+def _with_said(one: object, new: Iterator[Value | None]) -> object:
+    key = said_in(one)
+    if isinstance(one, str):
+        return _with_text(one, new)
+    if key is None or not isinstance(one, Mapping):
+        return one
+    said = one[key]
+    changed = [_with_text(part, new) for part in said] if isinstance(said, list) else _with_text(said, new)
+    return {**one, key: changed}
+
+
+def _with_text(part: object, new: Iterator[Value | None]) -> object:
+    text = _text(part)
+    changed = next(new) if text else None
+    if changed is None:
+        return part
+    return {**part, "text": changed} if isinstance(part, Mapping) else changed
+
+
+def is_chat(value: object) -> bool:
+    """Return whether a value is a list of turns with a text."""
+    return isinstance(value, list) and all(map(said_in, value)) and bool(texts_of(value))
+
+
+def left_of(value: object) -> list[object]:
+    """Return the parts of the turns of a value that are no text.
+
+    Example:
+        >>> left_of([{"role": "user", "content": [{"type": "text", "text": "a"}, {"type": "image"}]}])
+        [{'type': 'image'}]
+    """
+    turns = [(one, key) for one in value if (key := said_in(one))] if isinstance(value, list) else []
+    parts = [part for turn, key in turns for part in _parts(turn[key]) if part is not None and _text(part) is None]
+    return parts + [turn[name] for turn, _ in turns for name in CALLS if turn.get(name)]
+
+
+def unread_parts(left: list[object], lost: bytes = b"") -> Unread:
+    """Return what is unread of a record: the parts of `left_of`, and bytes that are counted elsewhere."""
+    if not left:
+        return unread_of(lost)
+    parts = [json.dumps(part, sort_keys=True, default=str).encode() for part in left]
+    return Unread(sum(map(len, parts)), len(parts), unread_of(b"\0".join([lost, *parts])).digest)
+
+
+def _parts(said: object) -> list[object]:
+    return said if isinstance(said, list) else [said]
+
+
+def _text(part: object) -> str | None:
+    """Return the text of a part of a turn; None if it has none."""
+    text = part.get("text") if isinstance(part, Mapping) else part
+    return text if isinstance(text, str) else None
+
+
+def holds_texts(kind: pa.DataType, *, only_chats: bool = False) -> bool:
+    """Return whether the values of a column are lists of strings or chats.
+
+    Example:
+        >>> turn = pa.struct({"role": pa.string(), "content": pa.string()})
+        >>> holds_texts(pa.list_(turn)), holds_texts(pa.list_(pa.int64())), holds_texts(pa.list_(pa.string()))
+        (True, False, True)
+    """
+    if not isinstance(kind, LISTS):
+        return False
+    of = kind.value_type
+    if pa.types.is_struct(of):
+        names = {of.field(at).name for at in range(of.num_fields)}
+        return any({who, said} <= names for who, said in TURNS.items())
+    return not only_chats and (pa.types.is_string(of) or pa.types.is_large_string(of) or pa.types.is_string_view(of))
+
+
+def chats_of(schema: pa.Schema) -> list[str]:
+    """Return the names of the columns that hold a chat."""
+    return [field.name for field in schema if holds_texts(field.type, only_chats=True)]
