@@ -1,6 +1,6 @@
 # `make` alone lists the targets. Everything happens inside this folder: .venv, build and out.
 .DEFAULT_GOAL := help
-.PHONY: help reference setup setup-run demo package wheel soak quick test explore check lint format types spelling locks bench lock sample clean
+.PHONY: help reference setup setup-run setup-local demo package wheel soak quick test test-local nightly explore check lint format types spelling locks bench lock sample clean
 export LC_ALL := C.UTF-8
 # Packages are installed uncompiled: if Python could not write bytecode, each command would compile its imports again.
 export PYTHONDONTWRITEBYTECODE :=
@@ -20,14 +20,28 @@ setup: ## bring .venv up to date for development; find or install Java, Chromium
 setup-run:
 	@scripts/setup.sh run
 
+setup-local:
+	@scripts/setup.sh local
+
 demo: setup-run ## find the near-duplicates of samples/debdocs; results in out/demo
 	@$(WITH_JAVA) $(BIN)/nddup run samples/debdocs --output out/demo --overwrite
 
 # Three processes on two cores: one that waits for Spark or a command leaves its core to another.
 # Files run in the order of their names, so that Airflow and the cluster, which take longest, do not come last.
+PYTEST = $(BIN)/python -m pytest --numprocesses 3 --dist loadfile --durations 10 --junitxml build/junit.xml
+
 test: setup ## run the tests in three processes; PYTEST_ARGS="-k word" chooses
 	@mkdir -p build
-	@$(WITH_JAVA) $(BIN)/python -m pytest --numprocesses 3 --dist loadfile --no-loadscope-reorder $(PYTEST_ARGS)
+	@$(WITH_JAVA) $(PYTEST) --no-loadscope-reorder -m "not nightly" $(PYTEST_ARGS)
+
+test-local: setup-local ## run the tests that need no Java, browser or Airflow, and install none of these
+	@mkdir -p build
+	@$(PYTEST) -m "not spark and not cluster and not airflow and not browser and not nightly" $(PYTEST_ARGS)
+
+# What make test does with a sample, done whole: kills at each write of a repository, most of all.
+nightly: setup ## run the tests that take too long for make test
+	@mkdir -p build
+	@$(WITH_JAVA) $(PYTEST) -m nightly $(PYTEST_ARGS)
 
 # Drawn from a seed, not from the name of the test as by `make test`; the last line says how to repeat a failure.
 explore: setup ## draw the random tests anew; SEED=n draws as before, PYTEST_ARGS chooses

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Bring .venv up to date: setup.sh run | dev. Does nothing if it already is. For development, also find or install what
-# the tests need: Java, Chromium and the environment of Airflow.
+# Bring .venv up to date: setup.sh run | local | dev. Does nothing if it already is. `local` also installs what the tests
+# of the embedded engine need; `dev` finds or installs what all tests need: Java, Chromium, the environment of Airflow.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -16,8 +16,8 @@ find_tools() { # find or install what the tests need beside .venv, once for all 
 
 case "${1:-}" in
 run) lock=requirements.lock ;;
-dev) lock=requirements-dev.lock ;;
-*) fail "usage: scripts/setup.sh run|dev" ;;
+local | dev) lock=requirements-dev.lock ;;
+*) fail "usage: scripts/setup.sh run|local|dev" ;;
 esac
 
 # Of two setups at once, the second waits.
@@ -50,7 +50,7 @@ if ! .venv/bin/python -m pip --version >/dev/null 2>&1; then
 fi
 # One development package, pyfim, is distributed as C source.
 header=$(.venv/bin/python -c 'import sysconfig; print(sysconfig.get_paths()["include"])')/Python.h
-if [ "$1" = dev ] && ! { command -v cc >/dev/null && [ -e "$header" ]; }; then
+if [ "$1" != run ] && ! { command -v cc >/dev/null && [ -e "$header" ]; }; then
     scripts/debian.sh "A C compiler and Python's headers" gcc libc6-dev python3-dev || true
     command -v cc >/dev/null && [ -e "$header" ] ||
         fail "The tests compare with a C program: install a C compiler and Python's headers (Debian: apt-get install gcc python3-dev), then run this again."

@@ -3,7 +3,8 @@
 from itertools import combinations
 
 import numpy as np
-import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from nddup.arrays import Ragged
 from nddup.matching.threshold import Threshold
@@ -27,7 +28,7 @@ def draw_component(seed: int) -> Problem:
     return Problem(sketches, np.full(m, 2, np.int32), edges, ranks, leads, by_leaders=True)
 
 
-@pytest.mark.parametrize("seed", range(200))
+@given(seed=st.integers(0, 2**32 - 1))
 def test_sets_keep_the_promises_of_leaders(seed: int) -> None:
     """Sets have a leader, only listed pairs, and the support; they hold all listed documents; none is nested."""
     problem = draw_component(seed)

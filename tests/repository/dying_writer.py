@@ -1,6 +1,7 @@
-"""Program that changes copies of a repository and is killed at every write: `python dying_writer.py REPO FOLDER VERB`.
+"""Program that changes copies of a repository and is killed at a write: `python dying_writer.py REPO FOLDER VERB STEP`.
 
-The n-th copy, FOLDER/n, is changed by a process that is killed at its n-th write; the last one finishes.
+A copy, FOLDER/n, is changed by a process that is killed at its n-th write, for every n that is a multiple of STEP or one
+of the last five. One copy more, of the highest number, is changed by a process that finishes.
 
 A write is anything that changes the disk: a file or folder made, written, flushed, renamed, linked or removed. Python
 announces most of them beforehand (`sys.addaudithook`). Data written to a file goes through `_TornFile`: a process
@@ -59,8 +60,8 @@ class _TornFile(io.FileIO):
         return half + (super().write(view[half:]) or 0)
 
 
-def change(repo: str, verb: str, last: int) -> None:
-    """Open the repository, then make a change and count its writes."""
+def change(repo: str, verb: str, last: int) -> int:
+    """Open the repository, make a change, and return its number of writes; end this process at write `last`."""
     from nddup.repository.opened_repository import Repository  # noqa: PLC0415
 
     opened = Repository(repo)
@@ -83,6 +84,7 @@ def change(repo: str, verb: str, last: int) -> None:
         os.link = refuse  # type: ignore[assignment]
     sys.addaudithook(counter)
     VERBS[verb](opened)
+    return counter.count
 
 
 def main() -> None:
@@ -91,26 +93,32 @@ def main() -> None:
     It has also changed a copy itself, to load the kernels, which would take each process half a second. The only
     threads are those of libraries that expect forks.
     """
-    source, folder, verb = sys.argv[1:]
+    source, folder, verb, step = sys.argv[1:]
     from nddup.repository.opened_repository import Repository  # noqa: PLC0415
 
     with TemporaryDirectory() as scratch:
         VERBS[verb](Repository(str(shutil.copytree(source, Path(scratch) / "repo"))))
-    last = 0
-    is_killed = True
-    while is_killed:
-        last += 1
-        repo = str(Path(folder) / str(last))
-        shutil.copytree(source, repo)
-        child = os.fork()
-        if not child:
-            change(repo, verb, last)
-            os._exit(0)
-        _, status = os.waitpid(child, 0)
-        is_killed = os.WIFSIGNALED(status)
-        if status and not is_killed:
-            sys.exit(f"{verb} failed before its write {last}")
-    sys.stdout.write(f"{last}\n")
+
+    counted = Path(folder) / "writes"
+    _change_copy(source, Path(folder) / "whole", verb, 0, counted)
+    writes = int(counted.read_text())
+    (Path(folder) / "whole").rename(Path(folder) / str(writes + 1))
+    for number in range(1, writes + 1):
+        if number % int(step) == 0 or number > writes - 5:
+            _change_copy(source, Path(folder) / str(number), verb, number, counted)
+    sys.stdout.write(f"{writes + 1}\n")
+
+
+def _change_copy(source: str, copy: Path, verb: str, last: int, counted: Path) -> None:
+    """Change a copy in a process that is killed at write `last`; 0: in one that finishes and notes its writes."""
+    shutil.copytree(source, copy)
+    child = os.fork()
+    if not child:
+        counted.write_text(str(change(str(copy), verb, last)))
+        os._exit(0)
+    _, status = os.waitpid(child, 0)
+    if os.WIFSIGNALED(status) != bool(last) or (status and not last):
+        sys.exit(f"{verb}: status {status} where the writer dies at write {last}")
 
 
 if __name__ == "__main__":

@@ -45,7 +45,7 @@ RUNS: dict[str, dict[str, Any]] = {
     "i-match": {"sketch.kind": "i-match", "lexicon.high": 1.0, "pairs.measure": "overlap", "pairs.threshold": 1},
     "keywords": {"sketch.kind": "keywords", "lexicon.languages": ["english"], "clusters.mode": "partition"},
 }  # fmt: skip
-"""Settings that together use every kind, measure and cluster mode; every command is tested on each."""
+"""Settings that together use every kind, measure and cluster mode."""
 
 CHECKED: dict[str, dict[str, Any]] = {
     "min-perm tagged": {"sketch.kind": "min-perm", "sketch.size": 60, "pairs.threshold": 0.7},

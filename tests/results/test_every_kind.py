@@ -195,7 +195,13 @@ COMMANDS = {"sweep": swept, "show": shown, "check": checked, "evaluate": evaluat
             "report": reported, "explain": explained, "inspect": inspected, "run": resumed}  # fmt: skip
 
 
-TRIED = [*product(RUNS, COMMANDS), *product(CHECKED, ("sweep", "check"))]
+WHOLE = ("min-s", "minhash", "i-match")
+"""Runs on which every command is tried: of resemblance by counts, of an estimate with leaders, and of words."""
+
+TRIED = [
+    *product(WHOLE, COMMANDS),
+    *product([name for name in RUNS | CHECKED if name not in WHOLE], ("sweep", "check")),
+]
 
 
 @pytest.mark.parametrize(("name", "command"), TRIED, ids=["-".join(tried) for tried in TRIED])
