@@ -1,7 +1,7 @@
 """Program that changes copies of a repository and is killed at a write: `python dying_writer.py REPO FOLDER VERB STEP`.
 
-A copy, FOLDER/n, is changed by a process that is killed at its n-th write, for every n that is a multiple of STEP or one
-of the last five. One copy more, of the highest number, is changed by a process that finishes.
+A copy, FOLDER/n, is changed by a process that is killed at its n-th write, for every n that is a multiple of STEP or
+one of the last five. One copy more, of the highest number, is changed by a process that finishes.
 
 A write is anything that changes the disk: a file or folder made, written, flushed, renamed, linked or removed. Python
 announces most of them beforehand (`sys.addaudithook`). Data written to a file goes through `_TornFile`: a process
