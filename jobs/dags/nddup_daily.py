@@ -3,23 +3,34 @@
     INPUT/DATE  --dedup-->  OUTPUT/DATE  --quality-->  success, or a failed run
                                          --repository-->  REPO, one version a day, if NDDUP_INDEX names one
 
+The day is one of the time zone NDDUP_TIMEZONE (UTC), whatever that of Airflow: a run begins at midnight there and takes
+the batch of the day that ended. NDDUP_START is the date of the first batch. Every night since is run, one after the
+other, also those missed while Airflow was down or the DAG paused; a night that failed stays a failed run of its date.
+Without NDDUP_START nothing runs by itself. By hand, the parameter `date` names any batch, old or new.
+
 All tasks may be repeated at any time. `dedup` resumes: it begins a run, finishes what an earlier try left, or finds the
-result of the same batch and does nothing. `quality` only reads. `repository` adds only new documents: a live document
-with the same content stays as it is, and a writer that was killed left no version behind. If another writer committed
-meanwhile, it fails with one line, and its next try succeeds. docs/operations.md says how to connect it.
+result of the same batch and does nothing. `quality` only reads; it tries again after a failure of the cluster, and not
+where the result is bad or cannot be proved. `repository` adds only new documents: a live document with the same content
+stays as it is, and a writer that was killed left no version behind. If another writer committed meanwhile, it fails
+with one line, and its next try succeeds. docs/operations.md says how to connect it.
 
 Neither pyspark nor nddup is imported here: the scheduler needs only Airflow and its Spark provider.
 """
 
 import os
-from datetime import datetime, timedelta
+import re
+from datetime import date, datetime, time, timedelta
 from pathlib import Path
+from zoneinfo import ZoneInfo
 
 from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
-from airflow.sdk import DAG, Param
+from airflow.sdk import DAG, Context, Param
+from airflow.sdk.exceptions import AirflowException, AirflowFailException
 
 HOME = os.environ.get("NDDUP_HOME", str(Path(__file__).resolve().parents[2]))
 INDEX = os.environ.get("NDDUP_INDEX")  # a repository: a folder that the driver sees, or s3://…; None: no third task
+ZONE = ZoneInfo(os.environ.get("NDDUP_TIMEZONE", "UTC"))
+START = os.environ.get("NDDUP_START")  # the date of the first batch; None: no run by itself
 CONNECTION = os.environ.get("NDDUP_SPARK_CONNECTION", "spark_default")
 
 # The environment of spark-submit. Without these it would use the Spark and Python of Airflow's own environment.
@@ -29,17 +40,47 @@ SUBMITTING = {
     if name in os.environ
 }
 
-# The day before the run, unless a date is given: a daily run starts after the end of the day whose batch it processes.
-DATE = "{{ params.date or macros.ds_add((dag_run.logical_date or dag_run.run_after) | ds, -1) }}"
+DATE = "{{ params.date or batch_before(dag_run.logical_date or dag_run.run_after) }}"
 INPUT, OUTPUT = f"{{{{ params.input }}}}/{DATE}", f"{{{{ params.output }}}}/{DATE}"
+DRIVER = {"spark.driver.memory": "{{ params.driver_memory }}"}
+
+
+def batch_before(moment: datetime) -> str:
+    """Return the date of the batch that is whole at a moment: the day before, in `ZONE`."""
+    return (moment.astimezone(ZONE).date() - timedelta(days=1)).isoformat()
+
+
+def noon_of(batch: str) -> datetime:
+    """Return noon of a date in `ZONE`: Airflow can miss a first run at a midnight beside one that summer time skips."""
+    return datetime.combine(date.fromisoformat(batch), time(12), ZONE)
+
+
+def is_final(failure: str) -> bool:
+    """Whether another try of `nddup check` would fail too: a broken promise, wrong use, or inputs that are gone."""
+    return "promises BROKEN" in failure or re.search(r"Error code is: [23]\b", failure) is not None
+
+
+class Check(SparkSubmitOperator):
+    """`nddup check`, tried again unless the result itself is bad."""
+
+    def execute(self, context: Context) -> object:
+        """Submit the job; AirflowFailException, after which Airflow does not try again, if `is_final`."""
+        try:
+            return super().execute(context)
+        except AirflowException as failure:
+            if is_final(str(failure)):
+                raise AirflowFailException(str(failure)) from failure
+            raise
+
 
 with DAG(
     dag_id="nddup_daily",
     description="Near-duplicates of each day's documents",
     doc_md=__doc__,
-    schedule="@daily",
-    start_date=datetime(2026, 1, 1),  # noqa: DTZ001 - Airflow applies its own time zone
-    catchup=False,
+    schedule="@daily" if START else None,
+    start_date=noon_of(START or "2026-01-01"),  # its time zone is that of the schedule
+    catchup=True,
+    user_defined_macros={"batch_before": batch_before},
     max_active_runs=1,
     params={
         "input": Param(
@@ -63,6 +104,12 @@ with DAG(
         "date": Param(
             None, type=["null", "string"], format="date", description="the batch; empty: the day before the run"
         ),
+        "driver_memory": Param(
+            os.environ.get("NDDUP_DRIVER_MEMORY", "2g"),
+            type="string",
+            pattern="^[1-9][0-9]*[kmgt]b?$",
+            description="heap of the driver, such as 4g",
+        ),
         "max_rejects": Param(
             0.05, type="number", minimum=0, maximum=1, description="share of the records above which the run fails"
         ),
@@ -81,14 +128,16 @@ with DAG(
         application_args=[
             INPUT, "--output", OUTPUT, "--config", "{{ params.config }}", "--resume", "--log-format", "json",
         ],
+        conf=DRIVER,
         retries=2,
     )  # fmt: skip
-    quality = SparkSubmitOperator(
+    quality = Check(
         task_id="quality",
         name="nddup check " + DATE,
         application=f"{HOME}/jobs/check.py",
         application_args=[OUTPUT, "--max-rejects", "{{ params.max_rejects }}", "--require-inputs"],
-        retries=0,  # another try would not change the result
+        conf=DRIVER,
+        retries=2,
     )
     dedup >> quality
 
@@ -99,6 +148,7 @@ with DAG(
             application=f"{HOME}/jobs/index.py",
             # The date makes generated ids unique. No --replace: repeating an old day must not undo later changes.
             application_args=["add", INDEX, INPUT, "--id-prefix", DATE + "/"],
+            conf=DRIVER,
             retries=2,
         )
         quality >> repository

@@ -160,6 +160,8 @@ def environment(folder: Path) -> dict[str, str]:
         "NDDUP_OUTPUT": (folder / "runs").as_uri(),
         "NDDUP_CONFIG": str(folder / "settings.yaml"),
         "NDDUP_INDEX": str(folder / "index"),
+        "NDDUP_START": BATCHES[0],
+        "NDDUP_TIMEZONE": "Asia/Tokyo",
     }
 
 
@@ -195,8 +197,8 @@ def test_airflow_reads_the_dag(airflow: Airflow) -> None:
     assert airflow.read.strip().splitlines()[-2:] == [
         "{} ['nddup_daily'] []",
         (
-            "['config', 'date', 'input', 'max_rejects', 'output'] {'dedup': ['quality'], 'quality': ['repository'],"
-            " 'repository': []} 1"
+            "['config', 'date', 'driver_memory', 'input', 'max_rejects', 'output'] {'dedup': ['quality'], 'quality':"
+            " ['repository'], 'repository': []} 1"
         ),
     ]
 

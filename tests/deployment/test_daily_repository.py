@@ -4,7 +4,9 @@ import json
 import re
 import subprocess
 import sys
+from datetime import datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -18,6 +20,7 @@ DAG = ROOT / "jobs" / "dags" / "nddup_daily.py"
 
 PROGRAM = """
 import json, runpy, sys, types
+from datetime import datetime, timedelta
 from unittest.mock import MagicMock
 
 tasks = {}
@@ -27,23 +30,83 @@ class Operator:
     def __rshift__(self, other):
         order.append((self.name, other.name))
         return other
+    def execute(self, context):
+        raise OSError(context)
+class Final(Exception):
+    pass
 order = []
 submit = "airflow.providers.apache.spark.operators.spark_submit"
 parts = submit.split(".")
-for name in ["airflow.sdk", *(".".join(parts[:size]) for size in range(1, len(parts) + 1))]:
+for name in ["airflow.sdk", "airflow.sdk.exceptions", *(".".join(parts[:size]) for size in range(1, len(parts) + 1))]:
     sys.modules[name] = MagicMock()
 sys.modules[submit].SparkSubmitOperator = Operator
-runpy.run_path(sys.argv[1])
-print(json.dumps([{name: given["application_args"] for name, given in tasks.items()}, order]))
+sys.modules["airflow.sdk.exceptions"].AirflowException = OSError
+sys.modules["airflow.sdk.exceptions"].AirflowFailException = Final
+made = runpy.run_path(sys.argv[1])
+def ends(message):
+    try:
+        made["Check"]("again").execute(message)
+    except (OSError, Final) as failure:
+        return type(failure).__name__
+if len(sys.argv) == 2:
+    print(json.dumps([{name: given["application_args"] for name, given in tasks.items()}, order]))
+elif sys.argv[2] == "ends":
+    print(json.dumps([ends(message) for message in sys.argv[3:]]))
+else:
+    utc = datetime.fromisoformat(sys.argv[2])
+    hours = [made["batch_before"](utc + timedelta(hours=hour)) for hour in range(int(sys.argv[3]))]
+    dag = sys.modules["airflow.sdk"].DAG.call_args.kwargs
+    print(json.dumps([hours, dag["start_date"].isoformat(), dag["schedule"], dag["catchup"]]))
 """
+
+
+def ask_dag(environment: dict[str, str], *asked: str) -> Any:  # noqa: ANN401 - JSON values
+    """Return what `PROGRAM` prints of the DAG file under these variables."""
+    command = [sys.executable, "-c", PROGRAM, str(DAG), *asked]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+    return json.loads(done.stdout)
 
 
 def read_dag(environment: dict[str, str]) -> tuple[dict[str, list[str]], list[list[str]]]:
     """Return the arguments of each task and the pairs of tasks that follow one another, as the DAG file makes them."""
-    done = subprocess.run([sys.executable, "-c", PROGRAM, str(DAG)], env=environment, capture_output=True, text=True,
-                          check=True)  # fmt: skip
-    arguments, order = json.loads(done.stdout)
+    arguments, order = ask_dag(environment)
     return arguments, order
+
+
+@pytest.mark.parametrize(
+    ("zone", "changed", "start", "hours"),
+    [
+        ("Asia/Tokyo", "2026-03-28T15:00+00:00", "2026-03-28T12:00:00+09:00", 24),
+        ("Europe/Berlin", "2026-03-28T23:00+00:00", "2026-03-28T12:00:00+01:00", 23),
+        ("America/Santiago", "2026-09-06T04:00+00:00", "2026-09-05T12:00:00-04:00", 23),
+    ],
+)
+def test_days_are_those_of_the_time_zone(zone: str, changed: str, start: str, hours: int) -> None:
+    """From each midnight to the next the batch is the day before, also on the short day on which summer time begins.
+
+    `changed` is when that day begins: in Chile at 1 o'clock, for there is no midnight. The first batch is whole at the
+    first midnight after `start`, and nights missed since are caught up with.
+    """
+    environment = {"NDDUP_TIMEZONE": zone, "NDDUP_START": start[:10]}
+
+    batches, begun, schedule, is_caught_up = ask_dag(environment, changed, str(hours + 1))
+
+    day = datetime.fromisoformat(start[:10])
+    assert batches == [start[:10]] * hours + [f"{day + timedelta(days=1):%F}"]
+    assert (begun, schedule, is_caught_up) == (start, "@daily", True)
+
+
+def test_nothing_runs_by_itself_before_it_is_told_the_first_batch() -> None:
+    """Without the date of the first batch there is no schedule, so no night is passed over in silence."""
+    assert ask_dag({}, "2026-01-05T00:00+00:00", "1")[::2] == [["2026-01-04"], None]
+
+
+def test_only_failures_of_the_cluster_are_tried_again() -> None:
+    """A broken promise, wrong use and lost inputs fail for good; a killed driver or a lost master is tried again."""
+    final = ("Error code is: 1.\n2 of 33 promises BROKEN\n", "Error code is: 2.\n", "Error code is: 3.\n")
+    passing = ("Error code is: 137.\n", "Error code is: 1.\nAll masters are unresponsive! Giving up.\n")
+
+    assert ask_dag({}, "ends", *final, *passing) == ["Final"] * 3 + ["OSError"] * 2
 
 
 def test_a_repository_is_a_third_task_where_one_is_named() -> None:
