@@ -306,26 +306,31 @@ def _text(value: str) -> str:
 MOST_BYTES = (1 << 31) - 1
 """Bytes of the longest record: a Java array holds no more."""
 
-UNITS = {"": 1, "kb": 1 << 10, "mb": 1 << 20, "gb": 1 << 30}
+UNITS = {"b": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40, "p": 1 << 50}
 
 
-def parse_size(value: int | str) -> int:
-    """Return the number of bytes that a setting means; units are powers of 1024.
+def parse_size(value: int | str, *, unit: str = "b", least: int = 1) -> int:
+    """Return the number of bytes that a setting means; units are powers of 1024, with or without the letter B.
+
+    Args:
+        value: such as 64MB or 64m.
+        unit: of a text without a unit.
+        least: the smallest size.
 
     Raises:
-        ValueError: if the text is not a number with an optional unit, or the number is less than 1.
+        ValueError: if the text is not a number with an optional unit, or the size is less than `least`.
 
     Example:
-        >>> parse_size("64MB")
-        67108864
+        >>> parse_size("64MB") == parse_size("64m") == parse_size(64 << 20)
+        True
     """
     if isinstance(value, str):
-        match = re.fullmatch(r"\s*+(\d{1,18})\s*+([kmg]b)?\s*+", value.lower())
+        match = re.fullmatch(r"\s*+(\d{1,18})\s*+(?:([kmgtp])b?+|(b))?+\s*+", value.lower())
         if not match:
-            raise ValueError(f"expected bytes such as 64MB, got {value!r}")
-        value = int(match[1]) * UNITS[match[2] or ""]
-    if value < 1:
-        raise ValueError(f"must be at least 1 byte, got {value}")
+            raise ValueError(f"expected bytes such as 64MB or 64m, got {value!r}")
+        value = int(match[1]) * UNITS[match[2] or match[3] or unit]
+    if value < least:
+        raise ValueError(f"must be at least {counted(least, 'byte')}, got {value}")
     return value
 
 

@@ -60,7 +60,7 @@ def is_final(failure: str) -> bool:
     return "promises BROKEN" in failure or re.search(r"Error code is: [23]\b", failure) is not None
 
 
-class Check(SparkSubmitOperator):
+class Check(SparkSubmitOperator):  # type: ignore[misc] # Airflow has an environment of its own
     """`nddup check`, tried again unless the result itself is bad."""
 
     def execute(self, context: Context) -> object:

@@ -348,6 +348,11 @@ def most_nodes(memory: int, bits: int) -> int:
     return min(max(memory - WORKER_BYTES - BATCHES_BYTES, 0) * 8 // bits, MOST_NODES)
 
 
+def memory_of_nodes(nodes: int, bits: int) -> int:
+    """Return the least bytes of memory with which `most_nodes` is at least `nodes`."""
+    return WORKER_BYTES + BATCHES_BYTES + -(-nodes * bits // 8)
+
+
 class StreamedComponents:
     """The components of a graph, found from its edges in any order.
 

@@ -6,7 +6,6 @@ it. Where that is not set, `UNSET_BYTES` is assumed on a cluster, and a share of
 """
 
 import os
-import re
 import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path, PurePosixPath
@@ -17,7 +16,7 @@ from nddup.local.memory import BASE
 from nddup.scanning.input_files import refuse_foreign
 from nddup.scanning.walk import sizes_of
 from nddup.settings.schema import Config
-from nddup.shown import drop_login
+from nddup.shown import drop_login, parse_size
 from nddup.storage.local_storage import is_local, is_submitted, local_path
 
 UNSET_BYTES = 1 << 30
@@ -27,7 +26,6 @@ WORKER_SHARE = 4
 """In local mode a worker may use 1/WORKER_SHARE of the machine's memory; the JVM takes most of the rest."""
 
 PYTHON_MEMORY, CORES = "spark.executor.pyspark.memory", "spark.executor.cores"
-_UNITS = {"b": 0, "k": 10, "m": 20, "g": 30, "t": 40, "p": 50}
 _VERSION_1 = (("sys/fs/cgroup/memory",), "memory.limit_in_bytes")
 _VERSION_2 = (("sys/fs/cgroup", "sys/fs/cgroup/unified"), "memory.max")
 """Where the groups of each version are mounted, and the file of a group's limit."""
@@ -61,10 +59,7 @@ def read_size(text: str) -> int:
         >>> read_size("2g") == read_size("2048") == read_size("2048MB")
         True
     """
-    found = re.fullmatch(r"\s*(\d+)\s*(?:([kmgtp])b?|(b))?\s*", text.lower())
-    if found is None:
-        raise ValueError(f"{PYTHON_MEMORY}: expected a size such as 2g, got {text!r}")
-    return int(found[1]) << _UNITS[found[2] or found[3] or "m"]
+    return parse_size(text, unit="m", least=0)
 
 
 def machine_memory() -> int:

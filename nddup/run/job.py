@@ -17,7 +17,7 @@ from nddup.engines.spark_engine import SparkRun
 from nddup.metrics import RunMetrics
 from nddup.progress import LogFormat
 from nddup.run.on_spark import outputs
-from nddup.run.on_spark.clustering import keep_documents, mine_clusters
+from nddup.run.on_spark.clustering import keep_documents, mine_clusters, require_one_graph
 from nddup.run.on_spark.documents import sketch_documents, take_saved
 from nddup.run.on_spark.one_task import Decided, decide_here, take_clusters, take_keep, take_pairs
 from nddup.run.on_spark.pairing import find_pairs
@@ -63,7 +63,10 @@ class SparkJob(Job):
     def pair(self, sketched: Made, source: Any, known: Any = None) -> Made:  # noqa: ANN401 - as of `RunEngine.pair`
         """As `RunEngine.pair`: few documents in one task, else in as many as it takes."""
         decided = decide_here(self, sketched, source)
-        return find_pairs(self, sketched, source, known) if decided is None else take_pairs(self, decided)
+        if decided is not None:
+            return take_pairs(self, decided)
+        require_one_graph(self, sketched.own.documents)
+        return find_pairs(self, sketched, source, known)
 
     def cluster(self, sketched: Made, paired: Made) -> Made:
         """As `RunEngine.cluster`."""

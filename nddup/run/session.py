@@ -457,19 +457,28 @@ def _options_of_new(where: str, given: dict[str, str], java: Java | None, *, is_
 def few_tasks(spark: SparkSession, given: Mapping[str, str], size: int) -> dict[str, str]:
     """Return a setting by which inputs of so many bytes are shuffled to few tasks; nothing if the user gave a number.
 
-    Spark's own default is 200 tasks for each shuffle, however small.
+    Spark's own default is 200 tasks for each shuffle, however small, and a cluster's is one for all its jobs. Where it
+    is `auto`, Databricks chooses.
     """
-    if PARTITIONS in given or PARTITIONS in access_of(spark).settings():
-        return {}
-    tasks = max(2, -(-size // SHUFFLED_TASK))
-    return {PARTITIONS: str(tasks)} if tasks < int(spark.conf.get(PARTITIONS, "200") or 200) else {}
+    tasks, present = max(2, -(-size // SHUFFLED_TASK)), str(spark.conf.get(PARTITIONS, "200"))
+    is_more = present.isdecimal() and tasks < int(present)
+    return {PARTITIONS: str(tasks)} if is_more and given_partitions(given) is None else {}
 
 
-def given_partitions(spark: SparkSession, given: Mapping[str, str]) -> str | None:
-    """Return the number of shuffle partitions that the user gave, in our settings or to spark-submit; None if none."""
-    if PARTITIONS in given or not is_submitted():
-        return given.get(PARTITIONS)
-    return access_of(spark).settings().get(PARTITIONS)
+def given_partitions(given: Mapping[str, str]) -> int | None:
+    """Return the number of shuffle partitions in the settings of the run; None if there is none, or `auto`.
+
+    That of the session may be a cluster's default, which nobody chose for this run: it decides nothing.
+
+    Raises:
+        ConfigError: if it is no number.
+    """
+    told = str(given.get(PARTITIONS, "auto")).strip().lower()
+    if told == "auto":
+        return None
+    if not told.isdecimal() or not int(told):
+        raise ConfigError(f"{PARTITIONS}: expected a number of tasks, at least 1, or auto, got {given[PARTITIONS]}")
+    return int(told)
 
 
 def settings_for(given: Mapping[str, str]) -> dict[str, str]:

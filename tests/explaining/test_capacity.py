@@ -83,7 +83,7 @@ def test_the_memory_that_is_planned(documents: int, memory: str, capsys: pytest.
     ("arguments", "message"),
     [
         (["--bands", "20", "--rows", "5"], "--documents goes with the settings of a run"),
-        (["--memory", "much"], "--memory much: expected bytes such as 64MB"),
+        (["--memory", "much"], "--memory much: expected bytes such as 64MB or 64m"),
         (["--set", "sketch.kind=keywords"], "sketches of the kind keywords have no usual size"),
     ],
 )

@@ -1,6 +1,7 @@
 """A session without an executor says so, with what was asked and offered; what no worker can meet is refused."""
 
-from typing import Any, cast
+from types import SimpleNamespace
+from typing import cast
 
 import pytest
 from pyspark.sql import SparkSession
@@ -72,40 +73,25 @@ def test_too_little_memory_is_said_as_such() -> None:
     assert "no more memory" in reason_of(MemoryError())
 
 
-class Given:
-    """A session with some settings, and Spark's default of the partitions."""
-
-    def __init__(self, settings: dict[str, str]) -> None:
-        self.held = settings
-        self.conf = self
-
-    def settings(self) -> dict[str, str]:
-        """Return the settings of the context."""
-        return self.held
-
-    def get(self, _: str, default: str) -> str:
-        """Return the default."""
-        return default
-
-
-def test_small_inputs_take_few_tasks_unless_a_number_is_given(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A shuffle gets a task for each 8 MB of input, never more than Spark's default; a user's number is kept."""
-    monkeypatch.setattr(session, "access_of", lambda spark: spark)
-    untouched, given = (cast("SparkSession", Given(some)) for some in ({}, {session.PARTITIONS: "7"}))
+def test_small_inputs_take_few_tasks_unless_the_run_asks_for_a_number() -> None:
+    """A shuffle gets a task for each 8 MB of input, never more than the session's default; a user's number is kept."""
+    untouched, defaulted, chosen_there = (
+        cast("SparkSession", SimpleNamespace(conf={session.PARTITIONS: number} if number else {}))
+        for number in ("", "2000", "auto")
+    )
 
     assert session.few_tasks(untouched, {}, 3 << 20) == {session.PARTITIONS: "2"}
     assert session.few_tasks(untouched, {}, 80 << 20) == {session.PARTITIONS: "10"}
     assert session.few_tasks(untouched, {}, 80 << 30) == {}
-    assert session.few_tasks(untouched, {session.PARTITIONS: "50"}, 1) == session.few_tasks(given, {}, 1) == {}
+    assert session.few_tasks(defaulted, {}, 8 << 30) == {session.PARTITIONS: "1024"}
+    asked = session.few_tasks(untouched, {session.PARTITIONS: "50"}, 1)
+    assert asked == session.few_tasks(chosen_there, {}, 1) == {}
 
 
-def test_the_number_given_to_spark_submit_is_heard(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Under spark-submit the number comes from its settings; elsewhere only from ours, since we set defaults there."""
-    monkeypatch.setattr(session, "access_of", lambda spark: spark)
-    spark: Any = Given({session.PARTITIONS: "300"})
-    monkeypatch.setattr(session, "is_submitted", lambda: False)
-    assert session.given_partitions(spark, {}) is None
-
-    monkeypatch.setattr(session, "is_submitted", lambda: True)
-    assert session.given_partitions(spark, {}) == "300"
-    assert session.given_partitions(spark, {session.PARTITIONS: "5"}) == "5"
+def test_only_the_settings_of_the_run_ask_for_a_number() -> None:
+    """`auto`, as on Databricks, asks for none; what is no number is refused in one line."""
+    assert session.given_partitions({}) is session.given_partitions({session.PARTITIONS: "auto"}) is None
+    assert session.given_partitions({session.PARTITIONS: "5"}) == 5
+    for wrong in ("0", "-1", "2.5", "some"):
+        with pytest.raises(ConfigError, match=f"expected a number of tasks, at least 1, or auto, got {wrong}"):
+            session.given_partitions({session.PARTITIONS: wrong})

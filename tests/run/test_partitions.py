@@ -1,13 +1,15 @@
-"""The number of tasks of the pairs stage: as set, else by the memory of a task; too few are refused."""
+"""The number of tasks of the pairs stage: by the memory of a task, more if more are set."""
 
 from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
 
-from nddup.errors import ConfigError
+from nddup.errors import CapacityError, ConfigError
 from nddup.matching.task_sizes import BASE_BYTES
 from nddup.matching.threshold import Threshold
+from nddup.mining.pair_graph import most_nodes
+from nddup.run.on_spark.clustering import require_one_graph
 from nddup.run.on_spark.pairing import choose_partitions
 from nddup.run.on_spark.state import Job
 
@@ -19,15 +21,24 @@ IDS = (NEEDED << 30) // 48
 
 def choose(given: str | None, *, cores: int = 4, memory: int = BASE_BYTES + (1 << 30), ids: int = IDS) -> int:
     """Choose the partitions of a job with these cores, this memory per task and so many ids."""
+    return _choose(given, cores, memory, ids)[0]
+
+
+def noted(given: str) -> list[str]:
+    """Return the notes of a choice."""
+    return _choose(given, 4, BASE_BYTES + (1 << 30), IDS)[1]
+
+
+def _choose(given: str | None, cores: int, memory: int, ids: int) -> tuple[int, list[str]]:
     job: Any = SimpleNamespace(
         threshold=Threshold("resemblance", 1, 1, is_count=False, size=200),
         task_memory=memory,
         config=SimpleNamespace(spark={} if given is None else {"spark.sql.shuffle.partitions": given}),
         spark=SimpleNamespace(sparkContext=SimpleNamespace(defaultParallelism=cores)),
     )
-    tasks, noted = choose_partitions(cast("Job", job), ids=ids, sketches=ids // 200)
-    assert bool(noted) == (tasks == NEEDED)
-    return tasks
+    tasks, notes = choose_partitions(cast("Job", job), ids=ids, sketches=ids // 200)
+    assert bool(notes) == (tasks == NEEDED)
+    return tasks, notes
 
 
 def test_the_memory_or_the_cores_decide() -> None:
@@ -38,11 +49,52 @@ def test_the_memory_or_the_cores_decide() -> None:
     assert choose(None, ids=0) == 4
 
 
-def test_what_is_set_is_taken_or_refused() -> None:
-    """A number that fits the memory is used; too few tasks, or too many needed, are refused with what to change."""
-    assert choose("1000") == 1_000
+def test_what_is_set_is_taken_if_it_is_enough() -> None:
+    """A number that fits the memory is used; of too few the note says what is used instead; too many are refused."""
+    assert choose("1001") == 1_001
     assert choose("7", ids=100) == 7
-    with pytest.raises(ConfigError, match=r"=999: 22,369,621,333 ids .* need 1,000 tasks of 1,824 MB; set at least"):
-        choose("999")
+    assert choose("auto") == choose("999") == NEEDED
+    assert noted("999")[-1].startswith("1,000 tasks instead of 999: 22,369,621,333 ids")
+    with pytest.raises(ConfigError, match=r"shuffle\.partitions: expected a number of tasks, .* got many"):
+        choose("many")
     with pytest.raises(ConfigError, match=r"more than the 65,536 there can be; raise spark\.executor\.pyspark\.memory"):
         choose(None, ids=200 * IDS)
+
+
+@pytest.mark.parametrize(
+    ("measure", "forced", "max_lost", "is_refused"),
+    [
+        ("resemblance", None, None, False),
+        ("containment", None, None, True),
+        ("resemblance", object(), None, True),
+        ("resemblance", None, 0.1, True),
+    ],
+)
+def test_rules_with_a_direction_are_refused_before_pairs(
+    measure: str,
+    forced: object,
+    max_lost: float | None,
+    is_refused: bool,  # noqa: FBT001 - a parameter of the test
+) -> None:
+    """Where not every pair may remove a document, one task must hold all sketches; the memory named is just enough."""
+    job: Any = SimpleNamespace(
+        threshold=SimpleNamespace(is_containment=measure == "containment"),
+        forced=forced,
+        config=SimpleNamespace(keep=SimpleNamespace(max_lost=max_lost)),
+        task_memory=1 << 30,
+    )
+    job.most_nodes = lambda bits: most_nodes(job.task_memory, bits)
+    documents: Any = SimpleNamespace(counts={"distinct_sketches": 40_000_000})
+    said = ""
+    try:
+        require_one_graph(job, documents)
+    except CapacityError as error:
+        said = str(error)
+
+    assert bool(said) == is_refused
+    if is_refused:
+        job.task_memory = int(said.partition("give each task ")[2].split()[0].replace(",", "")) << 20
+        require_one_graph(job, documents)
+        job.task_memory -= 1 << 20
+        with pytest.raises(CapacityError, match="40,000,000 distinct sketches, more than"):
+            require_one_graph(job, documents)

@@ -90,10 +90,10 @@ def test_thresholds_that_mean_nothing_are_refused(assignments: list[str], said: 
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("64 parsecs", "expected bytes such as 64MB, got '64 parsecs'"),
+        ("64 parsecs", "expected bytes such as 64MB or 64m, got '64 parsecs'"),
         ("-1", "must be at least 1 byte, got -1"),
         ("0KB", "must be at least 1 byte, got 0"),
-        ("1.5MB", "expected bytes such as 64MB, got '1.5MB'"),
+        ("1.5MB", "expected bytes such as 64MB or 64m, got '1.5MB'"),
     ],
 )
 def test_sizes_that_mean_nothing_are_refused(text: str, said: str) -> None:

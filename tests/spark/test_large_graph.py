@@ -141,9 +141,7 @@ def test_a_containment_is_streamed_or_refused(
 
     assert sorted_tables(tmp_path / "streamed") == sorted_tables(tmp_path / "at once")
     monkeypatch.setattr(Job, "most_nodes", lambda _job, _bits: 90)
-    with pytest.raises(
-        CapacityError, match=r"^9\d distinct sketches are in pairs, more than the 90 that one task takes"
-    ):
+    with pytest.raises(CapacityError, match=r"^\d+ distinct sketches, more than the 90 that one task takes"):
         run_over(spark, [chains_and_a_family], tmp_path / "refused", settings, resume=True)
 
 

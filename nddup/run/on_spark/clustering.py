@@ -19,7 +19,7 @@ from pyspark.sql import functions as F
 from nddup.errors import CapacityError, ConfigError
 from nddup.mining.cluster_modes import Budget, share_steps
 from nddup.mining.modes import MODES
-from nddup.mining.pair_graph import CHOICE_BITS, GRAPH_BITS, MOST_NODES
+from nddup.mining.pair_graph import CHOICE_BITS, GRAPH_BITS, MOST_NODES, memory_of_nodes
 from nddup.progress import say
 from nddup.run.engines import PYTHON_MEMORY
 from nddup.run.on_spark.documents import Documents
@@ -93,6 +93,26 @@ class Choosing(NamedTuple):
     """Whether not every edge may remove its later end: likeness then has a direction."""
 
 
+def require_one_graph(job: Job, documents: Saved) -> None:
+    """Stop before pairs are looked for where the keep rules need a graph that one task may not hold.
+
+    Any distinct sketch may turn out to be in a pair. Rounds over many tasks choose only where each pair may remove
+    either document.
+
+    Raises:
+        CapacityError: naming the memory that is enough.
+    """
+    is_directed = job.threshold.is_containment or job.forced is not None or job.config.keep.max_lost is not None
+    nodes, most = documents.counts["distinct_sketches"], job.most_nodes(GRAPH_BITS)
+    if is_directed and nodes > most:
+        enough = -(-memory_of_nodes(nodes, GRAPH_BITS) >> 20)
+        raise CapacityError(
+            f"{nodes:,} distinct sketches, more than the {most:,} that one task takes in {job.task_memory >> 20:,} MB"
+            " where not every pair may remove a document (containment, keep.force, keep.max_lost): give each task"
+            f" {enough:,} MB by {PYTHON_MEMORY}, or split the collection"
+        )
+
+
 def save_graph(rounds: Rounds, matches: Matches, nodes: DataFrame, assignment: Assignment, choosing: Choosing) -> Saved:
     """Make GRAPH. One action if it has few edges; else one for each table saved here, and to count each part's nodes.
 
@@ -120,7 +140,7 @@ def save_graph(rounds: Rounds, matches: Matches, nodes: DataFrame, assignment: A
             solved = graph.solve(edges, solving)
             solved = rounds.save("solved", solved).table if is_large else solved
         else:
-            solved = _solve_in_rounds(rounds, numbered, edges, most, is_contained=is_directed)
+            solved = _solve_in_rounds(rounds, numbered, edges, most)
         made = graph.assemble(numbered, edges, solved, solving, is_large=is_large)
         saved = rounds.job.save("graph", made, graph.COMPONENT_COUNTS)
     rounds.drop("graph")
@@ -135,17 +155,8 @@ def _number_nodes(job: Job, ordered: DataFrame) -> DataFrame:
     return graph.number_nodes(ordered, local_table(job.spark, graph.FIRST_KEYS, rows))
 
 
-def _solve_in_rounds(
-    rounds: Rounds, numbered: DataFrame, edges: DataFrame, nodes: int, *, is_contained: bool
-) -> DataFrame:
-    """Return SOLVED, lazily, of more nodes than one task has memory for; CapacityError for a containment."""
-    if is_contained:
-        most = rounds.job.most_nodes(GRAPH_BITS)
-        raise CapacityError(
-            f"{nodes:,} distinct sketches are in pairs, more than the {most:,} that one task takes in"
-            f" {rounds.job.task_memory >> 20:,} MB where not every pair may remove a document (containment, keep.force,"
-            f" keep.max_lost); raise {PYTHON_MEMORY} or pairs.threshold, or split the collection"
-        )
+def _solve_in_rounds(rounds: Rounds, numbered: DataFrame, edges: DataFrame, nodes: int) -> DataFrame:
+    """Return SOLVED, lazily, of more nodes than one task has memory for."""
     stars = contract(rounds, edges.select("first", "second"), "stars")
     return graph.gather_solved(numbered, stars, _remove(rounds, edges, nodes))
 

@@ -454,7 +454,7 @@ def _make_few(job: Job, source: Collection | DataFrame) -> _Made | None:
     """
     words = words_of(job.config)
     is_needed = reads_contents(job.config) or (words is not None and words.needs_lexicon)
-    if not isinstance(source, Collection) or is_needed or given_partitions(job.spark, job.config.spark):
+    if not isinstance(source, Collection) or is_needed or given_partitions(job.config.spark):
         return None
     if sum(file.size for file in source.listing.files) > FEW_BYTES:
         return None

@@ -69,7 +69,7 @@ def is_few(job: Job, documents: Saved) -> bool:
     counts = documents.counts
     volume = volume_of(counts["postings"], counts["distinct_sketches"], job.threshold)
     copies = documents.rows / max(counts["distinct_sketches"], 1)
-    is_asked = given_partitions(job.spark, job.config.spark) or job.config.clusters.miner == "fpgrowth"
+    is_asked = given_partitions(job.config.spark) or job.config.clusters.miner == "fpgrowth"
     return not is_asked and fits_one(volume, job.task_memory, copies=copies)
 
 

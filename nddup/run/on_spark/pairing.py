@@ -24,7 +24,7 @@ from nddup.run.engines import PYTHON_MEMORY
 from nddup.run.on_spark.clustering import Matches, Rounds, contract
 from nddup.run.on_spark.documents import Documents, Inputs, name_nodes
 from nddup.run.on_spark.state import Job, persisted
-from nddup.run.session import PARTITIONS, given_partitions
+from nddup.run.session import given_partitions
 from nddup.scanning.collection import Collection
 from nddup.scanning.found import Consumer
 from nddup.scanning.read_again import UNSTEADY
@@ -125,34 +125,29 @@ def _require_all(found: Saved) -> None:
 def choose_partitions(job: Job, *, ids: int, sketches: int) -> tuple[int, list[str]]:
     """Return the number of tasks of the block shuffles, for `ids` ids in `sketches` distinct sketches.
 
-    And a note where so little memory makes so many tasks that their blocks are small.
+    And a note where so little memory makes so many tasks that their blocks are small, or more than the run's settings
+    ask for.
 
     Raises:
-        ConfigError: if `spark.sql.shuffle.partitions` is given, here or to spark-submit, as fewer tasks than the memory
-            of a task allows, or if more than `MOST_TASKS` would be used.
+        ConfigError: if more than `MOST_TASKS` would be used.
     """
     volume = volume_of(ids, sketches, job.threshold)
     needed = tasks_needed(volume, job.task_memory)
     what = f"{ids:,} ids of {sketches:,} distinct sketches"
     tasks = tasks_of(job.spark, job.config, needed, job.task_memory, what)
-    said = say_small(volume, job.task_memory) if tasks == needed else ""
-    return tasks, [said] if said else []
+    asked = given_partitions(job.config.spark) or tasks
+    more = f"{tasks:,} tasks instead of {asked:,}: {what} need them at {job.task_memory >> 20:,} MB each"
+    said = [say_small(volume, job.task_memory) if tasks == needed else "", more if asked < tasks else ""]
+    return tasks, [one for one in said if one]
 
 
 def tasks_of(spark: SparkSession, config: Config, needed: int, task_memory: int, what: str) -> int:
     """Return the number of tasks of block shuffles, at least as many as needed; errors as of `choose_partitions`."""
-    given = given_partitions(spark, config.spark)
-    chosen = int(given) if given else max(access_of(spark).parallelism(), needed)
-
-    memory = f"{task_memory >> 20:,} MB"
-    if chosen < needed:
-        raise ConfigError(
-            f"{PARTITIONS}={chosen}: {what} need {needed:,} tasks of"
-            f" {memory}; set at least that many, or raise {PYTHON_MEMORY}"
-        )
+    chosen = max(given_partitions(config.spark) or access_of(spark).parallelism(), needed)
     if chosen > MOST_TASKS:
         raise ConfigError(
-            f"{chosen:,} tasks of {memory} for {what}, more than the {MOST_TASKS:,} there can be; raise {PYTHON_MEMORY}"
+            f"{chosen:,} tasks of {task_memory >> 20:,} MB for {what}, more than the {MOST_TASKS:,} there can be; raise"
+            f" {PYTHON_MEMORY}"
         )
     return chosen
 
