@@ -157,7 +157,7 @@ def test_the_memory_of_a_task_follows_from_the_settings(settings: dict[str, str]
 def test_sizes_are_read_as_spark_reads_them() -> None:
     """A size may have any unit, in upper or lower case; without a unit it is in MiB."""
     assert [read_size(text) for text in ("2g", "2048m", "2048", "2097152K", "2GB", "2147483648b")] == [2 * GB] * 6
-    with pytest.raises(ValueError, match="expected bytes such as 64MB or 64m, got .much"):
+    with pytest.raises(ValueError, match="expected bytes such as 64MB or 64m"):
         read_size("much")
     assert 0 < task_memory({"spark.master": "local[2]"}) <= machine_memory()
 
