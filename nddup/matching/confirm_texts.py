@@ -20,8 +20,9 @@ without replacement from A | B). Then t - m = c / s, where c is the largest with
 strings, so each distinct token of a block of pairs becomes one character. A pair beyond the bound on the work gets a
 lower bound of its LCS. Common tokens at both ends count. Between them, the tokens that occur exactly once in each text
 are anchors: a longest chain of anchors in the same order is a common subsequence, and the texts between two anchors
-are compared exactly while the bound on the work allows it. So such a pair is never confirmed in error, but it may be
-left unconfirmed.
+are compared exactly while the bound on the work allows it. No character occurs once in a long text: where tokens are
+characters, an anchor is the first of `window` consecutive ones that occur once. So such a pair is never confirmed in
+error, but it may be left unconfirmed.
 
 Sources:
     Broder 1997, On the resemblance and containment of documents, SEQUENCES '97 (resemblance; sampling by MIN_s).
@@ -47,12 +48,17 @@ CELLS: Final = 1 << 30
 worst. Above it a lower bound is used."""
 
 
+FACTOR: Final = np.uint64(0x9FB21C651E98DF25)
+"""Odd: the fingerprint of a window is the sum of its tokens times powers of this."""
+
+
 class EditRule(NamedTuple):
-    """The threshold as an exact decimal, and the bound on the work per pair."""
+    """The threshold as an exact decimal, the bound on the work per pair, and the tokens that make an anchor."""
 
     numerator: int
     denominator: int
     cells: int = CELLS
+    window: int = 1
 
     @property
     def share(self) -> float:
@@ -340,7 +346,7 @@ def compare_tokens(tokens: Ragged, pairs: NDArray[np.integer], rule: EditRule) -
         common[rows] = _measure(tokens, ends[rows], need[rows])
     for row in np.flatnonzero(is_long):
         first, second = (tokens.values[tokens.offsets[end] : tokens.offsets[end + 1]] for end in ends[row])
-        common[row] = bound_common(first, second, rule.cells)
+        common[row] = bound_common(first, second, rule.cells, rule.window)
 
     common[common < need] = 0
     similarity = np.where(common > 0, 2 * common / np.maximum(totals, 1), np.nan)
@@ -386,7 +392,7 @@ def spell(tokens: Ragged) -> list[str]:
     return [whole[low:high] for low, high in pairwise(tokens.offsets.tolist())]
 
 
-def bound_common(first: NDArray[np.uint64], second: NDArray[np.uint64], cells: int) -> int:
+def bound_common(first: NDArray[np.uint64], second: NDArray[np.uint64], cells: int, window: int = 1) -> int:
     """
     Return a lower bound of the LCS of two long texts.
 
@@ -394,6 +400,7 @@ def bound_common(first: NDArray[np.uint64], second: NDArray[np.uint64], cells: i
         first: (a,), tokens.
         second: (b,), tokens.
         cells: work allowed for exact comparisons: products of lengths, summed over the gaps between anchors.
+        window: consecutive tokens by which an anchor, the first of them, is recognised.
 
     Cost: sorts of both texts, and `cells` / 64 steps.
 
@@ -407,7 +414,8 @@ def bound_common(first: NDArray[np.uint64], second: NDArray[np.uint64], cells: i
     tail = _common_start(first[::-1], second[::-1], shorter - head)
     first, second = first[head : len(first) - tail], second[head : len(second) - tail]
 
-    anchors = _chain(first, second)
+    anchors = _chain(_windows(first, window), _windows(second, window))
+    anchors = anchors[first[anchors[:, 0]] == second[anchors[:, 1]]]  # also where two fingerprints are equal by chance
     starts = np.concatenate([[[0, 0]], anchors + 1])
     ends = np.concatenate([anchors, [[len(first), len(second)]]])
     work = (ends - starts).prod(axis=1)
@@ -423,6 +431,15 @@ def _common_start(first: NDArray[np.uint64], second: NDArray[np.uint64], most: i
     """Return how many tokens at the start are equal, `most` at most."""
     differ = np.flatnonzero(first[:most] != second[:most])
     return int(differ[0]) if len(differ) else most
+
+
+def _windows(text: NDArray[np.uint64], length: int) -> NDArray[np.uint64]:
+    """Return a fingerprint of the `length` tokens from each place that has so many, (n - length + 1,)."""
+    count = max(len(text) - length + 1, 0)
+    windows = np.zeros(count, np.uint64)
+    for at in range(length):
+        windows = windows * FACTOR + text[at : at + count]
+    return windows
 
 
 def _chain(first: NDArray[np.uint64], second: NDArray[np.uint64]) -> NDArray[np.int64]:

@@ -1,10 +1,10 @@
 """Confirm recounted pairs of sketches by their texts, for `nddup check`: the texts are read again and compared.
 
-No code of the run's own comparison is used: `tokens.tokenise` makes the tokens by the written rule, `edit_similarity`
-counts the longest common subsequence, `definitions` the common shingles. Where that is not possible (the inputs are
-gone, or the texts are too long to compare), the run's value is taken, and the line of the promise says what was not
-proved. Where the resemblance of all shingles decides, pairs of sketches well below the margin are compared too: those
-that reach the threshold were missed, and are counted.
+No code of the run's own comparison is used: `tokens.list_tokens` makes the tokens by the written rule,
+`edit_similarity` counts the longest common subsequence, `definitions` the common shingles. Where that is not possible
+(the inputs are gone, or the texts are too long to compare), the run's value is taken, and the line of the promise says
+what was not proved. Where the resemblance of all shingles decides, pairs of sketches well below the margin are compared
+too: those that reach the threshold were missed, and are counted.
 """
 
 from collections.abc import Callable, Mapping
@@ -162,10 +162,10 @@ class _Edits:
     """The edit similarity of two texts as a fraction; none if they are too long to compare here."""
 
     def __init__(self, texts: Mapping[str, str], config: Config) -> None:
-        from nddup.sketching.tokens import tokenise  # noqa: PLC0415
+        from nddup.sketching.tokens import list_tokens  # noqa: PLC0415
 
         self.share = Fraction(repr(config.pairs.edit_threshold))
-        self._tokens = {name: tokenise(text) for name, text in texts.items()}
+        self._tokens = {name: list_tokens(text, config.shingle.unit) for name, text in texts.items()}
         self._budget = MOST_CELLS
 
     def measure(self, names: pa.StringArray, first: NDArray[np.int64], second: NDArray[np.int64]) -> Fractions:
@@ -185,15 +185,15 @@ class _Edits:
 
 
 class _Shingles:
-    """The resemblance of all shingles of two texts as a fraction; none if there are too many, or of characters."""
+    """The resemblance of all shingles of two texts as a fraction; none if there are too many."""
 
     def __init__(self, texts: Mapping[str, str], config: Config) -> None:
         self.share = config.pairs.share
         self._texts, self._shingle = texts, config.shingle
-        self._budget = MOST_SHINGLES if config.shingle.unit == "word" else 0
+        self._budget = MOST_SHINGLES
 
     def measure(self, names: pa.StringArray, first: NDArray[np.int64], second: NDArray[np.int64]) -> Fractions:
-        from nddup.sketching.tokens import tokenise  # noqa: PLC0415
+        from nddup.sketching.tokens import list_tokens  # noqa: PLC0415
 
         is_used = np.zeros(len(names), np.bool_)
         is_used[first] = is_used[second] = True
@@ -201,7 +201,8 @@ class _Shingles:
         for name in names.take(pa.array(used)).to_pylist():
             if self._budget <= 0:
                 break
-            sets.append(list_shingles(tokenise(self._texts[name]), self._shingle.length, self._shingle.offset))
+            tokens = list_tokens(self._texts[name], self._shingle.unit)
+            sets.append(list_shingles(tokens, self._shingle.length, self._shingle.offset))
             self._budget -= len(sets[-1])
         places = np.full(len(names), -1)
         places[used[: len(sets)]] = np.arange(len(sets))

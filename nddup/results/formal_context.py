@@ -267,32 +267,18 @@ class Shingles:
 
     def __init__(self, settings: Mapping[str, Any]) -> None:
         self.length, self.offset = int(settings["length"]), int(settings["offset"])
-        self.is_of_words = settings["unit"] == "word"
+        self.unit = str(settings["unit"])
 
     def tokens(self, text: str) -> list[str]:
         """Return the tokens that shingles are made of: words, or characters with one blank between two words."""
-        from nddup.sketching.tokens import OF_MARK, character_class, tokenise  # noqa: PLC0415 - loads its tables
+        from nddup.sketching.tokens import list_tokens  # noqa: PLC0415 - loads its tables
 
-        if self.is_of_words:
-            return tokenise(text)
-        from nddup.sketching.tokens import normalise  # noqa: PLC0415
-
-        tokens: list[str] = []
-        is_gap = False
-        for character in normalise(text):
-            kind = character_class(character)
-            if kind == OF_MARK and tokens and not is_gap:
-                tokens[-1] += character
-            elif kind and kind != OF_MARK:
-                tokens += [" "] if is_gap and tokens else []
-                tokens.append(character)
-            is_gap = not kind or (is_gap and kind == OF_MARK)
-        return tokens
+        return list_tokens(text, self.unit)
 
     def tokenise(self, text: str) -> Text:
         """Return a text with its tokens, and for words where each lies."""
         tokens = self.tokens(text)
-        if not self.is_of_words or not tokens:
+        if self.unit != "word" or not tokens:
             return Text(text, tokens, None)
         from nddup.against.spans import locate_tokens  # noqa: PLC0415 - compiled code
         from nddup.sketching.rolling_hash import most_tokens  # noqa: PLC0415

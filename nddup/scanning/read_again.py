@@ -135,13 +135,15 @@ class Tokens:
 
     Args:
         rule: how the text is extracted.
-        recipe: which shingles are compared; None: tokens are.
+        recipe: which shingles are compared, all of a text, and which tokens.
+        confirm: `edit`, tokens are compared; or `resemblance`, shingles are.
         contents: fingerprints of the wanted contents; None for all. Other records are not tokenised.
         places: where these are, if it is known; lines elsewhere are not read, and those there are not compared.
     """
 
     rule: TextRule
-    recipe: "Recipe | None" = None
+    recipe: "Recipe"
+    confirm: str
     contents: frozenset[bytes] | None = None
     places: Places | None = None
     table: ClassVar[Table] = TOKENS
@@ -168,8 +170,8 @@ class Tokens:
         from nddup.sketching.recipe import make_sketches  # noqa: PLC0415 - `check` and `show` make no sketches
         from nddup.sketching.rolling_hash import fingerprint_rows, hash_rows  # noqa: PLC0415
 
-        if self.recipe is None:
-            rows = hash_rows(data, bounds)
+        if self.confirm == "edit":
+            rows = hash_rows(data, bounds, self.recipe.unit)
         else:
             whole = make_sketches(data, bounds, self.recipe)
             rows = Ragged(whole.offsets, whole.ids)

@@ -114,7 +114,7 @@ def _sketch_and_mark(
             made = cut_sketches(whole, rule.recipe.size)
         return made, fingerprint_rows(Ragged(whole.offsets, whole.ids))
     made = sketch_texts(data, bounds, rule)
-    return made, fingerprint_rows(hash_rows(data, bounds)) if rule.confirm == "edit" else None
+    return made, fingerprint_rows(hash_rows(data, bounds, rule.recipe.unit)) if rule.confirm == "edit" else None
 
 
 def _row_of(one: LocatedRecord, rule: SketchRule) -> _Row:

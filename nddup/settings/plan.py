@@ -31,6 +31,10 @@ if TYPE_CHECKING:  # kernels load slowly: a command that only reads a run needs 
     from nddup.sketching.word_sketches import WordRule
 
 
+ANCHOR: Final = {"word": 1, "char": 16}
+"""Tokens that make an anchor of two long texts: 16 characters are about as seldom repeated by chance as a rare word."""
+
+
 def confirm_rule_of(config: Config) -> ConfirmRule | None:
     """Return the rule by which the texts of a pair of sketches confirm it; None where the sketches decide."""
     if config.pairs.confirm == "none":
@@ -38,7 +42,7 @@ def confirm_rule_of(config: Config) -> ConfirmRule | None:
     if config.pairs.confirm == "resemblance":
         return SetRule(config.pairs.share.numerator, config.pairs.share.denominator)
     share = Fraction(repr(config.pairs.edit_threshold))
-    return EditRule(share.numerator, share.denominator)
+    return EditRule(share.numerator, share.denominator, window=ANCHOR[config.shingle.unit])
 
 
 def tokens_of(config: Config, contents: frozenset[bytes] | None = None) -> "Tokens":
@@ -46,8 +50,7 @@ def tokens_of(config: Config, contents: frozenset[bytes] | None = None) -> "Toke
     from nddup.scanning.found import whole_recipe  # noqa: PLC0415
     from nddup.scanning.read_again import Tokens  # noqa: PLC0415
 
-    recipe = whole_recipe(recipe_of(config)) if config.pairs.confirm == "resemblance" else None
-    return Tokens(text_rule(config), recipe, contents)
+    return Tokens(text_rule(config), whole_recipe(recipe_of(config)), config.pairs.confirm, contents)
 
 
 def candidate_share(config: Config) -> Fraction:

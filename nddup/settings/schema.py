@@ -390,7 +390,11 @@ class PairsConfig(Section):
         " of fixed size and all shingles, where that is the measure, else `none`",
     )
     edit_threshold: float = Field(
-        0.77, gt=0, le=1, description="confirm edit: least 2 LCS / (a + b) of the tokens of both texts; exact decimals"
+        0.77,
+        gt=0,
+        le=1,
+        description="confirm edit: least 2 LCS / (a + b) of both texts' tokens, of which shingle.unit says whether"
+        " they are words or characters; exact decimals",
     )
     max_document_frequency: int | float | None = Field(
         None, description="leave out shingles that the sketches of more documents hold; a decimal is a share of them"

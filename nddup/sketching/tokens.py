@@ -213,6 +213,36 @@ def tokenise(text: str) -> list[str]:
     return tokens
 
 
+def list_tokens(text: str, unit: str) -> list[str]:
+    """Return the tokens of a text that shingles are made of, in order: its words, or its characters.
+
+    Args:
+        text: any text.
+        unit: `word`, as `tokenise`; or `char`, each word character with its marks, and one blank for everything between
+            two words.
+
+    Returns:
+        The tokens; none if the text has only separators. `rolling_hash.hash_rows` hashes the same.
+
+    Example:
+        >>> list_tokens("A rose, is", "char")
+        ['a', ' ', 'r', 'o', 's', 'e', ' ', 'i', 's']
+    """
+    if unit == "word":
+        return tokenise(text)
+    tokens: list[str] = []
+    is_gap = False
+    for character in normalise(text):
+        kind = character_class(character)
+        if kind == OF_MARK and tokens and not is_gap:
+            tokens[-1] += character
+        elif kind and kind != OF_MARK:
+            tokens += [" "] if is_gap and tokens else []
+            tokens.append(character)
+        is_gap = not kind or (is_gap and kind == OF_MARK)
+    return tokens
+
+
 @lru_cache(maxsize=1 << 17)
 def _remembered(piece: str) -> list[str]:
     return _tokens_of(piece)

@@ -94,6 +94,6 @@ def containment(first: str, second: str) -> float:
 MEASURES: dict[str, Callable[[str, str], float]] = {
     "resemblance": resemblance,
     "containment of the smaller": containment,
-    "edit": lambda first, second: float(edit(plain(first), plain(second))),
+    "edit": lambda first, second: float(edit(plain(first).split(), plain(second).split())),
 }
 """Each measure by its definition."""

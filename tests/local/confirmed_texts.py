@@ -1,6 +1,6 @@
 """Small collections of texts, and their near-duplicates by definition if texts confirm pairs (`pairs.confirm`)."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from fractions import Fraction
 from typing import Any, NamedTuple
 
@@ -25,6 +25,7 @@ class Case(NamedTuple):
     threshold: float
     edit_threshold: float
     confirm: str = "edit"
+    unit: str = "word"
 
     @property
     def table(self) -> pa.Table:
@@ -36,7 +37,7 @@ class Case(NamedTuple):
         """Sections of the settings."""
         pairs: dict[str, Any] = {"threshold": self.threshold, "confirm": self.confirm}
         pairs |= {"edit_threshold": self.edit_threshold} if self.confirm == "edit" else {}
-        return {"shingle": {"length": self.length}, "sketch": {"size": SIZE}, "pairs": pairs}
+        return {"shingle": {"length": self.length, "unit": self.unit}, "sketch": {"size": SIZE}, "pairs": pairs}
 
     @property
     def rule(self) -> brute_force.Rule:
@@ -51,18 +52,23 @@ class Case(NamedTuple):
         """The threshold of what is compared of two texts."""
         return Fraction(repr(self.edit_threshold if self.confirm == "edit" else self.threshold))
 
+    def tokens(self, name: str) -> tuple[str, ...]:
+        """Return the tokens of a text: its words, or the characters of these with single blanks between them."""
+        words = self.texts[name].split()
+        return tuple(words if self.unit == "word" else " ".join(words))
+
     def compared(self, name: str) -> tuple[str, ...] | frozenset[tuple[str, ...]]:
-        """Return what is compared of a text: its words, or the set of its shingles."""
-        words = tuple(self.texts[name].split())
+        """Return what is compared of a text: its tokens, or the set of its shingles."""
+        tokens = self.tokens(name)
         if self.confirm == "edit":
-            return words
-        n = max(len(words) - self.length + 1, 1)
-        return frozenset(words[at : at + self.length] for at in range(n))
+            return tokens
+        n = max(len(tokens) - self.length + 1, 1)
+        return frozenset(tokens[at : at + self.length] for at in range(n))
 
     def similarity(self, first: str, second: str) -> Fraction:
         """Return the similarity of two texts."""
         if self.confirm == "edit":
-            return edit(self.texts[first], self.texts[second])
+            return edit(self.tokens(first), self.tokens(second))
         a, b = (frozenset(self.compared(name)) for name in (first, second))
         return Fraction(len(a & b), len(a | b))
 
@@ -94,7 +100,7 @@ def draw_together(seeds: Iterable[int]) -> Case:
     return Case(texts, 2, 0.4, 0.77)
 
 
-def longest_common(first: list[str], second: list[str]) -> int:
+def longest_common(first: Sequence[str], second: Sequence[str]) -> int:
     """Return the LCS length by its recurrence, cell by cell."""
     before = [0] * (len(second) + 1)
     for word in first:
@@ -105,9 +111,8 @@ def longest_common(first: list[str], second: list[str]) -> int:
     return before[-1]
 
 
-def edit(first: str, second: str) -> Fraction:
-    """Return the token edit similarity of two texts of words."""
-    a, b = first.split(), second.split()
+def edit(a: Sequence[str], b: Sequence[str]) -> Fraction:
+    """Return the edit similarity of two sequences of tokens."""
     return Fraction(2 * longest_common(a, b), max(len(a) + len(b), 1))
 
 
@@ -122,7 +127,7 @@ def keep_longest(case: Case, pairs: Mapping[tuple[str, str], Fraction]) -> dict[
     """Return the `duplicate_of` of each document: of kept ones before it the most similar, ties by policy, or None."""
 
     def turn(name: str) -> tuple[int, str]:
-        return -len(case.texts[name].split()), name
+        return -len(case.tokens(name)), name
 
     of: dict[str, str | None] = {}
     for name in sorted(case.texts, key=turn):

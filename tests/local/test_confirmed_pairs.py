@@ -17,14 +17,26 @@ def test_tables_are_those_of_the_definitions(confirm: str) -> None:
     """
     alike: dict[tuple[int, float, float], list[int]] = {}
     for number in range(60):
-        _, length, threshold, edit, _ = draw_case(number)
-        alike.setdefault((length, threshold, edit if confirm == "edit" else 0), []).append(number)
+        case = draw_case(number)
+        edit = case.edit_threshold if confirm == "edit" else 0
+        alike.setdefault((case.length, case.threshold, edit), []).append(number)
     for (length, threshold, edit), seeds in alike.items():
         case = Case(draw_together(seeds).texts, length, threshold, edit, confirm)
 
         run = nddup.find_duplicates(case.table, **case.settings)
 
         require_as_defined(case, {name: getattr(run, name).to_pylist() for name in TABLES})
+
+
+@pytest.mark.parametrize("confirm", ["edit", "resemblance"])
+def test_characters_are_compared_where_shingles_are_of_characters(confirm: str) -> None:
+    """With `shingle.unit: char`, groups, pairs, clusters and keep-list are those of the characters of the texts."""
+    case = draw_together(range(3))._replace(length=4, unit="char", confirm=confirm, edit_threshold=0.8)
+
+    run = nddup.find_duplicates(case.table, **case.settings)
+
+    require_as_defined(case, {name: getattr(run, name).to_pylist() for name in TABLES})
+    assert len(run.pairs)
 
 
 @pytest.mark.parametrize("seed", range(4))

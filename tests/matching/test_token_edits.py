@@ -47,14 +47,14 @@ def test_a_pair_at_the_threshold_is_confirmed() -> None:
 
 
 @settings(max_examples=150, deadline=None)
-@given(texts, texts, st.integers(0, 400))
-def test_a_bound_is_never_above(first: list[int], second: list[int], cells: int) -> None:
+@given(texts, texts, st.integers(0, 400), st.integers(1, 3))
+def test_a_bound_is_never_above(first: list[int], second: list[int], cells: int, window: int) -> None:
     """The bound is never above the LCS, whatever work is allowed; a text in itself is found without any work."""
     exact = longest_common([*map(str, first)], [*map(str, second)])
     one, other = np.array(first, np.uint64), np.array(second, np.uint64)
 
-    assert bound_common(one, other, cells) <= exact
-    assert bound_common(one, one, 0) == len(first)
+    assert bound_common(one, other, cells, window) <= exact
+    assert bound_common(one, one, 0, window) == len(first)
 
 
 def test_beyond_the_bound_a_pair_is_counted_and_never_confirmed_in_error() -> None:
@@ -71,6 +71,22 @@ def test_beyond_the_bound_a_pair_is_counted_and_never_confirmed_in_error() -> No
     assert found.is_bounded.tolist() == [True, True]
     assert found.is_near.tolist() == [True, False]
     assert found.common[0] == np.count_nonzero(words == changed)
+
+
+def test_long_texts_of_characters_have_anchors() -> None:
+    """No character occurs once in a long text, 16 consecutive ones do: of 5 % noise the bound loses next to nothing."""
+    random = np.random.default_rng(0)
+    letters = random.integers(0, 27, 30_000)
+    noisy = np.where(random.random(len(letters)) < 0.05, 27, letters)[random.random(len(letters)) >= 0.01]
+    rows = rows_of(letters.tolist(), noisy.tolist(), random.permutation(letters).tolist())
+    rule = EditRule(85, 100, cells=10_000_000, window=16)
+
+    found = compare_tokens(rows, np.array([[0, 1], [0, 2]]), rule)
+
+    exact = compare_tokens(rows, np.array([[0, 1]]), rule._replace(cells=1 << 40))
+    assert found.is_bounded.all()
+    assert found.is_near.tolist() == [True, False]
+    assert 0.99 * exact.common[0] <= found.common[0] <= exact.common[0]
 
 
 def test_blocks_are_joined(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -41,6 +41,26 @@ def confirm(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
 
+def test_characters_are_compared_again(confirm: str, tmp_path: Path) -> None:
+    """Where shingles are of characters, every pair is compared by them, and a wrong similarity is found."""
+    case = draw_together([0])._replace(length=4, unit="char", confirm=confirm)
+    lines = [json.dumps({"id": name, "text": text}) + "\n" for name, text in case.texts.items()]
+    (tmp_path / "texts.jsonl").write_text("".join(lines))
+    config = build_config({**case.settings, "output": {"report": False}}, origin="test")
+    run_locally([str(tmp_path / "texts.jsonl")], str(tmp_path / "run"), config)
+    sound = check_run(DuckRun(str(tmp_path / "run")))
+    pairs = pq.read_table(tmp_path / "run" / "pairs")
+    at = next(row for row, value in enumerate(pairs[confirm].to_pylist()) if value < 1)
+    rows = [row | {confirm: row[confirm] - 0.01 * (place == at)} for place, row in enumerate(pairs.to_pylist())]
+    rewrite(tmp_path / "run", "pairs", pa.Table.from_pylist(rows, pairs.schema))
+
+    report = check_run(DuckRun(str(tmp_path / "run")))
+
+    assert sound.is_sound
+    assert not any("not compared" in finding.note for finding in sound.findings)
+    assert PAIRS in broken(report)
+
+
 @pytest.fixture(scope="module")
 def made(confirm: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Make a run over some families of texts; return the folder of the run and its input."""

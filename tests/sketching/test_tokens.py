@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nddup.sketching.folding import PADDING, fold_text, folded_words
-from nddup.sketching.rolling_hash import hash_characters, hash_tokens, most_characters, most_tokens
+from nddup.sketching.rolling_hash import hash_characters, hash_rows, hash_tokens, most_characters, most_tokens
 from nddup.sketching.tokens import (
     CLASS,
     CLASS_SHIFT,
@@ -21,6 +21,7 @@ from nddup.sketching.tokens import (
     ORDER,
     WORD_TABLE,
     character_class,
+    list_tokens,
     normalise,
     read_word_table,
     tokenise,
@@ -137,6 +138,8 @@ def test_characters_are_those_of_the_definition(text: str) -> None:
     count = hash_characters(data, 0, data.size, WORD_TABLE, hashes)
 
     assert hashes[:count].tolist() == [defined_hash(character) for character in defined_characters(text)]
+    assert hash_rows(data, np.array([0, 0, data.size]), "char").values.tolist() == hashes[:count].tolist()
+    assert list_tokens(text, "char") == defined_characters(text)
 
 
 @given(st.lists(st.one_of(st.binary(max_size=8), hard_texts.map(str.encode)), max_size=6).map(b"".join))
