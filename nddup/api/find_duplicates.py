@@ -137,6 +137,11 @@ def find_duplicates(  # noqa: PLR0913 - the sections of the configuration, so th
         from nddup.engines.spark_engine import FramesRun  # noqa: PLC0415 - Spark is loaded for its own tables only
         from nddup.run.job import find_on_spark, with_ids_of  # noqa: PLC0415
 
+        if df.isStreaming:
+            raise ConfigError(
+                "find_duplicates: a streaming DataFrame never ends: give a table, or each batch by"
+                " writeStream.foreachBatch"
+            )
         if id is None:
             raise ConfigError(
                 "find_duplicates: rows on Spark have no numbers: name the column of ids with id=…, or add one, such as"

@@ -118,6 +118,12 @@ def test_a_call_leaves_its_results_alone_and_close_frees_them(spark: SparkSessio
     assert mine.count() == 3
 
 
+def test_a_streaming_table_is_refused(spark: SparkSession) -> None:
+    """A DataFrame without an end is refused in one line, before anything starts."""
+    with pytest.raises(ConfigError, match=r"^find_duplicates: a streaming DataFrame never ends: give a table"):
+        nddup.find_duplicates(spark.readStream.format("rate").load(), id="timestamp", text="value")
+
+
 def test_whatever_spark_reads_is_a_collection(here: Run, there: Run) -> None:
     """A run over rows of several sources keeps what a run over the same rows in memory keeps."""
     kept = [row.doc_id for row in there.keep.where("kept").collect()]

@@ -113,3 +113,15 @@ def test_there_is_no_default_secret(compose: dict[str, Any]) -> None:
     for service in compose["services"].values():
         for name, value in service.get("environment", {}).items():
             assert not SECRET.search(name) or VARIABLE.fullmatch(str(value))
+
+
+def test_services_are_bounded_and_watched(compose: dict[str, Any]) -> None:
+    """Each service has a memory limit, a health check and rotated output; event logs are rotated and removed."""
+    for name, service in compose["services"].items():
+        assert re.fullmatch(r"\$\{[A-Z]+_LIMIT:-\d+g\}", service["mem_limit"]), name
+        assert service["healthcheck"]["test"][0] == "CMD", name
+        assert set(service["logging"]["options"]) == {"max-size", "max-file"}, name
+    history = compose["services"]["history"]["environment"]["SPARK_HISTORY_OPTS"]
+    assert "spark.history.fs.cleaner.enabled=true" in history
+    settings = (ROOT / "conf" / "compose" / "spark-defaults.conf").read_text()
+    assert re.search(r"^spark\.eventLog\.rolling\.enabled +true$", settings, re.MULTILINE)
