@@ -1,35 +1,13 @@
 """Texts that confirm a pair of sketches, by two rules in exact integers. Candidates are found by the sketches.
 
-    rule        what is compared                          the pair is confirmed iff
     SetRule     S, the distinct shingle ids of a text     |A & B| / |A | B| >= t: the resemblance itself, not estimated
     EditRule    the tokens of a text, in order            2 LCS / (a + b) >= t: the token edit similarity
 
-    rows, pairs  --compare_texts-->  the similarity of each pair that the rule confirms
+    compare_texts    rows, pairs, rule  -> Compared: similarities, by `compare_sets` or `compare_tokens`
+    compare_taken    the same, for texts of which only some are in memory (`divide_pairs`)
+    least_common     sizes, rule        -> the least common part that confirms a pair; `may_confirm` needs sizes alone
 
-Let t = p / q. With c = |A & B|, the first rule is c (p + q) >= p (|A| + |B|), so a merge of two ascending rows of ids
-decides it, and stops when too few ids are left. For the second, let a and b be the numbers of tokens of two texts, and
-LCS the length of their longest common subsequence of tokens; the similarity is 1 - d / (a + b), where d counts the
-tokens to delete and to insert.
-
-**The margin.** The candidates of a `SetRule` are pairs of sketches whose estimated resemblance is at least t - m. With
-a sketch of s ids the estimate of a pair at t is x / s, where x follows a law no wider than the binomial one (s draws
-without replacement from A | B). Then t - m = c / s, where c is the largest with P(Bin(s, t) < c) < 1 / 1000
-(`accuracy.least_equal`). So fewer than one in a thousand pairs at t is no candidate, and fewer above t.
-
-**The LCS.** RapidFuzz finds it, 64 tokens a step, and stops when the threshold is out of reach. It is fastest on
-strings, so each distinct token of a block of pairs becomes one character. A pair beyond the bound on the work gets a
-lower bound of its LCS. Common tokens at both ends count. Between them, the tokens that occur exactly once in each text
-are anchors: a longest chain of anchors in the same order is a common subsequence, and the texts between two anchors
-are compared exactly while the bound on the work allows it. No character occurs once in a long text: where tokens are
-characters, an anchor is the first of `window` consecutive ones that occur once. So such a pair is never confirmed in
-error, but it may be left unconfirmed.
-
-Sources:
-    Broder 1997, On the resemblance and containment of documents, SEQUENCES '97 (resemblance; sampling by MIN_s).
-    Hoeffding 1963, Probability inequalities for sums of bounded random variables (the hypergeometric law is narrower).
-    Hyyrö 2004, Bit-parallel LCS-length computation revisited.
-    Fredman 1975, On computing the length of longest increasing subsequences.
-    Cohen, "patience diff" (2003): tokens that occur once, as anchors.
+An empty row is similar to none.
 """
 
 from bisect import bisect_left
@@ -53,7 +31,11 @@ FACTOR: Final = np.uint64(0x9FB21C651E98DF25)
 
 
 class EditRule(NamedTuple):
-    """The threshold as an exact decimal, the bound on the work per pair, and the tokens that make an anchor."""
+    """The threshold as an exact decimal, the bound on the work per pair, and the tokens that make an anchor.
+
+    For texts of a and b tokens and their longest common subsequence of LCS tokens, the similarity is 1 - d / (a + b),
+    where d counts the tokens to delete and to insert.
+    """
 
     numerator: int
     denominator: int
@@ -67,7 +49,17 @@ class EditRule(NamedTuple):
 
 
 class SetRule(NamedTuple):
-    """The threshold of the resemblance as an exact decimal."""
+    """The threshold of the resemblance as an exact decimal.
+
+    The candidates are pairs of sketches whose estimated resemblance is at least t - m. With a sketch of s ids the
+    estimate of a pair at t is x / s, where x follows a law no wider than the binomial one (s draws without replacement
+    from A | B). Then t - m = c / s, where c is the largest with P(Bin(s, t) < c) < 1 / 1000 (`accuracy.least_equal`).
+    So fewer than one in a thousand pairs at t is no candidate, and fewer above t.
+
+    Sources:
+        Broder 1997, On the resemblance and containment of documents, SEQUENCES '97 (resemblance; sampling by MIN_s).
+        Hoeffding 1963, Probability inequalities for sums of bounded random variables (the hypergeometric is narrower).
+    """
 
     numerator: int
     denominator: int
@@ -103,6 +95,9 @@ def join_compared(parts: Sequence[Compared]) -> Compared:
 
 def least_common(totals: NDArray[np.int64], rule: ConfirmRule) -> NDArray[np.int64]:
     """Return the least common part that confirms a pair of texts, at least 1, from both sizes together; (n,) to (n,).
+
+    With t = p / q and c = |A & B|, the rule of sets is c (p + q) >= p (|A| + |B|); that of edits is
+    2 q LCS >= p (a + b).
 
     Example:
         >>> least_common(np.array([200, 201, 0]), EditRule(77, 100)).tolist()
@@ -157,6 +152,8 @@ def compare_texts(rows: Ragged, pairs: NDArray[np.integer], rule: ConfirmRule) -
 
 def compare_sets(rows: Ragged, pairs: NDArray[np.integer], rule: SetRule) -> Compared:
     """Find which pairs of shingle sets reach a resemblance; arguments and result as of `compare_texts`.
+
+    A merge of two ascending rows of ids decides a pair, and stops when too few ids are left.
 
     Example:
         >>> rows = Ragged(np.array([0, 4, 8, 11]), np.array([1, 2, 3, 4, 1, 2, 3, 9, 7, 8, 9], np.uint64))
@@ -317,6 +314,12 @@ def compare_tokens(tokens: Ragged, pairs: NDArray[np.integer], rule: EditRule) -
     """
     Find which pairs of texts are confirmed by their tokens.
 
+    RapidFuzz finds the LCS, 64 tokens a step, and stops when the threshold is out of reach. It is fastest on strings,
+    so each distinct token of a block of pairs becomes one character. A pair beyond the bound on the work gets a lower
+    bound of its LCS (`bound_common`): it is never confirmed in error, but it may be left unconfirmed.
+
+    Source: Hyyrö 2004, Bit-parallel LCS-length computation revisited.
+
     Args:
         tokens: n rows of token numbers in the order of the text; only equal tokens have equal numbers.
         pairs: (k, 2), rows of `tokens`; fastest if pairs with the same row are adjacent.
@@ -393,8 +396,16 @@ def spell(tokens: Ragged) -> list[str]:
 
 
 def bound_common(first: NDArray[np.uint64], second: NDArray[np.uint64], cells: int, window: int = 1) -> int:
-    """
-    Return a lower bound of the LCS of two long texts.
+    """Return a lower bound of the LCS of two long texts.
+
+    Common tokens at both ends count. Between them, the tokens that occur exactly once in each text are anchors: a
+    longest chain of anchors in the same order is a common subsequence, and the texts between two anchors are compared
+    exactly while the bound on the work allows it. No character occurs once in a long text: where tokens are characters,
+    an anchor is the first of `window` consecutive ones that occur once.
+
+    Sources:
+        Fredman 1975, On computing the length of longest increasing subsequences.
+        Cohen, "patience diff" (2003): tokens that occur once, as anchors.
 
     Args:
         first: (a,), tokens.

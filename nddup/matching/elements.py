@@ -1,27 +1,13 @@
 """Elements: short names of ids, small enough to send to other tasks, which count and compare them.
 
+    divide            number of ids, partitions  -> Division: how ids become elements, and which task owns each
+    list_elements     ids of each sketch         -> their distinct elements, ascending
+    rarity_classes    elements of an owner       -> a class of 4 bits for each, by its number of holders
+    cut_prefixes      elements, classes          -> Prefixes: the sketches that can be in a pair, rarest elements first
+    post              Prefixes, Division         -> Posted: a row per sketch and owner of a part of its prefix
+
 The element of an id is the first `bits` bits of a hash of it. Two ids may have the same element, which then has more
 holders than either id. Every conclusion drawn from elements allows for that, and pairs are verified on the ids.
-
-An element belongs to the task in whose range it lies. The owner knows its range, so only the rest of the element is
-sent, usually 4 bytes. `bits` depends on the number of ids, never on the number of tasks, so that no result does.
-
-The prefixes of sketches as elements, and the rows that are sent to the owners of these elements.
-
-    elements, classes  --cut_prefixes-->  prefixes     sketches that can be in a pair, rarest elements first
-    prefixes           --post-->          posted       a row per sketch and owner of a part of its prefix
-
-Why it is exact. Near-duplicates a and b share at least max(alpha_a, alpha_b) ids. If a sketch loses c ids to
-collisions, alpha of its ids are at least alpha - c distinct elements. So both share max(need_a, need_b) elements, where
-`need` is alpha - c, at least 1. A shared element has two holders, so elements with one holder can be dropped, and with
-them the sketches that have fewer than `need` left. Under one total order the first element that both share lies in the
-prefix of (elements left) - need + 1 of each. The data sent about the elements before and after it never rules out a
-pair at that element.
-
-Sources:
-    Chaudhuri, Ganti, Kaushik 2006, A primitive operator for similarity joins in data cleaning (the prefix filter).
-    Xiao, Wang, Lin, Yu 2008, Efficient similarity joins for near duplicate detection (order and positions).
-    Sandes, Teodoro, Melo 2017, Bitmap filter: speeding up exact set similarity joins with bitwise operations.
 """
 
 from typing import Any, NamedTuple
@@ -48,7 +34,11 @@ RANGE_BITS, FREQUENT = 16, 8
 
 
 class Division(NamedTuple):
-    """How ids become elements, and which task owns an element."""
+    """How ids become elements, and which task owns an element.
+
+    An element belongs to the task in whose range it lies. The owner knows its range, so only the rest of the element is
+    sent, usually 4 bytes. `bits` depends on the number of ids, never on the number of tasks, so that no result does.
+    """
 
     bits: int
     """Bits of an element, at most `MOST_BITS`."""
@@ -296,6 +286,13 @@ def cut_prefixes(
 ) -> Prefixes:
     """Cut the prefixes of the sketches that have enough elements with another holder.
 
+    Why it is exact. Near-duplicates a and b share at least max(alpha_a, alpha_b) ids. If a sketch loses c ids to
+    collisions, alpha of its ids are at least alpha - c distinct elements. So both share max(need_a, need_b) elements,
+    where `need` is alpha - c, at least 1. A shared element has two holders, so elements with one holder can be dropped,
+    and with them the sketches that have fewer than `need` left. Under one total order the first element that both share
+    lies in the prefix of (elements left) - need + 1 of each. The data sent about the elements before and after it never
+    rules out a pair at that element.
+
     Args:
         elements: of each sketch, distinct; n rows.
         classes: how rare each element is, by `elements.rarity_classes`; 0 for one holder.
@@ -304,6 +301,10 @@ def cut_prefixes(
         whole: return all elements left, in the total order, not only the prefix. One element left is then enough.
 
     Cost: a sort of the elements left of each sketch.
+
+    Sources:
+        Chaudhuri, Ganti, Kaushik 2006, A primitive operator for similarity joins in data cleaning (the prefix filter).
+        Xiao, Wang, Lin, Yu 2008, Efficient similarity joins for near duplicate detection (order and positions).
     """
     found = _cut(elements.offsets, elements.values, classes, sizes, bounds, whole)
     sketch, ends, values, left, need, bitmaps = found
@@ -356,7 +357,10 @@ def _cut(
 
 @compiled
 def add_parities(bitmap: NDArray[np.uint64], values: NDArray[np.uint64]) -> None:
-    """Flip the bit of each value's bucket; no owner is chosen by the bits that give the bucket."""
+    """Flip the bit of each value's bucket; no owner is chosen by the bits that give the bucket.
+
+    Source: Sandes, Teodoro, Melo 2017, Bitmap filter: speeding up exact set similarity joins with bitwise operations.
+    """
     for value in values:
         bucket = scatter(value ^ np.uint64(0x5555)) & np.uint64(64 * WORDS - 1)
         bitmap[bucket >> np.uint64(6)] ^= np.uint64(1) << (bucket & np.uint64(63))

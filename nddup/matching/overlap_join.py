@@ -1,25 +1,14 @@
 """Every pair of near-duplicate sketches, each made once: at the first feature that two prefixes have in common.
 
-Sketches are taken in order of size. Each looks up its prefix features in the posting lists of the smaller sketches; two
-that meet are a candidate pair, and the original sketches are compared. So most pairs are never compared.
-`nddup.local.match` makes the prefixes and divides the sketches that look up among threads; `element_join` is the same
-search in the tasks of Spark, where no task holds all postings.
+    post_prefixes   Probes, ordered by size   -> Postings, a list of holders for each feature
+    join_prefixes   Probes, Postings, rows    -> JoinResult: the near-duplicate pairs of some sketches
+    link_heavy      Probes                    -> links between heavy sketches, which are not compared
+    find_too_long   holders, lookers          -> the longest list that would cost too much
+    begin_count, count_pair, find_large       -> ConnectedPairs: the pairs of each component, counted while found
 
-Why it is exact. alpha_d comes from the ORIGINAL size, so dropping a feature that only one sketch holds loses no common
-feature, and a sketch with fewer than alpha_d features left is in no pair. Under one total order, two sketches with
-overlap >= max(alpha) share a feature that lies in both prefixes of (features left) - alpha + 1 features.
-
-Two limits on the cost (`LongLists`, `ConnectedPairs`). Where there are leaders, the holders of a long list are linked
-instead of compared (`nddup.mining.family_pairs`); without leaders every list is compared in full, or nothing is. And a
-union-find counts the pairs of each connected component while they are found: in a component with more than `max_edges`
-pairs, two sketches need not be compared, for they are known to be connected, and further pairs do not matter. It stays
-large whatever joins it. A sketch of it passes over a run of others at once. A thread begins with what others have
-counted: each pair is made by one of them.
-
-Sources:
-    Chaudhuri, Ganti, Kaushik 2006, A primitive operator for similarity joins in data cleaning (the prefix filter).
-    Xiao, Wang, Lin, Yu 2008, Efficient similarity joins for near duplicate detection (order by size, size filter).
-    Tarjan, van Leeuwen 1984, Worst-case analysis of set union algorithms (path halving).
+Each sketch looks up its prefix features in the posting lists of the smaller sketches; two that meet are a candidate
+pair, and the original sketches are compared. So most pairs are never compared. `element_join` is the same search in the
+tasks of Spark, where no task holds all postings.
 """
 
 from typing import NamedTuple
@@ -40,7 +29,11 @@ def partition_of(ids: NDArray[np.uint64], partitions: int) -> NDArray[np.int32]:
 
 
 class LongLists(NamedTuple):
-    """`pairs.max_postings` and `pairs.max_comparisons`."""
+    """`pairs.max_postings` and `pairs.max_comparisons`.
+
+    Where there are leaders, the holders of a longer list are linked instead of compared (`nddup.mining.family_pairs`);
+    without leaders every list is compared in full, or nothing is.
+    """
 
     max_postings: int
     """Number of holders of a feature that are always compared."""
@@ -83,7 +76,15 @@ class ComparisonLimits(NamedTuple):
 
 
 class ConnectedPairs(NamedTuple):
-    """The components of n sketches, and the pairs found in each."""
+    """The components of n sketches, and the pairs found in each.
+
+    A union-find counts the pairs of each connected component while they are found: in a component with more than
+    `max_edges` pairs, two sketches need not be compared, for they are known to be connected, and further pairs do not
+    matter. It stays large whatever joins it. A sketch of it passes over a run of others at once. A thread begins with
+    what others have counted: each pair is made by one of them.
+
+    Source: Tarjan, van Leeuwen 1984, Worst-case analysis of set union algorithms (path halving).
+    """
 
     above: NDArray[np.int32]
     """(n,), for each sketch a sketch of its component with a smaller number, or itself if it is the root."""
@@ -300,6 +301,11 @@ def join_prefixes(
 ) -> JoinResult:
     """Find the near-duplicate pairs of some sketches with those before them.
 
+    Why it is exact. alpha_d comes from the ORIGINAL size, so dropping a feature that only one sketch holds loses no
+    common feature, and a sketch with fewer than alpha_d features left is in no pair. Under one total order, two
+    sketches with overlap >= max(alpha) share a feature that lies in both prefixes of (features left) - alpha + 1
+    features.
+
     Args:
         probes: the sketches.
         postings: of `post_prefixes`.
@@ -315,6 +321,10 @@ def join_prefixes(
 
     Cost: `Postings.meetings` of the rows, within the size bound; each candidate one merge of sketches that stops as
         soon as the bound is out of reach. 4 bytes a sketch, and 4 a posting once a component is large.
+
+    Sources:
+        Chaudhuri, Ganti, Kaushik 2006, A primitive operator for similarity joins in data cleaning (the prefix filter).
+        Xiao, Wang, Lin, Yu 2008, Efficient similarity joins for near duplicate detection (order by size, size filter).
     """
     connected = begin_count(len(probes.bounds), NO_LIMIT) if connected is None else connected
     sizes = np.diff(probes.sketches.offsets)

@@ -1,25 +1,14 @@
 """Families of heavy sketches and components with too many pairs: which there are, and their pairs made anew.
 
-    connections              --list_families-->    FAMILIES     all edges in one call
-    families, sketches, …    --search_families-->  FAMILY_PAIRS      each family in one call, its rows one after another
+    list_families     CONNECTIONS                 -> FAMILIES, from all edges in one call
+    search_families   rows of FAMILIES, FamilyRule  -> FAMILY_PAIRS, each family in one call
+    pair_family       sketches, bounds, threshold -> FamilyPairs of one family
+    lead              a large Component           -> the pairs of its leaders
+    lead_confirmed    Family, Confirm             -> leaders, where texts confirm pairs
 
 A family is a connected component of the pairs found and of the links between heavy sketches. Links join at least the
-heavy near-duplicates that were not compared, so no near-duplicate pair leaves a family. A family without links is a
-component with all its pairs, or with more than `max_edges` of them. Families with links, with more than `max_edges`
-pairs, or with pairs that were counted but not listed, are searched again.
-
-The sketches of a family have features in common with very many others, so comparing all with all may cost too much,
-and the pairs may divide it into many components. Here the sketches that meet in a feature are compared one by one, and
-the pairs of each component are counted on the way:
-
-    at most `max_edges`   all its pairs are listed
-    more                  it is large: only the pairs of leaders are listed (`leaders`), and where losses are limited
-                          those of removed documents with the kept ones that replace them (`bounded_keeping`)
-
-So how a component is listed depends on its own sketches only, not on the rest of the family.
-
-Where texts confirm pairs, two sketches that satisfy the rule are only candidates, and a function of the caller compares
-the texts.
+heavy near-duplicates that were not compared, so no near-duplicate pair leaves a family. Where texts confirm pairs, two
+sketches that satisfy the rule are only candidates, and a function of the caller compares the texts.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -143,6 +132,17 @@ def pair_family(
 ) -> FamilyPairs:
     """
     Find the pairs of a family: all pairs of a component with at most `max_edges`, else as `lead` does.
+
+    The sketches of a family have features in common with very many others, so comparing all with all may cost too much,
+    and the pairs may divide it into many components. So the sketches that meet in a feature are compared one by one,
+    and the pairs of each component are counted on the way:
+
+        at most `max_edges`   all its pairs are listed
+        more                  it is large: only the pairs of leaders are listed (`leaders`), and where losses are
+                              limited those of removed documents with the kept ones that replace them
+                              (`bounded_keeping`)
+
+    So how a component is listed depends on its own sketches only, not on the rest of the family.
 
     Args:
         sketches: the distinct sketches, n rows, ids ascending in each.
@@ -308,6 +308,9 @@ class FamilyRule(NamedTuple):
 
 def list_families(batches: Batches, *, max_edges: int) -> Batches:
     """Yield FAMILIES, those with a heavy sketch and those with more than `max_edges` pairs, from all CONNECTIONS.
+
+    A family without links is a component with all its pairs, or with more than `max_edges` of them. Families with
+    links, with more than `max_edges` pairs, or with pairs that were counted but not listed, are searched again.
 
     A family is a number from 0. Memory: `FAMILIES_COST`.
     """

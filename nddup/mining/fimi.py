@@ -1,24 +1,12 @@
-"""FIMI files, the format of frequent-itemset programs: each line is a transaction, its items separated by blanks.
+"""Plain contexts of transactions and items, and FIMI files, in which frequent-itemset programs keep them.
 
-An item is any run of bytes without white space; two items are equal iff their bytes are. Blank lines are not
-transactions, and an item repeated on a line counts once. Items are ordered by length, then by bytes, so that numbers
-are in numeric order.
+    read_fimi          file                    -> FimiContext: a Context, and the names of its items
+    format_sets        Itemsets, names         -> lines: the names of the items of a set, then its support
+    transpose_context  Context                 -> ItemRows: items as rows of transactions, without what cannot matter
+    number_rows        rows                    -> which rows are equal: one of them is searched
 
-Items are numbered with a hash table of their spellings. The hash, FNV-1a, starts from a random number, so that no file
-can be made whose items all fall into one slot; the results do not depend on it.
-
-Plain contexts: transactions of items, and nothing else.
-
-In nddup's orientation shingles are transactions and documents are items, so an item's transactions are its sketch.
-
-    Context            transactions as rows of item numbers
-    transpose_context  its items as rows of transactions, without rows and entries that cannot matter
-    number_rows        which rows are equal: their items are in the same sets, so one of them is searched
-
-Sources:
-    Frequent Itemset Mining Implementations repository, Goethals and Zaki 2003 (the format).
-    Fowler, Noll, Vo 1991 (the hash).
-    Ignatov, Kuznetsov 2009, Frequent itemset mining for clustering near duplicate web documents (the orientation).
+In nddup's orientation shingles are transactions and documents are items, so an item's transactions are its sketch
+(Ignatov, Kuznetsov 2009, Frequent itemset mining for clustering near duplicate web documents).
 """
 
 import codecs
@@ -133,6 +121,8 @@ def number_rows(offsets: NDArray[np.int64], values: NDArray[np.int32]) -> tuple[
     """
     Number the distinct rows from 0 in order of first appearance: equal rows get the same number.
 
+    Equal rows are items that are in the same sets.
+
     Args:
         offsets: shape (n+1,).
         values: the rows, compared value by value.
@@ -206,7 +196,11 @@ class FimiContext(NamedTuple):
 
 
 class ItemNames(NamedTuple):
-    """The items seen so far, in arrays with room for one more block."""
+    """The items seen so far, in arrays with room for one more block.
+
+    Items are numbered with a hash table of their spellings. The hash, FNV-1a (Fowler, Noll, Vo 1991), starts from a
+    random number, so that no file can be made whose items all fall into one slot; the results do not depend on it.
+    """
 
     table: NDArray[np.int32]  # open addressing: item numbers or -1, at most half of the slots taken
     hashes: NDArray[np.uint64]  # by item
@@ -220,6 +214,11 @@ class ItemNames(NamedTuple):
 def read_fimi(path: Path) -> FimiContext:
     """
     Read a file, plain or gzip.
+
+    Each line is a transaction, its items separated by blanks (Frequent Itemset Mining Implementations repository,
+    Goethals and Zaki 2003). An item is any run of bytes without white space; two items are equal iff their bytes are.
+    Blank lines are not transactions, and an item repeated on a line counts once. Items are ordered by length, then by
+    bytes, so that numbers are in numeric order.
 
     Returns:
         The context, its items numbered in the order of their names. No transactions for a file without items.

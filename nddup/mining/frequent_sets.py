@@ -1,28 +1,12 @@
 """All maximal, or all closed, frequent itemsets of a plain context: the only condition is a least support.
 
-Items are documents and transactions their shingles. So an item's transactions are its sketch, every bound is the
-least support, and two items are near-duplicates if they have that many transactions in common.
+    find_pairs     items as rows of transactions, least  -> all pairs of items with enough transactions in common
+    mine_closed    component, least                      -> closed sets: an item more loses a transaction
+    mine_context   Context, support                      -> Mined: maximal or closed sets, by the two above
 
-Closed frequent itemsets: the sets to which no item can be added without losing a transaction.
-
-The search is that of `maximal_sets` over a plain context: every bound is the least support. Each closed set is found
-once, at its first member d. A node has members S and their common transactions I. Its rejecters are the items before d
-and the items already branched on. If a rejecter is in all of I, every closed set below the node holds it too and has
-already been found. A candidate that is in all of I belongs to S; with all such candidates added, S is closed.
-
-All pairs of items of a context that have at least a given number of transactions in common.
-
-Most transactions are short. A few, such as the shingles of a template, hold a large part of all items, and would cost
-most of the counting. So the longest transactions become columns of bits, in which an item's row is a few words, and the
-rest become lists of the items they hold. A pair is counted along the lists; its bits are counted only if it was met
-there, or if both items have enough transactions in bits alone. The number of columns is chosen by estimated cost.
-
-Sources:
-    Ignatov, Kuznetsov 2009, Frequent itemset mining for clustering near duplicate web documents (the orientation).
-    Pasquier, Bastide, Taouil, Lakhal 1999, Discovering frequent closed itemsets for association rules.
-    Uno, Kiyomi, Arimura 2004, LCM ver. 2 (each closed set once, from its own closure).
-    Agrawal, Srikant 1994, Fast algorithms for mining association rules (counting pairs).
-    Sarawagi, Kirpal 2004, Efficient set joins on similarity predicates (long lists are handled apart).
+Items are documents and transactions their shingles (Ignatov, Kuznetsov 2009). So an item's transactions are its sketch,
+every bound is the least support, and two items are near-duplicates if they have that many transactions in common: the
+search is that of `maximal_sets`.
 """
 
 from dataclasses import dataclass
@@ -74,6 +58,11 @@ def mine_closed(component: Component, least: int, limits: SearchLimits) -> Found
     """
     Find the closed sets of items with at least `least` common transactions, single items included.
 
+    Each closed set is found once, at its first member d. A node has members S and their common transactions I. Its
+    rejecters are the items before d and the items already branched on. If a rejecter is in all of I, every closed set
+    below the node holds it too and has already been found. A candidate that is in all of I belongs to S; with all such
+    candidates added, S is closed.
+
     Args:
         component: the items, each with all its transactions, and the pairs with `least` in common; all bounds `least`.
         least: at least 1.
@@ -82,6 +71,10 @@ def mine_closed(component: Component, least: int, limits: SearchLimits) -> Found
     Returns:
         The sets, by first member. Cost: for every closed set, and for every frequent extension of it by one item, the
         bitmaps of the neighbours left.
+
+    Sources:
+        Pasquier, Bastide, Taouil, Lakhal 1999, Discovering frequent closed itemsets for association rules.
+        Uno, Kiyomi, Arimura 2004, LCM ver. 2 (each closed set once, from its own closure).
     """
     lookup = make_lookup(component)
     found = empty_found()
@@ -146,6 +139,12 @@ def find_pairs(
     """
     Find all pairs of items with enough common transactions.
 
+    Most transactions are short. A few, such as the shingles of a template, hold a large part of all items, and would
+    cost most of the counting. So the longest transactions become columns of bits, in which an item's row is a few
+    words, and the rest become lists of the items they hold. A pair is counted along the lists; its bits are counted
+    only if it was met there, or if both items have enough transactions in bits alone. `choose_columns` finds the number
+    of columns of least estimated cost.
+
     Args:
         offsets: shape (m+1,); item i is in `transactions[offsets[i]:offsets[i + 1]]`.
         transactions: numbers 0 ... n_transactions-1, distinct within an item.
@@ -162,6 +161,10 @@ def find_pairs(
     Example:
         >>> find_pairs(np.array([0, 3, 5, 8]), np.array([0, 1, 2, 1, 2, 0, 1, 2], np.int32), 3, 3).tolist()
         [[0, 2]]
+
+    Sources:
+        Agrawal, Srikant 1994, Fast algorithms for mining association rules (counting pairs).
+        Sarawagi, Kirpal 2004, Efficient set joins on similarity predicates (long lists are handled apart).
     """
     lengths = np.bincount(transactions, minlength=n_transactions)
     columns = choose_columns(lengths, offsets.size - 1)

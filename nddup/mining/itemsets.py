@@ -1,41 +1,14 @@
 """Maximal frequent itemsets of documents: the clusters of one component of the pair graph.
 
-Shingles are transactions, documents are items: a cluster is an *intent* (a set of documents) with a large
-*extent* (the shingle ids common to all of them). It is maximal among the sets of two or more in which
+    mine_component   sketches, bounds, pairs  -> all maximal sets; past a budget a cover; past ten times that, none
+    mine_share       the same, and pivots     -> the maximal sets with these first members, for one task of several
+    cover_component  sketches, bounds, pairs  -> some maximal sets that hold every pair
+    keep_maximal     all frequent sets        -> whether each is a cluster, where FP-Growth has listed them
+    fits_budget      nodes, budget            -> whether no component of this size can pass its budget
 
-    every two documents are near-duplicates, and
-    the common features number at least tau = max(min_support, max of alpha_d over the set).
-
-Every two documents of a cluster are a pair, so nothing outside the component can be added to it.
-
-    mine_component   all maximal sets (`maximal_sets`); past a budget a cover; past ten times the budget, no sets
-    mine_share       the maximal sets with given first members, where a component is spread over tasks
-    cover_component  some maximal sets that hold every pair (`cover`)
-
-Cover: few maximal sets that hold every near-duplicate pair, where all maximal sets would be too many.
-
-The sets are maximal in the sense of `maximal_sets`, and are built one at a time. Seeds d are taken in canonical order,
-and for each seed the pairs (d, e) that no set holds yet, e ascending. A set starts as {d, e} and takes every document
-it can: first the neighbours of d whose pair with d is not covered yet, then all others, including earlier ones, each
-list in canonical order. Adding documents can only break the two conditions of a valid set, so after one pass over each
-list nothing can be added: the set is maximal. Each set holds a pair that no set before it held, so no two are equal;
-as all are maximal, none lies inside another.
-
-The order of extension decides the size of the cover: 21,991 sets become 619 for a family of 500 documents whose 100
-features are each kept with probability 0.97 (pairs at 50 common features).
-
-Sources:
-    Ignatov, Kuznetsov 2009, Frequent itemset mining for clustering near duplicate web documents.
-
-Where MLlib's FP-Growth mines a small component, its clusters are selected from all frequent sets. FP-Growth lists every
-set of documents that share enough features. A cluster needs more: its joint support reaches the bound of each member,
-and every pair of members is a near-duplicate. Adding documents can only break these conditions, so the sets that meet
-them are closed under subsets, and one of them is maximal iff none of them has just one document more. Taking maximal
-sets first and testing the conditions afterwards would lose clusters.
-
-Sources:
-    Han, Pei, Yin 2000, Mining frequent patterns without candidate generation (FP-Growth).
-    Sperner 1928, Ein Satz über Untermengen einer endlichen Menge (the largest antichain).
+Shingles are transactions, documents are items: a cluster is an *intent* (a set of documents) with a large *extent* (the
+shingle ids common to all; Ignatov, Kuznetsov 2009), valid and maximal as `maximal_sets` defines it. Every two documents
+of a cluster are a pair, so nothing outside the component can be added to it.
 """
 
 import math
@@ -182,6 +155,15 @@ def mark_covered(component: Component, found: FoundSets, uncovered: Bits) -> Non
 def cover_pairs(component: Component, pivots: NDArray[np.int64], min_support: int, limits: SearchLimits) -> FoundSets:
     """
     Cover every pair of a component whose first document is one of `pivots` and whose common features reach its tau.
+
+    Seeds d are taken in canonical order, and for each seed the pairs (d, e) that no set holds yet, e ascending. A set
+    starts as {d, e} and takes every document it can: first the neighbours of d whose pair with d is not covered yet,
+    then all others, including earlier ones, each list in canonical order. Adding documents can only break the two
+    conditions of a valid set, so after one pass over each list nothing can be added: the set is maximal. Each set holds
+    a pair that no set before it held, so no two are equal; as all are maximal, none lies inside another.
+
+    The order of extension decides the size of the cover: 21,991 sets become 619 for a family of 500 documents whose 100
+    features are each kept with probability 0.97 (pairs at 50 common features).
 
     Args:
         component: sketches, bounds and pair graph.
@@ -365,7 +347,7 @@ def cover_component(
     max_nodes: int = NO_LIMIT,
 ) -> Itemsets | None:
     """
-    Cover the pairs of a component with maximal sets, as `cover` describes.
+    Cover the pairs of a component with maximal sets, built one at a time as `cover_pairs` describes.
 
     Args:
         feature_offsets: as in `mine_component`, like the next three.
@@ -439,6 +421,11 @@ def keep_maximal(
 ) -> NDArray[np.bool_]:
     """Return whether each listed set is a cluster.
 
+    FP-Growth lists every set of documents that share enough features. A cluster needs more: its joint support reaches
+    the bound of each member, and every pair of members is a near-duplicate. Adding documents can only break these
+    conditions, so the sets that meet them are closed under subsets, and one of them is maximal iff none of them has
+    just one document more. Taking maximal sets first and testing the conditions afterwards would lose clusters.
+
     Args:
         masks: (k,), int64, each set of a component of m documents as bits; all frequent sets of at least two.
         supports: (k,), int32, number of features common to each set.
@@ -452,6 +439,8 @@ def keep_maximal(
         >>> masks, all_near = np.array([0b011, 0b101, 0b110, 0b111]), np.array([0b110, 0b101, 0b011])
         >>> keep_maximal(masks, np.array([5, 5, 5, 4]), np.array([5, 5, 5]), all_near).tolist()
         [True, True, True, False]
+
+    Source: Han, Pei, Yin 2000, Mining frequent patterns without candidate generation (FP-Growth).
     """
     is_valid = np.ones(len(masks), np.bool_)
     for member, bound in enumerate(bounds):

@@ -1,41 +1,13 @@
 """The pivot miner: every maximal set of a component, each found once, at its first member.
 
-A set S is valid iff every two of its documents are near-duplicates and the features common to all number at
-least tau(S) = max(min_support, max of alpha_d over S). Adding a document can only break these conditions, so
-a valid set is maximal iff no single document can be added.
+    mine_pivots     component, pivots                   -> FoundSets: the maximal sets whose first member is a pivot
+    search_pivot    neighbourhood, later neighbours     -> FoundSets, by nodes on an explicit Stack, without recursion
+    step, expand    a Node of that search               -> the next one; the sets accepted below it
+    FoundSets, add_found, is_past, SearchLimits            the sets so far, and where the search stops
 
-For each document d as first member the miner searches sets of neighbours after d. A node of the search
-holds members S, their common features I within the sketch of d, candidates P (after d) and rejecters X
-(before d, or branched on already), with the invariant that every e in P ∪ X is a near-duplicate of
-ALL of S and |I ∩ b_e| >= max(tau(S), alpha_e). So S is maximal iff P and X are empty.
-Three theorems prune below a node:
-
-    Dominance.  Let u in P ∪ X have I ⊆ b_u and alpha_u <= tau. Adding u to a set of the subtree can break only
-                the pair condition, so every maximal set there holds u itself or a candidate that is not a
-                near-duplicate of u. If there is no such candidate, u in X stops the search and u in P is absorbed.
-    Acceptance. Let S ∪ Q be a valid set, Q ⊆ P, to which no candidate can be added. It is maximal iff no
-                rejecter can be added, and every other maximal set of the subtree holds a candidate outside Q.
-    Order.      If c1, c2, ... are branched on in turn, each joining X afterwards, every maximal set that holds
-                one of them is found once, at the first one it holds.
-
-Each node uses dominance or acceptance, whichever leaves fewer branches. The pair graph is given, never
-derived from counts: for shares and resemblance, enough common features do not make a pair.
-
-The sets found so far, in arrays that grow, and the limits at which a search stops.
-
-The frame of a search through the sets of one neighbourhood: nodes on an explicit stack, no recursion.
-
-A node holds members S, their common features I within the sketch of the pivot, candidates P and rejecters X, with the
-invariant that every e in P ∪ X is a near-duplicate of ALL of S and |I ∩ b_e| >= max(tau(S), alpha_e). The branches of a
-node are taken in ascending order; each becomes a rejecter once it has been searched. This module and `frequent_sets`
-decide what to branch on and which sets to keep.
-
-Sources:
-    Ignatov, Kuznetsov 2009, Frequent itemset mining for clustering near duplicate web documents (the sets).
-    Tomita, Tanaka, Takahashi 2006, The worst-case time complexity for generating all maximal cliques: the
-    dominant document plays the part of its pivot, with documents for vertices.
-    Burdick, Calimlim, Gehrke 2001, MAFIA: absorbing an item that keeps the support, accepting a whole tail.
-    Bron, Kerbosch 1973, Algorithm 457: finding all cliques of an undirected graph (candidates and rejecters).
+A set S is valid iff every two of its documents are near-duplicates and their common features number at least tau(S) =
+max(min_support, max of alpha_d over S). Adding a document can only break this, so a valid set is maximal iff no single
+document can be added (Ignatov, Kuznetsov 2009). `frequent_sets` runs the same search with closures for acceptance.
 """
 
 from typing import NamedTuple
@@ -158,7 +130,15 @@ class Stack(NamedTuple):
 
 
 class Node(NamedTuple):
-    """One node of the search, as views of one row of the stack."""
+    """One node of the search, as views of one row of the stack.
+
+    A node holds members S, their common features I within the sketch of the pivot d, candidates P (after d) and
+    rejecters X (before d, or branched on already). The invariant: every e in P ∪ X is a near-duplicate of ALL of S, and
+    |I ∩ b_e| >= max(tau(S), alpha_e). So S is maximal iff P and X are empty. The pair graph is given, never derived
+    from counts: for shares and resemblance, enough common features do not make a pair.
+
+    Source: Bron, Kerbosch 1973, Algorithm 457: finding all cliques of an undirected graph (candidates and rejecters).
+    """
 
     common: Bits  # I
     candidates: Bits  # P
@@ -231,6 +211,9 @@ def node_at(stack: Stack, depth: int) -> Node:
 @compiled
 def step(neighbourhood: Neighbourhood, stack: Stack, depth: int, scratch: Scratch) -> tuple[Stack, int]:
     """Go down to the next branch, or stay where a rejecter stops it, or go up where no branch is left.
+
+    Branches are taken in ascending order, and each becomes a rejecter once it has been searched. So every maximal set
+    that holds one of the branches c1, c2, ... is found once, at the first one it holds.
 
     Returns the stack, maybe in new arrays, and the depth of the current node; -1 ends the search.
     """
@@ -337,9 +320,18 @@ def find_dominant(neighbourhood: Neighbourhood, node: Node, tau: int, branches: 
     """
     Absorb candidates by dominance, and find the document that leaves the fewest branches by dominance.
 
+    Let u in P ∪ X have I ⊆ b_u and alpha_u <= tau. Adding u to a set of the subtree can break only the pair condition,
+    so every maximal set there holds u itself or a candidate that is not a near-duplicate of u. If there is no such
+    candidate, u in X stops the search and u in P is absorbed.
+
     Returns:
         The number of branches left, which are written into `branches`. 0 stops the search; 1 + the number of
         candidates means that no document has I ⊆ b_u and alpha_u <= tau, and nothing is written.
+
+    Sources:
+        Tomita, Tanaka, Takahashi 2006, The worst-case time complexity for generating all maximal cliques: the dominant
+        document plays the part of its pivot, with documents for vertices.
+        Burdick, Calimlim, Gehrke 2001, MAFIA: absorbing an item that keeps the support.
     """
     support = count_all(node.common)
     fewest, dominant = count_all(node.candidates) + 1, -1
@@ -394,6 +386,9 @@ def accept_greedily(neighbourhood: Neighbourhood, node: Node, tau: int, branches
     """
     Choose Q greedily, candidates with most common features first; write S ∪ Q, its joint features and P minus Q.
 
+    Let S ∪ Q be a valid set, Q ⊆ P, to which no candidate can be added. It is maximal iff no rejecter can be added, and
+    every other maximal set of the subtree holds a candidate outside Q (MAFIA: accepting a whole tail).
+
     Returns:
         tau(S ∪ Q).
     """
@@ -431,7 +426,10 @@ def is_rejected(neighbourhood: Neighbourhood, node: Node, tau: int, scratch: Scr
 
 @compiled
 def expand(neighbourhood: Neighbourhood, node: Node, tau: int, found: FoundSets, scratch: Scratch) -> FoundSets:
-    """Choose what to branch on below a node, and add the accepted set if it is maximal."""
+    """Choose what to branch on below a node, and add the accepted set if it is maximal.
+
+    The node uses dominance or acceptance, whichever leaves fewer branches.
+    """
     fewest = find_dominant(neighbourhood, node, tau, node.branches, scratch)
     if fewest == 0:
         return found

@@ -1,24 +1,14 @@
 """Bitmaps of the neighbourhood of one document, as the miner and the cover read it.
 
-A component of the pair graph has m distinct sketches, named by their index 0 ... m-1, which is their
-canonical order. Around one of them, the *pivot* d with sketch U, every neighbour e has two bitmaps:
-
-    shared[e]   U ∩ sketch(e), bit i for the i-th feature of U
-    near[e]     the neighbours of d that are near-duplicates of e
-
-A neighbour is named by its *slot*, its bit in a set of neighbours; slots ascend as documents do. Where the words of
-d's own row of the graph are at least a quarter full, the slots are the bits of these words, and other rows are copied
-word by word; where they are emptier, the neighbours are numbered without gaps. So a neighbourhood of n documents has
-at most 4n + 63 slots.
-
-Sets of small numbers as bits of uint64 words: bit i of a set is bit i mod 64 of word i // 64.
-
-Counts and slots are int64 and are not mixed with uint64: NumPy makes a float of the two.
-
-A component as the kernels read it: its features numbered, their holders listed, its pair graph packed into words.
+    make_component        features, bounds, pairs  -> Component: features numbered, holders listed, pair graph packed
+    visit_neighbourhood   Component, pivot         -> Neighbourhood: two bitmaps of every neighbour, by slot
+    find_later            Component, pivot         -> the part of the pivot's row that comes after it
+    count_visit, bound_memory                      -> the work of a visit; the memory of mining a component
+    count_all, count_common, keep_common, list_slots, …    sets of small numbers as bits of uint64 words
 
 A component of the pair graph has m distinct sketches, named by their index 0 ... m-1, which is their canonical order.
-Only the nonzero 64-bit words of a row of the graph are stored, so there is no m x m matrix.
+Bit i of a set is bit i mod 64 of word i // 64. Counts and slots are int64 and are not mixed with uint64: NumPy makes a
+float of the two.
 """
 
 from typing import NamedTuple
@@ -131,7 +121,10 @@ def list_slots(bits: Bits, slots: NDArray[np.int64]) -> int:
 
 
 class Component(NamedTuple):
-    """The sketches of a component and its pair graph, both directions of every pair."""
+    """The sketches of a component and its pair graph, both directions of every pair.
+
+    Only the nonzero 64-bit words of a row of the graph are stored, so there is no m x m matrix.
+    """
 
     feature_offsets: NDArray[np.int64]  # shape (m+1,)
     features: NDArray[np.int32]  # features of the sketches, numbered 0 ... f-1 within the component
@@ -240,7 +233,18 @@ SPARSE = 4
 
 
 class Neighbourhood(NamedTuple):
-    """The neighbours of one pivot, by slot. Values at slots that are not taken have no meaning."""
+    """The neighbours of one pivot, by slot. Values at slots that are not taken have no meaning.
+
+    Around the *pivot* d with sketch U, every neighbour e has two bitmaps:
+
+        shared[e]   U ∩ sketch(e), bit i for the i-th feature of U
+        near[e]     the neighbours of d that are near-duplicates of e
+
+    A neighbour is named by its *slot*, its bit in a set of neighbours; slots ascend as documents do. Where the words of
+    d's own row of the graph are at least a quarter full, the slots are the bits of these words, and other rows are
+    copied word by word; where they are emptier, the neighbours are numbered without gaps. So a neighbourhood of n
+    documents has at most 4n + 63 slots.
+    """
 
     pivot: int
     documents: NDArray[np.int64]  # shape (slots,), the document at each slot

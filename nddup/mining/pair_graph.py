@@ -1,33 +1,14 @@
-"""Components and the keep-list of a graph whose edges are streamed: no edge is held.
+"""The pair graph in memory and as a stream: its connected components, and the documents that are kept.
 
-The n nodes are numbered 0..n-1 in the order of the keep policy. The edges come in batches, sorted by their later end.
-So when an edge is read, all edges that could remove its earlier end have been read: whether that is kept is known.
-
-    StreamedComponents   4 bytes a node      union-find; the edges in any order
-    StreamedChoice       1 bit a node        the greedy choice; the edges by their later end
-
-Connected components of the pair graph: the independent mining problems.
+    label_components    edges, nodes                 -> Components: the independent mining problems
+    keep_first          edges, resemblance, ranks    -> Kept: the greedy choice in policy order
+    Edges               batches of edges             -> names and places of the ends, while a whole graph fits
+    StreamedComponents  edges in any order           -> components; 4 bytes a node, no edge is held
+    StreamedChoice      edges by their later end     -> the same choice; 1 bit a node, no edge is held
+    Cost.most_edges, most_nodes    memory            -> how large a graph fits into one task
 
 Every pair of a cluster is an edge, so a cluster lies inside one component and nothing outside can extend it. A
 component is not a cluster: two of its documents may have nothing in common.
-
-The documents to keep: the lexicographically first maximal independent set of the pair graph, in policy order.
-
-A node is kept iff no neighbour before it is kept. So every removed node has a kept neighbour that the policy prefers
-to it, no two kept nodes are neighbours, and the set does not depend on how the work is divided.
-
-The edges of a whole graph in one task, and how many of them fit into its memory.
-
-Edges come in batches, their ends named by 64-bit numbers. They are copied, so that a batch can be freed as soon as it
-has been read. Their ends become positions in a list of nodes: 8 bytes an edge.
-
-    add        batches of edges       -> held in pieces
-    names      ends                   -> the distinct nodes
-    take_ends  names                  -> places of the ends, (e, 2); frees the pieces
-
-Sources:
-    Tarjan, van Leeuwen 1984, Worst-case analysis of set union algorithms (path halving).
-    Blelloch, Fineman, Shun 2012, Greedy sequential maximal independent set and matching are parallel on average.
 """
 
 from typing import NamedTuple, Self
@@ -67,6 +48,8 @@ def label_components(edges: NDArray[np.int32], *, nodes: int) -> Components:
 @compiled
 def join_edges(above: NDArray[np.int32], first: NDArray[np.integer], second: NDArray[np.integer]) -> None:
     """Join the components of the ends of each edge (union-find).
+
+    Source: Tarjan, van Leeuwen 1984, Worst-case analysis of set union algorithms (path halving).
 
     Args:
         above: (n,), a smaller node of the component of each node, or the node itself; changed in place.
@@ -137,6 +120,13 @@ def keep_first(
     least: float = 0.0,
 ) -> Kept:
     """Choose the kept nodes.
+
+    They are the lexicographically first maximal independent set of the pair graph, in policy order: a node is kept iff
+    no neighbour before it is kept. So every removed node has a kept neighbour that the policy prefers to it, no two
+    kept nodes are neighbours, and the set does not depend on how the work is divided.
+
+    Source: Blelloch, Fineman, Shun 2012, Greedy sequential maximal independent set and matching are parallel on
+    average.
 
     Args:
         edges: (e, 2), int32, each pair of near-duplicates once, in [0, n).
@@ -272,7 +262,11 @@ class Cost(NamedTuple):
 
 
 class Edges:
-    """Edges, gathered in pieces."""
+    """The edges of a whole graph in one task, their ends named by 64-bit numbers.
+
+    Batches are copied, so that each can be freed as soon as it has been read. `take_ends` turns the ends into places in
+    a list of nodes, 8 bytes an edge, and frees the batches.
+    """
 
     def __init__(self) -> None:
         self._pieces: tuple[list[NDArray[np.int64]], list[NDArray[np.int64]]] = ([], [])
@@ -389,6 +383,10 @@ class StreamedComponents:
 
 class StreamedChoice:
     """The kept nodes of a graph: the lexicographically first maximal independent set.
+
+    The nodes are numbered 0..n-1 in the order of the keep policy, and the edges come in batches, sorted by their later
+    end. So when an edge is read, all edges that could remove its earlier end have been read: whether that is kept is
+    known.
 
     Example:
         >>> choice = StreamedChoice(3)

@@ -1,26 +1,13 @@
 """Repeated windows, the passages they chain into, and the tokens that may be cut: token hashes in, arrays out.
 
+    find_anchors     rows of token hashes  -> Anchors: the places where windows can be equal
+    number_windows   rows, ranks           -> Windows: the repeated ones, numbered
+    chain_windows    Windows               -> Repeats: Passages, and Cuts
+    find_repeats     rows, ranks           -> Repeats, by the three above
+
 A *window* is `length` consecutive tokens of one document. It is *repeated* if it has places in two documents or, where
-repeats within one document count too, two places at all. Window v *follows* u if the places of v are those of u, each
-one token later. A *passage* is a maximal chain of repeated windows: it occurs at the places of its first window, and
-has `length` tokens and one more for each link. Every repeated window is in exactly one passage.
-
-The *first* place of a window is the one in the document of the lowest rank, and there the earliest. A token may be cut
-iff a repeated window covers it and none of those that cover it is at its first place; where only other documents count,
-a place in the document of the first place is none that may be cut. So no repeated window loses its last copy.
-
-How windows are found: an anchor of a window is the hash of k = max(1, length // 2) tokens, the rightmost smallest of
-its length - k + 1 such hashes. Equal windows have equal anchors at equal distances, so only windows whose anchor stands
-in two documents are compared: by a fingerprint of 64 bits, and then token by token. Nothing is sampled away.
-
-Memory: per token 8 bytes of hash, 4 of number, 2 of marks; per anchor 28 and up to 16 of slots; per window near a
-shared anchor up to 16 of slots and, if distinct, 40. Ordinary text has .071 anchors a token. Text that repeats itself,
-such as one token many times, has one anchor for each token, and never more. An anchor or a window with 100,000 places
-costs what 100,000 of one place each do: places are counted, never paired.
-
-Sources:
-    Schleimer, Wilkerson, Aiken 2003, Winnowing: local algorithms for document fingerprinting, SIGMOD.
-    Lee et al. 2022, Deduplicating training data makes language models better, ACL (cutting repeated runs of tokens).
+repeats within one document count too, two places at all. Nothing is sampled away, and no repeated window loses its last
+copy.
 """
 
 from typing import Final, NamedTuple
@@ -79,6 +66,10 @@ class Windows(NamedTuple):
 class Passages(NamedTuple):
     """p passages, in the order of their first occurrence among all tokens, and their o occurrences, in order of tokens.
 
+    Window v *follows* u if the places of v are those of u, each one token later. A *passage* is a maximal chain of
+    repeated windows: it occurs at the places of its first window, and has `length` tokens and one more for each link.
+    Every repeated window is in exactly one passage.
+
     Attributes:
         tokens: (p,), tokens of each passage.
         documents: (p,), documents in which it occurs.
@@ -100,6 +91,12 @@ class Passages(NamedTuple):
 
 class Cuts(NamedTuple):
     """What may be cut of n documents.
+
+    The *first* place of a window is the one in the document of the lowest rank, and there the earliest. A token may be
+    cut iff a repeated window covers it and none of those that cover it is at its first place; where only other
+    documents count, no place in the document of the first place may be cut.
+
+    Source: Lee et al. 2022, Deduplicating training data makes language models better, ACL (cutting repeated runs).
 
     Attributes:
         document: (c,), the document of each run of tokens that may be cut, ascending.
@@ -127,6 +124,10 @@ class Repeats(NamedTuple):
 
 def find_repeats(rows: Ragged, ranks: NDArray[np.int64], length: int, *, within: bool = False) -> Repeats:
     """Find all passages of documents, and the tokens that may be cut.
+
+    Memory: per token 8 bytes of hash, 4 of number, 2 of marks; per anchor 28 and up to 16 of slots; per window near a
+    shared anchor up to 16 of slots and, if distinct, 40. An anchor or a window with 100,000 places costs what 100,000
+    of one place each do: places are counted, never paired.
 
     Args:
         rows: n rows: the hashes of the tokens of each document, in order. Tokens are equal iff their hashes are.
@@ -169,6 +170,13 @@ def chain_windows(offsets: NDArray[np.int64], windows: Windows, length: int, *, 
 
 def find_anchors(rows: Ragged, length: int) -> Anchors:
     """Return the anchors of all windows of `length` tokens; documents of fewer tokens have none.
+
+    The anchor of a window is the hash of k = max(1, length // 2) tokens, the rightmost smallest of its length - k + 1
+    such hashes. Equal windows have equal anchors at equal distances, so only windows whose anchor stands in two
+    documents are compared: by a fingerprint of 64 bits, and then token by token. Ordinary text has .071 anchors a
+    token. Text that repeats itself, such as one token many times, has one anchor for each token, and never more.
+
+    Source: Schleimer, Wilkerson, Aiken 2003, Winnowing: local algorithms for document fingerprinting, SIGMOD.
 
     Cost: two products a token, and its part of a queue of smallest hashes.
     """

@@ -1,27 +1,13 @@
 """The bytes of one document -> text, whatever the encoding.
 
-    find_encoding      the encoding; the text only if it had to be decoded to see whether the encoding fits
-    decode_content     the text, the encoding, and the bytes that could not be decoded
+    canonical_charset   a label as written in documents and settings ("win-1251", "utf8")  -> the Python codec
+    file_encoding       first bytes of a file                   -> codec, length of the byte order mark
+    find_encoding       bytes, charset of the caller  -> Encoded: the text only if a decision needed it
+    decode_content      bytes, charset of the caller  -> Decoded: text, encoding, and the bytes that cannot be decoded
+    has_characters, take_marks, decode_anyway   the checks and fallbacks that readers share
 
-The encoding is the first of these that fits: that of the byte order mark; UTF-16 or UTF-32 by zero bytes; the charset
-given by the caller; the charset that the document declares (XML declaration, <meta>) in its first 4 KB; one with escape
-sequences (ISO-2022, HZ); UTF-8; the detected one. A charset *fits* if it is known and at most one in ten non-ASCII
-bytes cannot be decoded. So a wrong declaration is skipped, while a page with a few damaged bytes is read as declared.
-A charset of one byte a character does not fit bytes beyond ASCII that are valid UTF-8.
-
-Chardet detects the charset, restricted to the encodings of the web, with ISO 8859-5 and cp866 where there are enough
-letters to tell them from others. Where it is not SURE, it is asked about encodings of DOS and of old Korean too, and
-this answer counts if it is twice as sure of it; else the encoding is a guess, which is counted. It is given only the
-words with non-ASCII bytes (for accented Latin, all text), because markup is ASCII and blurs the statistics.
-
-Of the 964 cp1251 and KOI8-R pages of the test collection, with declarations removed, all but six were decoded
-correctly, at 1.5 ms per page; the six hold 5 to 41 letters, and are told to be guesses. On samples of these pages,
-given whole pages and all encodings, chardet made 10 errors in 190 and charset-normalizer 20; restricted as above, they
-made 0 and 1 in 321.
-
-A charset label as written in documents and settings ("win-1251", "utf8") -> the Python codec.
-
-The encoding of a whole file: by byte order mark, zero bytes, the setting or the XML declaration; else UTF-8.
+The order in which encodings are tried is in `find_encoding`; detection, in `_detect`. Nothing here raises for bytes of
+a document: what cannot be decoded becomes U+FFFD and is counted.
 """
 
 import codecs
@@ -150,6 +136,8 @@ _ENCODING = re.compile(r"\s*<\?xml\s[^>]*?encoding\s*=\s*[\"']([^\"']*)[\"']")
 
 def file_encoding(head: bytes, charset: str | None = None) -> tuple[str, int]:
     """Return the codec of a file and the length of its byte order mark in bytes.
+
+    It is known by the byte order mark, zero bytes, the setting or the XML declaration; else it is UTF-8.
 
     Args:
         head: the first bytes of the file; an empty file is UTF-8.
@@ -357,10 +345,16 @@ def decode_content(raw: bytes, charset: str | None = None) -> Decoded:
 def find_encoding(raw: bytes, charset: str | None = None) -> Encoded:
     """Find the encoding of one document.
 
+    The encoding is the first of these that fits: that of the byte order mark; UTF-16 or UTF-32 by zero bytes; the
+    charset given by the caller; the charset that the document declares (XML declaration, <meta>) in its first 4 KB; one
+    with escape sequences (ISO-2022, HZ); UTF-8; the detected one. A charset *fits* if it is known and at most one in
+    ten non-ASCII bytes cannot be decoded. So a wrong declaration is skipped, while a page with a few damaged bytes is
+    read as declared. A charset of one byte a character does not fit bytes beyond ASCII that are valid UTF-8.
+
     Args:
         raw: the document as stored; a byte order mark at its start is used and removed.
         charset: label from the user's setting or an HTTP header; None if there is none. A charset that does not fit
-            (see the module) is skipped, like a wrong declaration.
+            is skipped, like a wrong declaration.
 
     Returns:
         The bytes without the mark, the codec, and the text if it was decoded. Never raises, whatever the bytes and the
@@ -506,6 +500,17 @@ def _ask(sample: bytes, encodings: frozenset[str]) -> tuple[str | None, float]:
 
 def _detect(raw: bytes) -> tuple[str, bool]:
     """Guess the codec of bytes that are neither ASCII nor UTF-8, FALLBACK if nothing is found; say whether it is sure.
+
+    Chardet detects the charset, restricted to the encodings of the web, with ISO 8859-5 and cp866 where there are
+    enough letters to tell them from others. Where it is not SURE, it is asked about encodings of DOS and of old Korean
+    too, and this answer counts if it is twice as sure of it; else the encoding is a guess, which is counted. It gets
+    only the words with non-ASCII bytes (for accented Latin, all text), because markup is ASCII and blurs the
+    statistics.
+
+    Of the 964 cp1251 and KOI8-R pages of the test collection, with declarations removed, all but six are decoded
+    correctly; the six hold 5 to 41 letters, and are counted as guesses. On samples of these pages, given whole pages
+    and all encodings, chardet made 10 errors in 190 and charset-normalizer 20; restricted as above, they made 0 and 1
+    in 321.
 
     Cost: 1.4 ms; twice that where the first answer is not sure.
     """

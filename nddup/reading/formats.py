@@ -1,24 +1,12 @@
 """Declarations of the formats of collection files: where the id, the URL and the content are in a record.
 
-    FILE_KINDS  how the files of each kind are read and written again: read by all who cut, copy, tag or rewrite them
-    Format      the declaration of one format, without code
-    FORMATS     all formats by name. A new format that differs only in its paths is one more entry here
-    FileHead    a format, and what is found in the head of one file: how to cut the file and parse its records
+    FILE_KINDS    how the files of each kind are read and written again: read by all who cut, copy, tag or rewrite them
+    Format        the declaration of one format, without code
+    FORMATS       all formats by name. A new format that differs only in its paths is one more entry here
+    FileHead      a format, and what is found in the head of one file: how to cut the file and parse its records
+    parse_path, split_field   the path language: text -> Steps, or the kind of a field and its alternatives
 
-The path language. Names are local: a prefix is allowed, and ignored (`dc:title` is `title`).
-
-    a/b                    children, by name; `*` is any child
-    @Id    link/@href      an attribute; only as the last step
-    .                      the record itself
-    field[@name=id]        children whose attribute has this value; a missing attribute is empty: `link[@rel=]`
-    title[1] a[last()]/b   the first, or the last, of these children of one parent
-    encoded|description    the first of these that is present and not empty
-    html(encoded|summary)  the kind of the field: `html(…)`; `text(…)`, no markup; `base64(…)`; `typed(…)`, given by
-                           its attribute `type` (Atom). Without a kind, the field is base64 if its attribute `encoding`
-                           says so, and markup if the format says so
-
-In JSON, a path is a key or dotted keys (`meta.url`). In `trec`, it is the name of an element at any depth, in any case,
-or an attribute of the record. Alternatives and `html(…)` mean the same everywhere.
+The path language is described at `Format`.
 """
 
 import re
@@ -148,6 +136,21 @@ def _split_outside_brackets(text: str, mark: str) -> list[str]:
 @dataclass(frozen=True, slots=True)
 class Format:
     """The declaration of a format: the paths of a record's parts, and how they are read.
+
+    Paths are written in a small language. Names are local: a prefix is allowed, and ignored (`dc:title` is `title`).
+
+        a/b                    children, by name; `*` is any child
+        @Id    link/@href      an attribute; only as the last step
+        .                      the record itself
+        field[@name=id]        children whose attribute has this value; a missing attribute is empty: `link[@rel=]`
+        title[1] a[last()]/b   the first, or the last, of these children of one parent
+        encoded|description    the first of these that is present and not empty
+        html(encoded|summary)  the kind of the field: `html(…)`; `text(…)`, no markup; `base64(…)`; `typed(…)`, given
+                               by its attribute `type` (Atom). Without a kind, the field is base64 if its attribute
+                               `encoding` says so, and markup if the format says so
+
+    In JSON, a path is a key or dotted keys (`meta.url`). In `trec`, it is the name of an element at any depth, in any
+    case, or an attribute of the record. Alternatives and `html(…)` mean the same everywhere.
 
     Attributes:
         name: as in `input.format`.

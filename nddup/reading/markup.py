@@ -1,25 +1,14 @@
-"""HTML -> text.
+"""HTML -> text, and whether a text is HTML at all.
 
-    strip_markup  the text of the body without hidden elements (HIDDEN)
-    main_text     the main text, without navigation and other boilerplate
-
-A word goes on through inline elements, comments and `<wbr>`, and ends at blocks, as in a browser's `innerText`: before
-each tag of a block (BLOCK) a line feed is put into the page, and the text nodes are joined as they are.
+    strip_markup          page   -> the text of its body without hidden elements (HIDDEN)
+    main_text             page   -> its main text, without navigation and other boilerplate
+    is_page_or_fragment   text   -> whether its markup is to be removed
+    may_begin_tags        bytes  -> at which `<` a tag may begin, so that most texts need no closer look
+    BLOCK, INLINE                the elements that divide words in pages, and those that do not in other XML
 
 The parser is Lexbor (through selectolax). It follows a browser's algorithm, so broken pages give the text that a
 browser would show. If a page would be too costly to parse (`page_limits`), a regular expression removes its tags. On
 1,000 ordinary pages that gave the same words as the parser.
-
-BLOCK tells which elements divide words. In pages every element is inline unless it is in BLOCK; in other XML an element
-divides words unless it is in INLINE: the names of a title or a paragraph are not known.
-
-**Pages and fragments.** The markup of a text of unknown kind is removed if it is a page or a fragment of one. A text
-that mentions tags is no page: from a mentioned `<script>` on everything would count as a script, and posts with
-different words would become equal. A text is a page if it begins as one, and a fragment if it begins with an element
-or has tags throughout, all of them closed. What only looks like a tag (`Vec<T>`, `<info@example.org>`, `<I>` in a
-ticker that is never closed), tags in quotation marks, and code around tags speak against it.
-
-Sources: https://html.spec.whatwg.org/multipage/rendering.html, and the inline elements of JATS, TEI and DocBook.
 """
 
 import html as html_entities
@@ -156,6 +145,11 @@ def may_begin_tags(data: NDArray[np.uint8], places: NDArray[np.int64]) -> NDArra
 def is_page_or_fragment(text: str) -> bool:
     """Return whether a text is an HTML page or a fragment of one, judged by its first WINDOW characters.
 
+    A text that mentions tags is no page: from a mentioned `<script>` on everything would count as a script, and posts
+    with different words would become equal. A text is a page if it begins as one, and a fragment if it begins with an
+    element or has tags throughout, all of them closed. What only looks like a tag (`Vec<T>`, `<info@example.org>`,
+    `<I>` in a ticker that is never closed), tags in quotation marks, and code around tags speak against it.
+
     Returns:
         The answer; False for empty text, and for text that mentions tags or has what resembles them.
 
@@ -263,7 +257,12 @@ search section select summary svg table tbody td text textarea textpath tfoot th
 BLOCK: Final = tuple(_BLOCK.split())
 """Elements before and after which a word ends: blocks, parts of tables and lists, line breaks, fields, media.
 
-Of formulas, each number, name and sign is apart: a fraction of 1 and 2 is not 12."""
+Of formulas, each number, name and sign is apart: a fraction of 1 and 2 is not 12.
+
+In pages every element is inline unless it is in BLOCK; in other XML an element divides words unless it is in INLINE:
+the names of a title or a paragraph are not known.
+
+Source: https://html.spec.whatwg.org/multipage/rendering.html"""
 
 _INLINE = """
 a abbr acronym b bdi bdo big cite code data del dfn em font i ins kbd mark nobr q s samp small span strike strong sub
@@ -272,7 +271,9 @@ bold italic monospace overline roman sans-serif sc underline styled-content name
 hi emph emphasis subscript superscript foreign choice sic corr orig reg expan persname placename
 """
 INLINE: Final = frozenset(_INLINE.split())
-"""Local names of XML elements, in lower case, inside which a word goes on."""
+"""Local names of XML elements, in lower case, inside which a word goes on.
+
+They are those of HTML, and the inline elements of JATS, TEI and DocBook."""
 
 
 HIDDEN = ("script", "style", "noscript", "template")
@@ -313,6 +314,9 @@ _UNESCAPED = 1 << 16
 
 def strip_markup(html: str | bytes) -> str:
     r"""Return the text of an HTML page.
+
+    A word goes on through inline elements, comments and `<wbr>`, and ends at blocks, as in a browser's `innerText`:
+    before each tag of a block (BLOCK) a line feed is put into the page, and the text nodes are joined as they are.
 
     Args:
         html: the page, as text or as UTF-8 bytes (bytes save a copy, some 10 % of the time). Lone surrogates are read

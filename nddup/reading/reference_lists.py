@@ -1,28 +1,14 @@
-"""Lists of duplicates made by other tools: recognise the layout of such a file from its first lines.
+"""Lists of duplicates made by other tools: the layout of such a file, recognised from its first lines, and its entries.
 
-    first_lines    first bytes -> first lines
-    guess_layout   first lines -> Layout; `entries` then reads the lines
+    first_lines    first bytes          -> first lines
+    guess_layout   first lines          -> Layout
+    lines_of       a stream of bytes    -> lines
+    read_lines     lines, Layout        -> Lists: pairs with their scores, or groups
+    entries_of     lines, Layout        -> PAIRS, or GROUP_LINES: one row per line
+    read_list      a file, Layout       -> a stream of PAIRS or GROUPS
 
-A list is UTF-8, with one entry per line, in one of these forms:
-
-    pairs          `id_a,id_b[,score[,…]]`, separated by tabs, semicolons, commas or blanks; quoted as in CSV
-    groups         any number of ids per line, separated likewise
-    JSON lines     a list of ids is a group; an object with `members`, `ids`, `doc_ids` or `documents` is a group; an
-                   object with two ids (`id_a` and `id_b`, `doc_a` and `doc_b`, `a` and `b`, …) and optionally a
-                   `score` is a pair
-
-Empty lines are ignored. A first line that holds names instead of ids is a header. Lines at the start of the file that
-begin with `#` are comments.
-
-The lines of a list whose layout is known:
-
-    lines_of       a stream of bytes -> lines
-    read_lines     lines -> Lists: pairs with their scores, or groups
-    entries_of     lines -> PAIRS, or GROUP_LINES: one row per line
-    read_list      a file of this machine -> a stream of its entries
-
-An apostrophe that our own CSV files put before a cell, for spreadsheets, is taken off. Small lists of single ids:
-`nddup.reading.id_lists`.
+Small lists of single ids: `nddup.reading.id_lists`. An apostrophe that our own CSV files put before a cell, for
+spreadsheets, is taken off.
 """
 
 import csv
@@ -74,6 +60,17 @@ class LayoutError(ValueError):
 @dataclass(frozen=True)
 class Layout:
     """How the lines of a list are read.
+
+    A list is UTF-8, with one entry per line, in one of these forms:
+
+        pairs          `id_a,id_b[,score[,…]]`, separated by tabs, semicolons, commas or blanks; quoted as in CSV
+        groups         any number of ids per line, separated likewise
+        JSON lines     a list of ids is a group; an object with `members`, `ids`, `doc_ids` or `documents` is a group;
+                       an object with two ids (`id_a` and `id_b`, `doc_a` and `doc_b`, `a` and `b`, …) and optionally
+                       a `score` is a pair
+
+    Empty lines are ignored. A first line that holds names instead of ids is a header. Lines at the start of the file
+    that begin with `#` are comments.
 
     Attributes:
         kind: pairs or groups.

@@ -1,45 +1,14 @@
-"""MinHash signatures: the smallest shingle id of a document under each of n permutations, one per slot.
+"""MinHash signatures, the LSH keys by which similar sketches meet, and the S-curve that these keys follow.
 
-    mix         slot k uses the mixing permutation with the seed's k-th keys
-    gf2         slot k uses the seed's k-th random invertible binary matrix
-    affine      (a x + b) mod 2**61 - 1, as in the 2017 paper
-    datasketch  the signature of datasketch 2 with `scheme="affine64"`: fmix64, then a x + b modulo 2**64, with a and b
-                from NumPy's generator under the seed; its LeanMinHash and LSH accept these signatures
+    draw_slots             name, n, seed        -> Slots, the n permutations: `mix`, `gf2`, `affine` or `datasketch`
+    find_minima            fingerprints, Slots  -> signature, (n,): the smallest id under each permutation, one per slot
+    tag_slots              signature            -> a sketch: ids whose low bits hold their slot
+    candidate_probability, curve_threshold, expected_errors    bands and rows -> points and errors of the S-curve
+    choose_bands           slots, threshold     -> Bands, those with the least weighted error
+    Finder.keys            sketches             -> keys: LSH bands of a signature, or super-shingles of any sketch
 
-For random permutations, the chance that a slot is equal in two documents is their resemblance. So equal slots / n
-estimates it, with variance r (1 - r) / n.
-
-To make a signature a set of ids, slots are tagged: the low bits of an id hold its slot. Two documents then share an id
-only if the same slot is equal (except for a chance of 2**-47). Untagged, the minima of all slots are one set, as in the
-2005 paper. Its |A & B| / |A | B| is too small, about r / (2 - r) (0.7 for a resemblance of 0.818), and a shingle that
-is the smallest in several slots counts once.
-
-The S-curve of LSH: how bands and rows decide which pairs become candidates.
-
-    candidate_probability    chance that a pair of a given resemblance becomes a candidate: 1 - (1 - r^rows)^bands
-    curve_threshold          the resemblance where the curve is steepest: (1 / bands)^(1 / rows)
-    expected_errors          shares of false candidates and of missed pairs at a threshold
-    choose_bands             the bands and rows with the smallest weighted sum of both errors
-
-The formulas are exact for truly random permutations. The permutations in use are fixed by a seed, so results only come
-close to these values. The keys of the bands are made below.
-
-Keys that bring similar sketches together without counting what they share: LSH bands and super-shingles.
-
-    bands   the slots of a signature in groups of `rows`; a key combines the values of a group and its number.
-            Documents of resemblance r share a key with probability 1 - (1 - r**rows)**bands (`Bands`).
-    runs    `rows` consecutive ids of the sorted sketch are a key: a super-shingle, a shingle of shingles. Two sketches
-            share about s r**rows of them. Short documents, and documents contained in longer ones, share hardly any.
-
-Sketches that share a key are compared; pairs without a common key are missed.
-
-Sources:
-    Broder 1997, On the resemblance and containment of documents; Broder, Charikar, Frieze, Mitzenmacher 1998,
-    Min-wise independent permutations. Zhu et al., datasketch 2.0.0 (its documented scheme).
-    Rajaraman, Ullman 2011, Mining of Massive Datasets, chapter 3.
-    Manaa, Abdulameer 2017, Web documents similarity using k-shingle tokens and MinHash technique.
-    Broder, Glassman, Manasse, Zweig 1997, Syntactic clustering of the Web (super-shingles, and where they fail).
-    Indyk, Motwani 1998; Rajaraman, Ullman 2011, Mining of Massive Datasets, chapter 3 (bands).
+A slot is equal in two documents with the probability of their resemblance r, so equal slots / n estimates r. Keys bring
+similar sketches together without counting common ids: sketches that share a key are compared, other pairs are missed.
 """
 
 from collections.abc import Iterator
@@ -87,6 +56,12 @@ class Slots(NamedTuple):
 def draw_slots(name: str, n: int, seed: int) -> Slots:
     """Draw the n permutations of a seed. They are cached: do not write to them.
 
+        mix         slot k uses the mixing permutation with the seed's k-th keys
+        gf2         slot k uses the seed's k-th random invertible binary matrix
+        affine      (a x + b) mod 2**61 - 1, as in Manaa and Abdulameer 2017
+        datasketch  the signature of datasketch 2 with `scheme="affine64"`: fmix64, then a x + b modulo 2**64, with a
+                    and b from NumPy's generator under the seed; its LeanMinHash and LSH accept these signatures
+
     Args:
         name: `mix`, `gf2`, `affine` or `datasketch`.
         n: at least 1, at most MOST_SLOTS.
@@ -96,6 +71,11 @@ def draw_slots(name: str, n: int, seed: int) -> Slots:
         ValueError: for an unknown name or a number out of range.
 
     Cost: `gf2` takes 16 KB and some milliseconds per slot.
+
+    Sources:
+        Broder, Charikar, Frieze, Mitzenmacher 1998, Min-wise independent permutations.
+        Manaa, Abdulameer 2017, Web documents similarity using k-shingle tokens and MinHash technique.
+        Zhu et al., datasketch 2.0.0 (its documented scheme).
     """
     if not 1 <= n <= MOST_SLOTS:
         raise ValueError(f"slots must be 1 to {MOST_SLOTS}, got {n}")
@@ -121,6 +101,9 @@ def draw_slots(name: str, n: int, seed: int) -> Slots:
 
 def find_minima(fingerprints: NDArray[np.uint64], slots: Slots) -> NDArray[np.uint64]:
     """Return the signature of a document: the smallest permuted fingerprint under each permutation.
+
+    Under random permutations, equal slots / n estimates the resemblance r of two documents with variance r (1 - r) / n
+    (Broder 1997, On the resemblance and containment of documents).
 
     Args:
         fingerprints: (m,), m >= 1; repeated ones make no difference.
@@ -202,6 +185,10 @@ def _minima_by_tables(fingerprints: NDArray[np.uint64], tables: Tables) -> NDArr
 def tag_slots(signature: NDArray[np.uint64]) -> NDArray[np.uint64]:
     """Return a signature as a set of ids, ascending: the 47 low bits of a value, then the number of its slot.
 
+    Two documents share a tagged id only if the same slot is equal, except for a chance of 2**-47. Untagged, the minima
+    of all slots are one set, as in the 2005 paper. Its |A & B| / |A | B| is too small, about r / (2 - r) (0.7 for a
+    resemblance of 0.818), and a shingle that is the smallest in several slots counts once.
+
     Example:
         >>> [(int(id_) >> SLOT_BITS, int(id_) % MOST_SLOTS) for id_ in tag_slots(np.array([9, 5, 9], np.uint64))]
         [(5, 1), (9, 0), (9, 2)]
@@ -231,6 +218,8 @@ class Errors(NamedTuple):
 def candidate_probability(resemblance: Shares | float, *, bands: int, rows: int) -> Shares:
     """Return the S-curve: the chance that two documents of this resemblance agree in all rows of some band.
 
+    Exact for truly random permutations. Those in use are fixed by a seed, so results only come close to these values.
+
     Args:
         resemblance: in [0, 1], any shape.
         bands: at least 1.
@@ -245,6 +234,9 @@ def candidate_probability(resemblance: Shares | float, *, bands: int, rows: int)
     Example:
         >>> candidate_probability(np.array([0.2, 0.5, 0.8]), bands=20, rows=5).round(5).tolist()
         [0.00638, 0.47005, 0.99964]
+
+    Sources:
+        Indyk, Motwani 1998; Rajaraman, Ullman 2011, Mining of Massive Datasets, chapter 3 (bands).
     """
     check_at_least_one(bands=bands, rows=rows)
     shares = check_shares(resemblance)
@@ -359,7 +351,17 @@ SLOT_MASK = np.uint64((1 << SLOT_BITS) - 1)
 
 
 class Finder(NamedTuple):
-    """How keys are made of sketches: `bands` bands of `rows` slots; if `bands` is 0, runs of `rows` ids."""
+    """How keys are made of sketches: `bands` bands of `rows` slots; if `bands` is 0, runs of `rows` ids.
+
+        bands   the slots of a signature in groups of `rows`; a key combines the values of a group and its number.
+                Documents of resemblance r share a key with probability 1 - (1 - r**rows)**bands (`Bands`).
+        runs    `rows` consecutive ids of the sorted sketch are a key: a super-shingle, a shingle of shingles. Two
+                sketches of s ids share about s r**rows of them.
+
+    Short documents, and documents contained in longer ones, share hardly any super-shingle.
+
+    Source: Broder, Glassman, Manasse, Zweig 1997, Syntactic clustering of the Web.
+    """
 
     bands: int
     rows: int

@@ -1,40 +1,14 @@
-"""Recipes: everything that decides which ids a text gets, and how sketches are made by a recipe.
+"""Recipes: everything that decides which ids a text gets, and the sketches that a recipe makes.
 
     text --tokens--> words or characters --fingerprints--> rolling or Rabin's --permutation--> ids --kind--> sketch
 
-    min-s, super   the s smallest ids; s is fixed or grows with the document
-    mod-m          the ids divisible by the modulus
-    mod-pow2       the ids divisible by 2**i; i follows the number of shingles, so that about s/2 to s ids are kept
-    whole          two ids that only equal texts share (`whole_texts`)
-    min-perm       the smallest id under each of s permutations (`minhash`)
-    minhash        the same under other permutations, with the signature
+    Recipe          the rule; `Recipe.key` writes it down with the format (`tokens.SKETCH_FORMAT`)
+    make_sketches   texts, Recipe           -> a sketch per text
+    digest_texts    texts                   -> two ids per text that only equal texts share
+    spread_levels   V_i sketches            -> each sketch at its own level and at each coarser one
+    rabin_tables, roll_rabin, draw_polynomial    Rabin's fingerprints of shingles
 
-Two sketches can be compared only if their recipes and their formats (`tokens.SKETCH_FORMAT`) are equal. `Recipe.key`
-writes both down.
-
-**V_i(D)**, sketches of ids divisible by 2**i: the ids divisible by 2**(i+1) are the next coarser sketch of a document.
-Two documents are compared at the coarser of their two moduli, at which both are sampled at one rate.
-
-**Rabin's fingerprints**: a shingle as a polynomial over GF(2), modulo an irreducible polynomial, rolling over tokens. A
-number stands for a polynomial: bit j is the coefficient of x**j. The polynomial of a shingle is the sequence of its
-token hashes (`rolling_hash`), 64 bits each. Its fingerprint is the remainder of division by an irreducible polynomial
-of degree `bits`, which a seed chooses. The next fingerprint follows from the last: multiply by x**64, add the new
-token, subtract the token that leaves. All three are linear maps of at most 64 bits, so each takes eight table look-ups.
-Over the choice of the polynomial, two different shingles get the same fingerprint with a chance of about
-length x 64 / 2**bits. At 40 bits, as in 1997, half of all collections of a million distinct shingles contain such a
-pair.
-
-**Whole texts**: two ids that only equal texts share, BLAKE2b-128 of the hashes of the words or characters, in order.
-Texts are equal when their tokens are: case, blanks and punctuation do not count, the order does. Nothing is estimated.
-Two different texts of a collection of 10^9 have the same ids with a probability of about 10^-21, if no two of their
-words have the same 64-bit hash.
-
-Sources:
-    Broder 1997, On the resemblance and containment of documents (MIN_s, MOD_m, V_i and its comparison).
-    Broder, Glassman, Manasse, Zweig 1997, Syntactic clustering of the Web (V_i; fingerprints of 40 bits).
-    Rabin 1981, Fingerprinting by random polynomials, report TR-15-81, Harvard University.
-    Broder 1993, Some applications of Rabin's fingerprinting method (windowed, by tables).
-    Kuznetsov, Ignatov et al. 2005; Ignatov, Kuznetsov 2009 (a fixed, a logarithmic, a linear number of shingles).
+Two sketches can be compared only if their keys are equal: the same recipe, made under the same format.
 """
 
 import math
@@ -89,6 +63,10 @@ def spread_levels(
     nodes: NDArray[np.int64], levels: NDArray[np.int64], sketches: Ragged, most: int
 ) -> tuple[NDArray[np.int64], Ragged]:
     """Reduce each sketch to its own level and to each coarser one, up to `most`; leave out empty results.
+
+    V_i(D) is the sketch of the ids divisible by 2**i; those divisible by 2**(i+1) are the document's next coarser
+    sketch. Two documents are compared at the coarser of their two moduli, at which both are sampled at one rate (Broder
+    1997; Broder, Glassman, Manasse, Zweig 1997, Syntactic clustering of the Web).
 
     Args:
         nodes: (n,), numbers below 2**51.
@@ -245,6 +223,14 @@ class RabinTables(NamedTuple):
 def rabin_tables(bits: int, length: int, seed: int) -> RabinTables:
     """Make the tables for shingles of `length` tokens. They are cached: do not write to them.
 
+    A number stands for a polynomial over GF(2): bit j is the coefficient of x**j. The polynomial of a shingle is the
+    sequence of its token hashes, 64 bits each; its fingerprint is the remainder of division by an irreducible
+    polynomial of degree `bits`. The next fingerprint follows from the last: multiply by x**64, add the new token,
+    subtract the token that leaves. All three are linear maps of at most 64 bits, so each takes eight table look-ups.
+
+    Over the choice of the polynomial, two different shingles get the same fingerprint with a chance of about length x
+    64 / 2**bits. At 40 bits, as in 1997, half of all collections of a million distinct shingles contain such a pair.
+
     Args:
         bits: degree of the polynomial, 16 to 63.
         length: tokens per shingle, at least 1.
@@ -252,6 +238,11 @@ def rabin_tables(bits: int, length: int, seed: int) -> RabinTables:
 
     Raises:
         ValueError: if `bits` is out of range.
+
+    Sources:
+        Rabin 1981, Fingerprinting by random polynomials, report TR-15-81, Harvard University.
+        Broder 1993, Some applications of Rabin's fingerprinting method (windowed, by tables).
+        Broder, Glassman, Manasse, Zweig 1997, Syntactic clustering of the Web (fingerprints of 40 bits).
     """
     if not LEAST_BITS <= bits <= MOST_BITS:
         raise ValueError(f"bits must lie in {LEAST_BITS} .. {MOST_BITS}, got {bits}")
@@ -305,6 +296,11 @@ def digest_texts(
 ) -> Sketches:
     r"""Make the sketches of texts.
 
+    A sketch is the BLAKE2b-128 of the hashes of the words or characters, in order, as two ids. Texts are equal when
+    their tokens are: case, blanks and punctuation do not count, the order does. Nothing is estimated. Two different
+    texts of a collection of 10^9 have the same ids with a probability of about 10^-21, if no two of their words have
+    the same 64-bit hash.
+
     Args:
         data: UTF-8, as for `min_s.sketch_texts`.
         offsets: (d + 1,), as there.
@@ -348,6 +344,13 @@ PERMUTATIONS: Final = {"mix": mix, "gf2": gf2, "affine": affine}
 class Recipe:
     """How a text becomes a sketch.
 
+        min-s, super   the s smallest ids; s is fixed or grows with the document
+        mod-m          the ids divisible by the modulus
+        mod-pow2       the ids divisible by 2**i; i follows the number of shingles, so that about s/2 to s ids are kept
+        whole          two ids that only equal texts share (`digest_texts`)
+        min-perm       the smallest id under each of s permutations (`minhash`)
+        minhash        the same under other permutations, with the signature
+
     Attributes:
         kind: as in `kinds.KINDS`.
         length: tokens per shingle.
@@ -363,6 +366,10 @@ class Recipe:
             rounded up.
         tagged: whether ids of different slots differ; if not, a `min-perm` sketch is the set of its minima.
         words: for a kind of words instead of shingles, everything that decides its sketches (`word_sketches`).
+
+    Sources:
+        Broder 1997, On the resemblance and containment of documents (MIN_s, MOD_m, V_i).
+        Kuznetsov, Ignatov et al. 2005; Ignatov, Kuznetsov 2009 (a fixed, a logarithmic, a linear number of shingles).
     """
 
     kind: str = "min-s"

@@ -1,26 +1,13 @@
 """Rolling fingerprints: UTF-8 text -> token hashes -> 64-bit fingerprints of shingles.
 
-Tokens are normalised as `tokens` says, by `folding`.
+    hash_tokens, hash_characters    one text         -> the hashes of its words, or characters, in order
+    hash_rows                       texts            -> a row of token hashes each
+    fingerprint_rows                rows of hashes   -> a BLAKE2b-128 digest of each
+    roll                            token hashes     -> the fingerprints of the shingles
+    shingling                       length, offset   -> Shingling, the rule for `roll`
 
-    hash of a token    h = SEED; for each eight bytes of its UTF-8 as a little-endian number e, the last ones filled up
-                       with one to eight zero bytes: h = (h ^ e) * FACTOR, h = h ^ (h >> 32). Then its length in bytes:
-                       h = (h ^ length) * FINISH, h = h ^ (h >> 29). So every bit depends on every byte, and tokens of
-                       the same length below eight bytes never have the same hash.
-    fingerprint        t1*BASE**(n-1) + ... + tn of the n token hashes of a shingle, modulo 2**64. The next
-                       fingerprint takes two products, whatever the length.
-
-A shingle is `length` consecutive tokens. Shingles start at tokens 0, `offset`, 2 `offset`, ...; tokens after the last
-whole shingle are left out. A text with at least one token but fewer than `length` is one shingle of all its tokens.
-
-Distinct shingles get the same fingerprint about as often as random 64-bit numbers do: a million distinct shingles
-contain such a pair once in 37 million collections.
-
-The kernels here are called from `min_s` and `recipe`, which allocate their arrays.
-
-The token hashes of texts, and a fingerprint of each text's sequence of them.
-
-Two texts have equal rows iff they are the same sequence of tokens, as far as 64-bit hashes tell tokens apart: two
-distinct tokens get the same hash once in about 2**64 pairs.
+Tokens are normalised as `tokens` says, by `folding`. `min_s` and `recipe` call these kernels, and allocate their
+arrays.
 """
 
 from hashlib import blake2b
@@ -61,7 +48,11 @@ NO_LIMIT: Final = 2**62
 
 
 class Shingling(NamedTuple):
-    """How tokens make shingles: `length` tokens each, `offset` tokens apart; `leaving` is SHINGLE_BASE**length."""
+    """How tokens make shingles: `length` tokens each, `offset` tokens apart; `leaving` is SHINGLE_BASE**length.
+
+    Shingles start at tokens 0, `offset`, 2 `offset`, ...; tokens after the last whole shingle are left out. A text with
+    at least one token but fewer than `length` is one shingle of all its tokens.
+    """
 
     length: int
     offset: int
@@ -77,6 +68,11 @@ def shingling(length: int, offset: int) -> Shingling:
 @compiled
 def read_token(words: NDArray[np.uint64], at: np.uint64) -> tuple[np.uint64, np.uint64]:
     """Hash the token that begins at byte `at` of a folded text; return the hash and the place after its zero byte.
+
+    h = SEED; for each eight bytes of its UTF-8 as a little-endian number e, the last ones filled up with one to eight
+    zero bytes: h = (h ^ e) * FACTOR, h = h ^ (h >> 32). Then its length in bytes: h = (h ^ length) * FINISH, h = h ^ (h
+    >> 29). So every bit depends on every byte, and tokens of the same length below eight bytes never have the same
+    hash.
 
     Args:
         words: the bytes that `folding.fold_text` wrote, eight to a word.
@@ -232,6 +228,10 @@ def roll(
 ) -> int:
     """Write the fingerprints of the shingles of `hashes[:n_tokens]`, with room for one per token; return how many.
 
+    A fingerprint is t1*BASE**(n-1) + ... + tn of the n token hashes of a shingle, modulo 2**64. The next one takes two
+    products, whatever the length. Distinct shingles get the same fingerprint about as often as random 64-bit numbers
+    do: a million distinct shingles contain such a pair once in 37 million collections.
+
     `leaving` is SHINGLE_BASE**length. The arguments are plain numbers instead of a `Shingling`, because numba takes
     several microseconds to unpack a tuple in a call from Python.
     """
@@ -334,6 +334,9 @@ def _finish_eight(state: np.uint64, eight: np.uint64, length: np.uint64) -> np.u
 def hash_rows(data: NDArray[np.uint8], bounds: NDArray[np.int64], unit: str = "word") -> Ragged:
     """
     Hash the tokens of texts.
+
+    Two texts have equal rows iff they are the same sequence of tokens, as far as 64-bit hashes tell tokens apart: two
+    distinct tokens get the same hash once in about 2**64 pairs.
 
     Args:
         data: the texts as UTF-8, one after another.

@@ -1,38 +1,14 @@
-r"""Tokens: text -> normalised words, by a table that the compiled sketching kernels share.
+"""Tokens: text -> normalised words, by a table that the compiled sketching kernels share.
 
-A text is normalised, in this order:
-
-    1. Default-ignorable code points are dropped (Default_Ignorable_Code_Point: soft hyphen, zero-width characters,
-       joiners, directional controls, variation selectors, ...), so that e, joiner, acute is `é`.
-    2. Canonical decomposition (NFD).
-    3. Full case folding: `ß` is `ss`, both small sigmas are one. `İ`, `I`, `ı` and `i` are one letter, in every
-       language: a dot above an `i` is dropped. The six Malayalam chillu letters are their consonant and virama.
-    4. Canonical composition (NFC). Compatibility forms stay: `½` and `²` are characters of their own.
-
-What this loses: words that differ only in case, in a dot of `i`, or in an invisible character become equal. A few
-Persian and Malayalam words differ only in a joiner.
-
-Each character of the result belongs to one of four classes:
-
-    word       letters, digits and `_`: `\w` as Python's `re` defines it. A maximal run of them is one token.
-    alone      characters of scripts written without spaces: each is one token. Ideographs (Han, Tangut, Khitan,
-               Nushu, Yi), Hiragana, Katakana, Bopomofo, and Thai, Lao, Khmer, Myanmar, Tai Le, New Tai Lue, Tai Tham,
-               Tai Viet, Ahom. Not Hangul, which is written with spaces.
-    mark       combining marks (General_Category M): each belongs to the token before it. After a separator it belongs
-               to that, and to no token.
-    separator  all other characters, also apostrophes, full stops and colons between letters.
-
-So tokens end where UAX #29 ends words, except that its rules for punctuation inside words are not used, and that
-characters of spaceless scripts stand alone. Code points unassigned in the table's version are separators, but those of
-planes 2 and 3 are ideographs, as Unicode says of them.
-
-`scripts/make_word_table.py` made the table once from Unicode 18.0, so a newer Python does not change any token. The
-table is part of the sketch format (`SKETCH_FORMAT`). No compiled code is needed to read it.
+    read_word_table    lines of `word_table.txt`  -> version of Unicode, table
+    tokenise           text                       -> its tokens, in order
+    normalise          text                       -> the text as tokens see it
+    character_class    a normalised character     -> OF_WORD, OF_ALONE, OF_MARK, or 0 for a separator
+    SKETCH_FORMAT, FULL_FORMAT, TOKEN_TABLE_VERSION    stored sketches compare only if made under the same ones
 
 `tokenise` is the definition in plain Python, which `check` and the tests use; the kernels of `folding` do the same.
-
-Sources:
-    The Unicode Standard, chapter 3 (D107 to D117: canonical ordering and composition), UAX #15, UAX #29 (rule WB4).
+Tokens end where UAX #29 ends words, except that its rules for punctuation inside words are not used, and that
+characters of scripts written without spaces stand alone.
 """
 
 import re
@@ -92,6 +68,9 @@ _KINDS: Final = ("#", "unicode", "word", "alone", "mark", "order", "drop", "fold
 
 def read_word_table(text: str) -> tuple[str, NDArray[np.uint32]]:
     r"""Read the word table from its written form.
+
+    `scripts/make_word_table.py` made the table once from Unicode 18.0, so a newer Python does not change any token. The
+    table is part of the sketch format (`SKETCH_FORMAT`). No compiled code is needed to read it.
 
     Args:
         text: lines in the form that `word_table.txt` explains.
@@ -268,14 +247,38 @@ def _tokens_of(text: str) -> list[str]:
 
 
 def character_class(character: str) -> int:
-    """Return the class of a normalised character: `OF_WORD`, `OF_ALONE`, `OF_MARK`, or 0 for a separator."""
+    r"""Return the class of a normalised character: `OF_WORD`, `OF_ALONE`, `OF_MARK`, or 0 for a separator.
+
+        word       letters, digits and `_`: `\w` as Python's `re` defines it. A maximal run of them is one token.
+        alone      characters of scripts written without spaces: each is one token. Ideographs (Han, Tangut, Khitan,
+                   Nushu, Yi), Hiragana, Katakana, Bopomofo, and Thai, Lao, Khmer, Myanmar, Tai Le, New Tai Lue, Tai
+                   Tham, Tai Viet, Ahom. Not Hangul, which is written with spaces.
+        mark       combining marks (General_Category M): each belongs to the token before it (UAX #29, rule WB4).
+                   After a separator it belongs to that, and to no token.
+        separator  all other characters, also apostrophes, full stops and colons between letters.
+
+    Code points unassigned in the table's version are separators, but those of planes 2 and 3 are ideographs, as Unicode
+    says of them.
+    """
     return int(WORD_TABLE[FACTS + ord(character)]) >> CLASS_SHIFT & CLASS
 
 
 def normalise(text: str) -> str:
-    """Return a text as tokens see it, separators included; see the head of the module.
+    """Return a text as tokens see it, separators included.
+
+        1. Default-ignorable code points are dropped (Default_Ignorable_Code_Point: soft hyphen, zero-width characters,
+           joiners, directional controls, variation selectors, ...), so that e, joiner, acute is `é`.
+        2. Canonical decomposition (NFD).
+        3. Full case folding: `ß` is `ss`, both small sigmas are one. `İ`, `I`, `ı` and `i` are one letter, in every
+           language: a dot above an `i` is dropped. The six Malayalam chillu letters are their consonant and virama.
+        4. Canonical composition (NFC). Compatibility forms stay: `½` and `²` are characters of their own.
+
+    Words that differ only in case, in a dot of `i`, or in an invisible character become equal. A few Persian and
+    Malayalam words differ only in a joiner.
 
     Separators are not composed or decomposed: tokens do not depend on it.
+
+    Source: The Unicode Standard, chapter 3 (D107 to D117: canonical ordering and composition), UAX #15.
     """
     codes = [code for character in text for code in _spell(ord(character))]
     return "".join(map(chr, _compose(_fold_marks(_order_marks(codes)))))

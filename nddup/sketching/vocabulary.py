@@ -1,34 +1,13 @@
 """The words of a collection: their numbers in a task, the terms they stand for, and how often each term occurs.
 
-    UTF-8 text --number_words--> a number for each token, and the letters of each new word
+    Vocabulary      UTF-8 text        -> a number per token; each new word once (`number_words`)
+    Terms           words             -> terms: the stem of a word, nothing for a stop word
+    letter_number   keyword, letters  -> the number that a keyword stands for; `term_ids` hashes terms
+    TermCounts      texts             -> partial counts of a task, summed for the collection
+    LexiconRule     counts            -> the interval of frequencies whose terms are the lexicon
 
-Every distinct word of a task's texts gets a number, and each new word is reported once. A word is a token as defined in
-`tokens`, identified by its 64-bit hash from `rolling_hash.read_token`. What a word stands for (its stem, its place in a
-lexicon) is looked up once per distinct word; each token then costs one table look-up.
-
-A term is the stem of a word, and nothing for a stop word:
-
-    documents, document's -> document;   the -> nothing;   документами -> документ
-
-Stems are Snowball's (PyStemmer), stop words those of the package stop-words; both name the languages alike. A
-word is stemmed by the first of the chosen languages that is written in its script. The stop words of all chosen
-languages are left out. A stop word such as `don't` is several tokens here, and each of them counts as a stop word.
-
-Sources:
-    Porter 2001, Snowball: a language for stemming algorithms.
-    Pamulaparty, Rao, Rao 2014, A near-duplicate detection algorithm to facilitate document clustering (keywords).
-
-A lexicon holds the terms that describe the documents of a collection, by how often they occur in it:
-
-    texts --TermCounts--> partial counts of a task --(summed)--> counts of the collection --interval--> lexicon
-
-Its terms are those whose frequency in the collection, relative to that of the most frequent term, lies in a closed
-interval. More frequent terms tell nothing about a
-document; rarer ones are misprints and names.
-
-Sources:
-    Kuznetsov, Ignatov et al. 2005; Ignatov, Kuznetsov 2009 (the interval [0.00001, 0.5] of the commonest word's).
-    Chowdhury, Frieder, Grossman, McCabe 2002, Collection statistics for fast duplicate document detection.
+A token is a word as `tokens` defines it, identified by its 64-bit hash (`rolling_hash.read_token`). What a word stands
+for is looked up once per distinct word of a task; each token then costs one table look-up.
 """
 
 import math
@@ -287,6 +266,12 @@ NO_TERM: Final = ""
 class Terms:
     """The mapping from words to terms for the chosen languages.
 
+        documents, document's -> document;   the -> nothing;   документами -> документ
+
+    Stems are Snowball's (PyStemmer), stop words those of the package stop-words; both name the languages alike. A word
+    is stemmed by the first of the chosen languages that is written in its script. The stop words of all chosen
+    languages are left out. A stop word such as `don't` is several tokens here, and each of them counts as a stop word.
+
     Args:
         languages: from `LANGUAGES`, in order; with none, every word is its own term.
         stems: whether words are stemmed.
@@ -298,6 +283,10 @@ class Terms:
     Example:
         >>> Terms(("english", "russian"))(["the", "documents", "документами", "и", "1999"])
         ['', 'document', 'документ', '', '1999']
+
+    Sources:
+        Porter 2001, Snowball: a language for stemming algorithms.
+        Pamulaparty, Rao, Rao 2014, A near-duplicate detection algorithm to facilitate document clustering (keywords).
     """
 
     def __init__(self, languages: Iterable[str], *, stems: bool = True, stops: bool = True) -> None:
@@ -388,7 +377,16 @@ MOST_TERMS: Final = 10_000_000
 
 @dataclass(frozen=True)
 class LexiconRule:
-    """Everything that decides a lexicon except the collection; `low` and `high` are exact decimals, as written."""
+    """Everything that decides a lexicon except the collection; `low` and `high` are exact decimals, as written.
+
+    A lexicon holds the terms that describe the documents of a collection: those whose frequency in the collection,
+    relative to that of the most frequent term, lies in a closed interval. More frequent terms tell nothing about a
+    document; rarer ones are misprints and names.
+
+    Sources:
+        Kuznetsov, Ignatov et al. 2005; Ignatov, Kuznetsov 2009 (the interval [0.00001, 0.5] of the commonest word's).
+        Chowdhury, Frieder, Grossman, McCabe 2002, Collection statistics for fast duplicate document detection.
+    """
 
     languages: tuple[str, ...]
     stems: bool

@@ -1,34 +1,13 @@
-"""One pass over the documents of a run, for any consumer of `nddup.scanning`.
+"""One pass over the documents of a run, for any consumer of `nddup.scanning`, and the files of the run written again.
 
-    files      --scan-->          the consumer's table    documents of a collection
-    DataFrame  --number_texts-->  TEXTS
-    TEXTS      --scan_texts-->    the consumer's table    documents given as a DataFrame
+    files      --scan, scan_counting-->    the consumer's table       documents of a collection
+    DataFrame  --number_texts-->  TEXTS  --scan_texts-->  the same    documents given as a DataFrame
+    FOUND_TEXTS, documents  --name_texts-->  STORED_TEXTS             texts for a reader, by document
+    partial counts  --sum_terms-->  TERMS  --choose_terms-->  LEXICON   the arithmetic is `sketching.vocabulary`
+    files, VERDICTS  --rewrite-->  PIECES  of the new files, which Spark's text source writes
 
 Spark cuts a plain file into chunks, which many tasks read; any other file is read by one task, from its start. The
 workers parse the records and pass them to the consumer; no record is shuffled.
-
-The documents whose text is shown to a reader, and the texts found for them.
-
-    FOUND_TEXTS, documents        --name_texts-->  STORED_TEXTS    one text per document
-
-In between, the files are scanned with `nddup.scanning.read_again.Texts`, which explains why a record is recognised by
-its source and its content.
-
-From partial counts to a lexicon: the terms of a collection, and those in an interval of frequencies.
-
-    files, texts    --scan with `count_words.Terms`-->  partial counts, a row per term and task    no shuffle
-    partial counts  --sum_terms-->  TERMS                                                          1 shuffle, of these
-    TERMS           --choose_terms-->  LEXICON                                                     no shuffle
-
-The arithmetic is in `nddup.sketching.vocabulary`.
-
-The files of a run written again: without the removed documents, cut, or with tags in every record.
-
-    files, VERDICTS --rewrite--> PIECES of the new files, which Spark's text source writes
-
-Spark cannot write a file of bytes. Its text source writes rows, each followed by one byte. So the bytes of a file are
-cut at occurrences of that byte, with which every file must end (`rewrite_file.end_of`). A page, a text or mail may end
-otherwise: it gets the byte of a line end more, which is dropped when the file gets its name.
 """
 
 import json
@@ -284,6 +263,9 @@ def _consume_texts(batches: Batches, *, consumer: Consumer) -> Batches:
 def name_texts(found: DataFrame, documents: DataFrame) -> DataFrame:
     """Return the texts with the ids of their documents.
 
+    Before, the files are scanned with `nddup.scanning.read_again.Texts`, which explains why a record is recognised by
+    its source and its content.
+
     Schema in:   FOUND_TEXTS; doc_id string, source string, content_fingerprint binary
     Schema out:  STORED_TEXTS, each document once
     Shuffles:  one of the texts; `documents` is broadcast if it is small.    Actions:  none.
@@ -373,6 +355,10 @@ def ending_of(head: FileHead, compression: str) -> Ending:
 
 def rewrite(spark: SparkSession, group: Group, verdicts: DataFrame, how: Rewriting, written: Written) -> DataFrame:
     """Return the pieces of the new files of a group, which share their compression.
+
+    Spark cannot write a file of bytes. Its text source writes rows, each followed by one byte. So the bytes of a file
+    are cut at occurrences of that byte, with which every file must end (`rewrite_file.end_of`). A page, a text or mail
+    may end otherwise: it gets the byte of a line end more, which is dropped when the file gets its name.
 
     Args:
         spark: the session.

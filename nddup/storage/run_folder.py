@@ -1,27 +1,14 @@
-"""Where the tables of a job are kept: a folder for each run.
+"""Where the tables of a job are kept: a folder for each run, `RunFolder`, with a note on each table.
 
     documents/ rejects/ pairs/ clusters/ members/ keep/     the tables, Parquet
     duplicates.txt  metrics.json  kept/  tagged/ …          what is written from them: `OUTPUTS`; past 1 GB a folder
-    _stages/NAME.json                                       a note: fingerprint, counts, files; written after its table
-    _stages/NAME/                                           working tables
+    _stages/NAME.json  _stages/NAME/                        the note on a table; a working table
     _RUN.json                                               this is a run: versions, settings, inputs, no secrets
     _CLAIM-*                                                a run works here (`nddup.storage.claim`)
     _COMPLETE                                               what is there, written last; without it nothing is a result
 
-A table's fingerprint is SHA-256 over its name, `versions()`, the settings that reach it and the fingerprints of the
-tables it reads (for the first, of the paths, sizes and times of the input files). Tables with equal fingerprints are
-equal: `versions` names the code, the libraries that shape the tables, Python and Spark, so that a resumed run does not
-mix tables of two versions. It reuses the tables of an earlier attempt that have the fingerprints it expects, and makes
-the rest.
-
-A resumed run first removes all `OUTPUTS`, also those of `report` and `evaluate`, unless the folder holds its finished
-result. At its end it removes the tables that it neither found nor made.
-
-A table exists once its note does. The note is written after the last file of the table, and names each of its files
-with its size. If the note cannot be read, or the files differ from it, the table counts as missing.
-
-Notes and the marker hold a digest of themselves, and the CRC-32 of each file that they name, where this machine holds
-it: of a folder that only Hadoop opens, none is taken. A table is compared with them before it is reused or read.
+A table exists once its note does; tables with equal fingerprints are equal, so a resumed run reuses those that have the
+fingerprints it expects, and makes the rest.
 """
 
 import hashlib
@@ -59,7 +46,11 @@ SOURCES = (".py", ".txt", ".npz")
 
 
 def versions() -> dict[str, str]:
-    """Return all versions that made a run. Sketches can be compared only if `sketch_format` is equal."""
+    """Return all versions that made a run. Sketches can be compared only if `sketch_format` is equal.
+
+    They are the code, the libraries that shape the tables, Python and Spark, so that a resumed run does not mix tables
+    of two versions.
+    """
     return {
         "nddup": nddup.__version__,
         "spark": _version_of("pyspark"),
@@ -149,6 +140,18 @@ class RunFolder:
     """The output folder of one run: the notes on its tables, and the files beside them.
 
     How tables are read and written depends on the engine: see `SparkFolder` and `LocalFolder`.
+
+    A note holds fingerprint, counts and files of its table. It is written after the last file of the table, and names
+    each of its files with its size. If the note cannot be read, or the files differ from it, the table counts as
+    missing. Notes and the marker hold a digest of themselves, and the CRC-32 of each file that they name, where this
+    machine holds it: of a folder that only Hadoop opens, none is taken. A table is compared with them before it is
+    reused or read.
+
+    The fingerprint is SHA-256 over the name of the table, `versions()`, the settings that reach it and the fingerprints
+    of the tables it reads (for the first, of the paths, sizes and times of the input files).
+
+    A resumed run first removes all `OUTPUTS`, also those of `report` and `evaluate`, unless the folder holds its
+    finished result. At its end it removes the tables that it neither found nor made.
     """
 
     def __init__(self, storage: FolderFiles, path: str) -> None:

@@ -1,35 +1,14 @@
 """The pair graph of distinct sketches: its components, and which of its nodes are kept.
 
-    matches, nodes    --describe_nodes-->  the nodes that have a neighbour, each with its first document   1 shuffle
-    described         --order_nodes-->     ORDERED       1 shuffle, by range
-    ordered           --number_nodes-->    NUMBERED      no shuffle
-    described         --number_few-->      NUMBERED      1 shuffle, to one task
-    matches, numbered --number_edges-->    PAIR_EDGES    2 shuffles
-    edges             --solve-->           SOLVED        the edges to one task; Spark sorts them on the task's disk
+    matches, nodes    --describe_nodes, order_nodes, number_nodes-->  NUMBERED, in the order of the keep policy
+    matches, numbered --number_edges-->                               PAIR_EDGES
+    edges             --solve-->                                      SOLVED, in one task, by its disk
+    edges             --contract, decide, decide_rest, gather_solved-->   SOLVED, in rounds, for more nodes
+    numbered, edges, solved  --list_kept_bits, find_nearest, assemble-->  GRAPH
 
-Nodes are numbered in the order of the keep policy. Only numbers are sorted and sent. The task holds 34 bits per node
-and no edge (`nddup.mining.pair_graph`). If there are more nodes than it has memory for, rounds make SOLVED: components
-by star contraction, the keep-list in rounds. A round is one function, from edges to fewer edges;
-`nddup.run.on_spark.clustering` runs rounds until nothing changes.
-
-    edges                     --contract-->       edges of stars       5 shuffles per round, to one star per component
-    edges                     --decide-->         removed              4 shuffles per round
-    edges, removed            --leave_undecided-->  undecided          2 shuffles per round
-    undecided                 --decide_rest-->    removed              the edges to one task, which holds a bit per node
-    numbered, stars, removed  --gather_solved-->  SOLVED               2 shuffles of nodes
-
-GRAPH is made from the solved nodes with their names, positions and kept near-duplicates.
-
-    solved                   --list_kept_bits-->  a bit per node                                 2 small shuffles
-    edges, bits              --find_nearest-->    the kept near-duplicate of each removed node   1 shuffle
-    all of these, numbered   --assemble-->        GRAPH                                          4 shuffles of nodes
-
-The bits take about 0.15 bytes per node.
-
-Sources:
-    Kiveris, Lattanzi, Mirrokni, Rastogi, Vassilvitskii 2014, Connected components in MapReduce and beyond (large-star,
-    small-star). Blelloch, Fineman, Shun 2012, Greedy sequential maximal independent set and matching are parallel on
-    average (rounds that give the lexicographically first set).
+Only numbers are sorted and sent. The task of `solve` holds 34 bits per node and no edge (`nddup.mining.pair_graph`); if
+it has not the memory, `nddup.run.on_spark.clustering` runs rounds, each a function from edges to fewer edges, until
+nothing changes. The shuffles of each function are in its docstring.
 """
 
 from collections.abc import Iterator
@@ -358,6 +337,8 @@ CHECKSUM = "bit_xor(xxhash64(first, second))"
 def contract(edges: DataFrame) -> DataFrame:
     """Run one round, a large star and a small star. Once nothing changes, each component is a star at its least node.
 
+    Source: Kiveris, Lattanzi, Mirrokni, Rastogi, Vassilvitskii 2014, Connected components in MapReduce and beyond.
+
     Schema in, out:  STARS, first < second
     Shuffles:  five, of edges; a node with very many neighbours is split over many tasks (`heavy_keys`).
     Actions:   none.
@@ -381,6 +362,9 @@ def contract(edges: DataFrame) -> DataFrame:
 
 def decide(edges: DataFrame) -> DataFrame:
     """Run one round of the keep-list: keep each node before all its undecided neighbours; remove the neighbours.
+
+    Source: Blelloch, Fineman, Shun 2012, Greedy sequential maximal independent set and matching are parallel on average
+    (rounds that give the lexicographically first set).
 
     Schema in:   PAIR_EDGES among undecided nodes
     Schema out:  REMOVED, of this round

@@ -1,26 +1,12 @@
-"""Components as mining problems: gather the sketches and edges of each.
+"""Components as mining problems: the sketches and edges of each, gathered in one partition; large ones cut into shares.
 
-graph, sketches, matches --gather_problems--> blocks, each component in one partition     1 shuffle, of blocks
-blocks of a task         --read_problems-->   Problems, arrays by component
+    graph, sketches, matches  --gather_problems-->  blocks, each component in one partition   1 shuffle, of blocks
+    blocks of a task          --read_problems-->    Problems, arrays by component
+    graph, sketches, matches  --gather_shares-->    blocks, each share in one partition       2 of edges, 1 of blocks
+    blocks of a share         --mine_shares-->      its sets by a step of `share_steps`, or a row OVER past its budget
 
-The task of each component: its number modulo the partitions. All rows of its nodes go to the same task.
-
-    graph          --list_targets-->  node, target                        no shuffle
-                                      or the targets of 4,096 nodes per row    1 shuffle, 12 bytes per node of the graph
-    rows, targets  --send-->          the rows with the target of their component
-
-Sketches are wide, and most are in no component. So they are not shuffled to find their component: of a graph of many
-nodes only the targets are broadcast, 2 bytes per document of the collection.
-
-A large component is cut into shares that are mined in many tasks. A maximal set is found from its first member, its
-pivot, among the neighbours of the pivot. So a share gets its own documents, which are its pivots, all their neighbours,
-and every near-duplicate pair among these. A document is in the share of its kept near-duplicate. So most of its
-neighbours are in its share too, and few sketches are sent twice.
-
-    graph, sketches, matches --gather_shares--> blocks, each share in one partition  2 shuffles of edges, 1 of blocks
-    blocks of a share        --mine_shares-->   its sets by a step of `share_steps`, or a row OVER past its budget
-
-The budget is that of a component of the share's size. Shares depend on the graph alone, never on the number of
+Sketches are wide, and most are in no component, so they are not shuffled to find it: the task of a component is its
+number modulo the partitions (`list_targets`, `send`). Shares depend on the graph alone, never on the number of
 partitions, so the same input gives the same sets.
 """
 
@@ -90,6 +76,9 @@ def target_of_component(partitions: int) -> Column:
 
 def list_targets(graph: DataFrame, scale: Scale, *, partitions: int) -> DataFrame:
     """Return the target of each node, in the form that `send` looks up.
+
+    Of a graph of many nodes only the targets are broadcast, 2 bytes per document of the collection: rows of 4,096
+    nodes, made by a shuffle of 12 bytes per node of the graph.
 
     Schema in:   node long, ordinal long, …
     Schema out:  node long, target int; or CHUNKS, to be broadcast
@@ -285,6 +274,11 @@ SHARE_EDGES: Layout = {"edge_ordinal": np.int64, "edge_share": np.int32, "edge_a
 def gather_shares(graph: DataFrame, sketches: DataFrame, matches: DataFrame, *, partitions: int) -> DataFrame:
     """Bring together the documents of each share, their neighbours, and the edges among all of these.
 
+    A maximal set is found from its first member, its pivot, among the neighbours of the pivot. So a share gets its own
+    documents, which are its pivots, all their neighbours, and every near-duplicate pair among these. A document is in
+    the share of its kept near-duplicate. So most of its neighbours are in its share too, and few sketches are sent
+    twice.
+
     Schema in:   GRAPH (rows without a share are left out), SKETCHES, MATCHES
     Schema out:  blocks of SHARE_NODES and SHARE_EDGES in the partition of their share
     Shuffles:  the edges twice with their ends, the sketches once, and one of blocks.    Actions:  none.
@@ -317,6 +311,8 @@ def gather_shares(graph: DataFrame, sketches: DataFrame, matches: DataFrame, *, 
 
 def mine_shares(blocks: DataFrame, *, threshold: Threshold, find: Find, is_distinct: bool) -> DataFrame:
     """Find the sets of each share by one step of `cluster_modes.share_steps`.
+
+    The budget is that of a component of the share's size.
 
     Schema in:   blocks of SHARE_NODES and SHARE_EDGES
     Schema out:  SETS, each set once; a row OVER for a component with a share that exceeded its budget

@@ -1,41 +1,14 @@
-"""The owner of an element, where prefixes meet: it finds candidates, fetches their sketches and compares them.
-
-    postings            --ask_sketches-->  wanted      E5    node
-    postings, sketches  --compare-->       found       E7    pairs, links and counters; two tasks may find a pair
-    found               --drop_repeats-->  COMPARED          each once
-
-Each function takes the blocks of one task.
-
-COMPARED, the one table that a pass over the candidates writes, and the views that the run takes of it.
-
-In one pass, a task finds pairs, links heavy sketches and counts its work, so the table has three kinds of rows.
-
-    arrays    --lay_out-->         rows of COMPARED of one kind
-    compared  --matches_of-->      MATCHES         the pairs
-    compared  --connections_of-->  CONNECTIONS     pairs and links, which join sketches into families
-    compared  --heavy_of-->        nodes           the ends of links
-    compared  --COUNTS-->          numbers         the counters, aggregated while the table is written
-
-Matching: from distinct sketches to every pair of near-duplicates, without loss.
+"""Matching on Spark: from distinct sketches to every pair of near-duplicates, without loss.
 
     sketches         --keep_sketches-->  homes       1 shuffle
     homes            --post-->           postings    3 shuffles; 1 if sketches meet by keys
-    homes, postings  --match-->          compared    3 shuffles
+    homes, postings  --match-->          COMPARED    3 shuffles; its tasks run `ask_sketches`, `compare`, `drop_repeats`
+    compared         --matches_of, connections_of, heavy_of-->    MATCHES; CONNECTIONS; the nodes that are linked
+    `mod-pow2`: sketches  --coarsen-->  ... compared ...  --keep_common_level-->  COMPARED at the common modulus
 
-All shuffles move blocks. `nddup.run.on_spark.pairing` persists the homes and the postings between the steps, for each
-is read more than once. A whole sketch is sent once to its home, and then only to tasks that have it in a candidate
-pair, so the bytes sent per sketch do not grow with the number of tasks. `nddup.matching` has the arithmetic and why it
-is exact, and `task_sizes` how many tasks it takes.
-
-Sketches whose modulus follows the document's length (`mod-pow2`), compared at the coarser of their two moduli.
-
-    sketches  --coarsen-->            each at its own level i and reduced to every coarser one     no shuffle
-    ... compared as any sketches; sketches of different levels share no ids ...
-    compared  --keep_common_level-->  the pairs at the higher of the two own levels                no shuffle
-
-V_{i+1} consists of the ids of V_i that 2**(i+1) divides. All reduced sketches of a document together have at most twice
-the ids of its own sketch. At each level, every rule of `nddup.matching.overlap_join` holds, with the bound of the size
-at that level.
+All shuffles move blocks. `nddup.run.on_spark.pairing` persists homes and postings, for each is read more than once. A
+sketch is sent once to its home, then only to tasks that have it in a candidate pair, so the bytes sent per sketch do
+not grow with the number of tasks (`task_sizes`). `nddup.matching` has the arithmetic and the proof that it is exact.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -74,7 +47,9 @@ from nddup.spark.schemas import require, schema_of, table
 from nddup.tables import COMPARED, CONNECTIONS, MATCHES, SKETCHES, likeness_of
 
 KINDS = {"edges": "pair", "links": "link", "many": "many"}
-"""The kinds of rows of COMPARED, by the name of their count."""
+"""The kinds of rows of COMPARED, by the name of their count.
+
+In one pass, a task finds pairs, links heavy sketches and counts its work."""
 
 COUNTERS = ("candidates", "stopped")
 """What each task counts: the candidates compared; the most holders of a feature that costs too much to compare."""
@@ -113,6 +88,8 @@ def matches_of(compared: DataFrame) -> DataFrame:
 
 def connections_of(compared: DataFrame) -> DataFrame:
     """Return pairs and links together, in one read, and the rows that stand for many pairs.
+
+    Pairs and links join sketches into families.
 
     Schema in:   COMPARED
     Schema out:  CONNECTIONS
@@ -157,6 +134,8 @@ def ask_sketches(batches: Iterable[pa.RecordBatch], *, pairing: Pairing) -> Batc
 
 def compare(postings: Iterable[pa.RecordBatch], sketches: Iterable[pa.RecordBatch], *, pairing: Pairing) -> Batches:
     """E7: send each pair and link that this task finds to the task that its first node chooses, and count the work.
+
+    Its blocks have PAIR_LAYOUT: pairs, links and counters. Two tasks may find the same pair.
 
     Raises:
         ValueError: if a sketch arrives that was not asked for.
@@ -377,6 +356,10 @@ LEVEL_MASK: Final = (1 << LEVEL_BITS) - 1
 
 def coarsen(sketches: DataFrame, *, most: int) -> DataFrame:
     """Return each sketch at its own level and at each coarser level up to `most`, without the empty ones.
+
+    V_{i+1}(D) consists of the ids of V_i(D) that 2**(i+1) divides. All reduced sketches of a document together have at
+    most twice the ids of its own sketch, and sketches of different levels share no ids. At each level, every rule of
+    `nddup.matching.overlap_join` holds, with the bound of the size at that level.
 
     The steps between this one and `keep_common_level` identify a sketch by one number. So `node` packs three numbers
     here: the node, its own level, and the level of this row, the last two in `LEVEL_BITS` bits each.
