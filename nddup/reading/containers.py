@@ -81,7 +81,6 @@ _BY_NAME = {
     ("ppt", "pptx", "pptm", "odp"): "a PowerPoint presentation; convert it to text first",
     ("epub",): "an e-book (EPUB); convert it to text first",
     ("msg",): "an Outlook message; export it as .eml",
-    ("wacz",): "a WACZ archive without WARC files, or not of this machine; unpack it, and give its folder `archive`",
 }
 """What such files are, by the endings of their names."""
 

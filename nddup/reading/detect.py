@@ -258,7 +258,7 @@ def _json_head(text: str, encoding: str, settings: Mapping[str, object], why: st
     declared = replace(FORMATS["jsonl"], **settings)  # type: ignore[arg-type]
     row = first_row(text.split("\n"))
     keys = list(row)
-    if not keys and (not declared.content or _SPREAD.match(text)):
+    if not keys and (not declared.content or _SPREAD.match(text) or "\n" not in text.strip()):
         advice = "; expected one JSON object per line: jq -c . FILE > FILE.jsonl" if _SPREAD.match(text) else ""
         raise FormatError(f"no line at its start is a JSON object{advice}")
 

@@ -10,28 +10,28 @@ For `input.limit`, a first trial, the records are counted once, before the run, 
 records, on either engine.
 """
 
-import io
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import islice
-from typing import BinaryIO, NamedTuple, Protocol, cast
+from typing import NamedTuple, Protocol
 
 from nddup.errors import ConfigError
 from nddup.reading.charsets import canonical_charset
 from nddup.reading.formats import FileHead
 from nddup.reading.outcomes import EMPTY
-from nddup.reading.streams import PIECE
 from nddup.scanning.file_heads import (
     HeadError,
     HeadFound,
     HeadReader,
     InputOptions,
     Look,
+    PartReader,
     Seen,
     can_cut,
     inspect_head,
+    open_parts,
 )
 from nddup.scanning.first_records import require_columns, require_paths
 from nddup.scanning.found import RecordLimits
@@ -207,13 +207,6 @@ def _group(read: Iterable[tuple[InputFile, HeadFound]]) -> tuple[Group, ...]:
     return tuple(Group(head, is_whole, tuple(entries)) for (head, is_whole), entries in groups.items())
 
 
-class PartReader(Protocol):
-    """Opens files for an engine (`collection.Files`)."""
-
-    def read_part(self, path: str, start: int, size: int) -> bytes:
-        """Return `size` bytes of a file from a place, as stored; fewer at its end. Raises NddupError."""
-
-
 def limit_collection(reader: PartReader, collection: Collection, most: int, limits: RecordLimits) -> Collection:
     """Limit a collection to its first `most` records and rejects; a file without any counts as one.
 
@@ -265,37 +258,6 @@ def _end_early(collection: Collection, cut: ListedFile) -> Collection:
 
 
 def _records_of(reader: PartReader, entry: ListedFile, head: FileHead, limits: RecordLimits) -> Iterator[object]:
-    opened = partial(_open, reader, entry)
+    opened = partial(open_parts, reader, entry.file)
     stored = StoredFile(entry.file.source, entry.compression, limits.most_expanded(entry.file.size), opened)
     return read_file(stored, head, limits.max_record)
-
-
-def _open(reader: PartReader, entry: ListedFile) -> BinaryIO:
-    return cast("BinaryIO", io.BufferedReader(_Parts(reader, entry.file.path, entry.file.size), PIECE))
-
-
-class _Parts(io.RawIOBase):
-    """A file as a seekable stream of bytes, read with `PartReader.read_part`."""
-
-    def __init__(self, reader: PartReader, path: str, size: int) -> None:
-        super().__init__()
-        self._reader, self._path, self._size, self._at = reader, path, size, 0
-
-    def readable(self) -> bool:
-        return True
-
-    def seekable(self) -> bool:
-        return True
-
-    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
-        self._at = offset + {io.SEEK_SET: 0, io.SEEK_CUR: self._at, io.SEEK_END: self._size}[whence]
-        return self._at
-
-    def tell(self) -> int:
-        return self._at
-
-    def readinto(self, buffer: bytearray | memoryview) -> int:  # type: ignore[override]
-        data = self._reader.read_part(self._path, self._at, len(buffer))
-        buffer[: len(data)] = data
-        self._at += len(data)
-        return len(data)

@@ -5,11 +5,13 @@
 Uses no Spark: it runs in threads of the driver, or in a Spark task that holds all of a small file (`WholeContent`).
 """
 
+import io
 from collections.abc import Callable
 from dataclasses import replace
-from typing import NamedTuple, Protocol
+from typing import BinaryIO, NamedTuple, Protocol, cast
 
 from nddup.errors import NddupError
+from nddup.reading.charsets import file_encoding, unit_of
 from nddup.reading.containers import (
     PAGE_BYTES,
     container_head,
@@ -20,11 +22,24 @@ from nddup.reading.containers import (
 )
 from nddup.reading.detect import read_head
 from nddup.reading.formats import FORMATS, BinaryError, FileHead, FormatError, NoRecordsError
-from nddup.reading.streams import compression_of, expand_head, find_open_end
+from nddup.reading.streams import (
+    PIECE,
+    Chunk,
+    Expanded,
+    StoppedError,
+    compression_of,
+    cut_pieces,
+    expand_head,
+    find_open_end,
+)
+from nddup.scanning.found import RecordLimits
 from nddup.scanning.input_files import InputFile, is_of_this_machine, is_utf8
 
 HEAD_BYTES = 1 << 18
 """Expanded bytes of each file that are examined before the run."""
+
+START_BYTES = 512
+"""Stored bytes that show the compression of a file."""
 
 RAW_HEAD_BYTES = 1 << 20
 """Stored bytes read for this: bzip2 returns nothing of a block before all of it, up to 900 KB, has been read."""
@@ -45,14 +60,22 @@ TEXT = FileHead(format=FORMATS["text"], encoding="utf-8", separator=b"", why="it
 """The head of a file with the name of a text that begins as nothing else."""
 
 
-class HeadReader(Protocol):
+NO_MEMBERS = "a WACZ archive that is damaged, without WARC files, or not of this machine; unpack it, read its `archive`"
+"""What is told of a WACZ file that the walk could not open: it is a lost part of the collection, not beside it."""
+
+
+class PartReader(Protocol):
     """Opens files. A path is what `InputFile.path` holds."""
 
-    def read_head(self, path: str, size: int) -> bytes:
-        """Return the first `size` bytes of a file, as stored; fewer if it is shorter. Raises NddupError."""
-
     def read_part(self, path: str, start: int, size: int) -> bytes:
-        """Return `size` bytes of a file from a place, as stored; fewer at its end. Raises NddupError."""
+        """Return `size` bytes of a file from a place, as stored; fewer at its end. Raises NddupError, StoppedError."""
+
+
+class HeadReader(PartReader, Protocol):
+    """Also reads their first bytes."""
+
+    def read_head(self, path: str, size: int) -> bytes:
+        """Return the first `size` bytes of a file, as stored; fewer if it is shorter. Raises as `read_part`."""
 
 
 class WholeContent:
@@ -118,6 +141,42 @@ class InputOptions(Protocol):
     def max_record(self) -> int | str:
         """The longest record, in bytes."""
 
+    @property
+    def max_expansion(self) -> int:
+        """How many times its stored size a compressed file may expand to."""
+
+
+class _Parts(io.RawIOBase):
+    """A file as a seekable stream of its stored bytes."""
+
+    def __init__(self, reader: PartReader, file: InputFile) -> None:
+        super().__init__()
+        self._reader, self._path, self._size, self._at = reader, file.path, file.size, 0
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        self._at = offset + {io.SEEK_SET: 0, io.SEEK_CUR: self._at, io.SEEK_END: self._size}[whence]
+        return self._at
+
+    def tell(self) -> int:
+        return self._at
+
+    def readinto(self, buffer: bytearray | memoryview) -> int:  # type: ignore[override]
+        data = self._reader.read_part(self._path, self._at, len(buffer))
+        buffer[: len(data)] = data
+        self._at += len(data)
+        return len(data)
+
+
+def open_parts(reader: PartReader, file: InputFile) -> BinaryIO:
+    """Open a file to read its stored bytes with `read_part`, which is called for pieces of PIECE bytes."""
+    return cast("BinaryIO", io.BufferedReader(_Parts(reader, file), PIECE))
+
 
 class HeadFound(NamedTuple):
     """The head of a file, its compression (empty for none), and where it ends open (`ListedFile`)."""
@@ -149,10 +208,11 @@ def inspect_head(files: HeadReader, file: InputFile, options: InputOptions) -> S
         if _begins_as_named(files, file, options):
             return HeadFound(PAGE, "", -1)
         raw = files.read_head(file.path, RAW_HEAD_BYTES)
-        compression = compression_of(raw)
-        head = _find_head(files, file, raw, options)
+        compression, is_archive = compression_of(raw), raw.startswith(b"PK") and file.source.lower().endswith(".wacz")
+        head = None if is_archive else _find_head(files, file, raw, options)
         if head is None:
-            return HeadError("damaged", f"none of it can be decompressed ({compression})")
+            why = NO_MEMBERS if is_archive else f"none of it can be decompressed ({compression})"
+            return HeadError("damaged", why, is_unknown=is_archive)
         if options.id_prefix == "source" and head.format.kind not in NAMED_BY_PATH:
             head = replace(head, format=replace(head.format, prefixes_ids=True))
 
@@ -164,8 +224,8 @@ def inspect_head(files: HeadReader, file: InputFile, options: InputOptions) -> S
         return HeadError("binary" if is_binary_file else "no records", str(error), is_unknown=is_binary_file)
     except FormatError as error:
         return _not_understood(file, raw, error, options)
-    except NddupError as error:
-        return HeadError("unreadable", str(error))
+    except (StoppedError, NddupError) as error:
+        return HeadError(error.reason if isinstance(error, StoppedError) else "unreadable", str(error))
 
 
 def _begins_as_named(files: HeadReader, file: InputFile, options: InputOptions) -> bool:
@@ -207,28 +267,34 @@ def _find_head(files: HeadReader, file: InputFile, raw: bytes, options: InputOpt
         except FormatError:
             if len(start) >= size and size != most:
                 continue
-            later = b"" if compression_of(raw) else _after_long_lines(files, file, start)
+            later = _around_long_lines(files, file, start, options) if len(start) >= size else b""
             if not later:  # the file has no more bytes, or a record no more room
                 raise
             return _head_of(later, file.source, options)
     raise AssertionError  # the second size returns or raises
 
 
-def _after_long_lines(files: HeadReader, file: InputFile, start: bytes) -> bytes:
-    """Return what follows the first line of a plain JSON lines file, and other long ones, if `start` is within it.
+def _around_long_lines(files: HeadReader, file: InputFile, start: bytes, options: InputOptions) -> bytes:
+    """Return the first lines of a JSON lines file no longer than `input.max_record`, after its byte order mark.
 
-    Empty if `start` is no JSON object that goes on, or no line follows. Cost: reads the long lines once.
+    Empty if `start`, its first expanded bytes, begins no JSON object, or there is no such line. Cost: expands the lines
+    up to HEAD_BYTES of these once. Memory: `input.max_record` and two pieces.
     """
-    at = len(start)
-    if not start.startswith(b"{") or b"\n" in start:
+    encoding, mark = file_encoding(start)
+    is_asked = options.format in (None, "jsonl") and options.record is None
+    if not is_asked or not start[mark:].decode(encoding, "replace").lstrip().startswith("{"):
         return b""
-    while piece := files.read_part(file.path, at, HEAD_BYTES):
-        end = piece.find(b"\n") + 1
-        at += end or len(piece)
-        later = files.read_part(file.path, at, HEAD_BYTES) if end else b""
-        if b"\n" in later or (later and at + len(later) >= file.size):
-            return later
-    return b""
+    compression = compression_of(files.read_part(file.path, 0, START_BYTES))
+    limit = RecordLimits(0, options.max_expansion).most_expanded(file.size) if compression else None
+    stream, end = Expanded(open_parts(files, file), compression, limit), "\n".encode(encoding)
+    lines, size = [start[:mark]], 0
+    for piece in cut_pieces(stream, end, max_record=int(options.max_record), unit=unit_of(encoding)):
+        if isinstance(piece, Chunk):
+            lines += [piece.value.removeprefix(start[:mark]), end]
+            size += len(piece.value)
+        if size >= HEAD_BYTES:
+            break
+    return b"".join(lines) if size else b""
 
 
 def _head_of(start: bytes, name: str, options: InputOptions) -> FileHead:

@@ -12,7 +12,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import islice
-from typing import Protocol
 
 import pyarrow as pa
 
@@ -23,6 +22,7 @@ from nddup.reading.formats import FileHead, Format, FormatError
 from nddup.reading.outcomes import Record, Reject
 from nddup.reading.streams import expand_head
 from nddup.reading.xml_structure import ID_NAMES, URL_NAMES, first_of, scan, table_format
+from nddup.scanning.file_heads import PartReader
 from nddup.scanning.input_files import InputFile, columns_of
 from nddup.scanning.whole_files import StoredFile, read_file
 
@@ -44,15 +44,8 @@ DAMAGED = (NddupError, pa.ArrowException, OSError, ValueError, struct.error)
 """What reading the schema of a damaged file raises."""
 
 
-class Reader(Protocol):
-    """Opens files for an engine (`collection.Files`)."""
-
-    def read_part(self, path: str, start: int, size: int) -> bytes:
-        """Return `size` bytes of a file from a place, as stored; fewer at its end. Raises NddupError."""
-
-
 def require_paths(
-    reader: Reader, files: Iterable[tuple[InputFile, FileHead]], *, id_: str | None, content: str | None
+    reader: PartReader, files: Iterable[tuple[InputFile, FileHead]], *, id_: str | None, content: str | None
 ) -> None:
     """Refuse a path that the user set if no record at the start of any file has it.
 
@@ -82,7 +75,7 @@ def require_paths(
         raise ConfigError(f"input.{name}={path}: no record at the start of any file has it; {seen}")
 
 
-def require_columns(reader: Reader, files: Iterable[tuple[InputFile, FileHead]], *, content: str | None) -> None:
+def require_columns(reader: PartReader, files: Iterable[tuple[InputFile, FileHead]], *, content: str | None) -> None:
     """Refuse a collection of Parquet files in which no column looks like the text. Their heads do not hold the columns.
 
     Args:
@@ -109,7 +102,7 @@ def require_columns(reader: Reader, files: Iterable[tuple[InputFile, FileHead]],
         raise ConfigError(refused)
 
 
-def require_policy(reader: Reader, files: Iterable[tuple[InputFile, FileHead]], paths: Sequence[str]) -> None:
+def require_policy(reader: PartReader, files: Iterable[tuple[InputFile, FileHead]], paths: Sequence[str]) -> None:
     """Refuse a column of the keep policy if no record at the start of any file has it.
 
     Args:
@@ -120,7 +113,7 @@ def require_policy(reader: Reader, files: Iterable[tuple[InputFile, FileHead]], 
     Raises:
         ConfigError: naming the column, a file, and the fields of its first record.
     """
-    waiting, seen = dict.fromkeys(range(len(paths))), ""
+    waiting, seen, is_hidden = dict.fromkeys(range(len(paths))), "", False
     for file, head in islice((pair for pair in files if _has_columns(*pair)), FILES):
         has_own = head.format.kind not in WITHOUT_COLUMNS
         fields = [*(fields_of(reader, file, head) if has_own else []), *columns_of(file.source)]
@@ -130,10 +123,13 @@ def require_policy(reader: Reader, files: Iterable[tuple[InputFile, FileHead]], 
         elif has_own:
             records = [one for one in read_first(reader, file, head) if isinstance(one, Record)]
             found |= {at for at in waiting if any(one.policy[at] is not None for one in records)}
+            is_hidden |= not records  # a first record that is longer than a start, or damaged, tells nothing
         waiting = {at: None for at in waiting if at not in found}
         seen = seen or f"; {file.source} has {', '.join(fields) or 'none'}"
         if not waiting:
             return
+    if is_hidden:
+        return
     path = paths[next(iter(waiting))]
     raise ConfigError(f"keep.policy: {path}: no record at the start of any file has it{seen}")
 
@@ -143,7 +139,7 @@ def _has_columns(file: InputFile, head: FileHead) -> bool:
     return head.format.kind not in WITHOUT_COLUMNS or bool(columns_of(file.source))
 
 
-def _found_in(reader: Reader, file: InputFile, head: FileHead, paths: Mapping[str, str]) -> set[str] | None:
+def _found_in(reader: PartReader, file: InputFile, head: FileHead, paths: Mapping[str, str]) -> set[str] | None:
     """Return the settings whose paths the first records of a file have; None if it has no record to check."""
     if head.format.kind == "parquet":
         columns = fields_of(reader, file, head)
@@ -159,7 +155,7 @@ def _found_in(reader: Reader, file: InputFile, head: FileHead, paths: Mapping[st
     return {name for name, is_there in has.items() if is_there}
 
 
-def note_ids(reader: Reader, files: Iterable[tuple[InputFile, FileHead]]) -> str | None:
+def note_ids(reader: PartReader, files: Iterable[tuple[InputFile, FileHead]]) -> str | None:
     """Return a message about the first file in which no id was found; None if the first `FILES` files have ids.
 
     Cost: nothing if the format of a file names its id; else its start, or the metadata of Parquet, is read.
@@ -182,7 +178,7 @@ def note_ids(reader: Reader, files: Iterable[tuple[InputFile, FileHead]]) -> str
     return None
 
 
-def _tells_apart(reader: Reader, file: InputFile, head: FileHead, name: str) -> bool:
+def _tells_apart(reader: PartReader, file: InputFile, head: FileHead, name: str) -> bool:
     """Return whether a field has another value in each of the first records; true for Parquet, which is not read."""
     if head.format.kind == "parquet":
         return True
@@ -191,7 +187,7 @@ def _tells_apart(reader: Reader, file: InputFile, head: FileHead, name: str) -> 
     return None not in ids and len(set(ids)) == len(ids)
 
 
-def read_first(reader: Reader, file: InputFile, head: FileHead) -> list[Record | Reject]:
+def read_first(reader: PartReader, file: InputFile, head: FileHead) -> list[Record | Reject]:
     """Read at most `RECORDS` records in the first bytes of a file, without one cut at their end. Not for Parquet."""
     raw = reader.read_part(file.path, 0, START_BYTES)
     start = expand_head(raw, START_BYTES)
@@ -201,7 +197,7 @@ def read_first(reader: Reader, file: InputFile, head: FileHead) -> list[Record |
     return found if is_whole and len(found) <= RECORDS else found[:-1]
 
 
-def fields_of(reader: Reader, file: InputFile, head: FileHead) -> list[str]:
+def fields_of(reader: PartReader, file: InputFile, head: FileHead) -> list[str]:
     """Return the names of the fields of a file's first record: keys, columns, or children and attributes.
 
     Empty for a damaged file.
@@ -221,7 +217,7 @@ def fields_of(reader: Reader, file: InputFile, head: FileHead) -> list[str]:
         return []  # the run itself reports a damaged file
 
 
-def completed(reader: Reader, file: InputFile, head: FileHead) -> Format:
+def completed(reader: PartReader, file: InputFile, head: FileHead) -> Format:
     """Return the format of a file with the fields that are read; only the schema of Parquet, at its end, tells them.
 
     Raises:
@@ -236,7 +232,7 @@ def completed(reader: Reader, file: InputFile, head: FileHead) -> Format:
     return table_format(head.format, schema.names, chats_of(schema))
 
 
-def _schema_of(reader: Reader, file: InputFile) -> pa.Schema:
+def _schema_of(reader: PartReader, file: InputFile) -> pa.Schema:
     """Read the columns of a Parquet file from its end: the metadata, their length in 4 bytes, and PAR1."""
     (size,) = struct.unpack("<I", reader.read_part(file.path, file.size - 8, 4))
     tail = reader.read_part(file.path, max(0, file.size - 8 - size), size + 8)

@@ -14,16 +14,21 @@ path, and its name in the tables, is `file.wacz!archive/x.warc.gz`. The index an
 read. Source: https://specs.webrecorder.net/wacz/1.1.1/
 """
 
+import io
+import lzma
 import os
 import re
 import stat
+import struct
 import zipfile
+import zlib
 from collections.abc import Collection, Iterator, Sequence
 from functools import lru_cache
 from pathlib import PurePath
-from typing import BinaryIO, NamedTuple, cast
+from typing import IO, BinaryIO, NamedTuple, cast
 
 from nddup.errors import ConfigError
+from nddup.reading.streams import StoppedError
 from nddup.scanning.input_files import (
     RUN,
     Placed,
@@ -292,8 +297,11 @@ def _refuse_inside_table(text: str, real: str) -> None:
 
 _MEMBER = re.compile(r"archive/.+\.w?arc(\.gz|\.zst)?", re.IGNORECASE)
 _MARK = re.compile(r"\.wacz!", re.IGNORECASE)
-_ERRORS = (zipfile.BadZipFile, NotImplementedError, RuntimeError, KeyError, ValueError)
-"""What `zipfile` raises besides OSError for a damaged, encrypted or unknown archive."""
+_ERRORS = (
+    zipfile.BadZipFile, NotImplementedError, RuntimeError, LookupError, ValueError, OverflowError, EOFError,
+    struct.error, zlib.error, lzma.LZMAError,
+)  # fmt: skip
+"""What `zipfile` raises besides OSError for a damaged, encrypted or unknown archive, in opening and in reading it."""
 
 
 @lru_cache(maxsize=1)
@@ -334,17 +342,61 @@ def split_member(path: str) -> tuple[str, str] | None:
 
 
 def open_stored(path: str) -> BinaryIO:
-    """Open a local file, or one in a WACZ file, to read its bytes as stored. Raises OSError."""
+    """Open a local file, or one in a WACZ file, to read its bytes as stored.
+
+    Raises:
+        OSError: if the file cannot be opened.
+        StoppedError: for one in a WACZ file that is damaged or encrypted, also while it is read.
+    """
     inner = split_member(path)
     return open_member(*inner) if inner else open(path, "rb", buffering=0)  # noqa: PTH123 - the caller closes it
 
 
 def open_member(path: str, name: str) -> BinaryIO:
-    """Open a file in a WACZ file, to read its bytes as stored, whatever its checksum. Raises OSError."""
+    """Open a file in a WACZ file, to read its bytes as stored, whatever its checksum. Errors as `open_stored`."""
     try:
         member = _open_archive(path).open(name)
-        # Bytes before and after damaged ones are read, as of any WARC file; its own checksums tell what is wrong.
-        member._expected_crc = None  # type: ignore[attr-defined]  # noqa: SLF001 - `zipfile` has no other way
-        return cast(BinaryIO, member)
     except _ERRORS as error:
-        raise OSError(f"{path}: {name}: {error}") from error
+        raise _damaged(error) from error
+    # Bytes before and after damaged ones are read, as of any WARC file; its own checksums tell what is wrong.
+    member._expected_crc = None  # type: ignore[attr-defined]  # noqa: SLF001 - `zipfile` has no other way
+    return cast(BinaryIO, _Member(member))
+
+
+class _Member(io.RawIOBase):
+    """A file in a WACZ file, whose damage is told as that of any compressed file, after all bytes before it."""
+
+    def __init__(self, stored: IO[bytes]) -> None:
+        super().__init__()
+        self._stored = stored
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return self._stored.seekable()
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        try:
+            return self._stored.seek(offset, whence)
+        except (OSError, *_ERRORS) as error:
+            raise _damaged(error) from error
+
+    def tell(self) -> int:
+        return self._stored.tell()
+
+    def readinto(self, buffer: bytearray | memoryview) -> int:  # type: ignore[override]
+        try:
+            data: bytes = self._stored.read1(len(buffer))  # type: ignore[attr-defined]
+        except (OSError, *_ERRORS) as error:
+            raise _damaged(error) from error
+        buffer[: len(data)] = data
+        return len(data)
+
+    def close(self) -> None:
+        self._stored.close()
+        super().close()
+
+
+def _damaged(error: Exception) -> StoppedError:
+    return StoppedError("damaged", f"in its WACZ archive: {error or type(error).__name__}")

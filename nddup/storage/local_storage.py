@@ -15,6 +15,7 @@ from stat import S_ISDIR
 from typing import Any, NamedTuple, Protocol
 
 from nddup.errors import ConfigError, NddupError, OutputError
+from nddup.reading.streams import StoppedError
 from nddup.scanning.input_files import InputFile, Listing, is_of_this_machine, local_path, make_listing, uri_of
 from nddup.scanning.walk import open_stored, walk_inputs
 from nddup.shown import drop_login
@@ -79,18 +80,23 @@ class LocalStorage:
         return self.read_part(path, 0, size)
 
     def read_part(self, path: str, start: int, size: int) -> bytes:
-        """Read `size` bytes of a file from a place, as stored; fewer where it ends.
+        """Read `size` bytes of a file from a place, as stored; fewer where it ends or, in an archive, is damaged.
 
         Raises:
             NddupError: if it cannot be opened.
+            StoppedError: for a file in a damaged archive of which no byte can be read there.
         """
+        found = b""
         try:
             with open_stored(local_path(path)) as file:
                 file.seek(start)
-                found = file.read(size)
                 while len(found) < size and (more := file.read(size - len(found))):
                     found += more
                 return found
+        except StoppedError:
+            if not found:
+                raise
+            return found
         except OSError as error:
             raise NddupError(f"{path}: cannot be read ({_reason(error)})") from error
 

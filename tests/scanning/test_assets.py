@@ -1,10 +1,15 @@
 """Folders of pages and documents: what pages are shown with is skipped, what is not read is named by kind."""
 
+import gzip
+import io
 import json
+import lzma
 import zipfile
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+import zstandard
 
 from nddup.metrics import RunMetrics
 from nddup.report.summary import notes
@@ -78,7 +83,7 @@ def test_documents_that_are_not_read_are_named_by_kind_with_what_to_do(site: Pat
     for part in ("2 binary: a Word document: convert it to text first",
                  "2 binary: a PDF: convert it to text first (0.pdf, …)",
                  "1 binary: an Excel workbook: export each sheet as CSV (old.xls)",
-                 "a WACZ archive without WARC files, or not of this machine: unpack it",
+                 "1 a WACZ archive that is damaged, without WARC files, or not of this machine: unpack it",
                  "2 binary: an index of WARC files (CDX), without pages: give the WARC files",
                  "1 binary: an index of WARC files (CDXJ), without pages: give the WARC files"):  # fmt: skip
         assert part in said
@@ -129,10 +134,43 @@ def test_a_folder_of_notes_is_read_and_proved_by_one_listing(tmp_path: Path) -> 
     assert (metrics.rows["documents"], metrics.stages.sketch.changed_files) == (3, 0)
 
 
-def test_a_first_line_that_is_too_large_is_one_reject(tmp_path: Path) -> None:
-    """The keys are those of the lines after it; so of two long lines."""
-    rows = [{"id": "long", "text": "word " * 50_000}] * 2 + [{"id": name, "text": WORDS} for name in "ab"]
-    (tmp_path / "in.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    metrics = run(tmp_path / "in.jsonl", input={"max_record": 100_000, "max_rejects": None}, output={"report": False})
+@pytest.mark.parametrize(
+    ("encoding", "pack"),
+    [
+        ("utf-8", bytes),
+        ("utf-8", gzip.compress),
+        ("utf-8-sig", bytes),
+        ("utf-16", bytes),
+        ("utf-16-be", lzma.compress),
+        ("utf-32", zstandard.compress),
+    ],
+)
+def test_a_first_line_that_is_too_large_is_one_reject(
+    tmp_path: Path, encoding: str, pack: Callable[[bytes], bytes]
+) -> None:
+    """The keys are those of the lines after it; so of two long lines, and where the content is named."""
+    rows = [{"id": "long", "text": "word " * 60_000}] * 2 + [{"id": name, "text": WORDS} for name in "ab"]
+    (tmp_path / "in.jsonl").write_bytes(pack("".join(json.dumps(row) + "\n" for row in rows).encode(encoding)))
+    settings = {"max_record": 100_000, "max_rejects": None, "content": "text" if encoding != "utf-8" else None}
+    metrics = run(tmp_path / "in.jsonl", input=settings, output={"report": False})
 
-    assert (metrics.rows["documents"], metrics.rows["rejects"]) == (2, 2)
+    assert (metrics.rows["documents"], metrics.rows["rejects"], metrics.stages.sketch.made_up_ids) == (2, 2, 0)
+
+
+def test_a_damaged_archive_ends_no_run(tmp_path: Path) -> None:
+    """Each of its files is a reject with the archive's name; the others, and what lies beside it, are read."""
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in/a.jsonl").write_text(json.dumps({"id": "a", "text": WORDS}) + "\n")
+    for kind in (zipfile.ZIP_DEFLATED, zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA):
+        stored = io.BytesIO()
+        with zipfile.ZipFile(stored, "w", kind) as packed:
+            packed.writestr("archive/a.warc", "WARC/1.0\r\n" + WORDS)
+        data = bytearray(stored.getvalue())
+        data[50:60] = bytes(range(200, 210))
+        (tmp_path / f"in/{kind}.wacz").write_bytes(data)
+        (tmp_path / f"in/{kind}-cut.wacz").write_bytes(data[:70])
+        data[data.index(b"PK\1\2") + 8] |= 1
+        (tmp_path / f"in/{kind}-encrypted.wacz").write_bytes(data)
+    metrics = run(tmp_path / "in", input={"max_rejects": None}, output={"report": False})
+
+    assert (metrics.rows["documents"], metrics.stages.sketch.rejected) == (1, {"damaged": 9})
