@@ -7,7 +7,7 @@
     offers, keeping      --ABANDONED-->       violations   the same for a frozen repository
     keeping, commons     --wrong_losses-->    violations   documents that lose another share than is said, or too much
     keeping              --WRONG_REASONS-->   violations   rows that contradict themselves
-    truth, keeping       --wrong_leaders-->   violations   documents that lead beside another leader, or should lead
+    folded, keeping      --wrong_leaders-->   violations   documents that lead beside another leader, or should lead
     keep, members        --WRONG_STARS-->     violations   clusters of a partition that differ from the keep-list
 
 `recounted`, `truth` and the probes are those of `prove_pairs`.
@@ -56,6 +56,13 @@ LED = f"""
     WHERE {is_before("o", "h")} AND f.node NOT IN (SELECT node FROM leader_nodes)
 """  # noqa: S608 - the text above
 """The nodes that follow a leader: `pairs` has one with a leader before them."""
+
+NEAR_LEADERS = f"""
+    SELECT CAST(coalesce(sum(n * n), 0) AS BIGINT) AS n
+    FROM (SELECT f.node, count(*) AS n FROM ({BOTH_WAYS}) AS f SEMI JOIN leader_nodes USING (node) GROUP BY f.node) AS l
+"""  # noqa: S608 - the text above
+"""About how many near-duplicates the followers of leaders have together: those of one leader are taken for near each
+other. `pairs` does not list them."""
 
 LED_AREA = "SELECT node FROM led_nodes UNION SELECT node FROM leader_nodes"
 
@@ -175,8 +182,8 @@ def wrong_leaders(*, is_led: bool) -> Violations:
     """
     text = f"""
         WITH near AS (
-            SELECT t.probe AS node, l.doc_id, l.weight, l.rank
-            FROM truth AS t JOIN keeping AS l ON t.other = l.node WHERE l.leader
+            SELECT f.node, l.doc_id, l.weight, l.rank
+            FROM ({BOTH_WAYS}) AS f JOIN keeping AS l ON f.other = l.node WHERE l.leader
             UNION ALL
             SELECT l.node, l.doc_id, l.weight, l.rank FROM keeping AS l WHERE l.leader AND l.size > 0
         ),
@@ -190,7 +197,7 @@ def wrong_leaders(*, is_led: bool) -> Violations:
                         WHEN k.leader AND {"false" if is_led else "true"} THEN 'unled'
                         WHEN k.leader AND k.class >= 0 AND m.earlier > 0 THEN 'second'
                         WHEN NOT k.leader AND m.n > 0 AND (m.earlier = 0 OR k.class < 0) THEN 'due' END AS what
-            FROM keeping AS k SEMI JOIN probes AS p ON k.node = p.node LEFT JOIN met AS m ON k.doc_id = m.doc_id
+            FROM keeping AS k LEFT JOIN met AS m ON k.doc_id = m.doc_id WHERE k.size > 0
         ) AS judged WHERE what IS NOT NULL
     """  # noqa: S608 - the text above
     return Violations(
@@ -307,16 +314,15 @@ WRONG_LIKENESS = Violations(
     f"""
     SELECT * FROM (
         SELECT k.doc_id, k.duplicate_of, k.resemblance,
-               CASE WHEN k.node = o.node THEN CAST(1 AS DOUBLE) ELSE t.resemblance END AS due
-        FROM keeping AS k SEMI JOIN probes AS p ON k.node = p.node
-        LEFT JOIN keeping AS o ON k.duplicate_of = o.doc_id
-        LEFT JOIN truth AS t ON k.node = t.probe AND o.node = t.other
-        WHERE k.duplicate_of IS NULL OR k.node = o.node OR t.probe IS NOT NULL
+               CASE WHEN k.node = o.node THEN CAST(1 AS DOUBLE) ELSE f.most END AS due
+        FROM keeping AS k LEFT JOIN keeping AS o ON k.duplicate_of = o.doc_id
+        LEFT JOIN folded AS f
+        ON k.node <> o.node AND least(k.node, o.node) = f.node_a AND greatest(k.node, o.node) = f.node_b
     ) AS met WHERE coalesce(abs(resemblance - due) > {TOLERANCE}, resemblance IS DISTINCT FROM due)
     """,  # noqa: S608 - the text above
-    "{doc_id}: resemblance {resemblance} to {duplicate_of}, recounted {due}",
+    "{doc_id}: resemblance {resemblance} to {duplicate_of}, of their pair {due}",
 )
-"""Rows of `keep` whose resemblance is not that of the two documents; BROKEN finds two that are no pair."""
+"""Rows of `keep` whose resemblance is not that of the pair of both documents, which `pairs` must have."""
 
 WRONG_STARS = Violations(
     """

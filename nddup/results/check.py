@@ -379,9 +379,9 @@ def _keep(evidence: Evidence) -> Iterator[Finding]:
     """
     amount, reads = evidence.amount, ["offers", "keeping"]
     yield _find(evidence, "keep: kept, duplicate_of and reason fit", prove_keep.WRONG_REASONS, reads=["keeping"])
-    promise, measured = "keep: resemblance is that of both documents", ["keeping", "truth", "probes"]
+    promise = "keep: resemblance is that of both documents"
     if evidence.count("SELECT count(resemblance) AS n FROM keep"):  # an earlier version wrote none
-        yield _find(evidence, promise, prove_keep.WRONG_LIKENESS, reads=measured, amount=amount)
+        yield _find(evidence, promise, prove_keep.WRONG_LIKENESS, reads=["keeping", "folded"])
         losing = evidence.promised.losing
         wrong = prove_keep.wrong_losses(losing, by_sets=evidence.promised.config.pairs.confirm == "resemblance")
         most = f", at most {evidence.promised.config.keep.max_lost:g}" if losing else ""
@@ -398,7 +398,7 @@ def _keep(evidence: Evidence) -> Iterator[Finding]:
     if not is_frozen and evidence.count("SELECT count(leader) AS n FROM keep"):
         promise, promised = "keep: leader as the pairs say", evidence.promised
         wrong = prove_keep.wrong_leaders(is_led=promised.is_led or promised.is_of_repository)
-        yield _find(evidence, promise, wrong, reads=["keeping", "truth", "probes"], amount=amount)
+        yield _find(evidence, promise, wrong, reads=["keeping", "folded"])
     promise = "keep: of equal contents without a feature one is kept"
     yield _find(evidence, promise, prove_keep.textless(is_frozen=is_frozen), reads=["keeping"])
     reads = ["best", "offers", "keeping", "probes", *area]

@@ -207,6 +207,9 @@ LEAST_PROBES = 1_000
 PROBE_IDS = 10_000_000
 """Most feature ids of all probes together: 80 MB on the driver and in each task. Larger sketches mean fewer probes."""
 
+NEAR = 2_000_000
+"""About the most near-duplicates of all probes together: some 1 GB. More mean fewer probes."""
+
 
 class Evidence:
     """The tables that the promises of one run are compared with.
@@ -258,6 +261,11 @@ class Evidence:
         number = sample_size(count, count)
         if ids > PROBE_IDS:
             number = max(1, min(number, count * PROBE_IDS // ids))
+        near = self.count("SELECT 2 * count(*) AS n FROM folded", "folded")
+        if self.promised.is_led:
+            near += self.count(prove_keep.NEAR_LEADERS, "leader_nodes")
+        if near > NEAR:
+            number = max(1, min(number, count * NEAR // near))
 
         self.see("sketches")
         text = prove_pairs.UNLEVELLED

@@ -15,6 +15,7 @@ from nddup.run.local_job import run_locally
 from nddup.settings.load import build_config
 from tests.finished_runs import run_over
 from tests.local.led_families import Drawn, draw, require_as_defined
+from tests.results.damages import change, rewrite
 
 TABLES = ("documents", "pairs", "clusters", "keep")
 
@@ -48,6 +49,22 @@ def require_right(seed: int, families: int, folder: Path) -> set[str]:
 def test_what_becomes_of_families_is_as_defined(seed: int, tmp_path: Path) -> None:
     """Leaders, pairs, clusters and the keep-list are those of the definitions, and `check` accepts them."""
     require_right(seed, 20, tmp_path / "in")
+
+
+def test_of_too_many_near_duplicates_a_sample_is_recounted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The rows of `keep` are compared with `pairs` nevertheless, all of them."""
+    monkeypatch.setattr("nddup.results.evidence.NEAR", 1)
+    assert "led" in require_right(2, 4, tmp_path / "in")
+    folder = tmp_path / "in" / "run"
+    rewrite(folder, "keep", change("leader", lambda _: True, kept=False))
+    rewrite(folder, "keep", change("resemblance", 0.99, kept=False))
+
+    findings = check_run(DuckRun(str(folder)), steps=["pairs", "keep"]).findings
+
+    assert any(one.amount.startswith("sample of 1 of") for one in findings)
+    assert {one.promise for one in findings if one.broken} >= {
+        "keep: leader as the pairs say", "keep: resemblance is that of both documents",
+    }  # fmt: skip
 
 
 @pytest.mark.spark

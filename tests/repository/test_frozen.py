@@ -162,6 +162,7 @@ def test_a_check_of_the_tables_finds_another_keeper(tmp_path: Path) -> None:
     report = check_run(DuckRun(str(tmp_path / "run")), steps=["keep"])
     broken = [finding for finding in report.findings if finding.broken]
     assert [finding.examples for finding in broken] == [
+        ("c: resemblance 0.6363636363636364 to far, of their pair null",),
         ("c: lost 0.2222222222222222 for far, recounted null",),
         ("c: duplicate_of far, which is no kept near-duplicate of it",),
     ]
