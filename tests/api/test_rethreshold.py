@@ -17,6 +17,7 @@ from nddup.settings.load import build_config
 from tests.finished_runs import write_texts
 from tests.local.edited_texts import make_texts
 from tests.results.kind_runs import CHECKED, RUNS, nested, settings_of, texts
+from tests.samples_by_night import first
 
 SHARES = (0.3, 0.7, 1.0)
 COUNTS = (1, 12, 30)
@@ -72,7 +73,9 @@ def make_run(folder: Path, keys: dict[str, Any]) -> Run:
     return nddup.open(str(folder / "run"))
 
 
-@pytest.mark.parametrize("name", [*RUNS, *CHECKED, *LARGE])
+@pytest.mark.parametrize(
+    "name", first(9, dict.fromkeys([*LARGE, "min-s", "mod-pow2", "i-match", "minhash", *RUNS, *CHECKED]))
+)
 def test_it_is_a_fresh_run(name: str, tmp_path: Path) -> None:
     """At thresholds around its own the run equals a fresh one, for every kind, measure, mode and limit.
 
@@ -113,7 +116,7 @@ def test_the_large_runs_are_large(name: str, tmp_path: Path) -> None:
     assert reached[name]
 
 
-@settings(max_examples=20)
+@settings(max_examples=10)
 @given(
     seed=st.integers(0, 10**6),
     kind=st.sampled_from([

@@ -20,6 +20,7 @@ from nddup.results.check import check_run
 from tests.counted_rows import once, once_each
 from tests.repository.histories import Batch, draw_chain, draw_history, draw_text, play, rows_of, run_fresh
 from tests.results.damages import change, rewrite
+from tests.samples_by_night import first
 
 SETTINGS: dict[str, Any] = {"sketch.size": 24, "pairs.threshold": 0.6, "local.processes": 1}
 
@@ -70,7 +71,7 @@ class Oracle:
         self.duplicate_of = targets
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", first(2, range(6)))
 def test_the_keep_list_follows_its_definition(tmp_path: Path, seed: int) -> None:
     """The keep-list follows its definition after each step of a random history; other tables equal a fresh run's.
 
@@ -115,7 +116,7 @@ def test_a_removal_promotes_and_an_addition_does_not_demote(tmp_path: Path) -> N
     ]
 
 
-@settings(max_examples=8, deadline=None)
+@settings(max_examples=5, deadline=None)
 @example(seed=1461, store="all", is_chain=False, confirm=CONFIRM[0])  # two empty texts, one kept for the other
 @given(
     seed=st.integers(0, 2**32), store=st.sampled_from(["all", "kept"]), is_chain=st.booleans(),
@@ -134,7 +135,7 @@ def test_a_check_holds_after_any_history(
 
 
 @pytest.mark.parametrize("mode", ["frozen", "rebuild"])
-@pytest.mark.parametrize("seed", [0, 1, 2])
+@pytest.mark.parametrize("seed", first(2, [0, 1, 2]))
 def test_the_tables_of_any_history_pass_as_a_run(tmp_path: Path, seed: int, mode: str) -> None:
     """`nddup check` holds for `index tables` of several batches, replaced and removed documents, in either mode."""
     repo = nddup.repository.create(str(tmp_path / "repo"), mode=mode, **SETTINGS | CONFIRM[seed % 2])
