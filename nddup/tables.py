@@ -154,8 +154,9 @@ TOKENS = working(
 )
 TEXTS = working(
     "given_texts",
-    "doc_id string, url string, text string, source string, split long, seq long",
-    "Documents given as a DataFrame: text already decoded, numbered within their partition.",
+    "doc_id string, url string, title string, text string, turns string, source string, split long, seq long",
+    "Documents given as a DataFrame: text already decoded, numbered within their partition. `turns` is a chat, or a"
+    " list of strings, as JSON, in place of a text.",
 )
 CAPTURE = (
     Column(

@@ -1,10 +1,12 @@
 """Near-duplicates among the rows of a table: a Spark DataFrame on Spark; any other table in this process."""
 
-from collections.abc import Callable, Iterable, Mapping
+import json
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from importlib import import_module
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -18,6 +20,8 @@ from nddup.local.workers import Workers
 from nddup.matching.preference import DATED, DERIVED
 from nddup.metrics import RunMetrics
 from nddup.progress import LocalProgress, Steps, is_quiet_for
+from nddup.reading.chats import CHAT_NAMES, holds_texts, is_chat, texts_of
+from nddup.reading.xml_structure import BODY_NAMES, TITLE_NAMES, text_fields
 from nddup.run.compiling import compile_once
 from nddup.run.engines import memory_of
 from nddup.run.local_job import LocalJob
@@ -51,7 +55,7 @@ TEXT_KINDS = (
 def find_duplicates(  # noqa: PLR0913 - the sections of the configuration, so that an editor completes them
     df: Any,  # noqa: ANN401 - a table of several libraries, none of which is loaded here
     id: str | None = None,  # noqa: A002 - the caller's word
-    text: str = "text",
+    text: str | None = None,
     *,
     checkpoint: str | None = None,
     progress: bool | None = None,
@@ -75,7 +79,9 @@ def find_duplicates(  # noqa: PLR0913 - the sections of the configuration, so th
             Face, a relation of DuckDB, a RecordBatchReader) or by the interchange protocol (`__dataframe__`).
         id: name of the column of ids, which are compared as text: their exact value. Null and repeated ids go to
             `rejects`. None: the column `id` if there is one; else each row has its number, from 0, as its id.
-        text: name of the column of texts; rows with a null text go to `rejects`.
+        text: name of the column of texts: strings, lists of strings, or chats (lists of `{role, content}`). None: a
+            title and a text by their usual names, as in files (`title`; `content`, `text`, `body`, …, `messages`). Rows
+            with nothing in them go to `rejects`.
         checkpoint: for a Spark DataFrame, a folder that every executor can reach, such as `hdfs:///tmp/x`. Each call
             writes its tables there as Parquet, in a new folder that outlives the session and that the caller removes.
         progress: None: one line on a terminal and in a notebook, erased at the end; elsewhere log lines of level INFO
@@ -113,10 +119,8 @@ def find_duplicates(  # noqa: PLR0913 - the sections of the configuration, so th
         with nddup.find_duplicates(df, id="url") as run:  # of Spark: its tables are freed at the end
             df.join(run.keep.where("kept"), df.url == run.keep.doc_id, "left_semi").write.parquet("kept")
     """
-    df = _as_table(df, ("id" if id is None else id, text))
-    names = list(df.column_names if isinstance(df, pa.Table) else df.columns)
-    id = "id" if id is None and "id" in names else id  # noqa: A001
-    _require_columns(names, [text] if id is None else [id, text])
+    df = _as_table(df, partial(_wanted, id=id, text=text))
+    columns = _choose_columns(df, id, text)
     sections = {
         "input": input, "shingle": shingle, "sketch": sketch, "lexicon": lexicon, "pairs": pairs, "clusters": clusters,
         "keep": keep, "local": local, "spark": spark,
@@ -142,30 +146,129 @@ def find_duplicates(  # noqa: PLR0913 - the sections of the configuration, so th
                 "find_duplicates: a streaming DataFrame never ends: give a table, or each batch by"
                 " writeStream.foreachBatch"
             )
-        if id is None:
+        if columns.id is None:
             raise ConfigError(
                 "find_duplicates: rows on Spark have no numbers: name the column of ids with id=…, or add one, such as"
                 ' df.withColumn("id", pyspark.sql.functions.monotonically_increasing_id())'
             )
-        for name, refused in ((id, ("array", "map", "struct")), (text, ())):
-            told = df.schema.fields[names.index(name)].dataType
-            if told.typeName() in refused or (not refused and told.typeName() not in SPARK_TEXTS):
-                raise _not_text(name, told.simpleString())
-        columns, is_quiet = (id, text), is_quiet_for(progress=progress)
-        found, metrics, free = find_on_spark(df, columns, config, checkpoint=checkpoint, is_quiet=is_quiet)
-        frames: dict[str, Any] = with_ids_of(found, df.schema.fields[names.index(id)].dataType)
+        kinds = {field.name: field.dataType for field in df.schema.fields}
+        for name in filter(None, columns[:2]):
+            if kinds[name].typeName() in ("array", "map", "struct"):
+                raise _not_text(name, kinds[name].simpleString())
+        if kinds[columns.text].typeName() not in SPARK_TEXTS and not _holds_lists(df, columns.text):
+            raise _not_text(columns.text, kinds[columns.text].simpleString())
+        is_quiet = is_quiet_for(progress=progress)
+        found, metrics, free = find_on_spark(df, columns._asdict(), config, checkpoint=checkpoint, is_quiet=is_quiet)
+        frames: dict[str, Any] = with_ids_of(found, kinds[columns.id])
         reader = partial(FramesRun, df.sparkSession, found, metrics)
         return Run(**frames, metrics=metrics, _open_frames=reader, _free=free)
 
     if checkpoint is not None or config.engine == "spark":
         raise ConfigError("find_duplicates: checkpoint and engine=spark are for a DataFrame of Spark")
-    rows = _to_arrow(df, id, text)
+    rows = _to_arrow(df, columns)
     tables, metrics = _find_here(
         number_texts(rows, id="id", text="text"), config, is_quiet=is_quiet_for(progress=progress)
     )
     kind = rows.schema.field("id").type
     shown: dict[str, Any] = {name: _as_given(_with_ids(table, kind), df) for name, table in tables.items()}
     return Run(**shown, metrics=metrics, _opened=MemoryRun(tables, metrics))
+
+
+class _Rows(NamedTuple):
+    """A list of dictionaries, and all their keys."""
+
+    rows: Sequence[Mapping[str, Any]]
+    columns: list[str]
+
+
+class Columns(NamedTuple):
+    """The names of the columns of a table that are read; None for none."""
+
+    id: str | None
+    title: str | None
+    text: str
+
+
+def _wanted(names: list[str], *, id: str | None, text: str | None) -> list[str]:  # noqa: A002
+    """Return the columns that may be read; all, if the named text is none of them, for the message."""
+    usual = {*TITLE_NAMES, *BODY_NAMES, *CHAT_NAMES}
+    texts = [text] if text else [name for name in names if name.lower() in usual]
+    found = [name for name in dict.fromkeys(["id" if id is None else id, *texts]) if names.count(name) == 1]
+    return found if set(texts) & set(found) else names
+
+
+def _choose_columns(df: Any, id: str | None, text: str | None) -> Columns:  # noqa: A002, ANN401
+    """Choose the columns that are read.
+
+    Raises:
+        ConfigError: for one that does not exist, or twice, or if no column looks like the text.
+    """
+    names = list(df.column_names if isinstance(df, pa.Table) else df.columns)
+    id = "id" if id is None and "id" in names else id  # noqa: A001
+    usual = [str(name) for name in names]
+    chats = [name for name in usual if name.lower() in CHAT_NAMES and _holds_lists(df, name, only_chats=True)]
+    *title, found = (text,) if text else text_fields(usual, chats) or (None,)
+    if found is None:
+        raise ConfigError(f"find_duplicates: no column of texts; there are {', '.join(usual)}; name it with text=…")
+    _require_columns(names, [name for name in (id, *title, found) if name is not None])
+    return Columns(id, next(iter(title), None), found)
+
+
+def _holds_lists(df: Any, name: str, *, only_chats: bool = False) -> bool:  # noqa: ANN401
+    """Return whether a column holds chats or lists of strings; of a table without types, its first value tells."""
+    if hasattr(df, "sparkSession"):
+        from pyspark.sql.pandas.types import to_arrow_type  # noqa: PLC0415 - loaded with the caller's table
+
+        kind = next(field.dataType for field in df.schema.fields if field.name == name)
+        return kind.typeName() == "array" and holds_texts(to_arrow_type(kind), only_chats=only_chats)
+    if isinstance(df, pa.Table):
+        return holds_texts(df.schema.field(name).type, only_chats=only_chats)
+    if _is_polars(df):
+        return holds_texts(df.head(0).select(name).to_arrow().schema.field(name).type, only_chats=only_chats)
+    first = next((value for value in _values(df, name) if value is not None and not _is_missing(value)), None)
+    given = json.loads(_as_json(first)) if _is_list(first) else None
+    return is_chat(given) if only_chats else bool(texts_of(given))
+
+
+def _values(df: Any, name: str) -> Iterator[Any]:  # noqa: ANN401
+    """Yield the values of a column of any table but one of Spark, as those of Python."""
+    if isinstance(df, _Rows):
+        yield from (row.get(name) for row in df.rows)
+    elif hasattr(df, "iloc"):
+        yield from df[name]
+    else:
+        chunks = df[name].chunks if isinstance(df, pa.Table) else df.select(name).to_arrow().column(0).chunks
+        yield from (value.as_py() for chunk in chunks for value in chunk)
+
+
+def _is_missing(value: object) -> bool:
+    """Return whether a value stands for null, also NaN, as pandas has it."""
+    return (
+        value is None
+        or (isinstance(value, float) and math.isnan(value))
+        or type(value).__name__ in ("NAType", "NaTType")
+    )
+
+
+def _is_list(value: object) -> bool:
+    return isinstance(value, list) or type(value).__name__ == "ndarray"
+
+
+def _turns_of(df: Any, name: str) -> pa.ChunkedArray:  # noqa: ANN401
+    """Return a column of lists as JSON."""
+    held, chunks, size = list[str | None](), list[pa.Array](), 0
+    for value in _values(df, name):
+        held.append(None if _is_missing(value) else _as_json(value))
+        size += len(held[-1] or "")
+        if size > CHUNK_BYTES:
+            chunks.append(pa.array(held, pa.string()))
+            held, size = [], 0
+    return pa.chunked_array([*chunks, pa.array(held, pa.string())])
+
+
+def _as_json(value: object) -> str:
+    """Return a chat or a list as JSON; pandas gives lists as arrays of numpy."""
+    return json.dumps(value, default=lambda one: one.tolist() if _is_list(one) else str(one))
 
 
 def _require_columns(names: list[str], wanted: list[str]) -> None:
@@ -190,12 +293,12 @@ def _find_here(texts: pa.Table, config: Config, *, is_quiet: bool) -> tuple[dict
     return tables, metrics_of(config, found.stages, found.unpaired)
 
 
-def _as_table(given: Any, wanted: tuple[str, str]) -> Any:  # noqa: ANN401 - any table
+def _as_table(given: Any, wanted: Callable[[list[str]], list[str]]) -> Any:  # noqa: ANN401 - any table
     """Return a DataFrame of Spark, pandas or Polars, or an Arrow table, as it is; any other table as an Arrow table.
 
     Args:
         given: the table.
-        wanted: the names of the columns that are needed; others are not held in memory where they can be left out.
+        wanted: names -> those of the columns that are needed; others are not held in memory where they can be left out.
 
     Raises:
         ConfigError: if it is no table; the message says how to make one of it.
@@ -204,12 +307,10 @@ def _as_table(given: Any, wanted: tuple[str, str]) -> Any:  # noqa: ANN401 - any
         found = given
     elif type(given).__module__.startswith("polars.") and hasattr(given, "collect_schema"):
         names = given.collect_schema().names()
-        found = given.select([name for name in wanted if name in names]).collect() if wanted[1] in names else given
+        found = given.select(wanted(names)).collect()
     elif isinstance(given, list | tuple) and given and all(isinstance(row, Mapping) for row in given):
         names = list(dict.fromkeys(name for row in given for name in row))
-        chosen = [name for name in wanted if name in names] if wanted[1] in names else names
-        found = pa.table({name: _of_rows((row.get(name) for row in given), name, is_id=name == wanted[0])
-                          for name in chosen})  # fmt: skip
+        found = _Rows(given, names)
     elif hasattr(given, "__arrow_c_stream__"):
         found = _of_stream(given, wanted)
     elif hasattr(given, "__dataframe__"):
@@ -225,22 +326,22 @@ def _is_polars(given: object) -> bool:
     return type(given).__module__.startswith("polars.") and type(given).__name__ == "DataFrame"
 
 
-def _of_stream(given: Any, wanted: tuple[str, str]) -> pa.Table:  # noqa: ANN401
+def _of_stream(given: Any, wanted: Callable[[list[str]], list[str]]) -> pa.Table:  # noqa: ANN401
     """Read a stream of Arrow, a batch at a time; of columns that are not wanted nothing stays in memory."""
     try:
         reader = pa.RecordBatchReader.from_stream(given)
     except (pa.ArrowException, TypeError) as error:  # a single column, for example
         raise _no_table(given) from error
     names = reader.schema.names
-    if names.count(wanted[1]) != 1:
+    chosen = wanted(names)
+    if any(names.count(name) > 1 for name in chosen):
         return reader.schema.empty_table()
-    chosen = [name for name in wanted if names.count(name) == 1]
     schema = pa.schema([reader.schema.field(name) for name in chosen])
     return pa.Table.from_batches((batch.select(chosen) for batch in reader), schema)
 
 
-def _to_arrow(df: Any, id: str | None, text: str) -> pa.Table:  # noqa: A002, ANN401
-    """Return `id` and `text` of a table as Arrow strings, or integers for ids; null stays null.
+def _to_arrow(df: Any, columns: Columns) -> pa.Table:  # noqa: ANN401
+    """Return `id`, `title`, `text` and `turns` of a table as Arrow strings, or integers for ids; null stays null.
 
     Text that is not Unicode, such as half a surrogate pair or other bytes, stays as it is: reading makes it a reject.
     Without a column of ids each row gets its number.
@@ -248,20 +349,29 @@ def _to_arrow(df: Any, id: str | None, text: str) -> pa.Table:  # noqa: A002, AN
     Raises:
         ConfigError: if a column holds something else.
     """
-    columns = [text] if id is None else [id, text]
-    if isinstance(df, pa.Table):
-        found = df.select(columns).columns
-    elif _is_polars(df):
-        found = df.select(columns).to_arrow().columns
-    elif hasattr(df, "iloc"):  # pandas
-        found = [_of_pandas(df[name], name, is_id=name == id) for name in columns]
+    found: dict[str, Any] = dict.fromkeys(("id", "title", "text", "turns"))
+    for kind, name in zip(("id", "title"), columns[:2], strict=True):
+        found[kind] = name and _as_strings(_column(df, name, is_id=True), name, is_id=True)
+    if _holds_lists(df, columns.text):
+        found["turns"] = _turns_of(df, columns.text)
     else:
-        raise _no_table(df)
-    if id is None:
-        found = [pa.chunked_array([pa.array(np.arange(len(found[0])))]), *found]
-    ids, texts = found
-    kept = [_as_strings(ids, id or "id", is_id=True), _as_strings(texts, text, is_id=False)]
-    return pa.table(kept, names=["id", "text"])
+        found["text"] = _as_strings(_column(df, columns.text, is_id=False), columns.text, is_id=False)
+    rows = len(found["text"] if found["turns"] is None else found["turns"])
+    found["id"] = pa.array(np.arange(rows)) if found["id"] is None else found["id"]
+    return pa.table({name: pa.nulls(rows, pa.string()) if column is None else column for name, column in found.items()})
+
+
+def _column(df: Any, name: str, *, is_id: bool) -> pa.ChunkedArray:  # noqa: ANN401
+    """Return a column of any table but one of Spark."""
+    if isinstance(df, pa.Table):
+        return df[name]
+    if _is_polars(df):
+        return df.select(name).to_arrow().column(0)
+    if isinstance(df, _Rows):
+        return _of_rows(_values(df, name), name, is_id=is_id)
+    if hasattr(df, "iloc"):
+        return _of_pandas(df[name], name, is_id=is_id)
+    raise _no_table(df)
 
 
 def _of_pandas(column: Any, name: str, *, is_id: bool) -> pa.ChunkedArray:  # noqa: ANN401 - a Series
@@ -351,7 +461,7 @@ def _no_table(given: object) -> ConfigError:
 
 def _as_given(table: pa.Table, df: Any) -> Any:  # noqa: ANN401
     """Convert an Arrow table to the library of `df`."""
-    if isinstance(df, pa.Table):
+    if isinstance(df, pa.Table | _Rows):
         return table
     if _is_polars(df):
         return import_module("polars").from_arrow(table)

@@ -269,13 +269,18 @@ def number_texts(table: pa.Table, *, id: str, text: str) -> pa.Table:  # noqa: A
     """Return TEXTS of a table, ordered by id; those of equal ids by their bytes.
 
     Args:
-        table: any table with the columns `id` and `text`, which are read as strings.
+        table: any table with the columns `id` and `text`, and perhaps `title` and `turns`, which are read as strings.
         id: name of the column of ids.
         text: name of the column of texts.
 
     Cost: a sort of the ids; texts of repeated ids are sorted in Python.
     """
-    ids, texts = (table[name].cast(pa.string()) for name in (id, text))
+    ids, *given = (
+        table[name].cast(pa.string())
+        if name in table.column_names
+        else pa.chunked_array([pa.nulls(len(table), pa.string())])
+        for name in (id, "title", text, "turns")
+    )
     order = np.asarray(pc.array_sort_indices(one_chunk(ids))).astype(np.int64)  # nulls come last
     in_order = one_chunk(ids).take(pa.array(order))
     keys = pc.fill_null(in_order, "").cast(pa.binary())
@@ -288,13 +293,13 @@ def number_texts(table: pa.Table, *, id: str, text: str) -> pa.Table:  # noqa: A
     for low, high in zip(starts, np.append(starts[1:], len(order))[: len(starts)], strict=True):
         if high - low > 1:
             run = order[low:high].tolist()
-            order[low:high] = sorted(run, key=lambda row: _key(texts[row]))
+            order[low:high] = sorted(run, key=lambda row: [_key(texts[row]) for texts in given])
 
     rows = len(order)
     columns = [
         in_order if not is_same.any() else one_chunk(ids).take(pa.array(order)),
         pa.nulls(rows, pa.string()),
-        _take(texts, order),
+        *(_take(texts, order) for texts in given),
         pa.array([SOURCE], pa.string()).take(pa.array(np.zeros(rows, np.int64))),
         pa.array(np.zeros(rows, np.int64)),
         pa.array(np.arange(rows)),

@@ -130,7 +130,8 @@ def sketch_texts(identity: Identity, texts: str | Sequence[str] | Mapping[str, s
         raise ConfigError(f"query: expected texts as strings, got {type(other[1]).__name__} for {other[0]}")
     n = len(named)
     columns = [
-        pa.array(named.keys(), pa.string()), pa.nulls(n, pa.string()), pa.array(named.values(), pa.string()),
+        pa.array(named.keys(), pa.string()), pa.nulls(n, pa.string()), pa.nulls(n, pa.string()),
+        pa.array(named.values(), pa.string()), pa.nulls(n, pa.string()),
         pa.array(["query"] * n, pa.string()), pa.array([0] * n, pa.int64()), pa.array(range(n), pa.int64()),
     ]  # fmt: skip
     consumer = SketchRecords(dataclasses.replace(identity.sketching, is_cut=False))

@@ -126,7 +126,7 @@ def run_job(
 
 
 def find_on_spark(
-    df: DataFrame, columns: tuple[str, str], config: Config, *, checkpoint: str | None, is_quiet: bool = False
+    df: DataFrame, columns: Mapping[str, Any], config: Config, *, checkpoint: str | None, is_quiet: bool = False
 ) -> tuple[dict[str, DataFrame], RunMetrics, Callable[[], None]]:
     """Return the tables of a run over a DataFrame, its metrics, and what frees the tables.
 
@@ -134,7 +134,7 @@ def find_on_spark(
 
     Args:
         df: one document a row.
-        columns: of ids and of texts.
+        columns: the names of those that `number_texts` takes.
         config: all settings; those of the session are restored afterwards, even after a failure.
         checkpoint: a folder that every executor sees, for the tables as Parquet; None: they stay in the session.
         is_quiet: report no progress.
@@ -153,7 +153,7 @@ def find_on_spark(
         forced = read_forced(files_of(spark), config.keep.force)
         shown = SparkProgress(spark, is_quiet=is_quiet, is_brief=True)
         job = meanwhile.enter_context(closing(SparkJob(spark, config, store, shown, forced=forced)))
-        found = find_clusters(job, number_texts(df, id=columns[0], text=columns[1]).select(*TEXTS.names))
+        found = find_clusters(job, number_texts(df, **columns).select(*TEXTS.names))
     return dict(found.tables), metrics_of(config, found.stages, found.unpaired), made.free
 
 

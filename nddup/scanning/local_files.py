@@ -12,15 +12,17 @@ Documents passed in as a table of ids and texts -> records, as if they had been 
 import io
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import partial
 from typing import BinaryIO, NamedTuple
 
 import pyarrow as pa
 
 from nddup.reading.charsets import unit_of
-from nddup.reading.formats import FileHead
+from nddup.reading.formats import FORMATS, FileHead
 from nddup.reading.json_lines import plain_keys
-from nddup.reading.outcomes import DIVIDED, Record, Reject, excerpt
+from nddup.reading.outcomes import DIVIDED, Record, Reject, excerpt, make_record
+from nddup.reading.records import parse_json
 from nddup.reading.streams import Expanded
 from nddup.scanning.collection import ListedFile
 from nddup.scanning.found import Batches, Consumer, LocatedRecord, RecordLimits, in_batches
@@ -200,7 +202,7 @@ class _Range(io.RawIOBase):
         return read
 
 
-COLUMNS = ("source", "split", "seq", "doc_id", "text")
+COLUMNS = ("source", "split", "seq", "doc_id", "title", "text", "turns")
 """Columns of TEXTS that are read."""
 
 
@@ -214,12 +216,15 @@ def read_texts(batches: Iterable[pa.RecordBatch]) -> Iterator[list[LocatedRecord
         places = [batch.column(name).to_pylist() for name in COLUMNS[:3]]
         values = [batch.column(name).cast(pa.binary()).to_pylist() for name in COLUMNS[3:]]
         rows = zip(*places, *values, strict=True)
-        yield [LocatedRecord(file, split, seq, _document(name, text), b"") for file, split, seq, name, text in rows]
+        yield [LocatedRecord(file, split, seq, _document(*row), b"") for file, split, seq, *row in rows]
 
 
-def _document(doc_id: bytes | None, text: bytes | None) -> Record | Reject:
+TURNS = FileHead(format=replace(FORMATS["jsonl"], content=("turns",)), encoding="utf-8", separator=b"\n")
+
+
+def _document(doc_id: bytes | None, title: bytes | None, text: bytes | None, turns: bytes | None) -> Record | Reject:
     """Make a record of an id and a text, or a reject for the first of them that cannot be used."""
-    start = excerpt(text or b"")
+    start = excerpt(text or turns or b"")
     if doc_id is None:
         return Reject("no id", "the id is null", start)
     try:
@@ -227,9 +232,14 @@ def _document(doc_id: bytes | None, text: bytes | None) -> Record | Reject:
     except UnicodeDecodeError as error:
         return Reject("malformed", f"the id is not UTF-8: {error}", start)
 
-    if text is None:
-        return Reject("no text", "the text is null", start, name)
     try:
-        return Record(name, None, (text.decode(),), None)
+        given = [(value.decode(), None) for value in (title, text) if value is not None]
     except UnicodeDecodeError as error:
         return Reject("malformed", f"the text is not UTF-8: {error}", start, name)
+    if turns is not None:
+        chat = parse_json(b'{"turns":' + turns + b"}", TURNS)
+        if not isinstance(chat, Record):
+            return Reject("no text", "no turn of the chat has a text", start, name)
+        told = [*given, *((field, None) for field in chat.fields)]
+        return make_record(name, None, told, start=start, replaced=chat.replaced, unread=chat.unread)
+    return make_record(name, None, given, start=start) if given else Reject("no text", "the text is null", start, name)

@@ -20,6 +20,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import Column, DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F
+from pyspark.sql import types as T
 
 from nddup.errors import NddupError
 from nddup.reading.formats import FileHead
@@ -94,20 +95,26 @@ def scan_counting(
     return _together(spark, parts, consumer), [one for one in seen if not one.group.is_whole]
 
 
-def number_texts(df: DataFrame, *, id: str, text: str) -> DataFrame:  # noqa: A002 - the caller's word
+def number_texts(df: DataFrame, *, id: str, text: str, title: str | None = None) -> DataFrame:  # noqa: A002
     """Sort the documents of a DataFrame by id, those of equal ids by text, and number them within their partition.
 
     Names of columns are literal: they may hold dots, blanks and backticks, and differ in case alone.
 
-    Schema in:   any, with the columns `id` and `text`; both are cast to string
+    Schema in:   any, with the columns `id`, `text` and perhaps `title`, cast to string; a list becomes `turns`
     Schema out:  TEXTS; `source` is `dataframe`, `split` the partition of the sort
     Shuffles:  one, by ranges of id.    Actions:  Spark samples the range.
     """
     placed = df.toDF(*(f"column{at}" for at in range(len(df.columns))))
-    of_id, of_text = (F.col(f"column{df.columns.index(name)}").cast("string") for name in (id, text))
-    rows = placed.select(of_id.alias("doc_id"), F.lit(None).cast("string").alias("url"), of_text.alias("text")).sort(
-        F.col("doc_id").asc_nulls_last(), "text"
-    )
+    place = df.columns.index(text)
+    column, nothing = F.col(f"column{place}"), F.lit(None).cast("string")
+    is_list = isinstance(df.schema.fields[place].dataType, T.ArrayType)
+    rows = placed.select(
+        F.col(f"column{df.columns.index(id)}").cast("string").alias("doc_id"),
+        nothing.alias("url"),
+        (F.col(f"column{df.columns.index(title)}").cast("string") if title else nothing).alias("title"),
+        (nothing if is_list else column.cast("string")).alias("text"),
+        (F.to_json(column, {"ignoreNullFields": "false"}) if is_list else nothing).alias("turns"),
+    ).sort(F.col("doc_id").asc_nulls_last(), "title", "text", "turns")
     return rows.select(
         "*",
         F.lit("dataframe").alias("source"),

@@ -1,5 +1,6 @@
 """`find_duplicates` on pandas and Arrow tables finds what a run over the same texts finds, without Spark."""
 
+import json
 import subprocess
 import sys
 from collections.abc import Callable
@@ -11,11 +12,12 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
+from pyspark.sql import SparkSession
 
 import nddup
 from nddup.errors import ConfigError, NddupError
 from nddup.run.local_job import run_locally
-from nddup.settings.load import build_config
+from nddup.settings.load import build_config, nest_settings
 from nddup.storage.local_folder import LocalFolder
 from tests.finished_runs import write_texts
 from tests.local.edited_texts import make_texts
@@ -176,7 +178,60 @@ def test_a_dictionary_without_a_text_is_a_reject_and_another_value_an_error() ->
     with pytest.raises(ConfigError, match=r"^find_duplicates: column 'text' holds int in row 1; expected text$"):
         nddup.find_duplicates([{"text": words}, {"text": 1}])
     with pytest.raises(ConfigError, match=r"^find_duplicates: no column 'text'; there are id, body$"):
-        nddup.find_duplicates([{"id": 1, "body": words}])
+        nddup.find_duplicates([{"id": 1, "body": words}], text="text")
+    with pytest.raises(ConfigError, match=r"^find_duplicates: no column of texts; there are id, words; name it with"):
+        nddup.find_duplicates([{"id": 1, "words": words}])
+
+
+TURNS = [{"role": "user", "content": "one two three four"}, {"role": "assistant", "content": "five six seven"}]
+TITLED = [{"id": "a", "Title": "a title of it", "body": "one two three four five"},
+          {"id": "b", "Title": "", "body": "<html><body><p>some page of words</p></body></html>"},
+          {"id": "c", "Title": None, "body": "a title of it one two three four five"},
+          {"id": "d", "Title": "a title of it", "body": None}, {"id": "e", "Title": None, "body": None}]  # fmt: skip
+CHATS = [{"id": "a", "messages": TURNS, "description": "x"}, {"id": "b", "messages": TURNS[:1], "description": "x"},
+         {"id": "c", "messages": None, "description": "x"}, {"id": "d", "messages": []}]  # fmt: skip
+PARTS = [{"type": "text", "text": "one two three four"}, {"type": "image", "text": None}]
+PARTED = [{"id": "a", "messages": [{"role": "user", "content": PARTS}]}]
+GIVEN: dict[str, Callable[[list[dict[str, Any]]], Any]] = {
+    "dictionaries": lambda rows: rows,
+    "arrow": pa.Table.from_pylist,
+    "pandas": lambda rows: pa.Table.from_pylist(rows).to_pandas(),
+    "pandas of lists": pd.DataFrame,
+    "polars": lambda rows: pl.from_arrow(pa.Table.from_pylist(rows)),
+    "a reader": lambda rows: pa.Table.from_pylist(rows).to_reader(),
+}
+SHORT: dict[str, Any] = {"input.min_tokens": 1, "input.max_rejects": 1.0, "shingle.length": 2}
+
+
+def documents_of(run: Any) -> list[tuple[Any, ...]]:  # noqa: ANN401
+    """Return what the reading of a run made of each document."""
+    found = run.documents.toArrow() if hasattr(run.documents, "toArrow") else pa.table(run.documents)
+    names = ("doc_id", "content_fingerprint", "sketch", "n_tokens", "unread_parts")
+    return sorted(tuple(str(row[name]) for name in names) for row in found.to_pylist())
+
+
+@pytest.mark.parametrize("rows", [TITLED, CHATS, PARTED], ids=["titles", "chats", "parts"])
+def test_a_table_is_read_as_the_same_lines_of_json(rows: list[dict[str, Any]], tmp_path: Path) -> None:
+    """Title and text by their usual names, and chats: of each library the same fingerprints, texts and rejects."""
+    path = tmp_path / "a.jsonl"
+    path.write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+    config = build_config(nest_settings(SHORT, origin="test"), origin="test")
+    run_locally([str(path)], str(tmp_path / "run"), config)
+    due = documents_of(nddup.open(str(tmp_path / "run")))
+
+    assert len(due) == {5: 4, 4: 2, 1: 1}[len(rows)]
+    for kind, make in GIVEN.items():
+        assert documents_of(nddup.find_duplicates(make(rows), **SHORT)) == due, kind
+
+
+@pytest.mark.spark
+def test_a_frame_of_spark_is_read_as_the_same_table(spark: SparkSession) -> None:
+    """Title and text, and chats with parts that are no text."""
+    for rows in (TITLED, CHATS, PARTED):
+        table = pa.Table.from_pylist(rows)
+        due = documents_of(nddup.find_duplicates(table, **SHORT))
+        with nddup.find_duplicates(spark.createDataFrame(table), **SHORT) as found:
+            assert documents_of(found) == due
 
 
 def test_a_terminal_shows_rows(tmp_path: Path) -> None:

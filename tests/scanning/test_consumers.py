@@ -226,7 +226,7 @@ def test_given_texts_are_sketched_as_those_of_files(tmp_path: Path) -> None:
     ids, texts = [f"d{n}" for n in TEXT], list(TEXT.values())
     columns = {
         "doc_id": pa.array([*ids, None, "x"], pa.string()),
-        "url": pa.nulls(14, pa.string()),
+        **{name: pa.nulls(14, pa.string()) for name in ("url", "title", "turns")},
         "text": pa.array([*texts, "a", None], pa.string()),
         "source": pa.array(["dataframe"] * 14),
         "split": pa.array([0] * 14, pa.int64()),
