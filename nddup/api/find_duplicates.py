@@ -152,11 +152,7 @@ def find_duplicates(  # noqa: PLR0913 - the sections of the configuration, so th
                 ' df.withColumn("id", pyspark.sql.functions.monotonically_increasing_id())'
             )
         kinds = {field.name: field.dataType for field in df.schema.fields}
-        for name in filter(None, columns[:2]):
-            if kinds[name].typeName() in ("array", "map", "struct"):
-                raise _not_text(name, kinds[name].simpleString())
-        if kinds[columns.text].typeName() not in SPARK_TEXTS and not _holds_lists(df, columns.text):
-            raise _not_text(columns.text, kinds[columns.text].simpleString())
+        _require_kinds(df, columns, kinds)
         is_quiet = is_quiet_for(progress=progress)
         found, metrics, free = find_on_spark(df, columns._asdict(), config, checkpoint=checkpoint, is_quiet=is_quiet)
         frames: dict[str, Any] = with_ids_of(found, kinds[columns.id])
@@ -269,6 +265,19 @@ def _turns_of(df: Any, name: str) -> pa.ChunkedArray:  # noqa: ANN401
 def _as_json(value: object) -> str:
     """Return a chat or a list as JSON; pandas gives lists as arrays of numpy."""
     return json.dumps(value, default=lambda one: one.tolist() if _is_list(one) else str(one))
+
+
+def _require_kinds(df: Any, columns: Columns, kinds: Mapping[str, Any]) -> None:  # noqa: ANN401
+    """Refuse columns of a DataFrame of Spark whose types hold no text.
+
+    Raises:
+        ConfigError: naming the column.
+    """
+    for name in filter(None, columns[:2]):
+        if kinds[name].typeName() in ("array", "map", "struct"):
+            raise _not_text(name, kinds[name].simpleString())
+    if kinds[columns.text].typeName() not in SPARK_TEXTS and not _holds_lists(df, columns.text):
+        raise _not_text(columns.text, kinds[columns.text].simpleString())
 
 
 def _require_columns(names: list[str], wanted: list[str]) -> None:
