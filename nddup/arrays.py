@@ -1,17 +1,13 @@
 """Ragged arrays, grouping and numbering of keys, and `compiled`, which compiles every kernel of the package.
 
-A kernel is a plain Python function of NumPy arrays and numbers. `compiled` turns it into machine code at its first call
-and keeps the result on disk (`KernelCache`), so only the first process of an installation waits for it (1-7 s
-per kernel). If the folder of the package is not writable, numba uses the user's cache folder. Set NUMBA_CACHE_DIR on a
-cluster whose workers have neither.
+    compiled, is_compiled        a function of NumPy arrays and numbers -> machine code; whether the disk cache has it
+    KernelCache, digest_sources  the folders of that cache; the digest in the name of a kernel
+    Ragged, take_rows, gather    rows of different lengths
+    group_rows, number_keys      keys -> equal ones together; a number for each distinct one
 
-The disk cache of compiled kernels: each is kept under a name that identifies the sources it was compiled from.
-
-To decide whether a cached kernel is current, numba looks at the kernel's own file only. But a kernel is compiled
-together with the functions it calls and the constants of other modules, so after a change of only those numba would run
-the old code. Here the name of a cached kernel holds a digest of its module, of the constants that the module imports,
-and of the modules from which it takes kernels and types. A kernel compiled from other sources is not found under that
-name, so it is compiled again.
+`compiled` turns a kernel into machine code at its first call and keeps the result on disk, so only the first process of
+an installation waits for it (1-7 s per kernel). If the folder of the package is not writable, numba uses the user's
+cache folder. Set NUMBA_CACHE_DIR on a cluster whose workers have neither.
 """
 
 import hashlib
@@ -55,6 +51,12 @@ _leave_folder_settings_out()
 @cache
 def digest_sources(module: str) -> str:
     """Return a digest of the sources that the kernels of a module are compiled from, 16 hexadecimal digits.
+
+    To decide whether a cached kernel is current, numba looks at the kernel's own file only. But a kernel is compiled
+    together with the functions it calls and the constants of other modules, so after a change of only those numba would
+    run the old code. So the name of a cached kernel holds a digest of its module, of the constants that the module
+    imports, and of the modules from which it takes kernels and types. A kernel compiled from other sources is not found
+    under that name, so it is compiled again.
 
     It is computed at the first kernel of a module, when all imports above it are done. A module without kernels is
     loaded completely before the modules that import it.

@@ -1,19 +1,13 @@
 """The distinct shingles of the items, as a table in memory that the other collection streams past.
 
+    make_known                         texts of the items, length  -> Known: keys, places, normalised texts
+    open_known                         a folder                    -> the same, mapped, for all workers of a machine
+    find_number, has_key               a fingerprint               -> its shingle; whether any shingle has it
+    make_filter, add_keys, may_have    keys                        -> a Bloom filter, before a look-up in the table
+
 A shingle is `length` consecutive tokens of one item; a text of fewer tokens has none. All are taken, none is sampled.
 Two shingles are the same if their tokens are equal: a 64-bit fingerprint finds candidates in the table, and the
 normalised tokens are compared, so no result relies on the fingerprint.
-
-Memory: per distinct shingle 8 bytes of fingerprint, 4 of place, and 8 to 16 of slots; per token 16; and the texts, as
-they are and normalised.
-
-A Bloom filter of known fingerprints that keeps all bits of one key in one word.
-
-A look-up reads one word of 64 bits, so it waits for memory once. With 16 bits per key, 0.6 % of the foreign keys pass.
-
-Sources:
-    Bloom 1970, Space/time trade-offs in hash coding with allowable errors, CACM 13.
-    Putze, Sanders, Singler 2007, Cache-, hash- and space-efficient Bloom filters, WEA.
 """
 
 from functools import lru_cache
@@ -45,6 +39,13 @@ _ONE: Final = np.uint64(1)
 
 def make_filter(keys: NDArray[np.uint64], *, most_bytes: int = MOST_FILTER_BYTES) -> NDArray[np.uint64]:
     """Make the filter of n keys: (w,) uint64, w a power of two, at least 2 and at most `most_bytes / 8`.
+
+    All bits of one key are in one word: a look-up reads 64 bits, so it waits for memory once. With 16 bits per key, 0.6
+    % of the foreign keys pass.
+
+    Sources:
+        Bloom 1970, Space/time trade-offs in hash coding with allowable errors, CACM 13.
+        Putze, Sanders, Singler 2007, Cache-, hash- and space-efficient Bloom filters, WEA.
 
     Example:
         >>> words = make_filter(np.array([5, 7], np.uint64))
@@ -107,6 +108,9 @@ Values = TypeVar("Values", bound=NDArray[Any])
 
 class Known(NamedTuple):
     """The shingles of n items that have t tokens and d distinct shingles.
+
+    Memory: per distinct shingle 8 bytes of fingerprint, 4 of place, and 8 to 16 of slots; per token 16; and the texts,
+    as they are and normalised.
 
     Attributes:
         data: (b,), the texts as UTF-8, one after another.

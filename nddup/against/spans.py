@@ -1,16 +1,12 @@
-"""The runs of tokens that an item and its document have in common.
+"""The runs of tokens that an item and its document have in common, and where tokens lie in a text.
 
-The search walks along the item. At each unsuppressed shingle that the document has, it takes the longest common run
-from there, the first in the document if several are equally long, and goes on after the last shingle of the run. A run
-may extend over suppressed shingles, as its tokens are equal. Only the first `OCCURRENCES` places of a shingle in the
-document are tried.
+    find_runs          shingle numbers of an item and a document  -> Runs
+    locate_tokens      bytes  -> where each token begins and ends
+    fold_tokens        bytes  -> the tokens, normalised
+    same_tokens        two runs of normalised tokens  -> whether they are equal, byte by byte
+    count_characters   bytes  -> characters
 
-Locate and compare tokens in a text; tokens are those of `nddup.sketching.tokens`.
-
-locate_tokens      the bytes at which each token begins and ends
-fold_tokens        the tokens, normalised
-same_tokens        compares two runs of normalised tokens, byte by byte
-count_characters   bytes -> characters
+Tokens are those of `nddup.sketching.tokens`.
 """
 
 from typing import Final, NamedTuple
@@ -48,6 +44,11 @@ def find_runs(
     item: NDArray[np.int32], tokens: NDArray[np.int32], numbers: NDArray[np.int32], is_suppressed: NDArray[np.bool_]
 ) -> Runs:
     """Find the common runs of one item and one document.
+
+    The search walks along the item. At each unsuppressed shingle that the document has, it takes the longest common run
+    from there, the first in the document if several are equally long, and goes on after the last shingle of the run. A
+    run may extend over suppressed shingles, as its tokens are equal. Only the first `OCCURRENCES` places of a shingle
+    in the document are tried.
 
     Args:
         item: (t,), the number of the shingle that begins at each token of the item; -1 for none.

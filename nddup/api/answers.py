@@ -1,15 +1,10 @@
 """What a run answers beyond its tables: why a pair is one, the run at another threshold, its signatures as objects.
 
-    explain_pair         why two documents are, or are not, near-duplicates: measured values, threshold, verdict
-    make_again           the run at another threshold, from its documents alone
-    minhash_of, fill_lsh signatures as objects of datasketch, for programs that serve look-ups with it
-
-The numbers of a pair are recomputed from the two stored sketches by the rule of the run; the tables then say what the
-run decided about it.
-
-The stored sketches and signatures do not depend on the threshold. The embedded engine recomputes everything after them:
-pairs, stars, candidates of bands, components given by leaders, clusters, keep-list. So the tables equal those of a
-fresh run, also for a threshold below the run's own.
+    explain_pair   two documents        -> PairVerdict: why they are, or are not, near-duplicates
+    measure        two sketches         -> Measured, by the rule of the run
+    make_again     documents, threshold -> Rethresholded: the run at another threshold, from its documents alone
+    minhash_of     a document           -> its signature as an object of datasketch
+    fill_lsh       documents            -> an index of datasketch, for programs that serve look-ups with it
 
 datasketch is imported only when its objects are asked for: it loads slowly, and nothing else needs it.
 """
@@ -147,6 +142,9 @@ class PairVerdict:
 
 def explain_pair(run: FinishedRun, config: Config, first: str, second: str) -> PairVerdict:
     """Say why two documents are, or are not, near-duplicates.
+
+    The numbers of a pair are recomputed from the two stored sketches by the rule of the run; the tables then say what
+    the run decided about it.
 
     Args:
         run: the run.
@@ -357,6 +355,10 @@ def make_again(  # noqa: PLR0913 - the parts of a run
     forced: Forced | None = None,
 ) -> Rethresholded:
     """Recompute the tables of a run with another `pairs.threshold`.
+
+    The stored sketches and signatures do not depend on the threshold. The embedded engine recomputes everything after
+    them: pairs, stars, candidates of bands, components given by leaders, clusters, keep-list. So the tables equal those
+    of a fresh run, also for a threshold below the run's own.
 
     Args:
         documents: DOCUMENTS of the run, in any order.

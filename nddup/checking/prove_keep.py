@@ -3,13 +3,11 @@
     pairs, docs          --COMMONS-->         commons      the shingles that two nodes share, where texts were compared
     recounted, keeping   --weigh-->           offers       the kept near-duplicates of each probe
     offers, keeping      --BEST-->            best         for each removed document the most alike that may replace it
-    offers, keeping      --too_near, broken-> violations   documents that break the keep promise
-    offers, keeping      --ABANDONED-->       violations   the same for a frozen repository
+    offers, keeping      --too_near, broken--> violations  of the keep promise; ABANDONED: of a frozen repository
     keeping, commons     --wrong_losses-->    violations   documents that lose another share than is said, or too much
     keeping              --WRONG_REASONS-->   violations   rows that contradict themselves
     folded, keeping      --wrong_leaders-->   violations   documents that lead beside another leader, or should lead
     keep, members        --WRONG_STARS-->     violations   clusters of a partition that differ from the keep-list
-
 `recounted`, `truth` and the probes are those of `prove_pairs`.
 """
 

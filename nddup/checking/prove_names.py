@@ -1,21 +1,15 @@
-"""Proof of the names of clusters and of `duplicates.txt`, from members that are read in order as a stream.
+"""Proof of the names of clusters, of `duplicates.txt`, of components and of `false_components`.
 
-    members           --recount_members-->   recounted_members   each cluster's digest, size and first ids
-    clusters          --WRONG_NAMES-->       violations          clusters that differ from their members
-    duplicates.txt    --read_lines-->        lines               each line's digest, size and support
-    clusters, lines   --WRONG_LINES-->       violations          lines without a cluster, clusters without a line
-
-The text is read in parts, not in lines: a line may not fit into memory.
-
-Proof of components and of `false_components`: their nodes, their names, and the pairs they would invent.
-
+    members                --recount_members-->   recounted_members   each cluster's digest, size and first ids
+    clusters               --WRONG_NAMES-->       violations   clusters that differ from their members
+    duplicates.txt         --read_lines-->        lines        each line's digest, size and support
+    clusters, lines        --WRONG_LINES-->       violations   lines without a cluster, clusters without a line
     placed                 --STRAYING-->          violations   nodes of two components, wrong names of components
     placed (driver)        --split_components-->  problems     components that clusters do not connect
     pairs (driver)         --misnamed_parts-->    problems     nodes whose component is not what pairs connect
     placed, folded, docs   --WRONG_FALSE-->       violations   wrong counts of invented pairs
 
-Each cluster is a set of near-duplicates, and each pair of near-duplicates is in a cluster, so documents are connected
-through clusters exactly when they are connected through pairs.
+Members are read in order, as a stream; the text is read in parts, not in lines: a line may not fit into memory.
 """
 
 import hashlib
@@ -282,6 +276,9 @@ def some_components(parts: int) -> str:
 
 def split_components(rows: pa.Table) -> list[str]:
     """Find components whose nodes are not connected through clusters.
+
+    Each cluster is a set of near-duplicates, and each pair of near-duplicates is in a cluster, so documents are
+    connected through clusters exactly when they are connected through pairs.
 
     Args:
         rows: cluster_id, node, component.

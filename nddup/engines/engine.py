@@ -1,21 +1,14 @@
 """The contract of an engine: a few verbs, in which every relational step of a run is written once for both engines.
 
-    see          give rows a name
-    sql          ask one SELECT, a small answer
-    answer       ask one SELECT, an answer that the run stores, or what a kernel makes of it
-    count        ask for aggregates over a table
-    join         give rows with the columns of the group of their key a name
-    rows         ask one SELECT, an answer of any size
-    keep         keep the answer to a SELECT as a table
-    put          keep a copy of a small table
-    transform    keep what a kernel makes of an answer, with its rows gathered by key
-    forget       drop all of it
+    sql, rows        a SELECT          -> a small answer; an answer of any size, row by row
+    answer           a SELECT, kernel  -> a table that the run stores
+    count            a table           -> aggregates over it
+    see, put, join   rows              -> register rows; copy a small table; add the columns of a group
+    keep, transform  a SELECT, kernel  -> materialise: the answer, or what a kernel makes of it, as a table
+    forget                                drop all of these
 
-`engines.embedded` does it with DuckDB in this process, `engines.spark_engine` with Spark. A step takes an engine as its
-argument and knows neither. Steps whose rows do not fit these verbs (the reading of files, the search for
-pairs, the graph) are written for each engine, in `local` and `spark`.
-
-`FinishedRun` is an engine over the tables of a finished run, with its metrics and its texts.
+`engines.embedded` has the verbs by DuckDB in this process, `engines.spark_engine` by Spark; a step takes an engine as
+its argument. Steps whose rows do not fit them are in `local` and `spark`. `FinishedRun` is an engine over a run.
 """
 
 from abc import ABC, abstractmethod
@@ -92,7 +85,7 @@ class Engine(ABC):
 
     @abstractmethod
     def see(self, name: str, rows: Any) -> None:  # noqa: ANN401 - of either engine
-        """Give rows of the caller a name for later queries, until `forget`.
+        """Register: give rows of the caller a name for later queries, until `forget`.
 
         Args:
             name: a name that no table has.
@@ -117,7 +110,7 @@ class Engine(ABC):
 
     @abstractmethod
     def keep(self, name: str, text: str, *, is_wide: bool = False) -> None:
-        """Keep the answer to a query for later queries, as a table of this name, until `forget`.
+        """Materialise the answer to a query as a table of this name, for later queries, until `forget`.
 
         Args:
             name: name of the table.

@@ -1,17 +1,12 @@
-"""The pairs that bands and rows, or a number of common ids, find and miss.
+"""The pairs that bands and rows, or a number of common ids, find and miss; and the size of the pairs stage.
 
-    explain_bands      bands x rows: the S-curve, its threshold, false candidates and missed pairs
-    explain_support    k common ids of sketches of n ids: which resemblances are found
-    draw_curves        curves as a figure, by matplotlib: an optional package, loaded only when a figure is asked for
+    explain_bands      bands x rows           -> the S-curve, its threshold, false candidates and missed pairs
+    explain_support    k common ids of n      -> which resemblances are found
+    explain_capacity   settings, documents    -> tasks, bytes, blocks, core hours of the pairs stage on Spark
+    draw_curves        Curves                 -> a figure, by matplotlib: an optional package, loaded only for a figure
     draw_sweep         the results of `nddup sweep`, likewise
 
-Both explanations are lines for the terminal, and curves.
-`nddup.explaining.effects` explains the settings of a run.
-
-The size of the pairs stage on Spark for a collection of a given size: tasks, bytes, blocks, core hours.
-
-The number of tasks is that of a run (`nddup.matching.task_sizes`). The rest is extrapolated from measured collections,
-with its assumptions stated.
+Explanations are lines for the terminal, and curves. `nddup.explaining.effects` explains the settings of a run.
 """
 
 import math
@@ -212,6 +207,9 @@ LEAST_MEMORY = 2 << 30
 
 def explain_capacity(config: Config, *, documents: int, memory: int | None, ids_of_sketch: int) -> tuple[str, ...]:
     """Return lines on the tasks, bytes and hours of the pairs stage.
+
+    The number of tasks is that of a run (`nddup.matching.task_sizes`). The rest is extrapolated from measured
+    collections, with its assumptions stated.
 
     Args:
         config: the settings of the run.

@@ -1,18 +1,14 @@
 """The effects of the settings of a run, by kind of sketch: the error of the estimate, which pairs pass, the size.
 
-    smallest   min-s, super                  estimated from the s smallest ids of both documents together
-    slots      min-perm, minhash             estimated from equal slots out of n; with bands, their S-curve as well
-    sampled    mod-m, mod-pow2               estimated from the ids divisible by a modulus; longer documents keep more
-    equal      whole                         nothing is estimated: only equal texts are pairs
-    words      lexicon, i-match, keywords    nothing is estimated: a sketch has every word of the kind
+    explain_settings           settings -> lines for the terminal, and curves, by kind of sketch:
+        smallest   min-s, super                  estimated from the s smallest ids of both documents together
+        slots      min-perm, minhash             estimated from equal slots out of n; with bands, their S-curve as well
+        sampled    mod-m, mod-pow2               estimated from the ids divisible by a modulus, more of longer documents
+        equal      whole                         nothing is estimated: only equal texts are pairs
+        words      lexicon, i-match, keywords    nothing is estimated: a sketch has every word of the kind
+    say_what_readers_judged    settings -> lines on two sets of pairs of web pages that people judged
 
 The probabilities are those of `nddup.sketching.accuracy`.
-
-The judgements of readers compared with the settings: two sets of pairs of web pages that people judged.
-
-The sets have 358 and 374 pairs. Resemblance is that of all 5-word shingles; a sketch of 200 ids costs .001 to .004 of
-average precision. The judges contradict each other on templates filled with another subject, and on revisions of one
-article.
 """
 
 import math
@@ -49,7 +45,12 @@ from nddup.sketching.recipe import IDS, level_of, size_of
 
 
 class Judged(NamedTuple):
-    """A threshold on the resemblance, and its precision and recall on each of the two sets."""
+    """A threshold on the resemblance, and its precision and recall on each of the two sets.
+
+    The sets have 358 and 374 pairs of web pages. Resemblance is that of all 5-word shingles; a sketch of 200 ids costs
+    .001 to .004 of average precision. The judges contradict each other on templates filled with another subject, and on
+    revisions of one article.
+    """
 
     threshold: float
     first: tuple[float, float]

@@ -1,18 +1,6 @@
 """The memory that a run on one machine may take: each step says how many bytes it needs before it takes them.
 
-    512 MB                                      Python, its libraries, the kernels, worker processes
-    7 times the bytes of the rows read          until tables are made of them; twice those of tokens read again
-    1,000 a document and 60 an id of a sketch   from the documents to the distinct sketches and their postings
-    more ids than `mapped_from` are mapped      4 times the rows without ids, and 8 an id; then 500 a document, 8 an id
-                                                if there are rejects, 5 an id while they are counted, 40 each
-                                                that two sketches share while these are compared, 650 a
-                                                document more in the keep-list
-    and on top of these, in each step
-        match        100 a pair of distinct sketches
-        expand       120 a pair of documents, and four times an id
-        components   150 a pair of distinct sketches
-        mine         `bound_memory` of the largest components, one for each thread, and 20 a member of a set
-        name         120 a member of a cluster, and four times an id
+    Memory   the limit, what the documents already hold, and the refusal of a step that needs more
 
 A step whose size is not known beforehand asks again after each of its parts.
 """
@@ -41,6 +29,20 @@ OF_ID = 4
 @dataclass
 class Memory:
     """The memory that a run may take, and the part that its documents already hold.
+
+        512 MB                                      Python, its libraries, the kernels, worker processes
+        7 times the bytes of the rows read          until tables are made of them; twice those of tokens read again
+        1,000 a document and 60 an id of a sketch   from the documents to the distinct sketches and their postings
+        more ids than `mapped_from` are mapped      4 times the rows without ids, and 8 an id; then 500 a document, 8 an
+                                                    id if there are rejects, 5 an id while they are counted, 40 each
+                                                    that two sketches share while these are compared, 650 a
+                                                    document more in the keep-list
+        and on top of these, in each step
+            match        100 a pair of distinct sketches
+            expand       120 a pair of documents, and four times an id
+            components   150 a pair of distinct sketches
+            mine         `bound_memory` of the largest components, one for each thread, and 20 a member of a set
+            name         120 a member of a cluster, and four times an id
 
     Attributes:
         given: limit in bytes; None: no limit.

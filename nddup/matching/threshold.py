@@ -1,22 +1,14 @@
 """The rule for near-duplicate sketches: one threshold t = numerator / denominator, in exact integers.
 
-Let a and b be two sketches with |a| >= |b|, and o = |a ∩ b| their overlap. They are near-duplicates iff
-
-    measure       threshold    condition                 alpha_d: least overlap of d with a near-duplicate
+    measure       threshold    condition, |a| >= |b|     alpha_d: least overlap of d with a near-duplicate
     overlap       a count k    o >= k                    k
     overlap       a share      o >= t |a|                the least integer >= t |d|, at least 1
     resemblance   a share      r(a, b) >= t, o >= 1      the same: r(a, b) >= t implies o >= t |a|
     containment   a share      o >= t |b|, o >= 1        the same, of the contained sketch b only
 
-`Threshold.bounds` gives alpha_d. `compare_sketches` applies the rule to two sketches; all searches use it.
-
-Comparison of two sketches: their overlap, their resemblance, and whether they are near-duplicates.
-
-All functions are kernels over ascending runs of one array of ids. They take ORIGINAL sketches, never pruned ones.
-
-Sources:
-    Broder 1997, On the resemblance and containment of documents (resemblance r, containment).
-    Broder 1997, On the resemblance and containment of documents (MIN_s and its resemblance).
+Here o = |a ∩ b| is the overlap of two sketches a and b. `Threshold.bounds` gives alpha_d. `compare_sketches` applies
+the rule to two sketches; all searches use it. They take ORIGINAL sketches, never pruned ones, as ascending runs of one
+array of ids.
 """
 
 from dataclasses import dataclass
@@ -205,6 +197,8 @@ def resemblance_parts(ids: NDArray[np.uint64], a: int, a_end: int, b: int, b_end
     Returns:
         |MIN_s(A ∪ B) ∩ A ∩ B| and |MIN_s(A ∪ B)|. If both have fewer than s ids they are whole documents, and the
         result is |A ∩ B| and |A ∪ B|. For n slots it is |A ∩ B| and n; for two empty sketches without slots, 0 and 0.
+
+    Source: Broder 1997, On the resemblance and containment of documents (MIN_s and its resemblance).
     """
     size = rule.size
     if rule.by_slots:

@@ -1,16 +1,11 @@
 """What is kept of a component too large for its pairs where `keep.max_lost` limits what removal loses.
 
+    keep_bounded    Family, policy, Choosing, Confirm -> Bounded: what is kept, and what replaces each other document
+    choose_freely   n -> the Choosing by which nothing is forced and any part may be lost
+
 A leader may then replace few of the documents near it, so leaders do not decide what is kept. In the order of the keep
 policy, each document is compared with the kept ones before it, and is kept unless one of them may replace it
-(`keep_verdicts.may_replace`). A family that keeps nearly all of its documents would take all of its pairs: once more
-than `max_near` pairs of a document with a kept one before it are near, later documents are compared with heads only.
-
-A head is a document that is forced to be kept, or that is kept and had no near-duplicate among those that it was
-compared with. More may then be kept than if all were compared, but each removed document still has a kept one before it
-that may replace it.
-
-Copies of a removed document, those with equal shingles, may come later in the order than kept documents that it
-precedes: these are compared with it too. A copy that is forced out may lose all, so it is compared with all.
+(`keep_verdicts.may_replace`).
 """
 
 from collections.abc import Callable
@@ -122,6 +117,14 @@ def keep_bounded(
 ) -> Bounded:
     """
     Choose what is kept of a component, and what replaces each other document.
+
+    A family that keeps nearly all of its documents would take all of its pairs: once more than `max_near` pairs of a
+    document with a kept one before it are near, later documents are compared with heads only. A head is a document that
+    is forced to be kept, or that is kept and had no near-duplicate among those that it was compared with. More may then
+    be kept than if all were compared, but each removed document still has a kept one before it that may replace it.
+
+    Copies of a removed document, those with equal shingles, may come later in the order than kept documents that it
+    precedes: these are compared with it too. A copy that is forced out may lose all, so it is compared with all.
 
     Args:
         family: the n documents.

@@ -1,17 +1,12 @@
 """The keep-list of documents: which edges may remove a document, and what becomes of each.
 
+    classes_of     weights of documents            ->  the class of each: forced to be kept, forced out, or free
+    may_replace    forced documents, what is lost  ->  which end of an edge the other may replace
+    direct_edges   that, and likeness              ->  the likeness by which one replaces the other
+    decide         documents with their heads      ->  kept, duplicate_of, reason
+
 The choice itself is made on distinct sketches (`pair_graph`). It is exact for documents: equal sketches have the same
 near-duplicates, so a kept sketch keeps its first document, and a removed one keeps none.
-
-    may_replace    forced documents, what is lost            ->  which end of an edge the other may replace
-    direct_edges   that, and likeness                        ->  the likeness by which one replaces the other
-    decide         documents with their heads                ->  kept, duplicate_of, reason
-
-Documents that `keep.force` names have a class: `KEPT` ones come first in the order of preference and are never removed,
-`REMOVED` ones come last and remove nothing. A sketch has the class of its first document.
-
-With `keep.max_lost`, an edge removes its later end only where the earlier one has enough of its shingles. What is kept
-is then the kernel of an acyclic relation: unique, whatever the order of the work.
 """
 
 import hashlib
@@ -75,13 +70,20 @@ class Loss(NamedTuple):
 
 
 def classes_of(weights: NDArray[np.int64]) -> NDArray[np.int8]:
-    """Return the class of n documents by their weights, to which `FORCED_WEIGHT` was added or of which it was taken."""
+    """Return the class of n documents by their weights, to which `FORCED_WEIGHT` was added or of which it was taken.
+
+    Documents that `keep.force` names have a class: `KEPT` ones come first in the order of preference and are never
+    removed, `REMOVED` ones come last and remove nothing. A sketch has the class of its first document.
+    """
     half = FORCED_WEIGHT // 2
     return np.where(weights >= half, KEPT, np.where(weights <= -half, REMOVED, FREE)).astype(np.int8)
 
 
 def may_replace(classes: NDArray[np.int8], loss: Loss | None = None) -> NDArray[np.bool_]:
     """Return for both ends of e edges whether the other end may replace it, (2, e), if that precedes it in the order.
+
+    With `keep.max_lost`, an edge removes its later end only where the earlier one has enough of its shingles. What is
+    kept is then the kernel of an acyclic relation: unique, whatever the order of the work.
 
     Args:
         classes: (2, e), of the ends.

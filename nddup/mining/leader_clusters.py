@@ -1,23 +1,12 @@
 """Clusters around leaders: the followers of each, divided into clusters that include it.
 
-Every follower of a leader is a bitmap of the leader's sketch. The followers are ordered by these bitmaps, so that those
-that lack the same features come together. Each joins the first of the last `OPEN` clusters that it fits, else begins a
-new one (first fit). A cluster is valid at every step: its joint features number at least tau, and every pair in it is a
-near-duplicate. For counts and shares the first implies the second. For a resemblance t it does so where the joint
-features are at least (1 + t) / 2 of the largest sketch, because then |A ∩ B| / |A ∪ B| >= t; with fewer, each pair is
-compared, while the cluster has at most `CHECKED` documents.
-
-Every document with a near-duplicate leads, or is near a leader (`leaders`); it follows the leader that shares most
-features with it, ties by policy. A leader that nothing follows is in one cluster with the near-duplicate that the
-policy prefers. Two leaders may be near where both are forced to be kept. So a follower is in one cluster of one leader
-beside those, and no cluster lies inside another.
+    follow_leaders   sketches, Known pairs        -> Itemsets of coverage `documents`
+    fit_all          Sketches, leaders, followers -> Fitted: the clusters of every leader, by first fit
+    pick_lone        pairs, leaders, ranks        -> the pair of each leader that nothing follows
 
 Guarantees: every document that has a near-duplicate is in a cluster. Every cluster holds a leader, all its pairs are
 near-duplicates, and its joint support is enough. Clusters need not be maximal, and a pair of two documents that do not
 lead need not be in one.
-
-Where texts confirm pairs (`Threshold.by_text`), two sketches alone do not show whether they are a pair: only pairs of
-the list are near-duplicates then.
 """
 
 from typing import NamedTuple
@@ -78,6 +67,14 @@ def follow_leaders(
 ) -> Itemsets:
     """
     Divide the followers of each leader of a component into clusters.
+
+    Every document with a near-duplicate leads, or is near a leader (`leaders`); it follows the leader that shares most
+    features with it, ties by policy. A leader that nothing follows is in one cluster with the near-duplicate that the
+    policy prefers. Two leaders may be near where both are forced to be kept. So a follower is in one cluster of one
+    leader beside those, and no cluster lies inside another.
+
+    Where texts confirm pairs (`Threshold.by_text`), two sketches alone do not show whether they are a pair: only pairs
+    of the list are near-duplicates then.
 
     Args:
         sketches: m rows of ascending ids.
@@ -153,7 +150,12 @@ def pick_lone(pairs: NDArray[np.int32], leaders: NDArray[np.int64], ranks: NDArr
 
 @compiled
 def fit_all(sketches: Sketches, leaders: NDArray[np.int64], documents: NDArray[np.int64]) -> Fitted:
-    """Divide the followers of every leader, a run of equal `leaders`; reorders `documents` within each run."""
+    """Divide the followers of every leader, a run of equal `leaders`; reorders `documents` within each run.
+
+    Every follower of a leader is a bitmap of the leader's sketch. The followers are ordered by these bitmaps, so that
+    those that lack the same features come together. Each joins the first of the last `OPEN` clusters that it fits, else
+    begins a new one (first fit).
+    """
     fitted = Fitted(np.empty(documents.size, np.int64), np.empty(documents.size, np.int32))
     n_clusters = low = 0
     while low < documents.size:
@@ -247,7 +249,13 @@ def begin(sketches: Sketches, clusters: Clusters, at: int, leader: int) -> None:
 
 @compiled
 def can_join(sketches: Sketches, clusters: Clusters, at: int, bits: Bits, documents: NDArray[np.int64], i: int) -> bool:
-    """Tell whether a cluster stays valid when the i-th follower is added."""
+    """Tell whether a cluster stays valid when the i-th follower is added.
+
+    A cluster is valid at every step: its joint features number at least tau, and every pair in it is a near-duplicate.
+    For counts and shares the first implies the second. For a resemblance t it does so where the joint features are at
+    least (1 + t) / 2 of the largest sketch, because then |A ∩ B| / |A ∪ B| >= t; with fewer, each pair is compared,
+    while the cluster has at most `CHECKED` documents.
+    """
     joint = count_common(clusters.joint[at], bits[i])
     if joint < max(clusters.tau[at], sketches.bounds[documents[i]]):
         return False

@@ -1,17 +1,12 @@
 """Leaders of a family too large for all its pairs, or for its cover, and the pairs that have one.
 
-A family of 10^5 near-equal sketches has 5 * 10^9 pairs. Here each document is compared with leaders only:
+    choose_leaders      Family, policy, forced ones -> which documents lead, and the Index of the leaders
+    find_leader_pairs   Family, leaders             -> Rows: all near-duplicate pairs with a leader, earlier or later
+    rank_features, cut_prefixes                     -> the prefixes by which documents meet
 
-1. In the order of the keep policy, a document leads unless it is a near-duplicate of a leader before it. Documents that
-   `keep.force` keeps always lead. What a document would lose for another decides nothing here.
-2. A second pass finds all leaders, earlier and later, that are near-duplicates of each document.
-
-Where nothing is forced and no loss is limited, the leaders are the documents that `keep_first` keeps from the whole
-pair graph, found without that graph. Every document that has a near-duplicate has one that leads, or leads.
-
-Sources:
-    Chaudhuri, Ganti, Kaushik 2006, A primitive operator for similarity joins in data cleaning (the prefix filter).
-    Hartigan 1975, Clustering Algorithms (the leader algorithm: join a leader, else become one).
+A family of 10^5 near-equal sketches has 5 * 10^9 pairs; here each document is compared with leaders only. Every
+document that has a near-duplicate has one that leads, or leads. Where nothing is forced and no loss is limited, the
+leaders are the documents that `keep_first` keeps from the whole pair graph, found without that graph.
 """
 
 from collections.abc import Sequence
@@ -62,6 +57,8 @@ def cut_prefixes(
 ) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
     """
     Cut the prefixes: the first (features left) - alpha + 1 features, once those of a single document are dropped.
+
+    Source: Chaudhuri, Ganti, Kaushik 2006, A primitive operator for similarity joins in data cleaning.
 
     Two documents with max(alpha) features in common have a feature common to both prefixes. A document with fewer than
     alpha features left is in no pair, and its prefix is empty.
@@ -154,6 +151,11 @@ def choose_leaders(
 ) -> tuple[NDArray[np.bool_], Index]:
     """
     Let every document lead that has no near-duplicate among the leaders before it.
+
+    In the order of the keep policy, a document leads unless it is a near-duplicate of a leader before it. Documents
+    that `keep.force` keeps always lead. What a document would lose for another decides nothing here.
+
+    Source: Hartigan 1975, Clustering Algorithms (the leader algorithm: join a leader, else become one).
 
     Args:
         family: the n documents.

@@ -1,19 +1,10 @@
 """The search for repeated windows divided among tasks: what each task posts, asks and answers, arrays in, arrays out.
 
     documents of a task    --post_anchors-->      POSTS       one row per distinct anchor and the tokens around it
-    POSTS of an anchor     --list_asked-->        ASKED       the rows whose windows must be told one by one
+    POSTS of an anchor     --list_asked-->        ASKED       the rows whose windows must be compared one by one
     these, by their task   --describe_windows-->  DETAILS     the fingerprints of their windows
     POSTS and DETAILS      --judge_windows-->     VERDICTS    places, documents and first place of the repeated windows
     these, by their task   --place_windows-->     `repeats.Windows`, to be chained and cut as on one machine
-
-A row of POSTS is an anchor with all tokens of the windows that have it, and one more: its *surroundings*, told by a
-digest. Places of one task with equal surroundings are one row that counts them: so a template in 100,000 pages is a few
-rows a task, and text of one token many times is two. If all places of an anchor have equal surroundings, every window
-there has the same places, and nothing more is asked. Otherwise each task tells the fingerprints of the windows of its
-rows, once for each distinct surroundings, and windows with equal fingerprints are counted together.
-
-Text around an anchor is compared by 64 bits beside the 64 bits of the anchor. Only places of one anchor are compared:
-among n of them, two different texts are taken for equal with a probability of n² / 2^65.
 
 Memory of a task: its documents with 25 bytes a token beside texts and hashes; and some 150 bytes for each row of POSTS
 of its anchors. An anchor with m distinct surroundings in all is m rows of one task.
@@ -34,6 +25,12 @@ WHOLE = -1
 
 class Posts(NamedTuple):
     """The r rows that a task posts, by anchor and digest.
+
+    A row is an anchor with all tokens of the windows that have it, and one more: its *surroundings*, named by a digest.
+    Places of one task with equal surroundings are one row that counts them: so a template in 100,000 pages is a few
+    rows a task, and text of one token many times is two. Text around an anchor is compared by 64 bits beside the 64
+    bits of the anchor. Only places of one anchor are compared: among n of them, two different texts are taken for equal
+    with a probability of n² / 2^65.
 
     Attributes:
         keys: (r,), the hash of the anchor.
@@ -127,7 +124,12 @@ def number_pairs(first: NDArray[np.uint64], second: NDArray[np.uint64]) -> NDArr
 
 
 def list_asked(posts: Posts, *, within: bool) -> NDArray[np.int64]:
-    """Return the rows of POSTS whose anchor is shared, with different surroundings. `posts`: all of some anchors."""
+    """Return the rows of POSTS whose anchor is shared, with different surroundings. `posts`: all of some anchors.
+
+    If all places of an anchor have equal surroundings, every window there has the same places, and nothing more is
+    asked. Otherwise each task returns the fingerprints of the windows of its rows, once for each distinct surroundings,
+    and windows with equal fingerprints are counted together.
+    """
     groups, count = number_keys(posts.keys)
     return np.flatnonzero((_is_shared(posts, groups, count, within=within) & ~_is_alike(posts, groups, count))[groups])
 

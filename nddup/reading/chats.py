@@ -7,9 +7,6 @@
     holds_texts  the type of a column -> whether its values are such lists
     chats_of     a schema -> the columns that hold a chat
 
-A turn is an object of `role` and `content`, or of `from` and `value`. Its content is a string, or a list of parts, of
-which those with a `text` are read; pictures, other parts and calls of tools are left unread, and counted.
-
 Who speaks is not part of the text: `user` and `assistant` would be words of every chat, and the same chat is stored
 with other names (`human`, `gpt`).
 """
@@ -82,7 +79,11 @@ def _with_text(part: object, new: Iterator[Value | None]) -> object:
 
 
 def is_chat(value: object) -> bool:
-    """Return whether a value is a list of turns with a text."""
+    """Return whether a value is a list of turns with a text.
+
+    A turn is an object of `role` and `content`, or of `from` and `value`. Its content is a string, or a list of parts,
+    of which those with a `text` are read; pictures, other parts and calls of tools are left unread, and counted.
+    """
     return isinstance(value, list) and all(map(said_in, value)) and bool(texts_of(value))
 
 

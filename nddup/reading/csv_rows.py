@@ -1,20 +1,12 @@
-"""Read the rows of a CSV file as records. A bad row is one reject; an unclosed quote loses no other rows.
+"""The rows of a CSV file as records. A bad row is one reject; an unclosed quote loses no other rows.
 
-A quoted field may hold line ends, so a stray quote extends to the next quote, or to the end of the file. Rows are read
-by RFC 4180, or else as Python's `csv` reads them. But if a quote is still open at the end of the file or after
-`max_record` characters, or if it is closed inside a field and the second line is a row by itself, the first line is a
-reject and reading continues with the second line.
+    find_dialect   the first characters of a table  -> Dialect: what separates fields, quotes them, escapes a quote
+    separator_of   the first characters of a table  -> its delimiter, with a blank or without
+    read_csv       stream, head                     -> Record | Reject for each row after the header line
+    read_rows      Lines, Dialect                   -> the rows, including the header
+    dialect_of     head                             -> the Dialect of a table whose head was read before
 
-How the rows of a table are written: what separates fields, what quotes them, and what a quote inside is.
-
-    Dialect        a way to write rows, and a reader of it
-    find_dialect   the first characters of a table -> its dialect
-    separator_of   the first characters of a table -> its delimiter, with a blank or without
-
-There are four ways to write a quote inside a value: doubled in a quoted value (RFC 4180), after a backslash in a
-quoted value (Spark, MySQL), as it is in a table without quoting (most tab-separated corpora, as in
-text/tab-separated-values), and likewise, with line ends and delimiters after a backslash (Hive). The first rows of a
-table are read in each of these ways; the one in which most of them have the number of fields of the header is taken.
+How a stray quote is bounded is described at `read_rows`, the ways to write a quote at `find_dialect`.
 """
 
 import csv
@@ -141,6 +133,12 @@ def _patterns(dialect: Dialect) -> tuple[re.Pattern[str], re.Pattern[str]]:
 
 def find_dialect(start: str, delimiter: str, quote: str | None = None, escape: str | None = None) -> Dialect:
     r"""Determine how the rows of a table are written.
+
+    There are four ways to write a quote inside a value: doubled in a quoted value (RFC 4180), after a backslash in a
+    quoted value (Spark, MySQL), as it is in a table without quoting (most tab-separated corpora, as in
+    text/tab-separated-values), and likewise, with line ends and delimiters after a backslash (Hive). The first rows of
+    a table are read in each of these ways; the one in which most of them have the number of fields of the header is
+    taken.
 
     Args:
         start: the first characters of the table; they may end anywhere.
@@ -385,6 +383,11 @@ class Lines:
 
 def read_rows(lines: Lines, dialect: Dialect, *, with_blank: bool = False) -> Iterator[list[str] | Reject]:
     """Yield the rows, including the header. `lines.row` holds the lines of the current row.
+
+    A quoted field may hold line ends, so a stray quote extends to the next quote, or to the end of the file. Rows are
+    read by RFC 4180, or else as Python's `csv` reads them. But if a quote is still open at the end of the file or after
+    `max_record` characters, or if it is closed inside a field and the second line is a row by itself, the first line is
+    a reject and reading continues with the second line.
 
     Args:
         lines: lines of the table.

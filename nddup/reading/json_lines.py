@@ -1,17 +1,12 @@
 # ruff: noqa: PLR2004 (the numbers are those of UTF-8 and UTF-16)
 """Lines of JSON -> their texts, in one compiled pass, without an object for each record.
 
-    plain_keys   head -> the keys of the records that can be read here; None if they cannot
-    find_blank   lines -> those without a record
-    read_lines   lines -> the titles, texts, ids and URLs of those that are plain
+    plain_keys   head   -> the Keys of the records that can be read here; None if they cannot
+    find_ends    bytes  -> the places of the line ends; `find_blank` gives the lines without a record
+    read_lines   lines  -> PlainRecords: the titles, texts, ids and URLs of those that are plain
 
-A line is plain if `records.parse_json` would read it, and take its values as they are: an object in UTF-8 whose text is
-one string, as is its title, if any, whose id is a string of printable ASCII or a whole number, and whose keys name each
-of them once. Anything
-else, such as a broken line, a lone surrogate, an id with an accent, or a list of texts, is odd, and read by
-`parse_json`: what is a record, and what is a reject, is decided there alone.
-
-Source: RFC 8259.
+Any line that is not plain (`read_lines`) is odd, and read by `records.parse_json`: what is a record, and what is a
+reject, is decided there alone. Source: RFC 8259.
 """
 
 from typing import Final, NamedTuple
@@ -131,6 +126,10 @@ def plain_keys(head: FileHead) -> Keys | None:
 
 def read_lines(data: NDArray[np.uint8], ends: NDArray[np.int64], keys: Keys, max_record: int) -> PlainRecords:
     """Read lines.
+
+    A line is plain if `records.parse_json` would read it, and take its values as they are: an object in UTF-8 whose
+    text is one string, as is its title, if any, whose id is a string of printable ASCII or a whole number, and whose
+    keys name each of them once. A broken line, a lone surrogate, an id with an accent, or a list of texts is odd.
 
     Args:
         data: whole lines, each with its line end, (b,).

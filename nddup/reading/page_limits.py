@@ -1,22 +1,12 @@
 """Records whose parsing would take too much time or memory, recognised from their tags before they are parsed.
 
-    count_parts    the number of tags and attributes in HTML or XML
-    has_too_many   whether there are more than MAX_PARTS
-    is_too_costly  whether parsing a page would take too many steps, or too much memory
-
-The HTML parser does not recurse, but at most tags it searches the open elements: 40,000 `<div></x>` took 2.7 s, each
-`</x>` being a search through all <div> that it does not close. So time is bounded by the sum, over all tags, of the
-elements open there (MAX_STEPS). Memory is bounded too: every element takes some (`has_too_many`); formatting elements
-that stay open are made again in every paragraph (900 <font> in 1,100 paragraphs took 450 MB); and text between the rows
-of a table is moved in front of it piece by piece (80,000 pieces took 600 MB). Two more steps are quadratic: 40,000
-attributes of one tag took 4 s, 40,000 options of one <select> 11 s.
+    count_parts       HTML or XML  -> an upper bound on its tags and attributes
+    has_too_many      HTML or XML  -> whether there are more than MAX_PARTS
+    is_too_costly     page         -> whether parsing it would take too many steps, or too much memory
+    count_tags, trace_elements, most_attributes    page -> the counts by which that is decided
 
 Nearly all pages have so few tags that no order of them could exceed the bounds. Only for the others `trace_elements`
-follows the open elements. What it finds is never less than what the parser does: an end tag is believed only if it
-surely closes an element. Where it is not sure how the parser reads the rest of a page, it believes none.
-
-A parser's tree takes a fixed space for each element, attribute and text node, however short: 9 MB of `<p>` took 560 MB.
-Measured (docs/sizing.md): up to 360 bytes per part, including its text and its Python object.
+follows the open elements.
 """
 
 from typing import NamedTuple
@@ -27,7 +17,10 @@ from numpy.typing import NDArray
 from nddup.arrays import compiled
 
 MAX_PARTS = 1 << 20
-"""Most tags and attributes of one record: they take up to 380 MB. A real page of 2.7 MB has 0.27 million."""
+"""Most tags and attributes of one record: they take up to 380 MB. A real page of 2.7 MB has 0.27 million.
+
+A parser's tree takes a fixed space for each element, attribute and text node, however short: 9 MB of `<p>` took 560 MB.
+Measured (docs/sizing.md): up to 360 bytes per part, including its text and its Python object."""
 
 _LESS, _GREATER, _SLASH, _EQUALS, _BANG, _QUESTION = (ord(sign) for sign in "<>/=!?")
 _QUOTE, _APOSTROPHE, _BLANK, _DASH, _OPENING, _CLOSING = (ord(sign) for sign in "\"' -[]")
@@ -219,6 +212,13 @@ _REACH = 8
 def is_too_costly(data: bytes) -> bool:
     """Return whether a page exceeds a bound: on nodes, steps, reopened elements, moved text, attributes, or options.
 
+    The HTML parser does not recurse, but at most tags it searches the open elements: 40,000 `<div></x>` took 2.7 s,
+    each `</x>` being a search through all <div> that it does not close. So time is bounded by the sum, over all tags,
+    of the elements open there (MAX_STEPS). Memory is bounded too: every element takes some (`has_too_many`); formatting
+    elements that stay open are made again in every paragraph (900 <font> in 1,100 paragraphs took 450 MB); and text
+    between the rows of a table is moved in front of it piece by piece (80,000 pieces took 600 MB). Two more steps are
+    quadratic: 40,000 attributes of one tag took 4 s, 40,000 options of one <select> 11 s.
+
     Args:
         data: the page, readable as ASCII.
 
@@ -253,7 +253,11 @@ def count_tags(page: Bytes) -> Tags:
 
 
 def trace_elements(page: Bytes) -> Open:
-    """Follow the elements that are open at each tag of a page; stops beyond MAX_STEPS."""
+    """Follow the elements that are open at each tag of a page; stops beyond MAX_STEPS.
+
+    The result is never less than what the parser does: an end tag is believed only if it surely closes an element.
+    Where it is not sure how the parser reads the rest of a page, no end tag is believed.
+    """
     return Open(*_trace(page, np.zeros(MAX_OPEN, np.uint64)))
 
 

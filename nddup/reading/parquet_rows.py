@@ -1,17 +1,13 @@
-"""Read the rows of a Parquet file as records, some at a time, so that memory is bounded by the length of a few rows.
+"""The rows of a Parquet file as records, some at a time, so that memory is bounded by the length of a few rows.
 
-    read_rows     a file -> rows, and rejects
-    read_plain    rows -> the texts, ids and URLs of those that are plain, without an object for each
-    place_rows    a file -> its records and rejects, one by one, with their places
+    read_parquet  a file  -> its records and rejects
+    read_rows     a file  -> Rows, and rejects
+    read_plain    Rows    -> the texts, ids and URLs of those that are plain, without an object for each
+    place_rows    a file  -> its records and rejects, one by one, with their places
 
-Arrow decodes all rows of a request at once. With a dictionary of one long value, every row has that length: a file of
-1.8 KB became 500 MB. So as many rows are decoded at a time as take BLOCK_BYTES on average, and EXPANDED if each is the
-longest value of a dictionary; fewer where a part of a group has longer values than the others. After an error, rows are
-decoded ROWS at a time, so that those before a damaged page are read. A value that cannot be read makes its row a
-reject. A damaged page makes the rest of its row group one reject, which says how many rows the metadata promised.
-
-pyarrow ends the process where the metadata of a column are damaged and it is asked for them: `columns_of` has them read
-first by a call that raises.
+After an error, rows are decoded ROWS at a time, so that those before a damaged page are read. A value that cannot be
+read makes its row a reject. A damaged page makes the rest of its row group one reject, which says how many rows the
+metadata promised.
 """
 
 from collections.abc import Iterator
@@ -223,6 +219,10 @@ def read_batches(
     file: pq.ParquetFile, raw: BinaryIO, group: int, names: list[str] | None, max_record: int
 ) -> Iterator[tuple[pa.RecordBatch, int]]:
     """Yield the rows of a row group, each batch with the number of its first row.
+
+    Arrow decodes all rows of a request at once. With a dictionary of one long value, every row has that length: a file
+    of 1.8 KB became 500 MB. So as many rows are decoded at a time as take BLOCK_BYTES on average, and EXPANDED if each
+    is the longest value of a dictionary; fewer where a part of a group has longer values than the others.
 
     Args:
         file: the file.

@@ -1,23 +1,14 @@
-"""Parse the record in one chunk of a collection file, and extract the text of a record.
+"""The record in one chunk of a collection file, and the text of a record.
 
-    parse_record         chunk -> Record | Reject | None
-    read_text            Record -> plain text, and how much of it could not be decoded
-    read_encoded         Record -> the same in UTF-8
-    read_fields          Record -> the text of each field
-    record_text          Record -> plain text
-    content_fingerprint  Record -> 16 bytes, equal for equal content
+    parse_record         chunk   -> Record | Reject | None (`outcomes`)
+    read_text            Record  -> plain text, and how much of it cannot be decoded; `record_text`: the text alone
+    read_encoded         Record  -> the same in UTF-8
+    read_fields          Record  -> the text of each field
+    content_fingerprint  Record  -> 16 bytes, equal for equal content
+    parse_json, find_literals    a line of JSON -> Record | Reject | None; where its content stands in the line
 
 A chunk is the part of a file between two separators (`formats.FileHead`), without the separators: blanks and comments,
 then the record without its end tag. The first chunk also has the prolog; the last one has what follows the last record.
-`xml_records`, `sgml_records` and, for JSON, this module parse the record; `outcomes` defines the result.
-
-An XML record is wrapped in an element with the namespaces in force, closed, and parsed strictly. The DOCTYPE is never
-passed to the parser, so no entity can be declared, expanded or fetched. The parser's own recovery is never used: it
-turns `?x=1&b=2` into `?x=1=2` and accepts cut records. Only stray `&` are repaired.
-
-`xml_cutting` has made sure that a chunk of XML holds one record, wherever XML ends it.
-
-Parse one line of a JSON lines file into a record or a reject, or find where its content stands.
 """
 
 import json
@@ -256,6 +247,12 @@ class EncodedText(NamedTuple):
 
 def parse_record(chunk: bytes, head: FileHead, *, is_last: bool, is_whole: bool = False) -> Record | Reject | None:
     """Read the record in one chunk of a file.
+
+    `xml_records`, `sgml_records` and, for JSON, `parse_json` parse the record. An XML record is wrapped in an element
+    with the namespaces in force, closed, and parsed strictly. The DOCTYPE is never passed to the parser, so no entity
+    can be declared, expanded or fetched. The parser's own recovery is never used: it turns `?x=1&b=2` into `?x=1=2` and
+    accepts cut records. Only stray `&` are repaired. `xml_cutting` has made sure that a chunk of XML holds one record,
+    wherever XML ends it.
 
     Args:
         chunk: bytes between two separators, both removed.

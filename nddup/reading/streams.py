@@ -1,22 +1,15 @@
 """Files that must be read from their start: expanded, limited, and cut into chunks.
 
     COMPRESSIONS     all compressions, declared once for all who read and write them: gzip, bz2, zstd, xz
-    compression_of   first bytes -> the name of one, or none
-    Expanded         a stream of expanded bytes that says where and why it stopped
-    cut_pieces       stream -> chunks between separators, as Spark's text source cuts plain files; parts of long ones
-    reject_parts     those -> chunks, and a reject in place of each that is too long
-    find_open_end    last bytes of a plain file -> the place of its last separator, if a chunk follows it
-    expand_head      first bytes of a file -> first expanded bytes
+    compression_of   first bytes                  -> the name of one, or none
+    Expanded         a stored file                -> a stream of expanded bytes that says where and why it stopped
+    GzipMember       bytes of one gzip member     -> expanded bytes, by ISA-L
+    cut_pieces       stream                       -> chunks between separators, parts of long ones: every byte
+    reject_parts     those                        -> chunks, and a reject in place of each that is too long
+    find_open_end    last bytes of a plain file   -> the place of its last separator, if a chunk follows it
+    expand_head      first bytes of a file        -> first expanded bytes
 
-The decoder is fed in small pieces, so that everything before damaged bytes is kept. Memory is limited to `max_record`
-bytes and two pieces: a longer record is skipped and counted, and reading continues after it.
-
-Decode one gzip member with ISA-L, piece by piece: twice as fast as zlib.
-
-ISA-L's own gzip reader raises at a wrong checksum before it returns the last data. Here the data is returned first, so
-that everything that can be decoded of a damaged file is kept.
-
-`cut_pieces` loses no byte: a chunk that is too long is returned in parts, which `nddup.rewriting` writes again.
+Memory: `max_record` bytes and two pieces; a longer record is skipped and counted, and reading continues after it.
 """
 
 import bz2
@@ -52,6 +45,9 @@ class NoMemberError(OSError):
 
 class GzipMember:
     """A decoder of one member, with the interface of the standard library's decompressors.
+
+    ISA-L is twice as fast as zlib. Its own gzip reader raises at a wrong checksum before it returns the last data. Here
+    the data is returned first, so that everything that can be decoded of a damaged file is kept.
 
     Raises:
         OSError: from `decompress`, if the header is not a gzip header; or if the checksum or the length is wrong, in
@@ -171,6 +167,9 @@ class Stream(Protocol):
 def cut_pieces(stream: Stream, separator: bytes, *, max_record: int, unit: int = 1) -> Iterator[Chunk | Part | Reject]:
     """Cut a stream at a separator.
 
+    Chunks are those that Spark's text source makes of plain files. A chunk that is too long is returned in parts, which
+    `nddup.rewriting` writes again.
+
     Args:
         stream: the bytes of a file.
         separator: the bytes between two records, in the encoding of the file.
@@ -243,7 +242,9 @@ def _find(held: bytearray, separator: bytes, start: int, offset: int, unit: int)
 
 
 INPUT_PIECE = 8 << 10
-"""Bytes of gzip passed to its decoder at a time: at most this many are lost before damaged bytes."""
+"""Bytes of gzip passed to its decoder at a time: at most this many are lost before damaged bytes.
+
+The decoder is fed in small pieces, so that everything before damaged bytes is kept."""
 
 DENSE_PIECE = 1 << 10
 """Likewise for the other compressions: each byte of theirs may expand to many more."""

@@ -1,22 +1,14 @@
 """WARC and ARC files, cut by the lengths in their headers. Each record is parsed separately: a bad one is one reject.
 
-    read_warc    stream -> Record | Reject: both of the next
-    cut_warc     stream -> the bytes of each record that may hold a document
-    parse_warc   those bytes -> Record | Reject
-    walk_warc    stream -> pieces, every byte of the file, for `nddup.rewriting`; `is_record` marks what `cut_warc`
-                 returns as a record or as a reject; the blank lines after a record belong to it
+    read_warc    stream       -> Record | Reject: both of the next
+    cut_warc     stream       -> the bytes of each record that may hold a document
+    parse_warc   those bytes  -> Record | Reject
+    walk_warc    stream       -> WarcPieces, every byte of the file, for `nddup.rewriting`
+    as_date      text         -> a date of an archive, to the second
 
 Files are cut here because a whole-file parser stops silently where a file is cut or a header is wrong. Headers may end
 their lines with LF, fold a field over several lines, and spell its name in any case: FastWARC reads such fields as
 absent, so they are split here.
-
-Records that are not documents (warcinfo, request, metadata) are skipped. Segments of a record are joined, if no other
-document stands between them. A `revisit` has no page, and becomes a reject `revisit` that says what it repeats; a run
-over files makes a document of it where that is a document.
-
-In an ARC file, the older form, a record begins with one line: address, IP, date, media type, and length, in version 2
-also other columns before the length. Its records have no ids.
-Source: https://archive.org/web/researcher/ArcFileFormat.php
 """
 
 import re
@@ -71,7 +63,12 @@ _TEXTS = re.compile(
 """Content types of documents. Styles and scripts are none, as in a folder of pages; nor are answers of name servers."""
 
 ARC_START = b"filedesc://"
-"""How an ARC file begins."""
+"""How an ARC file begins.
+
+In an ARC file, the older form, a record begins with one line: address, IP, date, media type, and length, in version 2
+also other columns before the length. Its records have no ids.
+
+Source: https://archive.org/web/researcher/ArcFileFormat.php"""
 
 MAX_LINE, MAX_DIGITS = 1 << 16, 18
 _ARC_FIELDS = 5
@@ -146,6 +143,9 @@ class Window:
 
 def cut_warc(stream: Expanded, *, max_record: int) -> Iterator[Chunk | Reject]:  # noqa: C901 - one choice for each kind of record
     """Yield the records of a WARC file that may hold a document.
+
+    Records that are not documents (warcinfo, request, metadata) are skipped. Segments of a record are joined, if no
+    other document stands between them.
 
     Args:
         stream: the bytes of the file.
@@ -385,6 +385,9 @@ def read_warc(
 def parse_warc(chunk: bytes, *, max_record: int, wanted: Wanted = ALL, offset: int | None = None) -> Record | Reject:
     """Read the document in one record of a WARC or ARC file.
 
+    A `revisit` has no page, and becomes a reject `revisit` that says what it repeats; a run over files makes a document
+    of it where that is a document.
+
     Args:
         chunk: from `cut_warc`.
         max_record: the most bytes that a payload may expand to.
@@ -556,6 +559,8 @@ class WarcPiece(NamedTuple):
 
 def walk_warc(stream: Expanded, *, max_record: int) -> Iterator[WarcPiece | Reject]:
     """Yield the pieces of a file in order; if the stream stops, a reject with the reason, as in `warc.cut_warc`.
+
+    `is_record` marks what `cut_warc` returns as a record or as a reject; the blank lines after a record belong to it.
 
     Cost: linear. Memory: `max_record` and a piece; of a longer record, one piece at a time.
     """

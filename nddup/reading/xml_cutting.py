@@ -1,21 +1,11 @@
 """The records of an XML file as XML finds them, from chunks that were cut at one separator.
 
-    cut_records        chunks -> chunks that hold one record each
-    holds_separators   whether chunks were joined for that, so that the file must not be divided among tasks
-
-Records that hold the separator may come late in a file that has been divided. A part that then ends inside a record
-says so with its last reject, `DIVIDED`, and the engine reads the file again, from its start.
+    cut_records        chunks                 -> chunks that hold one record each
+    holds_separators   first bytes of a file  -> whether chunks are joined for that: no division among tasks then
+    Pieces             pieces between line ends, as Spark delivers them   -> one stream of bytes
 
 A file is cut at the end of its records as most of them spell it (`FileHead.separator`). That is where XML ends a record
-if nothing else in the chunk can start or hide one, and most chunks are passed on after this test. In any other chunk
-Expat follows the elements: records may end in other ways (`<doc/>`, `</doc >`, another prefix of the same namespace),
-lie inside others of the same name, or hold the separator in a comment, a CDATA section or an attribute. Such a chunk is
-divided, or joined with those that follow it.
-
-A record that never ends, or breaks the rules of XML, is cut at its first end tag, and what follows is tried again: one
-missing end tag costs one record.
-
-A file that Spark delivers in pieces, cut at line ends, as one stream of bytes.
+if nothing else in the chunk can start or hide one, and most chunks are passed on after this test.
 """
 
 import io
@@ -51,6 +41,15 @@ def is_readable_as_ascii(encoding: str) -> bool:
 
 def cut_records(found: Iterable[Piece], head: FileHead, *, max_record: int, is_part: bool = False) -> Iterator[Piece]:
     """Divide or join the chunks of an XML file, so that each holds at most one record.
+
+    In a chunk that fails that test Expat follows the elements: records may end in other ways (`<doc/>`, `</doc >`,
+    another prefix of the same namespace), lie inside others of the same name, or hold the separator in a comment, a
+    CDATA section or an attribute. Such a chunk is divided, or joined with those that follow it. A record that never
+    ends, or breaks the rules of XML, is cut at its first end tag, and what follows is tried again: one missing end tag
+    costs one record.
+
+    Records that hold the separator may come late in a file that has been divided. A part that then ends inside a record
+    says so with its last reject, `DIVIDED`, and the engine reads the file again, from its start.
 
     Args:
         found: chunks, parts of chunks that are too long, and rejects, in file order, as from `streams.cut_pieces`.

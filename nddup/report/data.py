@@ -1,23 +1,15 @@
-"""The data of a report as plain values, in chunks that the page loads one by one.
+"""The data of a report as plain values: `chunks` yields them, and the page loads them one by one.
 
-    summary       everything except clusters and documents
+    summary       everything except clusters and documents (`summarise`)
     clusters-N    columns of `CLUSTERS_EACH` clusters, for sorting, filtering and listing
     members-N     documents and near-duplicate pairs of `MEMBERS_EACH` clusters
-    families-N    overlapping clusters of `FAMILIES_EACH` components, with their graphs
-    documents-N   columns of `DOCUMENTS_EACH` documents, for searching, filtering and listing
-    nearest-N     the nearest documents of each of these
+    families-N    overlapping clusters of `FAMILIES_EACH` components, with their graphs (`family_chunks`)
+    documents-N   columns of `DOCUMENTS_EACH` documents, by id, so that the page finds one without reading all
+    nearest-N     the nearest documents of each of these (`document_chunks`)
     stands-N      the documents that were removed for each of these
-    texts-N       texts of about `TEXTS_CHARACTERS`
+    texts-N       texts of about `TEXTS_CHARACTERS`, with their titles (`find_titles`)
 
 Cost: linear in the rows shown.
-
-The documents of a report as chunks of columns, sorted by id so that the page finds one without reading all.
-
-The families of a report as chunks: their clusters, and the graphs of their documents.
-
-The summary of a report: everything except its clusters and documents, as JSON values.
-
-Titles of texts: the first words of each, without lines that many texts share, such as the menu of a site.
 """
 
 import json
@@ -371,6 +363,8 @@ COMMON, COMMON_SHARE = 10, 0.02
 
 def find_titles(texts: Sequence[str]) -> list[str]:
     r"""Return for each text its lines from the first uncommon one on, joined; from its first line if all are common.
+
+    Lines that many texts share are left out, such as the menu of a site.
 
     Args:
         texts: the stored texts.

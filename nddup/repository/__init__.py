@@ -5,12 +5,10 @@
     edges      --close-->        state, results    of the touched components, recomputed by `nddup.local`
     tables     --write-->        segment, commit
 
-Start with `opened_repository` and `make_change`. `lookups` is pure; `places` is where it is stored.
-May import `run` and everything below it.
+    repo = nddup.repository.open("pages"); repo.add({"w1": "a text"})
 
-Example:
-    repo = nddup.repository.open("pages")
-    repo.add({"w1": "a text"})
+Start with `opened_repository` and `make_change`. `lookups` is pure; `places` is where it is stored. May import `run`
+and everything below it.
 """
 
 import os

@@ -1,22 +1,14 @@
-"""The versions of a repository: one file each, created only if it is not there.
+"""The versions of a repository, one file each, created only if it is not there; and the claims of commands that write.
 
-    REPO/commits/N.json      parent, segments with their files' sizes and digests, recipe, counts, digests of the tables
-                             and of the commit itself
+    REPO/commits/N.json      Commit: parent, segments with their files' sizes and digests, recipe, counts, digests of
+                             the tables and of the commit itself
     REPO/segments/NAME/      immutable tables as Parquet (`segment_files`), one file each; and mapped arrays (`mapped`)
+    REPO/commits/.BASE-PLACE-PROCESS-BORN-TOKEN.live    LiveClaim; BASE: the newest version when the command began
+
+    versions_in, read_commit, write_commit    the versions; `claimed` claims what the newest one is made of
 
 A version exists as soon as its file does. `places` creates that file whole, and for at most one of several writers. A
 crash leaves files that no commit names.
-
-While a command that writes works, its claim keeps what it may read or make from being removed.
-
-    commits/.BASE-PLACE-PROCESS-BORN-TOKEN.live    BASE: the newest version when the command began
-
-A command claims before it reads the newest version, and gives the claim back after its commit. It reads segments of
-version BASE or later, and makes a folder for a later version. So a segment is out of everybody's use once no version
-from the oldest BASE on names it, and a folder that no version names once no claim is there. No clock decides that.
-
-All that is known of the owner is in the name, so a claim is never half written. On the owner's machine it lives as long
-as the process; seen from elsewhere, for `LIVES` by the clock of the place.
 """
 
 import hashlib
@@ -211,7 +203,16 @@ class Claims(NamedTuple):
 
 
 class LiveClaim:
-    """The claim of one command on a repository."""
+    """The claim of one command on a repository.
+
+    It keeps what the command may read or make from being removed. A command claims before it reads the newest version,
+    and gives the claim back after its commit. It reads segments of version BASE or later, and makes a folder for a
+    later version. So a segment is out of everybody's use once no version from the oldest BASE on names it, and a folder
+    that no version names once no claim is there. No clock decides that.
+
+    All that is known of the owner is in the name, so a claim is never half written. On the owner's machine it lives as
+    long as the process; seen from elsewhere, for `LIVES` by the clock of the place.
+    """
 
     def __init__(self, repo: Place, base: int) -> None:
         owner = this_process()

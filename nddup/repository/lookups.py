@@ -1,23 +1,14 @@
-"""Rows found by a key, and the near-duplicates of given sketches among those of a segment. Pure: no file is touched.
+"""Rows by key, and the near-duplicates of given sketches among those of a segment. Pure: no file is touched.
+
+    key_rows         keys                    -> Keyed: ascending keys, and the row of each (`find_rows`, `is_among`)
+    spread_rows      nodes, sketches         -> Rows; a sketch whose modulus varies has one per level (`recipe`)
+    order_features   sketches                -> the features of each in the total order of the segment
+    build_postings   Rows, Matching          -> Postings: the posting lists of a segment, by feature
+    find_near        Postings, Rows          -> Near: sketches that meet at a feature are compared
 
 A look-up by a key is a binary search. The keys are memory-mapped from files, so it reads only a few pages, however many
-keys there are.
-
-    key_rows         keys -> Keyed            ascending keys, and the row of each
-    build_postings   Rows -> Postings         the posting lists of a segment, sorted by feature
-    find_near        Postings, Rows -> Near   sketches that meet at a feature are compared
-
-Kinds whose pairs are found by keys (`nddup.sketching.minhash`) post all their keys and have no order of features.
-A sketch whose modulus varies has a row at its own level and at each coarser one (`nddup.sketching.recipe`).
-
-The total order of the features of one segment, and the prefixes of sketches under it.
-
-The order is (holders in the segment if they are `COMMON` or more, else 0; hash of the id; id). It is fixed when the
-segment is written and is defined for every id, also for ids the segment has never seen. Under any one total order two
-sketches with an overlap of max(alpha) share a feature of both prefixes (`nddup.matching.overlap_join`). So a new
-sketch cut to its prefix under the order of a segment meets every near-duplicate stored there.
-
-Holders are counted by hash. Two ids with one hash are counted together, which changes the order but leaves it total.
+keys there are. Kinds whose pairs are found by keys (`nddup.sketching.minhash`) post all their keys and have no order of
+features.
 """
 
 from collections.abc import Sequence
@@ -139,6 +130,9 @@ def hash_ids(ids: NDArray[np.uint64]) -> NDArray[np.uint32]:
 def count_common(sketches: Ragged) -> tuple[Features, NDArray[np.int32]]:
     """Return the features that `COMMON` sketches or more hold, ascending, and how many hold each.
 
+    Holders are counted by hash. Two ids with one hash are counted together, which changes the order but leaves it
+    total.
+
     Cost: a sort of the ids.
     """
     hashes = np.sort(hash_ids(sketches.values))
@@ -152,6 +146,11 @@ def order_features(
     sketches: Ragged, common: Features, holders: NDArray[np.int32]
 ) -> tuple[NDArray[np.int64], Features]:
     """Sort each sketch's features in the total order.
+
+    The order is (holders in the segment if they are `COMMON` or more, else 0; hash of the id; id). It is fixed when the
+    segment is written and is defined for every id, also for ids the segment has never seen. Under any one total order
+    two sketches with an overlap of max(alpha) share a feature of both prefixes (`nddup.matching.overlap_join`). So a
+    new sketch cut to its prefix under the order of a segment meets every near-duplicate stored there.
 
     Args:
         sketches: rows of distinct ids, ascending.

@@ -1,18 +1,13 @@
 """Commands that write: each makes at most one version, or changes nothing.
 
-A batch is the documents read from its inputs, which of them are new, and what they replace; they are matched by id.
+    create       Identity              -> Commit, version 1, without documents
+    read_batch   inputs                -> Batch: the documents read, which of them are new, and what they replace, by id
+    add, remove  Batch; ids            -> Written: the commit, its counts, changes and rejects
+    write_delta  Batch, changes        -> its files with only the documents that are new and kept
+    compact      snapshot, LiveClaim   -> Compacted: all segments merged (`merge_all`), unused ones removed
 
 The segment is written first, then the commit that names it, once all its segments are found in their places. A crash in
 between leaves a folder that no commit names.
-
-`nddup index compact` merges all segments into one, and removes those that no reader needs. A reader may still hold a
-recent version: a segment's folder is removed once it has not been part of the newest version for some days; a folder
-that no version names, once it is that old itself. Ages are differences of times that the place itself gave to files, so
-the clock of this machine does not matter. What a command that writes may read or has made stays (`commits.claim`).
-
-Merging segments drops what is not live and rebuilds the postings in one order of features. A new segment takes in the
-last one while it is over half its size, so segments are few, and a document is rewritten about as often as its segment
-doubles.
 """
 
 import re
@@ -241,7 +236,10 @@ def size_of(rows: Mapping[str, int]) -> int:
 
 
 def choose_merged(segments: Sequence[Segment], tables: Mapping[str, pa.Table]) -> int:
-    """Return how many segments a new one takes in: the last one, as long as the merged size is over half of its."""
+    """Return how many segments a new one takes in: the last one, as long as the merged size is over half of its.
+
+    So segments are few, and a document is rewritten about as often as its segment doubles.
+    """
     size, count = size_of({name: len(table) for name, table in tables.items()}), 0
     while count < len(segments) and 2 * size > size_of(segments[-1 - count].rows):
         size += size_of(segments[-1 - count].rows)
@@ -251,6 +249,8 @@ def choose_merged(segments: Sequence[Segment], tables: Mapping[str, pa.Table]) -
 
 def merge(snapshot: Snapshot, segments: Sequence[Segment], change: Change) -> dict[str, pa.Table]:
     """Return the tables of one segment that replaces some and adds a change to them; without postings.
+
+    It drops what is not live; `with_postings` rebuilds the postings in one order of features.
 
     Args:
         snapshot: the version before.
@@ -515,6 +515,11 @@ def compact(snapshot: Snapshot, claim: LiveClaim, *, days: float = DAYS) -> Comp
 
 def remove_old(repo: Place, claim: LiveClaim, *, days: float) -> tuple[int, int]:
     """Remove segments that were not in use in the last `days`, and drafts older than that; return folders and bytes.
+
+    A reader may still hold a recent version: a segment's folder is removed once it has not been part of the newest
+    version for some days; a folder that no version names, once it is that old itself. Ages are differences of times
+    that the place itself gave to files, so the clock of this machine does not matter. What a command that writes may
+    read or has made stays (`commits.claimed`).
 
     Raises:
         OutputError: if the newest version cannot be read: nothing is removed then.

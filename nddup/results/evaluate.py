@@ -1,17 +1,14 @@
 """`nddup evaluate RUN --truth FILE`: compare a finished run with a list of duplicates, in the numbers of the papers.
 
-It writes into the run's folder:
-
-    evaluation.json                         every number: counts, ratios and curves
-    evaluation/unique_to_reference.csv      pairs of the list only, with urls and estimated resemblance
-    evaluation/unique_to_run.csv            pairs of the run only
+    evaluate_run     a run, a list -> written into the run's folder:
+        evaluation.json                         every number: counts, ratios and curves
+        evaluation/unique_to_reference.csv      pairs of the list only, with urls and estimated resemblance
+        evaluation/unique_to_run.csv            pairs of the run only
+    numbers, score_curve, resemblance_curve     counts -> the papers' five numbers, and the curves
+    describe         the comparison -> a table for the terminal
 
 List and run are both sets of pairs of different documents; the order within a pair does not matter. A star stands for
-all pairs of its groups of equal sketches. Pairs with an id that is not a document of the run are part of the reference:
-they count as not found, and the report gives their number and the recall without them.
-
-A list of groups is expanded into its pairs if there are at most `LISTED` of them. More pairs are counted exactly, but
-not listed, and neither CSV file is written.
+all pairs of its groups of equal sketches.
 """
 
 import json
@@ -333,6 +330,10 @@ def evaluate_run(
     opened: Opened, truth: str, options: Options = DEFAULTS, *, steps: Steps | None = None
 ) -> dict[str, Any]:
     """Compare a finished run with a reference list; write `evaluation.json` and the lists of unique pairs into the run.
+
+    Pairs with an id that is not a document of the run are part of the reference: they count as not found, and the
+    report gives their number and the recall without them. A list of groups is expanded into its pairs if there are at
+    most `LISTED` of them. More pairs are counted exactly, but not listed, and neither CSV file is written.
 
     Args:
         opened: the run.

@@ -1,21 +1,13 @@
 """The concepts of a run: its formal context as files, and the extents of its clusters as text.
 
-As in the paper, the objects are features and the attributes are documents: a cluster is an intent, a set of documents,
-and the features that are common to all of them are its extent.
+    write_context     a run        -> context.cxt, context.csv, concepts.csv (`read_context` gives the arrays)
+    describe_extent   one cluster  -> lines for the terminal
+    extent_lines      all clusters -> a CSV file: `cluster_id`, `common`, `share`, `spans` and the number compared
 
-    context.cxt     the context in Burmeister's format: objects, attributes, then a line of X and . for each object
-    context.csv     the same as a table with a heading: X where the document holds the feature
-    concepts.csv    the clusters, a row for each document of an intent and each feature of an extent
-
-A feature that only one document holds is left out: it is in the extent of no set of two documents.
-
-The text that all members of a cluster share, and what each has beside it, are read again from the inputs:
-
-    describe_extent   one cluster   -> lines for the terminal
-    extent_lines      all clusters  -> a CSV file: `cluster_id`, `common`, `share`, `spans` and how many were compared
-
-Source:
-    Ignatov, Kuznetsov 2009, Frequent itemset mining for clustering near duplicate web documents, ICCS 2009.
+The objects are features and the attributes are documents: a cluster is an intent, a set of documents, and the features
+common to all of them are its extent (Ignatov, Kuznetsov 2009, Frequent itemset mining for clustering near duplicate web
+documents, ICCS 2009). The text that all members of a cluster share, and what each has beside it, are read again from
+the inputs.
 """
 
 import csv
@@ -65,6 +57,10 @@ class FormalContext(NamedTuple):
 def write_context(run: FinishedRun, folder: str) -> FormalContext:
     """Write the three files to a new folder of this machine; return the context.
 
+        context.cxt     the context in Burmeister's format: objects, attributes, then a line of X and . for each object
+        context.csv     the same as a table with a heading: X where the document holds the feature
+        concepts.csv    the clusters, a row for each document of an intent and each feature of an extent
+
     Args:
         run: the run.
         folder: of the files; it must not exist.
@@ -95,7 +91,10 @@ def write_context(run: FinishedRun, folder: str) -> FormalContext:
 
 
 def read_context(run: FinishedRun) -> FormalContext:
-    """Return the context of a run: the features that at least two documents hold. Cost: a sort of all features."""
+    """Return the context of a run: the features that at least two documents hold. Cost: a sort of all features.
+
+    A feature that only one document holds is left out: it is in the extent of no set of two documents.
+    """
     rows = run.sql(DOCUMENTS).combine_chunks()
     sketches = rows["sketch"].combine_chunks()
     sketches = sketches if isinstance(sketches, pa.Array) else pa.concat_arrays(sketches.chunks)

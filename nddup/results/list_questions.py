@@ -1,4 +1,4 @@
-"""The queries of `nddup evaluate` over a run and a reference list: SELECT statements for both DuckDB and Spark.
+"""The queries of `nddup evaluate` over a run and a reference list, for both engines; and the file of such a list.
 
     entries                            the lines of the list: PAIRS or GROUPS of `nddup.reading.reference_lists`
     docs        --DOCS-->              doc_id, node: the node of a document is its `group`
@@ -6,13 +6,9 @@
     unlisted    --UNLISTED-->          nodes whose pairs among themselves need not be in `pairs`
     reference   --PAIRS_ONCE-->        each pair of the list once, or --GROUPS_AS_PAIRS--> each pair of its groups
     judged      --JUDGED-->            each pair of the list, with what the run has of it
-
-Documents with equal sketches have the same near-duplicates. So the pairs of a run are *edges* between its groups of
-equal sketches, and a star stands for all pairs of its groups.
+    a path      --open_reference-->    ReferenceFile: the file, and the layout of its lines
 
 A kept answer has the name on the left in later queries. The band width of a curve is written into the query.
-
-Find the file of a reference list, and detect its layout from its first lines.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -47,7 +43,10 @@ EDGES = """
            CASE WHEN f.node_a = f.node_b THEN shiftright(x.n * (x.n - 1), 1) ELSE x.n * y.n END AS pairs
     FROM folded AS f JOIN sizes AS x ON f.node_a = x.node JOIN sizes AS y ON f.node_b = y.node
 """
-"""Each edge once, node_a <= node_b; the two are equal for pairs within a node. `pairs`: number of document pairs."""
+"""Each edge once, node_a <= node_b; the two are equal for pairs within a node. `pairs`: number of document pairs.
+
+Documents with equal sketches have the same near-duplicates. So the pairs of a run are *edges* between its groups of
+equal sketches, and a star stands for all pairs of its groups."""
 
 UNLISTED = """
     SELECT DISTINCT d.node, c.component AS family

@@ -1,23 +1,14 @@
 """`nddup sweep INPUT… --grid FILE --output DIR`: run the same collection under every combination of some settings.
 
-    Engines       where runs are made and compared
-    run_sweep     makes the run of each combination, and compares it with a list if one is given
-
-Files written to DIR: `sweep.csv` and `sweep.md`, one row per combination; `sweep.json`, the same with all metrics;
-`sweep.svg` and `sweep.png`, if matplotlib is installed; `_SWEEP.json`, the inputs and settings of the sweep, needed to
-resume it. A combination that the configuration refuses gets a row with the reason.
+    read_grid              YAML                      -> Points, the combinations
+    Engines                inputs, output, settings  -> where runs are made and compared
+    run_sweep              Engines, Points           -> the run of each, compared with a list if one is given
+    results_of             metrics of a run          -> the numbers of a row
+    table_of, markdown_of, spell_table    Points     -> CSV, Markdown, lines for the terminal
 
 Runs are made one after another, each starting from the tables of the run before: tables whose inputs and settings are
 unchanged (`nddup.stages.stage`) are reused. So combinations that read and sketch alike run next to each other, whatever
 their order in the grid.
-
-The combinations of `nddup sweep`: reading a grid, and showing the results as a table.
-
-read_grid     YAML -> the combinations
-results_of    metrics of a run -> the numbers of a row
-table_of      rows -> CSV
-markdown_of   rows -> Markdown
-spell_table   rows -> lines for the terminal
 """
 
 import json
@@ -287,6 +278,10 @@ class Engines:
 
 def run_sweep(engines: Engines, points: Sequence[Point], *, keeps_runs: bool = False, resume: bool = False) -> None:
     """Run every combination, one after another, and write the tables after each.
+
+    Files written to the output: `sweep.csv` and `sweep.md`, one row per combination; `sweep.json`, the same with all
+    metrics; `sweep.svg` and `sweep.png`, if matplotlib is installed; `_SWEEP.json`, the inputs and settings of the
+    sweep, needed to resume it. A combination that the configuration refuses gets a row with the reason.
 
     Args:
         engines: where the runs are made, with inputs and output folder.

@@ -1,20 +1,13 @@
 """Rewrite one file of a collection, whatever its format: the entry point of this package.
 
-    judge          rows of the run on the records of a file -> verdicts
-    rewrite_file   an open file, its head, the verdicts on its records -> the bytes of the new file
+    judge            rows of the run on the records of a file         -> Verdicts
+    rewrite_file     an open file, its head, the Verdicts             -> the bytes of the new file, by one of
+    rewrite_chunks   XML, TREC, JSON lines: cut at a separator
+    rewrite_warc, rewrite_mail   WARC, e-mail: record by record
+    `table_files`    CSV, Parquet
+    end_of, pack     the byte with which a new file ends; the new file compressed as the original was
 
-XML, TREC, JSON lines   cut at a separator. Everything between the records stays: the prolog, the elements around the
-                        records, comments, the end of the root. A removed record goes with the separator after it and
-                        the blanks before it. A record is found as `parse_record` finds it, but without parsing it.
-WARC, e-mail            record by record; in a gzipped WARC each record is a member of its own. Only removed documents
-                        and records that cannot be read are left out. Records that hold no document stay: warcinfo,
-                        requests, metadata, revisits, pictures.
-CSV, Parquet            by `table_files`
-pages and texts         the file is the record, so it is copied as it is, cut, or not written at all
-
-The bytes of a new file are compressed as the original file was. Every packed file ends with a byte known in advance
-(`end_of`); uncompressed text ends with a line end, which is added if missing. So Spark can write a file as rows that
-are cut at this byte.
+Pages and texts are one record each, so a file is copied as it is, cut, or not written at all.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -93,6 +86,10 @@ def _in_bytes(chunk: bytes, text: str, place: tuple[int, int], encoding: str) ->
 
 def rewrite_chunks(stream: Expanded, head: FileHead, verdicts: Verdicts, max_record: int) -> Iterator[bytes]:
     """Yield the bytes of the new file, as the verdicts say.
+
+    Everything between the records stays: the prolog, the elements around the records, comments, the end of the root. A
+    removed record goes with the separator after it and the blanks before it. A record is found as `parse_record` finds
+    it, but without parsing it.
 
     Raises:
         RewriteError: if the file has more or fewer records than the run found, or already has tags.
@@ -267,6 +264,9 @@ def rewrite_warc(  # noqa: C901 - one choice for each kind of piece
 ) -> Iterator[Member]:
     """Yield the bytes of the records as the verdicts say, and None after each record.
 
+    In a gzipped WARC each record is a member of its own. Only removed documents and records that cannot be read are
+    left out. Records that hold no document stay: warcinfo, requests, metadata, revisits, pictures.
+
     Raises:
         RewriteError: if the file has more or fewer records than the run found, or already has tags.
 
@@ -323,6 +323,9 @@ PARQUET_END = b"1"
 
 def end_of(head: FileHead, compression: str) -> bytes:
     """Return the last byte of every file rewritten in this form; pages and texts are copied and may end otherwise.
+
+    Every packed file ends with a byte known in advance; uncompressed text ends with a line end, which is added if
+    missing. So Spark can write a file as rows that are cut at this byte.
 
     Args:
         head: the head of the files.

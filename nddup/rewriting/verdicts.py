@@ -1,20 +1,13 @@
 """The verdicts on the records of one file, and the fields that a tagged record gets.
 
-Verdicts   for each record of a file, in order: whether it stays, what is cut from it, or its tags
-Tags       kept, duplicate_of, cluster, copies
-Spans      passages, cuts
-
-Add the fields of a tagged record, in each format; those of `Spans` are lists, in JSON where a format has no lists.
-
-    JSON lines    keys `nddup_kept` …, before the brace that ends the object; null where there is no value
-    XML           attributes `nddup:kept` … of the record element, in the namespace `urn:nddup:tags`
-    TREC          elements `<nddup_kept>` …, a line each, after the DOCNO, else after the start tag
-    WARC          header fields `nddup_kept: true` …, after the others
-    CSV           columns after the others
-    Parquet       columns after the others
+    Verdicts   for each record of a file, in order: whether it stays, what is cut from it, or its tags
+    Reader     Verdicts -> one for each record met in the file
+    Tags       kept, duplicate_of, cluster, copies
+    Spans      passages, cuts: lists, in JSON where a format has no lists
+    tag_json, tag_xml, tag_trec, tag_warc, tag_row    a record and its fields -> the tagged record
 
 Without a value (`nddup_duplicate_of` of a kept document) there is no attribute, element or header field; a cell is
-empty. None of these places is read as text, so tagging does not change the sketch of a record.
+empty, a key null. None of these places is read as text, so tagging does not change the sketch of a record.
 """
 
 import json
@@ -205,6 +198,8 @@ def _as_text(value: object) -> str:
 def tag_json(line: bytes, tags: AnyTags, encoding: str) -> bytes:
     """Return a line of JSON with the fields as its last keys; bytes that cannot be decoded stay as they are.
 
+    The keys `nddup_kept` … come before the brace that ends the object; null where there is no value.
+
     Raises:
         RewriteError: if it has them already.
     """
@@ -221,6 +216,8 @@ def tag_json(line: bytes, tags: AnyTags, encoding: str) -> bytes:
 
 def tag_xml(record: bytes, tags: AnyTags, head: FileHead) -> bytes:
     """Return a record with the fields as the last attributes of its start tag.
+
+    They are `nddup:kept` …, in the namespace `urn:nddup:tags`.
 
     Args:
         record: bytes that start with a start tag, in an encoding readable as ASCII.
@@ -244,6 +241,8 @@ def tag_xml(record: bytes, tags: AnyTags, head: FileHead) -> bytes:
 def tag_trec(record: bytes, tags: AnyTags, encoding: str) -> bytes:
     """Return a record with the fields as elements, a line each.
 
+    They are `<nddup_kept>` …, after the DOCNO, else after the start tag.
+
     Raises:
         RewriteError: if it has them already.
     """
@@ -257,6 +256,8 @@ def tag_trec(record: bytes, tags: AnyTags, encoding: str) -> bytes:
 
 def tag_warc(header: bytes, tags: AnyTags) -> bytes:
     """Return the header of a record, which includes its blank line, with the fields added after the others.
+
+    They are `nddup_kept: true` ….
 
     Raises:
         RewriteError: if it has them already, or is that of an ARC file.

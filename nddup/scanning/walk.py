@@ -1,17 +1,10 @@
 """The walk over INPUT paths of this machine, the same for both engines and every command.
 
     walk_inputs   INPUT paths -> Walked: the regular files, each once, and all that is skipped, with the reason
-    sizes_of      paths -> the size of each regular file, for estimates
+    sizes_of      paths       -> the size of each regular file, for estimates
     members_of    a WACZ file -> the WARC files in it; `open_stored` opens these and any other local file
 
-Only regular files are opened, of a WACZ file the WARC files in it. A file of two names (a hard link, a second mount)
-is read once, under its first name. Links below an INPUT are followed last, and only to what lies inside an INPUT and
-has not been reached by its own name: so no walk is endless, and no file is compared with itself. From a snapshot in the
-cache of Hugging Face, which is all links, they are also followed to the files of its store.
-
-A WACZ file is a ZIP archive whose folder `archive` holds WARC files. Each of these is a file of the collection; its
-path, and its name in the tables, is `file.wacz!archive/x.warc.gz`. The index and the list of pages beside them are not
-read. Source: https://specs.webrecorder.net/wacz/1.1.1/
+Only regular files are opened, of a WACZ file the WARC files in it.
 """
 
 import io
@@ -71,6 +64,11 @@ class Walked(NamedTuple):
 
 def walk_inputs(inputs: Sequence[str]) -> Walked:
     """Find the files of INPUT paths, which are literal; folders are searched recursively.
+
+    A file of two names (a hard link, a second mount) is read once, under its first name. Links below an INPUT are
+    followed last, and only to what lies inside an INPUT and has not been reached by its own name: so no walk is
+    endless, and no file is compared with itself. From a snapshot in the cache of Hugging Face, which is all links, they
+    are also followed to the files of its store.
 
     Raises:
         ConfigError: if an input does not exist, cannot be listed, is no file or folder, or holds a table whose log says
@@ -318,6 +316,10 @@ def _open_archive(path: str) -> zipfile.ZipFile:
 
 def members_of(path: str) -> list[tuple[str, int]]:
     """Return the name and the stored bytes of each WARC file in a WACZ file; none if it cannot be read.
+
+    A WACZ file is a ZIP archive whose folder `archive` holds WARC files. Each of these is a file of the collection; its
+    path, and its name in the tables, is `file.wacz!archive/x.warc.gz`. The index and the list of pages beside them are
+    not read. Source: https://specs.webrecorder.net/wacz/1.1.1/
 
     Example:
         >>> members_of("/no/such.wacz")

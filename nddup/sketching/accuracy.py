@@ -1,20 +1,14 @@
 """How exact the estimates of a sketch are: variances, chances to pass a threshold, expected overlaps.
 
-    smallest_variance        of a resemblance estimated by `min-s`
-    slots_variance           of a resemblance estimated by `min-perm` or `minhash`
-    sampled_variance         of a resemblance or containment estimated by `mod-m`
-    pass_probability         chance that the estimate of `min-s` reaches a threshold
-    overlap_probability      chance that two `min-s` sketches share at least a given number of ids
-    expected_overlap         mean number of ids that two `min-s` sketches share
-    least_equal              ids that nearly all pairs at a threshold have in common, among the s smallest
+    smallest_variance, slots_variance, sampled_variance    of `min-s`; of `min-perm`, `minhash`; of `mod-m`
+    pass_probability                 chance that the estimate of `min-s` reaches a threshold
+    overlap_probability, expected_overlap    of the number of ids that two `min-s` sketches share
+    least_equal, chance_missed       ids that nearly all pairs at a threshold have in common, among the s smallest
+    check_shares, check_at_least_one     argument checks that several modules of this package share
 
 The formulas are exact for truly random permutations. The permutations in use are fixed by a seed, so results only come
-close to these values. The curves of LSH are in `minhash`.
-
-Argument checks that several modules of this package share.
-
-Sources:
-    Broder 1997, On the resemblance and containment of documents, SEQUENCES '97 (the estimators).
+close to these values. The curves of LSH are in `minhash`. Source of the estimators: Broder 1997, On the resemblance and
+containment of documents, SEQUENCES '97.
 """
 
 import math

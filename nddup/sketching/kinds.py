@@ -1,17 +1,9 @@
 """The kinds of sketches, each declared once: what it keeps, what it can show, and how its pairs are found.
 
-    estimate    how the resemblance of two sketches is estimated
-                  smallest   from the s smallest ids of both together (Broder's MIN_s)
-                  whole      |A & B| / |A | B| of the two sets
-                  slots      equal slots / n
-                  levels     as `whole`, after the finer set is reduced to the modulus of the coarser one
-    finder      how candidate pairs are found
-                  prefix     exactly: every pair with enough ids in common (prefix filter)
-                  bands      pairs that agree in all rows of a band of slots (`minhash`)
-                  runs       pairs with a common run of ids of the sorted sketch: a super-shingle (`minhash`)
-                  levels     as `prefix`, at every modulus at which two sketches may be compared (`recipe`)
+    Kind     one kind
+    KINDS    all kinds by name; all code that depends on the kind reads this table
 
-All code that depends on the kind reads this table; `recipe` selects the ids of each kind.
+`recipe` selects the ids of each kind.
 """
 
 from collections.abc import Mapping
@@ -31,6 +23,17 @@ WHOLE: Final = 1 << 30
 @dataclass(frozen=True)
 class Kind:
     """One kind of sketch.
+
+        estimate    how the resemblance of two sketches is estimated
+                      smallest   from the s smallest ids of both together (Broder's MIN_s)
+                      whole      |A & B| / |A | B| of the two sets
+                      slots      equal slots / n
+                      levels     as `whole`, after the finer set is reduced to the modulus of the coarser one
+        finder      how candidate pairs are found
+                      prefix     exactly: every pair with enough ids in common (prefix filter)
+                      bands      pairs that agree in all rows of a band of slots (`minhash`)
+                      runs       pairs with a common run of ids of the sorted sketch: a super-shingle (`minhash`)
+                      levels     as `prefix`, at every modulus at which two sketches may be compared (`recipe`)
 
     Attributes:
         name: as in `sketch.kind`.

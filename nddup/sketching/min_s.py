@@ -1,18 +1,13 @@
 """Min-s sketches: the s smallest shingle ids of a document under one random permutation (Broder's MIN_s).
 
-Input is text as Arrow stores it: one array of UTF-8 bytes, and the offsets of the documents in it. Output is one
-sorted array of 64-bit ids per document, all in one array. A sketch has at most s ids, or all if there are fewer; it
-estimates resemblance. No Python object is made per token or shingle.
+    sketch_texts      texts         -> Sketches: at most s ascending ids per text, or all if there are fewer
+    cut_sketches      Sketches      -> the same with fewer ids
+    select_smallest   fingerprints  -> the `size` smallest distinct ids, permuted
+    sort_distinct     values        -> the distinct ones, ascending
 
-Each document takes one pass. Its bytes are decoded, classified and hashed token by token; the fingerprints of the
-shingles roll over the token hashes; each fingerprint is permuted, and sorted by its highest bits and then among the few
-that share them. The sketch is the front of the distinct ones.
-
-Two sketches can be compared only if `length`, `offset`, `size`, `seed` and `sketch_format.SKETCH_FORMAT` are the same.
-
-Sources:
-    Broder 1997, On the resemblance and containment of documents, SEQUENCES '97 (MIN_s).
-    Broder, Glassman, Manasse, Zweig 1997, Syntactic clustering of the Web, WWW6.
+Texts are as Arrow stores them: one array of UTF-8 bytes, and the offsets of the documents in it. No Python object is
+made per token or shingle. Two sketches can be compared only if `length`, `offset`, `size`, `seed` and
+`tokens.SKETCH_FORMAT` are the same; they estimate resemblance.
 """
 
 from typing import Final, NamedTuple, TypeVar
@@ -257,6 +252,10 @@ def sketch_texts(
 ) -> Sketches:
     """Make the min-s sketches of texts.
 
+    Each document takes one pass. Its bytes are decoded, classified and hashed token by token; the fingerprints of the
+    shingles roll over the token hashes; each fingerprint is permuted, and sorted by its highest bits and then among the
+    few that share them. The sketch is the front of the distinct ones.
+
     Args:
         data: UTF-8, shape (b,): the values buffer of an Arrow string array. A byte that is not part of well-formed
             UTF-8 separates words.
@@ -286,6 +285,10 @@ def sketch_texts(
         >>> sketches = sketch_texts(data, offsets, length=3)
         >>> sketches.n_tokens.tolist(), sketches.n_features.tolist(), sketches.offsets.tolist()
         ([8, 0, 3], [3, 0, 1], [0, 3, 3, 4])
+
+    Sources:
+        Broder 1997, On the resemblance and containment of documents, SEQUENCES '97 (MIN_s).
+        Broder, Glassman, Manasse, Zweig 1997, Syntactic clustering of the Web, WWW6.
     """
     bounds = check_texts(data, offsets, length=length, offset=offset, size=size)
     n_texts = max(bounds.size - 1, 0)

@@ -1,21 +1,12 @@
 """Permutations of the 64-bit numbers: a seed decides which shingles of a document become its smallest ids.
 
-    mix     an affine step keyed by the seed, then fixed multiplications and shifts. Each step can be undone, so
-            different fingerprints keep different ids.
-    gf2     the 64 bits as a vector, times a random invertible binary matrix, by eight table look-ups of a byte each.
-            The papers' permutation. It is linear: 0 stays 0, and on {a, b, a ^ b, c} the chance that c is the smallest
-            is 3/14, not 1/4. So it is nearly unbiased, and tested to be.
-    affine  (a x + b) mod p with p = 2**61 - 1, after x mod p: a bijection of the numbers below p, exact in 64 bits.
+    mix, gf2, affine            values, seed   -> permuted values, (n,)
+    mix_id, gf2_id, affine_id   value, keys    -> one permuted value, inside compiled loops
+    mix_keys, gf2_tables, affine_keys   seed   -> the keys of these
+    draw_words                  seed, count    -> 64-bit numbers; `rank` and `linear_tables` serve `gf2`
 
-`mix_id`, `gf2_id` and `affine_id` permute a single number inside compiled loops.
-
-Sources:
-    Broder, Glassman, Manasse, Zweig 1997, Syntactic clustering of the Web, WWW6 (MIN_s under a random
-    permutation).
-    Steele, Lea, Flood 2014, Fast splittable pseudorandom number generators, OOPSLA
-    (SplitMix64); the constants of its finaliser are D. Stafford's variant 13 of MurmurHash3's.
-    Kuznetsov, Ignatov et al. 2005; Ignatov, Kuznetsov 2009 (the product with a random binary matrix).
-    Manaa, Abdulameer 2017, Web documents similarity using k-shingle tokens and MinHash technique (a x + b mod p).
+The s smallest ids under a random permutation are MIN_s (Broder, Glassman, Manasse, Zweig 1997, Syntactic clustering of
+the Web, WWW6).
 """
 
 from functools import lru_cache
@@ -96,6 +87,9 @@ def mix_keys(seed: int) -> MixKeys:
 def mix(values: NDArray[np.uint64], *, seed: int) -> NDArray[np.uint64]:
     """Permute 64-bit numbers.
 
+    An affine step keyed by the seed, then fixed multiplications and shifts. Each step can be undone, so different
+    fingerprints keep different ids.
+
     Args:
         values: shape (n,), any order, e.g. fingerprints of shingles.
         seed: chooses the permutation; any integer, taken modulo 2**64. Only 2**64 of the (2**64)! permutations can be
@@ -109,6 +103,9 @@ def mix(values: NDArray[np.uint64], *, seed: int) -> NDArray[np.uint64]:
     Example:
         >>> len(set(mix(np.arange(1000, dtype=np.uint64), seed=1).tolist()))
         1000
+
+    Source: Steele, Lea, Flood 2014, Fast splittable pseudorandom number generators, OOPSLA (SplitMix64); the constants
+    of its finaliser are D. Stafford's variant 13 of MurmurHash3's.
     """
     multiplier, increment = mix_keys(seed)
     mixed: NDArray[np.uint64] = _mix_all(values, multiplier, increment)
@@ -198,12 +195,18 @@ def _gf2_all(values: NDArray[np.uint64], tables: Tables) -> NDArray[np.uint64]:
 def gf2(values: NDArray[np.uint64], *, seed: int) -> NDArray[np.uint64]:
     """Permute 64-bit numbers by a random invertible binary matrix; arguments and result as for `mix`.
 
+    The 64 bits as a vector, times a random invertible binary matrix, by eight table look-ups of a byte each. The
+    papers' permutation. It is linear: 0 stays 0, and on {a, b, a ^ b, c} the chance that c is the smallest is 3/14, not
+    1/4. So it is nearly unbiased, and tested to be.
+
     Cost: about 4 ns per value, and some milliseconds for the matrix.
 
     Example:
         >>> images = gf2(np.array([0, 1, 2, 3], np.uint64), seed=1)
         >>> int(images[0]), bool(images[1] ^ images[2] == images[3]), len(set(images.tolist()))
         (0, True, 4)
+
+    Source: Kuznetsov, Ignatov et al. 2005; Ignatov, Kuznetsov 2009 (the product with a random binary matrix).
     """
     images: NDArray[np.uint64] = _gf2_all(values, gf2_tables(seed))
     return images
@@ -243,6 +246,11 @@ def affine_keys(seed: int, *, slot: int = 0) -> tuple[np.uint64, np.uint64]:
 
 def affine(values: NDArray[np.uint64], *, seed: int) -> NDArray[np.uint64]:
     """Return (a x + b) mod p of 64-bit numbers, p = 2**61 - 1; arguments and result as for `mix`, results below p.
+
+    After x mod p, a bijection of the numbers below p, exact in 64 bits.
+
+    Source: Manaa, Abdulameer 2017, Web documents similarity using k-shingle tokens and MinHash technique (a x + b mod
+    p).
 
     Values that are equal modulo p get the same id: a million random values contain such a pair once in some 5 million
     collections.

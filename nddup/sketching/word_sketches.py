@@ -1,18 +1,12 @@
 """Sketches of words: the set of terms that a document holds, in any order.
 
-    lexicon    the ids of the document's terms that are in the lexicon
-    i-match    signatures of that set: one for the whole lexicon, and one for each of K copies from which a random share
-               of the terms is left out. Documents that share a signature hold the same terms of one of these lexicons
-    keywords   the stemmed keywords, each as the positions of its first letters in the alphabet
+    WordRule                the kind (`lexicon`, `i-match`, `keywords`) and everything else that decides the sketches
+    WordSketcher            texts -> sketches, with the term of each word remembered across batches
+    sketcher_of             WordRule, ids of a lexicon -> the sketcher of this process
+    select_terms, sign_sets the kernels: distinct terms of each text; signatures of each set
 
 A sketch is the whole set of terms, so a resemblance has no sampling error. It ignores the order of the terms and how
 often they occur: texts of different words with the same stems are equal.
-
-Sources:
-    Kuznetsov, Ignatov et al. 2005; Ignatov, Kuznetsov 2009 (lexical images).
-    Chowdhury, Frieder, Grossman, McCabe 2002 (I-Match); Kołcz, Chowdhury, Alspector 2004, Improved robustness of
-    signature-based near-replica detection via lexicon randomization, KDD '04.
-    Pamulaparty, Rao, Rao 2014 (keywords).
 """
 
 from dataclasses import dataclass
@@ -35,6 +29,18 @@ Kind = Literal["lexicon", "i-match", "keywords"]
 @dataclass(frozen=True)
 class WordRule:
     """How texts become sketches of words.
+
+        lexicon    the ids of the document's terms that are in the lexicon
+        i-match    signatures of that set: one for the whole lexicon, and one for each of K copies from which a random
+                   share of the terms is left out. Documents that share a signature hold the same terms of one of these
+                   lexicons
+        keywords   the stemmed keywords, each as the positions of its first letters in the alphabet
+
+    Sources:
+        Kuznetsov, Ignatov et al. 2005; Ignatov, Kuznetsov 2009 (lexical images).
+        Chowdhury, Frieder, Grossman, McCabe 2002 (I-Match); Kołcz, Chowdhury, Alspector 2004, Improved robustness of
+        signature-based near-replica detection via lexicon randomization, KDD '04.
+        Pamulaparty, Rao, Rao 2014 (keywords).
 
     Attributes:
         kind: as in `kinds.KINDS`.

@@ -1,14 +1,11 @@
 """Shuffling arrays: columns cross the shuffle only here, packed into blocks, one per target partition.
 
-A row of a block table is a block: its `target` partition and, for each array column, the values as one binary cell.
-The cells of an Arrow batch lie end to end, so a received column is one buffer, and unpacking copies values only to
-join batches. This module reads the buffers directly, for the Arrow types it knows; it refuses any other.
-
     pack       arrays and a target per row  ->  one Arrow batch, one block per target
     exchange   block table                  ->  the same blocks, each in its target partition     (one shuffle)
     cogroup    two block tables             ->  a function of the blocks of both in each task     (no shuffle)
     unpack     blocks of a task             ->  arrays
 
+A row of a block table is a block: its `target` partition and, for each array column, the values as one binary cell.
 `unionByName(…, allowMissingColumns=True)` moves tables of different layouts together: the cells of the other layout are
 null and unpack to no values. The order of blocks in a task is undefined, and no result may depend on it.
 """
@@ -198,6 +195,9 @@ def pack_pieces(
 
 def unpack(batches: Iterable[pa.RecordBatch], layout: Layout) -> Columns:
     """Return the columns of all blocks of a task, end to end.
+
+    The cells of an Arrow batch lie end to end, so a received column is one buffer, and values are copied only to join
+    batches. The buffers are read directly, for the Arrow types of a layout; any other is refused.
 
     Args:
         batches: Arrow batches of a block table; a null cell counts as an empty one.

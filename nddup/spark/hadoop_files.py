@@ -1,20 +1,13 @@
-"""How a worker gets the bytes of a file that is read from its start.
+"""How workers get the bytes of files: whole files from their start, chunks of files that many tasks read, lists.
 
-    list_files   files -> FILES, a partition for each task
-    rows_of      FILES, in a worker -> one row per file
-    open_row     a row -> the bytes of its file, as a stream
-    read_list    a reference list -> its entries; many tasks read it if it is not compressed
+    list_files    files                -> FILES, a partition for each task
+    rows_of       FILES, in a worker   -> one row per file
+    open_row      a row                -> the bytes of its file, as a stream
+    read_chunks   files of one head    -> CHUNKS, the bytes between two separators, in the JVM alone
+    read_list     a reference list     -> its entries; many tasks read it if it is not compressed
 
 The worker opens a local file itself: its bytes never pass through the JVM. Spark reads any other file, with its own
 connector, settings and credentials. So any file that Hadoop can open can be read, and Python gets no secrets.
-
-Spark returns a short file as one row. Of its sources, only `text` returns a long file in several rows, cut at line
-ends. `Pieces` joins the lines again, and checks by the size of the file that none is missing.
-
-From collection files to chunks, the bytes between two separators; many tasks read a file, in the JVM alone.
-
-Spark's text source cuts at the separator; its strings are cast to binary, so that any encoding is kept. The separator
-of a file has been detected from its head (`nddup.scanning.file_heads`); files with equal heads are read together.
 """
 
 import io
@@ -143,6 +136,9 @@ def _fetch_files(spark: SparkSession, files: Sequence[WholeFile]) -> DataFrame:
 def _fetch_pieces(spark: SparkSession, files: Sequence[WholeFile], ending: str) -> DataFrame:
     """Return FILES with their content, one row per line, in file order within a partition.
 
+    Spark returns a short file as one row. Of its sources, only `text` returns a long file in several rows, cut at line
+    ends. `Pieces` joins the lines again, and checks by the size of the file that none is missing.
+
     Hadoop chooses a codec by the ending of a name, and does not split a file that has a codec. A file without an ending
     is split: its lines are shuffled to one task and sorted.
     """
@@ -264,6 +260,10 @@ def read_chunks(
     spark: SparkSession, files: Sequence[tuple[str, str, int]], head: FileHead, *, max_record: int
 ) -> DataFrame:
     """Return the chunks of files that share a head.
+
+    Spark's text source cuts at the separator; its strings are cast to binary, so that any encoding is kept. The
+    separator of a file has been detected from its head (`nddup.scanning.file_heads`); files with equal heads are read
+    together.
 
     Args:
         spark: the session.

@@ -1,18 +1,11 @@
 """Access to a Spark session beyond DataFrames: the only module that distinguishes classic Spark from Spark Connect.
 
+    access_of    a session -> SessionAccess: settings, parallel tasks, jobs, progress, shuffled bytes, checkpoints
+    is_connect   a session -> whether a Spark Connect server is behind it
+
 Classic: the driver's JVM runs beside this process, and its context answers. Connect (`sc://…`, `spark.api.mode`): a
-server is behind the session, and everything goes through DataFrames, settings and tags.
-
-| | classic | Connect |
-|---|---|---|
-| settings | those of the context | those of the session, into which Spark copies them |
-| parallel tasks | `defaultParallelism` | the partitions of a range, counted by a small job |
-| purpose of a job | its description in Spark's UI, and the name of its stages | a tag of the operation |
-| progress | the status tracker | what the server reports of the operation |
-| shuffled bytes | counted by the context | not available: 0 |
-| checkpoints | freed when told | freed by the server, once no client refers to them |
-
-Files are handled elsewhere: by `nddup.storage.session_files`, through the JVM or without one.
+server is behind the session, and everything goes through DataFrames, settings and tags. Files are handled elsewhere: by
+`nddup.storage.session_files`, through the JVM or without one.
 """
 
 from collections.abc import Callable, Iterator
@@ -43,7 +36,17 @@ RANGE = 1 << 16
 
 
 class SessionAccess(Protocol):
-    """Access to a session beyond DataFrames."""
+    """Access to a session beyond DataFrames.
+
+    | | classic | Connect |
+    |---|---|---|
+    | settings | those of the context | those of the session, into which Spark copies them |
+    | parallel tasks | `defaultParallelism` | the partitions of a range, counted by a small job |
+    | purpose of a job | its description in Spark's UI, and the name of its stages | a tag of the operation |
+    | progress | the status tracker | what the server reports of the operation |
+    | shuffled bytes | counted by the context | not available: 0 |
+    | checkpoints | freed on request | freed by the server, once no client refers to them |
+    """
 
     def settings(self) -> dict[str, str]:
         """Return every setting that Spark was started with, and those of the session."""

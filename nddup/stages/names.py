@@ -1,4 +1,4 @@
-"""From sets of nodes to clusters of documents, named by their members.
+"""From sets of nodes to clusters of documents, named by their members; `make_clusters` makes all three tables.
 
     sets, graph, nodes     --SETS_OF_NODES-->   the nodes of each set: mined ones, and groups without a neighbour
     nodes, sets of nodes   --name_batches-->    NAMED, from the members of each set in the order of their ids
@@ -6,10 +6,6 @@
     starred, sketches      --count_support-->   SUPPORTS, what the distinct sketches of a star share
     named                  --SELECT-->          CLUSTERS, MEMBERS
     graph, matches, nodes  --SELECT-->          FALSE_COMPONENTS: the errors of transitive closure
-
-`make_clusters` makes all three tables. To take a component for a cluster is to claim that all its documents are
-near-duplicates of each other; `invented` counts the pairs of its documents that are not: all pairs of documents minus
-the pairs found.
 
 A cluster may have as many members as there are documents, so no row has all of them. The kernel reads the members in
 order, and holds only their digest, the first ids and the member that the policy prefers.
@@ -243,6 +239,9 @@ def no_rows(batches: Batches) -> Batches:
 
 def list_false_components(engine: Engine, *, is_exact: bool) -> Any:  # noqa: ANN401 - a table of either engine
     """Return FALSE_COMPONENTS: the components with documents that are not near-duplicates, and these pairs counted.
+
+    To take a component for a cluster is to claim that all its documents are near-duplicates of each other; `invented`
+    counts the pairs of its documents that are not: all pairs of documents minus the near-duplicate ones.
 
     Args:
         engine: with the tables `graph` (node, component, by_leaders), `matches` (node_a, node_b), and `nodes`

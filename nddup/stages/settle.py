@@ -7,17 +7,8 @@
     captures  --REVISITED-->  the revisits, each with the document it repeats
     records   --COMMON-->     the shingles of too many documents
 
-The first record in the collection keeps an id. A later one is repeated, a reject, if its content is the same; if it is
-another, it becomes a document called `source#record` where records are renamed, and is repeated where they are not. A
-record without an id has that name too. A name that is an id already gets as many `+` as make it new.
-
-`good` are the numbered records that are no rejects. Most of them may have the same text, or the same id (an empty page,
-`null`). So groups are counted by their key, and joined back by a verb that spreads the rows of one key.
-
-A revisit is a fetch of a page whose payload was the same as that of an earlier one, and not stored. A revisit of a
-document is a document too, a copy of what it repeats, under its own id, address and date. In every order of preference
-it comes last (`nddup.matching.preference`), because the text is not in it. A revisit of what is not in the collection
-stays a reject.
+`good` are the numbered records that are no rejects. Nearly all of them may have the same text, or the same id (an empty
+page, `null`). So groups are counted by their key, and joined back by a verb that spreads the rows of one key.
 """
 
 import math
@@ -82,6 +73,10 @@ REJECTED = f"""
 
 def settle(engine: Engine, *, renames: bool, many: int, like: int = 1) -> None:
     """Decide what becomes of each good record whose id is missing, or that an earlier one has.
+
+    The first record in the collection keeps an id. A later one is repeated, a reject, if its content is the same; if it
+    is another, it becomes a document called `source#record` where records are renamed, and is repeated where they are
+    not. A record without an id has that name too. A name that is an id already gets as many `+` as make it new.
 
     Args:
         engine: with the tables `good`: doc_key, doc_id, source, record, content_fingerprint, is_made (the record has no
@@ -166,6 +161,11 @@ REVISITED = """
 
 def find_revisited(engine: Engine) -> Any:  # noqa: ANN401 - a table of either engine
     """Return the records of revisits, each with that of the document it repeats, by their `doc_key`.
+
+    A revisit is a fetch of a page whose payload was the same as that of an earlier one, and not stored. A revisit of a
+    document is a document too, a copy of what it repeats, under its own id, address and date. In every order of
+    preference it comes last (`nddup.matching.preference`), because the text is not in it. A revisit of what is not in
+    the collection stays a reject.
 
     Args:
         engine: with the table `captures`, the columns `READ` of all records.

@@ -3,15 +3,10 @@
     DIR/_CLAIM-TOKEN         host, process and start of the run; written again every `BEAT_SECONDS`
     DIR/_CLAIM-TOKEN.lost    this claim was taken over: its owner stops if it wakes up again
 
-The file system must list every file that was written before the listing began. It need not create a file atomically:
-Hadoop does not promise that everywhere (its local file system looks, then writes). A run writes a claim under a name of
-its own, then lists the folder, and goes on only if no other living claim is there. Of two runs that start together, the
-one that lists last sees the other's claim, so they never both go on. If each sees the other, the one whose claim comes
-first by name waits for the other to withdraw.
+    Claim                      the claim of one run; `ClaimFiles` is what it needs of a file system
+    claims_among, is_running   the claims in a folder; whether their owners live
 
-A claim of the same machine is dead when its process is gone. Any other claim is dead when it has not been written for
-`SILENCE_SECONDS`, by the file system's clock. A run that finds a silent claim waits: it is refused as soon as the claim
-is written again, and takes the folder over once the claim is dead.
+A run writes a claim under a name of its own, then lists the folder, and goes on only if no other living claim is there.
 """
 
 import json
@@ -88,6 +83,15 @@ class FolderFiles(ClaimFiles, Protocol):
 
 class Claim:
     """The claim of one run on a folder.
+
+    The file system must list every file that was written before the listing began. It need not create a file
+    atomically: Hadoop does not promise that everywhere (its local file system looks, then writes). Of two runs that
+    start together, the one that lists last sees the other's claim, so they never both go on. If each sees the other,
+    the one whose claim comes first by name waits for the other to withdraw.
+
+    A claim of the same machine is dead when its process is gone. Any other claim is dead when it has not been written
+    for `SILENCE_SECONDS`, by the file system's clock. A run that finds a silent claim waits: it is refused as soon as
+    the claim is written again, and takes the folder over once the claim is dead.
 
     Args:
         files: the file system.

@@ -1,21 +1,13 @@
-"""The definition of a near-duplicate: one merge of two sketches, then exact integers.
+"""Near-duplicates, estimates and the forms of sketches by definition: `nddup check` proves a run with these.
 
-    compare    two sketches -> overlap, resemblance as a fraction, both sizes
-    is_near    the result of `compare` -> near-duplicates or not
-    judge      both, for two sketches
+    compare, is_near, judge    two sketches   -> overlap, resemblance as a fraction, sizes; near-duplicates or not
+    damaged_sketches           sketches, Form -> those without the form that their kind requires
+    estimate_pairs             pairs          -> the estimate of the resemblance beside each
+    list_shingles              tokens         -> the set of shingles of a text, to compare two texts by `count_shared`
+    gather, sketch_rows                       -> Rows, the sketches of a batch
 
-None of the code by which a run searches is used: `nddup check` proves a run with these.
-
-The form that a sketch of each kind must have by definition: `nddup check` tests the stored sketches against it.
-
-None of the sketching code is used.
-
-Sources:
-    Broder 1997, On the resemblance and containment of documents, SEQUENCES '97 (MIN_s and its resemblance).
-
-Estimates beside it, and the resemblance of two texts by its definition: their sets of shingles, made from tokens. A
-shingle is a polynomial of Python's hashes of its tokens, modulo 2**64: different shingles of a collection have equal
-numbers about as rarely as random numbers of 64 bits are equal.
+None of the code by which a run sketches or searches is used. A comparison is one merge of two sketches, then exact
+integers.
 """
 
 import math
@@ -122,6 +114,8 @@ def compare(
         mask: ids with any of these bits do not count.
 
     Cost: |A| + |B| steps.
+
+    Source: Broder 1997, On the resemblance and containment of documents, SEQUENCES '97 (MIN_s and its resemblance).
     """
     size = sample.size
     is_whole = len(first) < size and len(second) < size
@@ -388,6 +382,9 @@ def _levels(n_features: pa.Array, size: int) -> NDArray[np.int64]:
 
 def list_shingles(tokens: Sequence[str], length: int, offset: int) -> NDArray[np.uint64]:
     """Return a number for each distinct shingle of a text, ascending; it differs between processes, as Python's hashes.
+
+    A shingle is a polynomial of Python's hashes of its tokens, modulo 2**64: different shingles of a collection have
+    equal numbers about as rarely as random numbers of 64 bits are equal.
 
     Args:
         tokens: of the text, in order, without blanks.

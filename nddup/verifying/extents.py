@@ -1,18 +1,13 @@
 """What texts share, as ranges of tokens: the extent of a cluster, and windows that are repeated.
 
+    find_extent    tokens of the members   -> Extent: the common shingles, where they lie in the first, and what each
+                                              member has beside
+    join_ranges    ranges that may overlap -> the tokens that they cover, as ranges that do not
+    find_repeated  tokens of the texts     -> RepeatedWindows: all are hashed and sorted, none is sampled
+    cover          places of windows       -> which tokens they cover; `cover_runs` for runs
+
 A cluster is a concept: a set of documents, its members, and the set of shingles that all of them have. At a low
 threshold this is what tells a template from a text: a family of pages that share a frame shares a few short ranges.
-
-    find_extent    tokens of the members   -> the common shingles, where they lie in the first, and what each has beside
-    join_ranges    ranges that may overlap -> the tokens that they cover, as ranges that do not
-
-Shingles are runs of tokens, compared as they are: no hash is used.
-
-    find_repeated  tokens of the texts     -> the places of repeated windows: all are hashed and sorted, none is sampled
-
-`nddup check` compares passages and cuts with it. A window's hash is made of those of its halves, mixed at each step, so
-it has nothing in common with the rolling fingerprints by which passages are found. Windows are taken to be equal if
-their 64-bit hashes are: among a hundred million windows there is a wrong pair once in some 3,700 collections.
 """
 
 from collections.abc import Sequence
@@ -49,6 +44,8 @@ class Extent(NamedTuple):
 
 def find_extent(texts: Sequence[Sequence[str]], length: int, offset: int = 1) -> Extent:
     """Find what texts have in common.
+
+    Shingles are runs of tokens, compared as they are: no hash is used.
 
     Args:
         texts: the tokens of each member; the first is the one whose ranges are told.
@@ -158,6 +155,11 @@ def find_repeated(
     offsets: NDArray[np.int64], hashes: NDArray[np.uint64], ranks: NDArray[np.int64], length: int, *, within: bool
 ) -> RepeatedWindows:
     """Find all repeated windows.
+
+    `nddup check` compares passages and cuts with it. A window's hash is made of those of its halves, mixed at each
+    step, so it has nothing in common with the rolling fingerprints by which passages are found. Windows are taken to be
+    equal if their 64-bit hashes are: among a hundred million windows there is a wrong pair once in some 3,700
+    collections.
 
     Args:
         offsets: (n + 1,), the tokens of document i are `hashes[offsets[i]:offsets[i + 1]]`.

@@ -1,18 +1,12 @@
-"""The first stage: from files, or from given texts, to documents and rejects; and the nodes that the next begins with.
+"""The first stage on Spark: from files, or from given texts, to documents and rejects; and the nodes of the next stage.
 
-files, texts --scan--> records --number, collapse--> documents, rejects
-documents    --name--> nodes
+    files, texts --sketch_documents-->  documents, rejects    each record read once; equal sketches collapsed
+    documents    --name_nodes-->        nodes                 one a distinct sketch
+    a folder     --take_documents-->    the documents of a finished run; `reopen_inputs` opens its files again
+    files        --find_lexicon-->      Lexicon               counted in the collection, or taken from another run
 
 How Spark splits files depends on the number of cores. The settings that decide it are fixed while files are read, and
 noted with the records, so that a later pass, even in a resumed run, finds each record in the same place.
-
-The lexicon of a run, where its kind uses one:
-
-    lexicon/        the terms, with how often they occur in the collection they were counted in
-    lexicon.json    the settings and versions that made it, its counts, and the run it was taken from
-
-A lexicon is counted in the collection or taken from another run, and saved with the run in either case. One made with
-other settings, or with other versions of the stemming libraries, is refused.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -127,7 +121,15 @@ class Lexicon:
 
 
 def find_lexicon(job: Job, source: Collection | DataFrame) -> Lexicon | None:
-    """Return the lexicon of a run, counted in a pass of its own or taken; None if the kind of sketch needs none."""
+    """Return the lexicon of a run, counted in a pass of its own or taken; None if the kind of sketch needs none.
+
+    It is saved with the run in either case:
+
+        lexicon/        the terms, with how often they occur in the collection they were counted in
+        lexicon.json    the settings and versions that made it, its counts, and the run it was taken from
+
+    One made with other settings, or with other versions of the stemming libraries, is refused.
+    """
     words, saved = plan.words_of(job.config), job.config.lexicon.saved
     if words is None or not words.needs_lexicon:
         return None

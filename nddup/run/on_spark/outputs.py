@@ -1,23 +1,14 @@
 """What a run on Spark writes beside its tables: lists as text, kept and tagged documents, the texts of its report.
 
-`duplicates.txt` and `context.fimi` are written by tasks, in order. If their parts have at most `ONE_FILE` bytes
-together, the driver copies them into one file. Otherwise they stay in a folder of this name, `part-00000`,
-`part-00001`, …: whole lines, in the order of the parts.
+    clusters   --spell_clusters-->       lines     `duplicates.txt`: one cluster per line (`write_duplicates`)
+    clusters, members --number_clusters, spell_members-->  pieces   where a cluster has more members than its row lists
+    documents  --invert_sketches-->      pieces    `context.fimi`: one line per feature, the `doc_key`s that have it
+    kept       --as_xml, write_kept-->   files     read again from the inputs (`write_kept_documents`)
+    verdicts   --rewrite_files-->        files     the inputs written again, tagged or cut
+    documents  --read_texts-->           texts     of a bounded number of documents, for the report
+    tables     --save_tables-->          a catalog: Spark's own, Hive's, Unity's, Iceberg's or Delta's
 
-Kept and tagged documents are read again from the inputs. The texts of a bounded number of documents are stored while
-the inputs are there, so a report needs only the run's folder. Other texts that are wanted later are read again from the
-inputs, once these prove unchanged.
-
-    kept       --as_xml-->           lines     each partition is a file of complete XML
-    clusters   --spell_clusters-->   lines     `duplicates.txt`: one cluster per line
-               --number_clusters, spell_members-->  pieces  the same if a cluster has more members than its row lists
-    documents  --invert_sketches-->  pieces    `context.fimi`: one line per feature, the `doc_key`s that have it
-
-A line may be longer than a row can be. So the text of a partition is cut into pieces, one per row, at occurrences of a
-one-byte character `end`. The writer puts `end` after each row. If `end` is not a line end, the file has one `end` too
-many, its last byte.
-
-The tables of a finished run may be saved in a catalog too: Spark's own, Hive's, Unity's, Iceberg's or Delta's.
+Lists are written by tasks, in order. Other texts that are wanted later are read again, once the inputs prove unchanged.
 """
 
 from collections import defaultdict
@@ -241,6 +232,13 @@ def write_context(job: Job, sketched: Made) -> None:
 
 def write_lines(folder: SparkFolder, name: str, lines: DataFrame, *, end: str, one_file: int | None = None) -> None:
     """Write the text of `lines` to the run's folder.
+
+    If the parts have at most `one_file` bytes together, the driver copies them into one file. Otherwise they stay in a
+    folder of this name, `part-00000`, `part-00001`, …: whole lines, in the order of the parts.
+
+    A line may be longer than a row can be. So the text of a partition is cut into pieces, one per row, at occurrences
+    of a one-byte character `end`. The writer puts `end` after each row. If `end` is not a line end, the file has one
+    `end` too many, its last byte.
 
     Args:
         folder: the run's.

@@ -1,20 +1,14 @@
-"""Confirm candidates by their texts: what is compared of them is sent to the tasks that have the candidates.
+"""Candidates confirmed by their texts, and families searched again: texts go to the tasks that have the candidates.
 
-    matches                    --place_pairs-->    each candidate with a bucket     1 shuffle of ends, 1 join
-    placed, documents, tokens  --confirm_pairs-->  CONFIRMED     2 shuffles of tokens, each text once; 1 of blocks
-
-A candidate goes to the bucket of the least node among its first node and that node's neighbours. So most candidates of
-a family meet, with their texts, in one task. A text goes once to each bucket that needs it, however many candidates it
-has there. A task writes what it receives to its disk, 8 bytes a token or shingle, and compares one block of candidates
-at a time.
-
-Components with too many pairs, represented by leaders, and families of heavy sketches, whose pairs are not yet found,
-are searched separately:
-
+    matches                    --place_pairs-->       each candidate with a bucket     1 shuffle of ends, 1 join
+    placed, documents, tokens  --confirm_pairs-->     CONFIRMED     2 shuffles of tokens, each text once; 1 of blocks
     connections                --find_families-->     families to be searched again               1 task, of connections
     connections, stars         --take_families-->     the same, from components found in rounds
     families, sketches, nodes  --pair_families-->     their pairs, and large components           1 shuffle
-    matches, families, found   --replace_families-->  all matches                                 1 join
+    matches, families, pairs   --replace_families-->  all matches                                 1 join
+
+Searched again are components with too many pairs, represented by leaders, and families of heavy sketches, whose pairs
+are not yet known.
 """
 
 from collections.abc import Iterator
@@ -64,6 +58,9 @@ def with_unknown(matches: DataFrame) -> DataFrame:
 def place_pairs(matches: DataFrame, *, partitions: int) -> DataFrame:
     """Assign each candidate the partition that compares its texts.
 
+    A candidate goes to the bucket of the least node among its first node and that node's neighbours. So most candidates
+    of a family meet, with their texts, in one task.
+
     Schema in:   MATCHES
     Schema out:  MATCHES, bucket int
     Shuffles:  one of the ends, and the join on node_a.    Actions:  none.
@@ -81,6 +78,9 @@ def confirm_pairs(
     placed: DataFrame, documents: DataFrame, tokens: DataFrame, rule: ConfirmRule, *, partitions: int
 ) -> DataFrame:
     """Compare the texts of each candidate.
+
+    A text goes once to each bucket that needs it, however many candidates it has there. A task writes what it receives
+    to its disk, 8 bytes a token or shingle, and compares one block of candidates at a time.
 
     Schema in:   as `place_pairs` gives; DOCUMENTS; TOKENS, of all records
     Schema out:  CONFIRMED, one row per candidate

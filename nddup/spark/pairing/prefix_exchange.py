@@ -7,12 +7,8 @@
     homes           --post_keys-->        postings    E4    the same if sketches meet by keys, without requests
     homes, wanted   --send_sketches-->    sketches    E6    node, size, ids
 
-A home processes its sketches in pieces, in the order of their nodes, whatever order its blocks arrived in. So requests
-and replies match by position, a retried task makes the same ones, and a task needs memory for one piece at a time. Each
-function takes the blocks of one task and returns blocks for others.
-
-The other exchanges are those of `candidates`: E5 asks the homes for sketches, E7 compares them. All share the rule and
-the layouts of blocks that are here.
+Each function takes the blocks of one task and returns blocks for others. The other exchanges are those of `candidates`:
+E5 asks the homes for sketches, E7 compares them. All share the rule and the layouts of blocks that are here.
 """
 
 from collections.abc import Iterable, Iterator
@@ -181,7 +177,12 @@ def gather_sketches(batches: Iterable[pa.RecordBatch], *, pairing: Pairing) -> B
 
 
 def request_rarity(batches: Iterable[pa.RecordBatch], *, pairing: Pairing) -> Batches:
-    """E2: ask the owners of the elements of each piece; `home` and `question` say where the reply goes."""
+    """E2: ask the owners of the elements of each piece; `home` and `question` say where the reply goes.
+
+    A home processes its sketches in pieces, in the order of their nodes, whatever order its blocks arrived in. So
+    requests and replies match by position, a retried task makes the same ones, and a task needs memory for one piece at
+    a time.
+    """
     held = with_rows(batches)
     home = target_of(held)
     for number, question in _number_questions(_pieces(held, pairing), pairing):
