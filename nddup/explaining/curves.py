@@ -13,13 +13,22 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from nddup.errors import ConfigError, OutputError
-from nddup.matching.task_sizes import MOST_TASKS, ample_memory, block_bytes, say_small, tasks_needed, volume_of
-from nddup.settings.plan import threshold_of
+from nddup.matching.task_sizes import (
+    MOST_TASKS,
+    Volume,
+    ample_memory,
+    block_bytes,
+    blocks_sent,
+    say_small,
+    tasks_needed,
+    volume_of,
+)
+from nddup.settings.plan import confirm_rule_of, threshold_of
 from nddup.settings.schema import Config
 from nddup.shown import counted
 from nddup.sketching.accuracy import expected_overlap, overlap_probability
@@ -32,9 +41,10 @@ DRAWN = np.linspace(0, 1, 201)
 """Resemblances at which the curves of a figure are computed."""
 
 ID_BYTES = 8
-SHUFFLED_BYTES = 22
-"""Bytes shuffled for an id of a distinct sketch in the pairs stage on Spark, by all exchanges together: 20 were
-measured at 0.8 (`python -m bench exchanges`); longer prefixes take more."""
+SHUFFLED_BYTES, SHUFFLED_BELOW = (0.2, 22), (0.405, 61)
+"""Bytes shuffled for an id of a distinct sketch in the pairs stage on Spark, by all exchanges together, where prefixes
+are at most these shares of a sketch: on generated sketches at 0.8 (`python -m bench exchanges`: 20), and on real texts
+at 0.595."""
 
 MILLION = 1_000_000
 PAGE = 1_000
@@ -133,13 +143,25 @@ def curve_of(label: str, chance: Callable[[float], float]) -> Curve:
     return Curve(label, tuple(chance(resemblance) for resemblance in DRAWN.tolist()))
 
 
+def shuffled_bytes(prefix_share: float) -> float:
+    """Return the bytes shuffled for an id: the power of the prefix through both measurements, at least the id itself.
+
+    Example:
+        >>> [round(shuffled_bytes(share)) for share in (0.1, 0.2, 0.405)]
+        [8, 22, 61]
+    """
+    (share, fewer), (longer, more) = SHUFFLED_BYTES, SHUFFLED_BELOW
+    power = math.log(more / fewer) / math.log(longer / share)
+    return max(float(ID_BYTES), fewer * math.pow(prefix_share / share, power))
+
+
 def _space(ids: int) -> tuple[str, ...]:
     """Return lines on the space of a million sketches of at most `ids` ids each."""
-    billions = ids * MILLION / 1e9
+    billions, moved = ids * MILLION / 1e9, SHUFFLED_BYTES[1]
     return (
         "space per million documents, at most (equal sketches are shuffled once):",
         f"  {ID_BYTES * billions:.2f} GB of sketches, {ID_BYTES} bytes per id",
-        f"  {SHUFFLED_BYTES * billions:.2f} GB shuffled for the pairs on Spark, {SHUFFLED_BYTES} bytes per id at 0.8",
+        f"  {moved * billions:.2f} GB shuffled for the pairs on Spark, {moved} bytes per id at 0.8",
     )
 
 
@@ -175,17 +197,58 @@ NANOSECONDS_OF_ID = 450
 """Core time for an id, in the kernels of all tasks."""
 
 NANOSECONDS_OF_BYTE = 9.3
-"""Core time for a byte that goes from Python through a shuffle to Python, in blocks of 64 KB."""
+"""Core time for a byte that goes from Python through a shuffle to Python, beside that of its block."""
+
+EXCHANGES = 7
+MICROSECONDS_OF_BLOCK, MILLISECONDS_OF_TASK = 65, 10
+"""Core time for a block and for a task, whatever they hold: 10^7 sketches of 64 ids took 120 s more in 452 tasks than
+in 52 (`docs/sizing.md`)."""
+
+SHINGLES = 400
+"""Distinct shingles of a text of 2.8 kB, for which the exact decisions are counted."""
+
+MICROSECONDS_OF_TEXT = 47
+"""Core time to read a text of `SHINGLES` shingles: the second time, of every text, where all shingles decide."""
+
+NANOSECONDS_SPOOLED = 2
+"""Core time for a shingle that is written to a task's spool file and read from it: 8 bytes at 4 GB/s."""
 
 
 EXECUTOR_CORES, HEAP_GIGABYTES, DRIVER_GIGABYTES = 4, 8, 4
 """Cores and heap of an executor, and the heap of the driver, whose work does not grow with the documents."""
 
 
-def _cluster_lines(ids: int, tasks: int, memory: int, hours: float) -> tuple[str, ...]:
+class _Term(NamedTuple):
+    """What a part of the work takes on all cores together."""
+
+    name: str
+    moved: float
+    """Bytes that are shuffled."""
+    hours: float
+    """Of one core."""
+
+
+def _terms(volume: Volume, documents: int, tasks: int, memory: int, *, is_exact: bool) -> list[_Term]:
+    """Return the parts of the pairs stage: of ids, bytes, blocks and tasks, and of the exact decisions."""
+    moved, blocks = volume.ids * shuffled_bytes(volume.prefix_share), blocks_sent(volume.ids, tasks, memory)
+    terms = [
+        _Term(f"{volume.ids:,} ids", 0, volume.ids * NANOSECONDS_OF_ID / 3.6e12),
+        _Term("their exchanges", moved, moved * NANOSECONDS_OF_BYTE / 3.6e12),
+        _Term(f"{EXCHANGES * blocks:,} blocks", 0, EXCHANGES * blocks * MICROSECONDS_OF_BLOCK / 3.6e9),
+        _Term(f"{EXCHANGES * tasks:,} tasks", 0, EXCHANGES * tasks * MILLISECONDS_OF_TASK / 3.6e6),
+    ]
+    if is_exact:
+        shingles = documents * SHINGLES
+        sent, each = shingles * ID_BYTES, ID_BYTES * NANOSECONDS_OF_BYTE + NANOSECONDS_SPOOLED
+        hours = (documents * MICROSECONDS_OF_TEXT * 1e3 + shingles * each) / 3.6e12
+        terms.append(_Term(f"exact decisions, all texts again ({SHINGLES} shingles each)", sent, hours))
+    return terms
+
+
+def _cluster_lines(ids: int, tasks: int, memory: int, bill: _Term) -> tuple[str, ...]:
     """Return lines on a cluster that takes about an hour for the pairs stage, and how it is asked for."""
-    executors = max(1, min(-(-tasks // EXECUTOR_CORES), math.ceil(hours / EXECUTOR_CORES)))
-    python, disk = EXECUTOR_CORES * memory >> 20, ids * (SHUFFLED_BYTES + STORED_BYTES) / executors
+    executors = max(1, min(-(-tasks // EXECUTOR_CORES), math.ceil(bill.hours / EXECUTOR_CORES)))
+    python, disk = EXECUTOR_CORES * memory >> 20, (bill.moved + ids * STORED_BYTES) / executors
     asked = (
         f"--driver-memory {DRIVER_GIGABYTES}g --executor-cores {EXECUTOR_CORES} --executor-memory {HEAP_GIGABYTES}g"
         f" --total-executor-cores {executors * EXECUTOR_CORES} --conf spark.executor.instances={executors}"
@@ -228,16 +291,18 @@ def explain_capacity(config: Config, *, documents: int, memory: int | None, ids_
     volume = volume_of(ids, sketches, threshold_of(config))
     memory = memory or max(LEAST_MEMORY, ample_memory(volume))
     tasks = tasks_needed(volume, memory)
-    moved, hours = ids * SHUFFLED_BYTES, ids * (NANOSECONDS_OF_ID + SHUFFLED_BYTES * NANOSECONDS_OF_BYTE) / 3.6e12
+    terms = _terms(volume, documents, tasks, memory, is_exact=confirm_rule_of(config) is not None)
+    bill = _Term("in all", sum(term.moved for term in terms), sum(term.hours for term in terms))
+    cells = [(term.name, f"{term.moved / 1e9:,.1f}", f"{term.hours:,.1f}") for term in (*terms, bill)]
     blocks = say_small(volume, memory) or f"blocks of {block_bytes(ids, tasks, memory) / 1024:,.1f} kB"
     lines = (
         f"The pairs stage on Spark, for {documents:,} documents and {memory >> 20:,} MB for the worker of a task:",
         f"  {sketches:,} distinct sketches ({DISTINCT} % of the documents), {ids:,} ids",
-        f"  {tasks:,} tasks in each of 7 exchanges; more where there are more cores",
-        f"  {moved / 1e9:,.1f} GB shuffled in all ({SHUFFLED_BYTES} bytes an id at 0.8; less above, more below)",
-        f"  in the smallest exchange {blocks}",
-        f"  {hours:,.1f} core hours (extrapolated), without reading and sketching",
-        *_cluster_lines(ids, tasks, memory, hours),
+        f"  {tasks:,} tasks in each of {EXCHANGES} exchanges; more where there are more cores",
+        f"  in the exchange of elements {blocks}; that of their classes takes half a byte an id",
+        "  extrapolated, without reading and sketching:",
+        *(f"  {line}" for line in table(("", "GB shuffled", "core hours"), cells)),
+        *_cluster_lines(ids, tasks, memory, bill),
     )
     if tasks <= MOST_TASKS:
         return lines

@@ -14,6 +14,9 @@ import math
 from bisect import bisect_left
 from typing import NamedTuple
 
+import numpy as np
+
+from nddup.matching.elements import divide
 from nddup.matching.threshold import Threshold
 
 BASE_BYTES = 800 << 20
@@ -127,13 +130,27 @@ def tasks_needed(volume: Volume, memory: int) -> int:
 
 
 def block_bytes(ids: int, tasks: int, memory: int) -> float:
-    """Return the bytes of a block of the smallest exchange, the requests: 4 an id of a piece.
+    """Return the bytes of a block of elements: 4 an id of a piece, 8 where few tasks own many elements each.
+
+    The answers, the classes of the elements, take half a byte an id; all other exchanges take more than the elements.
 
     Example:
         >>> block_bytes(10**9, 100, 2 << 30), block_bytes(10**11, 10_000, 2 << 30)
         (41943.04, 1635.7784)
     """
-    return 4 * min(piece_ids(free_memory(memory), tasks), -(-ids // tasks)) / tasks
+    width = np.dtype(divide(ids, tasks).rest_type).itemsize
+    return width * min(piece_ids(free_memory(memory), tasks), -(-ids // tasks)) / tasks
+
+
+def blocks_sent(ids: int, tasks: int, memory: int) -> int:
+    """Return how many blocks one exchange has: each piece of each task sends one to each task.
+
+    Example:
+        >>> blocks_sent(10**9, 100, 2 << 30), blocks_sent(10**11, 10_000, 2 << 30)
+        (100000, 300000000)
+    """
+    pieces = -(-ids // tasks // piece_ids(free_memory(memory), tasks))
+    return max(pieces, 1) * tasks**2
 
 
 def ample_memory(volume: Volume) -> int:
@@ -141,7 +158,7 @@ def ample_memory(volume: Volume) -> int:
 
     Example:
         >>> ample_memory(Volume(10**9, 0.2)) >> 30, ample_memory(Volume(170 * 10**9, 0.2)) >> 30
-        (2, 6)
+        (2, 5)
     """
 
     def is_ample(gigabytes: int) -> bool:

@@ -1,11 +1,12 @@
 """The tasks that `nddup explain --documents` reports are those that a run would take."""
 
+import re
 from itertools import product
 
 import pytest
 
 from nddup.cli import main
-from nddup.explaining.curves import DISTINCT
+from nddup.explaining.curves import DISTINCT, explain_capacity
 from nddup.matching.task_sizes import (
     BLOCK_BYTES,
     BYTES_OF_ID,
@@ -26,17 +27,17 @@ from tests.places import ROOT
 
 def test_the_tasks_are_those_of_a_run(capsys: pytest.CaptureFixture[str]) -> None:
     """The number of tasks follows from a run's formula, over the distinct sketches of the documents."""
-    status = main(["explain", "--documents", "1000000000", "--memory", "4GB", "--set", "pairs.threshold=0.9"])
+    status = main(["explain", "--documents", "1000000000", "--memory", "3GB", "--set", "pairs.threshold=0.9"])
     said = capsys.readouterr().out
 
     threshold = threshold_of(load_config(None, ["pairs.threshold=0.9"]))
-    needed = tasks_needed(volume_of(850_000_000 * 200, 850_000_000, threshold), parse_size("4GB"))
+    needed = tasks_needed(volume_of(850_000_000 * 200, 850_000_000, threshold), parse_size("3GB"))
     assert status == 0
     assert f"  {needed:,} tasks in each of 7 exchanges" in said
     assert "850,000,000 distinct sketches" in said
-    assert "below 32 kB a byte costs more: workers of 6 GB make larger ones" in said
+    assert "below 32 kB a byte costs more: workers of 4 GB make larger ones" in said
     assert "spark-submit --master MASTER --driver-memory 4g --executor-cores 4 --executor-memory 8g" in said
-    assert f" --conf spark.executor.pyspark.memory={4 * parse_size('4GB') >> 20}m jobs/dedup.py" in said
+    assert f" --conf spark.executor.pyspark.memory={4 * parse_size('3GB') >> 20}m jobs/dedup.py" in said
 
 
 def test_the_page_on_sizing_has_the_same_tasks() -> None:
@@ -70,13 +71,50 @@ def test_the_least_memory_of_large_blocks(size: int, power: int, memory: int) ->
     assert say_small(volume, memory).partition("and ")[2] == (said if is_small else "")
 
 
-@pytest.mark.parametrize(("documents", "memory"), [(10**6, "2,048"), (10**9, "8,192")])
+@pytest.mark.parametrize(("documents", "memory"), [(10**6, "2,048"), (10**9, "6,144")])
 def test_the_memory_that_is_planned(documents: int, memory: str, capsys: pytest.CaptureFixture[str]) -> None:
     """Where no memory is given, a plan has workers of 2 GB, or of as much as blocks of 32 kB take."""
     assert main(["explain", "--documents", str(documents)]) == 0
     said = capsys.readouterr().out
     assert f"documents and {memory} MB for the worker of a task" in said
     assert "costs more" not in said
+
+
+def bill_of(documents: int, *settings: str, memory: int | None = None) -> dict[str, tuple[float, float]]:
+    """Return the GB shuffled and the core hours of each part of the work, by its name without its number."""
+    lines = explain_capacity(load_config(None, list(settings)), documents=documents, memory=memory, ids_of_sketch=200)
+    first = next(number for number, line in enumerate(lines) if "core hours" in line) + 1
+    last = next(number for number, line in enumerate(lines) if line.strip().startswith("in all"))
+    rows = [line.rsplit(maxsplit=2) for line in lines[first : last + 1]]
+    return {re.sub(r"^[\d,]+ |, .*", "", name.strip()): (number(moved), number(hours)) for name, moved, hours in rows}
+
+
+def number(text: str) -> float:
+    return float(text.replace(",", ""))
+
+
+def test_each_part_of_the_work_is_counted() -> None:
+    """The parts sum to the whole; exact decisions are one of them; small blocks cost as their number, not as bytes."""
+    exact, estimated = bill_of(10**9), bill_of(10**9, "pairs.confirm=none")
+    small = bill_of(10**9, memory=3 << 30)
+
+    for bill in (exact, estimated, small):
+        parts = [values for name, values in bill.items() if name != "in all"]
+        assert bill["in all"] == pytest.approx([sum(column) for column in zip(*parts, strict=True)], abs=0.3)
+    assert exact["exact decisions"][0] == 10**9 * 400 * 8 / 1e9
+    assert "exact decisions" not in estimated
+    assert small["blocks"][1] > 4 * exact["blocks"][1]
+    assert small["their exchanges"] == exact["their exchanges"]
+
+
+def test_the_page_on_sizing_has_the_same_bill() -> None:
+    """The table of core hours in docs/sizing.md is what `nddup explain` says of the default settings."""
+    page = (ROOT / "docs" / "sizing.md").read_text(encoding="utf-8")
+    for name, documents in {"10^7": 10**7, "10^8": 10**8, "10^9": 10**9, "2.53·10^9": 2_530_000_000}.items():
+        bill = bill_of(documents)
+        hours = [bill[part][1] for part in ("ids", "their exchanges", "blocks", "exact decisions", "in all")]
+        cells = [f"{value:,.1f}" for value in (*hours, bill["in all"][0])]
+        assert re.search(rf"^\| {re.escape(name)} \| [\d,]+ \| {re.escape(' | '.join(cells))} \|$", page, re.MULTILINE)
 
 
 @pytest.mark.parametrize(
