@@ -246,14 +246,14 @@ def _rebuild_environment(module: str, constants: list[Any], name: str) -> Any:  
 
 
 def say_once(line: str) -> None:
-    """Say on standard error where compiled kernels are not kept or not taken from; nothing the second time."""
+    """Warn on standard error, once, where compiled kernels are not kept or not taken from."""
     if not _said:
         _said.append(line)
         sys.stderr.write(f"nddup: {line}\n")
 
 
 def leave_saying_to_others() -> None:
-    """Keep this process from saying that kernels cannot be kept: the one that started it says so."""
+    """Suppress the warning that kernels cannot be cached: the parent process prints it."""
     _said.append("")
 
 

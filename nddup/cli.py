@@ -25,7 +25,7 @@ INTERRUPTED = 130
 """The exit status of a command ended by Ctrl-C, as in shells."""
 
 CLOSED = 141
-"""The exit status of a command whose output nobody reads any more, by the shells' convention for SIGPIPE."""
+"""The exit status if standard output was closed early, by the shells' convention for SIGPIPE."""
 
 AFTERWARDS = {
     "run": "; `--resume` finishes it", "sweep": "; `--resume` finishes it",

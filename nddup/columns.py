@@ -10,10 +10,10 @@ from nddup.arrays import Ragged, take_rows
 from nddup.errors import SchemaError
 
 MOST_VALUES = 1 << 30
-"""Most values in one list array; its offsets have 31 bits."""
+"""Maximum number of values in one list array; its offsets have 31 bits."""
 
 TAKEN = 1 << 20
-"""Most rows in a chunk that `take` makes: some 60 MB of ids."""
+"""Maximum number of rows in a chunk that `take` makes: some 60 MB of ids."""
 
 WORDS = 2
 """64-bit words in a fingerprint."""

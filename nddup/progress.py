@@ -292,7 +292,7 @@ def in_notebook() -> bool:
 
 
 def say(text: str, *, form: LogFormat | None = None) -> None:
-    """Log a line about the run as a whole, in this form; None: as `start_logging` was told."""
+    """Log a line about the run as a whole, in this form; None: the form given to `start_logging`."""
     form = form or next((one.form for one in logger.handlers if isinstance(one, _StandardError)), "text")
     text = one_line(clean(text))
     if form == "json":

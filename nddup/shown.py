@@ -1,4 +1,4 @@
-"""Text as it is shown: nothing in it acts on a terminal, a log or a spreadsheet, and no secret stands in it.
+"""Text for display: harmless on a terminal, in a log and in a spreadsheet, and without secrets.
 
 Names of files, ids, addresses and the details of rejects come from the data, so from anyone. A control character in one
 can hide or forge lines on a terminal, one of direction makes a name look like another, and a spreadsheet executes a
@@ -49,10 +49,10 @@ IN_ASCII = {
 """What stands for characters of nddup's own output where the terminal lacks them."""
 
 FEW = 10
-"""Most ids that a message names."""
+"""Maximum number of ids that a message names."""
 
 MOST_NAMED = 100
-"""Most files in a list of the metrics."""
+"""Maximum number of files in a list of the metrics."""
 
 ERRORS = "nddup.shown"
 
@@ -97,7 +97,7 @@ def print_json(value: object) -> None:
 
 
 def spell_json(value: object) -> str:
-    """Return a value as one line of JSON, in ASCII: nothing in it acts on a terminal.
+    """Return a value as one line of JSON, in ASCII: harmless on a terminal.
 
     Numbers that are not finite are null; what JSON does not know is a text.
     """

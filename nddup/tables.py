@@ -120,7 +120,7 @@ OF_TEXTS = (
 """What their texts have in common, where texts confirm pairs: columns of `pairs`, null without."""
 
 DIRECTED = {column.name: f"{column.name[:-1]}b" for column in (*LIKENESS, *OF_TEXTS) if column.name.endswith("_a")}
-"""The columns that tell something of one end, `…_a`, each with that of the other end: they turn with the ids."""
+"""The columns about one end, `…_a`, each with that of the other end: they turn with the ids."""
 
 _COMPARED = ", ".join(f"{column.name} {column.type}" for column in LIKENESS)
 _CONFIRMED = ", ".join(f"{column.name} {column.type}" for column in OF_TEXTS)
@@ -177,7 +177,7 @@ CAPTURE = (
     ),
     Column("record_type", "string", "`response`, `resource`, `conversion`, or `revisit`: a copy of what it refers to"),
 )
-"""What an archive of the web tells of a document."""
+"""The facts of a document in an archive of the web."""
 
 _CAPTURED = ", ".join(f"{column.name} {column.type}" for column in CAPTURE)
 

@@ -93,7 +93,7 @@ def _commands() -> Iterator[str]:
         for row in rows:
             users.setdefault(row, []).append(title)
     place = {row: _common_to(titles) for row, titles in users.items() if len(titles) >= SHARED}
-    yield "What a command writes must not exist. Options of several (`nddup COMMAND --help`: those of one):\n"
+    yield "Output paths must not exist yet. Options of several (`nddup COMMAND --help`: those of one):\n"
     yield _list(row for row in place if not place[row])
     for title, description, rows in described:
         yield f"### {title}\n\n{description}\n"

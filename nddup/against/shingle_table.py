@@ -28,7 +28,8 @@ from nddup.sketching.tokens import WORD_TABLE
 BITS_OF_KEY: Final = 16
 
 MOST_FILTER_BYTES: Final = 1 << 25
-"""Most bytes of a filter, 32 MB: beyond 16 million keys each has fewer bits, and more foreign keys pass."""
+"""Maximum number of bytes of a filter, 32 MB: beyond 16 million keys each has fewer bits, and more foreign keys pass.
+"""
 
 _WORD: Final = 64
 _BELOW: Final = np.uint64(12)  # the bits in a word are chosen by lower bits of the product than the word itself
@@ -101,7 +102,7 @@ ALL_BITS: Final = (1 << 64) - 1
 """Mask for the whole fingerprint; tests use fewer bits, so that different shingles have equal fingerprints."""
 
 MOST_BYTES: Final = (1 << 31) - 1
-"""Most bytes of all items together: places are 32-bit numbers."""
+"""Maximum number of bytes of all items together: places are 32-bit numbers."""
 
 Values = TypeVar("Values", bound=NDArray[Any])
 

@@ -29,7 +29,8 @@ from nddup.sketching.tokens import (
 )
 
 OCCURRENCES: Final = 64
-"""Most places of one shingle in a document that are tried; without a limit, repetitive texts would cost n²."""
+"""Maximum number of places of one shingle in a document that are tried; without a limit, repetitive texts would cost
+n²."""
 
 
 class Runs(NamedTuple):

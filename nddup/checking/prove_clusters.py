@@ -221,7 +221,7 @@ def left_out(*, twin: int, large: int) -> Violations:
 
 
 BY_LEADERS = "SELECT DISTINCT node FROM placed WHERE coverage = 'documents' AND node IS NOT NULL"
-"""The nodes of components given by leaders, where the clusters tell it."""
+"""The nodes of components given by leaders, where the clusters show it."""
 
 UNPLACED = "SELECT DISTINCT node FROM docs ANTI JOIN placed USING (node)"
 """The nodes in no cluster, which may belong to components given by leaders where clusters must have a support."""
@@ -230,11 +230,11 @@ UNPLACED = "SELECT DISTINCT node FROM docs ANTI JOIN placed USING (node)"
 def leaderless(*, is_free: bool) -> Violations:
     """Return the clusters of several sketches, made around leaders, that hold none.
 
-    `keep` does not tell the leaders of a component past the budget of its sets, all of whose pairs are listed. Where
+    `keep` does not name the leaders of a component past the budget of its sets, all of whose pairs are listed. Where
     any part may be lost, they are what is kept, and documents forced out that no leader before them is near.
 
     Args:
-        is_free: whether any part may be lost; else components without a told leader are left out.
+        is_free: whether any part may be lost; else components without a named leader are left out.
     """
     text = f"""
         WITH around AS (

@@ -4,7 +4,7 @@
     recounted, keeping   --weigh-->           offers       the kept near-duplicates of each probe
     offers, keeping      --BEST-->            best         for each removed document the most alike that may replace it
     offers, keeping      --too_near, broken--> violations  of the keep promise; ABANDONED: of a frozen repository
-    keeping, commons     --wrong_losses-->    violations   documents that lose another share than is said, or too much
+    keeping, commons     --wrong_losses-->    violations   documents that lose another share than stored, or too much
     keeping              --WRONG_REASONS-->   violations   rows that contradict themselves
     folded, keeping      --wrong_leaders-->   violations   documents that lead beside another leader, or should lead
     keep, members        --WRONG_STARS-->     violations   clusters of a partition that differ from the keep-list
@@ -29,7 +29,7 @@ COMMONS = """
     FROM pairs AS p JOIN docs AS a ON p.doc_a = a.doc_id JOIN docs AS b ON p.doc_b = b.doc_id
     WHERE a.node <> b.node AND p.common IS NOT NULL GROUP BY least(a.node, b.node), greatest(a.node, b.node)
 """
-"""The common shingles of two nodes, as `pairs` tells them; that they fit the resemblance is proved there."""
+"""The common shingles of two nodes, as in `pairs`; that they fit the resemblance is proved there."""
 
 KEEPING = """
     SELECT d.doc_id, d.node, d.size, d.content, d.weight, d.rank, d.class, k.kept, k.duplicate_of, k.reason,
@@ -40,7 +40,7 @@ KEEPING = """
 
 
 LEADERS = "SELECT DISTINCT node FROM keeping WHERE coalesce(leader, kept)"
-"""The nodes with a document that leads. An earlier version told no leaders: there all that led were kept."""
+"""The nodes with a document that leads. An earlier version stored no leaders: there all that led were kept."""
 
 BOTH_WAYS = """
     SELECT node_a AS node, node_b AS other FROM folded WHERE node_a <> node_b

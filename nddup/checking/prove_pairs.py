@@ -80,7 +80,7 @@ ROWS, FOUND = 200, 4_000
 """Sketches compared at once, and matches returned at once: a batch of similar sketches has millions."""
 
 TOLERANCE = "1e-12"
-"""Most that a resemblance in `pairs` may differ from the recounted quotient."""
+"""Maximum difference of a resemblance in `pairs` from the recounted quotient."""
 
 UNLEVELLED = "SELECT node, sketch, level FROM sketches WHERE size > 0"
 """The rows that `recount` reads."""

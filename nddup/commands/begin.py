@@ -72,7 +72,7 @@ PAGES = "boost.jsonl.gz"
 """The file of the pages; beside it is their licence."""
 
 MOST_FOLDERS = 100
-"""Most names of folders that are tried."""
+"""Maximum number of names of folders that are tried."""
 
 
 def _is_free(folder: Path) -> bool:

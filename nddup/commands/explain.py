@@ -58,7 +58,7 @@ def add(commands: "argparse._SubParsersAction[Any]") -> None:
 
 
 def execute(options: argparse.Namespace) -> int:
-    """Print the explanation, and draw the curve if asked.
+    """Print the explanation, and draw the curve on request.
 
     Raises:
         ConfigError: for options that do not go together, or if there is no curve to draw.

@@ -90,7 +90,7 @@ def execute_show(options: argparse.Namespace) -> int:
         run = open_run(options.run, master=options.master).run
         steps.begin("read its tables")
         lines = _lines(run, options)
-        first = next(lines, "")  # an unreadable table is told before anything is printed
+        first = next(lines, "")  # an unreadable table fails before anything is printed
     for line in chain([first], lines):
         print_out(line)
     return 0

@@ -26,7 +26,7 @@ def add_common(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "-v", "--verbose", action="store_true", default=argparse.SUPPRESS,
-        help="of an error that is not understood, the whole trace, as with NDDUP_DEBUG=1",
+        help="print the full traceback of an unexpected error, as with NDDUP_DEBUG=1",
     )  # fmt: skip
 
 

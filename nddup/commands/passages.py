@@ -76,7 +76,7 @@ def execute(options: argparse.Namespace) -> int:
 
 
 def _find_here(options: argparse.Namespace, config: "Config", steps: Steps) -> "tuple[Told, list[str]]":
-    """Find and write the passages on this machine; return what the summary tells, and a line about each output."""
+    """Find and write the passages on this machine; return the facts of the summary, and a line about each output."""
     from nddup.results.against.against_output import require_new  # noqa: PLC0415
     from nddup.results.passages import passages_output as written  # noqa: PLC0415
     from nddup.results.passages.find_passages import find_passages, find_source  # noqa: PLC0415

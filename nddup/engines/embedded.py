@@ -70,10 +70,10 @@ SQL_TYPES = {
 
 
 class DuckEngine(Engine):
-    """DuckDB over tables of this process, and over files if it is told so.
+    """DuckDB over tables of this process, and over files if the caller asks for it.
 
     A run may come from anyone, and so may the text of a query. So whoever opens one calls `shut` before its first
-    query: from then on DuckDB opens the files that it is told and its own temporary ones, and nothing else.
+    query: from then on DuckDB opens the files that it is given and its own temporary ones, and nothing else.
 
     Args:
         path: name of what is read, for messages.

@@ -76,7 +76,7 @@ class Engine(ABC):
 
         Args:
             name: a name that no table has.
-            rows: a table; `n` tells how many of its rows have the key.
+            rows: a table; `n` is how many of its rows have the key.
             groups: one SELECT with a row a key at most, and `n` as well. Rows without a group are left out.
             key: the column of both to join on.
             by: a column of the rows whose values differ within a key.

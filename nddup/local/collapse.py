@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 
 class Collapsed(NamedTuple):
-    """The records as documents, whose `group` tells equal sketches, and as rejects; the records of repeated ids."""
+    """The records as documents, with `group` equal for equal sketches, and as rejects; the records of repeated ids."""
 
     documents: pa.Table
     rejects: pa.Table

@@ -78,7 +78,7 @@ class Row(NamedTuple):
 
 
 FAMILY_HELD: Final = 1 << 24
-"""Most shingles of a family, 128 MB, whose texts one thread holds together."""
+"""Maximum number of shingles of a family, 128 MB, whose texts one thread holds together."""
 
 
 class Confirmer(NamedTuple):
@@ -151,7 +151,7 @@ class Known(NamedTuple):
     resemblance: NDArray[np.float64]
 
     def of_family(self, names: NDArray[np.int64]) -> Confirm:
-        """Return what tells what is known of some nodes, which it names by their places in `names`."""
+        """Return a function of the facts known of some nodes, which it names by their places in `names`."""
         return partial(self._compare_one, names)
 
     def _compare_one(self, names: NDArray[np.int64], one: int, others: NDArray[np.int64]) -> Compared:

@@ -310,7 +310,7 @@ PARTS = 4
 """Parts of the search for each thread. After each part, the pairs found are checked against the memory."""
 
 MEETINGS = 200
-"""Pairs of sketches that meet in the time in which two are compared."""
+"""Meetings of two sketches in a posting list that cost as much as one comparison."""
 
 LEVELS = (1 << LEVEL_BITS) - 1
 

@@ -23,7 +23,7 @@ ID_BYTES, ROUND_BYTES = 8, 1 << 30
 """Of an id, and of the ids that are counted at a time."""
 OF_MATCH, OF_EDGE, OF_PAIR, OF_SET_MEMBER, OF_MEMBER = 100, 150, 120, 20, 120
 OF_ID = 4
-"""Copies of a row's ids that are held while its table is made."""
+"""Copies of a row's ids in memory while its table is made."""
 
 
 @dataclass
@@ -46,7 +46,7 @@ class Memory:
 
     Attributes:
         given: limit in bytes; None: no limit.
-        advice: what the user is told to do when the limit is too low.
+        advice: what the error message recommends when the limit is too low.
         held: bytes that stay in use through all later steps.
         is_mapped: whether the ids of the documents lie in a mapped file.
     """

@@ -1,4 +1,4 @@
-"""Pairs, clusters and keep-list of few documents: what one task of Spark does, by the functions of this engine.
+"""Pairs, clusters and keep-list of few documents: the embedded engine inside one Spark task.
 
     documents         --decide-->  the documents whose texts candidates need, or why one task is too little
     documents, texts  --decide-->  PAIRS, CLUSTERS, MEMBERS, FALSE_COMPONENTS, KEEP, and the counts of their stages
@@ -40,11 +40,12 @@ MADE = ("pairs", "clusters", "members", "false_components", "keep")
 """The tables that are made."""
 
 MOST_COMPARED = 25_000_000
-"""Most pairs of sketches that are compared: some 15 seconds of one core if all are near-duplicates. Above
+"""Maximum number of pairs of sketches that are compared: some 15 seconds of one core if all are near-duplicates. Above
 `pairs.max_edges`, those of one component are not."""
 
 MOST_BYTES = 200 << 20
-"""Most bytes, by `nddup.local.memory`, that pairs, components or members may take: the driver gets these tables."""
+"""Maximum number of bytes, by `nddup.local.memory`, that pairs, components or members may take: the driver gets these
+tables."""
 
 CELL_BYTES = 32 << 20
 """Bytes of a table in one row of ANSWERS."""
@@ -76,7 +77,7 @@ class Answers:
     """`WANTED_NAMES`."""
 
     matches: bytes = b""
-    """The candidates, with the documents whose texts they need: what the next task is told."""
+    """The candidates, with the documents whose texts they need: the input of the next task."""
 
 
 @dataclass

@@ -249,7 +249,7 @@ def list_silent(collection: Collection, records: pa.Table) -> pa.Table:
 SOURCE = "dataframe"
 
 CHUNK_BYTES = 512 << 20
-"""Most bytes of texts in one array: the offsets of Arrow's strings end at 2 GB."""
+"""Maximum number of bytes of texts in one array: the offsets of Arrow's strings end at 2 GB."""
 
 
 def cut(chunk: pa.Array) -> Iterator[pa.Array]:

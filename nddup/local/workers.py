@@ -28,7 +28,7 @@ from nddup.scanning.local_files import DividedError, FilePart, cut_file, read_te
 from nddup.tables import RECORDS, TOKENS
 
 TASK_BYTES = 8 << 20
-"""Most stored bytes that one task reads: a thousand pages, say, or a part of a large file."""
+"""Maximum number of stored bytes that one task reads: a thousand pages, say, or a part of a large file."""
 
 LEAST_TASK_BYTES = 1 << 20
 """Minimum task size: smaller tasks cost more to dispatch than to read."""
@@ -38,7 +38,7 @@ LEAST_TASKS = 16
 depend on their number, so that a run resumed with another number of workers finds the same parts again."""
 
 TEXTS_ROWS = 1_000
-"""Most given texts that are sketched in one call."""
+"""Maximum number of given texts that are sketched in one call."""
 
 
 class Task(Protocol):

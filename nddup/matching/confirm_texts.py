@@ -120,10 +120,10 @@ FAMILY: Final = 2
 """More pairs than this many for each row are a family: its rows are compared with a pivot first."""
 
 TOGETHER: Final = 1 << 18
-"""Most pairs of a portion."""
+"""Maximum number of pairs of a portion."""
 
 HELD: Final = 1 << 21
-"""Most tokens, or shingles, of the texts of a portion, 16 MB: what one thread or task holds."""
+"""Maximum number of tokens, or shingles, of the texts of a portion, 16 MB: what one thread or task holds."""
 
 AHEAD: Final = 16
 """Texts that one text is compared with at a time, where one confirmed pair is enough."""

@@ -25,7 +25,7 @@ LAST_CLASS = 15
 """The class of all elements with more than 16,384 holders: a class fits half a byte."""
 
 MOST_BITS = 47
-"""Most bits of an element, so that some number of 48 bits is no element."""
+"""Maximum number of bits of an element, so that some number of 48 bits is no element."""
 
 SHIFT = np.uint64(32)
 
@@ -245,7 +245,7 @@ WORDS = 2
 """64-bit words of a bitmap."""
 
 BEFORE = 5
-"""Most elements before each one that are sent with it."""
+"""Maximum number of elements before each one that are sent with it."""
 
 NO_ELEMENT = (1 << 48) - 1
 """Stands in place of an element where there is none."""

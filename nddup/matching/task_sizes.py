@@ -41,10 +41,10 @@ EXPECTED_SHARE = 0.5
 MOST_TASKS = 1 << 16
 
 MOST_HERE = 10_000_000
-"""Most ids of which one task takes all steps: 50,000 sketches of 200 ids, a few seconds."""
+"""Maximum number of ids for all steps in one task: 50,000 sketches of 200 ids, a few seconds."""
 
 MOST_READ_HERE = 40_000_000
-"""Most ids of all documents that such a task reads, to take from them the distinct sketches: a second or two."""
+"""Maximum number of ids of all documents that such a task reads to find the distinct sketches: a second or two."""
 
 REQUEST_BYTES = 32
 """Bytes of memory per id of the questions and answers about all ids at once."""

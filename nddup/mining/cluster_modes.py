@@ -31,7 +31,7 @@ MEMBERS_PER_BATCH: Final = 1_000_000
 """Members of sets that are gathered before a batch is sent: 4 MB."""
 
 VALUES_PER_BATCH: Final = 1 << 26
-"""Most values of a list column in one batch; more are cut into several batches."""
+"""Maximum number of values of a list column in one batch; more are cut into several batches."""
 
 
 class LimitArguments(TypedDict):

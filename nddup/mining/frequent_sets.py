@@ -130,7 +130,7 @@ def close(neighbourhood: Neighbourhood, node: Node, found: FoundSets, scratch: S
 MEETING = 3
 """Cost of one meeting in a list, in words of bits compared."""
 MAX_BITS = 1 << 23
-"""Most words of bits for all items together: 64 MB."""
+"""Maximum number of words of bits for all items together: 64 MB."""
 
 
 def find_pairs(

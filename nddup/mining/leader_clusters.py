@@ -23,7 +23,7 @@ from nddup.mining.neighbourhoods import FULL, ONE, Bits, count_all, count_common
 OPEN = 64
 """Clusters of one leader that a document may still join."""
 CHECKED = 64
-"""Most documents of a cluster that a new one is compared with, where the joint features do not suffice."""
+"""Maximum number of documents of a cluster that a new one is compared with, where the joint features do not suffice."""
 
 
 class Known(NamedTuple):

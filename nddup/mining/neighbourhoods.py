@@ -229,7 +229,7 @@ def make_component(
 
 
 SPARSE = 4
-"""Most slots allotted for each neighbour; past this, neighbours are numbered without gaps."""
+"""Maximum number of slots allotted for each neighbour; past this, neighbours are numbered without gaps."""
 
 
 class Neighbourhood(NamedTuple):

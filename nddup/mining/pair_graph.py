@@ -320,7 +320,7 @@ BATCHES_BYTES = 64 << 20
 """Address space beyond that of an idle worker: the current batches, and what their allocator reserves."""
 
 MOST_NODES = 2**31
-"""Most nodes of a graph: they are numbered with 31 bits."""
+"""Maximum number of nodes of a graph: they are numbered with 31 bits."""
 
 Ends = NDArray[np.int64]  # (e,), nodes
 

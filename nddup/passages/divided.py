@@ -58,7 +58,7 @@ class Posted(NamedTuple):
 
 
 class Details(NamedTuple):
-    """The windows of d rows, told one by one.
+    """The windows of d rows, one by one.
 
     Attributes:
         sizes: (d,), windows of each row, n in all.

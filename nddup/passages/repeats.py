@@ -21,7 +21,7 @@ from nddup.errors import CapacityError
 from nddup.sketching.rolling_hash import SHINGLE_BASE
 
 MOST_TOKENS: Final = (1 << 31) - 1
-"""Most tokens of a collection in memory: windows are numbered with 32 bits."""
+"""Maximum number of tokens of a collection in memory: windows are numbered with 32 bits."""
 
 SCATTER: Final = np.uint64(0xBF58476D1CE4E5B9)  # of SplitMix64's finaliser: odd, bits set throughout
 SHIFT: Final = np.uint64(31)

@@ -129,7 +129,7 @@ def _find_characters(
 
 
 EXCERPT = 1_000
-"""Most characters of a passage's text."""
+"""Maximum number of characters of a passage's text."""
 
 
 NO_PLACES = pa.table({"source": pa.array([], pa.string()), "record": pa.array([], pa.int64())})

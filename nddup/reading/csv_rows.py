@@ -25,12 +25,12 @@ from nddup.reading.streams import PIECE, Expanded, StoppedError
 QUOTE = '"'
 ESCAPE = "\\"
 UNQUOTED = "\t|"
-"""Delimiters of tables that mostly have no quoting: quotes must be told by the first rows."""
+"""Delimiters of tables that mostly have no quoting: the first rows must show quotes."""
 
 _QUOTED = re.compile('"[^"]*(?:""[^"]*)*"')
 
 MOST_PARSED_AGAIN = 4
-"""Most times that the lines are reread after a bad row: a bound for hostile files."""
+"""Maximum number of times that the lines are reread after a bad row: a bound for hostile files."""
 
 
 class Dialect(NamedTuple):
@@ -263,7 +263,7 @@ def opens_after_blank(text: str, delimiter: str) -> bool:
 
 
 MOST_AGAIN = 8
-"""Most times that the characters of a file are reread after bad quotes: a bound for hostile files."""
+"""Maximum number of times that the characters of a file are reread after bad quotes: a bound for hostile files."""
 
 
 def read_csv(stream: Expanded, head: FileHead, max_record: int) -> Iterator[Record | Reject]:

@@ -154,7 +154,7 @@ def _inflate(body: bytes, limit: int) -> bytes:
 
 
 def _unbrotli(body: bytes, limit: int) -> bytes:
-    """Decompress Brotli. It has no mark and no checksum: a body that ends early is not told from another one."""
+    """Decompress Brotli. It has no mark and no checksum: a body that ends early looks like any other."""
     return BrotliReader(io.BytesIO(body)).read(limit + 1) if body else body
 
 

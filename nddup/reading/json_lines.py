@@ -25,7 +25,7 @@ DEEPEST: Final = 60
 """Brackets that may be open in one another; a line with more is odd."""
 
 LONGEST: Final = 1 << 28
-"""Bytes of a line, more than which is odd: the texts of a block are counted in 32 bits."""
+"""Longest line that this kernel reads, in bytes: the texts of a block are counted in 32 bits."""
 
 STEP: Final = 32
 """Bytes of a string that are looked at together."""

@@ -30,10 +30,10 @@ WINDOW: Final = 65_536
 """Characters of a text that are examined."""
 
 WORDS_PER_TAG: Final = 30
-"""Most words per tag of a fragment that neither begins nor ends with a tag."""
+"""Maximum number of words per tag of a fragment that neither begins nor ends with a tag."""
 
 SIGNS_PER_WORD: Final = 0.3
-"""Most signs of code per word of such a fragment: prose has hardly any, source files one or more."""
+"""Maximum number of signs of code per word of such a fragment: prose has hardly any, source files one or more."""
 
 _VOID = "area base br col embed hr img input link meta source track wbr"
 _OPTIONAL = "p li dt dd tr td th thead tbody tfoot colgroup option"

@@ -1,7 +1,7 @@
 """The outcome of reading a chunk of a file: a record, or a reject that says why there is none.
 
     Record, Reject   the two outcomes
-    Capture          what an archive of the web tells of one fetch
+    Capture          the facts of one fetch in an archive of the web
     make_record      a record whose id and URL are each on one line, or a reject
     excerpt          the beginning of a record, for display
 
@@ -44,7 +44,7 @@ def decode_base64(text: str) -> bytes | None:
 
 EXCERPT_LENGTH = 200
 MAX_ID_LENGTH = 65_536
-"""Most characters of an id: every pair and cluster of a document stores a copy of its id."""
+"""Maximum number of characters of an id: every pair and cluster of a document stores a copy of its id."""
 
 EMPTY = ("no records", "no record was found in the file")
 """Reason and detail of the reject that stands for a file that was read to its end and holds no record, such as a table
@@ -59,7 +59,7 @@ _CONTROLS = re.compile("[\\x00-\\x1f\\x7f-\\x9f\\u2028\\u2029]+")
 
 
 class Capture(NamedTuple):
-    """What an archive of the web tells of one fetch; None where it does not.
+    """The facts of one fetch in an archive of the web; None where it has none.
 
     Attributes:
         date: when, UTC, to the second: `2024-05-01T12:00:00Z`.

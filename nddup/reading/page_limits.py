@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from nddup.arrays import compiled
 
 MAX_PARTS = 1 << 20
-"""Most tags and attributes of one record: they take up to 380 MB. A real page of 2.7 MB has 0.27 million.
+"""Maximum number of tags and attributes of one record: they take up to 380 MB. A real page of 2.7 MB has 0.27 million.
 
 A parser's tree takes a fixed space for each element, attribute and text node, however short: 9 MB of `<p>` took 560 MB.
 Measured (docs/sizing.md): up to 360 bytes per part, including its text and its Python object."""
@@ -116,23 +116,25 @@ def _after_hidden(data: NDArray[np.uint8], at: int) -> int:
 
 
 MAX_STEPS = 100_000_000
-"""Most open elements, summed over all tags of a page: 0.3 to 0.5 s of parsing."""
+"""Maximum of the open elements, summed over all tags of a page: 0.3 to 0.5 s of parsing."""
 
 MAX_REOPENED = 300_000
-"""Most open formatting elements, summed over all tags. An element that is opened again takes 460 bytes, and 200 per
-attribute: a page of 9 KB, with 1,000 attributes on one such element, took 210 MB."""
+"""Maximum of the open formatting elements, summed over all tags. An element that is opened again takes 460 bytes, and
+200 per attribute: a page of 9 KB, with 1,000 attributes on one such element, took 210 MB."""
 
 MAX_MOVED = 100_000_000
-"""Most pieces of text between the rows of tables times their bytes: the parser copies the text before each piece."""
+"""Maximum of pieces of text between the rows of tables times their bytes: the parser copies the text before each piece.
+"""
 
 MAX_ATTRIBUTES = 10_000
-"""Most attributes of one tag: each is compared with all before it, which takes 0.25 s at this number."""
+"""Maximum number of attributes of one tag: each is compared with all before it, which takes 0.25 s at this number."""
 
 MAX_OPTIONS = 10_000
-"""Most options of a page: each is compared with all before it in its <select>, which takes 0.5 s at this number."""
+"""Maximum number of options of a page: each is compared with all before it in its <select>, which takes 0.5 s at this
+number."""
 
 MAX_OPEN = 16_384
-"""Most open elements that are followed: the tags that open more exceed MAX_STEPS."""
+"""Maximum number of open elements that are followed: the tags that open more exceed MAX_STEPS."""
 
 NAME_BYTES = 8
 """Longest tag name, in bytes, that fits into a 64-bit number; of a longer one the last 8 bytes count."""

@@ -32,7 +32,7 @@ ROWS = 4
 ROWS_BYTES = 16 << 20
 
 MOST_ROWS = 4_096
-"""Most rows decoded at a time."""
+"""Maximum number of rows decoded at a time."""
 
 BLOCK_BYTES = 4 << 20
 """Bytes of values, on average, that are decoded at a time."""
@@ -48,7 +48,7 @@ BYTES = {pa.binary(), pa.large_binary()}
 VIEWED = {pa.string_view(): pa.string(), pa.binary_view(): pa.binary()}
 
 LONGEST = 100
-"""Most characters of the text of a number or a time, for each of its bytes."""
+"""Maximum number of characters of the text of a number or a time, for each of its bytes."""
 
 PAGE_HEADER = 16
 """First bytes of a page header, which hold the page's kind and expanded size."""

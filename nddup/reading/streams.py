@@ -33,7 +33,8 @@ from nddup.reading.outcomes import EXCERPT_LENGTH, Reject
 __all__ = ["PIECE", "Chunk", "Expanded", "StoppedError", "compression_of", "cut_pieces", "expand_head", "reject_parts"]
 
 MAX_HEADER = 1 << 17
-"""Most bytes of a header: its extra field has at most 64 KB, and no real name or comment is longer than 64 KB."""
+"""Maximum number of bytes of a header: its extra field has at most 64 KB, and no real name or comment is longer than 64
+KB."""
 
 TRAILER = 8
 _EXTRA, _NAME, _COMMENT, _CHECKED = 4, 8, 16, 2
@@ -254,10 +255,10 @@ TAIL = 64 << 10
 
 
 MOST_DICTIONARY = 1 << 29
-"""Most bytes of memory of a decoder of .xz: `xz -9` takes 65 MB."""
+"""Maximum number of bytes of memory of a decoder of .xz: `xz -9` takes 65 MB."""
 
 MOST_STARTS = 1 << 16
-"""Most starts of members that are held: more than begin in the bytes that are read ahead of a record."""
+"""Maximum number of stored starts of members: more than begin in the bytes read ahead of a record."""
 
 
 class Packer(Protocol):

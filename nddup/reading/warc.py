@@ -36,7 +36,7 @@ from nddup.reading.streams import PIECE, Chunk, Expanded, StoppedError
 DOCUMENTS = (b"response", b"resource", b"conversion", b"revisit", b"continuation")
 EXCERPT_BYTES = 4 * EXCERPT_LENGTH
 MAX_HEADER = 1 << 20
-"""Most bytes of a record's WARC header, including its blank line."""
+"""Maximum number of bytes of a record's WARC header, including its blank line."""
 
 BLANKS = 64
 """Bytes examined at a time for line ends between two records."""
@@ -477,7 +477,7 @@ def _split_header(chunk: bytes) -> tuple[int, dict[str, list[str]]]:
 
 
 def _capture_of(warc: dict[str, list[str]], status: int | None, content_type: str, offset: int | None) -> Capture:
-    """Return what the header of a record tells of the fetch."""
+    """Return the facts of the fetch in the header of a record."""
     kind, date = _first(warc, "warc-type").lower(), as_date(_first(warc, "warc-date"))
     address, digest = _first(warc, "warc-target-uri").strip("<> \t"), _first(warc, "warc-payload-digest")
     media = content_type.partition(";")[0].strip().lower()

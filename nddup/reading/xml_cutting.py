@@ -24,7 +24,7 @@ FIRST_BYTES, MOST_BYTES = 4 << 10, 1 << 20
 """Bytes passed to Expat at a time: few at first, because most records are short, then twice as many each time."""
 
 MOST_IN_VAIN = 4
-"""How many times the longest record may be followed in vain in one stream, before chunks are no longer joined."""
+"""Failed joins in one stream, as multiples of the longest record, after which chunks are no longer joined."""
 
 # Only tags matter here. So that a stray `&`, a control character or an undecodable byte does not stop Expat, each is
 # replaced by a harmless byte.
@@ -267,7 +267,7 @@ class _Element:
         self._parser = expat.ParserCreate("utf-8")
         self._parser.StartElementHandler = self._open
         self._parser.EndElementHandler = self._close
-        if hasattr(self._parser, "SetReparseDeferralEnabled"):  # else a tag is told only when more bytes come
+        if hasattr(self._parser, "SetReparseDeferralEnabled"):  # else a tag is reported only when more bytes come
             self._parser.SetReparseDeferralEnabled(False)  # noqa: FBT003 - the library's signature
 
     def follow(self, data: bytearray, limit: int) -> bool:

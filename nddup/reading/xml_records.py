@@ -49,7 +49,7 @@ FEW_NAMESPACES = 16
 """Namespaces that are declared around every record; of more, only those that the record names."""
 
 MOST_UNDECLARED = 100
-"""Most prefixes that are declared for a record because no declaration of them is known."""
+"""Maximum number of prefixes declared for a record because no declaration of them is known."""
 
 HIDDEN = {b"<!--": b"-->", b"<![CDATA[": b"]]>", b"<?": b"?>"}
 """The beginning of what may hide tags, and its end."""

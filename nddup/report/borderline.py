@@ -16,7 +16,7 @@ from nddup.engines.engine import Engine, FinishedRun
 from nddup.matching.measures import MEASURES
 
 MOST_WORDS = 1_000
-"""Most words of each text that are shown and compared, in a millisecond: nobody would read more."""
+"""Maximum number of words of each text that are shown and compared, in a millisecond: nobody would read more."""
 
 _BOX = "flex:1;min-width:16em;max-height:24em;overflow:auto;border:1px solid;padding:6px;white-space:normal"
 

@@ -19,10 +19,10 @@ import pyarrow.compute as pc
 from nddup.metrics import RunMetrics
 
 MATRIX_EACH = 24
-"""Most documents in the matrix of a cluster."""
+"""Maximum number of documents in the matrix of a cluster."""
 
 LISTED_EACH = 200
-"""Most documents listed of a cluster."""
+"""Maximum number of documents listed for a cluster."""
 
 LENGTHS = (0, 1, 10, 20, 50, 100, 200, 500, 1_000, 2_000, 5_000, 10_000, 20_000, 50_000, 100_000)
 """Lower ends of the histogram of lengths, in tokens."""
@@ -208,13 +208,13 @@ def list_cells(names: pa.Table, matrix_each: int) -> pa.Table:
 
 
 DRAWN_EACH = 200
-"""Most documents in the graph of a family: a larger graph is not readable."""
+"""Maximum number of documents in the graph of a family: a larger graph is not readable."""
 
 MOST_EDGES = 1_000_000
-"""Most pairs that the graphs of all families may have together."""
+"""Maximum number of pairs that the graphs of all families may have together."""
 
 MOST_COUNTED = 5_000_000
-"""Most steps spent on counting the documents that clusters share."""
+"""Maximum number of steps spent on counting the documents that clusters share."""
 
 
 @dataclass(frozen=True)

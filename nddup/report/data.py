@@ -43,7 +43,7 @@ FAMILIES_NAMED = 10
 """Families named on the first page."""
 
 MOST_NAMED = 200
-"""Most sources, and most sites, offered as choices; the page accepts any other that is typed."""
+"""Maximum numbers of sources, and of sites, offered as choices; the page accepts any other that is typed."""
 
 
 def _states(reason: pa.ChunkedArray, kept: pa.ChunkedArray | None = None) -> list[int]:
@@ -352,7 +352,7 @@ def _span(low: int, high: int) -> str:
 
 
 TITLE = 160
-"""Most characters of a title."""
+"""Maximum number of characters of a title."""
 
 LOOKED_AT = 2_000
 """Characters at the start of a text that are searched for a title."""
@@ -393,7 +393,7 @@ CLUSTERS_EACH = 10_000
 MEMBERS_EACH = 500
 TEXTS_CHARACTERS = 250_000
 LABEL = 160
-"""Most characters of the address or id that stands for a cluster in the list."""
+"""Maximum number of characters of the address or id that stands for a cluster in the list."""
 
 ALL, LISTED_ONLY, UNKNOWN = 0, 1, 2
 """Pairs over which `least` is the lowest: all pairs of the cluster, only those that the run lists, or unknown."""

@@ -190,22 +190,25 @@ def ask_memberships(each: int) -> str:
 
 
 MOST_DOCUMENTS = 300_000
-"""Most documents that have a page and can be searched; those listed in clusters come first."""
+"""Maximum number of documents that have a page and can be searched; those listed in clusters come first."""
 
 MOST_PAIRS = 5_000_000
-"""Most pairs of a run for which the nearest documents are found: the query sorts both ends of all pairs."""
+"""Maximum number of pairs of a run for which the nearest documents are found: the query sorts both ends of all pairs.
+"""
 
 MOST_NEAR, NEAREST_EACH = 1_000_000, 8
-"""Most nearest documents, of all documents together and of each."""
+"""Maximum numbers of nearest documents, of all documents together and of each."""
 
 STANDS_EACH = 200
-"""Most removed documents listed on the page of the kept one; all of them together are at most the documents."""
+"""Maximum number of removed documents listed on the page of the kept one; all of them together are at most the
+documents."""
 
 CLUSTERS_EACH = 20
-"""Most clusters named on the page of a document."""
+"""Maximum number of clusters named on the page of a document."""
 
 MOST_WEAKEST = 20_000_000
-"""Most pairs of members, over all clusters too large for a matrix, that are searched for the weakest pair."""
+"""Maximum number of pairs of members, over all clusters too large for a matrix, that are searched for the weakest pair.
+"""
 
 
 def ask_about_documents(run: FinishedRun, clusters: pa.Table, names: pa.Table) -> AboutDocuments:
@@ -272,10 +275,10 @@ def ask_edges(run: FinishedRun, clusters: pa.Table) -> pa.Table:
 
 
 MOST_LISTED = 300_000
-"""Most documents listed, over all clusters."""
+"""Maximum number of documents listed, over all clusters."""
 
 MOST_CELLS = 600_000
-"""Most pairs in matrices, over all clusters."""
+"""Maximum number of pairs in matrices, over all clusters."""
 
 EVALUATION, COMPONENTS = "evaluation.json", "false_components"
 """A file and a table that are shown if the run has them."""

@@ -19,13 +19,13 @@ import pyarrow as pa
 from nddup.engines.engine import Engine
 
 PASSAGES, PLACES, DOCUMENTS = 50, 20, 20
-"""Most passages, places of each, and documents that are shown."""
+"""Maximum number of passages, places of each, and documents that are shown."""
 
 FEW = 4
 """Places that are shown at once; more are folded."""
 
 MOST_CHARACTERS = 6_000
-"""Most characters of a document that are shown."""
+"""Maximum number of characters of a document that are shown."""
 
 AROUND = 200
 """Characters shown before and after a repeated part; of what lies between, only their number."""
@@ -152,7 +152,7 @@ def draw_passages(
         of: how many passages there are in all.
         texts: at least those of the shown documents.
         numbers: name, value and note of the numbers on top.
-        told: what else is said on top, a paragraph each.
+        told: further paragraphs at the top.
     """
     about = "Tokens of its places that can be cut with the first copy kept. Passages that overlap share tokens."
     if of > len(shown.passages):

@@ -18,10 +18,10 @@ SHINGLES_OF = ("min-s", "super", "min-perm", "minhash", "mod-m", "mod-pow2")
 """Kinds whose features are shingles, and whose resemblance is that of the texts."""
 
 NAMED_FILES = 3
-"""Most unread files that a note names one by one."""
+"""Maximum number of unread files that a note names one by one."""
 
 NAMED_KINDS = 6
-"""Most kinds of unread files that a note names."""
+"""Maximum number of kinds of unread files that a note names."""
 
 
 class Line(NamedTuple):

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from nddup.repository.write_versions import Written
 
 SHOWN = 20
-"""Most rejects of a batch that are printed."""
+"""Maximum number of rejects of a batch that are printed."""
 
 
 def describe_commit(repo: str, written: "Written") -> str:

@@ -35,7 +35,7 @@ from nddup.sketching.min_s import Sketches
 from nddup.verifying.definitions import count_shared
 
 MOST_PAIRS = 100_000
-"""Most candidates whose shingles are counted again."""
+"""Maximum number of candidates whose shingles are counted again."""
 
 PROBES = 100
 """Texts whose pairs with all others are counted."""

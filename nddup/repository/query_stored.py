@@ -38,7 +38,7 @@ EMPTY = "nothing to compare"
 """The note on a query without a feature: no text, or none in a script that has words."""
 
 SHOWN_REJECTS = 10
-"""Most records that could not be read of which a line tells."""
+"""Maximum number of unreadable records with a line of their own."""
 
 Bands = Sequence[int | float]
 """Lower bounds of score bands, in any order."""

@@ -225,7 +225,7 @@ def table_of(table: Table, rows: Sequence[Sequence[Any]]) -> pa.Table:
 
 
 TOGETHER = 1 << 19
-"""Most ids of a batch, 4 MB, unless one text has more."""
+"""Maximum number of ids of a batch, 4 MB, unless one text has more."""
 
 Shingled = Iterable[tuple[int, Row]]
 """Nodes, ascending, each with the place of its shingle ids."""

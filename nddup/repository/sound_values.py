@@ -1,6 +1,6 @@
 """What the values of a segment must be, so that no look-up reads beside an array: whoever wrote them.
 
-A digest tells that a file is the one that was written. It does not tell that its writer meant well: a repository may be
+A digest proves that a file is the one that was written, not that its writer meant well: a repository may be
 anyone's. So all that is used as a place, an offset or an order is compared with its range when a segment is mapped,
 before a kernel sees it. That is one pass over the arrays, about 1 ns an entry; the ids of sketches, by far the most
 values, are only compared with each other, and need none. That the values are also those of the tables, `index check`

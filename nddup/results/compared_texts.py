@@ -28,13 +28,14 @@ from nddup.shown import name_some
 from nddup.verifying.definitions import Sample, compare_all, gather, list_shingles
 
 MOST_CELLS = 50_000_000_000
-"""Most cells, the product of both token counts of a pair, summed over all compared pairs: some minutes of one core."""
+"""Maximum of cells, the product of both token counts of a pair, summed over all compared pairs: some minutes of one
+core."""
 
 MOST_TEXTS = 1_000
 """Texts after which no further document is drawn, to be compared with all its candidates: a second of one core."""
 
 MOST_SHINGLES = 20_000_000
-"""Most shingles of the texts that are compared: 160 MB."""
+"""Maximum number of shingles of the texts that are compared: 160 MB."""
 
 ReadTexts = Callable[[set[str]], Mapping[str, str]]
 """Reads the texts of documents again, by id. Raises NddupError if the inputs changed."""

@@ -281,10 +281,10 @@ class UniquePairs:
 
 
 LISTED = 20_000_000
-"""Most pairs of groups that are listed one by one; more are counted without listing them."""
+"""Maximum number of pairs of groups that are listed one by one; more are counted without listing them."""
 
 WRITTEN = 1_000_000
-"""Most rows in each list of unique pairs."""
+"""Maximum number of rows in each list of unique pairs."""
 
 POINTS = 50
 """Largest number of points of the curve over the score, give or take one."""

@@ -143,7 +143,7 @@ class Promised:
 
 
 MEMBERS = 50_000
-"""Most (cluster, sketch) rows of all clusters whose conditions are proved."""
+"""Maximum number of (cluster, sketch) rows of all clusters whose conditions are proved."""
 
 
 class Chosen(NamedTuple):
@@ -205,7 +205,8 @@ LEAST_PROBES = 1_000
 """Smallest sample of sketches or clusters, however large the run."""
 
 PROBE_IDS = 10_000_000
-"""Most feature ids of all probes together: 80 MB on the driver and in each task. Larger sketches mean fewer probes."""
+"""Maximum number of feature ids of all probes together: 80 MB on the driver and in each task. Larger sketches mean
+fewer probes."""
 
 NEAR = 2_000_000
 """About the most near-duplicates of all probes together: some 1 GB. More mean fewer probes."""

@@ -29,7 +29,7 @@ from nddup.shown import counted, csv_line, escaped, one_line
 from nddup.verifying.extents import Extent, Ranges, find_extent, join_ranges
 
 MOST_CELLS = 1_000_000_000
-"""Most cells of a context: each is a byte of `context.cxt`."""
+"""Maximum number of cells of a context: each is a byte of `context.cxt`."""
 
 BLOCK_CELLS = 1 << 24
 """Cells that are spelled at a time."""
@@ -166,7 +166,7 @@ def _write_concepts(run: FinishedRun, context: FormalContext, path: Path) -> Non
 
 
 MOST_MEMBERS = 1_000
-"""Most members of a cluster whose texts are compared: the representative and the first by id."""
+"""Maximum number of members of a cluster whose texts are compared: the representative and the first by id."""
 
 TOGETHER = 20_000
 """Members whose texts are read in one pass over the inputs."""

@@ -3,7 +3,7 @@
 A line of FILE is two ids and a label, separated by tabs, semicolons or commas, with or without blanks; a first line
 without a known label is the header. A pair is measured by the value that the run compares with its threshold: the
 resemblance, the edit similarity where texts confirm pairs, a containment, or an overlap as a count. A pair that the run
-has not found is below its threshold, and nothing more is known of it, so a run at a low threshold tells most.
+has not found is below its threshold, and nothing more is known of it, so a run at a low threshold shows most.
 
 It writes `evaluation/labels.json` into the run's folder.
 """

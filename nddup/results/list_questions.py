@@ -243,7 +243,7 @@ HEAD_BYTES = 1 << 18
 """Bytes at the start of the expanded file from which the layout is detected."""
 
 MOST_COMMENTS = 5
-"""Most lines that begin with `#` whose fields are looked for among the documents."""
+"""Maximum number of lines that begin with `#` whose fields are looked up among the documents."""
 
 RAW_BYTES = 4 * HEAD_BYTES
 """Bytes read at the start of the stored file: a block of bzip2, up to 900 kB, expands only as a whole."""

@@ -25,23 +25,24 @@ from nddup.shown import counted, one_line, spell_size
 from nddup.sketching.tokens import tokenise
 
 RECORDS = 1_000
-"""Most records that are read of a file."""
+"""Maximum number of records read from a file."""
 
 REMOTE_BYTES, REMOTE_PARQUET = 4 << 20, 64 << 20
-"""Most bytes fetched of a file that is not local; Parquet is read from its end, so more of it is fetched."""
+"""Maximum number of bytes fetched from a file that is not local; Parquet is read from its end, so more of it is
+fetched."""
 
 UNNAMED = {"html": "the whole file", "text": "the whole file", "warc": "the page of each response",
            "mail": "subject and body of each message"}  # fmt: skip
 """The content of a document, for formats without named fields."""
 
 ALIKE = 3
-"""Most files of one reason, or of one of the formats `ONE_RECORD`, that are named one by one."""
+"""Maximum number of files of one reason, or of one of the formats `ONE_RECORD`, that are named one by one."""
 
 ONE_RECORD = ("html", "text", "mail")
 """Formats of files that are one record, mostly, so that there are many."""
 
 SHOWN_FILES, SHOWN_RECORDS, SHOWN_REJECTS, SHOWN_TEXT = 20, 3, 3, 72
-"""Most files described, most records and rejects shown of each, and most characters shown of a text."""
+"""Maximum numbers of files described, of records and rejects shown of each, and of characters of a text."""
 
 
 def preview(files: Files, inputs: list[str], config: Config, *, steps: Steps | None = None) -> str:

@@ -17,7 +17,7 @@ from nddup.errors import ConfigError, NddupError, OutputError
 from nddup.tables import REPEATED
 
 MOST_BYTES = 64 << 20
-"""Most stored bytes of the files that are read again: some seconds of one core."""
+"""Maximum number of stored bytes of the files that are read again: some seconds of one core."""
 
 PROVED = (
     "url", "n_tokens", "content_fingerprint", "token_fingerprint", "unread_bytes", "unread_parts", "parent",

@@ -122,7 +122,7 @@ def show_run(run: FinishedRun, *, cluster: str | None, doc: str | None, master: 
 
 
 def rows_of(run: FinishedRun, *, cluster: str | None, doc: str | None, borderline: int | None) -> dict[str, Any]:
-    """Return what `show_run` or `show_borderline` tells, as values for JSON.
+    """Return the content of `show_run` or `show_borderline` as values for JSON.
 
     Returns:
         Of a cluster, its row and its first members; of a document, its row, its nearest pairs and its clusters; the

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from nddup.storage.session_files import SessionFiles
 
 MOST = 1_000
-"""Most combinations of a grid: each is a full run."""
+"""Maximum number of combinations of a grid: each is a full run."""
 
 COUNTS = ("documents", "pairs", "candidates", "clusters", "largest_component", "invented_pairs", "kept", "seconds")
 RATIOS = ("precision", "recall", "f1")

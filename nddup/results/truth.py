@@ -176,11 +176,11 @@ def _lines(made: Made) -> Iterator[str]:
 
 
 BLOCK = 32_000_000
-"""Most characters of the pairs that are measured in one call: they are in memory as Python strings."""
+"""Maximum number of characters of the pairs that are measured in one call: they are in memory as Python strings."""
 
 
 class Measuring(NamedTuple):
-    """The least similarity, in (0, 1]; the number of threads that measure; what is told their progress.
+    """The least similarity, in (0, 1]; the number of threads that measure; the receiver of their progress.
 
     It is called with how many pairs, or sampled documents, were measured, and how many there are.
     """

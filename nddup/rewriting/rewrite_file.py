@@ -468,7 +468,7 @@ def rewrite_file(raw: BinaryIO, head: FileHead, stored: Stored, verdicts: Verdic
         verdicts: the verdicts on its records.
 
     Raises:
-        RewriteError: if it cannot be written as asked, or differs from the file that the run read.
+        RewriteError: if it cannot be written as requested, or differs from the file that the run read.
         OSError: if it cannot be read.
 
     Cost: one pass. Memory: a record, or a row group.

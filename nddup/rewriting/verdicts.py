@@ -47,7 +47,7 @@ BLOCK: Final = 10_000
 
 
 class RewriteError(Exception):
-    """A file cannot be rewritten as asked; the message says why, in one line."""
+    """A file cannot be rewritten as requested; the message says why, in one line."""
 
 
 class Tags(NamedTuple):

@@ -151,8 +151,8 @@ def call_parts(lock: str, names: str, parts: int, told: int) -> None:
         lock: a file that the process which adds to Numba's cache locks: of two additions to one file at the same
             moment, only the second would stay.
         names: of the functions, with commas between them.
-        parts: a descriptor of which all processes read; each byte is the number of a function to be called.
-        told: a descriptor to which a byte is written for each kernel; if nobody reads it, this process ends.
+        parts: a descriptor that all processes read; each byte is the number of a function to call.
+        told: a descriptor that receives one byte per kernel; a closed reader ends the process.
     """
     from nddup.arrays import KernelCache, leave_saying_to_others  # noqa: PLC0415 - the caller loads no kernel
     from nddup.run import kernels  # noqa: PLC0415

@@ -123,7 +123,7 @@ class LocalJob(RunEngine):
     # The steps.
 
     def sketch(self, source: Collection | pa.Table) -> Made:
-        """As `RunEngine.sketch`; its own is PARTS, if kept documents are to be read again.
+        """As `RunEngine.sketch`. Returns PARTS in `own`, if kept documents are to be read again.
 
         An earlier attempt's documents are taken if all tables of the step are there.
         """
@@ -160,7 +160,7 @@ class LocalJob(RunEngine):
         return saved
 
     def pair(self, sketched: Made, source: Any, known: pa.Table | None = None) -> Made:  # noqa: ANN401
-        """As `RunEngine.pair`; its own is the result of `engine.pair`, None if all is taken from an earlier attempt."""
+        """As `RunEngine.pair`. Returns the result of `engine.pair` in `own`, None if an earlier attempt has it all."""
         if self._counts_before:
             return _made(self._take("pairs"), self._counts_before["pairs"])
         documents = sketched.tables["documents"]
@@ -170,7 +170,7 @@ class LocalJob(RunEngine):
         return _made({"pairs": self.save("pairs", found.pairs)}, found.stage_counts, found)
 
     def cluster(self, sketched: Made, paired: Made) -> Made:
-        """As `RunEngine.cluster`; its own is the result of `engine.cluster`, or None."""
+        """As `RunEngine.cluster`. Returns the result of `engine.cluster` in `own`, or None."""
         del sketched
         if paired.own is None:
             return _made(self._take("clusters", "members", "false_components"), self._counts_before["clusters"])

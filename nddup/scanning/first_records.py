@@ -27,7 +27,8 @@ from nddup.scanning.input_files import InputFile, columns_of
 from nddup.scanning.whole_files import StoredFile, read_file
 
 RECORDS, FILES = 100, 100
-"""Most records per file, and most files, that are examined; the first record with the path ends the search."""
+"""Maximum numbers of records per file, and of files, that are examined; the first record with the path ends the search.
+"""
 
 START_BYTES = 1 << 18
 """Expanded bytes of a file that are searched for its first records; also the stored bytes that are read for this."""

@@ -100,7 +100,7 @@ class LineBlock(Block):
         return LocatedRecord(*place, record or Reject("malformed", "a blank line", ""), chunk)
 
     def last_good(self) -> LocatedRecord | None:
-        """As `Block.last_good`; None also if the lines were not read: then nothing is told of them."""
+        """As `Block.last_good`; None also if the lines were not read: nothing is known of them then."""
         return super().last_good() if "read" in vars(self) else None
 
 

@@ -182,7 +182,7 @@ LARGEST = 100
 """Number of largest clusters whose texts come before those of the sample."""
 
 CHARACTERS = 20_000
-"""Most characters of a text that are stored for the report; the rest is cut."""
+"""Maximum number of characters of a text that are stored for the report; the rest is cut."""
 
 EACH = 8
 """Documents per cluster whose text is stored."""

@@ -44,7 +44,8 @@ SPECIAL = {
 """What a file that is not regular is called. Opening one may wait for ever, or change a machine's state."""
 
 MOST_PARTITIONS = 8
-"""Most parents of an INPUT folder that are looked at, for the log of a table that the folder is a part of."""
+"""Maximum number of parents of an INPUT folder that are looked at, for the log of a table that the folder is a part of.
+"""
 
 OUTSIDE = "a link that leads outside INPUT; give what it leads to as an INPUT to read it"
 NOWHERE = "a link that leads nowhere"
@@ -366,7 +367,7 @@ def open_member(path: str, name: str) -> BinaryIO:
 
 
 class _Member(io.RawIOBase):
-    """A file in a WACZ file, whose damage is told as that of any compressed file, after all bytes before it."""
+    """A file in a WACZ file, whose damage is reported like that of any compressed file, after all bytes before it."""
 
     def __init__(self, stored: IO[bytes]) -> None:
         super().__init__()

@@ -23,7 +23,7 @@ from nddup.reading.containers import is_binary
 from nddup.reading.streams import compression_of
 
 MAX_BYTES = 4 << 20
-"""Most bytes of a body, as sent and expanded."""
+"""Maximum number of bytes of a body, as sent and expanded."""
 
 ENCODINGS: Mapping[str, int] = {"gzip": 31, "x-gzip": 31, "deflate": zlib.MAX_WBITS}
 """The `wbits` of zlib for each content encoding that is read."""

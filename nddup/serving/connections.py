@@ -27,16 +27,16 @@ from waitress.utilities import BadRequest
 MAX_CONNECTIONS = 256
 MAX_HEADER = 16 << 10
 PATIENCE = 10.0
-"""Most seconds from the first byte of a request, or from the connection, to its last byte."""
+"""Maximum seconds from the first byte of a request, or from the connection, to its last byte."""
 
 IDLE = 60.0
-"""Most seconds between two requests of a connection, and for a client to receive an answer."""
+"""Maximum seconds between two requests of a connection, and for a client to receive an answer."""
 
 LINGER = 2.0
-"""Most seconds in which what a refused client still sends is read: a connection closed before loses the answer."""
+"""Maximum seconds of reading what a refused client still sends: a connection closed before loses the answer."""
 
 END_PATIENCE = 30.0
-"""Most seconds in which requests are answered that were begun before the end."""
+"""Maximum seconds, after the end, of answering requests that began before it."""
 
 Application = Callable[[dict[str, Any], Callable[..., Any]], Iterable[bytes]]
 

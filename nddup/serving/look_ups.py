@@ -33,13 +33,13 @@ from nddup.serving.page import PAGE, POLICY
 
 HOST = "127.0.0.1"
 MAX_WAITING = 64
-"""Most look-ups that wait or are computed."""
+"""Maximum number of look-ups that wait or are computed."""
 
 SPARE = 8
 """Threads that answer the other addresses, and refuse look-ups, while `MAX_WAITING` of them wait."""
 
 MAX_WAIT = 30.0
-"""Most seconds in which a look-up waits for those before it."""
+"""Maximum seconds that a look-up waits for those before it."""
 
 MIN_TOKEN = 16
 """Fewest characters of a token."""

@@ -33,10 +33,10 @@ PREFIX = "NDDUP_"
 """How the names of variables that are settings begin."""
 
 LONGEST = 1_000
-"""Most characters of a message about one key: a value may have any length."""
+"""Maximum number of characters of a message about one key: a value may have any length."""
 
 MOST_TOLD = 20
-"""Most wrong keys of which a message tells."""
+"""Maximum number of wrong keys in a message."""
 
 _VALUES = reprlib.Repr()
 _VALUES.maxstring = _VALUES.maxother = _VALUES.maxlong = 100

@@ -11,13 +11,13 @@ from typing import Any
 import yaml
 
 LONGEST = 1 << 20
-"""Most characters of a file."""
+"""Maximum number of characters of a file."""
 
 MOST_VALUES = 100_000
-"""Most values in a file, each alias counted as all that it names."""
+"""Maximum number of values in a file, each alias counted as all that it names."""
 
 LONGEST_NUMBER = 10_000
-"""Most characters of a number: YAML reads `1:30` to the base of 60, in time quadratic in its length."""
+"""Maximum number of characters of a number: YAML reads `1:30` to the base of 60, in time quadratic in its length."""
 
 NUMBERS = frozenset(["tag:yaml.org,2002:int", "tag:yaml.org,2002:float"])
 

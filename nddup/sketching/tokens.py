@@ -163,7 +163,7 @@ _PIECE: Final = re.compile("[0-9A-Z_a-z\x80-\U0010ffff]+")
 """What lies between the separators of ASCII: nothing in it depends on what is outside."""
 
 REMEMBERED: Final = 32
-"""Most characters of a piece whose tokens are remembered."""
+"""Maximum number of characters of a piece whose tokens are remembered."""
 
 
 def tokenise(text: str) -> list[str]:

@@ -372,7 +372,7 @@ COUNTED: Final = ("counted", "occurrences", "commonest")
 """Counts kept for the collection: distinct terms, all their occurrences, those of the commonest term."""
 
 MOST_TERMS: Final = 10_000_000
-"""Most terms of a lexicon: it is sent to every worker, 8 bytes per term."""
+"""Maximum number of terms of a lexicon: it is sent to every worker, 8 bytes per term."""
 
 
 @dataclass(frozen=True)

@@ -31,10 +31,11 @@ WIDE = {pa.binary(): pa.large_binary(), pa.string(): pa.large_string()}
 """The type that a session with `useLargeVarTypes` has in place of each of these."""
 
 BATCH_BYTES = 256 << 20
-"""Most bytes of one column in a batch that a task makes: Arrow counts the bytes of a binary column with 31 bits."""
+"""Maximum number of bytes of one column in a batch that a task makes: Arrow counts the bytes of a binary column with 31
+bits."""
 
 MERGED_BYTES = 64 << 20
-"""Most bytes that a task gathers before it packs them: packing takes three times as many."""
+"""Maximum number of bytes that a task gathers before it packs them: packing takes three times as many."""
 
 Columns = dict[str, NDArray[np.generic]]
 Layout = Mapping[str, type[np.generic]]

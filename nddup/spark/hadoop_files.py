@@ -42,10 +42,11 @@ TASK_BYTES = 8 << 20
 """Stored bytes of small files that one task reads: a thousand pages."""
 
 FETCHED_BYTES = 64 << 20
-"""Most stored bytes of a file that Spark returns as one row: the JVM holds about three copies of such a row."""
+"""Maximum number of stored bytes of a file that Spark returns as one row: the JVM holds about three copies of such a
+row."""
 
 FEW_FILES = 32
-"""Most files of which the plan of a scan has the names."""
+"""Maximum number of files whose names are in the plan of a scan."""
 
 PASSTHROUGH = {
     "io.compression.codecs": "org.apache.hadoop.io.compress.PassthroughCodec",

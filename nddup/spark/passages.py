@@ -2,7 +2,7 @@
 
     documents         --place_documents-->  homes      each document in one task: texts packed and compressed, and ids
     homes             --post-->             posts      one row for anchors with equal surroundings, by anchor
-    posts             --ask-->              asked      rows whose windows must be told, by home
+    posts             --ask-->              asked      rows whose windows are needed, by home
     homes, asked      --describe-->         details    their windows, by anchor
     posts, details    --judge-->            verdicts   what is repeated, by home
     homes, verdicts   --tabulate-->         FOUND      rows of all tables

@@ -55,7 +55,7 @@ class SessionAccess(Protocol):
         """Return how many tasks run at a time, as Spark counts them."""
 
     def shuffled_bytes(self) -> int:
-        """Return the bytes written to shuffles since the session began; 0 if the session cannot tell."""
+        """Return the bytes written to shuffles since the session began; 0 if the session does not know."""
 
     def describe(self, text: str) -> None:
         """Set the description of the operations that follow."""
@@ -64,10 +64,10 @@ class SessionAccess(Protocol):
         """Return a context that restores the present description at its end, also after a failure."""
 
     def marking(self, mark: str) -> AbstractContextManager[None]:
-        """Return a context whose checkpoints `free` can tell by a mark, also those that a failed job left."""
+        """Return a context whose checkpoints `free` can find by a mark, also those that a failed job left."""
 
     def free(self, is_freed: Callable[[str], bool]) -> None:
-        """Free the checkpoints whose marks are told; on Connect nothing: the server frees what no client refers to."""
+        """Free the checkpoints with these marks; on Connect nothing: the server frees what no client refers to."""
 
     def tasks(self) -> tuple[int, int]:
         """Return how many tasks of the running Spark stages are done, and how many there are."""

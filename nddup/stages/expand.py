@@ -12,7 +12,7 @@ from nddup.matching.threshold import Threshold
 from nddup.tables import DIRECTED, LIKENESS, OF_TEXTS, PAIRS
 
 TOLD = tuple(column.name for column in (*LIKENESS, *OF_TEXTS))
-"""All that is told of two documents: the columns of PAIRS besides their ids and `star`."""
+"""The facts about two documents: the columns of PAIRS besides their ids and `star`."""
 
 LISTED = """
     WITH firsts AS (SELECT node, n, doc_id AS first_id FROM nodes WHERE doc_key = node),

@@ -25,7 +25,7 @@ NO_DOCUMENTS = ("not text", "revisit", "status")
 repeated fetches of what was never found."""
 
 NAMED_FILES = 3
-"""Most files that a message names."""
+"""Maximum number of files that a message names."""
 
 _COMPRESSED = re.compile(r"\.(gz|bz2|xz|zst)$")
 

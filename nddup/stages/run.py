@@ -9,7 +9,7 @@
     texts      texts                       those that the report shows
     finish     metrics.json, _COMPLETE, report/
 
-The steps are verbs of `nddup.stages.run_engine.RunEngine`; what they count becomes the metrics of their stage here.
+The steps are verbs of `nddup.stages.run_engine.RunEngine`; their counts become the metrics of their stage.
 """
 
 from collections.abc import Mapping, Sequence

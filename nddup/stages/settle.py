@@ -25,7 +25,7 @@ MADE_UP = "#[1-9][0-9]*[+]*$"
 """What an id ends with that is like a made-up name."""
 
 SETTLED_BY = ("doc_key", "doc_id", "source", "record", "content_fingerprint", "sketch_fingerprint")
-"""The columns of `good` that are asked, besides `is_made`."""
+"""Columns of `good` that the queries read, besides `is_made`."""
 
 REPEATS = """
     SELECT doc_id, count(*) AS n, min(doc_key) AS first_key, min_by(source, doc_key) AS first_source,
@@ -136,7 +136,7 @@ COPIED = (
 """The columns of RECORDS that a revisit takes from what it repeats."""
 
 READ = ("doc_key", "doc_id", "reason", "date", "target_uri", "payload_digest", "record_type", "refers_to")
-"""The columns of the numbered records that are asked."""
+"""Columns of the numbered records that the query reads."""
 
 REVISITED = """
     WITH offered AS (

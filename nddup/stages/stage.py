@@ -1,4 +1,4 @@
-"""A stage of a run, on either engine: shown while it runs, measured, and kept with its counts.
+"""One stage of a run, on either engine: progress, timing and counts.
 
 A resumed run reuses a table of an earlier attempt if all that the table depends on is unchanged: the settings that
 reach it, and the tables it reads (`nddup.storage.run_folder`). The tables of a finished run read only each other, never

@@ -48,7 +48,7 @@ def find_extent(texts: Sequence[Sequence[str]], length: int, offset: int = 1) ->
     Shingles are runs of tokens, compared as they are: no hash is used.
 
     Args:
-        texts: the tokens of each member; the first is the one whose ranges are told.
+        texts: the tokens of each member; the ranges are those of the first.
         length: tokens of a shingle; a text of fewer tokens is one shingle.
         offset: tokens from the start of one shingle to the start of the next.
 

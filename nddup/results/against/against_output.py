@@ -26,13 +26,13 @@ from nddup.shown import counted
 from nddup.storage.local_storage import LocalStorage, local_path, require_apart
 
 MOST_ITEMS = 500
-"""Most items shown with their texts; the tables have all."""
+"""Maximum number of items shown with their texts; the tables have all."""
 
 MOST_CHARACTERS = 20_000
-"""Most characters shown of a text."""
+"""Maximum number of characters shown of a text."""
 
 MOST_ROWS = 100
-"""Most rows shown of a table."""
+"""Maximum number of rows shown of a table."""
 
 STYLE = """
 :root { color-scheme: light dark; --page: #f6f5f2; --card: #fff; --ink: #1d2127; --muted: #5a626c; --line: #e2e1dc;
@@ -198,7 +198,7 @@ CODES = UNREAD + 1
 """Number of codes of verdicts."""
 
 SHOWN_PARTS, SHOWN_ITEMS = 20, 10
-"""Most parts of B with a line of their own, and most found items that are printed."""
+"""Maximum numbers of parts of B with a line of their own, and of items printed."""
 
 
 def require_new(output: str, inputs: Sequence[str], *, name: str = "--output") -> Path:

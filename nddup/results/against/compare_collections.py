@@ -203,10 +203,11 @@ VERDICTS = {
 """Code -> verdict and reason."""
 
 EXCERPT = 300
-"""Most characters of an excerpt."""
+"""Maximum number of characters of an excerpt."""
 
 MOST_CELLS = 1_000_000
-"""Most rows of a matrix with every part of B against every part of A; a larger one omits pairs that share nothing."""
+"""Maximum number of rows of a matrix with every part of B against every part of A; a larger one omits pairs that share
+nothing."""
 
 
 def item_rows(items: Items, shared: Shared, judged: Judged) -> pa.Table:

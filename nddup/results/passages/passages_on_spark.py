@@ -91,7 +91,7 @@ def find_on_spark(
         steps: progress.
 
     Returns:
-        What the summary tells, and a line about each output.
+        The facts of the summary, and a line about each output.
 
     Raises:
         ConfigError, NddupError, OutputError: as `find_passages.find_source` and `find_passages.find_passages`; never

@@ -41,7 +41,7 @@ TOLD = ("second copies", "dropped", "rejects")
 """How lines of the summary begin that are also on the page."""
 
 SHOWN = 5
-"""Most passages that are printed."""
+"""Maximum number of passages that are printed."""
 
 SHOWN_CHARACTERS = 70
 """Characters of a printed passage."""
@@ -60,7 +60,7 @@ def require_writable(config: Config) -> None:
 
 
 class Told(NamedTuple):
-    """What the summary tells, on either engine.
+    """The facts of the summary, on either engine.
 
     Attributes:
         documents, tokens: of the collection.
@@ -244,7 +244,7 @@ def spell_header(inputs: Sequence[str], config: Config, told: Told, *, whole: in
 
 
 def tell(found: FoundPassages, source: Source) -> Told:
-    """Return what the summary tells of the embedded engine's result."""
+    """Return the facts of the summary from the embedded engine's result."""
     tables, cuts = found.tables, found.repeats.cuts
     rejects = tables["rejects"]
     return Told(

@@ -119,7 +119,7 @@ def open_passages(path: str, *, master: str | None) -> Iterator[Opened | None]:
 
 
 def rows_of(opened: Opened, *, passage: str | None, doc: str | None) -> dict[str, Any]:
-    """Return what `show_passages` tells, as values for JSON.
+    """Return the content of `show_passages` as values for JSON.
 
     Returns:
         Of a passage, its row and its first places; of a document, its row, its first occurrences and their number;

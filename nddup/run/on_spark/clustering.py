@@ -37,10 +37,11 @@ from nddup.stages.keep import count_kept, list_kept, replacing_of
 from nddup.stages.run_engine import NO_COUNTS, Made, Saved
 
 FEW_EDGES = 1_000_000
-"""Most edges of a graph that is made without tables of its own."""
+"""Maximum number of edges of a graph that is made without tables of its own."""
 
 MOST_CONTRACTIONS = 100
-"""Most rounds of star contraction; their number grows with the logarithm of the nodes, so this is never reached."""
+"""Maximum number of rounds of star contraction; their number grows with the logarithm of the nodes, so this is never
+reached."""
 
 KEEP_ROUNDS = 10
 """Rounds of the keep-list before one task decides the rest: 4 to 6 are enough for real collections."""
@@ -240,7 +241,7 @@ class _Mining:
 
 
 def mine_clusters(job: Job, sketched: Made, paired: Made) -> Made:
-    """As `RunEngine.cluster`, by the mode of the run; its own is KEEP where the clusters follow it."""
+    """As `RunEngine.cluster`, by the mode of the run. Returns KEEP in `own` where the clusters follow it."""
     del sketched
     documents: Documents = paired.own.documents
     matches = paired.own.matches

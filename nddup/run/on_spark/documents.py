@@ -238,7 +238,7 @@ class WorkersOnSpark(Workers):
 
 
 FEW_BYTES, FEW_RECORDS = 8 << 20, 20_000
-"""Most stored bytes of the files, and most records of a task, whose rows come to the driver."""
+"""Maximum numbers of stored bytes of files, and of records of a task, whose rows come to the driver."""
 
 BEYOND = "beyond"
 """The reason of a row that stands for all records after the first `FEW_RECORDS` of a task."""
@@ -299,7 +299,8 @@ RECORD_COUNTS = {
 """Counts of RECORDS, as aggregates: undecodable places, ids, and the records that have them."""
 
 FEW = 1_000
-"""Most records whose documents are one file, in their order, as the embedded engine writes them: a person reads it."""
+"""Maximum number of records whose documents are one file, in their order, as the embedded engine writes them: a person
+reads it."""
 
 _SIZES = ("distinct_sketches", "most_features", "postings")
 """Counts of the documents that pairing needs."""
@@ -353,7 +354,7 @@ class _Made(NamedTuple):
 
 
 def sketch_documents(job: Job, source: Collection | DataFrame) -> Made:
-    """Read and sketch all records once; documents with equal sketches become one node. Its own is `Sources`."""
+    """Read and sketch all records once; documents with equal sketches become one node. Returns `Sources` in `own`."""
     lexicon = find_lexicon(job, source)
     rule = sketch_rule(job.config, lexicon=lexicon.ids if lexicon else b"")
 
@@ -473,7 +474,7 @@ def _make_few(job: Job, source: Collection | DataFrame) -> _Made | None:
 
 
 def _are_all_documents(source: Collection | DataFrame, documents: Saved) -> bool:
-    """Whether what was counted tells that there are no rejects, without a job."""
+    """Whether the counts rule out rejects, without a job."""
     bad = documents.noted.get("bad_records", 1) + documents.noted["later_ids"]
     return not bad and not (isinstance(source, Collection) and source.rejects_of_files)
 

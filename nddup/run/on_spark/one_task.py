@@ -97,7 +97,7 @@ def _texts_of(job: Job, source: Inputs | DataFrame | None, wanted: pa.Table) -> 
 
 
 def take_pairs(job: Job, decided: Decided) -> Made:
-    """As `RunEngine.pair`; its own is `decided`."""
+    """As `RunEngine.pair`. Returns `decided` in `own`."""
     saved = {"pairs": _save(job, "pairs", decided)}
     return _made(saved, decided.stages["pairs"], decided)
 

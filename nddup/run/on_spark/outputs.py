@@ -193,7 +193,7 @@ ONE_FILE = 1 << 30
 """Bytes up to which a list is one file: some ten seconds of copying, and any tool on one machine can read it."""
 
 FEW_MEMBERS, FEW_TEXTS = 100_000, 1_000
-"""Most members of clusters that the driver lists itself, and most texts of the report that it gets."""
+"""Maximum numbers of members of clusters that the driver lists, and of texts of the report that it gets."""
 
 LONG_LINE = 64 << 20
 """Bytes up to which a line of `context.fimi` is one row."""
@@ -205,7 +205,7 @@ PLAIN_COMMIT = (
 """The committer of the tasks' parts: Hadoop's own, which works on every file system; the parts are copied anyway."""
 
 KEY_BYTES = 20
-"""Most bytes of a `doc_key` and the blank after it."""
+"""Maximum number of bytes of a `doc_key` and the blank after it."""
 
 
 def write_duplicates(job: Job, clustered: Made) -> None:

@@ -53,7 +53,7 @@ class Confirmed(NamedTuple):
     """The pairs that texts confirm."""
 
     pairs: DataFrame
-    """The pairs with all that is told of two documents; null where their texts were not compared."""
+    """The pairs with all facts about two documents; null where their texts were not compared."""
 
     matches: Matches
     """The same pairs for later stages: `resemblance` decides between several; it is the edit similarity, if any."""
@@ -164,7 +164,7 @@ class _Comparing:
 
 
 def find_pairs(job: Job, sketched: Made, source: Collection | DataFrame | None = None, known: Any = None) -> Made:  # noqa: ANN401
-    """As `RunEngine.pair`, of sketched or taken documents; its own is `Edges`. Nothing is `known` on Spark."""
+    """As `RunEngine.pair`, of sketched or taken documents. Returns `Edges` in `own`. Nothing is `known` on Spark."""
     if known is not None:
         raise ValueError("known pairs are for the embedded engine")
     documents = name_nodes(job, sketched.own.documents)

@@ -146,7 +146,7 @@ class Job(RunEngine):
         return Saved(saved.table, saved.rows, saved.counts, noted)
 
     def noted(self, name: str) -> Mapping[str, Any] | None:
-        """Return what is noted of a table that `find` would find; None if there is none."""
+        """Return the note on a table that `find` would find; None if there is none."""
         kept = self.store.find(name, self._schema(name), **dependencies_of(name, self.config))
         return None if kept is None else kept.counted
 

@@ -42,8 +42,8 @@ MOST_FITS = 4
 pivot miner, which finds the same sets, takes the components beyond them, and the whole cost grows with their number."""
 
 SETS_OF_ITEM = 10
-"""How many sets an item counts as. MLlib brings the items of a fit to the driver, some 29 bytes each: so at most
-`FIT_SETS / SETS_OF_ITEM` of them, a megabyte, however many components there are."""
+"""Weight of an item in the budget of a fit, in sets. MLlib brings the items of a fit to the driver, some 29 bytes each:
+so at most `FIT_SETS / SETS_OF_ITEM` of them, a megabyte, however many components there are."""
 
 FIRST_KEYS = table("part int, first_key long")
 """The number of the first node of each part of ORDERED."""

@@ -46,8 +46,8 @@ CHUNKED_NODES = 1 << 18
 the work of making chunks."""
 
 CHUNKED_DOCUMENTS = 200_000_000
-"""Most documents of the collection for targets in chunks: the chunks of more, over 400 MB, would not fit an executor of
-1 GB beside its work. Then the sketches are shuffled on their nodes, once."""
+"""Maximum number of documents of the collection for targets in chunks: the chunks of more, over 400 MB, would not fit
+an executor of 1 GB beside its work. Then the sketches are shuffled on their nodes, once."""
 
 CHUNK_BITS = 12
 CHUNKS = "chunk long, targets array<smallint>"

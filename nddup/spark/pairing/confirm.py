@@ -48,7 +48,7 @@ PAIR_LAYOUT: Layout = layout_of(tables.MATCHES.columns)
 
 
 def with_unknown(matches: DataFrame) -> DataFrame:
-    """Return MATCHES with all that is told of two documents: null where it is not known."""
+    """Return MATCHES with all facts about two documents: null where one is not known."""
     told = [column.name for column in (*tables.LIKENESS, *tables.OF_TEXTS)]
     types = schema_of(tables.PAIRS)
     unknown = {name: F.lit(None).cast(types[name].dataType) for name in told if name not in matches.columns}
