@@ -265,7 +265,6 @@ def _first_slot(key: np.uint64, slots: NDArray[np.int32]) -> int:
 
 @compiled
 def _log2(size: int) -> int:
-    """Return the exponent of a power of two."""
     found = 0
     while (1 << found) < size:
         found += 1

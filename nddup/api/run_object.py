@@ -256,7 +256,6 @@ class Run:
         return "\n".join([f"run {one_line(self._where).removeprefix('run ')}", *rows, *said])
 
     def _repr_html_(self) -> str:
-        """Show the summary in a notebook."""
         lines = [(line.name, line.number, line.note) for line in headline(self.metrics)]
         said = "".join(f"<p>note: {views.cell(note)}</p>" for note in notes(self.metrics))
         return views.table(("", "", ""), lines, caption=f"run {self._where}") + said

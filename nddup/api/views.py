@@ -190,7 +190,6 @@ class RunTable:
         return "\n".join([caption, *lines(self.column_names, rows)])
 
     def _repr_html_(self) -> str:
-        """Show the first rows in a notebook."""
         caption, rows = self._first()
         return table(self.column_names, rows, caption=caption)
 

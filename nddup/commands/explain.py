@@ -92,7 +92,6 @@ def execute(options: argparse.Namespace) -> int:
 
 
 def _explain(options: argparse.Namespace, asked: set[str]) -> Any:  # noqa: ANN401 - an Explanation, loaded here
-    """Return the explanation that the options ask for."""
     from nddup.explaining.curves import (  # noqa: PLC0415
         explain_bands,
         explain_capacity,

@@ -300,7 +300,6 @@ def _drop(
 
 @compiled
 def _sort_rows(offsets: NDArray[np.int64], values: NDArray[np.int32]) -> NDArray[np.int32]:
-    """Sort each row in ascending order, in place."""
     for row in range(len(offsets) - 1):
         values[offsets[row] : offsets[row + 1]] = np.sort(values[offsets[row] : offsets[row + 1]])
     return values

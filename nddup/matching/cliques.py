@@ -103,7 +103,6 @@ def _radius(size: int, need: int, rule: Rule) -> int:
 
 @compiled
 def _list_holders(prefixes: Prefixes, counts: NDArray[np.int64]) -> _Lists:
-    """Return the holders of each feature, given how many it has."""
     starts = np.zeros(len(counts) + 1, np.int64)
     for rank in range(len(counts)):
         starts[rank + 1] = starts[rank] + counts[rank]

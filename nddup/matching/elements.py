@@ -202,7 +202,6 @@ def _pack_runs(classes: NDArray[np.uint8], lengths: NDArray[np.int64], packed: N
 
 @compiled
 def _unpack_runs(packed: NDArray[np.uint8], lengths: NDArray[np.int64], classes: NDArray[np.uint8]) -> None:
-    """Reverse `_pack_runs`."""
     at = byte = 0
     for run in range(len(lengths)):
         for place in range(lengths[run]):

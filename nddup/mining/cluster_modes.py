@@ -280,7 +280,6 @@ def _with_lone_pivots(found: Itemsets, share: Share, min_support: int) -> Itemse
 
 
 def _follow(problem: Problem, threshold: Threshold, budget: Budget) -> Itemsets:
-    """Return sets around leaders."""
     known = Known(problem.edges, problem.ranks, problem.leads, is_whole=threshold.by_text)
     return follow_leaders(problem.sketches, problem.bounds, known, threshold.rule, min_support=budget.min_support)
 

@@ -364,7 +364,6 @@ def search_families(batches: Batches, *, rule: FamilyRule, confirm_of: ConfirmOf
 
 
 def _gather(batches: Batches) -> Iterator[pa.Table]:
-    """Yield the rows of each family."""
     held: list[pa.RecordBatch] = []
     for batch in batches:
         families = batch.column("family").to_numpy()
@@ -404,7 +403,6 @@ def _rows_of_family(
 
 
 def _search(rows: pa.Table, by_policy: NDArray[np.int64], rule: FamilyRule, confirm: Confirm | None) -> FamilyPairs:
-    """Find the pairs of one family."""
     sketches = ragged_of(rows["sketch"])
     bounds = rule.threshold.bounds(np.diff(sketches.offsets).astype(np.int32))
     most, least, n, shingles = (rows[name].to_numpy().astype(np.int64) for name in ("most", "least", "n", "shingles"))

@@ -196,7 +196,6 @@ def _find_record(declared: Format, shape: Shape) -> tuple[str, ...]:
 
 
 def _xml_head(shape: Shape, declared: Format, encoding: str, why: str) -> FileHead:
-    """Return the head of an XML file whose format is complete."""
     records: list[Element] = shape.records(declared.record)
     first = records[0]
 
@@ -311,5 +310,4 @@ def first_row(lines: list[str]) -> dict[str, object]:
 
 
 def _chats_of(row: Mapping[str, object]) -> list[str]:
-    """Return the keys of a row that hold a chat."""
     return [key for key, value in row.items() if is_chat(value)]

@@ -380,7 +380,6 @@ def _parts_of(part: Message) -> list[Message]:
 
 
 def _add_parts(part: Message, found: _Message, depth: int) -> None:
-    """Add the parts of a message, or of one of its parts, in order."""
     kind, parts = part.get_content_type(), _parts_of(part)
     if not parts:
         _add_leaf(part, found)

@@ -185,7 +185,6 @@ def _first_entry(lines: Sequence[str]) -> int:
 
 
 def _json_layout(line: str, comments: tuple[str, ...], kind: Kind | None, score: str | None) -> Layout:
-    """Return the layout of JSON lines, from the first one."""
     try:
         value = json.loads(line)
     except (ValueError, RecursionError) as error:
@@ -220,7 +219,6 @@ def _find_delimiter(lines: Sequence[str]) -> str:
 
 
 def _is_header(rows: Sequence[Sequence[str]]) -> bool:
-    """Return whether the first row names the columns."""
     first = rows[0]
     if len(first) < PAIR:
         return False

@@ -140,7 +140,6 @@ def scan(text: str) -> Shape:
 
 
 def _element(token: re.Match[str], parent: int, shape: Shape, *, is_empty: bool) -> Element:
-    """Make the element of one start tag."""
     values = {m[1]: m[2] if m[2] is not None else m[3] for m in _ATTRIBUTE.finditer(token["attributes"])}
     declared = {name: value for name, value in values.items() if name == "xmlns" or name.startswith("xmlns:")}
     return Element(

@@ -152,7 +152,6 @@ def read_commit(repo: Place, version: int | None = None) -> Commit:
 
 @cache
 def _form() -> TypeAdapter[Commit]:
-    """Return what a commit must look like."""
     return TypeAdapter(Commit)
 
 

@@ -227,7 +227,6 @@ def _any(n: int, parts: Iterator[NDArray[np.bool_]]) -> NDArray[np.bool_]:
 
 
 def _joined(parts: Sequence[tuple[NDArray[np.int64], NDArray[np.int64]]]) -> tuple[NDArray[np.int64], ...]:
-    """Concatenate the parts, column by column."""
     nothing = np.empty(0, np.int64)
     return tuple(np.concatenate([nothing, *(part[column] for part in parts)]) for column in (0, 1))
 

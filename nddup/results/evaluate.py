@@ -265,7 +265,6 @@ class UniquePairs:
         return self._write("unique_to_run", columns, self.run.rows(questions.unasked(self.most)), of)
 
     def _write(self, name: str, columns: Sequence[str], rows: Iterator[Sequence[Any]], of: int) -> dict[str, Any]:
-        """Write one CSV file in UTF-8, row by row."""
         written = 0
 
         def lines() -> Iterator[str]:

@@ -125,7 +125,6 @@ def _heading(collection: Collection) -> str:
 
 
 def _describe(files: Files, entry: ListedFile, group: Group, config: Config) -> str:
-    """Return the paragraph about one file."""
     file, head = entry.file, group.head
     try:
         declared = completed(files, file, head)

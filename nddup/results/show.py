@@ -228,7 +228,6 @@ def _outcome(run: FinishedRun, row: dict[str, Any]) -> str:
 
 
 def _ask(run: FinishedRun, question: str, name: str) -> list[dict[str, Any]]:
-    """Return the rows of a query about one cluster or document."""
     spelled = name.encode(errors="replace")
     ends = np.array([0, len(spelled)], np.int32)  # pa.array of Python objects would import pandas: 0.4 s
     ids = pa.StringArray.from_buffers(1, pa.py_buffer(ends), pa.py_buffer(spelled))

@@ -371,7 +371,6 @@ def _take_results(storage: FolderFiles, output: str, said: dict[str, Any], point
 
 
 def _write_tables(storage: FolderFiles, output: str, points: Sequence[Point]) -> None:
-    """Write all tables, with the results so far."""
     storage.write_text(f"{output}/{ALL}", json.dumps([_as_json(point) for point in points], indent=2) + "\n")
     storage.write_text(f"{output}/{TABLE}", table_of(points))
     storage.write_text(f"{output}/{MARKDOWN}", markdown_of(points))

@@ -95,7 +95,6 @@ def _sketches() -> Ragged:
 
 
 def _cluster_around_leaders() -> None:
-    """Call the kernels of clusters around leaders and of families."""
     sketches, ones, edge = _sketches(), np.ones(2, np.int32), np.array([[0, 1]], np.int32)
     from_table = _sketches()
     from_table.values.flags.writeable = False

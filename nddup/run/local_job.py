@@ -141,7 +141,6 @@ class LocalJob(RunEngine):
         return _made({"documents": documents, "rejects": rejects}, counts, parts)
 
     def _read(self, source: Collection | pa.Table) -> dict[str, Saved]:
-        """Read the source and save every table of the step."""
         sketched = engine.sketch(source, self.config, self.workers, renames=isinstance(source, Collection))
         self.workers.parts = sketched.parts
         counts: dict[str, Any] = sketched.counts

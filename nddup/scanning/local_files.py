@@ -114,7 +114,6 @@ def scan_part(part: FilePart, head: FileHead, consumer: Consumer, limits: Record
 
 
 def _lines_in(part: FilePart, head: FileHead, max_record: int) -> Iterator[tuple[str, int, Bytes | Reject]]:
-    """Yield the lines of a part for `read_blocks`."""
     with _open_part(part, head) as stream:
         for piece in cut_lines(stream, max_record):
             yield part.source, part.start, piece

@@ -59,7 +59,6 @@ def read_files(files: Iterable[StoredFile], head: FileHead, max_record: int) -> 
 
 
 def _rows_in(file: StoredFile, head: FileHead, max_record: int) -> Iterator[Sequence[LocatedRecord]]:
-    """Yield the records of a file of Parquet."""
     from nddup.scanning.row_blocks import read_row_blocks  # noqa: PLC0415 - most collections have no Parquet
 
     count = 0
@@ -81,7 +80,6 @@ def _rows_in(file: StoredFile, head: FileHead, max_record: int) -> Iterator[Sequ
 
 
 def _lines_in(file: StoredFile, max_record: int) -> Iterator[tuple[str, int, Bytes | Reject]]:
-    """Yield the lines of a file for `read_blocks`."""
     try:
         raw = file.open()
     except (OSError, StoppedError) as error:

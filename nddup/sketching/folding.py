@@ -554,7 +554,6 @@ def _add_parts(
 
 @compiled
 def _order_marks(table: NDArray[np.uint32], parts: NDArray[np.uint32], n: int) -> None:
-    """Put each run of marks into canonical order."""
     first = 0
     while first < n:
         if table[FACTS + signed(parts[first])] & ORDER == 0:

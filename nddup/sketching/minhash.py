@@ -409,7 +409,6 @@ def _band_keys(
 def _run_keys(
     offsets: NDArray[np.int64], ids: NDArray[np.uint64], rows: int
 ) -> tuple[NDArray[np.int64], NDArray[np.uint64]]:
-    """Make a key for each run of `rows` ids of each sketch."""
     starts = np.zeros(offsets.size, np.int64)
     keys = np.empty(ids.size, np.uint64)
     at = 0

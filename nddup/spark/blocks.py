@@ -106,7 +106,6 @@ def merged(batches: Iterable[pa.RecordBatch], least: int) -> Iterator[pa.RecordB
 
 
 def _joined(held: list[pa.RecordBatch]) -> pa.RecordBatch:
-    """Join batches with the same columns into one."""
     return held[0] if len(held) == 1 else pa.concat_batches(held)
 
 

@@ -357,7 +357,6 @@ def _read_plain(batches: Batches, *, layout: Layout) -> Batches:
 
 
 def _read_compressed(batches: Batches, *, layout: Layout) -> Batches:
-    """Read the entries of each file from its expanded stream."""
     for row in rows_of(batches):
         try:
             with open_row(row) as raw:

@@ -409,7 +409,6 @@ def _list_preferred(batch: pa.RecordBatch, is_header: NDArray[np.bool_]) -> dict
 
 
 def _cluster_rows(clusters: list[_Cluster]) -> pa.RecordBatch:
-    """Return the rows of NAMED for clusters that have ended."""
     pieces = [piece for cluster in clusters for piece in cluster.listed]
     offsets = np.cumsum([0, *(cluster.n_listed for cluster in clusters)]).astype(np.int32)
     ids = pa.concat_arrays(pieces) if pieces else pa.array([], pa.string())

@@ -145,7 +145,6 @@ def _begin(engine: RunEngine, inputs: list[str], source: Collection) -> dict[str
 
 
 def _make_all(engine: RunEngine, source: Collection, inputs: list[str]) -> dict[str, Any]:
-    """Make every table and file of a run in its folder; return the metrics."""
     found = find_clusters(engine, source)
 
     _write_lists(engine, found)

@@ -264,7 +264,6 @@ def _is_same(one: Path, other: Path) -> bool:
 
 
 def _list_output(path: str) -> list[_Found]:
-    """List a folder that nddup wrote."""
     try:
         return _list(local_path(path))
     except PermissionError as error:

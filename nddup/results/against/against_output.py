@@ -104,7 +104,6 @@ def _items(compared: Compared) -> Iterator[str]:
 
 
 def _item(compared: Compared, item: int, row: dict[str, Any], spans: list[dict[str, Any]], *, is_open: bool) -> str:
-    """Return one item beside its best document."""
     shared, document = compared.shared.rows, int(compared.judged.best[item])
     pieces = [
         Piece(start, text)

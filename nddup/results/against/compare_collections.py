@@ -294,7 +294,6 @@ def suppressed_rows(items: Items, judged: Judged) -> pa.Table:
 
 
 def _spell(known: Known, number: int) -> str:
-    """Return the tokens of a shingle, separated by spaces."""
     token = int(known.places[number])
     run = known.data[known.starts[token] : known.ends[token + known.length - 1]]
     return " ".join(tokenise(bytes(run).decode("utf-8", "replace")))

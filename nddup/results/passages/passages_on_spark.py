@@ -296,7 +296,6 @@ class _Written(NamedTuple):
 
 
 def _write(written: _Written, told: Told) -> None:
-    """Write each table to a folder of its own."""
     storage, output = written.storage, written.folder
     storage.make_folder(output)
     counts = {"passages": told.passages, "occurrences": told.occurrences, "repeating": told.repeating}

@@ -319,7 +319,6 @@ def _weights(held: list[pa.RecordBatch], columns: Columns) -> NDArray[np.int64]:
 
 
 def _request_lengths(held: list[pa.RecordBatch], dtype: np.dtype[np.generic]) -> NDArray[np.int64]:
-    """Return the number of elements of each question."""
     return np.concatenate([cell_lengths(batch.column("rest"), dtype) for batch in held])
 
 
