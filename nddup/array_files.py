@@ -1,6 +1,7 @@
-"""One-dimensional arrays of numbers in memory-mapped Arrow files: only the parts that are touched are read.
+"""One-dimensional arrays of numbers in memory-mapped Arrow files, and the CRC-32 of files.
 
-And the CRC-32 of files, which finds every change of up to 32 neighbouring bits, at several GB a second.
+    write_array, map_array   an array -> a file, and back: only the parts that are touched are read
+    crc_of                   a file   -> its CRC-32, which finds every change of up to 32 neighbouring bits
 
 NumPy's own files are not used: NumPy reads their header with Python's parser, which before 3.11.9 sometimes fails when
 two threads parse at once ("AST constructor recursion depth mismatch").
@@ -20,7 +21,7 @@ READ = 1 << 20
 
 
 def crc_of(path: Path) -> int:
-    """Return the CRC-32 of a file. Raises OSError if it cannot be read. Cost: reads the file."""
+    """Return the CRC-32 of a file. Raises OSError if it cannot be read. Cost: reads the file, several GB a second."""
     crc = 0
     with path.open("rb", buffering=0) as file:
         while piece := file.read(READ):

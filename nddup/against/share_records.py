@@ -1,15 +1,12 @@
-"""A consumer of found records: SHARED, where the shingles of B occur, or may occur, in the documents of A.
+"""SHARED: where the shingles of B occur in the documents of A, and the consumers of found records that make it.
 
-Convert columns of lists to arrays and back: where each row begins, and the values.
+    ShareRecords         records of A          -> SHARED, or what a filter lets pass; columns of lists built from arrays
+    ReadItems            records of B          -> READ_ITEMS, the texts of B
+    verify_filter_hits   SHARED by a filter    -> SHARED without false hits (`find_hits` compares each)
+    number_items         tables of the parts   -> the items as numbers of shingles
+    join_shared          SHARED of each part   -> SHARED of all, one row per document
 
-B in parts: the shingles of each part are numbered, and looked up in A, separately.
-
-number_items   shingle tables of the parts   -> the items as numbers of shingles
-join_shared    SHARED of each part           -> SHARED of all, one row per document
-
-A consumer of found records: READ_ITEMS, the texts of B.
-
-From the shingles that a filter let pass to those that are shared: `find_hits` compares each with the known ones.
+Where B is in parts, the shingles of each part are numbered, and looked up in A, separately.
 """
 
 from collections import Counter

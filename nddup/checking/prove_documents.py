@@ -4,10 +4,9 @@
     marked         --NODES-->        nodes      the distinct sketches, named by the smallest id of their documents
     marked, nodes  --name_nodes-->   docs       each document with its node
     documents, docs --SKETCHES-->    sketches   the distinct sketches themselves
+    a keep policy  --rank_by-->      SQL        the rank of a document, by the definition and the engine's own sort
 
 `group` of the run is not used before it is proved.
-
-The rank of a document under a keep policy, in SQL: by the definition, with the engine's own sort.
 """
 
 import hashlib

@@ -3,13 +3,11 @@
     sketches           --recount-->       recounted   the near-duplicates of each probe
     pairs, docs        --FOLDED-->        folded      the rows of `pairs` by pair of nodes
     recounted          --expect_rows-->   expected    the rows and stars that each pair of nodes must have
-    expected, folded   --WRONG_PAIRS-->   violations  pairs that are missing, invented or have wrong numbers
+    expected, folded   --WRONG_PAIRS-->   Violations  pairs that are missing, invented or have wrong numbers
 
 A node is a distinct sketch, named by the smallest id of its documents. Nodes are compared, not documents, so 10,000
 equal documents cost one comparison. The probes are all nodes or a sample of them, and all sketches are streamed past
 them.
-
-Violations of a promise: a SELECT whose rows are the violations, and a message for each.
 """
 
 from collections.abc import Iterator, Mapping

@@ -1,13 +1,12 @@
-"""Parse one record of an XML file: find its id, URL and content fields by the paths of its format.
+"""One record of an XML file: its start in a chunk, its element, and its id, URL and content by the paths of its format.
 
-Parse a record that was cut from its file: find its start, wrap it in an element, parse it strictly.
+    wrapper_of            head of a file    -> the Wrapper of all its records
+    Wrapper.find_start    chunk             -> where the record starts
+    Wrapper.parse         record            -> its element, without DOCTYPE, entities or network access
+    parse_xml             record, Wrapper   -> Record | Reject
+    find_contents         record, Wrapper   -> where the values of its content stand
 
-    wrapper_of            the wrapper of all records of a file, from its head
-    Wrapper.find_start    where the record starts in a chunk
-    Wrapper.parse         the element of the record, parsed without DOCTYPE, entities or network access
-    repair                the only repairs: a stray `&` becomes `&amp;`, a character that XML forbids U+FFFD
-
-`xml_records` extracts the fields from the element.
+`repair` makes the only repairs: a stray `&` becomes `&amp;`, a character that XML forbids U+FFFD.
 """
 
 import html

@@ -1,8 +1,10 @@
 """The pairs closest to the threshold, for a person who wants to set it: a list, and a page with both texts of each.
 
-One pair stands for all pairs of two groups of equal sketches. The texts are those that the run stored (`output.texts`).
+    find_closest   tables      -> Close pairs; one stands for all pairs of two groups of equal sketches
+    draw_page      a run       -> the page of these pairs
+    side_by_side   two texts   -> HTML, with the words that only one of them has marked
 
-Two texts side by side as HTML, with the words that only one of them has marked.
+The texts are those that the run stored (`output.texts`).
 """
 
 from collections.abc import Mapping

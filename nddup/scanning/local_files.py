@@ -3,10 +3,9 @@
     scan_files    whole files, one after another  -> the rows of a consumer
     cut_file      a plain file                    -> parts of equal size in bytes
     scan_part     one part                        -> the rows of a consumer
+    read_texts    a table of ids and texts        -> records, as if they had been read from files
 
 The parts of a file, in order, give the same records and rejects as the whole file.
-
-Documents passed in as a table of ids and texts -> records, as if they had been read from files.
 """
 
 import io

@@ -1,12 +1,11 @@
-"""Four consumers that read records a second time, for their number, their content or their text.
+"""Consumers that read records a second time, and the choice of the documents that a report reads again.
 
-Counts     found records -> COUNTED        how many there are in each part of a file
+    Counts             found records -> COUNTED        how many there are in each part of a file
+    Contents           found records -> CONTENTS       the kept documents, to be written
+    Texts              found records -> FOUND_TEXTS    texts shown to a person, or compared by edit distance
+    Tokens             found records -> TOKENS         texts that confirm pairs, as token hashes or as shingle ids
 
-Contents   found records -> CONTENTS       the kept documents, to be written
-Texts      found records -> FOUND_TEXTS    the texts that are shown to a person, or compared by edit distance
-Tokens     found records -> TOKENS         the texts that confirm pairs, as token hashes or as shingle ids
-
-Choose the documents whose texts are read again for a report: a few per cluster, in files of bounded size.
+`choose_documents` chooses whole clusters, a few documents of each, in files of bounded size.
 """
 
 from collections.abc import Iterable, Mapping, Sequence

@@ -1,11 +1,11 @@
-"""A consumer: found records -> RECORDS, each a sketch with fingerprints, or a reject.
+"""The consumers of the first pass: found records -> sketches or counted words.
+
+    SketchRecords   found records -> RECORDS, each a sketch with fingerprints, or a reject
+    WordCounter     found records -> TERMS, for the lexicon
+    parse_chunks    chunks of files that an engine cuts at separators, several tasks per file -> the records in them
 
 Python code handles a record a few times (parser, charset, markup) and never a token: tokenising, shingling and
 selecting are one compiled call over the texts of a batch (`nddup.sketching.min_s`).
-
-Count the words of a task's records, for the lexicon. A consumer: found records -> TERMS.
-
-Chunks of files that an engine cuts at separators, several tasks per file -> the records in them.
 """
 
 from collections.abc import Iterable, Iterator, Sequence

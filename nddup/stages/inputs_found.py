@@ -1,12 +1,10 @@
-"""The files that a run reads: those of its inputs, up to `input.limit`, with the columns of the keep policy.
+"""The files that a run reads, and the documents that `keep.force` names.
 
-Those of a finished run are found again to read documents; if a file changed meanwhile, that is refused.
+    find_inputs   INPUT paths, settings  -> the files up to `input.limit`
+    find_again    a finished run         -> its files, to read documents; a file that has changed is refused
+    read_forced   a file of ids          -> each kept or removed whatever the policy says
 
-The documents that `keep.force` names: a small file of ids, each kept or removed whatever the policy says.
-
-A line is an id and a word, `kept` or `removed`, in the forms that `nddup.reading.id_lists` reads; a first line with
-another word is the header, and a line that begins with `#` and holds no such word is a comment. Where columns have
-names, the id is in `doc_id` and the word in any other, or true or false in `kept`.
+Files are read with the columns of the keep policy.
 """
 
 import csv
@@ -138,6 +136,10 @@ def _named(header: Mapping[str, Any], folder: RunFolder) -> Mapping[str, Any]:
 
 def read_forced(files: Files, path: str | None) -> Forced | None:
     """Read the file of `keep.force`; None for no path.
+
+    A line is an id and a word, `kept` or `removed`, in the forms that `nddup.reading.id_lists` reads; a first line with
+    another word is the header, and a line that begins with `#` and holds no such word is a comment. Where columns have
+    names, the id is in `doc_id` and the word in any other, or true or false in `kept`.
 
     Raises:
         ConfigError: naming the file and the line: if it is missing, a folder, too large or not UTF-8, if a line is no

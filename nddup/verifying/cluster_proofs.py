@@ -1,12 +1,11 @@
 """Proofs about sets of sketches: that a set is a cluster, and that nothing can be added to it.
 
-    prove_clusters    features that each set shares, support it needs, and whether some pair is not near-duplicate
-    find_extensions   the sketches that could be added to a set
+    prove_clusters    sets   -> features that each shares, support it needs, whether some pair is not near-duplicate
+    find_extensions   Sets   -> the sketches that could be added to a set
+    label_parts       edges  -> the connected parts of a graph, by union-find, to recount components
 
-Both follow the definition of a cluster: a maximal set in which every pair is a near-duplicate and all sketches share at
-least the largest alpha among them. None of the miners' code is used.
-
-Connected parts of a graph, by union-find: `nddup check` recounts components with them.
+The first two follow the definition of a cluster: a maximal set in which every pair is a near-duplicate and all sketches
+share at least the largest alpha among them. None of the miners' code is used.
 """
 
 from typing import NamedTuple

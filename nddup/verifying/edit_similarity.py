@@ -1,13 +1,11 @@
-"""The edit similarity of texts: 1 - d / n.
+"""The edit similarity of texts, 1 - d / n, and the longest common subsequence of two texts.
 
-d is the Levenshtein distance (characters inserted, deleted or replaced), n the length of the longer text. A run of
-blanks counts as one blank, and only the first `CHARACTERS` of a text are compared.
+    measure        pairs of texts  -> their similarities, by the Levenshtein distance d and the longer length n
+    can_reach      lengths         -> whether a similarity is possible
+    count_common   two texts       -> the length of their longest common subsequence, by bit vectors
 
-The longest common subsequence of two texts by bit vectors, for `check`: independent of the library that a run uses.
-
-Sources:
-    Crochemore, Iliopoulos, Pinzon, Reid 2001, A fast and practical bit-vector algorithm for the longest common
-    subsequence problem.
+A run of blanks counts as one blank, and only the first `CHARACTERS` of a text are compared. `count_common` is for
+`check`: independent of the library that a run uses.
 """
 
 from collections.abc import Hashable, Sequence
@@ -75,6 +73,9 @@ def count_common(first: Sequence[Hashable], second: Sequence[Hashable]) -> int:
     Example:
         >>> count_common("a rose is a rose".split(), "a rose was a red rose".split())
         4
+
+    Source: Crochemore, Iliopoulos, Pinzon, Reid 2001, A fast and practical bit-vector algorithm for the longest common
+    subsequence problem.
     """
     places: dict[Hashable, int] = {}
     for place, token in enumerate(first):

@@ -1,8 +1,11 @@
-"""The printed report of `nddup against`, and the folder that it writes.
+"""The printed report of `nddup against`, its page, and the folder that it writes.
 
-The page of `nddup against`: each item that shares text, beside the document that shares most, with the spans marked.
+    summarise_verdicts, list_found   Compared -> lines for the terminal
+    write_compared                   Compared -> the folder: tables, and the page `index.html`; `write_kept` adds what
+                                                 is kept of B
+    spell_page                       the page: each item that shares text, beside the document that shares most
 
-One file that needs no scripts and no network, light or dark like the reader's system. All text is escaped.
+The page is one file that needs no scripts and no network, light or dark like the reader's system. All text is escaped.
 """
 
 from collections.abc import Iterable, Iterator, Sequence

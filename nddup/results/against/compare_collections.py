@@ -1,8 +1,11 @@
 """`nddup against A B`: find exactly which items of B occur in A.
 
-Find the shingles that documents of A share with items of B, in a pass over A for each part of B.
+    compare       A, B, settings -> Compared: verdicts, and the tables of the command
+    start_here    settings       -> the Engine of this machine
+    share_here    workers        -> its pass over A for each part of B
+    item_rows, span_rows, suppressed_rows, matrix_rows    verdicts -> the rows of the tables
 
-Make the tables of `nddup against` from its verdicts.
+The engine finds the shingles that documents of A share with items of B; the rest is the same for both engines.
 """
 
 from collections.abc import Callable, Iterator, Sequence

@@ -1,10 +1,10 @@
-"""The third stage: build the graph of near-duplicate sketches, mine its components, name the sets.
+"""The third and the last stage on Spark: graph, clusters, keep-list.
 
-matches, nodes       --save_graph-->    graph: its edges stream through one task, or go in rounds
-graph, sketches      --mine-->          sets; a large component in shares, over many tasks
-sets, graph, nodes   --name_sets-->     named --list-->  clusters, members
+    matches, nodes        --save_graph-->      graph: its edges stream through one task, or go in rounds
+    graph, sketches       --mine_clusters-->   sets, a large component in shares over many tasks; then clusters, members
+    nodes, graph, matches --keep_documents-->  keep
 
-The last stage: nodes, graph, matches  --keep_documents-->  keep; before the clusters where these follow it
+The keep-list comes before the clusters where these follow it.
 """
 
 from collections.abc import Mapping

@@ -1,11 +1,11 @@
-"""The second stage: from the distinct sketches to the near-duplicate documents.
+"""The second stage on Spark: from the distinct sketches to the near-duplicate documents, and confirmation by texts.
 
-documents --keep, post, match--> compared --its pairs; those of families made anew--> matches
-matches, nodes --expand--> pairs
+    documents      --find_pairs-->         pairs, by `keep_sketches`, `post` and `match` of `spark.pairing.candidates`
+    families       --list_family_texts-->  their texts; the pairs of families are made anew
+    matches        --confirm_matches-->    Confirmed, if `pairs.confirm` asks for it
 
-The candidates that their texts confirm: a step of the pairs stage, if `pairs.confirm` asks for it.
-
-The number of tasks of the block shuffles: as set, else by the size of the collection and the memory of a task.
+`choose_partitions` gives the number of tasks of the block shuffles: as set, else by the size of the collection and the
+memory of a task.
 """
 
 from collections.abc import Mapping
