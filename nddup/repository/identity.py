@@ -144,14 +144,7 @@ class Identity:
             OutputError: if layout, byte order, sketch format, recipe or proof differ.
             ConfigError: for settings that this version does not know.
         """
-        for name, ours in (("layout", (LAYOUT, EXACT_LAYOUT)), ("byte_order", (sys.byteorder,))):
-            if note.get(name) not in ours:
-                expected = " or ".join(map(str, ours))
-                raise OutputError(f"{repo}: its {name.replace('_', ' ')} is {note.get(name)}, expected {expected}")
-        if note["sketch_format"] != FULL_FORMAT:
-            raise OutputError(
-                f"{repo}: its sketches are of format {note['sketch_format']}, this version makes {FULL_FORMAT}"
-            )
+        require_format(note, repo=repo)
         config = read_stored(note["settings"], origin=repo)
         found = cls(config, note["mode"], note["store"], note["lowest"], note["texts"])
         if plan.recipe_of(config).key != note["recipe"]:
@@ -162,6 +155,22 @@ class Identity:
                 f"{repo}: eight fixed texts give other sketches here than where it was made; nothing can be compared"
             )
         return found
+
+
+def require_format(note: Mapping[str, Any], *, repo: str) -> None:
+    """Refuse a repository that another version of nddup, or a machine of another kind, has made.
+
+    Raises:
+        OutputError: naming what differs.
+    """
+    for name, ours in (("layout", (LAYOUT, EXACT_LAYOUT)), ("byte_order", (sys.byteorder,))):
+        if note.get(name) not in ours:
+            expected = " or ".join(map(str, ours))
+            raise OutputError(f"{repo}: its {name.replace('_', ' ')} is {note.get(name)}, expected {expected}")
+    if note["sketch_format"] != FULL_FORMAT:
+        raise OutputError(
+            f"{repo}: its sketches are of format {note['sketch_format']}, this version makes {FULL_FORMAT}"
+        )
 
 
 def new_identity(

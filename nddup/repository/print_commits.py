@@ -11,6 +11,7 @@ import pyarrow.parquet as pq
 from nddup.errors import OutputError
 from nddup.repository.bucket_place import find_place
 from nddup.repository.commits import Commit, read_commit, versions_in
+from nddup.repository.identity import require_format
 from nddup.repository.query_stored import Ask
 from nddup.repository.segment_files import MATCHES
 from nddup.settings.load import read_stored
@@ -58,8 +59,7 @@ def values_of(written: "Written") -> dict[str, Any]:
 
 def history_of(repo: str) -> dict[str, Any]:
     """Return the identity of a repository and its versions, for JSON."""
-    where = find_place(repo)
-    commits = [read_commit(where, version) for version in versions_in(where)]
+    commits = _commits_of(repo)
     versions = [
         {"version": one.version, "time": one.time, "what": one.what, "documents": one.digests["documents"][0],
          "counts": dict(one.counts)}
@@ -81,8 +81,7 @@ def describe_pairs(about: Mapping[str, Any]) -> str:
 
 def list_versions(repo: str) -> str:
     """Return the versions, one per line; then the segments of the newest with their sizes."""
-    where = find_place(repo)
-    commits = [read_commit(where, version) for version in versions_in(where)]
+    commits = _commits_of(repo)
     newest = commits[-1]
     about = newest.repository
     lines = [
@@ -96,6 +95,14 @@ def list_versions(repo: str) -> str:
         for segment in newest.segments
     ]
     return "".join(one_line(line) + "\n" for line in lines)
+
+
+def _commits_of(repo: str) -> list[Commit]:
+    """Return the versions of a repository. Raises OutputError for one that this version cannot go on with."""
+    where = find_place(repo)
+    commits = [read_commit(where, version) for version in versions_in(where)]
+    require_format(commits[-1].repository, repo=repo)
+    return commits
 
 
 def _line(commit: Commit) -> str:

@@ -18,6 +18,7 @@ from nddup.repository.bucket_place import find_place
 from nddup.repository.close_components import tables_totals
 from nddup.repository.commits import LostRaceError, read_commit, versions_in
 from nddup.repository.opened_repository import Repository
+from nddup.repository.print_commits import list_versions
 from nddup.repository.segment_files import read_all
 from tests.places import ROOT
 
@@ -224,6 +225,9 @@ def test_what_cannot_be_trusted_is_refused(tmp_path: Path, filled: Path, how: st
 
     with pytest.raises(OutputError, match=said) as refused:
         nddup.repository.open(str(path)).add({"z": "another text"})
+    if how.startswith(("layout", "byte_order", "sketch_format")):
+        with pytest.raises(OutputError, match=said):
+            list_versions(str(path))
 
     assert "\n" not in str(refused.value)
     assert {file: file.read_bytes() for file in path.rglob("*") if file.is_file()} == before
