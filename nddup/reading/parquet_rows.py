@@ -10,7 +10,10 @@ read makes its row a reject. A damaged page makes the rest of its row group one 
 metadata promised.
 """
 
-from collections.abc import Iterator
+import os
+import sys
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from typing import BinaryIO, NamedTuple
 from uuid import UUID
 
@@ -23,7 +26,8 @@ from nddup.reading.chats import LISTS, chats_of, holds_texts, left_of, texts_of,
 from nddup.reading.formats import FileHead, Format, FormatError
 from nddup.reading.json_lines import PlainRecords, are_printable, non_empty
 from nddup.reading.outcomes import EXCERPT_LENGTH, Record, Reject, Value, excerpt, make_record
-from nddup.reading.streams import PIECE
+from nddup.reading.parquet_pages import Pages, measure_pages, most_rows
+from nddup.reading.streams import LINE_BYTES, PIECE
 from nddup.reading.xml_structure import table_format
 
 ROWS = 4
@@ -43,17 +47,16 @@ EXPANDED = 8 << 20
 LARGEST = 2
 """A row group is not decoded if a dictionary, or the mean length of a value, exceeds this many times `max_record`."""
 
+WIDEST = 8
+"""Bytes of a number or a time."""
+
 STRINGS = {pa.string(), pa.large_string()}
 BYTES = {pa.binary(), pa.large_binary()}
 VIEWED = {pa.string_view(): pa.string(), pa.binary_view(): pa.binary()}
 
-LONGEST = 100
-"""Maximum number of characters of the text of a number or a time, for each of its bytes."""
+PAGES_BYTES, MOST_PAGE = 64 << 20, 1 << 29
+"""Bytes of the pages that are expanded for some rows, unless one page alone has more; most bytes of a page."""
 
-PAGE_HEADER = 16
-"""First bytes of a page header, which hold the page's kind and expanded size."""
-
-DICTIONARY_PAGE = 2
 DAMAGED: tuple[type[Exception], ...] = (pa.ArrowException, OSError, ValueError)
 """What pyarrow raises for bytes that it cannot read."""
 
@@ -77,13 +80,13 @@ def read_parquet(raw: BinaryIO, head: FileHead, *, limit: int | None, max_record
     Args:
         raw: the file, seekable.
         head: its format; columns that are not set are chosen by their names.
-        limit: the most bytes of content; None for no limit.
+        limit: the most bytes of text, where each row counts for LINE_BYTES more; None for no limit.
         max_record: the most bytes of a record.
 
     Returns:
         Records and rejects: `malformed`, `no content`, `id too long` and `too large` for a row; `damaged` and
         `too large` for the rest of a row group, with the number of rows promised; `damaged` for an unreadable file;
-        `no records` if its columns cannot be used; `too large` at `limit`, where reading stops.
+        `no records` if its columns cannot be used; `too large` before the rows that pass `limit`, where reading stops.
 
     Memory: as `read_rows`.
     """
@@ -102,20 +105,25 @@ def place_rows(
     raw: BinaryIO, head: FileHead, *, limit: int | None, max_record: int
 ) -> Iterator[tuple[Record | Reject, RowPlace | None]]:
     """Yield the items of `read_parquet` with their places; None if a reject stands for several rows or for the file."""
-    expanded = 0
-    for some in read_rows(raw, head, max_record):
+    for some in limit_rows(read_rows(raw, head, max_record), raw, limit):
         if isinstance(some, Reject):
             yield some, None
             continue
         for row in range(some.batch.num_rows):
-            found = some.read(row, max_record)
-            yield found, RowPlace(some.group, some.first + row)
-            expanded += sum(map(len, found.fields)) if isinstance(found, Record) else 0
-            if limit is not None and expanded > limit:
-                rows = open_parquet(raw).metadata.num_rows
-                detail = f"expands to more than {limit:,} bytes (input.max_expansion); {rows:,} rows are promised"
-                yield Reject("too large", detail, ""), None
-                return
+            yield some.read(row, max_record), RowPlace(some.group, some.first + row)
+
+
+def limit_rows(found: Iterable[Rows | Reject], raw: BinaryIO, limit: int | None) -> Iterator[Rows | Reject]:
+    """Yield rows as long as they count for `limit` bytes; then a reject for the others."""
+    left = sys.maxsize if limit is None else limit
+    for some in found:
+        left -= content_size(some) if isinstance(some, Rows) else 0
+        if left < 0:
+            rows = open_parquet(raw).metadata.num_rows
+            detail = f"expands to more than {limit:,} bytes (input.max_expansion); {rows:,} rows are promised"
+            yield Reject("too large", detail, "")
+            return
+        yield some
 
 
 def read_rows(raw: BinaryIO, head: FileHead, max_record: int) -> Iterator[Rows | Reject]:
@@ -133,7 +141,13 @@ def read_rows(raw: BinaryIO, head: FileHead, max_record: int) -> Iterator[Rows |
         yield Reject("damaged", first_line(error), "")
         return
 
+    stored = 0
     for group in range(file.num_row_groups):
+        with suppress(*DAMAGED):  # reading the group says what is wrong
+            stored += sum(one.total_compressed_size for one in _chosen(file, group, names))
+        if stored > raw.seek(0, os.SEEK_END):
+            yield Reject("damaged", f"row group {group + 1} of {file.num_row_groups} lies where others lie", "")
+            return
         yield from _read_group(file, raw, group, declared, names, max_record)
 
     there = sum(file.metadata.row_group(group).num_rows for group in range(file.num_row_groups))
@@ -142,10 +156,11 @@ def read_rows(raw: BinaryIO, head: FileHead, max_record: int) -> Iterator[Rows |
 
 
 def content_size(some: Rows) -> int:
-    """Return the bytes of the content, or a larger number."""
+    """Return the bytes that rows count for: those of their texts, and LINE_BYTES each."""
     columns = [some.batch.column(name) for name in some.declared.content]
-    are_texts = [column.type in STRINGS | BYTES or pa.types.is_nested(column.type) for column in columns]
-    return sum(column.nbytes * (1 if is_text else LONGEST) for column, is_text in zip(columns, are_texts, strict=True))
+    are_texts = (one.type in STRINGS | BYTES or pa.types.is_nested(one.type) for one in columns)
+    sizes = (int(one.nbytes) for one, is_text in zip(columns, are_texts, strict=True) if is_text)
+    return LINE_BYTES * int(some.batch.num_rows) + sum(sizes)
 
 
 def open_parquet(raw: BinaryIO) -> pq.ParquetFile:
@@ -235,18 +250,7 @@ def read_batches(
         TooLargeError: for values that are too long to be decoded.
         OSError: where a page is damaged; or pa.ArrowException, or ValueError.
     """
-    longest = measure_values(file, raw, group, names)
-    if max(longest) > LARGEST * max_record:
-        raise TooLargeError(f"values of up to {max(longest):,} bytes, more than input.max_record")
-
-    dictionary, mean = longest
-    fewest = 1 if dictionary > ROWS_BYTES else ROWS
-    most = min(MOST_ROWS, BLOCK_BYTES // max(mean, 1))
-    if dictionary * most > EXPANDED:
-        most = min(most, EXPANDED // max(_longest_value(file, raw, group, names) or dictionary, 1))
-    columns = columns_of(file, group)
-    is_shared = any("DELTA_BYTE_ARRAY" in column.encodings for column in columns)  # values that repeat others in part
-    most = fewest if is_shared else max(fewest, most)
+    fewest, most = _rows_together(file, raw, group, names, max_record)
     start, step = 0, 1 << most.bit_length() - 1  # powers of two, so that batches begin alike
     while True:
         at = 0
@@ -268,25 +272,75 @@ def read_batches(
             step = max(fewest, step // 16)
 
 
-def measure_values(file: pq.ParquetFile, raw: BinaryIO, group: int, names: list[str] | None) -> tuple[int, int]:
-    """Return the bytes of the largest dictionary of the columns `names`, and the largest mean bytes per value.
+def _rows_together(
+    file: pq.ParquetFile, raw: BinaryIO, group: int, names: list[str] | None, max_record: int
+) -> tuple[int, int]:
+    """Return the fewest and the most rows that are decoded at a time.
 
     A value of a list counts as many times as a list has entries on average; of its dictionary, the longest entry.
+
+    Raises:
+        TooLargeError: for values that are too long to be decoded.
     """
-    metadata, dictionary, mean = file.metadata.row_group(group), 0, 0
-    for column in columns_of(file, group):
-        path = column.path_in_schema
-        is_list = names is not None and path not in names
-        if is_list and not path.startswith(tuple(f"{name}." for name in names or ())):
-            continue
-        raw.seek(column.dictionary_page_offset or column.data_page_offset)
-        size, each = _dictionary_size(raw.read(PAGE_HEADER)), 1
-        if is_list:
-            each = -(-column.num_values // max(metadata.num_rows, 1))
-            size = size and (_longest_value(file, raw, group, [path]) or size)
+    dictionary, mean, most, is_shared = 0, 0, MOST_ROWS, False
+    for column in _chosen(file, group, names):
+        pages, each = _pages_of(column, raw), 1
+        size, values = pages.dictionary, sum(pages.values)
+        if names is not None and column.path_in_schema not in names:
+            each = -(-values // max(file.metadata.row_group(group).num_rows, 1)) or 1
+            size = size and (_longest_value(file, raw, group, [column.path_in_schema]) or size)
         dictionary = max(dictionary, size * each)
-        mean = max(mean, column.total_uncompressed_size // max(column.num_values, 1) * each)
-    return dictionary, mean
+        mean = max(mean, sum(pages.sizes) // max(values, 1) * each)
+        most = min(most, most_rows(pages, PAGES_BYTES, MOST_ROWS * each) // each)
+        is_shared |= pages.is_shared
+        if max(pages.sizes, default=0) > MOST_PAGE:
+            raise TooLargeError(f"a page of more than {MOST_PAGE:,} bytes")
+    if max(dictionary, mean) > LARGEST * max_record:
+        raise TooLargeError(f"values of up to {max(dictionary, mean):,} bytes, more than input.max_record")
+
+    fewest = 1 if dictionary > ROWS_BYTES else ROWS
+    most = min(most, BLOCK_BYTES // max(mean, 1))
+    if dictionary * most > EXPANDED:
+        most = min(most, EXPANDED // max(_longest_value(file, raw, group, names) or dictionary, 1))
+    return fewest, fewest if is_shared else max(fewest, most)
+
+
+def _chosen(file: pq.ParquetFile, group: int, names: list[str] | None) -> list[pq.ColumnChunkMetaData]:
+    """Return the metadata of columns, also of those in lists; of all for None. Raises as `columns_of`."""
+    found, inner = columns_of(file, group), tuple(f"{name}." for name in names or ())
+    return [
+        one for one in found
+        if names is None or one.path_in_schema in names or one.path_in_schema.startswith(inner)
+    ]  # fmt: skip
+
+
+def expanded_size(raw: BinaryIO, most: int) -> int:
+    """Return the bytes that the columns of a whole file expand to, or more; above `most` not exactly.
+
+    From the headers of its pages: only of dictionaries that could expand to more, the first is expanded.
+
+    Raises:
+        OSError: if the file is damaged; or pa.ArrowException, or ValueError.
+    """
+    file, total, stored = open_parquet(raw), 0, 0
+    for group in range(file.num_row_groups):
+        for column in columns_of(file, group):
+            pages = _pages_of(column, raw)
+            stored += column.total_compressed_size
+            values, longest = sum(pages.values), pages.dictionary if column.physical_type == "BYTE_ARRAY" else 0
+            if longest * values > most - total:
+                longest = _longest_value(file, raw, group, [column.path_in_schema]) or longest
+            total += sum(pages.sizes) + max(longest, WIDEST) * values
+            if pages.is_shared or total > most or stored > raw.seek(0, os.SEEK_END):
+                return max(total, most + 1)
+    return total
+
+
+def _pages_of(column: pq.ColumnChunkMetaData, raw: BinaryIO) -> Pages:
+    start = column.data_page_offset
+    if column.dictionary_page_offset:
+        start = min(start, column.dictionary_page_offset)
+    return measure_pages(raw, start, column.total_compressed_size)
 
 
 def _longest_value(file: pq.ParquetFile, raw: BinaryIO, group: int, names: list[str] | None) -> int:
@@ -309,25 +363,6 @@ def _dictionaries(column: pa.Array) -> Iterator[pa.Array]:
             yield from _dictionaries(inner)
     elif isinstance(column.type, LISTS):
         yield from _dictionaries(column.values)
-
-
-def _dictionary_size(header: bytes) -> int:
-    """Read the expanded size of a dictionary page from the start of its header; 0 for any other page.
-
-    Source: Thrift's compact protocol: each of the first fields is a byte 0x15, then a zigzag number in groups of seven
-    bits, lowest group first.
-    """
-    numbers: list[int] = []
-    at = 0
-    while len(numbers) < 2 and at < len(header) and header[at] == 0x15:  # noqa: PLR2004
-        number, shift, at = 0, 0, at + 1
-        while at < len(header):
-            number |= (header[at] & 0x7F) << shift
-            shift, at = shift + 7, at + 1
-            if header[at - 1] < 0x80:  # noqa: PLR2004
-                break
-        numbers.append(number >> 1)
-    return numbers[1] if len(numbers) == 2 and numbers[0] == DICTIONARY_PAGE else 0  # noqa: PLR2004
 
 
 def _read_row(batch: pa.RecordBatch, row: int, declared: Format, max_record: int) -> Record | Reject:

@@ -250,6 +250,9 @@ The decoder is fed in small pieces, so that everything before damaged bytes is k
 DENSE_PIECE = 1 << 10
 """Likewise for the other compressions: each byte of theirs may expand to many more."""
 
+LINE_BYTES = 64
+"""Bytes that a line counts for besides its own where expansion is limited: a record takes memory, however short."""
+
 TAIL = 64 << 10
 """Bytes at the end of a file that are searched first for its last separator."""
 
@@ -344,7 +347,8 @@ class Expanded(io.RawIOBase):
     Args:
         raw: the file as stored.
         compression: from `compression_of`.
-        limit: the most bytes to expand to; None for no limit.
+        limit: the most bytes to expand to, where each line of a compressed file counts for LINE_BYTES more; None for
+            no limit.
 
     Raises:
         StoppedError: on reading, `damaged` or, past the limit, `too large`. All bytes decoded before that point are
@@ -356,7 +360,8 @@ class Expanded(io.RawIOBase):
         how = COMPRESSIONS[compression] if compression else None
         self._stream: Any = _Members(raw, how.decoder, how.piece) if how else io.BufferedReader(raw, PIECE)
         self._limit = limit
-        self._count = 0
+        self._count = self._counted = 0
+        self._line = LINE_BYTES if compression else 0
         self._rest = b""
 
     def stored_place(self, place: int) -> int | None:
@@ -388,8 +393,11 @@ class Expanded(io.RawIOBase):
 
         data, self._rest = data[:size], data[size:]  # a decoder may return more than was asked for
         self._count += len(data)
-        if self._limit is not None and self._count > self._limit:
-            data = data[: max(0, len(data) + self._limit - self._count)]
+        if self._limit is None:
+            return data
+        self._counted += len(data) + self._line * data.count(b"\n")
+        if self._counted > self._limit:
+            data = data[: max(0, len(data) + self._limit - self._counted)]
             if not data:
                 raise StoppedError("too large", f"expands to more than {self._limit:,} bytes (input.max_expansion)")
         return data

@@ -54,6 +54,8 @@ class BucketPlace:
     def __init__(self, url: str) -> None:
         self._name = drop_login(url.rstrip("/"))
         self._scheme = url.partition(":")[0].lower()
+        if "::" in url:  # the last of them may be this machine's
+            raise ConfigError(f"{self._name}: a chain of file systems; expected one, such as s3://bucket/pages")
         try:
             from fsspec.core import url_to_fs  # noqa: PLC0415 - an extra
             from fsspec.implementations.local import LocalFileSystem  # noqa: PLC0415

@@ -114,9 +114,9 @@ def _try_map(folder: Path, matching: Matching) -> Parts | None:
         return None
     try:
         parts = _map_parts(folder)
+        return None if _find_fault(parts, matching) else parts
     except (OSError, ValueError, TypeError, LookupError, MemoryError, pa.ArrowException):  # or removed as it is read
         return None
-    return None if _find_fault(parts, matching) else parts
 
 
 def _find_fault(parts: Parts, matching: Matching) -> str | None:

@@ -189,8 +189,8 @@ def pair_batch(
     at_threshold = identity.matching_at(identity.config.pairs.threshold)
     near = snapshot.find_near(spread_rows(new, sketches, n_features, at_threshold), at_threshold)
     edges = [_stored_edges(found, shows=at_threshold.threshold.shows_containment) for found in near]
-    among = _match_batch(snapshot, sketches, n_features, workers)
-    edges.append(_batch_edges(among, new))
+    among = match_batch(snapshot, sketches, n_features, workers)
+    edges.append(edges_among(among, new))
     candidates = sum(found.candidates for found in near) + among.candidates
     joined = pa.concat_tables([EDGES.arrow.empty_table(), *edges])
     if snapshot.identity.is_exact:
@@ -246,7 +246,7 @@ def _stored_edges(near: Near, *, shows: bool) -> pa.Table:
     return _edge_table(near.given, near.stored, told)
 
 
-def _match_batch(snapshot: Snapshot, sketches: Ragged, n_features: NDArray[np.int32], workers: Workers) -> Matches:
+def match_batch(snapshot: Snapshot, sketches: Ragged, n_features: NDArray[np.int32], workers: Workers) -> Matches:
     """Return all pairs within the batch; posting lists longer than `pairs.max_postings` are refused, not compared."""
     rule = replace(PairingOptions.of(snapshot.identity.config), limits=None, max_comparisons=0)
     try:
@@ -258,7 +258,8 @@ def _match_batch(snapshot: Snapshot, sketches: Ragged, n_features: NDArray[np.in
         ) from error
 
 
-def _batch_edges(found: Matches, names: NDArray[np.int64]) -> pa.Table:
+def edges_among(found: Matches, names: NDArray[np.int64]) -> pa.Table:
+    """Return EDGES of pairs of sketches, which have these names."""
     return _edge_table(names[found.first], names[found.second], found.told)
 
 

@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from nddup.arrays import take_rows
 from nddup.columns import one_chunk
 from nddup.errors import OutputError
 from nddup.local import engine
@@ -21,17 +22,20 @@ from nddup.local.confirm import Confirmer, list_candidates
 from nddup.local.match import Matches
 from nddup.local.workers import Workers
 from nddup.matching.confirm_texts import SetRule
-from nddup.repository.close_components import COLUMNS, tables_totals
+from nddup.repository.close_components import COLUMNS, row_digests, tables_totals, totals_by
 from nddup.repository.live_tables import live_tables
-from nddup.repository.lookups import build_postings, distinct, find_rows
+from nddup.repository.lookups import build_postings, distinct, find_rows, is_among
 from nddup.repository.mapped import FOLDER, MappedSegment, as_segment, make_parts
+from nddup.repository.pair_batch import edges_among, match_batch
 from nddup.repository.places import Place
-from nddup.repository.segment_files import read_all
+from nddup.repository.segment_files import DIGESTS, RESULTS, read_all
 from nddup.repository.snapshot import Snapshot
+from nddup.repository.sound_values import FINGERPRINT
 from nddup.scanning.sketch_records import fingerprint_sketches
 from nddup.settings.plan import kind_of
 from nddup.sketching.accuracy import chance_missed
 from nddup.sketching.min_s import Sketches
+from nddup.tables import DIRECTED
 from nddup.verifying.definitions import count_shared
 
 MOST_PAIRS = 100_000
@@ -39,6 +43,9 @@ MOST_PAIRS = 100_000
 
 PROBES = 100
 """Texts whose pairs with all others are counted."""
+
+COMPONENTS = "the rows of each component are its documents'"
+"""A promise."""
 
 TOGETHER = 4_096
 """Texts, or pairs, whose shingles are looked at together."""
@@ -83,6 +90,9 @@ def _prove_tables(snapshot: Snapshot, workers: Workers) -> Iterator[Proof]:
     yield _compare("what is stored is what was committed", stored, said)
     if snapshot.identity.is_exact:
         yield from _prove_shingles(snapshot, tables)
+    else:
+        yield _prove_edges(snapshot, workers)
+    yield _prove_components(snapshot, tables)
     fresh = _run_fresh(snapshot, tables["documents"], workers)
     if snapshot.identity.mode == "rebuild":
         yield _compare("the tables are those of a fresh run", stored, tables_totals(fresh))
@@ -139,6 +149,66 @@ def _have_own_prints(snapshot: Snapshot, segment: MappedSegment) -> bool:
     order = np.argsort(segment.prints.rows, kind="stable")
     is_own = (words[:, 1] == segment.print_ends) & (words[:, 0] == segment.prints.keys[order])
     return bool(is_own[is_filled].all())
+
+
+def _prove_edges(snapshot: Snapshot, workers: Workers) -> Proof:
+    """Prove that the stored pairs of live sketches, of which later versions are made, are those of a fresh search."""
+    nodes = distinct(_nodes_of(snapshot))
+    sketches, n_features = snapshot.sketches_of(nodes), snapshot.n_features_of(nodes).astype(np.int32)
+    filled = np.flatnonzero(np.diff(sketches.offsets) > 0)
+    found = match_batch(snapshot, take_rows(sketches, filled), n_features[filled], workers)
+    stored, made = _in_order(snapshot.edges_of(nodes)), _in_order(edges_among(found, nodes[filled]))
+    detail = f"{len(stored):,} stored, {len(made):,} found"
+    return Proof("the pairs of sketches are those of a fresh search", stored.equals(made), detail)
+
+
+def _in_order(edges: pa.Table) -> pa.Table:
+    """Return EDGES with the smaller node first, ordered by both."""
+    is_turned = pc.greater(edges["node_a"], edges["node_b"])
+    directed = {one: other for one, other in DIRECTED.items() if one in edges.column_names}
+    for one, other in {"node_a": "node_b", **directed}.items():
+        columns = [edges[name] for name in (one, other)]
+        for name, first, second in ((one, *columns), (other, *columns[::-1])):
+            edges = edges.set_column(edges.schema.get_field_index(name), name, pc.if_else(is_turned, second, first))
+    return edges.sort_by([("node_a", "ascending"), ("node_b", "ascending")]).combine_chunks()
+
+
+DOCUMENT_OF = {
+    "documents": "doc_id", "keep": "doc_id", "pairs": "doc_a", "clusters": "component", "members": "doc_id",
+    "false_components": "component",
+}  # fmt: skip
+"""The column of each table that names a document of the row's component."""
+
+
+def _prove_components(snapshot: Snapshot, tables: dict[str, pa.Table]) -> Proof:
+    """Prove that rows are stored with the component of their documents, and the digest of each component is its rows'.
+
+    A later version takes the rows of the components that it touches away by both.
+    """
+    state, ids = snapshot.state_of(snapshot.live_keys), one_chunk(tables["documents"]["doc_id"])
+    of_documents, wrong = state["component_key"].to_numpy(), 0
+    live, sizes = np.unique(of_documents, return_counts=True)
+    due = dict[tuple[int, str], tuple[int, bytes]]()
+    several = set(live[sizes > 1].tolist())
+    for name, column in DOCUMENT_OF.items():
+        at = pc.index_in(one_chunk(tables[name][column]), value_set=ids)
+        if at.null_count:
+            return Proof(COMPONENTS, holds=False, detail=f"{at.null_count:,} rows of {name} name no live document")
+        own = of_documents[np.asarray(at)]
+        if name in RESULTS:
+            stored = read_all(snapshot.repo, snapshot.commit.segments, name, ["component_key"])[
+                "component_key"
+            ].to_numpy()
+            wrong += int(np.count_nonzero(stored[is_among(stored, live)] != own))
+        for component, (count, digest) in totals_by(row_digests(tables[name], name), own).items():
+            if component in several:
+                due[component, name] = (count, digest.to_bytes(FINGERPRINT, "little"))
+    digests = snapshot.digests_of(live)
+    rows = zip(*(digests[name].to_pylist() for name in DIGESTS.names), strict=True)
+    noted = {(component, name): (count, digest) for component, name, count, digest in rows if component in several}
+    differing = sum(noted.get(key) != due.get(key) for key in noted.keys() | due.keys()) + len(digests) - len(noted)
+    detail = f"{len(live):,} components, {wrong:,} rows with another, {differing:,} other digests"
+    return Proof(COMPONENTS, not wrong and not differing, detail)
 
 
 def _measure(repo: Place, name: str) -> tuple[int, str] | None:
@@ -200,9 +270,11 @@ def _prove_shingles(snapshot: Snapshot, tables: dict[str, pa.Table]) -> Iterator
     }
     named = read_all(snapshot.repo, snapshot.commit.segments, "sketches", ["node", "sketch_fingerprint"])
     prints = dict(zip(*(column.to_pylist() for column in named.columns), strict=True))
-    probed, missed, found = _Probed(wanted), 0, 0
-    for node, size, ids in zip(nodes.tolist(), sizes.tolist(), sets, strict=True):
+    probed, missed, found, sketches = _Probed(wanted), 0, 0, snapshot.sketches_of(nodes)
+    for place, (node, size, ids) in enumerate(zip(nodes.tolist(), sizes.tolist(), sets, strict=True)):
         shingles += len(ids)
+        sketch = sketches.values[slice(*sketches.offsets[place : place + 2])]
+        wrong += snapshot.identity.is_front and not np.array_equal(ids[: len(sketch)], sketch)
         wrong += len(ids) != size or bool((ids[1:] <= ids[:-1]).any())
         wrong += bool(len(ids)) and prints[node] != blake2b(ids.tobytes(), digest_size=16).digest()
         for other, shared in probed.count(ids):
@@ -275,6 +347,9 @@ def _count_wrong(snapshot: Snapshot, tables: dict[str, pa.Table], edges: dict[tu
     places = zip(_nodes_of(snapshot).tolist(), documents["n_features"].to_pylist(), strict=True)
     about = dict(zip(documents["doc_id"].to_pylist(), places, strict=True))
     for row in tables["pairs"].to_pylist():
+        if not about.keys() >= {row["doc_a"], row["doc_b"]}:
+            wrong += 1
+            continue
         (node_a, size_a), (node_b, size_b) = about[row["doc_a"]], about[row["doc_b"]]
         common = size_a if node_a == node_b else edges.get((node_a, node_b)) or edges.get((node_b, node_a)) or -1
         said = (row["common"], row["shingles_a"], row["shingles_b"], row["resemblance"])

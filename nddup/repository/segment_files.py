@@ -26,6 +26,7 @@ from numpy.typing import NDArray
 
 from nddup.errors import OutputError
 from nddup.local.confirm import Row
+from nddup.reading.parquet_rows import expanded_size
 from nddup.repository.commits import Segment
 from nddup.repository.places import SEGMENTS, Place, digest_file
 from nddup.repository.sound_values import find_fault_in_table
@@ -322,6 +323,9 @@ def fingerprint_of(row: Row) -> bytes:
     return blake2b(row.values[row.low : row.high].tobytes(), digest_size=16).digest()
 
 
+EXPANSION, LEAST_EXPANSION = 200, 1 << 30
+"""How many times its size a table may expand to, and how many bytes any may: 10^8 numbers in order take few bytes."""
+
 ROWS = 1 << 16
 """Rows of a row group, which a look-up by key reads or skips as a whole."""
 
@@ -436,6 +440,7 @@ def read_table(
     try:
         if digest_file(path) != segment.files[path.name][1]:
             raise not_as_written(repo, segment, name)
+        require_small(path)
         table = ds.dataset(str(path), declared, format="parquet").to_table(columns=chosen, filter=where)
     except (OSError, ValueError, TypeError, LookupError, MemoryError, pa.ArrowException) as error:
         reason = str(error).partition("\n")[0]
@@ -445,6 +450,18 @@ def read_table(
     if fault := find_fault_in_table(table, declared):
         raise not_sound(repo, segment, name, fault)
     return table
+
+
+def require_small(path: Path) -> None:
+    """Refuse a file of Parquet that expands to far more than it has: its digest is its writer's own.
+
+    Raises:
+        OSError: if it does; or what it is damaged by.
+    """
+    most = max(EXPANSION * path.stat().st_size, LEAST_EXPANSION)
+    with path.open("rb") as file:
+        if expanded_size(file, most) > most:
+            raise OSError(f"it expands to more than {most:,} bytes")
 
 
 def not_sound(repo: Place, segment: Segment, name: str, fault: str) -> OutputError:

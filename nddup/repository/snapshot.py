@@ -33,6 +33,7 @@ from nddup.repository.segment_files import (
     not_as_written,
     open_shingles,
 )
+from nddup.repository.sound_values import hold_common
 
 
 @dataclass(frozen=True)
@@ -45,13 +46,23 @@ class Snapshot:
 
     @cached_property
     def mapped(self) -> Sequence[MappedSegment]:
-        """The segments, oldest first; raises OutputError if one holds a number that no version has given."""
+        """The segments, oldest first.
+
+        Raises:
+            OutputError: if one holds a number that no version has given, or two hold the same one; or other pairs than
+                those of the repository.
+        """
         found = [map_segment(self.repo, segment, self.identity.matching) for segment in self.commit.segments]
         for one, segment in zip(self.commit.segments, found, strict=True):
             given = [(segment.doc_keys, self.commit.next_key), (segment.nodes, self.commit.next_key)]
             given.append((segment.components, self.commit.next_component))
             if any(len(numbers) and numbers[-1] >= following for numbers, following in given):
                 raise OutputError(f"{self.repo}: segments/{one.name} holds numbers that no version has given")
+            if segment.edges["common"].null_count != (0 if self.identity.is_exact else len(segment.edges)):
+                raise OutputError(f"{self.repo}: segments/{one.name} holds pairs of another kind of repository")
+        for parts in ([one.doc_keys for one in found], [one.nodes for one in found]):
+            if hold_common(parts):
+                raise OutputError(f"{self.repo}: two segments hold the same number; the repository is damaged")
         return found
 
     @cached_property

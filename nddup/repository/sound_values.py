@@ -7,7 +7,8 @@ values, are only compared with each other, and need none. That the values are al
 proves.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -89,6 +90,14 @@ def find_fault(arrays: Mapping[str, NDArray[Any]], tables: Mapping[str, pa.Table
     return next(_list_faults(arrays, tables, is_levelled=is_levelled), None)
 
 
+def hold_common(parts: Sequence[NDArray[np.int64]]) -> bool:
+    """Return whether two of some ascending arrays hold the same number. Their ranges tell it where these are apart."""
+    filled = sorted((part for part in parts if len(part)), key=lambda part: int(part[0]))
+    if all(before[-1] < after[0] for before, after in pairwise(filled)):
+        return False
+    return bool((np.diff(np.sort(np.concatenate(filled))) == 0).any())
+
+
 def _list_faults(
     arrays: Mapping[str, NDArray[Any]], tables: Mapping[str, pa.Table], *, is_levelled: bool
 ) -> Iterator[str]:
@@ -114,6 +123,8 @@ def _list_faults(
             yield f"{name} leads outside"
     if len(arrays["places"]) and (arrays["places"] < 0).any():
         yield "places leads outside"
+    named = {"nodes": arrays["nodes"], "documents": tables["documents"]["doc_key"].to_numpy()}
+    yield from (f"{name} holds one twice" for name, keys in named.items() if (keys[1:] == keys[:-1]).any())
     ascending = ("nodes", "features", "common", "gone", "replaced", *(f"{name}-keys" for name in keyed))
     yield from (f"{name} is not ascending" for name in ascending if not _is_ascending(arrays[name]))
     for name, key in ORDERED.items():

@@ -34,6 +34,7 @@ from nddup.reading.streams import (
 )
 from nddup.scanning.found import RecordLimits
 from nddup.scanning.input_files import InputFile, is_of_this_machine, is_utf8
+from nddup.scanning.walk import split_member
 
 HEAD_BYTES = 1 << 18
 """Expanded bytes of each file that are examined before the run."""
@@ -213,6 +214,8 @@ def inspect_head(files: HeadReader, file: InputFile, options: InputOptions) -> S
         if head is None:
             why = NO_MEMBERS if is_archive else f"none of it can be decompressed ({compression})"
             return HeadError("damaged", why, is_unknown=is_archive)
+        if split_member(file.path) and head.format.kind != "warc":
+            raise BinaryError(f"a file of a WACZ archive that is no WARC file, but {head.format.name}")  # noqa: TRY301
         if options.id_prefix == "source" and head.format.kind not in NAMED_BY_PATH:
             head = replace(head, format=replace(head.format, prefixes_ids=True))
 

@@ -28,8 +28,8 @@ Batches = Iterator[pa.RecordBatch]
 BATCH_BYTES, BATCH_RECORDS = 16 << 20, 1_000
 """Bytes of content, and records, that are passed on together and sketched in one call."""
 
-LEAST_EXPANSION = 1 << 30
-"""Bytes to which any compressed file may expand: a small file may be very regular."""
+LEAST_EXPANSION = 1 << 26
+"""Bytes to which any compressed file may expand: a small file may be very regular. The longest record."""
 
 
 class LocatedRecord(NamedTuple):

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from nddup.reading.formats import FileHead
 from nddup.reading.json_lines import PlainRecords
 from nddup.reading.outcomes import Reject
-from nddup.reading.parquet_rows import Rows, content_size, read_plain, read_rows
+from nddup.reading.parquet_rows import Rows, limit_rows, read_plain, read_rows
 from nddup.scanning.found import LocatedRecord, with_source
 from nddup.scanning.record_blocks import BLOCK_BYTES, Block, after_good
 
@@ -63,27 +63,22 @@ class RowBlock(Block):
 
 def read_row_blocks(
     raw: BinaryIO, head: FileHead, source: str, *, most: int, max_record: int
-) -> Iterator[Sequence[LocatedRecord] | None]:
+) -> Iterator[Sequence[LocatedRecord]]:
     """Read the rows of a file.
 
     Args:
         raw: the file, seekable.
         head: its head.
         source: its name.
-        most: the most bytes of content.
+        most: the most bytes, as `limit_rows` counts them.
         max_record: the most bytes of a record.
 
     Yields:
-        Blocks of at least BLOCK_BYTES, except for those before a reject and the last; and lists of one reject. None at
-        the end, if there may be more content than `most`: the records from there on have to be read one by one.
+        Blocks of at least BLOCK_BYTES, except for those before a reject and the last; and lists of one reject.
     """
-    count, size, held, waiting, last_good = 0, 0, list[Rows](), 0, None
-    for some in chain(read_rows(raw, head, max_record), [None]):
+    count, held, waiting, last_good = 0, list[Rows](), 0, None
+    for some in chain(limit_rows(read_rows(raw, head, max_record), raw, most), [None]):
         if isinstance(some, Rows):
-            size += content_size(some)
-            if size > most:
-                yield None
-                return
             held.append(some)
             waiting += some.batch.nbytes
             if waiting < BLOCK_BYTES:

@@ -316,7 +316,9 @@ def _open_archive(path: str) -> zipfile.ZipFile:
 
 
 def members_of(path: str) -> list[tuple[str, int]]:
-    """Return the name and the stored bytes of each WARC file in a WACZ file; none if it cannot be read.
+    """Return the name and the stored bytes of each WARC file in a WACZ file.
+
+    None if it cannot be read, or if its files overlap: then each byte of it may be any number of files.
 
     A WACZ file is a ZIP archive whose folder `archive` holds WARC files. Each of these is a file of the collection; its
     path, and its name in the tables, is `file.wacz!archive/x.warc.gz`. The index and the list of pages beside them are
@@ -328,9 +330,10 @@ def members_of(path: str) -> list[tuple[str, int]]:
     """
     try:
         listed = _open_archive(path).infolist()
+        is_sound = sum(one.compress_size for one in listed) <= os.stat(path).st_size  # noqa: PTH116
     except (OSError, *_ERRORS):
         return []
-    return [(one.filename, one.file_size) for one in listed if _MEMBER.fullmatch(one.filename)]
+    return [(one.filename, one.compress_size) for one in listed if is_sound and _MEMBER.fullmatch(one.filename)]
 
 
 def split_member(path: str) -> tuple[str, str] | None:

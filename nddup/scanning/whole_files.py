@@ -61,22 +61,13 @@ def read_files(files: Iterable[StoredFile], head: FileHead, max_record: int) -> 
 def _rows_in(file: StoredFile, head: FileHead, max_record: int) -> Iterator[Sequence[LocatedRecord]]:
     from nddup.scanning.row_blocks import read_row_blocks  # noqa: PLC0415 - most collections have no Parquet
 
-    count = 0
     try:
         raw = file.open()
     except (OSError, StoppedError) as error:
         yield [LocatedRecord(file.source, 0, 0, _unopened(error), b"")]
         return
     with raw:
-        for some in read_row_blocks(raw, head, file.source, most=file.most, max_record=max_record):
-            if some is None:
-                break
-            yield some
-            count += len(some)
-        else:
-            return
-    rest = islice(_found_in(file, head, max_record), count, None)
-    yield from in_batches(rest, head.format)
+        yield from read_row_blocks(raw, head, file.source, most=file.most, max_record=max_record)
 
 
 def _lines_in(file: StoredFile, max_record: int) -> Iterator[tuple[str, int, Bytes | Reject]]:

@@ -267,7 +267,8 @@ class InputConfig(Section):
     max_expansion: int = Field(
         200,
         ge=1,
-        description="most times its size that a compressed file may expand to (1 GB always); the rest is a reject",
+        description="most times its size that a compressed file may expand to (64 MB always), where each line"
+        " or row counts for 64 bytes more; the rest is a reject",
     )
 
     @field_validator("statuses", mode="before")

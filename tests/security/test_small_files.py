@@ -2,16 +2,29 @@
 
 import bz2
 import gzip
+import io
 import os
 import subprocess
 import sys
 import zipfile
 from collections.abc import Callable
+from copy import copy
 from pathlib import Path
+from typing import Any
 
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
+from nddup.reading.containers import container_head
+from nddup.reading.outcomes import Reject
+from nddup.reading.parquet_rows import Rows, limit_rows, read_rows
+from nddup.scanning.file_heads import HeadError, inspect_head
+from nddup.scanning.found import RecordLimits
 from nddup.scanning.walk import members_of, open_member
+from nddup.settings.load import build_config
+from nddup.storage.local_storage import LocalStorage
 from tests.places import ROOT
 
 PROGRAM = """
@@ -72,6 +85,91 @@ def test_small_files_take_little(kind: str) -> None:
 
     assert done.returncode == 0, done.stderr[-500:]
     assert done.stdout.decode().startswith(outcome)
+
+
+def tables_of(values: pa.Array, **how: Any) -> bytes:  # noqa: ANN401
+    """Return a file of Parquet with these texts."""
+    sink = io.BytesIO()
+    pq.write_table(pa.table({"id": pa.array(np.zeros(len(values), np.int8)), "text": values}), sink, **how)
+    return sink.getvalue()
+
+
+ROWS: dict[str, Callable[[], bytes]] = {
+    "short": lambda: tables_of(pa.DictionaryArray.from_arrays(np.zeros(9_000_000, np.int32), ["a"])),
+    "long": lambda: tables_of(pa.DictionaryArray.from_arrays(np.zeros(9_000, np.int32), ["a " * 500_000])),
+    "pages": lambda: tables_of(
+        pa.array(["a " * 500_000] * 100), use_dictionary=False, compression="zstd", write_batch_size=4
+    ),
+    "shared": lambda: tables_of(
+        pa.array([f"{'a' * 500_000} {i}" for i in range(200)]), use_dictionary=False, compression="zstd",
+        column_encoding={"id": "PLAIN", "text": "DELTA_BYTE_ARRAY"},
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", ROWS)
+def test_small_tables_expand_to_a_bound(kind: str) -> None:
+    """Rows are decoded a few MB at a time, and those that pass the bound are one reject; empty ones count too."""
+    raw, peak = io.BytesIO(ROWS[kind]()), 0
+    head = container_head(raw.getvalue()[:100], "a.parquet", None, {})
+    assert head is not None
+    before, rows, last = pa.total_allocated_bytes(), 0, None
+    for last in limit_rows(read_rows(raw, head, 8 << 20), raw, 64 << 20):
+        peak = max(peak, pa.total_allocated_bytes() - before)
+        rows += last.batch.num_rows if isinstance(last, Rows) else 0
+    assert isinstance(last, Reject)
+    assert last.reason == "too large"
+    assert rows <= 1 << 20
+    assert peak < 64 << 20
+
+
+def zip_of(members: dict[str, bytes], *, lie: int = 0) -> bytes:
+    """Return a ZIP archive; with `lie`, its directory names the first of them so many times by other names."""
+    sink = io.BytesIO()
+    with zipfile.ZipFile(sink, "w", zipfile.ZIP_DEFLATED) as file:
+        for name, data in members.items():
+            file.writestr(name, data)
+        first = file.filelist[0]
+        for number in range(lie):
+            other = copy(first)
+            other.filename = f"archive/{number:06}.warc"
+            file.filelist.append(other)
+            file._didModify = True  # type: ignore[attr-defined]  # noqa: SLF001
+    return sink.getvalue()
+
+
+ARCHIVES: dict[str, tuple[Callable[[], bytes], int]] = {
+    "compressed twice": (lambda: zip_of({"archive/a.warc.gz": gzip.compress(b"\0" * (100 << 20)) * 50}), 1),
+    "overlapping": (lambda: zip_of({"archive/a.warc": b"a" * 999_999}, lie=2_000), 0),
+}
+
+
+@pytest.mark.parametrize("kind", ARCHIVES)
+def test_archives_in_archives_expand_to_a_bound(tmp_path: Path, kind: str) -> None:
+    """What a file of a WACZ file may expand to follows its stored bytes; files that overlap are not read at all."""
+    make, count = ARCHIVES[kind]
+    (tmp_path / "a.wacz").write_bytes(make())
+    listed = members_of(str(tmp_path / "a.wacz"))
+    assert len(listed) == count
+    assert sum(RecordLimits(8 << 20, 200).most_expanded(size) for _, size in listed) <= 64 << 20
+
+
+def test_damaged_files_of_an_archive_are_one_line(tmp_path: Path) -> None:
+    """Bytes that do not decompress, and files that are no WARC: each is a reject or a line of the command."""
+    packed = bytearray(
+        zip_of(
+            {"archive/a.warc": os.urandom(9_000).hex().encode(), "archive/b.warc": b'{"id": 1, "text": "a b"}\n' * 99}
+        )
+    )
+    packed[60:300] = b"\xff" * 240
+    (tmp_path / "a.wacz").write_bytes(packed)
+
+    files, found = LocalStorage(), {}
+    for file in files.list_inputs([str(tmp_path / "a.wacz")]).files:
+        seen = inspect_head(files, file, build_config({}, origin="test").input)
+        found[file.source] = seen.detail if isinstance(seen, HeadError) else ""
+    assert found["a.wacz!archive/a.warc"]
+    assert "no WARC file" in found["a.wacz!archive/b.warc"]
 
 
 def test_a_directory_of_an_archive_is_read_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
