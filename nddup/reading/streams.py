@@ -250,7 +250,7 @@ The decoder is fed in small pieces, so that everything before damaged bytes is k
 DENSE_PIECE = 1 << 10
 """Likewise for the other compressions: each byte of theirs may expand to many more."""
 
-LINE_BYTES = 64
+LINE_BYTES = 96
 """Bytes that a line counts for besides its own where expansion is limited: a record takes memory, however short."""
 
 TAIL = 64 << 10

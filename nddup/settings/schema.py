@@ -268,7 +268,7 @@ class InputConfig(Section):
         200,
         ge=1,
         description="most times its size that a compressed file may expand to (64 MB always), where each line"
-        " or row counts for 64 bytes more; the rest is a reject",
+        " or row counts for 96 bytes more; the rest is a reject",
     )
 
     @field_validator("statuses", mode="before")
