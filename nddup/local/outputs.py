@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from nddup.columns import one_chunk, ragged_of
+from nddup.errors import OutputError
 from nddup.local.workers import Workers
 from nddup.scanning.collection import Collection
 from nddup.scanning.found import RecordLimits, TextRule
@@ -175,14 +176,23 @@ def write_kept(kept: Iterable[pa.Table], folder: Path, form: str) -> int:
     """Write the kept documents to one file in a new folder, as Parquet, JSON lines or ROMIP XML; return their number.
 
     A document that was read from JSON lines is written to JSON lines as its original line, with all its fields.
-    """
-    folder.mkdir(parents=True)
-    if form == "parquet":
-        return _write_parquet(kept, folder / "part-00000.zstd.parquet")
 
+    Raises:
+        OutputError: if the file cannot be written.
+        NddupError: if a worker fails.
+    """
+    target = folder / f"part-00000.{'zstd.parquet' if form == 'parquet' else form}"
+    try:
+        folder.mkdir(parents=True)
+        return _write_parquet(kept, target) if form == "parquet" else _write_lines(kept, target, form)
+    except OSError as error:
+        raise OutputError(f"{target}: cannot be written ({error.strerror or error})") from error
+
+
+def _write_lines(kept: Iterable[pa.Table], target: Path, form: str) -> int:
     written = 0
     spell = _spell_xml if form == "xml" else _spell_json
-    with (folder / f"part-00000.{form}").open("w", encoding="utf-8", newline="\n") as file:
+    with target.open("w", encoding="utf-8", newline="\n") as file:
         for table in kept:
             if form == "xml" and not written and len(table):
                 file.write(FIRST + "\n")

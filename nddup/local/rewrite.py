@@ -28,6 +28,9 @@ from nddup.scanning.input_files import local_path
 from nddup.scanning.local_files import open_local
 from nddup.tables import REWRITTEN, VERDICTS, Table
 
+UNWRITTEN = "cannot be written"
+"""How the problem of a file begins that is the output's, not the input's."""
+
 
 def verdicts_of(documents: pa.Table, rejects: pa.Table) -> pa.Table:
     """Return VERDICTS, sorted by source and record, that only say which records stay.
@@ -98,7 +101,8 @@ class Rewriter(NamedTuple):
         Files of no known format are copied as they are, but not with `is_first`.
 
         Raises:
-            NddupError: if a file cannot be written, cannot be read as before, or has no place for what is asked.
+            OutputError: if a file cannot be written.
+            NddupError: if one cannot be read as before, or has no place for what is asked.
         """
         folder.mkdir(parents=True)
         path = folder.parent / f"{folder.name}.arrow"
@@ -110,12 +114,13 @@ class Rewriter(NamedTuple):
             for file in () if self.is_first else self.collection.foreign:
                 _copy(file.path, place_of(folder, file.source))
         except OSError as error:
-            raise NddupError(f"{folder}: cannot be written ({error.strerror or error})") from error
+            raise OutputError(f"{folder}: cannot be written ({error.strerror or error})") from error
         finally:
             with suppress(OSError):
                 path.unlink()
         for row in written.filter(pc.is_valid(written["problem"])).sort_by("source").to_pylist():
-            raise NddupError(f"{folder.name}/{row['source']}: {row['problem']}")
+            kind = OutputError if row["problem"].startswith(UNWRITTEN) else NddupError
+            raise kind(f"{folder.name}/{row['source']}: {row['problem']}")
         return Rewritten(*(int(pc.sum(written[name]).as_py() or 0) for name in Rewritten._fields))
 
     def _tasks(self, folder: Path, path: str) -> Iterator["RewrittenFile"]:
@@ -209,7 +214,7 @@ class RewrittenFile:
         except (RewriteError, StoppedError) as error:
             problem, is_full = str(error), False
         except OSError as error:
-            problem = f"cannot be {'written' if is_full else 'read'} ({error.strerror or error})"
+            problem = f"{UNWRITTEN if is_full else 'cannot be read'} ({error.strerror or error})"
         values = (file.source, *count_written(verdicts), problem)
         yield consumer.table.batch(
             [pa.array([value], kind) for value, kind in zip(values, REWRITTEN.arrow.types, strict=True)]
