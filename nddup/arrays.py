@@ -304,7 +304,7 @@ class _BySources(caching.InTreeCacheLocator):
             return self._digest
 
     def get_disambiguator(self) -> str:
-        """Return the part of a file name that tells two kernels of one name apart."""
+        """Return the part of a file name that distinguishes kernels of one name."""
         return f"{super().get_disambiguator()}-{self._digest}"  # type: ignore[no-untyped-call]
 
 

@@ -50,7 +50,7 @@ def find_stranger(folder: str) -> str:
 def find_stranger_beside(folder: str) -> str:
     """Return why others than those who can write the folder above could have put files in a folder, as above.
 
-    For what was made of sources in the folder above: whoever writes these is trusted, whoever that is.
+    For what was made of sources in the folder above: their owner is trusted, whoever that is.
     """
     try:
         status = os.lstat(folder)

@@ -97,7 +97,10 @@ ACTING = {
 
 
 LONGEST = 650
-"""Most lines of a file."""
+"""Maximum number of lines of a file."""
+
+LONGEST_HEADER = 12
+"""Maximum number of lines of a module docstring: its one topic, its public names, why. More belongs to a function."""
 
 
 def name_of(path: Path) -> str:
@@ -328,6 +331,14 @@ def test_everything_public_says_what_it_is() -> None:
                 yield f"{node.name} in line {node.lineno}"
 
     assert offenders([*MODULES, *JOBS], silent) == {}
+
+
+def test_a_module_docstring_has_one_topic() -> None:
+    """No module docstring is longer than `LONGEST_HEADER`; facts about one function or constant stand there."""
+    headers = {name_of(path): ast.get_docstring(tree_of(path)) or "" for path in PACKAGE}
+    lengths = {name: header.count("\n") + 1 for name, header in headers.items()}
+
+    assert {name: lines for name, lines in lengths.items() if lines > LONGEST_HEADER} == {}
 
 
 def test_no_file_is_too_long_to_hold_one_concept() -> None:

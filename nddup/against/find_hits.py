@@ -25,8 +25,8 @@ class Hits(NamedTuple):
     Attributes:
         offsets: (n + 1,) int64.
         tokens: (h,) int32, the token at which the shingle begins, ascending within a text.
-        numbers: (h,) int32, the number of the shingle; empty where only a filter was asked.
-        keys: (h,) uint64, the fingerprint of the shingle where only a filter was asked; else empty.
+        numbers: (h,) int32, the number of the shingle; empty after a search by a filter alone.
+        keys: (h,) uint64, the fingerprint of the shingle after a search by a filter alone; else empty.
         begins: (h,) int32, the first character of the shingle in the text.
         ends: (h,) int32, the character after its last.
         n_shingles: (n,) int32, the distinct shingles, by fingerprint, of each text that has a hit; else 0.

@@ -186,7 +186,7 @@ class Columns(NamedTuple):
 
 
 def _wanted(names: list[str], *, id: str | None, text: str | None) -> list[str]:  # noqa: A002
-    """Return the columns that may be read; all, if the named text is none of them, for the message."""
+    """Return the columns that may be read; all, for the message, if the text column is not among them."""
     usual = {*TITLE_NAMES, *BODY_NAMES, *CHAT_NAMES}
     texts = [text] if text else [name for name in names if name.lower() in usual]
     found = [name for name in dict.fromkeys(["id" if id is None else id, *texts]) if names.count(name) == 1]
@@ -211,7 +211,7 @@ def _choose_columns(df: Any, id: str | None, text: str | None) -> Columns:  # no
 
 
 def _holds_lists(df: Any, name: str, *, only_chats: bool = False) -> bool:  # noqa: ANN401
-    """Return whether a column holds chats or lists of strings; of a table without types, its first value tells."""
+    """Return whether a column holds chats or lists of strings; in a table without types, its first value decides."""
     if hasattr(df, "sparkSession"):
         from pyspark.sql.pandas.types import to_arrow_type  # noqa: PLC0415 - loaded with the caller's table
 

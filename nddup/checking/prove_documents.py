@@ -146,7 +146,7 @@ def mark(batches: Batches, *, form: Form, levels: int, is_contained: bool) -> Ba
         batches: documents.
         form: the form that a sketch must have.
         levels: `sketch.size` where the modulus follows the number of features; else 0.
-        is_contained: whether documents that may contain more come first, before the policy is asked.
+        is_contained: whether documents that may contain more come first, before the policy applies.
     """
     for batch in batches:
         rows = sketch_rows(batch.column("sketch"))
@@ -172,7 +172,7 @@ def marker(form: Form, *, levels: int, is_contained: bool) -> partial[Batches]:
 def _digest(rows: Rows, levels: np.ndarray, empty: list[bytes], sequences: list[bytes | None]) -> list[bytes]:
     """Return what only equal sketches share: of an empty one its text's, else the sequence, or a digest of the ids.
 
-    The three differ in length, so that none is taken for another.
+    The three differ in length, so they cannot be confused.
     """
     data, ends = rows.ids.view(np.uint8), (8 * rows.offsets).tolist()
     found = []

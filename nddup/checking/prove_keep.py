@@ -236,7 +236,7 @@ def textless(*, is_frozen: bool) -> Violations:
     Args:
         is_frozen: whether any one of them may be the kept one.
 
-    Where a user forced one of them, nothing is said.
+    Where a user forced one of them, nothing is reported.
     """
     first = "max(CASE WHEN kept THEN doc_id END)" if is_frozen else "min_by(doc_id, (weight, rank, doc_id))"
     text = f"""

@@ -99,7 +99,7 @@ def _share(text: str) -> Fraction:
 
 
 def _start_spark(options: argparse.Namespace, config: Any, steps: Steps) -> Any:  # noqa: ANN401 - a Start, loaded here
-    """Return the engine on Spark, if it is asked for or needed; None for the engine of this machine."""
+    """Return the engine on Spark, if it is requested or needed; None for the engine of this machine."""
     from nddup.run.engines import choose_engine_of_paths  # noqa: PLC0415
 
     if choose_engine_of_paths([options.a, options.b], config, master=options.master).engine == "local":

@@ -101,7 +101,7 @@ OF_RUNS = ("cluster", "borderline", "context", "removed", "extents")
 
 
 def _may_be_passages(options: argparse.Namespace) -> bool:
-    """Return whether the folder may be one of `nddup passages`; of one that is elsewhere, only Spark can tell."""
+    """Return whether the folder may be one of `nddup passages`; for a remote folder, only Spark knows."""
     from nddup.results.opening import is_read_here  # noqa: PLC0415
     from nddup.storage.local_storage import local_path  # noqa: PLC0415
 
@@ -111,7 +111,7 @@ def _may_be_passages(options: argparse.Namespace) -> bool:
 
 
 def _tell_passages(options: argparse.Namespace) -> str | None:
-    """Return what is asked for of a folder of passages; None if it is none."""
+    """Return the requested view of a folder of passages; None if the folder is not one."""
     from nddup.results.passages.show_passages import open_passages, rows_of, show_passages  # noqa: PLC0415
 
     with open_passages(options.run, master=options.master) as opened:
@@ -125,7 +125,7 @@ def _tell_passages(options: argparse.Namespace) -> str | None:
 
 
 def _lines(run: "FinishedRun", options: argparse.Namespace) -> Iterator[str]:
-    """Yield what is asked for, a line or several at a time; what makes it is loaded when it is needed."""
+    """Yield the requested output, a line or several at a time; its modules are loaded on demand."""
     if options.context:
         from nddup.results.formal_context import write_context  # noqa: PLC0415
 

@@ -72,7 +72,7 @@ SQL_TYPES = {
 class DuckEngine(Engine):
     """DuckDB over tables of this process, and over files if the caller asks for it.
 
-    A run may come from anyone, and so may the text of a query. So whoever opens one calls `shut` before its first
+    A run may come from anyone, and so may the text of a query. So its opener calls `shut` before the first
     query: from then on DuckDB opens the files that it is given and its own temporary ones, and nothing else.
 
     Args:

@@ -29,7 +29,7 @@ R = TypeVar("R")
 
 
 class Engine(ABC):
-    """Tables by name, and what can be asked of them."""
+    """Tables by name, and queries over them."""
 
     @abstractmethod
     def sql(self, text: str, **tables: pa.Table) -> pa.Table:
@@ -176,7 +176,7 @@ class FinishedRun(Engine):
 
     Raises:
         OutputError: if the folder is not a run, the run did not finish, or its metrics cannot be read.
-        ConfigError: if its settings are none that a run can have.
+        ConfigError: if no run can have its settings.
         IncompatibleSketchError: if its sketches have another format than this version's.
     """
 

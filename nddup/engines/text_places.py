@@ -32,7 +32,7 @@ def text_places(engine: Engine, ids: Iterable[str]) -> dict[str, TextPlace]:
 
     Args:
         engine: with the table `documents`.
-        ids: of documents; those that are none have no place.
+        ids: of documents; unknown ids have no place.
 
     Returns:
         The place of each document; empty for no ids.

@@ -181,7 +181,7 @@ def table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
 
 
 def percent(share: float) -> str:
-    """Write a share in percent, with enough digits to tell it from 0 % and 100 %."""
+    """Write a share in percent, with enough digits to differ from 0 % and 100 %."""
     value = 100 * share
     digits = next((n for n in (1, 2, 3) if round(value, n) not in {0.0, 100.0}), 0)
     return f"{value:.{digits}f} %"
@@ -246,7 +246,7 @@ def _terms(volume: Volume, documents: int, tasks: int, memory: int, *, is_exact:
 
 
 def _cluster_lines(ids: int, tasks: int, memory: int, bill: _Term) -> tuple[str, ...]:
-    """Return lines on a cluster that takes about an hour for the pairs stage, and how it is asked for."""
+    """Return lines on a cluster that takes about an hour for the pairs stage, and the settings that request it."""
     executors = max(1, min(-(-tasks // EXECUTOR_CORES), math.ceil(bill.hours / EXECUTOR_CORES)))
     python, disk = EXECUTOR_CORES * memory >> 20, (bill.moved + ids * STORED_BYTES) / executors
     asked = (
@@ -265,7 +265,7 @@ def _cluster_lines(ids: int, tasks: int, memory: int, bill: _Term) -> tuple[str,
 
 
 LEAST_MEMORY = 2 << 30
-"""Of the Python worker of a task, if none is given: more where blocks would be small."""
+"""Memory of the Python worker of a task, by default: more where blocks would be small."""
 
 
 def explain_capacity(config: Config, *, documents: int, memory: int | None, ids_of_sketch: int) -> tuple[str, ...]:

@@ -151,7 +151,7 @@ class Known(NamedTuple):
     resemblance: NDArray[np.float64]
 
     def of_family(self, names: NDArray[np.int64]) -> Confirm:
-        """Return a function of the facts known of some nodes, which it names by their places in `names`."""
+        """Return a function that gives the known facts of nodes, named by their places in `names`."""
         return partial(self._compare_one, names)
 
     def _compare_one(self, names: NDArray[np.int64], one: int, others: NDArray[np.int64]) -> Compared:

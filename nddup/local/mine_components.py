@@ -125,7 +125,7 @@ def build_graph(  # noqa: PLR0913 - each is a setting of its own
         matches: the near-duplicate pairs of distinct sketches.
         nodes: the documents.
         led: the components that are given by leaders.
-        share_nodes: a component of more nodes is cut into shares of about this many; None: none is cut.
+        share_nodes: a component of more nodes is cut into shares of about this many; None: no component is cut.
         least_containment: share of a document that another must contain to replace it; the heavier node is then
             preferred, ties by the policy. None: near-duplicates replace each other.
         max_lost: share of a document that another may lack to replace it; needs `matches.common`.

@@ -2,7 +2,7 @@
 
 The first process runs `nddup.local.worker`: it imports what reading needs and forks the others, so that all of
 them cost one start. It has one thread: a process with several must not be forked, and the caller may be a notebook.
-It watches the socket over which it was told how many to fork: when this process closes it, or dies in whatever way, the
+It watches the socket from which it read how many to fork: when this process closes it, or dies in whatever way, the
 system closes it, and the first process ends with all others, whatever they are doing.
 Only the standard library and what lists files is imported here, so that the workers load while the caller still does.
 """
@@ -31,7 +31,7 @@ ONE_THREAD = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", "MKL_NUM_THRE
 class Processes:
     """Worker processes, each at the other end of a connection.
 
-    `start` starts the first process, which loads; `fork` says how many there will be, which the settings tell later.
+    `start` starts the first process, which loads; `fork` sets their number, which the settings give later.
     """
 
     def __init__(self) -> None:

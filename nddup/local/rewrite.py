@@ -102,7 +102,7 @@ class Rewriter(NamedTuple):
 
         Raises:
             OutputError: if a file cannot be written.
-            NddupError: if one cannot be read as before, or has no place for what is asked.
+            NddupError: if one cannot be read as before, or has no place for the change.
         """
         folder.mkdir(parents=True)
         path = folder.parent / f"{folder.name}.arrow"

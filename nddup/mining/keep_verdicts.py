@@ -31,7 +31,7 @@ NEVER: Final = -1.0
 REASONS = ("exact", "equal", "near", "forced")
 
 FORCED_NOTE = "force.json"
-"""The file in the folder of a run that names its forced documents, for whoever reads the run."""
+"""The file in the folder of a run that names its forced documents, for readers of the run."""
 
 ALONE, OWN, NEAR = 0, 1, 2
 """For which document another is removed: none, the head of its own sketch, the head of the sketch nearest to it."""
@@ -53,7 +53,7 @@ class Forced(NamedTuple):
 
     @property
     def digest(self) -> str:
-        """Hexadecimal digits that tell these lists from others."""
+        """Hexadecimal digits of the digest that identifies these lists."""
         return hashlib.sha256(self.dump().encode()).hexdigest()[:32]
 
     def dump(self) -> str:

@@ -34,7 +34,7 @@ from nddup.sketching.tokens import WORD_TABLE
 from nddup.tables import TYPES, Table
 
 BLOCK = 8
-"""Characters are counted once for each 2**8 bytes, and from there on for each place that is asked for."""
+"""Characters are counted once for each 2**8 bytes, and from there on for each requested place."""
 
 
 @dataclass(frozen=True)

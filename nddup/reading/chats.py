@@ -1,4 +1,4 @@
-"""The texts of a chat: a list of turns, each what one side said.
+"""The texts of a chat: a list of turns, each the text of one side.
 
     CHAT_NAMES   usual names of a field that holds a chat
     texts_of     a value -> its texts: a string, a list of strings, or a chat
@@ -21,14 +21,14 @@ from nddup.reading.outcomes import Unread, Value, unread_of
 
 CHAT_NAMES: Final = ("messages", "conversations", "conversation")
 TURNS: Final = {"role": "content", "from": "value"}
-"""The keys of a turn: who speaks, and what is said."""
+"""The keys of a turn: the speaker, and the text."""
 
 LISTS: Final = (pa.ListType, pa.LargeListType, pa.FixedSizeListType)
 CALLS: Final = ("tool_calls", "function_call")
 
 
 def said_in(value: object) -> str | None:
-    """Return the key of what is said, if a value is a turn."""
+    """Return the key of the text, if a value is a turn."""
     keys = value.keys() if isinstance(value, Mapping) else ()
     return next((said for who, said in TURNS.items() if who in keys and said in keys), None)
 

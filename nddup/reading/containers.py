@@ -72,7 +72,7 @@ _INDEX = re.compile(rb"[^\s<{)]++\)\S*+ \d{14} (?:(\{)|\S++ \S++ (?:\d{3}|-) )")
 """The first line of an index of WARC files without a heading: the address turned round, a date, JSON or columns."""
 
 _PACKED = (b"PK\3\4", b"\xd0\xcf\x11\xe0")
-"""How files of these names begin; the name tells them apart."""
+"""How files of these names begin; the name decides which of them it is."""
 
 _BY_NAME = {
     ("doc", "docx", "docm", "dot", "dotx", "odt", "pages"): "a Word document; convert it to text first (soffice"

@@ -284,5 +284,5 @@ def claimed(repo: Place) -> Iterator[LiveClaim]:
 
 
 def _digest(place: str) -> str:
-    """Return a short name of a machine's boot; of one that does not tell, one that no other process has."""
+    """Return a short name of a machine's boot; where the machine has none, one that no other process has."""
     return hashlib.blake2b(place.encode() or os.urandom(8), digest_size=6).hexdigest()

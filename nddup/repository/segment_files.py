@@ -477,7 +477,7 @@ def not_as_written(repo: Place, segment: Segment, name: str) -> OutputError:
 
 
 def open_shingles(repo: Place, segment: Segment) -> StoredShingles:
-    """Map SHINGLES of a segment; its rows are not compared with what was written, the fingerprints of nodes tell that.
+    """Map SHINGLES of a segment; its rows are not compared with their digests: the fingerprints of nodes prove them.
 
     Raises:
         OutputError: if the file is missing, or has another form or size than was written.

@@ -1,4 +1,4 @@
-"""What the values of a segment must be, so that no look-up reads beside an array: whoever wrote them.
+"""Checks of the values of a segment, so that no look-up reads outside an array, whoever wrote it.
 
 A digest proves that a file is the one that was written, not that its writer meant well: a repository may be
 anyone's. So all that is used as a place, an offset or an order is compared with its range when a segment is mapped,

@@ -104,7 +104,7 @@ def check_run(
         steps: names of `STEPS` to run; None: all.
         max_rejects: largest share of the records that may be rejects; None: no limit.
         begin: called as each step begins, with its name, the number of steps done and their total.
-        tell: called with each finding as soon as it is known.
+        tell: called with each finding, in order.
 
     Returns:
         One finding per promise, in the order of the tables.

@@ -110,7 +110,7 @@ class Collection:
 
     @property
     def rejects_of_files(self) -> list[tuple[str, str, str]]:
-        """Source, reason and detail of each file that is a reject, unless a record came from it; assets are none."""
+        """Source, reason and detail of each file that is a reject: assets never, others unless a record came from them."""
         known = {source for source, _, _ in self.unread} | {file.source for file in self.assets}
         silent = [file.source for file in self.listing.files if file.source not in known]
         return [*self.unread, *((source, *EMPTY) for source in silent)]
@@ -180,7 +180,7 @@ def list_files(files: Files, inputs: list[str]) -> Listing:
 
 
 def _without_assets(listing: Listing, options: InputOptions) -> tuple[list[InputFile], list[InputFile]]:
-    """Divide the files into those to look at and assets; where a format is set, or there are only assets, none is."""
+    """Divide the files into those to look at and assets: with a format set, or nothing but assets, look at all."""
     looked, assets = list[InputFile](), list[InputFile]()
     for file in listing.files:
         (assets if ASSET.fullmatch(file.source) else looked).append(file)

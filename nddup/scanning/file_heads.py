@@ -62,7 +62,7 @@ TEXT = FileHead(format=FORMATS["text"], encoding="utf-8", separator=b"", why="it
 
 
 NO_MEMBERS = "a WACZ archive that is damaged, without WARC files, or not of this machine; unpack it, read its `archive`"
-"""The reason of a WACZ file that the walk could not open: it is a lost part of the collection, not beside it."""
+"""The reason for a WACZ file that the walk could not open: it is a lost part of the collection, not beside it."""
 
 
 class PartReader(Protocol):

@@ -219,7 +219,7 @@ def fields_of(reader: PartReader, file: InputFile, head: FileHead) -> list[str]:
 
 
 def completed(reader: PartReader, file: InputFile, head: FileHead) -> Format:
-    """Return the format of a file with the fields that are read; only the schema of Parquet, at its end, tells them.
+    """Return the format of a file with the fields that are read; for Parquet, only the schema at its end names them.
 
     Raises:
         FormatError: if no column of the schema looks like the text, or one that was set is missing.

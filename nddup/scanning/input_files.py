@@ -147,7 +147,7 @@ NO_VALUE = "__HIVE_DEFAULT_PARTITION__"
 
 @lru_cache(maxsize=4096)
 def path_columns(folder: str) -> Mapping[str, str | None]:
-    """Return the columns of the records below a folder, as the names in its path tell; the innermost counts.
+    """Return the columns of the records below a folder, by the names in its path; the innermost counts.
 
     Example:
         >>> path_columns("in/lang=en/day=2024%2D05"), path_columns("lang=__HIVE_DEFAULT_PARTITION__")

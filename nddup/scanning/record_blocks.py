@@ -35,7 +35,7 @@ def are_blocks(head: FileHead) -> bool:
 
 
 class Block(Sequence[LocatedRecord]):
-    """Records that are read when one is asked for.
+    """Records that are read on demand.
 
     Attributes:
         seq: (n,), the number of each record in its part.

@@ -71,7 +71,7 @@ def listen_at(host: str, port: int) -> socket.socket:
 
     Raises:
         OSError: if there is no such address of this machine, or it is taken.
-        OverflowError: for a port that is none.
+        OverflowError: for a number that cannot be a port.
     """
     family, *_, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0]
     return socket.create_server(address[:2], family=family, backlog=1024)

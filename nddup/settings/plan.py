@@ -179,7 +179,7 @@ def threshold_of(config: Config) -> Threshold:
 
 
 class GraphRule(NamedTuple):
-    """How the pair graph is divided, and how the kept nodes are chosen; what is None is not asked for."""
+    """How the pair graph is divided, and how the kept nodes are chosen; None means not requested."""
 
     share_nodes: int | None
     """A component of more nodes is cut into shares of about this many."""

@@ -34,7 +34,7 @@ def complete_shown(values: Mapping[str, Any], *, origin: str) -> dict[str, Any]:
     A key that an earlier version did not have gets its default. Settings of Spark are shown as they are stored.
 
     Raises:
-        ConfigError: if a section, a key or a value is none that a run can have; the line names the first.
+        ConfigError: if no run can have a section, a key or a value; the line names the first.
     """
     spark = values.get("spark", {})
     try:

@@ -55,7 +55,7 @@ class SessionAccess(Protocol):
         """Return how many tasks run at a time, as Spark counts them."""
 
     def shuffled_bytes(self) -> int:
-        """Return the bytes written to shuffles since the session began; 0 if the session does not know."""
+        """Return the bytes written to shuffles since the session began; 0 if they are not counted."""
 
     def describe(self, text: str) -> None:
         """Set the description of the operations that follow."""

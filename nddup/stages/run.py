@@ -237,7 +237,7 @@ def _sketch_metrics(source: Any, made: Made, silent: Sequence[SilentFile]) -> Sk
 
 
 def _write_lists(engine: RunEngine, found: RunTables) -> None:
-    """Write the files beside the tables: the clusters, the features and the lexicon as asked for, and forced ids."""
+    """Write the files beside the tables: the clusters, the features and the lexicon as requested, and forced ids."""
     folder = engine.folder
     if engine.forced is not None:
         folder.write_text(FORCED_NOTE, engine.forced.dump())
@@ -250,7 +250,7 @@ def _write_lists(engine: RunEngine, found: RunTables) -> None:
 
 
 def _write_kept(engine: RunEngine, source: Collection, found: RunTables) -> None:
-    """Write the kept documents, if they are asked for and no earlier attempt has finished them."""
+    """Write the kept documents, if they are requested and no earlier attempt has finished them."""
     folder, form, made = engine.folder, engine.config.output.kept, dependencies_of("kept", engine.config)
     if form == "none":
         folder.clear("kept")
@@ -283,7 +283,7 @@ VERDICTS = """
 
 
 def _rewrite(engine: RunEngine, source: Collection, found: RunTables) -> None:
-    """Write the inputs without the removed documents, or with tags, as asked for and not yet written."""
+    """Write the inputs without the removed documents, or with tags, as requested and not yet written."""
     folder = engine.folder
     waiting = missing_outputs(engine.config, folder)
     if not waiting:

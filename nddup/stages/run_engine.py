@@ -75,7 +75,7 @@ class RunEngine(ABC):
     @property
     @abstractmethod
     def folder(self) -> RunFolder:
-        """The run's folder; only a run that has one is asked for it."""
+        """The run's folder; called only for a run that has one."""
 
     @property
     @abstractmethod

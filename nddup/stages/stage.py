@@ -283,7 +283,7 @@ def reads_contents(config: Config) -> bool:
 
 
 def missing_outputs(config: Config, folder: RunFolder) -> list[str]:
-    """Return the `OUTPUTS` that are asked for and not yet written; remove an earlier `tagged` that is not asked for."""
+    """Return the requested `OUTPUTS` that are not yet written; remove an earlier `tagged` that is not requested."""
     asked = [name for name in OUTPUTS if getattr(config.output, name) == AS_INPUT]
     if "tagged" not in asked:
         folder.clear("tagged")

@@ -133,7 +133,7 @@ def find_near(batch: Rows, probes: Probes, rule: Definition, places: NDArray[np.
         batch: n sketches.
         probes: p sketches.
         rule: the definition.
-        places: place of each sketch of the batch among the probes, -1 if it is none; (n,). It is then compared only
+        places: place of each sketch of the batch among the probes, -1 for any other; (n,). It is then compared only
             with the probes after it, so that each pair of probes is found once, and no probe with itself.
 
     Returns:

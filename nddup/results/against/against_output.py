@@ -1,8 +1,8 @@
 """The printed report of `nddup against`, its page, and the folder that it writes.
 
     summarise_verdicts, list_found   Compared -> lines for the terminal
-    write_compared                   Compared -> the folder: tables, and the page `index.html`; `write_kept` adds what
-                                                 is kept of B
+    write_compared                   Compared -> the folder: tables, and the page `index.html`; `write_kept` writes A
+                                                 without the records in which an item is found
     spell_page                       the page: each item that shares text, beside the document that shares most
 
 The page is one file that needs no scripts and no network, light or dark like the reader's system. All text is escaped.

@@ -81,7 +81,7 @@ class _Read(NamedTuple):
 def find_on_spark(
     spark: SparkSession, inputs: Sequence[str], config: Config, output: str, steps: Steps
 ) -> tuple[Told, list[str]]:
-    """Find the passages, write their tables and the outputs that are asked for.
+    """Find the passages, write their tables and the requested outputs.
 
     Args:
         spark: the session.
@@ -309,7 +309,7 @@ def _write(written: _Written, told: Told) -> None:
 
 
 def _write_outputs(written: _Written) -> tuple[int, list[str]]:
-    """Write the kept and tagged collections as asked for; return how many records could not be cut, and lines."""
+    """Write the kept and tagged collections as requested; return how many records could not be cut, and lines."""
     config, collection, folder = written.source.config, written.source.collection, written.folder
     form, whole, lines = config.output.kept, 0, list[str]()
     if form == "jsonl" or (form == AS_INPUT and uncut_sources(collection)):

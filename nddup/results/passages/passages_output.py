@@ -98,7 +98,7 @@ class Told(NamedTuple):
 
 
 def write_found(found: FoundPassages, source: Source, inputs: Sequence[str], folder: Path) -> Iterator[str]:
-    """Write each table to a folder of its own, then the outputs that are asked for, last the header.
+    """Write each table to a folder of its own, then the requested outputs, last the header.
 
     Yields:
         A line about each output.
@@ -166,7 +166,7 @@ def write_report(
 
     Args:
         engine: with the tables.
-        told: what was found.
+        told: the facts of the summary.
         config: all settings.
         read_texts: returns the texts of some rows of REPEATING, by `doc_id`.
         put: writes a text file, given its path in the folder and its text.

@@ -369,7 +369,7 @@ def rewrite_files(
         how: how they are rewritten.
 
     Raises:
-        NddupError: if a file cannot be read as before, or has no place for what is asked.
+        NddupError: if a file cannot be read as before, or has no place for the change.
         OutputError: if the folder cannot be written.
     """
     storage, work, written = files_at(spark, apart), f"{apart}.work", Rewritten(0, 0, 0)
