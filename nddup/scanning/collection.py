@@ -110,7 +110,7 @@ class Collection:
 
     @property
     def rejects_of_files(self) -> list[tuple[str, str, str]]:
-        """Source, reason and detail of each file that is a reject: assets never, others unless a record came from them."""
+        """Source, reason and detail of each file that is a reject: never of an asset or one with a record."""
         known = {source for source, _, _ in self.unread} | {file.source for file in self.assets}
         silent = [file.source for file in self.listing.files if file.source not in known]
         return [*self.unread, *((source, *EMPTY) for source in silent)]
