@@ -38,7 +38,7 @@ _quiet: list[bool] = []
 
 
 def be_quiet() -> None:
-    """Show no progress in this process, whatever asks for it."""
+    """Show no progress in this process."""
     _quiet.append(True)
 
 
@@ -218,7 +218,7 @@ class Progress:
             logger.info("%s", text)
 
     def describe(self, name: str) -> None:
-        """Name what is done from now on: a stage, or a table of it."""
+        """Name the current work: a stage, or a table of it."""
         self._step = doing(name)
 
     def how_far(self) -> str:

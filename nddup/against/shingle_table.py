@@ -283,7 +283,7 @@ def _locate(
     hashes: NDArray[np.uint64],
     firsts: NDArray[np.int64],
 ) -> tuple[int, int]:
-    """Write the tokens of all texts, and their hashes; return how many there are, and the folded bytes."""
+    """Write the tokens of all texts, and their hashes; return their number and the folded bytes."""
     total, written = 0, 0
     for i in range(len(bounds) - 1):
         found = locate_tokens(data, bounds[i], bounds[i + 1], table, starts[total:], ends[total:])
@@ -312,7 +312,7 @@ def _number(
     numbers: NDArray[np.int32],
     fingerprints: NDArray[np.uint64],
 ) -> int:
-    """Number the distinct shingles in the order in which they first appear; return how many there are."""
+    """Number the distinct shingles in the order in which they first appear; return their number."""
     count = 0
     for i in range(len(firsts) - 1):
         first, n_tokens = firsts[i], firsts[i + 1] - firsts[i]

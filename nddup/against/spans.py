@@ -131,7 +131,7 @@ def locate_tokens(
     starts: NDArray[np.int32],
     ends: NDArray[np.int32],
 ) -> int:
-    """Write where the tokens of the UTF-8 text `data[start:end]` begin and end; return how many there are.
+    """Write where the tokens of the UTF-8 text `data[start:end]` begin and end; return their number.
 
     They are the tokens that `rolling_hash.hash_tokens` hashes, in the same order: normalising changes neither their
     number nor which characters belong to them, except that an iota below a letter is a letter.

@@ -120,7 +120,7 @@ class RunTable:
     Args:
         name: name of the table, for messages.
         dataset: the rows.
-        compare: called before rows are read, to compare files with what was noted of them.
+        compare: called before rows are read, to compare files with the notes on them.
     """
 
     def __init__(self, name: str, dataset: ds.Dataset, compare: Callable[[str], None] = lambda name: None) -> None:  # noqa: ARG005

@@ -87,7 +87,7 @@ def choose(most: int) -> str:
 
 
 def describe_wrong(claims: list[Claim], proved: Proved, bounds: np.ndarray) -> list[str]:
-    """Describe what is wrong with chosen clusters; in `partition` and `components`, only the support is checked.
+    """Describe the faults of chosen clusters; in `partition` and `components`, only the support is checked.
 
     Args:
         claims: the claims of each cluster.

@@ -282,7 +282,7 @@ def wrong_losses(losing: Losing | None, *, by_sets: bool) -> Violations:
     """Return the rows of `keep` whose `lost` is not the share that the texts show, or is above the promised one.
 
     Args:
-        losing: what is promised of documents that are not forced out; None: nothing.
+        losing: the promise on documents that are not forced out; None: no promise.
         by_sets: whether the shingles of texts were counted, so that documents of one node lose nothing.
     """
     own = "CAST(0 AS DOUBLE)" if by_sets else "CASE WHEN k.content = o.content THEN CAST(0 AS DOUBLE) END"

@@ -114,7 +114,7 @@ def _start_spark(options: argparse.Namespace, config: Any, steps: Steps) -> Any:
 
 
 def execute(options: argparse.Namespace) -> int:
-    """Compare, and print what was found."""
+    """Compare, and print the result."""
     with Steps("against", 9) as steps:
         prevent_pandas_import()
         from nddup.against.judge import Rules  # noqa: PLC0415

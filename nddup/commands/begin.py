@@ -135,7 +135,7 @@ def add_setup(commands: "argparse._SubParsersAction[Any]") -> None:
 
 
 def execute_setup(options: argparse.Namespace) -> int:
-    """Compile what has not been compiled, and say how long it took.
+    """Compile the kernels that are not compiled yet, and say how long it took.
 
     Raises:
         OutputError: if there is no folder that could keep the kernels.

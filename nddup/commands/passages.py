@@ -47,7 +47,7 @@ def add(commands: "argparse._SubParsersAction[Any]") -> None:
 
 
 def execute(options: argparse.Namespace) -> int:
-    """Find passages, write them, and print what was found."""
+    """Find passages, write them, and print the summary."""
     with Steps("passages", 6) as steps:
         prevent_pandas_import()
         from nddup.results.passages.find_passages import WEIGHT, paths_read  # noqa: PLC0415

@@ -76,7 +76,7 @@ class DuckEngine(Engine):
     query: from then on DuckDB opens the files that it is given and its own temporary ones, and nothing else.
 
     Args:
-        path: name of what is read, for messages.
+        path: name of the run, for messages.
 
     Cost: some 30 ms; DuckDB itself takes some 130 ms to load.
     """
@@ -103,7 +103,7 @@ class DuckEngine(Engine):
         return engine
 
     def _compare(self, text: str) -> None:
-        """Compare the files of the tables that a text names with what was noted of them; in memory there are none."""
+        """Compare the files of the tables that a text names with the notes on them; in memory there are none."""
 
     def sql(self, text: str, **tables: pa.Table) -> pa.Table:
         """As `Engine.sql`."""
@@ -331,7 +331,7 @@ class DuckRun(DuckTables):
             self._uncompared.discard(name)
 
     def require_same(self, name: str) -> None:
-        """Compare a table with what was noted of it, once.
+        """Compare a table with its note, once.
 
         Raises:
             OutputError: if a file has changed, is missing or was added.

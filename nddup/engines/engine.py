@@ -162,7 +162,7 @@ class Folder(Protocol):
         """Read a whole text file beside the tables."""
 
     def require_same(self, name: str) -> bool:
-        """Compare a table or a text with what was noted of it; return whether anything was."""
+        """Compare a table or a text with its note; return whether there is one."""
 
     def noted_tables(self) -> list[str]:
         """Return the tables and texts that are noted."""
@@ -216,7 +216,7 @@ class FinishedRun(Engine):
         return self._folder.noted_tables()
 
     def unlike_written(self) -> tuple[list[str], list[str]]:
-        """Compare every file of the run with what was noted; return what differs, and of what nothing was noted."""
+        """Compare every file of the run with its note; return those that differ, and those without a note."""
         wrong, unknown = [], []
         for name in self._folder.noted_tables():
             try:

@@ -255,7 +255,7 @@ def divide_pairs(pairs: NDArray[np.int64], sizes: NDArray[np.int64], most: int =
     """Yield the pairs in portions whose rows have about `most` values together, so that families meet in few portions.
 
     Args:
-        pairs: (k, 2), rows, the first of each pair ascending at best.
+        pairs: (k, 2), rows; fastest if the first of each pair ascend.
         sizes: (n,), values of each row.
         most: values of the rows of a portion, unless one pair has more.
 
@@ -304,7 +304,7 @@ BLOCK = 1 << 19
 """Tokens spelled at a time: fewer than there are Unicode characters, so each distinct token can have its own."""
 
 SURROGATES, AFTER = 0xD800, 0x800
-"""The first surrogate, a code point that is no character, and how many there are."""
+"""The first surrogate, a code point that is no character, and the number of surrogates."""
 
 CLOSE = 1.05
 """Pairs whose least LCS differ by at most this factor are compared in one call, with one cut-off."""

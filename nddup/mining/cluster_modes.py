@@ -7,7 +7,7 @@ components   the whole component: near-duplicates of near-duplicates
 The clusters of `partition` follow from the keep-list (`nddup.stages.names`).
 
 A cluster is a set of documents, and a sketch may stand for several. Where a least support leaves a sketch in no set of
-two, the sketch alone is a set: its documents are a cluster if there are two of them. Whoever turns sketches into
+two, the sketch alone is a set: its documents are a cluster if there are two of them. The step that turns sketches into
 documents drops the sets of one document.
 """
 

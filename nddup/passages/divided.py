@@ -139,7 +139,7 @@ def describe_windows(rows: Ragged, posted: Posted, asked: NDArray[np.int64], len
 
     Args:
         rows: as of `post_anchors`.
-        posted: what it gave.
+        posted: the result of `post_anchors`.
         asked: the rows wanted, ascending; if one row of an anchor, then all.
         length: tokens of a window.
 
@@ -212,7 +212,7 @@ def place_windows(rows: Ragged, ranks: NDArray[np.int64], posted: Posted, verdic
     Args:
         rows: as of `post_anchors`.
         ranks: as of `post_anchors`.
-        posted: what it gave.
+        posted: the result of `post_anchors`.
         verdicts: of its rows, in any order.
     """
     order, starts = group_rows(verdicts.rows.astype(np.uint64))

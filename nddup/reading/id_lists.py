@@ -129,7 +129,7 @@ def require_known(origin: str, first: Sequence[str], unknown: int, number: int, 
     Args:
         origin: of the list.
         first: the first unknown ids.
-        unknown: how many there are.
+        unknown: their number.
         number: of all ids.
         all_known: whether all must be known.
 

@@ -313,7 +313,7 @@ def list_families(run: FinishedRun) -> list[str]:
 
 
 def show_removed(run: FinishedRun) -> str:
-    """Return what was removed, by reason and by family: the largest families, with their first documents."""
+    """Return the removals, by reason and by family: the largest families, with their first documents."""
     reasons = {row["reason"]: row["n"] for row in run.sql(REASONS).to_pylist()}
     removed = sum(reasons.values())
     by_reason = ", ".join(f"{count:,} {reason}" for reason, count in reasons.items())

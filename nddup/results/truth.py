@@ -68,7 +68,7 @@ class Asked:
 
 @dataclass(frozen=True)
 class Truth:
-    """How a reference list was made, and the counts of what was compared and found."""
+    """How a reference list was made, and the counts of comparisons and pairs."""
 
     similarity: float
     measure: str
@@ -182,7 +182,7 @@ BLOCK = 32_000_000
 class Measuring(NamedTuple):
     """The least similarity, in (0, 1]; the number of threads that measure; the receiver of their progress.
 
-    It is called with how many pairs, or sampled documents, were measured, and how many there are.
+    It is called with the number of pairs, or sampled documents, that were measured, and with that of all.
     """
 
     similarity: float

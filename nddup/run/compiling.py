@@ -121,7 +121,7 @@ def _compile(folder: Path, steps: Steps) -> None:
 
 @contextmanager
 def _counted(steps: Steps) -> Iterator[int]:
-    """Give a descriptor to which processes write a byte for each kernel; show how many there are, and the time left."""
+    """Give a descriptor to which processes write a byte for each kernel; show their number, and the time left."""
     ours, theirs = os.pipe()
 
     def count() -> None:

@@ -187,7 +187,7 @@ def estimate_memory(inputs: Sequence[str], weight: float = 1) -> int:
 
 
 def _needs_spark(paths: Sequence[str], config: Config, master: str | None) -> str | None:
-    """Return why only Spark can do what is asked; None if the embedded engine can."""
+    """Return why only Spark can do the work; None if the embedded engine can."""
     if is_submitted():
         return "spark-submit started it"
     if master is not None:

@@ -3,9 +3,9 @@
 It is a session of this process, or one of Spark Connect, whose server is elsewhere (`sc://…`) or started here
 (`spark.api.mode=connect`). A master or server that cannot be reached is found first: Spark would wait long for either.
 
-What the session asks of its cluster is compared with what the cluster offers where Spark would wait in silence:
-`require_fitting` refuses a request that no worker of a standalone master can ever meet, `tell_if_waiting` tells after
-some seconds without an executor what was asked and what is offered.
+The request of the session is compared with the offer of its cluster where Spark would wait in silence:
+`require_fitting` refuses a request that no worker of a standalone master can ever meet, `tell_if_waiting` prints
+request and offer after some seconds without an executor.
 """
 
 import os
@@ -102,7 +102,7 @@ def require_fitting(asked: Size, workers: Sequence[Worker], master: str) -> None
     Without workers it passes: they may still come.
 
     Raises:
-        ConfigError: naming what was asked and the largest worker.
+        ConfigError: naming the request and the largest worker.
     """
     if workers and not any(asked.fits(worker.whole) for worker in workers):
         largest = max(workers, key=lambda worker: (worker.whole.memory, worker.whole.cores)).whole
@@ -113,7 +113,7 @@ def require_fitting(asked: Size, workers: Sequence[Worker], master: str) -> None
 
 
 def explain_wait(asked: Size, workers: Sequence[Worker] | None, seconds: float) -> str:
-    """Return the line on a wait: what was asked and, where the master tells, what is free.
+    """Return the line on a wait: the request and, where the master reports it, the free resources.
 
     Example:
         >>> explain_wait(Size(1, 1024), [], 15.0)

@@ -215,7 +215,7 @@ def _reject_short(columns: Columns, texts: Texts, made: Sketches, min_tokens: in
 
 
 def _lay_out(columns: Columns, made: Sketches, recipe: Recipe, marks: list[bytes] | None) -> pa.RecordBatch:
-    """Make RECORDS of what was read and the sketches, in the same order.
+    """Make RECORDS of the columns read and the sketches, in the same order.
 
     `marks` are the fingerprints of what confirms pairs, if texts do: then documents are grouped by these.
     """

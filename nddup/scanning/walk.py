@@ -265,7 +265,7 @@ def _unlistable(text: str, path: str, error: OSError) -> ConfigError:
 
 
 def _key_of(path: str, status: os.stat_result) -> object:
-    """Return what is equal for two names of one file. Some file systems have no, or no lasting, numbers of files."""
+    """Return a key, equal for two names of one file. Some file systems have no, or no lasting, numbers of files."""
     return (status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns) if status.st_ino else path
 
 

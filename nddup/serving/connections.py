@@ -100,7 +100,7 @@ class _Connection(HTTPChannel):
         return bool(self.requests)
 
     def refuse(self, status: HTTPStatus, why: str) -> None:
-        """Answer what was not received whole, and close."""
+        """Answer a request that was not received whole, and close."""
         body = spell_error(status, why)
         head = f"HTTP/1.1 {status.value} {status.phrase}\r\nContent-Type: application/json; charset=utf-8\r\n"
         retry = "Retry-After: 1\r\n" if status == HTTPStatus.SERVICE_UNAVAILABLE else ""
@@ -210,7 +210,7 @@ class Server(TcpWSGIServer):
         super().handle_accept()
 
     def end(self) -> None:
-        """Have `serve` return when what was begun is answered. May be called from a signal handler."""
+        """Have `serve` return when all begun requests are answered. May be called from a signal handler."""
         self.is_ending = True
         self.pull_trigger()
 

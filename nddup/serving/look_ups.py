@@ -81,8 +81,8 @@ class LookUps:
     """The answers of one repository, at a socket that is bound already.
 
     Args:
-        repository: what is served.
-        name: how it is called.
+        repository: the repository to serve.
+        name: its name for clients.
         listening: bound to the address; closed when the server ends.
         token: what programs must show; None only on this machine.
 

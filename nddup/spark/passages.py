@@ -108,7 +108,7 @@ class Wanted(NamedTuple):
 
 
 class Shuffled(NamedTuple):
-    """Tables that several steps read; whoever acts keeps them."""
+    """Tables that several steps read; the caller that acts keeps them."""
 
     homes: DataFrame
     posts: DataFrame
@@ -155,8 +155,8 @@ def find(shuffled: Shuffled, rule: PassageRule, wanted: Wanted) -> DataFrame:
 
     Args:
         shuffled: the documents, and their anchors.
-        rule: what is looked for.
-        wanted: what is made of it.
+        rule: the windows and passages to find.
+        wanted: the tables to make.
 
     Schema out:  FOUND
     Shuffles:  three, of rows of anchors whose surroundings differ, of their windows, and of what is repeated.

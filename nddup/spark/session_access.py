@@ -70,7 +70,7 @@ class SessionAccess(Protocol):
         """Free the checkpoints with these marks; on Connect nothing: the server frees what no client refers to."""
 
     def tasks(self) -> tuple[int, int]:
-        """Return how many tasks of the running Spark stages are done, and how many there are."""
+        """Return how many tasks of the running Spark stages are done, and their number."""
 
     def executors(self) -> int:
         """Return how many executors the session has; a server's own are not known, and count as one."""

@@ -126,7 +126,7 @@ TEXTS_BESIDE = frozenset(["duplicates.txt", "context.fimi", "force.json", "lexic
 
 CHANGED = "is not the file that was written, bit for bit"
 FORCE = "force"
-"""Among the inputs, what is noted of the file of `keep.force`: only tables that depend on the policy read it."""
+"""Among the inputs, the note on the file of `keep.force`: only tables that depend on the policy read it."""
 
 MENDS = "`nddup run` with the same inputs and settings and --resume makes again what is damaged"
 
@@ -264,7 +264,7 @@ class RunFolder:
         return apart
 
     def publish(self, name: str) -> None:
-        """Move what was written apart to its place."""
+        """Move the output from its staging path to its place."""
         self._claim.check()
         self._storage.move(self._at(f"{STAGES}/{name}"), self._place(name))
 
@@ -312,7 +312,7 @@ class RunFolder:
         return self._storage.read_text(self._at(name))
 
     def require_same(self, name: str) -> bool:
-        """Compare a table, or a text of a finished run, with what was noted when it was written; once for this object.
+        """Compare a table, or a text of a finished run, with the note made when it was written; once for this object.
 
         Returns:
             Whether anything was noted to compare it with.

@@ -31,7 +31,7 @@ UNMARKED = {"mapreduce.fileoutputcommitter.marksuccessfuljobs": "false"}
 
 @dataclass(frozen=True)
 class EarlierTable:
-    """A table of an earlier attempt, and what was counted while it was made."""
+    """A table of an earlier attempt, and the counts of its making."""
 
     table: DataFrame
     counted: Mapping[str, Any]
@@ -55,7 +55,7 @@ class Store(Protocol):
         """Keep rows of this process as `write` keeps a table."""
 
     def seal(self, name: str, *, settings: Mapping[str, Any], reads: Sequence[str], counted: Mapping[str, Any]) -> None:
-        """Mark the table as whole, and note what was counted while it was made."""
+        """Mark the table as whole, and note the counts of its making."""
 
     def drop(self, name: str, *, made: Sequence[str]) -> None:
         """Forget a working table that nothing reads any more.
@@ -254,7 +254,7 @@ class SparkFolder(RunFolder):
         return self.aside(name)
 
     def publish(self, name: str) -> None:
-        """Move what was written apart to its place, as `RunFolder.publish`."""
+        """Move the output from its staging path to its place, as `RunFolder.publish`."""
         self._claim.check()
         self._storage.move(self.aside(name), self._place(name))
 

@@ -331,7 +331,7 @@ def _ends(batch: pa.RecordBatch) -> tuple[np.ndarray, np.ndarray]:
 
 
 CHECKSUM = "bit_xor(xxhash64(first, second))"
-"""Aggregate of a table of distinct edges, whatever their order; a repeated edge would cancel itself."""
+"""Order-free checksum of a table of distinct edges; a repeated edge would cancel itself."""
 
 
 def contract(edges: DataFrame) -> DataFrame:
