@@ -239,7 +239,7 @@ def find_families(clusters: pa.Table) -> list[Family]:
     """Find the families of a report, that of the largest cluster first.
 
     Args:
-        clusters: `shown.CLUSTERS`; a cluster's rank is its row.
+        clusters: `CLUSTERS`; a cluster's rank is its row.
 
     Cost: linear in the members listed.
     """

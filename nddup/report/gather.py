@@ -77,7 +77,7 @@ ASK_DESCRIBED = """
     FROM documents AS d JOIN wanted AS w ON d.doc_id = w.doc_id JOIN keep AS k ON d.doc_id = k.doc_id
     ORDER BY w.rank, w.place
 """
-"""Facts and outcome of the documents in wanted(rank, place, doc_id): rows of `shown.LISTED`."""
+"""Facts and outcome of the documents in wanted(rank, place, doc_id): rows of `content.LISTED`."""
 
 NEAR = """
     SELECT /*+ BROADCAST(w) */ w.rank, w.first, w.second, p.overlap, p.resemblance
@@ -85,7 +85,7 @@ NEAR = """
     ORDER BY w.rank, w.first, w.second
 """
 """Overlap and resemblance of the pairs in wanted(rank, first, second, doc_a, doc_b) that are near-duplicates: rows of
-`shown.CELLS`."""
+`content.CELLS`."""
 
 ASK_DOCUMENTS = """
     SELECT d.doc_id, d.url, d.source, d.record, d.n_tokens, d.n_features, k.kept, k.duplicate_of, k.reason,
@@ -102,7 +102,7 @@ ASK_DOCUMENTS = """
                GROUP BY doc_id) AS p ON d.doc_id = p.doc_id
     ORDER BY CASE WHEN w.doc_id IS NULL THEN 1 ELSE 0 END, d.doc_key
 """
-"""Every document, those in wanted(doc_id) first, then in collection order: rows of `shown.DOCUMENTS`. `stands` counts
+"""Every document, those in wanted(doc_id) first, then in collection order: rows of `content.DOCUMENTS`. `stands` counts
 the documents removed in its favour, `longest` is the length of the longest of these in tokens, `pairs` counts its rows
 in `pairs`."""
 
@@ -119,7 +119,7 @@ ASK_WEAKEST = """
     FROM pairs AS p JOIN wanted AS a ON p.doc_a = a.doc_id JOIN wanted AS b ON p.doc_b = b.doc_id AND a.part = b.part
     GROUP BY a.part ORDER BY rank
 """
-"""The lowest resemblance within each part of wanted(part, doc_id): rows of `shown.WEAKEST`."""
+"""The lowest resemblance within each part of wanted(part, doc_id): rows of `content.WEAKEST`."""
 
 ASK_TEXTS = "SELECT doc_id, text FROM texts ORDER BY doc_id"
 """The texts stored with the run. The table exists only if the run read files."""
@@ -138,7 +138,7 @@ ASK_COMPONENTS = f"""
 
 
 def largest_clusters(listed_each: int) -> str:
-    """Return the query for the largest clusters, with up to `listed_each` members each: `shown.CLUSTERS`, in order."""
+    """Return the query for the largest clusters, with up to `listed_each` members each: `content.CLUSTERS`, in order."""
     return f"""
         SELECT c.cluster_id, c.support, c.size, c.component, c.coverage, r.doc_id AS representative,
                slice(c.members, 1, {listed_each:d}) AS members
@@ -150,7 +150,7 @@ def largest_clusters(listed_each: int) -> str:
 
 
 def ask_nearest(each: int) -> str:
-    """Return the query for up to `each` nearest documents of wanted(document, doc_id): `shown.NEAREST`, in order."""
+    """Return the query for up to `each` nearest documents of wanted(document, doc_id): `content.NEAREST`, in order."""
     return f"""
         SELECT document, other, overlap, resemblance
         FROM (SELECT w.document, n.other, n.overlap, n.resemblance,
@@ -164,7 +164,7 @@ def ask_nearest(each: int) -> str:
 
 
 def ask_stands(each: int) -> str:
-    """Return the query for up to `each` documents removed for wanted(document, doc_id): `shown.STANDS`, in order."""
+    """Return the query for up to `each` documents removed for wanted(document, doc_id): `content.STANDS`, in order."""
     return f"""
         SELECT document, other, reason, resemblance, lost
         FROM (SELECT w.document, k.doc_id AS other, k.reason, k.resemblance, k.lost,
@@ -177,7 +177,7 @@ def ask_stands(each: int) -> str:
 def ask_memberships(each: int) -> str:
     """Return the query for the clusters in ranked(cluster_id, rank) of the documents in wanted(document, doc_id).
 
-    Its rows are `shown.MEMBERSHIPS`: for each document, the first `each` clusters by rank; `clusters` counts all.
+    Its rows are `content.MEMBERSHIPS`: for each document, the first `each` clusters by rank; `clusters` counts all.
     """
     return f"""
         SELECT document, rank, clusters
@@ -216,7 +216,7 @@ def ask_about_documents(run: FinishedRun, clusters: pa.Table, names: pa.Table) -
 
     Args:
         run: the run.
-        clusters: `shown.CLUSTERS`; a cluster's rank is its row.
+        clusters: `content.CLUSTERS`; a cluster's rank is its row.
         names: the documents listed of these clusters: doc_id.
 
     Returns:
@@ -245,12 +245,12 @@ def ask_weakest(run: FinishedRun, clusters: pa.Table, names: pa.Table, matrix_ea
 
     Args:
         run: the run.
-        clusters: `shown.CLUSTERS`.
+        clusters: `content.CLUSTERS`.
         names: rank int32, place int32, doc_id of the documents listed, by rank.
         matrix_each: most documents in a matrix.
 
     Returns:
-        `shown.WEAKEST`. Clusters are taken smallest first, up to `MOST_WEAKEST` pairs of members in all.
+        `content.WEAKEST`. Clusters are taken smallest first, up to `MOST_WEAKEST` pairs of members in all.
     """
     size = clusters["size"].to_numpy()
     listed = np.bincount(names["rank"].to_numpy(), minlength=len(clusters))[: len(clusters)]
@@ -262,7 +262,7 @@ def ask_weakest(run: FinishedRun, clusters: pa.Table, names: pa.Table, matrix_ea
 
 
 def ask_edges(run: FinishedRun, clusters: pa.Table) -> pa.Table:
-    """Return the near-duplicate pairs among the documents in the graph of each family: `shown.EDGES`."""
+    """Return the near-duplicate pairs among the documents in the graph of each family: `content.EDGES`."""
     drawn = [family.drawn for family in find_families(clusters)]
     wanted = pa.table(
         {
@@ -287,7 +287,7 @@ Places = Mapping[str, TextPlace]
 """Documents to read again, by doc_id."""
 
 FindTexts = Callable[[Places], pa.Table]
-"""Reads documents again from the inputs of the run; returns `shown.TEXTS`, without documents that no longer exist."""
+"""Reads documents again from the inputs of the run; returns `content.TEXTS`, without documents that no longer exist."""
 
 
 class Asked(NamedTuple):

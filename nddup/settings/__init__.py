@@ -1,6 +1,6 @@
 """The settings of a run. Reads configuration files and touches nothing else.
 
-May import `nddup.errors`, `redaction`, and the rules of `matching`, `sketching` and `scanning` that settings choose.
+May import the ground rooms, and the rules of `matching`, `sketching` and `scanning` that settings choose.
 `schema` has every key with its default and refuses a wrong value; `load` reads files and assignments and words the
 refusal; `plan` makes what several settings choose together (kind, recipe, threshold) and refuses contradictions.
 

@@ -56,7 +56,7 @@ def copy_revisits(numbered: DataFrame, found: DataFrame, copied: Sequence[str]) 
 
     Args:
         numbered: all records.
-        found: the revisits, each with the record it repeats (`stages.revisits`).
+        found: the revisits, each with the record it repeats (`stages.settle.find_revisited`).
         copied: the columns that are copied.
 
     Schema in:   as `number` gives; revisit long, original long
