@@ -138,7 +138,7 @@ ASK_COMPONENTS = f"""
 
 
 def largest_clusters(listed_each: int) -> str:
-    """Return the query for the largest clusters, with up to `listed_each` members each: `content.CLUSTERS`, in order."""
+    """Return the query for the largest clusters, with up to `listed_each` members: `content.CLUSTERS`, in order."""
     return f"""
         SELECT c.cluster_id, c.support, c.size, c.component, c.coverage, r.doc_id AS representative,
                slice(c.members, 1, {listed_each:d}) AS members
