@@ -2,7 +2,6 @@
 
     SetRule     S, the distinct shingle ids of a text     |A & B| / |A | B| >= t: the resemblance itself, not estimated
     EditRule    the tokens of a text, in order            2 LCS / (a + b) >= t: the token edit similarity
-
     compare_texts    rows, pairs, rule  -> Compared: similarities, by `compare_sets` or `compare_tokens`
     compare_taken    the same, for texts of which only some are in memory (`divide_pairs`)
     least_common     sizes, rule        -> the least common part that confirms a pair; `may_confirm` needs sizes alone

@@ -2,12 +2,12 @@
 
     matches, nodes    --describe_nodes, order_nodes, number_nodes-->  NUMBERED, in the order of the keep policy
     matches, numbered --number_edges-->                               PAIR_EDGES
-    edges             --solve-->                                      SOLVED, in one task, by its disk
+    edges             --solve-->                                      SOLVED, in one task, sorted on its disk
     edges             --contract, decide, decide_rest, gather_solved-->   SOLVED, in rounds, for more nodes
     numbered, edges, solved  --list_kept_bits, find_nearest, assemble-->  GRAPH
 
 Only numbers are sorted and sent. The task of `solve` holds 34 bits per node and no edge (`nddup.mining.pair_graph`); if
-it has not the memory, `nddup.run.on_spark.clustering` runs rounds, each a function from edges to fewer edges, until
+it lacks the memory, `nddup.run.on_spark.clustering` runs rounds, each a function from edges to fewer edges, until
 nothing changes. The shuffles of each function are in its docstring.
 """
 
