@@ -226,6 +226,11 @@ COUNTED = working(
     "source string, split long, n long",
     "Records that were counted in a part of a file; of several rows for one part, the largest tells its number.",
 )
+COLUMN_VALUES = working(
+    "column_values",
+    "source string, split long, seq long, reason string, policy array<string>",
+    "The values of the columns that are asked of a record, or the reason why it is a reject.",
+)
 VERDICTS = working(
     "verdicts",
     "source string, record long, nddup_kept boolean, nddup_duplicate_of string, nddup_cluster string,"

@@ -21,6 +21,7 @@ from nddup.commands import COMMANDS
 from nddup.repository.segment_files import MATCHES, SEGMENT
 from nddup.results.evaluate import EVALUATION
 from nddup.settings.schema import Config
+from nddup.stages.split_units import SPLIT_TABLES
 from nddup.tables import RESULTS, Column, Table
 
 TARGET = Path(__file__).resolve().parents[1] / "docs" / "reference.md"
@@ -197,6 +198,8 @@ def _tables() -> Iterator[str]:
     yield from (_declared(table, told) for table in AGAINST.values())
     yield "## Tables of passages\n\nParquet, a folder each in --output.\n"
     yield from (_declared(table, told) for table in PASSAGE_TABLES.values() if table.name not in RESULTS)
+    yield "## Tables of split\n\nParquet, a folder each in --output.\n"
+    yield from (_declared(table, told) for table in SPLIT_TABLES.values())
 
 
 def _declared(table: Table, told: dict[Column, str]) -> str:

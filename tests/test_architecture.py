@@ -42,6 +42,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "verifying": GROUND,
     "against": GROUND | {"reading", "sketching", "scanning", "tables"},
     "passages": {"against", "rewriting"},
+    "splitting": GROUND,
     "checking": {"verifying", "tables"},
     "tables": set(),
     "settings": GROUND | {"matching", "mining", "sketching", "scanning"},
@@ -58,14 +59,14 @@ MAY_IMPORT: dict[str, set[str]] = {
     "storage.session_files": {"storage", "spark", "spark.session_access"},
     "storage.session_tables": {"storage", "storage.session_files"},
     "engines": GROUND | {"tables", "storage", "settings"},
-    "stages": {"engines", "settings", "rewriting", "report"},
+    "stages": {"engines", "settings", "rewriting", "report", "splitting"},
     "engines.spark_engine": {"engines", "spark", "spark.session_access", "storage.session_tables"},
     "report": {"engines", "settings"},
     "run": WIRING | PURE | {"against", "passages", "local", "engines.spark_engine", "repository.lookups"},
     "repository.lookups": GROUND | {"matching", "sketching"},
     "repository": {"run", "repository.lookups"},
     "serving": {"repository"},
-    "api": {"run", "engines"},
+    "api": {"run", "engines", "results"},
     "results": {"against", "passages", "run", "engines.spark_engine", "checking", "explaining"},
     "commands": {"results", "repository", "serving"},
     "cli": {"commands"},
@@ -79,7 +80,7 @@ WITHOUT_SPARK = PURE | {
     "errors", "metrics", "arrays", "array_files", "progress", "start_up", "own_files", "tables", "settings",
     "explaining",
     "local", "engines", "stages", "report", "checking", "repository.lookups", "against", "children", "shown",
-    "passages", "columns",
+    "passages", "columns", "splitting",
 }  # fmt: skip
 
 ACTIONS = {"collect", "first", "head", "take", "toPandas", "toArrow", "toLocalIterator", "isEmpty", "show", "foreach"}

@@ -44,8 +44,8 @@ def _folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Run in a new folder that holds the files the pages name."""
     monkeypatch.chdir(tmp_path)
     rows = [
-        {"url": url, "text": text, "title": "", "body": text, "article": {"body": text}}
-        for url, text in texts().items()
+        {"url": url, "text": text, "title": "", "body": text, "article": {"body": text}, "section": f"s{at % 2}"}
+        for at, (url, text) in enumerate(texts().items())
     ]
     Path("news.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
     with Path("pages.csv").open("w", encoding="utf-8", newline="") as file:
@@ -123,6 +123,24 @@ def test_a_mirrored_site(capsys: pytest.CaptureFixture[str]) -> None:
     assert len(kept) == len(kept_urls())
     assert kept | removed == {path.name for path in Path("mirror").rglob("*.html")}
     assert not kept & removed
+
+
+def test_a_benchmark(capsys: pytest.CaptureFixture[str]) -> None:
+    """Each command leaves every pair in one part; fixed and earlier parts stay; Python gives the split by section."""
+    Path("published.csv").write_text("http://example.org/15,test\n")
+    assert "every promise holds" in run_commands("split-without-leaks.md", capsys)
+
+    units, far = blocks("split-without-leaks.md", "sql")[0].strip().rstrip(";").split(";")
+    assert rows_of(units)["documents"].sum() == len(texts())
+    assert set(rows_of(far)["part"]) <= {"train", "valid", "test"}
+    fixed, again = (
+        dict(rows_of(f"FROM 'out/{name}/split/*.parquet'")[["doc_id", "part"]].itertuples(index=False))
+        for name in ("fixed", "again")
+    )
+    assert fixed["http://example.org/15"] == "test"
+    assert again == fixed
+    split = run_python(blocks("split-without-leaks.md", "python")[0])["split"]
+    assert set(split.to_table()["part"].to_pylist()) == {"train", "test"}
 
 
 def test_tables_in_python() -> None:

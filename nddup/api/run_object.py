@@ -2,7 +2,7 @@
 
 import json
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -21,7 +21,8 @@ from nddup.metrics import RunMetrics
 from nddup.report.borderline import Decisive, decisive_of, find_closest
 from nddup.report.summary import headline, notes
 from nddup.shown import one_line
-from nddup.storage.local_storage import local_path
+from nddup.storage.local_storage import LocalStorage, local_path
+from nddup.storage.run_folder import RunFolder
 from nddup.tables import RESULTS
 
 if TYPE_CHECKING:  # compiled kernels take half a second to load, Spark longer
@@ -227,6 +228,56 @@ class Run:
         made = make_again(rows["documents"], rows["rejects"], self.metrics, threshold, pairs, forced=forced)
         return Run.of_memory(made.tables, made.metrics)
 
+    def split(
+        self,
+        parts: Mapping[str, float | str],
+        *,
+        by: Sequence[str] = (),
+        seed: int = 1,
+        fixed: Mapping[str, str] | None = None,
+        earlier: Any = None,  # noqa: ANN401 - of several libraries
+    ) -> Any:  # noqa: ANN401 - of either engine
+        """Divide the documents into parts, so that no found near-duplicates are in two of them, as `nddup split` does.
+
+        Args:
+            parts: the share of each part, of sum 1: `{"train": 0.8, "valid": 0.1, "test": 0.1}`.
+            by: columns within whose values the shares are kept too; those that the run did not store are read from
+                its inputs again.
+            seed: another gives another split of the same sizes.
+            fixed: the part of some documents, by id; all that are connected with them by pairs come with them.
+            earlier: an earlier split, a table with `doc_id` and `part`: documents stay in its parts as far as they can.
+
+        Returns:
+            The table `split`: a `RunTable` in memory; for a run on Spark a DataFrame, until the next split.
+
+        Raises:
+            ConfigError: for parts that cannot be, an id or a column that is nowhere, or columns that must be read again
+                for a run without a folder on this machine.
+            NddupError: if columns must be read again and the inputs are gone or changed.
+
+        Cost: joins of narrow rows; memory: 40 bytes a pair, some 200 a document.
+        """
+        from nddup.results.splits.make_split import SplitAsked, split_run  # noqa: PLC0415
+        from nddup.results.splits.write_split import read_columns_here  # noqa: PLC0415
+        from nddup.splitting.parts import read_parts  # noqa: PLC0415
+
+        run, frames = self._ask, self._frames
+
+        def read_columns(names: tuple[str, ...]) -> pa.Table:
+            if not isinstance(run, DuckRun):
+                raise ConfigError(
+                    f"split: by {', '.join(names)}: the run stores no such column; name it in keep.policy"
+                )
+            return read_columns_here(RunFolder(LocalStorage(), run.path), names)
+
+        rows = None if earlier is None else _as_rows(frames, earlier)
+        split_run(run, SplitAsked(read_parts(parts), seed, tuple(by), fixed, rows), read_columns)
+        if frames is not None:
+            return frames.answer("SELECT * FROM split")
+        found = run.sql("SELECT * FROM split ORDER BY doc_id")
+        run.forget()
+        return table_of("answer", found)
+
     def minhash(self, doc_id: str | int) -> Any:  # noqa: ANN401 - datasketch is imported when asked for
         """Return the signature of a document as a `datasketch.LeanMinHash`; see `nddup.api.run_object`.
 
@@ -294,6 +345,17 @@ def _dataset(path: str, name: str) -> ds.Dataset:
     folder, declared = Path(local_path(path), name), RESULTS[name].arrow
     files = sorted(str(file) for file in folder.iterdir() if file.name[0] not in "_.") if folder.is_dir() else []
     return ds.dataset(files, declared, format="parquet") if files else ds.dataset(declared.empty_table())
+
+
+def _as_rows(frames: "FramesRun | None", table: Any) -> Any:  # noqa: ANN401
+    """Return doc_id and part of an earlier split as the run's engine sees rows."""
+    if frames is None:
+        rows = _as_arrow("earlier", table).select(["doc_id", "part"])
+        return rows.filter(rows["part"].is_valid())
+    from nddup.engines.spark_engine import frame_of  # noqa: PLC0415
+
+    found = table if hasattr(table, "sparkSession") else frame_of(frames.session, table)
+    return found.select("doc_id", "part").where("part IS NOT NULL")
 
 
 def _as_arrow(name: str, table: Any) -> pa.Table:  # noqa: ANN401

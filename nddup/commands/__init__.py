@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from nddup.commands import against, begin, explain, finished, index, measure, mine, passages, run, serve
+from nddup.commands import against, begin, explain, finished, index, measure, mine, passages, run, serve, split
 
 
 @dataclass
@@ -35,6 +35,7 @@ COMMANDS: dict[str, Command] = {
     "index": Command(index.add, index.execute),
     "against": Command(against.add, against.execute),
     "passages": Command(passages.add, passages.execute),
+    "split": Command(split.add, split.execute),
     "mine": Command(mine.add, mine.execute),
     "explain": Command(explain.add, explain.execute),
     "serve": Command(serve.add, serve.execute),

@@ -213,8 +213,8 @@ def add_check(commands: "argparse._SubParsersAction[Any]") -> None:
     """Declare the arguments."""
     parser = add_parser(
         commands, "check", summary="verify the promises of a run",
-        description="Recount a finished run, or what `nddup passages` wrote, by a plain, independent method. Exit"
-        " status 1 if a promise is broken; the last line says what could not be proved.",
+        description="Recount a finished run, or what `nddup passages` or `nddup split` wrote, by a plain, independent"
+        " method. Exit status 1 if a promise is broken; the last line says what could not be proved.",
     )  # fmt: skip
     add_finished_run(parser)
     parser.add_argument(
@@ -233,8 +233,9 @@ def add_check(commands: "argparse._SubParsersAction[Any]") -> None:
 
 def execute_check(options: argparse.Namespace) -> int:
     """Print a line for each promise as it is proved; return 1 if one is broken."""
-    if os.access(Path(options.run, "_PASSAGES.json"), os.F_OK):  # False where it may not be looked at
-        return _tell(_check_passages(options.run, is_json=options.json), options)
+    for header, check in (("_PASSAGES.json", _check_passages), ("_SPLIT.json", _check_split)):
+        if os.access(Path(options.run, header), os.F_OK):  # False where it may not be looked at
+            return _tell(check(options.run, is_json=options.json), options)
     with Steps("check", 1) as steps:
         prevent_pandas_import()
         from nddup.results.check import check_run  # noqa: PLC0415
@@ -265,6 +266,18 @@ def _check_passages(path: str, *, is_json: bool) -> "CheckReport":
 
     with Steps("check", 3) as steps:
         report = check_passages(path, steps)
+    if not is_json:
+        print_out("".join(f"{finding.line()}\n" for finding in report.findings))
+    return report
+
+
+def _check_split(path: str, *, is_json: bool) -> "CheckReport":
+    """Prove a folder of `nddup split`, and print a line for each promise."""
+    with Steps("check", 2) as steps:
+        prevent_pandas_import()
+        from nddup.results.splits.prove_split import check_split  # noqa: PLC0415
+
+        report = check_split(path, steps)
     if not is_json:
         print_out("".join(f"{finding.line()}\n" for finding in report.findings))
     return report

@@ -27,7 +27,10 @@ from nddup.columns import ragged_of
 from nddup.matching.cliques import connect_cliques
 from nddup.matching.confirm_texts import ConfirmRule, SetRule, compare_held, compare_one, confirms_any
 from nddup.matching.overlap_join import (
+    NO_LIMIT,
     ComparisonLimits,
+    ConnectedPairs,
+    JoinResult,
     Prefixes,
     Probes,
     begin_count,
@@ -176,17 +179,7 @@ def pair_family(
     if keys is not None:
         prefixes = Prefixes(keys.offsets, *number_keys(keys.values))
 
-    connected = begin_count(len(bounds), limits.max_edges)
-    order = np.argsort(np.diff(sketches.offsets), kind="stable")
-    lengths = np.diff(prefixes.offsets)[order].astype(np.int32)
-    heavy = np.zeros(len(order), np.bool_)
-    probes = Probes(take_rows(sketches, order), take_prefixes(prefixes, order, lengths), bounds[order], lengths, heavy)
-    if keys is None:
-        connect_cliques(connected, probes.sketches, probes.bounds, probes.prefixes, threshold.rule)
-    found = join_prefixes(
-        probes, post_prefixes(probes), range(len(order)), threshold=threshold, connected=connected,
-        most=limits.max_comparisons,
-    )  # fmt: skip
+    order, connected, found = _join(sketches, bounds, threshold, limits, prefixes, is_by_features=keys is None)
     nobody, own = np.zeros(len(bounds), np.bool_), np.arange(len(bounds), dtype=np.int32)
     if found.candidates > limits.max_comparisons:
         none = np.empty(0, np.int32)
@@ -208,6 +201,56 @@ def pair_family(
         own[members], limited = members[within.stands], limited + within.limited
     ends, overlap, resemblance = join_rows(parts)
     return FamilyPairs(ends, overlap, resemblance, roots >= 0, own, limited, found.candidates, is_whole=True)
+
+
+def _join(
+    sketches: Ragged,
+    bounds: NDArray[np.int32],
+    threshold: Threshold,
+    limits: ComparisonLimits,
+    prefixes: Prefixes,
+    *,
+    is_by_features: bool,
+) -> tuple[NDArray[np.int64], ConnectedPairs, JoinResult]:
+    """Find the pairs of n sketches as `join_prefixes` does; return also the order in which it names them, (n,)."""
+    connected = begin_count(len(bounds), limits.max_edges)
+    order = np.argsort(np.diff(sketches.offsets), kind="stable")
+    lengths = np.diff(prefixes.offsets)[order].astype(np.int32)
+    heavy = np.zeros(len(order), np.bool_)
+    probes = Probes(take_rows(sketches, order), take_prefixes(prefixes, order, lengths), bounds[order], lengths, heavy)
+    if is_by_features:
+        connect_cliques(connected, probes.sketches, probes.bounds, probes.prefixes, threshold.rule)
+    found = join_prefixes(
+        probes, post_prefixes(probes), range(len(order)), threshold=threshold, connected=connected,
+        most=limits.max_comparisons,
+    )  # fmt: skip
+    return order, connected, found
+
+
+def connect_sketches(sketches: Ragged, threshold: Threshold) -> NDArray[np.int64]:
+    """Return the component of each sketch, by its first one, (n,): any two that satisfy the threshold are in one.
+
+    Args:
+        sketches: n rows, ids ascending in each.
+        threshold: as of `pair_family`.
+
+    Cost: that of `pair_family`, but two sketches known to be connected are not compared.
+
+    Example:
+        >>> sketches = Ragged(np.array([0, 2, 4, 6]), np.array([7, 8, 1, 2, 2, 9], np.uint64))
+        >>> connect_sketches(sketches, Threshold("overlap", 1, 1, is_count=True, size=2)).tolist()
+        [0, 1, 1]
+    """
+    bounds = threshold.bounds(np.diff(sketches.offsets).astype(np.int32))
+    prefixes, limits = rank_features(sketches, bounds, threshold).prefixes, ComparisonLimits(0, NO_LIMIT)
+    order, connected, _ = _join(sketches, bounds, threshold, limits, prefixes, is_by_features=True)
+    roots = find_large(connected)
+    roots = np.where(roots < 0, np.arange(len(order)), roots)
+    firsts = np.full(len(order), len(order))
+    np.minimum.at(firsts, roots, order)
+    found = np.empty(len(order), np.int64)
+    found[order] = firsts[roots]
+    return found
 
 
 class Component(NamedTuple):

@@ -103,13 +103,16 @@ def require_columns(reader: PartReader, files: Iterable[tuple[InputFile, FileHea
         raise ConfigError(refused)
 
 
-def require_policy(reader: PartReader, files: Iterable[tuple[InputFile, FileHead]], paths: Sequence[str]) -> None:
+def require_policy(
+    reader: PartReader, files: Iterable[tuple[InputFile, FileHead]], paths: Sequence[str], *, asked: str = "keep.policy"
+) -> None:
     """Refuse a column of the keep policy if no record at the start of any file has it.
 
     Args:
         reader: opens the files.
         files: each with its head, whose format has the paths of the columns.
         paths: the columns, as the user wrote them.
+        asked: what asks for them, for the message.
 
     Raises:
         ConfigError: naming the column, a file, and the fields of its first record.
@@ -132,7 +135,7 @@ def require_policy(reader: PartReader, files: Iterable[tuple[InputFile, FileHead
     if is_hidden:
         return
     path = paths[next(iter(waiting))]
-    raise ConfigError(f"keep.policy: {path}: no record at the start of any file has it{seen}")
+    raise ConfigError(f"{asked}: {path}: no record at the start of any file has it{seen}")
 
 
 def _has_columns(file: InputFile, head: FileHead) -> bool:

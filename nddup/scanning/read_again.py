@@ -1,6 +1,7 @@
 """Consumers that read records a second time, and the choice of the documents that a report reads again.
 
     Counts             found records -> COUNTED        how many there are in each part of a file
+    Columns            found records -> COLUMN_VALUES  the values of columns that the run did not store
     Contents           found records -> CONTENTS       the kept documents, to be written
     Texts              found records -> FOUND_TEXTS    texts shown to a person, or compared by edit distance
     Tokens             found records -> TOKENS         texts that confirm pairs, as token hashes or as shingle ids
@@ -23,7 +24,7 @@ from nddup.reading.outcomes import Record
 from nddup.reading.records import content_fingerprint, fingerprint_bytes, record_text
 from nddup.scanning.found import Batches, LocatedRecord, TextRule, join_encoded
 from nddup.scanning.record_blocks import Block, Places, divide
-from nddup.tables import CONTENTS, COUNTED, FOUND_TEXTS, TOKENS, Table
+from nddup.tables import COLUMN_VALUES, CONTENTS, COUNTED, FOUND_TEXTS, TOKENS, Table
 
 if TYPE_CHECKING:
     from nddup.sketching.recipe import Recipe
@@ -46,6 +47,24 @@ class Counts:
                 places = [(one.source, one.split, one.seq) for one in some]
                 source, split, seq = (np.array(column) for column in zip(*places, strict=True))
             yield COUNTED.batch([pa.array(source, pa.string()), pa.array(split), pa.array(seq + 1)])
+
+
+@dataclass(frozen=True)
+class Columns:
+    """The values at the paths `policy` of the format, keyed by the record's place."""
+
+    table: ClassVar[Table] = COLUMN_VALUES
+
+    def batches(self, found: Iterable[Sequence[LocatedRecord]], head: FileHead | None) -> Batches:
+        """Yield COLUMN_VALUES, one batch per list."""
+        del head
+        for some in found:
+            rows = [
+                (one.source, one.split, one.seq, getattr(one.record, "reason", None), one.record.policy or None)
+                for one in some
+            ]
+            columns = zip(zip(*rows, strict=True), COLUMN_VALUES.arrow, strict=True)
+            yield COLUMN_VALUES.batch([pa.array(column, field.type) for column, field in columns])
 
 
 @dataclass(frozen=True)

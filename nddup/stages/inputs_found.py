@@ -50,9 +50,25 @@ def find_inputs(files: Files, inputs: list[str], config: Config) -> Collection:
         )
     paths = tuple(column.path for column in config.keep.order.columns if not column.is_derived)
     if paths:
-        found = replace(found, groups=tuple(_with_policy(group, paths) for group in found.groups))
-        require_policy(files, found.files, paths)
+        found = with_columns(files, found, paths)
     return found if most is None else limit_collection(files, found, most, record_limits(config))
+
+
+def with_columns(files: Files, found: Collection, paths: tuple[str, ...], *, asked: str = "keep.policy") -> Collection:
+    """Return a collection whose records are read with the values of these columns, in place of any others.
+
+    Args:
+        files: the file system.
+        found: the files.
+        paths: the columns.
+        asked: what asks for them, for the message.
+
+    Raises:
+        ConfigError: for a column that no record at the start of any file has.
+    """
+    found = replace(found, groups=tuple(_with_policy(group, paths) for group in found.groups))
+    require_policy(files, found.files, paths, asked=asked)
+    return found
 
 
 def note_changes(sketch: SketchMetrics, files: Files, inputs: list[str], source: Collection) -> SketchMetrics:
@@ -134,6 +150,33 @@ def _named(header: Mapping[str, Any], folder: RunFolder) -> Mapping[str, Any]:
     return found
 
 
+def read_list_of(files: Files, path: str, asked: str, is_entry: Callable[[Sequence[str]], bool]) -> Rows:
+    """Read a file of ids.
+
+    Args:
+        files: the file system.
+        path: of the file.
+        asked: the setting or option that names it, for messages.
+        is_entry: as of `read_rows`.
+
+    Raises:
+        ConfigError: if it is missing, a folder, too large or cannot be read.
+
+    Cost: the file is read once, into memory.
+    """
+    found = files.list_inputs([path]).files
+    if len(found) != 1:
+        raise ConfigError(f"{asked} {path}: expected a file, got a folder of {len(found)} files")
+    if found[0].size > MOST_BYTES:
+        raise ConfigError(f"{asked} {path}: expected at most {MOST_BYTES >> 20:,} MB of ids")
+    try:
+        return read_rows(files.read_part(found[0].path, 0, found[0].size), is_entry)
+    except UnicodeDecodeError as error:
+        raise ConfigError(f"{asked} {path}: expected UTF-8 ({error.reason} at byte {error.start})") from error
+    except (ValueError, csv.Error, pa.ArrowException) as error:
+        raise ConfigError(f"{asked} {path}: {error}") from error
+
+
 def read_forced(files: Files, path: str | None) -> Forced | None:
     """Read the file of `keep.force`; None for no path.
 
@@ -149,17 +192,7 @@ def read_forced(files: Files, path: str | None) -> Forced | None:
     """
     if path is None:
         return None
-    found = files.list_inputs([path]).files
-    if len(found) != 1:
-        raise ConfigError(f"keep.force {path}: expected a file, got a folder of {len(found)} files")
-    if found[0].size > MOST_BYTES:
-        raise ConfigError(f"keep.force {path}: expected at most {MOST_BYTES >> 20:,} MB of ids")
-    try:
-        rows = read_rows(files.read_part(found[0].path, 0, found[0].size), lambda row: _word(row) is not None)
-    except UnicodeDecodeError as error:
-        raise ConfigError(f"keep.force {path}: expected UTF-8 ({error.reason} at byte {error.start})") from error
-    except (ValueError, csv.Error, pa.ArrowException) as error:
-        raise ConfigError(f"keep.force {path}: {error}") from error
+    rows = read_list_of(files, path, "keep.force", lambda row: _word(row) is not None)
 
     told: dict[str, str] = {}
     for number, doc_id, word in _words(rows, path):

@@ -180,7 +180,7 @@ def test_5_cheap_mistakes(say: Say) -> None:
         ("check", "taken"): "taken: is not a run of nddup (it has no _RUN.json)",
         ("run", "news.jsonl", "--output", "out", "--fast"): "unrecognized arguments: --fast (see nddup run --help)",
         ("rnu", "news.jsonl"): "argument COMMAND: invalid choice: 'rnu' (choose from 'run', 'inspect', 'show',"
-        " 'report', 'check', 'evaluate', 'truth', 'sweep', 'index', 'against', 'passages', 'mine',"
+        " 'report', 'check', 'evaluate', 'truth', 'sweep', 'index', 'against', 'passages', 'split', 'mine',"
         " 'explain', 'serve', 'demo', 'setup'); did you mean run? (see nddup --help)",
     }  # fmt: skip
     assert {given: say(*given) for given in cases} == {
