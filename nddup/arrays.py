@@ -32,6 +32,21 @@ from numpy.typing import NDArray
 from nddup.own_files import KernelFolder, open_own
 from nddup.start_up import KERNELS, kernel_folders
 
+_arrays: dict[int, tuple[NDArray[Any], str]] = {}
+
+IS_KNOWN = numba.__version__.startswith("0.68.")
+"""Whether this is the release of numba whose private parts `KernelCache` knows: a kernel put together wrongly would end
+the process. Kernels of another release are loaded by numba itself, which takes longer."""
+
+_said: list[str] = []
+
+P = ParamSpec("P")
+
+R = TypeVar("R")
+
+HASH_MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)
+"""Odd, with bits spread evenly: a product with it scatters ids over partitions and table slots."""
+
 
 def _leave_folder_settings_out() -> None:
     """Keep numba to its settings in the environment.
@@ -81,19 +96,11 @@ def _digest_value(value: Any, module: str) -> str:  # noqa: ANN401 - whatever a 
     return digest_sources(origin) if is_seen and origin != module and origin.startswith(f"{package}.") else ""
 
 
-_arrays: dict[int, tuple[NDArray[Any], str]] = {}
-
-
 def _digest_array(array: NDArray[Any]) -> str:
     """Return the digest of a constant; several modules share the largest."""
     if id(array) not in _arrays:
         _arrays[id(array)] = array, hashlib.sha256(np.ascontiguousarray(array).data).hexdigest()
     return _arrays[id(array)][1]
-
-
-IS_KNOWN = numba.__version__.startswith("0.68.")
-"""Whether this is the release of numba whose private parts `KernelCache` knows: a kernel put together wrongly would end
-the process. Kernels of another release are loaded by numba itself, which takes longer."""
 
 
 class KernelCache(caching.FunctionCache):
@@ -257,9 +264,6 @@ def leave_saying_to_others() -> None:
     _said.append("")
 
 
-_said: list[str] = []
-
-
 @contextmanager
 def kept_by_sources() -> Iterator[None]:
     """Let numba find kernels as `_BySources` says inside the context; other users of numba are unaffected."""
@@ -306,13 +310,6 @@ class _BySources(caching.InTreeCacheLocator):
     def get_disambiguator(self) -> str:
         """Return the part of a file name that distinguishes kernels of one name."""
         return f"{super().get_disambiguator()}-{self._digest}"  # type: ignore[no-untyped-call]
-
-
-P = ParamSpec("P")
-R = TypeVar("R")
-
-HASH_MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)
-"""Odd, with bits spread evenly: a product with it scatters ids over partitions and table slots."""
 
 
 def compiled(function: Callable[P, R]) -> Callable[P, R]:

@@ -77,24 +77,6 @@ class _Parser(argparse.ArgumentParser):
         sys.exit(2)
 
 
-def _hint(message: str) -> str:
-    """Return a hint: the command that was probably meant, or how to give a setting that was given as an option."""
-    command = re.match(r"argument COMMAND: invalid choice: '([^']*)'", message)
-    if command is not None:
-        return "".join(f"; did you mean {near}?" for near in difflib.get_close_matches(command[1], COMMANDS, n=1))
-    name = re.match(r"unrecognized arguments: --([\w-]+)[ =]?(\S*)", message)
-    if name is None:
-        return ""
-    if name[1] in MEANT:
-        return f"; a setting is given as --set {MEANT[name[1]]}={name[2] or '…'}"
-    from nddup.settings.schema import Config  # noqa: PLC0415 - only an unknown option pays for loading the settings
-
-    key, value = name[1].replace("-", "_"), name[2]
-    sections = {section: field.annotation for section, field in Config.model_fields.items()}
-    found = [section for section, kind in sections.items() if key in getattr(kind, "model_fields", {})]
-    return "".join(f"; a setting is given as --set {section}.{key}={value or '…'}" for section in found[:1])
-
-
 SHELLS = ("bash", "zsh", "fish")
 
 BASH = """_nddup() {{
@@ -113,6 +95,24 @@ BASH = """_nddup() {{
 }}
 complete -o default -F _nddup nddup
 """
+
+
+def _hint(message: str) -> str:
+    """Return a hint: the command that was probably meant, or how to give a setting that was given as an option."""
+    command = re.match(r"argument COMMAND: invalid choice: '([^']*)'", message)
+    if command is not None:
+        return "".join(f"; did you mean {near}?" for near in difflib.get_close_matches(command[1], COMMANDS, n=1))
+    name = re.match(r"unrecognized arguments: --([\w-]+)[ =]?(\S*)", message)
+    if name is None:
+        return ""
+    if name[1] in MEANT:
+        return f"; a setting is given as --set {MEANT[name[1]]}={name[2] or '…'}"
+    from nddup.settings.schema import Config  # noqa: PLC0415 - only an unknown option pays for loading the settings
+
+    key, value = name[1].replace("-", "_"), name[2]
+    sections = {section: field.annotation for section, field in Config.model_fields.items()}
+    found = [section for section, kind in sections.items() if key in getattr(kind, "model_fields", {})]
+    return "".join(f"; a setting is given as --set {section}.{key}={value or '…'}" for section in found[:1])
 
 
 class _Completion(argparse.Action):

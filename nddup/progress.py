@@ -36,6 +36,33 @@ CLEAR, CLEAR_IN_NOTEBOOK = "\r\033[K", "\r" + " " * 100 + "\r"
 
 _quiet: list[bool] = []
 
+logger = logging.getLogger("nddup")
+
+LONGEST = 500
+"""Characters of an error message shown in a line."""
+
+DESCRIPTIONS = {
+    "sketch": "read every record and reduce it to a sketch",
+    "pairs": "find the near-duplicates",
+    "clusters": "mine maximal sets of near-duplicates",
+    "keep": "choose the documents that stay",
+    "output": "write the kept documents themselves",
+    "frequent": "list frequent sets of small components",
+    "kept": "read the kept documents again and write them",
+}
+"""The description of each stage and of each step without a table; those of tables are their own (`Table.doing`)."""
+
+UNITS = {
+    "collapse": "records", "prune": "parts", "match": "parts", "confirm": "parts", "expand": "pairs",
+    "components": "pairs", "mine": "parts", "name": "members", "write": "rows",
+}  # fmt: skip
+"""The unit that each step of the embedded engine counts in."""
+
+AT_ONCE = frozenset(["collapse", "expand", "components", "name"])
+"""Steps of one pass over arrays: only their size is known."""
+
+LogFormat = Literal["text", "json"]
+
 
 def be_quiet() -> None:
     """Show no progress in this process."""
@@ -134,33 +161,6 @@ class Steps:
                     self._said = self._step
                     sys.stderr.write(f"nddup {self._command}: {self._name}\n")
                     sys.stderr.flush()
-
-
-logger = logging.getLogger("nddup")
-LONGEST = 500
-"""Characters of an error message shown in a line."""
-
-DESCRIPTIONS = {
-    "sketch": "read every record and reduce it to a sketch",
-    "pairs": "find the near-duplicates",
-    "clusters": "mine maximal sets of near-duplicates",
-    "keep": "choose the documents that stay",
-    "output": "write the kept documents themselves",
-    "frequent": "list frequent sets of small components",
-    "kept": "read the kept documents again and write them",
-}
-"""The description of each stage and of each step without a table; those of tables are their own (`Table.doing`)."""
-
-UNITS = {
-    "collapse": "records", "prune": "parts", "match": "parts", "confirm": "parts", "expand": "pairs",
-    "components": "pairs", "mine": "parts", "name": "members", "write": "rows",
-}  # fmt: skip
-"""The unit that each step of the embedded engine counts in."""
-
-AT_ONCE = frozenset(["collapse", "expand", "components", "name"])
-"""Steps of one pass over arrays: only their size is known."""
-
-LogFormat = Literal["text", "json"]
 
 
 @dataclass

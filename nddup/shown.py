@@ -60,6 +60,52 @@ _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
 _ACTING = re.compile(f"[{re.escape(ACTING)}\ud800-\udfff]")
 _ACTING_IN_LINES = re.compile(f"[{re.escape(ACTING.replace(chr(9), '').replace(chr(10), ''))}\ud800-\udfff]")
 
+RULE = "spark.redaction.regex"
+
+DEFAULT = "(?i)secret|password|token|access[.]?key|credential"
+"""Spark's default in 4.3."""
+
+HIDDEN = "*********(redacted)"
+"""Replaces a secret, as in Spark."""
+
+IN_PLANS = r"(?<=://)[^\s/?#:@]*:[^\s/?#]*(?=@)"
+"""For `spark.redaction.string.regex`: matches the user and password of a URI in query plans, as in the event log."""
+
+LEAST_REMEMBERED = 6
+"""Least length of a secret that is replaced wherever it occurs: a shorter one may be part of a common word."""
+
+CONTAINER_SCHEMES = frozenset({"abfs", "abfss", "wasb", "wasbs"})
+"""In URIs of these schemes the part before the @ is the name of a container, not a login."""
+
+_SCHEME = r"\b([A-Za-z][A-Za-z0-9+.-]*)://"
+
+# A login ends at the last @ before the path. A password may contain a slash: Java quotes it. `host:port/` is no login.
+_LOGIN = re.compile(_SCHEME + r"(?:[^/?#]*|[^/@:]*:(?!\d+/).*)@", re.DOTALL)
+
+_LOGIN_IN_TEXT = re.compile(_SCHEME + r"(?:[^\s/?#]*|[^\s/@:]*:(?!\d+/)\S*)@")
+
+_ASSIGNMENT = re.compile(r"""\b((?:spark|fs)\.[\w.-]+)(["']?\s*[=:]\s*["']?)(?!expected\b|unknown\b)([^\s"',;]+)""")
+
+_patterns: dict[str, re.Pattern[str]] = {DEFAULT: re.compile(DEFAULT)}
+
+_remembered: set[str] = set()
+
+FIRST = (
+    '<?xml version="1.0" encoding="UTF-8"?>\n'
+    '<romip:dataset xmlns:romip="http://www.romip.ru/data/common"><collection>nddup</collection>'
+)
+
+LAST = "</romip:dataset>"
+"""The lines before and after the documents of a ROMIP file."""
+
+NO_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+"""Characters that XML cannot hold; in an id or an address they become U+FFFD."""
+
+MOST_BYTES = (1 << 31) - 1
+"""Bytes of the longest record: a Java array holds no more."""
+
+UNITS = {"b": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40, "p": 1 << 50}
+
 
 def escape_character(character: str) -> str:
     r"""Return a character as Python would spell it in a string.
@@ -164,32 +210,6 @@ def _replace(error: UnicodeError) -> tuple[str, int]:
     return "".join(IN_ASCII.get(one) or escape_character(one) for one in missing), error.end
 
 
-RULE = "spark.redaction.regex"
-DEFAULT = "(?i)secret|password|token|access[.]?key|credential"
-"""Spark's default in 4.3."""
-
-HIDDEN = "*********(redacted)"
-"""Replaces a secret, as in Spark."""
-
-IN_PLANS = r"(?<=://)[^\s/?#:@]*:[^\s/?#]*(?=@)"
-"""For `spark.redaction.string.regex`: matches the user and password of a URI in query plans, as in the event log."""
-
-LEAST_REMEMBERED = 6
-"""Least length of a secret that is replaced wherever it occurs: a shorter one may be part of a common word."""
-
-CONTAINER_SCHEMES = frozenset({"abfs", "abfss", "wasb", "wasbs"})
-"""In URIs of these schemes the part before the @ is the name of a container, not a login."""
-
-_SCHEME = r"\b([A-Za-z][A-Za-z0-9+.-]*)://"
-# A login ends at the last @ before the path. A password may contain a slash: Java quotes it. `host:port/` is no login.
-_LOGIN = re.compile(_SCHEME + r"(?:[^/?#]*|[^/@:]*:(?!\d+/).*)@", re.DOTALL)
-_LOGIN_IN_TEXT = re.compile(_SCHEME + r"(?:[^\s/?#]*|[^\s/@:]*:(?!\d+/)\S*)@")
-_ASSIGNMENT = re.compile(r"""\b((?:spark|fs)\.[\w.-]+)(["']?\s*[=:]\s*["']?)(?!expected\b|unknown\b)([^\s"',;]+)""")
-
-_patterns: dict[str, re.Pattern[str]] = {DEFAULT: re.compile(DEFAULT)}
-_remembered: set[str] = set()
-
-
 def follow(settings: Iterable[tuple[str, object]]) -> None:
     """Apply the redaction rule of these settings from now on, and remember the secrets among them.
 
@@ -265,13 +285,6 @@ def _without_login(found: re.Match[str]) -> str:
     return found[0] if found[1].lower() in CONTAINER_SCHEMES else f"{found[1]}://"
 
 
-FIRST = (
-    '<?xml version="1.0" encoding="UTF-8"?>\n'
-    '<romip:dataset xmlns:romip="http://www.romip.ru/data/common"><collection>nddup</collection>'
-)
-LAST = "</romip:dataset>"
-"""The lines before and after the documents of a ROMIP file."""
-
 ESCAPES = (("\\", "\\\\"), *((character, escape_character(character)) for character in ACTING))
 """How `duplicates.txt` escapes characters of an id; all others are written unchanged. The backslash comes first."""
 
@@ -279,9 +292,6 @@ ESCAPED = f"[{re.escape(''.join(character for character, _ in ESCAPES))}]"
 """Matches a character that is escaped, in Python and in Java."""
 
 _ESCAPED, _SPELLED = re.compile(ESCAPED), dict(ESCAPES)
-
-NO_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
-"""Characters that XML cannot hold; in an id or an address they become U+FFFD."""
 
 
 def escaped(doc_id: str) -> str:
@@ -301,12 +311,6 @@ def spell_document(doc_id: str, url: str | None, content: str) -> str:
 
 def _text(value: str) -> str:
     return html.escape(NO_XML.sub("\ufffd", value), quote=False)
-
-
-MOST_BYTES = (1 << 31) - 1
-"""Bytes of the longest record: a Java array holds no more."""
-
-UNITS = {"b": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40, "p": 1 << 50}
 
 
 def parse_size(value: int | str, *, unit: str = "b", least: int = 1) -> int:

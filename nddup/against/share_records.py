@@ -93,6 +93,13 @@ class ShareRecords:
             yield _share(some, texts, hits)
 
 
+MOST_SHINGLES = (1 << 31) - 1
+"""Shingles of all parts together: their numbers have 32 bits."""
+
+DOCUMENTS = 1_000
+"""Documents whose shingles are compared in one call."""
+
+
 def _count(some: Sequence[LocatedRecord]) -> Iterator[tuple[object, ...]]:
     """Yield a row for each split, with its number of records."""
     for (source, split), records in Counter((one.source, one.split) for one in some).items():
@@ -173,10 +180,6 @@ def flatten(column: pa.Array | pa.ChunkedArray) -> tuple[NDArray[np.int64], NDAr
 def list_column(offsets: NDArray[Any], values: NDArray[Any]) -> pa.ListArray:
     """Build the column that `flatten` takes apart; fewer than 2**31 values."""
     return pa.ListArray.from_arrays(offsets.astype(np.int32), values)
-
-
-MOST_SHINGLES = (1 << 31) - 1
-"""Shingles of all parts together: their numbers have 32 bits."""
 
 
 def first_numbers(parts: Sequence[Known]) -> list[int]:
@@ -298,10 +301,6 @@ class ReadItems:
         if isinstance(record, Reject):
             return (*place, record.doc_id, record.reason, record.detail, record.excerpt, "")
         return (*place, record.doc_id, None, "", "", self.rule.read(record).text)
-
-
-DOCUMENTS = 1_000
-"""Documents whose shingles are compared in one call."""
 
 
 def verify_filter_hits(possible: pa.Table, known: Known) -> pa.Table:

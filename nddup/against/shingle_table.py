@@ -37,6 +37,14 @@ _SIX: Final = np.uint64(6)
 _PLACE: Final = np.uint64(63)
 _ONE: Final = np.uint64(1)
 
+ALL_BITS: Final = (1 << 64) - 1
+"""Mask for the whole fingerprint; tests use fewer bits, so that different shingles have equal fingerprints."""
+
+MOST_BYTES: Final = (1 << 31) - 1
+"""Maximum number of bytes of all items together: places are 32-bit numbers."""
+
+Values = TypeVar("Values", bound=NDArray[Any])
+
 
 def make_filter(keys: NDArray[np.uint64], *, most_bytes: int = MOST_FILTER_BYTES) -> NDArray[np.uint64]:
     """Make the filter of n keys: (w,) uint64, w a power of two, at least 2 and at most `most_bytes / 8`.
@@ -96,15 +104,6 @@ def _bits_of(product: np.uint64) -> np.uint64:
     low = product >> _BELOW
     first, second, third = low & _PLACE, (low >> _SIX) & _PLACE, (low >> _SIX >> _SIX) & _PLACE
     return np.uint64(_ONE << first | _ONE << second | _ONE << third)
-
-
-ALL_BITS: Final = (1 << 64) - 1
-"""Mask for the whole fingerprint; tests use fewer bits, so that different shingles have equal fingerprints."""
-
-MOST_BYTES: Final = (1 << 31) - 1
-"""Maximum number of bytes of all items together: places are 32-bit numbers."""
-
-Values = TypeVar("Values", bound=NDArray[Any])
 
 
 class Known(NamedTuple):

@@ -41,6 +41,13 @@ class Runs(NamedTuple):
     shingles: NDArray[np.int32]
 
 
+KIND: Final = 0xFFFFFFFF - CODE
+
+_NOT_FIRST: Final = 0xC0
+
+_FOLLOWS: Final = 0x80
+
+
 def find_runs(
     item: NDArray[np.int32], tokens: NDArray[np.int32], numbers: NDArray[np.int32], is_suppressed: NDArray[np.bool_]
 ) -> Runs:
@@ -115,11 +122,6 @@ def _common(item: NDArray[np.int32], at: int, tokens: NDArray[np.int32], numbers
     ):
         size += 1
     return size
-
-
-KIND: Final = 0xFFFFFFFF - CODE
-_NOT_FIRST: Final = 0xC0
-_FOLLOWS: Final = 0x80
 
 
 @compiled

@@ -140,6 +140,10 @@ class PairVerdict:
         return page + side_by_side((self.doc_a, self.doc_b), self.texts)
 
 
+SCHEME = "affine64"
+"""datasketch's name for the permutations that kind `minhash` uses by default."""
+
+
 def explain_pair(run: FinishedRun, config: Config, first: str, second: str) -> PairVerdict:
     """Say why two documents are, or are not, near-duplicates.
 
@@ -442,10 +446,6 @@ def require_tellable(header: Mapping[str, Any], path: str) -> None:
             f"rethreshold: {path} is a version of a repository; what it keeps follows from all versions before it, not"
             " from its documents alone; run `nddup run` over the documents"
         )
-
-
-SCHEME = "affine64"
-"""datasketch's name for the permutations that kind `minhash` uses by default."""
 
 
 def minhash_of(documents: ds.Dataset, config: Config, doc_id: str) -> Any:  # noqa: ANN401 - a LeanMinHash

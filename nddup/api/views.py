@@ -34,6 +34,67 @@ _CAPTION = "text-align:left;white-space:nowrap;opacity:.75"
 _ITEMS = 6
 """Largest number of items shown of a list."""
 
+SHOWN = 10
+"""Rows shown in a notebook."""
+
+SHARE = 0.5
+"""Largest part of the machine's memory that the columns of one table may take."""
+
+ONE_CLUSTER = """
+    SELECT c.cluster_id, c.size, c.support, c.component, c.coverage
+    FROM clusters AS c JOIN wanted AS w ON c.cluster_id = w.id
+"""
+
+MEMBERS = """
+    SELECT m.doc_id, m.representative, d.url, d.source, d.n_tokens, k.kept, k.duplicate_of, k.reason
+    FROM members AS m JOIN wanted AS w ON m.cluster_id = w.id
+    LEFT JOIN documents AS d ON m.doc_id = d.doc_id LEFT JOIN keep AS k ON m.doc_id = k.doc_id
+    ORDER BY m.representative DESC, m.doc_id
+"""
+
+PAIRS_INSIDE = """
+    SELECT p.doc_a, p.doc_b, p.overlap, p.resemblance, p.star
+    FROM pairs AS p
+    JOIN (SELECT m.doc_id FROM members AS m JOIN wanted AS w ON m.cluster_id = w.id) AS a ON p.doc_a = a.doc_id
+    JOIN (SELECT m.doc_id FROM members AS m JOIN wanted AS w ON m.cluster_id = w.id) AS b ON p.doc_b = b.doc_id
+    ORDER BY p.resemblance, p.doc_a, p.doc_b
+"""
+
+IN_MATRIX = 24
+"""Largest number of members for which the pairs are shown as a matrix."""
+
+ONE_DOCUMENT = """
+    SELECT d.doc_id, d.url, d.source, d.record, d.n_tokens, d.n_features, d.group, d.sketch, k.kept, k.duplicate_of,
+           k.reason, k.lost
+    FROM documents AS d JOIN wanted AS w ON d.doc_id = w.id LEFT JOIN keep AS k ON d.doc_id = k.doc_id
+"""
+
+PAIRS_WITH = """
+    SELECT other, overlap, resemblance, star
+    FROM (SELECT p.doc_b AS other, p.overlap, p.resemblance, p.star FROM pairs AS p JOIN wanted AS w ON p.doc_a = w.id
+          UNION ALL
+          SELECT p.doc_a AS other, p.overlap, p.resemblance, p.star FROM pairs AS p JOIN wanted AS w ON p.doc_b = w.id
+         ) AS near
+    ORDER BY resemblance DESC, other
+"""
+
+CLUSTERS = """
+    SELECT c.cluster_id, c.size, c.support, c.coverage, m.representative
+    FROM clusters AS c JOIN members AS m ON c.cluster_id = m.cluster_id JOIN wanted AS w ON m.doc_id = w.id
+    ORDER BY c.size DESC, c.cluster_id
+"""
+
+REMOVED_FOR = "SELECT count(*) AS n FROM keep AS k JOIN wanted AS w ON k.duplicate_of = w.id"
+
+REJECTED = "SELECT r.reason, r.detail FROM rejects AS r JOIN wanted AS w ON r.doc_id = w.id"
+
+REMOVED = {
+    "exact": "its content is that of {}",
+    "equal": "its sketch is that of {}",
+    "near": "near-duplicate of {}",
+    "forced": "keep.force says so; near-duplicate of {}",
+}
+
 
 def table(headings: Sequence[str], rows: Iterable[Sequence[Any]], *, caption: str = "") -> str:
     """Return rows under headings. Numbers are right-aligned; every value is escaped."""
@@ -103,13 +164,6 @@ def _short(text: str) -> str:
 
 def _side(value: Any) -> str:  # noqa: ANN401
     return "right" if isinstance(value, (int, float)) and not isinstance(value, bool) else "left"
-
-
-SHOWN = 10
-"""Rows shown in a notebook."""
-
-SHARE = 0.5
-"""Largest part of the machine's memory that the columns of one table may take."""
 
 
 class RunTable:
@@ -231,28 +285,6 @@ def _bytes_of(dataset: ds.Dataset, columns: Sequence[str] | None) -> int:
     return found
 
 
-ONE_CLUSTER = """
-    SELECT c.cluster_id, c.size, c.support, c.component, c.coverage
-    FROM clusters AS c JOIN wanted AS w ON c.cluster_id = w.id
-"""
-MEMBERS = """
-    SELECT m.doc_id, m.representative, d.url, d.source, d.n_tokens, k.kept, k.duplicate_of, k.reason
-    FROM members AS m JOIN wanted AS w ON m.cluster_id = w.id
-    LEFT JOIN documents AS d ON m.doc_id = d.doc_id LEFT JOIN keep AS k ON m.doc_id = k.doc_id
-    ORDER BY m.representative DESC, m.doc_id
-"""
-PAIRS_INSIDE = """
-    SELECT p.doc_a, p.doc_b, p.overlap, p.resemblance, p.star
-    FROM pairs AS p
-    JOIN (SELECT m.doc_id FROM members AS m JOIN wanted AS w ON m.cluster_id = w.id) AS a ON p.doc_a = a.doc_id
-    JOIN (SELECT m.doc_id FROM members AS m JOIN wanted AS w ON m.cluster_id = w.id) AS b ON p.doc_b = b.doc_id
-    ORDER BY p.resemblance, p.doc_a, p.doc_b
-"""
-
-IN_MATRIX = 24
-"""Largest number of members for which the pairs are shown as a matrix."""
-
-
 @dataclass(frozen=True)
 class Cluster:
     """A cluster.
@@ -323,35 +355,6 @@ def find_cluster(run: FinishedRun, cluster_id: str) -> Cluster:
         members=table_of("members", run.sql(MEMBERS, wanted=wanted)),
         pairs=table_of("pairs", run.sql(PAIRS_INSIDE, wanted=wanted)),
     )
-
-
-ONE_DOCUMENT = """
-    SELECT d.doc_id, d.url, d.source, d.record, d.n_tokens, d.n_features, d.group, d.sketch, k.kept, k.duplicate_of,
-           k.reason, k.lost
-    FROM documents AS d JOIN wanted AS w ON d.doc_id = w.id LEFT JOIN keep AS k ON d.doc_id = k.doc_id
-"""
-PAIRS_WITH = """
-    SELECT other, overlap, resemblance, star
-    FROM (SELECT p.doc_b AS other, p.overlap, p.resemblance, p.star FROM pairs AS p JOIN wanted AS w ON p.doc_a = w.id
-          UNION ALL
-          SELECT p.doc_a AS other, p.overlap, p.resemblance, p.star FROM pairs AS p JOIN wanted AS w ON p.doc_b = w.id
-         ) AS near
-    ORDER BY resemblance DESC, other
-"""
-CLUSTERS = """
-    SELECT c.cluster_id, c.size, c.support, c.coverage, m.representative
-    FROM clusters AS c JOIN members AS m ON c.cluster_id = m.cluster_id JOIN wanted AS w ON m.doc_id = w.id
-    ORDER BY c.size DESC, c.cluster_id
-"""
-REMOVED_FOR = "SELECT count(*) AS n FROM keep AS k JOIN wanted AS w ON k.duplicate_of = w.id"
-REJECTED = "SELECT r.reason, r.detail FROM rejects AS r JOIN wanted AS w ON r.doc_id = w.id"
-
-REMOVED = {
-    "exact": "its content is that of {}",
-    "equal": "its sketch is that of {}",
-    "near": "near-duplicate of {}",
-    "forced": "keep.force says so; near-duplicate of {}",
-}
 
 
 @dataclass(frozen=True)

@@ -57,6 +57,53 @@ class Claim(NamedTuple):
     coverage: str
 
 
+PARTIAL = Violations(
+    f"""
+    SELECT cluster_id, held, n, node FROM placed WHERE node IS NULL OR (coverage IN {MAXIMAL} AND held <> n)
+    """,  # noqa: S608 - the text above
+    "{cluster_id}: {held} of {n} documents with the sketch of {node}",
+)
+"""Clusters that hold some documents of a sketch but not the others, which could be added; and members that are not
+documents."""
+
+UNPAIRED = Violations(
+    """
+    SELECT a.cluster_id, a.node AS node_a, b.node AS node_b
+    FROM placed AS a SEMI JOIN chosen AS c ON a.cluster_id = c.cluster_id
+    JOIN placed AS b ON a.cluster_id = b.cluster_id AND a.node < b.node
+    ANTI JOIN folded AS f ON f.node_a = a.node AND f.node_b = b.node
+    WHERE a.coverage IN ('all', 'pairs', 'documents')
+    """,
+    "{cluster_id}: {node_a} / {node_b} are not a pair",
+)
+"""Chosen clusters with two sketches that are not in `pairs`, whose rows were confirmed by texts."""
+
+NESTED = Violations(
+    """
+    SELECT s.cluster_id, s.outer_id FROM (
+        SELECT r.cluster_id, r.nodes, o.cluster_id AS outer_id
+        FROM (
+            SELECT p.cluster_id, min_by(p.node, (f.clusters, p.node)) AS node, count(*) AS nodes
+            FROM placed AS p SEMI JOIN chosen AS c ON p.cluster_id = c.cluster_id
+            JOIN (SELECT node, count(*) AS clusters FROM placed GROUP BY node) AS f ON p.node = f.node
+            GROUP BY p.cluster_id
+        ) AS r JOIN placed AS o ON r.node = o.node WHERE r.cluster_id <> o.cluster_id
+    ) AS s
+    JOIN placed AS i ON s.cluster_id = i.cluster_id JOIN placed AS o ON s.outer_id = o.cluster_id AND i.node = o.node
+    GROUP BY s.cluster_id, s.outer_id, s.nodes HAVING count(*) = s.nodes
+    """,
+    "{cluster_id}: lies inside {outer_id}",
+)
+"""Chosen clusters that lie inside another one. The outer cluster holds all nodes of the inner one, also the one that is
+in the fewest clusters: only the clusters of that node are compared."""
+
+BY_LEADERS = "SELECT DISTINCT node FROM placed WHERE coverage = 'documents' AND node IS NOT NULL"
+"""The nodes of components given by leaders, where the clusters show it."""
+
+UNPLACED = "SELECT DISTINCT node FROM docs ANTI JOIN placed USING (node)"
+"""The nodes in no cluster, which may belong to components given by leaders where clusters must have a support."""
+
+
 def hold(number: int) -> str:
     """Return the SELECT of the nodes of the first `number` clusters by id: cluster_id, support, coverage, node."""
     return f"""
@@ -133,29 +180,6 @@ def extend(batches: Batches, *, names: list[str], cluster_ids: list[str], sets: 
         yield ADDED.batch([pa.array(column, pa.string()) for column in columns])
 
 
-PARTIAL = Violations(
-    f"""
-    SELECT cluster_id, held, n, node FROM placed WHERE node IS NULL OR (coverage IN {MAXIMAL} AND held <> n)
-    """,  # noqa: S608 - the text above
-    "{cluster_id}: {held} of {n} documents with the sketch of {node}",
-)
-"""Clusters that hold some documents of a sketch but not the others, which could be added; and members that are not
-documents."""
-
-
-UNPAIRED = Violations(
-    """
-    SELECT a.cluster_id, a.node AS node_a, b.node AS node_b
-    FROM placed AS a SEMI JOIN chosen AS c ON a.cluster_id = c.cluster_id
-    JOIN placed AS b ON a.cluster_id = b.cluster_id AND a.node < b.node
-    ANTI JOIN folded AS f ON f.node_a = a.node AND f.node_b = b.node
-    WHERE a.coverage IN ('all', 'pairs', 'documents')
-    """,
-    "{cluster_id}: {node_a} / {node_b} are not a pair",
-)
-"""Chosen clusters with two sketches that are not in `pairs`, whose rows were confirmed by texts."""
-
-
 def extensible(*, is_cut: bool) -> Violations:
     """Return the clusters that promise to be maximal but to which a document can be added.
 
@@ -174,26 +198,6 @@ def extensible(*, is_cut: bool) -> Violations:
         ) AS ends GROUP BY cluster_id, node HAVING count(found) = count(*)
     """  # noqa: S608 - the text above
     return Violations(paired if is_cut else promised, "{cluster_id}: {node} can be added")
-
-
-NESTED = Violations(
-    """
-    SELECT s.cluster_id, s.outer_id FROM (
-        SELECT r.cluster_id, r.nodes, o.cluster_id AS outer_id
-        FROM (
-            SELECT p.cluster_id, min_by(p.node, (f.clusters, p.node)) AS node, count(*) AS nodes
-            FROM placed AS p SEMI JOIN chosen AS c ON p.cluster_id = c.cluster_id
-            JOIN (SELECT node, count(*) AS clusters FROM placed GROUP BY node) AS f ON p.node = f.node
-            GROUP BY p.cluster_id
-        ) AS r JOIN placed AS o ON r.node = o.node WHERE r.cluster_id <> o.cluster_id
-    ) AS s
-    JOIN placed AS i ON s.cluster_id = i.cluster_id JOIN placed AS o ON s.outer_id = o.cluster_id AND i.node = o.node
-    GROUP BY s.cluster_id, s.outer_id, s.nodes HAVING count(*) = s.nodes
-    """,
-    "{cluster_id}: lies inside {outer_id}",
-)
-"""Chosen clusters that lie inside another one. The outer cluster holds all nodes of the inner one, also the one that is
-in the fewest clusters: only the clusters of that node are compared."""
 
 
 def left_out(*, twin: int, large: int) -> Violations:
@@ -218,13 +222,6 @@ def left_out(*, twin: int, large: int) -> Violations:
         ) AS due ANTI JOIN placed USING (node)
     """  # noqa: S608 - numbers
     return Violations(text, "{node}: has a near-duplicate, and is in no cluster")
-
-
-BY_LEADERS = "SELECT DISTINCT node FROM placed WHERE coverage = 'documents' AND node IS NOT NULL"
-"""The nodes of components given by leaders, where the clusters show it."""
-
-UNPLACED = "SELECT DISTINCT node FROM docs ANTI JOIN placed USING (node)"
-"""The nodes in no cluster, which may belong to components given by leaders where clusters must have a support."""
 
 
 def leaderless(*, is_free: bool) -> Violations:

@@ -45,55 +45,6 @@ DERIVED = {"length": "d.n_tokens", "url_length": "length(d.url)", "id": "d.doc_i
 
 IS_NUMBER = "regexp_like({0}, '^[+-]?([0-9]+[.]?[0-9]*|[.][0-9]+)([eE][+-]?[0-9]{{1,6}})?$')"
 
-
-def rank_by(policy: str | Sequence[str], prefer: Sequence[str]) -> str:
-    """Return SQL for the rank of a document by preferred sources, then by a policy; ties have equal ranks.
-
-    Args:
-        policy: a word, or columns, each an optional sign, a name and an optional type.
-        prefer: globs of sources, without characters that are special in SQL.
-    """
-    cases = " ".join(f"WHEN {_matches(glob)} THEN {place}" for place, glob in enumerate(prefer))
-    terms = ["CASE WHEN d.record_type = 'revisit' THEN 1 ELSE 0 END"]
-    terms += [f"CASE {cases} ELSE {len(prefer)} END"] if prefer else []
-    if isinstance(policy, str):
-        terms.append(RANKS[policy])
-    else:
-        read = 0
-        for column in policy:
-            name, _, kind = column.strip().removeprefix("-").strip().rpartition(":")
-            name, kind = (name, kind) if kind in ("number", "text") and name else (column.strip().removeprefix("-"), "")
-            read += name not in DERIVED
-            value = DERIVED.get(name) or f"element_at(d.policy, {read})"
-            terms += _terms(f"nullif(trim(CAST({value} AS STRING)), '')", kind, is_falling=column.strip()[0] == "-")
-        terms.append(MOMENT)
-    return f"rank() OVER (ORDER BY {', '.join(terms)})"
-
-
-def _terms(value: str, kind: str, *, is_falling: bool) -> list[str]:
-    """Return a column's sort terms: numbers, then texts, both in its direction, then missing or mistyped values."""
-    is_number = "false" if kind == "text" else IS_NUMBER.format(value)
-    place = f"CASE WHEN {value} IS NULL THEN 3 WHEN {is_number} THEN 1 ELSE {3 if kind == 'number' else 2} END"
-    number, text = f"CASE WHEN {is_number} THEN {value} END", f"CASE WHEN NOT {is_number} THEN {value} END"
-    way = "DESC" if is_falling else "ASC"
-    ordered = [f"try_cast({number} AS DOUBLE)", f"try_cast({number} AS DECIMAL(38, 9))"]
-    return [place, *(f"{one} {way}" for one in (ordered if kind == "number" else [*ordered, text]))]
-
-
-def _matches(glob: str) -> str:
-    """Return the SQL condition that a source matches a glob: `*` any characters, `?` one, `[ab]` one of these."""
-    signs = {"*": ".*", "?": "."}
-    spelled: list[str] = []
-    is_inside = False
-    for sign in glob:
-        is_inside = sign == "[" or (is_inside and sign != "]")
-        if is_inside or sign == "]":
-            spelled.append("^" if sign == "!" and spelled[-1] == "[" else sign)
-        else:
-            spelled.append(signs.get(sign) or (f"[{sign}]" if sign in ".+(){}|$" else sign))
-    return f"regexp_like(d.source, '^(?s:{''.join(spelled)})$')"
-
-
 Batches = Iterator[pa.RecordBatch]
 
 HEAVY = 100_000
@@ -107,105 +58,13 @@ MARKED = working(
     " the keep policy, the smaller first. `class`: -1 and 1 for a document that `keep.force` keeps or removes, else 0.",
 )
 
-
 FORCED = working("forced", "doc_id string, class int", "A document that `keep.force` keeps (-1) or removes (1).")
 
 FORCED_WEIGHT = 1 << 60
 """Lies between the weights of documents that `keep.force` keeps, of others, and of those that it removes."""
 
-
-def list_documents(
-    policy: str | Sequence[str], prefer: Sequence[str] = (), *, by_text: bool = False, is_forced: bool = False
-) -> str:
-    """Return the SELECT of the rows that `mark` reads.
-
-    Args:
-        policy: `keep.policy`, a word or columns.
-        prefer: `keep.prefer`.
-        by_text: whether texts confirm pairs: then `sequence` is equal for equal texts only; else it is null.
-        is_forced: whether there is a table FORCED.
-    """
-    rank = RANKS[policy] if isinstance(policy, str) and not prefer else rank_by(policy, prefer)
-    sequence = "d.token_fingerprint" if by_text else "CAST(NULL AS BINARY)"
-    return f"""
-        SELECT d.doc_id, d.doc_key, d.group AS said, d.content_fingerprint AS content,
-               CAST({rank} AS BIGINT) AS rank, coalesce(d.n_features, -1) AS n_features, d.sketch,
-               {sequence} AS sequence, d.n_tokens, {"coalesce(f.class, 0)" if is_forced else "0"} AS class
-        FROM documents AS d {"LEFT JOIN forced AS f ON d.doc_id = f.doc_id" if is_forced else ""}
-    """  # noqa: S608 - of `RANKS`, or made here
-
-
-def mark(batches: Batches, *, form: Form, levels: int, is_contained: bool) -> Batches:
-    """Make MARKED of the documents of `list_documents`.
-
-    Equal sketches are found by SHA-256 over all their ids; empty ones are equal if their contents and numbers of tokens
-    are. Where the modulus follows the number of features, equal sketches must have equal moduli. A `sequence`, where
-    given, is used instead of the digest: equal texts have equal sketches.
-
-    Args:
-        batches: documents.
-        form: the form that a sketch must have.
-        levels: `sketch.size` where the modulus follows the number of features; else 0.
-        is_contained: whether documents that may contain more come first, before the policy applies.
-    """
-    for batch in batches:
-        rows = sketch_rows(batch.column("sketch"))
-        counts = batch.column("n_features").to_numpy().astype(np.int64)
-        level = np.zeros(len(counts), np.int64)
-        if levels:
-            level = np.array([level_due(n, levels) for n in counts.tolist()], np.int64)
-        size = np.diff(rows.offsets)
-        forced = batch.column("class").to_numpy().astype(np.int64)
-        weight = forced * FORCED_WEIGHT - (size << level if is_contained else 0)
-        contents = zip(batch.column("content").to_pylist(), batch.column("n_tokens").to_pylist(), strict=True)
-        empty = [b"=%d " % tokens + content for content, tokens in contents]
-        same = _digest(rows, level, empty, batch.column("sequence").to_pylist())
-        told = [size.astype(np.int32), level, weight, damaged_sketches(rows, counts, form), forced.astype(np.int32)]
-        yield MARKED.batch([*batch.columns[:5], pa.array(same, pa.binary()), *map(pa.array, told)])
-
-
-def marker(form: Form, *, levels: int, is_contained: bool) -> partial[Batches]:
-    """Bind `mark` to the form and settings of a run."""
-    return partial(mark, form=form, levels=levels, is_contained=is_contained)
-
-
-def _digest(rows: Rows, levels: np.ndarray, empty: list[bytes], sequences: list[bytes | None]) -> list[bytes]:
-    """Return what only equal sketches share: of an empty one its text's, else the sequence, or a digest of the ids.
-
-    The three differ in length, so they cannot be confused.
-    """
-    data, ends = rows.ids.view(np.uint8), (8 * rows.offsets).tolist()
-    found = []
-    parts = zip(ends[:-1], ends[1:], levels.tolist(), empty, sequences, strict=True)
-    for low, high, level, content, sequence in parts:
-        if high == low:
-            found.append(content)
-        elif sequence:
-            found.append(sequence)
-        else:
-            found.append(hashlib.sha256(bytes([level]) + data[low:high].data).digest())
-    return found
-
-
 NODES = "SELECT same, min(doc_id) AS node, count(*) AS n FROM marked GROUP BY same"
 """The distinct sketches: same binary, node string, n int64 (their documents)."""
-
-
-def name_nodes(heavy: int) -> str:
-    """Return the SELECT of every document with its node: MARKED, node string, n int64.
-
-    Nodes of at least `heavy` documents are few, and are broadcast to every task.
-    """
-    return f"""
-        SELECT /*+ BROADCAST(k) */ m.*, k.node, k.n
-        FROM marked AS m JOIN (SELECT * FROM nodes WHERE n >= {heavy:d}) AS k ON m.same = k.same
-        UNION ALL
-        SELECT m.*, k.node, k.n
-        FROM (SELECT /*+ BROADCAST(k) */ m.*
-              FROM marked AS m ANTI JOIN (SELECT same FROM nodes WHERE n >= {heavy:d}) AS k ON m.same = k.same) AS m
-        JOIN (SELECT * FROM nodes WHERE n < {heavy:d}) AS k ON m.same = k.same
-    """  # noqa: S608 - a number
-
 
 SKETCHES = """
     SELECT k.node, k.n, k.size, k.level, d.sketch
@@ -309,7 +168,6 @@ WRONG_MEMBERS = (
 )
 """Clusters whose rows in `members` differ in number from their size, are repeated, or lack an id the cluster lists."""
 
-
 UNREPRESENTED = Violations(
     """
     SELECT cluster_id, count(CASE WHEN representative THEN 1 END) AS n FROM members
@@ -318,7 +176,6 @@ UNREPRESENTED = Violations(
     "{cluster_id}: {n} representatives",
 )
 """Clusters without exactly one representative."""
-
 
 WRONG_REPRESENTATIVES = Violations(
     """
@@ -332,3 +189,140 @@ WRONG_REPRESENTATIVES = Violations(
     "{cluster_id}: {n} representatives, {chosen}; first is {preferred}",
 )
 """Clusters without exactly one representative, the first of their members by policy: in a partition the kept one."""
+
+
+def rank_by(policy: str | Sequence[str], prefer: Sequence[str]) -> str:
+    """Return SQL for the rank of a document by preferred sources, then by a policy; ties have equal ranks.
+
+    Args:
+        policy: a word, or columns, each an optional sign, a name and an optional type.
+        prefer: globs of sources, without characters that are special in SQL.
+    """
+    cases = " ".join(f"WHEN {_matches(glob)} THEN {place}" for place, glob in enumerate(prefer))
+    terms = ["CASE WHEN d.record_type = 'revisit' THEN 1 ELSE 0 END"]
+    terms += [f"CASE {cases} ELSE {len(prefer)} END"] if prefer else []
+    if isinstance(policy, str):
+        terms.append(RANKS[policy])
+    else:
+        read = 0
+        for column in policy:
+            name, _, kind = column.strip().removeprefix("-").strip().rpartition(":")
+            name, kind = (name, kind) if kind in ("number", "text") and name else (column.strip().removeprefix("-"), "")
+            read += name not in DERIVED
+            value = DERIVED.get(name) or f"element_at(d.policy, {read})"
+            terms += _terms(f"nullif(trim(CAST({value} AS STRING)), '')", kind, is_falling=column.strip()[0] == "-")
+        terms.append(MOMENT)
+    return f"rank() OVER (ORDER BY {', '.join(terms)})"
+
+
+def _terms(value: str, kind: str, *, is_falling: bool) -> list[str]:
+    """Return a column's sort terms: numbers, then texts, both in its direction, then missing or mistyped values."""
+    is_number = "false" if kind == "text" else IS_NUMBER.format(value)
+    place = f"CASE WHEN {value} IS NULL THEN 3 WHEN {is_number} THEN 1 ELSE {3 if kind == 'number' else 2} END"
+    number, text = f"CASE WHEN {is_number} THEN {value} END", f"CASE WHEN NOT {is_number} THEN {value} END"
+    way = "DESC" if is_falling else "ASC"
+    ordered = [f"try_cast({number} AS DOUBLE)", f"try_cast({number} AS DECIMAL(38, 9))"]
+    return [place, *(f"{one} {way}" for one in (ordered if kind == "number" else [*ordered, text]))]
+
+
+def _matches(glob: str) -> str:
+    """Return the SQL condition that a source matches a glob: `*` any characters, `?` one, `[ab]` one of these."""
+    signs = {"*": ".*", "?": "."}
+    spelled: list[str] = []
+    is_inside = False
+    for sign in glob:
+        is_inside = sign == "[" or (is_inside and sign != "]")
+        if is_inside or sign == "]":
+            spelled.append("^" if sign == "!" and spelled[-1] == "[" else sign)
+        else:
+            spelled.append(signs.get(sign) or (f"[{sign}]" if sign in ".+(){}|$" else sign))
+    return f"regexp_like(d.source, '^(?s:{''.join(spelled)})$')"
+
+
+def list_documents(
+    policy: str | Sequence[str], prefer: Sequence[str] = (), *, by_text: bool = False, is_forced: bool = False
+) -> str:
+    """Return the SELECT of the rows that `mark` reads.
+
+    Args:
+        policy: `keep.policy`, a word or columns.
+        prefer: `keep.prefer`.
+        by_text: whether texts confirm pairs: then `sequence` is equal for equal texts only; else it is null.
+        is_forced: whether there is a table FORCED.
+    """
+    rank = RANKS[policy] if isinstance(policy, str) and not prefer else rank_by(policy, prefer)
+    sequence = "d.token_fingerprint" if by_text else "CAST(NULL AS BINARY)"
+    return f"""
+        SELECT d.doc_id, d.doc_key, d.group AS said, d.content_fingerprint AS content,
+               CAST({rank} AS BIGINT) AS rank, coalesce(d.n_features, -1) AS n_features, d.sketch,
+               {sequence} AS sequence, d.n_tokens, {"coalesce(f.class, 0)" if is_forced else "0"} AS class
+        FROM documents AS d {"LEFT JOIN forced AS f ON d.doc_id = f.doc_id" if is_forced else ""}
+    """  # noqa: S608 - of `RANKS`, or made here
+
+
+def mark(batches: Batches, *, form: Form, levels: int, is_contained: bool) -> Batches:
+    """Make MARKED of the documents of `list_documents`.
+
+    Equal sketches are found by SHA-256 over all their ids; empty ones are equal if their contents and numbers of tokens
+    are. Where the modulus follows the number of features, equal sketches must have equal moduli. A `sequence`, where
+    given, is used instead of the digest: equal texts have equal sketches.
+
+    Args:
+        batches: documents.
+        form: the form that a sketch must have.
+        levels: `sketch.size` where the modulus follows the number of features; else 0.
+        is_contained: whether documents that may contain more come first, before the policy applies.
+    """
+    for batch in batches:
+        rows = sketch_rows(batch.column("sketch"))
+        counts = batch.column("n_features").to_numpy().astype(np.int64)
+        level = np.zeros(len(counts), np.int64)
+        if levels:
+            level = np.array([level_due(n, levels) for n in counts.tolist()], np.int64)
+        size = np.diff(rows.offsets)
+        forced = batch.column("class").to_numpy().astype(np.int64)
+        weight = forced * FORCED_WEIGHT - (size << level if is_contained else 0)
+        contents = zip(batch.column("content").to_pylist(), batch.column("n_tokens").to_pylist(), strict=True)
+        empty = [b"=%d " % tokens + content for content, tokens in contents]
+        same = _digest(rows, level, empty, batch.column("sequence").to_pylist())
+        told = [size.astype(np.int32), level, weight, damaged_sketches(rows, counts, form), forced.astype(np.int32)]
+        yield MARKED.batch([*batch.columns[:5], pa.array(same, pa.binary()), *map(pa.array, told)])
+
+
+def marker(form: Form, *, levels: int, is_contained: bool) -> partial[Batches]:
+    """Bind `mark` to the form and settings of a run."""
+    return partial(mark, form=form, levels=levels, is_contained=is_contained)
+
+
+def _digest(rows: Rows, levels: np.ndarray, empty: list[bytes], sequences: list[bytes | None]) -> list[bytes]:
+    """Return what only equal sketches share: of an empty one its text's, else the sequence, or a digest of the ids.
+
+    The three differ in length, so they cannot be confused.
+    """
+    data, ends = rows.ids.view(np.uint8), (8 * rows.offsets).tolist()
+    found = []
+    parts = zip(ends[:-1], ends[1:], levels.tolist(), empty, sequences, strict=True)
+    for low, high, level, content, sequence in parts:
+        if high == low:
+            found.append(content)
+        elif sequence:
+            found.append(sequence)
+        else:
+            found.append(hashlib.sha256(bytes([level]) + data[low:high].data).digest())
+    return found
+
+
+def name_nodes(heavy: int) -> str:
+    """Return the SELECT of every document with its node: MARKED, node string, n int64.
+
+    Nodes of at least `heavy` documents are few, and are broadcast to every task.
+    """
+    return f"""
+        SELECT /*+ BROADCAST(k) */ m.*, k.node, k.n
+        FROM marked AS m JOIN (SELECT * FROM nodes WHERE n >= {heavy:d}) AS k ON m.same = k.same
+        UNION ALL
+        SELECT m.*, k.node, k.n
+        FROM (SELECT /*+ BROADCAST(k) */ m.*
+              FROM marked AS m ANTI JOIN (SELECT same FROM nodes WHERE n >= {heavy:d}) AS k ON m.same = k.same) AS m
+        JOIN (SELECT * FROM nodes WHERE n < {heavy:d}) AS k ON m.same = k.same
+    """  # noqa: S608 - a number

@@ -64,6 +64,108 @@ other. `pairs` does not list them."""
 
 LED_AREA = "SELECT node FROM led_nodes UNION SELECT node FROM leader_nodes"
 
+HEADS = """
+    SELECT node, min_by(weight, (weight, rank, doc_id)) AS weight, min_by(rank, (weight, rank, doc_id)) AS rank,
+           min_by(doc_id, (weight, rank, doc_id)) AS doc_id, min(class) AS class,
+           CAST(min(n_features) AS BIGINT) AS n_features
+    FROM keeping GROUP BY node
+"""
+"""The first document of each node by the policy, and what all documents of the node have in common."""
+
+BEST = f"""
+    SELECT k.doc_id, min_by(o.doc_id, (-o.likeness, o.weight, o.rank, o.doc_id)) AS likest
+    FROM keeping AS k JOIN offers AS o ON k.node = o.node
+    WHERE NOT k.kept AND (o.fits OR k.class = 1) AND {is_before("o", "k")} GROUP BY k.doc_id
+"""  # noqa: S608 - the text above
+"""For each removed document, of the kept ones that may replace it the one of highest resemblance, or for containment
+the one that contains most of it; ties by policy. A document that is forced out may lose all."""
+
+ABANDONED = Violations(
+    """
+    SELECT * FROM (
+        SELECT k.doc_id, k.duplicate_of,
+               CASE WHEN a.node IS NULL THEN 'alone' WHEN o.doc_id IS NULL THEN 'strange' END AS what
+        FROM keeping AS k SEMI JOIN probes AS p ON k.node = p.node
+        LEFT JOIN (SELECT DISTINCT node FROM offers) AS a ON k.node = a.node
+        LEFT JOIN (SELECT DISTINCT node, doc_id FROM offers) AS o ON k.node = o.node AND k.duplicate_of = o.doc_id
+        WHERE NOT k.kept
+    ) AS removed WHERE what IS NOT NULL
+    """,
+    {
+        "alone": "{doc_id}: removed, no near-duplicate of it is kept",
+        "strange": "{doc_id}: duplicate_of {duplicate_of}, which is no kept near-duplicate of it",
+    },
+)
+"""Removed documents of a frozen repository without a kept near-duplicate, or whose duplicate_of is none.
+
+There a kept document stays kept, and `duplicate_of` names it, when one arrives that is preferred or more alike."""
+
+WRONG_REASONS = Violations(
+    """
+    SELECT * FROM (
+        SELECT doc_id, duplicate_of, reason, due,
+               CASE WHEN kept IS NULL THEN 'silent'
+                    WHEN class = CASE WHEN kept THEN 1 ELSE -1 END THEN 'force'
+                    WHEN kept THEN CASE WHEN duplicate_of IS NOT NULL OR reason IS NOT NULL THEN 'kept' END
+                    WHEN duplicate_of IS NULL AND class = 0 THEN 'removed'
+                    WHEN duplicate_of IS NOT NULL AND other_kept IS NOT TRUE THEN 'lost'
+                    WHEN reason IS DISTINCT FROM due THEN 'reason' END AS what
+        FROM (
+            SELECT k.*, o.kept AS other_kept,
+                   CASE WHEN k.class = 1 THEN 'forced' WHEN k.content = o.content THEN 'exact'
+                        WHEN k.node = o.node THEN 'equal' ELSE 'near' END AS due
+            FROM keeping AS k LEFT JOIN keeping AS o ON k.duplicate_of = o.doc_id
+        ) AS met
+    ) AS judged WHERE what IS NOT NULL
+    """,
+    {
+        "silent": "{doc_id}: neither kept nor removed",
+        "force": "{doc_id}: kept is {kept}, keep.force says otherwise",
+        "kept": "{doc_id}: kept, with a duplicate_of or a reason",
+        "removed": "{doc_id}: removed without duplicate_of",
+        "lost": "{doc_id}: its duplicate_of {duplicate_of} is not kept",
+        "reason": "{doc_id}: reason {reason}, should be {due}",
+    },
+)
+"""Rows of `keep` whose kept, duplicate_of and reason contradict each other, among all documents."""
+
+WRONG_LIKENESS = Violations(
+    f"""
+    SELECT * FROM (
+        SELECT k.doc_id, k.duplicate_of, k.resemblance,
+               CASE WHEN k.node = o.node THEN CAST(1 AS DOUBLE) ELSE f.most END AS due
+        FROM keeping AS k LEFT JOIN keeping AS o ON k.duplicate_of = o.doc_id
+        LEFT JOIN folded AS f
+        ON k.node <> o.node AND least(k.node, o.node) = f.node_a AND greatest(k.node, o.node) = f.node_b
+    ) AS met WHERE coalesce(abs(resemblance - due) > {TOLERANCE}, resemblance IS DISTINCT FROM due)
+    """,  # noqa: S608 - the text above
+    "{doc_id}: resemblance {resemblance} to {duplicate_of}, of their pair {due}",
+)
+"""Rows of `keep` whose resemblance is not that of the pair of both documents, which `pairs` must have."""
+
+WRONG_STARS = Violations(
+    """
+    SELECT * FROM (
+        SELECT star, h.cluster_id, h.other, h.strange, h.n, d.due,
+               CASE WHEN h.cluster_id IS NULL THEN 'missing' ELSE 'no star' END AS what
+        FROM (
+            SELECT m.cluster_id, min(s.star) AS star, max(s.star) AS other, count(*) AS n,
+                   count_if(s.star IS NULL) AS strange
+            FROM members AS m LEFT JOIN stars AS s ON m.doc_id = s.doc_id GROUP BY m.cluster_id
+        ) AS h
+        FULL JOIN (SELECT star, count(*) AS due FROM stars GROUP BY star HAVING count(*) > 1) AS d USING (star)
+    ) AS met WHERE (cluster_id IS NOT NULL AND star = other AND strange = 0 AND n = due) IS NOT TRUE
+    """,
+    {
+        "missing": "{star}: no cluster of this document and its duplicates",
+        "no star": "{cluster_id}: not a kept document with all its duplicates",
+    },
+)
+"""Differences between a partition and the keep-list: each kept document and its duplicates are one cluster, a star."""
+
+STARS = "SELECT doc_id, coalesce(duplicate_of, doc_id) AS star FROM keeping WHERE size > 0"
+"""Each document with the kept one of its star; those of equal contents without a feature are in no cluster."""
+
 
 def weigh(rule: Definition, losing: Losing | None = None, *, table: str = "recounted") -> str:
     """Return the SELECT of the kept near-duplicates of each probe, which may replace its documents.
@@ -98,23 +200,6 @@ def weigh(rule: Definition, losing: Losing | None = None, *, table: str = "recou
         SELECT node, doc_id, weight, rank, class, CAST(1 AS DOUBLE) AS likeness, true AS fits
         FROM keeping SEMI JOIN probes USING (node) WHERE kept AND size >= {least_size(rule):d}
     """  # noqa: S608 - a number
-
-
-HEADS = """
-    SELECT node, min_by(weight, (weight, rank, doc_id)) AS weight, min_by(rank, (weight, rank, doc_id)) AS rank,
-           min_by(doc_id, (weight, rank, doc_id)) AS doc_id, min(class) AS class,
-           CAST(min(n_features) AS BIGINT) AS n_features
-    FROM keeping GROUP BY node
-"""
-"""The first document of each node by the policy, and what all documents of the node have in common."""
-
-BEST = f"""
-    SELECT k.doc_id, min_by(o.doc_id, (-o.likeness, o.weight, o.rank, o.doc_id)) AS likest
-    FROM keeping AS k JOIN offers AS o ON k.node = o.node
-    WHERE NOT k.kept AND (o.fits OR k.class = 1) AND {is_before("o", "k")} GROUP BY k.doc_id
-"""  # noqa: S608 - the text above
-"""For each removed document, of the kept ones that may replace it the one of highest resemblance, or for containment
-the one that contains most of it; ties by policy. A document that is forced out may lose all."""
 
 
 class Excused(NamedTuple):
@@ -209,27 +294,6 @@ def wrong_leaders(*, is_led: bool) -> Violations:
     )
 
 
-ABANDONED = Violations(
-    """
-    SELECT * FROM (
-        SELECT k.doc_id, k.duplicate_of,
-               CASE WHEN a.node IS NULL THEN 'alone' WHEN o.doc_id IS NULL THEN 'strange' END AS what
-        FROM keeping AS k SEMI JOIN probes AS p ON k.node = p.node
-        LEFT JOIN (SELECT DISTINCT node FROM offers) AS a ON k.node = a.node
-        LEFT JOIN (SELECT DISTINCT node, doc_id FROM offers) AS o ON k.node = o.node AND k.duplicate_of = o.doc_id
-        WHERE NOT k.kept
-    ) AS removed WHERE what IS NOT NULL
-    """,
-    {
-        "alone": "{doc_id}: removed, no near-duplicate of it is kept",
-        "strange": "{doc_id}: duplicate_of {duplicate_of}, which is no kept near-duplicate of it",
-    },
-)
-"""Removed documents of a frozen repository without a kept near-duplicate, or whose duplicate_of is none.
-
-There a kept document stays kept, and `duplicate_of` names it, when one arrives that is preferred or more alike."""
-
-
 def textless(*, is_frozen: bool) -> Violations:
     """Return the documents of an empty sketch that are not decided by their contents: of equal ones the first is kept.
 
@@ -246,36 +310,6 @@ def textless(*, is_frozen: bool) -> Violations:
         WHERE k.size = 0 AND (k.kept AND k.doc_id = f.first OR NOT k.kept AND k.duplicate_of = f.first) IS NOT TRUE
     """  # noqa: S608 - the text above
     return Violations(text, "{doc_id}: of equal contents without a feature, {first} is due to be kept")
-
-
-WRONG_REASONS = Violations(
-    """
-    SELECT * FROM (
-        SELECT doc_id, duplicate_of, reason, due,
-               CASE WHEN kept IS NULL THEN 'silent'
-                    WHEN class = CASE WHEN kept THEN 1 ELSE -1 END THEN 'force'
-                    WHEN kept THEN CASE WHEN duplicate_of IS NOT NULL OR reason IS NOT NULL THEN 'kept' END
-                    WHEN duplicate_of IS NULL AND class = 0 THEN 'removed'
-                    WHEN duplicate_of IS NOT NULL AND other_kept IS NOT TRUE THEN 'lost'
-                    WHEN reason IS DISTINCT FROM due THEN 'reason' END AS what
-        FROM (
-            SELECT k.*, o.kept AS other_kept,
-                   CASE WHEN k.class = 1 THEN 'forced' WHEN k.content = o.content THEN 'exact'
-                        WHEN k.node = o.node THEN 'equal' ELSE 'near' END AS due
-            FROM keeping AS k LEFT JOIN keeping AS o ON k.duplicate_of = o.doc_id
-        ) AS met
-    ) AS judged WHERE what IS NOT NULL
-    """,
-    {
-        "silent": "{doc_id}: neither kept nor removed",
-        "force": "{doc_id}: kept is {kept}, keep.force says otherwise",
-        "kept": "{doc_id}: kept, with a duplicate_of or a reason",
-        "removed": "{doc_id}: removed without duplicate_of",
-        "lost": "{doc_id}: its duplicate_of {duplicate_of} is not kept",
-        "reason": "{doc_id}: reason {reason}, should be {due}",
-    },
-)
-"""Rows of `keep` whose kept, duplicate_of and reason contradict each other, among all documents."""
 
 
 def wrong_losses(losing: Losing | None, *, by_sets: bool) -> Violations:
@@ -306,41 +340,3 @@ def wrong_losses(losing: Losing | None, *, by_sets: bool) -> Violations:
         "much": "{doc_id}: loses {lost} for {duplicate_of}, more than keep.max_lost",
     }
     return Violations(text, says)
-
-
-WRONG_LIKENESS = Violations(
-    f"""
-    SELECT * FROM (
-        SELECT k.doc_id, k.duplicate_of, k.resemblance,
-               CASE WHEN k.node = o.node THEN CAST(1 AS DOUBLE) ELSE f.most END AS due
-        FROM keeping AS k LEFT JOIN keeping AS o ON k.duplicate_of = o.doc_id
-        LEFT JOIN folded AS f
-        ON k.node <> o.node AND least(k.node, o.node) = f.node_a AND greatest(k.node, o.node) = f.node_b
-    ) AS met WHERE coalesce(abs(resemblance - due) > {TOLERANCE}, resemblance IS DISTINCT FROM due)
-    """,  # noqa: S608 - the text above
-    "{doc_id}: resemblance {resemblance} to {duplicate_of}, of their pair {due}",
-)
-"""Rows of `keep` whose resemblance is not that of the pair of both documents, which `pairs` must have."""
-
-WRONG_STARS = Violations(
-    """
-    SELECT * FROM (
-        SELECT star, h.cluster_id, h.other, h.strange, h.n, d.due,
-               CASE WHEN h.cluster_id IS NULL THEN 'missing' ELSE 'no star' END AS what
-        FROM (
-            SELECT m.cluster_id, min(s.star) AS star, max(s.star) AS other, count(*) AS n,
-                   count_if(s.star IS NULL) AS strange
-            FROM members AS m LEFT JOIN stars AS s ON m.doc_id = s.doc_id GROUP BY m.cluster_id
-        ) AS h
-        FULL JOIN (SELECT star, count(*) AS due FROM stars GROUP BY star HAVING count(*) > 1) AS d USING (star)
-    ) AS met WHERE (cluster_id IS NOT NULL AND star = other AND strange = 0 AND n = due) IS NOT TRUE
-    """,
-    {
-        "missing": "{star}: no cluster of this document and its duplicates",
-        "no star": "{cluster_id}: not a kept document with all its duplicates",
-    },
-)
-"""Differences between a partition and the keep-list: each kept document and its duplicates are one cluster, a star."""
-
-STARS = "SELECT doc_id, coalesce(duplicate_of, doc_id) AS star FROM keeping WHERE size > 0"
-"""Each document with the kept one of its star; those of equal contents without a feature are in no cluster."""

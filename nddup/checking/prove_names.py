@@ -63,50 +63,6 @@ class _Cluster:
         self.listed: list[str | None] = []
 
 
-def recounter_of_members(max_listed: int) -> partial[Batches]:
-    """Bind `recount_members` to `clusters.max_listed` of the run."""
-    return partial(recount_members, max_listed=max_listed)
-
-
-def recount_members(batches: Batches, *, max_listed: int) -> Batches:
-    """Make RECOUNTED_MEMBERS of rows (cluster_id, doc_id) in order, as a stream; a cluster may span batches.
-
-    Args:
-        batches: the rows, sorted.
-        max_listed: most ids of a cluster that are listed.
-    """
-    last: _Cluster | None = None
-    for batch in batches:
-        names, ids = batch.column("cluster_id").to_pylist(), batch.column("doc_id").to_pylist()
-        done: list[_Cluster] = []
-        for cluster_id, low, high in _runs(batch.column("cluster_id"), names):
-            if last is None or last.cluster_id != cluster_id:
-                done += [] if last is None else [last]
-                last = _Cluster(cluster_id)
-            mine = ids[low:high]
-            last.digest.update("".join([f"{doc_id}\0" for doc_id in mine]).encode())
-            last.listed += mine[: max(0, max_listed - last.n)]
-            last.n += len(mine)
-        yield _told(done)
-    yield _told([] if last is None else [last])
-
-
-def _told(clusters: list[_Cluster]) -> pa.RecordBatch:
-    """Make RECOUNTED_MEMBERS of clusters whose rows have all been read."""
-    rows = [(one.cluster_id, one.digest.hexdigest()[:16], one.n, one.listed) for one in clusters]
-    columns = zip(*rows, strict=True) if rows else [[]] * len(RECOUNTED_MEMBERS.names)
-    kinds = [field.type for field in RECOUNTED_MEMBERS.arrow]
-    return RECOUNTED_MEMBERS.batch([pa.array(column, kind) for column, kind in zip(columns, kinds, strict=True)])
-
-
-def _runs(column: pa.Array, names: list[str | None]) -> Iterator[tuple[str | None, int, int]]:
-    """Yield (value, first row, row after the last) for each run of equal values."""
-    codes = pc.rank(column, tiebreaker="dense").to_numpy(zero_copy_only=False)
-    starts = [0, *(np.flatnonzero(codes[1:] != codes[:-1]) + 1).tolist()] if len(names) else []
-    for low, high in zip(starts, [*starts[1:], len(names)], strict=True):
-        yield names[low], low, high
-
-
 WRONG_NAMES = (
     Violations(
         """
@@ -151,60 +107,6 @@ WRONG_LINES = Violations(
 )
 """Lines of `duplicates.txt` that do not match the clusters one to one. A line is identified by its length, its support,
 and the digest of its ids in their order, which is the name of its cluster."""
-
-
-def read_lines(parts: Iterator[str]) -> Batches:
-    """Make LINES of a text that comes in parts."""
-    lines = judge_lines(parts)
-    kinds = [field.type for field in LINES.arrow]
-    while some := list(islice(lines, LINES_PER_BATCH)):
-        columns = zip(*some, strict=True)
-        yield LINES.batch([pa.array(column, kind) for column, kind in zip(columns, kinds, strict=True)])
-
-
-def judge_lines(parts: Iterator[str]) -> Iterator[tuple[str, int, str]]:
-    r"""Yield for each line the digest of its ids, their number, and the last field, which is the support.
-
-    A line may be longer than a part, so no line need be in memory whole.
-
-    Args:
-        parts: of the text, cut anywhere.
-
-    Example:
-        >>> [line[1:] for line in judge_lines(iter(["a\tb\t", "7\nc\t9\n"]))]
-        [(2, '7'), (1, '9')]
-    """
-    digest, n, held = hashlib.sha256(), 0, ""
-    for part in parts:
-        *ended, held = (held + part).split("\n")
-        for line in ended:
-            ids, _, last = line.rpartition("\t")
-            n += _add_ids(digest, ids) if ids or line != last else 0
-            yield digest.hexdigest()[:16], n, last
-            digest, n = hashlib.sha256(), 0
-
-        # The complete ids of an unfinished line are counted already.
-        ids, tab, held = held.rpartition("\t")
-        n += _add_ids(digest, ids) if tab else 0
-    if held or n:
-        yield digest.hexdigest()[:16], n, held
-
-
-def _add_ids(digest: "hashlib._Hash", ids: str) -> int:
-    """Add the ids between tabs to a digest, each followed by a zero byte; return their number."""
-    if "\\" in ids or "\0" in ids or "\r" in ids:
-        digest.update("".join([f"{_read_id(spelled)}\0" for spelled in ids.split("\t")]).encode())
-    else:
-        digest.update((ids.replace("\t", "\0") + "\0").encode())
-    return ids.count("\t") + 1
-
-
-def _read_id(spelled: str) -> str:
-    """Return the id that is escaped so; where no id is, a text that is not an id."""
-    doc_id = ESCAPED.sub(lambda found: UNESCAPED.get(found[0], found[0]), spelled)
-    again = reduce(lambda one, pair: one.replace(*pair), ESCAPES, doc_id)
-    return doc_id if again == spelled else f"\0{spelled}"
-
 
 WRONG_FALSE = Violations(
     """
@@ -262,6 +164,103 @@ COUNT_ENDS = "SELECT count(*) AS n FROM folded WHERE node_a <> node_b"
 ENDS_OF_PAIRS = "SELECT node_a, node_b FROM folded WHERE node_a <> node_b"
 
 SAID = "SELECT DISTINCT node, component FROM placed WHERE node IS NOT NULL"
+
+
+def recounter_of_members(max_listed: int) -> partial[Batches]:
+    """Bind `recount_members` to `clusters.max_listed` of the run."""
+    return partial(recount_members, max_listed=max_listed)
+
+
+def recount_members(batches: Batches, *, max_listed: int) -> Batches:
+    """Make RECOUNTED_MEMBERS of rows (cluster_id, doc_id) in order, as a stream; a cluster may span batches.
+
+    Args:
+        batches: the rows, sorted.
+        max_listed: most ids of a cluster that are listed.
+    """
+    last: _Cluster | None = None
+    for batch in batches:
+        names, ids = batch.column("cluster_id").to_pylist(), batch.column("doc_id").to_pylist()
+        done: list[_Cluster] = []
+        for cluster_id, low, high in _runs(batch.column("cluster_id"), names):
+            if last is None or last.cluster_id != cluster_id:
+                done += [] if last is None else [last]
+                last = _Cluster(cluster_id)
+            mine = ids[low:high]
+            last.digest.update("".join([f"{doc_id}\0" for doc_id in mine]).encode())
+            last.listed += mine[: max(0, max_listed - last.n)]
+            last.n += len(mine)
+        yield _told(done)
+    yield _told([] if last is None else [last])
+
+
+def _told(clusters: list[_Cluster]) -> pa.RecordBatch:
+    """Make RECOUNTED_MEMBERS of clusters whose rows have all been read."""
+    rows = [(one.cluster_id, one.digest.hexdigest()[:16], one.n, one.listed) for one in clusters]
+    columns = zip(*rows, strict=True) if rows else [[]] * len(RECOUNTED_MEMBERS.names)
+    kinds = [field.type for field in RECOUNTED_MEMBERS.arrow]
+    return RECOUNTED_MEMBERS.batch([pa.array(column, kind) for column, kind in zip(columns, kinds, strict=True)])
+
+
+def _runs(column: pa.Array, names: list[str | None]) -> Iterator[tuple[str | None, int, int]]:
+    """Yield (value, first row, row after the last) for each run of equal values."""
+    codes = pc.rank(column, tiebreaker="dense").to_numpy(zero_copy_only=False)
+    starts = [0, *(np.flatnonzero(codes[1:] != codes[:-1]) + 1).tolist()] if len(names) else []
+    for low, high in zip(starts, [*starts[1:], len(names)], strict=True):
+        yield names[low], low, high
+
+
+def read_lines(parts: Iterator[str]) -> Batches:
+    """Make LINES of a text that comes in parts."""
+    lines = judge_lines(parts)
+    kinds = [field.type for field in LINES.arrow]
+    while some := list(islice(lines, LINES_PER_BATCH)):
+        columns = zip(*some, strict=True)
+        yield LINES.batch([pa.array(column, kind) for column, kind in zip(columns, kinds, strict=True)])
+
+
+def judge_lines(parts: Iterator[str]) -> Iterator[tuple[str, int, str]]:
+    r"""Yield for each line the digest of its ids, their number, and the last field, which is the support.
+
+    A line may be longer than a part, so no line need be in memory whole.
+
+    Args:
+        parts: of the text, cut anywhere.
+
+    Example:
+        >>> [line[1:] for line in judge_lines(iter(["a\tb\t", "7\nc\t9\n"]))]
+        [(2, '7'), (1, '9')]
+    """
+    digest, n, held = hashlib.sha256(), 0, ""
+    for part in parts:
+        *ended, held = (held + part).split("\n")
+        for line in ended:
+            ids, _, last = line.rpartition("\t")
+            n += _add_ids(digest, ids) if ids or line != last else 0
+            yield digest.hexdigest()[:16], n, last
+            digest, n = hashlib.sha256(), 0
+
+        # The complete ids of an unfinished line are counted already.
+        ids, tab, held = held.rpartition("\t")
+        n += _add_ids(digest, ids) if tab else 0
+    if held or n:
+        yield digest.hexdigest()[:16], n, held
+
+
+def _add_ids(digest: "hashlib._Hash", ids: str) -> int:
+    """Add the ids between tabs to a digest, each followed by a zero byte; return their number."""
+    if "\\" in ids or "\0" in ids or "\r" in ids:
+        digest.update("".join([f"{_read_id(spelled)}\0" for spelled in ids.split("\t")]).encode())
+    else:
+        digest.update((ids.replace("\t", "\0") + "\0").encode())
+    return ids.count("\t") + 1
+
+
+def _read_id(spelled: str) -> str:
+    """Return the id that is escaped so; where no id is, a text that is not an id."""
+    doc_id = ESCAPED.sub(lambda found: UNESCAPED.get(found[0], found[0]), spelled)
+    again = reduce(lambda one, pair: one.replace(*pair), ESCAPES, doc_id)
+    return doc_id if again == spelled else f"\0{spelled}"
 
 
 def some_components(parts: int) -> str:

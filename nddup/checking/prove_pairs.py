@@ -45,19 +45,6 @@ class Violations(NamedTuple):
         return form.format_map({name: "null" if value is None else value for name, value in row.items()})
 
 
-def is_before(one: str, other: str) -> str:
-    """Return the SQL condition that one document comes before another under the keep policy; null counts as false.
-
-    Args:
-        one: a row with `weight`, `rank` and `doc_id`.
-        other: another.
-    """
-    return (
-        f"({one}.weight < {other}.weight OR ({one}.weight = {other}.weight AND ({one}.rank < {other}.rank"
-        f" OR ({one}.rank = {other}.rank AND {one}.doc_id < {other}.doc_id))))"
-    )
-
-
 Batches = Iterator[pa.RecordBatch]
 
 RECOUNTED = working(
@@ -69,72 +56,17 @@ RECOUNTED = working(
     " near-duplicates; `covers`: a kept `other` removes a later probe. `edit`: of their texts, where texts confirm"
     " pairs.",
 )
+
 FOUND_NEAR = replace(RECOUNTED, name="found_near")
 """RECOUNTED before the texts are compared, of the probes and of the first nodes of the chosen clusters."""
 
 OF_PROBES = "SELECT f.* FROM found_near AS f SEMI JOIN probes AS p ON f.probe = p.node"
-
-ROWS, FOUND = 200, 4_000
-"""Sketches compared at once, and matches returned at once: a batch of similar sketches has millions."""
 
 TOLERANCE = "1e-12"
 """Maximum difference of a resemblance in `pairs` from the recounted quotient."""
 
 UNLEVELLED = "SELECT node, sketch, level FROM sketches WHERE size > 0"
 """The rows that `recount` reads."""
-
-
-def least_size(rule: Definition) -> int:
-    """Return the least size at which equal sketches are near-duplicates: the overlap is their size, shares are 1."""
-    return rule.numerator if rule.is_count else 1
-
-
-def recounter(names: list[str], probes: Probes, rule: Definition) -> partial[Batches]:
-    """Bind `recount` to a run: the node of each probe, their sketches, and the rule of near-duplicates."""
-    return partial(recount, names=names, probes=probes, rule=rule)
-
-
-def recount(batches: Batches, *, names: list[str], probes: Probes, rule: Definition) -> Batches:
-    """Make RECOUNTED of distinct sketches (node, sketch, level): compare each with every probe but itself.
-
-    Cost: that of `near_pairs.find_near` for each sketch.
-    """
-    named, known = pa.array(names, pa.string()), {name: place for place, name in enumerate(names)}
-    for batch in batches:
-        for low in range(0, len(batch), ROWS):
-            some = batch.slice(low, ROWS)
-            rows = sketch_rows(some.column("sketch")).at_levels(some.column("level").to_numpy())
-            nodes = some.column("node")
-            places = np.array([known.get(node, -1) for node in nodes.to_pylist()], np.int64)
-
-            near = find_near(rows, probes, rule, places)
-            for start in range(0, len(near.rows), FOUND):
-                few = near.cut(start, start + FOUND)
-                ends = named.take(pa.array(few.probes)), nodes.take(pa.array(few.rows))
-                yield _tell(few, ends, rule)
-
-                # A pair of two probes is found once; this adds its other direction.
-                other = few._replace(within=few.around, around=few.within)
-                yield _tell(other, ends[::-1], rule).filter(pa.array(places[few.rows] >= 0))
-
-
-def _tell(near: Near, ends: tuple[pa.Array, pa.Array], rule: Definition) -> pa.RecordBatch:
-    """Make RECOUNTED of matches and the names of their ends, the probe first."""
-    likeness = near.around if rule.is_containment else near.resemblance
-    nothing = pa.nulls(len(near.rows), pa.float64())
-    within, around = (near.around, near.within) if rule.shows_containment else (nothing, nothing)
-    covers = likeness >= (rule.numerator / rule.denominator if rule.is_containment else 0.0)
-    columns = [near.overlap, near.resemblance, within, around, likeness, covers, nothing]
-    return RECOUNTED.batch([*ends, *(pa.array(column) for column in columns)])
-
-
-def gather_probes(table: pa.Table) -> tuple[list[str], Rows]:
-    """Return the names and sketches of a table of node, sketch, level."""
-    whole = table.combine_chunks()
-    column = whole["sketch"]
-    sketches = pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], column.type)
-    return whole["node"].to_pylist(), sketch_rows(sketches).at_levels(whole["level"].to_numpy())
-
 
 DISORDERED = (
     Violations(
@@ -146,35 +78,6 @@ DISORDERED = (
     ),
 )
 """Rows of `pairs` whose ids are not ascending as bytes, or that occur twice."""
-
-
-def wrong_claims(rule: Definition) -> Violations:
-    """Return the rows of `pairs` with a containment that the kind does not show, or without one that it shows."""
-    is_right = "IS NOT NULL" if rule.shows_containment else "IS NULL"
-    what = "no containment" if rule.shows_containment else "a containment that the kind does not show"
-    text = f"SELECT doc_a, doc_b FROM pairs WHERE NOT (containment_a {is_right} AND containment_b {is_right})"  # noqa: S608
-    return Violations(text, f"{{doc_a}} / {{doc_b}}: {what}")
-
-
-def wrong_shingles(confirm: str) -> Violations:
-    """Return the rows of `pairs` whose counts of shingles contradict their documents or the resemblance."""
-    counts = ("common", "shingles_a", "shingles_b")
-    wrong = " OR ".join(f"p.{name} IS NOT NULL" for name in counts)
-    if confirm == "resemblance":
-        wrong = (
-            "p.shingles_a IS DISTINCT FROM a.n_features OR p.shingles_b IS DISTINCT FROM b.n_features"
-            " OR coalesce(abs(p.resemblance - p.common / (p.shingles_a + p.shingles_b - p.common))"
-            f" > {TOLERANCE}, true)"
-        )
-    wrong = f"({wrong}) OR p.edit IS {'' if confirm == 'edit' else 'NOT '}NULL"
-    wrong += "" if confirm == "edit" else " OR p.edit IS NOT NULL"
-    text = f"""
-        SELECT p.doc_a, p.doc_b, p.common, p.shingles_a, p.shingles_b
-        FROM pairs AS p JOIN documents AS a ON p.doc_a = a.doc_id JOIN documents AS b ON p.doc_b = b.doc_id
-        WHERE {wrong}
-    """  # noqa: S608 - the text above
-    return Violations(text, "{doc_a} / {doc_b}: {common} shingles in common of {shingles_a} and {shingles_b}")
-
 
 FOLDED = """
     SELECT node_a, node_b, count(*) AS found, count_if(star) AS stars, count_if(is_hub) AS hubs,
@@ -195,48 +98,6 @@ FOLDED = """
 """The rows of `pairs` by pair of nodes (null for the id of no document). The ids of a row ascend, but the names of
 their nodes may descend; then the containments swap ends. A hub row is one that a star would have: between the first
 documents of both nodes, or between the first document of a node and another of the same node."""
-
-
-def expect_rows(rule: Definition, *, limit: int, confirm: str = "none") -> str:
-    """Return the SELECT of the rows that `pairs` must have for each pair of nodes with a probe.
-
-    Where the documents of two nodes, or of one with itself, would give more than `limit` rows, there are stars: each
-    document of either node is paired with its node's first document, and both first documents with each other.
-
-    Args:
-        rule: the rule of near-duplicates.
-        limit: `pairs.expand_limit` of the run.
-        confirm: `pairs.confirm`: equal texts have the edit similarity 1.
-
-    Returns:
-        A SELECT from truth, sketches and probes: node_a, node_b, due (rows), due_stars, due_hubs, overlap, resemblance,
-        of_a, of_b, edit.
-    """
-    equal = "CAST(1 AS DOUBLE)" if confirm == "edit" else "CAST(NULL AS DOUBLE)"
-    between = """
-        SELECT t.*, a.n * b.n AS product
-        FROM truth AS t JOIN sketches AS a ON t.probe = a.node JOIN sketches AS b ON t.other = b.node
-    """
-    whole = "CAST(1 AS DOUBLE)" if rule.shows_containment else "CAST(NULL AS DOUBLE)"
-    return f"""
-        SELECT DISTINCT least(probe, other) AS node_a, greatest(probe, other) AS node_b,
-               CASE WHEN product > {limit:d} THEN 1 ELSE product END AS due,
-               CASE WHEN product > {limit:d} THEN 1 ELSE 0 END AS due_stars, 1 AS due_hubs, overlap, resemblance,
-               CASE WHEN probe < other THEN within ELSE around END AS of_a,
-               CASE WHEN probe < other THEN around ELSE within END AS of_b, edit
-        FROM ({between}) AS across
-        UNION ALL
-        SELECT k.node AS node_a, k.node AS node_b,
-               CASE WHEN k.inside > {limit:d} THEN k.n - 1 ELSE k.inside END AS due,
-               CASE WHEN k.inside > {limit:d} OR h.node IS NOT NULL THEN k.n - 1 ELSE 0 END AS due_stars,
-               k.n - 1 AS due_hubs, CAST(k.size AS BIGINT) AS overlap, CAST(1 AS DOUBLE) AS resemblance,
-               {whole} AS of_a, {whole} AS of_b, {equal} AS edit
-        FROM (SELECT node, n, size, shiftright(n * (n - 1), 1) AS inside
-              FROM sketches SEMI JOIN probes USING (node) WHERE n > 1 AND size >= {least_size(rule):d}) AS k
-        LEFT JOIN (SELECT DISTINCT probe AS node FROM ({between}) AS across WHERE product > {limit:d}) AS h
-        ON k.node = h.node
-    """  # noqa: S608 - numbers
-
 
 _OFF = " OR ".join(
     [
@@ -292,3 +153,141 @@ PROMISED = "SELECT r.* FROM recounted AS r ANTI JOIN allowed_missing AS x ON r.p
 
 COUNT_ALLOWED = "SELECT count(*) AS n FROM (SELECT DISTINCT node_a, node_b FROM allowed_missing) AS each"
 """The number of pairs that may be missing, each once: two probes are in both directions."""
+
+
+def is_before(one: str, other: str) -> str:
+    """Return the SQL condition that one document comes before another under the keep policy; null counts as false.
+
+    Args:
+        one: a row with `weight`, `rank` and `doc_id`.
+        other: another.
+    """
+    return (
+        f"({one}.weight < {other}.weight OR ({one}.weight = {other}.weight AND ({one}.rank < {other}.rank"
+        f" OR ({one}.rank = {other}.rank AND {one}.doc_id < {other}.doc_id))))"
+    )
+
+
+ROWS, FOUND = 200, 4_000
+"""Sketches compared at once, and matches returned at once: a batch of similar sketches has millions."""
+
+
+def least_size(rule: Definition) -> int:
+    """Return the least size at which equal sketches are near-duplicates: the overlap is their size, shares are 1."""
+    return rule.numerator if rule.is_count else 1
+
+
+def recounter(names: list[str], probes: Probes, rule: Definition) -> partial[Batches]:
+    """Bind `recount` to a run: the node of each probe, their sketches, and the rule of near-duplicates."""
+    return partial(recount, names=names, probes=probes, rule=rule)
+
+
+def recount(batches: Batches, *, names: list[str], probes: Probes, rule: Definition) -> Batches:
+    """Make RECOUNTED of distinct sketches (node, sketch, level): compare each with every probe but itself.
+
+    Cost: that of `near_pairs.find_near` for each sketch.
+    """
+    named, known = pa.array(names, pa.string()), {name: place for place, name in enumerate(names)}
+    for batch in batches:
+        for low in range(0, len(batch), ROWS):
+            some = batch.slice(low, ROWS)
+            rows = sketch_rows(some.column("sketch")).at_levels(some.column("level").to_numpy())
+            nodes = some.column("node")
+            places = np.array([known.get(node, -1) for node in nodes.to_pylist()], np.int64)
+
+            near = find_near(rows, probes, rule, places)
+            for start in range(0, len(near.rows), FOUND):
+                few = near.cut(start, start + FOUND)
+                ends = named.take(pa.array(few.probes)), nodes.take(pa.array(few.rows))
+                yield _tell(few, ends, rule)
+
+                # A pair of two probes is found once; this adds its other direction.
+                other = few._replace(within=few.around, around=few.within)
+                yield _tell(other, ends[::-1], rule).filter(pa.array(places[few.rows] >= 0))
+
+
+def _tell(near: Near, ends: tuple[pa.Array, pa.Array], rule: Definition) -> pa.RecordBatch:
+    """Make RECOUNTED of matches and the names of their ends, the probe first."""
+    likeness = near.around if rule.is_containment else near.resemblance
+    nothing = pa.nulls(len(near.rows), pa.float64())
+    within, around = (near.around, near.within) if rule.shows_containment else (nothing, nothing)
+    covers = likeness >= (rule.numerator / rule.denominator if rule.is_containment else 0.0)
+    columns = [near.overlap, near.resemblance, within, around, likeness, covers, nothing]
+    return RECOUNTED.batch([*ends, *(pa.array(column) for column in columns)])
+
+
+def gather_probes(table: pa.Table) -> tuple[list[str], Rows]:
+    """Return the names and sketches of a table of node, sketch, level."""
+    whole = table.combine_chunks()
+    column = whole["sketch"]
+    sketches = pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], column.type)
+    return whole["node"].to_pylist(), sketch_rows(sketches).at_levels(whole["level"].to_numpy())
+
+
+def wrong_claims(rule: Definition) -> Violations:
+    """Return the rows of `pairs` with a containment that the kind does not show, or without one that it shows."""
+    is_right = "IS NOT NULL" if rule.shows_containment else "IS NULL"
+    what = "no containment" if rule.shows_containment else "a containment that the kind does not show"
+    text = f"SELECT doc_a, doc_b FROM pairs WHERE NOT (containment_a {is_right} AND containment_b {is_right})"  # noqa: S608
+    return Violations(text, f"{{doc_a}} / {{doc_b}}: {what}")
+
+
+def wrong_shingles(confirm: str) -> Violations:
+    """Return the rows of `pairs` whose counts of shingles contradict their documents or the resemblance."""
+    counts = ("common", "shingles_a", "shingles_b")
+    wrong = " OR ".join(f"p.{name} IS NOT NULL" for name in counts)
+    if confirm == "resemblance":
+        wrong = (
+            "p.shingles_a IS DISTINCT FROM a.n_features OR p.shingles_b IS DISTINCT FROM b.n_features"
+            " OR coalesce(abs(p.resemblance - p.common / (p.shingles_a + p.shingles_b - p.common))"
+            f" > {TOLERANCE}, true)"
+        )
+    wrong = f"({wrong}) OR p.edit IS {'' if confirm == 'edit' else 'NOT '}NULL"
+    wrong += "" if confirm == "edit" else " OR p.edit IS NOT NULL"
+    text = f"""
+        SELECT p.doc_a, p.doc_b, p.common, p.shingles_a, p.shingles_b
+        FROM pairs AS p JOIN documents AS a ON p.doc_a = a.doc_id JOIN documents AS b ON p.doc_b = b.doc_id
+        WHERE {wrong}
+    """  # noqa: S608 - the text above
+    return Violations(text, "{doc_a} / {doc_b}: {common} shingles in common of {shingles_a} and {shingles_b}")
+
+
+def expect_rows(rule: Definition, *, limit: int, confirm: str = "none") -> str:
+    """Return the SELECT of the rows that `pairs` must have for each pair of nodes with a probe.
+
+    Where the documents of two nodes, or of one with itself, would give more than `limit` rows, there are stars: each
+    document of either node is paired with its node's first document, and both first documents with each other.
+
+    Args:
+        rule: the rule of near-duplicates.
+        limit: `pairs.expand_limit` of the run.
+        confirm: `pairs.confirm`: equal texts have the edit similarity 1.
+
+    Returns:
+        A SELECT from truth, sketches and probes: node_a, node_b, due (rows), due_stars, due_hubs, overlap, resemblance,
+        of_a, of_b, edit.
+    """
+    equal = "CAST(1 AS DOUBLE)" if confirm == "edit" else "CAST(NULL AS DOUBLE)"
+    between = """
+        SELECT t.*, a.n * b.n AS product
+        FROM truth AS t JOIN sketches AS a ON t.probe = a.node JOIN sketches AS b ON t.other = b.node
+    """
+    whole = "CAST(1 AS DOUBLE)" if rule.shows_containment else "CAST(NULL AS DOUBLE)"
+    return f"""
+        SELECT DISTINCT least(probe, other) AS node_a, greatest(probe, other) AS node_b,
+               CASE WHEN product > {limit:d} THEN 1 ELSE product END AS due,
+               CASE WHEN product > {limit:d} THEN 1 ELSE 0 END AS due_stars, 1 AS due_hubs, overlap, resemblance,
+               CASE WHEN probe < other THEN within ELSE around END AS of_a,
+               CASE WHEN probe < other THEN around ELSE within END AS of_b, edit
+        FROM ({between}) AS across
+        UNION ALL
+        SELECT k.node AS node_a, k.node AS node_b,
+               CASE WHEN k.inside > {limit:d} THEN k.n - 1 ELSE k.inside END AS due,
+               CASE WHEN k.inside > {limit:d} OR h.node IS NOT NULL THEN k.n - 1 ELSE 0 END AS due_stars,
+               k.n - 1 AS due_hubs, CAST(k.size AS BIGINT) AS overlap, CAST(1 AS DOUBLE) AS resemblance,
+               {whole} AS of_a, {whole} AS of_b, {equal} AS edit
+        FROM (SELECT node, n, size, shiftright(n * (n - 1), 1) AS inside
+              FROM sketches SEMI JOIN probes USING (node) WHERE n > 1 AND size >= {least_size(rule):d}) AS k
+        LEFT JOIN (SELECT DISTINCT probe AS node FROM ({between}) AS across WHERE product > {limit:d}) AS h
+        ON k.node = h.node
+    """  # noqa: S608 - numbers

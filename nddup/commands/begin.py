@@ -24,6 +24,12 @@ INSPECT_EPILOG = """examples:
   nddup inspect dump.xml --set input.record=page --set input.id=@id --set input.content=title+body
 """
 
+PAGES = "boost.jsonl.gz"
+"""The file of the pages; beside it is their licence."""
+
+MOST_FOLDERS = 100
+"""Maximum number of names of folders that are tried."""
+
 
 def add_inspect(commands: "argparse._SubParsersAction[Any]") -> None:
     """Declare the arguments."""
@@ -66,13 +72,6 @@ def add_demo(commands: "argparse._SubParsersAction[Any]") -> None:
         help="folder to make, or of an earlier demo, which is replaced (default: nddup-demo, or nddup-demo-2 and so on"
         " where that is another's)",
     )
-
-
-PAGES = "boost.jsonl.gz"
-"""The file of the pages; beside it is their licence."""
-
-MOST_FOLDERS = 100
-"""Maximum number of names of folders that are tried."""
 
 
 def _is_free(folder: Path) -> bool:

@@ -41,6 +41,37 @@ examples:
   nddup evaluate out/run --labels judged.csv
 """
 
+TRUTH_EPILOG = """\
+the similarity of two texts is 1 - d/n: d characters are inserted, deleted or replaced, and the longer text
+has n characters. The texts are read from the inputs of the run, which must not have changed. Only pairs whose sketches
+have a resemblance of at least --candidates are compared. To measure what this misses, a sample of the documents is
+also compared with all others.
+
+example:
+  nddup truth out/run --similarity 0.85 --output truth.csv
+  nddup evaluate out/run --truth truth.csv
+"""
+
+SWEEP_EPILOG = """a grid is a YAML file with a list for each setting; every combination is a run:
+  shingle.length: [3, 5, 10]
+  sketch.size: [100, 200]
+  pairs.threshold: [0.7, 0.8, 0.9]
+
+combinations that differ only in later steps share the earlier ones: a collection is read and
+sketched once for all thresholds. Runs that are not kept store no texts and make no report.
+
+files written to DIR:
+  sweep.csv      one row a combination: pairs, clusters, kept, seconds; with --truth also precision, recall, F1;
+                 `reused` names the stages taken from an earlier combination; `seconds` does not include their time
+  sweep.md       the same rows as a Markdown table
+  sweep.json     the same, and the metrics of each run
+  sweep.svg      if matplotlib is installed: a panel for each measure over one setting, a line for each combination of
+  sweep.png      the others, with its name beside it
+
+example:
+  nddup sweep samples/debdocs --grid grid.yaml --output out/sweep --truth samples/debdocs_truth_w5_j070.tsv
+"""
+
 
 def add_evaluate(commands: "argparse._SubParsersAction[Any]") -> None:
     """Declare the arguments."""
@@ -116,18 +147,6 @@ def _print(found: dict[str, Any], text: str, *, is_json: bool) -> None:
         print_out(text)
 
 
-TRUTH_EPILOG = """\
-the similarity of two texts is 1 - d/n: d characters are inserted, deleted or replaced, and the longer text
-has n characters. The texts are read from the inputs of the run, which must not have changed. Only pairs whose sketches
-have a resemblance of at least --candidates are compared. To measure what this misses, a sample of the documents is
-also compared with all others.
-
-example:
-  nddup truth out/run --similarity 0.85 --output truth.csv
-  nddup evaluate out/run --truth truth.csv
-"""
-
-
 def add_truth(commands: "argparse._SubParsersAction[Any]") -> None:
     """Declare the arguments."""
     parser = add_parser(
@@ -162,27 +181,6 @@ def execute_truth(options: argparse.Namespace) -> int:
         made = make_truth(options.run, asked, options.output, steps)
     print_out("".join(f"  {line}\n" for line in [*made.lines(), f"list in {drop_login(options.output)}"]))
     return 0
-
-
-SWEEP_EPILOG = """a grid is a YAML file with a list for each setting; every combination is a run:
-  shingle.length: [3, 5, 10]
-  sketch.size: [100, 200]
-  pairs.threshold: [0.7, 0.8, 0.9]
-
-combinations that differ only in later steps share the earlier ones: a collection is read and
-sketched once for all thresholds. Runs that are not kept store no texts and make no report.
-
-files written to DIR:
-  sweep.csv      one row a combination: pairs, clusters, kept, seconds; with --truth also precision, recall, F1;
-                 `reused` names the stages taken from an earlier combination; `seconds` does not include their time
-  sweep.md       the same rows as a Markdown table
-  sweep.json     the same, and the metrics of each run
-  sweep.svg      if matplotlib is installed: a panel for each measure over one setting, a line for each combination of
-  sweep.png      the others, with its name beside it
-
-example:
-  nddup sweep samples/debdocs --grid grid.yaml --output out/sweep --truth samples/debdocs_truth_w5_j070.tsv
-"""
 
 
 def add_sweep(commands: "argparse._SubParsersAction[Any]") -> None:

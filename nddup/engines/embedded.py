@@ -221,6 +221,10 @@ class DuckEngine(Engine):
                 self.database.unregister(name)
 
 
+CHUNK = 1 << 24
+"""Characters of a text that are read at a time."""
+
+
 def _in_order(text: str, by: tuple[str, ...]) -> str:
     return f"SELECT * FROM ({text}) AS answer ORDER BY {', '.join(by)}" if by else text  # noqa: S608
 
@@ -276,10 +280,6 @@ def as_name(name: str) -> str:
 def reason_of(error: Exception) -> str:
     """Return the first line of an error message."""
     return str(error).strip().splitlines()[0]
-
-
-CHUNK = 1 << 24
-"""Characters of a text that are read at a time."""
 
 
 class DuckTables(DuckEngine, FinishedRun):

@@ -149,6 +149,10 @@ class SparkEngine(Engine):
             self.session.catalog.dropGlobalTempView(passing)
 
 
+WHOLE_FILES = dict.fromkeys(("spark.sql.files.maxPartitionBytes", "spark.sql.files.openCostInBytes"), str(1 << 40))
+"""Settings under which one task reads each file, in order."""
+
+
 def frame_of(session: SparkSession, table: Any) -> DataFrame:  # noqa: ANN401 - of Arrow or pandas
     """Make a DataFrame of a table of the caller; an Arrow table keeps its types even without rows."""
     if isinstance(table, pa.Table):
@@ -164,10 +168,6 @@ def session_beside(spark: SparkSession) -> SparkSession:
         if key.startswith("spark.sql.") and there.get(key) != value and session.conf.isModifiable(key):
             session.conf.set(key, value)
     return session
-
-
-WHOLE_FILES = dict.fromkeys(("spark.sql.files.maxPartitionBytes", "spark.sql.files.openCostInBytes"), str(1 << 40))
-"""Settings under which one task reads each file, in order."""
 
 
 class _SparkTables(SparkEngine, FinishedRun):

@@ -83,6 +83,43 @@ class Explanation:
         return "\n".join([*self.lines, "", *space, *self.more]) + "\n"
 
 
+STORED_BYTES = 16
+"""Bytes of local disk per id for what is kept between exchanges: sketches and postings."""
+
+DISTINCT = 85
+"""Distinct sketches for every hundred documents: the other documents have the sketch of an earlier one."""
+
+NANOSECONDS_OF_ID = 450
+"""Core time for an id, in the kernels of all tasks."""
+
+NANOSECONDS_OF_BYTE = 9.3
+"""Core time for a byte that goes from Python through a shuffle to Python, beside that of its block."""
+
+EXCHANGES = 7
+
+SHINGLES = 400
+"""Distinct shingles of a text of 2.8 kB, for which the exact decisions are counted."""
+
+MICROSECONDS_OF_TEXT = 47
+"""Core time to read a text of `SHINGLES` shingles: the second time, of every text, where all shingles decide."""
+
+NANOSECONDS_SPOOLED = 2
+"""Core time for a shingle that is written to a task's spool file and read from it: 8 bytes at 4 GB/s."""
+
+LEAST_MEMORY = 2 << 30
+"""Memory of the Python worker of a task, by default: more where blocks would be small."""
+
+INCHES = (7.0, 4.5)
+
+DOTS = 120
+
+MEASURES = ("pairs", "clusters", "kept", "precision", "recall", "f1", "seconds")
+"""The results of a sweep that have a panel, if any combination has them."""
+
+Results = Sequence[tuple[Mapping[str, object], Mapping[str, Any]]]
+"""The settings of each combination of a sweep, and its results."""
+
+
 def explain_bands(bands: int, rows: int, *, asked: Sequence[float] = ()) -> Explanation:
     """Explain the S-curve of `bands` bands of `rows` slots; see `nddup.sketching.minhash`."""
     threshold = curve_threshold(bands=bands, rows=rows)
@@ -187,31 +224,9 @@ def percent(share: float) -> str:
     return f"{value:.{digits}f} %"
 
 
-STORED_BYTES = 16
-"""Bytes of local disk per id for what is kept between exchanges: sketches and postings."""
-
-DISTINCT = 85
-"""Distinct sketches for every hundred documents: the other documents have the sketch of an earlier one."""
-
-NANOSECONDS_OF_ID = 450
-"""Core time for an id, in the kernels of all tasks."""
-
-NANOSECONDS_OF_BYTE = 9.3
-"""Core time for a byte that goes from Python through a shuffle to Python, beside that of its block."""
-
-EXCHANGES = 7
 MICROSECONDS_OF_BLOCK, MILLISECONDS_OF_TASK = 65, 10
 """Core time for a block and for a task, whatever they hold: 10^7 sketches of 64 ids took 120 s more in 452 tasks than
 in 52 (`docs/sizing.md`)."""
-
-SHINGLES = 400
-"""Distinct shingles of a text of 2.8 kB, for which the exact decisions are counted."""
-
-MICROSECONDS_OF_TEXT = 47
-"""Core time to read a text of `SHINGLES` shingles: the second time, of every text, where all shingles decide."""
-
-NANOSECONDS_SPOOLED = 2
-"""Core time for a shingle that is written to a task's spool file and read from it: 8 bytes at 4 GB/s."""
 
 
 EXECUTOR_CORES, HEAP_GIGABYTES, DRIVER_GIGABYTES = 4, 8, 4
@@ -264,10 +279,6 @@ def _cluster_lines(ids: int, tasks: int, memory: int, bill: _Term) -> tuple[str,
     )
 
 
-LEAST_MEMORY = 2 << 30
-"""Memory of the Python worker of a task, by default: more where blocks would be small."""
-
-
 def explain_capacity(config: Config, *, documents: int, memory: int | None, ids_of_sketch: int) -> tuple[str, ...]:
     """Return lines on the tasks, bytes and hours of the pairs stage.
 
@@ -308,12 +319,6 @@ def explain_capacity(config: Config, *, documents: int, memory: int | None, ids_
         return lines
     return (*lines, f"  more than the {MOST_TASKS:,} tasks there can be: give workers more memory")
 
-
-INCHES = (7.0, 4.5)
-DOTS = 120
-
-MEASURES = ("pairs", "clusters", "kept", "precision", "recall", "f1", "seconds")
-"""The results of a sweep that have a panel, if any combination has them."""
 
 COLUMNS, PANEL = 2, (5.0, 2.8)
 """Panels side by side, and the inches of one."""
@@ -359,10 +364,6 @@ def draw_curves(curves: Sequence[Curve], mark: float, path: str) -> None:
         figure.savefig(path, dpi=DOTS)
     except OSError as error:
         raise OutputError(f"--png {path}: cannot be written ({error.strerror})") from error
-
-
-Results = Sequence[tuple[Mapping[str, object], Mapping[str, Any]]]
-"""The settings of each combination of a sweep, and its results."""
 
 
 def axis_of(settings: Sequence[Mapping[str, object]], asked: str | None) -> str:

@@ -66,6 +66,16 @@ BY_RESEMBLANCE = (
 
 AT_EDIT = "F1 .83 on the second set, which was not used to choose it; resemblance reaches .80 at its best, .75 at 0.7"
 
+UNTAGGED = "Compared as plain sets they show less, about r / (2 - r): the table holds for sketch.tagged=true."
+
+EQUAL_TEXTS = "Two documents are a pair if their words, or characters, are the same in the same order, and only then."
+
+LONG = 10
+"""Length of the long example document, in example pages."""
+
+SHORT = 50
+"""Number of shingles of the short example document."""
+
 
 def say_what_readers_judged(config: Config) -> list[str]:
     """Return lines of `nddup explain`: the figures, and which of the settings move away from a reader's judgement."""
@@ -100,15 +110,6 @@ def _warnings(config: Config) -> list[str]:
             " .867."
         )
     return found
-
-
-UNTAGGED = "Compared as plain sets they show less, about r / (2 - r): the table holds for sketch.tagged=true."
-EQUAL_TEXTS = "Two documents are a pair if their words, or characters, are the same in the same order, and only then."
-LONG = 10
-"""Length of the long example document, in example pages."""
-
-SHORT = 50
-"""Number of shingles of the short example document."""
 
 
 def explain_settings(config: Config, *, asked: Sequence[float] = ()) -> Explanation:

@@ -94,6 +94,15 @@ class Pruned(NamedTuple):
     """Postings left after each round."""
 
 
+PARTS = 4
+"""Parts of the search for each thread. After each part, the pairs found are checked against the memory."""
+
+MEETINGS = 200
+"""Meetings of two sketches in a posting list that cost as much as one comparison."""
+
+LEVELS = (1 << LEVEL_BITS) - 1
+
+
 def prune(sketches: Ragged, threshold: Threshold, workers: Workers) -> Pruned:
     """Drop features that can be in no overlap, round by round, until a round drops almost nothing.
 
@@ -303,15 +312,6 @@ def _sort_rows(offsets: NDArray[np.int64], values: NDArray[np.int32]) -> NDArray
     for row in range(len(offsets) - 1):
         values[offsets[row] : offsets[row + 1]] = np.sort(values[offsets[row] : offsets[row + 1]])
     return values
-
-
-PARTS = 4
-"""Parts of the search for each thread. After each part, the pairs found are checked against the memory."""
-
-MEETINGS = 200
-"""Meetings of two sketches in a posting list that cost as much as one comparison."""
-
-LEVELS = (1 << LEVEL_BITS) - 1
 
 
 @dataclass(frozen=True)

@@ -110,6 +110,20 @@ class Graph:
         }
 
 
+SURE_WORK = 100_000
+"""Search nodes: more than a small component of near-duplicates of each other can take."""
+
+OF_LED = (10, 320, 80)
+"""Bytes of memory for each id, node and pair of a component given by leaders: more than was measured
+(`tests/spark/test_graph_memory.py`)."""
+
+LARGE = 64
+"""Nodes above which a component is a task of its own."""
+
+TOGETHER = 256
+"""Small components in one task."""
+
+
 def build_graph(  # noqa: PLR0913 - each is a setting of its own
     matches: Matches,
     nodes: Nodes,
@@ -249,20 +263,6 @@ def _distinct(parts: list[Itemsets]) -> Itemsets:
     offsets = np.concatenate([[0], np.cumsum([len(members) for members in found])]).astype(np.int64)
     supports = np.array([support for _, support in seen.values()], np.int32)
     return Itemsets(offsets, np.concatenate([np.empty(0, np.int32), *found]), supports, parts[0].coverage)
-
-
-SURE_WORK = 100_000
-"""Search nodes: more than a small component of near-duplicates of each other can take."""
-
-OF_LED = (10, 320, 80)
-"""Bytes of memory for each id, node and pair of a component given by leaders: more than was measured
-(`tests/spark/test_graph_memory.py`)."""
-
-LARGE = 64
-"""Nodes above which a component is a task of its own."""
-
-TOGETHER = 256
-"""Small components in one task."""
 
 
 def mine(graph: Graph, nodes: Nodes, rule: MiningRule, workers: Workers) -> pa.Table:

@@ -40,6 +40,15 @@ class Lexicon(NamedTuple):
     counts: dict[str, int]
 
 
+TOGETHER = 64
+"""Batches whose rows are copied at a time."""
+
+SOURCE = "dataframe"
+
+CHUNK_BYTES = 512 << 20
+"""Maximum number of bytes of texts in one array: the offsets of Arrow's strings end at 2 GB."""
+
+
 def find_lexicon(source: Collection | pa.Table, config: Config, workers: Workers) -> Lexicon | None:
     """Return the words that describe documents, counted in a pass of their own, or as another run saved them.
 
@@ -154,10 +163,6 @@ def read_records(source: Collection | pa.Table, config: Config, workers: Workers
     return Read(records, silent, lexicon.table if lexicon else None, counts)
 
 
-TOGETHER = 64
-"""Batches whose rows are copied at a time."""
-
-
 def join_sketches(batches: list[pa.RecordBatch], workers: Workers) -> pa.Table:
     """Return RECORDS with the ids of all sketches in one array, which no later step has to make again.
 
@@ -244,12 +249,6 @@ def list_silent(collection: Collection, records: pa.Table) -> pa.Table:
         if source not in seen
     ]
     return pa.Table.from_pylist(rejects, REJECTS.arrow)
-
-
-SOURCE = "dataframe"
-
-CHUNK_BYTES = 512 << 20
-"""Maximum number of bytes of texts in one array: the offsets of Arrow's strings end at 2 GB."""
 
 
 def cut(chunk: pa.Array) -> Iterator[pa.Array]:

@@ -119,6 +119,19 @@ class SpooledTexts:
             yield from scan_texts(pa.ipc.open_file(file).read_all(), consumer)
 
 
+FULL = "No space left on device"
+"""The system's message for a full disk. The disk is the one written to, not the one read from."""
+
+DIED = "the worker process ended; it may have had too little memory"
+
+T = TypeVar("T")
+
+R = TypeVar("R")
+
+Progress = Callable[[str, int, int], None]
+"""Called with a step, how much of it is done, and how much there is: bytes when reading, else rows or parts."""
+
+
 def list_tasks(collection: Collection) -> list[Task]:
     """Return the tasks of each group of files that are read alike: files read whole, then parts of large ones."""
     whole_size = sum(file.size for file in collection.listing.files)  # also if only some are read
@@ -180,18 +193,6 @@ def scan_here(tasks: Iterable[Task], consumer: Consumer, limits: RecordLimits) -
             divided |= error.sources
     if divided:
         raise DividedError(divided)
-
-
-FULL = "No space left on device"
-"""The system's message for a full disk. The disk is the one written to, not the one read from."""
-
-DIED = "the worker process ended; it may have had too little memory"
-
-T = TypeVar("T")
-R = TypeVar("R")
-
-Progress = Callable[[str, int, int], None]
-"""Called with a step, how much of it is done, and how much there is: bytes when reading, else rows or parts."""
 
 
 @dataclass

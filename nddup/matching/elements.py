@@ -62,6 +62,16 @@ class Division(NamedTuple):
         return np.uint32 if 1 << self.bits <= self.partitions << 32 else np.uint64
 
 
+WORDS = 2
+"""64-bit words of a bitmap."""
+
+BEFORE = 5
+"""Maximum number of elements before each one that are sent with it."""
+
+NO_ELEMENT = (1 << 48) - 1
+"""Stands in place of an element where there is none."""
+
+
 def divide(ids: int, partitions: int) -> Division:
     """Return the division for this many ids, repeated ones counted each time.
 
@@ -238,16 +248,6 @@ def _count_classes(elements: NDArray[np.uint64], weights: NDArray[np.int64]) -> 
             more >>= 1
             classes[row] += 1
     return classes
-
-
-WORDS = 2
-"""64-bit words of a bitmap."""
-
-BEFORE = 5
-"""Maximum number of elements before each one that are sent with it."""
-
-NO_ELEMENT = (1 << 48) - 1
-"""Stands in place of an element where there is none."""
 
 
 class Prefixes(NamedTuple):

@@ -19,6 +19,12 @@ from numpy.typing import NDArray
 from nddup.arrays import HASH_MULTIPLIER, Ragged, compiled
 from nddup.matching.threshold import Rule, Threshold, compare_sketches
 
+NO_LIMIT = np.iinfo(np.int64).max
+"""`max_edges` for no limit: more pairs than any component has."""
+
+CHUNK = 64
+"""Candidates that are listed before they are compared: a sketch may join a large component meanwhile."""
+
 
 def partition_of(ids: NDArray[np.uint64], partitions: int) -> NDArray[np.int32]:
     """Return the partition, in [0, partitions), that owns each id; (n,) uint64 to (n,) int32.
@@ -59,10 +65,6 @@ def find_too_long(holders: NDArray[np.int64], lookers: NDArray[np.int64], long_l
     """
     beyond = np.maximum(holders - long_lists.max_postings, 0) * lookers
     return int(holders[beyond > long_lists.max_comparisons].max(initial=0))
-
-
-NO_LIMIT = np.iinfo(np.int64).max
-"""`max_edges` for no limit: more pairs than any component has."""
 
 
 class ComparisonLimits(NamedTuple):
@@ -355,10 +357,6 @@ def link_heavy(probes: Probes) -> NDArray[np.int32]:
                 n_links += 1
             last[ranks[at]] = i
     return links[:n_links].copy()
-
-
-CHUNK = 64
-"""Candidates that are listed before they are compared: a sketch may join a large component meanwhile."""
 
 
 class _Room(NamedTuple):

@@ -55,6 +55,10 @@ class PolicyColumn(NamedTuple):
         return self.path in DERIVED
 
 
+NUMBERS: Final = r"^\s*[+-]?([0-9]+[.]?[0-9]*|[.][0-9]+)([eE][+-]?[0-9]{1,6})?\s*$"
+"""`NUMBER` for a whole value, blanks around it allowed: for engines that match columns."""
+
+
 def parse_column(text: str) -> PolicyColumn:
     """Read a column of `keep.policy`.
 
@@ -117,10 +121,6 @@ def _number_key(number: Decimal) -> bytes:
     digits = "".join(map(str, number.as_tuple().digits)).lstrip("0").rstrip("0")
     size = (number.adjusted() + _EXPONENTS).to_bytes(4, "big") + digits.encode() + b"\0"
     return b"\x81" + size if number > 0 else b"\x7f" + size.translate(_INVERTED)
-
-
-NUMBERS: Final = r"^\s*[+-]?([0-9]+[.]?[0-9]*|[.][0-9]+)([eE][+-]?[0-9]{1,6})?\s*$"
-"""`NUMBER` for a whole value, blanks around it allowed: for engines that match columns."""
 
 
 class Order(NamedTuple):

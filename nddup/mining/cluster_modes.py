@@ -150,6 +150,10 @@ class MiningRule(NamedTuple):
     budget: Budget
 
 
+Find = Callable[[Share], Itemsets | None]
+"""A miner of shares; it returns None for one that passes its budget."""
+
+
 def find_sets(problem: Problem, *, threshold: Threshold, mode: str, budget: Budget) -> Itemsets:
     """
     Find the sets of a component.
@@ -214,10 +218,6 @@ class PlacedShare(NamedTuple):
         """Return the sets of the share, whose members are positions in the component."""
         found = find(self.share)
         return found and replace(found, members=self.positions[found.members].astype(np.int32))
-
-
-Find = Callable[[Share], Itemsets | None]
-"""A miner of shares; it returns None for one that passes its budget."""
 
 
 def share_steps(mode: str, budget: Budget) -> dict[str, Find]:

@@ -41,6 +41,19 @@ class ItemRows(NamedTuple):
     n_transactions: int
 
 
+BLOCK = 1 << 20
+"""Bytes read at a time, and the longest item."""
+
+GZIP = b"\x1f\x8b"
+
+BLANKS = b" \t\n\v\f\r"
+
+NOT_BLANK = bytes(set(range(256)) - set(BLANKS))
+
+PRIME = np.uint64(0x100000001B3)
+"""Multiplier of FNV-1a."""
+
+
 def transpose_context(context: Context, is_frequent: NDArray[np.bool_], *, shortest: int) -> ItemRows:
     """
     Turn transactions into rows by item, without infrequent items and the transactions that are too short without them.
@@ -176,14 +189,7 @@ def is_same_row(offsets: NDArray[np.int64], values: NDArray[np.int32], a: int, b
     return bool(same == size)
 
 
-BLOCK = 1 << 20
-"""Bytes read at a time, and the longest item."""
-GZIP = b"\x1f\x8b"
-BLANKS = b" \t\n\v\f\r"
-NOT_BLANK = bytes(set(range(256)) - set(BLANKS))
 TAB, LINE_FEED, RETURN, SPACE = 9, 10, 13, 32
-PRIME = np.uint64(0x100000001B3)
-"""Multiplier of FNV-1a."""
 ITEMS, LINES, IN_LINE = 0, 1, 2
 """Positions in `ItemNames.counts`: distinct items; line feeds; items of the unfinished line."""
 

@@ -52,6 +52,12 @@ from nddup.mining.neighbourhoods import (
     write_row,
 )
 
+MEETING = 3
+"""Cost of one meeting in a list, in words of bits compared."""
+
+MAX_BITS = 1 << 23
+"""Maximum number of words of bits for all items together: 64 MB."""
+
 
 @compiled
 def mine_closed(component: Component, least: int, limits: SearchLimits) -> FoundSets:
@@ -125,12 +131,6 @@ def close(neighbourhood: Neighbourhood, node: Node, found: FoundSets, scratch: S
         else:
             add_slot(node.branches, slot)
     return add_found(found, neighbourhood, node.members, support, scratch.slots)
-
-
-MEETING = 3
-"""Cost of one meeting in a list, in words of bits compared."""
-MAX_BITS = 1 << 23
-"""Maximum number of words of bits for all items together: 64 MB."""
 
 
 def find_pairs(

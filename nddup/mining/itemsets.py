@@ -68,6 +68,12 @@ class GrowingSet(NamedTuple):
     joint: Bits  # features common to all members
 
 
+NO_LIMIT = 2**62
+
+COVER_SHARE = 10
+"""The cover of a component may take this many times the component's budget."""
+
+
 @compiled
 def extend(neighbourhood: Neighbourhood, order: Bits, tau: int, growing: GrowingSet, slots: NDArray[np.int64]) -> int:
     """
@@ -196,11 +202,6 @@ def cover_pairs(component: Component, pivots: NDArray[np.int64], min_support: in
         if is_past(found.counts, limits):
             break
     return found
-
-
-NO_LIMIT = 2**62
-COVER_SHARE = 10
-"""The cover of a component may take this many times the component's budget."""
 
 
 @dataclass(frozen=True)

@@ -30,6 +30,9 @@ PAIRS, FOURS, EIGHTS, BYTES = (
     np.uint64(0x0101010101010101),
 )
 
+SPARSE = 4
+"""Maximum number of slots allotted for each neighbour; past this, neighbours are numbered without gaps."""
+
 
 @compiled
 def count_bits(word: np.uint64) -> int:
@@ -226,10 +229,6 @@ def make_component(
     word_offsets, words, word_bits = pack_graph(bounds.size, np.ascontiguousarray(edges, np.int32))
     bounds = np.ascontiguousarray(bounds, np.int32)
     return Component(offsets, features, holder_offsets, holders, bounds, word_offsets, words, word_bits)
-
-
-SPARSE = 4
-"""Maximum number of slots allotted for each neighbour; past this, neighbours are numbered without gaps."""
 
 
 class Neighbourhood(NamedTuple):

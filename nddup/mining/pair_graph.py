@@ -28,6 +28,21 @@ class Components(NamedTuple):
     sizes: NDArray[np.int32]  # (n,) the number of nodes of its component
 
 
+MERGED = 1 << 20
+"""Least number of ends to gather before their distinct names are taken."""
+
+WORKER_BYTES = 836 << 20
+"""Address space of a Python worker before it holds any edge: loaded code and data, and one batch."""
+
+BATCHES_BYTES = 64 << 20
+"""Address space beyond that of an idle worker: the current batches, and what their allocator reserves."""
+
+MOST_NODES = 2**31
+"""Maximum number of nodes of a graph: they are numbered with 31 bits."""
+
+Ends = NDArray[np.int64]  # (e,), nodes
+
+
 def label_components(edges: NDArray[np.int32], *, nodes: int) -> Components:
     """Label the components of an undirected graph.
 
@@ -226,13 +241,6 @@ def _list_by_first(edges: NDArray[np.int32], ranks: NDArray[np.int32]) -> tuple[
     return offsets[: nodes + 1], listed
 
 
-MERGED = 1 << 20
-"""Least number of ends to gather before their distinct names are taken."""
-
-WORKER_BYTES = 836 << 20
-"""Address space of a Python worker before it holds any edge: loaded code and data, and one batch."""
-
-
 class Cost(NamedTuple):
     """The memory that a task over a whole graph takes, in bytes."""
 
@@ -315,14 +323,6 @@ def _distinct(pieces: list[NDArray[np.int64]]) -> NDArray[np.int64]:
 
 GRAPH_BITS, CHOICE_BITS = 34, 1
 """Memory for each node in bits: of components, the choice and the leaders together, and of the choice alone."""
-
-BATCHES_BYTES = 64 << 20
-"""Address space beyond that of an idle worker: the current batches, and what their allocator reserves."""
-
-MOST_NODES = 2**31
-"""Maximum number of nodes of a graph: they are numbered with 31 bits."""
-
-Ends = NDArray[np.int64]  # (e,), nodes
 
 
 def most_nodes(memory: int, bits: int) -> int:

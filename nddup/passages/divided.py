@@ -95,6 +95,9 @@ class Verdicts(NamedTuple):
     tokens: NDArray[np.int32]
 
 
+_NONE = np.empty(0, np.int64)
+
+
 def post_anchors(rows: Ragged, ranks: NDArray[np.int64], length: int) -> Posted:
     """Return the anchors of a task's documents, those with equal surroundings as one row.
 
@@ -232,9 +235,6 @@ def place_windows(rows: Ragged, ranks: NDArray[np.int64], posted: Posted, verdic
     is_here = ranks[homes] == first_ranks
     firsts = np.where(is_here, rows.offsets[homes] + tokens, -1)
     return Windows(numbers, follows, places, documents, firsts, np.where(is_here, homes, -1).astype(np.int32))
-
-
-_NONE = np.empty(0, np.int64)
 
 
 def _frozen(*columns: Any) -> Any:  # noqa: ANN401 - columns of several types, as a kernel takes them

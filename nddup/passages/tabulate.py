@@ -73,6 +73,16 @@ class HashRecords:
         return (*place, record.doc_id, record.url, None, "", "", bytes(self.rule.read_encoded(record).text))
 
 
+EXCERPT = 1_000
+"""Maximum number of characters of a passage's text."""
+
+NO_PLACES = pa.table({"source": pa.array([], pa.string()), "record": pa.array([], pa.int64())})
+"""Places of no records."""
+
+Runs = tuple[NDArray[np.int32], NDArray[np.int64], NDArray[np.int64]]
+"""Runs of tokens: their documents, their first tokens, and those after their last."""
+
+
 def hashes_of(rows: pa.Table) -> Ragged:
     """Return the token hashes of rows of HASHED. Cost: one copy, 8 bytes a token."""
     chunks = [chunk for chunk in rows["hashes"].chunks if len(chunk)]
@@ -126,14 +136,6 @@ def _find_characters(
                 block = at - start >> BLOCK
                 places[run] = before[block] + count_characters(data, start + (block << BLOCK), at)
     return begins, stops
-
-
-EXCERPT = 1_000
-"""Maximum number of characters of a passage's text."""
-
-
-NO_PLACES = pa.table({"source": pa.array([], pa.string()), "record": pa.array([], pa.int64())})
-"""Places of no records."""
 
 
 @dataclass(frozen=True)
@@ -246,10 +248,6 @@ def _identify(hashes: Ragged, passages: Passages) -> list[str]:
         blake2b(values[8 * place : 8 * (place + size)], digest_size=16).hexdigest()
         for place, size in zip(places.tolist(), passages.tokens.tolist(), strict=True)
     ]
-
-
-Runs = tuple[NDArray[np.int32], NDArray[np.int64], NDArray[np.int64]]
-"""Runs of tokens: their documents, their first tokens, and those after their last."""
 
 
 def _characters(documents: Documents, runs: Sequence[Runs]) -> list[tuple[NDArray[np.int64], NDArray[np.int64]]]:

@@ -77,6 +77,84 @@ _ALLOWED = SINGLE_BYTE | {
     "utf-32-be",
 }
 
+MARKS: Final = (
+    (codecs.BOM_UTF8, "utf-8"),
+    (codecs.BOM_UTF32_LE, "utf-32-le"),  # begins like the next one
+    (codecs.BOM_UTF16_LE, "utf-16-le"),
+    (codecs.BOM_UTF16_BE, "utf-16-be"),
+    (codecs.BOM_UTF32_BE, "utf-32-be"),
+)
+"""Byte order marks, and the encoding of each."""
+
+WIDE: Final = ("utf-32-le", "utf-32-be", "utf-16-le", "utf-16-be")
+
+LOOKED_AT = 4096
+"""Bytes in which the zero bytes of an encoding without a mark are counted."""
+
+_CONTROLS = re.compile(rb"[\x01-\x08\x0b\x0e-\x1a\x1c-\x1f\x7f]")
+"""Bytes that no text of one byte a character holds; ESC begins the sequences of ISO 2022."""
+
+_ENCODING = re.compile(r"\s*<\?xml\s[^>]*?encoding\s*=\s*[\"']([^\"']*)[\"']")
+
+DECLARATION_BYTES = 4096  # first bytes searched for a declaration; WHATWG says 1024, but real pages put scripts first
+
+DETECTION_WINDOW = 65_536  # bytes of the page that are searched for words
+
+SURE_OF_RARE = 0.3  # confidence from which a rare encoding is believed; of five letters it was .29
+
+DETECTION_BYTES = 4096  # bytes of such words given to the detector; 1024 and 16384 were no better
+
+SURE = 0.25  # confidence from which the detector was right about texts of 100 and more letters of 60 languages
+
+FEW_LETTERS = 40  # non-ASCII bytes below which ISO 8859-5 and cp866 are not detected
+
+FEW_HAN = 8  # characters of Han from which bytes may be UTF-16 without a mark
+
+FALLBACK = "cp1252"  # what a browser assumes when nothing is known
+
+_XML_DECLARATION = re.compile(rb"\s*<\?xml\s[^>]{0,200}?encoding\s*=\s*[\"']\s*([\w.:+-]{1,40})")
+
+_META = re.compile(rb"<meta\s[^>]{0,500}?charset\s*+=\s*+[\"']?\s*+([\w.:+-]{1,40})", re.IGNORECASE)
+
+_SCRIPT_OR_TAG = re.compile(rb"<(script|style)\b.*?(?:</\1|\Z)|<[^<>]*>?", re.DOTALL | re.IGNORECASE)
+
+_NON_ASCII_WORD = re.compile(rb"(?<![A-Za-z\x80-\xff])[A-Za-z\x80-\xff]*[\x80-\xff][\x40-\xff]*")
+
+_FOREIGN_RUN = re.compile(rb"[\xc0-\xff]{3}")
+
+_NON_ASCII = re.compile(rb"[\x80-\xff]")
+
+_CONTROL = re.compile(rb"[\x80-\x9f]")
+
+_BLANKS = re.compile(rb"\s+")
+
+_MAC_CYRILLIC = re.compile(rb"[\xe0-\xfe]\xdf")  # a word that ends in a capital letter, if it is cp1251
+
+_HAN = re.compile("[\u3000-\u303f\u4e00-\u9fff\uff01-\uff5e]")
+
+_ASCII = bytes(range(128))
+
+_JAPANESE = re.compile(rb"\x1b(?:\$[@B]|\([IJ])")
+
+_ESCAPED = {
+    "ISO-2022-JP": ("iso2022_jp", "iso2022_jp_ext", "iso2022_jp_2004"),
+    "ISO-2022-KR": ("iso2022_kr",),
+    "HZ": ("hz",),
+}
+"""Beginnings of chardet's names of encodings with escape sequences, and the codecs that may decode their text."""
+
+_MARKS = 0xDC00
+
+_MARK = re.compile("[\udc00-\udcff]")
+
+EACH_BYTE: Final = "nddup.each"
+"""Error handler of `bytes.decode`: each undecodable byte becomes a lone surrogate, which no encoding decodes to."""
+
+_OF_DOS: Final = frozenset({"iso8859-5", "cp866"})
+
+_RARE: Final = frozenset({"cp737", "cp855", "johab"})
+"""Chardet's names of further encodings: those detected in longer texts, and those asked about in case of doubt."""
+
 
 @lru_cache(maxsize=1024)
 def canonical_charset(label: str) -> str | None:
@@ -112,26 +190,6 @@ def _codec_of_label(label: str) -> str | None:
         return _UNLISTED_LABELS.get(label)
     name: str | None = map_encoding_to_html5(label, fallback_utf8=False)
     return name
-
-
-MARKS: Final = (
-    (codecs.BOM_UTF8, "utf-8"),
-    (codecs.BOM_UTF32_LE, "utf-32-le"),  # begins like the next one
-    (codecs.BOM_UTF16_LE, "utf-16-le"),
-    (codecs.BOM_UTF16_BE, "utf-16-be"),
-    (codecs.BOM_UTF32_BE, "utf-32-be"),
-)
-"""Byte order marks, and the encoding of each."""
-
-WIDE: Final = ("utf-32-le", "utf-32-be", "utf-16-le", "utf-16-be")
-
-LOOKED_AT = 4096
-"""Bytes in which the zero bytes of an encoding without a mark are counted."""
-
-_CONTROLS = re.compile(rb"[\x01-\x08\x0b\x0e-\x1a\x1c-\x1f\x7f]")
-"""Bytes that no text of one byte a character holds; ESC begins the sequences of ISO 2022."""
-
-_ENCODING = re.compile(r"\s*<\?xml\s[^>]*?encoding\s*=\s*[\"']([^\"']*)[\"']")
 
 
 def file_encoding(head: bytes, charset: str | None = None) -> tuple[str, int]:
@@ -219,36 +277,6 @@ def _is_text(start: bytes, encoding: str) -> bool:
         return False
     strange = sum(not (character.isprintable() or character in "\t\n\r\f\u3000\xa0") for character in text)
     return len(text) > 1 and strange * 100 <= len(text)
-
-
-DECLARATION_BYTES = 4096  # first bytes searched for a declaration; WHATWG says 1024, but real pages put scripts first
-DETECTION_WINDOW = 65_536  # bytes of the page that are searched for words
-SURE_OF_RARE = 0.3  # confidence from which a rare encoding is believed; of five letters it was .29
-DETECTION_BYTES = 4096  # bytes of such words given to the detector; 1024 and 16384 were no better
-SURE = 0.25  # confidence from which the detector was right about texts of 100 and more letters of 60 languages
-FEW_LETTERS = 40  # non-ASCII bytes below which ISO 8859-5 and cp866 are not detected
-FEW_HAN = 8  # characters of Han from which bytes may be UTF-16 without a mark
-FALLBACK = "cp1252"  # what a browser assumes when nothing is known
-
-_XML_DECLARATION = re.compile(rb"\s*<\?xml\s[^>]{0,200}?encoding\s*=\s*[\"']\s*([\w.:+-]{1,40})")
-_META = re.compile(rb"<meta\s[^>]{0,500}?charset\s*+=\s*+[\"']?\s*+([\w.:+-]{1,40})", re.IGNORECASE)
-_SCRIPT_OR_TAG = re.compile(rb"<(script|style)\b.*?(?:</\1|\Z)|<[^<>]*>?", re.DOTALL | re.IGNORECASE)
-_NON_ASCII_WORD = re.compile(rb"(?<![A-Za-z\x80-\xff])[A-Za-z\x80-\xff]*[\x80-\xff][\x40-\xff]*")
-_FOREIGN_RUN = re.compile(rb"[\xc0-\xff]{3}")
-_NON_ASCII = re.compile(rb"[\x80-\xff]")
-_CONTROL = re.compile(rb"[\x80-\x9f]")
-_BLANKS = re.compile(rb"\s+")
-_MAC_CYRILLIC = re.compile(rb"[\xe0-\xfe]\xdf")  # a word that ends in a capital letter, if it is cp1251
-_HAN = re.compile("[\u3000-\u303f\u4e00-\u9fff\uff01-\uff5e]")
-_ASCII = bytes(range(128))
-
-_JAPANESE = re.compile(rb"\x1b(?:\$[@B]|\([IJ])")
-_ESCAPED = {
-    "ISO-2022-JP": ("iso2022_jp", "iso2022_jp_ext", "iso2022_jp_2004"),
-    "ISO-2022-KR": ("iso2022_kr",),
-    "HZ": ("hz",),
-}
-"""Beginnings of chardet's names of encodings with escape sequences, and the codecs that may decode their text."""
 
 
 class Decoded(NamedTuple):
@@ -442,11 +470,6 @@ def _mark_each(error: UnicodeError) -> tuple[str, int]:
     return "".join(chr(_MARKS + byte) for byte in error.object[error.start : error.end]), error.end
 
 
-_MARKS = 0xDC00
-_MARK = re.compile("[\udc00-\udcff]")
-EACH_BYTE: Final = "nddup.each"
-"""Error handler of `bytes.decode`: each undecodable byte becomes a lone surrogate, which no encoding decodes to."""
-
 codecs.register_error(EACH_BYTE, _mark_each)
 
 
@@ -483,11 +506,6 @@ def _detect_escapes(raw: bytes) -> str | None:
 def _of_the_web() -> frozenset[str]:
     """Return chardet's names of the encodings that are detected in short texts, where rare ones are likely errors."""
     return frozenset(one.name for one in get_candidates(EncodingEra.MODERN_WEB))
-
-
-_OF_DOS: Final = frozenset({"iso8859-5", "cp866"})
-_RARE: Final = frozenset({"cp737", "cp855", "johab"})
-"""Chardet's names of further encodings: those detected in longer texts, and those asked about in case of doubt."""
 
 
 def _ask(sample: bytes, encodings: frozenset[str]) -> tuple[str | None, float]:

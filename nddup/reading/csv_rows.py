@@ -103,6 +103,10 @@ class Dialect(NamedTuple):
         return f"fields between {between}, without quoting" + (f"; escapes by {self.escape}" if self.escape else "")
 
 
+MOST_AGAIN = 8
+"""Maximum number of times that the characters of a file are reread after bad quotes: a bound for hostile files."""
+
+
 def _doubled(lines: Iterable[str], dialect: Dialect) -> Iterator[str]:
     """Yield the lines of one row with doubled quotes instead of escaped ones."""
     opening, special = _patterns(dialect)
@@ -260,10 +264,6 @@ def separator_of(start: str, delimiter: str) -> str:
 def opens_after_blank(text: str, delimiter: str) -> bool:
     """Return whether a quote follows a delimiter and blanks."""
     return re.search(f'{re.escape(delimiter)} ++"', text) is not None
-
-
-MOST_AGAIN = 8
-"""Maximum number of times that the characters of a file are reread after bad quotes: a bound for hostile files."""
 
 
 def read_csv(stream: Expanded, head: FileHead, max_record: int) -> Iterator[Record | Reject]:

@@ -46,6 +46,69 @@ _CLOSED = (
 _HIDDEN: Final = frozenset(("script", "style", "template", "noscript", "head"))
 _UNCLOSED: Final = frozenset(f"{_VOID} {_OPTIONAL} html body head".split())
 
+_BLANKS = re.compile(r"[\s\ufeff]*+")
+
+_PAGE = re.compile(r"<(?:!doctype\s+html|html)[\s>]", re.IGNORECASE)
+
+_SIGNS = re.compile(r"[=(){}\[\];_\\]")
+
+_QUOTES = frozenset("\"'`(\u201c\u201d\u2018\u2019")
+
+_BLOCK = """
+address article aside audio blockquote br button caption center col colgroup dd desc details dialog dir div dl dt
+fieldset figcaption figure footer foreignobject form frame frameset h1 h2 h3 h4 h5 h6 header hgroup hr iframe input
+legend li listing main math menu mi mn mo ms mtext nav noembed noframes object ol optgroup option p plaintext pre rp rt
+search section select summary svg table tbody td text textarea textpath tfoot th thead title tr ul video xmp
+"""
+
+BLOCK: Final = tuple(_BLOCK.split())
+"""Elements before and after which a word ends: blocks, parts of tables and lists, line breaks, fields, media.
+
+Of formulas, each number, name and sign is apart: a fraction of 1 and 2 is not 12.
+
+In pages every element is inline unless it is in BLOCK; in other XML an element divides words unless it is in INLINE:
+the names of a title or a paragraph are not known.
+
+Source: https://html.spec.whatwg.org/multipage/rendering.html"""
+
+_INLINE = """
+a abbr acronym b bdi bdo big cite code data del dfn em font i ins kbd mark nobr q s samp small span strike strong sub
+sup tt u var wbr
+bold italic monospace overline roman sans-serif sc underline styled-content named-content ext-link xref
+hi emph emphasis subscript superscript foreign choice sic corr orig reg expan persname placename
+"""
+
+INLINE: Final = frozenset(_INLINE.split())
+"""Local names of XML elements, in lower case, inside which a word goes on.
+
+They are those of HTML, and the inline elements of JATS, TEI and DocBook."""
+
+HIDDEN = ("script", "style", "noscript", "template")
+
+_SHADOW = b"shadowroot"
+
+_TEMPLATE = re.compile(
+    rb"<!--.*?(?:-->|\Z)|<(script|style|noscript|textarea|title|xmp|iframe)\b.*?(?:</\1\b|\Z)"
+    rb"|<(?P<start>template)(?=[\s/>])"
+    rb"(?P<inside>(?:[^>\"']|\"[^\"]*+\"?+|'[^']*+'?+)*+)>|</(?P<end>template)(?=[\s/>])",
+    re.DOTALL | re.IGNORECASE,
+)
+
+_IS_SHADOW = re.compile(rb"[\s\"'/]shadowroot(?:mode)?\s*=\s*[\"']?(?:open|closed)\b", re.IGNORECASE)
+
+_SURROGATE = re.compile("[\ud800-\udfff]")
+
+_LONG_NUMBER = re.compile(r"&#([0-9]{8,}+);?")  # longer than any code point; Python reads at most 4,300 digits
+
+_NOT_TEXT = re.compile(
+    rb"<!--.*?(?:-->|\Z)|<(script|style|noscript|head)\b.*?(?:</\1\s*>|\Z)"
+    rb"|</?(?:(?P<template>template)(?=[\s/>])|[A-Za-z!?])[^>]*(?:>|\Z)",
+    re.DOTALL | re.IGNORECASE,
+)
+
+_UNESCAPED = 1 << 16
+"""Characters whose references are resolved at a time: while this is done, they take up to 15 bytes per character."""
+
 
 def _one_of(names: str) -> str:
     """Return a pattern of names, by their first letters: `re` tries a choice of a hundred names one by one."""
@@ -53,8 +116,6 @@ def _one_of(names: str) -> str:
     return "|".join(f"{letter}(?:{'|'.join(name[1:] for name in some)})" for letter, some in by_letter)
 
 
-_BLANKS = re.compile(r"[\s\ufeff]*+")
-_PAGE = re.compile(r"<(?:!doctype\s+html|html)[\s>]", re.IGNORECASE)
 _TAG = (
     rf"(?P<end>/?)(?P<name>{_one_of(f'{_VOID} {_OPTIONAL} {_CLOSED}')})"
     r"(?:\s+[\w:@.-]+\s*=[^<>]*|(?:\s+(?:nowrap|noshade|checked|selected|disabled|compact|multiple|hidden|async|defer))*"
@@ -63,8 +124,6 @@ _TAG = (
 # Both begin with a plain character, for which Python searches much faster than for a choice.
 _ANY_TAG = re.compile(rf"<{_TAG}", re.IGNORECASE)
 _TOKEN = re.compile(rf"<(?:(?P<comment>!--)|{_TAG}|(?=[A-Za-z/!?]))", re.IGNORECASE)
-_SIGNS = re.compile(r"[=(){}\[\];_\\]")
-_QUOTES = frozenset("\"'`(\u201c\u201d\u2018\u2019")
 
 
 class _Tags(NamedTuple):
@@ -248,37 +307,6 @@ def _count_tags(text: str, *, is_cut: bool) -> _Tags | None:  # noqa: C901 - one
     return _Tags(tags, others, unmatched, pairs, apart, quoted, hidden, outside, begins is True, ends)
 
 
-_BLOCK = """
-address article aside audio blockquote br button caption center col colgroup dd desc details dialog dir div dl dt
-fieldset figcaption figure footer foreignobject form frame frameset h1 h2 h3 h4 h5 h6 header hgroup hr iframe input
-legend li listing main math menu mi mn mo ms mtext nav noembed noframes object ol optgroup option p plaintext pre rp rt
-search section select summary svg table tbody td text textarea textpath tfoot th thead title tr ul video xmp
-"""
-BLOCK: Final = tuple(_BLOCK.split())
-"""Elements before and after which a word ends: blocks, parts of tables and lists, line breaks, fields, media.
-
-Of formulas, each number, name and sign is apart: a fraction of 1 and 2 is not 12.
-
-In pages every element is inline unless it is in BLOCK; in other XML an element divides words unless it is in INLINE:
-the names of a title or a paragraph are not known.
-
-Source: https://html.spec.whatwg.org/multipage/rendering.html"""
-
-_INLINE = """
-a abbr acronym b bdi bdo big cite code data del dfn em font i ins kbd mark nobr q s samp small span strike strong sub
-sup tt u var wbr
-bold italic monospace overline roman sans-serif sc underline styled-content named-content ext-link xref
-hi emph emphasis subscript superscript foreign choice sic corr orig reg expan persname placename
-"""
-INLINE: Final = frozenset(_INLINE.split())
-"""Local names of XML elements, in lower case, inside which a word goes on.
-
-They are those of HTML, and the inline elements of JATS, TEI and DocBook."""
-
-
-HIDDEN = ("script", "style", "noscript", "template")
-
-
 def _any_of(names: Sequence[str]) -> str:
     """Return a pattern of names in any case that decides letter by letter, three times as fast as alternatives."""
     by_first = {name[:1]: [other[1:] for other in names if other[:1] == name[:1]] for name in sorted(names)}
@@ -290,26 +318,6 @@ _BLOCK_TAG = re.compile(
     rf"<(?=/?{_any_of(BLOCK)}[\s/>]|{_any_of(['tspan'])}(?=[\s/])[^<>]*[\s\"'/](?:[xXyY]|[dD][yY])\s*=)".encode()
 )
 """Where a word ends: a tag of a block, and a part of a drawn text that has a place of its own, as a line has."""
-
-_SHADOW = b"shadowroot"
-_TEMPLATE = re.compile(
-    rb"<!--.*?(?:-->|\Z)|<(script|style|noscript|textarea|title|xmp|iframe)\b.*?(?:</\1\b|\Z)"
-    rb"|<(?P<start>template)(?=[\s/>])"
-    rb"(?P<inside>(?:[^>\"']|\"[^\"]*+\"?+|'[^']*+'?+)*+)>|</(?P<end>template)(?=[\s/>])",
-    re.DOTALL | re.IGNORECASE,
-)
-_IS_SHADOW = re.compile(rb"[\s\"'/]shadowroot(?:mode)?\s*=\s*[\"']?(?:open|closed)\b", re.IGNORECASE)
-_SURROGATE = re.compile("[\ud800-\udfff]")
-_LONG_NUMBER = re.compile(r"&#([0-9]{8,}+);?")  # longer than any code point; Python reads at most 4,300 digits
-
-
-_NOT_TEXT = re.compile(
-    rb"<!--.*?(?:-->|\Z)|<(script|style|noscript|head)\b.*?(?:</\1\s*>|\Z)"
-    rb"|</?(?:(?P<template>template)(?=[\s/>])|[A-Za-z!?])[^>]*(?:>|\Z)",
-    re.DOTALL | re.IGNORECASE,
-)
-_UNESCAPED = 1 << 16
-"""Characters whose references are resolved at a time: while this is done, they take up to 15 bytes per character."""
 
 
 def strip_markup(html: str | bytes) -> str:

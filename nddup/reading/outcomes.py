@@ -21,6 +21,23 @@ from nddup.reading.formats import FieldKind
 
 _BLANKS: Final = b" \t\r\n"
 
+EXCERPT_LENGTH = 200
+
+MAX_ID_LENGTH = 65_536
+"""Maximum number of characters of an id: every pair and cluster of a document stores a copy of its id."""
+
+EMPTY = ("no records", "no record was found in the file")
+"""Reason and detail of the reject that stands for a file that was read to its end and holds no record, such as a table
+of a header alone, or a part of a Parquet table without rows."""
+
+DIVIDED = "divided"
+"""Reason of the reject that ends a part of a file whose end lies inside a record. It is in no table: the file is then
+read from its start."""
+
+Value = bytes | str
+
+_CONTROLS = re.compile("[\\x00-\\x1f\\x7f-\\x9f\\u2028\\u2029]+")
+
 
 def decode_base64(text: str) -> bytes | None:
     r"""Decode base64 that may be wrapped, indented, or without its closing `=`.
@@ -40,22 +57,6 @@ def decode_base64(text: str) -> bytes | None:
         return binascii.a2b_base64(data + b"=" * (-len(data) % 4), strict_mode=True) if data else b""
     except (UnicodeEncodeError, binascii.Error):
         return None
-
-
-EXCERPT_LENGTH = 200
-MAX_ID_LENGTH = 65_536
-"""Maximum number of characters of an id: every pair and cluster of a document stores a copy of its id."""
-
-EMPTY = ("no records", "no record was found in the file")
-"""Reason and detail of the reject that stands for a file that was read to its end and holds no record, such as a table
-of a header alone, or a part of a Parquet table without rows."""
-
-DIVIDED = "divided"
-"""Reason of the reject that ends a part of a file whose end lies inside a record. It is in no table: the file is then
-read from its start."""
-
-Value = bytes | str
-_CONTROLS = re.compile("[\\x00-\\x1f\\x7f-\\x9f\\u2028\\u2029]+")
 
 
 class Capture(NamedTuple):

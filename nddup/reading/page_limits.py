@@ -25,6 +25,40 @@ Measured (docs/sizing.md): up to 360 bytes per part, including its text and its 
 _LESS, _GREATER, _SLASH, _EQUALS, _BANG, _QUESTION = (ord(sign) for sign in "<>/=!?")
 _QUOTE, _APOSTROPHE, _BLANK, _DASH, _OPENING, _CLOSING = (ord(sign) for sign in "\"' -[]")
 
+MAX_STEPS = 100_000_000
+"""Maximum of the open elements, summed over all tags of a page: 0.3 to 0.5 s of parsing."""
+
+MAX_REOPENED = 300_000
+"""Maximum of the open formatting elements, summed over all tags. An element that is opened again takes 460 bytes, and
+200 per attribute: a page of 9 KB, with 1,000 attributes on one such element, took 210 MB."""
+
+MAX_MOVED = 100_000_000
+"""Maximum of pieces of text between the rows of tables times their bytes: the parser copies the text before each piece.
+"""
+
+MAX_ATTRIBUTES = 10_000
+"""Maximum number of attributes of one tag: each is compared with all before it, which takes 0.25 s at this number."""
+
+MAX_OPTIONS = 10_000
+"""Maximum number of options of a page: each is compared with all before it in its <select>, which takes 0.5 s at this
+number."""
+
+MAX_OPEN = 16_384
+"""Maximum number of open elements that are followed: the tags that open more exceed MAX_STEPS."""
+
+NAME_BYTES = 8
+"""Longest tag name, in bytes, that fits into a 64-bit number; of a longer one the last 8 bytes count."""
+
+STATES = 8
+
+Bytes = NDArray[np.uint8]
+
+Names = NDArray[np.uint64]
+"""Tag names as numbers, the last letter in the lowest byte."""
+
+_REACH = 8
+"""Open elements, from the innermost, among which that of an end tag is searched."""
+
 
 def has_too_many(data: bytes, *, is_xml: bool) -> bool:
     """Return whether a record has more than MAX_PARTS tags and attributes.
@@ -115,37 +149,8 @@ def _after_hidden(data: NDArray[np.uint8], at: int) -> int:
     return len(data)
 
 
-MAX_STEPS = 100_000_000
-"""Maximum of the open elements, summed over all tags of a page: 0.3 to 0.5 s of parsing."""
-
-MAX_REOPENED = 300_000
-"""Maximum of the open formatting elements, summed over all tags. An element that is opened again takes 460 bytes, and
-200 per attribute: a page of 9 KB, with 1,000 attributes on one such element, took 210 MB."""
-
-MAX_MOVED = 100_000_000
-"""Maximum of pieces of text between the rows of tables times their bytes: the parser copies the text before each piece.
-"""
-
-MAX_ATTRIBUTES = 10_000
-"""Maximum number of attributes of one tag: each is compared with all before it, which takes 0.25 s at this number."""
-
-MAX_OPTIONS = 10_000
-"""Maximum number of options of a page: each is compared with all before it in its <select>, which takes 0.5 s at this
-number."""
-
-MAX_OPEN = 16_384
-"""Maximum number of open elements that are followed: the tags that open more exceed MAX_STEPS."""
-
-NAME_BYTES = 8
-"""Longest tag name, in bytes, that fits into a 64-bit number; of a longer one the last 8 bytes count."""
-
-STATES = 8
 TAG_NAME, BEFORE_NAME, ATTRIBUTE, AFTER_NAME, BEFORE_VALUE, VALUE, DOUBLE_QUOTED, SINGLE_QUOTED = range(STATES)
 """The states of an HTML parser inside a tag."""
-
-Bytes = NDArray[np.uint8]
-Names = NDArray[np.uint64]
-"""Tag names as numbers, the last letter in the lowest byte."""
 
 
 class Tags(NamedTuple):
@@ -207,8 +212,6 @@ _PASSED = np.concatenate([_FORMATTING, _pack("span svg")])
 _PARTS_OF_TABLES = np.concatenate([_BETWEEN_CELLS, _CELLS])
 _A, _OPTION, _HTML, _BODY, _TABLE = _pack("a option html body table")
 _SELECT, _FRAMESET, _PLAINTEXT, _SCRIPT = _pack("select frameset plaintext script")
-_REACH = 8
-"""Open elements, from the innermost, among which that of an end tag is searched."""
 
 
 def is_too_costly(data: bytes) -> bool:

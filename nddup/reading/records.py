@@ -53,6 +53,10 @@ _DECODER = json.JSONDecoder(parse_int=str, parse_float=str, parse_constant=str) 
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _MAY_BE_HALF = re.compile(r"\\u[dD]")  # a lone surrogate can only come from an escape
 
+Markup = Literal["auto", "html", "text"]
+
+Part = Literal["all", "main"]
+
 
 def parse_json(chunk: bytes, head: FileHead) -> Record | Reject | None:
     """Read one line. Numbers are kept as written, so that an id such as 7.50 or 10^400 is not changed.
@@ -213,10 +217,6 @@ def _without_surrogates(value: Any) -> Any:  # noqa: ANN401 - whatever JSON hold
     except UnicodeEncodeError:
         return _SURROGATE.sub("\ufffd", value)
     return value
-
-
-Markup = Literal["auto", "html", "text"]
-Part = Literal["all", "main"]
 
 
 class PlainText(NamedTuple):

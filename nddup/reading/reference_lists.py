@@ -94,6 +94,23 @@ class Layout:
         return self.score
 
 
+LINES = 10_000
+"""Lines per batch."""
+
+PAIRS = pa.schema([("doc_a", pa.string()), ("doc_b", pa.string()), ("score", pa.float64())])
+"""One row per line of pairs: the ids as in the list, and the score or null. Ids are null if the line is unreadable."""
+
+GROUPS = pa.schema([("set_id", pa.int64()), ("doc_id", pa.string())])
+"""One row per member of a group, without repetitions. An unreadable line is a group whose only id is null."""
+
+GROUP_LINES = pa.schema([("members", pa.list_(pa.string()))])
+"""One row per line of groups: its ids, without repetitions; null if the line is unreadable."""
+
+_END = re.compile(rb"\r\n?|\n")
+
+_SURROGATE = re.compile("[\ud800-\udfff]")
+
+
 def first_lines(text: bytes, *, is_whole: bool) -> list[str]:
     """Split a file's first bytes into lines, without the last one if it may be cut (unless it is the only one)."""
     lines = re.split(r"\r\n?|\n", text.decode("utf-8", "replace"))
@@ -260,22 +277,6 @@ def _find_score(rows: Sequence[Sequence[str]], names: tuple[str, ...], score: st
     if at < 0 or at >= max(map(len, [names, *rows])):
         raise LayoutError(f"it has no column {score!r}; there are {', '.join(names) or max(map(len, rows))}")
     return at
-
-
-LINES = 10_000
-"""Lines per batch."""
-
-PAIRS = pa.schema([("doc_a", pa.string()), ("doc_b", pa.string()), ("score", pa.float64())])
-"""One row per line of pairs: the ids as in the list, and the score or null. Ids are null if the line is unreadable."""
-
-GROUPS = pa.schema([("set_id", pa.int64()), ("doc_id", pa.string())])
-"""One row per member of a group, without repetitions. An unreadable line is a group whose only id is null."""
-
-GROUP_LINES = pa.schema([("members", pa.list_(pa.string()))])
-"""One row per line of groups: its ids, without repetitions; null if the line is unreadable."""
-
-_END = re.compile(rb"\r\n?|\n")
-_SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 class Entry(NamedTuple):

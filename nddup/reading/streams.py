@@ -102,6 +102,34 @@ class GzipMember:
             self.eof, self.unused_data = True, rest[TRAILER:]
 
 
+PIECE = 1 << 20
+"""Expanded bytes read at a time."""
+
+INPUT_PIECE = 8 << 10
+"""Bytes of gzip passed to its decoder at a time: at most this many are lost before damaged bytes.
+
+The decoder is fed in small pieces, so that everything before damaged bytes is kept."""
+
+DENSE_PIECE = 1 << 10
+"""Likewise for the other compressions: each byte of theirs may expand to many more."""
+
+LINE_BYTES = 96
+"""Bytes that a line counts for besides its own where expansion is limited: a record takes memory, however short."""
+
+TAIL = 64 << 10
+"""Bytes at the end of a file that are searched first for its last separator."""
+
+MOST_DICTIONARY = 1 << 29
+"""Maximum number of bytes of memory of a decoder of .xz: `xz -9` takes 65 MB."""
+
+MOST_STARTS = 1 << 16
+"""Maximum number of stored starts of members: more than begin in the bytes read ahead of a record."""
+
+_ERRORS: tuple[type[Exception], ...] = (  # type: ignore[assignment]
+    OSError, EOFError, IgzipError, lzma.LZMAError, zstandard.ZstdError, zlib.error, zipfile.BadZipFile,
+)  # fmt: skip
+
+
 def _header_end(header: bytes) -> int:
     """Find where the compressed data begins; -1 while the header is incomplete. Raises OSError for another header."""
     if header and not b"\x1f\x8b\x08".startswith(header[:3]):
@@ -122,10 +150,6 @@ def _header_end(header: bytes) -> int:
             end = zero + 1
     end += 2 * bool(flags & _CHECKED)
     return end if end <= len(header) else -1
-
-
-PIECE = 1 << 20
-"""Expanded bytes read at a time."""
 
 
 class StoppedError(Exception):
@@ -242,28 +266,6 @@ def _find(held: bytearray, separator: bytes, start: int, offset: int, unit: int)
     return at
 
 
-INPUT_PIECE = 8 << 10
-"""Bytes of gzip passed to its decoder at a time: at most this many are lost before damaged bytes.
-
-The decoder is fed in small pieces, so that everything before damaged bytes is kept."""
-
-DENSE_PIECE = 1 << 10
-"""Likewise for the other compressions: each byte of theirs may expand to many more."""
-
-LINE_BYTES = 96
-"""Bytes that a line counts for besides its own where expansion is limited: a record takes memory, however short."""
-
-TAIL = 64 << 10
-"""Bytes at the end of a file that are searched first for its last separator."""
-
-
-MOST_DICTIONARY = 1 << 29
-"""Maximum number of bytes of memory of a decoder of .xz: `xz -9` takes 65 MB."""
-
-MOST_STARTS = 1 << 16
-"""Maximum number of stored starts of members: more than begin in the bytes read ahead of a record."""
-
-
 class Packer(Protocol):
     """Compresses one member."""
 
@@ -325,10 +327,6 @@ COMPRESSIONS = {
     ),
 }  # fmt: skip
 """All compressions by name. Sources: RFC 1952, RFC 8878, the format of .xz."""
-
-_ERRORS: tuple[type[Exception], ...] = (  # type: ignore[assignment]
-    OSError, EOFError, IgzipError, lzma.LZMAError, zstandard.ZstdError, zlib.error, zipfile.BadZipFile,
-)  # fmt: skip
 
 
 def compression_of(head: bytes) -> str:

@@ -33,6 +33,9 @@ _TAME[0x80:] = b"_" * 0x80
 _TAME[:0x20] = b"         \t\n  \r                  "
 _TAME[ord("&")] = ord("_")
 
+MARK_BYTES = 3
+"""Bytes of a UTF-8 byte order mark. Spark removes it, and nothing depends on it."""
+
 
 def is_readable_as_ascii(encoding: str) -> bool:
     """Return whether the byte of `<` cannot be part of another character."""
@@ -306,10 +309,6 @@ class _Element:
 
 class _Ended(Exception):  # noqa: N818 - no error
     """Stops Expat at the end of the element."""
-
-
-MARK_BYTES = 3
-"""Bytes of a UTF-8 byte order mark. Spark removes it, and nothing depends on it."""
 
 
 class Pieces(io.RawIOBase):

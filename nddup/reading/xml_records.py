@@ -180,6 +180,37 @@ class Wrapper:
         return root[0]
 
 
+_last: dict[str, tuple[str, tuple[tuple[str, str], ...], Wrapper]] = {}
+
+_wrapper_of = lru_cache(maxsize=256)(Wrapper)
+
+# CDATA sections hold no references; elsewhere XML's own references are kept.
+_CDATA = re.compile(rb"(<!\[CDATA\[.*?(?:\]\]>|\Z))", re.DOTALL)
+
+_STRAY = re.compile(rb"&(?!(?:[A-Za-z]\w*+|#[0-9]++|#[xX][0-9a-fA-F]++);)")
+
+_NAMED = re.compile(rb"&(?!(?:amp|lt|gt|quot|apos);)([A-Za-z]\w*+);")
+
+# Characters that XML 1.0 forbids, as such or as a reference. (Surrogates are no UTF-8.)
+_FORBIDDEN = re.compile(rb"[\x00-\x08\x0b\x0c\x0e-\x1f]|\xef\xbf[\xbe\xbf]")
+
+_REFERENCE = re.compile(rb"&#(?:0*+([0-9]*+)|[xX]0*+([0-9a-fA-F]*+));")
+
+_CHARACTERS = ((9, 10), (13, 13), (0x20, 0xD7FF), (0xE000, 0xFFFD), (0x10000, 0x10FFFF))
+
+_UNKNOWN = "\ufffd".encode()
+
+Node = etree._Element | str  # noqa: SLF001 - an attribute is its value
+
+Field = tuple[Value, bool | None]
+
+_TAG = re.compile(
+    rf"{SKIPPED}|</(?P<end>[^\s<>]++)\s*+>|<(?P<start>[^\s<>/!?=\"'&]++)(?=[\s/>]){ATTRIBUTES}>".encode(), re.DOTALL
+)
+
+_ATTRIBUTE = re.compile(rb"=\s*+(?:\"([^\"]*+)\"|'([^']*+)')")
+
+
 def wrapper_of(tag: str, namespaces: tuple[tuple[str, str], ...]) -> Wrapper:
     """Return the wrapper of a file, cached per process; the last one is found without a look at its namespaces."""
     last = _last.get("wrapper")
@@ -187,10 +218,6 @@ def wrapper_of(tag: str, namespaces: tuple[tuple[str, str], ...]) -> Wrapper:
         last = (tag, namespaces, _wrapper_of(tag, namespaces))
         _last["wrapper"] = last
     return last[2]
-
-
-_last: dict[str, tuple[str, tuple[tuple[str, str], ...], Wrapper]] = {}
-_wrapper_of = lru_cache(maxsize=256)(Wrapper)
 
 
 def _plain(uri: str) -> str:
@@ -204,19 +231,6 @@ def _plain(uri: str) -> str:
     ):
         uri = uri.replace(reference, character)
     return uri
-
-
-# CDATA sections hold no references; elsewhere XML's own references are kept.
-_CDATA = re.compile(rb"(<!\[CDATA\[.*?(?:\]\]>|\Z))", re.DOTALL)
-_STRAY = re.compile(rb"&(?!(?:[A-Za-z]\w*+|#[0-9]++|#[xX][0-9a-fA-F]++);)")
-_NAMED = re.compile(rb"&(?!(?:amp|lt|gt|quot|apos);)([A-Za-z]\w*+);")
-
-
-# Characters that XML 1.0 forbids, as such or as a reference. (Surrogates are no UTF-8.)
-_FORBIDDEN = re.compile(rb"[\x00-\x08\x0b\x0c\x0e-\x1f]|\xef\xbf[\xbe\xbf]")
-_REFERENCE = re.compile(rb"&#(?:0*+([0-9]*+)|[xX]0*+([0-9a-fA-F]*+));")
-_CHARACTERS = ((9, 10), (13, 13), (0x20, 0xD7FF), (0xE000, 0xFFFD), (0x10000, 0x10FFFF))
-_UNKNOWN = "\ufffd".encode()
 
 
 def repair(body: bytes) -> bytes:
@@ -262,10 +276,6 @@ def escape_ampersands(body: bytes) -> bytes:
     parts = _CDATA.split(body)
     parts[::2] = [_NAMED.sub(_number, _STRAY.sub(b"&amp;", part)) for part in parts[::2]]
     return b"".join(parts)
-
-
-Node = etree._Element | str  # noqa: SLF001 - an attribute is its value
-Field = tuple[Value, bool | None]
 
 
 def parse_xml(body: bytes, wrapper: Wrapper, closing: bytes, declared: Format, *, is_last: bool) -> Record | Reject:
@@ -364,12 +374,6 @@ def find_contents(body: bytes, wrapper: Wrapper, closing: bytes, declared: Forma
                 next(place for place in values if _value(body[slice(*place)], body[place[0] - 1 :][:1]) == node)
             )
     return [place for place in found if place[0] < place[1]] or found[:1]  # as `make_record`
-
-
-_TAG = re.compile(
-    rf"{SKIPPED}|</(?P<end>[^\s<>]++)\s*+>|<(?P<start>[^\s<>/!?=\"'&]++)(?=[\s/>]){ATTRIBUTES}>".encode(), re.DOTALL
-)
-_ATTRIBUTE = re.compile(rb"=\s*+(?:\"([^\"]*+)\"|'([^']*+)')")
 
 
 def _find_tags(body: bytes) -> tuple[list[re.Match[bytes]], dict[int, int]]:

@@ -22,6 +22,34 @@ MOST_WORDS = 1_000
 
 _BOX = "flex:1;min-width:16em;max-height:24em;overflow:auto;border:1px solid;padding:6px;white-space:normal"
 
+SHOWN = 20
+"""Number of pairs on the page, whose texts a run stores."""
+
+EACH = 20
+"""Rows read for each pair wanted: all rows of one pair of groups have the same measure."""
+
+CLOSEST = """
+    SELECT n.doc_a, n.doc_b, n.measured, a.group AS group_a, b.group AS group_b, a.source AS source_a,
+           b.source AS source_b, a.content_fingerprint AS content_a, b.content_fingerprint AS content_b,
+           a.record_type AS type_a, b.record_type AS type_b
+    FROM (SELECT p.doc_a, p.doc_b, CAST({value} AS DOUBLE) AS measured FROM {pairs} AS p WHERE {value} IS NOT NULL
+          ORDER BY measured, p.doc_a, p.doc_b LIMIT {rows:d}) AS n
+    JOIN documents AS a ON n.doc_a = a.doc_id JOIN documents AS b ON n.doc_b = b.doc_id
+    ORDER BY n.measured, n.doc_a, n.doc_b
+"""
+
+TEXTS = "SELECT t.doc_id, t.text FROM texts AS t JOIN wanted AS w ON t.doc_id = w.doc_id"
+
+PAGE = """<!doctype html>
+<html lang="en"><head><meta charset="utf-8"><title>Pairs nearest to the threshold</title>
+<style>body{{font:15px/1.45 sans-serif;margin:2em auto;max-width:75em;padding:0 1em}}h2{{font-size:1em}}</style>
+</head><body><h1>Pairs nearest to the threshold</h1>
+<p>{name} at least {threshold:g}; words that only one of the texts has are marked. Would you call the texts of a pair
+the same? If not, raise the threshold; if all of them are, make a run with a lower one, and look again.
+<a href="index.html">The report</a></p>
+{pairs}</body></html>
+"""
+
 
 def side_by_side(names: tuple[str, str], texts: tuple[str, str]) -> str:
     """Return both texts as HTML, with the words outside their longest common subsequence marked; case is ignored.
@@ -56,13 +84,6 @@ def _marked(words: list[str], common: list[tuple[int, int]]) -> str:
     return " ".join(parts)
 
 
-SHOWN = 20
-"""Number of pairs on the page, whose texts a run stores."""
-
-EACH = 20
-"""Rows read for each pair wanted: all rows of one pair of groups have the same measure."""
-
-
 class Decisive(NamedTuple):
     """The value that a run compares with its threshold: its name, its SQL over a row `p` of `pairs`, the threshold.
 
@@ -90,29 +111,6 @@ class Close(NamedTuple):
     content_b: bytes
     type_a: str | None
     type_b: str | None
-
-
-CLOSEST = """
-    SELECT n.doc_a, n.doc_b, n.measured, a.group AS group_a, b.group AS group_b, a.source AS source_a,
-           b.source AS source_b, a.content_fingerprint AS content_a, b.content_fingerprint AS content_b,
-           a.record_type AS type_a, b.record_type AS type_b
-    FROM (SELECT p.doc_a, p.doc_b, CAST({value} AS DOUBLE) AS measured FROM {pairs} AS p WHERE {value} IS NOT NULL
-          ORDER BY measured, p.doc_a, p.doc_b LIMIT {rows:d}) AS n
-    JOIN documents AS a ON n.doc_a = a.doc_id JOIN documents AS b ON n.doc_b = b.doc_id
-    ORDER BY n.measured, n.doc_a, n.doc_b
-"""
-
-TEXTS = "SELECT t.doc_id, t.text FROM texts AS t JOIN wanted AS w ON t.doc_id = w.doc_id"
-
-PAGE = """<!doctype html>
-<html lang="en"><head><meta charset="utf-8"><title>Pairs nearest to the threshold</title>
-<style>body{{font:15px/1.45 sans-serif;margin:2em auto;max-width:75em;padding:0 1em}}h2{{font-size:1em}}</style>
-</head><body><h1>Pairs nearest to the threshold</h1>
-<p>{name} at least {threshold:g}; words that only one of the texts has are marked. Would you call the texts of a pair
-the same? If not, raise the threshold; if all of them are, make a run with a lower one, and look again.
-<a href="index.html">The report</a></p>
-{pairs}</body></html>
-"""
 
 
 def decisive_of(settings: Mapping[str, Any]) -> Decisive | None:

@@ -160,6 +160,16 @@ class Content:
     listed_each: int = LISTED_EACH
 
 
+DRAWN_EACH = 200
+"""Maximum number of documents in the graph of a family: a larger graph is not readable."""
+
+MOST_EDGES = 1_000_000
+"""Maximum number of pairs that the graphs of all families may have together."""
+
+MOST_COUNTED = 5_000_000
+"""Maximum number of steps spent on counting the documents that clusters share."""
+
+
 def list_documents(clusters: pa.Table) -> pa.Table:
     """Return the documents of each cluster in the order of display: the representative, then by id.
 
@@ -205,16 +215,6 @@ def list_cells(names: pa.Table, matrix_each: int) -> pa.Table:
     ends = pc.if_else(is_before, one, other), pc.if_else(is_before, other, one)
     arrays = [pa.array(ranks), pa.array(first.astype(np.int32)), pa.array(second.astype(np.int32)), *ends]
     return pa.Table.from_arrays(arrays, ["rank", "first", "second", "doc_a", "doc_b"])
-
-
-DRAWN_EACH = 200
-"""Maximum number of documents in the graph of a family: a larger graph is not readable."""
-
-MOST_EDGES = 1_000_000
-"""Maximum number of pairs that the graphs of all families may have together."""
-
-MOST_COUNTED = 5_000_000
-"""Maximum number of steps spent on counting the documents that clusters share."""
 
 
 @dataclass(frozen=True)

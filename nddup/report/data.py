@@ -45,6 +45,34 @@ FAMILIES_NAMED = 10
 MOST_NAMED = 200
 """Maximum numbers of sources, and of sites, offered as choices; the page accepts any other that is typed."""
 
+FAMILIES_EACH = 200
+
+SIZES = (2, 3, 4, 5, 6, 8, 10, 15, 20, 30, 50, 100, 200, 500, 1_000, 10_000, 100_000)
+"""Lower ends of the histogram of cluster sizes."""
+
+SHORT = 20
+"""Tokens below which a text is very short: such pages share a message or a form rather than content."""
+
+OPEN = 1 << 62
+"""Upper end that stands for no limit."""
+
+TITLE = 160
+"""Maximum number of characters of a title."""
+
+LOOKED_AT = 2_000
+"""Characters at the start of a text that are searched for a title."""
+
+CLUSTERS_EACH = 10_000
+
+MEMBERS_EACH = 500
+
+TEXTS_CHARACTERS = 250_000
+
+LABEL = 160
+"""Maximum number of characters of the address or id that stands for a cluster in the list."""
+
+Chunk = tuple[str, Any]
+
 
 def _states(reason: pa.ChunkedArray, kept: pa.ChunkedArray | None = None) -> list[int]:
     """Return the places of outcomes in `STATES`; None: no document is kept."""
@@ -151,9 +179,6 @@ def _lost(share: pa.ChunkedArray) -> list[int]:
     return np.nan_to_num(scaled, nan=-1).astype(np.int64).tolist()  # type: ignore[no-any-return]
 
 
-FAMILIES_EACH = 200
-
-
 def family_chunks(shown: Content, families: Sequence[Family]) -> Iterator[tuple[str, Any]]:
     """Yield chunks of families, each with its component, clusters, number of distinct documents, nodes and edges.
 
@@ -196,16 +221,6 @@ def _edges(shown: Content, low: int, high: int) -> list[int]:
     edges = shown.edges.slice(low, high - low)
     columns = [edges["first"].to_numpy(), edges["second"].to_numpy(), _thousandths(edges["resemblance"])]
     return np.stack(columns, axis=1).astype(np.int64).ravel().tolist()
-
-
-SIZES = (2, 3, 4, 5, 6, 8, 10, 15, 20, 30, 50, 100, 200, 500, 1_000, 10_000, 100_000)
-"""Lower ends of the histogram of cluster sizes."""
-
-SHORT = 20
-"""Tokens below which a text is very short: such pages share a message or a form rather than content."""
-
-OPEN = 1 << 62
-"""Upper end that stands for no limit."""
 
 
 def summarise(
@@ -351,12 +366,6 @@ def _span(low: int, high: int) -> str:
     return f"{low:,}" if high == low + 1 else f"{low:,}–{high - 1:,}"
 
 
-TITLE = 160
-"""Maximum number of characters of a title."""
-
-LOOKED_AT = 2_000
-"""Characters at the start of a text that are searched for a title."""
-
 COMMON, COMMON_SHARE = 10, 0.02
 """A line is common if more than this number and more than this share of texts have it: a menu, the name of a site."""
 
@@ -389,16 +398,8 @@ def _own(lines: Sequence[str], held: Mapping[str, int], common: float) -> Sequen
     return lines[first:]
 
 
-CLUSTERS_EACH = 10_000
-MEMBERS_EACH = 500
-TEXTS_CHARACTERS = 250_000
-LABEL = 160
-"""Maximum number of characters of the address or id that stands for a cluster in the list."""
-
 ALL, LISTED_ONLY, UNKNOWN = 0, 1, 2
 """Pairs over which `least` is the lowest: all pairs of the cluster, only those that the run lists, or unknown."""
-
-Chunk = tuple[str, Any]
 
 
 def chunks(shown: Content) -> Iterator[Chunk]:

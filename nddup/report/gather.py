@@ -136,6 +136,53 @@ ASK_COMPONENTS = f"""
 """  # noqa: S608
 """The components with most pairs that are not near-duplicates. Runs of early versions have no such table."""
 
+MOST_DOCUMENTS = 300_000
+"""Maximum number of documents that have a page and can be searched; those listed in clusters come first."""
+
+MOST_PAIRS = 5_000_000
+"""Maximum number of pairs of a run for which the nearest documents are found: the query sorts both ends of all pairs.
+"""
+
+STANDS_EACH = 200
+"""Maximum number of removed documents listed on the page of the kept one; all of them together are at most the
+documents."""
+
+CLUSTERS_EACH = 20
+"""Maximum number of clusters named on the page of a document."""
+
+MOST_WEAKEST = 20_000_000
+"""Maximum number of pairs of members, over all clusters too large for a matrix, that are searched for the weakest pair.
+"""
+
+MOST_LISTED = 300_000
+"""Maximum number of documents listed, over all clusters."""
+
+MOST_CELLS = 600_000
+"""Maximum number of pairs in matrices, over all clusters."""
+
+Places = Mapping[str, TextPlace]
+"""Documents to read again, by doc_id."""
+
+FindTexts = Callable[[Places], pa.Table]
+"""Reads documents again from the inputs of the run; returns `content.TEXTS`, without documents that no longer exist."""
+
+SCRIPTS = (
+    "data", "dom", "route", "charts", "csv", "list", "find", "overview", "browser", "documents", "differ", "compare",
+    "cluster", "document", "graph", "family", "quality", "details", "main",
+)  # fmt: skip
+
+ASSETS = (
+    "report.css", "theme.js", "chart.umd.min.js", *(f"{name}.js" for name in SCRIPTS), "LICENSE-chartjs.txt",
+)  # fmt: skip
+
+_UNSAFE = re.compile("[<>&\u007f-\u009f\u2028\u2029\ufeff\ud800-\udfff\ufffe\uffff]")
+"""Characters with a meaning in HTML or scripts, and those that UTF-8 cannot encode."""
+
+Put = Callable[[str, str], None]
+"""Writes a text file, given its path in the folder and its text."""
+
+PAGE = "report/index.html"
+
 
 def largest_clusters(listed_each: int) -> str:
     """Return the query for the largest clusters, with up to `listed_each` members: `content.CLUSTERS`, in order."""
@@ -189,26 +236,8 @@ def ask_memberships(each: int) -> str:
     """  # noqa: S608 - a number
 
 
-MOST_DOCUMENTS = 300_000
-"""Maximum number of documents that have a page and can be searched; those listed in clusters come first."""
-
-MOST_PAIRS = 5_000_000
-"""Maximum number of pairs of a run for which the nearest documents are found: the query sorts both ends of all pairs.
-"""
-
 MOST_NEAR, NEAREST_EACH = 1_000_000, 8
 """Maximum numbers of nearest documents, of all documents together and of each."""
-
-STANDS_EACH = 200
-"""Maximum number of removed documents listed on the page of the kept one; all of them together are at most the
-documents."""
-
-CLUSTERS_EACH = 20
-"""Maximum number of clusters named on the page of a document."""
-
-MOST_WEAKEST = 20_000_000
-"""Maximum number of pairs of members, over all clusters too large for a matrix, that are searched for the weakest pair.
-"""
 
 
 def ask_about_documents(run: FinishedRun, clusters: pa.Table, names: pa.Table) -> AboutDocuments:
@@ -274,20 +303,8 @@ def ask_edges(run: FinishedRun, clusters: pa.Table) -> pa.Table:
     return run.sql(WITHIN, wanted=wanted).cast(EDGES) if len(wanted) else EDGES.empty_table()
 
 
-MOST_LISTED = 300_000
-"""Maximum number of documents listed, over all clusters."""
-
-MOST_CELLS = 600_000
-"""Maximum number of pairs in matrices, over all clusters."""
-
 EVALUATION, COMPONENTS = "evaluation.json", "false_components"
 """A file and a table that are shown if the run has them."""
-
-Places = Mapping[str, TextPlace]
-"""Documents to read again, by doc_id."""
-
-FindTexts = Callable[[Places], pa.Table]
-"""Reads documents again from the inputs of the run; returns `content.TEXTS`, without documents that no longer exist."""
 
 
 class Asked(NamedTuple):
@@ -393,21 +410,6 @@ def _lengths(answer: pa.Table) -> list[tuple[int, int]]:
     return [(low, at_least[place] - at_least[place + 1]) for place, low in enumerate(LENGTHS)]
 
 
-SCRIPTS = (
-    "data", "dom", "route", "charts", "csv", "list", "find", "overview", "browser", "documents", "differ", "compare",
-    "cluster", "document", "graph", "family", "quality", "details", "main",
-)  # fmt: skip
-ASSETS = (
-    "report.css", "theme.js", "chart.umd.min.js", *(f"{name}.js" for name in SCRIPTS), "LICENSE-chartjs.txt",
-)  # fmt: skip
-
-_UNSAFE = re.compile("[<>&\u007f-\u009f\u2028\u2029\ufeff\ud800-\udfff\ufffe\uffff]")
-"""Characters with a meaning in HTML or scripts, and those that UTF-8 cannot encode."""
-
-Put = Callable[[str, str], None]
-"""Writes a text file, given its path in the folder and its text."""
-
-
 def write_report(
     put: Put, chunks: Iterable[tuple[str, Any]], draw_borderline: Callable[[], str | None] = lambda: None
 ) -> int:
@@ -455,9 +457,6 @@ def script_of(name: str, value: Any) -> str:  # noqa: ANN401 - any JSON value
 
 def _escape(found: re.Match[str]) -> str:
     return f"\\u{ord(found[0]):04x}"
-
-
-PAGE = "report/index.html"
 
 
 def report_run(run: FinishedRun, folder: RunFolder, asked: Asked | None = None) -> str:

@@ -243,6 +243,9 @@ class BucketPlace:
                 self._files.makedirs(self._at(*names), exist_ok=True)
 
 
+_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):/")
+
+
 def _time_in(info: dict[str, Any]) -> float:
     """Return when a file was written, from a client's info; the present time if that is missing: nothing seems old."""
     for name in ("LastModified", "last_modified", "mtime", "updated", "created"):
@@ -266,9 +269,6 @@ def _as_os_error() -> Iterator[None]:
     except Exception as error:
         lines = str(error).strip().splitlines()
         raise OSError(errno.EIO, lines[0] if lines else type(error).__name__) from error
-
-
-_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):/")
 
 
 def find_place(path: str | Path) -> Place:

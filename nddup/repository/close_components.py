@@ -77,6 +77,21 @@ class Closed(NamedTuple):
     """For each table of `layout.RESULTS`, its rows and the component of each row."""
 
 
+BYTES = 16
+
+MODULUS = 1 << (8 * BYTES)
+
+COLUMNS = {
+    "documents": ("doc_id", "group"),
+    "pairs": ("doc_a", "doc_b", *(column.name for column in LIKENESS), "star"),
+    "clusters": ("cluster_id", "support", "size", "members", "component", "coverage"),
+    "members": ("cluster_id", "doc_id", "representative"),
+    "keep": ("doc_id", "kept", "duplicate_of", "reason"),
+    "false_components": ("component", "size", "pairs", "invented", "exact"),
+}
+"""The columns of each table that a repository promises to keep equal to a fresh run; these are digested."""
+
+
 def close(scope: Scope, identity: Identity, workers: Workers) -> Closed:
     """Make all rows of the components that the documents of a scope form.
 
@@ -181,21 +196,8 @@ def _places(
     return nodes.node[order[np.searchsorted(of_documents[order], wanted)]]
 
 
-BYTES = 16
-MODULUS = 1 << (8 * BYTES)
-
 NULL, FIELD, ITEM = "\x00", "\x1f", "\x1e"
 """What stands for null, separates columns, and separates the items of a list."""
-
-COLUMNS = {
-    "documents": ("doc_id", "group"),
-    "pairs": ("doc_a", "doc_b", *(column.name for column in LIKENESS), "star"),
-    "clusters": ("cluster_id", "support", "size", "members", "component", "coverage"),
-    "members": ("cluster_id", "doc_id", "representative"),
-    "keep": ("doc_id", "kept", "duplicate_of", "reason"),
-    "false_components": ("component", "size", "pairs", "invented", "exact"),
-}
-"""The columns of each table that a repository promises to keep equal to a fresh run; these are digested."""
 
 
 def row_digests(table: pa.Table, name: str) -> list[int]:

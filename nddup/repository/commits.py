@@ -54,6 +54,20 @@ class Segment:
         return sum(size for size, _ in self.files.values())
 
 
+VERSION = re.compile(r"([1-9][0-9]{0,11})\.json")
+"""The name of a version's file."""
+
+LIVES = 86_400.0
+"""Seconds for which a claim of another machine counts. Past them, a command that still works may find its input gone;
+its commit looks for all its segments, so nothing is lost."""
+
+NAME = re.compile(r"\.(\d+)-(\w+)-(\d+)-(\d+)-[0-9a-f]+\.live")
+
+ELSEWHERE = "elsewhere"
+"""The place of a claim that outlives its process: of a commit without an answer, which may still be written. It counts
+until the version that it waits for exists."""
+
+
 def _require_identity(note: Mapping[str, Any]) -> Mapping[str, Any]:
     """Refuse an identity that lacks what is printed and compared; `identity` reads it."""
     numbers = [note.get("texts"), note.get("lowest")]
@@ -103,10 +117,6 @@ class LostRaceError(NddupError):
 
 class UnansweredCommitError(OutputError):
     """The place gave no answer to a commit: the version may exist, so the files it names must stay."""
-
-
-VERSION = re.compile(r"([1-9][0-9]{0,11})\.json")
-"""The name of a version's file."""
 
 
 def versions_in(repo: Place) -> list[int]:
@@ -178,16 +188,6 @@ def write_commit(repo: Place, commit: Commit) -> None:
         ) from error
     except OSError as error:
         raise OutputError(f"{repo}: cannot be written ({error.strerror or error}); nothing was changed") from error
-
-
-LIVES = 86_400.0
-"""Seconds for which a claim of another machine counts. Past them, a command that still works may find its input gone;
-its commit looks for all its segments, so nothing is lost."""
-
-NAME = re.compile(r"\.(\d+)-(\w+)-(\d+)-(\d+)-[0-9a-f]+\.live")
-ELSEWHERE = "elsewhere"
-"""The place of a claim that outlives its process: of a commit without an answer, which may still be written. It counts
-until the version that it waits for exists."""
 
 
 class Claims(NamedTuple):

@@ -38,6 +38,12 @@ from nddup.storage.local_folder import LocalFolder
 from nddup.tables import KEEP, PAIRS, REJECTS, STORED_TEXTS
 from nddup.tables import RESULTS as RUN_RESULTS
 
+MOST_CHARACTERS = 1 << 28
+"""Characters stored for a batch, all documents together."""
+
+ORDER = ("documents", "rejects", "pairs", "false_components", "clusters", "members", "keep", "texts")
+"""The tables in writing order, each after those it is made from."""
+
 
 def live_tables(snapshot: Snapshot) -> dict[str, pa.Table]:
     """Return `documents`, `keep`, `pairs`, `clusters`, `members` and `false_components`, all in memory."""
@@ -140,10 +146,6 @@ def _measure(keep: pa.Table, documents: pa.Table, pairs: pa.Table, *, is_exact: 
     return keep
 
 
-MOST_CHARACTERS = 1 << 28
-"""Characters stored for a batch, all documents together."""
-
-
 def read_texts(snapshot: Snapshot, source: Collection | pa.Table, documents: pa.Table, workers: Workers) -> pa.Table:
     """Return TEXTS of the documents of a batch.
 
@@ -182,10 +184,6 @@ def shown_texts(snapshot: Snapshot, tables: dict[str, pa.Table]) -> pa.Table:
     where = among("doc_key", few["doc_key"].to_numpy())
     texts = read_all(snapshot.repo, snapshot.commit.segments, "texts", where=where)
     return few.join(texts, "doc_key", join_type="inner").select(STORED_TEXTS.names).sort_by("doc_id")
-
-
-ORDER = ("documents", "rejects", "pairs", "false_components", "clusters", "members", "keep", "texts")
-"""The tables in writing order, each after those it is made from."""
 
 
 def write_run(snapshot: Snapshot, output: str) -> dict[str, Any]:

@@ -50,6 +50,17 @@ class Keyed(NamedTuple):
         return KeyHits(found.which, self.rows[found.rows].astype(np.int64))
 
 
+COMMON = 4
+"""Least number of holders that makes a feature common in a segment."""
+
+HALF = np.uint64(32)
+
+Features = NDArray[np.uint32]
+"""Hashes of ids, 32 bits: a collision adds a false candidate, which the comparison of the sketches rejects."""
+
+LEVELS = (1 << LEVEL_BITS) - 1
+
+
 def key_rows(keys: NDArray[np.int64] | NDArray[np.uint64]) -> Keyed:
     """Index rows by their keys, (n,). Cost: a sort."""
     order = np.argsort(keys, kind="stable")
@@ -107,15 +118,6 @@ def _hash_strings(data: NDArray[np.uint8], ends: NDArray[np.int64]) -> NDArray[n
             value = (value ^ np.uint64(data[at])) * FNV_PRIME
         found[i] = mix_id(value, ONE, GOLDEN)
     return found
-
-
-COMMON = 4
-"""Least number of holders that makes a feature common in a segment."""
-
-HALF = np.uint64(32)
-
-Features = NDArray[np.uint32]
-"""Hashes of ids, 32 bits: a collision adds a false candidate, which the comparison of the sketches rejects."""
 
 
 @compiled
@@ -196,9 +198,6 @@ def prefix_lengths(sizes: NDArray[np.int32], bounds: NDArray[np.int32]) -> NDArr
     """
     lengths: NDArray[np.int32] = np.maximum(sizes - bounds + 1, 0).astype(np.int32)
     return lengths
-
-
-LEVELS = (1 << LEVEL_BITS) - 1
 
 
 class Matching(NamedTuple):

@@ -111,6 +111,9 @@ class Place(CommitFiles, Protocol):
 CLAIMED = 600
 """Seconds for which a claim counts; a running writer needs some milliseconds."""
 
+NO_LINKS = {errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK}
+"""Error numbers of file systems without hard links."""
+
 
 def create_exclusively(files: CommitFiles, name: str, draft: str) -> None:
     """Rename a draft to its name, unless the name is taken or claimed; a killed writer's claim counts for `CLAIMED` s.
@@ -137,10 +140,6 @@ def create_exclusively(files: CommitFiles, name: str, draft: str) -> None:
     finally:
         with suppress(OSError):
             files.remove_draft(claim)
-
-
-NO_LINKS = {errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK}
-"""Error numbers of file systems without hard links."""
 
 
 class DiskPlace:

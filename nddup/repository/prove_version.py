@@ -63,6 +63,13 @@ class Proof(NamedTuple):
         return f"{'ok    ' if self.holds else 'BROKEN'} {self.promise}: {self.detail}\n"
 
 
+DOCUMENT_OF = {
+    "documents": "doc_id", "keep": "doc_id", "pairs": "doc_a", "clusters": "component", "members": "doc_id",
+    "false_components": "component",
+}  # fmt: skip
+"""The column of each table that names a document of the row's component."""
+
+
 def prove(snapshot: Snapshot, workers: Workers) -> Iterator[Proof]:
     """Check the promises of a version, one after another; those of the files alone where damaged ones cannot be read.
 
@@ -171,13 +178,6 @@ def _in_order(edges: pa.Table) -> pa.Table:
         for name, first, second in ((one, *columns), (other, *columns[::-1])):
             edges = edges.set_column(edges.schema.get_field_index(name), name, pc.if_else(is_turned, second, first))
     return edges.sort_by([("node_a", "ascending"), ("node_b", "ascending")]).combine_chunks()
-
-
-DOCUMENT_OF = {
-    "documents": "doc_id", "keep": "doc_id", "pairs": "doc_a", "clusters": "component", "members": "doc_id",
-    "false_components": "component",
-}  # fmt: skip
-"""The column of each table that names a document of the row's component."""
 
 
 def _prove_components(snapshot: Snapshot, tables: dict[str, pa.Table]) -> Proof:

@@ -43,6 +43,12 @@ SHOWN_REJECTS = 10
 Bands = Sequence[int | float]
 """Lower bounds of score bands, in any order."""
 
+_Found = tuple[int, tuple[Any, ...]]
+
+_NOTE = MATCHES.names.index("note")
+
+_NOTHING = (None,) * len(MATCHES.names)
+
 
 def _read_none(places: NDArray[np.int64]) -> list[Row]:
     raise ValueError(f"pairs.confirm resemblance: the texts of {len(places)} queries are needed")
@@ -220,12 +226,6 @@ def _decide(snapshot: Snapshot, found: list[Near], queries: Queries, share: Frac
     counted = count_common(snapshot, ends, texts, rule, workers or Workers(1))
     decided = near._replace(shared=counted.common, united=counted.united, sizes=counted.sizes)
     return decided.only(np.flatnonzero(counted.common > 0))
-
-
-_Found = tuple[int, tuple[Any, ...]]
-
-_NOTE = MATCHES.names.index("note")
-_NOTHING = (None,) * len(MATCHES.names)
 
 
 def _rows_of(snapshot: Snapshot, near: Near, ask: Ask, edges: Sequence[Fraction]) -> list[_Found]:

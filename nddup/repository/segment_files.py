@@ -151,19 +151,6 @@ STATE = Table(
 NOT_STORED = tuple(column.name for column in OF_TEXTS if column.name == "edit")
 """The columns of `pairs` that are not stored: only `pairs.confirm: edit` fills them, which a repository refuses."""
 
-
-def _by_component(table: Table, name: str) -> Table:
-    return Table(name, table.meaning, (_COMPONENT, *(one for one in table.columns if one.name not in NOT_STORED)))
-
-
-RESULTS = {
-    "pairs": _by_component(PAIRS, "pairs"),
-    "clusters": _by_component(CLUSTERS, "clusters"),
-    "members": _by_component(MEMBERS, "members"),
-    "false_components": _by_component(FALSE_COMPONENTS, "false_components"),
-}
-"""The tables of a run that are stored whole, with the component of each row."""
-
 DIGESTS = Table(
     "digests",
     "Order-free digest of the rows of each component of two documents or more, by table.",
@@ -208,6 +195,35 @@ MATCHES = Table(
     ),
 )
 
+TOGETHER = 1 << 19
+"""Maximum number of ids of a batch, 4 MB, unless one text has more."""
+
+Shingled = Iterable[tuple[int, Row]]
+"""Nodes, ascending, each with the place of its shingle ids."""
+
+ROWS = 1 << 16
+"""Rows of a row group, which a look-up by key reads or skips as a whole."""
+
+PACKED: dict[str, str] = {
+    "feature": "DELTA_BINARY_PACKED", "row": "DELTA_BINARY_PACKED", "doc_key": "DELTA_BINARY_PACKED",
+    "node": "DELTA_BINARY_PACKED", "component_key": "DELTA_BINARY_PACKED",
+}  # fmt: skip
+"""Encodings of columns whose successive numbers are close together."""
+
+
+def _by_component(table: Table, name: str) -> Table:
+    return Table(name, table.meaning, (_COMPONENT, *(one for one in table.columns if one.name not in NOT_STORED)))
+
+
+RESULTS = {
+    "pairs": _by_component(PAIRS, "pairs"),
+    "clusters": _by_component(CLUSTERS, "clusters"),
+    "members": _by_component(MEMBERS, "members"),
+    "false_components": _by_component(FALSE_COMPONENTS, "false_components"),
+}
+"""The tables of a run that are stored whole, with the component of each row."""
+
+
 SEGMENT = {
     table.name: table
     for table in (
@@ -223,13 +239,6 @@ def table_of(table: Table, rows: Sequence[Sequence[Any]]) -> pa.Table:
     columns = list(zip(*rows, strict=True)) if rows else [()] * len(table.columns)
     arrays = [pa.array(column, field.type) for column, field in zip(columns, table.arrow, strict=True)]
     return pa.Table.from_arrays(arrays, schema=table.arrow)
-
-
-TOGETHER = 1 << 19
-"""Maximum number of ids of a batch, 4 MB, unless one text has more."""
-
-Shingled = Iterable[tuple[int, Row]]
-"""Nodes, ascending, each with the place of its shingle ids."""
 
 
 class StoredShingles(NamedTuple):
@@ -325,15 +334,6 @@ def fingerprint_of(row: Row) -> bytes:
 
 EXPANSION, LEAST_EXPANSION = 200, 1 << 30
 """How many times its size a table may expand to, and how many bytes any may: 10^8 numbers in order take few bytes."""
-
-ROWS = 1 << 16
-"""Rows of a row group, which a look-up by key reads or skips as a whole."""
-
-PACKED: dict[str, str] = {
-    "feature": "DELTA_BINARY_PACKED", "row": "DELTA_BINARY_PACKED", "doc_key": "DELTA_BINARY_PACKED",
-    "node": "DELTA_BINARY_PACKED", "component_key": "DELTA_BINARY_PACKED",
-}  # fmt: skip
-"""Encodings of columns whose successive numbers are close together."""
 
 
 def file_of(name: str) -> str:

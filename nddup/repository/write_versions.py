@@ -105,6 +105,16 @@ class Batch:
         }
 
 
+BY_COMPONENT = ("state", "digests", *RESULTS)
+
+DAYS = 7
+
+SECONDS = 86_400
+
+DRAFT = re.compile(r"\.(\d+)-[0-9a-f]{12}\.(?:draft|claim)")
+"""The name of a commit's draft or claim, with the version."""
+
+
 def read_batch(
     snapshot: Snapshot,
     source: Collection | pa.Table,
@@ -225,9 +235,6 @@ def _repeated(documents: pa.Table) -> pa.Table:
         "excerpt": pa.array([""] * n, pa.string()),
     }
     return pa.table(columns).cast(REJECTS.arrow)
-
-
-BY_COMPONENT = ("state", "digests", *RESULTS)
 
 
 def size_of(rows: Mapping[str, int]) -> int:
@@ -480,13 +487,6 @@ def _write(snapshot: Snapshot, taken: Sequence[Segment], change: Change, commit:
 
 def _now() -> str:
     return datetime.now(UTC).isoformat(timespec="seconds")
-
-
-DAYS = 7
-SECONDS = 86_400
-
-DRAFT = re.compile(r"\.(\d+)-[0-9a-f]{12}\.(?:draft|claim)")
-"""The name of a commit's draft or claim, with the version."""
 
 
 class Compacted(NamedTuple):

@@ -80,6 +80,10 @@ class Confirmed(NamedTuple):
     """Why no text could be read; empty if texts were."""
 
 
+Fractions = tuple[NDArray[np.int64], NDArray[np.int64]]
+"""Numerators and denominators, (k,); a denominator of -1: not measured."""
+
+
 def _keys_of(first: NDArray[np.int64], second: NDArray[np.int64], documents: int) -> NDArray[np.int64]:
     return np.minimum(first, second).astype(np.int64) * documents + np.maximum(first, second)
 
@@ -153,10 +157,6 @@ def choose_texts(pairs: Pairs) -> NDArray[np.bool_]:
         is_chosen[drawn] = True
         is_chosen[others[bounds[drawn] : bounds[drawn + 1]]] = True
     return is_chosen
-
-
-Fractions = tuple[NDArray[np.int64], NDArray[np.int64]]
-"""Numerators and denominators, (k,); a denominator of -1: not measured."""
 
 
 class _Edits:

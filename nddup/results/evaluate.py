@@ -73,6 +73,21 @@ EVALUATION = """evaluation.json, format 1. A ratio that divides by nothing is nu
 """
 """Description of `evaluation.json` for users."""
 
+ESTIMATED = "doc_a string, doc_b string, score double, together boolean, why string, url_a string, url_b string, estimate double"  # noqa: E501
+"""The columns that `estimate_pairs` makes from MISSED_SKETCHES."""
+
+LISTED = 20_000_000
+"""Maximum number of pairs of groups that are listed one by one; more are counted without listing them."""
+
+WRITTEN = 1_000_000
+"""Maximum number of rows in each list of unique pairs."""
+
+POINTS = 50
+"""Largest number of points of the curve over the score, give or take one."""
+
+STEPS = 6
+"""Number of steps of a comparison, for progress."""
+
 
 def numbers(agreement: Agreement, known: int) -> dict[str, int | float | None]:
     """Return the papers' five numbers and their ratios.
@@ -212,10 +227,6 @@ def _ratio(value: float | None) -> str:
     return "" if value is None else f"{value:.4f}"
 
 
-ESTIMATED = "doc_a string, doc_b string, score double, together boolean, why string, url_a string, url_b string, estimate double"  # noqa: E501
-"""The columns that `estimate_pairs` makes from MISSED_SKETCHES."""
-
-
 @dataclass(frozen=True)
 class UniquePairs:
     """A writer of both lists of one comparison.
@@ -277,19 +288,6 @@ class UniquePairs:
         file = f"evaluation/{name}.csv"
         self.folder.write_text(file, lines())
         return {"file": file, "rows": written, "of": of}
-
-
-LISTED = 20_000_000
-"""Maximum number of pairs of groups that are listed one by one; more are counted without listing them."""
-
-WRITTEN = 1_000_000
-"""Maximum number of rows in each list of unique pairs."""
-
-POINTS = 50
-"""Largest number of points of the curve over the score, give or take one."""
-
-STEPS = 6
-"""Number of steps of a comparison, for progress."""
 
 
 @dataclass(frozen=True)

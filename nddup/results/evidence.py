@@ -161,6 +161,24 @@ class Chosen(NamedTuple):
     """Descriptions of the conditions that they break."""
 
 
+PROBES = 10_000
+"""Largest number of distinct sketches, or clusters, of which all are proved: some seconds of one core."""
+
+COMPARISONS = PROBES * PROBES // 2
+"""In a larger run, sample size times sketches stays at most this, but the sample has at least `LEAST_PROBES`. There are
+two samples, of sketches and of clusters: together they cost no more than all of `PROBES` do."""
+
+LEAST_PROBES = 1_000
+"""Smallest sample of sketches or clusters, however large the run."""
+
+PROBE_IDS = 10_000_000
+"""Maximum number of feature ids of all probes together: 80 MB on the driver and in each task. Larger sketches mean
+fewer probes."""
+
+NEAR = 2_000_000
+"""About the most near-duplicates of all probes together: some 1 GB. More mean fewer probes."""
+
+
 def choose_clusters(run: FinishedRun, promised: Promised, number: int) -> Chosen:
     """Choose some clusters with the sketches of their nodes, and prove the conditions of each on its own.
 
@@ -192,24 +210,6 @@ def choose_clusters(run: FinishedRun, promised: Promised, number: int) -> Chosen
     is_maximal = [claim.coverage in prove_clusters.MAXIMAL for claim in claims]
     firsts = np.unique(places[ends[:-1][is_maximal]]).tolist()
     return Chosen([claim.cluster_id for claim in claims], found, sets, firsts, problems)
-
-
-PROBES = 10_000
-"""Largest number of distinct sketches, or clusters, of which all are proved: some seconds of one core."""
-
-COMPARISONS = PROBES * PROBES // 2
-"""In a larger run, sample size times sketches stays at most this, but the sample has at least `LEAST_PROBES`. There are
-two samples, of sketches and of clusters: together they cost no more than all of `PROBES` do."""
-
-LEAST_PROBES = 1_000
-"""Smallest sample of sketches or clusters, however large the run."""
-
-PROBE_IDS = 10_000_000
-"""Maximum number of feature ids of all probes together: 80 MB on the driver and in each task. Larger sketches mean
-fewer probes."""
-
-NEAR = 2_000_000
-"""About the most near-duplicates of all probes together: some 1 GB. More mean fewer probes."""
 
 
 class Evidence:

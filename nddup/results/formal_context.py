@@ -54,6 +54,26 @@ class FormalContext(NamedTuple):
     """(i,), the place of a document."""
 
 
+MOST_MEMBERS = 1_000
+"""Maximum number of members of a cluster whose texts are compared: the representative and the first by id."""
+
+TOGETHER = 20_000
+"""Members whose texts are read in one pass over the inputs."""
+
+COLUMNS = ("cluster_id", "size", "compared", "common", "share", "spans")
+
+CLUSTER_MEMBERS = f"""
+    SELECT cluster_id, doc_id
+    FROM (SELECT m.cluster_id, m.doc_id,
+                 row_number() OVER (PARTITION BY m.cluster_id ORDER BY m.representative DESC, m.doc_id) AS place
+          FROM members AS m JOIN wanted AS w ON m.cluster_id = w.id) AS placed
+    WHERE place <= {MOST_MEMBERS} ORDER BY cluster_id, place
+"""  # noqa: S608 - a number
+"""The members of the clusters in wanted(id), the representative of each first."""
+
+CLUSTERS = "SELECT cluster_id, size FROM clusters ORDER BY size DESC, cluster_id"
+
+
 def write_context(run: FinishedRun, folder: str) -> FormalContext:
     """Write the three files to a new folder of this machine; return the context.
 
@@ -165,27 +185,8 @@ def _write_concepts(run: FinishedRun, context: FormalContext, path: Path) -> Non
             rows.writerows([cluster_id, "extent", feature] for feature in context.features[extent].tolist())
 
 
-MOST_MEMBERS = 1_000
-"""Maximum number of members of a cluster whose texts are compared: the representative and the first by id."""
-
-TOGETHER = 20_000
-"""Members whose texts are read in one pass over the inputs."""
-
 SHOWN_SPANS, SHOWN_MEMBERS, SHOWN_PIECES, PIECE = 5, 8, 3, 200
 """Ranges of the common text, members, ranges beside it of each, and characters of each that are shown."""
-
-COLUMNS = ("cluster_id", "size", "compared", "common", "share", "spans")
-
-CLUSTER_MEMBERS = f"""
-    SELECT cluster_id, doc_id
-    FROM (SELECT m.cluster_id, m.doc_id,
-                 row_number() OVER (PARTITION BY m.cluster_id ORDER BY m.representative DESC, m.doc_id) AS place
-          FROM members AS m JOIN wanted AS w ON m.cluster_id = w.id) AS placed
-    WHERE place <= {MOST_MEMBERS} ORDER BY cluster_id, place
-"""  # noqa: S608 - a number
-"""The members of the clusters in wanted(id), the representative of each first."""
-
-CLUSTERS = "SELECT cluster_id, size FROM clusters ORDER BY size DESC, cluster_id"
 
 
 class Text(NamedTuple):

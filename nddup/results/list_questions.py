@@ -93,25 +93,6 @@ GROUPS_AS_PAIRS = """
     FROM entries AS a JOIN entries AS b ON a.set_id = b.set_id AND a.doc_id < b.doc_id GROUP BY a.doc_id, b.doc_id
 """
 
-
-def known_ids(ids: str) -> str:
-    """Return the query for the numbers of ids, unknown ids and rejected ids; the SELECT `ids` gives each id once."""
-    return f"""
-        SELECT count(*) AS ids, count(CASE WHEN d.doc_id IS NULL THEN 1 END) AS unknown_ids,
-               count(CASE WHEN d.doc_id IS NULL AND r.doc_id IS NOT NULL THEN 1 END) AS rejected_ids
-        FROM ({ids}) AS i LEFT JOIN docs AS d ON i.doc_id = d.doc_id
-        LEFT JOIN (SELECT DISTINCT doc_id FROM rejects) AS r ON i.doc_id = r.doc_id
-    """  # noqa: S608 - a question of this module
-
-
-def unknown_ids(ids: str, most: int) -> str:
-    """Return the query for the first ids that are no documents; `ids` as of `known_ids`."""
-    text = f"SELECT i.doc_id FROM ({ids}) AS i ANTI JOIN docs AS d ON i.doc_id = d.doc_id"  # noqa: S608
-    return f"{text} ORDER BY i.doc_id LIMIT {most}"
-
-
-# The pairs of the list, one by one ------------------------------------------------------------------------------------
-
 JUDGED = """
     WITH ends AS (SELECT doc_a AS doc_id FROM reference UNION SELECT doc_b AS doc_id FROM reference),
          own AS (SELECT m.doc_id, array_agg(m.cluster_id) AS clusters
@@ -142,15 +123,6 @@ COUNTED = """
     FROM judged
 """
 
-
-def by_band(value: str, width: float, counts: str, rows: str) -> str:
-    """Return the query for counts by band of a value. A band includes its lower edge; rows without a value: null."""
-    number = f"CAST(floor({value} / CAST({width!r} AS DOUBLE) + 1e-9) AS BIGINT)"
-    return f"SELECT {number} AS band, {counts} FROM {rows} GROUP BY {number}"  # noqa: S608 - a question of this module
-
-
-# The pairs of groups, counted without listing them --------------------------------------------------------------------
-
 COMMON = """
     WITH held AS (SELECT doc_id, array_sort(array_agg(set_id)) AS sets
                   FROM entries WHERE doc_id IS NOT NULL GROUP BY doc_id),
@@ -174,6 +146,7 @@ have an edge contribute the product of their sizes. Within one node, a cell with
 two cells are counted once."""
 
 GROUPED = "SELECT CAST(set_id AS STRING) AS name, doc_id AS item FROM entries WHERE doc_id IS NOT NULL"
+
 GROUPED_KNOWN = (
     "SELECT CAST(e.set_id AS STRING) AS name, e.doc_id AS item FROM entries AS e JOIN docs AS d ON e.doc_id = d.doc_id"
 )
@@ -189,6 +162,52 @@ GROUPED_UNLISTED = """
     FROM entries AS e JOIN docs AS d ON e.doc_id = d.doc_id JOIN unlisted AS u ON d.node = u.node
 """
 """Memberships in (component given by leaders, group), of documents whose node does not lead."""
+
+MISSED_SKETCHES = """
+    SELECT m.doc_a, m.doc_b, m.score, m.together,
+           CASE WHEN NOT m.known THEN 'unknown id' WHEN m.unlisted THEN 'unlisted' ELSE 'below threshold' END AS why,
+           a.url AS url_a, b.url AS url_b, a.sketch AS sketch_a, b.sketch AS sketch_b,
+           a.n_features AS features_a, b.n_features AS features_b
+    FROM missed AS m LEFT JOIN documents AS a ON m.doc_a = a.doc_id LEFT JOIN documents AS b ON m.doc_b = b.doc_id
+    ORDER BY m.score DESC, m.doc_a, m.doc_b
+"""
+
+HEAD_BYTES = 1 << 18
+"""Bytes at the start of the expanded file from which the layout is detected."""
+
+MOST_COMMENTS = 5
+"""Maximum number of lines that begin with `#` whose fields are looked up among the documents."""
+
+RAW_BYTES = 4 * HEAD_BYTES
+"""Bytes read at the start of the stored file: a block of bzip2, up to 900 kB, expands only as a whole."""
+
+
+def known_ids(ids: str) -> str:
+    """Return the query for the numbers of ids, unknown ids and rejected ids; the SELECT `ids` gives each id once."""
+    return f"""
+        SELECT count(*) AS ids, count(CASE WHEN d.doc_id IS NULL THEN 1 END) AS unknown_ids,
+               count(CASE WHEN d.doc_id IS NULL AND r.doc_id IS NOT NULL THEN 1 END) AS rejected_ids
+        FROM ({ids}) AS i LEFT JOIN docs AS d ON i.doc_id = d.doc_id
+        LEFT JOIN (SELECT DISTINCT doc_id FROM rejects) AS r ON i.doc_id = r.doc_id
+    """  # noqa: S608 - a question of this module
+
+
+def unknown_ids(ids: str, most: int) -> str:
+    """Return the query for the first ids that are no documents; `ids` as of `known_ids`."""
+    text = f"SELECT i.doc_id FROM ({ids}) AS i ANTI JOIN docs AS d ON i.doc_id = d.doc_id"  # noqa: S608
+    return f"{text} ORDER BY i.doc_id LIMIT {most}"
+
+
+# The pairs of the list, one by one ------------------------------------------------------------------------------------
+
+
+def by_band(value: str, width: float, counts: str, rows: str) -> str:
+    """Return the query for counts by band of a value. A band includes its lower edge; rows without a value: null."""
+    number = f"CAST(floor({value} / CAST({width!r} AS DOUBLE) + 1e-9) AS BIGINT)"
+    return f"SELECT {number} AS band, {counts} FROM {rows} GROUP BY {number}"  # noqa: S608 - a question of this module
+
+
+# The pairs of groups, counted without listing them --------------------------------------------------------------------
 
 
 def kinds(memberships: str) -> str:
@@ -215,16 +234,6 @@ def missed(most: int) -> str:
     """  # noqa: S608 - a number
 
 
-MISSED_SKETCHES = """
-    SELECT m.doc_a, m.doc_b, m.score, m.together,
-           CASE WHEN NOT m.known THEN 'unknown id' WHEN m.unlisted THEN 'unlisted' ELSE 'below threshold' END AS why,
-           a.url AS url_a, b.url AS url_b, a.sketch AS sketch_a, b.sketch AS sketch_b,
-           a.n_features AS features_a, b.n_features AS features_b
-    FROM missed AS m LEFT JOIN documents AS a ON m.doc_a = a.doc_id LEFT JOIN documents AS b ON m.doc_b = b.doc_id
-    ORDER BY m.score DESC, m.doc_a, m.doc_b
-"""
-
-
 def unasked(most: int) -> str:
     """Return the query for the first `most` rows of `pairs` that the list lacks, highest resemblance first."""
     return f"""
@@ -237,16 +246,6 @@ def unasked(most: int) -> str:
         FROM rest AS r LEFT JOIN documents AS a ON r.doc_a = a.doc_id LEFT JOIN documents AS b ON r.doc_b = b.doc_id
         ORDER BY r.resemblance DESC, r.doc_a, r.doc_b
     """  # noqa: S608 - a number
-
-
-HEAD_BYTES = 1 << 18
-"""Bytes at the start of the expanded file from which the layout is detected."""
-
-MOST_COMMENTS = 5
-"""Maximum number of lines that begin with `#` whose fields are looked up among the documents."""
-
-RAW_BYTES = 4 * HEAD_BYTES
-"""Bytes read at the start of the stored file: a block of bzip2, up to 900 kB, expands only as a whole."""
 
 
 class Files(Protocol):

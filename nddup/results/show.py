@@ -69,6 +69,51 @@ FIRST_REJECTS = """
     WHERE place = 1 ORDER BY reason
 """
 
+EACH = 20
+"""Removed documents listed of each family."""
+
+LEAST = 0.001
+"""The least share lost that is spelled as a number."""
+
+COLUMNS = (
+    "doc_id", "duplicate_of", "reason", "resemblance", "lost", "family", "source", "record", "url", "kept_source",
+    "kept_record", "kept_url",
+)  # fmt: skip
+"""The columns of the CSV; `family` is the number of documents that `duplicate_of` stands for, itself among them."""
+
+SIZES = """
+    SELECT duplicate_of AS kept, count(*) + 1 AS documents, min(resemblance) AS least, max(lost) AS lost
+    FROM keep WHERE duplicate_of IS NOT NULL GROUP BY duplicate_of
+"""
+"""The families: kept document, number of documents, the least resemblance to it, and the most that is lost."""
+
+LARGEST_FAMILIES = f"""
+    SELECT f.kept, f.documents, f.least, f.lost, d.url
+    FROM ({SIZES}) AS f LEFT JOIN documents AS d ON f.kept = d.doc_id
+    ORDER BY f.documents DESC, f.kept LIMIT {LARGEST}
+"""  # noqa: S608 - the text above, and a number
+
+COUNT_FAMILIES = f"SELECT count(*) AS n FROM ({SIZES}) AS f"  # noqa: S608 - the text above
+
+REASONS = "SELECT reason, count(*) AS n FROM keep WHERE NOT kept GROUP BY reason ORDER BY reason"
+
+REMOVED = f"""
+    SELECT k.doc_id, k.duplicate_of, k.reason, k.resemblance, k.lost, f.documents, d.source, d.record, d.url,
+           o.source AS kept_source, o.record AS kept_record, o.url AS kept_url
+    FROM keep AS k JOIN documents AS d ON k.doc_id = d.doc_id LEFT JOIN ({SIZES}) AS f ON k.duplicate_of = f.kept
+    LEFT JOIN documents AS o ON k.duplicate_of = o.doc_id
+    WHERE NOT k.kept ORDER BY coalesce(f.documents, 0) DESC, k.duplicate_of, k.doc_id
+"""  # noqa: S608 - the text above
+"""Rows of `COLUMNS`: every removed document, those of the largest families first, forced ones without a family last."""
+
+FIRST_REMOVED = f"""
+    SELECT k.doc_id, k.duplicate_of, k.reason, k.resemblance, k.lost, k.place
+    FROM (SELECT r.*, row_number() OVER (PARTITION BY r.duplicate_of ORDER BY r.doc_id) AS place
+          FROM keep AS r JOIN wanted AS w ON r.duplicate_of = w.id) AS k
+    WHERE k.place <= {EACH} ORDER BY k.duplicate_of, k.doc_id
+"""  # noqa: S608 - a number
+"""The first removed documents of each family in wanted(id)."""
+
 
 def first_rejects(run: FinishedRun) -> list[str]:
     """Return a sentence about the first reject of each reason; files that were not read have a note of their own."""
@@ -243,52 +288,6 @@ def _spelled(resemblance: float | None) -> str:
 def _short(text: str, width: int = WIDTH // 2) -> str:
     text = one_line(text)
     return text if len(text) <= width else text[: width - 1] + "…"
-
-
-EACH = 20
-"""Removed documents listed of each family."""
-
-LEAST = 0.001
-"""The least share lost that is spelled as a number."""
-
-COLUMNS = (
-    "doc_id", "duplicate_of", "reason", "resemblance", "lost", "family", "source", "record", "url", "kept_source",
-    "kept_record", "kept_url",
-)  # fmt: skip
-"""The columns of the CSV; `family` is the number of documents that `duplicate_of` stands for, itself among them."""
-
-SIZES = """
-    SELECT duplicate_of AS kept, count(*) + 1 AS documents, min(resemblance) AS least, max(lost) AS lost
-    FROM keep WHERE duplicate_of IS NOT NULL GROUP BY duplicate_of
-"""
-"""The families: kept document, number of documents, the least resemblance to it, and the most that is lost."""
-
-LARGEST_FAMILIES = f"""
-    SELECT f.kept, f.documents, f.least, f.lost, d.url
-    FROM ({SIZES}) AS f LEFT JOIN documents AS d ON f.kept = d.doc_id
-    ORDER BY f.documents DESC, f.kept LIMIT {LARGEST}
-"""  # noqa: S608 - the text above, and a number
-
-COUNT_FAMILIES = f"SELECT count(*) AS n FROM ({SIZES}) AS f"  # noqa: S608 - the text above
-
-REASONS = "SELECT reason, count(*) AS n FROM keep WHERE NOT kept GROUP BY reason ORDER BY reason"
-
-REMOVED = f"""
-    SELECT k.doc_id, k.duplicate_of, k.reason, k.resemblance, k.lost, f.documents, d.source, d.record, d.url,
-           o.source AS kept_source, o.record AS kept_record, o.url AS kept_url
-    FROM keep AS k JOIN documents AS d ON k.doc_id = d.doc_id LEFT JOIN ({SIZES}) AS f ON k.duplicate_of = f.kept
-    LEFT JOIN documents AS o ON k.duplicate_of = o.doc_id
-    WHERE NOT k.kept ORDER BY coalesce(f.documents, 0) DESC, k.duplicate_of, k.doc_id
-"""  # noqa: S608 - the text above
-"""Rows of `COLUMNS`: every removed document, those of the largest families first, forced ones without a family last."""
-
-FIRST_REMOVED = f"""
-    SELECT k.doc_id, k.duplicate_of, k.reason, k.resemblance, k.lost, k.place
-    FROM (SELECT r.*, row_number() OVER (PARTITION BY r.duplicate_of ORDER BY r.doc_id) AS place
-          FROM keep AS r JOIN wanted AS w ON r.duplicate_of = w.id) AS k
-    WHERE k.place <= {EACH} ORDER BY k.duplicate_of, k.doc_id
-"""  # noqa: S608 - a number
-"""The first removed documents of each family in wanted(id)."""
 
 
 def removed_lines(run: FinishedRun) -> Iterator[str]:

@@ -108,6 +108,10 @@ class Made(NamedTuple):
     pairs: Iterable[tuple[str, str, float]]
 
 
+BLOCK = 32_000_000
+"""Maximum number of characters of the pairs that are measured in one call: they are in memory as Python strings."""
+
+
 def make_truth(path: str, asked: Asked, output: str, steps: Steps) -> Truth:
     """Write the pairs of a run's documents whose texts are alike by edit distance.
 
@@ -173,10 +177,6 @@ def _lines(made: Made) -> Iterator[str]:
     yield "id_a,id_b,similarity\n"
     for first, second, similarity in made.pairs:
         yield csv_line([first, second, round(similarity, 6)])
-
-
-BLOCK = 32_000_000
-"""Maximum number of characters of the pairs that are measured in one call: they are in memory as Python strings."""
 
 
 class Measuring(NamedTuple):

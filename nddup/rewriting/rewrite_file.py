@@ -45,6 +45,18 @@ from nddup.rewriting.verdicts import (
 
 JSON_BLANKS = b" \t\r\n\0"
 
+Member = bytes | None
+"""Bytes of a record, or None at its end."""
+
+PARQUET_END = b"1"
+
+UNREAD_IN_WARC = ("not text", "revisit", "status", "no content", "too large")
+"""Reject reasons of WARC records that hold no document and so stay: pictures, redirects, films, revisits of
+what is not there."""
+
+NO_RECORDS = "no records"
+"""The reason of the one reject that stands for a file without a record, such as a table of a header only."""
+
 
 def find_record(chunk: bytes, head: FileHead) -> tuple[int, int] | None:
     """Return the start and end of the record in a chunk; None where `parse_record` finds neither record nor reject.
@@ -255,10 +267,6 @@ def _trimmed(before: bytes, encoding: str) -> bytes:
     return before
 
 
-Member = bytes | None
-"""Bytes of a record, or None at its end."""
-
-
 def rewrite_warc(  # noqa: C901 - one choice for each kind of piece
     stream: Expanded, head: FileHead, verdicts: Verdicts, max_record: int
 ) -> Iterator[Member]:
@@ -316,9 +324,6 @@ def rewrite_mail(stream: Expanded, head: FileHead, verdicts: Verdicts, max_recor
         if reader.is_over:
             break
     reader.require_all(verdicts.count)
-
-
-PARQUET_END = b"1"
 
 
 def end_of(head: FileHead, compression: str) -> bytes:
@@ -387,14 +392,6 @@ def _members(pieces: Iterable[bytes | None], compression: str, line_end: bytes) 
             yield packer.compress(piece)
     if packer is not None:
         yield packer.flush()
-
-
-UNREAD_IN_WARC = ("not text", "revisit", "status", "no content", "too large")
-"""Reject reasons of WARC records that hold no document and so stay: pictures, redirects, films, revisits of
-what is not there."""
-
-NO_RECORDS = "no records"
-"""The reason of the one reject that stands for a file without a record, such as a table of a header only."""
 
 
 class Stored(NamedTuple):

@@ -40,6 +40,12 @@ LINE_ENDS = {
 }
 """The end of a line in UTF-16 and in any other encoding: none has these bytes inside a character."""
 
+Names = Sequence[str]
+"""Names of columns."""
+
+GROUP_BYTES = 64 << 20
+"""Bytes of rows after which a row group is written."""
+
 
 def rewrite_csv(stream: Expanded, head: FileHead, verdicts: Verdicts, max_record: int) -> Iterator[bytes]:
     """Yield the bytes of the new file, as the verdicts say.
@@ -188,12 +194,6 @@ class NewValues(NamedTuple):
 
 Rows = dict[int, AnyTags | NewValues | None]
 """Rows of a row group, in order, with their tags or new values; None where a row has none."""
-
-Names = Sequence[str]
-"""Names of columns."""
-
-GROUP_BYTES = 64 << 20
-"""Bytes of rows after which a row group is written."""
 
 
 def rewrite_parquet(

@@ -30,6 +30,13 @@ _VERSION_1 = (("sys/fs/cgroup/memory",), "memory.limit_in_bytes")
 _VERSION_2 = (("sys/fs/cgroup", "sys/fs/cgroup/unified"), "memory.max")
 """Where the groups of each version are mounted, and the file of a group's limit."""
 
+LOCAL_SHARE = 0.75
+"""Share of the machine's memory that the embedded engine may take where `local.memory` is not given."""
+
+BYTES_OF_INPUT = {"": 6.0, ".gz": 30.0, ".bz2": 36.0, ".xz": 40.0, ".zst": 36.0}
+"""Bytes of memory that a stored byte may need, by the ending of its file. Short texts have nearly an id for each word,
+long pages are cut to the size of a sketch. Compressed files hold five to seven times as much."""
+
 
 def task_memory(settings: Mapping[str, str], *, machine: int | None = None) -> int:
     """Return the bytes of memory that the Python worker of one task may take.
@@ -99,14 +106,6 @@ def _read_limit(file: Path) -> int | None:
     except (OSError, UnicodeDecodeError):
         return None
     return int(text) if text.isdigit() else None
-
-
-LOCAL_SHARE = 0.75
-"""Share of the machine's memory that the embedded engine may take where `local.memory` is not given."""
-
-BYTES_OF_INPUT = {"": 6.0, ".gz": 30.0, ".bz2": 36.0, ".xz": 40.0, ".zst": 36.0}
-"""Bytes of memory that a stored byte may need, by the ending of its file. Short texts have nearly an id for each word,
-long pages are cut to the size of a sketch. Compressed files hold five to seven times as much."""
 
 
 class EngineChoice(NamedTuple):

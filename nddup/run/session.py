@@ -77,6 +77,94 @@ class Worker(NamedTuple):
     free: Size
 
 
+WAIT_SECONDS = 5.0
+"""Connection timeout for each address of a master."""
+
+SERVER = "sc://"
+
+PORT = 15002
+"""Port of a Spark Connect server whose address has none."""
+
+_ADDRESS = re.compile(r"\[?([^\[\]]+)\]?:(\d+)")
+
+CLIENT = ("grpc", "grpc_status", "google.rpc", "zstandard")
+
+NEEDED = "pip install 'nddup[connect]'"
+
+STARTED_HERE = {"spark.connect.grpc.binding.address": "127.0.0.1"}
+"""Settings of a server started for this process: only this machine can reach it."""
+
+RUNTIME = {
+    # Limit Arrow batches by bytes rather than rows: a record may be 20 MB, a sketch is under 2 KB.
+    "spark.sql.execution.arrow.maxBytesPerBatch": str(16 << 20),
+    "spark.sql.execution.arrow.maxRecordsPerBatch": "10000",
+    # 32-bit offsets of binary cells, as `nddup.spark.blocks` writes them; it also reads 64-bit ones.
+    "spark.sql.execution.arrow.useLargeVarTypes": "false",
+    # Spark lists more than 32 paths in up to 10,000 tasks: for that many files, ten times the work of the listing.
+    "spark.sql.sources.parallelPartitionDiscovery.parallelism": "512",
+}
+"""Set on every session that a job runs in, also one made by spark-submit; values set by the user are kept."""
+
+START = {
+    "spark.redaction.string.regex": IN_PLANS,
+    # Python's own workers do not import what lies in the folder where Spark was started (`nddup.children`).
+    f"spark.executorEnv.{SAFE_PATH}": "1",
+}
+"""Set when a session is started."""
+
+WORKERS_PATH = "spark.executorEnv.PYTHONPATH"
+"""Further folders that Spark's Python workers import from."""
+
+PINNED = {
+    # Columns are called `group`, `left`, `first`: conditions on them do not parse if SQL's keywords are reserved.
+    "spark.sql.ansi.enforceReservedKeywords": "false",
+    # Which files are hidden is known here too (`nddup.scanning.file_heads.is_hidden`); a run lists those skipped.
+    "spark.sql.files.ignoredPathSegmentRegex": "^[._]",
+    # The embedded engine reads and resumes what is written here.
+    "spark.sql.parquet.writeLegacyFormat": "false",
+    # Several open files in a task: their pieces would be sorted by the file alone.
+    "spark.sql.maxConcurrentOutputFileWriters": "0",
+}
+"""Set like `RUNTIME`; any other value is an error, because the stages depend on it."""
+
+DAEMON = "spark.python.daemon.module"
+
+OUR_DAEMON = "nddup.run.daemon"
+"""The parent process of an executor's Python workers: it loads the kernels once, before it forks the workers."""
+
+LOCAL = {
+    "spark.sql.files.maxPartitionBytes": str(32 << 20),  # a file of a few hundred MB keeps all cores busy to its end
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.driver.host": "127.0.0.1",
+    "spark.ui.enabled": "false",
+    "spark.driver.memory": "4g",
+    "spark.sql.shuffle.partitions": "16",
+    # Hadoop's own. Unset, the order of the jars decides between it and Hive's, which only delegates to it.
+    "spark.hadoop.fs.file.impl": "org.apache.hadoop.fs.LocalFileSystem",
+    # Spark records which line of Python made each expression: a fifth of the driver's time, and not used here.
+    "spark.python.sql.dataFrameDebugging.enabled": "false",
+}
+"""Defaults of a session started here for one machine."""
+
+SPLITTING = ("spark.sql.files.maxPartitionBytes", "spark.sql.files.openCostInBytes", "spark.sql.files.minPartitionNum")
+"""The settings that decide where Spark splits files; the last defaults to the number of cores."""
+
+PARTITIONS = "spark.sql.shuffle.partitions"
+
+SHUFFLED_TASK = 8 << 20
+"""Bytes of the inputs for each task of a shuffle."""
+
+SMALL = {
+    # Planning and compiling queries is nearly all the cost of a small input; the tables are the same.
+    "spark.sql.adaptive.enabled": "false",
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+    "spark.sql.shuffle.partitions": "2",
+    "spark.sql.autoBroadcastJoinThreshold": "-1",  # each broadcast would be a job of its own
+}
+"""Defaults for small inputs, on a cluster too; they take precedence over `LOCAL`."""
+
+
 def workers_of(spark: SparkSession, master: str) -> list[Worker] | None:
     """Return the living workers of a standalone master; None of any other cluster, or where it gives no answer."""
     told = access_of(spark).workers(master) if master.startswith("spark://") else None
@@ -185,16 +273,6 @@ def _waiting(spark: SparkSession, *, is_dynamic: bool) -> Callable[[], bool | No
     return look
 
 
-WAIT_SECONDS = 5.0
-"""Connection timeout for each address of a master."""
-
-SERVER = "sc://"
-PORT = 15002
-"""Port of a Spark Connect server whose address has none."""
-
-_ADDRESS = re.compile(r"\[?([^\[\]]+)\]?:(\d+)")
-
-
 def require_reachable(master: str, *, wait: float = WAIT_SECONDS) -> None:
     """Refuse `spark://HOST:PORT[,HOST:PORT…]` or `sc://HOST[:PORT]/…` if nothing answers at any of the addresses.
 
@@ -242,11 +320,6 @@ def _reason(error: Exception) -> str:
 
 
 REMOTE, MODE = "spark.remote", "spark.api.mode"
-CLIENT = ("grpc", "grpc_status", "google.rpc", "zstandard")
-NEEDED = "pip install 'nddup[connect]'"
-
-STARTED_HERE = {"spark.connect.grpc.binding.address": "127.0.0.1"}
-"""Settings of a server started for this process: only this machine can reach it."""
 
 
 def server_of(master: str | None, settings: Mapping[str, str]) -> str | None:
@@ -299,75 +372,6 @@ def lead_to(server: str, settings: Mapping[str, str]) -> SparkSession:
         except PySparkException as error:
             raise ConfigError(f"{key}={hide_setting(key, value)}: {first_line(error)}") from error
     return spark
-
-
-RUNTIME = {
-    # Limit Arrow batches by bytes rather than rows: a record may be 20 MB, a sketch is under 2 KB.
-    "spark.sql.execution.arrow.maxBytesPerBatch": str(16 << 20),
-    "spark.sql.execution.arrow.maxRecordsPerBatch": "10000",
-    # 32-bit offsets of binary cells, as `nddup.spark.blocks` writes them; it also reads 64-bit ones.
-    "spark.sql.execution.arrow.useLargeVarTypes": "false",
-    # Spark lists more than 32 paths in up to 10,000 tasks: for that many files, ten times the work of the listing.
-    "spark.sql.sources.parallelPartitionDiscovery.parallelism": "512",
-}
-"""Set on every session that a job runs in, also one made by spark-submit; values set by the user are kept."""
-
-START = {
-    "spark.redaction.string.regex": IN_PLANS,
-    # Python's own workers do not import what lies in the folder where Spark was started (`nddup.children`).
-    f"spark.executorEnv.{SAFE_PATH}": "1",
-}
-"""Set when a session is started."""
-
-WORKERS_PATH = "spark.executorEnv.PYTHONPATH"
-"""Further folders that Spark's Python workers import from."""
-
-PINNED = {
-    # Columns are called `group`, `left`, `first`: conditions on them do not parse if SQL's keywords are reserved.
-    "spark.sql.ansi.enforceReservedKeywords": "false",
-    # Which files are hidden is known here too (`nddup.scanning.file_heads.is_hidden`); a run lists those skipped.
-    "spark.sql.files.ignoredPathSegmentRegex": "^[._]",
-    # The embedded engine reads and resumes what is written here.
-    "spark.sql.parquet.writeLegacyFormat": "false",
-    # Several open files in a task: their pieces would be sorted by the file alone.
-    "spark.sql.maxConcurrentOutputFileWriters": "0",
-}
-"""Set like `RUNTIME`; any other value is an error, because the stages depend on it."""
-
-DAEMON = "spark.python.daemon.module"
-OUR_DAEMON = "nddup.run.daemon"
-"""The parent process of an executor's Python workers: it loads the kernels once, before it forks the workers."""
-
-LOCAL = {
-    "spark.sql.files.maxPartitionBytes": str(32 << 20),  # a file of a few hundred MB keeps all cores busy to its end
-    "spark.driver.bindAddress": "127.0.0.1",
-    "spark.driver.host": "127.0.0.1",
-    "spark.ui.enabled": "false",
-    "spark.driver.memory": "4g",
-    "spark.sql.shuffle.partitions": "16",
-    # Hadoop's own. Unset, the order of the jars decides between it and Hive's, which only delegates to it.
-    "spark.hadoop.fs.file.impl": "org.apache.hadoop.fs.LocalFileSystem",
-    # Spark records which line of Python made each expression: a fifth of the driver's time, and not used here.
-    "spark.python.sql.dataFrameDebugging.enabled": "false",
-}
-"""Defaults of a session started here for one machine."""
-
-SPLITTING = ("spark.sql.files.maxPartitionBytes", "spark.sql.files.openCostInBytes", "spark.sql.files.minPartitionNum")
-"""The settings that decide where Spark splits files; the last defaults to the number of cores."""
-
-PARTITIONS = "spark.sql.shuffle.partitions"
-SHUFFLED_TASK = 8 << 20
-"""Bytes of the inputs for each task of a shuffle."""
-
-SMALL = {
-    # Planning and compiling queries is nearly all the cost of a small input; the tables are the same.
-    "spark.sql.adaptive.enabled": "false",
-    "spark.sql.codegen.wholeStage": "false",
-    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
-    "spark.sql.shuffle.partitions": "2",
-    "spark.sql.autoBroadcastJoinThreshold": "-1",  # each broadcast would be a job of its own
-}
-"""Defaults for small inputs, on a cluster too; they take precedence over `LOCAL`."""
 
 
 def start_session(*, master: str | None, settings: Mapping[str, str], is_small: bool = False) -> SparkSession:

@@ -18,6 +18,45 @@ PLAIN = "/-_.!~*'():@&=+$,;"
 
 _URI = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/")
 
+RUN = "_RUN.json"
+"""The file that marks the folder of a run: below an INPUT such a folder holds results, not documents."""
+
+BESIDE = re.compile(
+    r"(?!.*\.(x?html?|shtml|xht|jsonl?|ndjson|csv|tsv|xml|warc|parquet|eml|mbox)(\.(gz|bz2|zst|xz))?$)"
+    r"(readme|licen[cs]e|notice|copying|changelog)"
+    r"([._-](ar|cs|da|de|el|en|es|fa|fi|fr|hu|ja|ko|nl|pl|pt|ro|ru|sv|tr|uk|vi|zh)([_-](?-i:[A-Z]{2}))?)?(\.\w{1,8})?",
+    re.IGNORECASE,
+)
+"""Names of files that accompany a collection: `LICENSE`, `readme.txt`, `readme.de.md`, but no page or data of such a
+name, nor a name that goes on with words (`notice-my.txt`), of which the code of a language is none: those listed, which
+are no English words. Beside others such a file is skipped; alone or as an INPUT it is read."""
+
+CHECKSUMS = re.compile(r"(md5|sha\d*)sums?([.-]\w+)?|.*\.(md5|sha\d+|crc)", re.IGNORECASE)
+"""Names of lists of checksums, which are skipped below an INPUT."""
+
+ASSET = re.compile(
+    r".*\.(css|m?js|map|png|jpe?g|gif|webp|avif|svgz?|ico|bmp|tiff?|woff2?|ttf|otf|eot|mp[34]|m4[av]|web[am]|og[gva]|wav"
+    r"|avi|mov|swf|dtd|xsd)",
+    re.IGNORECASE,
+)
+"""Names of what pages are shown with. Beside other files it is skipped; alone it is read like any file."""
+
+ASSET_WHY = "images, styles, scripts and the like of pages; such a file alone is read"
+
+BESIDE_WHY = "named as a readme, licence, notice or changelog; such a file is read if it is itself an INPUT"
+"""Why such a file is skipped, as a message; a summary shows it up to the semicolon."""
+
+CHECKSUMS_WHY = "named as a list of checksums; such a file is read if it is itself an INPUT"
+
+_COLUMN = re.compile(r"([^=]+)=(.*)", re.DOTALL)
+"""The name of a folder that is a column of the records below it, as Hive lays tables out: `lang=en`."""
+
+NO_VALUE = "__HIVE_DEFAULT_PARTITION__"
+"""What stands for null in such a name."""
+
+OF_FSSPEC = ("hf", "github", "zip", "memory", "simplecache", "filecache", "blockcache", "reference", "libarchive")
+"""Schemes that only fsspec opens."""
+
 
 def local_path(path: str) -> str:
     """Return the absolute local path of a path as the user writes it, or of a URI `file:/…`.
@@ -107,44 +146,6 @@ def _quoted(character: str) -> str:
     return quote(character) if category(character) in {"Zs", "Zl", "Zp", "Cc"} else character
 
 
-RUN = "_RUN.json"
-"""The file that marks the folder of a run: below an INPUT such a folder holds results, not documents."""
-
-BESIDE = re.compile(
-    r"(?!.*\.(x?html?|shtml|xht|jsonl?|ndjson|csv|tsv|xml|warc|parquet|eml|mbox)(\.(gz|bz2|zst|xz))?$)"
-    r"(readme|licen[cs]e|notice|copying|changelog)"
-    r"([._-](ar|cs|da|de|el|en|es|fa|fi|fr|hu|ja|ko|nl|pl|pt|ro|ru|sv|tr|uk|vi|zh)([_-](?-i:[A-Z]{2}))?)?(\.\w{1,8})?",
-    re.IGNORECASE,
-)
-"""Names of files that accompany a collection: `LICENSE`, `readme.txt`, `readme.de.md`, but no page or data of such a
-name, nor a name that goes on with words (`notice-my.txt`), of which the code of a language is none: those listed, which
-are no English words. Beside others such a file is skipped; alone or as an INPUT it is read."""
-
-CHECKSUMS = re.compile(r"(md5|sha\d*)sums?([.-]\w+)?|.*\.(md5|sha\d+|crc)", re.IGNORECASE)
-"""Names of lists of checksums, which are skipped below an INPUT."""
-
-ASSET = re.compile(
-    r".*\.(css|m?js|map|png|jpe?g|gif|webp|avif|svgz?|ico|bmp|tiff?|woff2?|ttf|otf|eot|mp[34]|m4[av]|web[am]|og[gva]|wav"
-    r"|avi|mov|swf|dtd|xsd)",
-    re.IGNORECASE,
-)
-"""Names of what pages are shown with. Beside other files it is skipped; alone it is read like any file."""
-
-ASSET_WHY = "images, styles, scripts and the like of pages; such a file alone is read"
-
-BESIDE_WHY = "named as a readme, licence, notice or changelog; such a file is read if it is itself an INPUT"
-"""Why such a file is skipped, as a message; a summary shows it up to the semicolon."""
-
-CHECKSUMS_WHY = "named as a list of checksums; such a file is read if it is itself an INPUT"
-
-
-_COLUMN = re.compile(r"([^=]+)=(.*)", re.DOTALL)
-"""The name of a folder that is a column of the records below it, as Hive lays tables out: `lang=en`."""
-
-NO_VALUE = "__HIVE_DEFAULT_PARTITION__"
-"""What stands for null in such a name."""
-
-
 @lru_cache(maxsize=4096)
 def path_columns(folder: str) -> Mapping[str, str | None]:
     """Return the columns of the records below a folder, by the names in its path; the innermost counts.
@@ -182,10 +183,6 @@ def count_reasons(whys: Iterable[str]) -> str:
     """
     counted = Counter(why.partition(";")[0] for why in whys)
     return ", ".join(f"{count:,} {why}" for why, count in sorted(counted.items()))
-
-
-OF_FSSPEC = ("hf", "github", "zip", "memory", "simplecache", "filecache", "blockcache", "reference", "libarchive")
-"""Schemes that only fsspec opens."""
 
 
 def refuse_foreign(paths: Iterable[str]) -> None:

@@ -53,6 +53,12 @@ class FilePart(NamedTuple):
     end: int
 
 
+COLUMNS = ("source", "split", "seq", "doc_id", "title", "text", "turns")
+"""Columns of TEXTS that are read."""
+
+TURNS = FileHead(format=replace(FORMATS["jsonl"], content=("turns",)), encoding="utf-8", separator=b"\n")
+
+
 def scan_files(entries: Iterable[ListedFile], head: FileHead, consumer: Consumer, limits: RecordLimits) -> Batches:
     """Yield the rows of whole files, of any format, compressed or not.
 
@@ -200,10 +206,6 @@ class _Range(io.RawIOBase):
         return read
 
 
-COLUMNS = ("source", "split", "seq", "doc_id", "title", "text", "turns")
-"""Columns of TEXTS that are read."""
-
-
 def read_texts(batches: Iterable[pa.RecordBatch]) -> Iterator[list[LocatedRecord]]:
     """Yield the records of documents passed in, one list per batch. A null or non-UTF-8 id or text is a reject.
 
@@ -215,9 +217,6 @@ def read_texts(batches: Iterable[pa.RecordBatch]) -> Iterator[list[LocatedRecord
         values = [batch.column(name).cast(pa.binary()).to_pylist() for name in COLUMNS[3:]]
         rows = zip(*places, *values, strict=True)
         yield [LocatedRecord(file, split, seq, _document(*row), b"") for file, split, seq, *row in rows]
-
-
-TURNS = FileHead(format=replace(FORMATS["jsonl"], content=("turns",)), encoding="utf-8", separator=b"\n")
 
 
 def _document(doc_id: bytes | None, title: bytes | None, text: bytes | None, turns: bytes | None) -> Record | Reject:

@@ -92,6 +92,10 @@ class SketchRecords:
             yield _lay_out(columns, made, self.rule.recipe, marks)
 
 
+MOST_ROWS = 100_000
+"""Rows per batch."""
+
+
 def sketch_texts(data: NDArray[np.uint8], bounds: NDArray[np.int64], rule: SketchRule) -> Sketches:
     """Make the sketches of texts (`data` and `bounds` as in `text_buffers`), in one call of the recipe's kernel."""
     if rule.recipe.words is not None:
@@ -266,10 +270,6 @@ def fingerprint_textless(content: bytes, n_tokens: int) -> bytes:
         n_tokens: the number of tokens that were found in it.
     """
     return blake2b(content + n_tokens.to_bytes(4, "little"), digest_size=16, person=b"content").digest()
-
-
-MOST_ROWS = 100_000
-"""Rows per batch."""
 
 
 @dataclass(frozen=True)

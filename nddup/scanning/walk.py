@@ -63,6 +63,17 @@ class Walked(NamedTuple):
     repeated: tuple[str, ...]
 
 
+_MEMBER = re.compile(r"archive/.+\.w?arc(\.gz|\.zst)?", re.IGNORECASE)
+
+_MARK = re.compile(r"\.wacz!", re.IGNORECASE)
+
+_ERRORS = (
+    zipfile.BadZipFile, NotImplementedError, RuntimeError, LookupError, ValueError, OverflowError, EOFError,
+    struct.error, zlib.error, lzma.LZMAError,
+)  # fmt: skip
+"""What `zipfile` raises besides OSError for a damaged, encrypted or unknown archive, in opening and in reading it."""
+
+
 def walk_inputs(inputs: Sequence[str]) -> Walked:
     """Find the files of INPUT paths, which are literal; folders are searched recursively.
 
@@ -292,15 +303,6 @@ def _refuse_inside_table(text: str, real: str) -> None:
     """Refuse an INPUT folder inside such a table: a partition, or the folder of its data."""
     for folder in list(PurePath(real).parents)[:MOST_PARTITIONS]:
         _refuse_table(str(folder), _names_in(str(folder)), f"{text} lies in ")
-
-
-_MEMBER = re.compile(r"archive/.+\.w?arc(\.gz|\.zst)?", re.IGNORECASE)
-_MARK = re.compile(r"\.wacz!", re.IGNORECASE)
-_ERRORS = (
-    zipfile.BadZipFile, NotImplementedError, RuntimeError, LookupError, ValueError, OverflowError, EOFError,
-    struct.error, zlib.error, lzma.LZMAError,
-)  # fmt: skip
-"""What `zipfile` raises besides OSError for a damaged, encrypted or unknown archive, in opening and in reading it."""
 
 
 @lru_cache(maxsize=1)

@@ -48,6 +48,13 @@ class Text(NamedTuple):
     unread_bytes: int = 0
 
 
+FORM = "application/x-www-form-urlencoded"
+
+ACCEPTED_ENCODINGS = "gzip, deflate"
+
+EXPECTED = "say what it is, as in `curl -H 'Content-Type: text/html' --data-binary @new.html`"
+
+
 def read_body(body: bytes, media_type: str = "", encoding: str = "") -> Text:
     """Return the text in a body of at most `MAX_BYTES`.
 
@@ -129,8 +136,5 @@ def _read_form(body: bytes) -> str:
     return fields["text"][0]
 
 
-FORM = "application/x-www-form-urlencoded"
 _FIELDS = {"application/json": _read_json, FORM: _read_form}
 ACCEPTED = f"text/*, application/xhtml+xml, {', '.join(_FIELDS)}"
-ACCEPTED_ENCODINGS = "gzip, deflate"
-EXPECTED = "say what it is, as in `curl -H 'Content-Type: text/html' --data-binary @new.html`"

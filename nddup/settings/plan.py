@@ -34,6 +34,22 @@ if TYPE_CHECKING:  # kernels load slowly: a command that only reads a run needs 
 ANCHOR: Final = {"word": 1, "char": 16}
 """Tokens that make an anchor of two long texts: 16 characters are about as seldom repeated by chance as a rare word."""
 
+RABIN_BITS: Final = 40
+
+MODULUS: Final = 25
+
+RUN: Final = 8
+"""Ids of a super-shingle: two sketches of 200 ids share some 33 super-shingles at resemblance 0.8, and one at 0.5."""
+
+WEIGHT_OF_MISSED: Final = 0.95
+"""Weight of missed pairs in the choice of bands: candidates are verified, so false ones cost only time."""
+
+EXACT: Final = {"super": "min-s", "minhash": "min-perm"}
+"""For each kind whose pairs are found by keys, the kind that makes the same sketches and finds every pair."""
+
+SHINGLED: Final = frozenset({"size", "fingerprint", "bits", "permutation"})
+"""Keys of the section `sketch` that concern shingles."""
+
 
 def confirm_rule_of(config: Config) -> ConfirmRule | None:
     """Return the rule by which the texts of a pair of sketches confirm it; None where the sketches decide."""
@@ -100,21 +116,6 @@ def conflicts_of_texts(config: Config) -> list[str]:
 def stored_texts(config: Config) -> int:
     """Return the most documents whose texts a run stores: none without a report, the only reader of them."""
     return config.output.texts if config.output.report else 0
-
-
-RABIN_BITS: Final = 40
-MODULUS: Final = 25
-RUN: Final = 8
-"""Ids of a super-shingle: two sketches of 200 ids share some 33 super-shingles at resemblance 0.8, and one at 0.5."""
-
-WEIGHT_OF_MISSED: Final = 0.95
-"""Weight of missed pairs in the choice of bands: candidates are verified, so false ones cost only time."""
-
-EXACT: Final = {"super": "min-s", "minhash": "min-perm"}
-"""For each kind whose pairs are found by keys, the kind that makes the same sketches and finds every pair."""
-
-SHINGLED: Final = frozenset({"size", "fingerprint", "bits", "permutation"})
-"""Keys of the section `sketch` that concern shingles."""
 
 
 def kind_of(sketch: SketchConfig) -> Kind:

@@ -22,6 +22,15 @@ from numpy.typing import NDArray
 Shares = NDArray[np.float64]
 """Numbers from 0 to 1, any shape."""
 
+MISSED: Final = Fraction(1, 1000)
+"""A pair whose resemblance is t is no candidate with a probability below this."""
+
+EXACT: Final = 2_000
+"""Largest sketch for which `MISSED` is compared in exact integers."""
+
+SUMMED: Final = 256
+"""Largest sketch whose mean overlap is summed term by term."""
+
 
 def check_shares(values: Shares | float) -> Shares:
     """Return the values as an array.
@@ -44,16 +53,6 @@ def check_at_least_one(**values: int) -> None:
     for name, value in values.items():
         if value < 1:
             raise ValueError(f"{name} must be at least 1, got {value}")
-
-
-MISSED: Final = Fraction(1, 1000)
-"""A pair whose resemblance is t is no candidate with a probability below this."""
-
-EXACT: Final = 2_000
-"""Largest sketch for which `MISSED` is compared in exact integers."""
-
-SUMMED: Final = 256
-"""Largest sketch whose mean overlap is summed term by term."""
 
 
 def smallest_variance(resemblance: float, *, size: int, united: int | None = None) -> float:

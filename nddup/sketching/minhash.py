@@ -52,6 +52,9 @@ class Slots(NamedTuple):
     tables: Tables
 
 
+SLOT_MASK = np.uint64((1 << SLOT_BITS) - 1)
+
+
 @lru_cache(maxsize=8)
 def draw_slots(name: str, n: int, seed: int) -> Slots:
     """Draw the n permutations of a seed. They are cached: do not write to them.
@@ -345,9 +348,6 @@ def _missed_areas(bands: int, rows: int, threshold: float) -> Iterator[tuple[flo
 def _check_threshold(threshold: float) -> None:
     if not 0 < threshold <= 1:
         raise ValueError(f"threshold must lie in (0, 1], got {threshold}")
-
-
-SLOT_MASK = np.uint64((1 << SLOT_BITS) - 1)
 
 
 class Finder(NamedTuple):

@@ -58,6 +58,13 @@ LEVEL_BITS: Final = 6
 
 ONE: Final = np.uint64(1)
 
+TOKEN_BITS: Final = 64
+
+IDS: Final = 2
+"""Ids of a text that has a token."""
+
+PERMUTATIONS: Final = {"mix": mix, "gf2": gf2, "affine": affine}
+
 
 def spread_levels(
     nodes: NDArray[np.int64], levels: NDArray[np.int64], sketches: Ragged, most: int
@@ -127,7 +134,6 @@ def _spread(
     return names[:row].copy(), starts[: row + 1].copy(), values[:end].copy()
 
 
-TOKEN_BITS: Final = 64
 LEAST_BITS, MOST_BITS = 16, 63
 
 
@@ -287,10 +293,6 @@ def roll_rabin(
     return n_shingles
 
 
-IDS: Final = 2
-"""Ids of a text that has a token."""
-
-
 def digest_texts(
     data: NDArray[np.uint8], offsets: NDArray[np.int32] | NDArray[np.int64], *, unit: str = "word"
 ) -> Sketches:
@@ -335,9 +337,6 @@ def digest_texts(
     n_features = np.where(n_tokens > 0, IDS, 0).astype(np.int32)
     ids = np.sort(np.frombuffer(b"".join(digests), np.uint64).reshape(-1, IDS), axis=1).reshape(-1)
     return Sketches(n_tokens, n_features, np.concatenate([[0], np.cumsum(n_features, dtype=np.int64)]), ids)
-
-
-PERMUTATIONS: Final = {"mix": mix, "gf2": gf2, "affine": affine}
 
 
 @dataclass(frozen=True)

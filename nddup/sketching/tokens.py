@@ -65,6 +65,21 @@ LEADS, VOWELS, TAILS = 19, 21, 28
 
 _KINDS: Final = ("#", "unicode", "word", "alone", "mark", "order", "drop", "fold", "spell", "join")
 
+_ASCII_WORD: Final = re.compile("[0-9_a-z]+")
+
+_PIECE: Final = re.compile("[0-9A-Z_a-z\x80-\U0010ffff]+")
+"""What lies between the separators of ASCII: nothing in it depends on what is outside."""
+
+REMEMBERED: Final = 32
+"""Maximum number of characters of a piece whose tokens are remembered."""
+
+SKETCH_FORMAT: Final = 3
+"""Raise it whenever the ids of any text change: sketches stored before cannot be compared with those made later.
+
+An id depends on the word table (`tokens.TOKEN_TABLE_VERSION` and the rule of `tokens`), on the hash of tokens and of
+shingles (`rolling_hash`), on where shingles start, and on the permutation (`permutations.mix_id`).
+"""
+
 
 def read_word_table(text: str) -> tuple[str, NDArray[np.uint32]]:
     r"""Read the word table from its written form.
@@ -157,13 +172,6 @@ def _add_spellings(table: NDArray[np.uint32], lines: list[list[str]]) -> None:
 TOKEN_TABLE_VERSION, WORD_TABLE = read_word_table(
     files("nddup.sketching").joinpath("word_table.txt").read_text(encoding="ascii")
 )
-
-_ASCII_WORD: Final = re.compile("[0-9_a-z]+")
-_PIECE: Final = re.compile("[0-9A-Z_a-z\x80-\U0010ffff]+")
-"""What lies between the separators of ASCII: nothing in it depends on what is outside."""
-
-REMEMBERED: Final = 32
-"""Maximum number of characters of a piece whose tokens are remembered."""
 
 
 def tokenise(text: str) -> list[str]:
@@ -368,13 +376,6 @@ def _order(code: int) -> int:
     """Return the canonical combining class."""
     return int(WORD_TABLE[FACTS + code]) & ORDER
 
-
-SKETCH_FORMAT: Final = 3
-"""Raise it whenever the ids of any text change: sketches stored before cannot be compared with those made later.
-
-An id depends on the word table (`tokens.TOKEN_TABLE_VERSION` and the rule of `tokens`), on the hash of tokens and of
-shingles (`rolling_hash`), on where shingles start, and on the permutation (`permutations.mix_id`).
-"""
 
 FULL_FORMAT: Final = f"{SKETCH_FORMAT}/unicode-{TOKEN_TABLE_VERSION}"
 """Two stored sketches can be compared only if this is equal: `versions.sketch_format` in the metrics of a run."""

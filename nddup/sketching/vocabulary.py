@@ -71,6 +71,48 @@ class Position(NamedTuple):
     letters: int
 
 
+SCRIPTS: Final[dict[str, tuple[str, str]]] = {
+    "latin": ("a", "\u024f"),
+    "greek": ("\u0370", "\u03ff"),
+    "cyrillic": ("\u0400", "\u052f"),
+    "arabic": ("\u0600", "\u06ff"),
+    "devanagari": ("\u0900", "\u097f"),
+}
+"""First and last lower-case letter of each script that a language below uses."""
+
+LANGUAGES: Final[dict[str, str]] = {
+    **dict.fromkeys(
+        (
+            "catalan", "czech", "danish", "dutch", "english", "finnish", "french", "german", "hungarian",
+            "indonesian", "italian", "norwegian", "polish", "portuguese", "romanian", "spanish", "swedish", "turkish",
+        ),
+        "latin",
+    ),
+    "greek": "greek",
+    "russian": "cyrillic",
+    "arabic": "arabic",
+    "persian": "arabic",
+    "hindi": "devanagari",
+}  # fmt: skip
+"""The languages that have both a stemmer and stop words, each with its script."""
+
+ALPHABETS: Final = ("abcdefghijklmnopqrstuvwxyz", "абвгдеёжзийклмнопрстуфхцчшщъыьэюя", "0123456789")
+"""The alphabets of `letter_number`: letters count from 1; a digit is its own number."""
+
+MOST_DIGITS: Final = 18
+
+NO_TERM: Final = ""
+
+TERM_FORMAT: Final = 2
+"""Raise it whenever the id of a term changes: saved lexicons would then stand for other words."""
+
+COUNTED: Final = ("counted", "occurrences", "commonest")
+"""Counts kept for the collection: distinct terms, all their occurrences, those of the commonest term."""
+
+MOST_TERMS: Final = 10_000_000
+"""Maximum number of terms of a lexicon: it is sent to every worker, 8 bytes per term."""
+
+
 @compiled
 def grow_table(keys: NDArray[np.uint64], numbers: NDArray[np.int32]) -> tuple[NDArray[np.uint64], NDArray[np.int32]]:
     """Copy the words into a table with twice as many slots."""
@@ -231,38 +273,6 @@ def pieces(data: NDArray[np.uint8], bounds: NDArray[np.int64]) -> list[tuple[NDA
     return found
 
 
-SCRIPTS: Final[dict[str, tuple[str, str]]] = {
-    "latin": ("a", "\u024f"),
-    "greek": ("\u0370", "\u03ff"),
-    "cyrillic": ("\u0400", "\u052f"),
-    "arabic": ("\u0600", "\u06ff"),
-    "devanagari": ("\u0900", "\u097f"),
-}
-"""First and last lower-case letter of each script that a language below uses."""
-
-LANGUAGES: Final[dict[str, str]] = {
-    **dict.fromkeys(
-        (
-            "catalan", "czech", "danish", "dutch", "english", "finnish", "french", "german", "hungarian",
-            "indonesian", "italian", "norwegian", "polish", "portuguese", "romanian", "spanish", "swedish", "turkish",
-        ),
-        "latin",
-    ),
-    "greek": "greek",
-    "russian": "cyrillic",
-    "arabic": "arabic",
-    "persian": "arabic",
-    "hindi": "devanagari",
-}  # fmt: skip
-"""The languages that have both a stemmer and stop words, each with its script."""
-
-ALPHABETS: Final = ("abcdefghijklmnopqrstuvwxyz", "абвгдеёжзийклмнопрстуфхцчшщъыьэюя", "0123456789")
-"""The alphabets of `letter_number`: letters count from 1; a digit is its own number."""
-
-MOST_DIGITS: Final = 18
-NO_TERM: Final = ""
-
-
 class Terms:
     """The mapping from words to terms for the chosen languages.
 
@@ -363,16 +373,6 @@ def _position(letter: str) -> str:
 @cache
 def _stop_words(language: str) -> frozenset[str]:
     return frozenset(token for entry in stop_words.get_stop_words(language) for token in tokenise(entry))
-
-
-TERM_FORMAT: Final = 2
-"""Raise it whenever the id of a term changes: saved lexicons would then stand for other words."""
-
-COUNTED: Final = ("counted", "occurrences", "commonest")
-"""Counts kept for the collection: distinct terms, all their occurrences, those of the commonest term."""
-
-MOST_TERMS: Final = 10_000_000
-"""Maximum number of terms of a lexicon: it is sent to every worker, 8 bytes per term."""
 
 
 @dataclass(frozen=True)

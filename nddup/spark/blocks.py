@@ -43,6 +43,8 @@ Layout = Mapping[str, type[np.generic]]
 OFFSETS: dict[pa.DataType, type[np.generic]] = {pa.binary(): np.int32, pa.large_binary(): np.int64}
 """Arrow types whose cells lie end to end, with the dtype of their offsets. Cells of view types do not."""
 
+BatchesOf = Callable[[Iterable[pa.RecordBatch], Iterable[pa.RecordBatch]], Iterable[pa.RecordBatch]]
+
 
 def layout_of(columns: Iterable[Column]) -> Layout:
     """Return the layout of columns of numbers, as `nddup.tables` declares them."""
@@ -61,9 +63,6 @@ def exchange(blocks: DataFrame, *, partitions: int) -> DataFrame:
     Shuffles:  one, of blocks.    Actions:  none.
     """
     return blocks.repartitionById(partitions, F.col("target"))
-
-
-BatchesOf = Callable[[Iterable[pa.RecordBatch], Iterable[pa.RecordBatch]], Iterable[pa.RecordBatch]]
 
 
 def cogroup(left: DataFrame, right: DataFrame, task: BatchesOf, schema: T.StructType) -> DataFrame:

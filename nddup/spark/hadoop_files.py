@@ -79,6 +79,12 @@ class FileRow(TypedDict):
     content: Iterator[bytes] | None
 
 
+LISTED_PAIRS = table("doc_a string, doc_b string, score double")
+
+GROUP_LINES = table("members array<string>")
+"""The entries of a pair list and of a group list, as in `nddup.reading.reference_lists`."""
+
+
 def is_remote(path: str) -> bool:
     """Whether a path is on a file system other than the machine's own."""
     return urlsplit(path).scheme not in ("", "file")
@@ -313,11 +319,6 @@ def _with_known(spark: SparkSession, rows: DataFrame, files: Sequence[tuple[str,
     places = {name: [F.lit(value) for file in files for value in (file[0], file[at])]
               for at, name in enumerate(("source", "open_end"), 1)}  # fmt: skip
     return rows.withColumns({name: F.create_map(*pairs)[F.col("path")] for name, pairs in places.items()})
-
-
-LISTED_PAIRS = table("doc_a string, doc_b string, score double")
-GROUP_LINES = table("members array<string>")
-"""The entries of a pair list and of a group list, as in `nddup.reading.reference_lists`."""
 
 
 def read_list(spark: SparkSession, path: str, layout: Layout, *, compression: str, size: int) -> DataFrame:

@@ -65,6 +65,13 @@ class BytesSeen:
         return marks >= self.max_record or expected - came > marks
 
 
+PIECES = table("file int, place long, value binary, records long, whole long, plain long")
+"""Bytes of the new files, without the byte at which they are cut; `place` numbers the pieces of a file from 1.
+`records`, `whole` and `plain`, of `Rewritten`, are with the last piece of a file."""
+
+MOST_TASKS = 10_000
+
+
 def scan(
     spark: SparkSession, collection: Collection, consumer: Consumer, *, files: Files, limits: RecordLimits
 ) -> DataFrame:
@@ -303,13 +310,6 @@ def choose_terms(terms: DataFrame, *, least: int, most: int) -> DataFrame:
     """
     require(terms, TERMS, stage="lexicon")
     return terms.where(F.col("occurrences").between(least, most)).select(*LEXICON.names)
-
-
-PIECES = table("file int, place long, value binary, records long, whole long, plain long")
-"""Bytes of the new files, without the byte at which they are cut; `place` numbers the pieces of a file from 1.
-`records`, `whole` and `plain`, of `Rewritten`, are with the last piece of a file."""
-
-MOST_TASKS = 10_000
 
 
 class Rewriting(NamedTuple):

@@ -31,6 +31,15 @@ _TYPES: dict[str, T.DataType] = {
 }
 """The Spark type of each type of `nddup.tables.TYPES`."""
 
+STRICT: Final = {"ignoreCorruptFiles": "false", "ignoreMissingFiles": "false"}
+"""A file that is missing or damaged fails the task that reads it."""
+
+LITERAL: Final = {"recursiveFileLookup": "true", "__globPaths__": "false"}
+"""Folder names are no columns, and `[1]` in a name is part of the name."""
+
+WHOLE: Final = {"compression": "none", "maxRecordsPerFile": "0"}
+"""A task writes its text as one plain file for each partition value."""
+
 
 def table(text: str) -> T.StructType:
     """Return a schema from `name type` pairs separated by commas, as in SQL. (Spark's own parser needs a session.)"""
@@ -78,16 +87,6 @@ def require(table: DataFrame, declared: tables.Table, *, stage: str) -> None:
                 f"{stage}: column {field.name!r} should be {field.dataType.simpleString()},"
                 f" got {came[field.name].simpleString()}"
             )
-
-
-STRICT: Final = {"ignoreCorruptFiles": "false", "ignoreMissingFiles": "false"}
-"""A file that is missing or damaged fails the task that reads it."""
-
-LITERAL: Final = {"recursiveFileLookup": "true", "__globPaths__": "false"}
-"""Folder names are no columns, and `[1]` in a name is part of the name."""
-
-WHOLE: Final = {"compression": "none", "maxRecordsPerFile": "0"}
-"""A task writes its text as one plain file for each partition value."""
 
 
 def reader_of(spark: SparkSession, source: str) -> DataFrameReader:

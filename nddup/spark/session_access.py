@@ -82,6 +82,9 @@ class SessionAccess(Protocol):
         """Return another session of the same application, with views and settings of its own."""
 
 
+_MESSAGES = "org.apache.spark.deploy.DeployMessages$"
+
+
 def is_connect(spark: SparkSession) -> bool:
     """Whether the session belongs to a Spark Connect server; this process has no access to its JVM then."""
     return type(spark).__module__.startswith("pyspark.sql.connect")
@@ -181,9 +184,6 @@ class _Classic:
 
     def sibling_session(self) -> SparkSession:
         return self._spark.newSession()
-
-
-_MESSAGES = "org.apache.spark.deploy.DeployMessages$"
 
 
 def _only(kind: Any) -> Any:  # noqa: ANN401 - Java objects

@@ -132,6 +132,17 @@ class Replacing(NamedTuple):
         )  # fmt: skip
 
 
+FORCED = """
+    SELECT (SELECT count(*) FROM nodes WHERE weight >= {forced}) AS forced_kept,
+           (SELECT count(*) FROM nodes WHERE weight <= -{forced}) AS forced_removed,
+           (SELECT count(*) FROM pairs AS p JOIN keep AS a ON p.doc_a = a.doc_id JOIN keep AS b ON p.doc_b = b.doc_id
+            WHERE a.kept AND b.kept) AS kept_pairs
+"""
+
+UNPLACED = pa.schema([(name, pa.list_(pa.int64())) for name in ("without_value", "unparsable")])
+"""The counts of a batch, by column of the policy."""
+
+
 def replacing_of(config: Config) -> Replacing:
     """Return when a kept document may replace another, by the settings of a run."""
     threshold = plan.threshold_of(config)
@@ -194,14 +205,6 @@ def decide_batches(batches: Batches, *, by_sets: bool) -> Batches:
         )
 
 
-FORCED = """
-    SELECT (SELECT count(*) FROM nodes WHERE weight >= {forced}) AS forced_kept,
-           (SELECT count(*) FROM nodes WHERE weight <= -{forced}) AS forced_removed,
-           (SELECT count(*) FROM pairs AS p JOIN keep AS a ON p.doc_a = a.doc_id JOIN keep AS b ON p.doc_b = b.doc_id
-            WHERE a.kept AND b.kept) AS kept_pairs
-"""
-
-
 def count_kept(engine: Engine, order: Order, forced: Forced | None, *, by_loss: bool) -> dict[str, Any]:
     """Count, for `KeepMetrics`, what the columns of the policy lack, and what `keep.force` and `keep.max_lost` do.
 
@@ -237,10 +240,6 @@ def find_idle_globs(ask: Callable[[], Engine], prefer: Sequence[str] | None) -> 
         if not idle:
             break
     return list(idle)
-
-
-UNPLACED = pa.schema([(name, pa.list_(pa.int64())) for name in ("without_value", "unparsable")])
-"""The counts of a batch, by column of the policy."""
 
 
 def _count_unplaced(engine: Engine, columns: Sequence[PolicyColumn]) -> dict[str, dict[str, int]]:

@@ -39,6 +39,16 @@ class SilentFile(NamedTuple):
     rejects: int
 
 
+UNREAD_FILES = "SELECT source, reason, detail FROM rejects WHERE reason = 'unreadable'"
+
+SILENT_FILES = """
+    SELECT r.source, min(r.reason) AS reason, min(r.detail) AS detail, count(*) AS rejects
+    FROM rejects AS r LEFT JOIN (SELECT DISTINCT source FROM documents) AS d ON r.source = d.source
+    WHERE d.source IS NULL AND r.reason NOT IN {read}
+    GROUP BY r.source
+"""
+
+
 def require_readable(unread: Sequence[tuple[str, str, str]], limit: int) -> None:
     """Stop if more files than the run allows could not be opened: a few rejects may stand for most of the text.
 
@@ -52,16 +62,6 @@ def require_readable(unread: Sequence[tuple[str, str, str]], limit: int) -> None
     named = [f"{source} ({detail})" for source, reason, detail in unread if reason == UNREADABLE]
     if len(named) > limit:
         raise NddupError(f"files that cannot be read: {len(named)}, input.max_unreadable {limit}: {'; '.join(named)}")
-
-
-UNREAD_FILES = "SELECT source, reason, detail FROM rejects WHERE reason = 'unreadable'"
-
-SILENT_FILES = """
-    SELECT r.source, min(r.reason) AS reason, min(r.detail) AS detail, count(*) AS rejects
-    FROM rejects AS r LEFT JOIN (SELECT DISTINCT source FROM documents) AS d ON r.source = d.source
-    WHERE d.source IS NULL AND r.reason NOT IN {read}
-    GROUP BY r.source
-"""
 
 
 def list_unreadable(engine: Engine) -> list[tuple[str, str, str]]:

@@ -193,6 +193,9 @@ class Naming:
         return COVERAGES.index(MODES[self.mode].coverage)
 
 
+_STAR = pa.schema({"star": pa.string(), "sketch": pa.list_(pa.int64())})
+
+
 def make_clusters(
     engine: Engine, save: Callable[..., Saved], mine: Callable[[], Any], config: Config, *, heavy: int | None = None
 ) -> tuple[dict[str, Saved], dict[str, int]]:
@@ -313,9 +316,6 @@ def count_support(batches: Batches) -> Batches:
         last = [pa.RecordBatch.from_arrays([firsts[-1:], shared], schema=_STAR)]
     for row in last:
         yield SUPPORTS.batch([row.column("star"), pc.list_value_length(row.column("sketch"))])
-
-
-_STAR = pa.schema({"star": pa.string(), "sketch": pa.list_(pa.int64())})
 
 
 @dataclass

@@ -79,6 +79,21 @@ class RunTables:
         return Unpaired(*(self.paired.counts[name] for name in Unpaired._fields))
 
 
+VERDICTS = """
+    WITH told AS (SELECT doc_id, kept, duplicate_of, coalesce(duplicate_of, doc_id) AS target FROM keep),
+    copies AS (SELECT target, count(*) AS n FROM told GROUP BY target),
+    smallest AS (SELECT doc_id, min(cluster_id) AS cluster_id FROM members GROUP BY doc_id)
+    SELECT d.source, d.record, CAST(NULL AS STRING) AS reason, t.kept AS nddup_kept,
+           t.duplicate_of AS nddup_duplicate_of, s.cluster_id AS nddup_cluster,
+           CASE WHEN t.kept THEN c.n END AS nddup_copies
+    FROM documents AS d JOIN told AS t ON d.doc_id = t.doc_id
+    LEFT JOIN copies AS c ON t.target = c.target LEFT JOIN smallest AS s ON t.target = s.doc_id
+    UNION ALL
+    SELECT source, record, reason, NULL, NULL, NULL, NULL FROM rejects
+"""
+"""The verdict on each record, as `nddup.rewriting.verdicts` spells it: the cluster is that of the kept document."""
+
+
 def make_run(  # noqa: PLR0913 - what the command line takes
     engine: RunEngine,
     inputs: list[str],
@@ -265,21 +280,6 @@ def _write_kept(engine: RunEngine, source: Collection, found: RunTables) -> None
             raise NddupError(f"{written} of {expected} kept documents were found again: the input changed meanwhile")
         folder.seal("kept", **made, counted={})
         stage.notes.append(f"kept documents as {form}")
-
-
-VERDICTS = """
-    WITH told AS (SELECT doc_id, kept, duplicate_of, coalesce(duplicate_of, doc_id) AS target FROM keep),
-    copies AS (SELECT target, count(*) AS n FROM told GROUP BY target),
-    smallest AS (SELECT doc_id, min(cluster_id) AS cluster_id FROM members GROUP BY doc_id)
-    SELECT d.source, d.record, CAST(NULL AS STRING) AS reason, t.kept AS nddup_kept,
-           t.duplicate_of AS nddup_duplicate_of, s.cluster_id AS nddup_cluster,
-           CASE WHEN t.kept THEN c.n END AS nddup_copies
-    FROM documents AS d JOIN told AS t ON d.doc_id = t.doc_id
-    LEFT JOIN copies AS c ON t.target = c.target LEFT JOIN smallest AS s ON t.target = s.doc_id
-    UNION ALL
-    SELECT source, record, reason, NULL, NULL, NULL, NULL FROM rejects
-"""
-"""The verdict on each record, as `nddup.rewriting.verdicts` spells it: the cluster is that of the kept document."""
 
 
 def _rewrite(engine: RunEngine, source: Collection, found: RunTables) -> None:

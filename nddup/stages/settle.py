@@ -70,6 +70,40 @@ REJECTED = f"""
     FROM settled WHERE is_repeated
 """  # noqa: S608 - the text above
 
+COMMON = """
+    SELECT id FROM (SELECT explode(sketch) AS id FROM records WHERE reason IS NULL) AS held
+    GROUP BY id HAVING count(*) > {limit}
+"""
+
+COPIED = (
+    "n_tokens", "n_features", "content_fingerprint", "token_fingerprint", "sketch_fingerprint", "sketch", "signature",
+    "unread_bytes", "unread_parts",
+)  # fmt: skip
+"""The columns of RECORDS that a revisit takes from what it repeats."""
+
+READ = ("doc_key", "doc_id", "reason", "date", "target_uri", "payload_digest", "record_type", "refers_to")
+"""Columns of the numbered records that the query reads."""
+
+REVISITED = """
+    WITH offered AS (
+        SELECT concat('id ', doc_id) AS name, doc_key FROM captures
+        WHERE reason IS NULL AND record_type IS NOT NULL AND doc_id IS NOT NULL
+        UNION ALL
+        SELECT concat('digest ', payload_digest) AS name, doc_key FROM captures
+        WHERE reason IS NULL AND payload_digest IS NOT NULL
+        UNION ALL
+        SELECT concat('uri ', target_uri, ' ', date) AS name, doc_key FROM captures
+        WHERE reason IS NULL AND target_uri IS NOT NULL AND date IS NOT NULL
+    ),
+    firsts AS (SELECT name, min(doc_key) AS doc_key FROM offered GROUP BY name),
+    asked AS (SELECT doc_key AS revisit, explode(refers_to) AS name FROM captures WHERE reason = 'revisit')
+    SELECT a.revisit AS revisit,
+           min_by(f.doc_key, CASE WHEN a.name LIKE 'id %' THEN 1 WHEN a.name LIKE 'digest %' THEN 2 ELSE 3 END)
+               AS original
+    FROM asked AS a JOIN firsts AS f ON a.name = f.name
+    GROUP BY a.revisit
+"""
+
 
 def settle(engine: Engine, *, renames: bool, many: int, like: int = 1) -> None:
     """Decide what becomes of each good record whose id is missing, or that an earlier one has.
@@ -109,12 +143,6 @@ def list_documents(engine: Engine, *, many: int) -> Any:  # noqa: ANN401 - a tab
     return engine.answer("SELECT *, coalesce(smallest, final_id) AS first_id FROM grouped WHERE NOT is_repeated")
 
 
-COMMON = """
-    SELECT id FROM (SELECT explode(sketch) AS id FROM records WHERE reason IS NULL) AS held
-    GROUP BY id HAVING count(*) > {limit}
-"""
-
-
 def find_common(engine: Engine, config: Config) -> bytes:
     """Return the shingles in the sketches of more `records` than `pairs.max_document_frequency`; none if not set.
 
@@ -127,36 +155,6 @@ def find_common(engine: Engine, config: Config) -> bytes:
         limit = math.floor(Fraction(repr(limit)) * engine.count("records", {"n": "count_if(reason IS NULL)"})["n"])
     ids = engine.sql(COMMON.format(limit=limit))["id"].to_numpy()
     return np.sort(ids.view(np.uint64)).tobytes()
-
-
-COPIED = (
-    "n_tokens", "n_features", "content_fingerprint", "token_fingerprint", "sketch_fingerprint", "sketch", "signature",
-    "unread_bytes", "unread_parts",
-)  # fmt: skip
-"""The columns of RECORDS that a revisit takes from what it repeats."""
-
-READ = ("doc_key", "doc_id", "reason", "date", "target_uri", "payload_digest", "record_type", "refers_to")
-"""Columns of the numbered records that the query reads."""
-
-REVISITED = """
-    WITH offered AS (
-        SELECT concat('id ', doc_id) AS name, doc_key FROM captures
-        WHERE reason IS NULL AND record_type IS NOT NULL AND doc_id IS NOT NULL
-        UNION ALL
-        SELECT concat('digest ', payload_digest) AS name, doc_key FROM captures
-        WHERE reason IS NULL AND payload_digest IS NOT NULL
-        UNION ALL
-        SELECT concat('uri ', target_uri, ' ', date) AS name, doc_key FROM captures
-        WHERE reason IS NULL AND target_uri IS NOT NULL AND date IS NOT NULL
-    ),
-    firsts AS (SELECT name, min(doc_key) AS doc_key FROM offered GROUP BY name),
-    asked AS (SELECT doc_key AS revisit, explode(refers_to) AS name FROM captures WHERE reason = 'revisit')
-    SELECT a.revisit AS revisit,
-           min_by(f.doc_key, CASE WHEN a.name LIKE 'id %' THEN 1 WHEN a.name LIKE 'digest %' THEN 2 ELSE 3 END)
-               AS original
-    FROM asked AS a JOIN firsts AS f ON a.name = f.name
-    GROUP BY a.revisit
-"""
 
 
 def find_revisited(engine: Engine) -> Any:  # noqa: ANN401 - a table of either engine

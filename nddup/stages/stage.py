@@ -43,6 +43,27 @@ class Stage(Generic[M]):
         self.notes += notes
 
 
+_PAIRING = ("pairs", "sketch", "keep")
+
+_CLUSTERING = ("clusters", *_PAIRING)
+
+_NOT_IN_TABLES = {"input": ("max_rejects", "max_unreadable"), "pairs": ("max_comparisons",)}
+"""Settings that decide when a run stops, not what is in its tables."""
+
+_OF_READING = {"pairs": ("confirm", "max_document_frequency")}
+"""The settings of `pairs` that the sketches, and the fingerprints beside them, depend on."""
+
+_ONLY = {"kept": ("kept",), "tagged": ("tagged",), "texts": ("texts", "texts_read")}
+"""The settings of `output` that each of these tables depends on."""
+
+NOTE = "lexicon.json"
+
+AS_INPUT = "as-input"
+
+OUTPUTS = ("kept", "tagged")
+"""The folders of files that are written again, named like the settings that ask for them."""
+
+
 @contextmanager
 def measured(
     progress: Progress,
@@ -91,8 +112,6 @@ class Dependencies(NamedTuple):
 
 
 _READING = Dependencies(("input", "shingle", "sketch"), ("input",))
-_PAIRING = ("pairs", "sketch", "keep")
-_CLUSTERING = ("clusters", *_PAIRING)
 
 _MADE_OF: dict[str, Dependencies] = {
     # Reading and sketching.
@@ -134,15 +153,6 @@ _MADE_OF: dict[str, Dependencies] = {
     "kept": Dependencies(("output",), ("documents", "rejects", "keep")),
     "tagged": Dependencies(("output",), ("documents", "rejects", "keep", "members")),
 }
-
-_NOT_IN_TABLES = {"input": ("max_rejects", "max_unreadable"), "pairs": ("max_comparisons",)}
-"""Settings that decide when a run stops, not what is in its tables."""
-
-_OF_READING = {"pairs": ("confirm", "max_document_frequency")}
-"""The settings of `pairs` that the sketches, and the fingerprints beside them, depend on."""
-
-_ONLY = {"kept": ("kept",), "tagged": ("tagged",), "texts": ("texts", "texts_read")}
-"""The settings of `output` that each of these tables depends on."""
 
 
 def dependencies_of(name: str, config: Config) -> dict[str, Any]:
@@ -261,20 +271,12 @@ def metrics_of(config: Config, stages: Stages, unpaired: Unpaired) -> RunMetrics
     )
 
 
-NOTE = "lexicon.json"
-
-
 def note_of(config: Config, counted: LexiconMetrics) -> str:
     """Return its text: the settings and versions that made the lexicon, its counts, and the run it was taken from."""
     words = plan.words_of(config)
     made_by, taken_from = words and words.lexicon.key, settings_of(config)["lexicon"]["saved"]
     note = {"made_by": made_by, **counted.model_dump(), "taken_from": taken_from}
     return json.dumps(note, indent=2, ensure_ascii=False) + "\n"
-
-
-AS_INPUT = "as-input"
-OUTPUTS = ("kept", "tagged")
-"""The folders of files that are written again, named like the settings that ask for them."""
 
 
 def reads_contents(config: Config) -> bool:

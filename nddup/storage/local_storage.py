@@ -41,6 +41,13 @@ class _Found(NamedTuple):
         return S_ISDIR(self.status.st_mode)
 
 
+CONFIGURED = ("HADOOP_CONF_DIR", "YARN_CONF_DIR")
+"""Environment variables that lead Spark to a configuration of Hadoop: a plain path may then be in HDFS."""
+
+SUBMITTED = ("SPARK_ENV_LOADED", "PYSPARK_GATEWAY_PORT")
+"""Environment variables that are set where spark-submit started this process."""
+
+
 def find_link(path: str) -> str | None:
     """Return the first link or special file below a folder of this machine; None if there is none, or no folder.
 
@@ -309,13 +316,6 @@ def _milliseconds(status: os.stat_result) -> int:
 def _reason(error: Exception) -> str:
     text = (error.strerror if isinstance(error, OSError) else None) or str(error)
     return text.splitlines()[0] if text.strip() else type(error).__name__
-
-
-CONFIGURED = ("HADOOP_CONF_DIR", "YARN_CONF_DIR")
-"""Environment variables that lead Spark to a configuration of Hadoop: a plain path may then be in HDFS."""
-
-SUBMITTED = ("SPARK_ENV_LOADED", "PYSPARK_GATEWAY_PORT")
-"""Environment variables that are set where spark-submit started this process."""
 
 
 def is_submitted() -> bool:

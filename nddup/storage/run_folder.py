@@ -44,6 +44,40 @@ SHAPING = (
 SOURCES = (".py", ".txt", ".npz")
 """Suffixes of the files of the package that decide what it does: code, word lists, tables of characters."""
 
+logger = logging.getLogger("nddup")
+
+IN_SIGHT = frozenset([*RESULTS, "kept", "tagged", "lexicon"])
+"""Tables and outputs that lie in the folder itself; working tables lie in `_stages`."""
+
+OUTPUTS = frozenset(
+    [
+        "duplicates.txt",
+        "context.fimi",
+        "force.json",
+        "lexicon.json",
+        "metrics.json",
+        "evaluation.json",
+        "evaluation",
+        "report",
+    ]
+)
+"""Files and folders written beside the tables, by the run and by commands that read it."""
+
+TEXTS_BESIDE = frozenset(["duplicates.txt", "context.fimi", "force.json", "lexicon.json", "metrics.json"])
+"""Those of `OUTPUTS` that the run itself writes, before its marker."""
+
+CHANGED = "is not the file that was written, bit for bit"
+
+FORCE = "force"
+"""Among the inputs, the note on the file of `keep.force`: only tables that depend on the policy read it."""
+
+MENDS = "`nddup run` with the same inputs and settings and --resume makes again what is damaged"
+
+TABLE = re.compile(r"[a-z_]+")
+"""The name of a table, in a note of another."""
+
+LAYOUT = 1  # version of the folder's layout
+
 
 def versions() -> dict[str, str]:
     """Return all versions that made a run. Sketches can be compared only if `sketch_format` is equal.
@@ -102,38 +136,7 @@ def digest(value: object) -> str:
     return hashlib.sha256(json.dumps(value, sort_keys=True, default=str).encode()).hexdigest()
 
 
-logger = logging.getLogger("nddup")
 COMPLETE, STAGES = "_COMPLETE", "_stages"
-IN_SIGHT = frozenset([*RESULTS, "kept", "tagged", "lexicon"])
-"""Tables and outputs that lie in the folder itself; working tables lie in `_stages`."""
-
-OUTPUTS = frozenset(
-    [
-        "duplicates.txt",
-        "context.fimi",
-        "force.json",
-        "lexicon.json",
-        "metrics.json",
-        "evaluation.json",
-        "evaluation",
-        "report",
-    ]
-)
-"""Files and folders written beside the tables, by the run and by commands that read it."""
-
-TEXTS_BESIDE = frozenset(["duplicates.txt", "context.fimi", "force.json", "lexicon.json", "metrics.json"])
-"""Those of `OUTPUTS` that the run itself writes, before its marker."""
-
-CHANGED = "is not the file that was written, bit for bit"
-FORCE = "force"
-"""Among the inputs, the note on the file of `keep.force`: only tables that depend on the policy read it."""
-
-MENDS = "`nddup run` with the same inputs and settings and --resume makes again what is damaged"
-
-TABLE = re.compile(r"[a-z_]+")
-"""The name of a table, in a note of another."""
-
-LAYOUT = 1  # version of the folder's layout
 
 
 class RunFolder:

@@ -70,6 +70,22 @@ class Entry(NamedTuple):
         return self.path.rpartition("/")[2]
 
 
+MOST_BYTES = RAW_HEAD_BYTES
+"""Longest file that is read whole for its head: reading a longer one takes more time than the driver's calls for it."""
+
+TASK_FILES = 256
+"""Files inspected by one task: some 0.2 s of work."""
+
+LEAST_FILES = 1000
+"""Least files for a Spark job: the driver reads the heads of fewer in the time that the job takes."""
+
+LOCAL = ("org.apache.hadoop.fs.LocalFileSystem", "org.apache.hadoop.hive.ql.io.ProxyLocalFileSystem")
+"""Hadoop's own class for the files of this machine, and Hive's, which only delegates to it: the order of the jars
+decides between them."""
+
+WHERE = "over Spark Connect files lie where this process and the server have them under one local path"
+
+
 def list_folder(jvm: Any, system: Any, path: Any) -> list[Entry]:  # noqa: ANN401 - Java objects
     """List a folder, sorted by name; a file gives itself. Raises what Java raises if it is not there.
 
@@ -114,16 +130,6 @@ def _of_fields(row: dict[str, Any]) -> Entry:
     facts = row.get("myFs", row)
     size, modified = int(facts["length"]), int(facts["modification_time"])
     return Entry(uri, unquote(urlsplit(uri).path), bool(facts["isdir"]), size, modified)
-
-
-MOST_BYTES = RAW_HEAD_BYTES
-"""Longest file that is read whole for its head: reading a longer one takes more time than the driver's calls for it."""
-
-TASK_FILES = 256
-"""Files inspected by one task: some 0.2 s of work."""
-
-LEAST_FILES = 1000
-"""Least files for a Spark job: the driver reads the heads of fewer in the time that the job takes."""
 
 
 def look_in_folders(
@@ -184,11 +190,6 @@ def _look_at_rows(batches: Batches, *, look: Look) -> Batches:
                 seen = seen._replace(head=heads.setdefault(seen.head, seen.head))
             told.append((path, len(data), seen))
         yield pa.RecordBatch.from_pydict({"told": [zlib.compress(pickle.dumps(told), 1)]})
-
-
-LOCAL = ("org.apache.hadoop.fs.LocalFileSystem", "org.apache.hadoop.hive.ql.io.ProxyLocalFileSystem")
-"""Hadoop's own class for the files of this machine, and Hive's, which only delegates to it: the order of the jars
-decides between them."""
 
 
 class Storage:
@@ -447,9 +448,6 @@ def _reason(error: Exception) -> str:
     cause = getattr(error, "java_exception", None)
     text = str(cause.getMessage() or cause.toString()) if cause is not None else str(error)
     return text.strip().splitlines()[0] if text.strip() else type(error).__name__
-
-
-WHERE = "over Spark Connect files lie where this process and the server have them under one local path"
 
 
 class SharedStorage(LocalStorage):

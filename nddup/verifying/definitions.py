@@ -70,6 +70,10 @@ class Definition(NamedTuple):
     rows: int = 0
 
 
+USED = ("sketch_a", "sketch_b", "features_a", "features_b")
+"""The columns of a batch that an estimate uses: list<int64> twice, int32 twice."""
+
+
 def gather(sketches: Sequence[NDArray[np.uint64]]) -> Rows:
     """Join sketches into `Rows`; no sketches give no rows."""
     offsets = np.concatenate([[0], np.cumsum([len(sketch) for sketch in sketches])]).astype(np.int64)
@@ -341,10 +345,6 @@ def damaged_sketches(batch: Rows, n_features: NDArray[np.int64], form: Form) -> 
         is_wrong = slots[order] != places
     is_damaged[owner[is_wrong]] = True
     return np.asarray(is_damaged, np.bool_)
-
-
-USED = ("sketch_a", "sketch_b", "features_a", "features_b")
-"""The columns of a batch that an estimate uses: list<int64> twice, int32 twice."""
 
 
 def estimate_pairs(batches: Iterator[pa.RecordBatch], *, sample: Sample, levelled: int) -> Iterator[pa.RecordBatch]:

@@ -42,6 +42,9 @@ class Extent(NamedTuple):
         return self.common / min(self.shingles, default=0) if all(self.shingles) and self.shingles else 0.0
 
 
+_SHIFT = np.uint64(29)
+
+
 def find_extent(texts: Sequence[Sequence[str]], length: int, offset: int = 1) -> Extent:
     """Find what texts have in common.
 
@@ -127,7 +130,6 @@ def _complement(covered: Ranges, size: int) -> Ranges:
 
 
 _LEFT, _MIX = np.uint64(0x9E3779B97F4A7C15), np.uint64(0x94D049BB133111EB)
-_SHIFT = np.uint64(29)
 
 
 class RepeatedWindows(NamedTuple):

@@ -69,6 +69,10 @@ class Piece(NamedTuple):
     text: str
 
 
+CODES = UNREAD + 1
+"""Number of codes of verdicts."""
+
+
 def spell_page(compared: Compared, summary: Sequence[str]) -> Iterator[str]:
     """Yield the page, in parts.
 
@@ -195,9 +199,6 @@ def _safe(text: str) -> str:
     """Escape a text for HTML, without the control characters that HTML does not allow."""
     return escape("".join(one for one in text if one in "\n\t" or one.isprintable() or one.isspace()))
 
-
-CODES = UNREAD + 1
-"""Number of codes of verdicts."""
 
 SHOWN_PARTS, SHOWN_ITEMS = 20, 10
 """Maximum numbers of parts of B with a line of their own, and of items printed."""

@@ -83,6 +83,29 @@ class Shared:
 Share = Callable[[Side, Items, bool], Sequence[pa.Table]]
 """Reads A; returns SHARED for each part of B. Last argument: whether to count the distinct shingles of documents."""
 
+VERDICTS = {
+    CLEAN: ("clean", None),
+    PART: ("part", None),
+    FOUND: ("found", None),
+    SHORT: ("not testable", "short"),
+    COMMON: ("not testable", "common"),
+    UNREAD: ("not testable", "unread"),
+}
+"""Code -> verdict and reason."""
+
+EXCERPT = 300
+"""Maximum number of characters of an excerpt."""
+
+MOST_CELLS = 1_000_000
+"""Maximum number of rows of a matrix with every part of B against every part of A; a larger one omits pairs that share
+nothing."""
+
+STEPS = 6
+"""Number of steps of `compare`, for progress."""
+
+ADVICE = "give more, or B in several commands"
+"""Advice in the error if even one item, or the shared shingles, do not fit in memory."""
+
 
 def share_here(workers: Workers) -> Share:
     """Make a `Share` with one pass over the files for each part of B; each worker holds the shingles of one part."""
@@ -193,24 +216,6 @@ def _number(rows: pa.Table, before: dict[tuple[str, int], int]) -> NDArray[np.in
     """Return the ordinal of each record in its source, from 1."""
     places = zip(*(rows[name].to_pylist() for name in ("source", "split", "seq")), strict=True)
     return np.array([before[source, split] + seq + 1 for source, split, seq in places], np.int64)
-
-
-VERDICTS = {
-    CLEAN: ("clean", None),
-    PART: ("part", None),
-    FOUND: ("found", None),
-    SHORT: ("not testable", "short"),
-    COMMON: ("not testable", "common"),
-    UNREAD: ("not testable", "unread"),
-}
-"""Code -> verdict and reason."""
-
-EXCERPT = 300
-"""Maximum number of characters of an excerpt."""
-
-MOST_CELLS = 1_000_000
-"""Maximum number of rows of a matrix with every part of B against every part of A; a larger one omits pairs that share
-nothing."""
 
 
 def item_rows(items: Items, shared: Shared, judged: Judged) -> pa.Table:
@@ -334,13 +339,6 @@ def _parts_of(items: Items, b: Side) -> NDArray[np.int64]:
     """Return the number of the part of B that each item belongs to, (m,)."""
     places = {label: place for place, label in enumerate(b.parts)}
     return np.array([places[b.labels[source]] for source in items.sources], np.int64)
-
-
-STEPS = 6
-"""Number of steps of `compare`, for progress."""
-
-ADVICE = "give more, or B in several commands"
-"""Advice in the error if even one item, or the shared shingles, do not fit in memory."""
 
 
 @dataclass(frozen=True)

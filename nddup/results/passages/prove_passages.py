@@ -35,6 +35,8 @@ from nddup.sketching.rolling_hash import hash_rows
 from nddup.stages.stage import AS_INPUT
 from nddup.verifying.extents import RepeatedWindows, cover_runs, find_repeated
 
+Hashes = NDArray[np.uint64]
+
 
 def check_passages(path: str, steps: Steps) -> CheckReport:
     """Prove the tables of a folder.
@@ -162,9 +164,6 @@ def _counted_right(
     wrong = np.flatnonzero(before[ends] - before[begins] != occurrences["cut"].filter(is_known).to_numpy())
     broken += _named(documents, begins[wrong])
     return _finding("the counts of every document and occurrence are right", f"{len(found):,} documents", broken)
-
-
-Hashes = NDArray[np.uint64]
 
 
 def _kept_right(documents: Documents, tables: dict[str, pa.Table], source: Source, path: str, whole: int) -> Finding:

@@ -101,6 +101,38 @@ class Inputs:
         return scan.name_texts(these.scan(Texts(self.text, fingerprints, characters)), F.broadcast(named))
 
 
+Narrow = Callable[[DataFrame], AbstractContextManager[DataFrame]]
+"""Reduces the rows of a consumer; as a context, it frees what it kept for that."""
+
+BEYOND = "beyond"
+"""The reason of a row that stands for all records after the first `FEW_RECORDS` of a task."""
+
+IS_UNREAD = "reason IS NULL AND (unread_bytes > 0 OR unread_parts > 0)"
+
+RECORD_COUNTS = {
+    "undecodable_records": "count_if(n_replaced > 0)",
+    "undecodable_places": "sum(n_replaced)",
+    "unread_records": f"count_if({IS_UNREAD})",
+    "unread_bytes": f"sum(CASE WHEN {IS_UNREAD} THEN unread_bytes ELSE 0 END)",
+    "unread_parts": f"sum(CASE WHEN {IS_UNREAD} THEN unread_parts ELSE 0 END)",
+    "nested_records": "count_if(parent IS NOT NULL)",
+    "stripped_records": "count_if(n_stripped > 0)",
+    "guessed_records": "count_if(n_guessed > 0)",
+    "revisits": "count_if(reason = 'revisit')",
+    "bad_records": "count_if(reason IS NOT NULL)",
+    "made_up_ids": "count_if(reason IS NULL AND doc_id IS NULL)",
+    "like_made_up": f"count_if(reason IS NULL AND doc_id RLIKE '{MADE_UP}')",
+}
+"""Counts of RECORDS, as aggregates: undecodable places, ids, and the records that have them."""
+
+FEW = 1_000
+"""Maximum number of records whose documents are one file, in their order, as the embedded engine writes them: a person
+reads it."""
+
+_SIZES = ("distinct_sketches", "most_features", "postings")
+"""Counts of the documents that pairing needs."""
+
+
 def reopen_inputs(spark: SparkSession, folder: RunFolder) -> Inputs:
     """Open the inputs of a finished run, to read documents again.
 
@@ -190,10 +222,6 @@ def list_short(spark: SparkSession, seen: Iterable[scan.BytesSeen]) -> set[str]:
     return {row["source"] for files in short for row in files.collect()}
 
 
-Narrow = Callable[[DataFrame], AbstractContextManager[DataFrame]]
-"""Reduces the rows of a consumer; as a context, it frees what it kept for that."""
-
-
 @dataclass(kw_only=True)
 class WorkersOnSpark(Workers):
     """As `Workers`, but Spark reads the files, from any storage it can reach, and makes the rows of a consumer."""
@@ -240,9 +268,6 @@ class WorkersOnSpark(Workers):
 FEW_BYTES, FEW_RECORDS = 8 << 20, 20_000
 """Maximum numbers of stored bytes of files, and of records of a task, whose rows come to the driver."""
 
-BEYOND = "beyond"
-"""The reason of a row that stands for all records after the first `FEW_RECORDS` of a task."""
-
 
 @dataclass(frozen=True)
 class _FirstRows:
@@ -278,32 +303,6 @@ class FewOnSpark(WorkersOnSpark):
         if pc.any(pc.equal(rows["reason"], BEYOND)).as_py():
             raise NeedsSparkError("too many records for the driver")
         return rows
-
-
-IS_UNREAD = "reason IS NULL AND (unread_bytes > 0 OR unread_parts > 0)"
-
-RECORD_COUNTS = {
-    "undecodable_records": "count_if(n_replaced > 0)",
-    "undecodable_places": "sum(n_replaced)",
-    "unread_records": f"count_if({IS_UNREAD})",
-    "unread_bytes": f"sum(CASE WHEN {IS_UNREAD} THEN unread_bytes ELSE 0 END)",
-    "unread_parts": f"sum(CASE WHEN {IS_UNREAD} THEN unread_parts ELSE 0 END)",
-    "nested_records": "count_if(parent IS NOT NULL)",
-    "stripped_records": "count_if(n_stripped > 0)",
-    "guessed_records": "count_if(n_guessed > 0)",
-    "revisits": "count_if(reason = 'revisit')",
-    "bad_records": "count_if(reason IS NOT NULL)",
-    "made_up_ids": "count_if(reason IS NULL AND doc_id IS NULL)",
-    "like_made_up": f"count_if(reason IS NULL AND doc_id RLIKE '{MADE_UP}')",
-}
-"""Counts of RECORDS, as aggregates: undecodable places, ids, and the records that have them."""
-
-FEW = 1_000
-"""Maximum number of records whose documents are one file, in their order, as the embedded engine writes them: a person
-reads it."""
-
-_SIZES = ("distinct_sketches", "most_features", "postings")
-"""Counts of the documents that pairing needs."""
 
 
 @dataclass(frozen=True)

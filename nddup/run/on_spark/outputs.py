@@ -44,6 +44,24 @@ from nddup.tables import CLUSTERS, DOCUMENTS, MEMBERS, RESULTS, Table
 
 Batches = Iterator[pa.RecordBatch]
 
+OutputFiles = SessionFiles | LocalStorage
+"""The files of the run's folder."""
+
+ONE_FILE = 1 << 30
+"""Bytes up to which a list is one file: some ten seconds of copying, and any tool on one machine can read it."""
+
+LONG_LINE = 64 << 20
+"""Bytes up to which a line of `context.fimi` is one row."""
+
+PLAIN_COMMIT = (
+    "mapreduce.outputcommitter.factory.class",
+    "org.apache.hadoop.mapreduce.lib.output.FileOutputCommitterFactory",
+)
+"""The committer of the tasks' parts: Hadoop's own, which works on every file system; the parts are copied anyway."""
+
+KEY_BYTES = 20
+"""Maximum number of bytes of a `doc_key` and the blank after it."""
+
 
 def as_xml(kept: DataFrame) -> DataFrame:
     """Write documents as ROMIP XML, one file per partition; a partition without documents gives no line.
@@ -186,26 +204,8 @@ def _values(lines: list[str]) -> pa.RecordBatch:
     return pa.RecordBatch.from_pydict({"value": pa.array(lines, pa.string())})
 
 
-OutputFiles = SessionFiles | LocalStorage
-"""The files of the run's folder."""
-
-ONE_FILE = 1 << 30
-"""Bytes up to which a list is one file: some ten seconds of copying, and any tool on one machine can read it."""
-
 FEW_MEMBERS, FEW_TEXTS = 100_000, 1_000
 """Maximum numbers of members of clusters that the driver lists, and of texts of the report that it gets."""
-
-LONG_LINE = 64 << 20
-"""Bytes up to which a line of `context.fimi` is one row."""
-
-PLAIN_COMMIT = (
-    "mapreduce.outputcommitter.factory.class",
-    "org.apache.hadoop.mapreduce.lib.output.FileOutputCommitterFactory",
-)
-"""The committer of the tasks' parts: Hadoop's own, which works on every file system; the parts are copied anyway."""
-
-KEY_BYTES = 20
-"""Maximum number of bytes of a `doc_key` and the blank after it."""
 
 
 def write_duplicates(job: Job, clustered: Made) -> None:

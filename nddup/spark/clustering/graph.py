@@ -103,6 +103,20 @@ class Assignment:
         return np.where(np.isin(sizes, allowed), np.maximum((1 << np.minimum(nodes, 40)) - 1, SETS_OF_ITEM * nodes), 0)
 
 
+COMPONENT_COUNTS = {
+    "components": "count_if(position = 0)",
+    "fpgrowth_components": "count_if(position = 0 AND batch IS NOT NULL)",
+    "led_components": "count_if(position = 0 AND by_leaders)",
+    "spread_components": "count_if(position = 0 AND share IS NOT NULL)",
+    "shares": "max(share) + 1",
+    "largest_component": "max(component_size)",
+}
+"""Counts of GRAPH, as aggregates: components, those mined in each way, and the largest size."""
+
+CHECKSUM = "bit_xor(xxhash64(first, second))"
+"""Order-free checksum of a table of distinct edges; a repeated edge would cancel itself."""
+
+
 def describe_nodes(matches: DataFrame, nodes: DataFrame, large: DataFrame | None) -> DataFrame:
     """Return the distinct sketches that have a neighbour.
 
@@ -129,17 +143,6 @@ def describe_nodes(matches: DataFrame, nodes: DataFrame, large: DataFrame | None
     marks = large.select("node", F.lit(True).alias("mark"))
     marked = described.join(marks, "node", "left").withColumn("by_leaders", F.coalesce("mark", F.lit(False)))
     return marked.drop("mark")
-
-
-COMPONENT_COUNTS = {
-    "components": "count_if(position = 0)",
-    "fpgrowth_components": "count_if(position = 0 AND batch IS NOT NULL)",
-    "led_components": "count_if(position = 0 AND by_leaders)",
-    "spread_components": "count_if(position = 0 AND share IS NOT NULL)",
-    "shares": "max(share) + 1",
-    "largest_component": "max(component_size)",
-}
-"""Counts of GRAPH, as aggregates: components, those mined in each way, and the largest size."""
 
 
 def direct_matches(
@@ -328,10 +331,6 @@ def solve_task(batches: Batches, *, solving: Solving) -> Batches:
 
 def _ends(batch: pa.RecordBatch) -> tuple[np.ndarray, np.ndarray]:
     return np.asarray(batch.column("first")), np.asarray(batch.column("second"))
-
-
-CHECKSUM = "bit_xor(xxhash64(first, second))"
-"""Order-free checksum of a table of distinct edges; a repeated edge would cancel itself."""
 
 
 def contract(edges: DataFrame) -> DataFrame:

@@ -69,6 +69,47 @@ class Scale(NamedTuple):
         return fits and self.nodes >= CHUNKED_NODES
 
 
+Batches = Iterator[pa.RecordBatch]
+
+SKETCH_LAYOUT: Layout = {"sketch_node": np.int64, "size": np.int32, "ids": np.uint64}
+
+NODE_LAYOUT: Layout = {
+    "node": np.int64,
+    "ordinal": np.int64,
+    "position": np.int32,
+    "fit": np.int32,
+    "rank": np.int32,
+    "leads": np.int32,
+    "by_leaders": np.int32,
+}
+
+EDGE_LAYOUT: Layout = {"node_a": np.int64, "node_b": np.int64}
+
+PROBLEM_LAYOUT: Layout = {**SKETCH_LAYOUT, **NODE_LAYOUT, **EDGE_LAYOUT}
+
+PIVOT = -1
+"""The value of the column `fit` for a component of the pivot miner."""
+
+_POSTED = {"node": NODE_LAYOUT, "sketch": SKETCH_LAYOUT, "edge": EDGE_LAYOUT}
+
+OVER = "over"
+"""The `coverage` of a row that is not a set and has no members: a share of its component exceeded its budget."""
+
+PAST = Itemsets(np.zeros(2, np.int64), np.empty(0, np.int32), np.zeros(1, np.int32), OVER)
+"""Such a row."""
+
+SHARE_NODES: Layout = {
+    "ordinal": np.int64,
+    "share": np.int32,
+    "position": np.int32,
+    "is_pivot": np.int32,
+    "size": np.int32,
+    "ids": np.uint64,
+}
+
+SHARE_EDGES: Layout = {"edge_ordinal": np.int64, "edge_share": np.int32, "edge_a": np.int32, "edge_b": np.int32}
+
+
 def target_of_component(partitions: int) -> Column:
     """Return the partition of a component, int, from the column `ordinal`."""
     return (F.col("ordinal") % partitions).cast("int")
@@ -119,24 +160,6 @@ def _fill_chunk(key: tuple[pa.Scalar, ...], rows: pa.Table) -> pa.Table:
     return pa.table({"chunk": pa.array([key[0].as_py()], pa.int64()), "targets": lists})
 
 
-Batches = Iterator[pa.RecordBatch]
-SKETCH_LAYOUT: Layout = {"sketch_node": np.int64, "size": np.int32, "ids": np.uint64}
-NODE_LAYOUT: Layout = {
-    "node": np.int64,
-    "ordinal": np.int64,
-    "position": np.int32,
-    "fit": np.int32,
-    "rank": np.int32,
-    "leads": np.int32,
-    "by_leaders": np.int32,
-}
-EDGE_LAYOUT: Layout = {"node_a": np.int64, "node_b": np.int64}
-PROBLEM_LAYOUT: Layout = {**SKETCH_LAYOUT, **NODE_LAYOUT, **EDGE_LAYOUT}
-
-PIVOT = -1
-"""The value of the column `fit` for a component of the pivot miner."""
-
-
 def gather_problems(
     graph: DataFrame, sketches: DataFrame, matches: DataFrame, *, scale: Scale, partitions: int
 ) -> DataFrame:
@@ -169,9 +192,6 @@ def gather_problems(
     for more in blocks[1:]:
         together = together.unionByName(more, allowMissingColumns=True)
     return exchange(together, partitions=partitions)
-
-
-_POSTED = {"node": NODE_LAYOUT, "sketch": SKETCH_LAYOUT, "edge": EDGE_LAYOUT}
 
 
 def _post(rows: DataFrame, layout: Layout, partitions: int) -> DataFrame:
@@ -252,23 +272,6 @@ def read_problems(held: list[pa.RecordBatch], threshold: Threshold) -> tuple[Pro
         np.sort(nodes["position"][ends[groups.edges]], axis=1).astype(np.int32),
     )
     return problems, nodes["fit"][first].astype(np.int32)
-
-
-OVER = "over"
-"""The `coverage` of a row that is not a set and has no members: a share of its component exceeded its budget."""
-
-PAST = Itemsets(np.zeros(2, np.int64), np.empty(0, np.int32), np.zeros(1, np.int32), OVER)
-"""Such a row."""
-
-SHARE_NODES: Layout = {
-    "ordinal": np.int64,
-    "share": np.int32,
-    "position": np.int32,
-    "is_pivot": np.int32,
-    "size": np.int32,
-    "ids": np.uint64,
-}
-SHARE_EDGES: Layout = {"edge_ordinal": np.int64, "edge_share": np.int32, "edge_a": np.int32, "edge_b": np.int32}
 
 
 def gather_shares(graph: DataFrame, sketches: DataFrame, matches: DataFrame, *, partitions: int) -> DataFrame:

@@ -54,6 +54,18 @@ In one pass, a task finds pairs, links heavy sketches and counts its work."""
 COUNTERS = ("candidates", "stopped")
 """What each task counts: the candidates compared; the most holders of a feature that costs too much to compare."""
 
+COUNTS = {name: f"count_if(what = '{what}')" for name, what in KINDS.items()}
+
+Batches = Iterator[pa.RecordBatch]
+
+REQUESTS = table("target int, rest binary, many binary, home int, question int")
+
+REPLIES = table("target int, classes binary, owner int")
+
+WANTED = table("target int, node binary, owner int")
+
+LEVEL_MASK: Final = (1 << LEVEL_BITS) - 1
+
 
 def lay_out(
     what: Literal["pair", "link", "many", "count"], columns: Mapping[str, NDArray[np.generic]]
@@ -112,12 +124,8 @@ def heavy_of(compared: DataFrame) -> DataFrame:
     return compared.where("what = 'link'").select(F.explode(F.array("node_a", "node_b")).alias("node")).distinct()
 
 
-COUNTS = {name: f"count_if(what = '{what}')" for name, what in KINDS.items()}
 COUNTS |= {"candidates": "sum(candidates)", "stopped": "max(stopped)"}
 """Counts of COMPARED, as aggregates: rows of each kind, and the counters of all tasks."""
-
-
-Batches = Iterator[pa.RecordBatch]
 
 
 def ask_sketches(batches: Iterable[pa.RecordBatch], *, pairing: Pairing) -> Batches:
@@ -287,11 +295,6 @@ def _pack_some(columns: Columns, targets: NDArray[np.int32], pairing: Pairing) -
     return pa.RecordBatch.from_arrays([packed.column("target"), *arrays], names=["target", *PAIR_LAYOUT])
 
 
-REQUESTS = table("target int, rest binary, many binary, home int, question int")
-REPLIES = table("target int, classes binary, owner int")
-WANTED = table("target int, node binary, owner int")
-
-
 def keep_sketches(sketches: DataFrame, pairing: Pairing) -> DataFrame:
     """Send each sketch that can be in a pair to its home.
 
@@ -349,9 +352,6 @@ def match(homes: DataFrame, postings: DataFrame, pairing: Pairing) -> DataFrame:
     )
     task = partial(drop_repeats, most=pairing.most_listed)
     return exchange(found, partitions=pairing.partitions).mapInArrow(task, schema_of(COMPARED))
-
-
-LEVEL_MASK: Final = (1 << LEVEL_BITS) - 1
 
 
 def coarsen(sketches: DataFrame, *, most: int) -> DataFrame:

@@ -19,6 +19,14 @@ from nddup.spark.heavy_keys import HEAVY, WORTH, beside, join_found
 from nddup.spark.schemas import local_table, require, table
 from nddup.tables import DOCUMENTS, NODES, OFFSETS, SKETCHES
 
+SKETCH_COUNTS = {
+    "distinct_sketches": "count_if(doc_id = group AND size(sketch) > 0)",
+    "most_features": "max(n_features)",
+    "postings": "sum(CASE WHEN doc_id = group THEN size(sketch) END)",
+    "median_tokens": "percentile_approx(n_tokens, 0.5)",
+}
+"""Counts of DOCUMENTS, as aggregates: distinct sketches to pair, their postings, most features, median tokens."""
+
 
 def number(records: DataFrame, offsets: DataFrame, splits: int = 0, many: int = WORTH) -> DataFrame:
     """Give each record its ordinal in its file and its rank in the collection, and a name to those without an id.
@@ -177,15 +185,6 @@ def count_by_file(records: DataFrame, name: str) -> DataFrame:
     Shuffles:  one, of a row per file and task, and a sort.    Actions:  none.
     """
     return records.where(F.col(f"n_{name}") > 0).groupBy("source").count().orderBy("source")
-
-
-SKETCH_COUNTS = {
-    "distinct_sketches": "count_if(doc_id = group AND size(sketch) > 0)",
-    "most_features": "max(n_features)",
-    "postings": "sum(CASE WHEN doc_id = group THEN size(sketch) END)",
-    "median_tokens": "percentile_approx(n_tokens, 0.5)",
-}
-"""Counts of DOCUMENTS, as aggregates: distinct sketches to pair, their postings, most features, median tokens."""
 
 
 def preference(policy: str) -> Column:

@@ -46,6 +46,22 @@ Batches = Iterator[pa.RecordBatch]
 TEXT_LAYOUT: Layout = {"node": np.int64, "size": np.int32, "ids": np.uint64}
 PAIR_LAYOUT: Layout = layout_of(tables.MATCHES.columns)
 
+COUNTS = {
+    "confirmed": "count_if(is_near)",
+    "bounded": "count_if(is_bounded)",
+    "bounded_unconfirmed": "count_if(is_bounded AND NOT is_near)",
+    "lost": "count_if(is_lost)",
+}
+"""Counts of CONFIRMED, as aggregates."""
+
+SETTLED_COUNTS = {
+    "by_leaders": "count_if(what = 'leaders')",
+    "stopped": "max(CASE WHEN what = 'stopped' THEN node_b END)",
+    "limited": "sum(CASE WHEN what = 'limited' THEN node_b END)",
+}
+"""Counts of FAMILY_PAIRS, as aggregates: the sketches given by leaders, the size of the largest family that took too
+many comparisons, and the sketches that were compared with heads only."""
+
 
 def with_unknown(matches: DataFrame) -> DataFrame:
     """Return MATCHES with all facts about two documents: null where one is not known."""
@@ -128,15 +144,6 @@ def _name_tokens(wanted: DataFrame, tokens: DataFrame) -> DataFrame:
     """
     known = tokens.join(wanted.select("token_fingerprint").distinct(), "token_fingerprint", "left_semi")
     return known.dropDuplicates(["token_fingerprint"]).join(wanted, "token_fingerprint")
-
-
-COUNTS = {
-    "confirmed": "count_if(is_near)",
-    "bounded": "count_if(is_bounded)",
-    "bounded_unconfirmed": "count_if(is_bounded AND NOT is_near)",
-    "lost": "count_if(is_lost)",
-}
-"""Counts of CONFIRMED, as aggregates."""
 
 
 def post_texts(batches: Batches, *, partitions: int) -> Batches:
@@ -311,15 +318,6 @@ def pair_families(  # noqa: PLR0913 - the texts only where these confirm pairs
         rows, columns = rows.join(texts, "node", "left"), [*columns, "tokens"]
     in_order = rows.repartition(partitions, "family").sortWithinPartitions("family", "best").select(*columns)
     return in_order.mapInArrow(partial(search_families, rule=rule), schema_of(FAMILY_PAIRS))
-
-
-SETTLED_COUNTS = {
-    "by_leaders": "count_if(what = 'leaders')",
-    "stopped": "max(CASE WHEN what = 'stopped' THEN node_b END)",
-    "limited": "sum(CASE WHEN what = 'limited' THEN node_b END)",
-}
-"""Counts of FAMILY_PAIRS, as aggregates: the sketches given by leaders, the size of the largest family that took too
-many comparisons, and the sketches that were compared with heads only."""
 
 
 def replace_families(matches: DataFrame, families: DataFrame, settled: DataFrame) -> DataFrame:

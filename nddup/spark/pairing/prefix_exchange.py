@@ -158,6 +158,9 @@ class _Question(NamedTuple):
     answers: NDArray[np.int64]  # (p,), the answer for each place
 
 
+_ASKED = ("home", "question")
+
+
 def gather_sketches(batches: Iterable[pa.RecordBatch], *, pairing: Pairing) -> Batches:
     """E1: send each sketch that can be in a pair to its home.
 
@@ -214,9 +217,6 @@ def reply_rarity(batches: Iterable[pa.RecordBatch], *, pairing: Pairing) -> Batc
     answers = take_rows(Ragged(np.append(0, np.cumsum(sizes)).astype(np.int64), cells), order)  # type: ignore[arg-type]
     packed = pack(REPLY_LAYOUT, home[order], {}, {"classes": answers}, partitions=pairing.partitions)
     yield packed.append_column("owner", pa.repeat(pa.scalar(target_of(held), pa.int32()), packed.num_rows))
-
-
-_ASKED = ("home", "question")
 
 
 def post_prefixes(homes: Iterable[pa.RecordBatch], replies: Iterable[pa.RecordBatch], *, pairing: Pairing) -> Batches:
