@@ -52,8 +52,7 @@ def headline(metrics: RunMetrics) -> list[Line]:
         Line(
             "clusters",
             rows["clusters"],
-            f"in {counted(stages.clusters.components, 'component')},"
-            f" largest {stages.clusters.largest_component:,} distinct sketches",
+            _of_components(rows["clusters"], stages.clusters),
         ),
         Line(
             "false in components",
@@ -278,9 +277,16 @@ def _read_from(files: int, size: int) -> str:
     return ", ".join([_files(files), *([spell_size(size)] if size else [])]) if files else "rows of a table"
 
 
+def _of_components(clusters: int, found: ClustersMetrics) -> str:
+    if not found.components:
+        return "of equal texts alone" if clusters else "no text is like another"
+    of = counted(found.components, "component")
+    return f"in {of}, largest {found.largest_component:,} distinct sketches"
+
+
 def _invented(components: int, found: ClustersMetrics) -> str:
     if not components:
-        return "every component is one family"
+        return "every component is one family" if found.components else "no component"
     most = "at most " if found.bounded_components else ""
     return f"{most}pairs that {counted(components, 'component')} would invent, {found.most_invented:,} in one"
 

@@ -91,7 +91,7 @@ def test_other_values_of_parquet_as_text() -> None:
     ("columns", "detail"),
     [
         (pa.table([["1"], ["a"], ["b"]], names=["id", "text", "text"]), "2 columns named text"),
-        (pa.table({"id": ["1"], "text": [["a"]]}), "column text holds list<element: string>, which is not text"),
+        (pa.table({"id": ["1"], "text": [[1]]}), "column text holds list<element: int64>, which is not text"),
     ],
 )
 def test_columns_that_cannot_be_read_are_one_reject(columns: pa.Table, detail: str) -> None:
@@ -171,7 +171,9 @@ def test_a_frame_with_strings_that_are_no_utf_8() -> None:
     columns = {
         "doc_id": strings(ids),
         "url": pa.nulls(5, pa.string()),
+        "title": pa.nulls(5, pa.string()),
         "text": strings(texts),
+        "turns": pa.nulls(5, pa.string()),
         "source": pa.array(["dataframe"] * 5),
         "split": pa.array([0] * 5),
         "seq": pa.array(range(5)),

@@ -24,6 +24,7 @@ from nddup.errors import OutputError
 from nddup.local.rewrite import Rewriter, verdicts_of, write_apart
 from nddup.local.workers import Workers
 from nddup.results.against.compare_collections import Compared
+from nddup.scanning.input_files import refuse_foreign
 from nddup.settings.plan import processes_of, record_limits
 from nddup.shown import counted
 from nddup.storage.local_storage import LocalStorage, local_path, require_apart
@@ -208,8 +209,10 @@ def require_new(output: str, inputs: Sequence[str], *, name: str = "--output") -
     """Return the folder of the output, which the option `name` gives.
 
     Raises:
+        ConfigError: if an input is an empty path, or an address that is not opened.
         OutputError: if it exists, or overlaps an input.
     """
+    refuse_foreign(inputs)
     folder = Path(local_path(output))
     if folder.exists():
         raise OutputError(f"{name} {output}: exists already; give another folder")
