@@ -7,9 +7,9 @@ import sys
 from pathlib import Path
 
 NAMES = (
-    "quality", "thresholds", "kinds", "papers", "reading", "loop", "formats", "pairing", "exchanges", "peers", "mining",
-    "graph", "families", "giants", "explosion", "scale", "stages", "memory", "records", "fuzz", "report", "repository",
-    "against", "histories", "kills", "compactions", "exact", "passages", "spark", "fits",
+    "quality", "thresholds", "profiles", "kinds", "papers", "reading", "loop", "formats", "pairing", "exchanges",
+    "peers", "mining", "graph", "families", "giants", "explosion", "scale", "stages", "memory", "records", "fuzz",
+    "report", "repository", "against", "histories", "kills", "compactions", "exact", "passages", "spark", "fits",
 )  # fmt: skip
 
 

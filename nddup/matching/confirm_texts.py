@@ -29,6 +29,11 @@ FACTOR: Final = np.uint64(0x9FB21C651E98DF25)
 """Odd: the fingerprint of a window is the sum of its tokens times powers of this."""
 
 
+BAG: Final = 128
+BAG_SHIFT: Final = np.uint64(57)
+"""Places in which the tokens of a text are counted, 512 bytes a text, and the bits of a product that are no place."""
+
+
 class EditRule(NamedTuple):
     """The threshold as an exact decimal, the bound on the work per pair, and the tokens that make an anchor.
 
@@ -313,9 +318,10 @@ def compare_tokens(tokens: Ragged, pairs: NDArray[np.integer], rule: EditRule) -
     """
     Find which pairs of texts are confirmed by their tokens.
 
-    RapidFuzz finds the LCS, 64 tokens a step, and stops when the threshold is out of reach. It is fastest on strings,
-    so each distinct token of a block of pairs becomes one character. A pair beyond the bound on the work gets a lower
-    bound of its LCS (`bound_common`): it is never confirmed in error, but it may be left unconfirmed.
+    Pairs that the lengths of both texts rule out, or how often each token occurs in both, are not compared. RapidFuzz
+    finds the LCS, 64 tokens a step, and stops when the threshold is out of reach. It is fastest on strings, so each
+    distinct token of a block of pairs becomes one character. A pair beyond the bound on the work gets a lower bound of
+    its LCS (`bound_common`): it is never confirmed in error, but it may be left unconfirmed.
 
     Source: Hyyrö 2004, Bit-parallel LCS-length computation revisited.
 
@@ -340,8 +346,9 @@ def compare_tokens(tokens: Ragged, pairs: NDArray[np.integer], rule: EditRule) -
     totals = sizes.sum(axis=1)
     need = least_common(totals, rule)
 
-    # The length of the shorter text is an upper bound of the LCS: a pair that it rules out is not compared.
     can_be = sizes.min(axis=1, initial=np.iinfo(np.int64).max) >= need
+    possible = np.flatnonzero(can_be)
+    can_be[possible] = _bags_allow(tokens, ends[possible], need[possible])
     is_long = can_be & ((sizes[:, 0] > rule.cells // np.maximum(sizes[:, 1], 1)) | (totals > BLOCK))
     common = np.zeros(len(ends), np.int64)
     for rows in _blocks(np.flatnonzero(can_be & ~is_long), totals):
@@ -353,6 +360,27 @@ def compare_tokens(tokens: Ragged, pairs: NDArray[np.integer], rule: EditRule) -
     common[common < need] = 0
     similarity = np.where(common > 0, 2 * common / np.maximum(totals, 1), np.nan)
     return Compared(common, similarity, is_long)
+
+
+@compiled
+def _bags_allow(tokens: Ragged, ends: NDArray[np.int64], need: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """Return whether both texts of each pair have `need` tokens in common, whatever their order; (k,).
+
+    Tokens are counted in `BAG` places by their hash; that several share a place only loosens the bound.
+    """
+    offsets, values = tokens
+    bags = np.zeros((len(offsets) - 1, BAG), np.int32)
+    for row in range(len(offsets) - 1):
+        for at in range(offsets[row], offsets[row + 1]):
+            bags[row, values[at] * FACTOR >> BAG_SHIFT] += 1
+    allowed = np.empty(len(ends), np.bool_)
+    for k in range(len(ends)):
+        first, second = bags[ends[k, 0]], bags[ends[k, 1]]
+        common = np.int32(0)
+        for place in range(BAG):
+            common += min(first[place], second[place])
+        allowed[k] = common >= need[k]
+    return allowed
 
 
 def _blocks(rows: NDArray[np.int64], totals: NDArray[np.int64]) -> Iterator[NDArray[np.int64]]:

@@ -68,10 +68,10 @@ class PassagesConfig(Section):
         "", description="text in the place of what was cut; by default none, and a blank where words would touch"
     )
     min_left: int = Field(
-        0,
+        1,
         ge=0,
-        description="a document left with fewer tokens after cutting is dropped and listed; at most min_tokens: no"
-        " first place is lost",
+        description="a document left with fewer tokens after cutting is dropped and listed; 0: none is; at most"
+        " min_tokens: no first place is lost",
     )
 
     @model_validator(mode="after")

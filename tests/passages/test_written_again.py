@@ -22,7 +22,8 @@ TEXTS = [
     ("d", f"{RUN}"),
 ]
 KEYS = ("passage_id", "char", "char_end", "first")
-SIX = ["--set", "passages.min_tokens=6"]
+SIX = ["--set", "passages.min_tokens=6", "--set", "passages.min_left=0"]
+"""Runs of six tokens; records left without text are written too."""
 
 
 def json_lines(path: Path) -> None:

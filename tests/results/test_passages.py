@@ -79,6 +79,26 @@ def test_documents_with_little_left_are_dropped_and_listed(place: Path) -> None:
 
 
 @pytest.mark.usefixtures("place")
+@pytest.mark.parametrize(
+    ("given", "said", "left"),
+    [([], "dropped: 1 document left without any token\n", ["a", "b", "c", "in.jsonl#4"]),
+     (["--set", "passages.min_left=0"], "left without any token, and written: 1 document (passages.min_left: 0)\n",
+      ["a", "b", "c", "in.jsonl#4", "d"])],
+)  # fmt: skip
+def test_a_document_left_without_tokens_is_said(
+    given: list[str], said: str, left: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A document of which every token is cut is dropped by default; where it is written, the summary counts it."""
+    Path("in.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in [*DOCUMENTS, DOCUMENTS[1] | {"id": "d"}]))
+
+    assert main(["passages", "in.jsonl", "--output", "out", *FOUR, "--set", "output.kept=jsonl", *given]) == 0
+
+    assert said in capsys.readouterr().out
+    lines = Path("out/kept/part-00000.jsonl").read_text("utf-8").splitlines()
+    assert [json.loads(line)["id"] for line in lines] == left
+
+
+@pytest.mark.usefixtures("place")
 def test_the_kept_documents_of_a_run_are_read_with_its_ids(capsys: pytest.CaptureFixture[str]) -> None:
     """Of a run, only kept documents count: a removed copy is no second document."""
     text = " ".join(f"w{number}" for number in range(60))

@@ -84,6 +84,8 @@ def test_tables_and_summary_are_those_of_the_embedded_engine(
     shuffled = next(line for line in lines if line.startswith("shuffled: "))
     header: dict[str, Any] = json.loads((tmp_path / "there/_PASSAGES.json").read_text())
     assert [line for line in lines if line != shuffled] == said
+    assert header["found"] == json.loads((tmp_path / "here/_PASSAGES.json").read_text())["found"]
+    assert told.emptied
     assert shuffled.startswith(f"shuffled: {header['shuffled_bytes']:,} bytes, ")
 
 

@@ -248,7 +248,7 @@ def _tell(source: Source, read: _Read, rows: DataFrame) -> Told:
     """Count what was found, in one action, and list the first passages and the first reject, in one each."""
     counts = {row["what"]: row for row in rows.groupBy("what").agg(
         F.count(F.lit(1)).alias("rows"), *(F.sum(name).alias(name) for name in ("second_copies", "repeated", "cut")),
-        F.count_if("dropped").alias("dropped"),
+        F.count_if("dropped").alias("dropped"), F.count_if(F.col("tokens") == F.col("cut")).alias("emptied"),
     ).collect()}  # fmt: skip
     repeating = counts.get("repeating")
     listed = _in_order(rows.where(F.col("what") == "passages")).limit(SHOWN).collect()
@@ -268,6 +268,7 @@ def _tell(source: Source, read: _Read, rows: DataFrame) -> Told:
         first_reject=first[0].asDict() if first else None,
         shown=[row.asDict() for row in listed],
         of_run=source.kept is not None,
+        emptied=int(repeating["emptied"]) if repeating else 0,
     )
 
 

@@ -37,7 +37,7 @@ HEADER = "_PASSAGES.json"
 TEXTS = "texts"
 """The folder of the texts of files of which nothing can be cut in place."""
 
-TOLD = ("second copies", "dropped", "rejects")
+TOLD = ("second copies", "dropped", "left without", "rejects")
 """How lines of the summary begin that are also on the page."""
 
 SHOWN = 5
@@ -73,6 +73,7 @@ class Told(NamedTuple):
         first_reject: the first row of REJECTS.
         shown: the first `SHOWN` rows of PASSAGES.
         of_run: whether the documents are those that a run kept.
+        emptied: documents of which every token may be cut, dropped or not.
         shuffled: bytes written to shuffles, on Spark.
     """
 
@@ -89,6 +90,7 @@ class Told(NamedTuple):
     first_reject: Mapping[str, Any] | None
     shown: Sequence[Mapping[str, Any]]
     of_run: bool
+    emptied: int = 0
     shuffled: int | None = None
 
     def counts(self) -> dict[str, int | bool]:
@@ -261,6 +263,7 @@ def tell(found: FoundPassages, source: Source) -> Told:
         first_reject=next(iter(rejects.slice(0, 1).to_pylist()), None),
         shown=tables["passages"].slice(0, SHOWN).to_pylist(),
         of_run=source.kept is not None,
+        emptied=int(np.count_nonzero(pc.equal(tables["repeating"]["tokens"], tables["repeating"]["cut"]))),
     )
 
 
@@ -282,7 +285,10 @@ def summarise(told: Told, config: Config) -> Iterator[str]:
     if told.second_copies:
         yield f"second copies that stay: {counted(told.second_copies, 'window')}, of which no token may be cut"
     if told.dropped:
-        yield f"dropped: {counted(told.dropped, 'document')} left with fewer than {settings.min_left:,} tokens"
+        few = "without any token" if settings.min_left == 1 else f"with fewer than {settings.min_left:,} tokens"
+        yield f"dropped: {counted(told.dropped, 'document')} left {few}"
+    elif told.emptied:
+        yield f"left without any token, and written: {counted(told.emptied, 'document')} (passages.min_left: 0)"
     if first := told.first_reject:
         yield (
             f"rejects, not read: {told.rejects:,}; the first: record {first['record']} of {first['source']}:"
