@@ -234,9 +234,9 @@ class Run:
         *,
         by: Sequence[str] = (),
         seed: int = 1,
-        fixed: Mapping[str, str] | None = None,
+        fixed: Mapping[str | int, str] | None = None,
         earlier: Any = None,  # noqa: ANN401 - of several libraries
-    ) -> Any:  # noqa: ANN401 - of either engine
+    ) -> RunTable:
         """Divide the documents into parts, so that no found near-duplicates are in two of them, as `nddup split` does.
 
         Args:
@@ -248,7 +248,7 @@ class Run:
             earlier: an earlier split, a table with `doc_id` and `part`: documents stay in its parts as far as they can.
 
         Returns:
-            The table `split`: a `RunTable` in memory; for a run on Spark a DataFrame, until the next split.
+            The table `split`, a `RunTable` in memory; ids are texts. For a run on Spark it is collected on the driver.
 
         Raises:
             ConfigError: for parts that cannot be, an id or a column that is nowhere, or columns that must be read again
@@ -261,7 +261,7 @@ class Run:
         from nddup.results.splits.write_split import read_columns_here  # noqa: PLC0415
         from nddup.splitting.parts import read_parts  # noqa: PLC0415
 
-        run, frames = self._ask, self._frames
+        run = self._ask
 
         def read_columns(names: tuple[str, ...]) -> pa.Table:
             if not isinstance(run, DuckRun):
@@ -270,10 +270,11 @@ class Run:
                 )
             return read_columns_here(RunFolder(LocalStorage(), run.path), names)
 
-        rows = None if earlier is None else _as_rows(frames, earlier)
-        split_run(run, SplitAsked(read_parts(parts), seed, tuple(by), fixed, rows), read_columns)
-        if frames is not None:
-            return frames.answer("SELECT * FROM split")
+        named = None if fixed is None else {str(doc_id): part for doc_id, part in fixed.items()}
+        rows = None if earlier is None else _as_arrow("earlier", earlier).select(["doc_id", "part"])
+        if rows is not None:
+            rows = rows.filter(rows["part"].is_valid()).cast(pa.schema({"doc_id": pa.string(), "part": pa.string()}))
+        split_run(run, SplitAsked(read_parts(parts), seed, tuple(by), named, rows), read_columns)
         found = run.sql("SELECT * FROM split ORDER BY doc_id")
         run.forget()
         return table_of("answer", found)
@@ -345,17 +346,6 @@ def _dataset(path: str, name: str) -> ds.Dataset:
     folder, declared = Path(local_path(path), name), RESULTS[name].arrow
     files = sorted(str(file) for file in folder.iterdir() if file.name[0] not in "_.") if folder.is_dir() else []
     return ds.dataset(files, declared, format="parquet") if files else ds.dataset(declared.empty_table())
-
-
-def _as_rows(frames: "FramesRun | None", table: Any) -> Any:  # noqa: ANN401
-    """Return doc_id and part of an earlier split as the run's engine sees rows."""
-    if frames is None:
-        rows = _as_arrow("earlier", table).select(["doc_id", "part"])
-        return rows.filter(rows["part"].is_valid())
-    from nddup.engines.spark_engine import frame_of  # noqa: PLC0415
-
-    found = table if hasattr(table, "sparkSession") else frame_of(frames.session, table)
-    return found.select("doc_id", "part").where("part IS NOT NULL")
 
 
 def _as_arrow(name: str, table: Any) -> pa.Table:  # noqa: ANN401

@@ -99,6 +99,13 @@ def test_the_same_from_python(place: Path) -> None:
 
     assert found == rows == run.split(SHARES).to_table().to_pylist()
     assert not Path("plain/train").exists()
+    again = (
+        run.split(SHARES, seed=2, earlier=pa.Table.from_pylist(rows), fixed={"cs-00": "test"}).to_table().to_pylist()
+    )
+    assert {row["doc_id"]: row["part"] for row in again if row["decided_by"] == "earlier"}.items() <= parts_of(
+        "plain"
+    ).items()
+    assert {row["part"] for row in again if row["decided_by"] == "fixed"} == {"test"}
     other = {row["doc_id"]: row["part"] for row in run.split(SHARES, seed=2).to_table().to_pylist()}
     assert Counter(other.values()) == Counter(row["part"] for row in rows)
     assert other != parts_of("plain")

@@ -113,10 +113,8 @@ def see_asked(run: FinishedRun, asked: SplitAsked, config: Config, read_columns:
     require_known("--fixed", names[:MOST_LISTED], len(names), len(fixed), all_known=asked.all_known)
 
     none = pa.table({"doc_id": pa.array([], pa.string()), "part": pa.array([], pa.string())})
-    if asked.earlier is None:
-        run.put("earlier", none)
-    else:
-        run.see("earlier", asked.earlier)
+    earlier = none if asked.earlier is None else asked.earlier
+    (run.put if isinstance(earlier, pa.Table) else run.see)("earlier", earlier)
     for row in run.sql("SELECT DISTINCT part FROM earlier WHERE part IS NOT NULL ORDER BY part").to_pylist():
         if row["part"] not in asked.parts.names:
             raise ConfigError(f"--from: has a part {row['part']}, which --parts does not name; give it a share")
