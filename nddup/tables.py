@@ -59,13 +59,8 @@ class Table:
         return pa.RecordBatch.from_arrays(list(values), names=self.names)
 
 
-def working(name: str, columns: str, meaning: str, doing: str = "") -> Table:
-    """Declare a working table from `name type` pairs separated by commas; its meaning covers the columns."""
-    pairs = (column.split() for column in columns.split(","))
-    return Table(name, meaning, tuple(Column(name, kind) for name, kind in pairs), doing)
-
-
 _CONTAINED = "estimate of the share of this document that is in the other; null where the kind gives none"
+
 _OWN = "number of distinct shingles of this document; null likewise"
 
 LIKENESS = (
@@ -80,28 +75,6 @@ LIKENESS = (
     Column("containment_b", "double", _CONTAINED),
 )
 """What two sketches have in common: columns of `pairs` and of every table of compared sketches before it."""
-
-
-def likeness_of(
-    overlap: NDArray[np.integer],
-    resemblance: NDArray[np.float64],
-    sizes: NDArray[np.integer],
-    *,
-    shows_containment: bool,
-) -> dict[str, NDArray[np.generic]]:
-    """Return the values of LIKENESS for k pairs of sketches, (k,) each, but of the columns that the kind does not show.
-
-    Args:
-        overlap: (k,), features common to both.
-        resemblance: (k,), estimated.
-        sizes: (2, k), the features of a, and of b.
-        shows_containment: whether a share of a sketch estimates the same share of its document.
-    """
-    told: dict[str, NDArray[np.generic]] = {"overlap": overlap, "resemblance": resemblance}
-    return told | (
-        {"containment_a": overlap / sizes[0], "containment_b": overlap / sizes[1]} if shows_containment else {}
-    )
-
 
 OF_TEXTS = (
     Column(
@@ -123,41 +96,9 @@ DIRECTED = {column.name: f"{column.name[:-1]}b" for column in (*LIKENESS, *OF_TE
 """The columns about one end, `…_a`, each with that of the other end: they turn with the ids."""
 
 _COMPARED = ", ".join(f"{column.name} {column.type}" for column in LIKENESS)
+
 _CONFIRMED = ", ".join(f"{column.name} {column.type}" for column in OF_TEXTS)
 
-CHUNKS = working(
-    "chunks",
-    "value binary, source string, split long, ends_open boolean",
-    "Bytes between two record ends, in file order within a split; `split` is the offset where the split starts. Where"
-    " `ends_open`, the last chunk of the split is the last of its file, with no separator after it.",
-)
-FILES = working(
-    "files",
-    "path string, source string, compression string, most long, size long, task int, content binary",
-    "Files that are read from their start, each by one task. `most` is the number of bytes that a file may expand to,"
-    " `size` its stored size. `content` is null where the worker opens the file itself; else the rows of a file, in"
-    " order, hold its bytes, cut at line ends.",
-)
-CONTENTS = working(
-    "contents",
-    "source string, split long, seq long, content string, line string",
-    "The content of a record as text, its markup kept; `line` is the line of JSON lines that held it.",
-)
-FOUND_TEXTS = working(
-    "found_texts", "source string, content_fingerprint binary, text string", "The text of a record, read again."
-)
-TOKENS = working(
-    "tokens",
-    "token_fingerprint binary, tokens array<long>",
-    "The token hashes of a text in order, or its distinct shingle ids in ascending order, 64 bits each, read again;"
-    " several records may have the same.",
-)
-TEXTS = working(
-    "given_texts",
-    "doc_id string, url string, title string, text string, turns string, source string, split long, seq long",
-    "Documents given as a DataFrame: text already decoded, numbered within their partition. `turns` is a chat, or a"
-    " list of strings, as JSON, in place of a text.",
-)
 CAPTURE = (
     Column(
         "date",
@@ -193,7 +134,276 @@ UNREAD = (
 """What a record holds that was not read. All of it is covered by `content_fingerprint`."""
 
 _UNREAD = ", ".join(f"{column.name} {column.type}" for column in UNREAD)
+
 PARENT = Column("parent", "string", "the id of the message that holds this one; null for any other record")
+
+DOCUMENTS = Table(
+    "documents",
+    "One row for each document, in collection order.",
+    doing="number the documents and collapse equal sketches",
+    columns=(
+        Column(
+            "doc_key",
+            "long",
+            "rank of the record in the collection, in the order (source, record), from 0; rejects leave gaps",
+        ),
+        Column(
+            "doc_id",
+            "string",
+            "the id in the record; `source#record` where it has none, or where an earlier one of other content has it",
+        ),
+        Column("url", "string", "the address in the record, or null"),
+        Column(
+            "source",
+            "string",
+            "path of the file relative to its INPUT, extended by parent folders where two would be equal",
+        ),
+        Column("record", "long", "ordinal of the record in its file, from 1"),
+        Column("n_tokens", "int", "number of tokens of the text"),
+        Column("n_features", "int", "number of distinct shingles, before any are selected"),
+        Column(
+            "content_fingerprint",
+            "binary",
+            "BLAKE2b-128 of the raw bytes of the content, and of what was not read of it",
+        ),
+        Column(
+            "token_fingerprint",
+            "binary",
+            "BLAKE2b-128 of what confirms pairs: the token hashes of the text in order (`edit`), or its distinct"
+            " shingle ids, ascending (`resemblance`); null without `pairs.confirm`",
+        ),
+        Column(
+            "group",
+            "string",
+            "smallest id of the documents with the same sketch; with `pairs.confirm`, of the same `token_fingerprint`",
+        ),
+        Column("sketch", "array<long>", "ids of the features kept, 64 bits each, ascending as unsigned numbers"),
+        Column("signature", "array<long>", "ids in the order of their slots, for kinds that have slots; else null"),
+        Column(
+            "policy",
+            "array<string>",
+            "the values, in order, of those columns of `keep.policy` that are read from the record; else null",
+        ),
+        *UNREAD,
+        PARENT,
+        *CAPTURE,
+    ),
+)
+
+REJECTS = Table(
+    "rejects",
+    "One row for each record, or file, that did not become a document.",
+    doing="gather the records that became no document",
+    columns=(
+        Column("source", "string", "as in `documents`"),
+        Column("record", "long", "as in `documents`; 1 for a whole file"),
+        Column("doc_id", "string", "the id, where it could be read; else null"),
+        Column(
+            "reason",
+            "string",
+            "one or two words: `malformed`, `truncated`, `repeated id`, `too large`, `damaged`, `short`, …",
+        ),
+        Column("detail", "string", "what was wrong"),
+        Column("excerpt", "string", "the first characters of the record"),
+    ),
+)
+
+REPEATED = "repeated id"
+"""Reason of a later record of an id. In a run over files its content is that of a document; in a table of the caller an
+id names one row. Neither is a loss; in a repository it is one."""
+
+FIRST_SEEN = ("first seen as record ", " of ")
+"""What its detail says before the ordinal of the first record of that id, and before the file of that record."""
+
+PAIRS = Table(
+    "pairs",
+    "One row for each pair of near-duplicate documents.",
+    doing="expand the matches to pairs of documents",
+    columns=(
+        Column("doc_a", "string", "the smaller id, compared as bytes"),
+        Column("doc_b", "string", "the larger id"),
+        *LIKENESS,
+        Column(
+            "star",
+            "boolean",
+            "whether the row stands for all pairs of two groups (`pairs.expand_limit`)",
+        ),
+        *OF_TEXTS,
+    ),
+)
+
+CLUSTERS = Table(
+    "clusters",
+    "One row for each cluster: a maximal set of near-duplicates, or what `clusters.mode` makes instead.",
+    doing="name the clusters by their members",
+    columns=(
+        Column("cluster_id", "string", "16 hex digits of SHA-256 over the sorted ids, each followed by a zero byte"),
+        Column("support", "int", "number of features common to all members; may be 0 in `partition` and `components`"),
+        Column("size", "int", "number of members, at least 2"),
+        Column(
+            "members",
+            "array<string>",
+            "their ids, sorted, at most `clusters.max_listed`; `members` has them all",
+        ),
+        Column("component", "string", "smallest id of the connected component of the pairs that holds the cluster"),
+        Column(
+            "coverage",
+            "string",
+            "`all`: every maximal set of the component is listed; `pairs`: every pair is in a maximal set;"
+            " `documents`: every document with a near-duplicate is in a set; or the name of the mode",
+        ),
+    ),
+)
+
+MEMBERS = Table(
+    "members",
+    "One row for each member of each cluster.",
+    doing="list the members of the clusters",
+    columns=(
+        Column("cluster_id", "string", "as in `clusters`"),
+        Column("doc_id", "string", "a member"),
+        Column(
+            "representative",
+            "boolean",
+            "whether the keep policy prefers it to all other members: in `partition`, the kept document",
+        ),
+    ),
+)
+
+KEEP = Table(
+    "keep",
+    "Every document once: kept, or removed as a duplicate of a kept one.",
+    doing="choose the documents that stay",
+    columns=(
+        Column("doc_id", "string", "every document, once"),
+        Column("kept", "boolean", "whether it is kept"),
+        Column(
+            "duplicate_of",
+            "string",
+            "of the kept near-duplicates that precede it in the order of `keep.policy`, and with `keep.max_lost` lack"
+            " at most that share of it, the one of highest resemblance; null where it is kept, or forced out and like"
+            " no kept one",
+        ),
+        Column(
+            "reason",
+            "string",
+            "`exact`: the same content; `equal`: the same `group`; `near`; `forced`: by `keep.force`; null where it is"
+            " kept",
+        ),
+        Column("resemblance", "double", "of it and `duplicate_of`, as in `pairs`; null where there is none"),
+        Column(
+            "lost",
+            "double",
+            "share of its distinct shingles that `duplicate_of` lacks; null where it is kept, and where only sketches"
+            " were compared",
+        ),
+        Column(
+            "leader",
+            "boolean",
+            "in a component of more than `pairs.max_edges` pairs, whether it leads: no leader before it is near, or"
+            " `keep.force` keeps it; `pairs` has all pairs of a leader. Everywhere else false, also past the budget of"
+            " sets, where all pairs are listed",
+        ),
+    ),
+)
+
+FALSE_COMPONENTS = Table(
+    "false_components",
+    "One row for each connected component of the pairs in which not every two documents are near-duplicates.",
+    doing="list the components that are no cluster",
+    columns=(
+        Column("component", "string", "smallest id of the component"),
+        Column("size", "long", "number of its documents"),
+        Column("pairs", "long", "number of their pairs that are near-duplicates"),
+        Column("invented", "long", "number of their pairs that are not: transitive closure would add them"),
+        Column(
+            "exact",
+            "boolean",
+            "false where `invented` is an upper bound: bands or runs find the pairs, or leaders give the component",
+        ),
+    ),
+)
+
+STORED_TEXTS = Table(
+    "texts",
+    "Texts of the documents that the report shows, bounded in number and length.",
+    doing="store the texts that the report shows",
+    columns=(
+        Column("doc_id", "string", "a document of a cluster that the report shows"),
+        Column("text", "string", "its text, markup removed, at most 20,000 characters"),
+    ),
+)
+
+RESULTS = {
+    table.name: table for table in (DOCUMENTS, REJECTS, PAIRS, CLUSTERS, MEMBERS, KEEP, FALSE_COMPONENTS, STORED_TEXTS)
+}
+"""The tables that a finished run holds, by name."""
+
+ID_COLUMNS = frozenset({"doc_id", "group", "doc_a", "doc_b", "members", "component", "duplicate_of"})
+"""The columns of these tables that hold ids of documents."""
+
+
+def working(name: str, columns: str, meaning: str, doing: str = "") -> Table:
+    """Declare a working table from `name type` pairs separated by commas; its meaning covers the columns."""
+    pairs = (column.split() for column in columns.split(","))
+    return Table(name, meaning, tuple(Column(name, kind) for name, kind in pairs), doing)
+
+
+def likeness_of(
+    overlap: NDArray[np.integer],
+    resemblance: NDArray[np.float64],
+    sizes: NDArray[np.integer],
+    *,
+    shows_containment: bool,
+) -> dict[str, NDArray[np.generic]]:
+    """Return the values of LIKENESS for k pairs of sketches, (k,) each, but of the columns that the kind does not show.
+
+    Args:
+        overlap: (k,), features common to both.
+        resemblance: (k,), estimated.
+        sizes: (2, k), the features of a, and of b.
+        shows_containment: whether a share of a sketch estimates the same share of its document.
+    """
+    told: dict[str, NDArray[np.generic]] = {"overlap": overlap, "resemblance": resemblance}
+    return told | (
+        {"containment_a": overlap / sizes[0], "containment_b": overlap / sizes[1]} if shows_containment else {}
+    )
+
+
+CHUNKS = working(
+    "chunks",
+    "value binary, source string, split long, ends_open boolean",
+    "Bytes between two record ends, in file order within a split; `split` is the offset where the split starts. Where"
+    " `ends_open`, the last chunk of the split is the last of its file, with no separator after it.",
+)
+FILES = working(
+    "files",
+    "path string, source string, compression string, most long, size long, task int, content binary",
+    "Files that are read from their start, each by one task. `most` is the number of bytes that a file may expand to,"
+    " `size` its stored size. `content` is null where the worker opens the file itself; else the rows of a file, in"
+    " order, hold its bytes, cut at line ends.",
+)
+CONTENTS = working(
+    "contents",
+    "source string, split long, seq long, content string, line string",
+    "The content of a record as text, its markup kept; `line` is the line of JSON lines that held it.",
+)
+FOUND_TEXTS = working(
+    "found_texts", "source string, content_fingerprint binary, text string", "The text of a record, read again."
+)
+TOKENS = working(
+    "tokens",
+    "token_fingerprint binary, tokens array<long>",
+    "The token hashes of a text in order, or its distinct shingle ids in ascending order, 64 bits each, read again;"
+    " several records may have the same.",
+)
+TEXTS = working(
+    "given_texts",
+    "doc_id string, url string, title string, text string, turns string, source string, split long, seq long",
+    "Documents given as a DataFrame: text already decoded, numbered within their partition. `turns` is a chat, or a"
+    " list of strings, as JSON, in place of a text.",
+)
+
 
 RECORDS = working(
     "records",
@@ -406,211 +616,6 @@ WORKING = {
 
 
 # The tables of a run ------------------------------------------------------------------------------------------------
-
-DOCUMENTS = Table(
-    "documents",
-    "One row for each document, in collection order.",
-    doing="number the documents and collapse equal sketches",
-    columns=(
-        Column(
-            "doc_key",
-            "long",
-            "rank of the record in the collection, in the order (source, record), from 0; rejects leave gaps",
-        ),
-        Column(
-            "doc_id",
-            "string",
-            "the id in the record; `source#record` where it has none, or where an earlier one of other content has it",
-        ),
-        Column("url", "string", "the address in the record, or null"),
-        Column(
-            "source",
-            "string",
-            "path of the file relative to its INPUT, extended by parent folders where two would be equal",
-        ),
-        Column("record", "long", "ordinal of the record in its file, from 1"),
-        Column("n_tokens", "int", "number of tokens of the text"),
-        Column("n_features", "int", "number of distinct shingles, before any are selected"),
-        Column(
-            "content_fingerprint",
-            "binary",
-            "BLAKE2b-128 of the raw bytes of the content, and of what was not read of it",
-        ),
-        Column(
-            "token_fingerprint",
-            "binary",
-            "BLAKE2b-128 of what confirms pairs: the token hashes of the text in order (`edit`), or its distinct"
-            " shingle ids, ascending (`resemblance`); null without `pairs.confirm`",
-        ),
-        Column(
-            "group",
-            "string",
-            "smallest id of the documents with the same sketch; with `pairs.confirm`, of the same `token_fingerprint`",
-        ),
-        Column("sketch", "array<long>", "ids of the features kept, 64 bits each, ascending as unsigned numbers"),
-        Column("signature", "array<long>", "ids in the order of their slots, for kinds that have slots; else null"),
-        Column(
-            "policy",
-            "array<string>",
-            "the values, in order, of those columns of `keep.policy` that are read from the record; else null",
-        ),
-        *UNREAD,
-        PARENT,
-        *CAPTURE,
-    ),
-)
-
-REJECTS = Table(
-    "rejects",
-    "One row for each record, or file, that did not become a document.",
-    doing="gather the records that became no document",
-    columns=(
-        Column("source", "string", "as in `documents`"),
-        Column("record", "long", "as in `documents`; 1 for a whole file"),
-        Column("doc_id", "string", "the id, where it could be read; else null"),
-        Column(
-            "reason",
-            "string",
-            "one or two words: `malformed`, `truncated`, `repeated id`, `too large`, `damaged`, `short`, …",
-        ),
-        Column("detail", "string", "what was wrong"),
-        Column("excerpt", "string", "the first characters of the record"),
-    ),
-)
-
-REPEATED = "repeated id"
-"""Reason of a later record of an id. In a run over files its content is that of a document; in a table of the caller an
-id names one row. Neither is a loss; in a repository it is one."""
-
-FIRST_SEEN = ("first seen as record ", " of ")
-"""What its detail says before the ordinal of the first record of that id, and before the file of that record."""
-
-PAIRS = Table(
-    "pairs",
-    "One row for each pair of near-duplicate documents.",
-    doing="expand the matches to pairs of documents",
-    columns=(
-        Column("doc_a", "string", "the smaller id, compared as bytes"),
-        Column("doc_b", "string", "the larger id"),
-        *LIKENESS,
-        Column(
-            "star",
-            "boolean",
-            "whether the row stands for all pairs of two groups (`pairs.expand_limit`)",
-        ),
-        *OF_TEXTS,
-    ),
-)
-
-CLUSTERS = Table(
-    "clusters",
-    "One row for each cluster: a maximal set of near-duplicates, or what `clusters.mode` makes instead.",
-    doing="name the clusters by their members",
-    columns=(
-        Column("cluster_id", "string", "16 hex digits of SHA-256 over the sorted ids, each followed by a zero byte"),
-        Column("support", "int", "number of features common to all members; may be 0 in `partition` and `components`"),
-        Column("size", "int", "number of members, at least 2"),
-        Column(
-            "members",
-            "array<string>",
-            "their ids, sorted, at most `clusters.max_listed`; `members` has them all",
-        ),
-        Column("component", "string", "smallest id of the connected component of the pairs that holds the cluster"),
-        Column(
-            "coverage",
-            "string",
-            "`all`: every maximal set of the component is listed; `pairs`: every pair is in a maximal set;"
-            " `documents`: every document with a near-duplicate is in a set; or the name of the mode",
-        ),
-    ),
-)
-
-MEMBERS = Table(
-    "members",
-    "One row for each member of each cluster.",
-    doing="list the members of the clusters",
-    columns=(
-        Column("cluster_id", "string", "as in `clusters`"),
-        Column("doc_id", "string", "a member"),
-        Column(
-            "representative",
-            "boolean",
-            "whether the keep policy prefers it to all other members: in `partition`, the kept document",
-        ),
-    ),
-)
-
-KEEP = Table(
-    "keep",
-    "Every document once: kept, or removed as a duplicate of a kept one.",
-    doing="choose the documents that stay",
-    columns=(
-        Column("doc_id", "string", "every document, once"),
-        Column("kept", "boolean", "whether it is kept"),
-        Column(
-            "duplicate_of",
-            "string",
-            "of the kept near-duplicates that precede it in the order of `keep.policy`, and with `keep.max_lost` lack"
-            " at most that share of it, the one of highest resemblance; null where it is kept, or forced out and like"
-            " no kept one",
-        ),
-        Column(
-            "reason",
-            "string",
-            "`exact`: the same content; `equal`: the same `group`; `near`; `forced`: by `keep.force`; null where it is"
-            " kept",
-        ),
-        Column("resemblance", "double", "of it and `duplicate_of`, as in `pairs`; null where there is none"),
-        Column(
-            "lost",
-            "double",
-            "share of its distinct shingles that `duplicate_of` lacks; null where it is kept, and where only sketches"
-            " were compared",
-        ),
-        Column(
-            "leader",
-            "boolean",
-            "in a component of more than `pairs.max_edges` pairs, whether it leads: no leader before it is near, or"
-            " `keep.force` keeps it; `pairs` has all pairs of a leader. Everywhere else false, also past the budget of"
-            " sets, where all pairs are listed",
-        ),
-    ),
-)
-
-FALSE_COMPONENTS = Table(
-    "false_components",
-    "One row for each connected component of the pairs in which not every two documents are near-duplicates.",
-    doing="list the components that are no cluster",
-    columns=(
-        Column("component", "string", "smallest id of the component"),
-        Column("size", "long", "number of its documents"),
-        Column("pairs", "long", "number of their pairs that are near-duplicates"),
-        Column("invented", "long", "number of their pairs that are not: transitive closure would add them"),
-        Column(
-            "exact",
-            "boolean",
-            "false where `invented` is an upper bound: bands or runs find the pairs, or leaders give the component",
-        ),
-    ),
-)
-
-STORED_TEXTS = Table(
-    "texts",
-    "Texts of the documents that the report shows, bounded in number and length.",
-    doing="store the texts that the report shows",
-    columns=(
-        Column("doc_id", "string", "a document of a cluster that the report shows"),
-        Column("text", "string", "its text, markup removed, at most 20,000 characters"),
-    ),
-)
-
-RESULTS = {
-    table.name: table for table in (DOCUMENTS, REJECTS, PAIRS, CLUSTERS, MEMBERS, KEEP, FALSE_COMPONENTS, STORED_TEXTS)
-}
-"""The tables that a finished run holds, by name."""
-
-ID_COLUMNS = frozenset({"doc_id", "group", "doc_a", "doc_b", "members", "component", "duplicate_of"})
-"""The columns of these tables that hold ids of documents."""
 
 
 def table_called(name: str) -> Table:

@@ -342,6 +342,29 @@ def test_a_module_docstring_has_one_topic() -> None:
     assert {name: lines for name, lines in lengths.items() if lines > LONGEST_HEADER} == {}
 
 
+def names_in(node: ast.AST, context: type[ast.expr_context]) -> set[str]:
+    return {one.id for one in ast.walk(node) if isinstance(one, ast.Name) and isinstance(one.ctx, context)}
+
+
+def low_constants(path: Path) -> Iterator[str]:
+    """Yield the constants below the first function of a module that name nothing defined there."""
+    body = tree_of(path).body
+    is_function = [isinstance(node, ast.FunctionDef) for node in body]
+    below = body[is_function.index(True) :] if any(is_function) else []
+    defined = {node.name for node in below if isinstance(node, (ast.FunctionDef, ast.ClassDef))}
+    for node in below:
+        if isinstance(node, (ast.Assign, ast.AnnAssign)) and (made := names_in(node, ast.Store)):
+            if names_in(node, ast.Load) & defined:
+                defined |= made
+            else:
+                yield from sorted(made)
+
+
+def test_constants_stand_above_functions() -> None:
+    """A constant stands above the first function of its module, unless a function or class below it makes its value."""
+    assert offenders(PACKAGE, low_constants) == {}
+
+
 def test_no_file_is_too_long_to_hold_one_concept() -> None:
     """No module and no test file is longer than `LONGEST`; most have 100 to 600 lines."""
     files = [*PACKAGE, *JOBS, *sorted((ROOT / "scripts").glob("*.py")), *sorted((ROOT / "tests").rglob("*.py"))]

@@ -154,6 +154,9 @@ PROMISED = "SELECT r.* FROM recounted AS r ANTI JOIN allowed_missing AS x ON r.p
 COUNT_ALLOWED = "SELECT count(*) AS n FROM (SELECT DISTINCT node_a, node_b FROM allowed_missing) AS each"
 """The number of pairs that may be missing, each once: two probes are in both directions."""
 
+ROWS, FOUND = 200, 4_000
+"""Sketches compared at once, and matches returned at once: a batch of similar sketches has millions."""
+
 
 def is_before(one: str, other: str) -> str:
     """Return the SQL condition that one document comes before another under the keep policy; null counts as false.
@@ -166,10 +169,6 @@ def is_before(one: str, other: str) -> str:
         f"({one}.weight < {other}.weight OR ({one}.weight = {other}.weight AND ({one}.rank < {other}.rank"
         f" OR ({one}.rank = {other}.rank AND {one}.doc_id < {other}.doc_id))))"
     )
-
-
-ROWS, FOUND = 200, 4_000
-"""Sketches compared at once, and matches returned at once: a batch of similar sketches has millions."""
 
 
 def least_size(rule: Definition) -> int:

@@ -20,6 +20,24 @@ if TYPE_CHECKING:  # loads the engine's modules
     from nddup.engines.text_places import TextPlace
     from nddup.results.check import CheckReport
 
+OF_RUNS = ("cluster", "borderline", "context", "removed", "extents")
+"""Options that ask for what only a run has."""
+
+REPORT_EPILOG = """\
+RUN/report/index.html opens from disk in any browser and fetches nothing from the network. `nddup run`
+writes it at its end unless output.report=false. Write it again after `nddup evaluate`, to include the comparison, or
+to add texts that were not stored: those of a cluster, or of documents to compare side by side. They are read from the
+inputs, which must not have changed.
+
+examples:
+  nddup report out/run
+  nddup report out/run --cluster 0123456789abcdef
+  nddup report out/run --doc a --doc b
+"""
+
+UNPROVED = 3
+"""The exit status of `check --require-inputs` where a promise could not be proved."""
+
 
 def add_show(commands: "argparse._SubParsersAction[Any]") -> None:
     """Declare the arguments."""
@@ -96,10 +114,6 @@ def execute_show(options: argparse.Namespace) -> int:
     return 0
 
 
-OF_RUNS = ("cluster", "borderline", "context", "removed", "extents")
-"""Options that ask for what only a run has."""
-
-
 def _may_be_passages(options: argparse.Namespace) -> bool:
     """Return whether the folder may be one of `nddup passages`; for a remote folder, only Spark knows."""
     from nddup.results.opening import is_read_here  # noqa: PLC0415
@@ -154,19 +168,6 @@ def _text(run: "FinishedRun", options: argparse.Namespace) -> str:
     return show_run(run, cluster=options.cluster, doc=options.doc, master=options.master)
 
 
-REPORT_EPILOG = """\
-RUN/report/index.html opens from disk in any browser and fetches nothing from the network. `nddup run`
-writes it at its end unless output.report=false. Write it again after `nddup evaluate`, to include the comparison, or
-to add texts that were not stored: those of a cluster, or of documents to compare side by side. They are read from the
-inputs, which must not have changed.
-
-examples:
-  nddup report out/run
-  nddup report out/run --cluster 0123456789abcdef
-  nddup report out/run --doc a --doc b
-"""
-
-
 def add_report(commands: "argparse._SubParsersAction[Any]") -> None:
     """Declare the arguments."""
     parser = add_parser(
@@ -203,10 +204,6 @@ def _read_again(options: argparse.Namespace, documents: "Mapping[str, TextPlace]
     from nddup.results.opening import read_texts  # noqa: PLC0415
 
     return read_texts(options.run, documents, master=options.master)
-
-
-UNPROVED = 3
-"""The exit status of `check --require-inputs` where a promise could not be proved."""
 
 
 def add_check(commands: "argparse._SubParsersAction[Any]") -> None:

@@ -119,6 +119,25 @@ MEASURES = ("pairs", "clusters", "kept", "precision", "recall", "f1", "seconds")
 Results = Sequence[tuple[Mapping[str, object], Mapping[str, Any]]]
 """The settings of each combination of a sweep, and its results."""
 
+MICROSECONDS_OF_BLOCK, MILLISECONDS_OF_TASK = 65, 10
+"""Core time for a block and for a task, whatever they hold: 10^7 sketches of 64 ids took 120 s more in 452 tasks than
+in 52 (`docs/sizing.md`)."""
+
+EXECUTOR_CORES, HEAP_GIGABYTES, DRIVER_GIGABYTES = 4, 8, 4
+"""Cores and heap of an executor, and the heap of the driver, whose work does not grow with the documents."""
+
+COLUMNS, PANEL = 2, (5.0, 2.8)
+"""Panels side by side, and the inches of one."""
+
+SMALL, APART = 7, 0.07
+"""Points of the name of a line, and the least distance of two names as a share of the panel's height."""
+
+NAME, AROUND = 0.125, 0.65
+"""Inches of height that a name takes, and a panel's title and axis."""
+
+COLOURS, STYLES = 10, ("-", "--", ":")
+"""Colours of lines; when all are used up, the next style begins."""
+
 
 def explain_bands(bands: int, rows: int, *, asked: Sequence[float] = ()) -> Explanation:
     """Explain the S-curve of `bands` bands of `rows` slots; see `nddup.sketching.minhash`."""
@@ -224,15 +243,6 @@ def percent(share: float) -> str:
     return f"{value:.{digits}f} %"
 
 
-MICROSECONDS_OF_BLOCK, MILLISECONDS_OF_TASK = 65, 10
-"""Core time for a block and for a task, whatever they hold: 10^7 sketches of 64 ids took 120 s more in 452 tasks than
-in 52 (`docs/sizing.md`)."""
-
-
-EXECUTOR_CORES, HEAP_GIGABYTES, DRIVER_GIGABYTES = 4, 8, 4
-"""Cores and heap of an executor, and the heap of the driver, whose work does not grow with the documents."""
-
-
 class _Term(NamedTuple):
     """What a part of the work takes on all cores together."""
 
@@ -318,19 +328,6 @@ def explain_capacity(config: Config, *, documents: int, memory: int | None, ids_
     if tasks <= MOST_TASKS:
         return lines
     return (*lines, f"  more than the {MOST_TASKS:,} tasks there can be: give workers more memory")
-
-
-COLUMNS, PANEL = 2, (5.0, 2.8)
-"""Panels side by side, and the inches of one."""
-
-SMALL, APART = 7, 0.07
-"""Points of the name of a line, and the least distance of two names as a share of the panel's height."""
-
-NAME, AROUND = 0.125, 0.65
-"""Inches of height that a name takes, and a panel's title and axis."""
-
-COLOURS, STYLES = 10, ("-", "--", ":")
-"""Colours of lines; when all are used up, the next style begins."""
 
 
 def draw_curves(curves: Sequence[Curve], mark: float, path: str) -> None:

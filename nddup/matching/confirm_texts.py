@@ -90,6 +90,31 @@ class Compared(NamedTuple):
         return self.common > 0
 
 
+FAMILY: Final = 2
+"""More pairs than this many for each row are a family: its rows are compared with a pivot first."""
+
+TOGETHER: Final = 1 << 18
+"""Maximum number of pairs of a portion."""
+
+HELD: Final = 1 << 21
+"""Maximum number of tokens, or shingles, of the texts of a portion, 16 MB: what one thread or task holds."""
+
+AHEAD: Final = 16
+"""Texts that one text is compared with at a time, where one confirmed pair is enough."""
+
+TakeTexts = Callable[[NDArray[np.int64]], Ragged]
+"""Returns the texts at some places, each as the rule compares it. All of them need not be in memory."""
+
+BLOCK = 1 << 19
+"""Tokens spelled at a time: fewer than there are Unicode characters, so each distinct token can have its own."""
+
+CLOSE = 1.05
+"""Pairs whose least LCS differ by at most this factor are compared in one call, with one cut-off."""
+
+SURROGATES, AFTER = 0xD800, 0x800
+"""The first surrogate, a code point that is no character, and the number of surrogates."""
+
+
 def join_compared(parts: Sequence[Compared]) -> Compared:
     """Concatenate the results for several lists of pairs; none give empty arrays."""
     if not parts:
@@ -118,22 +143,6 @@ def may_confirm(sizes: NDArray[np.integer], rule: ConfirmRule) -> NDArray[np.boo
     """Return whether texts of these sizes can be confirmed: one has to hold the least common part; (2, k) to (k,)."""
     ends = sizes.astype(np.int64)
     return np.asarray(ends.min(axis=0) >= least_common(ends.sum(axis=0), rule))
-
-
-FAMILY: Final = 2
-"""More pairs than this many for each row are a family: its rows are compared with a pivot first."""
-
-TOGETHER: Final = 1 << 18
-"""Maximum number of pairs of a portion."""
-
-HELD: Final = 1 << 21
-"""Maximum number of tokens, or shingles, of the texts of a portion, 16 MB: what one thread or task holds."""
-
-AHEAD: Final = 16
-"""Texts that one text is compared with at a time, where one confirmed pair is enough."""
-
-TakeTexts = Callable[[NDArray[np.int64]], Ragged]
-"""Returns the texts at some places, each as the rule compares it. All of them need not be in memory."""
 
 
 def compare_texts(rows: Ragged, pairs: NDArray[np.integer], rule: ConfirmRule) -> Compared:
@@ -302,16 +311,6 @@ def confirms_any(compare: Callable[[int, NDArray[np.int64]], Compared], one: int
     """Return whether one text is confirmed with any of several others, which are compared with it in order."""
     portions = (others[low : low + AHEAD] for low in range(0, len(others), AHEAD))
     return any(compare(one, some).is_near.any() for some in portions)
-
-
-BLOCK = 1 << 19
-"""Tokens spelled at a time: fewer than there are Unicode characters, so each distinct token can have its own."""
-
-SURROGATES, AFTER = 0xD800, 0x800
-"""The first surrogate, a code point that is no character, and the number of surrogates."""
-
-CLOSE = 1.05
-"""Pairs whose least LCS differ by at most this factor are compared in one call, with one cut-off."""
 
 
 def compare_tokens(tokens: Ragged, pairs: NDArray[np.integer], rule: EditRule) -> Compared:

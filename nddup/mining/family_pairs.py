@@ -58,6 +58,24 @@ from nddup.mining.leaders import (
 from nddup.mining.pair_graph import Cost, Edges, label_components
 from nddup.tables import FAMILIES, FAMILY_PAIRS, LIKENESS, TYPES, likeness_of
 
+Batches = Iterator[pa.RecordBatch]
+
+FAMILIES_COST = Cost(edge=40, node=48)
+"""Memory of one task over all connections, rounded up from the measured one (`tests/spark/test_graph_memory.py`)."""
+
+BATCH_ROWS = 100_000
+"""Nodes in a batch of FAMILIES."""
+
+EDGE_ROWS = 1 << 20
+"""Connections that are counted at a time."""
+
+ConfirmOf = Callable[[NDArray[np.int64]], Confirm]
+"""Gives what compares the texts of a family, from its nodes: it names documents by their places there."""
+
+FAMILY_COLUMNS = {"sketch": "array<long>", "most": "long", "least": "long", "n": "long", "shingles": "int"}
+"""What is known of a sketch in a family: the greatest and least `weight` of its documents, their number, and their
+distinct shingles."""
+
 
 def among(confirm: Confirm, members: NDArray[np.int64]) -> Confirm:
     """Return the same function for the documents `members`, which it names by their places in that array."""
@@ -309,26 +327,6 @@ def past_comparisons(sketches: int, max_comparisons: int) -> str:
         f" ({max_comparisons:,}) comparisons; raise it, or raise pairs.threshold, or leave out common shingles with"
         " pairs.max_document_frequency"
     )
-
-
-Batches = Iterator[pa.RecordBatch]
-
-FAMILIES_COST = Cost(edge=40, node=48)
-"""Memory of one task over all connections, rounded up from the measured one (`tests/spark/test_graph_memory.py`)."""
-
-BATCH_ROWS = 100_000
-"""Nodes in a batch of FAMILIES."""
-
-EDGE_ROWS = 1 << 20
-"""Connections that are counted at a time."""
-
-ConfirmOf = Callable[[NDArray[np.int64]], Confirm]
-"""Gives what compares the texts of a family, from its nodes: it names documents by their places there."""
-
-
-FAMILY_COLUMNS = {"sketch": "array<long>", "most": "long", "least": "long", "n": "long", "shingles": "int"}
-"""What is known of a sketch in a family: the greatest and least `weight` of its documents, their number, and their
-distinct shingles."""
 
 
 class FamilyRule(NamedTuple):

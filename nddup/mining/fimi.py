@@ -53,6 +53,11 @@ NOT_BLANK = bytes(set(range(256)) - set(BLANKS))
 PRIME = np.uint64(0x100000001B3)
 """Multiplier of FNV-1a."""
 
+TAB, LINE_FEED, RETURN, SPACE = 9, 10, 13, 32
+
+ITEMS, LINES, IN_LINE = 0, 1, 2
+"""Positions in `ItemNames.counts`: distinct items; line feeds; items of the unfinished line."""
+
 
 def transpose_context(context: Context, is_frequent: NDArray[np.bool_], *, shortest: int) -> ItemRows:
     """
@@ -187,11 +192,6 @@ def is_same_row(offsets: NDArray[np.int64], values: NDArray[np.int32], a: int, b
     while same < size and values[offsets[a] + same] == values[offsets[b] + same]:
         same += 1
     return bool(same == size)
-
-
-TAB, LINE_FEED, RETURN, SPACE = 9, 10, 13, 32
-ITEMS, LINES, IN_LINE = 0, 1, 2
-"""Positions in `ItemNames.counts`: distinct items; line feeds; items of the unfinished line."""
 
 
 class FimiContext(NamedTuple):

@@ -42,6 +42,9 @@ MOST_NODES = 2**31
 
 Ends = NDArray[np.int64]  # (e,), nodes
 
+GRAPH_BITS, CHOICE_BITS = 34, 1
+"""Memory for each node in bits: of components, the choice and the leaders together, and of the choice alone."""
+
 
 def label_components(edges: NDArray[np.int32], *, nodes: int) -> Components:
     """Label the components of an undirected graph.
@@ -319,10 +322,6 @@ def _distinct(pieces: list[NDArray[np.int64]]) -> NDArray[np.int64]:
     values.sort()
     is_first = np.append(np.ones(min(len(values), 1), np.bool_), values[1:] != values[:-1])
     return np.asarray(values[is_first])
-
-
-GRAPH_BITS, CHOICE_BITS = 34, 1
-"""Memory for each node in bits: of components, the choice and the leaders together, and of the choice alone."""
 
 
 def most_nodes(memory: int, bits: int) -> int:

@@ -109,6 +109,8 @@ _NOT_TEXT = re.compile(
 _UNESCAPED = 1 << 16
 """Characters whose references are resolved at a time: while this is done, they take up to 15 bytes per character."""
 
+_DELIMITER, _DIGIT, _ANY = 27, 28, 29
+
 
 def _one_of(names: str) -> str:
     """Return a pattern of names, by their first letters: `re` tries a choice of a hundred names one by one."""
@@ -179,7 +181,6 @@ def _table_of_beginnings() -> tuple[NDArray[np.uint8], NDArray[np.bool_]]:
     return kinds, begins
 
 
-_DELIMITER, _DIGIT, _ANY = 27, 28, 29
 _KINDS, _BEGINS = _table_of_beginnings()
 
 

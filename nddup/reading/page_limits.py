@@ -59,6 +59,9 @@ Names = NDArray[np.uint64]
 _REACH = 8
 """Open elements, from the innermost, among which that of an end tag is searched."""
 
+TAG_NAME, BEFORE_NAME, ATTRIBUTE, AFTER_NAME, BEFORE_VALUE, VALUE, DOUBLE_QUOTED, SINGLE_QUOTED = range(STATES)
+"""The states of an HTML parser inside a tag."""
+
 
 def has_too_many(data: bytes, *, is_xml: bool) -> bool:
     """Return whether a record has more than MAX_PARTS tags and attributes.
@@ -147,10 +150,6 @@ def _after_hidden(data: NDArray[np.uint8], at: int) -> int:
             return end
         run = run + 1 if data[end] == sign else 0
     return len(data)
-
-
-TAG_NAME, BEFORE_NAME, ATTRIBUTE, AFTER_NAME, BEFORE_VALUE, VALUE, DOUBLE_QUOTED, SINGLE_QUOTED = range(STATES)
-"""The states of an HTML parser inside a tag."""
 
 
 class Tags(NamedTuple):

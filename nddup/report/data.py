@@ -73,6 +73,12 @@ LABEL = 160
 
 Chunk = tuple[str, Any]
 
+COMMON, COMMON_SHARE = 10, 0.02
+"""A line is common if more than this number and more than this share of texts have it: a menu, the name of a site."""
+
+ALL, LISTED_ONLY, UNKNOWN = 0, 1, 2
+"""Pairs over which `least` is the lowest: all pairs of the cluster, only those that the run lists, or unknown."""
+
 
 def _states(reason: pa.ChunkedArray, kept: pa.ChunkedArray | None = None) -> list[int]:
     """Return the places of outcomes in `STATES`; None: no document is kept."""
@@ -366,10 +372,6 @@ def _span(low: int, high: int) -> str:
     return f"{low:,}" if high == low + 1 else f"{low:,}–{high - 1:,}"
 
 
-COMMON, COMMON_SHARE = 10, 0.02
-"""A line is common if more than this number and more than this share of texts have it: a menu, the name of a site."""
-
-
 def find_titles(texts: Sequence[str]) -> list[str]:
     r"""Return for each text its lines from the first uncommon one on, joined; from its first line if all are common.
 
@@ -396,10 +398,6 @@ def _own(lines: Sequence[str], held: Mapping[str, int], common: float) -> Sequen
     """Return the lines from the first uncommon one on."""
     first = next((at for at, line in enumerate(lines) if held[line] <= common), len(lines))
     return lines[first:]
-
-
-ALL, LISTED_ONLY, UNKNOWN = 0, 1, 2
-"""Pairs over which `least` is the lowest: all pairs of the cluster, only those that the run lists, or unknown."""
 
 
 def chunks(shown: Content) -> Iterator[Chunk]:

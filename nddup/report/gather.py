@@ -183,6 +183,12 @@ Put = Callable[[str, str], None]
 
 PAGE = "report/index.html"
 
+MOST_NEAR, NEAREST_EACH = 1_000_000, 8
+"""Maximum numbers of nearest documents, of all documents together and of each."""
+
+EVALUATION, COMPONENTS = "evaluation.json", "false_components"
+"""A file and a table that are shown if the run has them."""
+
 
 def largest_clusters(listed_each: int) -> str:
     """Return the query for the largest clusters, with up to `listed_each` members: `content.CLUSTERS`, in order."""
@@ -234,10 +240,6 @@ def ask_memberships(each: int) -> str:
               JOIN wanted AS w ON m.doc_id = w.doc_id) AS placed
         WHERE place <= {each:d} ORDER BY document, rank
     """  # noqa: S608 - a number
-
-
-MOST_NEAR, NEAREST_EACH = 1_000_000, 8
-"""Maximum numbers of nearest documents, of all documents together and of each."""
 
 
 def ask_about_documents(run: FinishedRun, clusters: pa.Table, names: pa.Table) -> AboutDocuments:
@@ -301,10 +303,6 @@ def ask_edges(run: FinishedRun, clusters: pa.Table) -> pa.Table:
         }
     )
     return run.sql(WITHIN, wanted=wanted).cast(EDGES) if len(wanted) else EDGES.empty_table()
-
-
-EVALUATION, COMPONENTS = "evaluation.json", "false_components"
-"""A file and a table that are shown if the run has them."""
 
 
 class Asked(NamedTuple):

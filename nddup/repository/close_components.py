@@ -91,6 +91,9 @@ COLUMNS = {
 }
 """The columns of each table that a repository promises to keep equal to a fresh run; these are digested."""
 
+NULL, FIELD, ITEM = "\x00", "\x1f", "\x1e"
+"""What stands for null, separates columns, and separates the items of a list."""
+
 
 def close(scope: Scope, identity: Identity, workers: Workers) -> Closed:
     """Make all rows of the components that the documents of a scope form.
@@ -194,10 +197,6 @@ def _places(
     if not len(wanted):
         return np.empty(0, np.int32)
     return nodes.node[order[np.searchsorted(of_documents[order], wanted)]]
-
-
-NULL, FIELD, ITEM = "\x00", "\x1f", "\x1e"
-"""What stands for null, separates columns, and separates the items of a list."""
 
 
 def row_digests(table: pa.Table, name: str) -> list[int]:

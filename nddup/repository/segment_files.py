@@ -210,6 +210,9 @@ PACKED: dict[str, str] = {
 }  # fmt: skip
 """Encodings of columns whose successive numbers are close together."""
 
+EXPANSION, LEAST_EXPANSION = 200, 1 << 30
+"""How many times its size a table may expand to, and how many bytes any may: 10^8 numbers in order take few bytes."""
+
 
 def _by_component(table: Table, name: str) -> Table:
     return Table(name, table.meaning, (_COMPONENT, *(one for one in table.columns if one.name not in NOT_STORED)))
@@ -330,10 +333,6 @@ def map_shingles(path: Path) -> StoredShingles:
 def fingerprint_of(row: Row) -> bytes:
     """Return the BLAKE2b-128 of a row's ids, as its node has it."""
     return blake2b(row.values[row.low : row.high].tobytes(), digest_size=16).digest()
-
-
-EXPANSION, LEAST_EXPANSION = 200, 1 << 30
-"""How many times its size a table may expand to, and how many bytes any may: 10^8 numbers in order take few bytes."""
 
 
 def file_of(name: str) -> str:

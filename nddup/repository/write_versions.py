@@ -114,6 +114,8 @@ SECONDS = 86_400
 DRAFT = re.compile(r"\.(\d+)-[0-9a-f]{12}\.(?:draft|claim)")
 """The name of a commit's draft or claim, with the version."""
 
+_NO_CHANGES, _NO_REJECTS = CHANGES.arrow.empty_table(), REJECTS.arrow.empty_table()
+
 
 def read_batch(
     snapshot: Snapshot,
@@ -354,9 +356,6 @@ def with_postings(tables: Mapping[str, pa.Table], matching: Matching) -> dict[st
         "postings": pa.Table.from_arrays(posted, names=POSTINGS.names).cast(POSTINGS.arrow),
         "common": pa.Table.from_arrays(common, names=COMMON.names).cast(COMMON.arrow),
     }
-
-
-_NO_CHANGES, _NO_REJECTS = CHANGES.arrow.empty_table(), REJECTS.arrow.empty_table()
 
 
 class Written(NamedTuple):

@@ -73,6 +73,9 @@ CLUSTER_MEMBERS = f"""
 
 CLUSTERS = "SELECT cluster_id, size FROM clusters ORDER BY size DESC, cluster_id"
 
+SHOWN_SPANS, SHOWN_MEMBERS, SHOWN_PIECES, PIECE = 5, 8, 3, 200
+"""Ranges of the common text, members, ranges beside it of each, and characters of each that are shown."""
+
 
 def write_context(run: FinishedRun, folder: str) -> FormalContext:
     """Write the three files to a new folder of this machine; return the context.
@@ -183,10 +186,6 @@ def _write_concepts(run: FinishedRun, context: FormalContext, path: Path) -> Non
                 extent = np.intersect1d(extent, held[low:high], assume_unique=True)
             rows.writerows([cluster_id, "intent", doc] for doc in intent)
             rows.writerows([cluster_id, "extent", feature] for feature in context.features[extent].tolist())
-
-
-SHOWN_SPANS, SHOWN_MEMBERS, SHOWN_PIECES, PIECE = 5, 8, 3, 200
-"""Ranges of the common text, members, ranges beside it of each, and characters of each that are shown."""
 
 
 class Text(NamedTuple):

@@ -59,6 +59,9 @@ class Point:
     metrics: RunMetrics | None = None
 
 
+SAID, TABLE, MARKDOWN, ALL = "_SWEEP.json", "sweep.csv", "sweep.md", "sweep.json"
+
+
 def read_grid(text: str, *, origin: str, base: Config) -> list[Point]:
     """Read the combinations of a grid, the last key changing fastest.
 
@@ -208,9 +211,6 @@ def _with(base: Config, settings: Mapping[str, object]) -> dict[str, Any]:
         below = values.get(section)
         values[section] = {**(below if isinstance(below, dict) else {}), (key if section == "spark" else name): value}
     return values
-
-
-SAID, TABLE, MARKDOWN, ALL = "_SWEEP.json", "sweep.csv", "sweep.md", "sweep.json"
 
 
 class Engines:

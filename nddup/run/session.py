@@ -164,6 +164,8 @@ SMALL = {
 }
 """Defaults for small inputs, on a cluster too; they take precedence over `LOCAL`."""
 
+REMOTE, MODE = "spark.remote", "spark.api.mode"
+
 
 def workers_of(spark: SparkSession, master: str) -> list[Worker] | None:
     """Return the living workers of a standalone master; None of any other cluster, or where it gives no answer."""
@@ -317,9 +319,6 @@ def _reason(error: Exception) -> str:
     if isinstance(error, TimeoutError):
         return "no answer"
     return (getattr(error, "strerror", None) or str(error)).lower()
-
-
-REMOTE, MODE = "spark.remote", "spark.api.mode"
 
 
 def server_of(master: str | None, settings: Mapping[str, str]) -> str | None:

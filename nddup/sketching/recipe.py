@@ -65,6 +65,8 @@ IDS: Final = 2
 
 PERMUTATIONS: Final = {"mix": mix, "gf2": gf2, "affine": affine}
 
+LEAST_BITS, MOST_BITS = 16, 63
+
 
 def spread_levels(
     nodes: NDArray[np.int64], levels: NDArray[np.int64], sketches: Ragged, most: int
@@ -132,9 +134,6 @@ def _spread(
                 row += 1
                 starts[row] = end
     return names[:row].copy(), starts[: row + 1].copy(), values[:end].copy()
-
-
-LEAST_BITS, MOST_BITS = 16, 63
 
 
 def remainder(number: int, modulus: int) -> int:

@@ -78,6 +78,8 @@ TABLE = re.compile(r"[a-z_]+")
 
 LAYOUT = 1  # version of the folder's layout
 
+COMPLETE, STAGES = "_COMPLETE", "_stages"
+
 
 def versions() -> dict[str, str]:
     """Return all versions that made a run. Sketches can be compared only if `sketch_format` is equal.
@@ -134,9 +136,6 @@ def _version_of(name: str) -> str:
 def digest(value: object) -> str:
     """Return SHA-256, in hexadecimal digits, over a value as JSON with sorted keys."""
     return hashlib.sha256(json.dumps(value, sort_keys=True, default=str).encode()).hexdigest()
-
-
-COMPLETE, STAGES = "_COMPLETE", "_stages"
 
 
 class RunFolder:

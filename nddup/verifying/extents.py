@@ -44,6 +44,8 @@ class Extent(NamedTuple):
 
 _SHIFT = np.uint64(29)
 
+_LEFT, _MIX = np.uint64(0x9E3779B97F4A7C15), np.uint64(0x94D049BB133111EB)
+
 
 def find_extent(texts: Sequence[Sequence[str]], length: int, offset: int = 1) -> Extent:
     """Find what texts have in common.
@@ -127,9 +129,6 @@ def _complement(covered: Ranges, size: int) -> Ranges:
     """Return the ranges of `size` tokens that are not covered by disjoint ranges."""
     ends = np.concatenate([[0], covered.ravel(), [size]]).reshape(-1, 2)
     return ends[ends[:, 0] < ends[:, 1]]
-
-
-_LEFT, _MIX = np.uint64(0x9E3779B97F4A7C15), np.uint64(0x94D049BB133111EB)
 
 
 class RepeatedWindows(NamedTuple):

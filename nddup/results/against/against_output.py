@@ -73,6 +73,9 @@ class Piece(NamedTuple):
 CODES = UNREAD + 1
 """Number of codes of verdicts."""
 
+SHOWN_PARTS, SHOWN_ITEMS = 20, 10
+"""Maximum numbers of parts of B with a line of their own, and of items printed."""
+
 
 def spell_page(compared: Compared, summary: Sequence[str]) -> Iterator[str]:
     """Yield the page, in parts.
@@ -199,10 +202,6 @@ def _table(title: str, table: pa.Table) -> Iterator[str]:
 def _safe(text: str) -> str:
     """Escape a text for HTML, without the control characters that HTML does not allow."""
     return escape("".join(one for one in text if one in "\n\t" or one.isprintable() or one.isspace()))
-
-
-SHOWN_PARTS, SHOWN_ITEMS = 20, 10
-"""Maximum numbers of parts of B with a line of their own, and of items printed."""
 
 
 def require_new(output: str, inputs: Sequence[str], *, name: str = "--output") -> Path:

@@ -132,6 +132,9 @@ reads it."""
 _SIZES = ("distinct_sketches", "most_features", "postings")
 """Counts of the documents that pairing needs."""
 
+FEW_BYTES, FEW_RECORDS = 8 << 20, 20_000
+"""Maximum numbers of stored bytes of files, and of records of a task, whose rows come to the driver."""
+
 
 def reopen_inputs(spark: SparkSession, folder: RunFolder) -> Inputs:
     """Open the inputs of a finished run, to read documents again.
@@ -263,10 +266,6 @@ class WorkersOnSpark(Workers):
                 with narrow(scan.scan(self.spark, again, consumer, files=self.storage, limits=limits)) as left:
                     rows = left.toArrow()
         return rows.cast(consumer.table.arrow)
-
-
-FEW_BYTES, FEW_RECORDS = 8 << 20, 20_000
-"""Maximum numbers of stored bytes of files, and of records of a task, whose rows come to the driver."""
 
 
 @dataclass(frozen=True)

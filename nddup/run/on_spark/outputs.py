@@ -62,6 +62,9 @@ PLAIN_COMMIT = (
 KEY_BYTES = 20
 """Maximum number of bytes of a `doc_key` and the blank after it."""
 
+FEW_MEMBERS, FEW_TEXTS = 100_000, 1_000
+"""Maximum numbers of members of clusters that the driver lists, and of texts of the report that it gets."""
+
 
 def as_xml(kept: DataFrame) -> DataFrame:
     """Write documents as ROMIP XML, one file per partition; a partition without documents gives no line.
@@ -202,10 +205,6 @@ def _xml_lines(batches: Batches) -> Batches:
 
 def _values(lines: list[str]) -> pa.RecordBatch:
     return pa.RecordBatch.from_pydict({"value": pa.array(lines, pa.string())})
-
-
-FEW_MEMBERS, FEW_TEXTS = 100_000, 1_000
-"""Maximum numbers of members of clusters that the driver lists, and of texts of the report that it gets."""
 
 
 def write_duplicates(job: Job, clustered: Made) -> None:

@@ -116,6 +116,9 @@ COMPONENT_COUNTS = {
 CHECKSUM = "bit_xor(xxhash64(first, second))"
 """Order-free checksum of a table of distinct edges; a repeated edge would cancel itself."""
 
+WORD_SHIFT, CHUNK_SHIFT = 6, 12
+"""64 bits to a word, 64 words to a chunk: a row of 512 bytes and about 80 more for 4,096 nodes."""
+
 
 def describe_nodes(matches: DataFrame, nodes: DataFrame, large: DataFrame | None) -> DataFrame:
     """Return the distinct sketches that have a neighbour.
@@ -435,10 +438,6 @@ def gather_solved(numbered: DataFrame, stars: DataFrame, removed: DataFrame) -> 
 def _both_ways(edges: DataFrame) -> DataFrame:
     """Return each edge in both directions: first long, second long."""
     return edges.select("first", "second").union(edges.select("second", "first"))
-
-
-WORD_SHIFT, CHUNK_SHIFT = 6, 12
-"""64 bits to a word, 64 words to a chunk: a row of 512 bytes and about 80 more for 4,096 nodes."""
 
 
 def assemble(
