@@ -31,6 +31,14 @@ class IncompatibleSketchError(NddupError, ValueError):
     """The sketches of a run were made in another format and cannot be compared with those of this version."""
 
 
+class StoppedError(Exception):
+    """A file cannot be read further; `reason` is the reason of the reject for the rest of the file."""
+
+    def __init__(self, reason: str, detail: str) -> None:
+        super().__init__(detail)
+        self.reason = reason
+
+
 class NeedsSparkError(NddupError):
     """The embedded engine has too little memory for a collection; what it finished is in the run's folder."""
 

@@ -28,6 +28,7 @@ from isal.igzip_lib import DECOMP_DEFLATE, IgzipDecompressor
 from isal.igzip_lib import error as IgzipError
 from isal.isal_zlib import crc32
 
+from nddup.errors import StoppedError
 from nddup.reading.outcomes import EXCERPT_LENGTH, Reject
 
 __all__ = ["PIECE", "Chunk", "Expanded", "StoppedError", "compression_of", "cut_pieces", "expand_head", "reject_parts"]
@@ -150,14 +151,6 @@ def _header_end(header: bytes) -> int:
             end = zero + 1
     end += 2 * bool(flags & _CHECKED)
     return end if end <= len(header) else -1
-
-
-class StoppedError(Exception):
-    """A file cannot be read further; `reason` is the reason of the reject for the rest of the file."""
-
-    def __init__(self, reason: str, detail: str) -> None:
-        super().__init__(detail)
-        self.reason = reason
 
 
 class Chunk(NamedTuple):

@@ -20,8 +20,7 @@ from functools import lru_cache
 from pathlib import PurePath
 from typing import IO, BinaryIO, NamedTuple, cast
 
-from nddup.errors import ConfigError
-from nddup.reading.streams import StoppedError
+from nddup.errors import ConfigError, StoppedError
 from nddup.scanning.input_files import (
     RUN,
     Placed,

@@ -14,8 +14,7 @@ from pathlib import Path
 from stat import S_ISDIR
 from typing import Any, NamedTuple, Protocol
 
-from nddup.errors import ConfigError, NddupError, OutputError
-from nddup.reading.streams import StoppedError
+from nddup.errors import ConfigError, NddupError, OutputError, StoppedError
 from nddup.scanning.input_files import InputFile, Listing, is_of_this_machine, local_path, make_listing, uri_of
 from nddup.scanning.walk import open_stored, walk_inputs
 from nddup.shown import drop_login
