@@ -329,7 +329,7 @@ def parse_size(value: int | str, *, unit: str = "b", least: int = 1) -> int:
         True
     """
     if isinstance(value, str):
-        match = re.fullmatch(r"\s*+(\d{1,18})\s*+(?:([kmgtp])b?+|(b))?+\s*+", value.lower())
+        match = re.fullmatch(r"\s*+(\d{1,18})\s*+(?:([kmgtp])b?+|(b))?\s*+", value.lower())
         if not match:
             raise ValueError(f"expected bytes such as 64MB or 64m, got {value!r}")
         value = int(match[1]) * UNITS[match[2] or match[3] or unit]

@@ -95,7 +95,7 @@ def test_what_the_commands_print(tmp_path: Path, capsys: pytest.CaptureFixture[s
         "not stored: a, a near-duplicate of b",
     ]
     assert main(["index", "check", repo]) == 0
-    assert capsys.readouterr().out.count("ok ") == 8
+    assert capsys.readouterr().out.count("ok ") == 9
     assert main(["index", "tables", repo, "--output", str(tmp_path / "out")]) == 0
     assert main(["show", str(tmp_path / "out")]) == 0
     assert "documents                        1" in capsys.readouterr().out
