@@ -223,7 +223,7 @@ def test_a_damaged_wacz_file_is_named(tmp_path: Path) -> None:
     run = run_of(tmp_path, tmp_path / "in")
 
     rows = run.sql("SELECT source, reason FROM rejects ORDER BY source, record").to_pylist()
-    assert ("cut.wacz", "binary") in [tuple(row.values()) for row in rows]
+    assert ("cut.wacz", "damaged") in [tuple(row.values()) for row in rows]
     assert ("c.wacz!archive/a.warc.gz", "damaged") in [tuple(row.values()) for row in rows]
 
 
