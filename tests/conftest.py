@@ -64,6 +64,12 @@ def _patience() -> Iterator[None]:
         yield
 
 
+@pytest.fixture(autouse=True)
+def _heard(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let `-q` of one test not silence the next: a command turns progress off for its whole process."""
+    monkeypatch.setattr(progress, "_quiet", [])
+
+
 @pytest.fixture(scope="session")
 def shared() -> Path:
     """The folder of the shared test data."""
