@@ -113,10 +113,9 @@ def test_packed_code_and_dying_machines_give_the_tables_of_the_embedded_engine(
     events.mkdir()
     job = cluster.submit(
         [str(ROOT / "jobs" / "dedup.py"), "s3a://lake/data/pages", "--output", "s3a://lake/data/packed",
-         "--log-format", "json", "--set", NO_REPORT],
+         "--log-format", "json", "--set", NO_REPORT, "--set", "spark.sql.shuffle.partitions=4"],  # many tasks
         conf={
             **SMALL,
-            "spark.sql.shuffle.partitions": "4",
             "spark.archives": f"{packed}#deps",
             "spark.executorEnv.PYTHONPATH": "./deps",
             "spark.hadoop.fs.s3a.impl": f"{VIEW}.ViewFileSystemOverloadScheme",
