@@ -53,7 +53,7 @@ explore: setup ## draw the random tests anew; SEED=n draws as before, PYTEST_ARG
 
 # The pure rooms, and the embedded engine against brute force; no Java, no browser, no process of its own.
 QUICK := tests/test_architecture.py tests/against tests/matching tests/mining tests/settings tests/sketching \
-    tests/verifying tests/local/test_matrix.py tests/local/test_support.py tests/run/test_find_duplicates.py
+    tests/verifying tests/embedded/test_matrix.py tests/embedded/test_support.py tests/run/test_find_duplicates.py
 
 quick: setup ## run the tests of the pure rooms and some of the embedded engine
 	@$(BIN)/python -m pytest --quiet --numprocesses 2 -m "not spark and not cluster and not airflow and not browser and not thorough" \

@@ -24,7 +24,7 @@ from bench.repository import real_texts
 from nddup.against.find_hits import find_hits
 from nddup.against.share_records import ReadItems
 from nddup.against.shingle_table import make_known, open_known
-from nddup.local.workers import Workers
+from nddup.embedded.workers import Workers
 from nddup.scanning.found import text_buffers
 from nddup.settings.load import load_config
 from nddup.settings.plan import record_limits, text_rule

@@ -6,7 +6,7 @@ import numpy as np
 
 from bench.pairing import make_sketches
 from bench.recording import record, show
-from nddup.arrays import Ragged
+from nddup.ground.arrays import Ragged
 from nddup.matching.elements import divide
 from nddup.matching.overlap_join import NO_LIMIT, LongLists
 from nddup.matching.threshold import Threshold

@@ -7,7 +7,7 @@ import time
 import numpy as np
 
 from bench.recording import record, show
-from nddup.arrays import Ragged, number_keys
+from nddup.ground.arrays import Ragged, number_keys
 from nddup.matching.threshold import Threshold
 from nddup.mining.frequent_sets import find_pairs
 from nddup.mining.itemsets import mine_component

@@ -15,16 +15,16 @@ from pyspark.sql import functions as F
 
 from bench.processes import ProgramFailedError, run_measured
 from bench.recording import BUILD, drop, fresh, record, show
-from nddup.arrays import Ragged
+from nddup.ground.arrays import Ragged
 from nddup.matching.threshold import Threshold
 from nddup.mining.cluster_modes import Budget
-from nddup.run.on_spark.clustering import _list_frequent, _union
-from nddup.run.on_spark.state import persisted
-from nddup.run.session import start_session
 from nddup.spark.blocks import Columns, block_schema, exchange, pack
 from nddup.spark.clustering import mine_components
 from nddup.spark.clustering.graph import FIT_SETS, Assignment
 from nddup.spark.clustering.problems import EDGE_LAYOUT, NODE_LAYOUT, PIVOT, PROBLEM_LAYOUT, SKETCH_LAYOUT
+from nddup.spark.session import start_session
+from nddup.spark.steps.clustering import _list_frequent, _union
+from nddup.spark.steps.state import persisted
 
 SIZE, LOST, SIZES = 64, 4, 5
 """Ids of a sketch; how many of them are its own; a component has 2 to SIZES + 1 sketches, all near each other."""

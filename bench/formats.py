@@ -26,9 +26,6 @@ from bench.debdocs import HEAD, load_pages, romip_records
 from bench.recording import BUILD, drop, fresh, record, show
 from nddup.reading.markup import strip_markup
 from nddup.reading.records import Record, content_fingerprint, record_text
-from nddup.run.job import SparkJob
-from nddup.run.on_spark.state import SparkProgress
-from nddup.run.session import start_session
 from nddup.scanning.collection import Collection, find_files
 from nddup.scanning.found import text_buffers
 from nddup.scanning.sketch_records import SketchRecords, sketch_texts
@@ -36,9 +33,12 @@ from nddup.scanning.whole_files import StoredFile, read_file
 from nddup.settings.load import build_config
 from nddup.settings.plan import record_limits, sketch_rule
 from nddup.spark.hadoop_files import open_uri
+from nddup.spark.run import SparkJob
 from nddup.spark.scan import scan
-from nddup.storage.session_files import Storage
-from nddup.storage.session_tables import MemoryStore
+from nddup.spark.session import start_session
+from nddup.spark.session_files import Storage
+from nddup.spark.session_tables import MemoryStore
+from nddup.spark.steps.state import SparkProgress
 
 Page = tuple[str, str, bytes]
 FILES = 4

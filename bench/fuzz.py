@@ -30,7 +30,7 @@ from nddup.reading.detect import read_head
 from nddup.reading.formats import FileHead, FormatError
 from nddup.reading.markup import strip_markup
 from nddup.reading.records import Record, Reject, content_fingerprint, parse_record, record_text
-from nddup.run.session import start_session
+from nddup.spark.session import start_session
 
 SEED = 1
 SLOW = 1.0

@@ -18,14 +18,14 @@ from unittest.mock import patch
 
 from pyspark.sql import SparkSession
 
-from nddup.metrics import ENGINES_OWN
-from nddup.run.job import run_job
-from nddup.run.local_job import run_locally
+from nddup.embedded.run import run_locally
+from nddup.ground.metrics import ENGINES_OWN
 from nddup.settings.load import build_config
+from nddup.spark.run import run_job
+from nddup.spark.session_files import Storage
+from nddup.spark.session_tables import SparkFolder
 from nddup.storage.local_folder import LocalFolder
 from nddup.storage.local_storage import LocalStorage
-from nddup.storage.session_files import Storage
-from nddup.storage.session_tables import SparkFolder
 from nddup.tables import RESULTS
 
 SETTINGS: dict[str, Any] = {

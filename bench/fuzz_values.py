@@ -25,6 +25,7 @@ import pyarrow as pa
 
 from bench import fuzz_samples as made
 from bench.fuzz_samples import TOKENS, mutate
+from nddup.ground.shown import parse_size
 from nddup.mining.fimi import read_fimi
 from nddup.reading.charsets import canonical_charset, declared_charset, decode_content
 from nddup.reading.containers import container_head, read_container
@@ -37,7 +38,6 @@ from nddup.reading.records import parse_record, record_text
 from nddup.reading.reference_lists import LayoutError, guess_layout, lines_of, read_lines
 from nddup.reading.streams import Expanded, StoppedError, compression_of, cut_pieces, expand_head, reject_parts
 from nddup.reading.xml_records import escape_ampersands
-from nddup.shown import parse_size
 
 ALLOWED, ALLOWED_A_BYTE = 0.25, 10e-6
 """CPU seconds of a case, and more for each byte: linear work takes a tenth, other work minutes for some 100 KB."""

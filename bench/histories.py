@@ -17,7 +17,7 @@ import nddup.repository
 from bench.repository import real_texts
 from nddup.repository.close_components import tables_totals
 from nddup.repository.live_tables import live_tables
-from nddup.run.session import start_session
+from nddup.spark.session import start_session
 from tests.repository.histories import add_here, adder_on_spark, draw_history, play, rows_of, run_fresh
 from tests.repository.test_rebuild import CHOICES, make
 

@@ -24,15 +24,15 @@ from pyspark.sql import SparkSession
 from bench.debdocs import SHORT, Pair, load_pages, load_truth, texts_of, write_romip
 from bench.quality import Compared
 from bench.recording import drop, fresh, record, show
-from nddup.engines.embedded import DuckRun
-from nddup.results.check import check_run
-from nddup.run.job import run_job
-from nddup.run.session import start_session
+from nddup.checking.check_run import check_run
+from nddup.engines.duck import DuckRun
 from nddup.settings.load import build_config
 from nddup.settings.plan import recipe_of
 from nddup.sketching.recipe import Recipe, make_sketches
 from nddup.sketching.vocabulary import TermCounts
 from nddup.sketching.word_sketches import WordSketcher
+from nddup.spark.run import run_job
+from nddup.spark.session import start_session
 
 THRESHOLD = 0.7
 ROUNDS = 3

@@ -16,7 +16,7 @@ from typing import IO, cast
 from bench.debdocs import load_pages, write_romip
 from bench.processes import descendants
 from bench.recording import drop, fresh, record, show
-from nddup.local.workers import Workers
+from nddup.embedded.workers import Workers
 from nddup.scanning.collection import Collection, find_files
 from nddup.scanning.sketch_records import SketchRecords
 from nddup.settings.load import build_config

@@ -14,7 +14,7 @@ import numpy as np
 
 from bench.debdocs import load_pages, texts_of
 from bench.recording import record, show
-from nddup.arrays import number_keys
+from nddup.ground.arrays import number_keys
 from nddup.mining.fimi import Context, read_fimi
 from nddup.mining.frequent_sets import mine_context
 from nddup.mining.itemsets import Itemsets

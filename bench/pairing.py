@@ -16,10 +16,10 @@ from bench.recording import BUILD, drop, record, show
 from nddup.matching.elements import divide
 from nddup.matching.overlap_join import NO_LIMIT, LongLists
 from nddup.matching.threshold import Threshold
-from nddup.run.session import start_session
 from nddup.spark.pairing import candidates
 from nddup.spark.pairing.candidates import matches_of
 from nddup.spark.pairing.prefix_exchange import Pairing
+from nddup.spark.session import start_session
 
 FEATURES = 100
 LEAST = 80

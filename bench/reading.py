@@ -18,9 +18,6 @@ from bench.recording import BUILD, drop, record, show
 from nddup.reading.detect import read_head
 from nddup.reading.formats import FileHead
 from nddup.reading.records import Record, content_fingerprint, parse_record, read_encoded
-from nddup.run.job import SparkJob
-from nddup.run.on_spark.state import SparkProgress
-from nddup.run.session import start_session
 from nddup.scanning.collection import find_files
 from nddup.scanning.file_heads import HEAD_BYTES
 from nddup.scanning.found import join_encoded
@@ -29,9 +26,12 @@ from nddup.settings.load import build_config
 from nddup.settings.plan import record_limits, sketch_rule
 from nddup.sketching.min_s import sketch_texts
 from nddup.spark.hadoop_files import read_chunks
+from nddup.spark.run import SparkJob
 from nddup.spark.scan import scan
-from nddup.storage.session_files import Storage
-from nddup.storage.session_tables import MemoryStore
+from nddup.spark.session import start_session
+from nddup.spark.session_files import Storage
+from nddup.spark.session_tables import MemoryStore
+from nddup.spark.steps.state import SparkProgress
 
 BLOCK = 16 << 20
 """Bytes that the loop reads at a time, and of text that it sketches at a time, as in a batch of the job."""

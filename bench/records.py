@@ -23,13 +23,13 @@ from bench.recording import BUILD, drop, record, show
 from nddup.reading.containers import container_head
 from nddup.reading.detect import read_head
 from nddup.reading.page_limits import count_parts
-from nddup.run.daemon import load_kernels
 from nddup.scanning.collection import ListedFile
 from nddup.scanning.found import RecordLimits, SketchRule, TextRule
 from nddup.scanning.input_files import InputFile
 from nddup.scanning.local_files import scan_files
 from nddup.scanning.sketch_records import SketchRecords
 from nddup.sketching.recipe import Recipe
+from nddup.spark.daemon import load_kernels
 
 PROSE = b"the quick brown fox jumped over 13 lazy dogs and went on to write about it 42 times. "
 PIECES = {

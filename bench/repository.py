@@ -17,8 +17,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 import nddup.repository
-from nddup.arrays import Ragged
-from nddup.columns import lists_of, ragged_of
+from nddup.ground.arrays import Ragged
+from nddup.ground.columns import lists_of, ragged_of
 from nddup.repository.lookups import Rows
 from nddup.repository.opened_repository import Repository
 from nddup.repository.places import SEGMENTS

@@ -12,16 +12,16 @@ from typing import Any, TypeVar
 from pyspark.sql import SparkSession
 
 from bench.processes import descendants
-from nddup.run.job import SparkJob
-from nddup.run.on_spark.clustering import keep_documents, mine_clusters
-from nddup.run.on_spark.documents import take_documents
-from nddup.run.on_spark.pairing import find_pairs
-from nddup.run.on_spark.state import SparkProgress
-from nddup.run.session import start_session
 from nddup.settings.load import load_config
+from nddup.spark.run import SparkJob
 from nddup.spark.schemas import schema_of
+from nddup.spark.session import start_session
 from nddup.spark.session_access import access_of
-from nddup.storage.session_tables import CheckpointStore
+from nddup.spark.session_tables import CheckpointStore
+from nddup.spark.steps.clustering import keep_documents, mine_clusters
+from nddup.spark.steps.documents import take_documents
+from nddup.spark.steps.pairing import find_pairs
+from nddup.spark.steps.state import SparkProgress
 from nddup.tables import DOCUMENTS, RESULTS
 
 PATIENT = {"spark.network.timeout": "86400s", "spark.executor.heartbeatInterval": "3600s"}

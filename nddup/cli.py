@@ -15,11 +15,12 @@ import traceback
 from collections.abc import Iterator, Sequence
 from typing import Any, NoReturn
 
-from nddup import __version__, progress
+from nddup import __version__
 from nddup.commands import COMMANDS
 from nddup.errors import ConfigError, NddupError, OutputError, reason_of
-from nddup.shown import clean, one_line, print_in_any_encoding
-from nddup.start_up import LIGHT, collect_rarely, open_streams
+from nddup.ground import progress
+from nddup.ground.shown import clean, one_line, print_in_any_encoding
+from nddup.ground.start_up import LIGHT, collect_rarely, open_streams
 
 INTERRUPTED = 130
 """The exit status of a command ended by Ctrl-C, as in shells."""

@@ -2,7 +2,7 @@
 
 import re
 
-from nddup.shown import clean
+from nddup.ground.shown import clean
 
 _UNREADABLE = re.compile(r"Encountered error while reading file (\S+?)\.?\s")
 """Spark's message about a file that it cannot read."""

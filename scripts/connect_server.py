@@ -12,7 +12,7 @@ from types import TracebackType
 from typing import Self
 
 from nddup.errors import ConfigError
-from nddup.run.session import SMALL, require_reachable
+from nddup.spark.session import SMALL, require_reachable
 from scripts.standalone import HOME, HOST, QUIET, ROOT, START_SECONDS, ClusterError, environment, for_java, free_port
 
 SERVER = "org.apache.spark.sql.connect.service.SparkConnectServer"

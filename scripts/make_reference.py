@@ -18,8 +18,8 @@ from nddup.against.against_tables import AGAINST, PASSAGE_TABLES
 from nddup.api.run_object import Run
 from nddup.cli import build_parser
 from nddup.commands import COMMANDS
+from nddup.evaluating.evaluate import EVALUATION
 from nddup.repository.segment_files import MATCHES, SEGMENT
-from nddup.results.evaluate import EVALUATION
 from nddup.settings.schema import Config
 from nddup.stages.split_units import SPLIT_TABLES
 from nddup.tables import RESULTS, Column, Table

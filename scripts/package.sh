@@ -26,9 +26,9 @@ find "$work/deps" -name tests -type d -prune -exec rm -rf {} +
 # Kernels that are compiled already come along: each is keyed by its source's time, which `pax` keeps to the nanosecond.
 cp -rp nddup "$work/deps/nddup"
 (cd "$work" && PYTHONPATH=deps ../../"$python" -c "
-import nddup.run.kernels
-assert '/build/package/deps/' in nddup.run.kernels.__file__, nddup.run.kernels.__file__
-nddup.run.kernels.call_kernels()")
+import nddup.compiling.warm_up
+assert '/build/package/deps/' in nddup.compiling.warm_up.__file__, nddup.compiling.warm_up.__file__
+nddup.compiling.warm_up.call_kernels()")
 # isal compresses nearly as well as `gzip -1`, in a fifth of its time.
 tar -C "$work/deps" --format=pax -cf - . | "$python" -m isal.igzip -1 >dist/nddup-deps.tar.gz
 echo "dist/nddup-deps.tar.gz: $(du -m dist/nddup-deps.tar.gz | cut -f 1) MB, unpacked $(du -sm "$work/deps" | cut -f 1) MB"

@@ -20,11 +20,11 @@ from urllib.request import urlopen
 
 import pyspark
 
-from nddup.run.java import SHORT_LIVED, archiving, find_java, join_options
+from nddup.spark.java import SHORT_LIVED, archiving, find_java, join_options
 
 ROOT = Path(__file__).resolve().parents[1]
 HOME = Path(pyspark.__file__).parent
-QUIET = ROOT / "nddup" / "run" / "log4j2.properties"
+QUIET = ROOT / "nddup" / "spark" / "log4j2.properties"
 HOST = "127.0.0.1"
 START_SECONDS, END_SECONDS = 180, 20
 BESIDE_HEAP_MB = 640

@@ -70,7 +70,7 @@ def read_all(count: int, seed: int) -> int:
 CHECKED = """
 import sys
 from nddup import start_up
-from nddup.own_files import KernelFolder
+from nddup.ground.own_files import KernelFolder
 start_up.kernel_folders = lambda source, below="": [KernelFolder(sys.argv[1])]
 from scripts.try_damaged_lines import read_all
 print(read_all(int(sys.argv[2]), int(sys.argv[3])))
@@ -80,8 +80,8 @@ print(read_all(int(sys.argv[2]), int(sys.argv[3])))
 
 INTERPRETED = """
 import sys
-import nddup.arrays
-nddup.arrays.compiled = lambda function: function
+import nddup.ground.arrays
+nddup.ground.arrays.compiled = lambda function: function
 from scripts.try_damaged_lines import read_all
 print(read_all(int(sys.argv[2]), int(sys.argv[3])))
 """

@@ -30,8 +30,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 import nddup
-from nddup.array_files import crc_of, map_array, write_array
 from nddup.errors import NddupError
+from nddup.ground.array_files import crc_of, map_array, write_array
 from nddup.repository.close_components import tables_totals
 from nddup.repository.places import digest_file
 from nddup.storage.run_folder import digest

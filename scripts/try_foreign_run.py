@@ -25,8 +25,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from nddup.array_files import crc_of
 from nddup.cli import main as run_command
+from nddup.ground.array_files import crc_of
 from nddup.storage.run_folder import digest
 from scripts.try_foreign_repository import change_file, in_child, texts
 

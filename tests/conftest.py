@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import settings
 
-from nddup import progress
+from nddup.ground import progress
 from tests.places import SHARED
 
 if TYPE_CHECKING:
@@ -79,11 +79,11 @@ def shared() -> Path:
 @pytest.fixture(scope="session")
 def _session() -> "Iterator[SparkSession]":
     """One session of two cores for all tests; its JVM collects garbage seldom, and is otherwise that of a short run."""
-    from nddup.run.java import SHORT_LIVED  # noqa: PLC0415 - for Spark alone
-    from nddup.run.session import start_session  # noqa: PLC0415 - for Spark alone
+    from nddup.spark.java import SHORT_LIVED  # noqa: PLC0415 - for Spark alone
+    from nddup.spark.session import start_session  # noqa: PLC0415 - for Spark alone
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("nddup.run.session.SHORT_LIVED", (*SHORT_LIVED, "-Xmn600m"))
+        patch.setattr("nddup.spark.session.SHORT_LIVED", (*SHORT_LIVED, "-Xmn600m"))
         session = start_session(
             master="local[2]",
             settings={"spark.default.parallelism": "2", "spark.driver.memory": "2g"},
@@ -101,8 +101,8 @@ def spark(_session: "SparkSession", request: pytest.FixtureRequest) -> "Iterator
     There the driver takes no records, and no task takes all documents except in modules of `READING`. Elsewhere it
     shuffles to one, which is enough to read, resume, check or print a run: each task costs some 10 ms.
     """
-    from nddup.run.on_spark import documents, one_task  # noqa: PLC0415 - for Spark alone
-    from nddup.run.session import set_to  # noqa: PLC0415 - for Spark alone
+    from nddup.spark.session import set_to  # noqa: PLC0415 - for Spark alone
+    from nddup.spark.steps import documents, one_task  # noqa: PLC0415 - for Spark alone
 
     is_proof = bool(PROOFS & {request.node.path.parent.name, request.node.path.stem})
     with set_to(_session, {PARTITIONS: "2" if is_proof else "1"}), pytest.MonkeyPatch.context() as patch:

@@ -5,7 +5,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from nddup.engines.embedded import DuckEngine
+from nddup.engines.duck import DuckEngine
 from nddup.engines.engine import Engine
 from nddup.tables import Table
 from tests.counted_rows import once
@@ -21,7 +21,7 @@ def see_table(engine: Engine, name: str, table: pa.Table) -> None:
     if isinstance(engine, DuckEngine):
         engine.see(name, table)
         return
-    from nddup.engines.spark_engine import SparkEngine, frame_of  # noqa: PLC0415 - for Spark alone
+    from nddup.spark.engine import SparkEngine, frame_of  # noqa: PLC0415 - for Spark alone
 
     assert isinstance(engine, SparkEngine)
     engine.see(name, frame_of(engine.session, table))
@@ -43,6 +43,6 @@ def engine_over(session: Any) -> Engine:  # noqa: ANN401 - a Spark session
     """Return the embedded engine if there is no session, else Spark's."""
     if session is None:
         return DuckEngine("test")
-    from nddup.engines.spark_engine import SparkEngine, session_beside  # noqa: PLC0415 - for Spark alone
+    from nddup.spark.engine import SparkEngine, session_beside  # noqa: PLC0415 - for Spark alone
 
     return SparkEngine(session_beside(session))

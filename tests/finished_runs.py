@@ -31,7 +31,7 @@ def run_over(
     spark: "SparkSession", inputs: Sequence[Path], output: Path, settings: Mapping[str, Any], *, resume: bool = False
 ) -> dict[str, Any]:
     """Run the whole job on Spark into `output`; returns its metrics."""
-    from nddup.run.job import run_job  # noqa: PLC0415 - for Spark alone
+    from nddup.spark.run import run_job  # noqa: PLC0415 - for Spark alone
 
     config = build_config(dict(settings), origin="test")
     return run_job(spark, [str(path) for path in inputs], str(output), config, resume=resume)
@@ -41,7 +41,7 @@ def run_until(
     spark: "SparkSession", inputs: Sequence[Path], output: Path, settings: Mapping[str, Any], step: str
 ) -> None:
     """Run until just before `step`, `pair` or `cluster`; tests resume copies of the folder."""
-    from nddup.run.job import SparkJob  # noqa: PLC0415 - for Spark alone
+    from nddup.spark.run import SparkJob  # noqa: PLC0415 - for Spark alone
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(SparkJob, step, lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))

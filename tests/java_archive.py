@@ -12,8 +12,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import cast
 
-from nddup.run.java import archiving, find_java, users_options
-from nddup.start_up import cache_folder
+from nddup.ground.start_up import cache_folder
+from nddup.spark.java import archiving, find_java, users_options
 from tests.places import ROOT
 
 RUN = "import sys; from nddup.cli import main; sys.exit(main())"

@@ -12,27 +12,17 @@ import pytest
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = sorted((ROOT / "nddup").rglob("*.py"))
 MODULES = [path for path in PACKAGE if path.name != "__init__.py" or path.parent.name == "nddup"]
-REACH = ROOT / "nddup" / "spark" / "session_access.py"  # asks the session what it can do, with a small job if necessary
-STAGES = [path for path in MODULES if "spark" in (path.parts[-3], path.parent.name) and path != REACH]
 JOBS = sorted((ROOT / "jobs").glob("*.py"))
 
+GROUND = {"errors", "ground"}
 PURE = {"reading", "rewriting", "sketching", "scanning", "matching", "mining", "verifying"}
-GROUND = {"errors", "arrays", "array_files", "metrics", "progress", "start_up", "own_files", "children", "shown"}
-GROUND |= {"columns"}
-WIRING = {"spark", "spark.session_access", "spark.scan", "spark.hadoop_files", "spark.pairing", "spark.clustering"}
-WIRING |= {"spark.passages"}
+LAZY = {"spark", "spark.scan", "spark.hadoop_files", "spark.pairing", "spark.clustering", "spark.passages"}
+"""Functions of DataFrames: they run no job."""
 
 MAY_IMPORT: dict[str, set[str]] = {
-    "errors": {"shown"},
-    "shown": set(),
-    "metrics": {"errors"},
-    "children": set(),
-    "arrays": {"start_up", "own_files"},
-    "columns": {"arrays", "errors"},
-    "array_files": set(),
-    "progress": {"shown", "tables"},
-    "start_up": {"own_files"},
-    "own_files": set(),
+    "errors": {"ground"},
+    "tables": set(),
+    "ground": {"errors", "tables"},
     "reading": GROUND,
     "rewriting": GROUND | {"reading"},
     "sketching": GROUND,
@@ -40,13 +30,16 @@ MAY_IMPORT: dict[str, set[str]] = {
     "matching": GROUND,
     "mining": GROUND | {"matching", "tables"},
     "verifying": GROUND,
-    "against": GROUND | {"reading", "sketching", "scanning", "tables"},
-    "passages": {"against", "rewriting"},
-    "splitting": GROUND,
-    "checking": {"verifying", "tables"},
-    "tables": set(),
     "settings": GROUND | {"matching", "mining", "sketching", "scanning"},
     "explaining": {"settings"},
+    "storage": GROUND | {"sketching", "scanning"},
+    "engines": GROUND | {"tables", "storage", "settings"},
+    "engines.choose": {"embedded"},
+    "stages": {"engines", "settings", "rewriting", "report", "splitting"},
+    "report": {"engines", "settings"},
+    # An engine each: what only it does.
+    "embedded": {"settings", "scanning", "rewriting", "mining", "verifying", "engines", "stages"},
+    "embedded.run": {"embedded", "engines.choose", "compiling"},
     "spark": GROUND | {"tables"},
     "spark.session_access": {"errors"},
     "spark.hadoop_files": {"scanning", "spark"},
@@ -54,34 +47,57 @@ MAY_IMPORT: dict[str, set[str]] = {
     "spark.pairing": {"sketching", "matching", "mining", "spark"},
     "spark.clustering": {"mining", "spark"},
     "spark.passages": {"passages", "spark", "spark.pairing"},
-    "local": {"settings", "scanning", "rewriting", "mining", "verifying", "engines", "stages"},
-    "storage": GROUND | {"sketching", "scanning"},
-    "storage.session_files": {"storage", "spark", "spark.session_access"},
-    "storage.session_tables": {"storage", "storage.session_files"},
-    "engines": GROUND | {"tables", "storage", "settings"},
-    "stages": {"engines", "settings", "rewriting", "report", "splitting"},
-    "engines.spark_engine": {"engines", "spark", "spark.session_access", "storage.session_tables"},
-    "report": {"engines", "settings"},
-    "run": WIRING | PURE | {"against", "passages", "local", "engines.spark_engine", "repository.lookups"},
+    "spark.session_files": {"storage", "spark", "spark.session_access"},
+    "spark.session_tables": {"spark.session_files"},
+    "spark.engine": {"engines", "spark.session_tables"},
+    "spark.java": {"storage"},
+    "spark.session": {"engines.choose", "spark.java", "spark.session_access"},
+    "spark.daemon": {"compiling"},
+    "spark.steps": LAZY | PURE | {"embedded", "spark.engine", "spark.session"},
+    "spark.run": {"spark.steps"},
+    "spark.against_given": {"against.compare_collections", "spark.run"},
+    "spark.passages_given": {"passages.find_passages", "spark.run"},
+    "spark.split_given": {"splitting.make_split", "results"},
+    # A feature each: first its mathematics, then what joins it to files and engines.
+    "against": GROUND | {"reading", "sketching", "scanning", "tables"},
+    "passages": {"against", "rewriting"},
+    "splitting": GROUND,
+    "checking": {"verifying", "tables"},
     "repository.lookups": GROUND | {"matching", "sketching"},
-    "repository": {"run", "repository.lookups"},
+    "repository": {"embedded.run", "spark.run", "repository.lookups"},
+    "compiling": {"against", "embedded", "passages", "repository.lookups", *LAZY},
     "serving": {"repository"},
-    "api": {"run", "engines", "results"},
-    "results": {"against", "passages", "run", "engines.spark_engine", "checking", "explaining"},
-    "commands": {"results", "repository", "serving"},
+    "results": {"against", "spark.run", "explaining"},
+    "evaluating": {"results", "embedded.run", "verifying"},
+    "api": {"results", "splitting.make_split", "embedded.run"},
+    "commands": {"evaluating", "repository", "serving", "checking.check_run", "spark.against_given",
+                 "spark.passages_given", "spark.split_given", "passages.prove_passages", "splitting.prove_split"},
     "cli": {"commands"},
     "__main__": {"cli"},
     "": {"api"},
-}
+}  # fmt: skip
 """The rooms that each room may import, together with all that those may import. `checking` and `verifying` reach
 neither `matching` nor `mining`, even indirectly: `nddup check` is independent of the code that it checks."""
 
-WITHOUT_SPARK = PURE | {
-    "errors", "metrics", "arrays", "array_files", "progress", "start_up", "own_files", "tables", "settings",
-    "explaining",
-    "local", "engines", "stages", "report", "checking", "repository.lookups", "against", "children", "shown",
-    "passages", "columns", "splitting",
+JOINING = {
+    "against": ("against_inputs", "against_output", "compare_collections"),
+    "passages": ("find_passages", "passages_output", "prove_passages", "show_passages"),
+    "splitting": ("make_split", "prove_split", "write_split"),
+    "checking": ("check_run", "compared_texts", "evidence"),
+}
+"""Of each feature, the modules that join its mathematics to files and engines."""
+MAY_IMPORT |= {
+    f"{room}.{name}": {room, "results", "embedded.run", "checking.check_run", "against.compare_collections"}
+    | {f"{room}.{other}" for other in names}
+    for room, names in JOINING.items()
+    for name in names
+}
+
+ACTING = {
+    "spark.session_access", "spark.session_files", "spark.session_tables", "spark.engine", "spark.steps", "spark.run",
+    "spark.against_given", "spark.passages_given", "spark.split_given", "results", "api",
 }  # fmt: skip
+"""The rooms that run Spark jobs."""
 
 ACTIONS = {"collect", "first", "head", "take", "toPandas", "toArrow", "toLocalIterator", "isEmpty", "show", "foreach"}
 TAKING_ARGUMENTS = {"take", "count", "head"}
@@ -89,13 +105,6 @@ TAKING_ARGUMENTS = {"take", "count", "head"}
 
 KEEPING = {"persist", "cache", "unpersist", "checkpoint", "localCheckpoint", "write", "writeTo", "writeStream"}
 SESSIONS = {"getOrCreate", "newSession"}
-
-ACTING = {
-    "run", "spark.session_access", "results", "engines.spark_engine", "storage.session_files",
-    "storage.session_tables", "api",
-}  # fmt: skip
-"""The rooms that run Spark jobs."""
-
 
 LONGEST = 650
 """Maximum number of lines of a file."""
@@ -120,6 +129,11 @@ def room_of_module(module: str) -> str:
 
 def room_of(path: Path) -> str:
     return room_of_module(module_of(path))
+
+
+def engine_of(room: str) -> str:
+    """Return the first part of a room's name: an engine's folder, or a feature's."""
+    return room.partition(".")[0]
 
 
 def allowed(room: str) -> set[str]:
@@ -214,16 +228,20 @@ def test_every_package_has_a_rule() -> None:
     assert {room_of(path) for path in PACKAGE} <= set(MAY_IMPORT)
 
 
-def test_a_pure_room_names_no_spark() -> None:
-    """Pure rooms work on arrays and import neither pyspark nor py4j."""
-    pure = [path for path in PACKAGE if room_of(path) in WITHOUT_SPARK]
+def test_pyspark_is_imported_in_its_own_room_and_the_api_alone() -> None:
+    """No other room imports pyspark or py4j, anywhere in a module."""
+    others = [path for path in PACKAGE if engine_of(room_of(path)) not in {"spark", "api"}]
 
-    assert offenders(pure, lambda path: {m for m in imports(path) if m.split(".")[0] in {"pyspark", "py4j"}}) == {}
+    assert offenders(others, lambda path: {m for m in imports(path) if m.split(".")[0] in {"pyspark", "py4j"}}) == {}
 
 
-def test_importing_the_pure_rooms_loads_no_spark() -> None:
-    """Importing every module of the pure rooms does not load pyspark; a failure names the module that loaded it."""
-    names = [module_of(path) for path in PACKAGE if room_of(path) in WITHOUT_SPARK]
+def test_importing_the_other_rooms_loads_no_spark() -> None:
+    """Importing every module outside `spark` and `api` loads no pyspark; a failure names the module that loaded it.
+
+    `compiling` compiles the kernels of Spark's tasks too.
+    """
+    rooms = {path: engine_of(room_of(path)) for path in PACKAGE}
+    names = [module_of(path) for path, room in rooms.items() if room not in {"spark", "api", "compiling", "__main__"}]
     program = f"""
 import importlib, sys
 for name in {names}:
@@ -238,14 +256,13 @@ for name in {names}:
 
 
 def test_no_two_modules_share_a_name_but_counterparts() -> None:
-    """A module name belongs to one room, except that `commands` and `local` may use the names of their counterparts."""
+    """A module name belongs to one room; `commands` and the engines may use the names of their counterparts."""
     places: dict[str, set[str]] = {}
     for path in MODULES:
-        places.setdefault(path.stem, set()).add(room_of(path))
+        places.setdefault(path.stem, set()).add(engine_of(room_of(path)))
+    counterparts = {"commands", "embedded", "spark"}
 
-    twice = {
-        stem: rooms for stem, rooms in places.items() if stem != "__init__" and len(rooms - {"commands", "local"}) > 1
-    }
+    twice = {stem: rooms for stem, rooms in places.items() if stem != "__init__" and len(rooms - counterparts) > 1}
 
     assert twice == {}
 
@@ -267,12 +284,14 @@ def test_imports_make_no_circle() -> None:
 
 def test_a_stage_is_lazy() -> None:
     """A stage runs no Spark action, caches nothing, writes nothing and creates no session."""
-    assert offenders(STAGES, lambda path: actions(path) | named(path, KEEPING | SESSIONS)) == {}
+    lazy = [path for path in MODULES if room_of(path) in LAZY]
+
+    assert offenders(lazy, lambda path: actions(path) | named(path, KEEPING | SESSIONS)) == {}
 
 
 def test_fitting_is_the_one_action_of_a_stage() -> None:
     """Among the stages, MLlib's `fit` is called once, in `mine_components`."""
-    fitting = [path.name for path in STAGES for name, _ in attributes(path) if name == "fit"]
+    fitting = [path.name for path in MODULES if room_of(path) in LAZY for name, _ in attributes(path) if name == "fit"]
 
     assert fitting == ["mine_components.py"]
 

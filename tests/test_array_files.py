@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from nddup.array_files import map_array, write_array
+from nddup.ground.array_files import map_array, write_array
 
 PACKAGE = Path(__file__).resolve().parents[1] / "nddup"
 

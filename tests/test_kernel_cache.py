@@ -6,9 +6,16 @@ from pathlib import Path
 
 import pytest
 
-HELPER = "from nddup.arrays import compiled\nfrom made.constants import STEP\n\n\n@compiled\ndef add(x: int) -> int:\n"
+HELPER = """
+from nddup.ground.arrays import compiled
+from made.constants import STEP
+
+
+@compiled
+def add(x: int) -> int:
+"""
 CALLER = """
-from nddup.arrays import compiled, is_compiled
+from nddup.ground.arrays import compiled, is_compiled
 from made import helper
 
 
@@ -23,7 +30,7 @@ def answer(folder: Path, how: str) -> tuple[bool, int]:
     called = "from made.caller import call, is_compiled; print(is_compiled(call), call(1), len(call.stats.cache_hits))"
     path = f"{Path(__file__).resolve().parents[1]}:{folder}"
     done = subprocess.run(
-        [sys.executable, "-c", f"import nddup.arrays as a; {how}; {called}"],
+        [sys.executable, "-c", f"import nddup.ground.arrays as a; {how}; {called}"],
         env={"PYTHONPATH": path},
         capture_output=True,
         text=True,

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from nddup.errors import OutputError
-from nddup.metrics import RunMetrics
+from nddup.ground.metrics import RunMetrics
 
 STAGE = {"rows_in": {"pairs": 3}, "rows_out": {}, "seconds": 1.25, "shuffle_bytes": 17, "resumed": ["matches"]}
 

@@ -23,7 +23,7 @@ import pandas as pd
 
 from bench.debdocs import HEAD, load_pages, romip_records
 from bench.papers.runs import make_run
-from nddup.results.compared_texts import read_whole
+from nddup.checking.compared_texts import read_whole
 from nddup.results.opening import open_here
 
 FILES = 24

@@ -11,11 +11,11 @@ import yaml
 
 from bench.papers.cells import Values
 from nddup.cli import main
-from nddup.metrics import RunMetrics
-from nddup.results.evaluate import evaluate_run
+from nddup.embedded.run import run_locally
+from nddup.evaluating.evaluate import evaluate_run
+from nddup.evaluating.sweep import Engines, Point, read_grid, run_sweep
+from nddup.ground.metrics import RunMetrics
 from nddup.results.opening import open_here
-from nddup.results.sweep import Engines, Point, read_grid, run_sweep
-from nddup.run.local_job import run_locally
 from nddup.settings.load import load_config
 
 UNSEEN = ("output.texts=0", "output.report=false")

@@ -18,7 +18,7 @@ from scipy import sparse
 
 from bench.debdocs import shingles_of
 from bench.papers.cells import Cells, Values
-from nddup.arrays import Ragged
+from nddup.ground.arrays import Ragged
 from nddup.settings.load import load_config
 from nddup.settings.plan import bands_of, finder_of, recipe_of
 from nddup.settings.schema import Config

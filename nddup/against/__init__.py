@@ -7,5 +7,6 @@
     SHARED         --judge-->             a verdict and the best document of each item
     SHARED         --spans-->             the runs of tokens that an item and its best document have in common
 
-May import reading, scanning, sketching, and what lies below them. There is no Spark here.
+These import reading, scanning, sketching. `compare_collections` has the order of the steps of `nddup against`, with
+`against_inputs` and `against_output`; what Spark does is `nddup.spark.against_given`.
 """

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from nddup.against.shingle_table import ALL_BITS, Known, filter_shift, find_number, has_key, may_have, read_only
 from nddup.against.spans import count_characters, fold_tokens, locate_tokens
-from nddup.arrays import compiled, number_keys
+from nddup.ground.arrays import compiled, number_keys
 from nddup.sketching.folding import folded_words
 from nddup.sketching.rolling_hash import hash_tokens, most_tokens, roll, shingling
 from nddup.sketching.tokens import WORD_TABLE

@@ -18,9 +18,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nddup.against.spans import fold_tokens, locate_tokens, same_tokens
-from nddup.array_files import map_array, write_array
-from nddup.arrays import HASH_MULTIPLIER, compiled
 from nddup.errors import CapacityError
+from nddup.ground.array_files import map_array, write_array
+from nddup.ground.arrays import HASH_MULTIPLIER, compiled
 from nddup.sketching.folding import folded_words
 from nddup.sketching.rolling_hash import hash_tokens, roll, shingling
 from nddup.sketching.tokens import WORD_TABLE

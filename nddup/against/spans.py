@@ -14,7 +14,7 @@ from typing import Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from nddup.arrays import compiled
+from nddup.ground.arrays import compiled
 from nddup.sketching.folding import byte_at, decode_any, fold_text, signed
 from nddup.sketching.tokens import (
     CLASS,

@@ -22,19 +22,19 @@ import pyarrow.dataset as ds
 from numpy.typing import NDArray
 
 from nddup.api import views
-from nddup.arrays import Ragged
+from nddup.embedded.memory import Memory
+from nddup.embedded.run import LocalJob
+from nddup.embedded.workers import Workers
+from nddup.engines.choose import memory_of
 from nddup.engines.engine import FinishedRun
 from nddup.errors import ConfigError
-from nddup.local.memory import Memory
-from nddup.local.workers import Workers
+from nddup.ground.arrays import Ragged
+from nddup.ground.metrics import RunMetrics
+from nddup.ground.progress import Progress
 from nddup.matching.measures import MEASURES
 from nddup.matching.threshold import Threshold, compare_sketches, overlap_or_less, resemblance_parts
-from nddup.metrics import RunMetrics
 from nddup.mining.keep_verdicts import FORCED_NOTE, Forced
-from nddup.progress import Progress
 from nddup.report.borderline import side_by_side
-from nddup.run.engines import memory_of
-from nddup.run.local_job import LocalJob
 from nddup.settings import plan
 from nddup.settings.load import read_stored
 from nddup.settings.plan import processes_of

@@ -12,19 +12,19 @@ import numpy as np
 import pyarrow as pa
 
 from nddup.api.run_object import Run
-from nddup.engines.embedded import MemoryRun
+from nddup.compiling.install import compile_once
+from nddup.embedded.memory import Memory
+from nddup.embedded.read_records import CHUNK_BYTES, cut, number_texts
+from nddup.embedded.run import LocalJob
+from nddup.embedded.workers import Workers
+from nddup.engines.choose import memory_of
+from nddup.engines.duck import MemoryRun
 from nddup.errors import ConfigError
-from nddup.local.memory import Memory
-from nddup.local.read_records import CHUNK_BYTES, cut, number_texts
-from nddup.local.workers import Workers
+from nddup.ground.metrics import RunMetrics
+from nddup.ground.progress import LocalProgress, Steps, is_quiet_for
 from nddup.matching.preference import DATED, DERIVED
-from nddup.metrics import RunMetrics
-from nddup.progress import LocalProgress, Steps, is_quiet_for
 from nddup.reading.chats import CHAT_NAMES, holds_texts, is_chat, texts_of
 from nddup.reading.xml_structure import BODY_NAMES, TITLE_NAMES, text_fields
-from nddup.run.compiling import compile_once
-from nddup.run.engines import memory_of
-from nddup.run.local_job import LocalJob
 from nddup.settings.load import build_config, nest_settings
 from nddup.settings.plan import processes_of
 from nddup.settings.schema import (
@@ -138,8 +138,8 @@ def find_duplicates(  # noqa: PLR0913 - the sections of the configuration, so th
         raise ConfigError("find_duplicates: input.limit: give the first rows of the table")
 
     if hasattr(df, "sparkSession"):
-        from nddup.engines.spark_engine import FramesRun  # noqa: PLC0415 - Spark is loaded for its own tables only
-        from nddup.run.job import find_on_spark, with_ids_of  # noqa: PLC0415
+        from nddup.spark.engine import FramesRun  # noqa: PLC0415 - Spark is loaded for its own tables only
+        from nddup.spark.run import find_on_spark, with_ids_of  # noqa: PLC0415
 
         if df.isStreaming:
             raise ConfigError(

@@ -14,21 +14,21 @@ import pyarrow.dataset as ds
 
 from nddup.api import views
 from nddup.api.views import Cluster, Document, RunTable, find_cluster, find_document, table_of
-from nddup.engines.embedded import DuckRun, MemoryRun
+from nddup.engines.duck import DuckRun, MemoryRun
 from nddup.engines.engine import FinishedRun
 from nddup.errors import ConfigError, NddupError
-from nddup.metrics import RunMetrics
+from nddup.ground.metrics import RunMetrics
+from nddup.ground.shown import one_line
 from nddup.report.borderline import Decisive, decisive_of, find_closest
 from nddup.report.summary import headline, notes
-from nddup.shown import one_line
 from nddup.storage.local_storage import LocalStorage, local_path
 from nddup.storage.run_folder import RunFolder
 from nddup.tables import RESULTS
 
 if TYPE_CHECKING:  # compiled kernels take half a second to load, Spark longer
     from nddup.api.answers import PairVerdict
-    from nddup.engines.spark_engine import FramesRun
     from nddup.settings.schema import Config
+    from nddup.spark.engine import FramesRun
 
 from nddup.settings.schema import Config
 
@@ -257,9 +257,9 @@ class Run:
 
         Cost: joins of narrow rows; memory: 40 bytes a pair, some 200 a document.
         """
-        from nddup.results.splits.make_split import SplitAsked, split_run  # noqa: PLC0415
-        from nddup.results.splits.write_split import read_columns_here  # noqa: PLC0415
+        from nddup.splitting.make_split import SplitAsked, split_run  # noqa: PLC0415
         from nddup.splitting.parts import read_parts  # noqa: PLC0415
+        from nddup.splitting.write_split import read_columns_here  # noqa: PLC0415
 
         run = self._ask
 

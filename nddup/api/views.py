@@ -17,11 +17,11 @@ import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
+from nddup.engines.choose import machine_memory
 from nddup.engines.engine import FinishedRun
 from nddup.errors import CapacityError, ConfigError
+from nddup.ground.shown import one_line
 from nddup.mining.modes import MEANINGS
-from nddup.run.engines import machine_memory
-from nddup.shown import one_line
 
 LONGEST = 120
 """Largest number of characters shown of a value."""

@@ -1,6 +1,6 @@
 """The commands: `add` declares the arguments of one, `execute` runs it and returns its exit status.
 
-This room parses arguments and prints; the work is done in `results` and `run`. It may import both and everything below
+This room parses arguments and prints; features and engines do the work. It may import these and everything below
 them, but Spark and numba only inside `execute`: `--help` and the commands without Spark must start quickly.
 """
 

@@ -7,9 +7,9 @@ from typing import Any
 
 from nddup.commands.options import add_json, add_master, add_parser, add_settings, positive
 from nddup.errors import ConfigError
-from nddup.progress import Steps
-from nddup.shown import one_line, print_json, print_out
-from nddup.start_up import prevent_pandas_import
+from nddup.ground.progress import Steps
+from nddup.ground.shown import one_line, print_json, print_out
+from nddup.ground.start_up import prevent_pandas_import
 
 EPILOG = """verdicts:
   found         at least --threshold of the item stands in one document of A (--of item), or of a document of A in the
@@ -100,13 +100,13 @@ def _share(text: str) -> Fraction:
 
 def _start_spark(options: argparse.Namespace, config: Any, steps: Steps) -> Any:  # noqa: ANN401 - a Start, loaded here
     """Return the engine on Spark, if it is requested or needed; None for the engine of this machine."""
-    from nddup.run.engines import choose_engine_of_paths  # noqa: PLC0415
+    from nddup.engines.choose import choose_engine_of_paths  # noqa: PLC0415
 
     if choose_engine_of_paths([options.a, options.b], config, master=options.master).engine == "local":
         return None
-    from nddup.results.against.against_on_spark import engine_on_spark  # noqa: PLC0415
-    from nddup.run.java import is_small  # noqa: PLC0415
-    from nddup.run.session import start_session  # noqa: PLC0415
+    from nddup.spark.against_given import engine_on_spark  # noqa: PLC0415
+    from nddup.spark.java import is_small  # noqa: PLC0415
+    from nddup.spark.session import start_session  # noqa: PLC0415
 
     steps.begin("start Spark")
     small = is_small([options.a, options.b])
@@ -117,10 +117,10 @@ def execute(options: argparse.Namespace) -> int:
     """Compare, and print the result."""
     with Steps("against", 9) as steps:
         prevent_pandas_import()
+        from nddup.against import against_output as written  # noqa: PLC0415
+        from nddup.against.compare_collections import AskedAgainst, compare  # noqa: PLC0415
         from nddup.against.judge import Rules  # noqa: PLC0415
-        from nddup.results.against import against_output as written  # noqa: PLC0415
-        from nddup.results.against.compare_collections import AskedAgainst, compare  # noqa: PLC0415
-        from nddup.run.compiling import compile_once  # noqa: PLC0415
+        from nddup.compiling.install import compile_once  # noqa: PLC0415
         from nddup.settings.load import load_config  # noqa: PLC0415
 
         if options.length > 1_000:  # noqa: PLR2004 - the greatest length of shingle.length too

@@ -15,9 +15,9 @@ from nddup.commands.options import add_inputs, add_master, add_parser
 from nddup.commands.run import add as add_run
 from nddup.commands.run import execute as run_collection
 from nddup.errors import OutputError
-from nddup.progress import Steps
-from nddup.shown import one_line, print_out
-from nddup.start_up import prevent_pandas_import
+from nddup.ground.progress import Steps
+from nddup.ground.shown import one_line, print_out
+from nddup.ground.start_up import prevent_pandas_import
 
 INSPECT_EPILOG = """examples:
   nddup inspect pages/                                        the format of each file, and why
@@ -139,7 +139,7 @@ def execute_setup(options: argparse.Namespace) -> int:
     Raises:
         OutputError: if there is no folder that could keep the kernels.
     """
-    from nddup.run.compiling import are_compiled, compile_once  # noqa: PLC0415
+    from nddup.compiling.install import are_compiled, compile_once  # noqa: PLC0415
 
     del options
     with Steps("setup", 1) as steps:

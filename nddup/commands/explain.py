@@ -7,8 +7,8 @@ from typing import Any
 
 from nddup.commands.options import add_parser, add_settings, positive, share
 from nddup.errors import ConfigError
-from nddup.progress import Steps
-from nddup.shown import parse_size, print_json, print_out
+from nddup.ground.progress import Steps
+from nddup.ground.shown import parse_size, print_json, print_out
 
 EPILOG = """three questions:
   nddup explain [--config FILE] [--set a.b=c]...

@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, Any
 
 from nddup.commands.options import add_finished_run, add_json, add_master, add_parser, positive, share
 from nddup.errors import ConfigError
-from nddup.progress import Steps
-from nddup.shown import print_json, print_out, spell_json
-from nddup.start_up import prevent_pandas_import
+from nddup.ground.progress import Steps
+from nddup.ground.shown import print_json, print_out, spell_json
+from nddup.ground.start_up import prevent_pandas_import
 
 if TYPE_CHECKING:  # loads the engine's modules
+    from nddup.checking.check_run import CheckReport
     from nddup.engines.engine import FinishedRun
     from nddup.engines.text_places import TextPlace
-    from nddup.results.check import CheckReport
 
 OF_RUNS = ("cluster", "borderline", "context", "removed", "extents")
 """Options that ask for what only a run has."""
@@ -126,7 +126,7 @@ def _may_be_passages(options: argparse.Namespace) -> bool:
 
 def _tell_passages(options: argparse.Namespace) -> str | None:
     """Return the requested view of a folder of passages; None if the folder is not one."""
-    from nddup.results.passages.show_passages import open_passages, rows_of, show_passages  # noqa: PLC0415
+    from nddup.passages.show_passages import open_passages, rows_of, show_passages  # noqa: PLC0415
 
     with open_passages(options.run, master=options.master) as opened:
         if opened is None:
@@ -235,7 +235,7 @@ def execute_check(options: argparse.Namespace) -> int:
             return _tell(check(options.run, is_json=options.json), options)
     with Steps("check", 1) as steps:
         prevent_pandas_import()
-        from nddup.results.check import check_run  # noqa: PLC0415
+        from nddup.checking.check_run import check_run  # noqa: PLC0415
         from nddup.results.opening import open_run  # noqa: PLC0415
 
         steps.begin("open the run")
@@ -259,7 +259,7 @@ def _tell(report: "CheckReport", options: argparse.Namespace) -> int:
 
 def _check_passages(path: str, *, is_json: bool) -> "CheckReport":
     """Prove the tables of `nddup passages`, and print a line for each promise."""
-    from nddup.results.passages.prove_passages import check_passages  # noqa: PLC0415
+    from nddup.passages.prove_passages import check_passages  # noqa: PLC0415
 
     with Steps("check", 3) as steps:
         report = check_passages(path, steps)
@@ -272,7 +272,7 @@ def _check_split(path: str, *, is_json: bool) -> "CheckReport":
     """Prove a folder of `nddup split`, and print a line for each promise."""
     with Steps("check", 2) as steps:
         prevent_pandas_import()
-        from nddup.results.splits.prove_split import check_split  # noqa: PLC0415
+        from nddup.splitting.prove_split import check_split  # noqa: PLC0415
 
         report = check_split(path, steps)
     if not is_json:

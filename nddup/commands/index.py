@@ -13,9 +13,9 @@ from typing import Any, NamedTuple
 
 from nddup.commands.options import add_all_known, add_common, add_json, add_parser, add_settings, positive
 from nddup.errors import ConfigError, NddupError, OutputError
-from nddup.progress import Steps
-from nddup.shown import MOST_NAMED, counted, one_line, print_json, print_out, printable
-from nddup.start_up import prevent_pandas_import
+from nddup.ground.progress import Steps
+from nddup.ground.shown import MOST_NAMED, counted, one_line, print_json, print_out, printable
+from nddup.ground.start_up import prevent_pandas_import
 
 EPILOG = """examples:
   nddup index create pages --set sketch.kind=keywords --lowest 0.6
@@ -171,8 +171,8 @@ def execute(options: argparse.Namespace) -> int:
 
 def _open(options: argparse.Namespace, steps: Steps, doing: str) -> Any:  # noqa: ANN401 - a Repository, loaded here
     """Open the repository; the progress of its workers is shown as part of the step `doing`."""
+    from nddup.compiling.install import compile_once  # noqa: PLC0415
     from nddup.repository.opened_repository import Repository  # noqa: PLC0415
-    from nddup.run.compiling import compile_once  # noqa: PLC0415
 
     steps.begin("open the repository")
     repository = Repository(options.repo, caller=_caller(options))
@@ -326,7 +326,7 @@ def _versions(text: str | None) -> tuple[int, int] | None:
 
 def _tables(options: argparse.Namespace, steps: Steps) -> Answer:
     import nddup.repository  # noqa: PLC0415
-    from nddup.metrics import RunMetrics  # noqa: PLC0415
+    from nddup.ground.metrics import RunMetrics  # noqa: PLC0415
     from nddup.results.show import summarise  # noqa: PLC0415
 
     steps.begin("write the tables")

@@ -20,9 +20,9 @@ from nddup.commands.options import (
     positive,
 )
 from nddup.errors import ConfigError
-from nddup.progress import Steps
-from nddup.shown import drop_login, print_json, print_out
-from nddup.start_up import prevent_pandas_import
+from nddup.ground.progress import Steps
+from nddup.ground.shown import drop_login, print_json, print_out
+from nddup.ground.start_up import prevent_pandas_import
 
 EVALUATE_EPILOG = """formats of FILE, detected from its first lines (UTF-8; plain, gz, bz2, zst or xz):
   pairs         id_a,id_b[,score[,...]]          separated by tabs, semicolons, commas or blanks; header optional
@@ -111,13 +111,13 @@ def execute_evaluate(options: argparse.Namespace) -> int:
     """Compare, and print the numbers as a table."""
     with Steps("evaluate", 7) as steps:
         prevent_pandas_import()
-        from nddup.results.evaluate import (  # noqa: PLC0415
+        from nddup.evaluating.evaluate import (  # noqa: PLC0415
             WRITTEN,
             Options,
             describe,
             evaluate_run,
         )
-        from nddup.results.labelled_pairs import describe_labels, evaluate_labels  # noqa: PLC0415
+        from nddup.evaluating.labelled_pairs import describe_labels, evaluate_labels  # noqa: PLC0415
         from nddup.results.opening import open_run  # noqa: PLC0415
 
         reading = Options(
@@ -175,7 +175,7 @@ def execute_truth(options: argparse.Namespace) -> int:
     """Make the list, and print a summary of it."""
     with Steps("truth", 6) as steps:
         prevent_pandas_import()
-        from nddup.results.truth import Asked, make_truth  # noqa: PLC0415
+        from nddup.evaluating.truth import Asked, make_truth  # noqa: PLC0415
 
         asked = Asked(options.similarity, options.candidates, max(0, options.sample))
         made = make_truth(options.run, asked, options.output, steps)
@@ -215,9 +215,9 @@ def execute_sweep(options: argparse.Namespace) -> int:
         unseen = [] if options.keep_runs else ["output.texts=0", "output.report=false"]
         base = load_config(options.config, [*options.assignments, *unseen], os.environ)
         prevent_pandas_import()
+        from nddup.evaluating.sweep import Engines, read_grid, read_text, run_sweep, spell_table  # noqa: PLC0415
         from nddup.explaining.curves import axis_of, draw_sweep  # noqa: PLC0415
-        from nddup.progress import start_logging  # noqa: PLC0415
-        from nddup.results.sweep import Engines, read_grid, read_text, run_sweep, spell_table  # noqa: PLC0415
+        from nddup.ground.progress import start_logging  # noqa: PLC0415
 
         points = read_grid(read_text(options.grid), origin=options.grid, base=base)
         made = [point.settings for point in points if point.config is not None]

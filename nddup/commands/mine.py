@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from nddup.commands.options import add_parser, positive
 from nddup.errors import ConfigError, NddupError, OutputError
-from nddup.progress import Steps
-from nddup.shown import one_line
+from nddup.ground.progress import Steps
+from nddup.ground.shown import one_line
 
 if TYPE_CHECKING:
     from nddup.mining.frequent_sets import Mined
@@ -68,9 +68,9 @@ def mine_file(  # noqa: PLR0913 - the options of the command
 
     with Steps("mine", STEPS) as steps:
         steps.begin("load the kernels")
+        from nddup.compiling.install import compile_once  # noqa: PLC0415
         from nddup.mining.fimi import read_fimi  # noqa: PLC0415 - after the progress line
         from nddup.mining.frequent_sets import mine_context  # noqa: PLC0415
-        from nddup.run.compiling import compile_once  # noqa: PLC0415
 
         compile_once(steps)
         steps.begin(f"read {one_line(path.name)}")

@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING, Any
 
 from nddup.commands.options import add_inputs, add_master, add_parser
 from nddup.errors import NeedsSparkError
-from nddup.progress import Steps
-from nddup.shown import one_line, print_out
-from nddup.start_up import prevent_pandas_import
+from nddup.ground.progress import Steps
+from nddup.ground.shown import one_line, print_out
+from nddup.ground.start_up import prevent_pandas_import
 
 if TYPE_CHECKING:
-    from nddup.results.passages.passages_output import Told
+    from nddup.passages.passages_output import Told
     from nddup.settings.schema import Config
 
 EPILOG = """examples:
@@ -50,9 +50,9 @@ def execute(options: argparse.Namespace) -> int:
     """Find passages, write them, and print the summary."""
     with Steps("passages", 6) as steps:
         prevent_pandas_import()
-        from nddup.results.passages.find_passages import WEIGHT, paths_read  # noqa: PLC0415
-        from nddup.results.passages.passages_output import require_writable, summarise  # noqa: PLC0415
-        from nddup.run.engines import choose_engine, has_java  # noqa: PLC0415
+        from nddup.engines.choose import choose_engine, has_java  # noqa: PLC0415
+        from nddup.passages.find_passages import WEIGHT, paths_read  # noqa: PLC0415
+        from nddup.passages.passages_output import require_writable, summarise  # noqa: PLC0415
         from nddup.settings.load import load_config  # noqa: PLC0415
 
         given = [*options.assignments, *([f"engine={options.engine}"] if options.engine else [])]
@@ -77,10 +77,10 @@ def execute(options: argparse.Namespace) -> int:
 
 def _find_here(options: argparse.Namespace, config: "Config", steps: Steps) -> "tuple[Told, list[str]]":
     """Find and write the passages on this machine; return the facts of the summary, and a line about each output."""
-    from nddup.results.against.against_output import require_new  # noqa: PLC0415
-    from nddup.results.passages import passages_output as written  # noqa: PLC0415
-    from nddup.results.passages.find_passages import find_passages, find_source  # noqa: PLC0415
-    from nddup.run.compiling import compile_once  # noqa: PLC0415
+    from nddup.against.against_output import require_new  # noqa: PLC0415
+    from nddup.compiling.install import compile_once  # noqa: PLC0415
+    from nddup.passages import passages_output as written  # noqa: PLC0415
+    from nddup.passages.find_passages import find_passages, find_source  # noqa: PLC0415
     from nddup.stages.stage import require_rewritable  # noqa: PLC0415
 
     folder = require_new(options.output, options.inputs)
@@ -96,9 +96,9 @@ def _find_here(options: argparse.Namespace, config: "Config", steps: Steps) -> "
 
 def _find_on_spark(options: argparse.Namespace, config: "Config", steps: Steps) -> "tuple[Told, list[str]]":
     """Find and write the passages on Spark; return as `_find_here`."""
-    from nddup.results.passages.passages_on_spark import find_on_spark  # noqa: PLC0415
-    from nddup.run.java import is_small  # noqa: PLC0415
-    from nddup.run.session import start_session  # noqa: PLC0415
+    from nddup.spark.java import is_small  # noqa: PLC0415
+    from nddup.spark.passages_given import find_on_spark  # noqa: PLC0415
+    from nddup.spark.session import start_session  # noqa: PLC0415
 
     steps.begin("start Spark")
     small = is_small(options.inputs)

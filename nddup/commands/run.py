@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any
 
 from nddup.commands.options import add_all_known, add_inputs, add_json, add_master, add_parser
 from nddup.errors import ConfigError, NeedsSparkError
-from nddup.progress import Steps
+from nddup.ground.progress import Steps
+from nddup.ground.shown import print_json, print_out
+from nddup.ground.start_up import prevent_pandas_import
 from nddup.settings.profile_files import profiles
-from nddup.shown import print_json, print_out
-from nddup.start_up import prevent_pandas_import
 
 if TYPE_CHECKING:  # a command loads these when it runs
-    from nddup.local.processes import Processes
+    from nddup.embedded.processes import Processes
     from nddup.settings.schema import Config
 
 Make = Callable[..., dict[str, Any]]
@@ -94,7 +94,7 @@ def execute(options: argparse.Namespace) -> int:
     if options.json:
         print_json(made)
         return 0
-    from nddup.metrics import RunMetrics  # noqa: PLC0415
+    from nddup.ground.metrics import RunMetrics  # noqa: PLC0415
     from nddup.results.show import summarise  # noqa: PLC0415
 
     metrics = RunMetrics.read(made)
@@ -117,8 +117,8 @@ def _start_processes(options: argparse.Namespace) -> "Processes | None":
 
     Before the kernels are compiled, they would all compile the same.
     """
-    from nddup.local.processes import Processes  # noqa: PLC0415
-    from nddup.run.compiling import are_compiled  # noqa: PLC0415
+    from nddup.compiling.install import are_compiled  # noqa: PLC0415
+    from nddup.embedded.processes import Processes  # noqa: PLC0415
     from nddup.storage.local_storage import is_submitted  # noqa: PLC0415
 
     is_local = options.engine != "spark" and options.master is None and not is_submitted()
@@ -129,8 +129,8 @@ def _prepare(
     options: argparse.Namespace, processes: "Processes | None", steps: Steps
 ) -> tuple["Config", Make, dict[str, Any]]:
     """Read the settings and choose the engine; return the settings, what makes the run, and its arguments."""
-    from nddup.progress import start_logging  # noqa: PLC0415
-    from nddup.run.engines import choose_engine  # noqa: PLC0415
+    from nddup.engines.choose import choose_engine  # noqa: PLC0415
+    from nddup.ground.progress import start_logging  # noqa: PLC0415
     from nddup.settings.load import load_config  # noqa: PLC0415
 
     chosen = [f"engine={options.engine}"] if options.engine else []
@@ -179,8 +179,8 @@ def _look_at_paths(options: argparse.Namespace) -> None:
 
 def _run(make: Make, options: argparse.Namespace, config: "Config", how: dict[str, Any]) -> dict[str, Any]:
     """Make a run and return its metrics; go on with Spark if the embedded engine has too little memory."""
-    from nddup.progress import say  # noqa: PLC0415
-    from nddup.run.engines import has_java  # noqa: PLC0415
+    from nddup.engines.choose import has_java  # noqa: PLC0415
+    from nddup.ground.progress import say  # noqa: PLC0415
 
     try:
         return make(options.inputs, options.output, config, **how)
@@ -206,18 +206,18 @@ def _prepare_here(config: "Config", processes: "Processes | None") -> Make:
         processes.kill()
         processes = None
     prevent_pandas_import()
-    from nddup.run.local_job import run_locally  # noqa: PLC0415
+    from nddup.embedded.run import run_locally  # noqa: PLC0415
 
     return partial(run_locally, processes=processes)
 
 
 def _prepare_spark(options: argparse.Namespace, config: "Config", steps: Steps) -> Make:
     """Prepare a run on Spark: here, or where --master or spark-submit says."""
-    from nddup.run.compiling import compile_once  # noqa: PLC0415
-    from nddup.run.java import is_small  # noqa: PLC0415
-    from nddup.run.job import run_job  # noqa: PLC0415
-    from nddup.run.on_spark.outputs import require_place, save_tables  # noqa: PLC0415
-    from nddup.run.session import address_of, start_session  # noqa: PLC0415
+    from nddup.compiling.install import compile_once  # noqa: PLC0415
+    from nddup.spark.java import is_small  # noqa: PLC0415
+    from nddup.spark.run import run_job  # noqa: PLC0415
+    from nddup.spark.session import address_of, start_session  # noqa: PLC0415
+    from nddup.spark.steps.outputs import require_place, save_tables  # noqa: PLC0415
     from nddup.storage.local_storage import is_submitted  # noqa: PLC0415
 
     if options.master is None and not is_submitted():

@@ -9,9 +9,9 @@ from typing import Any
 
 from nddup.commands.options import add_parser
 from nddup.errors import OutputError
-from nddup.progress import Steps
-from nddup.shown import one_line, print_out
-from nddup.start_up import prevent_pandas_import
+from nddup.ground.progress import Steps
+from nddup.ground.shown import one_line, print_out
+from nddup.ground.start_up import prevent_pandas_import
 
 EPILOG = """addresses:
   GET  /                       a page: paste a text, see what is like it
@@ -51,8 +51,8 @@ def execute(options: argparse.Namespace) -> int:
     with Steps("serve", 2) as steps:
         steps.begin("open the repository")
         prevent_pandas_import()
+        from nddup.compiling.install import compile_once  # noqa: PLC0415
         from nddup.repository.opened_repository import Repository  # noqa: PLC0415
-        from nddup.run.compiling import compile_once  # noqa: PLC0415
         from nddup.serving.look_ups import TOKEN, LookUps, is_loopback, listen_at  # noqa: PLC0415
 
         repository = Repository(options.repo)

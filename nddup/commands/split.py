@@ -4,9 +4,9 @@ import argparse
 from typing import Any
 
 from nddup.commands.options import add_all_known, add_finished_run, add_json, add_master, add_parser
-from nddup.progress import Steps
-from nddup.shown import one_line, print_json, print_out
-from nddup.start_up import prevent_pandas_import
+from nddup.ground.progress import Steps
+from nddup.ground.shown import one_line, print_json, print_out
+from nddup.ground.start_up import prevent_pandas_import
 
 EPILOG = """\
 A unit, all documents that are connected by found pairs, goes to one part as a whole; sizes come as near to the shares
@@ -58,9 +58,9 @@ def execute(options: argparse.Namespace) -> int:
     with Steps("split", 2) as steps:
         prevent_pandas_import()
         from nddup.results.opening import is_read_here  # noqa: PLC0415
-        from nddup.results.splits.make_split import say_split  # noqa: PLC0415
-        from nddup.results.splits.write_split import SplitCall, split_here  # noqa: PLC0415
+        from nddup.splitting.make_split import say_split  # noqa: PLC0415
         from nddup.splitting.parts import read_parts  # noqa: PLC0415
+        from nddup.splitting.write_split import SplitCall, split_here  # noqa: PLC0415
 
         call = SplitCall(
             parts=read_parts(options.parts),
@@ -78,8 +78,8 @@ def execute(options: argparse.Namespace) -> int:
             steps.begin("split it")
             run, told = split_here(options.run, call)
         else:
-            from nddup.results.splits.split_on_spark import split_on_spark  # noqa: PLC0415
-            from nddup.run.session import start_session  # noqa: PLC0415
+            from nddup.spark.session import start_session  # noqa: PLC0415
+            from nddup.spark.split_given import split_on_spark  # noqa: PLC0415
 
             spark = start_session(master=options.master, settings={})
             steps.begin("split it")

@@ -1,7 +1,6 @@
-"""The two engines behind one contract of a few verbs, and a finished run, which answers in these verbs over its tables.
+"""The contract of both engines, ten verbs, and a finished run, which answers in these verbs over its tables.
 
-Start with `engine`, the contract: a question is one text that both engines understand. `embedded` reads a folder or
-Arrow tables in this process, without Java; `spark_engine`, which alone imports pyspark, reads DataFrames, or a folder
-on a cluster or one that only Hadoop can open. Imports the tables and storage. Holds no mathematics and no meaning of a
-table.
+Start with `engine`: a question is one text that both engines understand. `duck` answers it in this process, from a
+folder or Arrow tables, without Java; `nddup.spark.engine` from DataFrames. `choose` picks the engine of a run. Imports
+the tables and storage. Holds no mathematics and no meaning of a table.
 """

@@ -8,7 +8,7 @@
     forget                                drop all of these
 
 `engines.embedded` implements them with DuckDB in this process, `engines.spark_engine` with Spark; a step takes an
-engine as its argument. Other steps are in `local` and `spark`. `FinishedRun` is an engine over a run.
+engine as its argument. Other steps are in `embedded` and `spark`. `FinishedRun` is an engine over a run.
 """
 
 from abc import ABC, abstractmethod
@@ -183,7 +183,7 @@ class FinishedRun(Engine):
     def __init__(self, folder: Folder) -> None:
         self._folder = folder
         self.path = folder.path
-        from nddup.metrics import RunMetrics  # noqa: PLC0415 - a question to a repository opens no run
+        from nddup.ground.metrics import RunMetrics  # noqa: PLC0415 - a question to a repository opens no run
         from nddup.settings.stored import complete_shown  # noqa: PLC0415
 
         origin = f"{folder.path}/metrics.json"

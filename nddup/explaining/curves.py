@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from nddup.errors import ConfigError, OutputError
+from nddup.ground.shown import counted
 from nddup.matching.task_sizes import (
     MOST_TASKS,
     Volume,
@@ -30,7 +31,6 @@ from nddup.matching.task_sizes import (
 )
 from nddup.settings.plan import confirm_rule_of, threshold_of
 from nddup.settings.schema import Config
-from nddup.shown import counted
 from nddup.sketching.accuracy import expected_overlap, overlap_probability
 from nddup.sketching.minhash import candidate_probability, curve_threshold, expected_errors
 

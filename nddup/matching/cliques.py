@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from nddup.arrays import Ragged, compiled, number_keys, take_rows
+from nddup.ground.arrays import Ragged, compiled, number_keys, take_rows
 from nddup.matching.overlap_join import ConnectedPairs, Prefixes
 from nddup.matching.threshold import Rule
 

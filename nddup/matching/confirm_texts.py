@@ -17,7 +17,7 @@ from typing import Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from nddup.arrays import Ragged, compiled, number_keys, take_rows
+from nddup.ground.arrays import Ragged, compiled, number_keys, take_rows
 from nddup.matching.threshold import overlap_or_less
 
 CELLS: Final = 1 << 30

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from nddup.arrays import Ragged, compiled, group_rows
+from nddup.ground.arrays import Ragged, compiled, group_rows
 from nddup.matching.elements import BEFORE, NO_ELEMENT, WORDS
 from nddup.matching.overlap_join import (
     NO_LIMIT,

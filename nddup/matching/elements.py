@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from nddup.arrays import HASH_MULTIPLIER, Ragged, compiled
+from nddup.ground.arrays import HASH_MULTIPLIER, Ragged, compiled
 
 LEAST_BITS = 36
 SPARE_BITS = 6

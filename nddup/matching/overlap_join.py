@@ -16,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from nddup.arrays import HASH_MULTIPLIER, Ragged, compiled
+from nddup.ground.arrays import HASH_MULTIPLIER, Ragged, compiled
 from nddup.matching.threshold import Rule, Threshold, compare_sketches
 
 NO_LIMIT = np.iinfo(np.int64).max

@@ -17,7 +17,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from nddup.arrays import Ragged, compiled
+from nddup.ground.arrays import Ragged, compiled
 
 
 class Rule(NamedTuple):

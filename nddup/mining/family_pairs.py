@@ -22,8 +22,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from nddup.arrays import Ragged, number_keys, take_rows
-from nddup.columns import ragged_of
+from nddup.ground.arrays import Ragged, number_keys, take_rows
+from nddup.ground.columns import ragged_of
 from nddup.matching.cliques import connect_cliques
 from nddup.matching.confirm_texts import ConfirmRule, SetRule, compare_held, compare_one, confirms_any
 from nddup.matching.overlap_join import (

@@ -20,7 +20,7 @@ from typing import BinaryIO, NamedTuple, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from nddup.arrays import HASH_MULTIPLIER, compiled
+from nddup.ground.arrays import HASH_MULTIPLIER, compiled
 from nddup.mining.itemsets import Itemsets
 
 

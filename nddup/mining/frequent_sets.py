@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from nddup.arrays import compiled
+from nddup.ground.arrays import compiled
 from nddup.mining.fimi import Context, ItemRows, number_rows, take_rows, transpose_context
 from nddup.mining.itemsets import NO_LIMIT, Itemsets, sort_canonically
 from nddup.mining.maximal_sets import (

@@ -18,7 +18,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from nddup.arrays import compiled, number_keys
+from nddup.ground.arrays import compiled, number_keys
 from nddup.mining.maximal_sets import (
     ROWS,
     SETS,

@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from nddup.arrays import Ragged, compiled
+from nddup.ground.arrays import Ragged, compiled
 from nddup.matching.threshold import Rule, overlap_or_less, resemblance_parts
 from nddup.mining.itemsets import Itemsets, sort_canonically
 from nddup.mining.maximal_sets import FoundSets

@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from nddup.arrays import Ragged, compiled, number_keys
+from nddup.ground.arrays import Ragged, compiled, number_keys
 from nddup.matching.overlap_join import Prefixes
 from nddup.matching.threshold import Rule, Threshold, compare_sketches
 

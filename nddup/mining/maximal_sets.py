@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from nddup.arrays import compiled
+from nddup.ground.arrays import compiled
 from nddup.mining.neighbourhoods import (
     Bits,
     Component,

@@ -16,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from nddup.arrays import compiled
+from nddup.ground.arrays import compiled
 
 Bits = NDArray[np.uint64]
 

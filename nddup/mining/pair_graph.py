@@ -16,7 +16,7 @@ from typing import NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from nddup.arrays import compiled
+from nddup.ground.arrays import compiled
 from nddup.matching.overlap_join import find_root
 
 

@@ -7,5 +7,5 @@
 
 `repeats` has the mathematics, arrays in and arrays out; `tabulate` makes the arrays of records, characters of
 tokens, and the tables of both. May import reading, sketching, scanning and against's tokens. There is no
-engine here.
+engine in these; `find_passages` is the order of the command, beside what writes, proves and shows its tables.
 """

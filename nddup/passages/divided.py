@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nddup.against.shingle_table import read_only
-from nddup.arrays import HASH_MULTIPLIER, Ragged, compiled, group_rows, number_keys
+from nddup.ground.arrays import HASH_MULTIPLIER, Ragged, compiled, group_rows, number_keys
 from nddup.passages.repeats import SCATTER, SHIFT, Anchors, Windows, find_anchors
 
 WHOLE = -1

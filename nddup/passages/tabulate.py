@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from nddup.against.against_tables import CUTS, HASHED, OCCURRENCES, PASSAGES, REPEATING
 from nddup.against.shingle_table import read_only
 from nddup.against.spans import count_characters, locate_tokens
-from nddup.arrays import Ragged, compiled
+from nddup.ground.arrays import Ragged, compiled
 from nddup.passages.repeats import Cuts, Passages, Repeats
 from nddup.reading.formats import FileHead
 from nddup.reading.outcomes import Reject

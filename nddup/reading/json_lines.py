@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from nddup.arrays import compiled
+from nddup.ground.arrays import compiled
 from nddup.reading.charsets import canonical_charset
 from nddup.reading.formats import FileHead, split_field
 from nddup.reading.outcomes import MAX_ID_LENGTH

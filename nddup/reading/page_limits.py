@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from nddup.arrays import compiled
+from nddup.ground.arrays import compiled
 
 MAX_PARTS = 1 << 20
 """Maximum number of tags and attributes of one record: they take up to 380 MB. A real page of 2.7 MB has 0.27 million.

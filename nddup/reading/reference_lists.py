@@ -25,8 +25,8 @@ import numpy as np
 import pyarrow as pa
 
 from nddup.errors import NddupError
+from nddup.ground.shown import read_cell
 from nddup.reading.streams import PIECE, Expanded, StoppedError
-from nddup.shown import read_cell
 
 Kind = Literal["pairs", "groups"]
 

@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from nddup.metrics import RunMetrics
+from nddup.ground.metrics import RunMetrics
 
 MATRIX_EACH = 24
 """Maximum number of documents in the matrix of a cluster."""

@@ -25,6 +25,7 @@ import pyarrow.compute as pc
 from nddup.engines.engine import FinishedRun
 from nddup.engines.text_places import TextPlace, text_places
 from nddup.errors import ConfigError, NddupError
+from nddup.ground.shown import drop_login
 from nddup.report.borderline import draw_page
 from nddup.report.content import (
     CELLS,
@@ -47,7 +48,6 @@ from nddup.report.content import (
     list_documents,
 )
 from nddup.report.data import chunks
-from nddup.shown import drop_login
 from nddup.storage.run_folder import RunFolder
 
 MOST_CLUSTERS = 100_000

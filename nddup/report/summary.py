@@ -5,10 +5,10 @@ from collections.abc import Mapping
 from fractions import Fraction
 from typing import Any, NamedTuple
 
-from nddup.metrics import ClustersMetrics, KeepMetrics, RunMetrics, SketchMetrics
+from nddup.ground.metrics import ClustersMetrics, KeepMetrics, RunMetrics, SketchMetrics
+from nddup.ground.shown import MOST_NAMED, counted, name_some, spell_size
 from nddup.scanning.input_files import count_reasons
 from nddup.settings.schema import say_estimated
-from nddup.shown import MOST_NAMED, counted, name_some, spell_size
 from nddup.sketching.accuracy import say_missed
 
 SHORT = 50

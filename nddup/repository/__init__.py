@@ -2,13 +2,13 @@
 
     batch      --read_batch-->   documents, and the stored documents they replace
     documents  --pair_batch-->   edges             to stored sketches by postings, to each other as in a run
-    edges      --close-->        state, results    of the touched components, recomputed by `nddup.local`
+    edges      --close-->        state, results    of the touched components, recomputed by `nddup.embedded`
     tables     --write-->        segment, commit
 
     repo = nddup.repository.open("pages"); repo.add({"w1": "a text"})
 
-Start with `opened_repository` and `make_change`. `lookups` is pure; `places` is where it is stored. May import `run`
-and everything below it.
+Start with `opened_repository` and `make_change`. `lookups` is pure; `places` is where it is stored. May import both
+engines and everything below them.
 """
 
 import os

@@ -23,6 +23,8 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from nddup.errors import ConfigError
+from nddup.ground.shown import drop_login
+from nddup.ground.start_up import cache_folder
 from nddup.repository.places import (
     COMMITS,
     SEGMENTS,
@@ -33,8 +35,6 @@ from nddup.repository.places import (
     create_exclusively,
     digest_file,
 )
-from nddup.shown import drop_login
-from nddup.start_up import cache_folder
 
 CONDITIONAL = {"s3", "s3a"}
 """Schemes whose client can create an object only if it is absent, in one request."""

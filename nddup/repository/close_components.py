@@ -1,7 +1,7 @@
 """From the documents of touched components and their pairs to all rows of these components, and the tables' totals.
 
-The steps are those of `nddup.local.engine`, called in the same order. Pairs, keep-list, sets, covers and budgets depend
-only on a component's own rows, so the rows equal those of a fresh run over all documents.
+The steps are those of `nddup.embedded.steps`, called in the same order. Pairs, keep-list, sets, covers and budgets
+depend only on a component's own rows, so the rows equal those of a fresh run over all documents.
 
 The digest of a table is free of order: the sum of the BLAKE2b-128 of its rows, modulo 2^128. It can be updated: it
 is that of the version before, minus the rows of replaced components, plus the rows of new ones.
@@ -17,12 +17,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from nddup.columns import one_chunk, take
-from nddup.local import engine
-from nddup.local.collapse import Nodes, name_nodes, rank_ids
-from nddup.local.confirm import NO_LEADERS, Known, keys_of, pair_families
-from nddup.local.match import Matches, PairingOptions
-from nddup.local.workers import Workers
+from nddup.embedded import steps as engine
+from nddup.embedded.collapse import Nodes, name_nodes, rank_ids
+from nddup.embedded.confirm import NO_LEADERS, Known, keys_of, pair_families
+from nddup.embedded.match import Matches, PairingOptions
+from nddup.embedded.workers import Workers
+from nddup.ground.columns import one_chunk, take
 from nddup.matching.preference import Order
 from nddup.mining.pair_graph import label_components
 from nddup.repository.identity import Identity

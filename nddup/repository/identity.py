@@ -15,8 +15,8 @@ from typing import Any, Self
 
 import numpy as np
 
+from nddup.embedded.read_records import take_saved
 from nddup.errors import ConfigError, OutputError
-from nddup.local.read_records import take_saved
 from nddup.matching.measures import MEASURES
 from nddup.matching.preference import DATED
 from nddup.matching.threshold import Threshold

@@ -12,16 +12,24 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from nddup.arrays import Ragged
-from nddup.columns import one_chunk
-from nddup.engines.embedded import DuckEngine, DuckRun
+from nddup.embedded import outputs
+from nddup.embedded.collapse import name_nodes
+from nddup.embedded.match import PairingOptions
+from nddup.embedded.workers import Workers
+from nddup.engines.duck import DuckEngine, DuckRun
 from nddup.errors import OutputError
-from nddup.local import outputs
-from nddup.local.collapse import name_nodes
-from nddup.local.match import PairingOptions
-from nddup.local.workers import Workers
+from nddup.ground.arrays import Ragged
+from nddup.ground.columns import one_chunk
+from nddup.ground.metrics import (
+    ClustersMetrics,
+    EditMetrics,
+    KeepMetrics,
+    PairsMetrics,
+    SketchMetrics,
+    Stages,
+    TextsMetrics,
+)
 from nddup.matching.preference import Order
-from nddup.metrics import ClustersMetrics, EditMetrics, KeepMetrics, PairsMetrics, SketchMetrics, Stages, TextsMetrics
 from nddup.report.gather import report_run
 from nddup.repository.lookups import distinct, is_among
 from nddup.repository.make_change import as_of_run

@@ -15,9 +15,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from nddup.columns import lists_of, one_chunk
-from nddup.local.confirm import Row
-from nddup.local.workers import Workers
+from nddup.embedded.confirm import Row
+from nddup.embedded.workers import Workers
+from nddup.ground.columns import lists_of, one_chunk
 from nddup.repository.close_components import Closed, Scope, Totals, close, make_totals, replaced_totals
 from nddup.repository.lookups import distinct
 from nddup.repository.pair_batch import BatchPairs, pair_batch

@@ -20,10 +20,10 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from nddup.array_files import crc_of, map_array, write_array
-from nddup.arrays import Ragged, take_rows
-from nddup.columns import fingerprints_of, one_chunk, ragged_of
 from nddup.errors import OutputError
+from nddup.ground.array_files import crc_of, map_array, write_array
+from nddup.ground.arrays import Ragged, take_rows
+from nddup.ground.columns import fingerprints_of, one_chunk, ragged_of
 from nddup.repository.commits import Segment
 from nddup.repository.lookups import Keyed, Matching, Postings, Rows, hash_strings, key_rows, spread_rows
 from nddup.repository.places import SEGMENTS, Place

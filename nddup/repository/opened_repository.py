@@ -10,16 +10,16 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeAlias
 
 import pyarrow as pa
 
+from nddup.embedded.read_records import number_texts
+from nddup.embedded.workers import Progress, Workers
+from nddup.engines.choose import choose_engine
 from nddup.errors import ConfigError, OutputError
-from nddup.local.read_records import number_texts
-from nddup.local.workers import Progress, Workers
 from nddup.repository.bucket_place import find_place
 from nddup.repository.commits import Commit, read_commit
 from nddup.repository.identity import Identity
 from nddup.repository.query_stored import Ask, Queries, find_matches, read_queries, require_bands, sketch_texts
 from nddup.repository.segment_files import read_all
 from nddup.repository.snapshot import Snapshot
-from nddup.run.engines import choose_engine
 from nddup.scanning.collection import Collection, Files, find_files
 from nddup.scanning.input_files import is_of_this_machine, local_path
 from nddup.settings.plan import processes_of, record_limits
@@ -81,9 +81,9 @@ def reading_of(inputs: Given, config: Config, engine: str | None) -> Reading:
     if choose_engine(inputs, None, config, master=None).engine == "local":
         return Reading(Workers(count), LocalStorage())
 
-    from nddup.run.java import is_small  # noqa: PLC0415 - Spark is loaded only where it is needed
-    from nddup.run.on_spark.documents import WorkersOnSpark  # noqa: PLC0415
-    from nddup.run.session import start_session  # noqa: PLC0415
+    from nddup.spark.java import is_small  # noqa: PLC0415 - Spark is loaded only where it is needed
+    from nddup.spark.session import start_session  # noqa: PLC0415
+    from nddup.spark.steps.documents import WorkersOnSpark  # noqa: PLC0415
 
     spark = start_session(master=None, settings=config.spark, is_small=is_small(list(inputs)))
     workers = WorkersOnSpark(count, spark=spark)
@@ -204,7 +204,7 @@ class Repository:
                 written.
             LostRaceError: if another writer committed meanwhile; nothing was changed.
         """
-        from nddup.local.rewrite import Rewriter  # noqa: PLC0415
+        from nddup.embedded.rewrite import Rewriter  # noqa: PLC0415
         from nddup.repository.commits import claimed  # noqa: PLC0415
         from nddup.repository.write_versions import (  # noqa: PLC0415
             add,

@@ -1,7 +1,7 @@
 """The near-duplicate pairs of a batch: its new distinct sketches with the stored ones, and with each other.
 
 Stored sketches are found through the postings of each segment, in that segment's order of features; the sketches of the
-batch are paired with each other as in a run (`nddup.local.match`).
+batch are paired with each other as in a run (`nddup.embedded.match`).
 
 Where texts confirm pairs, all shingles of both texts decide: those of stored nodes, and those of new texts, read again.
 
@@ -18,12 +18,12 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from nddup.arrays import Ragged, take_rows
-from nddup.columns import lists_of, one_chunk, ragged_of
+from nddup.embedded.confirm import Confirmer, Row, Texts, read_tokens
+from nddup.embedded.match import Matches, PairingOptions, match
+from nddup.embedded.workers import Workers
 from nddup.errors import CapacityError
-from nddup.local.confirm import Confirmer, Row, Texts, read_tokens
-from nddup.local.match import Matches, PairingOptions, match
-from nddup.local.workers import Workers
+from nddup.ground.arrays import Ragged, take_rows
+from nddup.ground.columns import lists_of, one_chunk, ragged_of
 from nddup.matching.confirm_texts import SetRule, may_confirm
 from nddup.repository.identity import Identity
 from nddup.repository.lookups import Near, distinct, spread_rows

@@ -9,13 +9,13 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from nddup.errors import OutputError
+from nddup.ground.shown import one_line
 from nddup.repository.bucket_place import find_place
 from nddup.repository.commits import Commit, read_commit, versions_in
 from nddup.repository.identity import require_format
 from nddup.repository.query_stored import Ask
 from nddup.repository.segment_files import MATCHES
 from nddup.settings.load import read_stored
-from nddup.shown import one_line
 from nddup.storage.local_storage import local_path
 
 if TYPE_CHECKING:

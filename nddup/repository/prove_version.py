@@ -13,14 +13,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from nddup.arrays import take_rows
-from nddup.columns import one_chunk
+from nddup.embedded import steps as engine
+from nddup.embedded.collapse import Nodes
+from nddup.embedded.confirm import Confirmer, list_candidates
+from nddup.embedded.match import Matches
+from nddup.embedded.workers import Workers
 from nddup.errors import OutputError
-from nddup.local import engine
-from nddup.local.collapse import Nodes
-from nddup.local.confirm import Confirmer, list_candidates
-from nddup.local.match import Matches
-from nddup.local.workers import Workers
+from nddup.ground.arrays import take_rows
+from nddup.ground.columns import one_chunk
 from nddup.matching.confirm_texts import SetRule
 from nddup.repository.close_components import COLUMNS, row_digests, tables_totals, totals_by
 from nddup.repository.live_tables import live_tables

@@ -12,13 +12,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from nddup.arrays import Ragged
-from nddup.columns import ragged_of
+from nddup.embedded.collapse import collapse
+from nddup.embedded.confirm import Row
+from nddup.embedded.read_records import read_records
+from nddup.embedded.workers import Workers, scan_texts
 from nddup.errors import ConfigError
-from nddup.local.collapse import collapse
-from nddup.local.confirm import Row
-from nddup.local.read_records import read_records
-from nddup.local.workers import Workers, scan_texts
+from nddup.ground.arrays import Ragged
+from nddup.ground.columns import ragged_of
+from nddup.ground.shown import one_line
 from nddup.matching.confirm_texts import SetRule
 from nddup.matching.measures import MEASURES
 from nddup.repository.identity import Identity, share_of
@@ -28,7 +29,6 @@ from nddup.repository.segment_files import MATCHES, table_of
 from nddup.repository.snapshot import Snapshot
 from nddup.scanning.collection import Collection
 from nddup.scanning.sketch_records import SketchRecords
-from nddup.shown import one_line
 from nddup.tables import REPEATED, TEXTS
 
 FULL = 100

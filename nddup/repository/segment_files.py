@@ -24,8 +24,8 @@ import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
+from nddup.embedded.confirm import Row
 from nddup.errors import OutputError
-from nddup.local.confirm import Row
 from nddup.reading.parquet_rows import expanded_size
 from nddup.repository.commits import Segment
 from nddup.repository.places import SEGMENTS, Place, digest_file

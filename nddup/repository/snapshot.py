@@ -14,10 +14,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from nddup.arrays import Ragged
-from nddup.columns import WORDS, one_chunk
+from nddup.embedded.confirm import Row
 from nddup.errors import OutputError
-from nddup.local.confirm import Row
+from nddup.ground.arrays import Ragged
+from nddup.ground.columns import WORDS, one_chunk
 from nddup.repository.commits import Commit
 from nddup.repository.identity import Identity
 from nddup.repository.lookups import KeyHits, Matching, Near, Rows, find_near, find_rows, hash_strings, is_among

@@ -26,13 +26,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from nddup.columns import fingerprints_of, one_chunk, ragged_of
-from nddup.engines.embedded import DuckEngine
+from nddup.embedded import steps as engine
+from nddup.embedded.confirm import Row
+from nddup.embedded.rewrite import Rewriter, verdicts_of, write_apart
+from nddup.embedded.workers import Workers
+from nddup.engines.duck import DuckEngine
 from nddup.errors import ConfigError, OutputError
-from nddup.local import engine
-from nddup.local.confirm import Row
-from nddup.local.rewrite import Rewriter, verdicts_of, write_apart
-from nddup.local.workers import Workers
+from nddup.ground.columns import fingerprints_of, one_chunk, ragged_of
 from nddup.repository.close_components import COLUMNS, Totals
 from nddup.repository.commits import (
     SEGMENT_NAME,

@@ -1,1 +1,1 @@
-"""Commands that read a finished run: show, check, evaluate and others. Imports `run` and everything below it."""
+"""What people look at in a finished run: `opening` opens it, `show`, `preview` and `formal_context` spell it."""

@@ -24,8 +24,8 @@ from numpy.typing import NDArray
 from nddup.engines.engine import FinishedRun
 from nddup.engines.text_places import text_places
 from nddup.errors import ConfigError, NddupError, OutputError
+from nddup.ground.shown import counted, csv_line, escaped, one_line
 from nddup.results.opening import read_texts
-from nddup.shown import counted, csv_line, escaped, one_line
 from nddup.verifying.extents import Extent, Ranges, find_extent, join_ranges
 
 MOST_CELLS = 1_000_000_000

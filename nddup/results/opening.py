@@ -62,8 +62,8 @@ def open_run(path: str, *, master: str | None, beside: tuple[str, ...] = ()) -> 
     if is_read_here(path, *beside, master=master):
         return open_here(path)
 
-    from nddup.run.java import is_small  # noqa: PLC0415
-    from nddup.run.session import start_session  # noqa: PLC0415 - neither engine is loaded for the other
+    from nddup.spark.java import is_small  # noqa: PLC0415
+    from nddup.spark.session import start_session  # noqa: PLC0415 - neither engine is loaded for the other
 
     return open_on_spark(start_session(master=master, settings={}, is_small=is_small([path, *beside])), path)
 
@@ -85,16 +85,16 @@ def open_files(*paths: str, master: str | None, settings: Mapping[str, str]) -> 
 
         return LocalStorage()
 
-    from nddup.run.java import is_small  # noqa: PLC0415
-    from nddup.run.session import start_session  # noqa: PLC0415
-    from nddup.storage.session_files import files_of  # noqa: PLC0415
+    from nddup.spark.java import is_small  # noqa: PLC0415
+    from nddup.spark.session import start_session  # noqa: PLC0415
+    from nddup.spark.session_files import files_of  # noqa: PLC0415
 
     return files_of(start_session(master=master, settings=settings, is_small=is_small(paths)))
 
 
 def open_here(path: str) -> Opened:
     """Open a run on this machine in this process."""
-    from nddup.engines.embedded import DuckRun  # noqa: PLC0415
+    from nddup.engines.duck import DuckRun  # noqa: PLC0415
     from nddup.storage.local_storage import LocalStorage, local_path  # noqa: PLC0415
     from nddup.storage.run_folder import RunFolder  # noqa: PLC0415
 
@@ -108,9 +108,9 @@ def open_here(path: str) -> Opened:
 
 def open_on_spark(spark: Any, path: str) -> Opened:  # noqa: ANN401 - a SparkSession
     """Open a run with Spark."""
-    from nddup.engines.spark_engine import SparkRun  # noqa: PLC0415
-    from nddup.storage.session_files import files_of  # noqa: PLC0415
-    from nddup.storage.session_tables import SparkFolder  # noqa: PLC0415
+    from nddup.spark.engine import SparkRun  # noqa: PLC0415
+    from nddup.spark.session_files import files_of  # noqa: PLC0415
+    from nddup.spark.session_tables import SparkFolder  # noqa: PLC0415
 
     run = SparkRun(spark, path)
 
@@ -148,9 +148,9 @@ def read_texts(
         if is_read_here(*paths_of(folder), master=None):
             return _read_here(folder, documents, characters)
 
-    from nddup.run.on_spark.documents import reopen_inputs  # noqa: PLC0415
-    from nddup.run.session import start_session  # noqa: PLC0415
-    from nddup.storage.session_tables import SparkFolder  # noqa: PLC0415
+    from nddup.spark.session import start_session  # noqa: PLC0415
+    from nddup.spark.session_tables import SparkFolder  # noqa: PLC0415
+    from nddup.spark.steps.documents import reopen_inputs  # noqa: PLC0415
 
     spark = start_session(master=master, settings={})
     return reopen_inputs(spark, SparkFolder(spark, path)).find_texts(_named(documents), characters).toArrow()
@@ -161,8 +161,8 @@ def _named(documents: "Mapping[str, TextPlace]") -> dict[str, tuple[str, bytes]]
 
 
 def _read_here(folder: "RunFolder", documents: "Mapping[str, TextPlace]", characters: int | None) -> "pa.Table":
-    from nddup.local.outputs import Reader  # noqa: PLC0415
-    from nddup.local.workers import Workers  # noqa: PLC0415
+    from nddup.embedded.outputs import Reader  # noqa: PLC0415
+    from nddup.embedded.workers import Workers  # noqa: PLC0415
     from nddup.scanning.record_blocks import are_blocks  # noqa: PLC0415
     from nddup.settings.plan import processes_of, record_limits, text_rule  # noqa: PLC0415
     from nddup.stages.inputs_found import find_again  # noqa: PLC0415

@@ -10,7 +10,8 @@ from functools import partial
 from itertools import islice
 from typing import BinaryIO
 
-from nddup.progress import Steps
+from nddup.ground.progress import Steps
+from nddup.ground.shown import counted, one_line, spell_size
 from nddup.reading.csv_rows import dialect_of
 from nddup.reading.formats import FormatError
 from nddup.reading.outcomes import Record, Reject
@@ -21,7 +22,6 @@ from nddup.scanning.input_files import ASSET_WHY, InputFile, columns_of, is_of_t
 from nddup.scanning.local_files import open_local
 from nddup.scanning.whole_files import StoredFile, read_file
 from nddup.settings.schema import Config
-from nddup.shown import counted, one_line, spell_size
 from nddup.sketching.tokens import tokenise
 
 RECORDS = 1_000

@@ -69,8 +69,8 @@ def _read(path: str) -> Again:
         ConfigError: if they are gone, or out of reach.
         NddupError: if a file has changed.
     """
-    from nddup.local.engine import sketch  # noqa: PLC0415 - a check without inputs reads nothing
-    from nddup.local.workers import Workers  # noqa: PLC0415
+    from nddup.embedded.steps import sketch  # noqa: PLC0415 - a check without inputs reads nothing
+    from nddup.embedded.workers import Workers  # noqa: PLC0415
     from nddup.results.opening import is_read_here  # noqa: PLC0415
     from nddup.stages.inputs_found import find_again, paths_of  # noqa: PLC0415
     from nddup.storage.local_storage import LocalStorage  # noqa: PLC0415

@@ -12,11 +12,11 @@ import pyarrow as pa
 
 from nddup.engines.engine import FinishedRun
 from nddup.errors import ConfigError
-from nddup.metrics import RunMetrics
+from nddup.ground.metrics import RunMetrics
+from nddup.ground.shown import counted, csv_line, drop_login, one_line
 from nddup.mining.modes import MEANINGS
 from nddup.report.borderline import decisive_of, find_closest
 from nddup.report.summary import headline, notes
-from nddup.shown import counted, csv_line, drop_login, one_line
 
 WIDTH = 76
 LARGEST = 10

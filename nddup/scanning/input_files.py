@@ -11,7 +11,7 @@ from unicodedata import category
 from urllib.parse import quote, unquote, urlsplit
 
 from nddup.errors import ConfigError
-from nddup.shown import drop_login
+from nddup.ground.shown import drop_login
 
 PLAIN = "/-_.!~*'():@&=+$,;"
 """Characters that Java does not escape in the path of a URI, besides letters, digits and non-ASCII characters."""

@@ -18,7 +18,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from nddup.arrays import Ragged
+from nddup.ground.arrays import Ragged
 from nddup.reading.formats import FileHead
 from nddup.reading.outcomes import Record
 from nddup.reading.records import content_fingerprint, fingerprint_bytes, record_text

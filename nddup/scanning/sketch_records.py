@@ -18,7 +18,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from nddup.arrays import Ragged
+from nddup.ground.arrays import Ragged
 from nddup.reading.formats import FileHead
 from nddup.reading.json_lines import plain_keys
 from nddup.reading.outcomes import EXCERPT_LENGTH, Capture, Record, Reject, excerpt

@@ -9,6 +9,7 @@ from dataclasses import replace
 from itertools import groupby, islice
 from typing import BinaryIO, NamedTuple
 
+from nddup.ground.shown import clean
 from nddup.reading.charsets import unit_of
 from nddup.reading.containers import read_container
 from nddup.reading.formats import FileHead
@@ -19,7 +20,6 @@ from nddup.reading.xml_cutting import cut_records
 from nddup.scanning.found import LocatedRecord, in_batches
 from nddup.scanning.line_blocks import Bytes, cut_lines, read_blocks
 from nddup.scanning.record_blocks import are_blocks
-from nddup.shown import clean
 
 
 class StoredFile(NamedTuple):

@@ -21,13 +21,13 @@ from typing import Any
 from pydantic import BaseModel, ValidationError
 
 from nddup.errors import ConfigError
+from nddup.ground.shown import follow, hide_setting
 from nddup.settings.plan import find_conflicts
 from nddup.settings.profile_files import profiles
 from nddup.settings.read_yaml import LONGEST as LONGEST_YAML
 from nddup.settings.read_yaml import UNREADABLE, RepeatedKeyError, read_yaml, yaml_reason
 from nddup.settings.schema import Config, Section
 from nddup.settings.stored import CALLERS, take_deciding
-from nddup.shown import follow, hide_setting
 
 PREFIX = "NDDUP_"
 """How the names of variables that are settings begin."""

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validator, model_validator
 
+from nddup.ground.shown import MOST_BYTES, parse_size
 from nddup.matching.measures import MEASURES
 from nddup.matching.preference import Order, read_columns, read_glob, read_order
 from nddup.mining.modes import MODES
 from nddup.reading.formats import FORMATS
-from nddup.shown import MOST_BYTES, parse_size
 from nddup.sketching.kinds import KINDS
 
 if TYPE_CHECKING:

@@ -9,8 +9,8 @@ from typing import Any
 from pydantic import ValidationError
 
 from nddup.errors import ConfigError
+from nddup.ground.shown import hide_settings
 from nddup.settings.schema import Config
-from nddup.shown import hide_settings
 
 CALLERS = frozenset({"engine", "local", "spark"})
 """The sections that say how and where to compute. They come from the caller of each command, never from a folder."""

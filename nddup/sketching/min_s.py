@@ -15,7 +15,7 @@ from typing import Final, NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from nddup.arrays import compiled, gather
+from nddup.ground.arrays import compiled, gather
 from nddup.sketching.accuracy import check_at_least_one
 from nddup.sketching.permutations import MixKeys, mix_id, mix_keys
 from nddup.sketching.rolling_hash import (

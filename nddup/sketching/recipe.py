@@ -20,7 +20,7 @@ from typing import Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from nddup.arrays import Ragged, compiled
+from nddup.ground.arrays import Ragged, compiled
 from nddup.sketching.min_s import (
     Sketches,
     check_texts,

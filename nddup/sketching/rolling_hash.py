@@ -17,7 +17,7 @@ from typing import Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from nddup.arrays import Ragged, compiled
+from nddup.ground.arrays import Ragged, compiled
 from nddup.sketching.folding import BEYOND_ASCII, byte_at, decode, fold_text, folded_words, signed
 from nddup.sketching.tokens import CLASS, CLASS_SHIFT, FACTS, OF_MARK, WORD_TABLE
 

@@ -24,8 +24,8 @@ import Stemmer
 import stop_words
 from numpy.typing import NDArray
 
-from nddup.arrays import HASH_MULTIPLIER, compiled
 from nddup.errors import CapacityError
+from nddup.ground.arrays import HASH_MULTIPLIER, compiled
 from nddup.sketching.folding import fold_text, folded_words, signed
 from nddup.sketching.min_s import read_only
 from nddup.sketching.rolling_hash import ONE, most_tokens, read_token

@@ -17,7 +17,7 @@ from typing import Final, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from nddup.arrays import compiled
+from nddup.ground.arrays import compiled
 from nddup.sketching.min_s import Sketches, check_texts
 from nddup.sketching.permutations import mix_id, mix_keys
 from nddup.sketching.vocabulary import MOST_WORDS, NO_TERM, LexiconRule, Vocabulary, letter_number, pieces, term_ids

@@ -1,7 +1,8 @@
-"""The stages of a run on Spark: lazy, independent of the settings, and without algorithms of their own.
+"""All that only Spark does. With `api`, the one room that imports pyspark.
 
-A stage takes DataFrames and plain arguments and returns DataFrames; pure packages do the work inside `mapInArrow`. Only
-`nddup.run` and `nddup.results` run Spark actions. `schemas` declares the tables, `blocks` is the shuffle; `scan` is the
-one pass over the files, for any consumer of `nddup.scanning`, and `hadoop_files` cuts files, and opens those that are
-read whole.
+`run` gives `nddup.stages.run` what it asks of an engine, by `steps`; `engine` has the ten verbs; `session`, `java` and
+`daemon` start Spark. Below them, lazy and without algorithms of their own, are functions of DataFrames that call no
+action: `scan` is the one pass over the files, `blocks` the shuffle, `schemas` the tables; `pairing`, `clustering` run
+the pure rooms inside `mapInArrow`. `session_files` and `session_tables` store, `hadoop_files` cuts files.
+`against_given`, `passages_given` and `split_given` are what these features do on Spark alone.
 """

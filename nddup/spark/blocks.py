@@ -21,9 +21,9 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 from pyspark.sql.pandas.types import to_arrow_schema
 
-from nddup.arrays import Ragged, take_rows
-from nddup.columns import list_column
 from nddup.errors import SchemaError
+from nddup.ground.arrays import Ragged, take_rows
+from nddup.ground.columns import list_column
 from nddup.spark.schemas import table
 from nddup.tables import TYPES, Column
 

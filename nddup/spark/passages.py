@@ -24,7 +24,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from nddup.against.against_tables import CUTS, OCCURRENCES, PASSAGES, REPEATING
-from nddup.arrays import Ragged
+from nddup.ground.arrays import Ragged
 from nddup.matching.preference import Order
 from nddup.passages import divided
 from nddup.passages.divided import Details, Posts, Verdicts

@@ -5,7 +5,7 @@
 
 Classic: the driver's JVM runs beside this process, and its context answers. Connect (`sc://…`, `spark.api.mode`): a
 server is behind the session, and everything goes through DataFrames, settings and tags. Files are handled elsewhere: by
-`nddup.storage.session_files`, through the JVM or without one.
+`nddup.spark.session_files`, through the JVM or without one.
 """
 
 from collections.abc import Callable, Iterator

@@ -16,8 +16,9 @@ import pyarrow as pa
 
 from nddup.engines.engine import Engine
 from nddup.errors import ConfigError, NddupError
+from nddup.ground.metrics import SketchMetrics
+from nddup.ground.shown import MOST_NAMED
 from nddup.matching.preference import DATED
-from nddup.metrics import SketchMetrics
 from nddup.mining.keep_verdicts import Forced
 from nddup.reading.id_lists import Rows, read_rows, require_known
 from nddup.scanning.collection import Collection, Files, Group, find_files, limit_collection, list_files
@@ -25,7 +26,6 @@ from nddup.scanning.first_records import require_policy
 from nddup.settings.load import read_stored
 from nddup.settings.plan import record_limits
 from nddup.settings.schema import Config
-from nddup.shown import MOST_NAMED
 from nddup.storage.run_folder import RunFolder
 
 MOST_BYTES = 1 << 30

@@ -7,11 +7,11 @@ from typing import Any, NamedTuple
 
 from nddup.engines.engine import Engine
 from nddup.errors import NddupError
+from nddup.ground.shown import counted, spell_size
 from nddup.reading.containers import KNOWN_BINARY
 from nddup.reading.outcomes import EMPTY
 from nddup.scanning.collection import Collection
 from nddup.settings.schema import InputConfig
-from nddup.shown import counted, spell_size
 from nddup.tables import REPEATED
 
 UNREADABLE = "unreadable"

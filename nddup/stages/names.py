@@ -23,8 +23,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from nddup.columns import one_chunk, ragged_of
 from nddup.engines.engine import Batches, Engine
+from nddup.ground.columns import one_chunk, ragged_of
 from nddup.mining.cluster_modes import intersect
 from nddup.mining.modes import MEANINGS, MODES
 from nddup.settings import plan

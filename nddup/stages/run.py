@@ -18,7 +18,7 @@ from functools import partial
 from typing import Any
 
 from nddup.errors import NddupError
-from nddup.metrics import (
+from nddup.ground.metrics import (
     ClustersMetrics,
     KeepMetrics,
     PairsMetrics,
@@ -27,13 +27,13 @@ from nddup.metrics import (
     Stages,
     TextsMetrics,
 )
+from nddup.ground.progress import LogFormat, Steps, say
+from nddup.ground.shown import MOST_NAMED, counted
 from nddup.mining.keep_verdicts import FORCED_NOTE
-from nddup.progress import LogFormat, Steps, say
 from nddup.scanning.collection import Collection
 from nddup.scanning.first_records import note_ids
 from nddup.scanning.read_again import TextChoice
 from nddup.settings.plan import stored_texts
-from nddup.shown import MOST_NAMED, counted
 from nddup.stages.inputs_found import find_inputs, find_unknown, note_changes, read_forced
 from nddup.stages.keep import find_idle_globs
 from nddup.stages.losses import SilentFile, require_few_losses, require_readable

@@ -5,7 +5,7 @@
     cluster    pairs                    -->  clusters, members, false_components
     keep       clusters                 -->  keep
 
-`nddup.run.local_job` does it in this process, `nddup.run.job` on Spark. A step finds its tables as an earlier attempt
+`nddup.embedded.run` does it in this process, `nddup.spark.run` on Spark. A step finds its tables as an earlier attempt
 left them, or makes and seals them; what it returns is a `Made`, which the next step takes. `nddup.stages.run` calls
 these steps in their order, and knows neither engine.
 """
@@ -17,8 +17,8 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from nddup.engines.engine import Engine, FinishedRun
+from nddup.ground.progress import Progress, Steps
 from nddup.mining.keep_verdicts import Forced
-from nddup.progress import Progress, Steps
 from nddup.scanning.collection import Collection, Files
 from nddup.settings.schema import Config
 from nddup.stages.stage import M, Stage, measured

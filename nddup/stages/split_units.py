@@ -20,9 +20,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from nddup.arrays import Ragged
-from nddup.columns import one_chunk, ragged_of
 from nddup.engines.engine import Batches, Engine, Kernel
+from nddup.ground.arrays import Ragged
+from nddup.ground.columns import one_chunk, ragged_of
 from nddup.matching.threshold import Threshold
 from nddup.mining.family_pairs import connect_sketches
 from nddup.mining.pair_graph import Edges, label_components

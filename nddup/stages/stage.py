@@ -13,16 +13,16 @@ from contextlib import contextmanager
 from typing import Any, Generic, NamedTuple, TypeVar
 
 from nddup.errors import ConfigError
-from nddup.metrics import CountedFile, LexiconMetrics, RunMetrics, SkippedFile, StageMetrics, Stages
+from nddup.ground.metrics import CountedFile, LexiconMetrics, RunMetrics, SkippedFile, StageMetrics, Stages
+from nddup.ground.progress import Progress
+from nddup.ground.shown import MOST_NAMED, hide_settings
 from nddup.mining.keep_verdicts import Forced
-from nddup.progress import Progress
 from nddup.rewriting.rewrite_file import can_rewrite
 from nddup.scanning.collection import Collection
 from nddup.scanning.input_files import ASSET_WHY, is_utf8
 from nddup.settings import plan
 from nddup.settings.plan import kind_of
 from nddup.settings.schema import Config
-from nddup.shown import MOST_NAMED, hide_settings
 from nddup.stages.losses import SilentFile
 from nddup.storage.run_folder import FORCE, RunFolder, versions
 from nddup.tables import REPEATED, RESULTS

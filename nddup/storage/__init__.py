@@ -1,1 +1,1 @@
-"""Files and folders, local and Hadoop's: `session_files` reaches any path, `run_folder` keeps the tables of a run."""
+"""Files and folders of this machine: `run_folder` keeps the tables of a run; Hadoop's are in `nddup.spark`."""

@@ -38,7 +38,7 @@ Say = Callable[[str], object]
 
 
 class ClaimFiles(Protocol):
-    """The part of a file system that claims need; `nddup.storage.session_files.Storage` has it."""
+    """The part of a file system that claims need; `nddup.spark.session_files.Storage` has it."""
 
     def exists(self, path: str) -> bool:
         """Return whether a file is there."""
@@ -57,7 +57,7 @@ class ClaimFiles(Protocol):
 
 
 class FolderFiles(ClaimFiles, Protocol):
-    """What a run's folder needs of a file system: `nddup.storage.session_files`, or `local_storage` without Spark."""
+    """What a run's folder needs of a file system: `nddup.spark.session_files`, or `local_storage` without Spark."""
 
     def is_within(self, path: str, folder: str) -> bool:
         """Return whether a path is a folder or lies in it, by the places that links lead to."""

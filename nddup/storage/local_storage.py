@@ -1,4 +1,4 @@
-"""Files of this machine, without a JVM: the methods of `nddup.storage.session_files`, with the same answers.
+"""Files of this machine, without a JVM: the methods of `nddup.spark.session_files`, with the same answers.
 
 Also the facts about this machine that a run asks for, and the refusal of an output that overlaps what a command reads,
 whatever links lead to either of them. An output within an input would be read as input the next time; an input within
@@ -15,9 +15,9 @@ from stat import S_ISDIR
 from typing import Any, NamedTuple, Protocol
 
 from nddup.errors import ConfigError, NddupError, OutputError, StoppedError
+from nddup.ground.shown import drop_login
 from nddup.scanning.input_files import InputFile, Listing, is_of_this_machine, local_path, make_listing, uri_of
 from nddup.scanning.walk import open_stored, walk_inputs
-from nddup.shown import drop_login
 
 __all__ = ["LocalStorage", "local_path"]
 
@@ -161,7 +161,7 @@ class LocalStorage:
 
         Cost: reads them, at several GB a second.
         """
-        from nddup.array_files import crc_of  # noqa: PLC0415
+        from nddup.ground.array_files import crc_of  # noqa: PLC0415
 
         top = Path(local_path(path))
         found = {}

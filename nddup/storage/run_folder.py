@@ -28,8 +28,8 @@ from typing import Any, Self
 
 import nddup
 from nddup.errors import IncompatibleSketchError, OutputError
+from nddup.ground.shown import hide_settings
 from nddup.scanning.input_files import RUN
-from nddup.shown import hide_settings
 from nddup.sketching.tokens import FULL_FORMAT
 from nddup.storage.claim import PREFIX, Claim, FolderFiles, Say
 from nddup.storage.local_storage import require_apart

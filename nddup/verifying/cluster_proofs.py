@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from nddup.arrays import compiled
+from nddup.ground.arrays import compiled
 from nddup.verifying.definitions import Definition, Rows, bound_of, compare, judge
 
 

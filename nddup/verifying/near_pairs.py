@@ -16,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from nddup.arrays import HASH_MULTIPLIER, compiled
+from nddup.ground.arrays import HASH_MULTIPLIER, compiled
 from nddup.verifying.definitions import Definition, Rows, bound_of, is_near, judge
 
 FOUND = 7

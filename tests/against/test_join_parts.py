@@ -24,7 +24,7 @@ from nddup.against.share_records import (
     verify_filter_hits,
 )
 from nddup.against.shingle_table import ALL_BITS, Known, make_filter, make_known
-from nddup.columns import fingerprints_of
+from nddup.ground.columns import fingerprints_of
 from nddup.reading.outcomes import Record
 from nddup.scanning.found import LocatedRecord, TextRule, text_buffers
 

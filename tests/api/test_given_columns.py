@@ -8,8 +8,8 @@ from pyspark.sql import SparkSession
 
 import nddup
 from nddup.api.find_duplicates import Columns, _to_arrow
+from nddup.embedded import read_records
 from nddup.errors import ConfigError
-from nddup.local import read_records
 
 TEXTS = ["one two three four five six", "one two three four five six", "quite another text stands here now"]
 

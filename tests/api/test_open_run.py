@@ -18,10 +18,10 @@ import pytest
 import nddup
 from nddup.api import views
 from nddup.api.run_object import Run
+from nddup.embedded.run import run_locally
 from nddup.errors import CapacityError, ConfigError, OutputError
-from nddup.metrics import RunMetrics
+from nddup.ground.metrics import RunMetrics
 from nddup.report.borderline import MOST_WORDS, side_by_side
-from nddup.run.local_job import run_locally
 from nddup.settings.load import build_config
 from nddup.settings.schema import Config
 from nddup.tables import RESULTS

@@ -10,9 +10,9 @@ import pytest
 
 import nddup
 from nddup.api.run_object import Run
+from nddup.checking.evidence import Promised
+from nddup.embedded.run import run_locally
 from nddup.errors import ConfigError
-from nddup.results.evidence import Promised
-from nddup.run.local_job import run_locally
 from nddup.settings.load import build_config
 from nddup.verifying.definitions import compare, judge
 from tests.counted_rows import once, once_each

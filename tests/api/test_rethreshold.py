@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 
 import nddup
 from nddup.api.run_object import Run
+from nddup.embedded.run import run_locally
 from nddup.errors import ConfigError, OutputError
-from nddup.run.local_job import run_locally
 from nddup.settings.load import build_config
+from tests.embedded.edited_texts import make_texts
 from tests.finished_runs import write_texts
-from tests.local.edited_texts import make_texts
 from tests.results.kind_runs import CHECKED, RUNS, nested, settings_of, texts
 from tests.samples_by_night import first
 

@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 import nddup
-from nddup.progress import logger
+from nddup.ground.progress import logger
 
 PAGES = pd.DataFrame({"id": ["a", "b"], "text": ["one two three four five six", "seven eight nine ten eleven twelve"]})
 STAGES = ["sketch", "pairs", "clusters", "keep"]

@@ -10,7 +10,7 @@ import pytest
 
 from nddup.cli import NO_SPARK, main
 from nddup.commands import COMMANDS
-from nddup.run.local_job import run_locally
+from nddup.embedded.run import run_locally
 from nddup.settings.load import load_config
 from tests.places import ROOT
 
@@ -184,7 +184,7 @@ def test_an_unexpected_error_is_one_line_too(
     def fail(*_: object, **__: object) -> None:
         raise RuntimeError("broken\nin two lines")
 
-    monkeypatch.setattr("nddup.run.session.start_session", fail)
+    monkeypatch.setattr("nddup.spark.session.start_session", fail)
 
     assert main(["run", str(pages), "--output", str(tmp_path / "out"), "--engine", "spark"]) == 1
     assert capsys.readouterr().err == "nddup: broken (NDDUP_DEBUG=1 shows the trace)\n"
@@ -231,7 +231,7 @@ def test_the_line_of_a_failure_says_what_happened(
     def fail(*_: object, **__: object) -> None:
         raise RuntimeError(text)
 
-    monkeypatch.setattr("nddup.run.session.start_session", fail)
+    monkeypatch.setattr("nddup.spark.session.start_session", fail)
 
     assert main(["check", "out", "--master", "local[1]"]) == 1
     assert capsys.readouterr().err == f"nddup: {said} (NDDUP_DEBUG=1 shows the trace)\n"

@@ -11,7 +11,7 @@ import pytest
 import nddup.repository
 from nddup.cli import main
 from nddup.errors import ConfigError
-from nddup.shown import csv_line
+from nddup.ground.shown import csv_line
 
 TEXTS = {f"p{n}": " ".join(f"w{n // 2}x{k}" for k in range(40)) + (" more" if n % 2 else "") for n in range(6)}
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from nddup import progress
 from nddup.cli import main
+from nddup.ground import progress
 
 FAMILY = "1 2 3\n1 2 3\n1 2\n4 5\n4 5\n6\n6\n"
 
@@ -117,7 +117,7 @@ def test_a_damaged_file_gives_no_result(tmp_path: Path, capfdbinary: pytest.Capt
 def test_needs_no_spark(family: Path) -> None:
     """The command succeeds without loading pyspark."""
     code = (
-        "import sys; from nddup import progress; progress.PATIENCE = 1e9; from nddup.cli import main;"
+        "import sys; from nddup.ground import progress; progress.PATIENCE = 1e9; from nddup.cli import main;"
         " s = main(sys.argv[1:]); sys.exit(s or 'pyspark' in sys.modules)"
     )
     command = [sys.executable, "-c", code, "mine", str(family), "--support", "2"]

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import nddup.repository
-from nddup.run.local_job import run_locally
+from nddup.embedded.run import run_locally
 from nddup.settings.load import build_config
 from tests.finished_runs import write_texts
 from tests.places import ROOT
@@ -17,7 +17,7 @@ from tests.places import ROOT
 HEAVY = {
     "chardet", "duckdb", "lxml", "matplotlib", "numba", "numpy", "pandas", "py4j", "pyarrow", "pydantic", "pyspark",
     "rapidfuzz", "resiliparse", "scipy.linalg", "scipy.sparse", "scipy.special", "scipy.stats", "selectolax", "yaml",
-    "nddup.metrics", "nddup.sketching.recipe", "numba.np.arrayobj", "numba.np.polynomial", "pyarrow.parquet",
+    "nddup.ground.metrics", "nddup.sketching.recipe", "numba.np.arrayobj", "numba.np.polynomial", "pyarrow.parquet",
 }  # fmt: skip
 """Packages that take 0.1 s or more to load, or load such packages; modules that stand for parts of nddup, and one for
 all that numba loads only to compile a kernel."""
@@ -26,7 +26,7 @@ KERNELS = {"numba", "numpy", "yaml"}
 """numba reads its own settings from YAML."""
 
 SETTINGS = {"numba", "numpy", "pydantic", "yaml"}
-RUN = {"duckdb", "nddup.metrics", "numpy", "pyarrow", "pydantic"}
+RUN = {"duckdb", "nddup.ground.metrics", "numpy", "pyarrow", "pydantic"}
 SKETCHING = {"nddup.sketching.recipe", "pyarrow.parquet"}
 TEXTS = {"chardet", "resiliparse"}
 READ_BY = KERNELS | TEXTS | {"lxml", "pyarrow", "selectolax"}
@@ -88,7 +88,7 @@ COMMANDS: dict[str, tuple[list[str], set[str]]] = {
     "inspect": (["inspect", "pages.jsonl"], SETTINGS | READ_BY),
     "evaluate": (["evaluate", "run", "--truth", "list.csv"], SETTINGS | RUN | TEXTS),
     "query": (["index", "query", "repo", "pages.jsonl"], SETTINGS | READ_BY | SKETCHING),
-    "against": (["against", "pages.jsonl", "pages.jsonl"], SETTINGS | READ_BY | SKETCHING | {"nddup.metrics"}),
+    "against": (["against", "pages.jsonl", "pages.jsonl"], SETTINGS | READ_BY | SKETCHING | {"nddup.ground.metrics"}),
     "truth": (["truth", "run", "--output", "truth.csv"], SETTINGS | RUN | READ_BY | SKETCHING | {"rapidfuzz"}),
     "sweep": (["sweep", "pages.jsonl", "--grid", "grid.yaml", "--output", "sweep", "--truth", "list.csv"],
               SETTINGS | RUN | READ_BY | SKETCHING | {"matplotlib"}),

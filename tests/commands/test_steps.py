@@ -4,8 +4,8 @@ import time
 
 import pytest
 
-from nddup import progress
-from nddup.progress import Steps
+from nddup.ground import progress
+from nddup.ground.progress import Steps
 
 
 @pytest.fixture(autouse=True)

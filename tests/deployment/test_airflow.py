@@ -19,11 +19,11 @@ import pyarrow.parquet as pq
 import pytest
 
 import nddup.repository
-from nddup.array_files import crc_of
-from nddup.run.java import join_options
-from nddup.run.local_job import run_locally
-from nddup.run.session import SMALL
+from nddup.embedded.run import run_locally
+from nddup.ground.array_files import crc_of
 from nddup.settings.load import load_config
+from nddup.spark.java import join_options
+from nddup.spark.session import SMALL
 from scripts.standalone import HOME, HOST, QUIET, ROOT, Cluster, for_java
 from tests.finished_runs import write_texts
 
@@ -174,7 +174,7 @@ def options_of_submit() -> str:
         "spark.ui.enabled": "false",
         "spark.executorEnv.PYTHONPATH": str(ROOT),
         "spark.executor.extraJavaOptions": for_java(),
-        "spark.python.daemon.module": "nddup.run.daemon",
+        "spark.python.daemon.module": "nddup.spark.daemon",
         **SMALL,
     }
     return f"{for_java()} {join_options(f'-D{key}={value}' for key, value in settings.items())}"

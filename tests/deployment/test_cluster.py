@@ -13,9 +13,9 @@ import pytest
 from pyspark.sql import SparkSession
 
 from nddup.cli import main
-from nddup.run.local_job import run_locally
-from nddup.run.session import SMALL
+from nddup.embedded.run import run_locally
 from nddup.settings.load import load_config
+from nddup.spark.session import SMALL
 from scripts.standalone import ROOT, Cluster
 from tests.finished_runs import sorted_tables
 
@@ -93,7 +93,7 @@ def test_the_package_holds_all_but_spark(packed: Path) -> None:
     with tarfile.open(packed) as archive:
         names = {name.removeprefix("./") for name in archive.getnames()}
 
-    assert {"nddup/scanning/sketch_records.py", "nddup/run/log4j2.properties"} <= names
+    assert {"nddup/scanning/sketch_records.py", "nddup/spark/log4j2.properties"} <= names
     assert any(name.startswith("nddup/sketching/__pycache__/") and name.endswith(".nbi") for name in names)
     assert {name.split("/")[0] for name in names} >= {"numpy", "pyarrow", "numba", "lxml", "pydantic", "yaml"}
     assert not any(name.split("/")[0] in {"pyspark", "py4j"} for name in names)

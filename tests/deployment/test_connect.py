@@ -23,7 +23,7 @@ import pytest
 from lxml import etree
 
 import nddup
-from nddup.run.local_job import run_locally
+from nddup.embedded.run import run_locally
 from nddup.settings.load import build_config
 from nddup.tables import RESULTS
 from scripts.connect_server import ConnectServer

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import NamedTuple
 
-from tests.local.confirmed_texts import edit
+from tests.embedded.confirmed_texts import edit
 
 WORDS = 5
 """Tokens of a shingle, the default."""

@@ -7,6 +7,7 @@ import pytest
 
 from nddup.cli import main
 from nddup.explaining.curves import DISTINCT, explain_capacity
+from nddup.ground.shown import parse_size
 from nddup.matching.task_sizes import (
     BLOCK_BYTES,
     BYTES_OF_ID,
@@ -21,7 +22,6 @@ from nddup.matching.task_sizes import (
 from nddup.matching.threshold import Threshold
 from nddup.settings.load import load_config
 from nddup.settings.plan import threshold_of
-from nddup.shown import parse_size
 from tests.places import ROOT
 
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nddup.arrays import Ragged, number_keys
+from nddup.ground.arrays import Ragged, number_keys
 from nddup.matching.cliques import _differences, _radius, connect_cliques
 from nddup.matching.overlap_join import NO_LIMIT, ConnectedPairs, Prefixes, begin_count, find_large
 from nddup.matching.threshold import Threshold, compare_sketches

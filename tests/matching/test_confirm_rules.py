@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nddup.arrays import Ragged, take_rows
+from nddup.ground.arrays import Ragged, take_rows
 from nddup.matching.confirm_texts import (
     SetRule,
     compare_one,

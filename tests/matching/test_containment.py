@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nddup.arrays import Ragged
+from nddup.ground.arrays import Ragged
 from nddup.matching.overlap_join import Prefixes, Probes, join_prefixes, post_prefixes
 from nddup.matching.threshold import Threshold
 from nddup.mining.pair_graph import keep_first

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nddup.arrays import Ragged
+from nddup.ground.arrays import Ragged
 from nddup.matching.elements import (
     BEFORE,
     LAST_CLASS,

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from nddup.arrays import Ragged
+from nddup.ground.arrays import Ragged
 from nddup.matching.overlap_join import (
     NO_LIMIT,
     JoinResult,

@@ -7,7 +7,7 @@ import numpy as np
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from nddup.arrays import group_rows
+from nddup.ground.arrays import group_rows
 from nddup.matching.overlap_join import partition_of
 from nddup.matching.threshold import Rule as KernelRule
 from nddup.matching.threshold import Threshold, least_overlaps, overlap_or_less, resemblance_parts

@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nddup.arrays import Ragged
+from nddup.ground.arrays import Ragged
 from nddup.matching import confirm_texts
 from nddup.matching.confirm_texts import EditRule, bound_common, compare_tokens, join_compared
-from tests.local.confirmed_texts import longest_common
+from tests.embedded.confirmed_texts import longest_common
 
 texts = st.lists(st.integers(0, 7), max_size=24)
 

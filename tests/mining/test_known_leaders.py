@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nddup.arrays import Ragged
+from nddup.ground.arrays import Ragged
 from nddup.matching.threshold import Threshold
 from nddup.mining.cluster_modes import Budget, Problem, find_sets
 from nddup.mining.pair_graph import keep_first

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nddup.arrays import Ragged
+from nddup.ground.arrays import Ragged
 from nddup.matching.threshold import Threshold
 from nddup.mining import leader_clusters
 from nddup.mining.bounded_keeping import choose_freely

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nddup.arrays import number_keys
+from nddup.ground.arrays import number_keys
 from nddup.mining.fimi import Context, number_rows, read_fimi
 from nddup.mining.frequent_sets import choose_columns, find_pairs, mine_context
 from nddup.mining.itemsets import Itemsets, mine_component

@@ -6,8 +6,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from nddup.engines import embedded
-from nddup.engines.embedded import DuckRun
+from nddup.engines import duck as embedded
+from nddup.engines.duck import DuckRun
 from nddup.errors import ConfigError, NddupError
 from nddup.tables import RESULTS
 from tests.opened.made_runs import write_family, write_run

@@ -8,17 +8,17 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
+from nddup.embedded.run import run_locally
 from nddup.engines import text_places
-from nddup.engines.embedded import DuckRun
+from nddup.engines.duck import DuckRun
 from nddup.engines.engine import FinishedRun
-from nddup.engines.spark_engine import SparkRun
 from nddup.report import gather as gathering
 from nddup.report.content import CLUSTERS, list_cells, list_documents
 from nddup.report.data import chunks
 from nddup.report.gather import gather
 from nddup.results import show
-from nddup.run.local_job import run_locally
 from nddup.settings.load import build_config
+from nddup.spark.engine import SparkRun
 from tests.opened.made_runs import write_family, write_run
 
 WORDS = [f"w{number}" for number in range(60)]

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from nddup.arrays import Ragged, take_rows
+from nddup.ground.arrays import Ragged, take_rows
 from nddup.passages.divided import (
     Details,
     Posted,

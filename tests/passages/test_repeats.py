@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from nddup.arrays import Ragged
+from nddup.ground.arrays import Ragged
 from nddup.passages.repeats import Repeats, find_anchors, find_repeats
 from nddup.scanning.found import text_buffers
 from nddup.sketching.rolling_hash import hash_rows

@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from nddup.embedded.run import run_locally
 from nddup.errors import ConfigError
 from nddup.reading.containers import container_head, read_container
 from nddup.reading.csv_rows import Dialect, find_dialect
 from nddup.reading.outcomes import Record, Reject
-from nddup.run.local_job import run_locally
 from nddup.settings.load import build_config
 
 ESCAPED, LITERAL, HIVE = Dialect(",", escape="\\"), Dialect("\t", ""), Dialect("\t", "", "\\")

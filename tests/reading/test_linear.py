@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from bench.fuzz_samples import WARC
 from bench.fuzz_values import TREC, allowed, seconds, warm_up
 from nddup.errors import reason_of
+from nddup.ground.shown import parse_size
 from nddup.reading.charsets import _without_comments, declared_charset
 from nddup.reading.containers import container_head, read_container
 from nddup.reading.detect import read_head
@@ -25,7 +26,6 @@ from nddup.reading.page_limits import MAX_ATTRIBUTES, MAX_OPTIONS, most_attribut
 from nddup.reading.records import parse_record, record_text
 from nddup.reading.reference_lists import LayoutError, guess_layout, lines_of, read_lines
 from nddup.scanning.input_files import BESIDE
-from nddup.shown import parse_size
 
 SIZE = 400_000
 """Bytes of a case: linear work on them takes a tenth of a second, quadratic work many seconds."""

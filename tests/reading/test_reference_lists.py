@@ -8,6 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from nddup.evaluating.evaluate import nice_step, resemblance_curve, score_curve
+from nddup.ground.shown import csv_line
 from nddup.reading.reference_lists import (
     Layout,
     LayoutError,
@@ -17,8 +19,6 @@ from nddup.reading.reference_lists import (
     lines_of,
     read_lines,
 )
-from nddup.results.evaluate import nice_step, resemblance_curve, score_curve
-from nddup.shown import csv_line
 from nddup.verifying.pair_counts import Agreement, count_pairs
 
 PAIRS = [["1", "2"], ["2", "3"]]

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from nddup.embedded.run import run_locally
 from nddup.reading.containers import container_head, read_container
 from nddup.reading.csv_rows import separator_of
 from nddup.reading.outcomes import Record, Reject
-from nddup.run.local_job import run_locally
 from nddup.settings.load import build_config
 
 

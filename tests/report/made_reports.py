@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from nddup.metrics import RunMetrics
+from nddup.ground.metrics import RunMetrics
 from nddup.report.content import (
     CELLS,
     CLUSTERS,

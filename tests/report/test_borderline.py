@@ -6,13 +6,13 @@ import pyarrow.parquet as pq
 import pytest
 
 from nddup.cli import main
-from nddup.engines.embedded import DuckRun
+from nddup.embedded.run import run_locally
+from nddup.engines.duck import DuckRun
 from nddup.report.borderline import SHOWN, decisive_of, find_closest
-from nddup.run.local_job import run_locally
 from nddup.settings.load import build_config
 from tests.counted_rows import once_each
+from tests.embedded.confirmed_texts import draw_together
 from tests.finished_runs import write_texts
-from tests.local.confirmed_texts import draw_together
 
 
 @pytest.fixture(scope="module", params=["none", "edit"])

@@ -10,14 +10,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 
-from nddup.engines.embedded import DuckRun
-from nddup.engines.spark_engine import SparkRun
+from nddup.embedded.run import run_locally
+from nddup.engines.duck import DuckRun
 from nddup.report import gather as gathering
 from nddup.report.content import Content, Family, find_families, find_nearest_sets
 from nddup.report.data import chunks
 from nddup.report.gather import gather
-from nddup.run.local_job import run_locally
 from nddup.settings.load import build_config
+from nddup.spark.engine import SparkRun
 from tests.counted_rows import once, once_each
 from tests.report.made_reports import make_shown
 

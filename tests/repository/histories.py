@@ -10,9 +10,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from nddup.local import engine
-from nddup.local.read_records import number_texts
-from nddup.local.workers import Workers
+from nddup.embedded import steps as engine
+from nddup.embedded.read_records import number_texts
+from nddup.embedded.workers import Workers
 from nddup.repository.close_components import COLUMNS
 from nddup.repository.opened_repository import Repository
 from nddup.settings.schema import Config

@@ -10,13 +10,13 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import nddup.repository
-from nddup.engines.embedded import DuckRun
+from nddup.checking.check_run import check_run
+from nddup.engines.duck import DuckRun
 from nddup.errors import ConfigError
 from nddup.repository import prove_version
 from nddup.repository.live_tables import live_tables
 from nddup.repository.opened_repository import Repository
 from nddup.repository.snapshot import Snapshot
-from nddup.results.check import check_run
 from tests.counted_rows import once, once_each
 from tests.repository.histories import Batch, draw_chain, draw_history, draw_text, play, rows_of, run_fresh
 from tests.results.damages import change, rewrite

@@ -10,8 +10,8 @@ import pytest
 
 import nddup.repository
 from nddup.cli import main
-from nddup.columns import ragged_of
 from nddup.errors import CapacityError, ConfigError
+from nddup.ground.columns import ragged_of
 from nddup.repository.opened_repository import Repository
 from nddup.repository.query_stored import Ask, sketch_texts
 from nddup.settings.plan import threshold_of

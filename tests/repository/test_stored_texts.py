@@ -7,10 +7,10 @@ import pyarrow.parquet as pq
 import pytest
 
 import nddup.repository
+from nddup.embedded.run import run_locally
 from nddup.repository import live_tables
 from nddup.repository.identity import CHARACTERS
 from nddup.repository.segment_files import read_all
-from nddup.run.local_job import run_locally
 from nddup.settings.load import build_config
 from tests.counted_rows import once_each
 

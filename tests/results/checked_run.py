@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from nddup.run.local_job import run_locally
+from nddup.embedded.run import run_locally
 from nddup.settings.load import build_config
 
 Row = dict[str, Any]

@@ -4,7 +4,7 @@ import json
 import random
 from pathlib import Path
 
-from nddup.run.local_job import run_locally
+from nddup.embedded.run import run_locally
 from nddup.settings.load import build_config
 
 SIZE = 50

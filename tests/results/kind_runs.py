@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import pyarrow.parquet as pq
 
-from nddup.metrics import RunMetrics
+from nddup.ground.metrics import RunMetrics
 from nddup.sketching.kinds import KINDS
 from tests.counted_rows import once
 

@@ -154,7 +154,7 @@ def test_the_summary_and_the_page(planted: Planted, output: Path, capsys: pytest
 
 def test_workers_find_the_same(planted: Planted, output: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Worker processes that each read a part give the same tables."""
-    monkeypatch.setattr("nddup.local.workers.FEW_BYTES", 0)
+    monkeypatch.setattr("nddup.embedded.workers.FEW_BYTES", 0)
     again = planted.a.parent / "again"
     main(["against", str(planted.a), str(planted.b), "--output", str(again), "--by", "folder",
           "--set", "against.max_document_frequency=20", "--set", "local.processes=2"])  # fmt: skip
@@ -170,7 +170,7 @@ def test_parts_of_b_give_the_same(
     """B in parts, for lack of memory, gives the same tables and page, also where items share suppressed shingles."""
     arguments = ["against", str(planted.a), str(planted.b), "--of", of, "--set", "against.max_document_frequency=20"]
     main([*arguments, "--output", str(tmp_path / "whole")])
-    monkeypatch.setattr("nddup.results.against.against_inputs.OF_SHINGLES", 4_000)
+    monkeypatch.setattr("nddup.against.against_inputs.OF_SHINGLES", 4_000)
     main([*arguments, "--output", str(tmp_path / "parts"), "--set", "local.memory=600000000"])
 
     told = re.search(r"its shingles were taken in (\d+) parts", capsys.readouterr().out)
@@ -189,10 +189,10 @@ def test_spark_finds_the_same(
 ) -> None:
     """Spark gives the same tables, also with B in parts and a filter so small that many unshared shingles pass it."""
     assert spark.version
-    monkeypatch.setattr("nddup.results.against.against_inputs.OF_SHINGLES", 4_000)
+    monkeypatch.setattr("nddup.against.against_inputs.OF_SHINGLES", 4_000)
     arguments = ["against", str(planted.a), str(planted.b), "--of", of, "--set", "against.max_document_frequency=20"]
     main([*arguments, "--output", str(tmp_path / "local")])
-    monkeypatch.setattr("nddup.results.against.against_on_spark.FILTER_BYTES", 1 << 13)
+    monkeypatch.setattr("nddup.spark.against_given.FILTER_BYTES", 1 << 13)
     memory = ["--set", "local.memory=600000000"] if of == "any" else []
     main([*arguments, "--output", str(tmp_path / "spark"), "--engine", "spark", *memory])
 

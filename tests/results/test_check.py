@@ -12,11 +12,11 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
+from nddup.checking.check_run import CheckReport, check_run
+from nddup.checking.evidence import Evidence
 from nddup.cli import main
-from nddup.engines.embedded import DuckRun
-from nddup.engines.spark_engine import SparkRun
-from nddup.results.check import CheckReport, check_run
-from nddup.results.evidence import Evidence
+from nddup.engines.duck import DuckRun
+from nddup.spark.engine import SparkRun
 from tests.results.checked_run import Row, run
 from tests.results.damages import DAMAGES, Damage, change, drop, named, plant, rewrite
 
@@ -73,9 +73,9 @@ def test_passes_a_sound_run(sound: Path) -> None:
 def limit(monkeypatch: pytest.MonkeyPatch) -> None:
     """Set the limits above which a sample is proved so low that the run exceeds them."""
     for name, value in {"PROBES": 10, "COMPARISONS": 100, "LEAST_PROBES": 8}.items():
-        monkeypatch.setattr(f"nddup.results.evidence.{name}", value)
-    monkeypatch.setattr("nddup.results.evidence.MEMBERS", 9)
-    monkeypatch.setattr("nddup.results.check.INCIDENCES", 12)
+        monkeypatch.setattr(f"nddup.checking.evidence.{name}", value)
+    monkeypatch.setattr("nddup.checking.evidence.MEMBERS", 9)
+    monkeypatch.setattr("nddup.checking.check_run.INCIDENCES", 12)
 
 
 def test_says_what_it_sampled(sound: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -241,7 +241,8 @@ sys.exit(status or ("pyspark" in sys.modules and "pyspark") or None)
 def test_a_terminal_shows_the_step(sound: Path) -> None:
     """A terminal shows a bar with the step, as for every command; the findings go to standard output."""
     ours, theirs = pty.openpty()
-    program = f"from nddup import cli, progress; progress.PATIENCE = 0; cli.main(['check', {str(sound)!r}])"
+    start = "from nddup import cli; from nddup.ground import progress; progress.PATIENCE = 0"
+    program = f"{start}; cli.main(['check', {str(sound)!r}])"
     with subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, stderr=theirs) as process:
         os.close(theirs)
         shown = os.read(ours, 100).decode()

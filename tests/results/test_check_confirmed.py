@@ -13,15 +13,15 @@ import pyarrow.parquet as pq
 import pytest
 from numpy.typing import NDArray
 
+from nddup.checking import compared_texts
+from nddup.checking.check_run import CheckReport, check_run
+from nddup.checking.compared_texts import pairs_of
 from nddup.checking.prove_documents import mark
-from nddup.engines.embedded import DuckRun
+from nddup.embedded.run import run_locally
+from nddup.engines.duck import DuckRun
 from nddup.engines.text_places import text_places
 from nddup.reading.json_lines import PlainRecords, read_lines
-from nddup.results import compared_texts
-from nddup.results.check import CheckReport, check_run
-from nddup.results.compared_texts import pairs_of
 from nddup.results.opening import read_texts
-from nddup.run.local_job import run_locally
 from nddup.scanning.found import text_buffers
 from nddup.settings.load import build_config
 from nddup.settings.plan import recipe_of
@@ -29,7 +29,7 @@ from nddup.sketching.recipe import make_sketches
 from nddup.verifying.definitions import Form
 from nddup.verifying.edit_similarity import count_common
 from tests.counted_rows import once
-from tests.local.confirmed_texts import draw_together, longest_common
+from tests.embedded.confirmed_texts import draw_together, longest_common
 
 RECORDS = "records: address, tokens and fingerprints of documents, and reasons of rejects, as read again"
 PAIRS = "pairs: the near-duplicates, all and only, with overlap and resemblance"
@@ -155,7 +155,7 @@ def test_lines_are_read_where_their_ordinals_say(
     for name, some in (("a.jsonl", [*lines[:9], "", "broken", *lines[9:30]]), ("b.jsonl", lines[30:])):
         (tmp_path / "in" / name).write_text("\n".join(some))
     if is_cut:
-        monkeypatch.setattr("nddup.local.workers.LEAST_TASK_BYTES", 1_000)
+        monkeypatch.setattr("nddup.embedded.workers.LEAST_TASK_BYTES", 1_000)
     config = build_config({"sketch": {"size": 50}, "output": {"report": False}}, origin="test")
     run_locally([str(tmp_path / "in")], str(tmp_path / "run"), config)
     monkeypatch.setattr("nddup.scanning.line_blocks.read_lines", count)

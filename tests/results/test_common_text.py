@@ -11,12 +11,12 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
-from nddup.engines.embedded import DuckRun
+from nddup.embedded.run import run_locally
+from nddup.engines.duck import DuckRun
 from nddup.engines.text_places import TextPlace
 from nddup.results.formal_context import Shingles, extent_lines
 from nddup.results.opening import read_texts
 from nddup.results.show import show_run
-from nddup.run.local_job import run_locally
 from nddup.settings.load import build_config
 from tests.counted_rows import once, once_each
 

@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from nddup.cli import main
-from nddup.results.evaluate import Options, describe, evaluate_run
+from nddup.evaluating.evaluate import Options, describe, evaluate_run
 from nddup.results.opening import open_here
 from tests.counted_rows import once, once_each
 from tests.results.evaluated_runs import SIZE, documents, start

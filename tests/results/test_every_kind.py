@@ -17,7 +17,7 @@ from rapidfuzz.distance import Levenshtein
 
 from nddup import find_duplicates
 from nddup.cli import main
-from nddup.metrics import RunMetrics
+from nddup.ground.metrics import RunMetrics
 from nddup.settings.load import build_config
 from nddup.sketching.kinds import KINDS
 from tests.counted_rows import once
@@ -215,7 +215,7 @@ def test_every_command_on_every_kind(
 def test_find_duplicates_gives_the_tables_of_the_run(spark: SparkSession, run_of: Callable[[str], Run]) -> None:
     """`find_duplicates` gives the run's tables, for the kind that reads most of the documents: their lexicon too.
 
-    For files, `local/test_matrix.py` compares both engines by every kind.
+    For files, `embedded/test_matrix.py` compares both engines by every kind.
     """
     name = "i-match"
     run = run_of(name)

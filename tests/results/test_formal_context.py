@@ -9,10 +9,10 @@ import pytest
 from concepts import load
 
 from nddup.cli import main
-from nddup.engines.embedded import DuckRun
+from nddup.embedded.run import run_locally
+from nddup.engines.duck import DuckRun
 from nddup.errors import ConfigError
 from nddup.results import formal_context
-from nddup.run.local_job import run_locally
 from nddup.settings.load import build_config
 from tests.opened.made_runs import write_run
 

@@ -8,7 +8,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from nddup.cli import main
-from nddup.run.local_job import run_locally
+from nddup.embedded.run import run_locally
 from nddup.settings.load import build_config
 from tests.counted_rows import once_each
 from tests.finished_runs import write_texts

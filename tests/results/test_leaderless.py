@@ -4,7 +4,7 @@ import pyarrow as pa
 import pytest
 
 from nddup.checking.prove_clusters import leaderless
-from nddup.engines.embedded import DuckEngine
+from nddup.engines.duck import DuckEngine
 
 
 @pytest.mark.parametrize(("is_free", "due"), [(True, ["c2", "c4"]), (False, ["c2"])])

@@ -10,8 +10,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from nddup.cli import main
-from nddup.results.passages.find_passages import WEIGHT, paths_read
-from nddup.run.engines import choose_engine
+from nddup.engines.choose import choose_engine
+from nddup.passages.find_passages import WEIGHT, paths_read
 from nddup.settings.load import load_config
 from nddup.sketching.tokens import tokenise
 
@@ -173,8 +173,8 @@ def test_much_text_needs_spark(monkeypatch: pytest.MonkeyPatch, capsys: pytest.C
     assert all("more than local.memory" in choice.why for choice in chosen)
     assert choose_engine(paths[0], "out", load_config(None, given), master=None).engine == "local"
 
-    monkeypatch.setattr("nddup.run.engines.has_java", lambda: False)
-    monkeypatch.setattr("nddup.results.passages.find_passages.OF_TOKEN", 1 << 40)
+    monkeypatch.setattr("nddup.engines.choose.has_java", lambda: False)
+    monkeypatch.setattr("nddup.passages.find_passages.OF_TOKEN", 1 << 40)
     assert main(["passages", "in.jsonl", "--output", "out", *FOUR]) == 1
     assert "the 32 tokens may need" in capsys.readouterr().err
 

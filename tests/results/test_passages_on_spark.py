@@ -11,11 +11,11 @@ import pytest
 
 from nddup.cli import main
 from nddup.errors import ConfigError, OutputError
-from nddup.progress import Steps
-from nddup.results.passages.passages_on_spark import find_on_spark
-from nddup.results.passages.passages_output import summarise
-from nddup.run.session import set_to
+from nddup.ground.progress import Steps
+from nddup.passages.passages_output import summarise
 from nddup.settings.load import load_config
+from nddup.spark.passages_given import find_on_spark
+from nddup.spark.session import set_to
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -6,13 +6,13 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from nddup.results.evaluate import Options, describe, evaluate_run
+from nddup.embedded.run import run_locally
+from nddup.evaluating.evaluate import Options, describe, evaluate_run
 from nddup.results.opening import Opened, open_here, open_on_spark
 from nddup.results.preview import preview
-from nddup.run.local_job import run_locally
 from nddup.settings.load import build_config
+from nddup.spark.session_files import Storage
 from nddup.storage.local_storage import LocalStorage
-from nddup.storage.session_files import Storage
 from tests.finished_runs import write_texts
 
 WORDS = [f"w{number}" for number in range(60)]

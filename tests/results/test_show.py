@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from nddup.engines.embedded import DuckRun
+from nddup.engines.duck import DuckRun
 from nddup.engines.engine import FinishedRun
 from nddup.errors import ConfigError
 from nddup.results.show import removed_lines, show_removed, show_run

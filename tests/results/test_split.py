@@ -12,7 +12,7 @@ import pytest
 
 import nddup
 from nddup.cli import main
-from nddup.run.local_job import run_locally
+from nddup.embedded.run import run_locally
 from nddup.settings.load import build_config
 from tests.finished_runs import write_rows
 
@@ -194,9 +194,9 @@ def test_inputs_that_are_gone(place: Path, capsys: pytest.CaptureFixture[str]) -
 @pytest.mark.spark
 def test_spark_writes_the_same(spark: "SparkSession", place: Path) -> None:
     """On Spark the tables and the records of each part are those of this machine."""
-    from nddup.results.splits.split_on_spark import split_on_spark  # noqa: PLC0415
-    from nddup.results.splits.write_split import SplitCall, split_here  # noqa: PLC0415
+    from nddup.spark.split_given import split_on_spark  # noqa: PLC0415
     from nddup.splitting.parts import read_parts  # noqa: PLC0415
+    from nddup.splitting.write_split import SplitCall, split_here  # noqa: PLC0415
 
     call = SplitCall(read_parts(PARTS), 1, ("lang",), str(place / "here"), None, None, all_known=False, is_writing=True)
     _, here = split_here(str(place / "run"), call)

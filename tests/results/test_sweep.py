@@ -10,11 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nddup.cli import main
+from nddup.embedded.run import run_locally
 from nddup.errors import ConfigError
+from nddup.evaluating.sweep import Engines, read_grid, table_of
 from nddup.explaining.curves import spread
-from nddup.metrics import RunMetrics
-from nddup.results.sweep import Engines, read_grid, table_of
-from nddup.run.local_job import run_locally
+from nddup.ground.metrics import RunMetrics
 from nddup.scanning.input_files import Listing
 from nddup.settings.load import build_config, load_config
 from nddup.settings.schema import Config
@@ -225,7 +225,7 @@ def test_inputs_may_lie_elsewhere_than_the_output(tmp_path: Path, monkeypatch: p
             listed.append(inputs)
             return Listing((), (), ())
 
-    monkeypatch.setattr("nddup.storage.session_files.Storage", Hadoop)
+    monkeypatch.setattr("nddup.spark.session_files.Storage", Hadoop)
     monkeypatch.setattr(Engines, "spark", None)
 
     engines = Engines(["hdfs:///pages"], str(tmp_path / "sweep"), load_config(), master=None, truth=None)

@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 from rapidfuzz.distance import Levenshtein
 
 from nddup.cli import main
+from nddup.embedded.run import run_locally
 from nddup.errors import ConfigError, NddupError
-from nddup.progress import Steps
-from nddup.results.truth import CANDIDATES, SAMPLE, Asked, Truth, make_truth, settings_of_candidates
-from nddup.run.local_job import run_locally
+from nddup.evaluating.truth import CANDIDATES, SAMPLE, Asked, Truth, make_truth, settings_of_candidates
+from nddup.ground.progress import Steps
 from nddup.settings.load import build_config
 from nddup.settings.plan import finder_of, kind_of, threshold_of
 
@@ -103,7 +103,7 @@ def test_the_list_holds_the_pairs_that_are_alike(finished: Path, capsys: pytest.
 def test_a_list_read_by_processes_is_the_same(finished: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Worker processes, which read inputs of more than a few megabytes, give the same list as a single process."""
     few = truth_of(finished, tmp_path / "few.csv")
-    monkeypatch.setattr("nddup.local.workers.FEW_BYTES", 0)
+    monkeypatch.setattr("nddup.embedded.workers.FEW_BYTES", 0)
 
     many = truth_of(finished, tmp_path / "many.csv")
 

@@ -7,10 +7,10 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from nddup.engines.embedded import DuckEngine
-from nddup.local.rewrite import in_order
+from nddup.embedded.rewrite import in_order
+from nddup.embedded.run import run_locally
+from nddup.engines.duck import DuckEngine
 from nddup.rewriting.rewrite_file import end_of
-from nddup.run.local_job import run_locally
 from nddup.scanning.collection import ListedFile, find_files
 from nddup.settings.load import build_config
 from nddup.settings.plan import record_limits

@@ -7,11 +7,11 @@ from typing import Any, get_args
 
 import pytest
 
+from nddup.embedded.rewrite import RewrittenFile
+from nddup.embedded.run import run_locally
 from nddup.errors import ConfigError, NddupError
-from nddup.local.rewrite import RewrittenFile
 from nddup.reading.formats import FILE_KINDS, Kind
 from nddup.rewriting.rewrite_file import STREAMED, can_rewrite
-from nddup.run.local_job import run_locally
 from nddup.settings.load import build_config
 from tests.rewriting.written_shards import FORMS, write_parquet, write_shards
 

@@ -12,8 +12,8 @@ import pytest
 from fastwarc.warc import ArchiveIterator, WarcRecordType
 from lxml import etree
 
+from nddup.embedded.run import run_locally
 from nddup.rewriting.verdicts import NAMES
-from nddup.run.local_job import run_locally
 from nddup.settings.load import build_config
 from tests.counted_rows import once, once_each
 from tests.rewriting.written_shards import FORMS, lay_out, shards, write_parquet, write_shards

@@ -6,11 +6,11 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
+from nddup.embedded.run import run_locally
 from nddup.reading.streams import PIECE
-from nddup.run.job import run_job
-from nddup.run.local_job import run_locally
-from nddup.run.session import set_to
 from nddup.settings.load import build_config
+from nddup.spark.run import run_job
+from nddup.spark.session import set_to
 from tests.rewriting.written_shards import FORMS, write_parquet, write_shards
 
 pytestmark = pytest.mark.spark

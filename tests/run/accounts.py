@@ -6,11 +6,11 @@ from typing import Any
 import pyarrow.parquet as pq
 from pyspark.sql import SparkSession
 
-from nddup.metrics import RunMetrics
+from nddup.embedded.run import run_locally
+from nddup.ground.metrics import RunMetrics
 from nddup.results.show import summarise
-from nddup.run.job import run_job
-from nddup.run.local_job import run_locally
 from nddup.settings.load import build_config
+from nddup.spark.run import run_job
 
 WORDS = [f"word{number}" for number in range(40)]
 LINES: list[dict[str, Any]] = [

@@ -10,15 +10,15 @@ from pathlib import Path
 
 import pytest
 
-from nddup.run.java import archive_path, archiving, find_java
+from nddup.spark.java import archive_path, archiving, find_java
 from tests.places import ROOT
 
 pytestmark = pytest.mark.spark
 
 SESSION = """
 from pathlib import Path
-from nddup.run.session import start_session
-from nddup.start_up import cache_folder
+from nddup.spark.session import start_session
+from nddup.ground.start_up import cache_folder
 
 spark = start_session(master="local[1]", settings={"spark.driver.memory": "1g"}, is_small=True)
 process = spark._jvm.java.lang.ProcessHandle.current().pid()

@@ -12,14 +12,14 @@ import pytest
 from fastwarc.warc import ArchiveIterator
 from pyspark.sql import SparkSession
 
+from nddup.checking.check_run import check_run
 from nddup.cli import main
-from nddup.engines.embedded import DuckRun
+from nddup.embedded.run import run_locally
+from nddup.engines.duck import DuckRun
 from nddup.engines.text_places import text_places
 from nddup.errors import ConfigError
-from nddup.results.check import check_run
-from nddup.run.job import run_job
-from nddup.run.local_job import run_locally
 from nddup.settings.load import build_config
+from nddup.spark.run import run_job
 from tests.counted_rows import once_each
 from tests.run.crawls import CRAWL, Made, words, write_crawl
 

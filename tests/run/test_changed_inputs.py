@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from nddup.metrics import RunMetrics
+from nddup.embedded.run import run_locally
+from nddup.ground.metrics import RunMetrics
 from nddup.report import summary
-from nddup.run.local_job import run_locally
 from nddup.settings.load import build_config
 from nddup.stages import inputs_found, run
 from tests.finished_runs import run_over, write_texts

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from nddup.run import java as class_archive
-from nddup.run.java import Java, archive_path, archiving, find_java
-from nddup.start_up import cache_folder
+from nddup.ground.start_up import cache_folder
+from nddup.spark import java as class_archive
+from nddup.spark.java import Java, archive_path, archiving, find_java
 
 JAVA = Java(Path("/java"), 'JAVA_VERSION="17.0.15"', 17)
 OUTSIDE = ("NDDUP_CACHE_DIR", "XDG_CACHE_HOME", "SPARK_HOME", "SPARK_CONF_DIR", "HADOOP_CONF_DIR", "JAVA_HOME")

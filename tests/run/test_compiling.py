@@ -8,13 +8,14 @@ import numba
 import pytest
 
 import nddup
-from nddup import progress
-from nddup.arrays import is_compiled
 from nddup.cli import main
+from nddup.compiling import install as compiling
+from nddup.compiling import warm_up as kernels
 from nddup.errors import NddupError
-from nddup.own_files import KernelFolder
-from nddup.progress import Steps
-from nddup.run import compiling, kernels
+from nddup.ground import progress
+from nddup.ground.arrays import is_compiled
+from nddup.ground.own_files import KernelFolder
+from nddup.ground.progress import Steps
 
 
 @pytest.fixture

@@ -9,11 +9,11 @@ import pytest
 from pyspark.sql import SparkSession
 
 import nddup
-from nddup.run.job import run_job
-from nddup.run.local_job import run_locally
+from nddup.embedded.run import run_locally
 from nddup.settings.load import build_config
+from nddup.spark.run import run_job
 from nddup.tables import RESULTS
-from tests.local.confirmed_texts import Case, draw_together, require_as_defined
+from tests.embedded.confirmed_texts import Case, draw_together, require_as_defined
 
 TABLES = ("documents", "pairs", "clusters", "keep")
 
@@ -64,7 +64,7 @@ def test_texts_of_a_dataframe_are_taken_again(spark: SparkSession) -> None:
 def test_components_given_by_leaders_are_those_of_the_embedded_engine(spark: SparkSession, tmp_path: Path) -> None:
     """Edits of comparisons with kept documents, in the task of each family, give the embedded engine's tables.
 
-    `local/test_engines.py` compares components given by leaders where resemblance decides.
+    `embedded/test_engines.py` compares components given by leaders where resemblance decides.
     """
     case = draw_together(range(30, 42))._replace(confirm="edit")
     pairs = {**case.settings["pairs"], "max_edges": 2, "max_postings": 3}

@@ -4,8 +4,8 @@ import pytest
 
 from nddup.cli import main
 from nddup.errors import ConfigError
-from nddup.run import session
-from nddup.run.session import is_started_here, lead_to, require_reachable, server_of
+from nddup.spark import session
+from nddup.spark.session import is_started_here, lead_to, require_reachable, server_of
 from scripts.standalone import free_port
 from tests.places import ROOT
 

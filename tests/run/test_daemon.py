@@ -34,7 +34,7 @@ def test_only_the_port_is_written_to_standard_output(what: str, tmp_path: Path) 
     (package / "__init__.py").write_text(NOISE + BROKEN[what])
 
     daemon = subprocess.run(
-        [sys.executable, "-m", "nddup.run.daemon", "pyspark.worker"],
+        [sys.executable, "-m", "nddup.spark.daemon", "pyspark.worker"],
         env={**os.environ, "PYTHONPATH": f"{tmp_path}:{ROOT}"},
         stdin=subprocess.DEVNULL,  # the daemon ends with its standard input
         capture_output=True,
@@ -52,7 +52,7 @@ def test_workers_draw_random_numbers_of_their_own() -> None:
     """NumPy's random generator is loaded before the fork, but each worker seeds its own."""
     script = (
         "import os, numpy.random\n"
-        "from nddup.run.daemon import seed_anew\n"
+        "from nddup.spark.daemon import seed_anew\n"
         "os.register_at_fork(after_in_child=seed_anew)\n"
         "for _ in range(2):\n"
         "    if os.fork() == 0:\n"

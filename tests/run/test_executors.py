@@ -7,8 +7,8 @@ import pytest
 from pyspark.sql import SparkSession
 
 from nddup.errors import ConfigError, reason_of
-from nddup.run import session
-from nddup.run.session import Size, Worker, asked_of, explain_wait, require_fitting, tell_if_waiting
+from nddup.spark import session
+from nddup.spark.session import Size, Worker, asked_of, explain_wait, require_fitting, tell_if_waiting
 
 SMALL = Worker(Size(1, 1900), Size(1, 300))
 LARGE = Worker(Size(8, 4096), Size(0, 4096))

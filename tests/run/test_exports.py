@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow.parquet as pq
 
 from nddup.commands.mine import mine_file
-from nddup.run.local_job import run_locally
+from nddup.embedded.run import run_locally
 from nddup.settings.load import build_config
 from tests.counted_rows import once, once_each
 

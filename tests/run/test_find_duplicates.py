@@ -9,10 +9,10 @@ from pyspark.sql import functions as F
 
 from nddup import find_duplicates
 from nddup.api.run_object import Run
+from nddup.embedded.run import run_locally
 from nddup.errors import ConfigError, NddupError
-from nddup.run.local_job import run_locally
-from nddup.run.session import set_to
 from nddup.settings.load import build_config
+from nddup.spark.session import set_to
 from tests.counted_rows import once_each
 from tests.finished_runs import rows_of, write_texts
 

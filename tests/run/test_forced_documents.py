@@ -10,16 +10,16 @@ import pyarrow.parquet as pq
 import pytest
 
 import nddup
+from nddup.checking.check_run import check_run
 from nddup.cli import main
-from nddup.engines.embedded import DuckRun
+from nddup.embedded.run import run_locally
+from nddup.engines.duck import DuckRun
 from nddup.errors import ConfigError
-from nddup.metrics import RunMetrics
+from nddup.ground.metrics import RunMetrics
+from nddup.ground.shown import csv_line
 from nddup.report.summary import notes
-from nddup.results.check import check_run
-from nddup.run.local_job import run_locally
 from nddup.settings.load import build_config
 from nddup.settings.schema import Config
-from nddup.shown import csv_line
 from nddup.stages.inputs_found import read_forced
 from nddup.storage.local_storage import LocalStorage
 from tests.counted_rows import once_each

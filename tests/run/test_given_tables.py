@@ -15,12 +15,12 @@ import pytest
 from pyspark.sql import SparkSession
 
 import nddup
+from nddup.embedded.run import run_locally
 from nddup.errors import ConfigError, NddupError
-from nddup.run.local_job import run_locally
 from nddup.settings.load import build_config, nest_settings
 from nddup.storage.local_folder import LocalFolder
+from tests.embedded.edited_texts import make_texts
 from tests.finished_runs import write_texts
-from tests.local.edited_texts import make_texts
 from tests.places import ROOT
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from nddup.run.engines import group_limits, machine_memory
+from nddup.engines.choose import group_limits, machine_memory
 
 V2 = "sys/fs/cgroup"
 V1 = "sys/fs/cgroup/memory"

@@ -7,7 +7,7 @@ import pytest
 from py4j.protocol import Py4JJavaError
 from pyspark.sql import SparkSession
 
-from nddup.run.java import drop_unused_defaults, write_no_checksums
+from nddup.spark.java import drop_unused_defaults, write_no_checksums
 
 
 def test_only_unused_defaults_are_dropped(spark: SparkSession) -> None:

@@ -11,12 +11,12 @@ import pytest
 from pyspark.sql import SparkSession
 
 from nddup import find_duplicates
-from nddup.metrics import ENGINES_OWN
+from nddup.embedded.run import run_locally
+from nddup.ground.metrics import ENGINES_OWN
 from nddup.reading.detect import read_head
 from nddup.reading.records import Record, parse_record, record_text
-from nddup.run.local_job import run_locally
-from nddup.run.on_spark import documents, one_task
 from nddup.settings.load import build_config
+from nddup.spark.steps import documents, one_task
 from tests.finished_runs import run_over, sorted_tables
 from tests.places import ROOT
 

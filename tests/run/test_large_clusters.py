@@ -11,29 +11,29 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from nddup.checking import prove_documents
-from nddup.engines.embedded import DuckRun
-from nddup.engines.spark_engine import SparkEngine, session_beside
+from nddup.checking.check_run import check_run
+from nddup.embedded.run import run_locally
+from nddup.engines.duck import DuckRun
+from nddup.evaluating.evaluate import evaluate_run
 from nddup.matching.preference import Order
 from nddup.matching.threshold import Threshold
 from nddup.report.gather import gather
-from nddup.results.check import check_run
-from nddup.results.evaluate import evaluate_run
 from nddup.results.opening import open_here
 from nddup.results.show import show_run
-from nddup.run.job import run_job
-from nddup.run.local_job import run_locally
-from nddup.run.on_spark.outputs import invert_sketches, number_clusters, spell_clusters, spell_members, write_lines
 from nddup.settings.load import build_config
 from nddup.spark import heavy_keys
 from nddup.spark.clustering.graph import contract
+from nddup.spark.engine import SparkEngine, session_beside
 from nddup.spark.heavy_keys import join_found
 from nddup.spark.pairing.collapse import name_nodes
 from nddup.spark.pairing.confirm import with_unknown
+from nddup.spark.run import run_job
 from nddup.spark.schemas import schema_of
+from nddup.spark.session_tables import SparkFolder
+from nddup.spark.steps.outputs import invert_sketches, number_clusters, spell_clusters, spell_members, write_lines
 from nddup.stages.expand import expand
 from nddup.stages.keep import Replacing, list_kept
 from nddup.stages.names import Naming, name_sets
-from nddup.storage.session_tables import SparkFolder
 from nddup.tables import DOCUMENTS, GRAPH, MATCHES, NODES, RESULTS, SETS, STARS
 from tests.finished_runs import write_rows
 

@@ -12,17 +12,17 @@ import pytest
 from pyspark.sql import SparkSession
 
 import nddup
-from nddup.engines.embedded import DuckRun
+from nddup.checking.check_run import check_run
+from nddup.embedded.run import run_locally
+from nddup.engines.duck import DuckRun
 from nddup.errors import ConfigError
-from nddup.metrics import RunMetrics
-from nddup.results.check import check_run
+from nddup.ground.metrics import RunMetrics
 from nddup.results.show import summarise
-from nddup.run.job import run_job
-from nddup.run.local_job import run_locally
 from nddup.settings.load import build_config, load_config
 from nddup.settings.plan import recipe_of
 from nddup.sketching.tokens import tokenise
 from nddup.sketching.vocabulary import Terms, letter_number, term_ids
+from nddup.spark.run import run_job
 from tests.counted_rows import once_each
 
 LOW, HIGH = 0.1, 0.5

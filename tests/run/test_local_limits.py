@@ -12,17 +12,18 @@ import pytest
 import nddup
 from nddup import cli
 from nddup.commands import run as command
+from nddup.embedded import steps as engine
+from nddup.embedded import workers
+from nddup.embedded.memory import Memory
+from nddup.embedded.read_records import number_texts
+from nddup.embedded.run import run_locally
+from nddup.embedded.workers import Workers
 from nddup.errors import NeedsSparkError
-from nddup.local import engine, workers
-from nddup.local.memory import Memory
-from nddup.local.read_records import number_texts
-from nddup.local.workers import Workers
-from nddup.progress import AT_ONCE, LocalProgress
-from nddup.run.local_job import run_locally
+from nddup.ground.progress import AT_ONCE, LocalProgress
 from nddup.settings.load import build_config
 from nddup.settings.plan import threshold_of
 from nddup.tables import RESULTS
-from tests.local.edited_texts import make_texts, write_lines
+from tests.embedded.edited_texts import make_texts, write_lines
 
 TOO_MUCH = 1 << 50
 PLAIN = {"output": {"report": False}}
@@ -54,14 +55,14 @@ def tables(folder: Path) -> dict[str, pa.Table]:
 
 
 STEPS = {
-    "reading": ("nddup.local.workers.OF_ROWS", r"what was read of \d+ of \d+ MB"),
-    "documents": ("nddup.local.memory.OF_DOCUMENT", r"the \d+ documents"),
-    "tokens": ("nddup.local.workers.OF_TOKENS", r"what was read of \d+ of \d+ MB"),
-    "match": ("nddup.local.match.OF_MATCH", r"\d+ distinct sketches with \d+ pairs so far"),
-    "expand": ("nddup.local.engine.OF_PAIR", r"\d+ documents with \d+ pairs"),
-    "components": ("nddup.local.engine.OF_EDGE", r"components of \d+ pairs"),
-    "mine": ("nddup.local.mine_components.OF_SET_MEMBER", r"sets of \d+ members so far"),
-    "name": ("nddup.local.engine.OF_MEMBER", r"clusters of \d+ members"),
+    "reading": ("nddup.embedded.workers.OF_ROWS", r"what was read of \d+ of \d+ MB"),
+    "documents": ("nddup.embedded.memory.OF_DOCUMENT", r"the \d+ documents"),
+    "tokens": ("nddup.embedded.workers.OF_TOKENS", r"what was read of \d+ of \d+ MB"),
+    "match": ("nddup.embedded.match.OF_MATCH", r"\d+ distinct sketches with \d+ pairs so far"),
+    "expand": ("nddup.embedded.steps.OF_PAIR", r"\d+ documents with \d+ pairs"),
+    "components": ("nddup.embedded.steps.OF_EDGE", r"components of \d+ pairs"),
+    "mine": ("nddup.embedded.mine_components.OF_SET_MEMBER", r"sets of \d+ members so far"),
+    "name": ("nddup.embedded.steps.OF_MEMBER", r"clusters of \d+ members"),
 }
 """For each step, the constant of its memory per row, and its message if that is too much."""
 
@@ -100,8 +101,8 @@ def test_mapped_ids_are_counted_in_each_step(
     tmp_path: Path, pages: Path, monkeypatch: pytest.MonkeyPatch, constant: str, said: str
 ) -> None:
     """Where ids lie in a mapped file, the steps that read them say what they need besides."""
-    monkeypatch.setattr("nddup.local.memory.MAPPED", 0)
-    monkeypatch.setattr(f"nddup.local.memory.{constant}", TOO_MUCH)
+    monkeypatch.setattr("nddup.embedded.memory.MAPPED", 0)
+    monkeypatch.setattr(f"nddup.embedded.memory.{constant}", TOO_MUCH)
 
     with pytest.raises(NeedsSparkError, match=rf"{said} may need .* go on with --engine spark --resume"):
         run_locally([str(pages)], str(tmp_path / "run"), build_config(PLAIN, origin="test"))
@@ -124,9 +125,9 @@ def test_mining_bounds_its_largest_components(  # noqa: PLR0913, PLR0917 - fixtu
     tmp_path: Path, pages: Path, monkeypatch: pytest.MonkeyPatch, name: str, value: int, said: str
 ) -> None:
     """The memory of the largest components, or of the largest shares of a divided one, is checked before any mining."""
-    where = {"LARGE": "nddup.local.mine_components", "SHARE_NODES": "nddup.settings.plan"}[name]
+    where = {"LARGE": "nddup.embedded.mine_components", "SHARE_NODES": "nddup.settings.plan"}[name]
     monkeypatch.setattr(f"{where}.{name}", value)
-    monkeypatch.setattr("nddup.local.mine_components.bound_memory", lambda *_: TOO_MUCH)
+    monkeypatch.setattr("nddup.embedded.mine_components.bound_memory", lambda *_: TOO_MUCH)
 
     with pytest.raises(NeedsSparkError, match=said):
         run_locally([str(pages)], str(tmp_path / "run"), build_config(PLAIN, origin="test"))
@@ -161,9 +162,9 @@ def test_auto_goes_on_with_spark_where_java_is(
         asked.append(how)
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("nddup.local.match.OF_MATCH", TOO_MUCH)
+    monkeypatch.setattr("nddup.embedded.match.OF_MATCH", TOO_MUCH)
     monkeypatch.setattr(command, "_prepare_spark", lambda *_: go_on)
-    monkeypatch.setattr("nddup.run.engines.has_java", lambda: has_java)
+    monkeypatch.setattr("nddup.engines.choose.has_java", lambda: has_java)
 
     status = cli.main(["run", str(pages), "--output", str(tmp_path / "run")])
 
@@ -174,7 +175,7 @@ def test_auto_goes_on_with_spark_where_java_is(
 
 def test_a_table_in_memory_says_another_way(monkeypatch: pytest.MonkeyPatch) -> None:
     """If a table in memory needs too much, the error advises a Spark DataFrame, as there is no folder to resume."""
-    monkeypatch.setattr("nddup.local.match.OF_MATCH", TOO_MUCH)
+    monkeypatch.setattr("nddup.embedded.match.OF_MATCH", TOO_MUCH)
     texts = make_texts()
 
     with pytest.raises(NeedsSparkError, match="give it as a DataFrame of Spark"):

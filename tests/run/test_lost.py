@@ -10,10 +10,10 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
-from nddup.engines.embedded import DuckRun
+from nddup.checking.check_run import check_run
+from nddup.embedded.run import run_locally
+from nddup.engines.duck import DuckRun
 from nddup.errors import ConfigError
-from nddup.results.check import check_run
-from nddup.run.local_job import run_locally
 from nddup.settings.load import build_config
 from nddup.settings.schema import Config
 from tests.counted_rows import once_each

@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from nddup.errors import ConfigError
-from nddup.run.on_spark import clustering
-from nddup.run.on_spark.clustering import _choose_miner
 from nddup.settings.load import build_config
 from nddup.spark.clustering import mine_components
+from nddup.spark.steps import clustering
+from nddup.spark.steps.clustering import _choose_miner
 
 
 def choose(monkeypatch: pytest.MonkeyPatch, settings: dict[str, str], *, is_connect: bool, can_fit: bool) -> str:

@@ -1,7 +1,7 @@
 """Components given by leaders, and the cluster modes, keep the promises that `check` proves.
 
-Leaders are found on Spark. Whole graphs and modes, for which `local/test_matrix.py` compares the engines, are computed
-by the embedded engine.
+Leaders are found on Spark. Whole graphs and modes, whose engines `embedded/test_matrix.py` compares, are computed by
+the embedded engine.
 """
 
 import itertools
@@ -17,9 +17,9 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
-from nddup.engines.embedded import DuckRun
-from nddup.results.check import check_run
-from nddup.run.local_job import run_locally
+from nddup.checking.check_run import check_run
+from nddup.embedded.run import run_locally
+from nddup.engines.duck import DuckRun
 from nddup.settings.load import build_config
 from nddup.tables import RESULTS
 from tests.counted_rows import once

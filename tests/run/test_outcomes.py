@@ -87,7 +87,7 @@ def test_collections_with_nothing_to_find_give_empty_tables(
 
 @pytest.mark.parametrize(
     ("engine", "broken"),
-    [("local", "nddup.local.engine.build_graph"), ("spark", "nddup.run.job.take_clusters")],
+    [("local", "nddup.embedded.steps.build_graph"), ("spark", "nddup.spark.run.take_clusters")],
 )
 @pytest.mark.usefixtures("spark")
 def test_a_failed_run_leaves_nothing_that_looks_finished(

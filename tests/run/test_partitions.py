@@ -9,9 +9,9 @@ from nddup.errors import CapacityError, ConfigError
 from nddup.matching.task_sizes import BASE_BYTES
 from nddup.matching.threshold import Threshold
 from nddup.mining.pair_graph import most_nodes
-from nddup.run.on_spark.clustering import require_one_graph
-from nddup.run.on_spark.pairing import choose_partitions
-from nddup.run.on_spark.state import Job
+from nddup.spark.steps.clustering import require_one_graph
+from nddup.spark.steps.pairing import choose_partitions
+from nddup.spark.steps.state import Job
 
 NEEDED = 1_000
 """Tasks that `IDS` ids need if each task has 1 GB to spare and prefixes are almost empty."""

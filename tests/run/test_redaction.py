@@ -9,12 +9,12 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
-from nddup import shown
 from nddup.cli import main
 from nddup.errors import ConfigError, NddupError
-from nddup.results.sweep import Point, read_grid, table_of
+from nddup.evaluating.sweep import Point, read_grid, table_of
+from nddup.ground import shown
+from nddup.ground.shown import DEFAULT, HIDDEN, clean, drop_login, follow, hide_settings
 from nddup.settings.load import build_config, load_config
-from nddup.shown import DEFAULT, HIDDEN, clean, drop_login, follow, hide_settings
 
 SECRET = "AKzz9/qq+77"  # noqa: S105 - of nobody
 

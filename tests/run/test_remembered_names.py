@@ -7,7 +7,7 @@ from py4j.protocol import Py4JError
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
-from nddup.run.java import CLASSES, remember_names
+from nddup.spark.java import CLASSES, remember_names
 
 
 def test_a_column_asks_for_no_class_and_for_no_method(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:

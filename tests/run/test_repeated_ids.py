@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
+from nddup.engines.choose import choose_engine_of_paths
 from nddup.errors import ConfigError
-from nddup.metrics import RunMetrics
+from nddup.ground.metrics import RunMetrics
 from nddup.report.summary import notes
-from nddup.run.engines import choose_engine_of_paths
 from nddup.settings.load import build_config
 from tests.counted_rows import once
 from tests.finished_runs import write_rows
@@ -65,7 +65,7 @@ def test_a_later_record_of_other_content_gets_the_name_of_its_place(
 def test_the_file_before_each_id_where_ids_restart(tmp_path: Path) -> None:
     """With `input.id_prefix=source` no id is repeated, made up or renamed, in plain and compressed shards.
 
-    `local/test_engines.py` shows that Spark gives the same ids.
+    `embedded/test_engines.py` shows that Spark gives the same ids.
     """
     lines = [json.dumps({"id": n, "text": f"text {n} of a shard"}) + "\n" for n in (1, 2)]
     (tmp_path / "in").mkdir()

@@ -16,22 +16,22 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from pyspark.sql import SparkSession
 
-from nddup.engines.embedded import DuckEngine
+from nddup.embedded.outputs import count_parts
+from nddup.embedded.run import run_locally
+from nddup.engines.duck import DuckEngine
 from nddup.engines.engine import Engine
-from nddup.engines.spark_engine import SparkEngine, frame_of, session_beside
 from nddup.errors import ConfigError, NddupError
-from nddup.local.outputs import count_parts
-from nddup.metrics import RunMetrics
+from nddup.ground.metrics import RunMetrics
 from nddup.reading.json_lines import PlainRecords, read_lines
 from nddup.report.summary import notes
-from nddup.run.job import run_job
-from nddup.run.local_job import run_locally
-from nddup.run.on_spark.documents import reopen_inputs
 from nddup.scanning.read_again import CHARACTERS, choose_documents
 from nddup.settings.load import build_config
+from nddup.spark.engine import SparkEngine, frame_of, session_beside
+from nddup.spark.run import run_job
+from nddup.spark.session_tables import SparkFolder
+from nddup.spark.steps.documents import reopen_inputs
 from nddup.stages.report_texts import list_shown
 from nddup.stages.stage import dependencies_of
-from nddup.storage.session_tables import SparkFolder
 from tests.counted_rows import once_each
 from tests.run.accounts import run_that_adds_up
 
@@ -186,7 +186,7 @@ def test_texts_that_are_not_at_their_places_are_found(
         read.append(ends.size)
         return read_lines(data, ends, *how)
 
-    monkeypatch.setattr("nddup.local.engine.count_parts", shift)
+    monkeypatch.setattr("nddup.embedded.steps.count_parts", shift)
     monkeypatch.setattr("nddup.scanning.line_blocks.read_lines", count)
     run_that_adds_up(tmp_path, tmp_path / "a.jsonl")
 

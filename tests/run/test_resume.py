@@ -11,12 +11,12 @@ import numpy as np
 import pytest
 from pyspark.sql import SparkSession
 
-from nddup.local.one_task import MADE
-from nddup.run.local_job import run_locally
-from nddup.run.on_spark import documents, one_task
-from nddup.run.session import set_to, splitting
+from nddup.embedded.one_task import MADE
+from nddup.embedded.run import run_locally
 from nddup.settings.load import build_config
-from nddup.storage.session_tables import SparkFolder
+from nddup.spark.session import set_to, splitting
+from nddup.spark.session_tables import SparkFolder
+from nddup.spark.steps import documents, one_task
 from nddup.tables import RESULTS
 from tests.finished_runs import run_over, sorted_tables
 
@@ -301,7 +301,7 @@ def test_killed_runs_of_one_task(
             begin_or_resume(spark, pages, tmp_path / "out")
         sealed += names
     with monkeypatch.context() as patched:
-        patched.setattr("nddup.run.on_spark.one_task.read_answers", lambda _: pytest.fail("a task was started"))
+        patched.setattr("nddup.spark.steps.one_task.read_answers", lambda _: pytest.fail("a task was started"))
         metrics = begin_or_resume(spark, pages, tmp_path / "out")
 
     assert sorted(sealed) == sorted(MADE)

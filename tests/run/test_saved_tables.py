@@ -7,7 +7,7 @@ from pyspark.sql import SparkSession
 
 from nddup.cli import main
 from nddup.errors import ConfigError
-from nddup.run.on_spark.outputs import require_place
+from nddup.spark.steps.outputs import require_place
 from nddup.tables import RESULTS
 from tests.finished_runs import rows_of, write_texts
 

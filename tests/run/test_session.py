@@ -10,7 +10,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from nddup.errors import ConfigError
-from nddup.run.session import PINNED, RUNTIME, set_to, settings_for, workers_find_us
+from nddup.spark.session import PINNED, RUNTIME, set_to, settings_for, workers_find_us
 from scripts.standalone import HOME, environment, for_java
 from tests.places import ROOT
 
@@ -77,7 +77,7 @@ def test_our_daemon_is_for_workers_that_can_load_it(
 
 
 JOB = """
-from nddup.run.session import start_session
+from nddup.spark.session import start_session
 from nddup.spark.blocks import with_rows
 
 spark = start_session(master=None, settings={"spark.ui.enabled": "false"})

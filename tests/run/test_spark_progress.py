@@ -5,8 +5,8 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-from nddup.run.on_spark.state import SparkProgress
 from nddup.spark.session_access import SAID
+from nddup.spark.steps.state import SparkProgress
 
 
 def test_jobs_and_stages_bear_what_they_are_for(spark: SparkSession) -> None:

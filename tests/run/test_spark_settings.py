@@ -8,7 +8,7 @@ import pytest
 from pyspark.sql import Row, SparkSession
 
 from nddup import find_duplicates
-from nddup.run.session import PINNED, set_to
+from nddup.spark.session import PINNED, set_to
 from nddup.tables import RESULTS
 
 WORDS = [f"word{number}" for number in range(60)]

@@ -8,8 +8,8 @@ import pytest
 from pyspark.sql import SparkSession
 
 import nddup.repository
-from nddup.engines.embedded import DuckRun
-from nddup.results.check import check_run
+from nddup.checking.check_run import check_run
+from nddup.engines.duck import DuckRun
 from tests.counted_rows import once_each
 from tests.results.damages import of, rewrite
 from tests.run.accounts import run_that_adds_up, table

@@ -7,18 +7,18 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from nddup.engines.embedded import DuckRun
+from nddup.checking.check_run import check_run
+from nddup.embedded.run import LocalJob, run_locally
+from nddup.engines.choose import choose_engine
+from nddup.engines.duck import DuckRun
 from nddup.errors import ConfigError, NeedsSparkError
-from nddup.metrics import ENGINES_OWN
-from nddup.results.check import check_run
-from nddup.run.engines import choose_engine
-from nddup.run.job import run_job
-from nddup.run.local_job import LocalJob, run_locally
+from nddup.ground.metrics import ENGINES_OWN
+from nddup.ground.shown import FIRST, LAST
 from nddup.settings.load import build_config
-from nddup.shown import FIRST, LAST
+from nddup.spark.run import run_job
 from nddup.tables import RESULTS
+from tests.embedded.edited_texts import make_texts, write_lines
 from tests.finished_runs import sorted_tables
-from tests.local.edited_texts import make_texts, write_lines
 
 FRAME = {*FIRST.splitlines(), LAST}
 
@@ -96,7 +96,7 @@ def test_the_embedded_engine_finishes_what_spark_began(
     """The embedded engine reuses the documents of a run stopped on Spark, and Spark reuses a finished run whole."""
     config, output = build_config({}, origin="test"), str(tmp_path / "run")
     with monkeypatch.context() as patched:
-        patched.setattr("nddup.run.job.SparkJob.pair", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
+        patched.setattr("nddup.spark.run.SparkJob.pair", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
         with pytest.raises(KeyboardInterrupt):
             run_job(spark, [str(pages)], output, config)
     made = run_locally([str(pages)], output, config, resume=True)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from nddup.run.java import (
+from nddup.spark.java import (
     DEFAULTS,
     HOW,
     REFUSED,
@@ -22,7 +22,7 @@ from nddup.run.java import (
     users_options,
     why_not_started,
 )
-from nddup.run.session import LOCAL, SMALL, _options_of_new
+from nddup.spark.session import LOCAL, SMALL, _options_of_new
 from tests.places import ROOT
 
 JAVA = Java(Path("/java"), 'JAVA_VERSION="17.0.15"\nMODULES="java.base jdk.incubator.vector"\n', 17)
@@ -97,7 +97,7 @@ def test_the_deepest_cause_is_told_and_nothing_of_java(error: Exception, lines: 
 
 HEARING = """
 import subprocess, sys
-from nddup.run.java import capture_jvm_stderr
+from nddup.spark.java import capture_jvm_stderr
 
 try:
     with capture_jvm_stderr() as said:

@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 import zstandard
 
-from nddup.metrics import RunMetrics
+from nddup.embedded.run import run_locally
+from nddup.ground.metrics import RunMetrics
 from nddup.report.summary import notes
-from nddup.run.local_job import run_locally
 from nddup.scanning.input_files import why_skipped
 from nddup.settings.load import build_config
 from tests.finished_runs import rows_of

@@ -10,17 +10,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 
-from nddup.local import workers
-from nddup.local.workers import Workers
+from nddup.embedded import workers
+from nddup.embedded.workers import Workers
 from nddup.reading.detect import read_head
 from nddup.reading.streams import Expanded
-from nddup.run.session import SPLITTING, set_to
 from nddup.scanning.collection import find_files
 from nddup.scanning.local_files import DividedError, FilePart, read_part
 from nddup.scanning.sketch_records import SketchRecords
 from nddup.scanning.whole_files import read_stream
 from nddup.settings.load import build_config
 from nddup.settings.plan import record_limits, sketch_rule
+from nddup.spark.session import SPLITTING, set_to
 from nddup.storage.local_storage import LocalStorage
 from tests.counted_rows import once_each
 from tests.run.accounts import run_that_adds_up, table

@@ -9,14 +9,14 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
-from nddup.engines.embedded import DuckRun
+from nddup.checking.check_run import check_run
+from nddup.embedded.run import run_locally
+from nddup.engines.duck import DuckRun
 from nddup.errors import ConfigError
-from nddup.metrics import RunMetrics
+from nddup.ground.metrics import RunMetrics
 from nddup.report.summary import notes
-from nddup.results.check import check_run
-from nddup.run.job import run_job
-from nddup.run.local_job import run_locally
 from nddup.settings.load import build_config
+from nddup.spark.run import run_job
 
 FILES = 4
 LINES = 25

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from nddup.children import ROOT, module_path, start_python
-from nddup.local.processes import FEW_BYTES
+from nddup.embedded.processes import FEW_BYTES
+from nddup.ground.children import ROOT, module_path, start_python
 from tests.finished_runs import write_texts
 
 COMMAND = str(Path(sys.executable).with_name("nddup"))
@@ -99,7 +99,7 @@ def test_a_child_imports_from_where_its_parent_does(tmp_path: Path, monkeypatch:
 
 JOB = """
 import sys
-from nddup.run.session import start_session
+from nddup.spark.session import start_session
 
 spark = start_session(master="local[1]", settings={}, is_small=True)
 

@@ -12,8 +12,8 @@ from tempfile import mkdtemp
 
 import pytest
 
-from nddup.own_files import ForeignFileError, KernelFolder, open_own
-from nddup.start_up import CACHE_FOLDER, KERNELS, cache_folder
+from nddup.ground.own_files import ForeignFileError, KernelFolder, open_own
+from nddup.ground.start_up import CACHE_FOLDER, KERNELS, cache_folder
 from tests.security.test_other_users import everyones_python, packages
 
 VICTIM, ATTACKER, GROUP = 61_001, 61_002, 61_003
@@ -184,7 +184,7 @@ class Bomb:
 
 
 CALL = """
-from nddup.arrays import compiled
+from nddup.ground.arrays import compiled
 
 @compiled
 def add(x: int) -> int:

@@ -12,8 +12,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from nddup.array_files import map_array, write_array
 from nddup.cli import main
+from nddup.ground.array_files import map_array, write_array
 from nddup.repository.segment_files import SHINGLES, map_shingles, require_small
 from nddup.storage.run_folder import digest
 from scripts.try_foreign_repository import ask_query, in_child, make_repository, renew_digests

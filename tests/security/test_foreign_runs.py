@@ -8,10 +8,10 @@ import pyarrow as pa
 import pytest
 
 import nddup
+from nddup.checking.check_run import check_run
 from nddup.cli import main
-from nddup.engines.embedded import DuckRun, MemoryRun
+from nddup.engines.duck import DuckRun, MemoryRun
 from nddup.errors import ConfigError, NddupError
-from nddup.results.check import check_run
 from nddup.settings.stored import NOT_SHOWN, complete_shown
 from nddup.storage.local_folder import LocalFolder
 from nddup.tables import RESULTS

@@ -11,9 +11,9 @@ from tempfile import mkdtemp
 
 import pytest
 
-from nddup.run.local_job import run_locally
+from nddup.embedded.run import run_locally
+from nddup.ground.start_up import cache_folder
 from nddup.settings.load import build_config
-from nddup.start_up import cache_folder
 from tests.finished_runs import rows_of
 from tests.places import ROOT
 
@@ -32,7 +32,7 @@ sys.exit(status)
 """
 
 KERNELS = """
-from nddup.arrays import compiled
+from nddup.ground.arrays import compiled
 
 @compiled
 def add(x: int) -> int:

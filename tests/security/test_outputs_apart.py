@@ -8,8 +8,8 @@ from pyspark.sql import SparkSession
 
 from nddup.cli import main
 from nddup.errors import OutputError
+from nddup.spark.session_files import Storage
 from nddup.storage.local_storage import LocalStorage, require_apart
-from nddup.storage.session_files import Storage
 from tests.finished_runs import write_texts
 
 TEXTS = {name: f"{name} has some words of its own to tell" for name in "abc"}

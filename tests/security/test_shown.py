@@ -16,11 +16,11 @@ from pyspark.sql import SparkSession
 
 from nddup.checking.prove_names import _read_id
 from nddup.cli import main
+from nddup.embedded.run import run_locally
 from nddup.errors import NddupError
-from nddup.run.local_job import run_locally
-from nddup.run.on_spark.outputs import _escaped
+from nddup.ground.shown import csv_line, escaped, one_line, printable, read_cell
 from nddup.settings.load import build_config
-from nddup.shown import csv_line, escaped, one_line, printable, read_cell
+from nddup.spark.steps.outputs import _escaped
 from tests.finished_runs import write_rows
 
 ESC, RIGHT_TO_LEFT = "\x1b[2J", "\u202e"

@@ -8,8 +8,8 @@ import pytest
 import nddup
 from nddup.cli import main
 from nddup.errors import ConfigError
+from nddup.ground.shown import HIDDEN
 from nddup.settings.schema import Config, LocalConfig
-from nddup.shown import HIDDEN
 from nddup.stages.inputs_found import config_of
 from nddup.storage.local_folder import LocalFolder
 from tests.finished_runs import write_texts
@@ -56,7 +56,7 @@ def test_a_foreign_repository_says_nothing_of_the_engine(
     repo, pages = tmp_path / "repo", write_texts(tmp_path / "a.jsonl", TEXTS)
     assert main(["index", "create", str(repo)]) == 0
     change(repo / "commits" / "1.json", **FOREIGN)
-    monkeypatch.setattr("nddup.run.session.start_session", lambda **given: pytest.fail(f"Spark starts: {given}"))
+    monkeypatch.setattr("nddup.spark.session.start_session", lambda **given: pytest.fail(f"Spark starts: {given}"))
 
     assert main(["index", "add", str(repo), str(pages)]) == 0
     assert main(["index", "query", str(repo), str(pages)]) == 0
@@ -77,7 +77,7 @@ def test_the_callers_settings_reach_the_session(tmp_path: Path, monkeypatch: pyt
         given.append(settings)
         raise ConfigError("no session")
 
-    monkeypatch.setattr("nddup.run.session.start_session", start)
+    monkeypatch.setattr("nddup.spark.session.start_session", start)
     pages = write_texts(tmp_path / "a.jsonl", TEXTS)
     assert main(["index", "create", f"{tmp_path}/repo", "--set", "spark.b=1"]) == 0
     arguments = ["index", "add", f"{tmp_path}/repo", str(pages), "--engine", "spark", "--set", "spark.a=2"]

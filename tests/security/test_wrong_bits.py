@@ -11,11 +11,11 @@ import pytest
 
 import nddup
 from nddup.cli import main
-from nddup.engines.embedded import DuckRun
+from nddup.embedded.run import run_locally
+from nddup.engines.duck import DuckRun
 from nddup.errors import NddupError, OutputError
 from nddup.repository.bucket_place import find_place
 from nddup.repository.close_components import tables_totals
-from nddup.run.local_job import run_locally
 from nddup.settings.load import build_config
 from nddup.stages.inputs_found import config_of
 from nddup.storage.local_folder import LocalFolder

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from nddup.errors import ConfigError
+from nddup.evaluating.sweep import read_grid
 from nddup.explaining.effects import explain_settings
-from nddup.results.sweep import read_grid
 from nddup.settings.load import build_config, read_stored
 from nddup.settings.plan import bands_of, threshold_of
 from nddup.settings.schema import Config, say_estimated

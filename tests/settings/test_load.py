@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
+from nddup.ground.shown import parse_size
 from nddup.settings.load import load_config
 from nddup.settings.profile_files import profiles
 from nddup.settings.schema import Config
-from nddup.shown import parse_size
 from tests.places import ROOT
 from tests.settings.written_settings import written
 

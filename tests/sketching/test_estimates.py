@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nddup.arrays import Ragged
+from nddup.ground.arrays import Ragged
 from nddup.sketching.minhash import SLOT_BITS, Finder, candidate_probability, draw_slots, find_minima
 from nddup.sketching.permutations import mix
 from nddup.sketching.recipe import spread_levels

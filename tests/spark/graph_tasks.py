@@ -14,15 +14,15 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from nddup.arrays import Ragged
+from nddup.ground.arrays import Ragged
 from nddup.matching.threshold import Threshold
 from nddup.mining import family_pairs
 from nddup.mining.cluster_modes import Budget, MiningRule, Problems
-from nddup.run import daemon
+from nddup.spark import daemon
 from nddup.spark.clustering import graph
 
 ROWS = 10_000
-"""Rows per batch, as `nddup.run.session` sets it."""
+"""Rows per batch, as `nddup.spark.session` sets it."""
 
 IDS = 16
 """Of a sketch of a component given by leaders."""

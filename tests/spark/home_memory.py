@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from nddup.arrays import Ragged
+from nddup.ground.arrays import Ragged
 from nddup.matching.elements import divide
 from nddup.matching.overlap_join import LongLists
 from nddup.matching.task_sizes import MOST_TASKS, free_memory, tasks_needed, volume_of

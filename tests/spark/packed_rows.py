@@ -8,7 +8,7 @@ import pyarrow as pa
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from nddup.arrays import Ragged
+from nddup.ground.arrays import Ragged
 from nddup.spark.blocks import Layout
 
 PARTITIONS = 5

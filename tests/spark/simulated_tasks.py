@@ -6,7 +6,7 @@ from functools import partial
 import numpy as np
 import pyarrow as pa
 
-from nddup.arrays import Ragged
+from nddup.ground.arrays import Ragged
 from nddup.spark.pairing import candidates, prefix_exchange
 from nddup.spark.pairing.prefix_exchange import Pairing
 

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nddup.arrays import take_rows
-from nddup.columns import list_column
 from nddup.errors import SchemaError
+from nddup.ground.arrays import take_rows
+from nddup.ground.columns import list_column
 from nddup.spark.blocks import (
     pack,
     unpack,

@@ -11,7 +11,7 @@ from nddup.mining.family_pairs import FamilyRule, search_families
 from nddup.spark.blocks import Layout
 from nddup.spark.pairing import confirm
 from tests.counted_rows import once
-from tests.local.confirmed_texts import longest_common
+from tests.embedded.confirmed_texts import longest_common
 
 RULE = EditRule(1, 2)
 LISTS = pa.list_(pa.int64())

@@ -11,7 +11,8 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nddup.local.mine_components import OF_LED
+from nddup.embedded.mine_components import OF_LED
+from nddup.engines.choose import UNSET_BYTES, WORKER_SHARE, machine_memory, read_size, task_memory
 from nddup.mining.family_pairs import FAMILIES_COST
 from nddup.mining.pair_graph import (
     BATCHES_BYTES,
@@ -23,8 +24,7 @@ from nddup.mining.pair_graph import (
     Edges,
     most_nodes,
 )
-from nddup.run.daemon import ARENA
-from nddup.run.engines import UNSET_BYTES, WORKER_SHARE, machine_memory, read_size, task_memory
+from nddup.spark.daemon import ARENA
 from tests.places import ROOT
 from tests.spark.graph_tasks import IDS
 
@@ -57,7 +57,7 @@ def measure() -> Iterator[Measure]:
 def test_workers_are_forked_with_most_of_their_addresses() -> None:
     """Loading the kernels does not make Arrow reserve a gigabyte of addresses before the fork."""
     status = "from pathlib import Path; print(Path('/proc/self/status').read_text())"
-    code = f"from nddup.run import daemon; daemon.load_kernels(); {status}"
+    code = f"from nddup.spark import daemon; daemon.load_kernels(); {status}"
     lines = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True).stdout
     kilobytes = next(int(line.split()[1]) for line in lines.splitlines() if line.startswith("VmSize"))
 

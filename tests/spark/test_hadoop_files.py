@@ -23,7 +23,6 @@ from nddup.errors import NddupError
 from nddup.reading.reference_lists import guess_layout
 from nddup.reading.streams import StoppedError
 from nddup.reading.xml_cutting import Pieces
-from nddup.run.job import run_job
 from nddup.scanning.collection import find_files
 from nddup.scanning.read_again import Contents
 from nddup.scanning.sketch_records import SketchRecords
@@ -31,9 +30,10 @@ from nddup.settings.load import build_config
 from nddup.settings.plan import record_limits, sketch_rule
 from nddup.spark import hadoop_files, heavy_keys
 from nddup.spark.hadoop_files import read_list
+from nddup.spark.run import run_job
 from nddup.spark.scan import scan
 from nddup.spark.schemas import schema_of
-from nddup.storage.session_files import Storage
+from nddup.spark.session_files import Storage
 from nddup.tables import FILES
 
 DATA = st.lists(st.sampled_from([b"\n", b"\r", b"a", b"\xef\xbb\xbf", b"bc", b"\0"]), min_size=1).map(b"".join)

@@ -7,7 +7,7 @@ import sys
 import pytest
 
 from nddup.matching.task_sizes import block_bytes
-from nddup.run.daemon import ARENA
+from nddup.spark.daemon import ARENA
 from tests.places import ROOT
 from tests.spark.home_memory import pairing_of
 

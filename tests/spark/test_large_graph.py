@@ -13,20 +13,20 @@ from pyspark.sql import functions as F
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
-from nddup.engines.embedded import DuckRun
+from nddup.checking.check_run import check_run
+from nddup.embedded.run import run_locally
+from nddup.engines.duck import DuckRun
 from nddup.errors import CapacityError
-from nddup.metrics import RunMetrics
+from nddup.ground.metrics import RunMetrics
 from nddup.mining import cluster_modes
 from nddup.mining.pair_graph import GRAPH_BITS
 from nddup.report.summary import notes
-from nddup.results.check import check_run
-from nddup.run.local_job import run_locally
-from nddup.run.on_spark import clustering
-from nddup.run.on_spark.state import Job
 from nddup.settings import plan
 from nddup.settings.load import build_config
 from nddup.spark.clustering import graph
 from nddup.spark.schemas import local_table, schema_of
+from nddup.spark.steps import clustering
+from nddup.spark.steps.state import Job
 from nddup.tables import PAIR_EDGES
 from tests.finished_runs import run_over, run_until, sorted_tables, write_texts
 

@@ -9,7 +9,6 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from nddup.engines.spark_engine import SparkEngine, session_beside
 from nddup.matching.threshold import Threshold
 from nddup.mining.cluster_modes import Budget
 from nddup.spark.clustering import problems
@@ -29,6 +28,7 @@ from nddup.spark.clustering.mine_components import (
     mine_by_pivot,
 )
 from nddup.spark.clustering.problems import Scale, gather_problems
+from nddup.spark.engine import SparkEngine, session_beside
 from nddup.spark.schemas import schema_of
 from nddup.stages.names import CLUSTERS, Naming, name_sets
 from nddup.tables import GRAPH, MATCHES, NODES, SKETCHES
@@ -137,7 +137,7 @@ def test_either_miner_gives_the_sets_of_the_definition(
 
     With `auto` both miners find sets, and the tasks of components are looked up in chunks, as with many nodes, instead
     of joined with the sketches. There a, b and c have enough joint support, but b and c are not near-duplicates: the
-    clusters are {a, b} and {a, c}. A cell of `local/test_matrix.py` has sets by a share of the overlap.
+    clusters are {a, b} and {a, c}. A cell of `embedded/test_matrix.py` has sets by a share of the overlap.
     """
     if miner == "auto":
         monkeypatch.setattr(problems, "CHUNKED_NODES", 1)

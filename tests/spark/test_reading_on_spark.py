@@ -18,7 +18,7 @@ from nddup.spark import heavy_keys
 from nddup.spark.heavy_keys import MOST_BROADCAST, in_parts
 from nddup.spark.pairing import collapse
 from nddup.spark.scan import scan
-from nddup.storage.session_files import Storage
+from nddup.spark.session_files import Storage
 
 SPLIT_BYTES = ("spark.sql.files.maxPartitionBytes", "spark.sql.files.openCostInBytes")
 WORDS = ["яблоко", "груша", "слива", "вишня", "малина", "клюква", "рябина", "калина", "смородина", "крыжовник"]

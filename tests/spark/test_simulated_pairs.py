@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nddup.arrays import Ragged
+from nddup.ground.arrays import Ragged
 from nddup.matching import element_join, elements
 from nddup.matching.elements import MOST_BITS, Division, divide
 from nddup.matching.overlap_join import LongLists

@@ -7,14 +7,14 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from nddup.run.session import SPLITTING, set_to
 from nddup.scanning.collection import Collection, find_files
 from nddup.scanning.sketch_records import SketchRecords
 from nddup.settings.load import build_config
 from nddup.settings.plan import record_limits, sketch_rule
 from nddup.spark import hadoop_files
 from nddup.spark.scan import scan
-from nddup.storage.session_files import Storage
+from nddup.spark.session import SPLITTING, set_to
+from nddup.spark.session_files import Storage
 from tests.scanning.small_files import WHOLE, cut, head_of
 
 

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nddup.arrays import Ragged
 from nddup.errors import ConfigError
+from nddup.ground.arrays import Ragged
 from nddup.splitting.assign_units import FREE, Units, assign_units
 from nddup.splitting.parts import read_parts
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nddup.engines.embedded import DuckEngine
+from nddup.engines.duck import DuckEngine
 from nddup.engines.engine import Engine
 from nddup.stages.settle import REJECTED, REPEATS, TAKEN, list_documents, settle
 from nddup.tables import working

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from nddup.engines.embedded import DuckEngine
+from nddup.engines.duck import DuckEngine
 from nddup.engines.engine import Engine
 from nddup.matching.threshold import Threshold
 from nddup.splitting.assign_units import FREE

@@ -7,7 +7,7 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 
 from nddup.spark.schemas import schema_of
-from nddup.storage.session_tables import SparkFolder
+from nddup.spark.session_tables import SparkFolder
 from nddup.tables import KEEP
 
 INPUTS: dict[str, Any] = {"paths": ["a.xml"], "files": {"a.xml": [10, 1]}}

@@ -11,9 +11,9 @@ from pyspark.sql import SparkSession
 from nddup.errors import ConfigError, NddupError, OutputError
 from nddup.scanning.file_heads import HeadError, HeadReader
 from nddup.scanning.input_files import BESIDE_WHY, CHECKSUMS_WHY, InputFile
-from nddup.storage import session_files
+from nddup.spark import session_files
+from nddup.spark.session_files import Storage
 from nddup.storage.local_storage import LocalStorage
-from nddup.storage.session_files import Storage
 
 ODD_NAMES = ["a b.xml", "кот.xml", "a#b.xml", "a%20b.xml", "c[1].xml", "c{1,2}.xml", "q?x.xml", "star*.xml", "é;&+.xml"]
 

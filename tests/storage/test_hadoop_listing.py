@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from nddup.storage import session_files
-from nddup.storage.session_files import Entry, list_folder
+from nddup.spark import session_files
+from nddup.spark.session_files import Entry, list_folder
 
 Listed = Callable[[str | None], list[Entry]]
 

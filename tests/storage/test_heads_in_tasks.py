@@ -18,8 +18,8 @@ from nddup.scanning.collection import Collection, find_files
 from nddup.scanning.file_heads import HeadError, HeadFound
 from nddup.scanning.input_files import InputFile
 from nddup.settings.load import build_config
-from nddup.storage import session_files
-from nddup.storage.session_files import Storage, look_in_folders
+from nddup.spark import session_files
+from nddup.spark.session_files import Storage, look_in_folders
 from tests.scanning.small_files import WHOLE
 
 LINES = b'{"id": "1", "text": "a"}\n{"id": "2", "text": "b"}\n'

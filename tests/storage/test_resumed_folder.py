@@ -9,9 +9,9 @@ from pyspark.sql import SparkSession
 
 from nddup.errors import NddupError, OutputError
 from nddup.spark.schemas import schema_of
+from nddup.spark.session_tables import SparkFolder
 from nddup.storage.claim import PREFIX
 from nddup.storage.run_folder import OUTPUTS
-from nddup.storage.session_tables import SparkFolder
 from nddup.tables import KEEP
 from tests.storage.saved_tables import INPUTS, fingerprints, names, save, started
 from tests.storage.test_claim import holder

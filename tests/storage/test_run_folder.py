@@ -9,9 +9,9 @@ from pyspark.sql import functions as F
 
 from nddup.errors import IncompatibleSketchError, OutputError
 from nddup.spark.schemas import schema_of
+from nddup.spark.session_tables import MemoryStore, SparkFolder
 from nddup.storage import run_folder as module
 from nddup.storage.run_folder import versions
-from nddup.storage.session_tables import MemoryStore, SparkFolder
 from nddup.tables import KEEP
 from tests.storage.saved_tables import INPUTS, fingerprints, names, save, started
 

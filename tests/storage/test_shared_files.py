@@ -9,8 +9,8 @@ from pyspark.errors import PySparkException
 
 from nddup.errors import ConfigError, OutputError
 from nddup.scanning.input_files import uri_of
+from nddup.spark.session_files import SharedStorage
 from nddup.storage.local_storage import LocalStorage
-from nddup.storage.session_files import SharedStorage
 
 
 class Server:
@@ -53,7 +53,7 @@ def storage(**server: Any) -> SharedStorage:  # noqa: ANN401
 @pytest.fixture(autouse=True)
 def _no_session(monkeypatch: pytest.MonkeyPatch) -> None:
     """Replace Spark's columns, which need a session; the server here ignores them."""
-    monkeypatch.setattr("nddup.storage.session_files.F", SimpleNamespace(col=str))
+    monkeypatch.setattr("nddup.spark.session_files.F", SimpleNamespace(col=str))
 
 
 @pytest.fixture

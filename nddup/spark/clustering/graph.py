@@ -7,7 +7,7 @@
     numbered, edges, solved  --list_kept_bits, find_nearest, assemble-->  GRAPH
 
 Only numbers are sorted and sent. The task of `solve` holds 34 bits per node and no edge (`nddup.mining.pair_graph`); if
-it lacks the memory, `nddup.run.on_spark.clustering` runs rounds, each a function from edges to fewer edges, until
+it lacks the memory, `nddup.spark.steps.clustering` runs rounds, each a function from edges to fewer edges, until
 nothing changes. The shuffles of each function are in its docstring.
 """
 

@@ -23,8 +23,8 @@ from pyspark.ml.fpm import FPGrowth
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from nddup.arrays import Ragged, take_rows
-from nddup.columns import lists_of
+from nddup.ground.arrays import Ragged, take_rows
+from nddup.ground.columns import lists_of
 from nddup.matching.threshold import Threshold
 from nddup.mining.cluster_modes import VALUES_PER_BATCH, Budget, MiningRule, Problem, list_sets, with_lone
 from nddup.mining.itemsets import Itemsets, keep_maximal

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from nddup.arrays import take_rows
+from nddup.ground.arrays import take_rows
 from nddup.matching.task_sizes import BLOCK_BYTES
 from nddup.matching.threshold import Threshold
 from nddup.mining.cluster_modes import Find, PlacedShare, Problems, list_sets

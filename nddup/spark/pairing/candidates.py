@@ -6,7 +6,7 @@
     compared         --matches_of, connections_of, heavy_of-->    MATCHES; CONNECTIONS; the nodes that are linked
     `mod-pow2`: sketches  --coarsen-->  ... compared ...  --keep_common_level-->  COMPARED at the common modulus
 
-All shuffles move blocks. `nddup.run.on_spark.pairing` persists homes and postings, for each is read more than once. A
+All shuffles move blocks. `nddup.spark.steps.pairing` persists homes and postings, for each is read more than once. A
 sketch is sent once to its home, then only to tasks that have it in a candidate pair, so the bytes sent per sketch do
 not grow with the number of tasks (`task_sizes`). `nddup.matching` has the arithmetic and the proof that it is exact.
 """
@@ -22,8 +22,8 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from nddup import tables
-from nddup.arrays import Ragged, take_rows
-from nddup.columns import list_column
+from nddup.ground.arrays import Ragged, take_rows
+from nddup.ground.columns import list_column
 from nddup.matching.element_join import PostedSketches, find_wanted, join_posted
 from nddup.matching.elements import BEFORE, WORDS
 from nddup.matching.overlap_join import NO_LIMIT, JoinResult, partition_of

@@ -23,7 +23,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from nddup import tables
-from nddup.arrays import Ragged
+from nddup.ground.arrays import Ragged
 from nddup.matching.confirm_texts import Compared, ConfirmRule, SetRule, compare_taken, divide_pairs
 from nddup.mining.family_pairs import FAMILY_COLUMNS, FamilyRule, list_families, search_families
 from nddup.spark.blocks import Columns, Layout, block_schema, exchange, layout_of, pack, pack_sketches, pieces, unpack

@@ -20,8 +20,8 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from nddup import tables
-from nddup.arrays import Ragged, take_rows
-from nddup.columns import list_column
+from nddup.ground.arrays import Ragged, take_rows
+from nddup.ground.columns import list_column
 from nddup.matching.element_join import CandidateRule
 from nddup.matching.elements import (
     BEFORE,

@@ -1,0 +1,239 @@
+"""Confirm recounted pairs of sketches by their texts, for `nddup check`: the texts are read again and compared.
+
+No code of the run's own comparison is used: `tokens.list_tokens` makes the tokens by the written rule,
+`edit_similarity` counts the longest common subsequence, `definitions` the common shingles. Where that is not possible
+(the inputs are gone, or the texts are too long to compare), the run's value is taken, and the line of the promise says
+what was not proved. Where the resemblance of all shingles decides, pairs of sketches well below the margin are compared
+too: those that reach the threshold were missed, and are counted.
+"""
+
+from collections.abc import Callable, Mapping
+from fractions import Fraction
+from functools import cache
+from hashlib import sha256
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from nddup.engines.engine import FinishedRun
+from nddup.engines.text_places import text_places
+from nddup.errors import ConfigError, NddupError
+from nddup.ground.columns import one_chunk
+from nddup.ground.shown import name_some
+from nddup.matching.confirm_texts import CELLS
+from nddup.settings.schema import Config
+from nddup.verifying.definitions import Sample, compare_all, gather, list_shingles
+
+MOST_CELLS = 50_000_000_000
+"""Maximum of cells, the product of both token counts of a pair, summed over all compared pairs: some minutes of one
+core."""
+
+MOST_TEXTS = 1_000
+"""Texts after which no further document is drawn, to be compared with all its candidates: a second of one core."""
+
+MOST_SHINGLES = 20_000_000
+"""Maximum number of shingles of the texts that are compared: 160 MB."""
+
+ReadTexts = Callable[[set[str]], Mapping[str, str]]
+"""Reads the texts of documents again, by id. Raises NddupError if the inputs changed."""
+
+
+class Pairs(NamedTuple):
+    """k pairs of documents, each once, and the rows of RECOUNTED that list them in one direction or in both."""
+
+    names: pa.StringArray
+    """Ids of the n documents, ascending."""
+
+    first: NDArray[np.int64]
+    """The smaller id of each pair, by place in `names`; (k,)."""
+
+    second: NDArray[np.int64]
+    """The larger one; (k,)."""
+
+    of_row: NDArray[np.int64]
+    """The pair of each row; (rows,)."""
+
+    def find(self, first: pa.StringArray, second: pa.StringArray) -> NDArray[np.int64]:
+        """Return which pair two ids are, -1: none; (m,)."""
+        one, other = (np.asarray(pc.index_in(ids, value_set=self.names).fill_null(-1)) for ids in (first, second))
+        known = pa.array(_keys_of(self.first, self.second, len(self.names)))
+        found = pc.index_in(pa.array(_keys_of(one, other, len(self.names))), value_set=known)
+        return np.where((one < 0) | (other < 0), -1, np.asarray(found.fill_null(-1)))
+
+
+class Confirmed(NamedTuple):
+    """The pairs that are near-duplicates by their texts too, and a note on what was not proved."""
+
+    values: NDArray[np.float64]
+    """What the threshold applies to, the resemblance of all shingles or the edit similarity; NaN: not near; (k,)."""
+
+    note: str
+    """Empty if every pair was proved."""
+
+    changed: str = ""
+    """Why the texts are not those of the run; empty if they are, or are gone."""
+
+    unread: str = ""
+    """Why no text could be read; empty if texts were."""
+
+
+Fractions = tuple[NDArray[np.int64], NDArray[np.int64]]
+"""Numerators and denominators, (k,); a denominator of -1: not measured."""
+
+
+def _keys_of(first: NDArray[np.int64], second: NDArray[np.int64], documents: int) -> NDArray[np.int64]:
+    return np.minimum(first, second).astype(np.int64) * documents + np.maximum(first, second)
+
+
+def pairs_of(recounted: pa.Table) -> Pairs:
+    """Return the pairs of RECOUNTED, in the order of its rows; none for no rows."""
+    ends = pa.concat_arrays([one_chunk(recounted[name]) for name in ("probe", "other")]).dictionary_encode()
+    order = np.asarray(pc.sort_indices(ends.dictionary))
+    ranks = np.empty(len(order), np.int64)
+    ranks[order] = np.arange(len(order))
+    probe, other = ranks[np.asarray(ends.indices)].reshape(2, -1)
+    keys = pa.array(_keys_of(probe, other, len(order))).dictionary_encode()
+    first, second = np.divmod(np.asarray(keys.dictionary), max(len(order), 1))
+    return Pairs(ends.dictionary.take(pa.array(order)), first, second, np.asarray(keys.indices).astype(np.int64))
+
+
+def confirm_pairs(pairs: Pairs, claims: NDArray[np.float64], config: Config, read: ReadTexts) -> Confirmed:
+    """Compare the texts of recounted pairs.
+
+    Args:
+        pairs: pairs of documents whose sketches are near-duplicates.
+        claims: the value of each pair in the run, NaN if it has none; (k,).
+        config: settings of the run.
+        read: reads texts again.
+
+    Cost: the tokens of some `MOST_TEXTS` texts are in memory; at most `MOST_CELLS` cells are computed, or
+        `MOST_SHINGLES` shingles are made.
+    """
+    measure, is_chosen = config.pairs.confirm, choose_texts(pairs)
+    try:
+        texts = read(set(pairs.names.filter(pa.array(is_chosen)).to_pylist()))
+    except NddupError as error:
+        changed = "" if isinstance(error, ConfigError) else str(error)
+        note = f"texts not compared, `{measure}` of the run is taken: {error}"
+        return Confirmed(claims, note, changed, "" if changed else str(error))
+
+    absent = sorted(set(pairs.names.filter(pa.array(is_chosen)).to_pylist()) - texts.keys())
+    if absent:  # no record of the inputs has their fingerprint
+        is_chosen &= ~np.asarray(pc.is_in(pairs.names, value_set=pa.array(absent, pa.string())))
+    changed = f"no record has the content_fingerprint of {name_some(absent)}" if absent else ""
+    compared = np.flatnonzero(is_chosen[pairs.first] & is_chosen[pairs.second])
+    ends = pairs.first[compared], pairs.second[compared]
+    comparison: _Edits | _Shingles = _Edits(texts, config) if measure == "edit" else _Shingles(texts, config)
+    parts, wholes = comparison.measure(pairs.names, *ends)
+    is_measured, share = wholes >= 0, comparison.share
+    least = cache(lambda whole: max(1, -(-share.numerator * whole // share.denominator)))  # exact, as a Python integer
+    bounds = np.array([least(whole) for whole in wholes.tolist()], np.int64)
+
+    values = claims.copy()
+    is_near = parts >= bounds
+    values[compared[is_measured]] = np.where(is_near, parts / np.maximum(wholes, 1), np.nan)[is_measured]
+    unproved, count = len(claims) - np.count_nonzero(is_measured), len(claims)
+    what = f"{unproved:,} of {count:,} pairs of texts not compared: `{measure}` of the run is taken"
+    return Confirmed(values, what if unproved else "", changed)
+
+
+def choose_texts(pairs: Pairs) -> NDArray[np.bool_]:
+    """Return which texts to compare: documents drawn by the hashes of their ids, each with all its candidates; (n,).
+
+    At most MOST_TEXTS and the candidates of one document.
+    """
+    count = len(pairs.names)
+    ends, others = np.append(pairs.first, pairs.second), np.append(pairs.second, pairs.first)
+    others = others[np.argsort(ends, kind="stable")]
+    bounds = np.append(0, np.cumsum(np.bincount(ends, minlength=count)))
+    hashes = [sha256(name.encode()).digest() for name in pairs.names.to_pylist()]
+    is_chosen = np.zeros(count, np.bool_)
+    for drawn in sorted(range(count), key=hashes.__getitem__):
+        if np.count_nonzero(is_chosen) >= MOST_TEXTS:
+            break
+        is_chosen[drawn] = True
+        is_chosen[others[bounds[drawn] : bounds[drawn + 1]]] = True
+    return is_chosen
+
+
+class _Edits:
+    """The edit similarity of two texts as a fraction; none if they are too long to compare here."""
+
+    def __init__(self, texts: Mapping[str, str], config: Config) -> None:
+        from nddup.sketching.tokens import list_tokens  # noqa: PLC0415
+
+        self.share = Fraction(repr(config.pairs.edit_threshold))
+        self._tokens = {name: list_tokens(text, config.shingle.unit) for name, text in texts.items()}
+        self._budget = MOST_CELLS
+
+    def measure(self, names: pa.StringArray, first: NDArray[np.int64], second: NDArray[np.int64]) -> Fractions:
+        ends = (names.take(pa.array(places)).to_pylist() for places in (first, second))
+        measured = np.array([self._measure(pair) for pair in zip(*ends, strict=True)], np.int64).reshape(-1, 2)
+        return measured[:, 0], measured[:, 1]
+
+    def _measure(self, pair: tuple[str, str]) -> tuple[int, int]:
+        first, second = (self._tokens.get(name, []) for name in pair)
+        cells = len(first) * len(second)
+        self._budget -= cells
+        if cells > CELLS or self._budget < 0:  # the run took a lower bound, or it would take too long here
+            return 0, -1
+        from nddup.verifying.edit_similarity import count_common  # noqa: PLC0415 - RapidFuzz is not used elsewhere
+
+        return 2 * count_common(first, second), len(first) + len(second)
+
+
+class _Shingles:
+    """The resemblance of all shingles of two texts as a fraction; none if there are too many."""
+
+    def __init__(self, texts: Mapping[str, str], config: Config) -> None:
+        self.share = config.pairs.share
+        self._texts, self._shingle = texts, config.shingle
+        self._budget = MOST_SHINGLES
+
+    def measure(self, names: pa.StringArray, first: NDArray[np.int64], second: NDArray[np.int64]) -> Fractions:
+        from nddup.sketching.tokens import list_tokens  # noqa: PLC0415
+
+        is_used = np.zeros(len(names), np.bool_)
+        is_used[first] = is_used[second] = True
+        used, sets = np.flatnonzero(is_used), list[NDArray[np.uint64]]()
+        for name in names.take(pa.array(used)).to_pylist():
+            if self._budget <= 0:
+                break
+            tokens = list_tokens(self._texts[name], self._shingle.unit)
+            sets.append(list_shingles(tokens, self._shingle.length, self._shingle.offset))
+            self._budget -= len(sets[-1])
+        places = np.full(len(names), -1)
+        places[used[: len(sets)]] = np.arange(len(sets))
+
+        offsets, ids, _ = gather(sets)
+        at = np.flatnonzero((places[first] >= 0) & (places[second] >= 0))
+        one, other = places[first[at]], places[second[at]]
+        found = compare_all(offsets, ids, one, offsets, ids, other, Sample(1 << 62), np.zeros(at.size, np.uint64))
+        parts, wholes = np.zeros(len(first), np.int64), np.full(len(first), -1)
+        parts[at], wholes[at] = found[:, 1], found[:, 2]
+        return parts, wholes
+
+
+def claims_of(run: FinishedRun, measure: str, pairs: Pairs) -> NDArray[np.float64]:
+    """Return `edit`, or `resemblance`, of each pair of nodes in `pairs`, read from `folded`; NaN where it has none."""
+    column = "least_edit" if measure == "edit" else "least"
+    text = f"SELECT node_a, node_b, {column} AS claim FROM folded WHERE {column} IS NOT NULL AND node_a IS NOT NULL"  # noqa: S608 - a name
+    rows = run.sql(text)
+    found, claims = pairs.find(one_chunk(rows["node_a"]), one_chunk(rows["node_b"])), np.full(len(pairs.first), np.nan)
+    claims[found[found >= 0]] = rows["claim"].to_numpy()[found >= 0]
+    return claims
+
+
+def read_whole(run: FinishedRun, names: set[str]) -> dict[str, str]:
+    """Read the texts of documents by id again from the inputs of a run.
+
+    Raises:
+        NddupError: if an input changed or no longer exists.
+    """
+    from nddup.results.opening import read_texts  # noqa: PLC0415 - only where texts confirm the pairs
+
+    found = read_texts(run.path, text_places(run, names), master=None, is_whole=True)
+    return dict(zip(found["doc_id"].to_pylist(), found["text"].to_pylist(), strict=True))

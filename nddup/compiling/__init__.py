@@ -1,0 +1,1 @@
+"""The kernels compiled once for an installation: `install` does it, `warm_up` knows the kernels of each command."""

@@ -1,0 +1,184 @@
+"""Compile all kernels once for an installation: `nddup setup` does it, or the first command that needs them.
+
+    are_compiled    whether that has been done
+    compile_once    do it, unless it has been done, or nothing could be kept
+
+Each process compiles the kernels that it calls and does not find on disk: correct at any time, but a first run would
+wait here and there for seconds without a word. So all are compiled beforehand, side by side on all cores, with a bar.
+
+A file in a folder that holds kernels says that it was done, for one version of nddup, Numba and Python. Only the
+standard library is imported here: the processes that compile load while this one does.
+"""
+
+import fcntl
+import os
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from nddup import __version__
+from nddup.errors import NddupError
+from nddup.ground.children import start_python
+from nddup.ground.own_files import KernelFolder
+from nddup.ground.progress import Steps
+from nddup.ground.start_up import kernel_folders
+
+PARTS = (
+    "_mine_sketches", "_run_embedded", "_sketch_and_pair", "_compare_collections", "_cluster_around_leaders",
+    "_check_results", "_look_up",
+)  # fmt: skip
+"""Functions of `nddup.compiling.warm_up`, the longest first."""
+
+EVENTS = 330
+"""How often a kernel is compiled, or loaded from the disk, by all these functions: about, for the bar."""
+
+START = "from nddup.compiling.install import call_parts; call_parts(sys.argv[1], sys.argv[2], *map(int, sys.argv[3:]))"
+DOING = "compile the kernels, once for an installation"
+WAITING = "wait for another process, which compiles the kernels"
+
+
+def are_compiled() -> bool:
+    """Return whether the kernels of this version have been compiled and kept."""
+    return any(Path(folder.path, _stamp()).exists() for folder in _folders())
+
+
+def compile_once(steps: Steps) -> float:
+    """Compile all kernels, unless that has been done or nothing could be kept; return the seconds it took.
+
+    Of two processes at once, the second waits. Where no folder can be written, each process compiles what it calls, and
+    the first kernel says so.
+
+    Args:
+        steps: the progress of the command, which gets one more step.
+
+    Raises:
+        NddupError: if a process that compiles fails.
+
+    Cost: about 95 seconds of CPU time, on all cores; three file names looked up where it has been done.
+    """
+    if are_compiled():
+        return 0.0
+    folder = _writable()
+    if folder is None:
+        return 0.0
+    began = time.monotonic()
+    with (folder / "compiling.lock").open("a") as lock:
+        steps.begin(WAITING)
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not are_compiled():
+            steps.begin(DOING)
+            _compile(folder, steps)
+            (folder / _stamp()).touch()
+    return time.monotonic() - began
+
+
+def _stamp() -> str:
+    return f"compiled-{__version__}-numba{version('numba')}-{sys.implementation.cache_tag}"
+
+
+def _folders() -> list[KernelFolder]:
+    """Return the folders that may hold the stamp: one for each place where kernels are looked for, in that order."""
+    return [folder for folder in kernel_folders(__file__) if not folder.stranger()]
+
+
+def _writable() -> Path | None:
+    for folder in _folders():
+        with suppress(OSError):
+            folder.make()
+            path = Path(folder.path)
+            with (path / "compiling.lock").open("a"):
+                return path
+    return None
+
+
+def _compile(folder: Path, steps: Steps) -> None:
+    """Call every part, in as many processes as there are cores; each takes the next part when it is done with one."""
+    parts, given = os.pipe()
+    os.write(given, bytes(range(len(PARTS))))
+    os.close(given)
+    with _counted(steps) as told:
+        arguments = (str(folder / "saving.lock"), ",".join(PARTS), str(parts), str(told))
+        count = min(len(os.sched_getaffinity(0)), len(PARTS))
+        running = [start_python(START, *arguments, descriptors=[parts, told]) for _ in range(count)]
+        os.close(parts)
+        try:
+            while running:
+                time.sleep(0.05)
+                ended = [process for process in running if process.poll() is not None]
+                running = [process for process in running if process not in ended]
+                if any(process.returncode for process in ended):
+                    raise NddupError("the kernels could not be compiled; the error of the process that failed is above")
+        finally:
+            for process in running:
+                process.kill()
+                process.wait()
+
+
+@contextmanager
+def _counted(steps: Steps) -> Iterator[int]:
+    """Give a descriptor to which processes write a byte for each kernel; show their number, and the time left."""
+    ours, theirs = os.pipe()
+
+    def count() -> None:
+        began, done = time.monotonic(), 0
+        while read := len(os.read(ours, 1 << 12)):
+            done = min(done + read, EVENTS - 1)
+            steps.advance(done, EVENTS)
+            steps.note(f"about {(time.monotonic() - began) * (EVENTS - done) / done:.0f} s left")
+        os.close(ours)
+
+    counter = threading.Thread(target=count, daemon=True)
+    counter.start()
+    try:
+        yield theirs
+    finally:
+        os.close(theirs)
+        counter.join()
+
+
+# In a process that compiles -------------------------------------------------------------------------------------------
+
+
+def call_parts(lock: str, names: str, parts: int, told: int) -> None:
+    """Call functions of `nddup.compiling.warm_up` until all have been called, here or in another process.
+
+    Args:
+        lock: a file that the process which adds to Numba's cache locks: of two additions to one file at the same
+            moment, only the second would stay.
+        names: of the functions, with commas between them.
+        parts: a descriptor that all processes read; each byte is the number of a function to call.
+        told: a descriptor that receives one byte per kernel; a closed reader ends the process.
+    """
+    from nddup.compiling import warm_up as kernels  # noqa: PLC0415
+    from nddup.ground.arrays import KernelCache, leave_saying_to_others  # noqa: PLC0415 - the caller loads no kernel
+
+    leave_saying_to_others()
+    load, save = KernelCache.load_overload, KernelCache.save_overload
+
+    def load_and_tell(self: KernelCache, sig: Any, target_context: Any) -> Any:  # noqa: ANN401 - of numba
+        found = load(self, sig, target_context)
+        if found is not None:
+            _tell(told)
+        return found
+
+    def save_and_tell(self: KernelCache, sig: Any, data: Any) -> None:  # noqa: ANN401 - of numba
+        with open(lock, "a") as file:  # noqa: PTH123
+            fcntl.flock(file, fcntl.LOCK_EX)
+            save(self, sig, data)
+        _tell(told)
+
+    KernelCache.load_overload, KernelCache.save_overload = load_and_tell, save_and_tell  # type: ignore[method-assign]
+    while part := os.read(parts, 1):
+        getattr(kernels, names.split(",")[part[0]])()
+
+
+def _tell(told: int) -> None:
+    try:
+        os.write(told, b".")
+    except OSError:  # the process that waits for this one has ended
+        os._exit(1)

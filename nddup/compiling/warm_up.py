@@ -1,0 +1,239 @@
+"""Warm up the kernels: the common ones before workers fork, all of them at installation."""
+
+from pathlib import Path
+from tempfile import NamedTemporaryFile, TemporaryDirectory
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from nddup.against.find_hits import find_hits, find_possible
+from nddup.against.judge import Holders, Rules, judge
+from nddup.against.share_records import number_items
+from nddup.against.shingle_table import make_filter, make_known, open_known
+from nddup.against.spans import find_runs
+from nddup.embedded import steps as engine
+from nddup.embedded.read_records import number_texts
+from nddup.embedded.workers import Workers
+from nddup.ground.arrays import Ragged, take_rows
+from nddup.matching.elements import divide, take_all
+from nddup.matching.overlap_join import ComparisonLimits, LongLists
+from nddup.matching.threshold import Threshold
+from nddup.mining.family_pairs import pair_family
+from nddup.mining.fimi import read_fimi
+from nddup.mining.frequent_sets import mine_context
+from nddup.mining.itemsets import cover_component, mine_component
+from nddup.mining.leader_clusters import Known, follow_leaders
+from nddup.mining.leaders import begin_index
+from nddup.mining.pair_graph import keep_first, label_components
+from nddup.passages import divided
+from nddup.passages.repeats import find_repeats
+from nddup.passages.tabulate import find_characters
+from nddup.reading import markup, page_limits
+from nddup.reading.json_lines import Keys, find_ends, read_lines
+from nddup.repository.lookups import Matching, build_postings, hash_ids, hash_strings
+from nddup.repository.lookups import Rows as Stored
+from nddup.repository.lookups import find_near as find_stored
+from nddup.scanning import read_again, sketch_records
+from nddup.scanning.found import text_buffers
+from nddup.settings.load import build_config
+from nddup.sketching import min_s, minhash, recipe
+from nddup.sketching.rolling_hash import hash_rows
+from nddup.sketching.vocabulary import LexiconRule, TermCounts, grow_table
+from nddup.sketching.word_sketches import WordRule, WordSketcher
+from nddup.spark import scan
+from nddup.spark.clustering import graph, mine_components
+from nddup.spark.pairing import candidates, prefix_exchange
+from nddup.spark.pairing.prefix_exchange import Pairing
+from nddup.verifying.cluster_proofs import Members, find_extensions, label_parts, prepare_sets, prove_clusters
+from nddup.verifying.definitions import USED, Definition, Rows, Sample, compare_all, estimate_pairs
+from nddup.verifying.near_pairs import Probes as Checked
+from nddup.verifying.near_pairs import find_near
+from nddup.verifying.pair_counts import count_pairs
+
+__all__ = [
+    "call_kernels",
+    "graph",
+    "load_kernels",
+    "mine_components",
+    "read_again",
+    "scan",
+    "sketch_records",
+]
+
+
+def call_kernels() -> None:
+    """Call every kernel once, those of rare paths too: quick if they are compiled already."""
+    _mine_sketches()
+    _run_embedded()
+    _sketch_and_pair()
+    _compare_collections()
+    _cluster_around_leaders()
+    _look_up()
+    _check_results()
+
+
+def load_kernels() -> None:
+    """Call each kernel of the usual path once, on tiny inputs of the types that the stages use."""
+    text = np.frombuffer(b"a rose is a rose", np.uint8)
+    min_s.sketch_texts(text, np.array([0, len(text)], np.int64))
+    line = np.frombuffer(b'{"title": "a", "text": "b"}\n', np.uint8)
+    read_lines(line, find_ends(line), Keys("text", titles=("title",)), line.size).join("\n")
+    take_rows(_sketches(), np.array([1, 0]))
+    _run_pairing()
+    edge = np.array([[0, 1]], np.int32)
+    label_components(edge, nodes=2)
+    keep_first(edge, np.ones(1), np.arange(2, dtype=np.int32))
+    markup.strip_markup("<p>")
+    offsets, ids = _sketches()
+    mine_component(offsets, ids.view(np.int64), np.ones(2, np.int32), edge, max_sets=9, max_members=9)
+
+
+def _sketches() -> Ragged:
+    """Return two equal sketches of three ids."""
+    return Ragged(np.array([0, 3, 6], np.int64), np.array([1, 2, 3, 1, 2, 3], np.uint64))
+
+
+def _cluster_around_leaders() -> None:
+    sketches, ones, edge = _sketches(), np.ones(2, np.int32), np.array([[0, 1]], np.int32)
+    from_table = _sketches()
+    from_table.values.flags.writeable = False
+    for threshold in (Threshold("overlap", 2, 1, True, 3), Threshold("resemblance", 1, 2, False, 3)):  # noqa: FBT003
+        known = Known(edge, np.arange(2, dtype=np.int32), np.array([True, False]), is_whole=False)
+        follow_leaders(sketches, ones, known, threshold.rule)
+        pair_family(from_table, ones, np.array([0, 1]), threshold, ComparisonLimits(0, 9))
+    begin_index(3)
+
+
+def _mine_sketches() -> None:
+    """Call the kernels of components, keep-list and clusters, and of every miner."""
+    sketches, ones, edge = _sketches(), np.ones(2, np.int32), np.array([[0, 1]], np.int32)
+    components = (sketches.offsets, sketches.values.view(np.int64), ones, edge)
+    mine_component(*components, max_sets=9, max_members=9)
+    cover_component(*components)
+    streamed = iter([pa.record_batch({"first": [0], "second": [1]})])
+    solving = graph.Solving(2, graph.Assignment("pivot", 0, 1, 1), least=None)
+    list(graph.solve_task(streamed, solving=solving))
+
+    with NamedTemporaryFile() as file:
+        file.write(b"1 2\n1 2\n")
+        file.flush()
+        context, _ = read_fimi(Path(file.name))
+    for closed in (False, True):
+        mine_context(context, 2, closed=closed)
+
+
+def _sketch_and_pair() -> None:
+    """Call the kernels of the usual path, and those that only some settings of reading, sketching and pairing need."""
+    load_kernels()
+    text, sizes = np.frombuffer(b"a rose is a rose", np.uint8), np.array([0, 16], np.int64)
+    for permutation in ("mix", "gf2", "affine", "datasketch"):
+        recipe.make_sketches(text, sizes, recipe.Recipe("minhash", size=2, permutation=permutation))
+    for permutation in ("gf2", "affine"):
+        recipe.make_sketches(
+            text, sizes, recipe.Recipe(unit="char", fingerprint="rabin", permutation=permutation, growth="linear")
+        )
+    rule = LexiconRule(("english",), stems=True, stops=True, low="0", high="1")
+    TermCounts(rule).add(text, sizes)
+    sketches = _sketches()
+    WordSketcher(WordRule("i-match", rule), sketches.values).sketch(text, sizes)
+    page_limits.count_parts(b"<p>", is_xml=False)
+    page_limits.trace_elements(np.frombuffer(b"<p>", np.uint8))
+    grow_table(np.zeros(2, np.uint64), np.full(2, -1, np.int32))
+    for finder in (minhash.Finder(1, 2), minhash.Finder(0, 2)):
+        finder.keys(sketches)
+    recipe.spread_levels(np.array([1]), np.array([0]), Ragged(sketches.offsets[:2], sketches.values[:3]), 1)
+
+
+def _check_results() -> None:
+    """Call the kernels of `nddup check`, in memory and in Spark's tasks; arrays from a table are read-only."""
+    offsets, ids = _sketches()
+    count_pairs(np.array([0, 0, 1]), np.array([0, 1, 1]))
+    compare_all(offsets, ids, np.array([0]), offsets, ids, np.array([1]), Sample(3), np.zeros(1, np.uint64))
+    lists = pa.array([[1, 2], None], pa.list_(pa.int64()))
+    columns = {name: lists if name.startswith("sketch") else pa.array([2, None], pa.int32()) for name in USED}
+    list(estimate_pairs(iter([pa.record_batch(columns)]), sample=Sample(3), levelled=0))
+
+    read_only = _sketches()
+    read_only.values.flags.writeable = False
+    rows = Rows(*read_only)
+    rule = Definition(1, 2, is_count=False, is_resemblance=True, sample=Sample(3))
+    places = np.array([0, 1], np.int64)
+    find_near(rows, Checked(rows), rule, places)
+    members = Members(np.array([0, 2], np.int64), places)
+    proved = prove_clusters(rows, members, rule)
+    find_extensions(rows, places, places, prepare_sets(rows, members, proved.joints, proved.bounds), rule)
+    label_parts(places, places, 2)
+
+
+def _compare_collections() -> None:
+    """Call the kernels of `nddup against`; a table that workers map from disk is read-only."""
+    text, bounds = text_buffers(["a rose is a rose"])
+    known = make_known(text, bounds, 2)
+    hits = find_hits(text, bounds, known, counts=True)
+    find_possible(text, bounds, make_filter(np.ones(1, np.uint64)), 2)
+    with TemporaryDirectory() as folder:
+        known.save(Path(folder))
+        find_hits(text, bounds, open_known(folder))
+    one, groups = np.zeros(1, np.int64), np.zeros(1, np.int64)
+    holders = Holders(hits.offsets, hits.numbers, np.zeros((1, 2), np.uint64), hits.n_shingles, one, groups)
+    judged = judge(number_items([known]), holders, Rules(min_shingles=1))
+    find_runs(known.numbers, hits.tokens, hits.numbers, judged.is_suppressed)
+    _find_passages(hash_rows(text, bounds))
+    find_characters([b"a rose"], np.array([0, 1], np.int64), one, one + 1)
+
+
+def _find_passages(rows: Ragged) -> None:
+    """Call the kernels of `nddup passages`, in one memory and divided among tasks; `rows`: one text."""
+    ranks = np.zeros(1, np.int64)
+    find_repeats(rows, ranks, 2)
+    posted = divided.post_anchors(rows, ranks, 2)
+    asked = np.arange(len(posted.posts.keys))
+    details = divided.describe_windows(rows, posted, asked, 2)
+    verdicts = divided.judge_windows(posted.posts, asked, details, within=True)
+    divided.place_windows(rows, ranks, posted, verdicts)
+
+
+def _look_up() -> None:
+    """Call the kernels of a repository; the arrays of its segments are mapped from files, so read-only."""
+    hash_strings(pa.array(["a"]))
+    for measure, finder in (("containment", None), ("resemblance", minhash.Finder(1, 2))):
+        matching = Matching(Threshold(measure, 1, 2, is_count=False, size=3), finder, levels=0)
+        postings = build_postings(Stored(np.arange(2), _sketches()), matching)
+        stored = postings.rows
+        for array in (stored.names, *stored.sketches, *postings[1:]):
+            array.flags.writeable = False
+        hash_ids(stored.sketches.values)
+        find_stored(postings, Stored(np.arange(2), _sketches()), matching)
+
+
+def _run_embedded() -> None:
+    """Run the embedded engine over a few texts: its arrays are read-only, for which kernels are compiled separately."""
+    words = [f"w{number}" for number in range(60)]
+    texts = [" ".join([*words[:cut], "edit", *words[cut:]]) for cut in range(6)]
+    given = number_texts(pa.table({"id": list("abcdef"), "text": texts}), id="id", text="text")
+    with Workers(1) as workers:
+        chosen: list[tuple[str, Any]] = [("clusters.mode", "cover"), ("pairs.max_edges", 1)]
+        chosen += [("sketch.kind", "minhash"), ("sketch.kind", "super")]
+        chosen += [("pairs.confirm", "none"), ("pairs.confirm", "edit"), ("pairs.confirm", "resemblance")]
+        for key, value in chosen:
+            section, _, name = key.partition(".")
+            settings: dict[str, dict[str, Any]] = {"pairs": {"threshold": 0.5}}
+            settings.setdefault(section, {})[name] = value
+            config = build_config(settings, origin="kernels")
+            paired = engine.pair(engine.sketch(given, config, workers).documents, config, workers, given)
+            engine.keep(paired, engine.cluster(paired, config, workers), config)
+
+
+def _run_pairing() -> None:
+    """Run the tasks of the pairs stage on Spark, one after another, over two sketches; call what only large data do."""
+    threshold = Threshold("resemblance", 1, 2, is_count=False, size=3)
+    pairing = Pairing(threshold, divide(6, 1), LongLists(10, 10), links=True, most_ids=3)
+    lists = pa.array([[1, 2, 3], [1, 2, 3]], pa.list_(pa.int64()))
+    kept = list(prefix_exchange.gather_sketches([pa.record_batch({"node": [0, 1], "sketch": lists})], pairing=pairing))
+    replies = list(prefix_exchange.reply_rarity(prefix_exchange.request_rarity(kept, pairing=pairing), pairing=pairing))
+    postings = list(prefix_exchange.post_prefixes(kept, replies, pairing=pairing))
+    wanted = list(candidates.ask_sketches(postings, pairing=pairing))
+    sent = list(prefix_exchange.send_sketches(kept, wanted, pairing=pairing))
+    list(candidates.drop_repeats(candidates.compare(postings, sent, pairing=pairing)))
+    take_all(_sketches(), _sketches(), np.ones(2, np.int32))

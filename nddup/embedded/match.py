@@ -1,0 +1,617 @@
+"""Match: the pairs of near-duplicate sketches, by prefixes, which miss none, or by keys.
+
+sketches --prune--> features left --join--> matches       kinds whose pairs are found by what they share
+sketches --keys-->                --join--> matches       LSH bands, super-shingles
+
+The arithmetic, and why prefixes miss no pair, is in `nddup.matching`. The sketches are divided among threads: a thread
+makes the pairs of its sketches with smaller ones.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from functools import partial
+from itertools import pairwise
+from threading import Lock
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from nddup.embedded.memory import OF_MATCH
+from nddup.embedded.workers import Workers
+from nddup.errors import CapacityError, NeedsSparkError
+from nddup.ground.arrays import HASH_MULTIPLIER, Ragged, compiled, number_keys, take_rows
+from nddup.ground.columns import pieces_of
+from nddup.matching.cliques import connect_cliques
+from nddup.matching.overlap_join import (
+    NO_LIMIT,
+    ComparisonLimits,
+    ConnectedPairs,
+    JoinResult,
+    LongLists,
+    Postings,
+    Prefixes,
+    Probes,
+    begin_count,
+    copy_count,
+    count_pairs,
+    find_large,
+    find_nothing,
+    join_prefixes,
+    link_heavy,
+    longest_list,
+    post_prefixes,
+    take_prefixes,
+)
+from nddup.matching.threshold import Threshold
+from nddup.mining.family_pairs import past_comparisons
+from nddup.settings import plan
+from nddup.settings.schema import Config
+from nddup.sketching.min_s import read_only
+from nddup.sketching.minhash import Finder
+from nddup.sketching.recipe import LEVEL_BITS, level_of, spread_levels
+from nddup.tables import LIKENESS, TYPES, likeness_of
+
+LEAST_GAIN = 0.02
+"""Pruning goes on while a round drops more than this share of the postings."""
+
+MOST_ROUNDS = 20
+
+FREE = -2
+"""Marks a slot of the hash table that holds no id; -1 marks one whose id was seen once."""
+
+GROUP, MOST_GROUPS = 1 << 19, 1 << 12
+"""Ids in a group, which a thread numbers at a time in some 20 MB; and the most groups, chosen by the highest bits."""
+
+ROUND = 1 << 26
+"""Ids in the groups of a round, which is a pass over all ids in their order: a mapped file may not fit in memory."""
+
+PART, PART_SHIFT = 1 << 14, 44
+"""Ids in a part of a group, whose hash table stays in the cache; and the place of the bits that choose the part, below
+those that choose the group and above those that choose a slot."""
+
+
+class Pruned(NamedTuple):
+    """The m sketches with enough features left."""
+
+    rows: NDArray[np.int64]
+    """Their places among the sketches given, (m,), ascending."""
+
+    bounds: NDArray[np.int32]
+    """Least number of features that each needs, (m,)."""
+
+    offsets: NDArray[np.int64]
+    """(m + 1,), of `features`."""
+
+    features: NDArray[np.int32]
+    """The features left, as places in the total order: fewest holders first, then by id; ascending in a row."""
+
+    holders: NDArray[np.int32]
+    """The number of sketches that hold each feature, by its place in the total order."""
+
+    rounds: list[int]
+    """Postings left after each round."""
+
+
+PARTS = 4
+"""Parts of the search for each thread. After each part, the pairs found are checked against the memory."""
+
+MEETINGS = 200
+"""Meetings of two sketches in a posting list that cost as much as one comparison."""
+
+LEVELS = (1 << LEVEL_BITS) - 1
+
+
+def prune(sketches: Ragged, threshold: Threshold, workers: Workers) -> Pruned:
+    """Drop features that can be in no overlap, round by round, until a round drops almost nothing.
+
+    Args:
+        sketches: m distinct, non-empty sketches.
+        threshold: when two are near-duplicates.
+        workers: the threads to count with.
+
+    Cost: `number_shared`, then passes over the postings left; 12 bytes an id.
+    """
+    sizes = np.diff(sketches.offsets).astype(np.int32)
+    bounds = threshold.prune_bounds(sizes)
+    numbers, ids = number_shared(sketches, bounds <= sizes, workers)
+    shared = int(np.count_nonzero(numbers >= 0))
+    workers.memory.require(workers.memory.of_shared(shared), f"{len(sizes):,} sketches with {shared:,} ids in common")
+    rows, offsets = np.arange(len(sizes)), sketches.offsets
+    rounds: list[int] = []
+    while True:
+        holders = np.bincount(numbers[numbers >= 0], minlength=len(ids)).astype(np.int32)
+        stays, offsets, numbers = _drop(offsets, numbers, holders, bounds)
+        rows, bounds = rows[stays], bounds[stays]
+        rounds.append(len(numbers))
+        is_done = len(rounds) > 1 and rounds[-2] - rounds[-1] <= LEAST_GAIN * rounds[-2]
+        if rounds[-1] == 0 or is_done or len(rounds) == MOST_ROUNDS:
+            break
+    ranks = np.empty(len(ids), np.int32)
+    by_rarity = np.lexsort((ids, holders))
+    ranks[by_rarity] = np.arange(len(ids), dtype=np.int32)
+    return Pruned(rows, bounds, offsets, _sort_rows(offsets, ranks[numbers]), holders[by_rarity], rounds)
+
+
+def number_shared(
+    sketches: Ragged, possible: NDArray[np.bool_], workers: Workers
+) -> tuple[NDArray[np.int32], NDArray[np.uint64]]:
+    """Number the ids that occur more than once.
+
+    Args:
+        sketches: m rows.
+        possible: (m,), which of them are looked at.
+        workers: the threads to count with.
+
+    Returns:
+        The number of each id, -1 where it occurs once or its row is not looked at; and the ids by number.
+
+    Cost: a pass over all ids for each `ROUND` of them, 37 ns an id; 4 bytes an id, and 12 for each of a round.
+    """
+    total = len(sketches.values)
+    numbers = np.full(total, -1, np.int32)
+    groups = 1
+    while groups < MOST_GROUPS and groups * GROUP < total:
+        groups *= 2
+    ends = _count_groups(sketches.offsets, sketches.values, possible, groups)
+    place_type = np.uint32 if total <= 1 << 32 else np.int64
+    by_number, start = [np.empty(0, np.uint64)], 0
+    for some in pieces_of(np.diff(ends), ROUND):
+        bounds = ends[some.start : some.stop + 1] - ends[some.start]
+        places, ids = np.empty(bounds[-1], place_type), np.empty(bounds[-1], np.uint64)
+        _gather_groups(sketches.offsets, sketches.values, possible, groups, some.start, bounds[:-1].copy(), places, ids)
+        parts = [(places[low:high], ids[low:high]) for low, high in pairwise(bounds.tolist())]
+        for shared, ordinals, theirs in workers.work("prune", _number_part, parts):
+            numbers[shared] = ordinals + np.int32(start)
+            by_number.append(theirs)
+            start += len(theirs)
+    return numbers, np.concatenate(by_number)
+
+
+def _number_part(
+    part: tuple[NDArray[np.integer], NDArray[np.uint64]],
+) -> tuple[NDArray[np.integer], NDArray[np.int32], NDArray[np.uint64]]:
+    return number_ids(*part)
+
+
+@compiled
+def _count_groups(
+    offsets: NDArray[np.int64], values: NDArray[np.uint64], possible: NDArray[np.bool_], groups: int
+) -> NDArray[np.int64]:
+    """Return where the ids of each group end, after a zero, of the rows that are looked at."""
+    ends = np.zeros(groups + 1, np.int64)
+    for row in range(len(possible)):
+        if possible[row]:
+            for at in range(offsets[row], offsets[row + 1]):
+                ends[group_of(values[at], groups) + 1] += 1
+    for group in range(groups):
+        ends[group + 1] += ends[group]
+    return ends
+
+
+@compiled
+def group_of(value: np.uint64, groups: int) -> int:
+    """Return the group of an id, by its highest scattered bits; `groups` is a power of two, at most `MOST_GROUPS`."""
+    return int(np.int64((value * HASH_MULTIPLIER) >> np.uint64(64 - 12)) & (groups - 1))
+
+
+@compiled
+def _gather_groups(  # noqa: PLR0913, PLR0917 - arrays, one by one, for the compiler
+    offsets: NDArray[np.int64],
+    values: NDArray[np.uint64],
+    possible: NDArray[np.bool_],
+    groups: int,
+    first: int,
+    starts: NDArray[np.int64],
+    places: NDArray[np.integer],
+    ids: NDArray[np.uint64],
+) -> None:
+    """Write the ids of consecutive groups, from the first, and their places; `starts` are advanced to the ends."""
+    for row in range(len(possible)):
+        if possible[row]:
+            for at in range(offsets[row], offsets[row + 1]):
+                group = group_of(values[at], groups) - first
+                if 0 <= group < len(starts):
+                    places[starts[group]], ids[starts[group]] = at, values[at]
+                    starts[group] += 1
+
+
+@compiled
+def number_ids(
+    places: NDArray[np.integer], ids_there: NDArray[np.uint64]
+) -> tuple[NDArray[np.integer], NDArray[np.int32], NDArray[np.uint64]]:
+    """Number the ids that occur more than once at these places: return their places, their numbers, ids by number."""
+    ends, places, keys = _split(places, ids_there)
+    most, one = np.int64(0), np.int64(1)
+    for part in range(len(ends) - 1):
+        most = max(most, ends[part + 1] - ends[part])
+    seen, owners = np.empty(4 * most + 2, np.uint64), np.empty(4 * most + 2, np.int32)
+    slots = np.empty(most, np.int32)
+    numbers, ids = np.empty(len(places), np.int32), np.empty(len(places) // 2, np.uint64)
+    count = n_shared = 0
+    for part in range(len(ends) - 1):
+        size = 2
+        while size < 2 * (ends[part + 1] - ends[part]):
+            size *= 2
+        mask = np.int64(size - 1)
+        owners[:size] = FREE
+        for i in range(ends[part], ends[part + 1]):
+            scattered = keys[i] * HASH_MULTIPLIER  # its high bits chose the group and the part
+            slot = np.int64(scattered ^ (scattered >> np.uint64(29))) & mask
+            while owners[slot] != FREE and seen[slot] != keys[i]:
+                slot = (slot + one) & mask
+            if owners[slot] == FREE:
+                owners[slot] = -1
+                seen[slot] = keys[i]
+            elif owners[slot] == -1:
+                owners[slot] = count
+                ids[count] = keys[i]
+                count += 1
+            slots[i - ends[part]] = slot
+
+        for i in range(ends[part], ends[part + 1]):  # at most as many are shared as were read: they are written over
+            places[n_shared], numbers[n_shared] = places[i], owners[slots[i - ends[part]]]
+            n_shared += numbers[n_shared] >= 0
+    return places[:n_shared].copy(), numbers[:n_shared].copy(), ids[:count].copy()
+
+
+@compiled
+def _split(
+    places: NDArray[np.integer], ids: NDArray[np.uint64]
+) -> tuple[NDArray[np.int64], NDArray[np.integer], NDArray[np.uint64]]:
+    """Sort places and their ids into parts of some `PART` ids by scattered bits.
+
+    Returns:
+        The end of each part, after a zero; the places, in order within a part; and the ids at them.
+    """
+    parts = 1
+    while parts * PART < len(places):
+        parts *= 2
+    shift, mask = np.uint64(PART_SHIFT), np.uint64(parts - 1)
+    ends = np.zeros(parts + 1, np.int64)
+    for key in ids:
+        ends[np.int64((key * HASH_MULTIPLIER) >> shift & mask) + 1] += 1
+    for part in range(parts):
+        ends[part + 1] += ends[part]
+
+    filled, moved, keys = ends[:-1].copy(), np.empty_like(places), np.empty_like(ids)
+    for i in range(len(places)):
+        part = int(np.int64((ids[i] * HASH_MULTIPLIER) >> shift & mask))
+        moved[filled[part]], keys[filled[part]] = places[i], ids[i]
+        filled[part] += 1
+    return ends, moved, keys
+
+
+@compiled
+def _drop(
+    offsets: NDArray[np.int64], numbers: NDArray[np.int32], holders: NDArray[np.int32], bounds: NDArray[np.int32]
+) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int32]]:
+    """Drop features with one holder, then rows with fewer features left than they need."""
+    rows = np.empty(len(bounds), np.int64)
+    starts = np.zeros(len(bounds) + 1, np.int64)
+    kept = np.empty(len(numbers), np.int32)
+    count = end = 0
+    for row in range(len(bounds)):
+        begin = end
+        for at in range(offsets[row], offsets[row + 1]):
+            if numbers[at] >= 0 and holders[numbers[at]] > 1:
+                kept[end] = numbers[at]
+                end += 1
+        if end - begin < bounds[row] or end == begin:
+            end = begin
+        else:
+            rows[count] = row
+            count += 1
+            starts[count] = end
+    return rows[:count].copy(), starts[: count + 1].copy(), kept[:end].copy()
+
+
+@compiled
+def _sort_rows(offsets: NDArray[np.int64], values: NDArray[np.int32]) -> NDArray[np.int32]:
+    for row in range(len(offsets) - 1):
+        values[offsets[row] : offsets[row + 1]] = np.sort(values[offsets[row] : offsets[row + 1]])
+    return values
+
+
+@dataclass(frozen=True)
+class PairingOptions:
+    """How pairs are found.
+
+    Attributes:
+        threshold: when two sketches are near-duplicates.
+        finder: makes the keys by which sketches meet; None where they meet at common features.
+        max_postings: sketches that may hold one feature without being heavy.
+        limits: of a component and of a family; None where there are no leaders, and so no heavy sketches.
+        levels: sketch size s if the modulus varies, else 0.
+        max_comparisons: comparisons that a longer list may cost where there are no heavy sketches.
+    """
+
+    threshold: Threshold
+    finder: Finder | None
+    max_postings: int
+    limits: ComparisonLimits | None
+    levels: int = 0
+    max_comparisons: int = NO_LIMIT
+
+    @classmethod
+    def of(cls, config: Config) -> Self:
+        """Return how pairs are found with these settings."""
+        finder, limits, pairs = plan.finder_of(config), plan.comparison_limits(config), config.pairs
+        levels = plan.levels_of(config)
+        return cls(plan.threshold_of(config), finder, pairs.max_postings, limits, levels, pairs.max_comparisons)
+
+
+@dataclass(frozen=True)
+class Matches:
+    """The k near-duplicate pairs of distinct sketches, sorted by (first, second), and the figures of the search.
+
+    Attributes:
+        first: (k,), the node with the lower place.
+        second: (k,), the other.
+        told: the columns LIKENESS of `tables` by name, (k,) each, of the first as a and the second as b; without those
+            that the kind does not show. `resemblance` is exact where `common` is given.
+        links: (l, 2), heavy nodes that were not compared and may belong to one family.
+        candidates: the number of pairs that met.
+        heavy: the number of heavy nodes.
+        rounds: postings left after each round of pruning.
+        edit: (k,), edit similarity of the texts; None unless it decides.
+        common: (k,), the distinct shingles that both texts have; None unless their resemblance decides.
+        large: (g, 3), the components of more than `pairs.max_edges` pairs, which are not listed: the first node, one of
+            the others, and how many pairs the component has at least; 0 in all rows of a component but one.
+    """
+
+    first: NDArray[np.int32]
+    second: NDArray[np.int32]
+    told: Mapping[str, NDArray[Any]]
+    links: NDArray[np.int32]
+    candidates: int = 0
+    heavy: int = 0
+    rounds: tuple[int, ...] = ()
+    edit: NDArray[np.float64] | None = None
+    common: NDArray[np.int32] | None = None
+    large: NDArray[np.int64] = field(default_factory=lambda: np.empty((0, 3), np.int64))
+
+    @property
+    def overlap(self) -> NDArray[np.int32]:
+        """The number of ids in common, (k,)."""
+        return self.told["overlap"]
+
+    @property
+    def resemblance(self) -> NDArray[np.float64]:
+        """The resemblance, (k,)."""
+        return self.told["resemblance"]
+
+    @property
+    def containments(self) -> NDArray[np.float64]:
+        """Of the first in the second and the other way, (2, k); NaN where the kind shows none."""
+        nothing = np.full(len(self.first), np.nan)
+        return np.stack([self.told.get(f"containment_{end}", nothing) for end in "ab"])
+
+    @property
+    def likeness(self) -> NDArray[np.float64]:
+        """The similarity, (k,), by which a document becomes the duplicate of one of several kept near-duplicates."""
+        return self.resemblance if self.edit is None else self.edit
+
+    @property
+    def ends(self) -> NDArray[np.int32]:
+        """Both nodes of each pair, (k, 2)."""
+        return np.stack([self.first, self.second], axis=1)
+
+    def take(self, rows: NDArray[np.int64]) -> "Matches":
+        """Return some of the pairs, as the sketches decided them."""
+        told = {name: values[rows] for name, values in self.told.items()}
+        return replace(self, first=self.first[rows], second=self.second[rows], told=told)
+
+    def with_resemblance(self, resemblance: NDArray[np.float64], common: NDArray[np.int32]) -> "Matches":
+        """Return the pairs with the resemblance of their texts, and the shingles that both have."""
+        return replace(self, told={**self.told, "resemblance": resemblance}, common=common)
+
+    def table(self, n_features: NDArray[np.int32]) -> pa.Table:
+        """Return CONFIRMED as other stages read it; `n_features` are those of all documents."""
+        rows = len(self.first)
+        columns = {
+            name: pa.array(end.astype(np.int64)) for name, end in (("node_a", self.first), ("node_b", self.second))
+        }
+        for column in LIKENESS:
+            values = self.told.get(column.name)
+            columns[column.name] = (
+                pa.nulls(rows, TYPES[column.type]) if values is None else pa.array(values, from_pandas=True)
+            )
+        columns["edit"] = pa.nulls(rows, pa.float64()) if self.edit is None else pa.array(self.edit)
+        shingles = (None, None) if self.common is None else (n_features[self.first], n_features[self.second])
+        for name, counts in zip(("common", "shingles_a", "shingles_b"), (self.common, *shingles), strict=True):
+            columns[name] = pa.nulls(rows, pa.int32()) if counts is None else pa.array(counts)
+        return pa.table(columns)
+
+    def counts(self) -> dict[str, int]:
+        """Return the counts of the search for `metrics.json`."""
+        return {"candidates": self.candidates, "crowd": self.heavy}
+
+
+def match(
+    nodes: NDArray[np.int32],
+    sketches: Ragged,
+    n_features: NDArray[np.int32],
+    rule: PairingOptions,
+    workers: Workers,
+) -> Matches:
+    """Find the near-duplicate pairs of distinct sketches.
+
+    Args:
+        nodes: (m,), the place of each in DOCUMENTS, ascending.
+        sketches: m rows of ids; none is empty.
+        n_features: (m,), distinct shingles of their documents, on which a varying modulus depends.
+        rule: how pairs are found.
+        workers: the threads to find them with.
+
+    Raises:
+        CapacityError: if one feature would take more than `max_comparisons`.
+        NeedsSparkError: if the pairs may not fit in memory.
+
+    Cost: see `join_prefixes`; the ids of the sketches that may be in a pair are held twice.
+    """
+    if rule.levels:
+        own = np.array([level_of(count, rule.levels) for count in n_features.tolist()], np.int64)
+        names, spread = spread_levels(nodes.astype(np.int64), own, sketches, int(own.max(initial=0)))
+        return _at_coarser(_match(names, spread, rule, workers))
+    return _match(nodes.astype(np.int64), sketches, rule, workers)
+
+
+def _match(names: NDArray[np.int64], sketches: Ragged, rule: PairingOptions, workers: Workers) -> Matches:
+    sketches = Ragged(sketches.offsets, read_only(sketches.values))  # kernels are compiled for one kind of array
+    if rule.finder is None:
+        pruned = prune(sketches, rule.threshold, workers)
+        rows, probes = _by_prefix(pruned, sketches, rule)
+        heavy, rounds = probes.heavy, tuple(pruned.rounds)
+        del pruned
+    else:
+        rows, probes, heavy = _by_keys(sketches, rule.finder, rule)
+        rounds = ()
+
+    postings = post_prefixes(probes)
+    if too_long := longest_list(probes, postings, LongLists(rule.max_postings, rule.max_comparisons)):
+        raise CapacityError(past_comparisons(too_long, rule.max_comparisons))
+    most = workers.most_compared or NO_LIMIT
+    if postings.meetings.sum() > MEETINGS * most:
+        raise NeedsSparkError(f"more than {MEETINGS * most:,} pairs of sketches meet")
+
+    links = link_heavy(probes)
+    search = _Search(probes, postings, rule, begin_count(len(rows), rule.limits.max_edges if rule.limits else NO_LIMIT))
+    if rule.finder is None:
+        connect_cliques(search.connected, probes.sketches, probes.bounds, probes.prefixes, rule.threshold.rule)
+    found, pairs, compared = [], len(links), 0
+    parts = _divide(postings.meetings + np.diff(probes.prefixes.offsets), PARTS * workers.count)
+    for part in workers.work("match", partial(search.join, most=most), parts):
+        found.append(part)
+        pairs += len(part.first)
+        compared += part.candidates
+        if compared > most:
+            raise NeedsSparkError(f"more than {most:,} pairs of sketches are candidates")
+        held = workers.memory.of_shared(len(probes.sketches.values))
+        workers.memory.require(held + OF_MATCH * pairs, f"{len(rows):,} distinct sketches with {pairs:,} pairs so far")
+    matches = _gather([search.listed(part) for part in found], links, probes, names[rows], rule)
+    large = search.large(names[rows])
+    return replace(matches, large=large, heavy=int(np.count_nonzero(heavy)), rounds=rounds)
+
+
+def _divide(costs: NDArray[np.int64], parts: int) -> list[range]:
+    """Divide rows into parts of nearly equal cost; there may be fewer."""
+    ends = np.cumsum(costs)
+    shares = np.arange(1, parts) * costs.sum() // parts
+    cuts = [0, *np.searchsorted(ends, shares).tolist(), len(costs)]
+    return [range(low, high) for low, high in pairwise(cuts) if low < high]
+
+
+@dataclass
+class _Search:
+    """The search for the pairs of some sketches in parts, each of which knows what earlier ones have counted."""
+
+    probes: Probes
+    postings: Postings
+    rule: PairingOptions
+    connected: ConnectedPairs
+    """The components of all pairs found so far."""
+
+    lock: Lock = field(default_factory=Lock)
+
+    def join(self, rows: range, most: int) -> JoinResult:
+        """Return what `join_prefixes` finds for some sketches, but for pairs in components that are large by now."""
+        with self.lock:
+            known = copy_count(self.connected)
+        part = join_prefixes(
+            self.probes, self.postings, rows, threshold=self.rule.threshold, connected=known, most=most
+        )
+        with self.lock:
+            count_pairs(self.connected, part.first, part.second)
+            return self.listed(part)
+
+    def listed(self, part: JoinResult) -> JoinResult:
+        """Return a part without the pairs of large components."""
+        rows = find_large(self.connected)[part.first] < 0
+        columns = {name: getattr(part, name)[rows] for name in ("first", "second", "overlap", "resemblance")}
+        return part._replace(**columns)
+
+    def large(self, names: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return `Matches.large`."""
+        roots = find_large(self.connected)
+        others = np.flatnonzero((roots >= 0) & (roots != np.arange(len(roots))))
+        first, at = np.unique(roots[others], return_index=True)
+        counts = np.zeros(len(others), np.int64)
+        counts[at] = self.connected.pairs[first]
+        return np.stack([names[roots[others]], names[others], counts], axis=1)
+
+
+def _by_prefix(pruned: Pruned, sketches: Ragged, rule: PairingOptions) -> tuple[NDArray[np.int64], Probes]:
+    """Return the sketches with features left, each with its prefix, by size, and their places among all.
+
+    For containment the prefix is all features left, since any sketch may contain another; `posted` then counts those
+    that larger sketches look for.
+    """
+    order = np.lexsort((pruned.rows, np.diff(sketches.offsets)[pruned.rows]))
+    rows, bounds = pruned.rows[order], pruned.bounds[order]
+    posted = (np.diff(pruned.offsets)[order] - bounds + 1).astype(np.int32)
+    prefixes = take_prefixes(Prefixes(pruned.offsets, pruned.features, len(pruned.holders)), order, posted)
+    whole = take_rows(sketches, rows)
+    if rule.threshold.is_containment:
+        bounds = rule.threshold.bounds(np.diff(whole.offsets).astype(np.int32))
+        posted = np.maximum(posted - bounds + 1, 0).astype(np.int32)
+    return rows, Probes(whole, prefixes, bounds, posted, _find_heavy(prefixes, rule))
+
+
+def _by_keys(
+    sketches: Ragged, finder: Finder, rule: PairingOptions
+) -> tuple[NDArray[np.int64], Probes, NDArray[np.bool_]]:
+    """Return the places of the sketches not smaller than their bound, by size, these with keys, and which of all are
+    heavy.
+    """
+    sizes = np.diff(sketches.offsets).astype(np.int32)
+    bounds = rule.threshold.bounds(sizes)
+    rows = np.flatnonzero(bounds <= sizes)
+    rows = rows[np.argsort(sizes[rows], kind="stable")]
+    all_keys = finder.keys(sketches)
+    numbered = Prefixes(all_keys.offsets, *number_keys(all_keys.values))
+    heavy = _find_heavy(numbered, rule)
+    lengths = np.diff(all_keys.offsets)[rows].astype(np.int32)
+    keys = take_prefixes(numbered, rows, lengths)
+    return rows, Probes(take_rows(sketches, rows), keys, bounds[rows], lengths, heavy[rows]), heavy
+
+
+def _find_heavy(prefixes: Prefixes, rule: PairingOptions) -> NDArray[np.bool_]:
+    """Mark the sketches with a feature, or key, that more than `max_postings` have; none where there are no leaders."""
+    is_heavy = np.zeros(len(prefixes.offsets) - 1, np.bool_)
+    if rule.limits is not None:
+        holders = np.bincount(prefixes.ranks, minlength=prefixes.n_ranks)
+        owners = np.repeat(np.arange(len(is_heavy)), np.diff(prefixes.offsets))
+        is_heavy[owners[holders[prefixes.ranks] > rule.max_postings]] = True
+    return is_heavy
+
+
+def _gather(
+    found: list[JoinResult], links: NDArray[np.int32], probes: Probes, names: NDArray[np.int64], rule: PairingOptions
+) -> Matches:
+    """Join the pairs that all threads found, sorted by their names."""
+    found = found or [find_nothing(0)]
+    ends = np.concatenate([np.stack([part.first, part.second], axis=1) for part in found])
+    overlap = np.concatenate([part.overlap for part in found])
+    resemblance = np.concatenate([part.resemblance for part in found])
+    named = names[ends]
+    is_turned = named[:, 0] > named[:, 1]
+    named[is_turned], ends[is_turned] = named[is_turned, ::-1], ends[is_turned, ::-1]
+    order = np.lexsort((named[:, 1], named[:, 0]))
+    sizes = np.diff(probes.sketches.offsets)[ends[order].T]
+    shows = rule.threshold.shows_containment
+    return Matches(
+        named[order, 0],
+        named[order, 1],
+        likeness_of(overlap[order], resemblance[order], sizes, shows_containment=shows),
+        np.sort(names[links], axis=1),
+        sum(part.candidates for part in found),
+    )
+
+
+def _at_coarser(matches: Matches) -> Matches:
+    """Choose, of pairs found at several levels, those at the coarser of both own levels; name them by their nodes."""
+    own = (matches.ends >> LEVEL_BITS & LEVELS).max(axis=1)
+    found = matches.take(np.flatnonzero((matches.first & LEVELS) == own))
+    return replace(found, first=found.first >> 2 * LEVEL_BITS, second=found.second >> 2 * LEVEL_BITS)

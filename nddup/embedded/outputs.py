@@ -1,0 +1,225 @@
+"""The output of a run beside its tables: the lists as text, the kept documents, and the texts of the report."""
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from nddup.embedded.workers import Workers
+from nddup.errors import OutputError
+from nddup.ground.columns import one_chunk, ragged_of
+from nddup.ground.shown import FIRST, LAST, escaped, spell_document
+from nddup.scanning.collection import Collection
+from nddup.scanning.found import RecordLimits, TextRule
+from nddup.scanning.read_again import CHARACTERS, Contents, Counts, Texts
+from nddup.scanning.record_blocks import Places, are_blocks
+from nddup.tables import COUNTED, PARTS, STORED_TEXTS
+
+LINES = 10_000
+"""Lines of `context.fimi` that are made at a time."""
+
+
+def spell_clusters(clusters: pa.Table, members: pa.Table) -> Iterator[str]:
+    """Yield the lines of `duplicates.txt`, sorted: tab-separated ids, then the number of common features.
+
+    Args:
+        clusters: CLUSTERS.
+        members: MEMBERS, for the clusters whose row lists only some of their members.
+    """
+    rows = sorted(
+        zip(*(clusters[name].to_pylist() for name in ("members", "cluster_id", "size", "support")), strict=True)
+    )
+    cut = [cluster_id for ids, cluster_id, size, _ in rows if size > len(ids)]
+    whole = _members_of(members, cut)
+    for ids, cluster_id, _, support in rows:
+        listed = whole.get(cluster_id, ids)
+        yield "\t".join([*map(escaped, listed), str(support)]) + "\n"
+
+
+def _members_of(members: pa.Table, cluster_ids: list[str]) -> dict[str, list[str]]:
+    """Return the members of these clusters, sorted by id."""
+    if not cluster_ids:
+        return {}
+    few = members.filter(pc.is_in(members["cluster_id"], pa.array(cluster_ids, pa.string()))).sort_by("doc_id")
+    found: dict[str, list[str]] = {cluster_id: [] for cluster_id in cluster_ids}
+    for cluster_id, doc_id in zip(few["cluster_id"].to_pylist(), few["doc_id"].to_pylist(), strict=True):
+        found[cluster_id].append(doc_id)
+    return found
+
+
+def spell_features(documents: pa.Table) -> Iterator[str]:
+    """Yield the lines of `context.fimi`, many at a time: the `doc_key`s that hold a feature, a line for each feature.
+
+    The features are in ascending order as signed numbers.
+    """
+    sketches = ragged_of(documents["sketch"])
+    features = sketches.values.view(np.int64)
+    keys = np.repeat(documents["doc_key"].to_numpy(), np.diff(sketches.offsets))
+    order = np.lexsort((keys, features))
+    starts = np.flatnonzero(np.append(True, np.diff(features[order]) != 0)[: len(order)])
+    ends = np.append(starts, len(order))
+
+    for low in range(0, len(starts), LINES):
+        bounds = ends[low : low + LINES + 1]
+        spelled = pa.array(keys[order[bounds[0] : bounds[-1]]]).cast(pa.string())
+        lines = pa.ListArray.from_arrays(pa.array((bounds - bounds[0]).astype(np.int32)), spelled)
+        yield "\n".join(pc.binary_join(lines, " ").to_pylist()) + "\n"
+
+
+def count_parts(records: pa.Table) -> pa.Table:
+    """Return PARTS: how many records of the collection come before each part that was read.
+
+    Args:
+        records: RECORDS in collection order.
+    """
+    if not len(records):
+        return PARTS.arrow.empty_table()
+    source = one_chunk(records["source"]).dictionary_encode().indices.to_numpy()
+    is_first = np.append(True, (np.diff(source) != 0) | (np.diff(records["split"].to_numpy()) != 0))
+    before = np.flatnonzero(is_first)
+    return records.select(["source", "split"]).take(pa.array(before)).append_column("before", pa.array(before))
+
+
+def places_of(keys: pa.ChunkedArray, parts: pa.Table | None) -> Places | None:
+    """Return where records are, by their places in the collection, `doc_key`; None without PARTS."""
+    if parts is None:
+        return None
+    wanted, before = np.sort(keys.to_numpy()), parts["before"].to_numpy()
+    cuts = np.searchsorted(wanted, np.append(before, np.iinfo(np.int64).max))
+    named = zip(parts["source"].to_pylist(), parts["split"].to_pylist(), strict=True)
+    bounds = {part: (low, high) for part, (low, high) in zip(named, pairwise(cuts.tolist()), strict=True) if low < high}
+    return Places(bounds, wanted - np.repeat(before, np.diff(cuts)))
+
+
+@dataclass(frozen=True)
+class Reader:
+    """The files of a run, to be read again as they were read the first time."""
+
+    collection: Collection
+    text: TextRule
+    limits: RecordLimits
+    workers: Workers
+
+    def find_places(self, records: Iterable[tuple[str, int]]) -> Places | None:
+        """Return where records, by source and ordinal, are in files read in blocks; None if there is none.
+
+        Cost: a pass that counts the lines of files that are read in parts.
+        """
+        groups = [group for group in self.collection.groups if are_blocks(group.head)]
+        known = {entry.file.source for group in groups for entry in group.files}
+        wanted = [(source, record) for source, record in records if source in known]
+        if not wanted:
+            return None
+        cut = tuple(group for group in groups if not group.is_whole)
+        files = replace(self.collection, groups=cut).only({source for source, _ in wanted})
+        counted = self.workers.scan(files, Counts(), self.limits)
+        known = set(pc.unique(counted["source"]).to_pylist())
+        whole = [{"source": source, "split": 0, "n": record} for source, record in wanted if source not in known]
+        told = pa.concat_tables([counted, pa.Table.from_pylist(whole, COUNTED.arrow)]).group_by(["source", "split"])
+        parts = told.aggregate([("n", "max")]).sort_by([("source", "ascending"), ("split", "ascending")])
+        before = np.cumsum(parts["n_max"]) - parts["n_max"]
+        firsts = dict(zip(reversed(parts["source"].to_pylist()), reversed(before.tolist()), strict=True))
+        keys = pa.chunked_array([pa.array([firsts[source] + record - 1 for source, record in wanted], pa.int64())])
+        return places_of(keys, parts.append_column("before", pa.array(before)))
+
+    def find_texts(
+        self,
+        documents: Mapping[str, tuple[str, bytes]],
+        characters: int | None = CHARACTERS,
+        places: Places | None = None,
+    ) -> pa.Table:
+        """Return STORED_TEXTS of these documents (doc_id -> source, fingerprint), reading their files only.
+
+        A document that is no longer in its file has no row. Where one is not at its place, all are looked for anywhere.
+        """
+        if not documents:
+            return STORED_TEXTS.arrow.empty_table()
+        fingerprints = frozenset(fingerprint for _, fingerprint in documents.values())
+        files = self.collection.only({source for source, _ in documents.values()})
+        found = self.workers.scan(files, Texts(self.text, fingerprints, characters, places), self.limits)
+
+        texts: dict[tuple[str, bytes], str] = {}
+        for row in found.to_pylist():  # records of equal content may have different texts: the least is taken
+            place = row["source"], row["content_fingerprint"]
+            texts[place] = min(row["text"], texts.get(place, row["text"]))
+        named = [(doc_id, texts[place]) for doc_id, place in sorted(documents.items()) if place in texts]
+        if places is not None and len(named) < len(documents):
+            return self.find_texts(documents, characters)
+        return pa.Table.from_pylist([{"doc_id": doc_id, "text": text} for doc_id, text in named], STORED_TEXTS.arrow)
+
+    def find_kept(self, documents: pa.Table, parts: pa.Table) -> Iterator[pa.Table]:
+        """Yield the contents of these documents, some MB at a time: doc_id, url, source, record, content, line.
+
+        Args:
+            documents: rows of DOCUMENTS.
+            parts: PARTS of the pass that numbered them.
+        """
+        contents = self.workers.scan(self.collection, Contents(self.text.charset), self.limits)
+        keys = ["source", "split"]
+        for batch in contents.to_batches():
+            placed = pa.Table.from_batches([batch]).join(parts, keys)
+            numbered = placed.append_column("doc_key", pc.add(placed["before"], placed["seq"]))
+            joined = numbered.select(["doc_key", "content", "line"]).join(
+                documents.select(["doc_key", "doc_id", "url", "source", "record"]), "doc_key", join_type="inner"
+            )
+            yield joined.sort_by("doc_key")
+
+
+def write_kept(kept: Iterable[pa.Table], folder: Path, form: str) -> int:
+    """Write the kept documents to one file in a new folder, as Parquet, JSON lines or ROMIP XML; return their number.
+
+    A document that was read from JSON lines is written to JSON lines as its original line, with all its fields.
+
+    Raises:
+        OutputError: if the file cannot be written.
+        NddupError: if a worker fails.
+    """
+    target = folder / f"part-00000.{'zstd.parquet' if form == 'parquet' else form}"
+    try:
+        folder.mkdir(parents=True)
+        return _write_parquet(kept, target) if form == "parquet" else _write_lines(kept, target, form)
+    except OSError as error:
+        raise OutputError(f"{target}: cannot be written ({error.strerror or error})") from error
+
+
+def _write_lines(kept: Iterable[pa.Table], target: Path, form: str) -> int:
+    written = 0
+    spell = _spell_xml if form == "xml" else _spell_json
+    with target.open("w", encoding="utf-8", newline="\n") as file:
+        for table in kept:
+            if form == "xml" and not written and len(table):
+                file.write(FIRST + "\n")
+            file.writelines(f"{spell(row)}\n" for row in table.to_pylist())
+            written += len(table)
+        if form == "xml" and written:
+            file.write(LAST + "\n")
+    return written
+
+
+def _write_parquet(kept: Iterable[pa.Table], path: Path) -> int:
+    written = 0
+    kinds = {"doc_id": pa.string(), "url": pa.string(), "source": pa.string(), "record": pa.int64()}
+    schema = pa.schema([*kinds.items(), ("content", pa.string())])
+    with pq.ParquetWriter(path, schema, compression="zstd") as file:
+        for table in kept:
+            file.write_table(table.select(schema.names).cast(schema))
+            written += len(table)
+    return written
+
+
+def _spell_xml(row: Mapping[str, Any]) -> str:
+    return spell_document(row["doc_id"], row["url"], row["content"])
+
+
+def _spell_json(row: Mapping[str, Any]) -> str:
+    if row["line"] is not None:
+        return str(row["line"])
+    values = {name: row[name] for name in ("doc_id", "url", "source", "record", "content") if row[name] is not None}
+    return json.dumps(values, ensure_ascii=False, separators=(",", ":"))

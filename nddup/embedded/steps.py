@@ -1,0 +1,307 @@
+"""The order of the steps on one machine, without Spark.
+
+files or texts --sketch-->   documents, rejects
+documents      --pair-->     pairs
+pairs          --cluster-->  clusters, members, false_components
+               --keep-->     keep
+
+Each step returns its tables, the arrays that the next step needs, and its counts for `metrics.json`.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from nddup.embedded.collapse import Nodes, collapse, name_nodes
+from nddup.embedded.confirm import NO_LEADERS, Confirmer, Known, Led, Texts, known_pairs, pair_families, read_candidates
+from nddup.embedded.match import Matches, PairingOptions, match
+from nddup.embedded.memory import OF_EDGE, OF_ID, OF_MEMBER, OF_PAIR
+from nddup.embedded.mine_components import Graph, build_graph, mine
+from nddup.embedded.outputs import count_parts
+from nddup.embedded.read_records import read_records
+from nddup.embedded.workers import Workers
+from nddup.ground.arrays import take_rows
+from nddup.ground.columns import mean_bytes, one_chunk
+from nddup.matching.threshold import Threshold
+from nddup.mining.cluster_modes import MiningRule
+from nddup.mining.keep_verdicts import Forced
+from nddup.mining.modes import MODES
+from nddup.scanning.collection import Collection
+from nddup.settings.plan import budget_of, confirm_rule_of, graph_rule, kind_of, record_limits, threshold_of, tokens_of
+from nddup.settings.schema import Config
+from nddup.stages.expand import expand
+from nddup.stages.keep import count_kept, list_kept, replacing_of
+from nddup.stages.names import make_clusters
+from nddup.stages.run_engine import NO_COUNTS, Saved
+from nddup.stages.stage import Unpaired
+from nddup.tables import PAIRS, table_called
+
+if TYPE_CHECKING:
+    from nddup.engines.duck import DuckEngine
+
+Counts = dict[str, int]
+
+NOTED = (
+    "median_tokens", "undecodable_records", "undecodable_places", "stripped_records", "stripped_files",
+    "guessed_records", "guessed_files",
+    "unread_records", "unread_bytes", "unread_parts", "nested_records", "made_up_ids", "left_out_shingles", "later_ids",
+)  # fmt: skip
+"""Counts in the note of `documents`."""
+
+IN_ORDER = {"false_components": ("component",), "clusters": ("cluster_id",), "members": ("cluster_id", "doc_id")}
+"""What the rows of a table are sorted by."""
+
+
+@dataclass(frozen=True)
+class Sketched:
+    """The documents, the rejects, and the lexicon where the kind uses one."""
+
+    documents: pa.Table
+    rejects: pa.Table
+    lexicon: pa.Table | None
+    parts: pa.Table
+    """PARTS: how many records precede each part of a file, so that a record can be found again."""
+    counts: Counts
+    reasons: dict[str, int]
+
+
+@dataclass(frozen=True)
+class Paired:
+    """The pairs, and the distinct sketches behind them."""
+
+    pairs: pa.Table
+    nodes: Nodes
+    matches: Matches
+    led: Led
+    counts: Counts
+    engine: "DuckEngine"
+    """With the tables `nodes` and `matches`."""
+    pruned_to: list[int] = field(default_factory=list)
+    edits: Counts | None = None
+
+    @property
+    def stage_counts(self) -> dict[str, Any]:
+        """The counts of the stage, by their names in the metrics."""
+        return {**self.counts, "pruned_to": self.pruned_to, "edits": self.edits}
+
+
+@dataclass(frozen=True)
+class Clustered:
+    """The clusters, and the pair graph they come from."""
+
+    clusters: pa.Table
+    members: pa.Table
+    false_components: pa.Table
+    graph: Graph
+    counts: Counts
+    engine: "DuckEngine"
+    """With the tables `nodes`, `graph` and `matches`."""
+    keep: pa.Table | None
+    """KEEP where the clusters follow it."""
+
+
+@dataclass(frozen=True)
+class Kept:
+    """The keep-list."""
+
+    keep: pa.Table
+    counts: Counts
+
+
+def sketch(source: Collection | pa.Table, config: Config, workers: Workers, *, renames: bool = False) -> Sketched:
+    """Read, sketch and number every record, and collapse equal sketches.
+
+    Args:
+        source: files, or TEXTS.
+        config: all settings.
+        workers: the processes to read with.
+        renames: whether a later record of an id becomes a document of another name (`collapse`).
+    """
+    read = read_records(source, config, workers)
+    workers.report_progress("collapse", 0, len(read.records))
+    found = collapse(read.records, read.silent, renames=renames)
+    reasons = {row["values"]: row["counts"] for row in pc.value_counts(found.rejects["reason"]).to_pylist()}
+    counts = read.counts | {"records": len(found.documents) + len(found.rejects), "later_ids": found.later}
+    if len(found.documents):
+        counts["median_tokens"] = int(np.quantile(found.documents["n_tokens"].to_numpy(), 0.5, method="inverted_cdf"))
+    return Sketched(found.documents, found.rejects, read.lexicon, count_parts(read.records), counts, reasons)
+
+
+def count_sketches(documents: pa.Table) -> Counts:
+    """Count the distinct sketches of DOCUMENTS, their postings, and the most features of a document."""
+    sizes = pc.list_value_length(documents["sketch"])
+    is_distinct = pc.and_(pc.equal(documents["doc_id"], documents["group"]), pc.greater(sizes, 0))
+    return {
+        "distinct_sketches": pc.sum(is_distinct).as_py() or 0,
+        "most_features": pc.max(documents["n_features"]).as_py() or 0,
+        "postings": pc.sum(sizes.filter(is_distinct)).as_py() or 0,
+    }
+
+
+def pair(  # noqa: PLR0913 - what is read, of what, and what is known
+    documents: pa.Table,
+    config: Config,
+    workers: Workers,
+    source: Collection | pa.Table | None = None,
+    *,
+    known: pa.Table | None = None,
+    matches: Matches | None = None,
+    forced: Forced | None = None,
+    read: Callable[[Matches, Nodes], Confirmer | None] | None = None,
+) -> Paired:
+    """Find the near-duplicate documents.
+
+    Args:
+        documents: DOCUMENTS of this or any other run.
+        config: all settings.
+        workers: the threads to compare with.
+        source: the files or TEXTS that the documents come from; needed where texts confirm pairs.
+        known: PAIRS of these documents at a lower threshold, all of them; the source is then not needed.
+        matches: what `match` finds among these documents, if it is known.
+        forced: the documents of `keep.force`.
+        read: returns what compares the texts of candidates, where these are stored; the source is then not needed.
+
+    Raises:
+        NeedsSparkError: if the pairs may not fit in memory.
+        CapacityError: if a feature or a family takes more than `pairs.max_comparisons`.
+    """
+    rule, led = PairingOptions.of(config), NO_LEADERS
+    workers.report_progress("collapse", 0, len(documents))
+    nodes = name_nodes(documents, order=config.keep.order, levels=rule.levels, forced=forced)
+    distinct = nodes.distinct
+    is_all = len(distinct) == len(nodes.node)
+    sketches = nodes.sketches if is_all else take_rows(nodes.sketches, distinct.astype(np.int64))
+    matches = matches or match(distinct, sketches, nodes.n_features[distinct], rule, workers)
+    confirmer: Confirmer | Known | None = known_pairs(known, nodes, config.pairs.share) if known is not None else None
+    confirmer = read(matches, nodes) if read is not None else confirmer
+    if read is None and confirmer is None:
+        confirmer = read_texts(matches, documents, nodes, config, source, workers)
+    if rule.limits is not None:
+        most_lost = config.keep.most_lost
+        matches, led = pair_families(matches, nodes, rule, rule.limits, workers, confirmer, most_lost=most_lost)
+    edits = None
+    if confirmer is not None:
+        confirmed = confirmer.confirm(matches, workers)
+        matches, edits = confirmed.matches, dict(confirmed.counts)
+
+    limit = config.pairs.expand_limit
+    rows = count_pairs(matches, nodes, threshold=rule.threshold, expand_limit=limit)
+    workers.report_progress("expand", 0, rows)
+    workers.memory.require(
+        rows * (OF_PAIR + OF_ID * mean_bytes(nodes.ids)), f"{len(documents):,} documents with {rows:,} pairs"
+    )
+    pairs, found = list_pairs(matches, nodes, config)
+    counts = found.count("nodes", Unpaired.counts(rule.threshold.least_size)) | matches.counts()
+    counts |= {"distinct_sketches": len(distinct), "postings": len(sketches.values), "limited": led.limited}
+    return Paired(pairs, nodes, matches, led, counts, found, list(matches.rounds), edits)
+
+
+def count_pairs(matches: Matches, nodes: Nodes, *, threshold: Threshold, expand_limit: int) -> int:
+    """Count the rows that `expand` will make of the matches and of equal sketches."""
+    counts = nodes.equals.astype(np.int64)
+    products = counts[matches.first] * counts[matches.second]
+    equal = counts[nodes.is_first & (nodes.sizes >= threshold.least_size)]
+    within = equal * (equal - 1) // 2
+    between = np.where(products <= expand_limit, products, 1)
+    return int(between.sum() + np.where(within <= expand_limit, within, equal - 1).sum())
+
+
+def list_pairs(matches: Matches, nodes: Nodes, config: Config) -> tuple[pa.Table, "DuckEngine"]:
+    """Return PAIRS, sorted, and an engine with the tables `nodes` and `matches` that they are made of."""
+    from nddup.engines.duck import DuckEngine  # noqa: PLC0415 - a question to a repository lists no pairs
+
+    found = DuckEngine("the graph")
+    found.see("nodes", nodes.table)
+    found.see("matches", matches.table(nodes.n_features))
+    confirm = "resemblance" if matches.common is not None else "edit" if matches.edit is not None else "none"
+    threshold = threshold_of(config)
+    pairs = expand(found, threshold=threshold, expand_limit=config.pairs.expand_limit, confirm=confirm)
+    return pairs.cast(PAIRS.arrow).sort_by([("doc_a", "ascending"), ("doc_b", "ascending")]), found
+
+
+def read_texts(  # noqa: PLR0913, PLR0917 - what is read, of what, and how
+    matches: Matches,
+    documents: pa.Table,
+    nodes: Nodes,
+    config: Config,
+    source: Collection | pa.Table | None,
+    workers: Workers,
+) -> Confirmer | None:
+    """Return what compares the texts of candidates; None where the sketches decide."""
+    rule = confirm_rule_of(config)
+    if rule is None:
+        return None
+    if source is None:
+        raise ValueError(f"pairs.confirm {config.pairs.confirm}: the texts are needed")
+    is_front = kind_of(config.sketch).estimate == "smallest"
+    texts = Texts(source, tokens_of(config), record_limits(config), rule, is_front)
+    return read_candidates(matches, documents, nodes, texts, workers)
+
+
+def cluster(paired: Paired, config: Config, workers: Workers) -> Clustered:
+    """Find the clusters of near-duplicates, by `clusters.mode`; mode `none` makes the graph without clusters."""
+    nodes, edges = paired.nodes, len(paired.matches.first)
+    workers.report_progress("components", 0, edges)
+    workers.memory.require(OF_EDGE * edges, f"components of {edges:,} pairs")
+    graph = build_graph(paired.matches, nodes, led=paired.led, **graph_rule(config)._asdict())
+    found = paired.engine
+    found.see("graph", graph.table(nodes))
+    found.see("pairs", paired.pairs)
+
+    def save(name: str, table: pa.Table, counts: Mapping[str, str] = NO_COUNTS) -> Saved:
+        if name in IN_ORDER:
+            table = table.cast(table_called(name).arrow).sort_by([(column, "ascending") for column in IN_ORDER[name]])
+        found.see(name, table)
+        return Saved(table, len(table), found.count(name, counts) if counts else {}, {})
+
+    kept = None
+    if MODES[config.clusters.mode].follows_keep:
+        kept = list_kept(found, replacing_of(config))
+        removed = pc.sum(pc.invert(kept["kept"])).as_py() or 0
+        _require_members(2 * removed, graph, nodes, workers)
+        found.see("keep", kept)
+        found.see("sketches", nodes.list_sketches(graph.nodes))
+    made, counts = make_clusters(found, save, partial(_mine, graph, nodes, config, workers), config)
+    tables, counts = {name: one.table for name, one in made.items()}, graph.counts() | counts
+    return Clustered(**tables, graph=graph, counts=counts, engine=found, keep=kept)
+
+
+def _mine(graph: Graph, nodes: Nodes, config: Config, workers: Workers) -> pa.Table:
+    """Return SETS of all components, whose members fit in memory."""
+    sets = mine(graph, nodes, MiningRule(threshold_of(config), config.clusters.mode, budget_of(config)), workers)
+    of_member = graph.starts[sets["ordinal"].to_numpy()].repeat(pc.list_value_length(sets["positions"]).to_numpy())
+    members = int(nodes.equals[graph.nodes[of_member + pc.list_flatten(sets["positions"]).to_numpy()]].sum())
+    _require_members(members, graph, nodes, workers)
+    return sets
+
+
+def _require_members(members: int, graph: Graph, nodes: Nodes, workers: Workers) -> None:
+    """Require the memory in which as many members are named."""
+    workers.report_progress("name", 0, members)
+    workers.memory.require(
+        OF_EDGE * len(graph.edges) + members * (OF_MEMBER + OF_ID * mean_bytes(nodes.ids)),
+        f"clusters of {members:,} members",
+    )
+
+
+def keep(paired: Paired, clustered: Clustered, config: Config) -> Kept:
+    """Decide for every document whether it is kept; KEEP is in the order of the documents."""
+    kept = list_kept(clustered.engine, replacing_of(config)) if clustered.keep is None else clustered.keep
+    kept = kept.take(pc.index_in(one_chunk(paired.nodes.ids), value_set=one_chunk(kept["doc_id"])))
+    return Kept(kept, {"kept": pc.sum(kept["kept"]).as_py() or 0})
+
+
+def count_choices(  # noqa: PLR0913, PLR0917 - all that the steps made
+    documents: pa.Table, paired: Paired, clustered: Clustered, kept: Kept, config: Config, forced: Forced | None
+) -> dict[str, Any]:
+    """Return the counts of the keep-list, by their names in the metrics."""
+    told = clustered.engine
+    for name, table in (("documents", documents), ("pairs", paired.pairs), ("keep", kept.keep)):
+        told.see(name, table)
+    counted = count_kept(told, config.keep.order, forced, by_loss=config.keep.max_lost is not None)
+    return {**kept.counts, "removed": len(documents) - kept.counts["kept"], **counted}

@@ -1,0 +1,432 @@
+"""Ragged arrays, grouping and numbering of keys, and `compiled`, which compiles every kernel of the package.
+
+    compiled, is_compiled        a function of NumPy arrays and numbers -> machine code; whether the disk cache has it
+    KernelCache, digest_sources  the folders of that cache; the digest in the name of a kernel
+    Ragged, take_rows, gather    rows of different lengths
+    group_rows, number_keys      keys -> equal ones together; a number for each distinct one
+
+`compiled` turns a kernel into machine code at its first call and keeps the result on disk, so only the first process of
+an installation waits for it (1-7 s per kernel). If the folder of the package is not writable, numba uses the user's
+cache folder. Set NUMBA_CACHE_DIR on a cluster whose workers have neither.
+"""
+
+import hashlib
+import os
+import pickle
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from functools import cache, cached_property, partial
+from pathlib import Path
+from secrets import token_hex
+from types import ModuleType
+from typing import Any, NamedTuple, ParamSpec, TypeVar, cast
+
+import numba
+import numpy as np
+from numba import config, types
+from numba.core import caching, codegen, environment
+from numba.core.runtime.nrt import rtsys
+from numpy.typing import NDArray
+
+from nddup.ground.own_files import KernelFolder, open_own
+from nddup.ground.start_up import KERNELS, kernel_folders
+
+_arrays: dict[int, tuple[NDArray[Any], str]] = {}
+
+IS_KNOWN = numba.__version__.startswith("0.68.")
+"""Whether this is the release of numba whose private parts `KernelCache` knows: a kernel put together wrongly would end
+the process. Kernels of another release are loaded by numba itself, which takes longer."""
+
+_said: list[str] = []
+
+P = ParamSpec("P")
+
+R = TypeVar("R")
+
+HASH_MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)
+"""Odd, with bits spread evenly: a product with it scatters ids over partitions and table slots."""
+
+
+def _leave_folder_settings_out() -> None:
+    """Keep numba to its settings in the environment.
+
+    It also reads `.numba_config.yaml` of the current folder, which may hold anybody's files, and takes from it the
+    folder of compiled kernels, which it would execute.
+    """
+    name = config._config_fname  # noqa: SLF001 - numba has no switch
+    config._config_fname = os.devnull  # noqa: SLF001
+    if os.path.exists(name):  # noqa: PTH110 - relative, as numba reads it
+        config.reload_config()  # type: ignore[no-untyped-call]
+
+
+_leave_folder_settings_out()
+
+
+@cache
+def digest_sources(module: str) -> str:
+    """Return a digest of the sources that the kernels of a module are compiled from, 16 hexadecimal digits.
+
+    To decide whether a cached kernel is current, numba looks at the kernel's own file only. But a kernel is compiled
+    together with the functions it calls and the constants of other modules, so after a change of only those numba would
+    run the old code. So the name of a cached kernel holds a digest of its module, of the constants that the module
+    imports, and of the modules from which it takes kernels and types. A kernel compiled from other sources is not found
+    under that name, so it is compiled again.
+
+    It is computed at the first kernel of a module, when all imports above it are done. A module without kernels is
+    loaded completely before the modules that import it.
+    """
+    loaded = sys.modules[module]
+    source = loaded.__loader__.get_data(loaded.__file__)  # type: ignore[union-attr]  # also in a zip archive
+    names = sorted(name for name in vars(loaded) if not name.startswith("__"))
+    taken = "".join(f"{name} {_digest_value(vars(loaded)[name], module)}\n" for name in names)
+    return hashlib.sha256(source + taken.encode()).hexdigest()[:16]
+
+
+def _digest_value(value: Any, module: str) -> str:  # noqa: ANN401 - whatever a module holds
+    """Return text that identifies a value of a module as a kernel is compiled with it; empty if no kernel uses it."""
+    package = module.partition(".")[0]
+    if isinstance(value, bool | int | float | str | bytes | tuple | np.generic):
+        return repr(value)
+    if isinstance(value, np.ndarray):
+        return _digest_array(value)
+
+    is_seen = hasattr(value, "py_func") or hasattr(value, "_fields") or isinstance(value, ModuleType)
+    origin = value.__name__ if isinstance(value, ModuleType) else getattr(value, "__module__", "")
+    return digest_sources(origin) if is_seen and origin != module and origin.startswith(f"{package}.") else ""
+
+
+def _digest_array(array: NDArray[Any]) -> str:
+    """Return the digest of a constant; several modules share the largest."""
+    if id(array) not in _arrays:
+        _arrays[id(array)] = array, hashlib.sha256(np.ascontiguousarray(array).data).hexdigest()
+    return _arrays[id(array)][1]
+
+
+class KernelCache(caching.FunctionCache):
+    """The folders that may hold a compiled kernel: all are read, and the first that can be written keeps a new one.
+
+    They are those of `kernel_folders`. So kernels that were compiled at the installation serve everyone, also where
+    only its owner can write. A kernel is executed, so folders and files that another user could have written are passed
+    over. Where none can be written, or none has room, each process compiles for itself, and the first kernel says so on
+    standard error.
+
+    From the disk a kernel is loaded without what numba needs only to compile one: the modules of numba that a compiler
+    needs, those of its own functions that the kernel calls, and the kernel's bitcode. That is 0.3 s of a short command.
+    """
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self._function = function
+        digest_sources(function.__module__)  # now: constants may be changed for a test later
+
+    @cached_property
+    def _files(self) -> Sequence["_CodeFile"]:
+        """The kernel's files in each folder; found at its first call, since most kernels are not called."""
+        with kept_by_sources():
+            super().__init__(self._function)  # type: ignore[no-untyped-call]
+        self._place = self._impl.locator
+        name, stamp = self._impl.filename_base, self._place.get_source_stamp()
+        folders = [folder for folder in self._place.folders if not _stranger(folder)]
+        return [_CodeFile(folder, name, stamp) for folder in folders]
+
+    @property
+    def cache_path(self) -> str:
+        """The first folder that holds the kernel for some types of arguments; if none does, the first of all."""
+        holding: list[str] = [file._cache_path for file in self._files if os.path.exists(file._index_path)]  # noqa: PTH110, SLF001
+        return holding[0] if holding else str(self._place.folder)
+
+    def load_overload(self, sig: Any, target_context: Any) -> Any:  # noqa: ANN401 - of numba
+        """Return the machine code for argument types `sig`; None if no folder holds it, or only damaged files."""
+        rtsys.initialize(target_context) if IS_KNOWN else target_context.refresh()  # kernels allocate arrays
+        for file in self._files:
+            self._cache_file = file
+            with suppress(Exception):  # unpickling what is damaged may raise anything
+                found = file.load(self._index_key(sig, target_context.codegen()))  # type: ignore[no-untyped-call]
+                if found is not None:
+                    return (self._rebuild if IS_KNOWN else self._impl.rebuild)(target_context, found)
+        return None
+
+    def _rebuild(self, target_context: Any, found: Any) -> Any:  # noqa: ANN401 - of numba
+        """Link the machine code of a kernel. Its bitcode is parsed when another kernel is compiled with it."""
+        (name, kind, (code, bitcode)), described, *others = found
+        engine = target_context.codegen()._engine  # noqa: SLF001
+        engine._defined_symbols |= {  # noqa: SLF001 - numba would look for them in the bitcode
+            described.llvm_func_name, described.llvm_cpython_wrapper_name, described.llvm_cfunc_wrapper_name,
+        }  # fmt: skip
+        result = self._impl.rebuild(target_context, ((name, kind, (code, _no_bitcode())), described, *others))
+        parse = partial(codegen.ll.parse_bitcode, bitcode)  # type: ignore[attr-defined]
+        result.library._get_module_for_linking = cache(parse)  # noqa: SLF001
+        return result
+
+    def save_overload(self, sig: Any, data: Any) -> None:  # noqa: ANN401 - of numba
+        """Keep machine code in the first folder that can be written."""
+        failed = [f"{folder.path} ({why})" for folder in self._place.folders if (why := _stranger(folder))]
+        passed_over = "; ".join(failed)
+        for file in self._files:
+            self._place.folder, self._cache_file = file.folder.path, file
+            try:
+                file.folder.make()
+                self._begin_anew_if_damaged()
+                self._save_overload(sig, data)  # type: ignore[no-untyped-call]
+            except OSError as error:
+                failed.append(f"{file.folder.path} ({error.strerror})")
+            else:
+                if passed_over:
+                    say_once(f"compiled kernels that others could have written are not used: {passed_over}")
+                return
+        say_once(
+            "compiled kernels cannot be kept, so each process compiles them again, for about a minute; "
+            f"NUMBA_CACHE_DIR names a folder for them. Not written: {'; '.join(failed)}"
+        )
+
+    def _begin_anew_if_damaged(self) -> None:
+        """Empty the list of kept code if it cannot be read, or is another user's."""
+        try:
+            self._cache_file._load_index()  # type: ignore[no-untyped-call] # noqa: SLF001
+        except Exception:  # noqa: BLE001 - as in `load_overload`
+            self._cache_file.flush()  # type: ignore[no-untyped-call]
+
+
+@cache
+def _no_bitcode() -> bytes:
+    return cast("bytes", codegen.ll.parse_assembly("").as_bitcode())  # type: ignore[attr-defined]
+
+
+@cache
+def _stranger(folder: KernelFolder) -> str:
+    return folder.stranger()
+
+
+class _CodeFile(caching.IndexDataCacheFile):
+    """The files of a kernel in one folder: read if no other user can have written them, and written for this one."""
+
+    def __init__(self, folder: KernelFolder, name: str, stamp: object) -> None:
+        super().__init__(folder.path, name, stamp)  # type: ignore[no-untyped-call]
+        self.folder = folder
+
+    def _load_index(self) -> Any:  # noqa: ANN401 - of numba
+        """As numba's, of a file that is ours; a foreign one is as a damaged one."""
+        try:
+            with open_own(self._index_path, beside=self.folder.above) as file:
+                version = pickle.load(file)  # noqa: S301 - compiled by this installation
+                stamp, found = pickle.load(file) if version == self._version else (None, {})  # noqa: S301
+        except FileNotFoundError:
+            return {}
+        return found if stamp == self._source_stamp else {}
+
+    def _load_data(self, name: str) -> Any:  # noqa: ANN401 - of numba
+        with open_own(self._data_path(name), beside=self.folder.above) as file:  # type: ignore[no-untyped-call]
+            return _Unpickler(file).load() if IS_KNOWN else pickle.load(file)  # noqa: S301 - compiled by this installation
+
+    @contextmanager
+    def _open_for_write(self, filepath: str) -> Iterator[Any]:
+        """As numba's; but nobody else may write the file, whatever the umask."""
+        draft = f"{filepath}.tmp.{token_hex(8)}"
+        try:
+            with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644), "wb") as file:
+                yield file
+            os.replace(draft, filepath)  # noqa: PTH105 - of strings
+        except BaseException:
+            with suppress(OSError):
+                os.unlink(draft)  # noqa: PTH108
+            raise
+
+
+class _Unpickler(pickle.Unpickler):
+    """Reads a kernel without loading the modules of numba's own functions that it calls."""
+
+    def find_class(self, module: str, name: str, /) -> Any:  # noqa: ANN401
+        """As of `pickle`."""
+        return _rebuild_environment if name == "_rebuild_env" else super().find_class(module, name)
+
+
+def _rebuild_environment(module: str, constants: list[Any], name: str) -> Any:  # noqa: ANN401 - of numba
+    """Return the constants of a function that a kernel calls; machine code asks for no other value of its module."""
+    if module in sys.modules or not module.startswith("numba."):
+        return environment._rebuild_env(module, constants, name)  # type: ignore[no-untyped-call] # noqa: SLF001
+    found = environment.lookup_environment(name)  # type: ignore[no-untyped-call]
+    if found is None:
+        found = environment.Environment({"__name__": module})
+        found.consts[:], found.env_name = constants, name
+        environment.Environment._memo[name] = found  # noqa: SLF001
+    return found
+
+
+def say_once(line: str) -> None:
+    """Warn on standard error, once, where compiled kernels are not kept or not taken from."""
+    if not _said:
+        _said.append(line)
+        sys.stderr.write(f"nddup: {line}\n")
+
+
+def leave_saying_to_others() -> None:
+    """Suppress the warning that kernels cannot be cached: the parent process prints it."""
+    _said.append("")
+
+
+@contextmanager
+def kept_by_sources() -> Iterator[None]:
+    """Let numba find kernels as `_BySources` says inside the context; other users of numba are unaffected."""
+    before = config.CACHE_LOCATOR_CLASSES  # type: ignore[attr-defined]
+    config.CACHE_LOCATOR_CLASSES = f"{__name__}.{_BySources.__name__}"  # type: ignore[attr-defined]
+    try:
+        yield
+    finally:
+        config.CACHE_LOCATOR_CLASSES = before  # type: ignore[attr-defined]
+
+
+@cache
+def _list_folders(file: str, given: str) -> list[KernelFolder]:
+    """Return the folders for kernels of a source file, with `given` in NUMBA_CACHE_DIR; the same objects each time."""
+    del given
+    return kernel_folders(file, caching._CacheLocator.get_suitable_cache_subpath(file))  # type: ignore[no-untyped-call] # noqa: SLF001
+
+
+class _BySources(caching.InTreeCacheLocator):
+    """Names the folders of a source file's kernels, and the sources in the name of each kernel."""
+
+    def __init__(self, function: Any, file: str) -> None:  # noqa: ANN401 - of numba
+        super().__init__(function, file)  # type: ignore[no-untyped-call]
+        self._digest = digest_sources(function.__module__)
+        self.folders = _list_folders(file, os.environ.get(KERNELS, ""))
+        self.folder = self.folders[0].path
+
+    @classmethod
+    def from_function(cls, py_func: Any, py_file: str) -> Any:  # noqa: ANN401 - of numba
+        """Return a locator: it applies to every kernel, and writes nothing."""
+        return cls(py_func, py_file)
+
+    def get_cache_path(self) -> str:
+        """Return the folder that is written."""
+        return self.folder
+
+    def get_source_stamp(self) -> object:
+        """Return numba's stamp of the source file, or the digest where it is in a zip archive."""
+        try:
+            return super().get_source_stamp()  # type: ignore[no-untyped-call]
+        except OSError:
+            return self._digest
+
+    def get_disambiguator(self) -> str:
+        """Return the part of a file name that distinguishes kernels of one name."""
+        return f"{super().get_disambiguator()}-{self._digest}"  # type: ignore[no-untyped-call]
+
+
+def compiled(function: Callable[P, R]) -> Callable[P, R]:
+    """Compile a function with numba, cached on disk; it runs without the interpreter's lock."""
+    kernel: Any = numba.njit(nogil=True)(function)
+    kernel.get_call_template = partial(_without_literals, kernel.get_call_template)
+    kernel._cache = KernelCache(function)  # noqa: SLF001 - `njit(cache=True)` would set numba's own
+    return cast("Callable[P, R]", kernel)
+
+
+def _without_literals(find: Callable[..., Any], arguments: tuple[Any, ...], keywords: dict[str, Any]) -> Any:  # noqa: ANN401
+    """Find the kernel that another calls by the types of its arguments alone.
+
+    Numba would compile `f(x, 0)` apart from `f(x, n)`. LLVM propagates constants anyway, where it inlines.
+    """
+    plain: Callable[[Any], Any] = types.unliteral
+    return find(tuple(map(plain, arguments)), {name: plain(kind) for name, kind in keywords.items()})
+
+
+def is_compiled(kernel: Any) -> bool:  # noqa: ANN401 - numba's dispatcher
+    """Return whether the disk cache of this installation holds a kernel, compiled from its present sources."""
+    function = kernel.py_func
+    name = f"*.{function.__name__}-*-{digest_sources(function.__module__)}.*.nbi"
+    return any(Path(kernel.stats.cache_path).glob(name))
+
+
+class Ragged(NamedTuple):
+    """Rows of different lengths: row i is `values[offsets[i]:offsets[i + 1]]`."""
+
+    offsets: NDArray[np.int64]
+    values: NDArray[np.uint64]
+
+
+def take_rows(rows: Ragged, order: NDArray[np.int64]) -> Ragged:
+    """Return the rows of a ragged array in the order given, (m,); a row may be left out or repeated.
+
+    Cost: linear in the rows taken and their values, however many rows there are.
+    """
+    offsets = np.zeros(len(order) + 1, np.int64)
+    np.cumsum(rows.offsets[order + 1] - rows.offsets[order], out=offsets[1:])
+    return Ragged(offsets, gather(rows.offsets, rows.values, order, offsets))
+
+
+def group_rows(keys: NDArray[np.uint64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Bring equal keys together without sorting.
+
+    Args:
+        keys: shape (n,), uint64, any order.
+
+    Returns:
+        `order` (n,), int64: the numbers of the rows, group by group. Groups are in the order in which their keys first
+        appear, and rows keep their order within a group. `offsets` (g + 1,), int64: group i is
+        `order[offsets[i]:offsets[i + 1]]`. For no rows: an empty order and offsets [0].
+
+    Cost: linear; one open-addressing table.
+    """
+    groups, count = number_keys(keys)
+    return _scatter(groups, count)
+
+
+@compiled
+def number_keys(keys: NDArray[np.uint64]) -> tuple[NDArray[np.int32], int]:
+    """Number the distinct keys from 0 in the order in which they first appear; return the number of each row's key, and
+    the count of distinct keys.
+    """
+    # An open-addressing table, at most half full, holds the numbers; `seen` holds the key of each number.
+    bits = 4
+    while (1 << bits) < 2 * len(keys):
+        bits += 1
+    mask = (1 << bits) - 1
+    shift = np.uint64(64 - bits)
+    table = np.full(1 << bits, -1, np.int32)
+    seen = np.empty(len(keys), np.uint64)
+    numbers = np.empty(len(keys), np.int32)
+
+    count = 0
+    for row in range(len(keys)):
+        key = keys[row]
+        slot = np.int64((key * HASH_MULTIPLIER) >> shift)
+        while table[slot] >= 0 and seen[table[slot]] != key:
+            slot = (slot + 1) & mask
+        if table[slot] < 0:
+            table[slot] = count
+            seen[count] = key
+            count += 1
+        numbers[row] = table[slot]
+    return numbers, count
+
+
+@compiled
+def gather(
+    offsets: NDArray[np.int64],
+    values: NDArray[np.uint64],
+    order: NDArray[np.int64],
+    targets: NDArray[np.int64],
+) -> NDArray[np.uint64]:
+    """Return the front of each row in `order`, of as many values as lie between two of `targets`, one after another."""
+    moved = np.empty(targets[-1], values.dtype)
+    for row in range(len(order)):
+        start = offsets[order[row]]
+        for i in range(targets[row + 1] - targets[row]):
+            moved[targets[row] + i] = values[start + i]
+    return moved
+
+
+@compiled
+def _scatter(groups: NDArray[np.int32], count: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Sort the rows by group number, by counting."""
+    offsets = np.zeros(count + 1, np.int64)
+    for group in groups:
+        offsets[group + 1] += 1
+    for i in range(count):
+        offsets[i + 1] += offsets[i]
+
+    place = offsets[:-1].copy()
+    order = np.empty(len(groups), np.int64)
+    for row in range(len(groups)):
+        order[place[groups[row]]] = row
+        place[groups[row]] += 1
+    return order, offsets

@@ -1,0 +1,114 @@
+"""Conversion of Arrow columns to arrays and back, in chunks where Arrow's 32-bit offsets require it."""
+
+from collections.abc import Iterator
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from nddup.errors import SchemaError
+from nddup.ground.arrays import Ragged, take_rows
+
+MOST_VALUES = 1 << 30
+"""Maximum number of values in one list array; its offsets have 31 bits."""
+
+TAKEN = 1 << 20
+"""Maximum number of rows in a chunk that `take` makes: some 60 MB of ids."""
+
+WORDS = 2
+"""64-bit words in a fingerprint."""
+
+
+def ragged_of(column: pa.ChunkedArray) -> Ragged:
+    """Return a column of `array<long>` as rows of uint64; a null row becomes empty. A single chunk is not copied.
+
+    The values are always read-only, because writable ones would make every kernel compile a second time.
+    """
+    parts = [list_column(chunk) for chunk in column.chunks if len(chunk)]
+    whole = parts[0] if len(parts) == 1 else None
+    if whole is None:
+        sizes = [np.zeros(1, np.int64), *(np.diff(part.offsets) for part in parts)]
+        values = [np.empty(0, np.uint64), *(part.values for part in parts)]
+        whole = Ragged(np.cumsum(np.concatenate(sizes)), np.concatenate(values))
+    whole.values.flags.writeable = False
+    return whole
+
+
+def list_column(column: pa.Array) -> Ragged:
+    """Return a column of `array<long>` as a ragged array of uint64; a null row becomes an empty one.
+
+    Without a null row, nothing is copied.
+
+    Raises:
+        SchemaError: if the column is of another type, or a list holds a null.
+    """
+    kind = column.type
+    if not (pa.types.is_list(kind) or pa.types.is_large_list(kind)) or kind.value_type != pa.int64():
+        raise SchemaError(f"a column of numbers should be list<int64> or large_list<int64>, got {kind}")
+    if column.values.null_count:
+        raise SchemaError("a list of numbers holds a null")
+    offsets = np.asarray(column.offsets).astype(np.int64)
+    values = np.asarray(column.values).view(np.uint64)
+    if column.null_count:
+        return take_rows(Ragged(offsets, values), np.arange(len(column)))
+    return Ragged(offsets - offsets[0], values[offsets[0] : offsets[-1]])
+
+
+def lists_of(offsets: NDArray[np.int64], values: pa.Array, most: int = MOST_VALUES) -> pa.ChunkedArray:
+    """Return rows of different lengths as a list column, in chunks of at most `most` values."""
+    chunks = []
+    for rows in pieces_of(np.diff(offsets), most):
+        ends = offsets[rows.start : rows.stop + 1]
+        of_piece = values.slice(ends[0], ends[-1] - ends[0])
+        chunks.append(pa.ListArray.from_arrays(pa.array(ends - ends[0], pa.int32()), of_piece))
+    return pa.chunked_array(chunks, pa.list_(values.type))
+
+
+def pieces_of(sizes: NDArray[np.integer], most: int) -> Iterator[slice]:
+    """Yield consecutive slices of rows whose sizes add up to at most `most`; a larger row is a slice of its own.
+
+    No rows give no slices.
+
+    Example:
+        >>> [(rows.start, rows.stop) for rows in pieces_of(np.array([3, 1, 2, 9, 1]), most=4)]
+        [(0, 2), (2, 3), (3, 4), (4, 5)]
+    """
+    ends = np.cumsum(sizes, dtype=np.int64)
+    low = 0
+    while low < len(ends):
+        before = int(ends[low - 1]) if low else 0
+        high = max(low + 1, int(np.searchsorted(ends, before + most, "right")))
+        yield slice(low, high)
+        low = high
+
+
+def take(column: pa.ChunkedArray, places: NDArray[np.integer]) -> pa.ChunkedArray:
+    """Return the values at some places, in chunks of `TAKEN` rows; a negative place gives null."""
+    whole = one_chunk(column)
+    chunks = [
+        whole.take(pa.array(part, mask=part < 0) if (part < 0).any() else pa.array(part))
+        for part in (places[low : low + TAKEN] for low in range(0, len(places), TAKEN))
+    ]
+    return pa.chunked_array(chunks, column.type)
+
+
+def mean_bytes(column: pa.ChunkedArray) -> float:
+    """Return the mean size of a value in bytes; 0 for an empty column."""
+    return float(column.nbytes / len(column)) if len(column) else 0.0
+
+
+def one_chunk(column: pa.ChunkedArray) -> pa.Array:
+    """Return a whole column as one array."""
+    return column.chunk(0) if column.num_chunks == 1 else pa.concat_arrays([pa.array([], column.type), *column.chunks])
+
+
+def fingerprints_of(column: pa.ChunkedArray) -> NDArray[np.uint64]:
+    """Return a column of n 16-byte values without nulls as (n, 2) uint64 words."""
+    parts = [np.empty((0, WORDS), np.uint64)]
+    for chunk in column.chunks:
+        data = chunk.buffers()[2]
+        if len(chunk) and data is not None:
+            offsets = np.frombuffer(chunk.buffers()[1], np.int32)[chunk.offset : chunk.offset + len(chunk) + 1]
+            raw = np.frombuffer(data, np.uint8)[offsets[0] : offsets[-1]]
+            parts.append(np.ascontiguousarray(raw).view(np.uint64).reshape(-1, WORDS))
+    return np.concatenate(parts)

@@ -1,0 +1,284 @@
+"""The Spark engine: the same verbs over DataFrames of a session, on one machine or a cluster.
+
+A finished run is read by it in a folder, on a cluster or one that only Hadoop can open, or as DataFrames of a session.
+"""
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any, Self
+from uuid import uuid4
+
+import pyarrow as pa
+from pyspark import StorageLevel
+from pyspark.errors import AnalysisException, ParseException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.pandas.types import from_arrow_schema
+
+from nddup.engines.duck import NoFolder
+from nddup.engines.engine import Batches, Engine, FinishedRun, Folder, Kernel, Reader
+from nddup.errors import ConfigError, OutputError
+from nddup.ground.metrics import RunMetrics
+from nddup.spark.heavy_keys import join_found, join_parted
+from nddup.spark.schemas import reader_of, schema_of
+from nddup.spark.session_access import access_of, is_connect
+from nddup.spark.session_tables import SparkFolder
+from nddup.tables import RESULTS, Table
+
+
+class SparkEngine(Engine):
+    """Views of a session beside the caller's, so that views of the caller keep their names.
+
+    Args:
+        session: the session beside the caller's (`session_beside`).
+    """
+
+    def __init__(self, session: SparkSession) -> None:
+        self.session = session
+        self.kept: dict[str, DataFrame] = {}
+        self._seen: list[str] = []
+        self._passed: dict[str, Any] = {}
+
+    @classmethod
+    def over(cls, spark: SparkSession, **tables: DataFrame) -> Self:
+        """Return an engine beside a session that sees these tables by their names."""
+        engine = cls(session_beside(spark))
+        for name, table in tables.items():
+            engine.see(name, table)
+        return engine
+
+    def sql(self, text: str, **tables: pa.Table) -> pa.Table:
+        """As `Engine.sql`, in one action; errors are Spark's own."""
+        if not tables:
+            return self.answer(text).toArrow()
+        try:
+            for name, table in tables.items():
+                frame_of(self.session, table).createOrReplaceTempView(name)
+            return self.session.sql(text).toArrow()
+        finally:
+            for name in tables:
+                self.session.catalog.dropTempView(name)
+
+    def answer(
+        self, text: str, kernel: Kernel | None = None, table: Table | None = None, *, by: tuple[str, ...] = ()
+    ) -> DataFrame:
+        """As `Engine.answer`; under Spark Connect, in the session of the tables seen: no other can read them."""
+        rows = self._ask(text)
+        if by:
+            rows = rows.repartition(by[0]).sortWithinPartitions(*by)
+        return rows if kernel is None or table is None else rows.mapInArrow(kernel, schema_of(table))
+
+    def _ask(self, text: str) -> DataFrame:
+        if not self._passed:
+            return self.session.sql(text)
+        own = set(re.findall(r"\b(\w+) AS \(", text))  # what a query names itself hides a table of that name
+        passed = {name: rows for name, rows in self._passed.items() if name not in own}
+        named = re.sub(
+            r"\b(FROM|JOIN) (\w+)",
+            lambda found: f"{found[1]} {{{found[2]}}}" if found[2] in passed else found[0],
+            text,
+        )
+        session: SparkSession = next(iter(self._passed.values())).sparkSession
+        return session.sql(named, **passed)
+
+    def join(  # noqa: PLR0913 - as declared
+        self, name: str, rows: str, groups: str, *, key: str, by: str, many: int | None = None
+    ) -> None:
+        """As `Engine.join`; shuffles both sides on the key and the part, unless the groups are few."""
+        whole = self._passed[rows] if rows in self._passed else self.session.table(rows)
+        found = self._ask(groups)
+        # Columns of their own: Spark cannot tell those of a UNION from those of a table that both sides come from.
+        found = found.select(*(F.col(column).alias(column) for column in found.columns))
+        if many is None:
+            self.see(name, join_parted(whole, found, key, by=by))
+        else:
+            self.see(name, join_found(whole, found, key, by=by, many=many, how="left"))
+
+    def see(self, name: str, rows: Any) -> None:  # noqa: ANN401
+        """As `Engine.see`; `rows` is a DataFrame of any session."""
+        if rows.sparkSession is self.session:
+            rows.createOrReplaceTempView(name)
+        else:
+            self.share(name, rows)
+            if is_connect(rows.sparkSession):
+                self._passed[name] = rows
+        self._seen.append(name)
+
+    def rows(self, text: str, kernel: Kernel | None = None, schema: str = "") -> Iterator[tuple[Any, ...]]:
+        """As `Engine.rows`; the driver holds one partition in memory and prefetches the next."""
+        answer = self._ask(text)
+        table = answer if kernel is None else answer.mapInArrow(kernel, schema)
+        yield from map(tuple, table.toLocalIterator(prefetchPartitions=True))
+
+    def put(self, name: str, table: pa.Table) -> None:
+        """As `Engine.put`."""
+        self.hold(name, frame_of(self.session, table))
+
+    def keep(self, name: str, text: str, *, is_wide: bool = False) -> None:
+        """As `Engine.keep`, wide or not; computed on first use."""
+        del is_wide
+        self.hold(name, self.session.sql(text))
+
+    def transform(self, table: Table, text: str, kernel: Kernel, *, by: tuple[str, ...] = ()) -> None:
+        """As `Engine.transform`."""
+        self.hold(table.name, self.answer(text, kernel, table, by=by))
+
+    def forget(self) -> None:
+        """As `Engine.forget`."""
+        for name, kept in self.kept.items():
+            kept.unpersist()
+            self.session.catalog.dropTempView(name)
+        for name in self._seen:
+            self.session.catalog.dropTempView(name)
+        self.kept.clear()
+        self._seen.clear()
+        self._passed.clear()
+
+    def hold(self, name: str, rows: DataFrame) -> None:
+        """Keep rows on the executors' disks as a view of this name, computed on first use, until `forget`."""
+        self.kept[name] = rows.persist(StorageLevel.DISK_ONLY)
+        self.kept[name].createOrReplaceTempView(name)
+
+    def share(self, name: str, frame: DataFrame) -> None:
+        """Make a view in `session` of a DataFrame of another session; only a global view can pass between the two."""
+        passing = f"nddup_{uuid4().hex}"
+        frame.createGlobalTempView(passing)
+        try:
+            self.session.table(f"global_temp.{passing}").createOrReplaceTempView(name)
+        finally:
+            self.session.catalog.dropGlobalTempView(passing)
+
+
+WHOLE_FILES = dict.fromkeys(("spark.sql.files.maxPartitionBytes", "spark.sql.files.openCostInBytes"), str(1 << 40))
+"""Settings under which one task reads each file, in order."""
+
+
+def frame_of(session: SparkSession, table: Any) -> DataFrame:  # noqa: ANN401 - of Arrow or pandas
+    """Make a DataFrame of a table of the caller; an Arrow table keeps its types even without rows."""
+    if isinstance(table, pa.Table):
+        return session.createDataFrame(table, from_arrow_schema(table.schema))
+    return session.createDataFrame(table)
+
+
+def session_beside(spark: SparkSession) -> SparkSession:
+    """Open a session with views of its own and the SQL settings of the other."""
+    session = access_of(spark).sibling_session()
+    there = session.conf.getAll
+    for key, value in spark.conf.getAll.items():
+        if key.startswith("spark.sql.") and there.get(key) != value and session.conf.isModifiable(key):
+            session.conf.set(key, value)
+    return session
+
+
+class _SparkTables(SparkEngine, FinishedRun):
+    """A run whose tables are views of a session beside the caller's.
+
+    Args:
+        session: the session beside the caller's.
+        folder: folder of the run, or its stand-in.
+    """
+
+    def __init__(self, session: SparkSession, folder: Folder) -> None:
+        FinishedRun.__init__(self, folder)
+        SparkEngine.__init__(self, session)
+
+    def transform_text(self, table: Table, name: str, reader: Reader) -> None:
+        """As `FinishedRun.transform_text`. A line may be too long for a row, so Spark splits the text at tabs."""
+
+        def join(batches: Batches) -> Batches:
+            return reader(_with_tabs(batches))
+
+        before = {key: self.session.conf.get(key) for key in WHOLE_FILES}
+        try:
+            for key, value in WHOLE_FILES.items():
+                self.session.conf.set(key, value)
+            pieces = self._read_pieces(name)
+            self.hold(table.name, pieces.mapInArrow(join, schema_of(table)))
+            self.kept[table.name].count()
+        finally:
+            for key, was in before.items():
+                self.session.conf.set(key, was or "")
+
+    def _read_pieces(self, name: str) -> DataFrame:
+        """Return the pieces between the tabs of a text in the run's folder. OutputError: there is no folder."""
+        raise OutputError(f"{self.path}: has no {name}")
+
+
+class SparkRun(_SparkTables):
+    """A run in a folder that Spark opens.
+
+    Args:
+        spark: the session of the caller.
+        path: the run's folder.
+
+    Attributes:
+        session: a session beside the caller's with the same SQL settings; tables given to `see` are DataFrames of it.
+
+    Raises:
+        OutputError, IncompatibleSketchError: as `FinishedRun`.
+    """
+
+    def __init__(self, spark: SparkSession, path: str) -> None:
+        session = session_beside(spark)
+        self._place = SparkFolder(session, path)
+        super().__init__(session, self._place)
+        for name in RESULTS:
+            if self._place.holds(name):
+                self._place.table(name).createOrReplaceTempView(name)
+
+    def _read_pieces(self, name: str) -> DataFrame:
+        where = self._place.spelled(f"{self.path}/{name}")
+        return reader_of(self.session, "text").option("lineSep", "\t").load(where).select("value")
+
+
+class FramesRun(_SparkTables):
+    """A run without a folder: its tables are DataFrames of the caller's session.
+
+    Args:
+        spark: the session of the caller.
+        frames: tables by name, each as `nddup.tables.RESULTS` declares it.
+        metrics: metrics of the run.
+    """
+
+    def __init__(self, spark: SparkSession, frames: Mapping[str, DataFrame], metrics: RunMetrics) -> None:
+        super().__init__(session_beside(spark), NoFolder("run on Spark", frames, metrics))
+        self._names = set(frames)
+        for name, frame in frames.items():
+            self.share(name, frame)
+
+    def close(self) -> None:
+        """Drop every view, so that nothing here refers to the tables."""
+        self.forget()
+        for name in self._names:
+            self.session.catalog.dropTempView(name)
+
+    def frame(self, text: str, **tables: Any) -> DataFrame:  # noqa: ANN401
+        """Return the answer to one query as a DataFrame of `session`, not yet computed.
+
+        Args:
+            text: one SELECT in Spark's SQL.
+            tables: the caller's own tables, by the name that the text uses: DataFrames of Spark or pandas, or Arrow
+                tables. Later queries can use them too.
+
+        Raises:
+            ConfigError: if Spark cannot parse the text, or it names an unknown table or column.
+        """
+        self._names.update(tables)
+        for name, table in tables.items():
+            if isinstance(table, DataFrame):
+                self.share(name, table)
+            else:
+                frame_of(self.session, table).createOrReplaceTempView(name)
+        try:
+            return self.session.sql(text)
+        except (AnalysisException, ParseException) as error:
+            raise ConfigError(f"sql: {str(error).partition(chr(10))[0]}") from error
+
+
+def _with_tabs(batches: Batches) -> Iterator[str]:
+    """Yield the parts of a text that was split at its tabs, with the tabs restored."""
+    is_first = True
+    for batch in batches:
+        for piece in batch.column(0).to_pylist():
+            yield piece if is_first else f"\t{piece}"
+            is_first = False

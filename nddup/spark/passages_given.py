@@ -1,0 +1,370 @@
+"""`nddup passages` on Spark: collections of any size on any file system, by the shuffles of `nddup.spark.passages`.
+
+The steps are the same as on one machine, and so are the tables. What acts, keeps and writes is here.
+"""
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import partial
+from typing import Any, NamedTuple
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from nddup.against.against_tables import CUTS, OCCURRENCES, PASSAGES, REPEATING
+from nddup.engines.choose import task_memory
+from nddup.errors import ConfigError, OutputError
+from nddup.ground.progress import Steps
+from nddup.matching.task_sizes import free_memory
+from nddup.passages.find_passages import Source, find_collection, find_kept, require_word
+from nddup.passages.passages_output import (
+    HEADER,
+    SHOWN,
+    TEXTS,
+    Told,
+    cutting_of,
+    only_cut,
+    say_kept,
+    say_tagged,
+    spell_header,
+    uncut_sources,
+    write_report,
+)
+from nddup.passages.show_passages import see_tables
+from nddup.passages.tabulate import HashRecords
+from nddup.reading.outcomes import DIVIDED
+from nddup.rewriting.verdicts import NAMES, SPANS
+from nddup.settings.plan import record_limits, text_rule
+from nddup.settings.schema import Config
+from nddup.spark import passages
+from nddup.spark.engine import SparkEngine
+from nddup.spark.heavy_keys import beside
+from nddup.spark.pairing import collapse
+from nddup.spark.scan import Rewriting, scan, scan_counting
+from nddup.spark.schemas import local_table, table
+from nddup.spark.session import few_tasks, set_to, splitting
+from nddup.spark.session_access import access_of
+from nddup.spark.session_files import files_at, files_of
+from nddup.spark.session_tables import UNMARKED, SparkFolder
+from nddup.spark.steps.documents import files_without_records, list_short
+from nddup.spark.steps.outputs import rewrite_files
+from nddup.spark.steps.pairing import tasks_of
+from nddup.spark.steps.state import persisted
+from nddup.stages.losses import require_few_losses
+from nddup.stages.settle import MADE_UP, REPEATS, TAKEN, settle
+from nddup.stages.stage import AS_INPUT, require_rewritable
+from nddup.storage.local_storage import LocalStorage, require_apart
+from nddup.tables import REJECTS
+
+OF_TOKEN = 100
+"""Bytes of memory of a task for each token of its documents, where much is repeated."""
+
+OBSERVED = {"spark.sql.adaptive.enabled": "false"}
+"""For the action that reads all records: an adaptive plan leaves out what is found empty, and what it observes."""
+
+FILE_ROWS = 1_000_000
+"""Rows of a table for each file that is written."""
+
+
+class _Read(NamedTuple):
+    """The documents, numbered, with what was counted of them and of rejects; `others` can be read and do not count."""
+
+    numbered: DataFrame
+    others: DataFrame | None
+    rejects: DataFrame
+    documents: int
+    tokens: int
+    like_made_up: int
+
+
+def find_on_spark(
+    spark: SparkSession, inputs: Sequence[str], config: Config, output: str, steps: Steps
+) -> tuple[Told, list[str]]:
+    """Find the passages, write their tables and the requested outputs.
+
+    Args:
+        spark: the session.
+        inputs: INPUT paths, or the folder of a run.
+        config: all settings.
+        output: folder of the tables, which does not exist.
+        steps: progress.
+
+    Returns:
+        The facts of the summary, and a line about each output.
+
+    Raises:
+        ConfigError, NddupError, OutputError: as `find_passages.find_source` and `find_passages.find_passages`; never
+            for the size of the collection.
+
+    Cost: one pass over the files, and five shuffles: the texts, compressed, and some 3 bytes a token besides. Memory: a
+        task holds its part of the documents, `OF_TOKEN` bytes a token; there are so many tasks that it fits. The driver
+        holds counts, what the report shows and the number of records of each file.
+    """
+    require_word(config.keep.order)
+    storage = files_at(spark, output)
+    if storage.exists(output):
+        raise OutputError(f"--output {output}: exists already; give another folder")
+    require_apart(storage, inputs, output)
+    before, reached = access_of(spark).shuffled_bytes(), access_of(spark)
+    with reached.describing():
+        steps.begin("find the files and their formats")
+        source = _find_source(spark, inputs, config)
+        require_rewritable(source.collection, config)
+        sizes = sum(file.size for file in source.collection.listing.files)
+        with set_to(spark, few_tasks(spark, config.spark, sizes)):
+            steps.begin("read the documents")
+            reached.describe("nddup passages: read the documents")
+            with _read(spark, source) as read:
+                told, whole, lines = _find(spark, source, read, output, steps)
+    told = told._replace(shuffled=reached.shuffled_bytes() - before)
+    storage.write_text(f"{output}/{HEADER}", spell_header(inputs, source.config, told, whole=whole))
+    return told, lines
+
+
+def _find_source(spark: SparkSession, inputs: Sequence[str], config: Config) -> Source:
+    files = files_of(spark)
+    if len(inputs) != 1 or not files_at(spark, inputs[0]).exists(f"{inputs[0]}/_RUN.json"):
+        return find_collection(inputs, config, files)
+    folder = SparkFolder(spark, inputs[0])
+    folder.open()
+    kept = folder.table("keep").where("kept").select("doc_id")
+    named = folder.table("documents").select("doc_id", "source", "record").join(kept, "doc_id")
+    return find_kept(folder, named, config, files)
+
+
+@contextmanager
+def _read(spark: SparkSession, source: Source) -> Iterator[_Read]:
+    """Read the records once, or twice if Spark skipped a record or cut one in two; errors as of `find_on_spark`."""
+    collection, config = source.collection, source.config
+    consumer, limits, files = HashRecords(text_rule(config), hashes=False), record_limits(config), files_of(spark)
+    with set_to(spark, splitting(spark)):
+        found, seen = scan_counting(spark, collection, consumer, files=files, limits=limits)
+        with persisted(found) as rows:
+            divided = F.collect_set(F.when(F.col("reason") == DIVIDED, F.col("source")))
+            with set_to(spark, OBSERVED):
+                again = set(rows.agg(divided).collect()[0][0])
+            again |= list_short(spark, seen)
+            if not again:
+                with _numbered(spark, source, rows) as read:
+                    yield read
+                return
+        whole = scan(spark, collection.read_whole(again), consumer, files=files, limits=limits)
+        with persisted(whole) as rows, _numbered(spark, source, rows) as read:
+            yield read
+
+
+@contextmanager
+def _numbered(spark: SparkSession, source: Source, rows: DataFrame) -> Iterator[_Read]:
+    with persisted(collapse.split_offsets(rows)) as offsets:
+        numbered = collapse.number(rows, offsets, offsets.count())
+        good = numbered.where(F.col("reason").isNull())
+        others = None
+        if source.kept is not None:
+            kept = source.kept.withColumnRenamed("doc_id", "named")
+            few = beside(kept, kept.count())
+            others = good.join(few, ["source", "record"], "left_anti")
+            good = good.join(few, ["source", "record"]).withColumn("doc_id", F.col("named"))
+            good = good.withColumn("is_made", F.lit(False)).drop("named")
+        elif source.config.input.limit is not None:
+            first = good.select("doc_key").orderBy("doc_key").limit(source.config.input.limit)
+            last = first.agg(F.max("doc_key")).collect()[0][0] or 0
+            good, others = good.where(F.col("doc_key") <= last), good.where(F.col("doc_key") > last)
+        silent = files_without_records(spark, source.collection, rows)
+        rejects = numbered.where(F.col("reason").isNotNull()).select(*REJECTS.names).unionByName(silent)
+        like = F.count_if(F.col("doc_id").rlike(MADE_UP) & ~F.col("is_made"))
+        counted = good.agg(F.count(F.lit(1)), F.sum("n_tokens"), like).collect()[0]
+        documents, tokens, made_up = (int(count or 0) for count in counted)
+        read = _Read(good, others, rejects, documents, tokens, made_up)
+        _require_documents(source, read)
+        yield read
+
+
+def _require_documents(source: Source, read: _Read) -> None:
+    """Stop if there is no document, or more was lost than the settings allow."""
+    if not read.documents:
+        row = next(iter(read.rejects.orderBy("source", "record").limit(1).collect()), None)
+        why = f": {row['source']}: {row['reason']} ({row['detail']})" if row else ""
+        raise ConfigError(f"no document can be read{why}")
+    if source.kept is None:
+        reasons = {row["reason"]: row["count"] for row in read.rejects.groupBy("reason").count().collect()}
+        seen = {"documents": read.numbered, "rejects": read.rejects}
+        ask = partial(SparkEngine.over, read.numbered.sparkSession, **seen)
+        require_few_losses(ask, read.documents, reasons, source.config.input, source.collection)
+
+
+def _name(read: _Read) -> DataFrame:
+    """Return the documents with final ids: one that a record lacks, or an earlier one has, becomes `source#record`."""
+    narrow = read.numbered.select("doc_id", "doc_key", "source", "record", "url", "n_tokens", "is_made", "reason")
+    own = narrow.withColumn("content_fingerprint", F.col("doc_key").cast("string").cast("binary"))
+    engine = SparkEngine.over(own.sparkSession, good=own)
+    engine.see("repeats", engine.answer(REPEATS))
+    if read.like_made_up:
+        engine.see("taken", beside(engine.answer(TAKEN), read.like_made_up))
+    settle(engine, renames=True, many=read.documents, like=read.like_made_up)
+    return engine.answer("SELECT * FROM settled").drop("doc_id").withColumnRenamed("final_id", "doc_id")
+
+
+def _find(spark: SparkSession, source: Source, read: _Read, output: str, steps: Steps) -> tuple[Told, int, list[str]]:
+    """Return also how many records could not be cut, and a line about each output."""
+    settings, config = source.config.passages, source.config
+    memory = task_memory(access_of(spark).settings())
+    needed = max(1, math.ceil(OF_TOKEN * read.tokens / free_memory(memory)))
+    partitions = tasks_of(spark, config, needed, memory, f"{read.tokens:,} tokens")
+    rule = passages.PassageRule(settings.min_tokens, settings.within, partitions)
+    wanted = passages.Wanted(
+        settings.min_left, settings.replace, is_judged=AS_INPUT in (config.output.kept, config.output.tagged)
+    )
+    ranked = _with_form(spark, source, passages.rank_documents(_name(read), config.keep.order))
+    placed = passages.place_documents(read.numbered, ranked, partitions=partitions, documents=read.documents)
+
+    steps.begin("find what is repeated")
+    access_of(spark).describe("nddup passages: find what is repeated")
+    with persisted(placed) as homes, persisted(passages.post(homes, rule)) as posts:
+        found = passages.find(passages.Shuffled(homes, posts), rule, wanted)
+        with persisted(found) as rows:
+            told = _tell(source, read, rows)
+            steps.begin("write the tables")
+            access_of(spark).describe("nddup passages: write the tables")
+            written = _Written(files_at(spark, output), output, source, read, rows)
+            _write(written, told)
+            whole, lines = _write_outputs(written)
+            if config.output.report:
+                _write_report(written, told)
+    return told, whole, lines
+
+
+def _with_form(spark: SparkSession, source: Source, ranked: DataFrame) -> DataFrame:
+    """Add `as_text`: whether a document, if it is kept, is written as a line of JSON."""
+    form, uncut = source.config.output.kept, uncut_sources(source.collection)
+    if form != AS_INPUT or not uncut:
+        return ranked.withColumn("as_text", F.lit(form == "jsonl"))
+    named = local_table(spark, table("source string, as_text boolean"), [(one, True) for one in uncut])
+    joined = ranked.join(beside(named, len(uncut)), "source", "left")
+    return joined.withColumn("as_text", F.coalesce("as_text", F.lit(False)))
+
+
+def _tell(source: Source, read: _Read, rows: DataFrame) -> Told:
+    """Count what was found, in one action, and list the first passages and the first reject, in one each."""
+    counts = {row["what"]: row for row in rows.groupBy("what").agg(
+        F.count(F.lit(1)).alias("rows"), *(F.sum(name).alias(name) for name in ("second_copies", "repeated", "cut")),
+        F.count_if("dropped").alias("dropped"), F.count_if(F.col("tokens") == F.col("cut")).alias("emptied"),
+    ).collect()}  # fmt: skip
+    repeating = counts.get("repeating")
+    listed = _in_order(rows.where(F.col("what") == "passages")).limit(SHOWN).collect()
+    rejects = read.rejects.count()
+    first = read.rejects.orderBy("source", "record").limit(1).collect() if rejects else []
+    return Told(
+        documents=read.documents,
+        tokens=read.tokens,
+        passages=_rows_of(counts, "passages"),
+        occurrences=_rows_of(counts, "occurrences"),
+        repeating=_rows_of(counts, "repeating"),
+        covered=int(repeating["repeated"]) if repeating else 0,
+        cut=int(repeating["cut"]) if repeating else 0,
+        dropped=int(repeating["dropped"]) if repeating else 0,
+        second_copies=int(counts["counts"]["second_copies"]),
+        rejects=rejects,
+        first_reject=first[0].asDict() if first else None,
+        shown=[row.asDict() for row in listed],
+        of_run=source.kept is not None,
+        emptied=int(repeating["emptied"]) if repeating else 0,
+    )
+
+
+def _rows_of(counts: dict[str, Any], what: str) -> int:
+    return int(counts[what]["rows"]) if what in counts else 0
+
+
+def _in_order(found: DataFrame) -> DataFrame:
+    """Return PASSAGES, most occurrences first."""
+    rows = found.select(*PASSAGES.names)
+    return rows.orderBy(F.desc("occurrences"), F.desc("tokens"), "passage_id")
+
+
+class _Written(NamedTuple):
+    """Where the results are written, and what is: `rows` are FOUND."""
+
+    storage: Any  # of the session, or of this machine
+    folder: str
+    source: Source
+    read: _Read
+    rows: DataFrame
+
+    def of(self, what: str) -> DataFrame:
+        """Return the rows of a table."""
+        return self.rows.where(F.col("what") == what)
+
+
+def _write(written: _Written, told: Told) -> None:
+    storage, output = written.storage, written.folder
+    storage.make_folder(output)
+    counts = {"passages": told.passages, "occurrences": told.occurrences, "repeating": told.repeating}
+    tables = {one.name: written.of(one.name).select(*one.names) for one in (OCCURRENCES, CUTS, REPEATING)}
+    tables["passages"] = _in_order(written.of("passages"))
+    tables["rejects"] = written.read.rejects
+    for name, rows in tables.items():
+        files = max(1, counts.get(name, told.occurrences) // FILE_ROWS)
+        few = rows if name == "passages" else rows.coalesce(files)
+        few.write.options(compression="zstd", **UNMARKED).parquet(storage.spelled(f"{output}/{name}"))
+
+
+def _write_outputs(written: _Written) -> tuple[int, list[str]]:
+    """Write the kept and tagged collections as requested; return how many records could not be cut, and lines."""
+    config, collection, folder = written.source.config, written.source.collection, written.folder
+    form, whole, lines = config.output.kept, 0, list[str]()
+    if form == "jsonl" or (form == AS_INPUT and uncut_sources(collection)):
+        name = "kept" if form == "jsonl" else TEXTS
+        _write_lines(written.of("kept").select("text"), written.storage, f"{folder}/{name}")
+    if AS_INPUT not in (form, config.output.tagged):
+        return whole, lines
+    spark, limit, how = written.rows.sparkSession, config.input.limit is not None, cutting_of(config)
+    with persisted(_judge_all(written)) as verdicts:
+        if form == AS_INPUT:
+            kept = Rewriting(is_tagging=False, may_go_on=limit, limits=record_limits(config), cutting=how)
+            cut = rewrite_files(spark, only_cut(collection), verdicts, f"{folder}/kept", kept)
+            whole = cut.whole
+            lines += say_kept(cut, collection)
+        if config.output.tagged == AS_INPUT:
+            tagging = Rewriting(is_tagging=True, may_go_on=limit, limits=record_limits(config), cutting=how)
+            lines.append(say_tagged(rewrite_files(spark, collection, verdicts, f"{folder}/tagged", tagging)))
+    return whole, lines
+
+
+def _judge_all(written: _Written) -> DataFrame:
+    read = written.read
+    told = written.of("verdicts").select("source", "record", NAMES[0], *SPANS.names)
+    verdicts = told.unionByName(read.rejects.select("source", "record", "reason"), allowMissingColumns=True)
+    if read.others is None:
+        return verdicts
+    others = read.others.select("source", "record", F.lit(False).alias(NAMES[0]))
+    return verdicts.unionByName(others, allowMissingColumns=True)
+
+
+def _write_report(written: _Written, told: Told) -> None:
+    """Write the page; without Spark but for the texts where this process sees the folder."""
+    folder, storage, spark = written.folder, written.storage, written.rows.sparkSession
+
+    def read_texts(documents: Sequence[Mapping[str, Any]]) -> dict[str, str]:
+        ids = {(row["source"], row["record"]): row["doc_id"] for row in documents}
+        wanted = F.broadcast(local_table(spark, table("source string, record long"), list(ids)))
+        rows = written.read.numbered.join(wanted, ["source", "record"]).select("source", "record", "text").collect()
+        return {ids[row["source"], row["record"]]: row["text"] for row in rows}
+
+    def put(name: str, text: str) -> None:
+        storage.write_text(f"{folder}/{name}", text)
+
+    with see_tables(folder, None if isinstance(storage, LocalStorage) else spark) as engine:
+        storage.make_folder(f"{folder}/report")
+        write_report(engine, told, written.source.config, read_texts, put)
+
+
+def _write_lines(lines: DataFrame, storage: Any, folder: str) -> None:  # noqa: ANN401 - as of `_Written`
+    """Write lines of kept documents as `part-00000.jsonl` and on, in the order of the tasks."""
+    work = f"{folder}.written"
+    lines.write.options(**UNMARKED).text(storage.spelled(work))
+    storage.make_folder(folder)
+    parts = sorted(name for name, size in storage.sizes(work).items() if size and name.startswith("part-"))
+    for number, part in enumerate(parts):
+        storage.move(f"{work}/{part}", f"{folder}/part-{number:05}.jsonl")
+    storage.remove(work)

@@ -1,0 +1,171 @@
+"""A run on Spark, from INPUT paths to a finished folder, or from a DataFrame to tables in its session.
+
+`SparkJob` gives the `steps` as a run takes them.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, ExitStack, closing, contextmanager
+from typing import Any
+
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql import types as T
+
+from nddup.engines.duck import DuckEngine, DuckRun
+from nddup.engines.engine import Engine, FinishedRun
+from nddup.ground.metrics import RunMetrics
+from nddup.ground.progress import LogFormat
+from nddup.scanning.collection import Collection
+from nddup.settings import plan
+from nddup.settings.schema import Config
+from nddup.spark.engine import SparkRun
+from nddup.spark.scan import number_texts
+from nddup.spark.session import few_tasks, set_to, settings_for
+from nddup.spark.session_access import is_connect
+from nddup.spark.session_files import files_of
+from nddup.spark.session_tables import CheckpointStore, MemoryStore, RemoteMemoryStore, SparkFolder, Store
+from nddup.spark.steps import outputs
+from nddup.spark.steps.clustering import keep_documents, mine_clusters, require_one_graph
+from nddup.spark.steps.documents import sketch_documents, take_saved
+from nddup.spark.steps.one_task import Decided, decide_here, take_clusters, take_keep, take_pairs
+from nddup.spark.steps.pairing import find_pairs
+from nddup.spark.steps.state import Job, SparkProgress, persisted
+from nddup.stages.inputs_found import read_forced
+from nddup.stages.run import find_clusters, make_run
+from nddup.stages.run_engine import Made
+from nddup.stages.stage import metrics_of
+from nddup.tables import ID_COLUMNS, RESULTS, TEXTS
+
+
+class SparkJob(Job):
+    """A run on Spark, with every verb that `nddup.stages.run` asks for."""
+
+    def require_able(self, source: Collection) -> None:
+        """As `RunEngine.require_able`."""
+        del source
+        if self.config.lexicon.saved is not None:
+            take_saved(self.spark, self.config.lexicon.saved, plan.words_of(self.config))
+
+    @contextmanager
+    def attempt(self, source: Collection) -> Iterator[None]:
+        """Shuffle few files to few tasks."""
+        size = sum(file.size for file in source.listing.files)
+        with set_to(self.spark, few_tasks(self.spark, self.config.spark, size)):
+            yield
+
+    sketch = sketch_documents
+    write_duplicates = outputs.write_duplicates
+    write_context = outputs.write_context
+    write_kept = outputs.write_kept_documents
+    rewrite = outputs.rewrite_inputs
+    read_texts = outputs.read_texts
+
+    def pair(self, sketched: Made, source: Any, known: Any = None) -> Made:  # noqa: ANN401 - as of `RunEngine.pair`
+        """As `RunEngine.pair`: few documents in one task, else in as many as it takes."""
+        decided = decide_here(self, sketched, source)
+        if decided is not None:
+            return take_pairs(self, decided)
+        require_one_graph(self, sketched.own.documents)
+        return find_pairs(self, sketched, source, known)
+
+    def cluster(self, sketched: Made, paired: Made) -> Made:
+        """As `RunEngine.cluster`."""
+        if isinstance(paired.own, Decided):
+            return take_clusters(self, paired.own)
+        return mine_clusters(self, sketched, paired)
+
+    def keep(self, sketched: Made, paired: Made, clustered: Made) -> Made:
+        """As `RunEngine.keep`."""
+        if isinstance(paired.own, Decided):
+            return take_keep(self, paired.own)
+        return keep_documents(self, sketched, paired, clustered)
+
+    def look(self, **tables: DataFrame) -> Engine:
+        """As `RunEngine.look`: without Spark jobs where this process sees the folder."""
+        if not self.folder.is_here:
+            return self.ask(**tables)
+        return DuckEngine.over(self.folder.path, **{name: self.folder.dataset(name) for name in tables})
+
+    def hold(self, verdicts: DataFrame) -> AbstractContextManager[DataFrame]:
+        """As `RunEngine.hold`: on the executors' disks."""
+        return persisted(verdicts)
+
+    def open_finished(self) -> FinishedRun:
+        """As `RunEngine.open_finished`: without Spark jobs where this process sees the folder."""
+        folder = self.folder
+        return DuckRun(folder.path) if folder.is_here else SparkRun(self.spark, folder.path)
+
+
+def run_job(
+    spark: SparkSession,
+    inputs: list[str],
+    output: str,
+    config: Config,
+    *,
+    log_format: LogFormat = "text",
+    **how: Any,  # noqa: ANN401 - as of `make_run`
+) -> dict[str, Any]:
+    """Make a run on Spark.
+
+    Args:
+        spark: the session.
+        inputs: files and folders, any path Hadoop knows.
+        output: the run's folder.
+        config: all settings.
+        log_format: of the line that each stage leaves in the log.
+        **how: `overwrite`, `resume` and `first_log_line`, as `nddup.stages.run.make_run` takes them.
+
+    Returns:
+        The metrics, as in `metrics.json`.
+
+    Raises:
+        NddupError: as `make_run`.
+    """
+    engine = SparkJob(spark, config, SparkFolder(spark, output), SparkProgress(spark, form=log_format))
+    return make_run(engine, inputs, log_format=log_format, **how)
+
+
+def find_on_spark(
+    df: DataFrame, columns: Mapping[str, Any], config: Config, *, checkpoint: str | None, is_quiet: bool = False
+) -> tuple[dict[str, DataFrame], RunMetrics, Callable[[], None]]:
+    """Return the tables of a run over a DataFrame, its metrics, and what frees the tables.
+
+    Whatever else the run made on the executors is freed at the end, all of it after a failure.
+
+    Args:
+        df: one document a row.
+        columns: the names of those that `number_texts` takes.
+        config: all settings; those of the session are restored afterwards, even after a failure.
+        checkpoint: a folder that every executor sees, for the tables as Parquet; None: they stay in the session.
+        is_quiet: report no progress.
+
+    Raises:
+        OutputError: if the folder `checkpoint` cannot be made.
+    """
+    spark = df.sparkSession
+    with ExitStack() as meanwhile:
+        meanwhile.enter_context(set_to(spark, settings_for(config.spark)))
+        made = RemoteMemoryStore(spark) if is_connect(spark) else MemoryStore(spark)
+        opened: AbstractContextManager[Store] = made.opened(kept=list(RESULTS))
+        if checkpoint is not None:
+            opened = CheckpointStore(spark, checkpoint).opened(kept=list(RESULTS))
+        store = meanwhile.enter_context(opened)
+        forced = read_forced(files_of(spark), config.keep.force)
+        shown = SparkProgress(spark, is_quiet=is_quiet, is_brief=True)
+        job = meanwhile.enter_context(closing(SparkJob(spark, config, store, shown, forced=forced)))
+        found = find_clusters(job, number_texts(df, **columns).select(*TEXTS.names))
+    return dict(found.tables), metrics_of(config, found.stages, found.unpaired), made.free
+
+
+def with_ids_of(tables: Mapping[str, DataFrame], kind: T.DataType) -> dict[str, DataFrame]:
+    """Return the tables with their ids as integers of a type, if the caller's are; else unchanged."""
+    if not isinstance(kind, T.IntegralType):
+        return dict(tables)
+    return {name: table.select(*(_typed(field, kind) for field in table.schema)) for name, table in tables.items()}
+
+
+def _typed(field: T.StructField, kind: T.DataType) -> Column:
+    column = F.col(field.name)
+    if field.name not in ID_COLUMNS:
+        return column
+    return column.cast(T.ArrayType(kind) if isinstance(field.dataType, T.ArrayType) else kind).alias(field.name)

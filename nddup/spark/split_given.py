@@ -1,0 +1,74 @@
+"""`nddup split` on Spark: runs and inputs on any file system. Steps and result are those of this machine."""
+
+from typing import Any
+
+from pyspark.errors import AnalysisException
+from pyspark.sql import DataFrame, SparkSession
+
+from nddup.engines.engine import FinishedRun
+from nddup.errors import ConfigError
+from nddup.results.opening import open_on_spark
+from nddup.settings.plan import record_limits
+from nddup.spark.engine import frame_of
+from nddup.spark.scan import Rewriting
+from nddup.spark.session_files import files_at, files_of
+from nddup.spark.session_tables import UNMARKED
+from nddup.spark.steps.documents import WorkersOnSpark
+from nddup.spark.steps.outputs import rewrite_files
+from nddup.splitting.make_split import ToldSplit, read_columns_with, split_run
+from nddup.splitting.write_split import HEADER, JUDGED, ROWS, SplitCall, find_written, not_a_split, require_room
+from nddup.stages.inputs_found import Again
+
+
+def split_on_spark(spark: SparkSession, path: str, call: SplitCall) -> tuple[FinishedRun, ToldSplit]:
+    """Split a run, and write the output; errors as of `write_split.split_here`.
+
+    Cost: as `split_units`; where columns of --by are read again, the driver holds their values.
+    """
+    opened = open_on_spark(spark, path)
+    run: Any = opened.run
+    storage, files = files_at(spark, call.output), files_of(spark)
+    require_room(call, storage, opened.folder)
+    earlier = None if call.earlier is None else _read_earlier(run.session, call.earlier)
+    asked = call.ask(files, earlier)
+    again = find_written(opened.folder, files) if call.is_writing else None
+
+    def read_columns(names: tuple[str, ...]) -> DataFrame:
+        with WorkersOnSpark(1, spark=spark) as workers:
+            return frame_of(run.session, read_columns_with(workers, opened.folder, files, names))
+
+    told = split_run(run, asked, read_columns)
+    try:
+        storage.make_folder(call.output)
+        for name, text in ROWS.items():
+            run.answer(text).write.options(compression="zstd", **UNMARKED).parquet(
+                storage.spelled(f"{call.output}/{name}")
+            )
+        written = None if again is None else _write_records(spark, run, call, again)
+        storage.write_text(f"{call.output}/{HEADER}", call.spell_header(run, told, written))
+    except BaseException:
+        storage.remove(call.output)
+        raise
+    return run, told
+
+
+def _read_earlier(session: SparkSession, path: str) -> DataFrame:
+    """As `write_split._read_earlier`."""
+    try:
+        rows = session.read.parquet(files_at(session, path).spelled(f"{path}/split"))
+        return rows.select("doc_id", "part").where("part IS NOT NULL")
+    except AnalysisException as error:
+        raise ConfigError(not_a_split(path)) from error
+
+
+def _write_records(spark: SparkSession, run: Any, call: SplitCall, again: Again) -> dict[str, int]:  # noqa: ANN401
+    """As `write_split._write_records`."""
+    how = Rewriting(
+        is_tagging=False, may_go_on=again.config.input.limit is not None, limits=record_limits(again.config)
+    )
+    return {
+        name: rewrite_files(
+            spark, again.collection, run.answer(JUDGED.format(place=place)), f"{call.output}/{name}", how
+        ).records
+        for place, name in enumerate(call.parts.names)
+    }

@@ -1,0 +1,522 @@
+"""What a run on Spark writes beside its tables: lists as text, kept and tagged documents, the texts of its report.
+
+    clusters   --spell_clusters-->       lines     `duplicates.txt`: one cluster per line (`write_duplicates`)
+    clusters, members --number_clusters, spell_members-->  pieces   where a cluster has more members than its row lists
+    documents  --invert_sketches-->      pieces    `context.fimi`: one line per feature, the `doc_key`s that have it
+    kept       --as_xml, write_kept-->   files     read again from the inputs (`write_kept_documents`)
+    verdicts   --rewrite_files-->        files     the inputs written again, tagged or cut
+    documents  --read_texts-->           texts     of a bounded number of documents, for the report
+    tables     --save_tables-->          a catalog: Spark's own, Hive's, Unity's, Iceberg's or Delta's
+
+Lists are written by tasks, in order. Other texts that are wanted later are read again, once the inputs prove unchanged.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from functools import partial, reduce
+
+import numpy as np
+import pyarrow as pa
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import PySparkException
+from pyspark.sql import Column, DataFrame, Observation, SparkSession
+from pyspark.sql import functions as F
+
+from nddup.embedded import outputs
+from nddup.embedded.outputs import Reader
+from nddup.errors import ConfigError, OutputError
+from nddup.ground.shown import ESCAPED, ESCAPES, FIRST, LAST, spell_document
+from nddup.rewriting.rewrite_file import Rewritten
+from nddup.scanning.collection import Collection, Group, ListedFile
+from nddup.scanning.read_again import Contents
+from nddup.settings.plan import record_limits
+from nddup.spark.scan import Ending, Rewriting, Written, ending_of, key_contents, rewrite
+from nddup.spark.schemas import WHOLE, require
+from nddup.spark.session import set_to
+from nddup.spark.session_access import is_connect
+from nddup.spark.session_files import SessionFiles, files_at, files_of
+from nddup.spark.session_tables import UNMARKED, SparkFolder
+from nddup.spark.steps.documents import Inputs, Sources, WorkersOnSpark
+from nddup.spark.steps.state import Job, persisted
+from nddup.stages.run_engine import Made, Saved
+from nddup.storage.local_storage import LocalStorage
+from nddup.tables import CLUSTERS, DOCUMENTS, MEMBERS, RESULTS, Table
+
+Batches = Iterator[pa.RecordBatch]
+
+OutputFiles = SessionFiles | LocalStorage
+"""The files of the run's folder."""
+
+ONE_FILE = 1 << 30
+"""Bytes up to which a list is one file: some ten seconds of copying, and any tool on one machine can read it."""
+
+LONG_LINE = 64 << 20
+"""Bytes up to which a line of `context.fimi` is one row."""
+
+PLAIN_COMMIT = (
+    "mapreduce.outputcommitter.factory.class",
+    "org.apache.hadoop.mapreduce.lib.output.FileOutputCommitterFactory",
+)
+"""The committer of the tasks' parts: Hadoop's own, which works on every file system; the parts are copied anyway."""
+
+KEY_BYTES = 20
+"""Maximum number of bytes of a `doc_key` and the blank after it."""
+
+FEW_MEMBERS, FEW_TEXTS = 100_000, 1_000
+"""Maximum numbers of members of clusters that the driver lists, and of texts of the report that it gets."""
+
+
+def as_xml(kept: DataFrame) -> DataFrame:
+    """Write documents as ROMIP XML, one file per partition; a partition without documents gives no line.
+
+    The content is base64 of UTF-8 with a byte order mark, which overrides any charset that the markup declares.
+
+    Schema in:   doc_id string, url string, content string, …
+    Schema out:  value string: the prolog, one line per document, and the end
+    Shuffles:  none.    Actions:  none.
+    """
+    return kept.select("doc_id", "url", "content").mapInArrow(_xml_lines, "value string")
+
+
+def spell_clusters(clusters: DataFrame) -> DataFrame:
+    """Write one cluster per line: the member ids and then the support, separated by tabs.
+
+    Schema in:   CLUSTERS, every row of which lists all members
+    Schema out:  value string, in the order of the members
+    Shuffles:  the clusters, to sort them.    Actions:  Spark samples the range.
+    """
+    require(clusters, CLUSTERS, stage="output")
+    return clusters.orderBy("members", "cluster_id").select(_line().alias("value"))
+
+
+def number_clusters(clusters: DataFrame) -> DataFrame:
+    """Number the clusters in the order of their lines: by listed members, then by id.
+
+    Schema in:   CLUSTERS
+    Schema out:  CLUSTERS, line long: ascending, with gaps
+    Shuffles:  the clusters, to sort them.    Actions:  Spark samples the range.
+    """
+    require(clusters, CLUSTERS, stage="output")
+    return clusters.orderBy("members", "cluster_id").withColumn("line", F.monotonically_increasing_id())
+
+
+def spell_members(numbered: DataFrame, members: DataFrame) -> DataFrame:
+    """Write the lines of `spell_clusters` for clusters with any number of members, in pieces cut at tabs.
+
+    Schema in:   as `number_clusters` gives, the same at each evaluation; MEMBERS
+    Schema out:  value string
+    Shuffles:  the lines, and the members of the clusters that do not list them, by range.
+    Actions:   Spark samples the range.
+    """
+    require(members, MEMBERS, stage="output")
+    no_id = F.lit(None).cast("string").alias("doc_id")
+    is_cut = F.col("size") > F.size("members")
+    whole = numbered.where(~is_cut).select("line", no_id, F.concat(_line(), F.lit("\n")).alias("text"))
+
+    # A cluster that does not list all its members: one text per member, then the support.
+    cut = numbered.where(is_cut)
+    ids = members.join(F.broadcast(cut.select("cluster_id", "line")), "cluster_id")
+    spelled = ids.select("line", "doc_id", F.concat(_escaped(F.col("doc_id")), F.lit("\t")).alias("text"))
+    ends = cut.select("line", no_id, F.concat("support", F.lit("\n")).alias("text"))
+
+    parts = whole.unionByName(spelled).unionByName(ends).repartitionByRange("line")
+    in_order = parts.sortWithinPartitions("line", F.col("doc_id").asc_nulls_last())
+    return in_order.select("text").mapInArrow(partial(_cut_texts, end="\t"), "value string")
+
+
+def invert_sketches(documents: DataFrame, *, end: str = "\n") -> DataFrame:
+    """Write the inverted table in the form that frequent-itemset programs read: one line per feature, of `doc_key`s.
+
+    Schema in:   DOCUMENTS
+    Schema out:  value string: ascending keys, separated by blanks; lines in the order of the features as signed
+        numbers; cut at `end`: a line end, or a blank if a feature may be in millions of documents
+    Shuffles:  every feature of every sketch once, by range.    Actions:  Spark samples the range.
+    """
+    require(documents, DOCUMENTS, stage="output")
+    postings = documents.select(F.explode("sketch").alias("feature"), "doc_key")
+    in_order = postings.repartitionByRange("feature").sortWithinPartitions("feature", "doc_key")
+    return in_order.mapInArrow(partial(_spell_postings, end=end), "value string")
+
+
+def _line() -> Column:
+    """Return the line of a row of CLUSTERS: the listed members and the support, separated by tabs."""
+    return F.concat_ws("\t", F.transform("members", _escaped), F.col("support").cast("string"))
+
+
+def _escaped(doc_id: Column) -> Column:
+    """Return an id with the characters of `ESCAPES` replaced.
+
+    Folded over a list: a hundred nested calls are deeper than a message of Spark Connect may be.
+    """
+    each = F.array(*(F.array(F.lit(character), F.lit(escape)) for character, escape in ESCAPES))
+    spelled = F.reduce(each, doc_id, lambda text, one: F.replace(text, one[0], one[1]))
+    return F.when(doc_id.rlike(ESCAPED), spelled).otherwise(doc_id)
+
+
+def _cut_texts(batches: Batches, *, end: str) -> Batches:
+    yield from _cut(("".join(batch.column(0).to_pylist()) for batch in batches), end)
+
+
+def _spell_postings(batches: Batches, *, end: str) -> Batches:
+    yield from _cut(_join_postings(batches), end)
+
+
+def _join_postings(batches: Batches) -> Iterator[str]:
+    """Return the lines of the postings, one text per batch."""
+    last = None
+    for batch in batches:
+        features = np.asarray(batch.column("feature"))
+        if not len(features):
+            continue
+
+        # The separator before each key: a blank within a feature, a line end where the next feature begins.
+        is_same = np.append(features[0] == last, features[1:] == features[:-1])
+        between = np.where(is_same, " ", "\n").tolist()
+        between[0] = "" if last is None else between[0]
+        last = features[-1]
+        yield "".join(f"{mark}{key}" for mark, key in zip(between, batch.column("doc_key").to_pylist(), strict=True))
+    if last is not None:
+        yield "\n"
+
+
+def _cut(texts: Iterable[str], end: str) -> Batches:
+    """Cut the text at `end` into rows, without the `end` after each row, which the writer adds."""
+    rest = ""
+    for text in texts:
+        row, found, rest = (rest + text).rpartition(end)
+        if found:
+            yield _values([row])
+    if rest:
+        yield _values([rest])
+
+
+def _xml_lines(batches: Batches) -> Batches:
+    """Return the lines of one file; the prolog comes with the first batch that has documents."""
+    has_any = False
+    for batch in batches:
+        rows = zip(*(batch.column(name).to_pylist() for name in ("doc_id", "url", "content")), strict=True)
+        lines = [spell_document(doc_id, url, content) for doc_id, url, content in rows]
+        if lines:
+            yield _values(lines if has_any else [FIRST, *lines])
+            has_any = True
+    if has_any:
+        yield _values([LAST])
+
+
+def _values(lines: list[str]) -> pa.RecordBatch:
+    return pa.RecordBatch.from_pydict({"value": pa.array(lines, pa.string())})
+
+
+def write_duplicates(job: Job, clustered: Made) -> None:
+    """As `RunEngine.write_duplicates`."""
+    folder, clusters, members = job.folder, clustered.tables["clusters"], clustered.tables["members"]
+    if folder.is_here and clustered.rows["members"] <= FEW_MEMBERS:
+        listed = (folder.dataset(name).to_table() for name in ("clusters", "members"))
+        folder.write_text("duplicates.txt", outputs.spell_clusters(*listed))
+        return
+    if not clustered.counts["cut_clusters"]:
+        write_lines(folder, "duplicates.txt", spell_clusters(clusters), end="\n")
+        return
+
+    with persisted(number_clusters(clusters)) as numbered:
+        write_lines(folder, "duplicates.txt", spell_members(numbered, members), end="\t")
+
+
+def write_context(job: Job, sketched: Made) -> None:
+    """As `RunEngine.write_context`."""
+    end = "\n" if sketched.rows["documents"] * KEY_BYTES <= LONG_LINE else " "
+    lines = invert_sketches(sketched.tables["documents"], end=end)
+    write_lines(job.folder, "context.fimi", lines, end=end)
+
+
+def write_lines(folder: SparkFolder, name: str, lines: DataFrame, *, end: str, one_file: int | None = None) -> None:
+    """Write the text of `lines` to the run's folder.
+
+    If the parts have at most `one_file` bytes together, the driver copies them into one file. Otherwise they stay in a
+    folder of this name, `part-00000`, `part-00001`, …: whole lines, in the order of the parts.
+
+    A line may be longer than a row can be. So the text of a partition is cut into pieces, one per row, at occurrences
+    of a one-byte character `end`. The writer puts `end` after each row. If `end` is not a line end, the file has one
+    `end` too many, its last byte.
+
+    Args:
+        folder: the run's.
+        name: of the file, or of the folder of parts.
+        lines: value string, in order within and among its partitions.
+        end: the character written after each row; unless it is a line feed, the last one of each part is dropped.
+        one_file: bytes up to which it is one file; None: `ONE_FILE`.
+
+    Raises:
+        OutputError: if it cannot be written.
+    """
+    target, work = folder.begin_output(name), folder.aside(name)
+    storage = files_at(lines.sparkSession, folder.path)
+    for path in (target, work):
+        storage.remove(path)
+    seen = Observation("lines")
+    counted = lines.observe(seen, _bytes_written(F.col("value").cast("binary")))
+    counted.write.options(lineSep=end, **WHOLE, **UNMARKED).option(*PLAIN_COMMIT).text(storage.spelled(work))
+
+    sizes = {part: size for part, size in storage.sizes(work).items() if size}
+    _require_bytes(name, seen, sum(sizes.values()))
+    parts = [f"{work}/{part}" for part in sorted(sizes, key=_number)]
+    without = 0 if end == "\n" else 1
+    if sum(sizes.values()) <= (ONE_FILE if one_file is None else one_file):
+        storage.copy_files(parts, target, without=without)
+    else:
+        storage.make_folder(target)
+        for number, part in enumerate(parts):
+            place = f"{target}/part-{number:05}"
+            if without:
+                storage.copy_files([part], place, without=without)
+            else:
+                storage.move(part, place)
+    storage.remove(work)
+
+
+def _bytes_written(value: Column) -> Column:
+    """Return the bytes of all rows as Spark's text source writes them, each with the byte after it."""
+    return F.coalesce(F.sum(F.length(value) + 1), F.lit(0)).alias("bytes")
+
+
+def _require_bytes(name: str, seen: Observation, there: int) -> None:
+    """Stop if the files that Spark wrote have other than the bytes that were counted while it wrote them."""
+    if (expected := int(seen.get["bytes"] or 0)) != there:
+        raise OutputError(f"{name}: {there:,} of {expected:,} bytes are in the files that Spark wrote")
+
+
+def _number(part: str) -> tuple[int, str]:
+    """Return the sort key of a file that Spark wrote, `part-00012-….c000.txt`."""
+    return int(part.split("-")[1]), part
+
+
+def write_kept_documents(job: Job, source: Collection, sketched: Made, kept: Made) -> int:
+    """As `RunEngine.write_kept`. One action."""
+    del source
+    folder, form, (inputs, offsets) = job.folder, job.config.output.kept, _read_again(sketched)
+    if offsets is None:
+        raise ValueError("the offsets of records are needed")
+    where = folder.stage_output("kept") if is_connect(job.spark) else f"{folder.path}/kept"
+    with set_to(job.spark, inputs.splitting):
+        found_again = inputs.scan(Contents(job.config.input.charset))
+        contents = key_contents(found_again, offsets.table, offsets.rows)
+        chosen, seen = _choose_kept(contents, sketched, kept), Observation("written")
+        write_kept(chosen.observe(seen, F.count(F.lit(1)).alias("rows")), folder.spelled(where), form)
+    _name_parts(files_at(job.spark, where), where, form)
+    if is_connect(job.spark):
+        folder.publish("kept")
+    return int(seen.get["rows"] or 0)
+
+
+def _read_again(sketched: Made) -> tuple[Inputs, Saved | None]:
+    """Return the files of the documents, and how many records come before each split of one."""
+    sources: Sources = sketched.own
+    if sources.inputs is None:
+        raise ValueError("documents of a DataFrame are not read again")
+    return sources.inputs, sources.offsets
+
+
+def _name_parts(storage: OutputFiles, path: str, form: str) -> None:
+    """Give the files that Spark calls `.txt` the ending of their format. One rename a file."""
+    for name in storage.children(path):
+        if name.endswith(".txt"):
+            storage.move(f"{path}/{name}", f"{path}/{name.removesuffix('txt')}{form}")
+
+
+def _choose_kept(contents: DataFrame, sketched: Made, kept: Made) -> DataFrame:
+    """Return the kept documents, read again: doc_key, doc_id, url, source, record, content, line."""
+    ids = kept.tables["keep"].where("kept").select("doc_id")
+    columns = ["doc_key", "doc_id", "url", "source", "record"]
+    documents: DataFrame = sketched.tables["documents"].join(ids, "doc_id").select(*columns)
+    return documents.join(contents, "doc_key")
+
+
+def write_kept(kept: DataFrame, path: str, form: str) -> None:
+    """Write the kept documents to a folder, as `Storage.spelled` gives it: Parquet, JSON lines, or ROMIP XML.
+
+    A document that was read from JSON lines is written to JSON lines as its original line, with all fields; any other
+    as `doc_id`, `url`, `source`, `record` and `content` (decoded, with its markup).
+    """
+    columns = ["doc_id", "url", "source", "record", "content"]
+    if form == "parquet":
+        kept.select(*columns).write.parquet(path)
+    elif form == "xml":
+        as_xml(kept).write.options(**WHOLE).text(path)
+    else:
+        line = F.coalesce("line", F.to_json(F.struct(*columns), {"ignoreNullFields": "true"}))
+        kept.select(line.alias("value")).write.options(**WHOLE).text(path)
+
+
+def rewrite_inputs(job: Job, source: Collection, verdicts: DataFrame, apart: str, *, is_tagging: bool) -> int:
+    """As `RunEngine.rewrite`."""
+    how = Rewriting(is_tagging, job.config.input.limit is not None, record_limits(job.config))
+    return rewrite_files(job.spark, source, verdicts, apart, how).records
+
+
+def rewrite_files(
+    spark: SparkSession, source: Collection, verdicts: DataFrame, apart: str, how: Rewriting
+) -> Rewritten:
+    """Write the files of a collection again, into a new folder. One action for each byte that files end with.
+
+    Pages, texts and mail are copied once more, by the driver: see `nddup.spark.scan`.
+
+    Args:
+        spark: the session.
+        source: the files.
+        verdicts: VERDICTS of all their records, or `SPANS` as JSON where `how` has `cutting`.
+        apart: the folder; after an error nothing is left there.
+        how: how they are rewritten.
+
+    Raises:
+        NddupError: if a file cannot be read as before, or has no place for the change.
+        OutputError: if the folder cannot be written.
+    """
+    storage, work, written = files_at(spark, apart), f"{apart}.work", Rewritten(0, 0, 0)
+    try:
+        storage.make_folder(apart)
+        for end, groups in _by_end(source).items():
+            numbers = {one.file.source: at for at, one in enumerate(_files(groups))}
+            by = Written(files_of(spark), end, numbers)
+            parts = [rewrite(spark, group, verdicts, how, by) for group in groups]
+            # Sorted after the union: else Spark would sort by the file alone, and could mix up the pieces of a file.
+            pieces = reduce(DataFrame.unionByName, parts).sortWithinPartitions("file", "place")
+            seen = Observation("rewritten")
+            counts = (F.coalesce(F.sum(name), F.lit(0)).alias(name) for name in Rewritten._fields)
+            rows = pieces.observe(seen, _bytes_written(F.col("value")), *counts)
+            storage.remove(work)
+            form = rows.select("file", F.col("value").cast("string").alias("value")).write
+            form = form.options(lineSep=end.byte.decode("latin-1"), **WHOLE).option(*PLAIN_COMMIT)
+            form.partitionBy("file").text(storage.spelled(work))
+            _require_bytes(apart, seen, _place(storage, work, apart, by))
+            written = Rewritten(*(count + int(seen.get[name]) for name, count in written._asdict().items()))
+        for file in () if how.may_go_on else source.foreign:
+            target = _target(storage, apart, file.source)
+            files_of(spark).copy_files([file.path], target)
+    except BaseException:
+        storage.remove(apart)
+        raise
+    finally:
+        storage.remove(work)
+    return written
+
+
+def _by_end(source: Collection) -> dict[Ending, list[Group]]:
+    """Return the files by how they end, in groups that share head and compression."""
+    found: dict[Ending, list[Group]] = defaultdict(list)
+    for group in source.groups:
+        for compression in sorted({entry.compression for entry in group.files}):
+            files = tuple(entry for entry in group.files if entry.compression == compression)
+            found[ending_of(group.head, compression)].append(Group(group.head, is_whole=True, files=files))
+    return found
+
+
+def _files(groups: list[Group]) -> Iterator[ListedFile]:
+    return (entry for group in groups for entry in group.files)
+
+
+def _place(storage: OutputFiles, work: str, apart: str, written: Written) -> int:
+    """Give the files that Spark wrote the names of their sources.
+
+    Files of which nothing is left, which Spark did not write, are made empty; pages and texts are not made.
+
+    Returns:
+        The bytes of the files that Spark wrote.
+
+    Raises:
+        OutputError: if Spark wrote a file in parts.
+    """
+    there, total = set(storage.children(work)), 0
+    for source, number in written.numbers.items():
+        name = f"file={number}"
+        sizes = storage.sizes(f"{work}/{name}") if name in there else {}
+        if not sizes and written.end.may_vanish:
+            continue
+        target = _target(storage, apart, source)
+        if len(sizes) > 1:
+            raise OutputError(f"{target}: Spark wrote it in {len(sizes)} parts; it must be one file")
+        for part, size in sizes.items():
+            if written.end.is_added:
+                storage.copy_files([f"{work}/{name}/{part}"], target, without=len(written.end.byte))
+            else:
+                storage.move(f"{work}/{name}/{part}", target)
+            total += size
+        if not sizes:
+            storage.write_text(target, "")
+    return total
+
+
+def _target(storage: OutputFiles, apart: str, source: str) -> str:
+    """Return where a file is written, and make its folders."""
+    target = f"{apart}/{source.replace('://', '/')}"
+    storage.make_folder(target.rpartition("/")[0])
+    return target
+
+
+def read_texts(
+    job: Job, source: Collection, sketched: Made, documents: Mapping[str, tuple[str, bytes]]
+) -> DataFrame | pa.Table:
+    """As `RunEngine.read_texts`: lazily, or, where they are few, at once."""
+    del source
+    inputs = _read_again(sketched)[0]
+    if len(documents) > FEW_TEXTS:
+        return inputs.find_texts(documents)
+    with WorkersOnSpark(1, spark=job.spark) as workers:
+        return Reader(inputs.collection, inputs.text, inputs.limits, workers).find_texts(documents)
+
+
+def require_place(spark: SparkSession, place: str, *, overwrite: bool) -> None:
+    """Refuse, before the run begins, a schema where its tables cannot be saved.
+
+    Args:
+        spark: the session.
+        place: a schema, `schema` or `catalog.schema`.
+        overwrite: whether existing tables may be replaced.
+
+    Raises:
+        ConfigError: if there is no such schema, or it already has a table of the run and `overwrite` is not set.
+    """
+    try:
+        is_there = spark.catalog.databaseExists(place)
+        held = [name for name in RESULTS if spark.catalog.tableExists(f"{place}.{name}")] if is_there else []
+    except (PySparkException, Py4JJavaError) as error:  # a catalog's own exceptions may arrive unconverted
+        said = next((line for line in str(error).splitlines() if line.strip()), type(error).__name__)
+        raise ConfigError(f"--tables {place}: {said}") from error
+    if not is_there:
+        raise ConfigError(f"--tables {place}: there is no such schema; CREATE SCHEMA {place} makes it")
+    if held and not overwrite:
+        raise ConfigError(f"--tables {place}: has a table {held[0]} already; --overwrite replaces it")
+
+
+def save_tables(spark: SparkSession, output: str, place: str) -> list[str]:
+    """Save the tables of a finished run with `saveAsTable`; comments hold the meaning of each table and column.
+
+    Args:
+        spark: the session.
+        output: the folder of the run.
+        place: a schema, `schema` or `catalog.schema`. Existing tables are replaced, one after another.
+
+    Returns:
+        The full names of the tables.
+
+    Cost: each table is read and written once.
+    """
+    folder = SparkFolder(spark, output)
+    saved = []
+    for name, table in RESULTS.items():
+        if folder.holds(name):
+            rows = _with_comments(folder.table(name), table)
+            rows.write.mode("overwrite").saveAsTable(f"{place}.{name}")
+            spark.sql(f"COMMENT ON TABLE {place}.{name} IS {_literal(table.meaning)}")
+            saved.append(f"{place}.{name}")
+    return saved
+
+
+def _with_comments(rows: DataFrame, table: Table) -> DataFrame:
+    meanings = {column.name: column.meaning for column in table.columns}
+    return rows.select(
+        *(F.col(f"`{name}`").alias(name, metadata={"comment": meanings.get(name, "")}) for name in rows.columns)
+    )
+
+
+def _literal(text: str) -> str:
+    return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"

@@ -1,0 +1,127 @@
+"""`nddup check` of a folder that `nddup split` wrote: its table is compared with the run that was split.
+
+Only stored tables are read: `split`, and `documents`, `pairs` and `keep` of the run. Units are not made again: that no
+unit, no pair and no group of equal texts is in two parts is counted row by row.
+"""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from nddup.checking.check_run import EXAMPLES, CheckReport, Finding
+from nddup.engines.duck import DuckRun
+from nddup.errors import OutputError
+from nddup.ground.progress import Steps
+from nddup.splitting.write_split import HEADER
+from nddup.stages.split_units import SPLIT
+
+ENDS = """
+    SELECT p.doc_a, p.doc_b, a.part AS part_a, b.part AS part_b
+    FROM pairs AS p JOIN split AS a ON p.doc_a = a.doc_id JOIN split AS b ON p.doc_b = b.doc_id
+"""
+
+EQUAL = """
+    SELECT d.doc_id AS doc_a, d.group AS doc_b, a.part AS part_a, b.part AS part_b
+    FROM documents AS d JOIN split AS a ON d.doc_id = a.doc_id JOIN split AS b ON d.group = b.doc_id
+    WHERE d.doc_id <> d.group
+"""
+
+CROSSING = """
+    WITH ends AS ({ends}),
+    units AS (SELECT doc_id, unit FROM split)
+    SELECT concat(e.doc_a, ' in ', coalesce(e.part_a, 'no part'), ', ', e.doc_b, ' in ', coalesce(e.part_b, 'no part'))
+           AS said
+    FROM ends AS e JOIN units AS a ON e.doc_a = a.doc_id JOIN units AS b ON e.doc_b = b.doc_id
+    WHERE e.part_a <> e.part_b OR a.unit <> b.unit ORDER BY said
+"""
+"""Pairs in two parts, or in two units, which a document that is left out could join."""
+
+TWICE = """
+    SELECT coalesce(d.doc_id, s.doc_id) AS said
+    FROM (SELECT doc_id FROM documents) AS d
+    FULL OUTER JOIN (SELECT doc_id, count(*) AS n FROM split GROUP BY doc_id) AS s ON d.doc_id = s.doc_id
+    WHERE d.doc_id IS NULL OR s.n IS NULL OR s.n > 1 ORDER BY said
+"""
+
+DIVIDED = """
+    SELECT concat(unit, ': ', string_agg(DISTINCT part, ', ' ORDER BY part)) AS said
+    FROM split WHERE part IS NOT NULL GROUP BY unit HAVING count(DISTINCT part) > 1 ORDER BY said
+"""
+
+LEFT = "SELECT doc_id AS said FROM split WHERE part IS NULL AND (decided_by <> 'fixed' OR given IS NULL) ORDER BY said"
+
+LEADERS = "SELECT count(*) AS n FROM keep WHERE leader"
+
+
+def check_split(path: str, steps: Steps) -> CheckReport:
+    """Prove what a folder of `nddup split` promises.
+
+    Raises:
+        OutputError: if a table cannot be read, or the run is gone or unfinished.
+
+    Cost: joins of `pairs` and `documents` with the table; on this machine.
+    """
+    steps.begin("open the run")
+    try:
+        header = json.loads((Path(path) / HEADER).read_text(encoding="utf-8"))
+        split = pq.read_table(Path(path) / "split").select(SPLIT.names)
+    except (OSError, ValueError, KeyError, pa.ArrowException) as error:
+        raise OutputError(f"{path}: a table cannot be read ({error})") from error
+    run = DuckRun(header["run"])
+    run.see("split", split)
+    steps.begin("count the pairs between parts")
+    names = list(header["parts"])
+    documents, left = f"{len(split):,} documents", split["part"].null_count
+    return CheckReport((
+        _finding("every document of the run is in the split once", documents, _said(run, TWICE)),
+        _finding("every part is one of the split's", ", ".join(names), _unknown(split, names)),
+        _finding("no unit is in two parts", f"{_count(run, 'count(DISTINCT unit)'):,} units", _said(run, DIVIDED)),
+        _finding("no found pair is in two parts", *_crossing(run, ENDS), note=_note(run)),
+        _finding("no equal texts are in two parts", *_crossing(run, EQUAL)),
+        _finding("only documents fixed elsewhere are left out", f"{left:,} documents", _said(run, LEFT)),
+        *_written(header["written"], split),
+    ))  # fmt: skip
+
+
+def _said(run: DuckRun, text: str) -> list[str]:
+    return [str(said) for said in run.sql(text)["said"].to_pylist()]
+
+
+def _count(run: DuckRun, text: str) -> int:
+    return run.count("split", {"n": text})["n"]
+
+
+def _crossing(run: DuckRun, ends: str) -> tuple[str, list[str]]:
+    """Return how many pairs were looked at, and those that cross."""
+    number = run.sql(f"SELECT count(*) AS n FROM ({ends}) AS ends").to_pylist()[0]["n"]  # noqa: S608 - our queries
+    return f"{number:,} pairs", _said(run, CROSSING.format(ends=ends))
+
+
+def _note(run: DuckRun) -> str:
+    """Say what is not stored, and so not counted."""
+    led = run.sql(LEADERS).to_pylist()[0]["n"]
+    return "of components given by leaders the pairs of leaders alone are stored" if led else ""
+
+
+def _unknown(split: pa.Table, names: list[str]) -> list[str]:
+    return sorted(part for part in set(split["part"].to_pylist()) if part is not None and part not in names)
+
+
+def _written(written: dict[str, int] | None, split: pa.Table) -> list[Finding]:
+    """Compare the number of records written with that of the documents of each part."""
+    if written is None:
+        return []
+    counts: dict[Any, int] = {
+        row["values"]: row["counts"] for row in split["part"].drop_null().value_counts().to_pylist()
+    }
+    wrong = [
+        f"{name}: {n:,} records of {counts.get(name, 0):,}" for name, n in written.items() if n != counts.get(name, 0)
+    ]
+    return [_finding("every document of a part was written there", f"{sum(written.values()):,} records", wrong)]
+
+
+def _finding(promise: str, amount: str, broken: list[str], *, note: str = "") -> Finding:
+    return Finding(promise, amount, len(broken), tuple(broken[:EXAMPLES]), note)
