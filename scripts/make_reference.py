@@ -21,8 +21,8 @@ from nddup.commands import COMMANDS
 from nddup.evaluating.evaluate import EVALUATION
 from nddup.repository.segment_files import MATCHES, SEGMENT
 from nddup.settings.schema import Config
-from nddup.stages.split_units import SPLIT_TABLES
 from nddup.tables import RESULTS, Column, Table
+from nddup.tables.features import SPLIT_TABLES
 
 TARGET = Path(__file__).resolve().parents[1] / "docs" / "reference.md"
 

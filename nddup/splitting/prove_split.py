@@ -16,7 +16,7 @@ from nddup.engines.duck import DuckRun
 from nddup.errors import OutputError
 from nddup.ground.progress import Steps
 from nddup.splitting.write_split import HEADER
-from nddup.stages.split_units import SPLIT
+from nddup.tables.features import SPLIT
 
 ENDS = """
     SELECT p.doc_a, p.doc_b, a.part AS part_a, b.part AS part_b

@@ -35,9 +35,9 @@ from nddup.splitting.make_split import (
 )
 from nddup.splitting.parts import Parts
 from nddup.stages.inputs_found import Again, config_of, paths_of
-from nddup.stages.split_units import SPLIT_TABLES
 from nddup.storage.local_storage import LocalStorage, is_local, local_path, require_apart
 from nddup.storage.run_folder import RunFolder
+from nddup.tables.features import SPLIT_TABLES
 
 HEADER = "_SPLIT.json"
 
