@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from nddup.engines.engine import Engine
 
 PARTITIONS = "spark.sql.shuffle.partitions"
-PROOFS = {"spark", "stages", "local", "test_large_clusters", "test_confirmed_on_spark"}
+PROOFS = {"spark", "stages", "embedded", "test_large_clusters", "test_confirmed_on_spark"}
 """Folders and modules whose tests prove each stage on Spark, or that both engines agree."""
 READING = {"test_long_records", "test_hadoop_files"}
 """Modules of these folders that prove how Spark reads: one task does the rest, for a tenth of the CPU time."""

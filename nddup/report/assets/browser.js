@@ -16,7 +16,7 @@
   let data, columns, order = [], parts = null, matching = null, searched = "", turn = 0;
 
   // Columns of all clusters, from all of their chunks.
-  nddup.ground.columns = async () => {
+  nddup.columns = async () => {
     if (columns) return columns;
     data = await nddup.load("summary");
     const { shown, each } = data.clusters;
@@ -166,7 +166,7 @@
   nddup.views.clusters = {
     title: "Clusters",
     async build(view) {
-      await nddup.ground.columns();
+      await nddup.columns();
       const { shown, all, listed_each: each } = data.clusters;
       const { sources, sites } = data.documents;
       const coverages = [...new Set(columns.coverage)].sort();

@@ -211,7 +211,7 @@
   }
 
   async function build(view, data, { parts: [id], params }) {
-    const columns = await nddup.ground.columns();
+    const columns = await nddup.columns();
     const rank = columns.rank.get(id);
     const back = nddup.back("clusters", "← All clusters");
     if (rank === undefined) {

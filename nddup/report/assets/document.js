@@ -73,7 +73,7 @@
 
   async function clusters(one) {
     if (!one.clusters.length) return [];
-    const columns = await nddup.ground.columns();
+    const columns = await nddup.columns();
     const rows = one.clusters.map((rank) => [h("a", { href: nddup.href("cluster", columns.id[rank]) }, h("code", null, columns.id[rank])),
       nddup.foreign(columns.title[rank] || columns.label[rank]), count(columns.size[rank]), count(columns.support[rank])]);
     const more = one.inAll > rows.length ? `The largest ${rows.length} of ${count(one.inAll)}. ` : "";

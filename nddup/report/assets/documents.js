@@ -78,7 +78,7 @@
   }
 
   async function save() {
-    const columns = await nddup.ground.columns();
+    const columns = await nddup.columns();
     const part = (value, of) => (value < 0 ? "" : value / of);
     const head = ["doc_id", "url", "source", "record", "tokens", "outcome", "duplicate_of", "resemblance", "lost", "family", "near_duplicates", "clusters"];
     nddup.download("documents.csv", nddup.csv(head, parts.rows.map((one) => [one.id, one.url, one.source, one.record, one.tokens, nddup.outcomeOf(one),

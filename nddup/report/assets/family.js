@@ -49,7 +49,7 @@
     title: "Overlapping sets",
     build: async () => {},
     async show(view, data, { parts: [id] }) {
-      const columns = await nddup.ground.columns();
+      const columns = await nddup.columns();
       const rank = columns.rank.get(id);
       const place = rank === undefined ? -1 : columns.family[rank];
       const back = nddup.back("clusters", "← All clusters");
