@@ -71,7 +71,7 @@ CASES = {
 NAMES = {"html": "a.html", "csv": "a.csv", "csv cells": "a.csv", "parquet": "a.parquet"}
 OPTIONS = {"id": None, "url": None, "content": None, "charset": None}
 CONSUMER = SketchRecords(SketchRule(Recipe(), TextRule()))
-LIMITS = RecordLimits(max_record=64 << 20, max_expansion=200)
+LIMITS = RecordLimits(max_record=64 << 20)
 CHILD = "import sys; from bench.records import measure_all; measure_all(sys.argv[1], sys.argv[2:])"
 Case = tuple[str, str]
 """A format and a filling."""

@@ -205,7 +205,7 @@ class RewrittenFile:
         """Write the file; yield one row: how many of its records stay, or what went wrong."""
         verdicts = self._judge()
         file, problem, is_full = self.entry.file, None, False
-        stored = Stored(self.entry.compression, limits.most_expanded(file.size), limits.max_record)
+        stored = Stored(self.entry.compression, self.entry.most, limits.max_record)
         try:
             with open_local(file.path) as raw:
                 pieces = rewrite_file(raw, self.head, stored, verdicts)

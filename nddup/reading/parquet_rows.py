@@ -14,7 +14,7 @@ import os
 import sys
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
-from typing import BinaryIO, NamedTuple
+from typing import Any, BinaryIO, NamedTuple
 from uuid import UUID
 
 import numpy as np
@@ -48,7 +48,10 @@ LARGEST = 2
 """A row group is not decoded if a dictionary, or the mean length of a value, exceeds this many times `max_record`."""
 
 WIDEST = 8
-"""Bytes of a number or a time."""
+"""Bytes of a number or a time, and those that an entry of a list counts for."""
+
+EXPANSION = 200
+"""How many times its stored bytes a list may expand to, however few rows there are: as `input.max_expansion`."""
 
 STRINGS = {pa.string(), pa.large_string()}
 BYTES = {pa.binary(), pa.large_binary()}
@@ -277,32 +280,76 @@ def _rows_together(
 ) -> tuple[int, int]:
     """Return the fewest and the most rows that are decoded at a time.
 
-    A value of a list counts as many times as a list has entries on average; of its dictionary, the longest entry.
-
     Raises:
-        TooLargeError: for values that are too long to be decoded.
+        TooLargeError: for values, or lists of values, that are too long to be decoded.
     """
-    dictionary, mean, most, is_shared = 0, 0, MOST_ROWS, False
+    dictionary, lists, mean, most, is_shared, flat = 0, 0, 0, MOST_ROWS, False, list[str]()
     for column in _chosen(file, group, names):
         pages, each = _pages_of(column, raw), 1
-        size, values = pages.dictionary, sum(pages.values)
-        if names is not None and column.path_in_schema not in names:
+        values = sum(pages.values)
+        if column.path_in_schema in file.schema_arrow.names:
+            dictionary = max(dictionary, pages.dictionary)
+            flat.append(column.path_in_schema)
+        else:
             each = -(-values // max(file.metadata.row_group(group).num_rows, 1)) or 1
-            size = size and (_longest_value(file, raw, group, [column.path_in_schema]) or size)
-        dictionary = max(dictionary, size * each)
+            lists = max(lists, _longest_list(file, raw, group, column, pages, max_record))
         mean = max(mean, sum(pages.sizes) // max(values, 1) * each)
         most = min(most, most_rows(pages, PAGES_BYTES, MOST_ROWS * each) // each)
         is_shared |= pages.is_shared
         if max(pages.sizes, default=0) > MOST_PAGE:
             raise TooLargeError(f"a page of more than {MOST_PAGE:,} bytes")
-    if max(dictionary, mean) > LARGEST * max_record:
-        raise TooLargeError(f"values of up to {max(dictionary, mean):,} bytes, more than input.max_record")
+    if max(dictionary, lists, mean) > LARGEST * max_record:
+        raise TooLargeError(f"values of up to {max(dictionary, lists, mean):,} bytes, more than input.max_record")
 
-    fewest = 1 if dictionary > ROWS_BYTES else ROWS
+    fewest = 1 if max(dictionary, lists) > ROWS_BYTES else ROWS
     most = min(most, BLOCK_BYTES // max(mean, 1))
     if dictionary * most > EXPANDED:
-        most = min(most, EXPANDED // max(_longest_value(file, raw, group, names) or dictionary, 1))
+        dictionary = _longest_value(file, raw, group, flat) or dictionary
+    if (longest := max(dictionary, lists)) * most > EXPANDED:
+        most = min(most, EXPANDED // longest)
     return fewest, fewest if is_shared else max(fewest, most)
+
+
+def _longest_list(
+    file: pq.ParquetFile, raw: BinaryIO, group: int, column: pq.ColumnChunkMetaData, pages: Pages, max_record: int
+) -> int:
+    """Return the bytes of the longest list of a column, as far as its entries repeat a dictionary.
+
+    Where all entries together are no more than a file may expand to, a list of mean length of the longest entry.
+
+    Raises:
+        TooLargeError: for more entries than the bytes of the column may expand to.
+        OSError: if a page is damaged; or pa.ArrowException, or ValueError.
+
+    Cost: the indices of the entries are decoded if they repeat more than a file may expand to.
+    """
+    values, allowed = sum(pages.values), max(LARGEST * max_record, EXPANSION * column.total_compressed_size)
+    if WIDEST * values > allowed:
+        raise TooLargeError(f"lists of {values:,} entries, in {column.total_compressed_size:,} bytes")
+    if not pages.dictionary:
+        return 0
+    path = [column.path_in_schema]
+    longest = _longest_value(file, raw, group, path) or pages.dictionary
+    if longest * values <= allowed:
+        return int(longest * (-(-values // max(file.metadata.row_group(group).num_rows, 1))))
+    coded = _open_coded(file, raw, path)
+    batches = coded.iter_batches(MOST_ROWS, row_groups=[group], columns=path, use_threads=False)
+    return max((int(_bytes_of(batch.column(0)).max()) for batch in batches if batch.num_rows), default=0)
+
+
+def _bytes_of(values: pa.Array) -> np.ndarray[Any, np.dtype[np.int64]]:
+    """Return the bytes of the strings in each value, as far as they are those of dictionaries."""
+    if pa.types.is_dictionary(values.type):
+        lengths = pc.fill_null(pc.binary_length(values.dictionary).take(values.indices), 0)
+        return np.asarray(lengths, np.int64)
+    sizes = np.zeros(len(values), np.int64)
+    if isinstance(values, pa.StructArray):
+        for inner in values.flatten():
+            sizes += _bytes_of(inner)
+    elif isinstance(values.type, LISTS):
+        ends = np.append(0, np.cumsum(_bytes_of(values.values)))
+        sizes = np.diff(ends[values.offsets.to_numpy(zero_copy_only=False)])
+    return sizes
 
 
 def _chosen(file: pq.ParquetFile, group: int, names: list[str] | None) -> list[pq.ColumnChunkMetaData]:
@@ -343,10 +390,15 @@ def _pages_of(column: pq.ColumnChunkMetaData, raw: BinaryIO) -> Pages:
     return measure_pages(raw, start, column.total_compressed_size)
 
 
-def _longest_value(file: pq.ParquetFile, raw: BinaryIO, group: int, names: list[str] | None) -> int:
+def _open_coded(file: pq.ParquetFile, raw: BinaryIO, paths: list[str]) -> pq.ParquetFile:
+    """Open a file whose columns at these paths are read as indices of dictionaries."""
+    return pq.ParquetFile(raw, metadata=file.metadata, read_dictionary=paths, buffer_size=PIECE, pre_buffer=False)
+
+
+def _longest_value(file: pq.ParquetFile, raw: BinaryIO, group: int, names: list[str]) -> int:
     """Return the bytes of the longest value in the dictionaries of a row group's strings; 0 if that is not known."""
     try:
-        coded = pq.ParquetFile(raw, metadata=file.metadata, read_dictionary=names, buffer_size=PIECE, pre_buffer=False)
+        coded = _open_coded(file, raw, names)
         row = next(coded.iter_batches(1, row_groups=[group], columns=names, use_threads=False), None)
         known = [values for column in (row.columns if row is not None else []) for values in _dictionaries(column)]
         return max((pc.max(pc.binary_length(values)).as_py() or 0 for values in known), default=0)

@@ -114,8 +114,10 @@ The decoder is fed in small pieces, so that everything before damaged bytes is k
 DENSE_PIECE = 1 << 10
 """Likewise for the other compressions: each byte of theirs may expand to many more."""
 
-LINE_BYTES = 96
-"""Bytes that a line counts for besides its own where expansion is limited: a record takes memory, however short."""
+LINE_BYTES = 128
+"""Bytes that a line or an element (two tags) counts for besides its own where expansion is limited.
+
+Each may be a record, and that takes memory, however short it is."""
 
 TAIL = 64 << 10
 """Bytes at the end of a file that are searched first for its last separator."""
@@ -338,8 +340,8 @@ class Expanded(io.RawIOBase):
     Args:
         raw: the file as stored.
         compression: from `compression_of`.
-        limit: the most bytes to expand to, where each line of a compressed file counts for LINE_BYTES more; None for
-            no limit.
+        limit: the most bytes to expand to, where each line or element of a compressed file counts for LINE_BYTES more;
+            None for no limit.
 
     Raises:
         StoppedError: on reading, `damaged` or, past the limit, `too large`. All bytes decoded before that point are
@@ -386,7 +388,9 @@ class Expanded(io.RawIOBase):
         self._count += len(data)
         if self._limit is None:
             return data
-        self._counted += len(data) + self._line * data.count(b"\n")
+        if self._line:
+            self._counted += self._line * max(data.count(b"\n"), data.count(b"\r"), data.count(b"<") // 2)
+        self._counted += len(data)
         if self._counted > self._limit:
             data = data[: max(0, len(data) + self._limit - self._counted)]
             if not data:

@@ -17,7 +17,7 @@ from nddup.reading.formats import FormatError
 from nddup.reading.outcomes import Record, Reject
 from nddup.scanning.collection import Collection, Files, Group, ListedFile, find_files
 from nddup.scanning.first_records import completed, note_ids
-from nddup.scanning.found import RecordLimits, TextRule, with_source
+from nddup.scanning.found import TextRule, with_source
 from nddup.scanning.input_files import ASSET_WHY, InputFile, columns_of, is_of_this_machine, local_path
 from nddup.scanning.local_files import open_local
 from nddup.scanning.whole_files import StoredFile, read_file
@@ -156,7 +156,7 @@ def _describe(files: Files, entry: ListedFile, group: Group, config: Config) -> 
 
 def _read_first(files: Files, entry: ListedFile, group: Group, config: Config) -> list[Record | Reject]:
     """Read the first records of a file; for a file that is not local, those in its first bytes."""
-    file, limits = entry.file, RecordLimits(int(config.input.max_record), config.input.max_expansion)
+    file, max_record = entry.file, int(config.input.max_record)
     is_cut = False
     if not _is_remote(file.path):
         opened: Callable[[], BinaryIO] = partial(open_local, local_path(file.path))
@@ -164,8 +164,8 @@ def _read_first(files: Files, entry: ListedFile, group: Group, config: Config) -
         size = REMOTE_PARQUET if group.head.format.kind == "parquet" else REMOTE_BYTES
         is_cut, opened = file.size > size, partial(io.BytesIO, files.read_head(file.path, size))
 
-    stored = StoredFile(file.source, entry.compression, limits.most_expanded(file.size), opened)
-    found = [record for record, _ in islice(read_file(stored, group.head, limits.max_record), RECORDS)]
+    stored = StoredFile(file.source, entry.compression, entry.most, opened)
+    found = [record for record, _ in islice(read_file(stored, group.head, max_record), RECORDS)]
     found = [with_source(one, file.source, group.head.format) for one in found]
     return found[:-1] if is_cut and len(found) < RECORDS else found  # the last record is incomplete
 

@@ -10,7 +10,7 @@ For `input.limit`, a first trial, the records are counted once, before the run, 
 records, on either engine.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import partial
@@ -22,6 +22,7 @@ from nddup.reading.charsets import canonical_charset
 from nddup.reading.formats import FileHead
 from nddup.reading.outcomes import EMPTY
 from nddup.scanning.file_heads import (
+    SHARED_EXPANSION,
     HeadError,
     HeadFound,
     HeadReader,
@@ -31,6 +32,7 @@ from nddup.scanning.file_heads import (
     Seen,
     can_cut,
     inspect_head,
+    most_expanded,
     open_parts,
 )
 from nddup.scanning.first_records import require_columns, require_paths
@@ -38,6 +40,9 @@ from nddup.scanning.found import RecordLimits
 from nddup.scanning.input_files import ASSET, BESIDE_WHY, InputFile, Listing, count_reasons
 from nddup.scanning.walk import OUTSIDE
 from nddup.scanning.whole_files import StoredFile, read_file
+
+EXPANDING = frozenset({"warc", "parquet"})
+"""Kinds of files that hold compressed parts."""
 
 HEAD_THREADS = 16
 """Heads read concurrently: a small file costs a round trip, not bandwidth."""
@@ -59,13 +64,15 @@ class Files(HeadReader, Protocol):
 class ListedFile(NamedTuple):
     """A file, its compression (empty for none), and where it ends open: `streams.find_open_end`, -1 if not cut.
 
-    `records` is the number of records to read from its start; None for all.
+    `records` is the number of records to read from its start; None for all. `most` are the bytes to which it may
+    expand (`most_expanded`).
     """
 
     file: InputFile
     compression: str
     open_end: int
     records: int | None = None
+    most: int = SHARED_EXPANSION
 
 
 @dataclass(frozen=True)
@@ -161,7 +168,7 @@ def find_files(files: Files, inputs: list[str], options: InputOptions) -> Collec
     heads = [(file, found.head) for file, found in read]
     require_paths(files, heads, id_=options.id, content=options.content)
     require_columns(files, heads, content=options.content)
-    groups = _group(read)
+    groups = _group(read, options.max_expansion)
     told = tuple((file.source, found.reason, found.detail) for file, found in unread)
     return Collection(groups, told, listing, tuple(assets))
 
@@ -190,7 +197,7 @@ def _without_assets(listing: Listing, options: InputOptions) -> tuple[list[Input
 
 def _look_at_all(files: Files, inputs: list[str], listed: Sequence[InputFile], options: InputOptions) -> list[Seen]:
     """Examine each file and return the results in order: in tasks of the engine if it uses them, else in threads."""
-    look = partial(inspect_head, options=options)
+    look = partial(inspect_head, options=options, together=len(listed))
     seen = files.look_in_tasks(inputs, listed, look)
     left = [file for file in listed if file.path not in seen]
     with ThreadPoolExecutor(HEAD_THREADS) as threads:
@@ -198,12 +205,15 @@ def _look_at_all(files: Files, inputs: list[str], listed: Sequence[InputFile], o
     return [seen[file.path] for file in listed]
 
 
-def _group(read: Iterable[tuple[InputFile, HeadFound]]) -> tuple[Group, ...]:
+def _group(read: Sequence[tuple[InputFile, HeadFound]], max_expansion: int) -> tuple[Group, ...]:
     """Group files with equal heads; those that are read from their start are in groups of their own."""
     groups: dict[tuple[FileHead, bool], list[ListedFile]] = {}
+    together = sum(found.compression != "" or found.head.format.kind in EXPANDING for _, found in read)
     for file, (head, compression, open_end) in read:
         is_whole = compression != "" or not can_cut(file.path, head)
-        groups.setdefault((head, is_whole), []).append(ListedFile(file, compression, open_end))
+        groups.setdefault((head, is_whole), []).append(
+            ListedFile(file, compression, open_end, most=most_expanded(file, max_expansion, together))
+        )
     return tuple(Group(head, is_whole, tuple(entries)) for (head, is_whole), entries in groups.items())
 
 
@@ -259,5 +269,5 @@ def _end_early(collection: Collection, cut: ListedFile) -> Collection:
 
 def _records_of(reader: PartReader, entry: ListedFile, head: FileHead, limits: RecordLimits) -> Iterator[object]:
     opened = partial(open_parts, reader, entry.file)
-    stored = StoredFile(entry.file.source, entry.compression, limits.most_expanded(entry.file.size), opened)
+    stored = StoredFile(entry.file.source, entry.compression, entry.most, opened)
     return read_file(stored, head, limits.max_record)

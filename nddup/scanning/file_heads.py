@@ -6,6 +6,7 @@ Uses no Spark: it runs in threads of the driver, or in a Spark task that holds a
 """
 
 import io
+import sys
 from collections.abc import Callable
 from dataclasses import replace
 from typing import BinaryIO, NamedTuple, Protocol, cast
@@ -32,12 +33,17 @@ from nddup.reading.streams import (
     expand_head,
     find_open_end,
 )
-from nddup.scanning.found import RecordLimits
 from nddup.scanning.input_files import InputFile, is_of_this_machine, is_utf8
 from nddup.scanning.walk import split_member
 
 HEAD_BYTES = 1 << 18
 """Expanded bytes of each file that are examined before the run."""
+
+SHARED_EXPANSION = 1 << 26
+"""Bytes to which the files of a collection may expand together, however small: they may be very regular."""
+
+STORED_BLOCK = 1 << 12
+"""Least bytes that a file counts as stored: so much of a disk it takes. One in an archive counts as it is."""
 
 START_BYTES = 512
 """Stored bytes that show the compression of a file."""
@@ -202,15 +208,27 @@ Seen = HeadFound | HeadError
 Look = Callable[[HeadReader, InputFile], Seen]
 
 
-def inspect_head(files: HeadReader, file: InputFile, options: InputOptions) -> Seen:
-    """Examine the head of one file and how it is stored. Never raises, whatever the file holds."""
+def most_expanded(file: InputFile, max_expansion: int, together: int) -> int:
+    """Return the bytes to which a file may expand that shares SHARED_EXPANSION with so many, itself among them.
+
+    Example:
+        >>> most_expanded(InputFile("/a.jsonl.gz", "a.jsonl.gz", 90, 0), 200, together=10_000)
+        819200
+    """
+    stored = file.size if split_member(file.path) else max(file.size, STORED_BLOCK)
+    return max(stored * max_expansion, SHARED_EXPANSION // max(together, 1))
+
+
+def inspect_head(files: HeadReader, file: InputFile, options: InputOptions, together: int = 1) -> Seen:
+    """Examine the head of one of so many files and how it is stored. Never raises, whatever the file holds."""
     raw = b""
     try:
         if _begins_as_named(files, file, options):
             return HeadFound(PAGE, "", -1)
         raw = files.read_head(file.path, RAW_HEAD_BYTES)
         compression, is_archive = compression_of(raw), raw.startswith(b"PK") and file.source.lower().endswith(".wacz")
-        head = None if is_archive else _find_head(files, file, raw, options)
+        most = most_expanded(file, options.max_expansion, together) if compression else sys.maxsize
+        head = None if is_archive else _find_head(files, file, raw, options, most)
         if head is None:
             why = NO_MEMBERS if is_archive else f"none of it can be decompressed ({compression})"
             return HeadError("damaged", why, is_unknown=is_archive)
@@ -254,14 +272,17 @@ def _not_understood(file: InputFile, raw: bytes, error: FormatError, options: In
     return HeadError("no records", str(error), is_unknown=True)
 
 
-def _find_head(files: HeadReader, file: InputFile, raw: bytes, options: InputOptions) -> FileHead | None:
-    """Find the head of a file that begins with `raw`, reading more if that is too little; None if nothing expands."""
-    most = int(options.max_record)
+def _find_head(files: HeadReader, file: InputFile, raw: bytes, options: InputOptions, expanded: int) -> FileHead | None:
+    """Find the head of a file that begins with `raw` and may expand to some bytes, reading more if that is too little.
+
+    None if nothing expands.
+    """
+    most = min(int(options.max_record), max(expanded, HEAD_BYTES))
     for size in (HEAD_BYTES, most):
         if len(raw) < min(size, file.size):
             raw = files.read_head(file.path, size)
         start = expand_head(raw, size)
-        if not start and compression_of(raw):
+        if not start and compression_of(raw) and not (len(raw) >= file.size and _is_empty(raw)):
             if size == most or len(raw) >= file.size:
                 return None
             continue  # bytes that hold no text come first, such as a long skippable frame
@@ -270,14 +291,22 @@ def _find_head(files: HeadReader, file: InputFile, raw: bytes, options: InputOpt
         except FormatError:
             if len(start) >= size and size != most:
                 continue
-            later = _around_long_lines(files, file, start, options) if len(start) >= size else b""
+            later = _around_long_lines(files, file, start, options, expanded) if len(start) >= size else b""
             if not later:  # the file has no more bytes, or a record no more room
                 raise
             return _head_of(later, file.source, options)
     raise AssertionError  # the second size returns or raises
 
 
-def _around_long_lines(files: HeadReader, file: InputFile, start: bytes, options: InputOptions) -> bytes:
+def _is_empty(raw: bytes) -> bool:
+    """Return whether a compressed file is whole and holds nothing."""
+    try:
+        return not Expanded(io.BytesIO(raw), compression_of(raw)).read()
+    except StoppedError:
+        return False
+
+
+def _around_long_lines(files: HeadReader, file: InputFile, start: bytes, options: InputOptions, expanded: int) -> bytes:
     """Return the first lines of a JSON lines file no longer than `input.max_record`, after its byte order mark.
 
     Empty if `start`, its first expanded bytes, begins no JSON object, or there is no such line. Cost: expands the lines
@@ -288,8 +317,7 @@ def _around_long_lines(files: HeadReader, file: InputFile, start: bytes, options
     if not is_asked or not start[mark:].decode(encoding, "replace").lstrip().startswith("{"):
         return b""
     compression = compression_of(files.read_part(file.path, 0, START_BYTES))
-    limit = RecordLimits(0, options.max_expansion).most_expanded(file.size) if compression else None
-    stream, end = Expanded(open_parts(files, file), compression, limit), "\n".encode(encoding)
+    stream, end = Expanded(open_parts(files, file), compression, expanded), "\n".encode(encoding)
     lines, size = [start[:mark]], 0
     for piece in cut_pieces(stream, end, max_record=int(options.max_record), unit=unit_of(encoding)):
         if isinstance(piece, Chunk):

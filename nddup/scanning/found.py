@@ -28,9 +28,6 @@ Batches = Iterator[pa.RecordBatch]
 BATCH_BYTES, BATCH_RECORDS = 16 << 20, 1_000
 """Bytes of content, and records, that are passed on together and sketched in one call."""
 
-LEAST_EXPANSION = 1 << 26
-"""Bytes to which any compressed file may expand: a small file may be very regular. The longest record."""
-
 
 class LocatedRecord(NamedTuple):
     """A record, or the reject that stands for it, and its place: number `seq` (from 0) in a split of a source.
@@ -47,14 +44,9 @@ class LocatedRecord(NamedTuple):
 
 
 class RecordLimits(NamedTuple):
-    """The longest record in bytes, and how many times its stored size a compressed file may expand to."""
+    """The longest record in bytes."""
 
     max_record: int
-    max_expansion: int
-
-    def most_expanded(self, stored: int) -> int:
-        """Return the bytes to which a compressed file of `stored` bytes may expand."""
-        return max(stored * self.max_expansion, LEAST_EXPANSION)
 
 
 class Consumer(Protocol):

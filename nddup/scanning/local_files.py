@@ -76,7 +76,7 @@ def scan_files(entries: Iterable[ListedFile], head: FileHead, consumer: Consumer
         StoredFile(
             entry.file.source,
             entry.compression,
-            limits.most_expanded(entry.file.size),
+            entry.most,
             partial(open_local, entry.file.path),
             entry.records,
         )

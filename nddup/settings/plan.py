@@ -438,7 +438,7 @@ def sketch_rule(config: Config, *, lexicon: bytes = b"", left_out: bytes = b"") 
 
 
 def record_limits(config: Config) -> "RecordLimits":
-    """Return the limits of a record's size and of a file's expansion."""
+    """Return the limit of a record's size."""
     from nddup.scanning.found import RecordLimits  # noqa: PLC0415
 
-    return RecordLimits(int(config.input.max_record), config.input.max_expansion)
+    return RecordLimits(int(config.input.max_record))

@@ -267,8 +267,8 @@ class InputConfig(Section):
     max_expansion: int = Field(
         200,
         ge=1,
-        description="most times its size that a compressed file may expand to (64 MB always), where each line"
-        " or row counts for 96 bytes more; the rest is a reject",
+        description="most times its size, at least 4 kB on a disk, that a compressed file may expand to, or its even"
+        " share of 64 MB; a line, a row or an element counts for 128 bytes more; the rest is a reject",
     )
 
     @field_validator("statuses", mode="before")

@@ -208,7 +208,7 @@ def _scan_group(  # noqa: PLR0913 - as `scan`
     """Return the rows of one group; count its bytes in the observation, if there is one and Spark cuts the group."""
     how: dict[str, Any] = {"head": group.head, "consumer": consumer, "max_record": limits.max_record}
     if group.is_whole:
-        rows = hadoop_files.list_files(spark, whole_files(group, files, limits))
+        rows = hadoop_files.list_files(spark, whole_files(group, files))
         ends = {entry.file.source: entry.records for entry in group.files if entry.records is not None}
         return rows.mapInArrow(partial(_consume_files, ends=ends, **how), schema_of(consumer.table))
 
@@ -224,14 +224,13 @@ def _cut_group(spark: SparkSession, group: Group, *, max_record: int) -> DataFra
     return read_chunks(spark, files, group.head, max_record=max_record)
 
 
-def whole_files(group: Group, files: Files, limits: RecordLimits) -> list[hadoop_files.WholeFile]:
+def whole_files(group: Group, files: Files) -> list[hadoop_files.WholeFile]:
     """Return the files of a group; those that no Spark source reads come with their content, if they are small."""
     found = []
-    for file, compression, *_ in group.files:
+    for file, compression, _, _, most in group.files:
         is_passed_over = is_hidden(file.path) and hadoop_files.is_remote(file.path)
         is_small = file.size <= hadoop_files.FETCHED_BYTES
         content = files.read_head(file.path, file.size) if is_passed_over and is_small else None
-        most = limits.most_expanded(file.size)
         found.append(hadoop_files.WholeFile(file.path, file.source, compression, most, file.size, content))
     return found
 
@@ -377,7 +376,7 @@ def rewrite(spark: SparkSession, group: Group, verdicts: DataFrame, how: Rewriti
     Schema out:  PIECES, all of a file in one partition
     Shuffles:  the verdicts, and the bytes of remote files, on the source.    Actions:  none.
     """
-    whole = whole_files(group, written.files, how.limits)
+    whole = whole_files(group, written.files)
     content = hadoop_files.list_files(spark, whole).drop("task")
     content = content.withColumns({"what": F.lit(1), "place": F.monotonically_increasing_id()})
 

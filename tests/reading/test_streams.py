@@ -14,7 +14,16 @@ from hypothesis import strategies as st
 
 from nddup.reading import streams
 from nddup.reading.records import Reject
-from nddup.reading.streams import Chunk, Expanded, StoppedError, compression_of, cut_pieces, expand_head, reject_parts
+from nddup.reading.streams import (
+    LINE_BYTES,
+    Chunk,
+    Expanded,
+    StoppedError,
+    compression_of,
+    cut_pieces,
+    expand_head,
+    reject_parts,
+)
 from nddup.rewriting.rewrite_file import pack
 
 COMPRESSIONS: dict[str, Callable[[bytes], bytes]] = {
@@ -87,6 +96,18 @@ def test_expansion_has_a_limit() -> None:
 
     assert stopped.value.reason == "too large"
     assert len(b"".join(got)) == 1_000_000
+
+
+@pytest.mark.parametrize("record", [b"{}\n", b"1\r", b"<d>a</d>", "<d>a</d>".encode("utf-16-le")])
+def test_short_records_count_for_more_than_their_bytes(record: bytes) -> None:
+    """Each takes memory, however short it is: a line, a line of a Macintosh, or an element without a line end."""
+    stream = Expanded(io.BytesIO(gzip.compress(record * 100_000)), "gzip", limit=1_000_000)
+
+    got: list[bytes] = []
+    with pytest.raises(StoppedError, match="max_expansion"):
+        got.extend(iter(lambda: stream.read(1_000), b""))
+
+    assert len(b"".join(got)) // len(record) <= 1_000_000 // LINE_BYTES
 
 
 @given(st.lists(st.binary(max_size=40)), st.sampled_from([b"\n", b"</d>", b"aa"]), st.integers(1, 60))

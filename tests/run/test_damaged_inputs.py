@@ -98,7 +98,7 @@ def test_bytes_that_are_no_text_are_counted_and_kept(tmp_path: Path) -> None:
 
 def test_a_bomb_stops_at_its_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A compressed file that expands too far gives its records up to the limit, and one reject."""
-    monkeypatch.setattr("nddup.scanning.found.LEAST_EXPANSION", 1 << 20)
+    monkeypatch.setattr("nddup.scanning.file_heads.SHARED_EXPANSION", 1 << 20)
     line = json.dumps({"text": "x " * 500}) + "\n"
     (tmp_path / "bomb.jsonl.gz").write_bytes(gzip.compress(line.encode() * 20_000))
 

@@ -28,7 +28,7 @@ from nddup.sketching.recipe import Recipe
 from nddup.sketching.vocabulary import LexiconRule
 from nddup.tables import TEXTS
 
-LIMITS = RecordLimits(max_record=2_000, max_expansion=200)
+LIMITS = RecordLimits(max_record=2_000)
 RULE = SketchRule(Recipe(), TextRule())
 WORDS = LexiconRule((), stems=False, stops=False, low="0", high="1")
 CONSUMERS: tuple[Consumer, ...] = (

@@ -34,7 +34,7 @@ from nddup.tables import CHUNKS
 
 HEAD = read_head(b'{"id": "1", "url": "u", "text": "a"}')
 MAX_RECORD = 400
-LIMITS = RecordLimits(MAX_RECORD, 1)
+LIMITS = RecordLimits(MAX_RECORD)
 PIECES = (
     '{"id": "', '{"id": 1, ', '"id": -0.5e+7', '"url": "http://a/"', '"url": null', '"text": "', '"text": ["a"]',
     '", ', '"}', "}", "{", "[", "]", ",", ":", '"', " ", "\t", "\\", "\\n", '\\"', "\\/", "\\u0430", "\\ud83d\\ude00",

@@ -1,13 +1,18 @@
 """Files that people pass and that are no collection: one line says what each is and what to do."""
 
+import bz2
+import gzip
 import io
 import json
+import lzma
 import tarfile
+from collections.abc import Callable
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+import zstandard
 
 from nddup.errors import ConfigError
 from nddup.scanning.collection import find_files
@@ -79,6 +84,18 @@ def test_an_empty_table_is_a_reject(tmp_path: Path) -> None:
     found = find_files(LocalStorage(), [str(tmp_path)], load_config().input)
 
     assert found.unread == (("empty.csv", "no records", "the file is empty"),)
+
+
+@pytest.mark.parametrize("pack", [gzip.compress, bz2.compress, lzma.compress, zstandard.compress])
+def test_a_compressed_file_of_nothing_is_empty(tmp_path: Path, pack: Callable[[bytes], bytes]) -> None:
+    """It is no damaged file, unless its end is missing."""
+    (tmp_path / "a.packed").write_bytes(pack(b""))
+    (tmp_path / "b.packed").write_bytes(pack(b"")[:-1])
+
+    found = find_files(LocalStorage(), [str(tmp_path)], load_config().input)
+
+    assert [reason for _, reason, _ in found.unread] == ["no records", "damaged"]
+    assert found.unread[0][2] == "the file is empty"
 
 
 def test_one_table_without_a_text_does_not_refuse_the_others(tmp_path: Path) -> None:

@@ -20,10 +20,10 @@ import pytest
 from nddup.reading.containers import container_head
 from nddup.reading.outcomes import Reject
 from nddup.reading.parquet_rows import Rows, limit_rows, read_rows
-from nddup.scanning.file_heads import HeadError, inspect_head
-from nddup.scanning.found import RecordLimits
-from nddup.scanning.walk import members_of, open_member
-from nddup.settings.load import build_config
+from nddup.scanning.collection import find_files
+from nddup.scanning.file_heads import HeadError, inspect_head, most_expanded
+from nddup.scanning.walk import members_of, open_member, split_member
+from nddup.settings.load import build_config, load_config
 from nddup.storage.local_storage import LocalStorage
 from tests.places import ROOT
 
@@ -107,6 +107,57 @@ ROWS: dict[str, Callable[[], bytes]] = {
 }  # fmt: skip
 
 
+def chats_of(lengths: list[int], content: str, **how: Any) -> bytes:  # noqa: ANN401
+    """Return a file of Parquet with chats of so many messages, all of which repeat a content."""
+    total = sum(lengths)
+    said = pa.DictionaryArray.from_arrays(np.zeros(total, np.int32), [content])
+    messages = pa.StructArray.from_arrays([pa.repeat("user", total), said], ["role", "content"])
+    lists = pa.ListArray.from_arrays(np.cumsum([0, *lengths]).astype(np.int32), messages)
+    sink = io.BytesIO()
+    pq.write_table(pa.table({"id": range(len(lengths)), "messages": lists}), sink, store_schema=False, **how)
+    return sink.getvalue()
+
+
+CHATS: dict[str, tuple[Callable[[], bytes], str, int]] = {
+    "one long list": (lambda: chats_of([9_000] + [1] * 9_000, "a b " * 100_000), "values of up to", 0),
+    "many entries": (lambda: chats_of([17_000_000], ""), "lists of 17,000,000 entries", 0),
+    "a long prompt": (lambda: chats_of([3] * 5_000, "a b " * 1_000), "", 5_000),
+}
+
+
+@pytest.mark.parametrize("kind", CHATS)
+def test_lists_that_repeat_a_value_expand_to_a_bound(kind: str) -> None:
+    """One row of a list may repeat a long value any number of times; many rows that repeat one are read."""
+    make, detail, count = CHATS[kind]
+    raw = io.BytesIO(make())
+    head = container_head(raw.getvalue()[:100], "a.parquet", None, {})
+    assert head is not None
+    before, rows, refused, peak = pa.total_allocated_bytes(), 0, "", 0
+    for some in read_rows(raw, head, 64 << 20):
+        peak = max(peak, pa.total_allocated_bytes() - before)
+        if isinstance(some, Rows):
+            rows += some.batch.num_rows
+        else:
+            refused = some.detail
+    assert rows == count
+    assert refused.startswith(detail)
+    assert peak < 64 << 20
+
+
+@pytest.mark.parametrize("count", [4, 100])
+def test_small_files_share_what_they_may_expand_to(tmp_path: Path, count: int) -> None:
+    """Each counts as 4 kB at least, and all together expand to 64 MB, or to 200 times what they count for."""
+    bomb = bz2.compress(b'{"id": 1, "text": "a b"}\n' * 50_000)
+    for number in range(count):
+        (tmp_path / f"{number}.jsonl.bz2").write_bytes(bomb)
+
+    found = find_files(LocalStorage(), [str(tmp_path)], load_config().input)
+
+    allowed = [entry.most for group in found.groups for entry in group.files]
+    assert len(allowed) == count
+    assert sum(allowed) <= max(64 << 20, count * max(len(bomb), 4_096) * 200)
+
+
 @pytest.mark.parametrize("kind", ROWS)
 def test_small_tables_expand_to_a_bound(kind: str) -> None:
     """Rows are decoded a few MB at a time, and those that pass the bound are one reject; empty ones count too."""
@@ -149,9 +200,10 @@ def test_archives_in_archives_expand_to_a_bound(tmp_path: Path, kind: str) -> No
     """What a file of a WACZ file may expand to follows its stored bytes; files that overlap are not read at all."""
     make, count = ARCHIVES[kind]
     (tmp_path / "a.wacz").write_bytes(make())
-    listed = members_of(str(tmp_path / "a.wacz"))
+    files = LocalStorage().list_inputs([str(tmp_path / "a.wacz")]).files
+    listed = [file for file in files if split_member(file.path)]
     assert len(listed) == count
-    assert sum(RecordLimits(8 << 20, 200).most_expanded(size) for _, size in listed) <= 64 << 20
+    assert sum(most_expanded(file, 200, len(listed)) for file in listed) <= 64 << 20
 
 
 def test_damaged_files_of_an_archive_are_one_line(tmp_path: Path) -> None:
