@@ -22,7 +22,7 @@ from nddup.evaluating.evaluate import EVALUATION
 from nddup.repository.segment_files import MATCHES, SEGMENT
 from nddup.settings.schema import Config
 from nddup.tables import RESULTS, Column, Table
-from nddup.tables.features import SPLIT_TABLES
+from nddup.tables.features import DIFF_TABLES, SPLIT_TABLES
 
 TARGET = Path(__file__).resolve().parents[1] / "docs" / "reference.md"
 
@@ -200,6 +200,8 @@ def _tables() -> Iterator[str]:
     yield from (_declared(table, told) for table in PASSAGE_TABLES.values() if table.name not in RESULTS)
     yield "## Tables of split\n\nParquet, a folder each in --output.\n"
     yield from (_declared(table, told) for table in SPLIT_TABLES.values())
+    yield "## Tables of diff\n\nParquet, a folder each in --output, beside the later rows of `documents` and `keep`.\n"
+    yield from (_declared(table, told) for table in DIFF_TABLES.values())
 
 
 def _declared(table: Table, told: dict[Column, str]) -> str:

@@ -35,7 +35,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "storage": GROUND | {"sketching", "scanning"},
     "engines": GROUND | {"tables", "storage", "settings"},
     "engines.choose": {"embedded"},
-    "stages": {"engines", "settings", "rewriting", "report", "splitting"},
+    "stages": {"engines", "settings", "rewriting", "report", "splitting", "diffing"},
     "report": {"engines", "settings"},
     # An engine each: what only it does.
     "embedded": {"settings", "scanning", "rewriting", "mining", "verifying", "engines", "stages"},
@@ -58,10 +58,12 @@ MAY_IMPORT: dict[str, set[str]] = {
     "spark.against_given": {"against.compare_collections", "spark.run"},
     "spark.passages_given": {"passages.find_passages", "spark.run"},
     "spark.split_given": {"splitting.make_split", "results"},
+    "spark.diff_given": {"diffing.diff_tables", "results"},
     # A feature each: first its mathematics, then what joins it to files and engines.
     "against": GROUND | {"reading", "sketching", "scanning", "tables"},
     "passages": {"against", "rewriting"},
     "splitting": GROUND,
+    "diffing": GROUND,
     "checking": {"verifying", "tables"},
     "repository.lookups": GROUND | {"matching", "sketching"},
     "repository": {"embedded.run", "spark.run", "repository.lookups"},
@@ -69,9 +71,10 @@ MAY_IMPORT: dict[str, set[str]] = {
     "serving": {"repository"},
     "results": {"against", "spark.run", "explaining"},
     "evaluating": {"results", "embedded.run", "verifying"},
-    "api": {"results", "splitting.make_split", "embedded.run"},
+    "api": {"results", "splitting.make_split", "diffing.diff_tables", "embedded.run"},
     "commands": {"evaluating", "repository", "serving", "checking.check_run", "spark.against_given",
-                 "spark.passages_given", "spark.split_given", "passages.prove_passages", "splitting.prove_split"},
+                 "spark.passages_given", "spark.split_given", "spark.diff_given", "passages.prove_passages",
+                 "splitting.prove_split"},
     "cli": {"commands"},
     "__main__": {"cli"},
     "": {"api"},
@@ -83,6 +86,7 @@ JOINING = {
     "against": ("against_inputs", "against_output", "compare_collections"),
     "passages": ("find_passages", "passages_output", "prove_passages", "show_passages"),
     "splitting": ("make_split", "prove_split", "write_split"),
+    "diffing": ("diff_tables", "write_diff"),
     "checking": ("check_run", "compared_texts", "evidence"),
 }
 """Of each feature, the modules that join its mathematics to files and engines."""
@@ -95,7 +99,7 @@ MAY_IMPORT |= {
 
 ACTING = {
     "spark.session_access", "spark.session_files", "spark.session_tables", "spark.engine", "spark.steps", "spark.run",
-    "spark.against_given", "spark.passages_given", "spark.split_given", "results", "api",
+    "spark.against_given", "spark.passages_given", "spark.split_given", "spark.diff_given", "results", "api",
 }  # fmt: skip
 """The rooms that run Spark jobs."""
 

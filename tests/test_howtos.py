@@ -143,6 +143,18 @@ def test_a_benchmark(capsys: pytest.CaptureFixture[str]) -> None:
     assert set(split.to_table()["part"].to_pylist()) == {"train", "test"}
 
 
+def test_an_upgrade(capsys: pytest.CaptureFixture[str]) -> None:
+    """The threshold is the cause of each new verdict; the tables name them, and Python finds none newly removed."""
+    said = run_commands("sign-off-an-upgrade.md", capsys)
+    assert "setting pairs.threshold: 0.7 -> 0.95" in said
+    assert "  4: settings differ" in said
+
+    changed, families = blocks("sign-off-an-upgrade.md", "sql")[0].strip().rstrip(";").split(";")
+    assert rows_of(changed)["kept_after"].all()
+    assert set(rows_of(families)["change"]) == {"born", "split"}
+    assert run_python(blocks("sign-off-an-upgrade.md", "python")[0])["removed"] == []
+
+
 def test_tables_in_python() -> None:
     """The blocks of the page run in order, on a frame in which one text is null; Polars and DuckDB keep the same."""
     pages = pd.DataFrame({"url": [*texts(), "none"], "body": [*texts().values(), None]})

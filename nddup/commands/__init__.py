@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from nddup.commands import against, begin, explain, finished, index, measure, mine, passages, run, serve, split
+from nddup.commands import against, begin, diff, explain, finished, index, measure, mine, passages, run, serve, split
 
 
 @dataclass
@@ -36,6 +36,7 @@ COMMANDS: dict[str, Command] = {
     "against": Command(against.add, against.execute),
     "passages": Command(passages.add, passages.execute),
     "split": Command(split.add, split.execute),
+    "diff": Command(diff.add, diff.execute),
     "mine": Command(mine.add, mine.execute),
     "explain": Command(explain.add, explain.execute),
     "serve": Command(serve.add, serve.execute),

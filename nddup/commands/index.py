@@ -11,7 +11,15 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
 
-from nddup.commands.options import add_all_known, add_common, add_json, add_parser, add_settings, positive
+from nddup.commands.options import (
+    add_all_known,
+    add_common,
+    add_json,
+    add_parser,
+    add_settings,
+    positive,
+    read_versions,
+)
 from nddup.errors import ConfigError, NddupError, OutputError
 from nddup.ground.progress import Steps
 from nddup.ground.shown import MOST_NAMED, counted, one_line, print_json, print_out, printable
@@ -271,7 +279,8 @@ def _query(options: argparse.Namespace, steps: Steps) -> Answer:
             raise OutputError(f"--output {options.output}: exists already; give another folder")
         require_apart(LocalStorage(), [*options.inputs, options.repo, *options.also], options.output)
     bands = _bands(options.bands)
-    ask = Ask(bands, options.top, options.sources, _versions(options.versions), others=options.not_itself)
+    versions = None if options.versions is None else read_versions(options.versions)
+    ask = Ask(bands, options.top, options.sources, versions, others=options.not_itself)
     first = _open(options, steps, "read the documents and look for them")
     repositories = [first, *(Repository(also, caller=_caller(options)) for also in options.also)]
     with _stored(options.inputs) as inputs:
@@ -310,18 +319,6 @@ def _bands(text: str | None) -> list[int | float]:
         return [int(part) if part.isdigit() else float(part) for part in text.split(",")] if text else []
     except ValueError:
         raise ConfigError(f"--bands {text}: expected lower ends such as 60,70,80") from None
-
-
-def _versions(text: str | None) -> tuple[int, int] | None:
-    if text is None:
-        return None
-    low, dots, high = text.partition("..")
-    if not low.isdigit() or (dots and not high.isdigit()):
-        raise ConfigError(f"--versions {text}: expected a version, or two such as 3..7")
-    first, last = int(low), int(high if dots else low)
-    if first > last:
-        raise ConfigError(f"--versions {text}: no version is in it; the lower one comes first")
-    return first, last
 
 
 def _tables(options: argparse.Namespace, steps: Steps) -> Answer:

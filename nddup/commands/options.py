@@ -3,6 +3,8 @@
 import argparse
 from typing import Any
 
+from nddup.errors import ConfigError
+
 
 def add_parser(
     commands: "argparse._SubParsersAction[Any]", name: str, *, summary: str, description: str, epilog: str = ""
@@ -113,3 +115,18 @@ def share(text: str) -> float:
     if not 0 <= value <= 1:
         raise argparse.ArgumentTypeError(f"expected a number from 0 to 1, got {text!r}")
     return value
+
+
+def read_versions(text: str) -> tuple[int, int]:
+    """Read the first and the last of some versions of a repository: 3..7, or 3.
+
+    Raises:
+        ConfigError: for anything else.
+    """
+    low, dots, high = text.partition("..")
+    if not low.isdigit() or (dots and not high.isdigit()):
+        raise ConfigError(f"--versions {text}: expected a version, or two such as 3..7")
+    first, last = int(low), int(high if dots else low)
+    if first > last:
+        raise ConfigError(f"--versions {text}: no version is in it; the lower one comes first")
+    return first, last

@@ -20,7 +20,7 @@ from nddup.errors import NddupError, OutputError
 from nddup.ground.metrics import RunMetrics
 from nddup.storage.local_storage import LocalStorage, local_path
 from nddup.storage.run_folder import RunFolder
-from nddup.tables import RESULTS, Table
+from nddup.tables import READABLE, Table
 
 MEMORY = "25%"
 """DuckDB's share of the memory of the machine or container. Data that does not fit goes to temporary files."""
@@ -313,8 +313,8 @@ class DuckRun(DuckTables):
 
     def __init__(self, path: str) -> None:
         super().__init__(RunFolder(LocalStorage(), path))
-        self._uncompared = set(RESULTS)
-        folders = {table: Path(local_path(self.path), table.name) for table in RESULTS.values()}
+        self._uncompared = set(READABLE)
+        folders = {table: Path(local_path(self.path), table.name) for table in READABLE.values()}
         files = {
             table: sorted(str(file) for file in folder.iterdir() if file.name[0] not in "_.")
             for table, folder in folders.items()

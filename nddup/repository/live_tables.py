@@ -16,7 +16,7 @@ from nddup.embedded import outputs
 from nddup.embedded.collapse import name_nodes
 from nddup.embedded.match import PairingOptions
 from nddup.embedded.workers import Workers
-from nddup.engines.duck import DuckEngine, DuckRun
+from nddup.engines.duck import DuckEngine, DuckRun, MemoryRun
 from nddup.errors import OutputError
 from nddup.ground.arrays import Ragged
 from nddup.ground.columns import one_chunk
@@ -25,6 +25,7 @@ from nddup.ground.metrics import (
     EditMetrics,
     KeepMetrics,
     PairsMetrics,
+    RunMetrics,
     SketchMetrics,
     Stages,
     TextsMetrics,
@@ -219,6 +220,13 @@ def write_run(snapshot: Snapshot, output: str) -> dict[str, Any]:
         if config.output.report:
             report_run(DuckRun(folder.path), folder)
     return metrics
+
+
+def open_version(snapshot: Snapshot) -> MemoryRun:
+    """Return a version as a run in memory, with the tables that `write_run` would write, but no texts."""
+    tables = live_tables(snapshot)
+    tables |= {"rejects": REJECTS.arrow.empty_table(), "texts": STORED_TEXTS.arrow.empty_table()}
+    return MemoryRun(tables, RunMetrics.read(_count(snapshot, tables)))
 
 
 def _count(snapshot: Snapshot, tables: dict[str, pa.Table]) -> dict[str, Any]:

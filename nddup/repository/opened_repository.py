@@ -29,6 +29,7 @@ from nddup.storage.local_storage import LocalStorage, require_apart
 from nddup.tables import VERDICTS
 
 if TYPE_CHECKING:
+    from nddup.engines.duck import MemoryRun
     from nddup.repository.prove_version import Proof
     from nddup.repository.write_versions import Compacted, Written
 
@@ -280,6 +281,12 @@ class Repository:
         from nddup.repository.live_tables import write_run  # noqa: PLC0415
 
         return write_run(self.snapshot, output)
+
+    def open_run(self) -> "MemoryRun":
+        """Return this version as a run in memory."""
+        from nddup.repository.live_tables import open_version  # noqa: PLC0415
+
+        return open_version(self.snapshot)
 
     def changes(self) -> pa.Table:
         """Return CHANGES of this version; empty if it changed nothing, as one made by `compact`."""

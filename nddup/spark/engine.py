@@ -23,7 +23,7 @@ from nddup.spark.heavy_keys import join_found, join_parted
 from nddup.spark.schemas import reader_of, schema_of
 from nddup.spark.session_access import access_of, is_connect
 from nddup.spark.session_tables import SparkFolder
-from nddup.tables import RESULTS, Table
+from nddup.tables import READABLE, Table
 
 
 class SparkEngine(Engine):
@@ -222,7 +222,7 @@ class SparkRun(_SparkTables):
         session = session_beside(spark)
         self._place = SparkFolder(session, path)
         super().__init__(session, self._place)
-        for name in RESULTS:
+        for name in READABLE:
             if self._place.holds(name):
                 self._place.table(name).createOrReplaceTempView(name)
 

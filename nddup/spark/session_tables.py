@@ -23,7 +23,7 @@ from nddup.spark.session_files import files_at
 from nddup.storage.local_folder import open_table, write_table
 from nddup.storage.local_storage import LocalStorage
 from nddup.storage.run_folder import STAGES, RunFolder
-from nddup.tables import RESULTS
+from nddup.tables import READABLE
 
 UNMARKED = {"mapreduce.fileoutputcommitter.marksuccessfuljobs": "false"}
 """Options to write a table without Hadoop's file `_SUCCESS`: only its seal tells that a table is whole."""
@@ -295,7 +295,7 @@ class SparkFolder(RunFolder):
     def table(self, name: str) -> DataFrame:
         """Return a table of the run's results, with its schema."""
         self.require_same(name)
-        return self._read(self._at(name), schema_of(RESULTS[name]))
+        return self._read(self._at(name), schema_of(READABLE[name]))
 
     def dataset(self, name: str) -> Any:  # noqa: ANN401 - a `pyarrow.dataset.Dataset`
         """Return a table as this process reads it, where it sees the folder."""

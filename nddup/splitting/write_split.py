@@ -6,9 +6,7 @@ _SPLIT.json        the run and how it was split; `nddup check` reads it
 """
 
 import json
-import shutil
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -35,7 +33,7 @@ from nddup.splitting.make_split import (
 )
 from nddup.splitting.parts import Parts
 from nddup.stages.inputs_found import Again, config_of, paths_of
-from nddup.storage.local_storage import LocalStorage, is_local, local_path, require_apart
+from nddup.storage.local_storage import LocalStorage, is_local, local_path, require_apart, written_apart
 from nddup.storage.run_folder import RunFolder
 from nddup.tables.features import SPLIT_TABLES
 
@@ -138,7 +136,7 @@ def split_here(path: str, call: SplitCall) -> tuple[FinishedRun, ToldSplit]:
     asked = call.ask(files, None if call.earlier is None else _read_earlier(call.earlier))
     again = find_written(folder, files) if call.is_writing else None
     told = split_run(opened.run, asked, partial(read_columns_here, folder))
-    with _apart(call.output) as apart:
+    with written_apart(call.output) as apart:
         for name, text in ROWS.items():
             (apart / name).mkdir(parents=True)
             rows = opened.run.sql(text).select(SPLIT_TABLES[name].names).cast(SPLIT_TABLES[name].arrow)
@@ -166,22 +164,6 @@ def _read_earlier(path: str) -> pa.Table:
     except (OSError, pa.ArrowException) as error:
         raise ConfigError(not_a_split(path)) from error
     return rows.filter(rows["part"].is_valid())
-
-
-@contextmanager
-def _apart(output: str) -> Iterator[Path]:
-    """Give a folder beside the output, which gets its name at the end; after an error nothing is left."""
-    folder = Path(local_path(output))
-    apart = folder.with_name(f".{folder.name}.part")
-    try:
-        shutil.rmtree(apart, ignore_errors=True)
-        apart.mkdir(parents=True)
-        yield apart
-        apart.rename(folder)
-    except OSError as error:
-        raise OutputError(f"--output {output}: cannot be written ({error.strerror or error})") from error
-    finally:
-        shutil.rmtree(apart, ignore_errors=True)
 
 
 def _write_records(run: FinishedRun, parts: Parts, again: Again, apart: Path) -> dict[str, int]:

@@ -1,14 +1,11 @@
 """The split of a run on either engine: its units, the part of each, and the tables SPLIT and SHARES.
 
-    pairs, documents   --label_units-->     LABELS      each document with a smaller one that is like it, or equal
-    labels, sketches   --join_led-->        LABELS      components given by leaders, joined as their sketches are
-    units, strata      --assign_batches-->  ASSIGNED    the part of each unit
-    assigned           --SELECT-->          SPLIT, SHARES
+    pairs, documents   --label_documents-->  labels    each document with the first of its component
+    units, strata      --assign_batches-->   ASSIGNED  the part of each unit
+    assigned           --SELECT-->           SPLIT, SHARES
 
-A unit is a component of the found pairs and the groups of equal texts; a document like no other is one by itself. Of a
-component with more than `pairs.max_edges` pairs only those around leaders are stored, which may leave it in pieces. The
-sketches join such pieces again: all that are connected by candidates, where texts confirmed pairs, so a unit may then
-hold more than one component, and never less.
+A unit is a component of the found pairs and the groups of equal texts (`label_components`); a document like no other is
+one by itself.
 """
 
 from collections.abc import Iterator, Sequence
@@ -20,49 +17,17 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from nddup.engines.engine import Batches, Engine, Kernel
+from nddup.engines.engine import Batches, Engine
 from nddup.ground.arrays import Ragged
-from nddup.ground.columns import one_chunk, ragged_of
+from nddup.ground.columns import one_chunk
 from nddup.matching.threshold import Threshold
-from nddup.mining.family_pairs import connect_sketches
-from nddup.mining.pair_graph import Edges, label_components
 from nddup.splitting.assign_units import FREE, Units, assign_units
 from nddup.splitting.parts import Parts
-from nddup.tables import Table, working
+from nddup.stages.label_components import label_documents, make_seen
+from nddup.tables import working
 from nddup.tables.features import SHARES, SPLIT
 
-_LABELS = "node long, root long"
-LABELS = working("labels", _LABELS, "Nodes with an edge, each with the smallest of its component.")
-LED_LABELS = working("led_labels", _LABELS, "LABELS of the sketches of components given by leaders.")
-WHOLE_LABELS = working("whole_labels", _LABELS, "LABELS of both.")
 ASSIGNED = working("assigned", "unit string, part string, is_beyond boolean", "The part of each unit.")
-
-EDGES = """
-    SELECT 0 AS one, a.doc_key AS node_a, b.doc_key AS node_b
-    FROM pairs AS p JOIN documents AS a ON p.doc_a = a.doc_id JOIN documents AS b ON p.doc_b = b.doc_id
-    UNION ALL
-    SELECT 0 AS one, d.doc_key AS node_a, g.doc_key AS node_b
-    FROM documents AS d JOIN documents AS g ON d.group = g.doc_id WHERE d.doc_id <> g.doc_id
-"""
-"""Found pairs, and documents of equal text, or without any token and of equal bytes."""
-
-LED = """
-    SELECT DISTINCT coalesce(j.root, d.doc_key) AS root
-    FROM keep AS k JOIN documents AS d ON k.doc_id = d.doc_id LEFT JOIN labels AS j ON d.doc_key = j.node
-    WHERE k.leader
-"""
-"""The pieces of components given by leaders: each has a leader."""
-
-LED_SKETCHES = """
-    SELECT 0 AS one, d.doc_key AS node, d.sketch
-    FROM documents AS d JOIN labels AS j ON d.doc_key = j.node JOIN led AS l ON j.root = l.root
-    WHERE d.doc_id = d.group
-"""
-
-BOTH = """
-    SELECT 0 AS one, node AS node_a, root AS node_b FROM labels
-    UNION ALL SELECT 0 AS one, node AS node_a, root AS node_b FROM led_labels
-"""
 
 ROOTED = """
     SELECT d.doc_id, d.source, d.record, coalesce(j.root, d.doc_key) AS root, f.part AS fixed, e.part AS earlier
@@ -164,56 +129,23 @@ def split_units(engine: Engine, rule: SplitRule) -> dict[str, int]:
     Returns:
         The `COUNTS` of SPLIT.
 
-    Cost: joins of narrow rows with `documents`, and two calls that hold all edges, and all units: 40 bytes an edge,
-        some 200 a unit. On Spark each is one task, with a shuffle for each join. Where several pieces of components
-        given by leaders were found, one more call holds their sketches, 60 bytes an id.
+    Cost: as `label_documents`, joins of narrow rows, and a call that holds all units, some 200 bytes each. On Spark it
+        is one task, with a shuffle for each join.
     """
     parts = rule.parts
     numbered = {"place": pa.array(range(len(parts.names)), pa.int64()), "part": pa.array(parts.names, pa.string())}
     engine.put("parts", pa.table({**numbered, "share": pa.array(map(float, parts.shares), pa.float64())}))
 
-    _make(engine, LABELS, EDGES, partial(label_batches, names=LABELS), by=("one",))
-    engine.keep("led", LED)
-    labels = LABELS.name
-    if engine.count("led", {"n": "count(*)"})["n"] > 1:
-        _make(engine, LED_LABELS, LED_SKETCHES, partial(join_led, threshold=rule.threshold), by=("one", "node"))
-        _make(engine, WHOLE_LABELS, BOTH, partial(label_batches, names=WHOLE_LABELS), by=("one",))
-        labels = WHOLE_LABELS.name
-
+    labels = label_documents(engine, rule.threshold)
     engine.keep("rooted", ROOTED.format(labels=labels))
     engine.keep("units", UNITS)
     engine.keep("placed", PLACED)
     kernel = partial(assign_batches, names=parts.names, shares=parts.shares, seed=rule.seed)
     in_order = COUNTED.format(stratum=STRATUM, free=f"CAST({FREE} AS BIGINT)")
-    _make(engine, ASSIGNED, in_order, kernel, by=("one", "unit", "stratum"))
+    make_seen(engine, ASSIGNED, in_order, kernel, by=("one", "unit", "stratum"))
     engine.keep(SPLIT.name, JUDGED)
     engine.keep(SHARES.name, SHARED)
     return engine.count(SPLIT.name, COUNTS)
-
-
-def _make(engine: Engine, table: Table, text: str, kernel: Kernel, *, by: tuple[str, ...]) -> None:
-    """Keep what a kernel makes of a query over any tables, also those that the engine only sees."""
-    engine.see(f"{table.name}_made", engine.answer(text, kernel, table, by=by))
-    engine.keep(table.name, f"SELECT * FROM {table.name}_made")  # noqa: S608 - our names
-
-
-def label_batches(batches: Batches, *, names: Table) -> Batches:
-    """Yield LABELS under a name, from all edges (node_a, node_b)."""
-    edges = Edges()
-    for batch in batches:
-        edges.add(batch.column("node_a").to_numpy(), batch.column("node_b").to_numpy())
-    nodes = edges.names()
-    ordinals = label_components(edges.take_ends(nodes), nodes=len(nodes)).ordinals
-    firsts = np.unique(ordinals, return_index=True)[1]
-    yield names.batch([pa.array(nodes), pa.array(nodes[firsts[ordinals]])])
-
-
-def join_led(batches: Batches, *, threshold: Threshold) -> Batches:
-    """Yield LED_LABELS, from the distinct sketches (node, sketch) of components given by leaders."""
-    rows = pa.Table.from_batches(list(batches))
-    sketches, nodes = ragged_of(rows["sketch"]), rows["node"].to_numpy()
-    roots = connect_sketches(sketches, threshold)
-    yield LED_LABELS.batch([pa.array(nodes), pa.array(nodes[roots])])
 
 
 def assign_batches(

@@ -9,7 +9,7 @@ import os
 import re
 import shutil
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from stat import S_ISDIR
 from typing import Any, NamedTuple, Protocol
@@ -334,6 +334,26 @@ class Comparing(Protocol):
 
     def is_within(self, path: str, folder: str) -> bool:
         """Return whether a path is a folder or lies in it, by the places that links lead to."""
+
+
+@contextmanager
+def written_apart(output: str) -> Iterator[Path]:
+    """Give a folder beside the output, which gets its name at the end; after an error nothing is left.
+
+    Raises:
+        OutputError: if it cannot be written.
+    """
+    folder = Path(local_path(output))
+    apart = folder.with_name(f".{folder.name}.part")
+    try:
+        shutil.rmtree(apart, ignore_errors=True)
+        apart.mkdir(parents=True)
+        yield apart
+        apart.rename(folder)
+    except OSError as error:
+        raise OutputError(f"--output {output}: cannot be written ({error.strerror or error})") from error
+    finally:
+        shutil.rmtree(apart, ignore_errors=True)
 
 
 def require_apart(files: Comparing, inputs: Iterable[str], output: str, *, name: str = "--output") -> None:

@@ -33,7 +33,7 @@ from nddup.scanning.input_files import RUN
 from nddup.sketching.tokens import FULL_FORMAT
 from nddup.storage.claim import PREFIX, Claim, FolderFiles, Say
 from nddup.storage.local_storage import require_apart
-from nddup.tables import RESULTS
+from nddup.tables import READABLE
 
 SHAPING = (
     "chardet", "fastwarc", "isal", "lxml", "numba", "numpy", "pyarrow", "PyStemmer", "resiliparse",
@@ -46,7 +46,7 @@ SOURCES = (".py", ".txt", ".npz")
 
 logger = logging.getLogger("nddup")
 
-IN_SIGHT = frozenset([*RESULTS, "kept", "tagged", "lexicon"])
+IN_SIGHT = frozenset([*READABLE, "kept", "tagged", "lexicon"])
 """Tables and outputs that lie in the folder itself; working tables lie in `_stages`."""
 
 OUTPUTS = frozenset(

@@ -334,10 +334,23 @@ STORED_TEXTS = Table(
     ),
 )
 
+NAMES = Table(
+    "names",
+    "Only with `output.names_from`: one row for each name that a family has, or had in an earlier run.",
+    doing="name the families as earlier runs did",
+    columns=(
+        Column("name", "string", "the name: an id, of the oldest document or of one that made the family new"),
+        Column("doc_id", "string", "the kept document of the family with this name; null: no family has it any more"),
+    ),
+)
+
 RESULTS = {
     table.name: table for table in (DOCUMENTS, REJECTS, PAIRS, CLUSTERS, MEMBERS, KEEP, FALSE_COMPONENTS, STORED_TEXTS)
 }
 """The tables that a finished run holds, by name."""
+
+READABLE = {**RESULTS, NAMES.name: NAMES}
+"""The tables that a finished run may hold, by name."""
 
 ID_COLUMNS = frozenset({"doc_id", "group", "doc_a", "doc_b", "members", "component", "duplicate_of"})
 """The columns of these tables that hold ids of documents."""
@@ -598,6 +611,7 @@ WORKING = {
     "listed": SETS,
     "matches": MATCHES,
     "named": NAMED,
+    "names": NAMES,
     "nodes": NODES,
     "offsets": OFFSETS,
     "ordered": ORDERED,

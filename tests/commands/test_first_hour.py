@@ -180,8 +180,8 @@ def test_5_cheap_mistakes(say: Say) -> None:
         ("check", "taken"): "taken: is not a run of nddup (it has no _RUN.json)",
         ("run", "news.jsonl", "--output", "out", "--fast"): "unrecognized arguments: --fast (see nddup run --help)",
         ("rnu", "news.jsonl"): "argument COMMAND: invalid choice: 'rnu' (choose from 'run', 'inspect', 'show',"
-        " 'report', 'check', 'evaluate', 'truth', 'sweep', 'index', 'against', 'passages', 'split', 'mine',"
-        " 'explain', 'serve', 'demo', 'setup'); did you mean run? (see nddup --help)",
+        " 'report', 'check', 'evaluate', 'truth', 'sweep', 'index', 'against', 'passages', 'split', 'diff',"
+        " 'mine', 'explain', 'serve', 'demo', 'setup'); did you mean run? (see nddup --help)",
     }  # fmt: skip
     assert {given: say(*given) for given in cases} == {
         given: Transcript(2, [], [f"nddup: {said}"]) for given, said in cases.items()

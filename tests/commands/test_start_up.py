@@ -83,6 +83,7 @@ COMMANDS: dict[str, tuple[list[str], set[str]]] = {
     "check of sketches": (["check", "estimated"], SETTINGS | RUN | READ_BY | SKETCHING),
     "split": (["split", "run", "--parts", "a=.5,b=.5", "--by", "source", "--output", "split"],
               SETTINGS | RUN | READ_BY | SKETCHING | {"rapidfuzz"}),
+    "diff": (["diff", "run", "estimated"], SETTINGS | RUN),
     "mine": (["mine", "context.fimi", "--support", "2"], KERNELS),
     "explain": (["explain"], SETTINGS | {"nddup.sketching.recipe"}),
     "inspect": (["inspect", "pages.jsonl"], SETTINGS | READ_BY),

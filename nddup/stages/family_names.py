@@ -1,0 +1,141 @@
+"""Names of families that last from run to run, on either engine.
+
+    before_names, before_keep   --SELECT-->       the earlier families, each with its name
+    keep                        --SELECT-->       the later families
+    families that share documents --match_names--> which later family has an earlier's name
+    the others                  --SELECT-->       an id of their own that is not and never was a name
+
+A family is a kept document and what it stands for. In a run that takes no earlier names it is called by its oldest
+document, the first in the collection.
+"""
+
+from functools import partial
+
+import numpy as np
+import pyarrow as pa
+
+from nddup.diffing.match_names import match_names, name_others
+from nddup.engines.engine import Batches, Engine
+from nddup.ground.columns import one_chunk
+from nddup.stages.label_components import make_seen
+from nddup.tables import Table, working
+
+MATCHED = working("matched", "name string, doc_id string", "Later families that have an earlier one's name.")
+
+NO_ROWS = pa.table({
+    **{name: pa.array([], pa.string()) for name in ("name", "head", "least")},
+    **{name: pa.array([], pa.int64()) for name in ("shared", "size")},
+})  # fmt: skip
+"""No rows of `CONTESTED`."""
+
+MEMBERS = """
+    SELECT doc_id, coalesce(duplicate_of, doc_id) AS head FROM {before}keep WHERE kept OR duplicate_of IS NOT NULL
+"""
+"""The family of each document: one that is forced out, and like no kept one, has none."""
+
+FIRST_NAMES = """
+    SELECT min_by(d.doc_id, d.doc_key) AS name, m.head AS doc_id
+    FROM {before}family_members AS m JOIN {before}documents AS d ON m.doc_id = d.doc_id GROUP BY m.head
+"""
+
+MEETINGS = """
+    WITH met AS (
+        SELECT n.name, b.head, count(*) AS shared
+        FROM before_family_members AS a JOIN before_names AS n ON a.head = n.doc_id
+        JOIN family_members AS b ON a.doc_id = b.doc_id
+        GROUP BY n.name, b.head
+    )
+    SELECT name, head, shared, count(*) OVER (PARTITION BY name) AS laters,
+           count(*) OVER (PARTITION BY head) AS earliers
+    FROM met
+"""
+
+CONTESTED = """
+    WITH sized AS (SELECT head, min(doc_id) AS least, count(*) AS size FROM family_members GROUP BY head)
+    SELECT 0 AS one, o.name, o.head, o.shared, s.least, s.size
+    FROM meetings AS o JOIN sized AS s ON o.head = s.head WHERE o.laters > 1 OR o.earliers > 1
+"""
+
+KEPT_NAMES = """
+    SELECT name, head AS doc_id FROM meetings WHERE laters = 1 AND earliers = 1
+    UNION ALL SELECT name, doc_id FROM matched
+"""
+
+NEW_NAMES = """
+    SELECT m.head AS doc_id, min(m.doc_id) AS least, min(CASE WHEN n.name IS NULL THEN m.doc_id END) AS name
+    FROM family_members AS m ANTI JOIN kept_names AS k ON m.head = k.doc_id
+    LEFT JOIN before_names AS n ON m.doc_id = n.name
+    GROUP BY m.head
+"""
+
+SPELLED = """
+    SELECT name FROM before_names WHERE name LIKE '%~%' UNION SELECT doc_id AS name FROM keep WHERE doc_id LIKE '%~%'
+"""
+
+ALL_NAMES = """
+    SELECT name, doc_id FROM kept_names
+    UNION ALL SELECT name, doc_id FROM new_names WHERE name IS NOT NULL
+    UNION ALL SELECT name, doc_id FROM other_names
+"""
+
+WITH_RETIRED = """
+    SELECT name, doc_id FROM live_names
+    UNION ALL SELECT b.name, CAST(NULL AS STRING) AS doc_id
+    FROM before_names AS b ANTI JOIN live_names AS l ON b.name = l.name
+"""
+
+
+def list_members(engine: Engine, *, before: str = "") -> None:
+    """Keep `family_members` (doc_id, head), the kept document that stands for each, of `keep`.
+
+    Args:
+        engine: with `keep`.
+        before: what the names of both tables begin with.
+    """
+    engine.keep(f"{before}family_members", MEMBERS.format(before=before))
+
+
+def name_first(engine: Engine, name: str, *, before: str = "") -> None:
+    """Keep the names of the families of a run that takes none from another, a table (name, doc_id), as `name`.
+
+    Args:
+        engine: with `documents`, and `family_members` (`list_members`).
+        name: of the table.
+        before: what the names of the tables read begin with.
+    """
+    engine.keep(name, FIRST_NAMES.format(before=before))
+
+
+def name_families(engine: Engine) -> str:
+    """Name the families of a run that follows another.
+
+    Args:
+        engine: with `keep` and `family_members` of the run, and of the earlier one `before_family_members` and
+            `before_names`, as NAMES. It gets `live_names` (name, doc_id), of its families.
+
+    Returns:
+        The query for NAMES of the run: these, and the names that no longer are.
+
+    Cost: joins of narrow rows: on Spark one shuffle each; of families that share documents with several, and only of
+        these, the rows are in one task.
+    """
+    engine.keep("meetings", MEETINGS)
+    make_seen(engine, MATCHED, CONTESTED, partial(match_batches, table=MATCHED), by=("one",))
+    engine.keep("kept_names", KEPT_NAMES)
+    engine.keep("new_names", NEW_NAMES)
+    rest = engine.sql("SELECT doc_id, least FROM new_names WHERE name IS NULL ORDER BY least")
+    used = engine.sql(SPELLED)["name"].to_pylist() if len(rest) else []
+    others = pa.array(name_others(rest["least"].to_pylist(), used), pa.string())
+    engine.put("other_names", pa.table({"name": others, "doc_id": rest["doc_id"].cast(pa.string())}))
+    engine.keep("live_names", ALL_NAMES)
+    return WITH_RETIRED
+
+
+def match_batches(batches: Batches, *, table: Table) -> Batches:
+    """Yield MATCHED, or a table like it, from rows of `CONTESTED`, in any order."""
+    given = [batch for batch in batches if len(batch)]
+    rows = pa.Table.from_batches(given) if given else NO_ROWS
+    name, least = (one_chunk(rows[column].cast(pa.string())) for column in ("name", "least"))
+    shared, sizes = (rows[column].to_numpy().astype(np.int64) for column in ("shared", "size"))
+    taken = pa.array(match_names(name, least, shared, sizes))
+    yield table.batch([name.take(taken), one_chunk(rows["head"].cast(pa.string())).take(taken)])

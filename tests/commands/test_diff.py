@@ -1,0 +1,85 @@
+"""`nddup diff` as a command: what is printed first, exit statuses, versions of a repository, and what is refused."""
+
+import json
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+
+import nddup
+from nddup.cli import main
+from nddup.embedded.run import run_locally
+from nddup.settings.load import build_config
+from nddup.tables.features import DIFF_TABLES
+from tests.finished_runs import write_texts
+
+WORDS = " ".join(f"w{number}" for number in range(40))
+EARLIER = {"a": WORDS, "b": f"{WORDS} more", "c": "quite another text of a few words"}
+LATER = {"a": WORDS, "b": "a text of its own, with nothing of before", "c": EARLIER["c"], "d": f"{WORDS} than that"}
+
+
+@pytest.fixture(autouse=True)
+def _runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two runs, and a repository with a version for each."""
+    monkeypatch.chdir(tmp_path)
+    config = build_config({"output": {"report": False}}, origin="test")
+    for name, texts in (("before", EARLIER), ("after", LATER)):
+        run_locally([str(write_texts(Path(f"{name}.jsonl"), texts))], name, config)
+
+
+def test_counts_and_exit_statuses(capsys: pytest.CaptureFixture[str]) -> None:
+    """Counts, then the largest; 3 with --exit-code if anything differs; the tables are those of Python."""
+    assert main(["diff", "before", "after", "--exit-code", "--output", "diff"]) == 3
+    said = capsys.readouterr().out.splitlines()
+    assert said[:4] == [
+        "documents: 1 added, 0 gone, 1 with another text",
+        "verdicts: 1 changed: 0 now kept, 0 now removed, 1 for another document",
+        "  1: a near-duplicate came, went or changed",
+        "pairs: 1 won, 1 lost",
+    ]
+    assert said[-1] == "tables in diff"
+
+    found = nddup.open("before").diff(nddup.open("after"))
+    assert found
+    assert "pairs: 1 won, 1 lost" in repr(found)
+    for name in DIFF_TABLES:
+        assert getattr(found, name).to_table().to_pylist() == pq.read_table(f"diff/{name}").to_pylist()
+    assert {row["doc_id"] for row in pq.read_table("diff/documents").to_pylist()} >= {"b", "d"}
+
+    assert main(["diff", "before", "before", "--exit-code"]) == 0
+    assert capsys.readouterr().out == "no difference\n"
+    assert main(["diff", "before", "after", "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert (told["differs"], told["causes"]) == (True, {"neighbours": 1})
+
+
+def test_two_versions_of_a_repository(capsys: pytest.CaptureFixture[str]) -> None:
+    """The versions are compared as runs over their live documents."""
+    repo = nddup.repository.create("repo")
+    repo.add(EARLIER)
+    repo.add(LATER, replace=True)
+
+    assert main(["diff", "repo", "--versions", "2..3", "--exit-code", "--output", "diff"]) == 3
+
+    assert "pairs: 1 won, 1 lost" in capsys.readouterr().out
+    changes = {row["doc_id"]: row["change"] for row in pq.read_table("diff/changes").to_pylist()}
+    assert (changes["b"], changes["d"]) == ("text", "added")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (["before"], "expected two runs"),
+        (["before", "after", "--versions", "1..2"], "expected two runs"),
+        (["repo", "--versions", "2..1"], "the lower one comes first"),
+        (["before", "before.jsonl"], "before.jsonl"),
+        (["before", "after", "--output", "after"], "exists already"),
+        (["before", "after", "--output", "after/diff"], "after/diff"),
+    ],
+)
+def test_what_is_refused(arguments: list[str], told: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """A line and exit status 2; nothing is written."""
+    assert main(["diff", *arguments]) == 2
+
+    assert told in capsys.readouterr().err
+    assert not Path("after/diff").exists()

@@ -1,0 +1,151 @@
+"""Random histories of a collection, and what a diff of two runs over them must be, by its definition."""
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow.parquet as pq
+
+from nddup.embedded.run import run_locally
+from nddup.settings.load import build_config
+from tests.finished_runs import write_rows
+
+POLICIES: tuple[Any, ...] = ("longest", "first", "first-id", ["-score:number"])
+
+CHANGES = ("come", "go", "text", "values", "order", "threshold", "policy", "forced")
+
+
+class State(NamedTuple):
+    """A collection: files with their records, and the settings of its run."""
+
+    files: Mapping[str, list[dict[str, Any]]]
+    threshold: float
+    policy: Any
+    forced: Mapping[str, str]
+
+
+def draw_state(drawn: np.random.Generator, n: int) -> State:
+    """Draw n documents in three files, most of them in families of a few."""
+    texts = [draw_text(drawn) for _ in range(max(1, n // 4))]
+    rows = [
+        {"id": f"d{at:03}", "text": vary(drawn, texts[drawn.integers(len(texts))]), "score": int(drawn.integers(5))}
+        for at in range(n)
+    ]
+    files: dict[str, list[dict[str, Any]]] = {"a": [], "b": [], "c": []}
+    for row in rows:
+        files["abc"[drawn.integers(3)]].append(row)
+    return State(files, 0.7, POLICIES[drawn.integers(len(POLICIES))], {})
+
+
+def draw_text(drawn: np.random.Generator) -> str:
+    """Draw thirty words."""
+    return " ".join(f"w{number}" for number in drawn.integers(10**6, size=30))
+
+
+def vary(drawn: np.random.Generator, text: str) -> str:
+    """Change a word or two near the end of a text, or none."""
+    words = text.split()
+    for _ in range(drawn.integers(3)):
+        words[-1 - drawn.integers(4)] = f"v{drawn.integers(4)}"
+    return " ".join(words)
+
+
+def change(drawn: np.random.Generator, state: State, kinds: Iterable[str]) -> State:
+    """Return the collection later, after changes of these kinds."""
+    files = {name: [dict(row) for row in rows] for name, rows in state.files.items()}
+    rows = [row for some in files.values() for row in some]
+    texts = [row["text"] for row in rows]
+
+    chosen = [row for row in rows if drawn.random() < 0.12]
+    later = state
+    for kind in kinds:
+        if kind == "come":
+            for number in range(drawn.integers(1, 5)):
+                row = {"id": f"e{number}", "text": vary(drawn, str(drawn.choice(texts))), "score": 2}
+                files["abc"[drawn.integers(3)]].insert(0, row)
+        elif kind == "order":
+            files = dict(zip(drawn.permutation(list(files)).tolist(), files.values(), strict=True))
+        elif kind == "go":
+            files = {name: [row for row in part if drawn.random() > 0.1] for name, part in files.items()}
+        elif kind in ("text", "values"):
+            for row in chosen:
+                made = {"text": vary(drawn, str(drawn.choice([*texts, draw_text(drawn)])))}
+                row.update(made if kind == "text" else {"score": int(drawn.integers(5))})
+        else:
+            later = set_otherwise(drawn, later, kind, chosen)
+    return later._replace(files=files)
+
+
+def set_otherwise(drawn: np.random.Generator, state: State, kind: str, chosen: Iterable[Mapping[str, Any]]) -> State:
+    """Return the same collection with another threshold, policy or list of keep.force."""
+    if kind == "threshold":
+        return state._replace(threshold=float(drawn.choice([0.5, 0.8])))
+    if kind == "policy":
+        return state._replace(policy=POLICIES[drawn.integers(len(POLICIES))])
+    return state._replace(forced={row["id"]: str(drawn.choice(["kept", "removed"])) for row in chosen})
+
+
+def run_state(state: State, folder: Path, name: str) -> str:
+    """Run over a collection, and return the folder of the run."""
+    place, output = folder / f"{name}-in", folder / name
+    place.mkdir()
+    for file, rows in state.files.items():
+        write_rows(place / f"{file}.jsonl", rows)
+    keep: dict[str, Any] = {"policy": state.policy}
+    if state.forced:
+        listed = folder / f"{name}-forced.csv"
+        listed.write_text("".join(f"{one},{how}\n" for one, how in state.forced.items()), encoding="utf-8")
+        keep["force"] = str(listed)
+    settings = {"output": {"report": False}, "local": {"processes": 1}, "keep": keep,
+                "pairs": {"threshold": state.threshold}}  # fmt: skip
+    run_locally([str(place)], str(output), build_config(settings, origin="test"), log_format="json")
+    return str(output)
+
+
+def table(run: str, name: str) -> list[dict[str, Any]]:
+    """Return the rows of a table of a run."""
+    rows: list[dict[str, Any]] = pq.read_table(f"{run}/{name}").to_pylist()
+    return rows
+
+
+def components(run: str) -> dict[str, frozenset[str]]:
+    """Return the documents that pairs and equal texts connect with each, one edge merged at a time."""
+    documents = table(run, "documents")
+    whole = {row["doc_id"]: frozenset([row["doc_id"]]) for row in documents}
+    edges = [(row["doc_a"], row["doc_b"]) for row in table(run, "pairs")]
+    for a, b in [*edges, *((row["doc_id"], row["group"]) for row in documents)]:
+        merged = whole[a] | whole[b]
+        whole |= dict.fromkeys(merged, merged)
+    return whole
+
+
+def causes_plainly(before: str, after: str, earlier: State, later: State) -> dict[str, str]:
+    """Return the cause of each changed verdict by its definition."""
+    documents = [{row["doc_id"]: row for row in table(run, "documents")} for run in (before, after)]
+    keeps = [
+        {row["doc_id"]: (row["kept"], row["duplicate_of"]) for row in table(run, "keep")} for run in (before, after)
+    ]
+    both = documents[0].keys() & documents[1].keys()
+    same_columns = isinstance(earlier.policy, list) == isinstance(later.policy, list)
+
+    def differs(one: str, *names: str) -> bool:
+        return any(documents[0][one][name] != documents[1][one][name] for name in names)
+
+    text = {one for one in both if differs(one, "content_fingerprint")}
+    values = {one for one in both if differs(one, "url", "date", *(["policy"] if same_columns else []))}
+    values |= {one for one in both if earlier.forced.get(one) != later.forced.get(one)}
+    touched = text | values | (documents[0].keys() ^ documents[1].keys())
+    parts = [components(run) for run in (before, after)]
+    same_settings = (earlier.threshold, earlier.policy) == (later.threshold, later.policy)
+    found = {}
+    for one in both:
+        if keeps[0][one] == keeps[1][one]:
+            continue
+        around = parts[0][one] | parts[1][one]
+        orders = [sorted(parts[at][one], key=lambda d, at=at: documents[at][d]["doc_key"]) for at in (0, 1)]  # type: ignore[misc]
+        found[one] = (
+            "text" if one in text else "values" if one in values else "settings" if not same_settings
+            else "neighbours" if around & touched else "order" if orders[0] != orders[1] else "other"
+        )  # fmt: skip
+    return found

@@ -1,0 +1,94 @@
+"""Random histories: a diff applied to the earlier tables gives the later ones; causes are as they are defined."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from nddup.diffing.diff_tables import diff_finished
+from nddup.engines.duck import DuckRun
+from nddup.engines.engine import FinishedRun
+from nddup.stages.diff_runs import FAMILIES, ROW, apply_diff
+from tests.diffing.histories import CHANGES, causes_plainly, change, draw_state, run_state, table
+
+ALONE = {
+    "come": {"neighbours"}, "go": {"neighbours"}, "text": {"text", "neighbours"}, "values": {"values", "neighbours"},
+    "order": {"order"}, "threshold": {"settings"}, "policy": {"settings"}, "forced": {"values", "neighbours"},
+}  # fmt: skip
+"""What a change alone can cause."""
+
+
+def spelled(rows: list[dict[str, Any]]) -> list[str]:
+    return sorted(repr(sorted(row.items())) for row in rows)
+
+
+def require_diff(folder: Path, seed: int, kinds: tuple[str, ...], n: int = 40) -> set[str]:
+    """Compare the diff of a history with its definition; return the causes that it has."""
+    drawn = np.random.default_rng(seed)
+    earlier = draw_state(drawn, n)
+    later = change(drawn, earlier, kinds)
+    before, after = run_state(earlier, folder, "before"), run_state(later, folder, "after")
+
+    run = DuckRun(after)
+    found = diff_finished(DuckRun(before), run)
+
+    require_applied(run, after)
+    changes = {row["doc_id"]: row for row in run.sql("SELECT * FROM changes").to_pylist()}
+    causes = {one: row["cause"] for one, row in changes.items() if row["cause"] is not None}
+    assert causes == causes_plainly(before, after, earlier, later)
+    require_pairs(run, before, after)
+    ids = [{row["doc_id"] for row in table(one, "documents")} for one in (before, after)]
+    assert {one for one, row in changes.items() if row["change"] == "added"} == ids[1] - ids[0]
+    assert {one for one, row in changes.items() if row["change"] == "gone"} == ids[0] - ids[1]
+    assert sum(found.causes.values()) == len(causes) == found.counts["verdicts"]
+    return set(causes.values())
+
+
+def require_applied(run: FinishedRun, after: str) -> None:
+    """Apply a diff to the earlier tables, and compare with the later ones."""
+    columns = ["doc_id", *ROW]
+    documents = [{name: row[name] for name in columns} for row in table(after, "documents")]
+    assert spelled(run.sql(apply_diff(run, "documents")).to_pylist()) == spelled(documents)
+    assert spelled(run.sql(apply_diff(run, "keep")).to_pylist()) == spelled(table(after, "keep"))
+    families = run.sql(FAMILIES.format(names="live_names", before="")).to_pylist()
+    assert spelled(run.sql(apply_diff(run, "families")).to_pylist()) == spelled(families)
+    assert sum(row["documents"] for row in families) == len(
+        [r for r in table(after, "keep") if r["kept"] or r["duplicate_of"]]
+    )
+
+
+def require_pairs(run: FinishedRun, before: str, after: str) -> None:
+    pairs = [{(row["doc_a"], row["doc_b"]) for row in table(one, "pairs")} for one in (before, after)]
+    rows = {
+        (r["doc_a"], r["doc_b"], r["change"])
+        for r in run.sql("SELECT doc_a, doc_b, change FROM pair_changes").to_pylist()
+    }
+    won, lost = pairs[1] - pairs[0], pairs[0] - pairs[1]
+    assert rows == {(*pair, "won") for pair in won} | {(*pair, "lost") for pair in lost}
+
+
+@pytest.mark.parametrize("kind", CHANGES)
+def test_one_change_alone_has_its_own_causes(kind: str, tmp_path: Path) -> None:
+    """A run that differs in one thing only has no verdict with another cause."""
+    causes = require_diff(tmp_path, CHANGES.index(kind), (kind,))
+
+    assert causes <= ALONE[kind]
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_random_histories(seed: int, tmp_path: Path) -> None:
+    """Several changes at once: `apply` gives the later tables, and causes are as defined."""
+    drawn = np.random.default_rng(seed)
+    kinds = tuple(drawn.permutation(CHANGES)[: drawn.integers(2, 5)].tolist())
+
+    require_diff(tmp_path, 100 + seed, kinds)
+
+
+def test_a_run_has_no_difference_with_itself(tmp_path: Path) -> None:
+    """`diff A A` is empty."""
+    run = run_state(draw_state(np.random.default_rng(1), 30), tmp_path, "run")
+
+    found = diff_finished(DuckRun(run), DuckRun(run))
+
+    assert (found.is_empty, found.rows) == (True, 0)
