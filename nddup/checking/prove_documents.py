@@ -93,14 +93,17 @@ REPEATED = Violations(
 
 ORPHANED = Violations(
     """
-    SELECT doc_id, parent FROM documents
-    ANTI JOIN (SELECT doc_id AS parent FROM documents UNION ALL SELECT doc_id AS parent FROM rejects) AS named
-    USING (parent)
-    WHERE parent IS NOT NULL
+    WITH named AS (
+        SELECT doc_id AS parent, source, record AS before FROM documents
+        UNION ALL SELECT doc_id, source, record FROM rejects
+    )
+    SELECT d.doc_id AS doc_id, d.parent AS parent FROM documents AS d
+    ANTI JOIN named AS n ON n.parent = d.parent AND n.source = d.source AND n.before < d.record
+    WHERE d.parent IS NOT NULL
     """,
-    "{doc_id}: no record has the id of its parent, {parent}",
+    "{doc_id}: no record before it in its file has the id of its parent, {parent}",
 )
-"""Documents whose parent is neither a document nor a reject."""
+"""Documents whose parent is neither a document nor a reject that comes before them in their file."""
 
 MISPLACED = Violations(
     """

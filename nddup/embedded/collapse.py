@@ -121,6 +121,10 @@ DISTINCT = ("doc_id", "sketch_fingerprint")
 """Columns of which no two records have the same value where nothing is to be decided, and DuckDB need not be loaded."""
 
 
+RENAMED = ("doc_key", "final_id", "first_id")
+"""Columns of the settled documents that DOCUMENTS take over."""
+
+
 def collapse(records: pa.Table, silent: pa.Table, *, renames: bool = False) -> Collapsed:
     """Make the documents and the rejects.
 
@@ -147,9 +151,11 @@ def collapse(records: pa.Table, silent: pa.Table, *, renames: bool = False) -> C
         [numbered.filter(pc.invert(is_good)), silent],
         0,
     )
+    nested = 0
     if good["doc_id"].null_count or any(pc.count_distinct(good[name]).as_py() < len(good) for name in DISTINCT):
-        engine = _settle(good, renames=renames)
-        listed = list_documents(engine, many=len(good)).select(["doc_key", "final_id", "first_id"]).sort_by("doc_key")
+        engine, nested = _settle(good, renames=renames), len(good) - good["parent"].null_count
+        listed = list_documents(engine, many=len(good), nested=nested)
+        listed = listed.select([*RENAMED, *(["final_parent"] if nested else [])]).sort_by("doc_key")
         rejects.append(engine.answer(REJECTED))
         later = engine.count("repeats", {"later": "sum(n - 1)"})["later"]
         engine.forget()
@@ -157,6 +163,8 @@ def collapse(records: pa.Table, silent: pa.Table, *, renames: bool = False) -> C
     kept = listed.column(0).to_numpy()
     documents = good if len(kept) == len(good) else good.filter(pa.array(np.isin(good["doc_key"].to_numpy(), kept)))
     documents = documents.drop_columns("doc_id").append_column("doc_id", listed.column(1))
+    if nested:
+        documents = documents.drop_columns("parent").append_column("parent", listed.column(3))
     documents = documents.append_column("group", listed.column(2)).select(DOCUMENTS.names).cast(DOCUMENTS.arrow)
     rejected = pa.concat_tables([some.select(REJECTS.names).cast(REJECTS.arrow) for some in rejects])
     return Collapsed(documents, rejected, later)

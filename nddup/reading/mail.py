@@ -4,6 +4,7 @@
     read_mail         stream -> records
     cut_mail          stream -> the bytes of each message
     read_message      those bytes -> the record of the message, then of each message inside it
+    count_messages    those bytes -> how many records these are
 
 The id is the Message-ID. The text is the subject and every part that is text, in order; of a part in several forms the
 plain one, or the page where that says much more. A part that is not read is a line `attachment: name`, is counted, and
@@ -61,6 +62,9 @@ _ENVELOPE_START = re.compile(_ENVELOPE)
 _NEXT_ENVELOPE = re.compile(rb"(?<=\n)" + _ENVELOPE)
 _REACH = 1_000
 """No envelope, with the start of the field after it, is longer."""
+
+_MAY_HOLD = re.compile(rb"message/|multipart/digest", re.IGNORECASE)
+"""In every message that holds another, as the type of a part; parts of a digest are messages without saying so."""
 
 _FIELD = re.compile(rb"([!-9;-~]{1,100})[ \t]*:([^\r\n]*)")
 _FIRST_FIELD = re.compile(rb"\s*+(From [^\r\n]++\r?\n|[!-9;-~]++[ \t]*+:)")
@@ -272,6 +276,11 @@ def read_message(message: bytes, *, made_up: str) -> Iterator[Record | Reject]:
         yield _read_undivided(message, start)
         return
     yield from _read(parsed, None, made_up, start, depth=0)
+
+
+def count_messages(message: bytes) -> int:
+    """Return how many records `read_message` yields; a message that names no type of messages is not parsed."""
+    return sum(1 for _ in read_message(message, made_up="")) if _MAY_HOLD.search(message) else 1
 
 
 def _parse(message: bytes) -> Message | None:

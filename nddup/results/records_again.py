@@ -113,7 +113,7 @@ def differences(run: FinishedRun, again: Again) -> list[str]:
         for kept, table in ((said, rows), (due, read.to_pylist())):
             kept |= {(row["source"], row["record"]): {"table": name, **row} for row in table}
     unwritten = {name for name in BESIDE if all(row.get(name) is None for row in said.values())}
-    unwritten |= set() if is_whole else {"doc_id"}  # a repeated one is replaced
+    unwritten |= set() if is_whole else {"doc_id", "parent"}  # a repeated id is replaced
     for place in sorted(said.keys() | due.keys()):
         one, other = said.get(place), due.get(place)
         if one == other:

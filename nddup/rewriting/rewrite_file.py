@@ -20,7 +20,7 @@ import pyarrow.compute as pc
 
 from nddup.reading.charsets import MARKS, decode_anyway, unit_of
 from nddup.reading.formats import FILE_KINDS, FileHead, Kind
-from nddup.reading.mail import cut_mail, read_message
+from nddup.reading.mail import count_messages, cut_mail
 from nddup.reading.outcomes import Reject
 from nddup.reading.sgml_records import find_sgml_start
 from nddup.reading.streams import COMPRESSIONS, PIECE, Chunk, Expanded, Packer, Part, StoppedError, cut_pieces
@@ -312,12 +312,12 @@ def rewrite_mail(stream: Expanded, head: FileHead, verdicts: Verdicts, max_recor
     Raises:
         RewriteError: if the file has more or fewer messages than the run found.
 
-    Cost: that of reading them, as their parts are counted. Memory: `max_record` and a piece.
+    Cost: linear; only those that may hold others are parsed, to count these. Memory: `max_record` and a piece.
     """
     del head
     reader = Reader(verdicts)
     for message in cut_mail(stream, max_record=max_record):
-        count = 1 if isinstance(message, Reject) else sum(1 for _ in read_message(message, made_up=""))
+        count = 1 if isinstance(message, Reject) else count_messages(message)
         stays = [reader.next() is not False for _ in range(count)]
         if any(stays) and isinstance(message, bytes):
             yield message

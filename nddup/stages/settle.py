@@ -3,6 +3,7 @@
     good      --REPEATS-->    the ids that several records have, each with its first record
     good      --TAKEN-->      the names like `source#record` that are ids of records
     good      --settle-->     settled: each record with its final id, and whether it is rejected for a repeated one
+    settled   --HOLDERS-->    the records that lie in another, each with the final id of that one
     settled   --GROUPS-->     grouped: each with the smallest id of the documents with an equal sketch
     captures  --REVISITED-->  the revisits, each with the document it repeats
     records   --COMMON-->     the shingles of too many documents
@@ -24,7 +25,7 @@ from nddup.tables import FIRST_SEEN, REPEATED
 MADE_UP = "#[1-9][0-9]*[+]*$"
 """What an id ends with that is like a made-up name."""
 
-SETTLED_BY = ("doc_key", "doc_id", "source", "record", "content_fingerprint", "sketch_fingerprint")
+SETTLED_BY = ("doc_key", "doc_id", "source", "record", "content_fingerprint", "sketch_fingerprint", "parent")
 """Columns of `good` that the queries read, besides `is_made`."""
 
 REPEATS = """
@@ -63,6 +64,13 @@ GROUPS = """
     SELECT sketch_fingerprint, count(*) AS n, min(final_id) AS smallest FROM settled WHERE NOT is_repeated
     GROUP BY sketch_fingerprint HAVING count(*) > 1
 """
+
+HOLDERS = """
+    SELECT r.doc_key AS doc_key, max_by(p.final_id, p.doc_key) AS holder, count(*) AS n
+    FROM settled AS r JOIN settled AS p ON p.source = r.source AND coalesce(p.doc_id, p.made) = r.parent
+    WHERE r.parent IS NOT NULL AND p.doc_key < r.doc_key GROUP BY r.doc_key
+"""
+"""A message precedes those inside it: of the records of its file that had this id, it is the last one before them."""
 
 REJECTED = f"""
     SELECT source, record, doc_id, '{REPEATED}' AS reason,
@@ -127,20 +135,26 @@ def settle(engine: Engine, *, renames: bool, many: int, like: int = 1) -> None:
     engine.see("settled", engine.answer(SETTLED.format(renames=str(renames).lower(), name=name, taken=taken)))
 
 
-def list_documents(engine: Engine, *, many: int) -> Any:  # noqa: ANN401 - a table of either engine
+def list_documents(engine: Engine, *, many: int, nested: int = 0) -> Any:  # noqa: ANN401 - a table of either engine
     """Return the settled records that are documents, with `first_id`: the smallest id among equal sketches.
 
-    Empty sketches count as equal if their contents are: their fingerprint is made of these.
+    Empty sketches count as equal if their contents are: their fingerprint is made of these. Where records are `nested`,
+    `final_parent` is the id of the record that holds each, which may be renamed.
 
     Args:
-        engine: with `settled`, in which `sketch_fingerprint`.
+        engine: with `settled`, in which `sketch_fingerprint`, and `parent` where records are nested.
         many: the number of records.
+        nested: the number of records with a `parent`.
 
     Cost: on Spark a shuffle of narrow rows, by fingerprints. From `heavy_keys.WORTH` documents to `HEAVY` the documents
         do not move; with fewer they are shuffled for the join, and with more by the parts of heavy keys.
     """
     engine.join("grouped", "settled", GROUPS, key="sketch_fingerprint", by="doc_key", many=many)
-    return engine.answer("SELECT *, coalesce(smallest, final_id) AS first_id FROM grouped WHERE NOT is_repeated")
+    listed, rows = "*, coalesce(smallest, final_id) AS first_id", "grouped"
+    if nested:
+        engine.join("placed", "grouped", HOLDERS, key="doc_key", by="doc_key", many=many)
+        listed, rows = f"{listed}, coalesce(holder, parent) AS final_parent", "placed"
+    return engine.answer(f"SELECT {listed} FROM {rows} WHERE NOT is_repeated")  # noqa: S608 - the names above
 
 
 def find_common(engine: Engine, config: Config) -> bytes:

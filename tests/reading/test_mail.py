@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nddup.reading.mail import cut_mail, read_mail, read_message, starts_as_mail
+from nddup.reading.mail import count_messages, cut_mail, read_mail, read_message, starts_as_mail
 from nddup.reading.outcomes import Record, Reject
 from nddup.reading.records import content_fingerprint, record_text
 from nddup.reading.streams import Expanded
@@ -162,6 +162,20 @@ def test_messages_inside_a_message_are_records_of_their_own() -> None:
     assert record_text(records[2]) == "deep"
     assert records[0].fields == other[0].fields if isinstance(other[0], Record) else False
     assert content_fingerprint(records[0]) != content_fingerprint(other[0])  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("kind", ["mixed", "digest", "Digest"])
+def test_messages_are_counted_without_reading_them(kind: str) -> None:
+    """As many as are read: those inside others too, also where a digest holds them and names no type."""
+    part = b"--b\n\nSubject: one\n\ntext\n"
+    named = part.replace(b"--b\n", b"--b\nContent-Type: MESSAGE/rfc822\n")
+    made = [b'Content-Type: multipart/%s; boundary="b"\n\n' % kind.encode() + inside * 2 + b"--b--\n"
+            for inside in (part, named)]  # fmt: skip
+
+    counts = [count_messages(data) for data in (*made, b"Subject: one\n\ntext\n")]
+
+    assert counts == [1 if kind == "mixed" else 3, 3, 1]
+    assert counts[:2] == [sum(1 for _ in read_message(data, made_up="")) for data in made]
 
 
 def test_a_message_without_an_id_names_those_inside_it_by_its_place() -> None:

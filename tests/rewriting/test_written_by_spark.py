@@ -67,6 +67,10 @@ def test_pages_texts_and_mail_end_as_they_did(spark: SparkSession, tmp_path: Pat
         (folder / f"{name}.txt.gz").write_bytes(gzip.compress(text + end))
     mail = "From x@y Thu Jan  1 00:00:00 2026\nSubject: one\n\nnothing of the sort, and more words\n\n"
     (folder / "some.mbox").write_text(mail + mail.rstrip())
+    inner = "Content-Type: message/rfc822\n\nSubject: two\n\n" + " ".join(f"inner{number}" for number in range(20))
+    other = inner.replace("inner1", "other")
+    outer = f'From x@y Thu Jan  1 00:00:00 2026\nContent-Type: multipart/mixed; boundary="b"\n\n--b\n{other}\n--b--\n'
+    (folder / "deep.mbox").write_text(outer + mail + outer.replace(other, inner + f"\n--b\n{inner}"))
     config = build_config(SETTINGS | {"output": {"kept": "as-input", "report": False}}, origin="test")
     run_locally([str(folder)], str(tmp_path / "local"), config)
     run_job(spark, [str(folder)], str(tmp_path / "spark"), config)

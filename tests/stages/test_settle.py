@@ -15,7 +15,7 @@ from tests.engine_rows import rows_of, see_rows
 GOOD = working(
     "good",
     "doc_key long, doc_id string, source string, record long, content_fingerprint binary, sketch_fingerprint binary,"
-    " is_made boolean",
+    " parent string, is_made boolean",
     "Numbered records that are no rejects.",
 )
 
@@ -23,11 +23,11 @@ Given = list[tuple[str | None, str]]
 """The id and the content of each record, in order."""
 
 
-def see_good(engine: Engine, given: Given) -> None:
-    """Let the engine see the records of a file `f`; records of one content have one sketch."""
+def see_good(engine: Engine, given: Given, parents: dict[int, str] | None = None) -> None:
+    """Let the engine see the records of a file `f`; records of one content have one sketch; `parents` by record."""
     rows = [
         {"doc_key": key, "doc_id": name, "source": "f", "record": key + 1, "content_fingerprint": content.encode(),
-         "sketch_fingerprint": content.encode(), "is_made": name is None}
+         "sketch_fingerprint": content.encode(), "parent": (parents or {}).get(key), "is_made": name is None}
         for key, (name, content) in enumerate(given)
     ]  # fmt: skip
     see_rows(engine, GOOD, rows)
@@ -57,6 +57,21 @@ def test_the_first_record_keeps_the_id(engine: Engine, many: int) -> None:
     found = settled(engine, given, renames=True, many=many)
     assert found["documents"] == {0: ("a", "a"), 1: ("b", "b"), 2: ("f#3", "b"), 4: ("f#5", "b")}
     assert found["rejects"] == {4: repeated}
+
+
+@pytest.mark.parametrize("many", [10, 1_000_000], ids=["few", "heavy"])
+def test_the_parent_of_a_record_is_the_last_one_of_its_id_before_it(engine: Engine, many: int) -> None:
+    """So a record inside one that was renamed, or had no id, names it by its new name; `f#8` is an id in this file."""
+    given: Given = [
+        ("a", "1"), ("a/1", "2"), ("a", "3"), ("a/1", "4"), ("b", "5"), ("a/1/1", "6"), ("f#8", "7"), (None, "8"),
+        ("f#8/1", "9"),
+    ]  # fmt: skip
+    see_good(engine, given, {1: "a", 3: "a", 5: "a/1", 8: "f#8", 4: "lost"})
+    settle(engine, renames=True, many=many)
+
+    engine.see("documents", list_documents(engine, many=many, nested=5))
+    parents = {key: held for key, held in rows_of(engine.answer("SELECT doc_key, final_parent FROM documents")) if held}
+    assert parents == {1: "a", 3: "f#3", 5: "f#4", 8: "f#8+", 4: "lost"}
 
 
 def test_without_renaming_every_later_record_is_rejected(engine: Engine) -> None:

@@ -432,8 +432,10 @@ def _make_documents(job: Job, source: Collection | DataFrame, rule: SketchRule) 
         documents, rejects = job.find("documents"), job.find("rejects")
         if documents is None:
             later = engine.count("repeats", {"later_ids": "sum(n - 1)"})
-            named = {"final_id": "doc_id", "first_id": "group"}
-            collapsed = list_documents(engine, many=saved.rows).drop("doc_id").withColumnsRenamed(named)
+            nested = saved.counts.get("nested_records", 0)
+            named = {"final_id": "doc_id", "first_id": "group", **({"final_parent": "parent"} if nested else {})}
+            listed = list_documents(engine, many=saved.rows, nested=nested)
+            collapsed = listed.drop(*named.values()).withColumnsRenamed(named)
             collapsed = collapsed.select(*DOCUMENTS.names)
             if saved.rows <= FEW:
                 collapsed = collapsed.coalesce(1).sortWithinPartitions("doc_key")
