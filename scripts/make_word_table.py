@@ -29,6 +29,7 @@ HEADER = """\
 #   fold FIRST LAST STEP SHIFT    every STEP-th from FIRST becomes the one SHIFT (decimal) further on
 #   spell CODE CODE...            what a character becomes if that is several
 #   join CODE FIRST SECOND        the canonical composition of two folded characters
+#   none FIRST LAST               code points that this Unicode assigns to no character: perhaps letters of a later one
 """
 
 # Scripts written without spaces between words: the ideographic ones and those which line breaking (UAX 14)
@@ -63,11 +64,20 @@ VIRAMA = "\u0d4d"
 DOTLESS, IOTA_BELOW = "\u0131", "\u0345"
 HANGUL = range(0xAC00, 0xD7A4)
 SURROGATES = range(0xD800, 0xE000)
+NO_CHARACTERS = range(0xFDD0, 0xFDF0)
+LAST_TWO = 0xFFFE
+"""Noncharacters: these, and those of each plane that have these bits."""
 
 
 def is_reserved(code: int) -> bool:
     """Return whether the code point will be an ideograph, if it is ever assigned."""
     return any(code in plane for plane in RESERVED) and unicodedata.category(chr(code)) == "Cn"
+
+
+def is_unknown(code: int) -> bool:
+    """Return whether the code point has no character yet, and may get one; dropped ones get none that is read."""
+    is_free = unicodedata.category(chr(code)) == "Cn" and not is_reserved(code) and not is_dropped(code)
+    return is_free and code & LAST_TWO != LAST_TWO and code not in NO_CHARACTERS
 
 
 def is_word(code: int) -> bool:
@@ -183,6 +193,7 @@ def main() -> None:
     lines += [f"fold {first:X} {last:X} {step} {shift}" for first, last, step, shift in fold_runs(folds)]
     lines += [" ".join(["spell", f"{code:X}", *(f"{ord(c):X}" for c in parts)]) for code, parts in spelt.items()]
     lines += [f"join {code:X} {first:X} {second:X}" for code, first, second in joins({*folds, *spelt})]
+    lines += [f"none {first:X} {last:X}" for first, last in runs(is_unknown)]
     TABLE.write_text(HEADER + "\n".join(lines) + "\n", encoding="ascii")
 
 

@@ -38,7 +38,7 @@ from nddup.scanning import read_again, sketch_records
 from nddup.scanning.found import text_buffers
 from nddup.settings.load import build_config
 from nddup.sketching import min_s, minhash, recipe
-from nddup.sketching.rolling_hash import hash_rows
+from nddup.sketching.rolling_hash import hash_rows, unknown_bytes
 from nddup.sketching.vocabulary import LexiconRule, TermCounts, grow_table
 from nddup.sketching.word_sketches import WordRule, WordSketcher
 from nddup.spark import scan
@@ -76,7 +76,9 @@ def call_kernels() -> None:
 def load_kernels() -> None:
     """Call each kernel of the usual path once, on tiny inputs of the types that the stages use."""
     text = np.frombuffer(b"a rose is a rose", np.uint8)
-    min_s.sketch_texts(text, np.array([0, len(text)], np.int64))
+    bounds = np.array([0, len(text)], np.int64)
+    min_s.sketch_texts(text, bounds)
+    unknown_bytes(text, bounds)
     line = np.frombuffer(b'{"title": "a", "text": "b"}\n', np.uint8)
     read_lines(line, find_ends(line), Keys("text", titles=("title",)), line.size).join("\n")
     take_rows(_sketches(), np.array([1, 0]))

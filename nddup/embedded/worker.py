@@ -23,6 +23,7 @@ from nddup.scanning import sketch_records
 from nddup.scanning.found import Consumer, RecordLimits
 from nddup.scanning.local_files import DividedError
 from nddup.sketching.min_s import sketch_texts
+from nddup.sketching.rolling_hash import unknown_bytes
 
 __all__ = ["serve", "sketch_records"]
 
@@ -80,7 +81,9 @@ def _receive(messages: socket.socket) -> list[int]:
 def load_kernels() -> None:
     """Load the most used kernels by calling each once on tiny data."""
     text = np.frombuffer(b"a rose is a rose", np.uint8)
-    sketch_texts(text, np.array([0, len(text)], np.int64))
+    bounds = np.array([0, len(text)], np.int64)
+    sketch_texts(text, bounds)
+    unknown_bytes(text, bounds)
     markup.strip_markup("<p>")
 
 

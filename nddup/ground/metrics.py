@@ -105,8 +105,8 @@ class SketchMetrics(StageMetrics):
     guessed_files: list[CountedFile] = Field(
         default_factory=list, description="the first 100 files with such records, and how many each has"
     )
-    unread_records: int = Field(0, description="documents that hold something that is not in their text")
-    unread_bytes: int = Field(0, description="bytes of these that are not in their text")
+    unread_records: int = Field(0, description="documents that hold something that was not read")
+    unread_bytes: int = Field(0, description="bytes of these that were not read")
     unread_parts: int = Field(0, description="attachments and other parts of these that were not read")
     nested_records: int = Field(0, description="records inside others: messages that a message holds")
     undecodable_records: int = Field(0, description="records in which bytes could not be decoded")

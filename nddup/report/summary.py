@@ -166,7 +166,7 @@ def _encoding_notes(sketch: SketchMetrics) -> list[str]:
     if sketch.unread_records:
         parts = f", {counted(sketch.unread_parts, 'part')} such as attachments" if sketch.unread_parts else ""
         found.append(
-            f"{counted(sketch.unread_records, 'document')} hold what is not in their text:"
+            f"{counted(sketch.unread_records, 'document')} hold what was not read:"
             f" {counted(sketch.unread_bytes, 'byte')}{parts}; `documents` says which"
         )
     if sketch.guessed_records:

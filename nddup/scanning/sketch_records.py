@@ -16,6 +16,7 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from nddup.ground.arrays import Ragged
@@ -31,7 +32,7 @@ from nddup.scanning.whole_files import parse_pieces
 from nddup.sketching.kinds import KINDS
 from nddup.sketching.min_s import Sketches, cut_sketches
 from nddup.sketching.recipe import Recipe, level_of, make_sketches
-from nddup.sketching.rolling_hash import fingerprint_rows, hash_rows
+from nddup.sketching.rolling_hash import fingerprint_rows, hash_rows, unknown_bytes
 from nddup.sketching.vocabulary import LexiconRule, TermCounts
 from nddup.sketching.word_sketches import sketcher_of
 from nddup.tables import CHUNKS, RECORDS, TERMS, TYPES, UNREAD, Table
@@ -87,6 +88,7 @@ class SketchRecords:
         del head
         for some in found:
             columns, texts = _read(some, self.rule)
+            columns["unread_bytes"] = pc.add(columns["unread_bytes"], pa.array(unknown_bytes(*texts)))
             made, marks = _sketch_and_mark(*texts, self.rule)
             _reject_short(columns, texts, made, self.rule.min_tokens)
             yield _lay_out(columns, made, self.rule.recipe, marks)

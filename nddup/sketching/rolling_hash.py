@@ -3,6 +3,7 @@
     hash_tokens, hash_characters    one text         -> the hashes of its words, or characters, in order
     hash_rows                       texts            -> a row of token hashes each
     fingerprint_rows                rows of hashes   -> a BLAKE2b-128 digest of each
+    unknown_bytes                   texts            -> the bytes of each that are characters of a later Unicode
     roll                            token hashes     -> the fingerprints of the shingles
     shingling                       length, offset   -> Shingling, the rule for `roll`
 
@@ -19,7 +20,7 @@ from numpy.typing import NDArray
 
 from nddup.ground.arrays import Ragged, compiled
 from nddup.sketching.folding import BEYOND_ASCII, byte_at, decode, fold_text, folded_words, signed
-from nddup.sketching.tokens import CLASS, CLASS_SHIFT, FACTS, OF_MARK, WORD_TABLE
+from nddup.sketching.tokens import CLASS, CLASS_SHIFT, FACTS, OF_MARK, UNKNOWN, WORD_TABLE
 
 TOKEN_SEED: Final = np.uint64(0xCBF29CE484222325)  # FNV-1a's basis
 TOKEN_FACTOR: Final = np.uint64(0xD6E8FEB86659FD93)  # odd, with bits set throughout
@@ -36,6 +37,9 @@ SHIFT_32: Final = np.uint64(32)
 SHIFT_56: Final = np.uint64(56)
 SHIFT_63: Final = np.uint64(63)
 SHIFT_64: Final = np.uint64(64)
+FIRST_UNKNOWN: Final = 0xCD
+"""No character that begins with a lesser byte is unknown: the first gap is U+0378."""
+
 WAITING: Final = 256
 """Tokens that are hashed together."""
 
@@ -355,6 +359,35 @@ def fingerprint_rows(rows: Ragged) -> list[bytes]:
     """Return the BLAKE2b-128 digest of each row: digests are equal iff the rows are."""
     data, ends = np.ascontiguousarray(rows.values).view(np.uint8).data, (8 * rows.offsets).tolist()
     return [blake2b(data[start:end], digest_size=16).digest() for start, end in pairwise(ends)]
+
+
+def unknown_bytes(data: NDArray[np.uint8], bounds: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return the bytes of each text that are characters of a later Unicode: perhaps letters, and in no token, (n,).
+
+    Arguments as for `hash_rows`. Private characters count as separators, which they are in every version.
+
+    Cost: under 1 ns per byte of English text, some 2 of other scripts.
+    """
+    fixed = data.view(), bounds.view()
+    for array in fixed:
+        array.flags.writeable = False  # the kernel is compiled for this alone
+    return np.asarray(_unknown_bytes(*fixed, WORD_TABLE))
+
+
+@compiled
+def _unknown_bytes(data: NDArray[np.uint8], bounds: NDArray[np.int64], table: NDArray[np.uint32]) -> NDArray[np.int64]:
+    counts = np.zeros(len(bounds) - 1, np.int64)
+    for i in range(len(counts)):
+        at, end = bounds[i], bounds[i + 1]
+        while at < end:
+            if data[at] < FIRST_UNKNOWN:
+                at += 1
+                continue
+            code, size = decode(data, at, end)
+            if table[FACTS + code] & UNKNOWN:
+                counts[i] += size
+            at += size
+    return counts
 
 
 @compiled

@@ -32,13 +32,15 @@ DROPPED: Final = 3 << 24  # has no effect
 JOINING: Final = 4 << 24  # becomes the value, but may compose with what is before it
 SPELT: Final = 5 << 24  # becomes several; the value is where they are in the fourth part
 
-# The second part has facts of each code point: its canonical combining class, its class, and which join makes it.
+# The second part has facts of each code point: its canonical combining class, its class, whether the table knows it,
+# and which join makes it.
 FACTS: Final = N_CODES
 ORDER: Final = 0xFF
 CLASS_SHIFT: Final = 8
 CLASS: Final = 3
 OF_WORD, OF_ALONE, OF_MARK = 1, 2, 3
 IS_FIRST: Final = 1 << 10  # set if some join begins with this character
+UNKNOWN: Final = 1 << 11  # set if this Unicode has no such character, but a later one may
 JOIN_SHIFT: Final = 16  # the number of the join that makes this character, from 1
 
 # The third part has the joins, ascending: a column of firsts, one of seconds, one of compositions.
@@ -63,7 +65,7 @@ LEAD, VOWEL, TAIL, SYLLABLE = 0x1100, 0x1161, 0x11A7, 0xAC00
 LEADS, VOWELS, TAILS = 19, 21, 28
 
 
-_KINDS: Final = ("#", "unicode", "word", "alone", "mark", "order", "drop", "fold", "spell", "join")
+_KINDS: Final = ("#", "unicode", "word", "alone", "mark", "order", "drop", "fold", "spell", "join", "none")
 
 _ASCII_WORD: Final = re.compile("[0-9_a-z]+")
 
@@ -118,6 +120,7 @@ def read_word_table(text: str) -> tuple[str, NDArray[np.uint32]]:
         facts[codes] = fact << CLASS_SHIFT
     codes, orders = _expand([[first, last, "1", order] for first, last, order in lines["order"]])
     facts[codes] |= orders.astype(np.uint32)
+    facts[_expand(lines["none"])[0]] |= UNKNOWN
     codes, shifts = _expand(lines["fold"])
     entries[codes] += shifts.astype(np.uint32)
 

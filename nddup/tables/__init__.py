@@ -126,8 +126,8 @@ UNREAD = (
     Column(
         "unread_bytes",
         "long",
-        "bytes of the record that are not in its text: those that no encoding decodes, and parts that are not read; 0:"
-        " all read",
+        "bytes of the record that are not read: those that no encoding decodes, characters of a Unicode after that of"
+        " the table of letters, and parts; 0: all read",
     ),
     Column("unread_parts", "int", "parts that are not read, such as attachments; 0: all read"),
 )

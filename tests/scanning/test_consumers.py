@@ -277,3 +277,18 @@ def test_sources_are_lengthened_until_they_differ() -> None:
 
     assert distinct_sources(paths) == {"x": "x/a", "y": "y/a", "z": "b"}
     assert set(distinct_sources(twins).values()) == {"s3a://one/a", "s3a://two/a"}
+
+
+def test_characters_of_a_later_unicode_are_unread_bytes(tmp_path: Path) -> None:
+    """In lines that are read in blocks, and in pages; they are added to bytes that cannot be decoded."""
+    known = [b'{"id": "a", "text": "one two"}\n', '{"id": "b", "text": "one \u0378\u0379 two"}\n'.encode()]
+    files = {
+        "a.jsonl": b"".join([*known, b'{"id": "c", "text": "one \xcd\xb8 \xff"}\n']),
+        "b.html": "<html><p title='\u0378'>one \U0001fffd".encode(),
+    }
+    groups = find(tmp_path, files).groups
+
+    rows = {group.files[0].file.source: scan_whole(group, SketchRecords(RULE)) for group in groups}
+
+    assert [row["unread_bytes"] for row in rows["a.jsonl"]] == [0, 4, 3]
+    assert [row["unread_bytes"] for row in rows["b.html"]] == [4]

@@ -8,8 +8,16 @@ import unicodedata2 as unicodedata
 from hypothesis import given
 from hypothesis import strategies as st
 
+from nddup.scanning.found import text_buffers
 from nddup.sketching.folding import PADDING, fold_text, folded_words
-from nddup.sketching.rolling_hash import hash_characters, hash_rows, hash_tokens, most_characters, most_tokens
+from nddup.sketching.rolling_hash import (
+    hash_characters,
+    hash_rows,
+    hash_tokens,
+    most_characters,
+    most_tokens,
+    unknown_bytes,
+)
 from nddup.sketching.tokens import (
     CLASS,
     CLASS_SHIFT,
@@ -270,6 +278,20 @@ def test_joins_ascend() -> None:
     pairs = list(zip(firsts, seconds, strict=True))
 
     assert pairs == sorted(pairs)
+
+
+def test_characters_of_a_later_unicode_are_counted() -> None:
+    """By their bytes, in each text; not those that mean nothing in every version, nor reserved ideographs."""
+    letters = "a\u0378", "b\U0001fffd\U000effff c \u038b", "\ue000\ufdd0\uffff\U0002fffd\u00ad\u05d0"
+    data, bounds = text_buffers(["", *letters, "plain"])
+
+    assert unknown_bytes(data, bounds).tolist() == [0, 2, 6, 0, 0]
+    free = {
+        c for c in everything()
+        if unicodedata.category(c) == "Cn" and ord(c) & 0xFFFE != 0xFFFE and ord(c) >> 16 not in (2, 3)
+    } - ignorable() - {chr(code) for code in range(0xFDD0, 0xFDF0)}  # fmt: skip
+    known = "".join(c for c in everything() if c not in free)
+    assert unknown_bytes(*text_buffers([known, *free])).tolist() == [0, *(len(c.encode()) for c in free)]
 
 
 def test_refuses_an_unknown_line() -> None:
