@@ -117,11 +117,10 @@ def require_few_rejects(
 ) -> None:
     """Stop if too many records, or too much of the files, gave no document.
 
-    A file that is no part of the collection does not count: one without bytes, or one of an unknown format whose name
-    ends otherwise than those of the files that gave documents, such as an image beside pages, and an image or archive
-    that has the name of a page, or one that was read to its end and holds no record, such as an empty part of a Parquet
-    table. Nor do the records of `NO_DOCUMENTS`: most records of many crawls are images, scripts
-    and redirects.
+    Records count of files whose names end as those of files that gave documents. So do the bytes of these files, and of
+    any other that could have been read. Not those of a file without bytes, of images and archives of any name, or of a
+    file that was read to its end and holds no record, such as an empty part of a Parquet table. Nor do the
+    records of `NO_DOCUMENTS`: most records of many crawls are images, scripts and redirects.
 
     Args:
         documents: their number.
@@ -136,9 +135,9 @@ def require_few_rejects(
     """
     if limit is None:
         return
-    shards, foreign = _split(silent, source)
+    shards, others, foreign = _split(silent, source)
     counts = dict(reasons)
-    for file in foreign:
+    for file in others + foreign:
         counts[file.reason] = counts.get(file.reason, 0) - file.rejects
     for reason in NO_DOCUMENTS:
         counts.pop(reason, None)
@@ -149,32 +148,34 @@ def require_few_rejects(
         told = ", ".join(f"{count:,} {reason}" for reason, count in sorted(counts.items()) if count > 0)
         allowed = f"input.max_rejects={limit} allows {int(limit * records):,}"
         raise NddupError(f"{rejects:,} of {records:,} records are rejects ({told}); {allowed}{more}")
-    if source is not None and shards:
-        names = {file.source for file in shards}
+    if source is not None and (left := sorted(shards + others)):
+        names = {file.source for file in left}
         outside = {file.source for file in foreign} | {file.source for file in source.assets}
         lost = sum(file.size for file in source.listing.files if file.source in names)
         whole = sum(file.size for file in source.listing.files if file.source not in outside)
         if lost > limit * whole:
             share = f"{spell_size(lost)} of {spell_size(whole)}"
-            raise NddupError(f"{share} gave no document, more than input.max_rejects={limit} allows{more}")
+            raise NddupError(f"{share} gave no document, more than input.max_rejects={limit} allows; {_name(left)}")
 
 
-def _split(silent: Sequence[SilentFile], source: Collection | None) -> tuple[list[SilentFile], list[SilentFile]]:
-    """Divide the files without a document into those that are part of the collection and others."""
+def _split(silent: Sequence[SilentFile], source: Collection | None) -> tuple[list[SilentFile], ...]:
+    """Divide the files without a document: those named as the collection, others that could be read, and the rest."""
     if source is None:
-        return [], []
+        return [], [], []
     without = {file.source for file in silent}
     sizes = {file.source: file.size for file in source.listing.files}
     known = {file.source for file, _ in source.files}
     endings = {_ending(name) for name in known - without}
-    shards: list[SilentFile] = []
-    foreign: list[SilentFile] = []
+    shards, others, foreign = list[SilentFile](), list[SilentFile](), list[SilentFile]()
     for file in silent:
         is_alike = not endings or file.source in known or _ending(file.source) in endings
         is_other = file.reason == "binary" and file.detail.startswith(KNOWN_BINARY) and bool(known)
         is_other |= file[1:3] == EMPTY or file.reason in NO_DOCUMENTS
-        (shards if is_alike and not is_other and sizes.get(file.source, 0) else foreign).append(file)
-    return shards, foreign
+        if is_other or not sizes.get(file.source, 0):
+            foreign.append(file)
+        else:
+            (shards if is_alike else foreign if file.reason == "binary" else others).append(file)
+    return shards, others, foreign
 
 
 def _ending(name: str) -> str:

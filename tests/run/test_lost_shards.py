@@ -61,6 +61,16 @@ def test_a_shard_without_a_document_counts_by_its_bytes(tmp_path: Path, session_
     assert str(refused.value) == f"{told} b.jsonl.gz (damaged)"
 
 
+def test_texts_that_no_format_fits_count_by_their_bytes(tmp_path: Path, session_or_none: SparkSession | None) -> None:
+    """Whatever their names, they could have been read: their records do not count, as they are of one kind."""
+    folder = fill(tmp_path / "in")
+    (folder / "notes.dat").write_text("a b c\n" * 10_000)
+    (folder / "image.dat").write_bytes(b"\x89PNG\r\n\x1a\n" + bytes(90_000))
+
+    with pytest.raises(NddupError, match=r"^60 kB of 64 kB gave no document, .* 1 file: notes\.dat \(no records\)$"):
+        run_that_adds_up(tmp_path, folder, spark=session_or_none)
+
+
 def test_a_small_shard_is_named_and_foreign_files_do_not_count(
     tmp_path: Path, session_or_none: SparkSession | None
 ) -> None:
