@@ -3,8 +3,7 @@
     starts_as_mail    first bytes of a file -> whether it holds e-mail
     read_mail         stream -> records
     cut_mail          stream -> the bytes of each message
-    read_message      those bytes -> the record of the message, then of each message inside it
-    count_messages    those bytes -> how many records these are
+    read_message      those bytes -> the record of the message, then of each inside it; `count_messages`: how many
 
 The id is the Message-ID. The text is the subject and every part that is text, in order; of a part in several forms the
 plain one, or the page where that says much more. A part that is not read is a line `attachment: name`, is counted, and
