@@ -130,6 +130,8 @@ def find_duplicates(  # noqa: PLR0913 - the sections of the configuration, so th
     config = build_config(nested, origin="find_duplicates")
     if any(not column.is_derived for column in config.keep.order.columns) or config.keep.prefer:
         raise ConfigError(f"find_duplicates: columns of keep.policy are {', '.join(DERIVED)}; a table has no sources")
+    if config.keep.same is not None:
+        raise ConfigError("find_duplicates: keep.same: other columns of a table are not read; write it as a file")
     if config.keep.policy in DATED:
         raise ConfigError(
             f"find_duplicates: keep.policy {config.keep.policy}: needs a WARC or ARC file; a table has none"

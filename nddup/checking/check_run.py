@@ -379,6 +379,9 @@ def _keep(evidence: Evidence) -> Iterator[Finding]:
     """
     amount, reads = evidence.amount, ["offers", "keeping"]
     yield _find(evidence, "keep: kept, duplicate_of and reason fit", prove_keep.WRONG_REASONS, reads=["keeping"])
+    if same := evidence.promised.config.keep.same:
+        yield _find(evidence, f"keep: none removed for one of another {', '.join(same)}", prove_keep.ACROSS,
+                    reads=["keeping"])  # fmt: skip
     promise = "keep: resemblance is that of both documents"
     if evidence.count("SELECT count(resemblance) AS n FROM keep"):  # an earlier version wrote none
         yield _find(evidence, promise, prove_keep.WRONG_LIKENESS, reads=["keeping", "folded"])

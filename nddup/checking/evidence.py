@@ -482,7 +482,8 @@ MADE: dict[str, Made] = {
     "added": (("beside",), _extend),
     "recounted_members": ((), _recount_members),
     "named": (("recounted_members",), _asked("named", prove_names.NAMED)),
-    "keeping": (("docs",), _asked("keeping", prove_keep.KEEPING)),
+    "keeping": (("docs",), lambda evidence: evidence.run.keep(
+        "keeping", prove_keep.list_keeping(evidence.promised.config.keep.same_places))),
     "leader_nodes": (("keeping",), _asked("leader_nodes", prove_keep.LEADERS)),
     "led_nodes": (("folded", "heads", "leader_nodes"), _asked("led_nodes", prove_keep.LED)),
     "led_area": (("led_nodes", "leader_nodes"), _asked("led_area", prove_keep.LED_AREA)),

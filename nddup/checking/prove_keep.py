@@ -5,12 +5,14 @@
     offers, keeping      --BEST-->            best         for each removed document the most alike that may replace it
     offers, keeping      --too_near, broken--> violations  of the keep promise; ABANDONED: of a frozen repository
     keeping, commons     --wrong_losses-->    violations   documents that lose another share than stored, or too much
+    keeping              --ACROSS-->          violations   documents removed for one of other values
     keeping              --WRONG_REASONS-->   violations   rows that contradict themselves
     folded, keeping      --wrong_leaders-->   violations   documents that lead beside another leader, or should lead
     keep, members        --WRONG_STARS-->     violations   clusters of a partition that differ from the keep-list
 `recounted`, `truth` and the probes are those of `prove_pairs`.
 """
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from nddup.checking.prove_pairs import TOLERANCE, Violations, is_before, least_size
@@ -33,10 +35,19 @@ COMMONS = """
 
 KEEPING = """
     SELECT d.doc_id, d.node, d.size, d.content, d.weight, d.rank, d.class, k.kept, k.duplicate_of, k.reason,
-           k.resemblance, k.lost, k.leader, t.n_features
+           k.resemblance, k.lost, k.leader, t.n_features, {guard} AS guard
     FROM docs AS d JOIN keep AS k ON d.doc_id = k.doc_id JOIN documents AS t ON d.doc_id = t.doc_id
 """
-"""The documents with their rows of `keep`."""
+"""The documents with their rows of `keep`; `guard` is equal where the values in the columns of `keep.same` are."""
+
+ACROSS = Violations(
+    """
+    SELECT k.doc_id, k.duplicate_of FROM keeping AS k JOIN keeping AS o ON k.duplicate_of = o.doc_id
+    WHERE k.guard <> o.guard
+    """,
+    "{doc_id}: duplicate_of {duplicate_of}, which has other values",
+)
+"""Removed documents whose kept one has other values in the columns of `keep.same`."""
 
 
 LEADERS = "SELECT DISTINCT node FROM keeping WHERE coalesce(leader, kept)"
@@ -74,7 +85,7 @@ HEADS = """
 
 BEST = f"""
     SELECT k.doc_id, min_by(o.doc_id, (-o.likeness, o.weight, o.rank, o.doc_id)) AS likest
-    FROM keeping AS k JOIN offers AS o ON k.node = o.node
+    FROM keeping AS k JOIN offers AS o ON k.node = o.node AND k.guard = o.guard
     WHERE NOT k.kept AND (o.fits OR k.class = 1) AND {is_before("o", "k")} GROUP BY k.doc_id
 """  # noqa: S608 - the text above
 """For each removed document, of the kept ones that may replace it the one of highest resemblance, or for containment
@@ -86,8 +97,9 @@ ABANDONED = Violations(
         SELECT k.doc_id, k.duplicate_of,
                CASE WHEN a.node IS NULL THEN 'alone' WHEN o.doc_id IS NULL THEN 'strange' END AS what
         FROM keeping AS k SEMI JOIN probes AS p ON k.node = p.node
-        LEFT JOIN (SELECT DISTINCT node FROM offers) AS a ON k.node = a.node
-        LEFT JOIN (SELECT DISTINCT node, doc_id FROM offers) AS o ON k.node = o.node AND k.duplicate_of = o.doc_id
+        LEFT JOIN (SELECT DISTINCT node, guard FROM offers) AS a ON k.node = a.node AND k.guard = a.guard
+        LEFT JOIN (SELECT DISTINCT node, guard, doc_id FROM offers) AS o
+        ON k.node = o.node AND k.guard = o.guard AND k.duplicate_of = o.doc_id
         WHERE NOT k.kept
     ) AS removed WHERE what IS NOT NULL
     """,
@@ -167,6 +179,16 @@ STARS = "SELECT doc_id, coalesce(duplicate_of, doc_id) AS star FROM keeping WHER
 """Each document with the kept one of its star; those of equal contents without a feature are in no cluster."""
 
 
+def list_keeping(same: Sequence[int | None]) -> str:
+    """Return the SELECT of `KEEPING`; `same`: the columns of `keep.same`, places in `policy`, None for the source."""
+    values = ["t.source" if place is None else f"element_at(t.policy, {place + 1})" for place in same]
+    marks = [
+        f"CASE WHEN {value} IS NULL THEN '' ELSE concat('=', replace(replace({value}, '!', '!!'), '|', '!-')) END"
+        for value in values
+    ]
+    return KEEPING.format(guard=f"concat_ws('|', {', '.join(marks)})" if marks else "''")
+
+
 def weigh(rule: Definition, losing: Losing | None = None, *, table: str = "recounted") -> str:
     """Return the SELECT of the kept near-duplicates of each probe, which may replace its documents.
 
@@ -179,7 +201,7 @@ def weigh(rule: Definition, losing: Losing | None = None, *, table: str = "recou
 
     Returns:
         A SELECT from that, keeping, probes and, with `losing`, commons and heads: node, doc_id, weight, rank, class,
-        likeness, fits. `fits`: whether the probe loses little enough for it.
+        likeness, fits, guard. `fits`: whether the probe loses little enough for it.
     """
     fits, also = "true", ""
     if losing is not None:
@@ -194,10 +216,11 @@ def weigh(rule: Definition, losing: Losing | None = None, *, table: str = "recou
             LEFT JOIN commons AS c ON least(t.probe, t.other) = c.node_a AND greatest(t.probe, t.other) = c.node_b
         """
     return f"""
-        SELECT t.probe AS node, k.doc_id, k.weight, k.rank, k.class, t.likeness, coalesce({fits}, false) AS fits
+        SELECT t.probe AS node, k.doc_id, k.weight, k.rank, k.class, t.likeness, coalesce({fits}, false) AS fits,
+               k.guard
         FROM {table} AS t JOIN keeping AS k ON t.other = k.node {also} WHERE t.covers AND k.kept
         UNION ALL
-        SELECT node, doc_id, weight, rank, class, CAST(1 AS DOUBLE) AS likeness, true AS fits
+        SELECT node, doc_id, weight, rank, class, CAST(1 AS DOUBLE) AS likeness, true AS fits, guard
         FROM keeping SEMI JOIN probes USING (node) WHERE kept AND size >= {least_size(rule):d}
     """  # noqa: S608 - a number
 
@@ -220,7 +243,7 @@ def too_near(rule: Definition, excused: Excused, *, is_frozen: bool = False) -> 
     earlier = "" if is_frozen and not rule.is_containment else f"AND {is_before('o', 'k')}"
     text = f"""
         SELECT DISTINCT least(k.doc_id, o.doc_id) AS doc_a, greatest(k.doc_id, o.doc_id) AS doc_b
-        FROM keeping AS k JOIN offers AS o ON k.node = o.node
+        FROM keeping AS k JOIN offers AS o ON k.node = o.node AND k.guard = o.guard
         WHERE k.kept AND k.doc_id <> o.doc_id AND k.class >= 0 AND o.fits {earlier} AND NOT {excused.at("k")}
     """  # noqa: S608 - the text above
     return Violations(text, "{doc_a} / {doc_b}: both kept")
@@ -240,8 +263,8 @@ def broken(excused: Excused) -> Violations:
                              CASE WHEN o.doc_id IS NULL AND k.duplicate_of IS NOT NULL THEN 'strange' END
                         WHEN k.duplicate_of IS DISTINCT FROM b.likest THEN 'other' END AS what
             FROM keeping AS k SEMI JOIN probes AS p ON k.node = p.node LEFT JOIN best AS b ON k.doc_id = b.doc_id
-            LEFT JOIN (SELECT DISTINCT node FROM offers) AS a ON k.node = a.node
-            LEFT JOIN offers AS o ON k.node = o.node AND k.duplicate_of = o.doc_id
+            LEFT JOIN (SELECT DISTINCT node, guard FROM offers) AS a ON k.node = a.node AND k.guard = a.guard
+            LEFT JOIN offers AS o ON k.node = o.node AND k.guard = o.guard AND k.duplicate_of = o.doc_id
                  AND (o.fits OR k.class = 1) AND {is_before("o", "k")}
             WHERE NOT k.kept
         ) AS removed WHERE what IS NOT NULL
@@ -305,8 +328,8 @@ def textless(*, is_frozen: bool) -> Violations:
     first = "max(CASE WHEN kept THEN doc_id END)" if is_frozen else "min_by(doc_id, (weight, rank, doc_id))"
     text = f"""
         SELECT k.doc_id, f.first FROM keeping AS k
-        JOIN (SELECT node, {first} AS first FROM keeping WHERE size = 0
-              GROUP BY node HAVING count_if(class <> 0) = 0) AS f ON k.node = f.node
+        JOIN (SELECT node, guard, {first} AS first FROM keeping WHERE size = 0
+              GROUP BY node, guard HAVING count_if(class <> 0) = 0) AS f ON k.node = f.node AND k.guard = f.guard
         WHERE k.size = 0 AND (k.kept AND k.doc_id = f.first OR NOT k.kept AND k.duplicate_of = f.first) IS NOT TRUE
     """  # noqa: S608 - the text above
     return Violations(text, "{doc_id}: of equal contents without a feature, {first} is due to be kept")

@@ -64,6 +64,7 @@ class Nodes:
         first_by_policy: (n,), at a node, its first document by the keep policy; -1 elsewhere.
         members: (n,), the documents sorted by node, those of a node by id.
         starts: (n + 1,), where the members of each node begin.
+        guards: (n,), the number of the values of each document in the columns of `keep.same`.
     """
 
     ids: pa.ChunkedArray
@@ -80,6 +81,7 @@ class Nodes:
     first_by_policy: NDArray[np.int32]
     members: NDArray[np.int32]
     starts: NDArray[np.int64]
+    guards: NDArray[np.int64]
 
     @property
     def is_first(self) -> NDArray[np.bool_]:
@@ -107,6 +109,7 @@ class Nodes:
             "content_fingerprint": contents,
             "n_features": pa.array(self.n_features),
             "n": pa.array(self.equals.astype(np.int64)),
+            "guard": pa.array(self.guards),
         }
         return pa.table(columns)
 
@@ -219,7 +222,14 @@ def name_apart(records: pa.Table) -> pa.ChunkedArray:
     return engine.sql("SELECT final_id FROM settled ORDER BY doc_key")["final_id"]
 
 
-def name_nodes(documents: pa.Table, *, order: Order, levels: int = 0, forced: Forced | None = None) -> Nodes:
+def name_nodes(
+    documents: pa.Table,
+    *,
+    order: Order,
+    levels: int = 0,
+    forced: Forced | None = None,
+    same: Sequence[int | None] = (),
+) -> Nodes:
     """Convert DOCUMENTS to arrays, and order them by the keep policy.
 
     Args:
@@ -227,6 +237,7 @@ def name_nodes(documents: pa.Table, *, order: Order, levels: int = 0, forced: Fo
         order: the keep policy.
         levels: sketch size s if the modulus varies, else 0.
         forced: the documents that come first or last whatever the policy says.
+        same: the columns of `keep.same`: places in `policy`, None for the source.
     """
     n = len(documents)
     sketches = ragged_of(documents["sketch"])
@@ -261,7 +272,18 @@ def name_nodes(documents: pa.Table, *, order: Order, levels: int = 0, forced: Fo
         first_by_policy=best,
         members=members,
         starts=np.concatenate([[0], np.cumsum(counts)]).astype(np.int64),
+        guards=_number_values(documents, same),
     )
+
+
+def _number_values(documents: pa.Table, places: Sequence[int | None]) -> NDArray[np.int64]:
+    """Return a number for each document, (n,): equal ones have equal values in all columns, null equal to null."""
+    numbers = np.zeros(len(documents), np.int64)
+    for place in places:
+        column = documents["source"] if place is None else pc.list_element(documents["policy"], place)
+        codes = one_chunk(column).dictionary_encode(null_encoding="encode").indices.to_numpy()
+        numbers = np.unique(numbers * (int(codes.max(initial=0)) + 1) + codes, return_inverse=True)[1]
+    return numbers
 
 
 def order_documents(

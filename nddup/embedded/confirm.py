@@ -352,25 +352,33 @@ def _led_of(of_kind: Mapping[str, pa.Table], most_lost: Fraction | None) -> Led:
 
 def _sketches_of(families: pa.Table, nodes: Nodes) -> list[pa.Table]:
     """Return the rows of each family with `FAMILY_COLUMNS`, in the order of the keep policy."""
-    node, family = (families[name].to_numpy() for name in ("node", "family"))
-    order = np.lexsort((nodes.policy_rank[nodes.first_by_policy[node]], family))
-    offsets, ids = take_rows(nodes.sketches, node[order])
-    chosen = node[order]
-    least = np.full(len(nodes.node), np.iinfo(np.int64).max)
-    weights = nodes.weights - nodes.forced * np.int64(FORCED_WEIGHT)
-    np.minimum.at(least, nodes.node, weights)
+    rows = np.full(len(nodes.node), -1)
+    rows[families["node"].to_numpy()] = np.arange(len(families))
+    members = np.flatnonzero(rows[nodes.node] >= 0)
+    kinds = np.stack([nodes.node[members].astype(np.int64), nodes.guards[members]])
+    by_kind = np.lexsort((nodes.policy_rank[members], *kinds))
+    members, kinds = members[by_kind], kinds[:, by_kind]
+    starts = np.flatnonzero(np.append(True, (kinds[:, 1:] != kinds[:, :-1]).any(axis=0))[: len(members)])
+    weights = (nodes.weights - nodes.forced * np.int64(FORCED_WEIGHT))[members]
+
+    of_row = rows[kinds[0, starts]]
+    family = families["family"].to_numpy()[of_row]
+    order = np.lexsort((nodes.policy_rank[members[starts]], family))
+    chosen = kinds[0, starts][order]
+    offsets, ids = take_rows(nodes.sketches, chosen)
     about = {
         "sketch": lists_of(offsets, pa.array(ids.view(np.int64))),
-        "most": pa.array(weights[nodes.first_by_policy[chosen]]),
-        "least": pa.array(least[chosen]),
-        "n": pa.array(nodes.equals[chosen].astype(np.int64)),
+        "most": pa.array(weights[starts][order]),
+        "least": pa.array(np.minimum.reduceat(weights, starts)[order] if len(starts) else weights),
+        "n": pa.array(np.diff(np.append(starts, len(members)))[order]),
         "shingles": pa.array(nodes.n_features[chosen].astype(np.int32)),
+        "guard": pa.array(kinds[1, starts][order]),
     }
-    rows = families.take(order)
+    laid = families.take(of_row[order])
     for name, column in about.items():
-        rows = rows.append_column(name, column)
+        laid = laid.append_column(name, column)
     cuts = [0, *(np.flatnonzero(np.diff(family[order])) + 1).tolist(), len(order)]
-    return [rows.slice(low, high - low) for low, high in pairwise(cuts) if high > low]
+    return [laid.slice(low, high - low) for low, high in pairwise(cuts) if high > low]
 
 
 def _replace(matches: Matches, inside: NDArray[np.int64], within: pa.Table) -> Matches:

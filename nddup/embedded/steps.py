@@ -172,7 +172,8 @@ def pair(  # noqa: PLR0913 - what is read, of what, and what is known
     """
     rule, led = PairingOptions.of(config), NO_LEADERS
     workers.report_progress("collapse", 0, len(documents))
-    nodes = name_nodes(documents, order=config.keep.order, levels=rule.levels, forced=forced)
+    asked = config.keep
+    nodes = name_nodes(documents, order=asked.order, levels=rule.levels, forced=forced, same=asked.same_places)
     distinct = nodes.distinct
     is_all = len(distinct) == len(nodes.node)
     sketches = nodes.sketches if is_all else take_rows(nodes.sketches, distinct.astype(np.int64))

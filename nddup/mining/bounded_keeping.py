@@ -1,6 +1,7 @@
-"""What is kept of a component too large for its pairs where `keep.max_lost` limits what removal loses.
+"""What is kept of a component too large for its pairs where `keep.max_lost` or `keep.same` limit what replaces what.
 
     keep_bounded    Family, policy, Choosing, Confirm -> Bounded: what is kept, and what replaces each other document
+    keep_apart      Family, Divided, Confirm          -> pairs by which documents of equal values replace each other
     choose_freely   n -> the Choosing by which nothing is forced and any part may be lost
 
 A leader may then replace few of the documents near it, so leaders do not decide what is kept. In the order of the keep
@@ -15,7 +16,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from nddup.ground.arrays import Ragged, number_keys, take_rows
 from nddup.matching.confirm_texts import Compared
+from nddup.matching.overlap_join import Prefixes
 from nddup.mining.keep_verdicts import FREE, KEPT, REMOVED, Loss, may_replace
 from nddup.mining.leaders import Family, Index, begin_index, compare_with, enter
 
@@ -82,7 +85,7 @@ class _Offers(NamedTuple):
 class _Search:
     """The kept documents so far, indexed by their prefixes: all of them, and the heads."""
 
-    def __init__(self, family: Family, choosing: Choosing, ranks: NDArray[np.int64], confirm: Confirm) -> None:
+    def __init__(self, family: Family, choosing: Choosing, ranks: NDArray[np.int64], confirm: Confirm | None) -> None:
         self.family, self.choosing, self.ranks, self.confirm = family, choosing, ranks, confirm
         self.forget()
         self.indexes: list[tuple[Index, int]] = [(begin_index(family.prefixes.n_ranks), 0) for _ in range(2)]
@@ -103,7 +106,7 @@ class _Search:
         rows = compare_with(self.family, np.array([document]), self.indexes[which][0], self.met[which])
         rows = rows[np.argsort(self.ranks[rows[:, 1]])]
         others = rows[:, 1].astype(np.int64)
-        found = self.confirm(document, others)
+        found = _take_all(rows) if self.confirm is None else self.confirm(document, others)
         near, choosing = np.flatnonzero(found.is_near), self.choosing
         others = others[near]
         both = np.stack([np.full(len(near), document), others])
@@ -112,14 +115,21 @@ class _Search:
         return _Offers(rows[near], found.similarity[near], may_replace(choosing.classes[both], loss)[0])
 
 
+def _take_all(rows: NDArray[np.int32]) -> Compared:
+    """Return the results for pairs of near-duplicate sketches, (k, 5), where no text is compared."""
+    n = len(rows)
+    return Compared(np.zeros(n, np.int64), rows[:, 3] / np.maximum(rows[:, 4], 1), np.zeros(n, np.bool_))
+
+
 def keep_bounded(
-    family: Family, by_policy: NDArray[np.int64], choosing: Choosing, confirm: Confirm, max_near: int
+    family: Family, by_policy: NDArray[np.int64], choosing: Choosing, confirm: Confirm | None, max_near: int
 ) -> Bounded:
     """
     Choose what is kept of a component, and what replaces each other document.
 
     A family that keeps nearly all of its documents would take all of its pairs: once more than `max_near` pairs of a
-    document with a kept one before it are near, later documents are compared with heads only. A head is a document that
+    document with a kept one before it are near, later documents are compared with heads only, if losses are limited. A
+    head is a document that
     is forced to be kept, or that is kept and had no near-duplicate among those that it was compared with. More may then
     be kept than if all were compared, but each removed document still has a kept one before it that may replace it.
 
@@ -129,8 +139,8 @@ def keep_bounded(
     Args:
         family: the n documents.
         by_policy: (n,), the documents in the order of the keep policy: forced to be kept first, forced out last.
-        choosing: what decides, with a limit of what may be lost.
-        confirm: compares texts.
+        choosing: what decides.
+        confirm: compares texts; None: the sketches decide.
         max_near: near pairs after which documents are compared with heads only.
 
     Cost: for each document some 0.1 ms, one comparison of sketches for each kept document that it is compared with, and
@@ -142,7 +152,7 @@ def keep_bounded(
     likeness, rows = np.ones(by_policy.size), [np.empty((0, 5), np.int32)]
     limited = n_near = 0
     for document in by_policy.tolist():
-        heads = n_near > max_near
+        heads = n_near > max_near and choosing.most_lost is not None
         offers = search.near(document, heads=heads)
         n_near += len(offers.rows)
         limited += heads
@@ -168,3 +178,54 @@ def _rising(values: NDArray[np.float64], least: float) -> NDArray[np.int64]:
     """Return the places of the values that are above `least` and all values before them."""
     before = np.maximum.accumulate(np.concatenate([[least], values]))[:-1]
     return np.flatnonzero(values > before)
+
+
+class Divided(NamedTuple):
+    """Documents of a family divided by their values in the columns of `keep.same`, s of them in order of the policy."""
+
+    places: NDArray[np.int64]
+    """(s,), the document of the family that has the same shingles."""
+
+    guards: NDArray[np.int64]
+    """(s,), the number of the values."""
+
+    choosing: Choosing
+    """Of the s documents."""
+
+    def take(self, members: NDArray[np.int64]) -> "Divided":
+        """Return those of some documents of the family, ascending; these are then named by their places there."""
+        chosen = np.flatnonzero(np.isin(self.places, members))
+        places = np.searchsorted(members, self.places[chosen])
+        return Divided(places, self.guards[chosen], self.choosing.take(chosen))
+
+
+def keep_apart(family: Family, divided: Divided, confirm: Confirm | None, max_near: int) -> Bounded:
+    """
+    Choose what is kept where a document may only be replaced by one of equal values: `keep_bounded`, value by value.
+
+    Args:
+        family: the documents.
+        divided: the same by values.
+        confirm: compares texts of documents of the family; None: the sketches decide.
+        max_near: as of `keep_bounded`.
+
+    Returns:
+        `stands` (s,), by the places in `divided`; `rows` by those in the family.
+
+    Cost: that of `keep_bounded` for each value; documents of different values are not compared. The sketches and their
+        prefixes are copied for each value of a document.
+    """
+    places, prefixes = divided.places, family.prefixes
+    sketches = take_rows(family.sketches, places)
+    offsets, ranks = take_rows(Ragged(prefixes.offsets, prefixes.ranks.astype(np.uint64)), places)
+
+    # A feature of another value is another feature: so only documents of equal values meet.
+    numbers = np.unique(divided.guards, return_inverse=True)[1].astype(np.uint64)
+    keys = np.repeat(numbers, np.diff(offsets)) * np.uint64(prefixes.n_ranks) + ranks
+    numbered = Prefixes(offsets, *number_keys(keys))
+    apart = Family(sketches, numbered, family.bounds[places], family.rule)
+    of_places = confirm and (lambda one, others: confirm(int(places[one]), places[others]))
+    found = keep_bounded(apart, np.arange(len(places)), divided.choosing, of_places, max_near)
+    rows = found.rows.copy()
+    rows[:, :2] = places[rows[:, :2]]
+    return found._replace(rows=rows)

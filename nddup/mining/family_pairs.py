@@ -40,7 +40,7 @@ from nddup.matching.overlap_join import (
     take_prefixes,
 )
 from nddup.matching.threshold import Threshold
-from nddup.mining.bounded_keeping import Choosing, Confirm, choose_freely, keep_bounded
+from nddup.mining.bounded_keeping import Choosing, Confirm, Divided, choose_freely, keep_apart, keep_bounded
 from nddup.mining.keep_verdicts import classes_of
 from nddup.mining.leaders import (
     Family,
@@ -72,9 +72,11 @@ EDGE_ROWS = 1 << 20
 ConfirmOf = Callable[[NDArray[np.int64]], Confirm]
 """Gives what compares the texts of a family, from its nodes: it names documents by their places there."""
 
-FAMILY_COLUMNS = {"sketch": "array<long>", "most": "long", "least": "long", "n": "long", "shingles": "int"}
-"""What is known of a sketch in a family: the greatest and least `weight` of its documents, their number, and their
-distinct shingles."""
+FAMILY_COLUMNS = {
+    "sketch": "array<long>", "most": "long", "least": "long", "n": "long", "shingles": "int", "guard": "long"
+}  # fmt: skip
+"""What is known of a sketch in a family, for each value in the columns of `keep.same`: the greatest and least `weight`
+of its documents of that value, their number, their distinct shingles, and the number of the value."""
 
 
 def among(confirm: Confirm, members: NDArray[np.int64]) -> Confirm:
@@ -150,6 +152,7 @@ def pair_family(
     keys: Ragged | None = None,
     confirm: Confirm | None = None,
     choosing: Choosing | None = None,
+    divided: Divided | None = None,
 ) -> FamilyPairs:
     """
     Find the pairs of a family: all pairs of a component with at most `max_edges`, else as `lead` does.
@@ -175,6 +178,7 @@ def pair_family(
             None: all sketches that can be near-duplicates are compared.
         confirm: compares texts, where texts confirm pairs; the pairs returned are then candidates.
         choosing: what else decides; None: nothing.
+        divided: as of `lead`.
 
     Returns:
         The pairs, and which sketches are in large components. For no sketches, no pairs.
@@ -214,7 +218,8 @@ def pair_family(
         order = by_policy[roots[by_policy] == root]
         component = Component(take_rows(sketches, members), bounds[members], np.searchsorted(members, order))
         of_members = confirm and among(confirm, members)
-        within = lead(component, threshold, limits.max_edges, whole.take(members), of_members)
+        by_value = divided and divided.take(members)
+        within = lead(component, threshold, limits.max_edges, whole.take(members), of_members, by_value)
         parts.append(Rows(members[within.ends].astype(np.int32), within.overlap, within.resemblance))
         own[members], limited = members[within.stands], limited + within.limited
     ends, overlap, resemblance = join_rows(parts)
@@ -280,7 +285,12 @@ class Component(NamedTuple):
 
 
 def lead(
-    component: Component, threshold: Threshold, max_near: int, choosing: Choosing, confirm: Confirm | None = None
+    component: Component,
+    threshold: Threshold,
+    max_near: int,
+    choosing: Choosing,
+    confirm: Confirm | None = None,
+    divided: Divided | None = None,
 ) -> FamilyPairs:
     """
     Find the pairs of a component that is known to be large: those of leaders, and of removed documents with a kept one.
@@ -292,6 +302,7 @@ def lead(
         choosing: what else decides. A limit of what may be lost needs `confirm`.
         confirm: compares texts. The pairs returned are then candidates; leaders and kept documents are those of the
             confirmed pairs.
+        divided: the documents by their values in the columns of `keep.same`; None: there is one value.
 
     Cost: those of `choose_leaders` or `lead_confirmed`, `find_leader_pairs` and `keep_bounded`. Memory: 60 bytes for
         every id of every sketch, 24 for every pair.
@@ -304,7 +315,10 @@ def lead(
         leads, index = lead_confirmed(family, order, always, confirm)
     pairs, n = find_leader_pairs(family, leads, index, always), len(component.bounds)
     stands, limited = np.arange(n, dtype=np.int32), 0
-    if choosing.most_lost is not None and confirm is not None:
+    if divided is not None:
+        apart = keep_apart(family, divided, confirm, max_near)
+        limited, pairs = apart.limited, _without_repeats(pairs, as_pairs(apart.rows))
+    elif choosing.most_lost is not None and confirm is not None:
         kept = keep_bounded(family, order, choosing, confirm, max_near)
         stands, limited = kept.stands, kept.limited
         pairs = _without_repeats(pairs, as_pairs(kept.rows))
@@ -399,9 +413,7 @@ def search_families(batches: Batches, *, rule: FamilyRule, confirm_of: ConfirmOf
     Cost: of each family that of `pair_family`; one family is in memory.
     """
     for rows in _gather(batches):
-        # The order of the nodes is that of the pairs; by_policy has their places in it.
-        order = np.argsort(rows["node"].to_numpy(), kind="stable")
-        yield from _rows_of_family(rows.take(pa.array(order)), np.argsort(order), rule, confirm_of)
+        yield from _rows_of_family(rows, rule, confirm_of)
 
 
 def _gather(batches: Batches) -> Iterator[pa.Table]:
@@ -418,17 +430,21 @@ def _gather(batches: Batches) -> Iterator[pa.Table]:
         yield pa.Table.from_batches(held)
 
 
-def _rows_of_family(
-    rows: pa.Table, by_policy: NDArray[np.int64], rule: FamilyRule, confirm_of: ConfirmOf | None
-) -> Batches:
-    """Yield FAMILY_PAIRS for one family, whose nodes ascend."""
-    nodes, sketches = rows["node"].to_numpy(), ragged_of(rows["sketch"])
+def _rows_of_family(rows: pa.Table, rule: FamilyRule, confirm_of: ConfirmOf | None) -> Batches:
+    """Yield FAMILY_PAIRS for one family, from rows in the order of the keep policy."""
+    # The order of the nodes is that of the pairs; by_policy has their places in it. Of its values, the first counts.
+    nodes, first, place = np.unique(rows["node"].to_numpy(), return_index=True, return_inverse=True)
+    guards, divided = rows["guard"].to_numpy(), None
+    if guards.min() != guards.max():
+        divided = Divided(place, guards, _choosing_of(rows, rule))
+    rows, by_policy = rows.take(pa.array(first)), np.argsort(first)
+    sketches = ragged_of(rows["sketch"])
     confirm = None if confirm_of is None else confirm_of(nodes)
     if isinstance(rule.confirm, SetRule):
         confirm = partial(compare_held, ragged_of(rows["tokens"]), rule.confirm)
     elif rule.confirm is not None:
         confirm = partial(compare_one, partial(take_rows, ragged_of(rows["tokens"])), rule.confirm)
-    found = _search(rows, by_policy, rule, confirm)
+    found = _search(rows, by_policy, rule, confirm, divided)
     if not found.is_whole:
         yield _lay_out("stopped", nodes[:1], np.array([len(nodes)]))
         return
@@ -443,15 +459,22 @@ def _rows_of_family(
         yield _lay_out("limited", nodes[:1], np.array([found.limited]))
 
 
-def _search(rows: pa.Table, by_policy: NDArray[np.int64], rule: FamilyRule, confirm: Confirm | None) -> FamilyPairs:
+def _choosing_of(rows: pa.Table, rule: FamilyRule) -> Choosing:
+    most, least, n, shingles = (rows[name].to_numpy().astype(np.int64) for name in ("most", "least", "n", "shingles"))
+    return Choosing(classes_of(most), classes_of(least), n, shingles, rule.most_lost)
+
+
+def _search(
+    rows: pa.Table, by_policy: NDArray[np.int64], rule: FamilyRule, confirm: Confirm | None, divided: Divided | None
+) -> FamilyPairs:
     sketches = ragged_of(rows["sketch"])
     bounds = rule.threshold.bounds(np.diff(sketches.offsets).astype(np.int32))
-    most, least, n, shingles = (rows[name].to_numpy().astype(np.int64) for name in ("most", "least", "n", "shingles"))
-    choosing = Choosing(classes_of(most), classes_of(least), n, shingles, rule.most_lost)
+    choosing, limits = _choosing_of(rows, rule), rule.limits
     if rows["is_large"][0].as_py():
-        return lead(Component(sketches, bounds, by_policy), rule.threshold, rule.limits.max_edges, choosing, confirm)
+        component = Component(sketches, bounds, by_policy)
+        return lead(component, rule.threshold, limits.max_edges, choosing, confirm, divided)
     keys = None if rule.keys is None else rule.keys(sketches)
-    return pair_family(sketches, bounds, by_policy, rule.threshold, rule.limits, keys, confirm, choosing)
+    return pair_family(sketches, bounds, by_policy, rule.threshold, limits, keys, confirm, choosing, divided)
 
 
 def _lay_out(

@@ -81,6 +81,9 @@ class PassagesConfig(Section):
         return self
 
 
+SOURCE_COLUMN = "nddup_source"
+"""The column of `keep.same` that is the file of a record, not a field in it."""
+
 WORDS = ("longest", "first-id", "first", "shortest-url", "newest", "oldest")
 
 
@@ -95,6 +98,11 @@ class KeepConfig(Section):
     )
     prefer: list[str] | None = Field(
         None, description="globs of `source`: documents of an earlier glob are preferred to those of a later one"
+    )
+    same: list[str] | None = Field(
+        None,
+        description="columns of the records, such as `[license, lang]`: a document is removed only for one with equal"
+        " values in all of them; a missing value equals a missing one. `nddup_source` is the file",
     )
     max_lost: float | None = Field(
         None,
@@ -134,6 +142,13 @@ class KeepConfig(Section):
             raise ValueError("expected a word or columns such as [-score:number, date], got none")
         return value
 
+    @field_validator("same")
+    @classmethod
+    def _are_columns(cls, value: list[str] | None) -> list[str] | None:
+        if value is not None and not (value and all(name.strip() for name in value) and len(set(value)) == len(value)):
+            raise ValueError(f"expected different columns such as [license, lang], got {reprlib.repr(value)}")
+        return value
+
     @field_validator("prefer")
     @classmethod
     def _are_globs(cls, value: list[str] | None) -> list[str] | None:
@@ -150,6 +165,17 @@ class KeepConfig(Section):
     def order(self) -> Order:
         """The order in which documents are preferred."""
         return read_order(self.policy, self.prefer)
+
+    @property
+    def read(self) -> tuple[str, ...]:
+        """The columns whose values are read from the records, in the order of `documents.policy`."""
+        ordering = [column.path for column in self.order.read]
+        return tuple(ordering + [name for name in self.same or () if name not in {*ordering, SOURCE_COLUMN}])
+
+    @property
+    def same_places(self) -> tuple[int | None, ...]:
+        """For each column of `same`, its place in `read`; None for the file."""
+        return tuple(None if name == SOURCE_COLUMN else self.read.index(name) for name in self.same or ())
 
 
 class OutputConfig(Section):

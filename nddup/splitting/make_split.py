@@ -127,7 +127,7 @@ def see_asked(run: FinishedRun, asked: SplitAsked, config: Config, read_columns:
 def _list_strata(run: FinishedRun, by: Sequence[str], config: Config, read_columns: ReadColumns) -> str:
     """Return the query for the value of each document in each column."""
     text = "SELECT d.doc_id, CAST({place} AS BIGINT) AS place, CAST({value} AS STRING) AS value FROM documents AS d"
-    policy = [column.path for column in config.keep.order.read]
+    policy = list(config.keep.read)
     asked = ", ".join(f"count({name}) AS {name}" for name in STORED)
     stored = {name for name, n in run.sql(f"SELECT {asked} FROM documents").to_pylist()[0].items() if n}  # noqa: S608
     parts, again = [], []

@@ -48,9 +48,9 @@ def find_inputs(files: Files, inputs: list[str], config: Config) -> Collection:
             f"keep.policy {config.keep.policy}: needs captures in WARC or ARC files; for another format name the column"
             " of its dates, such as keep.policy=[-date]"
         )
-    paths = tuple(column.path for column in config.keep.order.columns if not column.is_derived)
-    if paths:
-        found = with_columns(files, found, paths)
+    if config.keep.read:
+        asking = [*(["keep.policy"] if config.keep.order.read else []), *(["keep.same"] if config.keep.same else [])]
+        found = with_columns(files, found, config.keep.read, asked=" or ".join(asking))
     return found if most is None else limit_collection(files, found, most, record_limits(config))
 
 

@@ -3,7 +3,7 @@
 The choice was made on distinct sketches (`nddup.mining.pair_graph`). It is exact for documents: equal sketches
 have the same neighbours, so a kept sketch keeps its first document by policy, and a removed sketch keeps none. What
 replaces a copy of a removed sketch is decided for the copy: more kept documents may come before it than before the
-first.
+first. With `keep.same` the sketches are divided by value first (`guards`).
 
     nodes, graph, matches  --VERDICTS-->   the head of each sketch, its first document by policy; for a removed sketch
                                            also the head of its kept one, and what is known of both
@@ -12,7 +12,7 @@ first.
 """
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
 from functools import partial
 from typing import Any, NamedTuple
@@ -26,54 +26,58 @@ from nddup.matching.preference import NUMBERS, Order, PolicyColumn, read_glob
 from nddup.mining.keep_verdicts import ALONE, FORCED_WEIGHT, KEPT, REASONS, Forced, Placed, classes_of, decide
 from nddup.settings import plan
 from nddup.settings.schema import Config
+from nddup.stages.guards import divide
 from nddup.tables import KEEP
 
 HEADS = """
     SELECT node, max(n) AS n, min_by(doc_id, struct(policy, doc_id)) AS own_id, min(policy) AS own_policy,
            min_by(content_fingerprint, struct(policy, doc_id)) AS own_content,
            min_by(weight, struct(policy, doc_id)) AS own_weight
-    FROM nodes GROUP BY node
+    FROM {nodes} GROUP BY node
 """
 
-VERDICTS = f"""
-    WITH heads AS ({HEADS}),
+VERDICTS = """
+    WITH heads AS ({heads}),
     ends AS (
         SELECT g.node, h.own_id AS near_id, h.own_content AS near_content,
                least(g.node, g.duplicate_of) AS node_a, greatest(g.node, g.duplicate_of) AS node_b
-        FROM graph AS g JOIN heads AS h ON g.duplicate_of = h.node
+        FROM {graph} AS g JOIN heads AS h ON g.duplicate_of = h.node
     ),
     measured AS (
         SELECT e.node, e.near_id, e.near_content, m.resemblance, m.common,
                CASE WHEN e.node = e.node_a THEN m.shingles_a ELSE m.shingles_b END AS shingles
-        FROM ends AS e LEFT JOIN matches AS m ON e.node_a = m.node_a AND e.node_b = m.node_b
+        FROM ends AS e LEFT JOIN {matches} AS m ON e.node_a = m.node_a AND e.node_b = m.node_b
     )
     SELECT h.node, h.n, h.own_id, h.own_content, h.own_weight, m.near_id, m.near_content,
            m.resemblance, m.common, m.shingles, coalesce(g.by_leaders AND g.leads, false) AS leads
-    FROM heads AS h LEFT JOIN measured AS m ON h.node = m.node LEFT JOIN graph AS g ON h.node = g.node
-"""  # noqa: S608 - the text above
+    FROM heads AS h LEFT JOIN measured AS m ON h.node = m.node LEFT JOIN {graph} AS g ON h.node = g.node
+"""
+
+SIDES = """
+    SELECT node_a AS node, node_b AS other, {likeness_a} AS likeness, resemblance, common, shingles_a AS shingles
+    FROM {matches}
+    UNION ALL
+    SELECT node_b AS node, node_a AS other, {likeness_b} AS likeness, resemblance, common, shingles_b AS shingles
+    FROM {matches}
+"""
+"""The edges in both directions."""
 
 COPIES = """
     WITH heads AS ({heads}),
-    sides AS (
-        SELECT node_a AS node, node_b AS other, {likeness_a} AS likeness, resemblance, common, shingles_a AS shingles
-        FROM matches
-        UNION ALL
-        SELECT node_b AS node, node_a AS other, {likeness_b} AS likeness, resemblance, common, shingles_b AS shingles
-        FROM matches
-    ),
+    sides AS ({sides}),
     offers AS (
         SELECT r.node, r.own_id AS first_id, o.own_id AS near_id, o.own_content AS near_content,
                o.own_policy AS near_policy, {near_weight} AS near_weight, -coalesce(s.likeness, 0) AS distance,
                s.resemblance, s.common, s.shingles, g.duplicate_of = s.other AS is_first,
                {fits} AND {after} AS is_later
-        FROM graph AS g JOIN heads AS r ON g.node = r.node JOIN sides AS s ON g.node = s.node
-        JOIN graph AS k ON s.other = k.node JOIN heads AS o ON k.node = o.node
+        FROM {graph} AS g JOIN heads AS r ON g.node = r.node JOIN sides AS s ON g.node = s.node
+        JOIN {graph} AS k ON s.other = k.node JOIN heads AS o ON k.node = o.node
         WHERE g.duplicate_of IS NOT NULL AND k.duplicate_of IS NULL AND r.n > 1 AND o.own_weight > -{half}
     ),
     open AS (
         SELECT d.doc_id, o.near_id, o.near_content, o.resemblance, o.common, o.shingles,
                struct(o.distance, struct(o.near_weight, struct(o.near_policy, o.near_id))) AS turn
-        FROM nodes AS d JOIN offers AS o ON d.node = o.node
+        FROM {nodes} AS d JOIN offers AS o ON d.node = o.node
         WHERE d.doc_id <> o.first_id AND (d.weight <= -{half} OR o.is_first OR (o.is_later AND {before}))
     )
     SELECT doc_id, min_by(near_id, turn) AS near_id, min_by(near_content, turn) AS near_content,
@@ -81,7 +85,7 @@ COPIES = """
     FROM open GROUP BY doc_id
 """
 """For each copy, not the first, of a removed sketch: the kept document that replaces it, which may come after the first
-copy. `sides`: the edges in both directions; `offers`: the kept sketches near a removed one."""
+copy. `offers`: the kept sketches near a removed one."""
 
 PLACED = """
     SELECT p.doc_id, p.own_id, coalesce(c.near_id, p.near_id) AS near_id,
@@ -111,24 +115,39 @@ class Replacing(NamedTuple):
     most_lost: Fraction | None = None
     """`keep.max_lost`."""
 
-    def copies(self) -> str:
-        """Return the SELECT of `COPIES`."""
-        by_weight, fits = self.least_containment is not None, "true"
-        if by_weight:
-            fits = f"coalesce(s.likeness, 0) >= {self.least_containment!r}"
+    is_guarded: bool = False
+    """Whether `keep.same` is set: documents replace those of equal values only."""
+
+    @property
+    def fits(self) -> str:
+        """The SQL condition that a document which is not forced out may lose what it loses, of a row of `SIDES`."""
+        found = ["true"]
+        if self.least_containment is not None:
+            found.append(f"coalesce(s.likeness, 0) >= {self.least_containment!r}")
         if self.most_lost is not None:
             numerator, denominator = self.most_lost.numerator, self.most_lost.denominator
-            fits += f" AND (s.shingles - s.common) * {denominator:d} <= s.shingles * CAST({numerator:d} AS BIGINT)"
+            lost = f"(s.shingles - s.common) * {denominator:d} <= s.shingles * CAST({numerator:d} AS BIGINT)"
+            found.append(f"coalesce({lost}, false)")
+        return f"({' AND '.join(found)})"
+
+    def sides(self, matches: str) -> str:
+        """Return the SELECT of `SIDES` of a table."""
+        by_weight = self.least_containment is not None
+        likeness = [f"containment_{end}" if by_weight else "coalesce(edit, resemblance)" for end in "ab"]
+        return SIDES.format(likeness_a=likeness[0], likeness_b=likeness[1], matches=matches)
+
+    def copies(self, tables: Mapping[str, str]) -> str:
+        """Return the SELECT of `COPIES` from the tables for `nodes`, `matches` and `graph`."""
+        by_weight = self.least_containment is not None
         after, before = (
             "(o.own_policy > r.own_policy OR (o.own_policy = r.own_policy AND o.own_id > r.own_id))",
             ("(o.near_policy < d.policy OR (o.near_policy = d.policy AND o.near_id < d.doc_id))"),
         )
         if by_weight:  # a heavier document comes before all copies of a lighter one
             after, before = f"(o.own_weight = r.own_weight AND {after})", f"(o.near_weight = -d.weight AND {before})"
-        likeness = [f"containment_{end}" if by_weight else "coalesce(edit, resemblance)" for end in "ab"]
         return COPIES.format(
-            heads=HEADS, likeness_a=likeness[0], likeness_b=likeness[1], fits=fits, after=after, before=before,
-            near_weight="-o.own_weight" if by_weight else "0", half=FORCED_WEIGHT // 2,
+            heads=HEADS.format(**tables), sides=self.sides(tables["matches"]), fits=self.fits, after=after,
+            before=before, near_weight="-o.own_weight" if by_weight else "0", half=FORCED_WEIGHT // 2, **tables,
         )  # fmt: skip
 
 
@@ -147,7 +166,7 @@ def replacing_of(config: Config) -> Replacing:
     """Return when a kept document may replace another, by the settings of a run."""
     threshold = plan.threshold_of(config)
     by_sets, least = config.pairs.confirm == "resemblance", plan.graph_rule(config).least_containment
-    return Replacing(threshold.least_size, by_sets, least, config.keep.most_lost)
+    return Replacing(threshold.least_size, by_sets, least, config.keep.most_lost, config.keep.same is not None)
 
 
 def list_kept(engine: Engine, replacing: Replacing) -> Any:  # noqa: ANN401 - of either engine
@@ -161,8 +180,13 @@ def list_kept(engine: Engine, replacing: Replacing) -> Any:  # noqa: ANN401 - of
     Cost: on Spark shuffles of the nodes, twice on node, to find their first documents and to join the choice, and once
         on their id; of the removed sketches twice, and of the matches once, and once more for those with copies.
     """
-    engine.join("placed", "nodes", VERDICTS, key="node", by="doc_id")
-    text = PLACED.format(least_size=replacing.least_size, copies=replacing.copies())
+    tables = {name: name for name in ("nodes", "matches", "graph")}
+    if replacing.is_guarded:
+        by_weight = replacing.least_containment is not None
+        tables = divide(engine, replacing.sides("slot_matches"), replacing.fits, by_weight=by_weight)
+    verdicts = VERDICTS.format(heads=HEADS.format(**tables), **tables)
+    engine.join("placed", tables["nodes"], verdicts, key="node", by="doc_id")
+    text = PLACED.format(least_size=replacing.least_size, copies=replacing.copies(tables))
     return engine.answer(text, partial(decide_batches, by_sets=replacing.by_sets), KEEP)
 
 

@@ -181,7 +181,7 @@ def _options_of_reading(config: Config) -> list[str]:
     """Return the sections that the sketches depend on under these settings only."""
     is_paired = config.pairs.max_document_frequency is not None or config.pairs.confirm != "none"
     found = ["pairs"] if is_paired else []
-    found += ["keep"] if config.keep.order.columns else []
+    found += ["keep"] if config.keep.order.columns or config.keep.same else []
     return [*found, "lexicon"] if kind_of(config.sketch).is_of_words else found
 
 

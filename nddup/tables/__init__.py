@@ -182,7 +182,8 @@ DOCUMENTS = Table(
         Column(
             "policy",
             "array<string>",
-            "the values, in order, of those columns of `keep.policy` that are read from the record; else null",
+            "the values, in order, of those columns of `keep.policy`, then of `keep.same`, that are read from the"
+            " record; else null",
         ),
         *UNREAD,
         PARENT,
@@ -469,11 +470,11 @@ REWRITTEN = working(
 NODES = working(
     "nodes",
     "doc_key long, doc_id string, first_id string, node long, size int, weight long, policy long,"
-    " content_fingerprint binary, n_features int, n long",
+    " content_fingerprint binary, n_features int, n long, guard long",
     "One narrow row for each document. `node`, the name of its distinct sketch, is the `doc_key` of its `group`"
     " document, `first_id`. `weight` is the size of the sketch times the number of shingles that one id stands for: the"
     " heavier of two may contain the other; documents of `keep.force` are heavier, or lighter, than all others. `n`"
-    " documents have the sketch.",
+    " documents have the sketch. `guard` numbers the values in the columns of `keep.same`: equal ones have one number.",
     "order the documents by the keep policy",
 )
 TERMS = working(
@@ -576,6 +577,11 @@ STARS = working(
     "A graph contracted in rounds until each component is a star: its least node is the first end of each edge.",
 )
 REMOVED = working("removed", "order_key long", "Nodes removed in one round of the keep-list.")
+REPLACED = working(
+    "replaced",
+    "node long, duplicate_of long",
+    "With `keep.same`, the removed ones of the sketches divided by value, each with the kept one that replaces it.",
+)
 SETS = working(
     "sets",
     "ordinal long, positions array<int>, support int, coverage string",

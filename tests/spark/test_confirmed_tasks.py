@@ -77,7 +77,7 @@ def test_a_task_keeps_what_no_kept_text_confirms(seed: int) -> None:
     rows = {
         "node": list(texts), "family": [0] * 6, "is_large": [True] * 6,
         "sketch": pa.array(list(sketches.values()), LISTS), "tokens": pa.array(list(texts.values()), LISTS),
-        "most": [3] * 6, "least": [3] * 6, "n": [1] * 6, "shingles": [3] * 6,
+        "most": [3] * 6, "least": [3] * 6, "n": [1] * 6, "shingles": [3] * 6, "guard": [0] * 6,
     }  # fmt: skip
     threshold = Threshold("overlap", 2, 1, is_count=True, size=3, by_text=True)
     rule = FamilyRule(threshold, None, ComparisonLimits(1, 10**6), RULE)

@@ -85,6 +85,7 @@ def make_nodes(spark: SparkSession, sketches: dict[str, Sketch]) -> DataFrame:
             bytearray(b""),
             len(sketches[name]),
             held[group[name]],
+            0,
         )
         for key, name in enumerate(names)
     ]

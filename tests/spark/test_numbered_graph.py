@@ -125,6 +125,7 @@ def test_the_graph_is_the_same(spark: SparkSession, least: float | None) -> None
             b"",
             9,
             1,
+            0,
         )
         for n in range(260)
     ]

@@ -110,8 +110,14 @@ def level(size: int) -> Column:
     return F.when(rest == 0, 0).otherwise(F.length(F.bin(rest))).cast("long")
 
 
-def name_nodes(
-    documents: DataFrame, *, order: Order, levels: int = 0, many: int = HEAVY, forced: Forced | None = None
+def name_nodes(  # noqa: PLR0913 - as the embedded engine's
+    documents: DataFrame,
+    *,
+    order: Order,
+    levels: int = 0,
+    many: int = HEAVY,
+    forced: Forced | None = None,
+    same: Sequence[int | None] = (),
 ) -> DataFrame:
     """Return one narrow row per document, with its node (distinct sketch) and its place in the keep policy.
 
@@ -121,17 +127,20 @@ def name_nodes(
         levels: size s of sketches whose modulus varies with the document's length, else 0.
         many: the number of documents (`heavy_keys.join_found`).
         forced: the documents that come first, or last, in every order; `FORCED_WEIGHT` tells them in `weight`.
+        same: the columns of `keep.same`: places in `policy`, None for the source.
 
     Schema in:   DOCUMENTS
     Schema out:  NODES; `policy` is smaller for a preferred document, ties by doc_id
     Shuffles:  two, on group: of counts, and of the rows if too many groups have several documents to broadcast them;
-        for an order by columns or preferred sources one more, of narrow rows, by range.
+        for an order by columns or preferred sources one more, of narrow rows, by range; for `same` one of counts and,
+        unless its values are few enough to be broadcast, the rows.
     Actions:   none; Spark samples the range.
     """
     require(documents, DOCUMENTS, stage="pairs")
     turns = F.when(_is_revisit(), F.lit(LAST)).otherwise(preference(order.policy))
     weight = (F.size("sketch") * F.pow(F.lit(2.0), level(levels))).cast("long")
     documents = documents.withColumn("class", F.lit(FREE))
+    documents = _with_guards(documents, same, many)
     if forced is not None:
         documents = _with_classes(documents, forced)
         weight -= F.col("class").cast("long") * FORCED_WEIGHT
@@ -154,6 +163,7 @@ def name_nodes(
         turns.alias("policy"),
         "content_fingerprint",
         "n_features",
+        "guard",
     )
 
     # Groups of one document are not listed: such a document is its own node.
@@ -161,6 +171,18 @@ def name_nodes(
     alone = F.lit(1).cast("long")
     named = {"node": F.coalesce("first_key", "doc_key"), "n": F.coalesce("equals", alone)}
     return found.withColumns(named).withColumnRenamed("group", "first_id").select(*NODES.names)
+
+
+def _with_guards(documents: DataFrame, same: Sequence[int | None], many: int) -> DataFrame:
+    """Add `guard`, which documents of equal values share: the least `doc_key` of these; 0 without columns."""
+    if not same:
+        return documents.withColumn("guard", F.lit(0).cast("long"))
+    values = [F.col("source") if place is None else F.col("policy")[place] for place in same]
+    parts = [F.coalesce(F.concat(F.length(value), F.lit(":"), value), F.lit("-")) for value in values]
+    keyed = documents.withColumn("values", F.concat(*parts))
+    guards = keyed.groupBy("values").agg(F.min("doc_key").alias("guard"), F.count("*").alias("n")).where("n > 1")
+    found = join_found(keyed, guards, "values", by="doc_id", many=many, how="left")
+    return found.withColumn("guard", F.coalesce("guard", "doc_key")).drop("values")
 
 
 def distinct_sketches(documents: DataFrame, *, levels: int = 0) -> DataFrame:
@@ -228,7 +250,7 @@ def _with_classes(documents: DataFrame, forced: Forced) -> DataFrame:
 
 def _number_in_order(documents: DataFrame, order: Order) -> DataFrame:
     """Return the columns that `name_nodes` reads, with `turn`: it ascends by class, then by sources and columns."""
-    narrow = ["doc_key", "doc_id", "group", "sketch", "n_features", "content_fingerprint", "class"]
+    narrow = ["doc_key", "doc_id", "group", "sketch", "n_features", "content_fingerprint", "class", "guard"]
     keyed = documents.withColumns({"from": prefer_sources(order), "moment": F.lit(0), "is_last": _is_revisit()})
     if order.columns:
         derived = [F.col("n_tokens"), F.length("url"), F.col("doc_id"), F.col("doc_key")]

@@ -305,11 +305,11 @@ def pair_families(  # noqa: PLR0913 - the texts only where these confirm pairs
     require(families, FAMILIES, stage="pairs")
     require(sketches, SKETCHES, stage="pairs")
     require(nodes, NODES, stage="pairs")
-    about = nodes.groupBy("node").agg(
+    about = nodes.groupBy("node", "guard").agg(
         F.min(F.struct("policy", "doc_id")).alias("best"),
         F.max("weight").alias("most"),
         F.min("weight").alias("least"),
-        F.max("n").alias("n"),
+        F.count("*").alias("n"),
         F.min("n_features").alias("shingles"),
     )
     rows = sketches.join(about.join(families, "node"), "node")

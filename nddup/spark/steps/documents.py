@@ -382,8 +382,10 @@ def take_documents(documents: DataFrame) -> Made:
 
 def name_nodes(job: Job, documents: Saved) -> Documents:
     """Return the documents with their nodes: one a distinct sketch, in the order of the keep policy. One action."""
-    order, forced = job.config.keep.order, job.forced
-    named = collapse.name_nodes(documents.table, order=order, levels=job.levels, many=documents.rows, forced=forced)
+    asked, forced, many = job.config.keep, job.forced, documents.rows
+    named = collapse.name_nodes(
+        documents.table, order=asked.order, levels=job.levels, many=many, forced=forced, same=asked.same_places
+    )
     nodes = job.save("nodes", named, Unpaired.counts(job.threshold.least_size))
     sizes, unpaired = {name: documents.counts[name] for name in _SIZES}, Unpaired(**nodes.counts)
     return Documents(documents.table, nodes.table, documents.rows, **sizes, unpaired=unpaired)

@@ -1,0 +1,190 @@
+"""`keep.same`: no document stands for one of other values, on either engine; the oracle is the definition on texts."""
+
+import json
+import random
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+from pyspark.sql import SparkSession
+
+from nddup.checking.check_run import check_run
+from nddup.cli import main
+from nddup.embedded.run import run_locally
+from nddup.engines.duck import DuckRun
+from nddup.settings.load import build_config
+from tests.counted_rows import once_each
+from tests.finished_runs import run_over
+from tests.results.damages import change, rewrite
+
+Row = dict[str, Any]
+TABLES = ("pairs", "clusters", "members", "keep", "false_components")
+
+
+def write_texts(folder: Path, seed: int, families: int = 6) -> dict[str, Row]:
+    """Write chains of texts in two files, with copies and few values, some missing; return the records by id."""
+    draw, records = random.Random(seed), dict[str, Row]()  # noqa: S311 - texts
+    for family in range(families):
+        words = [f"family{family}word{place}" for place in range(60)]
+        for _ in range(draw.randrange(1, 12)):
+            way = draw.random()
+            if way < 0.4:
+                words = [*words, *(f"added{draw.randrange(10**6)}" for _ in range(draw.randrange(1, 6)))]
+            elif way < 0.7:
+                words[draw.randrange(len(words))] = f"other{draw.randrange(10**6)}"
+            name, text = f"d{len(records):03}", " ".join(words) if draw.random() < 0.9 else " "
+            records[name] = {
+                "id": name,
+                "text": text,
+                "file": draw.choice("ab"),
+                "lang": draw.choice(["ru", "1", None]),
+            }
+            records[name] |= {"licence": draw.choice(["MIT", "", "-"])} if draw.random() < 0.8 else {}
+    folder.mkdir()
+    for file in "ab":
+        rows = [json.dumps({name: value for name, value in row.items() if name != "file"}) + "\n"
+                for row in records.values() if row["file"] == file]  # fmt: skip
+        (folder / f"{file}.jsonl").write_text("".join(rows))
+    return records
+
+
+def choose(seed: int, ids: list[str], folder: Path) -> tuple[dict[str, Any], dict[str, str]]:
+    """Return settings, drawn, and the words of `keep.force` by id."""
+    draw, said = random.Random(seed), dict[str, str]()  # noqa: S311 - settings
+    same = draw.choice([["lang"], ["lang", "licence"], ["nddup_source"], ["licence", "nddup_source"]])
+    most = draw.choice([None, None, 0.0, 0.1])
+    keep: dict[str, Any] = {"policy": draw.choice(["first-id", ["-licence", "id"]]), "same": same, "max_lost": most}
+    if draw.random() < 0.4:
+        said = {one: draw.choice(["kept", "removed"]) for one in ids if draw.random() < 0.3}
+        (folder / "force.csv").write_text("".join(f"{one},{word}\n" for one, word in said.items()))
+        keep |= {"force": str(folder / "force.csv")} if said else {}
+    pairs = {"threshold": 0.6, "max_edges": draw.choice([1_000_000, 3])}
+    return {"keep": keep, "pairs": pairs, "output": {"report": False}}, said
+
+
+def define_keep(records: dict[str, Row], settings: dict[str, Any], said: dict[str, str]) -> dict[str, str | None]:
+    """Return for each document the kept one that replaces it, itself if it stays, None if forced out alone."""
+    keep = settings["keep"]
+    sets = {name: shingles(row["text"]) for name, row in records.items()}
+    values = {name: [row["file"] if of == "nddup_source" else row.get(of) for of in keep["same"]]
+              for name, row in records.items()}  # fmt: skip
+
+    def turn(name: str) -> tuple[Any, ...]:
+        licence = (records[name].get("licence") or "").strip() if keep["policy"] != "first-id" else ""
+        falling = [-ord(letter) for letter in licence]
+        return ("kept", None, "removed").index(said.get(name)), not licence, falling, name  # type: ignore[arg-type]
+
+    stands: dict[str, str | None] = {}
+    kept: list[str] = []
+    for name in sorted(records, key=turn):
+        offers = {other: alike(sets[name], sets[other]) for other in kept if values[other] == values[name]}
+        offers = {other: share for other, share in offers.items() if share >= Fraction(6, 10)}
+        if keep["max_lost"] is not None and said.get(name) != "removed":
+            most = Fraction(repr(keep["max_lost"]))
+            offers = {other: share for other, share in offers.items()
+                      if len(sets[name] - sets[other]) <= most * len(sets[name])}  # fmt: skip
+        if said.get(name) == "kept" or (not offers and said.get(name) != "removed"):
+            kept.append(name)
+            stands[name] = name
+        else:
+            stands[name] = min(offers, key=lambda other: (-offers[other], turn(other)), default=None)
+    return stands
+
+
+def shingles(text: str) -> frozenset[tuple[str, ...]]:
+    words = text.split()
+    return frozenset(tuple(words[at : at + 5]) for at in range(len(words) - 4))
+
+
+def alike(a: frozenset[Any], b: frozenset[Any]) -> Fraction:
+    """Return the resemblance; texts without a word are equal."""
+    return Fraction(len(a & b), len(a | b)) if a | b else Fraction(1)
+
+
+def rows_of(folder: Path, name: str) -> list[Row]:
+    found: list[Row] = pq.read_table(folder / name).to_pylist()
+    return found
+
+
+def require_kept(seed: int, folder: Path) -> None:
+    """Make a run under drawn settings, compare its keep-list with the definition, and check it."""
+    records, run = write_texts(folder / "in", seed), folder / "run"
+    settings, said = choose(seed, list(records), folder)
+    metrics = run_locally([str(folder / "in")], str(run), build_config(settings, origin="test"))
+
+    found = once_each(
+        (row["doc_id"], row["doc_id"] if row["kept"] else row["duplicate_of"]) for row in rows_of(run, "keep")
+    )
+    if not metrics["stages"]["pairs"]["limited"]:
+        assert found == define_keep(records, settings, said), (seed, settings)
+    report = check_run(DuckRun(str(run)), steps=["keep", "clusters", "members"])
+    assert report.is_sound, (seed, settings, report.text())
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_what_is_kept_is_the_kernel_value_by_value(seed: int, tmp_path: Path) -> None:
+    """With missing values, equal texts, limits of loss, forced documents, leaders and textless documents."""
+    require_kept(seed, tmp_path)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_run_equals_those_of_each_value(seed: int, tmp_path: Path) -> None:
+    """Without `max_lost` the keep-list is the union of those of the documents of each value; pairs do not change."""
+    write_texts(tmp_path / "in", seed)
+    whole = {"keep": {"same": ["nddup_source"]}, "output": {"report": False}}
+    run_locally([str(tmp_path / "in")], str(tmp_path / "same"), build_config(whole, origin="test"))
+    free = build_config({"output": {"report": False}}, origin="test")
+    run_locally([str(tmp_path / "in")], str(tmp_path / "free"), free)
+    for file in "ab":
+        run_locally([str(tmp_path / "in" / f"{file}.jsonl")], str(tmp_path / file), free)
+
+    parts = [row for file in "ab" for row in rows_of(tmp_path / file, "keep")]
+    assert sorted(map(repr, rows_of(tmp_path / "same", "keep"))) == sorted(map(repr, parts))
+    for table in ("pairs", "clusters", "members", "false_components"):
+        assert rows_of(tmp_path / "same", table) == rows_of(tmp_path / "free", table)
+
+
+def test_a_removal_across_values_is_found(tmp_path: Path) -> None:
+    """`check` names a document that one of another value replaces."""
+    records, run = write_texts(tmp_path / "in", 3), tmp_path / "run"
+    settings = {"keep": {"same": ["lang"]}, "output": {"report": False}}
+    run_locally([str(tmp_path / "in")], str(run), build_config(settings, origin="test"))
+    kept = next(row["doc_id"] for row in rows_of(run, "keep") if row["kept"] and records[row["doc_id"]]["lang"] == "ru")
+    removed = next(row["doc_id"] for row in rows_of(run, "keep")
+                   if not row["kept"] and records[row["doc_id"]]["lang"] != "ru")  # fmt: skip
+
+    rewrite(run, "keep", change("duplicate_of", kept, doc_id=removed))
+
+    report = check_run(DuckRun(str(run)), steps=["keep"])
+    assert "BROKEN 1   keep: none removed for one of another lang" in report.text(), report.text()
+
+
+def test_a_column_that_no_record_has_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The message has the setting and the column; repeated and empty columns are refused."""
+    write_texts(tmp_path / "in", 1)
+    run = ["run", str(tmp_path / "in"), "--output", str(tmp_path / "run"), "--set"]
+
+    assert main([*run, "keep.same=[nothing]"]) == 2
+    assert "keep.same: nothing: no record at the start of any file has it" in capsys.readouterr().err
+    assert main([*run, "keep.same=[lang, lang]"]) == 2
+    assert "expected different columns such as [license, lang]" in capsys.readouterr().err
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize(("seed", "max_edges"), [(1, 1_000_000), (2, 3)])
+def test_spark_keeps_the_same(spark: SparkSession, seed: int, max_edges: int, tmp_path: Path) -> None:
+    """In many tasks: every table equals that of the embedded engine, also where components are given by leaders."""
+    write_texts(tmp_path / "in", seed)
+    settings: dict[str, Any] = {
+        "keep": {"same": ["lang", "nddup_source"], "policy": ["-licence", "id"]},
+        "pairs": {"threshold": 0.6, "max_edges": max_edges}, "output": {"report": False},
+    }  # fmt: skip
+    run_locally([str(tmp_path / "in")], str(tmp_path / "local"), build_config(settings, origin="test"))
+    settings["spark"] = {"spark.sql.shuffle.partitions": "3"}
+    run_over(spark, [tmp_path / "in"], tmp_path / "spark", settings)
+
+    for table in TABLES:
+        told = [sorted(map(repr, rows_of(tmp_path / at, table))) for at in ("local", "spark")]
+        assert told[0] == told[1], table
