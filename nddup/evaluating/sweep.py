@@ -29,7 +29,6 @@ from nddup.ground.metrics import RunMetrics
 from nddup.ground.progress import say
 from nddup.ground.shown import csv_line, hide_setting
 from nddup.results.opening import is_read_here, open_here, open_on_spark
-from nddup.scanning.collection import list_files
 from nddup.settings.load import build_config
 from nddup.settings.read_yaml import UNREADABLE, read_yaml, yaml_reason
 from nddup.settings.schema import Config
@@ -251,7 +250,7 @@ class Engines:
     def describe(self) -> dict[str, Any]:
         """Return versions, settings, inputs and list of the sweep, which must all be unchanged to resume it."""
         are_here = is_read_here(*self.inputs, master=self._master)  # they may lie elsewhere than the output
-        files = list_files(LocalStorage() if are_here else self._hadoop, self.inputs).files
+        files = (LocalStorage() if are_here else self._hadoop).list_inputs(self.inputs).files
         return {
             "versions": versions(),
             "settings": settings_of(self._base),

@@ -37,7 +37,7 @@ from nddup.scanning.file_heads import (
 )
 from nddup.scanning.first_records import require_columns, require_paths
 from nddup.scanning.found import RecordLimits
-from nddup.scanning.input_files import ASSET, BESIDE_WHY, InputFile, Listing, count_reasons
+from nddup.scanning.input_files import ASSET, InputFile, Listing, count_reasons
 from nddup.scanning.walk import OUTSIDE
 from nddup.scanning.whole_files import StoredFile, read_file
 
@@ -151,7 +151,7 @@ def find_files(files: Files, inputs: list[str], options: InputOptions) -> Collec
     """
     if options.charset and canonical_charset(options.charset) is None:
         raise ConfigError(f"input.charset={options.charset}: unknown encoding; expected a name such as utf-8 or cp1252")
-    listing = list_files(files, inputs)
+    listing = files.list_inputs(inputs)
     if not listing.files:
         why = f": {count_reasons(why for _, why in listing.skipped)}" if listing.skipped else ""
         hint = "; give what the links lead to as INPUT" if any(why == OUTSIDE for _, why in listing.skipped) else ""
@@ -171,19 +171,6 @@ def find_files(files: Files, inputs: list[str], options: InputOptions) -> Collec
     groups = _group(read, options.max_expansion)
     told = tuple((file.source, found.reason, found.detail) for file, found in unread)
     return Collection(groups, told, listing, tuple(assets))
-
-
-def list_files(files: Files, inputs: list[str]) -> Listing:
-    """List the inputs as every command does: readmes and licences are skipped only beside files of another kind.
-
-    Raises:
-        ConfigError: as `Files.list_inputs`.
-
-    Cost: one listing of the inputs, another of the files named as in `BESIDE` if there are no others.
-    """
-    listing = files.list_inputs(inputs)
-    notes = [path for path, why in listing.skipped if why == BESIDE_WHY]
-    return files.list_inputs(notes) if notes and not listing.files else listing
 
 
 def _without_assets(listing: Listing, options: InputOptions) -> tuple[list[InputFile], list[InputFile]]:

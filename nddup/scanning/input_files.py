@@ -279,12 +279,16 @@ class Listing:
 
 
 class Placed(NamedTuple):
-    """A file found: the folder that its name is relative to, its full path, its bytes and its time in milliseconds."""
+    """A file found: the folder that its name is relative to, its full path, its bytes and its time in milliseconds.
+
+    `beside` is the address of a readme or licence in a folder, which is skipped beside files other than assets.
+    """
 
     base: str
     path: str
     size: int
     modified: int
+    beside: str = ""
 
 
 def make_listing(found: Mapping[str, Placed], skipped: Iterable[tuple[str, str]], repeated: Iterable[str]) -> Listing:
@@ -292,10 +296,13 @@ def make_listing(found: Mapping[str, Placed], skipped: Iterable[tuple[str, str]]
 
     An INPUT inside a table of Hive is named from the folder of the table on: its records keep their columns.
     """
+    if not all(place.beside or ASSET.fullmatch(place.path) for place in found.values()):
+        skipped = [*skipped, *((place.beside, BESIDE_WHY) for place in found.values() if place.beside)]
+        found = {path: place for path, place in found.items() if not place.beside}
     sources = distinct_sources({path: (_above_columns(place.base), place.path) for path, place in found.items()})
     files = [InputFile(path, sources[path], place.size, place.modified) for path, place in found.items()]
     files.sort(key=lambda file: file.source.encode())
-    return Listing(tuple(files), tuple(skipped), tuple(repeated))
+    return Listing(tuple(files), tuple(sorted(skipped)), tuple(repeated))
 
 
 def _above_columns(folder: str) -> str:

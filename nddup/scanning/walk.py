@@ -22,6 +22,7 @@ from typing import IO, BinaryIO, NamedTuple, cast
 
 from nddup.errors import ConfigError, StoppedError
 from nddup.scanning.input_files import (
+    BESIDE_WHY,
     RUN,
     Placed,
     address_of,
@@ -124,6 +125,7 @@ def sizes_of(paths: Sequence[str]) -> Iterator[tuple[str, int]]:
 class _Candidate(NamedTuple):
     """A regular file as it was reached: its names sort in this order."""
 
+    is_beside: bool
     is_by_link: bool
     name: bytes
     base: str
@@ -142,11 +144,13 @@ class _Walk:
         self._skipped: dict[str, str] = {}
         self._walked: set[str] = set()
 
-    def take_file(self, path: str, status: os.stat_result, base: str, *, by_link: bool = False) -> None:
+    def take_file(
+        self, path: str, status: os.stat_result, base: str, *, by_link: bool = False, is_beside: bool = False
+    ) -> None:
         """Take a file that is not a link, if it is regular."""
         kind = stat.S_IFMT(status.st_mode)
         if kind == stat.S_IFREG:
-            self._found.append(_Candidate(by_link, os.fsencode(path), base, path, status))
+            self._found.append(_Candidate(is_beside, by_link, os.fsencode(path), base, path, status))
         else:
             self._skip(path, SPECIAL.get(kind, "not a regular file"))
 
@@ -174,12 +178,12 @@ class _Walk:
                     continue
                 is_folder = stat.S_ISDIR(status.st_mode)
                 why = why_skipped(name, is_folder=is_folder)
-                if why is not None:
+                if why is not None and why != BESIDE_WHY:
                     self._skip(whole, why)
                 elif is_folder:
                     waiting.append((whole, os.path.join(real, name), True))  # noqa: PTH118
                 else:
-                    self.take_file(whole, status, base, by_link=by_link)
+                    self.take_file(whole, status, base, by_link=by_link, is_beside=why is not None)
 
     def follow_links(self) -> None:
         """Follow the links inside the inputs, and those in what they lead to."""
@@ -198,6 +202,8 @@ class _Walk:
             return self._skip(path, NOWHERE)
         is_folder = stat.S_ISDIR(status.st_mode)
         why = why_skipped(path.rpartition("/")[2], is_folder=is_folder)
+        is_beside = why == BESIDE_WHY
+        why = None if is_beside else why
         if why is None and not self._may_follow(real, is_folder=is_folder):
             why = OUTSIDE
         if why is None and is_folder and real in self._walked:
@@ -206,7 +212,7 @@ class _Walk:
             return self._skip(path, why)
         if is_folder:
             return self.take_folder(path, real, base, by_link=True)
-        return self.take_file(path, status, base, by_link=True)
+        return self.take_file(path, status, base, by_link=True, is_beside=is_beside)
 
     def _may_follow(self, real: str, *, is_folder: bool) -> bool:
         """Return whether a link may be followed to a place: inside an INPUT, or to a file of its store of contents."""
@@ -218,10 +224,10 @@ class _Walk:
         files: dict[str, Placed] = {}
         taken: dict[object, str] = {}
         repeated = []
-        for _, _, base, path, status in sorted(self._found, key=lambda found: found[:3]):
+        for is_beside, _, _, base, path, status in sorted(self._found, key=lambda found: found[:4]):
             address = address_of(path)
             if address in files:
-                repeated.append(uri_of(path))
+                repeated += [] if is_beside else [uri_of(path)]
                 continue
             first = taken.setdefault(_key_of(path, status), address)
             if first != address:
@@ -230,7 +236,8 @@ class _Walk:
             modified = status.st_mtime_ns // 1_000_000
             inside = members_of(path) if path.lower().endswith(".wacz") else []
             for whole, size in [(f"{path}!{name}", size) for name, size in inside] or [(path, status.st_size)]:
-                placed = Placed(percent_spelled(base), percent_spelled(whole), size, modified)
+                beside = address if is_beside else ""
+                placed = Placed(percent_spelled(base), percent_spelled(whole), size, modified, beside)
                 files[address_of(whole)] = placed
         return Walked(files, tuple(sorted(self._skipped.items())), tuple(repeated))
 

@@ -35,6 +35,7 @@ from nddup.reading.formats import FileHead
 from nddup.scanning.file_heads import RAW_HEAD_BYTES, HeadFound, Look, Seen, WholeContent, is_hidden, is_refused
 from nddup.scanning.found import Batches
 from nddup.scanning.input_files import (
+    BESIDE_WHY,
     RUN,
     InputFile,
     Listing,
@@ -216,12 +217,12 @@ class Storage:
                 continue
             root = self._status(text)
             base = root.path.rstrip("/") if root.is_folder else root.path.rstrip("/").rpartition("/")[0]
-            for entry in self._walk(root, skipped):
+            for entry, is_beside in self._walk(root, skipped):
                 uri = re.sub("^file:/+", "file:/", entry.uri)  # as Spark spells it
-                if uri in found:
-                    repeated.append(drop_login(uri))
+                if uri in found and (is_beside or not found[uri].beside):
+                    repeated += [] if is_beside else [drop_login(uri)]
                     continue
-                found[uri] = Placed(base, entry.path, entry.size, entry.modified)
+                found[uri] = Placed(base, entry.path, entry.size, entry.modified, entry.path if is_beside else "")
         return make_listing(found, skipped, repeated)
 
     def look_in_tasks(self, inputs: list[str], files: Sequence[InputFile], look: Look) -> dict[str, Seen]:
@@ -416,10 +417,12 @@ class Storage:
             raise ConfigError(f"INPUT {text}: cannot be listed ({_reason(error)})") from error
         raise missing_input(text)
 
-    def _walk(self, found: Entry, skipped: list[tuple[str, str]], *, below: bool = False) -> Iterator[Entry]:
-        """Yield files at or below an entry, by name; `skipped` gets hidden ones, those beside a collection and runs."""
+    def _walk(
+        self, found: Entry, skipped: list[tuple[str, str]], *, below: bool = False
+    ) -> Iterator[tuple[Entry, bool]]:
+        """Yield files at or below an entry, by name, and whether they are only beside others; others are `skipped`."""
         if not found.is_folder:
-            yield found
+            yield found, False
             return
         where = self._make_path(self._make_uri(found.uri))
         children = list_folder(self._jvm, where.getFileSystem(self._hadoop), where)
@@ -434,6 +437,8 @@ class Storage:
             why = why_skipped(child.name, is_folder=child.is_folder)
             if why is None:
                 yield from self._walk(child, skipped, below=True)
+            elif why == BESIDE_WHY:
+                yield child, True
             else:
                 skipped.append((child.path, why))
 

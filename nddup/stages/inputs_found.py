@@ -21,7 +21,7 @@ from nddup.ground.shown import MOST_NAMED
 from nddup.matching.preference import DATED
 from nddup.mining.keep_verdicts import Forced
 from nddup.reading.id_lists import Rows, read_rows, require_known
-from nddup.scanning.collection import Collection, Files, Group, find_files, limit_collection, list_files
+from nddup.scanning.collection import Collection, Files, Group, find_files, limit_collection
 from nddup.scanning.first_records import require_policy
 from nddup.settings.load import read_stored
 from nddup.settings.plan import record_limits
@@ -83,7 +83,7 @@ def note_changes(sketch: SketchMetrics, files: Files, inputs: list[str], source:
     Cost: one listing of the inputs.
     """
     try:
-        now = {file.path: (file.size, file.modified) for file in list_files(files, inputs).files}
+        now = {file.path: (file.size, file.modified) for file in files.list_inputs(inputs).files}
     except NddupError:  # an input is gone
         now = {}
     changed = [file.source for file in source.listing.files if now.get(file.path) != (file.size, file.modified)]
@@ -126,7 +126,7 @@ def find_again(folder: RunFolder, files: Files) -> Again:
     paths = _named(header, folder)["paths"]
     before = {source: tuple(seen) for source, seen in _named(header, folder)["files"].items()}
     config = config_of(folder)
-    now = {file.source: (file.size, file.modified) for file in list_files(files, paths).files}
+    now = {file.source: (file.size, file.modified) for file in files.list_inputs(paths).files}
     if config.input.limit is not None:  # files after the last record were not looked at
         now = {source: seen for source, seen in now.items() if source in before}
     changed = sorted(source for source in before.keys() | now.keys() if before.get(source) != now.get(source))

@@ -102,6 +102,20 @@ def test_a_file_beside_a_collection_is_read_when_it_is_named(storage: Storage, t
     assert sources(storage, fill(tmp_path, "README.md") / "README.md") == ["README.md"]
 
 
+def test_readmes_beside_pictures_alone_are_read(storage: Storage, tmp_path: Path) -> None:
+    """They are skipped beside files of another kind, which pictures and scripts of pages are not."""
+    fill(tmp_path, "README.md", "a.png", "deep/README.md", "deep/LICENSE", ".hidden")
+
+    listing = storage.list_inputs([str(tmp_path)])
+
+    assert [file.source for file in listing.files] == ["README.md", "a.png", "deep/LICENSE", "deep/README.md"]
+    assert [why for _, why in listing.skipped] == ["hidden"]
+    fill(tmp_path, "b.txt")
+    assert sources(storage, tmp_path) == ["a.png", "b.txt"]
+    both = storage.list_inputs([str(tmp_path), str(tmp_path / "README.md")])
+    assert ([file.source for file in both.files], both.repeated) == (["README.md", "a.png", "b.txt"], ())
+
+
 def test_a_hidden_file_that_is_named_is_listed(storage: Storage, tmp_path: Path) -> None:
     """A hidden file is skipped in a folder, and read if INPUT names it."""
     fill(tmp_path, "_a.xml", "b.xml")
