@@ -198,7 +198,7 @@ def rank_by(policy: str | Sequence[str], prefer: Sequence[str]) -> str:
     """Return SQL for the rank of a document by preferred sources, then by a policy; ties have equal ranks.
 
     Args:
-        policy: a word, or columns, each an optional sign, a name and an optional type.
+        policy: a word, or columns, each an optional sign, a name and an optional type, or a name and listed values.
         prefer: globs of sources, without characters that are special in SQL.
     """
     cases = " ".join(f"WHEN {_matches(glob)} THEN {place}" for place, glob in enumerate(prefer))
@@ -209,6 +209,10 @@ def rank_by(policy: str | Sequence[str], prefer: Sequence[str]) -> str:
     else:
         read = 0
         for column in policy:
+            if "=" in column:
+                read += 1
+                terms += _listed_terms(f"nullif(trim(element_at(d.policy, {read})), '')", column.partition("=")[2])
+                continue
             name, _, kind = column.strip().removeprefix("-").strip().rpartition(":")
             name, kind = (name, kind) if kind in ("number", "text") and name else (column.strip().removeprefix("-"), "")
             read += name not in DERIVED
@@ -216,6 +220,13 @@ def rank_by(policy: str | Sequence[str], prefer: Sequence[str]) -> str:
             terms += _terms(f"nullif(trim(CAST({value} AS STRING)), '')", kind, is_falling=column.strip()[0] == "-")
         terms.append(MOMENT)
     return f"rank() OVER (ORDER BY {', '.join(terms)})"
+
+
+def _listed_terms(value: str, listed: str) -> list[str]:
+    """Return the sort term of listed values, as digests: no value is written into a query."""
+    digests = [hashlib.sha256(one.strip().encode()).hexdigest() for one in listed.split(",")]
+    cases = " ".join(f"WHEN sha2({value}, 256) = '{digest}' THEN {place}" for place, digest in enumerate(digests))
+    return [f"CASE WHEN {value} IS NULL THEN {len(digests) + 1} {cases} ELSE {len(digests)} END"]
 
 
 def _terms(value: str, kind: str, *, is_falling: bool) -> list[str]:

@@ -179,6 +179,7 @@ class KeepMetrics(StageMetrics):
     forced_unknown: int = Field(0, description="ids of keep.force that are no document")
     forced_unknown_ids: list[str] = Field([], description="the first of them")
     prefer_idle: list[str] = Field([], description="globs of keep.prefer that are the first to match no source")
+    listed_idle: list[str] = Field([], description="values listed in keep.policy that no document has")
     kept_pairs: int = Field(
         0, description="pairs of which both documents are kept: keep.force asks for it, or keep.max_lost forbids more"
     )

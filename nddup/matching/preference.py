@@ -5,7 +5,7 @@
 
 A column orders numbers by value, however many digits they have, and other texts by their bytes. In a column without a
 type numbers come before texts; of type `number`, any other text is unparsable; of type `text`, a number is a text.
-Missing, blank and unparsable values come last in either direction.
+Missing, blank and unparsable values come last in either direction. `source=wiki,news` puts the listed values first.
 
 Of equals, captures of an archive are ordered by their date, the oldest first, so that no random id decides; what has no
 date comes last. A `revisit`, which has no text of its own, comes after all documents whatever the policy.
@@ -48,6 +48,8 @@ class PolicyColumn(NamedTuple):
     path: str
     is_descending: bool
     type: Literal["number", "text"] | None
+    listed: tuple[str, ...] = ()
+    """Values that come first, in this order; then all others alike, and last a missing one. None: by value."""
 
     @property
     def is_derived(self) -> bool:
@@ -63,12 +65,20 @@ def parse_column(text: str) -> PolicyColumn:
     """Read a column of `keep.policy`.
 
     Raises:
-        ValueError: if it has no name.
+        ValueError: if it has no name, or lists values in a way that no order follows.
 
     Example:
-        >>> parse_column("-score:number"), parse_column("dc:date")
-        (PolicyColumn(path='score', is_descending=True, type='number'), PolicyColumn(path='dc:date', is_descending=False, type=None))
+        >>> parse_column("-score:number")[:3], parse_column("dc:date")[:3], parse_column("lang=ru, en")
+        (('score', True, 'number'), ('dc:date', False, None), PolicyColumn(path='lang', is_descending=False, type=None, listed=('ru', 'en')))
     """  # noqa: E501 - what it shows
+    path, _, values = text.partition("=")
+    if listed := tuple(value.strip() for value in values.split(",")) if values else ():
+        path = path.strip()
+        if not path or path.startswith("-") or path in DERIVED or not all(listed) or len(set(listed)) < len(listed):
+            raise ValueError(
+                f"expected a column of the records and different values, as source=wiki,news; got {text!r}"
+            )
+        return PolicyColumn(path, is_descending=False, type=None, listed=listed)
     found = _COLUMN.fullmatch(text.strip())
     if found is None or not found[2].strip():
         raise ValueError(f"expected a column such as -score:number or date, got {text!r}")
@@ -104,6 +114,9 @@ def _key(value: str | None, column: PolicyColumn) -> bytes:
     text = (value or "").strip()
     if not text or is_unparsable(text, column):
         return _MISSING
+    if column.listed:
+        place = column.listed.index(text) if text in column.listed else len(column.listed)
+        return _PRESENT + place.to_bytes(4, "big")
     is_number = column.type != "text" and NUMBER.fullmatch(text) is not None
     key = _number_key(Decimal(text)) if is_number else _text_key(text)
     return _PRESENT + (_NUMBER if is_number else _TEXT) + (key.translate(_INVERTED) if column.is_descending else key)

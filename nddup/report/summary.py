@@ -216,6 +216,9 @@ def _keep_notes(keep: KeepMetrics, limited: int) -> list[str]:
         found.append(f"keep.force: {keep.forced_kept:,} documents kept, {keep.forced_removed:,} removed{unknown}")
     if keep.prefer_idle:
         found.append(f"keep.prefer matches no source of a document: {name_some(keep.prefer_idle)}")
+    if keep.listed_idle:
+        idle = counted(len(keep.listed_idle), "listed value")
+        found.append(f"keep.policy: {idle} of no document: {name_some(keep.listed_idle)}")
     if keep.kept_pairs:
         found.append(f"both documents of {keep.kept_pairs:,} pairs are kept, as keep.force and keep.max_lost ask")
     if limited:

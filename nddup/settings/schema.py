@@ -94,7 +94,8 @@ class KeepConfig(Section):
         "longest",
         description="which document is preferred: one of these orders (`newest` and `oldest` by the date of captures"
         " in WARC and ARC), or columns to sort by, `-` for descending, `:number` or `:text` for the type:"
-        " `[-score:number, date, -length]`. Of equals the older capture comes first, then the smaller id",
+        " `[-score:number, date, -length]`; `'source=wiki,news'` puts these values first, in this"
+        " order. Of equals the older capture comes first, then the smaller id",
     )
     prefer: list[str] | None = Field(
         None, description="globs of `source`: documents of an earlier glob are preferred to those of a later one"

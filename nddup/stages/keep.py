@@ -266,6 +266,27 @@ def find_idle_globs(ask: Callable[[], Engine], prefer: Sequence[str] | None) -> 
     return list(idle)
 
 
+def find_idle_values(ask: Callable[[], Engine], columns: Sequence[PolicyColumn]) -> list[str]:
+    """Return the values listed in `keep.policy` that no document has, in order, each as `column=value`.
+
+    Args:
+        ask: returns an engine with `documents`; called only if values are listed.
+        columns: those of the policy that are read from the records.
+
+    Cost: the different values of each such column, until each listed one was met.
+    """
+    idle: list[str] = []
+    for place, column in enumerate(columns):
+        waiting = dict.fromkeys(column.listed)
+        text = f"SELECT DISTINCT trim(element_at(policy, {place + 1})) FROM documents"  # noqa: S608 - a number
+        for (value,) in ask().rows(text) if waiting else ():
+            waiting.pop(value, None)
+            if not waiting:
+                break
+        idle += [f"{column.path}={value}" for value in waiting]
+    return idle
+
+
 def _count_unplaced(engine: Engine, columns: Sequence[PolicyColumn]) -> dict[str, dict[str, int]]:
     """Count the documents that lack a value, or have no number, in each column that is read from the records."""
     is_number = tuple(column.type == "number" for column in columns)

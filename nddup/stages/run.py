@@ -35,7 +35,7 @@ from nddup.scanning.first_records import note_ids
 from nddup.scanning.read_again import TextChoice
 from nddup.settings.plan import stored_texts
 from nddup.stages.inputs_found import find_inputs, find_unknown, note_changes, read_forced
-from nddup.stages.keep import find_idle_globs
+from nddup.stages.keep import find_idle_globs, find_idle_values
 from nddup.stages.losses import SilentFile, require_few_losses, require_readable
 from nddup.stages.run_engine import Made, RunEngine, Saved
 from nddup.stages.stage import (
@@ -206,6 +206,7 @@ def decide(
     of_documents = partial(engine.ask, **sketched.tables)
     unknown = find_unknown(of_documents, engine.forced, all_known=engine.config.keep.all_known)
     idle = find_idle_globs(of_documents, engine.config.keep.prefer)
+    idle_values = find_idle_values(of_documents, engine.config.keep.order.read)
 
     with engine.stage("pairs", PairsMetrics) as pairing:
         paired = engine.pair(sketched, source, known)
@@ -220,6 +221,7 @@ def decide(
     with engine.stage("keep", KeepMetrics) as keeping:
         kept = engine.keep(sketched, paired, clustered)
         named = {"forced_unknown": len(unknown), "forced_unknown_ids": unknown[:MOST_NAMED], "prefer_idle": idle}
+        named |= {"listed_idle": idle_values}
         counted = replace(kept, counts={**kept.counts, **named})
         keep = _counted(KeepMetrics, {"documents": sketched.rows["documents"]}, counted)
         keeping.done(keep, f"{keep.kept:,} kept")

@@ -269,3 +269,39 @@ def test_a_wrong_column_is_one_line(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"keep\.prefer"):
         build_config({"keep": {"prefer": ["a^b"]}}, origin="test")
     assert load_config(None, ["keep.policy=[-score:number, date]"]).keep.policy == ["-score:number", "date"]
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_listed_values_come_first(seed: int, tmp_path: Path) -> None:
+    """Of each family stays a document of the first listed value it has; `check` agrees; idle values are named."""
+    draw, rows = random.Random(seed), list[dict[str, Any]]()  # noqa: S311 - values
+    for family in range(30):
+        words = " ".join(f"family{family}word{word}" for word in range(20))
+        rows += [{"id": f"{family}-{at}", "text": words, "from": draw.choice(["news", "it's", "\\", "web", " ", None])}
+                 for at in range(draw.randrange(1, 5))]  # fmt: skip
+    (tmp_path / "in.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    listed = ["wiki", "\\", "it's", "news"]
+    config = build_config({"keep": {"policy": [f"from={','.join(listed)}", "id"]}, "output": {"report": False}},
+                          origin="test")  # fmt: skip
+    run_locally([str(tmp_path / "in.jsonl")], str(tmp_path / "out"), config)
+
+    def turn(row: dict[str, Any]) -> tuple[int, str]:
+        value = (row["from"] or "").strip()
+        return listed.index(value) if value in listed else 4 + (not value), row["id"]
+
+    families = {row["id"].split("-")[0]: min((other for other in rows if other["text"] == row["text"]), key=turn)["id"]
+                for row in rows}  # fmt: skip
+    kept = once(row["doc_id"] for row in pq.read_table(tmp_path / "out" / "keep").to_pylist() if row["kept"])
+    assert kept == set(families.values())
+    report = check_run(DuckRun(str(tmp_path / "out")), steps=["members", "keep"])
+    assert report.is_sound, report.text()
+    metrics = RunMetrics.read((tmp_path / "out" / "metrics.json").read_text())
+    assert "from=wiki" in metrics.stages.keep.listed_idle
+    assert any("of no document: from=wiki" in note for note in notes(metrics))
+
+
+@pytest.mark.parametrize("column", ["-a=b", "=b", "a=b,,c", "a=b,b", "id=x"])
+def test_listed_values_that_order_nothing_are_refused(column: str) -> None:
+    """A sign, no name, an empty or repeated value, and a column that is not read."""
+    with pytest.raises(ValueError, match="different values, as source=wiki,news"):
+        parse_column(column)
