@@ -21,7 +21,7 @@ from nddup.commands import COMMANDS
 from nddup.evaluating.evaluate import EVALUATION
 from nddup.repository.segment_files import MATCHES, SEGMENT
 from nddup.settings.schema import Config
-from nddup.tables import RESULTS, Column, Table
+from nddup.tables import READABLE, RESULTS, Column, Table
 from nddup.tables.features import DIFF_TABLES, SPLIT_TABLES
 
 TARGET = Path(__file__).resolve().parents[1] / "docs" / "reference.md"
@@ -189,7 +189,7 @@ def _spelled(kind: Any) -> str:  # noqa: ANN401 - an annotation
 def _tables() -> Iterator[str]:
     yield "Parquet, a folder each in the run's folder; `kept/`, on request, holds the kept documents themselves.\n"
     told: dict[Column, str] = {}
-    yield from (_declared(table, told) for table in RESULTS.values())
+    yield from (_declared(table, told) for table in READABLE.values())
     yield "## Tables of a repository\n\nA query writes `matches` to its --output.\n"
     yield _declared(MATCHES, told)
     others = ", ".join(f"`{name}`" for name in SEGMENT)

@@ -153,6 +153,8 @@ def test_an_upgrade(capsys: pytest.CaptureFixture[str]) -> None:
     assert rows_of(changed)["kept_after"].all()
     assert set(rows_of(families)["change"]) == {"born", "split"}
     assert run_python(blocks("sign-off-an-upgrade.md", "python")[0])["removed"] == []
+    named = rows_of("FROM 'out/tonight/names/*.parquet'")
+    assert (len(named), named["documents"].sum()) == (len(texts()), len(texts()))
 
 
 def test_tables_in_python() -> None:

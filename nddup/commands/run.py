@@ -1,6 +1,7 @@
 """`nddup run`: find the near-duplicates of a collection."""
 
 import argparse
+import json
 import os
 from collections.abc import Callable
 from functools import partial
@@ -72,6 +73,10 @@ def add(commands: "argparse._SubParsersAction[Any]") -> None:
     parser.add_argument(
         "--log-format", choices=("text", "json"), default="text", help="format of the log lines, one for each stage"
     )
+    parser.add_argument(
+        "--names-from", metavar="RUN",
+        help="an earlier run: families keep the names that they have there, and the report begins with what is new",
+    )  # fmt: skip
     add_all_known(parser, "keep.force")
     add_json(parser)
     add_inputs(parser)
@@ -135,6 +140,7 @@ def _prepare(
 
     chosen = [f"engine={options.engine}"] if options.engine else []
     chosen += ["keep.all_known=true"] if options.all_known else []
+    chosen += [f"output.names_from={json.dumps(options.names_from)}"] if options.names_from else []
     config = load_config(options.config, [*options.assignments, *chosen], os.environ)
     start_logging(options.log_format)
     choice = choose_engine(options.inputs, options.output, config, master=options.master)

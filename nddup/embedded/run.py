@@ -249,6 +249,12 @@ class LocalJob(RunEngine):
     def _reader(self, source: Collection) -> outputs.Reader:
         return outputs.Reader(source, text_rule(self.config), record_limits(self.config), self.workers)
 
+    def open_other(self, path: str) -> "FinishedRun":
+        """As `RunEngine.open_other`."""
+        from nddup.engines.duck import DuckRun  # noqa: PLC0415 - few runs read another
+
+        return DuckRun(path)
+
     def open_finished(self) -> "FinishedRun":
         """As `RunEngine.open_finished`."""
         from nddup.engines.duck import DuckRun  # noqa: PLC0415 - a run without a report needs no DuckDB

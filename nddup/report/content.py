@@ -137,6 +137,7 @@ class Content:
         rejects: the first rows of `rejects`.
         components: the first rows of `false_components`; None if the run has no such table.
         evaluation: content of `evaluation.json`; None if there is none.
+        news: what became of the families of an earlier run; None where names are not taken from one.
         matrix_each: most documents in the matrix of a cluster.
         listed_each: most documents listed of a cluster.
     """
@@ -153,6 +154,7 @@ class Content:
     rejects: list[dict[str, Any]] = field(default_factory=list)
     components: list[dict[str, Any]] | None = None
     evaluation: Mapping[str, Any] | None = None
+    news: Mapping[str, Any] | None = None
     about: Callable[[], AboutDocuments] = AboutDocuments
     weakest: pa.Table = field(default_factory=WEAKEST.empty_table)
     edges: pa.Table = field(default_factory=EDGES.empty_table)

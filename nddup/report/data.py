@@ -265,6 +265,7 @@ def summarise(
         "versions": sorted(metrics.versions.items()),
         "stages": [_stage(name, stage) for name, stage in metrics.stages.by_name().items()],
         "evaluation": shown.evaluation,
+        "news": shown.news,
         "components": shown.components,
         "shingle": _shingle(settings["shingle"]),
         "rule": {

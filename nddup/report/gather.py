@@ -49,6 +49,7 @@ from nddup.report.content import (
 )
 from nddup.report.data import chunks
 from nddup.storage.run_folder import RunFolder
+from nddup.tables import NAMES
 
 MOST_CLUSTERS = 100_000
 """Number of the largest clusters that are read; the others are counted in the histograms only."""
@@ -70,6 +71,22 @@ comes first. 1e-9 is added because 0.29 is stored as a little less."""
 
 LONGER = f"SELECT {', '.join(f'count(CASE WHEN n_tokens >= {low} THEN 1 END) AS from_{low}' for low in LENGTHS)} FROM documents"  # noqa: E501, S608
 """One row: the number of documents with at least so many tokens, for each of `LENGTHS`, int64."""
+
+NEWS = {
+    "documents": "sum(documents)",
+    "before": "sum(before)",
+    "born": "count_if(before = 0 AND documents > 1)",
+    "alone": "count_if(before = 0 AND documents = 1)",
+    "grown": "count_if(before > 0 AND documents > before)",
+    "shrunk": "count_if(documents > 0 AND documents < before)",
+    "gone": "count_if(documents = 0 AND before > 0)",
+}
+"""What is counted of `names`: documents, and families by what became of them."""
+
+MOST_GROWN = """
+    SELECT doc_id, name, documents, before FROM names WHERE documents > before AND documents > 1
+    ORDER BY documents - before DESC, name LIMIT 5
+"""
 
 ASK_DESCRIBED = """
     SELECT /*+ BROADCAST(w) */ w.rank, w.place, d.doc_id, d.url, d.source, d.record, d.n_tokens, d.n_features,
@@ -347,6 +364,7 @@ def gather(run: FinishedRun, asked: Asked | None = None) -> Content:
         lengths=_lengths(run.sql(LONGER)),
         rejects=run.sql(REJECTS).to_pylist() if run.metrics.rows["rejects"] else [],
         components=run.sql(ASK_COMPONENTS).to_pylist() if run.holds(COMPONENTS) else None,
+        news=ask_news(run),
         evaluation=json.loads(run.read_text(EVALUATION)) if run.holds(EVALUATION) else None,
         about=about,
         weakest=ask_weakest(run, clusters, names, matrix_each),
@@ -354,6 +372,20 @@ def gather(run: FinishedRun, asked: Asked | None = None) -> Content:
         matrix_each=matrix_each,
         listed_each=listed_each,
     )
+
+
+def ask_news(run: FinishedRun) -> dict[str, Any] | None:
+    """Return what became of the families of the run that names are taken from; None where they are not.
+
+    Returns:
+        `since`: its folder; `NEWS` by name; `largest`: kept document, name, documents and documents before of the
+        families that grew most.
+    """
+    since = run.metrics.settings["output"].get("names_from")
+    if since is None or not run.holds(NAMES.name):
+        return None
+    largest = [list(row.values()) for row in run.sql(MOST_GROWN).to_pylist()]
+    return {"since": drop_login(since), **run.count(NAMES.name, NEWS), "largest": largest}
 
 
 def _share_out(sizes: list[tuple[int, int]]) -> tuple[int, int]:

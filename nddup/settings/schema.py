@@ -196,6 +196,11 @@ class OutputConfig(Section):
     report: bool = Field(
         default=True, description="write report/index.html, a page that shows the run; without it no text is stored"
     )
+    names_from: str | None = Field(
+        None,
+        description="folder of an earlier run: families that share most documents with one of it have its name in the"
+        " table `names`, and the report begins with what is new (`--names-from`)",
+    )
     texts: int = Field(
         2_000,
         ge=0,

@@ -90,6 +90,10 @@ class SparkJob(Job):
         """As `RunEngine.hold`: on the executors' disks."""
         return persisted(verdicts)
 
+    def open_other(self, path: str) -> FinishedRun:
+        """As `RunEngine.open_other`."""
+        return SparkRun(self.spark, path)
+
     def open_finished(self) -> FinishedRun:
         """As `RunEngine.open_finished`: without Spark jobs where this process sees the folder."""
         folder = self.folder

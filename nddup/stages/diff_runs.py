@@ -134,8 +134,8 @@ GROUPS = """
         SELECT g.doc_id, g.name FROM before_{sets}grouped AS g SEMI JOIN {sets}moved AS m ON g.name = m.name
     ),
     rights AS (SELECT g.doc_id, g.name FROM {sets}grouped AS g SEMI JOIN {sets}moved AS m ON g.name = m.name),
-    befores AS (SELECT name, count(*) AS n FROM lefts GROUP BY name),
-    afters AS (SELECT name, count(*) AS n FROM rights GROUP BY name),
+    earlier_sizes AS (SELECT name, count(*) AS n FROM lefts GROUP BY name),
+    later_sizes AS (SELECT name, count(*) AS n FROM rights GROUP BY name),
     met AS (
         SELECT l.name, r.name AS later, count(*) AS n FROM lefts AS l JOIN rights AS r ON l.doc_id = r.doc_id
         GROUP BY l.name, r.name
@@ -146,7 +146,7 @@ GROUPS = """
     counted AS (
         SELECT m.name, coalesce(a.n, 0) AS before, coalesce(b.n, 0) AS after, coalesce(s.n, 0) AS stay,
                coalesce(t.n, 0) AS takes_from, coalesce(g.n, 0) AS gives_to
-        FROM {sets}moved AS m LEFT JOIN befores AS a ON m.name = a.name LEFT JOIN afters AS b ON m.name = b.name
+        FROM {sets}moved AS m LEFT JOIN earlier_sizes AS a ON m.name = a.name LEFT JOIN later_sizes AS b ON m.name = b.name
         LEFT JOIN stays AS s ON m.name = s.name LEFT JOIN gives AS g ON m.name = g.name
         LEFT JOIN takes AS t ON m.name = t.later
     )

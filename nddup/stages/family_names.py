@@ -15,10 +15,12 @@ import numpy as np
 import pyarrow as pa
 
 from nddup.diffing.match_names import match_names, name_others
-from nddup.engines.engine import Batches, Engine
+from nddup.engines.engine import Batches, Engine, FinishedRun
+from nddup.errors import OutputError
 from nddup.ground.columns import one_chunk
 from nddup.stages.label_components import make_seen
-from nddup.tables import Table, working
+from nddup.stages.run_engine import RunEngine
+from nddup.tables import NAMES, Table, working
 
 MATCHED = working("matched", "name string, doc_id string", "Later families that have an earlier one's name.")
 
@@ -79,10 +81,48 @@ ALL_NAMES = """
 """
 
 WITH_RETIRED = """
-    SELECT name, doc_id FROM live_names
-    UNION ALL SELECT b.name, CAST(NULL AS STRING) AS doc_id
-    FROM before_names AS b ANTI JOIN live_names AS l ON b.name = l.name
+    WITH earlier_sizes AS (
+        SELECT n.name, count(*) AS n FROM before_names AS n JOIN before_family_members AS m ON n.doc_id = m.head
+        GROUP BY n.name
+    ),
+    later_sizes AS (SELECT head, count(*) AS n FROM family_members GROUP BY head)
+    SELECT coalesce(l.name, b.name) AS name, l.doc_id, coalesce(m.n, 0) AS documents, coalesce(s.n, 0) AS before
+    FROM live_names AS l FULL OUTER JOIN before_names AS b ON l.name = b.name
+    LEFT JOIN later_sizes AS m ON l.doc_id = m.head LEFT JOIN earlier_sizes AS s ON b.name = s.name
 """
+
+STORED_NAMES = "SELECT name, doc_id FROM names"
+
+
+def require_other(engine: RunEngine, path: str) -> None:
+    """Refuse an earlier run that is none, or that this run replaces.
+
+    Raises:
+        OutputError: naming it.
+    """
+    engine.open_other(path)
+    if engine.files.full_path(path) == engine.files.full_path(engine.folder.path):
+        raise OutputError(f"output.names_from: {path} is the run that is to be made; give another --output")
+
+
+def names_after(earlier: FinishedRun, engine: Engine) -> str:
+    """Return the query for NAMES of a run that follows another.
+
+    Args:
+        earlier: the other run, of the same engine.
+        engine: with `documents` and `keep` of the run.
+
+    Cost: as `name_families`.
+    """
+    engine.see("before_keep", earlier.answer("SELECT doc_id, kept, duplicate_of FROM keep"))
+    for before in ("before_", ""):
+        list_members(engine, before=before)
+    if earlier.holds(NAMES.name):
+        engine.see("before_names", earlier.answer(STORED_NAMES))
+    else:
+        engine.see("before_documents", earlier.answer("SELECT doc_id, doc_key FROM documents"))
+        name_first(engine, "before_names", before="before_")
+    return name_families(engine)
 
 
 def list_members(engine: Engine, *, before: str = "") -> None:

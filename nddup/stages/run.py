@@ -12,6 +12,7 @@
 The steps are verbs of `nddup.stages.run_engine.RunEngine`; their counts become the metrics of their stage.
 """
 
+import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -34,6 +35,7 @@ from nddup.scanning.collection import Collection
 from nddup.scanning.first_records import note_ids
 from nddup.scanning.read_again import TextChoice
 from nddup.settings.plan import stored_texts
+from nddup.stages.family_names import names_after, require_other
 from nddup.stages.inputs_found import find_inputs, find_unknown, note_changes, read_forced
 from nddup.stages.keep import find_idle_globs, find_idle_values
 from nddup.stages.losses import SilentFile, require_few_losses, require_readable
@@ -152,6 +154,8 @@ def _begin(engine: RunEngine, inputs: list[str], source: Collection) -> dict[str
     require_readable(source.unread, config.input.max_unreadable)
     require_rewritable(source, config)
     engine.require_able(source)
+    if config.output.names_from is not None:
+        require_other(engine, config.output.names_from)
 
     saved = [] if config.lexicon.saved is None else [config.lexicon.saved]
     paths = [engine.files.full_path(path) for path in [*inputs, *saved]]
@@ -165,6 +169,8 @@ def _make_all(engine: RunEngine, source: Collection, inputs: list[str]) -> dict[
     _write_lists(engine, found)
     _write_kept(engine, source, found)
     _rewrite(engine, source, found)
+    if engine.config.output.names_from is not None:
+        _name_families(engine, found, engine.config.output.names_from)
     texts = _store_texts(engine, source, found)
 
     sketch = note_changes(found.stages.sketch, engine.files, inputs, source)
@@ -301,6 +307,19 @@ def _rewrite(engine: RunEngine, source: Collection, found: RunTables) -> None:
             folder.publish(name)
             folder.seal(name, **dependencies_of(name, engine.config), counted={})
             stage.notes.append(f"{name}/: {counted(written, 'record')} as they came")
+
+
+def _name_families(engine: RunEngine, found: RunTables, path: str) -> None:
+    """Save the table `names`, unless an earlier attempt took it from the same run."""
+    with engine.stage("output", StageMetrics) as stage:
+        earlier = engine.open_other(path)
+        made_of = hashlib.sha256(earlier.read_text("metrics.json").encode()).hexdigest()[:32]
+        saved = engine.find("names")
+        if saved is None or saved.noted.get("made_of") != made_of:
+            asked = engine.ask(documents=found.tables["documents"], keep=found.tables["keep"])
+            saved = engine.put("names", asked.answer(names_after(earlier, asked)), made_of=made_of)
+            asked.forget()
+        stage.notes.append(f"{saved.rows:,} names of families, by those of {path}")
 
 
 def _store_texts(engine: RunEngine, source: Collection, found: RunTables) -> TextsMetrics:

@@ -179,5 +179,13 @@ class RunEngine(ABC):
         """Return STORED_TEXTS of these documents (doc_id -> source, fingerprint): only their files are read."""
 
     @abstractmethod
+    def open_other(self, path: str) -> FinishedRun:
+        """Open another finished run, in any folder that this engine reads.
+
+        Raises:
+            OutputError: if it is not a finished run.
+        """
+
+    @abstractmethod
     def open_finished(self) -> FinishedRun:
         """Open the finished run in the folder for its report."""

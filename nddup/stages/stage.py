@@ -53,7 +53,7 @@ _NOT_IN_TABLES = {"input": ("max_rejects", "max_unreadable"), "pairs": ("max_com
 _OF_READING = {"pairs": ("confirm", "max_document_frequency")}
 """The settings of `pairs` that the sketches, and the fingerprints beside them, depend on."""
 
-_ONLY = {"kept": ("kept",), "tagged": ("tagged",), "texts": ("texts", "texts_read")}
+_ONLY = {"kept": ("kept",), "tagged": ("tagged",), "texts": ("texts", "texts_read"), "names": ("names_from",)}
 """The settings of `output` that each of these tables depends on."""
 
 NOTE = "lexicon.json"
@@ -152,6 +152,7 @@ _MADE_OF: dict[str, Dependencies] = {
     "texts": Dependencies(("output",), ("documents", "pairs", "clusters", "members")),
     "kept": Dependencies(("output",), ("documents", "rejects", "keep")),
     "tagged": Dependencies(("output",), ("documents", "rejects", "keep", "members")),
+    "names": Dependencies(("output",), ("documents", "keep")),
 }
 
 

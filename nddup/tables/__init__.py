@@ -342,6 +342,8 @@ NAMES = Table(
     columns=(
         Column("name", "string", "the name: an id, of the oldest document or of one that made the family new"),
         Column("doc_id", "string", "the kept document of the family with this name; null: no family has it any more"),
+        Column("documents", "long", "documents of the family; 0: there is none any more"),
+        Column("before", "long", "documents that it had in the earlier run; 0: it is new, or was gone by then"),
     ),
 )
 

@@ -2,6 +2,7 @@
 
 import math
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,7 @@ from playwright.sync_api import Browser, expect
 
 from nddup.report.gather import SCRIPTS
 from tests.report.made_reports import make_shown, many_clusters, write_to
-from tests.report.opened_reports import HOSTILE, Watched, labels
+from tests.report.opened_reports import CLUSTERS, HOSTILE, Watched, labels
 
 pytestmark = pytest.mark.browser
 
@@ -185,3 +186,22 @@ def test_twenty_thousand_clusters(watched: Watched, tmp_path: Path) -> None:
     expect(page.locator(".documents tbody tr").nth(1)).to_contain_text("doc-19999-1")
     page.locator(".documents tbody tr").nth(1).locator("a.id").click()
     expect(page.locator("#document .lead")).to_contain_text("near-duplicate of doc-19999-0")
+
+
+def test_a_run_with_earlier_names_begins_with_what_is_new(browser: Browser, tmp_path: Path) -> None:
+    """The page says first what became of the families since the earlier run; the largest lead to their document."""
+    news = {"since": "out/<b>night 1", "documents": 10, "before": 7, "born": 1, "alone": 2, "grown": 0, "shrunk": 0,
+            "gone": 1, "largest": [["b", "a", 3, 0]]}  # fmt: skip
+    made = Watched(browser, viewport={"width": 1280, "height": 900})
+    page = made.open(write_to(tmp_path, replace(make_shown(CLUSTERS), news=news)))
+
+    expect(page.locator("main h2").first).to_have_text("What is new")
+    card = page.locator(".card").first
+    expect(card.locator("p")).to_have_text(
+        "Since out/<b>night 1: 1 new family, 2 new documents like no other, 1 family is gone."
+        " 7 documents before, 10 now."
+    )
+    card.locator("a").click()
+    expect(page.locator("#document-title")).to_have_text("Document b")
+    made.context.close()
+    assert made.faults == []

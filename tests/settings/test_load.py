@@ -102,6 +102,7 @@ def test_defaults_are_those_of_the_documentation() -> None:
             "tagged": "none",
             "context": False,
             "report": True,
+            "names_from": None,
             "texts": 2_000,
             "texts_read": 4 << 30,
         },

@@ -16,6 +16,21 @@
     ];
   }
 
+  // A run that takes the names of its families from an earlier one begins with what is new.
+  function news({ news: found }) {
+    if (!found) return null;
+    const told = [
+      [found.born, "new family", "new families"], [found.alone, "new document like no other", "new documents like no other"],
+      [found.grown, "family grew", "families grew"], [found.shrunk, "family shrank", "families shrank"],
+      [found.gone, "family is gone", "families are gone"],
+    ].filter(([number]) => number).map(([number, one, many]) => nddup.plural(number, one, many)).join(", ");
+    return h("div", { class: "card" }, h("h2", null, "What is new"),
+      h("p", { class: "muted" }, `Since ${found.since}: ${told || "nothing in the families"}. ${count(found.before)} documents before, ${count(found.documents)} now.`),
+      found.largest.length ? h("ol", { class: "largest" }, found.largest.map(([id, name, documents, before]) => h("li", null,
+        h("a", { href: nddup.href("document", id) }, nddup.oneLine(name)),
+        h("span", { class: "note" }, before ? `${count(before)} documents before, ${count(documents)} now` : `new, ${count(documents)} documents`)))) : null);
+  }
+
   function funnel(steps) {
     const most = Math.max(1, ...steps.map(([, number]) => number));
     return h("div", { class: "card" }, h("h2", null, "From records to kept documents"),
@@ -105,7 +120,7 @@
     title: "Overview",
     async build(view, data) {
       const list = await nddup.largest(5);
-      view.append(h("div", { class: "hero" }, statement(data)), numbers(data.headline), h("div", { class: "two" }, families(data), first(data, list)),
+      view.append(h("div", { class: "hero" }, statement(data)), news(data) || "", numbers(data.headline), h("div", { class: "two" }, families(data), first(data, list)),
         short(data) || "", funnel(data.funnel), histograms(data), remarks(data));
     },
     show() {},
