@@ -77,6 +77,13 @@ class _Parser(argparse.ArgumentParser):
         sys.stderr.write(f"nddup: {one_line(clean(message))}{_hint(message)} (see {command} --help)\n")
         sys.exit(2)
 
+    def _get_values(self, action: argparse.Action, arg_strings: list[str]) -> Any:  # noqa: ANN401 - as argparse
+        """Convert the arguments of an option; an empty one, as of `--config "$UNSET"`, would have no effect."""
+        if action.option_strings and "" in arg_strings:
+            said = "expected a value, got an empty text; is a variable of the shell not set?"
+            raise argparse.ArgumentError(action, said)
+        return super()._get_values(action, arg_strings)
+
 
 SHELLS = ("bash", "zsh", "fish")
 

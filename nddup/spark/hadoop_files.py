@@ -17,7 +17,7 @@ import shutil
 from collections.abc import Iterator, Sequence
 from functools import partial, reduce
 from itertools import chain, groupby
-from tempfile import TemporaryFile
+from tempfile import TemporaryFile, gettempdir
 from typing import BinaryIO, NamedTuple, TypedDict, cast
 from urllib.parse import unquote, urlsplit
 
@@ -219,7 +219,8 @@ def open_row(row: FileRow, *, must_seek: bool = False) -> BinaryIO:
             written to the worker's disk first.
 
     Raises:
-        OSError: if the file cannot be opened, or the disk is full.
+        OSError: if the file cannot be opened.
+        NddupError: as `in_one_place`.
         StoppedError: with `must_seek`, if bytes are missing; otherwise reading the stream raises it.
     """
     content = row["content"]
@@ -238,17 +239,20 @@ def in_one_place(raw: BinaryIO) -> BinaryIO:
 
     Raises:
         StoppedError: if bytes are missing.
-        OSError: if the disk is full.
+        NddupError: if the disk cannot be written, as it is full: that is no fault of the file.
     """
-    disk = os.environ.get("SPARK_LOCAL_DIRS", "").partition(",")[0]  # Spark sets it for its workers
-    written = TemporaryFile(dir=disk or None)  # noqa: SIM115 - the caller closes it
+    disk = os.environ.get("SPARK_LOCAL_DIRS", "").partition(",")[0] or gettempdir()  # Spark sets it for its workers
     try:
-        with raw:
-            shutil.copyfileobj(raw, written, PIECE)
-    except BaseException:
-        written.close()
-        raise
-    written.seek(0)
+        written = TemporaryFile(dir=disk)  # noqa: SIM115 - the caller closes it
+        try:
+            with raw:
+                shutil.copyfileobj(raw, written, PIECE)
+            written.seek(0)
+        except BaseException:
+            written.close()
+            raise
+    except OSError as error:  # `raw` is in memory
+        raise NddupError(f"{disk}, a disk of Spark's workers: cannot be written ({error.strerror or error})") from error
     return written
 
 

@@ -65,3 +65,23 @@ def test_too_many_rejects_name_their_reasons(capsys: pytest.CaptureFixture[str])
 
     last = capsys.readouterr().err.splitlines()[-1]
     assert last == "nddup: 6 of 6 records are rejects (6 short); input.max_rejects=0.5 allows 3"
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        ["run", "news.jsonl", "--output", ""],
+        ["run", "news.jsonl", "--output=", "--overwrite"],
+        ["run", "news.jsonl", "--output", "out", "--tables", ""],
+        ["evaluate", "out", "--truth", ""],
+    ],
+)
+def test_an_empty_value_of_an_option_is_refused(given: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    """As of a variable that is not set: it would name this folder, or have no effect."""
+    with pytest.raises(SystemExit) as stopped:
+        main(given)
+
+    said = capsys.readouterr().err
+    assert stopped.value.code == 2
+    assert "expected a value, got an empty text; is a variable of the shell not set?" in said
+    assert not Path("out").exists()

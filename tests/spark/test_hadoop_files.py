@@ -99,6 +99,12 @@ def test_what_came_in_pieces_can_be_sought_in(tmp_path: Path, monkeypatch: pytes
         file.seek(-4, io.SEEK_END)
         assert file.read() == data[-4:]
     assert list(tmp_path.iterdir()) == []
+    monkeypatch.setenv("SPARK_LOCAL_DIRS", str(tmp_path / "none"))
+    [row] = hadoop_files.rows_of(
+        iter([pa.RecordBatch.from_pylist(rows("a", data), schema=to_arrow_schema(schema_of(FILES)))])
+    )
+    with pytest.raises(NddupError, match=r"/none, a disk of Spark's workers: cannot be written \(No such file"):
+        hadoop_files.in_one_place(hadoop_files.open_row(row))
 
 
 @pytest.mark.parametrize(
