@@ -146,7 +146,8 @@ GROUPS = """
     counted AS (
         SELECT m.name, coalesce(a.n, 0) AS before, coalesce(b.n, 0) AS after, coalesce(s.n, 0) AS stay,
                coalesce(t.n, 0) AS takes_from, coalesce(g.n, 0) AS gives_to
-        FROM {sets}moved AS m LEFT JOIN earlier_sizes AS a ON m.name = a.name LEFT JOIN later_sizes AS b ON m.name = b.name
+        FROM {sets}moved AS m LEFT JOIN earlier_sizes AS a ON m.name = a.name
+        LEFT JOIN later_sizes AS b ON m.name = b.name
         LEFT JOIN stays AS s ON m.name = s.name LEFT JOIN gives AS g ON m.name = g.name
         LEFT JOIN takes AS t ON m.name = t.later
     )
