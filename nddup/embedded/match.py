@@ -23,6 +23,7 @@ from nddup.embedded.workers import Workers
 from nddup.errors import CapacityError, NeedsSparkError
 from nddup.ground.arrays import HASH_MULTIPLIER, Ragged, compiled, number_keys, take_rows
 from nddup.ground.columns import pieces_of
+from nddup.matching.bitmaps import Bitmaps, make_bitmaps
 from nddup.matching.cliques import connect_cliques
 from nddup.matching.overlap_join import (
     NO_LIMIT,
@@ -550,13 +551,19 @@ def _by_prefix(pruned: Pruned, sketches: Ragged, rule: PairingOptions) -> tuple[
     """
     order = np.lexsort((pruned.rows, np.diff(sketches.offsets)[pruned.rows]))
     rows, bounds = pruned.rows[order], pruned.bounds[order]
-    posted = (np.diff(pruned.offsets)[order] - bounds + 1).astype(np.int32)
+    lengths = np.diff(pruned.offsets)[order].astype(np.int32)
+    posted = (lengths - bounds + 1).astype(np.int32)
     prefixes = take_prefixes(Prefixes(pruned.offsets, pruned.features, len(pruned.holders)), order, posted)
+    bitmaps = make_bitmaps(pruned.offsets, pruned.features)
+    bitmaps = Bitmaps(bitmaps.sizes[order], bitmaps.words[order])
     whole = take_rows(sketches, rows)
+    sizes = np.diff(whole.offsets).astype(np.int32)
     if rule.threshold.is_containment:
-        bounds = rule.threshold.bounds(np.diff(whole.offsets).astype(np.int32))
+        bounds = rule.threshold.bounds(sizes)
         posted = np.maximum(posted - bounds + 1, 0).astype(np.int32)
-    return rows, Probes(whole, prefixes, bounds, posted, _find_heavy(prefixes, rule))
+    else:
+        posted = np.maximum(lengths - rule.threshold.posted_needs(sizes, sizes) + 1, 0).astype(np.int32)
+    return rows, Probes(whole, prefixes, bounds, posted, _find_heavy(prefixes, rule), bitmaps)
 
 
 def _by_keys(
@@ -574,7 +581,8 @@ def _by_keys(
     heavy = _find_heavy(numbered, rule)
     lengths = np.diff(all_keys.offsets)[rows].astype(np.int32)
     keys = take_prefixes(numbered, rows, lengths)
-    return rows, Probes(take_rows(sketches, rows), keys, bounds[rows], lengths, heavy[rows]), heavy
+    own = take_rows(sketches, rows)
+    return rows, Probes(own, keys, bounds[rows], lengths, heavy[rows], make_bitmaps(*own)), heavy
 
 
 def _find_heavy(prefixes: Prefixes, rule: PairingOptions) -> NDArray[np.bool_]:

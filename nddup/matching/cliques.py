@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from nddup.ground.arrays import Ragged, compiled, number_keys, take_rows
 from nddup.matching.overlap_join import ConnectedPairs, Prefixes
-from nddup.matching.threshold import Rule
+from nddup.matching.threshold import Rule, common_needed
 
 
 class _Lists(NamedTuple):
@@ -86,7 +86,8 @@ def _find_clique(
     near, apart = around[is_near], apart[is_near]
     if not len(near):
         return near
-    return near[apart <= _radius(int(sizes[near].min()), int(bounds[near].max()), rule)]
+    radius = _radius(int(sizes[near].min()), int(bounds[near].max()), rule)
+    return near[apart <= min(radius, _radius_of_texts(np.unique(sizes[near]), rule))]
 
 
 def _radius(size: int, need: int, rule: Rule) -> int:
@@ -99,6 +100,19 @@ def _radius(size: int, need: int, rule: Rule) -> int:
     if rule.by_slots:
         return min(radius, size - -(-rule.numerator * rule.size // rule.denominator))
     return min(radius, min(size, rule.size) * (rule.denominator - rule.numerator) // (2 * rule.denominator))
+
+
+@compiled
+def _radius_of_texts(sizes: NDArray[np.int64], rule: Rule) -> int:
+    """Return the most ids by which sketches of these sizes may differ from one set to have what `common_needed` asks.
+
+    Two that differ by at most R have at least (a + b) / 2 - R in common.
+    """
+    radius = sizes[0]
+    for a in sizes:
+        for b in sizes:
+            radius = min(radius, (a + b) // 2 - common_needed(a, b, rule))
+    return int(radius)
 
 
 @compiled

@@ -14,7 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nddup.ground.arrays import Ragged, compiled, group_rows
-from nddup.matching.elements import BEFORE, NO_ELEMENT, WORDS
+from nddup.matching.bitmaps import count_different
+from nddup.matching.elements import BEFORE, NO_ELEMENT
 from nddup.matching.overlap_join import (
     NO_LIMIT,
     JoinResult,
@@ -26,10 +27,7 @@ from nddup.matching.overlap_join import (
     find_too_long,
     share_large,
 )
-from nddup.matching.threshold import Rule, Threshold, compare_sketches, overlap_or_less
-
-M1, M2, M4 = np.uint64(0x5555555555555555), np.uint64(0x3333333333333333), np.uint64(0x0F0F0F0F0F0F0F0F)
-M8 = np.uint64(0x0101010101010101)
+from nddup.matching.threshold import Rule, Threshold, common_needed, compare_sketches, overlap_or_less
 
 
 class PostedSketches(NamedTuple):
@@ -78,20 +76,20 @@ class _Search(NamedTuple):
     last: NDArray[np.int32]  # (m,), the last sketch that met each one: where two do not become a candidate at the
     # first element at which they meet in this task, they do not at a later one, as postings ascend by place
     found: NDArray[np.int32]  # (m,)
-    is_containment: bool
+    rule: Rule
     by_keys: bool
 
 
-def find_wanted(met: PostedSketches, candidate_rule: CandidateRule, *, is_containment: bool) -> NDArray[np.bool_]:
+def find_wanted(met: PostedSketches, candidate_rule: CandidateRule, rule: Rule) -> NDArray[np.bool_]:
     """Return a mask, (m,), of the sketches that are in a candidate pair; all False if a list would cost too much.
 
     Cost: a sketch is looked at by those that meet it until both are wanted. In a family of near-duplicates that is a
     step a posting; where sketches meet and are no candidates, it is the search of `join_posted`.
     """
-    lists, stopped = _make_lists(met, candidate_rule, is_containment=is_containment)
+    lists, stopped = _make_lists(met, candidate_rule, is_containment=rule.is_containment)
     if stopped:
         return np.zeros(len(met.sizes), np.bool_)
-    return _find_wanted(_begin(met, lists, candidate_rule, is_containment=is_containment))
+    return _find_wanted(_begin(met, lists, candidate_rule, rule))
 
 
 def join_posted(
@@ -123,7 +121,7 @@ def join_posted(
     if stopped:
         return find_nothing(stopped)
     no_keys = Ragged(np.zeros(1, np.int64), np.empty(0, np.uint64))
-    search = _begin(met, lists, candidate_rule, is_containment=threshold.is_containment)
+    search = _begin(met, lists, candidate_rule, threshold.rule)
     rows, candidates = _join(search, sketches, no_keys if keys is None else keys, threshold.rule, max_edges)
     first, second, overlap, shared, united = rows.T
     links = _link(lists, len(met.sizes)) if candidate_rule.links else np.empty((0, 2), np.int32)
@@ -163,10 +161,10 @@ def _find_groups(rests: NDArray[np.uint64], firsts: NDArray[np.int64], group: ND
     return group
 
 
-def _begin(met: PostedSketches, lists: _Lists, candidate_rule: CandidateRule, *, is_containment: bool) -> _Search:
+def _begin(met: PostedSketches, lists: _Lists, candidate_rule: CandidateRule, rule: Rule) -> _Search:
     count = len(met.sizes)
     last, found = np.full(count, -1, np.int32), np.empty(count, np.int32)
-    return _Search(met, lists, lists.starts[:-1].copy(), last, found, is_containment, candidate_rule.by_keys)
+    return _Search(met, lists, lists.starts[:-1].copy(), last, found, rule, candidate_rule.by_keys)
 
 
 @compiled
@@ -176,7 +174,7 @@ def _find_wanted(search: _Search) -> NDArray[np.bool_]:
     # In each list the entries of sketches that are not wanted yet stand first; `taken` have been entered or left out.
     waiting, ends, taken = lists.entries.copy(), lists.starts[:-1].copy(), lists.starts[:-1].copy()
     for i in range(len(wanted)):
-        least_size = 0 if search.is_containment else met.bounds[i]
+        least_size = 0 if search.rule.is_containment else met.bounds[i]
         for at in range(met.offsets[i], met.offsets[i + 1]):
             group = lists.group[at]
             if group < 0:
@@ -262,7 +260,7 @@ def _share_key(keys: Ragged, i: int, j: int) -> bool:
 def _list_candidates(search: _Search, i: int) -> int:
     """Write into `search.found` the sketches before sketch i to compare it with; return how many."""
     met, lists = search.met, search.lists
-    least_size = 0 if search.is_containment else met.bounds[i]
+    least_size = 0 if search.rule.is_containment else met.bounds[i]
     count = 0
     for at in range(met.offsets[i], met.offsets[i + 1]):
         group = lists.group[at]
@@ -298,14 +296,18 @@ def _first_entry(search: _Search, group: int, least_size: int) -> int:
 def _may_be_near(search: _Search, i: int, at: int, j: int, other: int) -> bool:
     """Return whether sketches i and j, which meet at these postings, may be near-duplicates that meet here first."""
     met = search.met
-    need = met.need[j] if search.is_containment else max(met.need[i], met.need[j])
+    need = met.need[j] if search.rule.is_containment else max(met.need[i], met.need[j])
+    if not search.by_keys and need > 1:
+        # What is needed of ids, less the ids that a sketch loses to collisions: its bound less what it needs here.
+        lost = min(met.bounds[i] - met.need[i], met.bounds[j] - met.need[j])
+        need = max(need, common_needed(met.sizes[i], met.sizes[j], search.rule) - lost)
 
     # All elements they share are at or after the first one.
     if not search.by_keys and min(met.left[i] - met.places[at], met.left[j] - met.places[other]) < need:
         return False
     if _share_before(met.before, at, other):
         return False
-    return bool(met.left[i] + met.left[j] - _count_different(met.bitmaps, i, j) >= 2 * need)
+    return bool(met.left[i] + met.left[j] - count_different(met.bitmaps, i, j) >= 2 * need)
 
 
 @compiled
@@ -318,19 +320,6 @@ def _share_before(before: NDArray[np.uint64], at: int, other: int) -> bool:
             if before[at, a] == before[other, b]:
                 return True
     return False
-
-
-@compiled
-def _count_different(bitmaps: NDArray[np.uint64], i: int, j: int) -> int:
-    """Count the bits in which two bitmaps differ, adding them up in pairs, fours and eights."""
-    count = 0
-    for word in range(WORDS):
-        bits = bitmaps[i, word] ^ bitmaps[j, word]
-        bits -= (bits >> np.uint64(1)) & M1
-        bits = (bits & M2) + ((bits >> np.uint64(2)) & M2)
-        bits = (bits + (bits >> np.uint64(4))) & M4
-        count += int((bits * M8) >> np.uint64(56))
-    return count
 
 
 @compiled

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nddup.ground.arrays import HASH_MULTIPLIER, Ragged, compiled
+from nddup.matching.bitmaps import add_parities, scatter
 
 LEAST_BITS = 36
 SPARE_BITS = 6
@@ -26,8 +27,6 @@ LAST_CLASS = 15
 
 MOST_BITS = 47
 """Maximum number of bits of an element, so that some number of 48 bits is no element."""
-
-SHIFT = np.uint64(32)
 
 RANGE_BITS, FREQUENT = 16, 8
 """Frequent elements are found by counting in 2**RANGE_BITS ranges; see `find_frequent`."""
@@ -63,7 +62,7 @@ class Division(NamedTuple):
 
 
 WORDS = 2
-"""64-bit words of a bitmap."""
+"""64-bit words of a bitmap (`nddup.matching.bitmaps`)."""
 
 BEFORE = 5
 """Maximum number of elements before each one that are sent with it."""
@@ -80,14 +79,6 @@ def divide(ids: int, partitions: int) -> Division:
         (Division(bits=36, partitions=16), Division(bits=44, partitions=2400))
     """
     return Division(min(max(LEAST_BITS, SPARE_BITS + ids.bit_length()), MOST_BITS), partitions)
-
-
-@compiled
-def scatter(value: np.uint64) -> np.uint64:
-    """Hash one number, one to one: two rounds of multiplying and folding."""
-    value = value * HASH_MULTIPLIER
-    value = (value ^ (value >> SHIFT)) * HASH_MULTIPLIER
-    return value ^ (value >> SHIFT)
 
 
 def list_elements(rows: Ragged, bits: int) -> Ragged:
@@ -266,8 +257,7 @@ class Prefixes(NamedTuple):
     """The least number of these that a near-duplicate shares, (m,)."""
 
     bitmaps: NDArray[np.uint64]
-    """The parity of the count of these elements in each of 64 * WORDS buckets, (m, WORDS): two sketches with l and r
-    elements that share c of them differ in at most l + r - 2 c buckets."""
+    """Of these elements (`nddup.matching.bitmaps`), (m, WORDS); no owner is chosen by the bits that give the bucket."""
 
 
 class Posted(NamedTuple):
@@ -352,17 +342,6 @@ def _cut(
         m += 1
         starts[m] = end
     return sketch[:m].copy(), starts[: m + 1].copy(), values[:end].copy(), left[:m].copy(), need[:m].copy(), bitmaps[:m]
-
-
-@compiled
-def add_parities(bitmap: NDArray[np.uint64], values: NDArray[np.uint64]) -> None:
-    """Flip the bit of each value's bucket; no owner is chosen by the bits that give the bucket.
-
-    Source: Sandes, Teodoro, Melo 2017, Bitmap filter: speeding up exact set similarity joins with bitwise operations.
-    """
-    for value in values:
-        bucket = scatter(value ^ np.uint64(0x5555)) & np.uint64(64 * WORDS - 1)
-        bitmap[bucket >> np.uint64(6)] ^= np.uint64(1) << (bucket & np.uint64(63))
 
 
 def take_all(keys: Ragged, ids: Ragged, bounds: NDArray[np.int32]) -> Prefixes:

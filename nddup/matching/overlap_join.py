@@ -17,7 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nddup.ground.arrays import HASH_MULTIPLIER, Ragged, compiled
-from nddup.matching.threshold import Rule, Threshold, compare_sketches
+from nddup.matching.bitmaps import Bitmaps, most_common
+from nddup.matching.threshold import Rule, Threshold, common_needed, compare_sketches
 
 NO_LIMIT = np.iinfo(np.int64).max
 """`max_edges` for no limit: more pairs than any component has."""
@@ -200,7 +201,7 @@ class Probes(NamedTuple):
     """The prefix of each; for a containment all its features."""
 
     bounds: NDArray[np.int32]
-    """alpha_d, (m,), not falling as size grows."""
+    """The least overlap of each with a candidate, (m,), not falling as size grows (`Threshold.needs`)."""
 
     posted: NDArray[np.int32]
     """How many leading features of each prefix are posted for the larger sketches to look up, (m,); for a containment,
@@ -209,6 +210,9 @@ class Probes(NamedTuple):
     heavy: NDArray[np.bool_]
     """Whether each sketch is heavy, (m,): a feature of its prefix has too many holders, so heavy sketches are linked
     instead of compared with each other. All holders of such a feature must be heavy."""
+
+    bitmaps: Bitmaps
+    """Of the features that each may have in common with another: all ids, or what pruning left of them, (m,)."""
 
 
 class Postings(NamedTuple):
@@ -403,9 +407,7 @@ def _join(
                     if has_large and share_large(connected, i, j):
                         continue
 
-                    # i is the larger one, so a containment takes the bound of j, which i must contain.
-                    need = probes.bounds[j] if rule.is_containment else probes.bounds[i]
-                    overlap, shared, united = compare_sketches(probes.sketches, i, j, need, rule)
+                    overlap, shared, united = _compare(probes, sizes, i, j, rule)
                     if overlap >= 0:
                         if count == len(found):
                             found = np.concatenate((found, np.empty_like(found)))
@@ -414,6 +416,16 @@ def _join(
                         count += 1
                         has_large |= count_pair(connected, i, j)
     return found[:count].copy(), n_candidates
+
+
+@compiled
+def _compare(probes: Probes, sizes: NDArray[np.int64], i: int, j: int, rule: Rule) -> tuple[int, int, int]:
+    """Do `compare_sketches`, unless sizes or bitmaps rule the pair out; i is the larger one."""
+    # A containment takes the bound of j, which i must contain.
+    need = max(probes.bounds[j] if rule.is_containment else probes.bounds[i], common_needed(sizes[i], sizes[j], rule))
+    if most_common(probes.bitmaps, i, j) < need:
+        return -1, 0, 0
+    return compare_sketches(probes.sketches, i, j, need, rule)
 
 
 @compiled

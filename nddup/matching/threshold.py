@@ -6,12 +6,13 @@
     resemblance   a share      r(a, b) >= t, o >= 1      the same: r(a, b) >= t implies o >= t |a|
     containment   a share      o >= t |b|, o >= 1        the same, of the contained sketch b only
 
-Here o = |a ∩ b| is the overlap of two sketches a and b. `Threshold.bounds` gives alpha_d. `compare_sketches` applies
-the rule to two sketches; all searches use it. They take ORIGINAL sketches, never pruned ones, as ascending runs of one
-array of ids.
+Here o = |a ∩ b| is the overlap of two sketches a and b. `Threshold.bounds` gives alpha_d, `Threshold.needs` what the
+texts ask besides. `compare_sketches` applies the rule to two sketches; all searches use it. They take ORIGINAL
+sketches, never pruned ones, as ascending runs of one array of ids.
 """
 
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import NamedTuple
 
 import numpy as np
@@ -21,7 +22,7 @@ from nddup.ground.arrays import Ragged, compiled
 
 
 class Rule(NamedTuple):
-    """A `Threshold` in the form that kernels take. The fraction is 0 / 1 where the overlap alone decides."""
+    """A `Threshold` in the form that kernels take. A fraction is 0 / 1 where nothing depends on it."""
 
     size: int
     by_slots: bool
@@ -29,6 +30,8 @@ class Rule(NamedTuple):
     numerator: int
     denominator: int
     is_containment: bool
+    exact_numerator: int
+    exact_denominator: int
 
 
 @dataclass(frozen=True)
@@ -45,6 +48,8 @@ class Threshold:
         shows_containment: whether a share of a sketch estimates the same share of its document.
         by_text: sketches that reach the threshold are only candidates; their texts decide (`confirm_texts`). Whether
             two sketches are a pair is then known only from a list of pairs, never from the sketches.
+        exact: the resemblance of all shingles that the texts must reach, where a sketch of fewer than `size` ids holds
+            all shingles of its document: sketches whose ids rule it out are no candidates (`common_needed`). Else None.
     """
 
     measure: str
@@ -55,17 +60,52 @@ class Threshold:
     by_slots: bool = False
     shows_containment: bool = False
     by_text: bool = False
+    exact: Fraction | None = None
 
     def bounds(self, sizes: NDArray[np.int32]) -> NDArray[np.int32]:
         """Return alpha_d of original sketches of these sizes: (n,) int32 to (n,) int32."""
         return least_overlaps(sizes, numerator=self.numerator, denominator=self.denominator, is_count=self.is_count)
 
+    def needs(self, sizes: NDArray[np.int32], partners: NDArray[np.int32] | None = None) -> NDArray[np.int32]:
+        """Return the fewest ids that sketches have in common with a candidate: (n,) int32 to (n,) int32.
+
+        They are not less than `bounds`, do not fall as the size grows, and may be more than the size: then a sketch is
+        in no pair.
+
+        Args:
+            sizes: of the sketches.
+            partners: sizes of all sketches that they are compared with; None: any.
+        """
+        if self.exact is None:
+            return self.bounds(sizes)
+        return self._least_needs(sizes, partners, above=False)
+
+    def posted_needs(self, sizes: NDArray[np.int32], partners: NDArray[np.int32]) -> NDArray[np.int32]:
+        """Return the fewest ids that sketches have in common with a candidate that is not smaller, as `needs`.
+
+        They may fall as the size grows.
+        """
+        return self.bounds(sizes) if self.exact is None else self._least_needs(sizes, partners, above=True)
+
     def prune_bounds(self, sizes: NDArray[np.int32]) -> NDArray[np.int32]:
-        """Return the fewest features that must be left of a sketch for it to be in a pair: (n,) int32 to (n,) int32.
+        """Return the fewest features that must be left of each of all sketches for it to be in a pair, as `needs`.
 
         For a containment this is 1: a sketch that contains a small one need not share more with it.
         """
-        return np.ones(len(sizes), np.int32) if self.is_containment else self.bounds(sizes)
+        return np.ones(len(sizes), np.int32) if self.is_containment else self.needs(sizes, sizes)
+
+    def _least_needs(
+        self, sizes: NDArray[np.int32], partners: NDArray[np.int32] | None, *, above: bool
+    ) -> NDArray[np.int32]:
+        others = np.arange(1, self.size + 1) if partners is None else np.unique(partners)
+        own, where = np.unique(sizes, return_inverse=True)
+        least = np.maximum(
+            _least_needs(own.astype(np.int64), others.astype(np.int64), self.rule, above), self.bounds(own)
+        )
+        if not above:
+            least = np.minimum.accumulate(least[::-1])[::-1]
+        needs: NDArray[np.int32] = least[where.reshape(-1)].astype(np.int32)
+        return needs
 
     @property
     def least_size(self) -> int:
@@ -82,7 +122,11 @@ class Threshold:
         """The threshold as plain numbers, for kernels."""
         by_resemblance = self.measure == "resemblance"
         numerator, denominator = (self.numerator, self.denominator) if by_resemblance else (0, 1)
-        return Rule(self.size, self.by_slots, by_resemblance, numerator, denominator, self.is_containment)
+        exact = self.exact or Fraction(0)
+        return Rule(
+            self.size, self.by_slots, by_resemblance, numerator, denominator, self.is_containment, exact.numerator,
+            exact.denominator,
+        )  # fmt: skip
 
 
 def least_overlaps(sizes: NDArray[np.int32], *, numerator: int, denominator: int, is_count: bool) -> NDArray[np.int32]:
@@ -109,6 +153,49 @@ def least_overlaps(sizes: NDArray[np.int32], *, numerator: int, denominator: int
 
 
 @compiled
+def common_needed(a: int, b: int, rule: Rule) -> int:
+    """Return the fewest ids that sketches of `a` and `b` ids have in common if their documents are near-duplicates.
+
+    With t = p / q the resemblance of all shingles that decides and N the number of a document's shingles, two documents
+    that reach it have at least p (Na + Nb) / (p + q) shingles in common, and Nb is at most Na q / p. A sketch of fewer
+    than s ids holds all shingles; of one of s ids, at most N - s common ones are not in it. The bound falls as N grows,
+    so the largest N counts.
+
+    Returns:
+        0 where the ids rule out nothing: no `Threshold.exact`, or both sketches have s ids. More than the smaller has
+        where the documents differ too much in size.
+    """
+    p, q, size = rule.exact_numerator, rule.exact_denominator, rule.size
+    small, large = min(a, b), max(a, b)
+    if p == 0 or small >= size:
+        return 0
+    if large < size:
+        return -(-p * (small + large) // (p + q))
+    most = small * q // p
+    return -(-p * (small + most) // (p + q)) - (most - size) if most >= size else small + 1
+
+
+@compiled
+def _least_needs(sizes: NDArray[np.int64], partners: NDArray[np.int64], rule: Rule, above: bool) -> NDArray[np.int64]:  # noqa: FBT001 - numba takes no names
+    """Return the least `common_needed` of each size with any of the partners, ascending, or with those not below it.
+
+    What is needed rises with the partner's size, and is least again, or least of all, with one of s ids or more. Where
+    no partner is possible, it is the size and 1.
+    """
+    least = sizes + 1
+    for k in range(len(sizes)):
+        size = sizes[k]
+        if size >= rule.size:
+            least[k] = 0
+            continue
+        first = size if above else -(-size * rule.exact_numerator // rule.exact_denominator)
+        at = np.searchsorted(partners, first)
+        if at < len(partners):
+            least[k] = min(least[k], common_needed(size, partners[at], rule), common_needed(size, partners[-1], rule))
+    return least
+
+
+@compiled
 def compare_sketches(sketches: Ragged, a: int, b: int, need: int, rule: Rule) -> tuple[int, int, int]:
     """Apply the rule of `threshold` to two sketches.
 
@@ -126,6 +213,7 @@ def compare_sketches(sketches: Ragged, a: int, b: int, need: int, rule: Rule) ->
     """
     offsets, ids = sketches
     i, i_end, j, j_end = offsets[a], offsets[a + 1], offsets[b], offsets[b + 1]
+    need = max(need, common_needed(i_end - i, j_end - j, rule))
     if rule.by_slots:
         overlap = overlap_or_less(ids, i, i_end, j, j_end, need)
         shared, united = overlap, rule.size

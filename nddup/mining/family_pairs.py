@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 
 from nddup.ground.arrays import Ragged, number_keys, take_rows
 from nddup.ground.columns import ragged_of
+from nddup.matching.bitmaps import make_bitmaps
 from nddup.matching.cliques import connect_cliques
 from nddup.matching.confirm_texts import ConfirmRule, SetRule, compare_held, compare_one, confirms_any
 from nddup.matching.overlap_join import (
@@ -170,7 +171,7 @@ def pair_family(
 
     Args:
         sketches: the distinct sketches, n rows, ids ascending in each.
-        bounds: (n,), alpha of each: `threshold.bounds` of the original sizes.
+        bounds: (n,), the least overlap of each with a near-duplicate: `threshold.needs` of the original sizes.
         by_policy: (n,), the sketches in the order the keep policy prefers them.
         threshold: when two are near-duplicates; any measure but containment.
         limits: `pairs.max_edges` and `pairs.max_comparisons`.
@@ -240,7 +241,8 @@ def _join(
     order = np.argsort(np.diff(sketches.offsets), kind="stable")
     lengths = np.diff(prefixes.offsets)[order].astype(np.int32)
     heavy = np.zeros(len(order), np.bool_)
-    probes = Probes(take_rows(sketches, order), take_prefixes(prefixes, order, lengths), bounds[order], lengths, heavy)
+    own = take_rows(sketches, order)
+    probes = Probes(own, take_prefixes(prefixes, order, lengths), bounds[order], lengths, heavy, make_bitmaps(*own))
     if is_by_features:
         connect_cliques(connected, probes.sketches, probes.bounds, probes.prefixes, threshold.rule)
     found = join_prefixes(
@@ -264,7 +266,8 @@ def connect_sketches(sketches: Ragged, threshold: Threshold) -> NDArray[np.int64
         >>> connect_sketches(sketches, Threshold("overlap", 1, 1, is_count=True, size=2)).tolist()
         [0, 1, 1]
     """
-    bounds = threshold.bounds(np.diff(sketches.offsets).astype(np.int32))
+    sizes = np.diff(sketches.offsets).astype(np.int32)
+    bounds = threshold.needs(sizes, sizes)
     prefixes, limits = rank_features(sketches, bounds, threshold).prefixes, ComparisonLimits(0, NO_LIMIT)
     order, connected, _ = _join(sketches, bounds, threshold, limits, prefixes, is_by_features=True)
     roots = find_large(connected)
@@ -468,7 +471,8 @@ def _search(
     rows: pa.Table, by_policy: NDArray[np.int64], rule: FamilyRule, confirm: Confirm | None, divided: Divided | None
 ) -> FamilyPairs:
     sketches = ragged_of(rows["sketch"])
-    bounds = rule.threshold.bounds(np.diff(sketches.offsets).astype(np.int32))
+    sizes = np.diff(sketches.offsets).astype(np.int32)
+    bounds = rule.threshold.needs(sizes, sizes)
     choosing, limits = _choosing_of(rows, rule), rule.limits
     if rows["is_large"][0].as_py():
         component = Component(sketches, bounds, by_policy)

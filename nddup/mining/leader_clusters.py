@@ -98,7 +98,7 @@ def follow_leaders(
         >>> sketches, bounds = Ragged(np.array([0, 3, 7, 10]), ids), np.full(3, 2, np.int32)
         >>> edges, ranks = np.array([[0, 1], [1, 2]], np.int32), np.array([1, 0, 2], np.int32)
         >>> known = Known(edges, ranks, np.array([False, True, False]), is_whole=False)
-        >>> found = follow_leaders(sketches, bounds, known, Rule(4, False, False, 0, 1, False))
+        >>> found = follow_leaders(sketches, bounds, known, Rule(4, False, False, 0, 1, False, 0, 1))
         >>> found.members.tolist(), found.supports.tolist()
         ([0, 1, 2], [2])
     """

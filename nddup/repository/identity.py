@@ -96,7 +96,10 @@ class Identity:
         share, levels = share_of(threshold), plan.levels_of(self.config)
         if self.is_exact:
             share = plan.candidates_at(share, self.config)
-        return Matching(threshold_at(plan.threshold_of(self.config), share), plan.finder_of(self.config), levels)
+        candidates = threshold_at(plan.threshold_of(self.config), share)
+        if candidates.exact is not None:
+            candidates = replace(candidates, exact=share_of(threshold))
+        return Matching(candidates, plan.finder_of(self.config), levels)
 
     @cached_property
     def sketching(self) -> SketchRule:

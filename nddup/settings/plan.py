@@ -176,6 +176,7 @@ def threshold_of(config: Config) -> Threshold:
         by_slots=kind.by_slots,
         shows_containment=kind.shows_containment,
         by_text=pairs.confirm != "none",
+        exact=pairs.share if pairs.confirm == "resemblance" and kind.estimate == "smallest" else None,
     )
 
 

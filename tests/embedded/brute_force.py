@@ -16,13 +16,31 @@ Sets = dict[frozenset[str], int]
 class Rule(NamedTuple):
     """When two documents are near: `estimate` and `size` are the sketch kind's; the threshold is a share.
 
-    The measure `count` is the overlap with a count as its threshold.
+    The measure `count` is the overlap with a count as its threshold. With `exact`, the resemblance of all shingles
+    decides in the end, and sketches that rule it out are not near.
     """
 
     measure: str
     threshold: Fraction
     estimate: str
     size: int
+    exact: Fraction | None = None
+
+    def is_near(self, one: Row, other: Row) -> bool:
+        """Return whether two documents that have features are near."""
+        return self.measured(one, other) >= self.threshold and self.may_reach(one, other)
+
+    def may_reach(self, one: Row, other: Row) -> bool:
+        """Return whether any documents with these sketches have the resemblance `exact`, trying all sizes."""
+        first, second = sorted((set(one["sketch"]), set(other["sketch"])), key=len)
+        if self.exact is None or len(first) == self.size:
+            return True
+        common, most = len(first & second), len(second) if len(second) < self.size else 10 * self.size
+        for n in range(len(second), most + 1):
+            shared = min(common + n - len(second), len(first))  # all that is not in the larger sketch may be common
+            if Fraction(shared, len(first) + n - shared) >= self.exact:
+                return True
+        return False
 
     def measured(self, one: Row, other: Row) -> Fraction:
         """Return the measure of two documents that have features."""
@@ -60,8 +78,7 @@ def find_pairs(documents: Mapping[str, Row], rule: Rule) -> set[Pair]:
     return {
         (a, b)
         for a, b in combinations(sorted(documents), 2)
-        if documents[a]["sketch"] and documents[b]["sketch"]
-        and rule.measured(documents[a], documents[b]) >= rule.threshold
+        if documents[a]["sketch"] and documents[b]["sketch"] and rule.is_near(documents[a], documents[b])
     }  # fmt: skip
 
 

@@ -44,7 +44,8 @@ class Case(NamedTuple):
         """When two sketches are a candidate pair."""
         share = Fraction(repr(self.threshold))
         if self.confirm == "resemblance":
-            share = Fraction(CANDIDATES[self.threshold], SIZE)
+            candidates = Fraction(CANDIDATES[self.threshold], SIZE)
+            return brute_force.Rule("resemblance", candidates, "smallest", SIZE, share)
         return brute_force.Rule("resemblance", share, "smallest", SIZE)
 
     @property

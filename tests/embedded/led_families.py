@@ -98,7 +98,9 @@ class Defined(NamedTuple):
 
 def define(drawn: Drawn, documents: Mapping[str, Any]) -> Defined:
     """Return what becomes of each document, comparing every two."""
-    rule = brute_force.Rule("resemblance", Fraction(CANDIDATES[THRESHOLD], SIZE), "smallest", SIZE)
+    rule = brute_force.Rule(
+        "resemblance", Fraction(CANDIDATES[THRESHOLD], SIZE), "smallest", SIZE, Fraction(repr(THRESHOLD))
+    )
     sets = {name: drawn.shingles(name) for name in drawn.texts}
     candidates, near = brute_force.find_pairs(documents, rule), {}
     for a, b in candidates:

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nddup.ground.arrays import Ragged
+from nddup.matching.bitmaps import make_bitmaps
 from nddup.matching.overlap_join import Prefixes, Probes, join_prefixes, post_prefixes
 from nddup.matching.threshold import Threshold
 from nddup.mining.pair_graph import keep_first
@@ -34,12 +35,14 @@ def test_finds_whatever_contains_enough(sketches: list[set[int]], share: Fractio
     features, holders = features[left], holders[left]
     order = order_by_rarity(offsets, features, holders)
     bounds = threshold.bounds(sizes)
+    whole = Ragged(np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64), np.concatenate(rows))
     probes = Probes(
-        sketches=Ragged(np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64), np.concatenate(rows)),
+        sketches=whole,
         prefixes=Prefixes(offsets, features[order].astype(np.int32), 15),
         bounds=bounds,
         posted=np.maximum(np.diff(offsets) - bounds + 1, 0).astype(np.int32),
         heavy=np.zeros(len(rows), np.bool_),
+        bitmaps=make_bitmaps(*whole),
     )
     found, cuts = [], np.linspace(0, len(rows), parts + 1).astype(int).tolist()
     for low, high in pairwise(cuts):

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from nddup.ground.arrays import Ragged
+from nddup.matching.bitmaps import make_bitmaps
 from nddup.matching.overlap_join import (
     NO_LIMIT,
     JoinResult,
@@ -134,7 +135,7 @@ def probe(
     whole = ragged([sketches[name] for name in ready.names])
     posted = np.diff(ready.prefixes.offsets).astype(np.int32)
     heavy = np.zeros(len(posted), np.bool_) if heavy is None else heavy
-    return Probes(whole, ready.prefixes, ready.bounds, posted, heavy), threshold
+    return Probes(whole, ready.prefixes, ready.bounds, posted, heavy, make_bitmaps(*whole)), threshold
 
 
 def join(probes: Probes, threshold: Threshold, parts: int) -> list[JoinResult]:
@@ -369,7 +370,8 @@ def test_a_long_list_is_compared_in_full_or_not_at_all() -> None:
 def test_no_sketches_give_no_pairs() -> None:
     """Without sketches there are no pairs and no candidates."""
     nothing, none = Ragged(np.zeros(1, np.int64), np.empty(0, np.uint64)), np.empty(0, np.int32)
-    probes = Probes(nothing, Prefixes(nothing.offsets, none, 0), none, none, np.empty(0, np.bool_))
+    whole = make_bitmaps(*nothing)
+    probes = Probes(nothing, Prefixes(nothing.offsets, none, 0), none, none, np.empty(0, np.bool_), whole)
 
     (found,) = join(probes, Threshold("overlap", 3, 1, is_count=True, size=8), 1)
 

@@ -14,7 +14,7 @@ from nddup.ground.arrays import Ragged
 from nddup.matching import element_join, elements
 from nddup.matching.elements import MOST_BITS, Division, divide
 from nddup.matching.overlap_join import LongLists
-from nddup.matching.threshold import Threshold
+from nddup.matching.threshold import Threshold, common_needed
 from nddup.mining.family_pairs import list_families
 from nddup.sketching.minhash import Finder
 from nddup.spark.pairing import candidates, prefix_exchange
@@ -25,12 +25,15 @@ from tests.spark.simulated_tasks import find_pairs, move, rows_of, sketch_batche
 
 SIZE = 12
 ALL = LongLists(10_000, 0)
-MEASURES = ("count", "share", "resemblance", "containment")
+MEASURES = ("count", "share", "resemblance", "containment", "texts")
 Pair = tuple[object, object, object]
 
 
 def threshold_of(measure: str, part: int) -> Threshold:
-    """Return the threshold of `part` twentieths, or of `part` features for a count."""
+    """Return the threshold of `part` twentieths, or of `part` features for a count; `texts` must reach a higher one."""
+    if measure == "texts":
+        exact = Fraction(min(part + 3, 20), 20)
+        return Threshold("resemblance", part, 20, is_count=False, size=SIZE, by_text=True, exact=exact)
     is_count = measure == "count"
     name = "overlap" if measure in ("count", "share") else measure
     shows = measure == "containment"
@@ -41,7 +44,8 @@ def is_near(a: Sketch, b: Sketch, threshold: Threshold) -> bool:
     """Return whether two sketches are near-duplicates, by the definition of the measure."""
     common, least = len(set(a) & set(b)), Fraction(threshold.numerator, threshold.denominator)
     if threshold.measure == "resemblance":
-        return common > 0 and resemblance(a, b, SIZE) >= least
+        needed = common_needed(len(a), len(b), threshold.rule)  # tests/matching/test_bounds_of_texts.py
+        return common >= max(needed, 1) and resemblance(a, b, SIZE) >= least
     size = min(len(a), len(b)) if threshold.is_containment else max(len(a), len(b))
     return common > 0 and common >= (least if threshold.is_count else least * size)
 
@@ -171,9 +175,9 @@ def test_the_sketches_wanted_are_those_of_candidates(seed: int, measure: str, mo
 
     for blocks in posted.values():
         _, met = candidates._read_postings(blocks, pairing)  # noqa: SLF001
-        wanted = element_join.find_wanted(met, pairing.candidate_rule, is_containment=threshold.is_containment)
+        wanted = element_join.find_wanted(met, pairing.candidate_rule, threshold.rule)
         lists, _ = element_join._make_lists(met, pairing.candidate_rule, is_containment=threshold.is_containment)  # noqa: SLF001
-        search = element_join._begin(met, lists, pairing.candidate_rule, is_containment=threshold.is_containment)  # noqa: SLF001
+        search = element_join._begin(met, lists, pairing.candidate_rule, threshold.rule)  # noqa: SLF001
         expected = set()
         for number in range(len(met.sizes)):
             count = element_join._list_candidates(search, number)  # noqa: SLF001

@@ -132,7 +132,7 @@ def ask_sketches(batches: Iterable[pa.RecordBatch], *, pairing: Pairing) -> Batc
     """E5: ask the homes for the sketches in a candidate pair of this task; `owner` asks."""
     held = with_rows(batches)
     nodes, met = _read_postings(held, pairing)
-    wanted = nodes[find_wanted(met, pairing.candidate_rule, is_containment=pairing.threshold.is_containment)]
+    wanted = nodes[find_wanted(met, pairing.candidate_rule, pairing.threshold.rule)]
     packed = pack(
         WANTED_LAYOUT, partition_of(wanted.view(np.uint64), pairing.partitions), {"node": wanted},
         partitions=pairing.partitions,
@@ -230,7 +230,7 @@ def _read_postings(held: list[pa.RecordBatch], pairing: Pairing) -> tuple[NDArra
     before = columns["before"].astype(np.uint64) | (columns["before_upper"].astype(np.uint64) << np.uint64(32))
     met = PostedSketches(
         sizes=sizes,
-        bounds=pairing.threshold.bounds(sizes),
+        bounds=pairing.threshold.needs(sizes),
         left=columns["left"][order].astype(np.int32),
         need=columns["need"][order].astype(np.int32),
         bitmaps=columns["bitmap"].reshape(-1, WORDS)[order].astype(np.uint64),

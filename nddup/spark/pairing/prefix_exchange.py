@@ -171,7 +171,7 @@ def gather_sketches(batches: Iterable[pa.RecordBatch], *, pairing: Pairing) -> B
     for batch in merged(batches, batch_bytes(pairing.free, pairing.partitions)):
         rows = list_column(batch.column("sketch"))
         sizes = np.diff(rows.offsets).astype(np.int32)
-        possible = np.flatnonzero((sizes > 0) & (pairing.threshold.bounds(sizes) <= sizes))
+        possible = np.flatnonzero((sizes > 0) & (pairing.threshold.needs(sizes) <= sizes))
 
         nodes = np.asarray(batch.column("node"))[possible]
         columns: Columns = {"node": nodes, "size": sizes[possible]}
@@ -232,7 +232,7 @@ def post_prefixes(homes: Iterable[pa.RecordBatch], replies: Iterable[pa.RecordBa
             classes[question.places] = replied.read(question.owners)[question.answers]
 
         sizes = np.diff(piece.sketches.offsets).astype(np.int32)
-        bounds = pairing.threshold.bounds(sizes)
+        bounds = pairing.threshold.needs(sizes)
         whole = pairing.threshold.is_containment
         yield from _post(cut_prefixes(piece.elements, classes, sizes, bounds, whole=whole), piece, pairing)
     replied.require_end()
@@ -241,7 +241,7 @@ def post_prefixes(homes: Iterable[pa.RecordBatch], replies: Iterable[pa.RecordBa
 def post_keys(homes: Iterable[pa.RecordBatch], *, pairing: Pairing) -> Batches:
     """E4: send the keys of the sketches to the owners of the keys' elements."""
     for piece in _pieces(with_rows(homes), pairing):
-        bounds = pairing.threshold.bounds(np.diff(piece.sketches.offsets).astype(np.int32))
+        bounds = pairing.threshold.needs(np.diff(piece.sketches.offsets).astype(np.int32))
         yield from _post(take_all(piece.elements, piece.sketches, bounds), piece, pairing)
 
 
