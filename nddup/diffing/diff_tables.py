@@ -16,7 +16,7 @@ from nddup.ground.shown import counted
 from nddup.mining.keep_verdicts import FORCED_NOTE
 from nddup.settings.load import read_stored
 from nddup.settings.plan import kind_of, threshold_of
-from nddup.settings.schema import Config
+from nddup.settings.schema import SOURCE_COLUMN
 from nddup.stages.diff_runs import DiffRule, diff_runs, see_names
 from nddup.tables import NAMES
 from nddup.tables.features import DIFF_TABLES
@@ -138,8 +138,10 @@ def rule_of(before: FinishedRun, after: FinishedRun, settings: list[str], versio
         threshold_of(later),
         same_settings=not decide,
         same_versions=not set(versions) - ENVIRONMENT,
-        same_columns=_columns_of(earlier) == _columns_of(later),
-        by_source=earlier.keep.prefer is not None or later.keep.prefer is not None,
+        same_columns=earlier.keep.read == later.keep.read,
+        by_source=any(
+            keep.prefer is not None or SOURCE_COLUMN in (keep.same or ()) for keep in (earlier.keep, later.keep)
+        ),
     )
 
 
@@ -208,10 +210,6 @@ def _flat(settings: Mapping[str, Any]) -> dict[str, Any]:
 def _differing(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[dict[str, Any]]:
     names = [name for name in {**before, **after} if before.get(name) != after.get(name)]
     return [{"name": name, "before": before.get(name), "after": after.get(name)} for name in names]
-
-
-def _columns_of(config: Config) -> list[str]:
-    return [column.path for column in config.keep.order.read]
 
 
 def _forced(run: FinishedRun) -> Iterator[tuple[str, str]]:

@@ -224,10 +224,10 @@ class DiffRule(NamedTuple):
     same_versions: bool
 
     same_columns: bool
-    """Whether the keep policy reads the same columns, so that their values can be compared."""
+    """Whether keep.policy and keep.same read the same columns, so that their values can be compared."""
 
     by_source: bool
-    """Whether the keep policy looks at the source."""
+    """Whether keep.prefer or keep.same looks at the source."""
 
     @property
     def has_digests(self) -> bool:

@@ -13,7 +13,7 @@ from tests.finished_runs import write_rows
 
 POLICIES: tuple[Any, ...] = ("longest", "first", "first-id", ["-score:number"])
 
-CHANGES = ("come", "go", "text", "values", "order", "threshold", "policy", "forced")
+CHANGES = ("come", "go", "text", "values", "order", "threshold", "policy", "same", "forced")
 
 
 class State(NamedTuple):
@@ -23,6 +23,13 @@ class State(NamedTuple):
     threshold: float
     policy: Any
     forced: Mapping[str, str]
+    same: tuple[str, ...] = ()
+    """The columns of keep.same."""
+
+    @property
+    def columns(self) -> set[str]:
+        """The columns whose values are stored."""
+        return {*self.same, *(["score"] if isinstance(self.policy, list) else [])}
 
 
 def draw_state(drawn: np.random.Generator, n: int) -> State:
@@ -35,7 +42,8 @@ def draw_state(drawn: np.random.Generator, n: int) -> State:
     files: dict[str, list[dict[str, Any]]] = {"a": [], "b": [], "c": []}
     for row in rows:
         files["abc"[drawn.integers(3)]].append(row)
-    return State(files, 0.7, POLICIES[drawn.integers(len(POLICIES))], {})
+    same = ("score",) if drawn.random() < 0.3 else ()
+    return State(files, 0.7, POLICIES[drawn.integers(len(POLICIES))], {}, same)
 
 
 def draw_text(drawn: np.random.Generator) -> str:
@@ -81,6 +89,8 @@ def set_otherwise(drawn: np.random.Generator, state: State, kind: str, chosen: I
     """Return the same collection with another threshold, policy or list of keep.force."""
     if kind == "threshold":
         return state._replace(threshold=float(drawn.choice([0.5, 0.8])))
+    if kind == "same":
+        return state._replace(same=() if state.same else ("score",))
     if kind == "policy":
         return state._replace(policy=POLICIES[drawn.integers(len(POLICIES))])
     return state._replace(forced={row["id"]: str(drawn.choice(["kept", "removed"])) for row in chosen})
@@ -93,6 +103,8 @@ def run_state(state: State, folder: Path, name: str) -> str:
     for file, rows in state.files.items():
         write_rows(place / f"{file}.jsonl", rows)
     keep: dict[str, Any] = {"policy": state.policy}
+    if state.same:
+        keep["same"] = list(state.same)
     if state.forced:
         listed = folder / f"{name}-forced.csv"
         listed.write_text("".join(f"{one},{how}\n" for one, how in state.forced.items()), encoding="utf-8")
@@ -127,7 +139,7 @@ def causes_plainly(before: str, after: str, earlier: State, later: State) -> dic
         {row["doc_id"]: (row["kept"], row["duplicate_of"]) for row in table(run, "keep")} for run in (before, after)
     ]
     both = documents[0].keys() & documents[1].keys()
-    same_columns = isinstance(earlier.policy, list) == isinstance(later.policy, list)
+    same_columns = earlier.columns == later.columns
 
     def differs(one: str, *names: str) -> bool:
         return any(documents[0][one][name] != documents[1][one][name] for name in names)
@@ -137,7 +149,7 @@ def causes_plainly(before: str, after: str, earlier: State, later: State) -> dic
     values |= {one for one in both if earlier.forced.get(one) != later.forced.get(one)}
     touched = text | values | (documents[0].keys() ^ documents[1].keys())
     parts = [components(run) for run in (before, after)]
-    same_settings = (earlier.threshold, earlier.policy) == (later.threshold, later.policy)
+    same_settings = earlier._replace(files={}, forced={}) == later._replace(files={}, forced={})
     found = {}
     for one in both:
         if keeps[0][one] == keeps[1][one]:

@@ -14,7 +14,8 @@ from tests.diffing.histories import CHANGES, causes_plainly, change, draw_state,
 
 ALONE = {
     "come": {"neighbours"}, "go": {"neighbours"}, "text": {"text", "neighbours"}, "values": {"values", "neighbours"},
-    "order": {"order"}, "threshold": {"settings"}, "policy": {"settings"}, "forced": {"values", "neighbours"},
+    "order": {"order"}, "threshold": {"settings"}, "policy": {"settings"},
+    "same": {"settings"}, "forced": {"values", "neighbours"},
 }  # fmt: skip
 """What a change alone can cause."""
 
