@@ -20,9 +20,10 @@ from nddup.embedded.workers import Workers
 from nddup.engines.choose import memory_of
 from nddup.engines.duck import MemoryRun
 from nddup.errors import ConfigError
+from nddup.ground.columns import one_chunk
 from nddup.ground.metrics import RunMetrics
 from nddup.ground.progress import LocalProgress, Steps, is_quiet_for
-from nddup.matching.preference import DATED, DERIVED
+from nddup.matching.preference import DATED
 from nddup.reading.chats import CHAT_NAMES, holds_texts, is_chat, texts_of
 from nddup.reading.xml_structure import BODY_NAMES, TITLE_NAMES, text_fields
 from nddup.settings.load import build_config, nest_settings
@@ -119,8 +120,6 @@ def find_duplicates(  # noqa: PLR0913 - the sections of the configuration, so th
         with nddup.find_duplicates(df, id="url") as run:  # of Spark: its tables are freed at the end
             df.join(run.keep.where("kept"), df.url == run.keep.doc_id, "left_semi").write.parquet("kept")
     """
-    df = _as_table(df, partial(_wanted, id=id, text=text))
-    columns = _choose_columns(df, id, text)
     sections = {
         "input": input, "shingle": shingle, "sketch": sketch, "lexicon": lexicon, "pairs": pairs, "clusters": clusters,
         "keep": keep, "local": local, "spark": spark,
@@ -128,10 +127,8 @@ def find_duplicates(  # noqa: PLR0913 - the sections of the configuration, so th
     given = settings | {name: section for name, section in sections.items() if section is not None}
     nested = nest_settings(given, origin="find_duplicates") | ({"engine": engine} if engine != "auto" else {})
     config = build_config(nested, origin="find_duplicates")
-    if any(not column.is_derived for column in config.keep.order.columns) or config.keep.prefer:
-        raise ConfigError(f"find_duplicates: columns of keep.policy are {', '.join(DERIVED)}; a table has no sources")
-    if config.keep.same is not None:
-        raise ConfigError("find_duplicates: keep.same: other columns of a table are not read; write it as a file")
+    if config.keep.prefer or None in config.keep.same_places:
+        raise ConfigError("find_duplicates: keep.prefer, and nddup_source in keep.same: a table has no sources")
     if config.keep.policy in DATED:
         raise ConfigError(
             f"find_duplicates: keep.policy {config.keep.policy}: needs a WARC or ARC file; a table has none"
@@ -139,6 +136,8 @@ def find_duplicates(  # noqa: PLR0913 - the sections of the configuration, so th
     if config.input.limit is not None:
         raise ConfigError("find_duplicates: input.limit: give the first rows of the table")
 
+    df = _as_table(df, partial(_wanted, id=id, text=text, read=config.keep.read))
+    columns = _choose_columns(df, id, text, config.keep.read)
     if hasattr(df, "sparkSession"):
         from nddup.spark.engine import FramesRun  # noqa: PLC0415 - Spark is loaded for its own tables only
         from nddup.spark.run import find_on_spark, with_ids_of  # noqa: PLC0415
@@ -165,7 +164,9 @@ def find_duplicates(  # noqa: PLR0913 - the sections of the configuration, so th
         raise ConfigError("find_duplicates: checkpoint and engine=spark are for a DataFrame of Spark")
     rows = _to_arrow(df, columns)
     tables, metrics = _find_here(
-        number_texts(rows, id="id", text="text"), config, is_quiet=is_quiet_for(progress=progress)
+        number_texts(rows, id="id", text="text", policy=rows["policy"] if columns.read else None),
+        config,
+        is_quiet=is_quiet_for(progress=progress),
     )
     kind = rows.schema.field("id").type
     shown: dict[str, Any] = {name: _as_given(_with_ids(table, kind), df) for name, table in tables.items()}
@@ -185,17 +186,19 @@ class Columns(NamedTuple):
     id: str | None
     title: str | None
     text: str
+    read: tuple[str, ...] = ()
+    """Those of `keep.policy` and `keep.same`."""
 
 
-def _wanted(names: list[str], *, id: str | None, text: str | None) -> list[str]:  # noqa: A002
+def _wanted(names: list[str], *, id: str | None, text: str | None, read: tuple[str, ...] = ()) -> list[str]:  # noqa: A002
     """Return the columns that may be read; all, for the message, if the text column is not among them."""
     usual = {*TITLE_NAMES, *BODY_NAMES, *CHAT_NAMES}
     texts = [text] if text else [name for name in names if name.lower() in usual]
-    found = [name for name in dict.fromkeys(["id" if id is None else id, *texts]) if names.count(name) == 1]
+    found = [name for name in dict.fromkeys(["id" if id is None else id, *texts, *read]) if names.count(name) == 1]
     return found if set(texts) & set(found) else names
 
 
-def _choose_columns(df: Any, id: str | None, text: str | None) -> Columns:  # noqa: A002, ANN401
+def _choose_columns(df: Any, id: str | None, text: str | None, read: tuple[str, ...]) -> Columns:  # noqa: A002, ANN401
     """Choose the columns that are read.
 
     Raises:
@@ -208,8 +211,8 @@ def _choose_columns(df: Any, id: str | None, text: str | None) -> Columns:  # no
     *title, found = (text,) if text else text_fields(usual, chats) or (None,)
     if found is None:
         raise ConfigError(f"find_duplicates: no column of texts; there are {', '.join(usual)}; name it with text=…")
-    _require_columns(names, [name for name in (id, *title, found) if name is not None])
-    return Columns(id, next(iter(title), None), found)
+    _require_columns(names, [name for name in (id, *title, found, *read) if name is not None])
+    return Columns(id, next(iter(title), None), found, read)
 
 
 def _holds_lists(df: Any, name: str, *, only_chats: bool = False) -> bool:  # noqa: ANN401
@@ -275,7 +278,7 @@ def _require_kinds(df: Any, columns: Columns, kinds: Mapping[str, Any]) -> None:
     Raises:
         ConfigError: naming the column.
     """
-    for name in filter(None, columns[:2]):
+    for name in filter(None, (*columns[:2], *columns.read)):
         if kinds[name].typeName() in ("array", "map", "struct"):
             raise _not_text(name, kinds[name].simpleString())
     if kinds[columns.text].typeName() not in SPARK_TEXTS and not _holds_lists(df, columns.text):
@@ -369,7 +372,14 @@ def _to_arrow(df: Any, columns: Columns) -> pa.Table:  # noqa: ANN401
         found["text"] = _as_strings(_column(df, columns.text, is_id=False), columns.text, is_id=False)
     rows = len(found["text"] if found["turns"] is None else found["turns"])
     found["id"] = pa.array(np.arange(rows)) if found["id"] is None else found["id"]
-    return pa.table({name: pa.nulls(rows, pa.string()) if column is None else column for name, column in found.items()})
+    found = {name: pa.nulls(rows, pa.string()) if column is None else column for name, column in found.items()}
+    values = [_as_strings(_column(df, name, is_id=True), name, is_id=True).cast(pa.string()) for name in columns.read]
+    if values:
+        places = (np.arange(rows)[:, None] + np.arange(len(values)) * rows).ravel()
+        flat = one_chunk(pa.chunked_array([chunk for value in values for chunk in value.chunks], pa.string()))
+        offsets = pa.array(np.arange(rows + 1) * len(values), pa.int32())
+        found["policy"] = pa.ListArray.from_arrays(offsets, flat.take(pa.array(places)))
+    return pa.table(found)
 
 
 def _column(df: Any, name: str, *, is_id: bool) -> pa.ChunkedArray:  # noqa: ANN401

@@ -264,13 +264,20 @@ def cut(chunk: pa.Array) -> Iterator[pa.Array]:
         yield from cut(part.take(pa.array(np.arange(len(part)))) if fits else part)
 
 
-def number_texts(table: pa.Table, *, id: str, text: str) -> pa.Table:  # noqa: A002 - the caller's word
+def number_texts(
+    table: pa.Table,
+    *,
+    id: str,  # noqa: A002 - the caller's word
+    text: str,
+    policy: pa.ChunkedArray | None = None,
+) -> pa.Table:
     """Return TEXTS of a table, ordered by id; those of equal ids by their bytes.
 
     Args:
         table: any table with the columns `id` and `text`, and perhaps `title` and `turns`, which are read as strings.
         id: name of the column of ids.
         text: name of the column of texts.
+        policy: for each row the values of the columns that are read for the keep-list, a list of strings.
 
     Cost: a sort of the ids; texts of repeated ids are sorted in Python.
     """
@@ -280,6 +287,8 @@ def number_texts(table: pa.Table, *, id: str, text: str) -> pa.Table:  # noqa: A
         else pa.chunked_array([pa.nulls(len(table), pa.string())])
         for name in (id, "title", text, "turns")
     )
+    if policy is None:
+        policy = pa.chunked_array([pa.nulls(len(table), TEXTS.arrow.field("policy").type)])
     order = np.asarray(pc.array_sort_indices(one_chunk(ids))).astype(np.int64)  # nulls come last
     in_order = one_chunk(ids).take(pa.array(order))
     keys = pc.fill_null(in_order, "").cast(pa.binary())
@@ -292,7 +301,9 @@ def number_texts(table: pa.Table, *, id: str, text: str) -> pa.Table:  # noqa: A
     for low, high in zip(starts, np.append(starts[1:], len(order))[: len(starts)], strict=True):
         if high - low > 1:
             run = order[low:high].tolist()
-            order[low:high] = sorted(run, key=lambda row: [_key(texts[row]) for texts in given])
+            order[low:high] = sorted(
+                run, key=lambda row: [*(_key(texts[row]) for texts in given), *map(_key, policy[row].values or ())]
+            )
 
     rows = len(order)
     columns = [
@@ -302,6 +313,7 @@ def number_texts(table: pa.Table, *, id: str, text: str) -> pa.Table:  # noqa: A
         pa.array([SOURCE], pa.string()).take(pa.array(np.zeros(rows, np.int64))),
         pa.array(np.zeros(rows, np.int64)),
         pa.array(np.arange(rows)),
+        policy.take(pa.array(order)),
     ]
     return pa.Table.from_arrays(columns, schema=TEXTS.arrow)
 

@@ -53,7 +53,7 @@ class FilePart(NamedTuple):
     end: int
 
 
-COLUMNS = ("source", "split", "seq", "doc_id", "title", "text", "turns")
+COLUMNS = ("source", "split", "seq", "doc_id", "title", "text", "turns", "policy")
 """Columns of TEXTS that are read."""
 
 TURNS = FileHead(format=replace(FORMATS["jsonl"], content=("turns",)), encoding="utf-8", separator=b"\n")
@@ -214,12 +214,19 @@ def read_texts(batches: Iterable[pa.RecordBatch]) -> Iterator[list[LocatedRecord
     """
     for batch in batches:
         places = [batch.column(name).to_pylist() for name in COLUMNS[:3]]
-        values = [batch.column(name).cast(pa.binary()).to_pylist() for name in COLUMNS[3:]]
-        rows = zip(*places, *values, strict=True)
+        values = [batch.column(name).cast(pa.binary()).to_pylist() for name in COLUMNS[3:-1]]
+        policy = batch.column("policy").cast(pa.list_(pa.binary())).to_pylist()
+        rows = zip(*places, *values, policy, strict=True)
         yield [LocatedRecord(file, split, seq, _document(*row), b"") for file, split, seq, *row in rows]
 
 
-def _document(doc_id: bytes | None, title: bytes | None, text: bytes | None, turns: bytes | None) -> Record | Reject:
+def _document(
+    doc_id: bytes | None,
+    title: bytes | None,
+    text: bytes | None,
+    turns: bytes | None,
+    policy: list[bytes | None] | None,
+) -> Record | Reject:
     """Make a record of an id and a text, or a reject for the first of them that cannot be used."""
     start = excerpt(text or turns or b"")
     if doc_id is None:
@@ -233,10 +240,12 @@ def _document(doc_id: bytes | None, title: bytes | None, text: bytes | None, tur
         given = [(value.decode(), None) for value in (title, text) if value is not None]
     except UnicodeDecodeError as error:
         return Reject("malformed", f"the text is not UTF-8: {error}", start, name)
+    known = tuple(value if value is None else value.decode(errors="replace") for value in policy or ())
     if turns is not None:
         chat = parse_json(b'{"turns":' + turns + b"}", TURNS)
         if not isinstance(chat, Record):
             return Reject("no text", "no turn of the chat has a text", start, name)
         told = [*given, *((field, None) for field in chat.fields)]
-        return make_record(name, None, told, start=start, replaced=chat.replaced, unread=chat.unread)
-    return make_record(name, None, given, start=start) if given else Reject("no text", "the text is null", start, name)
+        return make_record(name, None, told, start=start, replaced=chat.replaced, policy=known, unread=chat.unread)
+    is_null = Reject("no text", "the text is null", start, name)
+    return make_record(name, None, given, start=start, policy=known) if given else is_null

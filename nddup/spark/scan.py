@@ -102,12 +102,20 @@ def scan_counting(
     return _together(spark, parts, consumer), [one for one in seen if not one.group.is_whole]
 
 
-def number_texts(df: DataFrame, *, id: str, text: str, title: str | None = None) -> DataFrame:  # noqa: A002
+def number_texts(
+    df: DataFrame,
+    *,
+    id: str,  # noqa: A002 - the caller's word
+    text: str,
+    title: str | None = None,
+    read: Sequence[str] = (),
+) -> DataFrame:
     """Sort the documents of a DataFrame by id, those of equal ids by text, and number them within their partition.
 
     Names of columns are literal: they may hold dots, blanks and backticks, and differ in case alone.
 
-    Schema in:   any, with the columns `id`, `text` and perhaps `title`, cast to string; a list becomes `turns`
+    Schema in:   any, with the columns `id`, `text` and perhaps `title`, cast to string; a list becomes `turns`; the
+                 columns `read` become `policy`
     Schema out:  TEXTS; `source` is `dataframe`, `split` the partition of the sort
     Shuffles:  one, by ranges of id.    Actions:  Spark samples the range.
     """
@@ -115,13 +123,16 @@ def number_texts(df: DataFrame, *, id: str, text: str, title: str | None = None)
     place = df.columns.index(text)
     column, nothing = F.col(f"column{place}"), F.lit(None).cast("string")
     is_list = isinstance(df.schema.fields[place].dataType, T.ArrayType)
+    values = [F.col(f"column{df.columns.index(name)}").cast("string") for name in read]
+    policy = F.array(*values) if read else F.lit(None).cast("array<string>")
     rows = placed.select(
         F.col(f"column{df.columns.index(id)}").cast("string").alias("doc_id"),
         nothing.alias("url"),
         (F.col(f"column{df.columns.index(title)}").cast("string") if title else nothing).alias("title"),
         (nothing if is_list else column.cast("string")).alias("text"),
         (F.to_json(column, {"ignoreNullFields": "false"}) if is_list else nothing).alias("turns"),
-    ).sort(F.col("doc_id").asc_nulls_last(), "title", "text", "turns")
+        policy.alias("policy"),
+    ).sort(F.col("doc_id").asc_nulls_last(), "title", "text", "turns", "policy")
     return rows.select(
         "*",
         F.lit("dataframe").alias("source"),

@@ -415,9 +415,10 @@ TOKENS = working(
 )
 TEXTS = working(
     "given_texts",
-    "doc_id string, url string, title string, text string, turns string, source string, split long, seq long",
+    "doc_id string, url string, title string, text string, turns string, source string, split long, seq long,"
+    " policy array<string>",
     "Documents given as a DataFrame: text already decoded, numbered within their partition. `turns` is a chat, or a"
-    " list of strings, as JSON, in place of a text.",
+    " list of strings, as JSON, in place of a text. `policy` as in `documents`.",
 )
 
 

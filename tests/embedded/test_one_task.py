@@ -29,7 +29,8 @@ def texts_of(texts: dict[str, str]) -> pa.Table:
     """Return TEXTS in the order of the ids."""
     names = sorted(texts)
     columns: dict[str, Any] = {"doc_id": names, "url": None, "text": [texts[name] for name in names]}
-    columns |= {"title": None, "turns": None, "source": "dataframe", "split": 0, "seq": np.arange(len(names))}
+    columns |= {"title": None, "turns": None, "policy": None}
+    columns |= {"source": "dataframe", "split": 0, "seq": np.arange(len(names))}
     return pa.table(
         {
             name: pa.array(columns[name], kind)

@@ -2,18 +2,24 @@
 
 import json
 import random
+from collections.abc import Callable
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
+import polars as pl
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
+import nddup
 from nddup.checking.check_run import check_run
 from nddup.cli import main
 from nddup.embedded.run import run_locally
 from nddup.engines.duck import DuckRun
+from nddup.errors import ConfigError
 from nddup.settings.load import build_config
 from tests.counted_rows import once_each
 from tests.finished_runs import run_over
@@ -170,6 +176,54 @@ def test_a_column_that_no_record_has_is_named(tmp_path: Path, capsys: pytest.Cap
     assert "keep.same: nothing: no record at the start of any file has it" in capsys.readouterr().err
     assert main([*run, "keep.same=[lang, lang]"]) == 2
     assert "expected different columns such as [license, lang]" in capsys.readouterr().err
+
+
+def drop_files(records: dict[str, Row]) -> list[Row]:
+    """Return the records as rows of a table, without their files; a row lacks no column."""
+    return [{name: row.get(name) for name in ("id", "text", "lang", "licence")} for row in records.values()]
+
+
+@pytest.mark.parametrize("make", [pa.Table.from_pylist, pd.DataFrame, pl.DataFrame, pl.LazyFrame, list])
+def test_columns_of_a_table_are_those_of_files(make: Callable[[list[Row]], Any], tmp_path: Path) -> None:
+    """A table of any library gives the keep-list that files of its rows give, and stores the same values."""
+    rows = drop_files(write_texts(tmp_path / "in", 5))
+    (tmp_path / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    keep = {"same": ["lang"], "policy": ["licence=-,MIT", "-licence", "id"]}
+    config = build_config({"keep": keep, "output": {"report": False}}, origin="test")
+    run_locally([str(tmp_path / "rows.jsonl")], str(tmp_path / "files"), config)
+
+    run = nddup.find_duplicates(make(rows), keep=keep, progress=False)
+
+    found = {name: getattr(run, name) for name in ("keep", "documents")}
+    told = {name: pa.table(table) if isinstance(table, pl.DataFrame) else pa.Table.from_pandas(table)
+            if isinstance(table, pd.DataFrame) else table for name, table in found.items()}  # fmt: skip
+    assert once_each((row["doc_id"], row["duplicate_of"]) for row in told["keep"].to_pylist()) == once_each(
+        (row["doc_id"], row["duplicate_of"]) for row in rows_of(tmp_path / "files", "keep")
+    )
+    assert once_each((row["doc_id"], list(row["policy"])) for row in told["documents"].to_pylist()) == once_each(
+        (row["doc_id"], row["policy"]) for row in rows_of(tmp_path / "files", "documents")
+    )
+
+
+def test_a_table_lacks_a_column_or_files() -> None:
+    """A missing column is named with those that there are; a table has no sources."""
+    table = pa.table({"id": ["a"], "text": ["some words"]})
+    with pytest.raises(ConfigError, match="no column 'lang'; there are id, text"):
+        nddup.find_duplicates(table, keep={"same": ["lang"]})
+    with pytest.raises(ConfigError, match="a table has no sources"):
+        nddup.find_duplicates(table, keep={"same": ["nddup_source"]})
+
+
+@pytest.mark.spark
+def test_a_table_on_spark_takes_its_columns(spark: SparkSession, tmp_path: Path) -> None:
+    """The keep-list is that of an Arrow table, with numbers and missing values."""
+    rows = [row | {"score": at % 7} for at, row in enumerate(drop_files(write_texts(tmp_path / "in", 5)))]
+    keep = {"same": ["lang"], "policy": ["-score:number", "id"]}
+    here = nddup.find_duplicates(pa.Table.from_pylist(rows), id="id", text="text", keep=keep, progress=False)
+    schema = "id string, text string, lang string, licence string, score int"
+    there = nddup.find_duplicates(spark.createDataFrame([tuple(row.values()) for row in rows], schema), id="id",
+                                  text="text", keep=keep, progress=False)  # fmt: skip
+    assert sorted(map(repr, here.keep.to_pylist())) == sorted(map(repr, there.keep.toArrow().to_pylist()))
 
 
 @pytest.mark.spark
