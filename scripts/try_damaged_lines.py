@@ -69,7 +69,7 @@ def read_all(count: int, seed: int) -> int:
 
 CHECKED = """
 import sys
-from nddup import start_up
+from nddup.ground import start_up
 from nddup.ground.own_files import KernelFolder
 start_up.kernel_folders = lambda source, below="": [KernelFolder(sys.argv[1])]
 from scripts.try_damaged_lines import read_all

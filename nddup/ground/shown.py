@@ -36,8 +36,10 @@ ACTING = "".join(
 )  # fmt: skip
 """The characters that are never shown as they are."""
 
-FORMULA = "=+-@"
-"""What a formula begins with in a spreadsheet, also in another width or height (`＝`, `﹣`, `⁺`), which NFKC undoes."""
+FORMULA = "=+-@\u2212"
+"""What a formula begins with in a spreadsheet, also in another width or height (`＝`, `﹣`, `⁺`), which NFKC undoes.
+
+U+2212 is the minus of mathematics."""
 
 FILLERS = "\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0"
 """Letters and marks without a picture; blanks and characters of format are known by their category, C or Z."""

@@ -108,7 +108,7 @@ def _decode(chunk: bytes, encoding: str) -> tuple[Any, Any]:
     """
     line = chunk.decode(encoding).lstrip("\ufeff")
     row = _DECODER.decode(line)
-    return row, _without_surrogates(row) if _MAY_BE_HALF.search(line) else row
+    return row, without_surrogates(row) if _MAY_BE_HALF.search(line) else row
 
 
 def _first(row: dict[str, Any], path: str | None) -> str | None:
@@ -187,7 +187,7 @@ def _find_value(line: str, at: int, key: str) -> tuple[int, int] | None:
     """Return the place of the last value of a key, which is the one that counts, in the object that begins at `at`."""
     items = _items(line, at)
     named = [value for name, value in zip(items[::2], items[1::2], strict=True)
-             if _without_surrogates(_DECODER.raw_decode(line, name[0])[0]) == key]  # fmt: skip
+             if without_surrogates(_DECODER.raw_decode(line, name[0])[0]) == key]  # fmt: skip
     return named[-1] if named else None
 
 
@@ -204,12 +204,12 @@ def _scalar(value: object) -> str | None:
     return str(value).lower() if isinstance(value, bool) else value if isinstance(value, str) else None
 
 
-def _without_surrogates(value: Any) -> Any:  # noqa: ANN401 - whatever JSON holds
+def without_surrogates(value: Any) -> Any:  # noqa: ANN401 - whatever JSON holds
     """Return the value with each lone surrogate in it replaced by U+FFFD."""
     if isinstance(value, list):
-        return [_without_surrogates(one) for one in value]
+        return [without_surrogates(one) for one in value]
     if isinstance(value, dict):
-        return {key: _without_surrogates(one) for key, one in value.items()}
+        return {key: without_surrogates(one) for key, one in value.items()}
     if not isinstance(value, str) or value.isascii():  # `isascii` costs nothing
         return value
     try:

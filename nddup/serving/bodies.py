@@ -20,6 +20,7 @@ from urllib.parse import parse_qs
 
 from nddup.reading.charsets import canonical_charset, decode_content
 from nddup.reading.containers import is_binary
+from nddup.reading.records import without_surrogates
 from nddup.reading.streams import compression_of
 
 MAX_BYTES = 4 << 20
@@ -121,7 +122,7 @@ def _read_json(body: bytes) -> str:
     text = found.get("text") if isinstance(found, dict) else None
     if not isinstance(text, str):
         raise RefusedError(400, 'expected a JSON object such as {"text": "…"}')
-    return text
+    return str(without_surrogates(text))
 
 
 def _read_form(body: bytes) -> str:

@@ -173,6 +173,7 @@ packed = partial(gzip.compress, mtime=0)  # a time in the name of a test would d
         (PLAIN.encode("koi8-r"), "text/plain; charset=koi8-r", "", PLAIN),
         (b"\xff\xfe" + PLAIN.encode("utf-16-le"), "text/plain", "", PLAIN),
         (json.dumps({"id": 1, "text": PLAIN}).encode(), "application/json", "", PLAIN),
+        (b'{"text": "a \\ud800 b"}', "application/json", "", "a \ufffd b"),
         (urlencode({"a": "", "text": PLAIN}).encode(), "application/x-www-form-urlencoded", "identity", PLAIN),
         (packed(PLAIN.encode()) + packed(b"!"), "text/html", "gzip", f"{PLAIN}!"),
         (zlib.compress(PLAIN.encode()), "text/plain", "Deflate", PLAIN),
