@@ -16,6 +16,7 @@ import pyarrow as pa
 
 from nddup.engines.engine import Engine, FinishedRun
 from nddup.matching.measures import MEASURES
+from nddup.report.data import is_resemblance_exact
 
 MOST_WORDS = 1_000
 """Maximum number of words of each text that are shown and compared, in a millisecond: nobody would read more."""
@@ -44,8 +45,9 @@ PAGE = """<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><title>Pairs nearest to the threshold</title>
 <style>body{{font:15px/1.45 sans-serif;margin:2em auto;max-width:75em;padding:0 1em}}h2{{font-size:1em}}</style>
 </head><body><h1>Pairs nearest to the threshold</h1>
-<p>{name} at least {threshold:g}; words that only one of the texts has are marked. Would you call the texts of a pair
-the same? If not, raise the threshold; if all of them are, make a run with a lower one, and look again.
+<p>The run asks for {name} of at least {threshold:g}; the values here are {how}. Words that only one of the texts
+has are marked. Would you call the texts of a pair the same? If not, raise the threshold;
+if all of them are, make a run with a lower one, and look again.
 <a href="index.html">The report</a></p>
 {pairs}</body></html>
 """
@@ -157,7 +159,11 @@ def draw_page(run: FinishedRun) -> str | None:
     rows = run.sql(TEXTS, wanted=wanted).to_pylist() if run.holds("texts") else []
     texts = {row["doc_id"]: row["text"] for row in rows}
     pairs = "".join(_draw(one, texts) for one in closest) or "<p>The run has no pair of different sketches.</p>\n"
-    return PAGE.format(name=decisive.name, threshold=decisive.threshold, pairs=pairs)
+    is_estimate = decisive.name == "containment" or (
+        decisive.name == "resemblance" and not is_resemblance_exact(run.metrics.settings)
+    )
+    how = "estimated from the sketches" if is_estimate else "exact"
+    return PAGE.format(name=decisive.name, threshold=decisive.threshold, how=how, pairs=pairs)
 
 
 def _draw(close: Close, texts: Mapping[str, str]) -> str:

@@ -1,5 +1,6 @@
 """The pairs nearest to the threshold: the list, the page with both texts, and the texts that a run stores for it."""
 
+import json
 from pathlib import Path
 
 import pyarrow.parquet as pq
@@ -68,6 +69,9 @@ def test_the_page_has_both_texts_of_each(run: Path) -> None:
     assert {name for _, a, b in nearest for name in (a, b)} <= stored
     assert page.count("<h2>") == len(nearest)
     assert "not stored" not in page
+    confirm = json.loads((run / "metrics.json").read_text(encoding="utf-8"))["settings"]["pairs"]["confirm"]
+    how = "estimated from the sketches" if confirm == "none" else "exact"
+    assert f"the values here are {how}." in page
     assert "<mark>" in page
 
 
