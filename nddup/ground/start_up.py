@@ -4,6 +4,7 @@ import gc
 import os
 import sys
 from collections.abc import Sequence
+from fcntl import F_GETFL, fcntl
 from importlib.machinery import ModuleSpec
 from pathlib import Path
 from types import ModuleType
@@ -43,12 +44,11 @@ def open_streams() -> None:
     """Open /dev/null as standard input, output or error where this process was started without it (`2>&-`).
 
     Otherwise the next file opened would have the number of the closed stream, and what is written to that, by this
-    process or one that it starts, would be written into the file.
+    process or one that it starts, would be written into the file. A shell gives the number to the script that it reads,
+    so an output that cannot be written counts as closed.
     """
     for number, (name, mode) in enumerate((("stdin", "r"), ("stdout", "w"), ("stderr", "w"))):
-        try:
-            os.fstat(number)
-        except OSError:
+        if not _is_open(number):
             opened = os.open(os.devnull, os.O_RDWR)
             if opened != number:
                 os.dup2(opened, number)
@@ -56,6 +56,14 @@ def open_streams() -> None:
             os.set_inheritable(number, True)  # noqa: FBT003 - takes no name
         if getattr(sys, name) is None:
             setattr(sys, name, open(number, mode, encoding="utf-8", closefd=False))  # noqa: SIM115 - by number
+
+
+def _is_open(number: int) -> bool:
+    try:
+        mode = fcntl(number, F_GETFL) & os.O_ACCMODE
+    except OSError:
+        return False
+    return number == 0 or mode != os.O_RDONLY
 
 
 def collect_rarely() -> None:
