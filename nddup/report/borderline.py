@@ -16,7 +16,6 @@ import pyarrow as pa
 
 from nddup.engines.engine import Engine, FinishedRun
 from nddup.matching.measures import MEASURES
-from nddup.report.data import is_resemblance_exact
 
 MOST_WORDS = 1_000
 """Maximum number of words of each text that are shown and compared, in a millisecond: nobody would read more."""
@@ -146,6 +145,11 @@ def find_closest(engine: Engine, decisive: Decisive, number: int) -> list[Close]
         if len(found) == number or len(nearest) < rows:
             return list(found.values())
         rows *= EACH
+
+
+def is_resemblance_exact(settings: Mapping[str, Any]) -> bool:
+    """Return whether the resemblances of a run are of all shingles of both texts; else sketches estimate them."""
+    return bool(settings["pairs"].get("confirm", "none") == "resemblance" or settings["sketch"]["kind"] == "whole")
 
 
 def draw_page(run: FinishedRun) -> str | None:

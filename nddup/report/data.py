@@ -24,6 +24,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from nddup.ground.metrics import RunMetrics, StageMetrics
+from nddup.report.borderline import is_resemblance_exact
 from nddup.report.content import LENGTHS, UNREAD, AboutDocuments, Content, Family, find_families, find_nearest_sets
 from nddup.report.summary import headline, notes
 from nddup.settings.schema import Config
@@ -293,11 +294,6 @@ def summarise(
             **counts["clusters"],
         },
     }  # fmt: skip
-
-
-def is_resemblance_exact(settings: Mapping[str, Any]) -> bool:
-    """Return whether the resemblances of a run are of all shingles of both texts; else sketches estimate them."""
-    return bool(settings["pairs"].get("confirm", "none") == "resemblance" or settings["sketch"]["kind"] == "whole")
 
 
 def _funnel(metrics: RunMetrics) -> list[tuple[str, int, str]]:

@@ -17,8 +17,9 @@ from nddup.cli import main
 from nddup.embedded.run import run_locally
 from nddup.engines.duck import DuckRun
 from nddup.errors import NddupError
+from nddup.report.borderline import is_resemblance_exact
 from nddup.report.content import LENGTHS, list_cells, list_documents
-from nddup.report.data import chunks, is_resemblance_exact
+from nddup.report.data import chunks
 from nddup.report.gather import MOST_CELLS, MOST_LISTED, Asked, Places, _share_out, gather, report_run, script_of
 from nddup.settings.load import build_config
 from nddup.settings.schema import Config
