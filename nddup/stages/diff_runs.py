@@ -274,7 +274,7 @@ def diff_runs(engine: Engine, rule: DiffRule) -> None:
             `documents` and `keep` that the earlier run lacks.
         rule: what is known of the runs.
 
-    Cost: joins of narrow rows, on Spark one shuffle each of `documents`, `keep` and `pairs`, sort-merged. Where the
+    Cost: joins of narrow rows, on Spark sort-merged: two shuffles of `documents` and `pairs`, one of `keep`. Where the
         settings are the same and verdicts differ, the components of both runs as well (`label_documents`).
     """
     decide = ["url", "date", *(["policy"] if rule.same_columns else []), *(["source"] if rule.by_source else [])]
