@@ -10,6 +10,7 @@ document, the first in the collection.
 """
 
 from functools import partial
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -19,8 +20,10 @@ from nddup.engines.engine import Batches, Engine, FinishedRun
 from nddup.errors import OutputError
 from nddup.ground.columns import one_chunk
 from nddup.stages.label_components import make_seen
-from nddup.stages.run_engine import RunEngine
 from nddup.tables import NAMES, Table, working
+
+if TYPE_CHECKING:  # a diff of finished runs reads no inputs
+    from nddup.stages.run_engine import RunEngine
 
 MATCHED = working("matched", "name string, doc_id string", "Later families that have an earlier one's name.")
 
@@ -94,7 +97,7 @@ WITH_RETIRED = """
 STORED_NAMES = "SELECT name, doc_id FROM names"
 
 
-def require_other(engine: RunEngine, path: str) -> None:
+def require_other(engine: "RunEngine", path: str) -> None:
     """Refuse an earlier run that is none, or that this run replaces.
 
     Raises:
