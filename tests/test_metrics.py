@@ -70,6 +70,7 @@ def test_a_key_of_another_version_is_left_out() -> None:
         ("{", "run/metrics.json: expected JSON, got Expecting property name"),
         ("[]", "run/metrics.json: the file: Input should be"),
         ({**LEAST, "records": "4"}, "run/metrics.json: records: Input should be a valid integer"),
+        ({**LEAST, "rows": {"documents": 3}}, "run/metrics.json: rows.clusters: Field required"),
         ({**LEAST, "rows": {"pairs": 0.5}}, "run/metrics.json: rows.pairs: Input should be a valid integer"),
         ({**LEAST, "stages": {"sketch": {}}}, "run/metrics.json: stages.pairs: Field required"),
     ],

@@ -12,6 +12,9 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from nddup.errors import OutputError
 
+COUNTED = frozenset({"documents", "rejects", "pairs", "clusters", "keep"})
+"""Tables whose rows every version counted."""
+
 ENGINES_OWN = frozenset(
     {"seconds", "shuffle_bytes", "resumed", "candidates", "crowd", "pruned_to", "fpgrowth_components", "fpgrowth_fits"}
 )
@@ -248,11 +251,14 @@ class RunMetrics(_Model):
             raise OutputError(f"{origin}: expected JSON, got {error}") from error
 
         try:
-            return cls.model_validate(value, strict=True, extra="ignore")
+            found = cls.model_validate(value, strict=True, extra="ignore")
         except ValidationError as error:
             first = error.errors()[0]
             place = ".".join(str(part) for part in first["loc"]) or "the file"
             raise OutputError(f"{origin}: {place}: {first['msg']}") from error
+        if lacking := sorted(COUNTED - found.rows.keys()):
+            raise OutputError(f"{origin}: rows.{lacking[0]}: Field required")
+        return found
 
     def dump(self) -> dict[str, Any]:
         """Return the JSON value of `metrics.json`, its keys in order."""

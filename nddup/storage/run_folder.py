@@ -332,6 +332,7 @@ class RunFolder:
             return False
         there = self._storage.digests(self._at(name) if is_text else self._place(name))
         if there is not None and there != noted:
+            noted = noted if isinstance(noted, dict) else {}  # a note may be anyone's
             file = min(file for file in there.keys() | noted.keys() if there.get(file) != noted.get(file))
             where = name if file == name else f"{name}/{file}"
             raise OutputError(f"{self.path}/{where}: {'is missing' if file not in there else CHANGED}; {MENDS}")

@@ -11,9 +11,10 @@ import nddup
 from nddup.checking.check_run import check_run
 from nddup.cli import main
 from nddup.engines.duck import DuckRun, MemoryRun
-from nddup.errors import ConfigError, NddupError
+from nddup.errors import ConfigError, NddupError, OutputError
 from nddup.settings.stored import NOT_SHOWN, complete_shown
 from nddup.storage.local_folder import LocalFolder
+from nddup.storage.run_folder import digest
 from nddup.tables import RESULTS
 from scripts.try_foreign_run import MARKUP
 from tests.finished_runs import write_texts
@@ -126,6 +127,24 @@ def test_notes_that_name_each_other_are_no_table(tmp_path: Path) -> None:
         value.pop("digest", None)
         note.write_text(json.dumps({**value, "dropped": made}))
         assert not run.has("documents", settings={}, reads=["input"])
+
+
+@pytest.mark.parametrize("noted", ["x", 7, [], {"a": 1}])
+def test_a_note_of_no_digests_is_a_change(tmp_path: Path, noted: object) -> None:
+    """Digests of another type are those of no file: one line."""
+    run = LocalFolder(str(tmp_path / "run"))
+    run.start(settings={}, inputs={})
+    run.write("documents", RESULTS["documents"].arrow.empty_table())
+    run.seal("documents", settings={}, reads=["input"], counted={})
+    note = tmp_path / "run" / "_stages" / "documents.json"
+    value = json.loads(note.read_text())
+    value.pop("digest", None)
+    value["crc32"] = noted
+    note.write_text(json.dumps({**value, "digest": digest(value)}))
+
+    with pytest.raises(OutputError) as refused:
+        LocalFolder(str(tmp_path / "run")).require_same("documents")
+    assert "\n" not in str(refused.value)
 
 
 def test_settings_that_no_run_can_have_are_refused(folder: Path) -> None:
