@@ -70,7 +70,7 @@ FILES: dict[bytes, Callable[[], bytes]] = {
     b"deep.html": lambda: b"<p>a b c" + b"<b>" * 90_000,
     b"chats.parquet": chats,
     b"half.parquet": lambda: chats()[:-300],
-    b"nam\xe9\xff.jsonl": lambda: LINE % (7, 7),
+    b"caf\xe9\xff.jsonl": lambda: LINE % (7, 7),
     b"line\nend\x1b[2J.jsonl": lambda: LINE % (8, 8),
 }  # fmt: skip
 """Files by their names, which are bytes."""

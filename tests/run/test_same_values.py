@@ -80,7 +80,7 @@ def define_keep(records: dict[str, Row], settings: dict[str, Any], said: dict[st
     def turn(name: str) -> tuple[Any, ...]:
         licence = (records[name].get("licence") or "").strip() if keep["policy"] != "first-id" else ""
         falling = [-ord(letter) for letter in licence]
-        return ("kept", None, "removed").index(said.get(name)), not licence, falling, name  # type: ignore[arg-type]
+        return ("kept", None, "removed").index(said.get(name)), not licence, falling, name
 
     stands: dict[str, str | None] = {}
     kept: list[str] = []
