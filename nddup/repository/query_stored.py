@@ -135,11 +135,14 @@ def sketch_texts(identity: Identity, texts: str | Sequence[str] | Mapping[str, s
     if other is not None:
         raise ConfigError(f"query: expected texts as strings, got {type(other[1]).__name__} for {other[0]}")
     n = len(named)
-    columns = [
-        pa.array(named.keys(), pa.string()), pa.nulls(n, pa.string()), pa.nulls(n, pa.string()),
-        pa.array(named.values(), pa.string()), pa.nulls(n, pa.string()),
-        pa.array(["query"] * n, pa.string()), pa.array([0] * n, pa.int64()), pa.array(range(n), pa.int64()),
-    ]  # fmt: skip
+    known = {
+        "doc_id": pa.array(named.keys(), pa.string()),
+        "text": pa.array(named.values(), pa.string()),
+        "source": pa.repeat("query", n),
+        "split": pa.repeat(pa.scalar(0, pa.int64()), n),
+        "seq": pa.array(range(n), pa.int64()),
+    }
+    columns = [known.get(column.name, pa.nulls(n, column.type)) for column in TEXTS.arrow]
     consumer = SketchRecords(dataclasses.replace(identity.sketching, is_cut=False))
     table = pa.Table.from_arrays(columns, schema=TEXTS.arrow)
     records = pa.Table.from_batches(scan_texts(table, consumer), consumer.table.arrow)
