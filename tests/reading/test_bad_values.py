@@ -177,6 +177,7 @@ def test_a_frame_with_strings_that_are_no_utf_8() -> None:
         "source": pa.array(["dataframe"] * 5),
         "split": pa.array([0] * 5),
         "seq": pa.array(range(5)),
+        "policy": pa.nulls(5, pa.list_(pa.string())),
     }
 
     batches = SketchRecords(RULE).batches(read_texts([pa.RecordBatch.from_pydict(columns)]), None)

@@ -231,6 +231,7 @@ def test_given_texts_are_sketched_as_those_of_files(tmp_path: Path) -> None:
         "source": pa.array(["dataframe"] * 14),
         "split": pa.array([0] * 14, pa.int64()),
         "seq": pa.array(range(14), pa.int64()),
+        "policy": pa.nulls(14, pa.list_(pa.string())),
     }
     batch = TEXTS.batch([columns[name] for name in TEXTS.names])
 
