@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 from nddup.ground.metrics import ClustersMetrics, KeepMetrics, RunMetrics, SketchMetrics
 from nddup.ground.shown import MOST_NAMED, counted, name_some, spell_size
 from nddup.scanning.input_files import count_reasons
+from nddup.settings.idle import say_idle
 from nddup.settings.schema import say_estimated
 from nddup.sketching.accuracy import say_missed
 
@@ -65,7 +66,7 @@ def headline(metrics: RunMetrics) -> list[Line]:
 
 
 def notes(metrics: RunMetrics) -> list[str]:
-    """Return a sentence for everything that was left out, cut or replaced; empty if nothing was."""
+    """Return a sentence for everything that was left out, cut, replaced or without effect; empty if nothing was."""
     pairs, clusters, texts = metrics.stages.pairs, metrics.stages.clusters, metrics.stages.texts
     found = _short_notes(metrics.stages.sketch.median_tokens or 0, metrics.settings)
     found += [*_sketch_notes(metrics.stages.sketch), *_document_notes(metrics)]
@@ -114,7 +115,7 @@ def notes(metrics: RunMetrics) -> list[str]:
             f"{texts.beyond_files:,} clusters chosen for the report lie in files beyond output.texts_read: it shows"
             " them without their texts"
         )
-    return found
+    return found + say_idle(metrics.settings)
 
 
 def _sketch_notes(sketch: SketchMetrics) -> list[str]:

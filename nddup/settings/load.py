@@ -32,6 +32,9 @@ from nddup.settings.stored import CALLERS, take_deciding
 PREFIX = "NDDUP_"
 """How the names of variables that are settings begin."""
 
+EMPTY = "expected a value, got an empty text; is a variable of the shell not set? null stands for none, '' for no text"
+"""What is said of an empty value: YAML reads it as null, so that a rule such as `keep.force` would have no effect."""
+
 LONGEST = 1_000
 """Maximum number of characters of a message about one key: a value may have any length."""
 
@@ -69,6 +72,8 @@ def load_config(
         key, equals, text = assignment.partition("=")
         if not equals:
             raise _refusal(f"--set {assignment}", ["expected section.key=value, without blanks around ="])
+        if not text.strip() and not key.startswith("spark."):
+            raise _refusal(f"--set {assignment}", [EMPTY])
         _assign(values, key.strip(), text if key.startswith("spark.") else _read_value(text))
     return build_config(values, origin="--set") if assignments else config
 
@@ -114,6 +119,8 @@ def read_variables(variables: Mapping[str, str]) -> dict[str, Any]:
     begins = tuple(f"{PREFIX}{section}_".upper() for section in _sections())
     values: dict[str, Any] = {}
     for name in sorted(name for name in variables if name.startswith(PREFIX)):
+        if name in known and not variables[name].strip():
+            raise _refusal(name, [EMPTY])
         if name in known:
             one: dict[str, Any] = {}
             _assign(one, known[name], _read_value(variables[name]))

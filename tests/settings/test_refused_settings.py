@@ -79,7 +79,7 @@ def test_all_wrong_keys_are_named_at_once() -> None:
         (["pairs.threshold=0.1234567891"], "a share has at most nine decimals, got 0.1234567891"),
         (["pairs.threshold='85'"], "Input should be a valid number, got '85'"),
         (["pairs.threshold=true"], "Input should be a valid number, got True"),
-        (["pairs.threshold="], "Input should be a valid number, got None"),
+        (["pairs.threshold=null"], "Input should be a valid number, got None"),
     ],
 )
 def test_thresholds_that_mean_nothing_are_refused(assignments: list[str], said: str) -> None:
