@@ -38,7 +38,8 @@ Path: TypeAlias = str | os.PathLike[str]
 Paths: TypeAlias = Path | Sequence[Path]
 
 Inputs: TypeAlias = Paths | Mapping[str, str] | pa.Table
-"""One or several paths of files and folders; texts by id; or an Arrow table of `id` and `text`."""
+"""One or several paths of files and folders; texts by id; or an Arrow table of `id`, and a title and a text by their
+usual names."""
 
 Given: TypeAlias = list[str] | Mapping[str, str] | pa.Table
 """The same, with a list of paths."""
@@ -95,11 +96,15 @@ def find_source(inputs: Given, config: Config, files: Files) -> Collection | pa.
     """Return the inputs in the form that workers read: given texts as a table, paths as a collection.
 
     Raises:
-        ConfigError: if a path is missing.
+        ConfigError: if a path is missing, or a table has no column of ids or of texts.
         NddupError: if more files than `input.max_unreadable` cannot be read.
     """
     if isinstance(inputs, pa.Table):
-        return number_texts(inputs, id="id", text="text")
+        from nddup.embedded.given_tables import choose_columns, named, to_arrow  # noqa: PLC0415
+
+        with named("add"):
+            chosen = choose_columns(inputs, "id", None, advice="call it text")
+            return number_texts(to_arrow(inputs, chosen), id="id", text="text")
     if isinstance(inputs, Mapping):
         columns = [pa.array(inputs.keys(), pa.string()), pa.array(inputs.values(), pa.string())]
         return number_texts(pa.Table.from_arrays(columns, names=["id", "text"]), id="id", text="text")
@@ -191,7 +196,8 @@ class Repository:
         """Add a batch as one version; make none if nothing is stored or replaced.
 
         Args:
-            inputs: a path or several; texts by id; or an Arrow table of `id` and `text`.
+            inputs: a path or several; texts by id; or an Arrow table of `id`, and of a title and a text by their usual
+                names (`title`; `content`, `text`, `body`, …, `messages`), as `nddup.find_duplicates` reads it.
             replace: whether a live id with other content replaces the stored document.
             id_prefix: prefix of ids made up from file and record.
             engine: `auto`, `local` or `spark`: what reads the files; None: as the repository was opened with.
@@ -199,8 +205,8 @@ class Repository:
                 live before and are kept now, unchanged. It is written before the version is committed.
 
         Raises:
-            ConfigError: for missing inputs, for made-up ids without a prefix, and for an output of inputs that are no
-                files of this machine.
+            ConfigError: for missing inputs, for a table without an id or a text, for made-up ids without a prefix, and
+                for an output of inputs that are no files of this machine.
             OutputError: if the repository lies in an input, or an input in it; if the output exists or cannot be
                 written.
             LostRaceError: if another writer committed meanwhile; nothing was changed.

@@ -7,8 +7,8 @@ import pytest
 from pyspark.sql import SparkSession
 
 import nddup
-from nddup.api.find_duplicates import Columns, _to_arrow
 from nddup.embedded import read_records
+from nddup.embedded.given_tables import Columns, to_arrow
 from nddup.errors import ConfigError
 
 TEXTS = ["one two three four five six", "one two three four five six", "quite another text stands here now"]
@@ -31,7 +31,7 @@ def test_bytes_are_read_as_their_text() -> None:
         pl.DataFrame({"id": ["a", "b", "c"], "text": data}),
         pa.table({"id": ["a", "b", "c"], "text": pa.array(TEXTS, pa.string_view())}),
     ):
-        strings = _to_arrow(table, Columns("id", None, "text")).select(["id", "text"])
+        strings = to_arrow(table, Columns("id", None, "text")).select(["id", "text"])
 
         assert strings["text"].to_pylist() == TEXTS
         assert strings.schema.types == [pa.string(), pa.string()]
@@ -75,7 +75,7 @@ def test_long_columns_are_cut_into_arrays(kind: pa.DataType, monkeypatch: pytest
     monkeypatch.setattr(read_records, "CHUNK_BYTES", 1000)
     texts = [f"text number {at} " * 3 for at in range(99, -1, -1)]
     column = pa.array([text.encode() for text in texts]).cast(pa.binary()).cast(kind)
-    table = _to_arrow(
+    table = to_arrow(
         pa.table({"id": [f"{at:02}" for at in range(99, -1, -1)], "text": column}), Columns("id", None, "text")
     )
 

@@ -1,0 +1,270 @@
+"""Tables that a caller gives: which of their columns are the id, the title and the text, and these as Arrow strings.
+
+    choose_columns   a table          -> its columns that are read, by the rule of files
+    to_arrow         table, columns   -> id, title, text, turns
+
+`nddup.find_duplicates` and a repository read tables alike. A table of Spark is only looked at.
+"""
+
+import json
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from importlib import import_module
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from nddup.embedded.read_records import CHUNK_BYTES, cut
+from nddup.errors import ConfigError
+from nddup.ground.columns import one_chunk
+from nddup.reading.chats import CHAT_NAMES, holds_texts, is_chat, texts_of
+from nddup.reading.xml_structure import text_fields
+
+TEXT_KINDS = (
+    pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view,
+    pa.types.is_binary, pa.types.is_large_binary, pa.types.is_binary_view, pa.types.is_fixed_size_binary,
+)  # fmt: skip
+
+
+@contextmanager
+def named(caller: str) -> Iterator[None]:
+    """Put the name of what was called before the message of a table that is refused."""
+    try:
+        yield
+    except ConfigError as error:
+        raise ConfigError(f"{caller}: {error}") from error
+
+
+class Rows(NamedTuple):
+    """A list of dictionaries, and all their keys."""
+
+    rows: Sequence[Mapping[str, Any]]
+    columns: list[str]
+
+
+class Columns(NamedTuple):
+    """The names of the columns of a table that are read; None for none."""
+
+    id: str | None
+    title: str | None
+    text: str
+    read: tuple[str, ...] = ()
+    """Those of `keep.policy` and `keep.same`."""
+
+
+def choose_columns(  # noqa: PLR0913 - what a caller may say of a table
+    df: Any,  # noqa: ANN401
+    id: str | None,  # noqa: A002
+    text: str | None,
+    read: tuple[str, ...] = (),
+    *,
+    holds: Callable[..., bool] | None = None,
+    advice: str = "name it with text=…",
+) -> Columns:
+    """Choose the columns that are read: those that are named, else those of usual names, as in files.
+
+    Args:
+        df: a table, also of Spark.
+        id: name of the column of ids; None: `id` if there is one.
+        text: name of the column of texts; None: a title, if there is one, and a text, or chats.
+        read: further columns.
+        holds: as `holds_lists`, which knows no table of Spark; None: that.
+        advice: what to do where no column has a usual name.
+
+    Raises:
+        ConfigError: for one that does not exist, or twice, or if no column looks like the text.
+    """
+    names = list(df.column_names if isinstance(df, pa.Table) else df.columns)
+    id = "id" if id is None and "id" in names else id  # noqa: A001
+    usual = [str(name) for name in names]
+    chats = [name for name in usual if name.lower() in CHAT_NAMES and (holds or holds_lists)(df, name, only_chats=True)]
+    *title, found = (text,) if text else text_fields(usual, chats) or (None,)
+    if found is None:
+        raise ConfigError(f"no column of texts; there are {', '.join(usual)}; {advice}")
+    _require_columns(names, [name for name in (id, *title, found, *read) if name is not None])
+    return Columns(id, next(iter(title), None), found, read)
+
+
+def holds_lists(df: Any, name: str, *, only_chats: bool = False) -> bool:  # noqa: ANN401
+    """Return whether a column of any table but one of Spark holds chats or lists of strings.
+
+    In a table without types, its first value decides.
+    """
+    if isinstance(df, pa.Table):
+        return holds_texts(df.schema.field(name).type, only_chats=only_chats)
+    if is_polars(df):
+        return holds_texts(df.head(0).select(name).to_arrow().schema.field(name).type, only_chats=only_chats)
+    first = next((value for value in _values(df, name) if value is not None and not _is_missing(value)), None)
+    given = json.loads(_as_json(first)) if _is_list(first) else None
+    return is_chat(given) if only_chats else bool(texts_of(given))
+
+
+def _values(df: Any, name: str) -> Iterator[Any]:  # noqa: ANN401
+    """Yield the values of a column of any table but one of Spark, as those of Python."""
+    if isinstance(df, Rows):
+        yield from (row.get(name) for row in df.rows)
+    elif hasattr(df, "iloc"):
+        yield from df[name]
+    else:
+        chunks = df[name].chunks if isinstance(df, pa.Table) else df.select(name).to_arrow().column(0).chunks
+        yield from (value.as_py() for chunk in chunks for value in chunk)
+
+
+def _is_missing(value: object) -> bool:
+    """Return whether a value stands for null, also NaN, as pandas has it."""
+    return (
+        value is None
+        or (isinstance(value, float) and math.isnan(value))
+        or type(value).__name__ in ("NAType", "NaTType")
+    )
+
+
+def _is_list(value: object) -> bool:
+    return isinstance(value, list) or type(value).__name__ == "ndarray"
+
+
+def _turns_of(df: Any, name: str) -> pa.ChunkedArray:  # noqa: ANN401
+    """Return a column of lists as JSON."""
+    held, chunks, size = list[str | None](), list[pa.Array](), 0
+    for value in _values(df, name):
+        held.append(None if _is_missing(value) else _as_json(value))
+        size += len(held[-1] or "")
+        if size > CHUNK_BYTES:
+            chunks.append(pa.array(held, pa.string()))
+            held, size = [], 0
+    return pa.chunked_array([*chunks, pa.array(held, pa.string())])
+
+
+def _as_json(value: object) -> str:
+    """Return a chat or a list as JSON; pandas gives lists as arrays of numpy."""
+    return json.dumps(value, default=lambda one: one.tolist() if _is_list(one) else str(one))
+
+
+def _require_columns(names: list[str], wanted: list[str]) -> None:
+    for column in wanted:
+        if names.count(column) != 1:
+            told = f"{names.count(column)} columns {column!r}" if column in names else f"no column {column!r}"
+            raise ConfigError(f"{told}; there are {', '.join(map(str, names))}")
+
+
+def is_polars(given: object) -> bool:
+    """Return whether a value is a DataFrame of Polars, which is not loaded for that."""
+    return type(given).__module__.startswith("polars.") and type(given).__name__ == "DataFrame"
+
+
+def to_arrow(df: Any, columns: Columns) -> pa.Table:  # noqa: ANN401
+    """Return `id`, `title`, `text` and `turns` of a table as Arrow strings, or integers for ids; null stays null.
+
+    Text that is not Unicode, such as half a surrogate pair or other bytes, stays as it is: reading makes it a reject.
+    Without a column of ids each row gets its number.
+
+    Raises:
+        ConfigError: if a column holds something else.
+    """
+    found: dict[str, Any] = dict.fromkeys(("id", "title", "text", "turns"))
+    for kind, name in zip(("id", "title"), columns[:2], strict=True):
+        found[kind] = name and _as_strings(_column(df, name, is_id=True), name, is_id=True)
+    if holds_lists(df, columns.text):
+        found["turns"] = _turns_of(df, columns.text)
+    else:
+        found["text"] = _as_strings(_column(df, columns.text, is_id=False), columns.text, is_id=False)
+    rows = len(found["text"] if found["turns"] is None else found["turns"])
+    found["id"] = pa.array(np.arange(rows)) if found["id"] is None else found["id"]
+    found = {name: pa.nulls(rows, pa.string()) if column is None else column for name, column in found.items()}
+    values = [_as_strings(_column(df, name, is_id=True), name, is_id=True).cast(pa.string()) for name in columns.read]
+    if values:
+        places = (np.arange(rows)[:, None] + np.arange(len(values)) * rows).ravel()
+        flat = one_chunk(pa.chunked_array([chunk for value in values for chunk in value.chunks], pa.string()))
+        offsets = pa.array(np.arange(rows + 1) * len(values), pa.int32())
+        found["policy"] = pa.ListArray.from_arrays(offsets, flat.take(pa.array(places)))
+    return pa.table(found)
+
+
+def _column(df: Any, name: str, *, is_id: bool) -> pa.ChunkedArray:  # noqa: ANN401
+    """Return a column of any table but one of Spark."""
+    if isinstance(df, pa.Table):
+        return df[name]
+    if is_polars(df):
+        return df.select(name).to_arrow().column(0)
+    if isinstance(df, Rows):
+        return _of_rows(_values(df, name), name, is_id=is_id)
+    if hasattr(df, "iloc"):
+        return _of_pandas(df[name], name, is_id=is_id)
+    raise no_table(df)
+
+
+def _of_pandas(column: Any, name: str, *, is_id: bool) -> pa.ChunkedArray:  # noqa: ANN401 - a Series
+    """Return integers as they are, other ids as pandas writes them, and text and bytes unchanged; null stays null."""
+    pandas = import_module("pandas")
+    kind = column.cat.categories.dtype.kind if hasattr(column, "cat") else column.dtype.kind
+    if kind in "iu" or (kind == "O" and pandas.api.types.infer_dtype(column) == "integer"):
+        with suppress(OverflowError, pa.ArrowException):  # Python's integers have no end
+            return pa.chunked_array([pa.array(column, from_pandas=True)])
+    is_missing = lambda value: pandas.api.types.is_scalar(value) and pandas.isna(value)  # noqa: E731
+    return _of_values(column, name, is_missing, is_id=is_id)
+
+
+def _of_rows(values: Iterable[Any], name: str, *, is_id: bool) -> pa.ChunkedArray:
+    """Do as `_of_pandas` for the values of one key in a list of dictionaries; a missing one is null."""
+    held = list(values)
+    if is_id and all(value is None or type(value) is int for value in held):
+        with suppress(OverflowError, pa.ArrowException):
+            return pa.chunked_array([pa.array(held, pa.int64())])
+    return _of_values(held, name, lambda value: value is None, is_id=is_id)
+
+
+def _of_values(column: Iterable[Any], name: str, is_missing: Callable[[Any], bool], *, is_id: bool) -> pa.ChunkedArray:
+    chunks, held, size = list[pa.Array](), list[bytes | None](), 0
+    for row, value in enumerate(column):
+        known = value
+        if not isinstance(value, str | bytes):
+            if is_missing(value):
+                known = None
+            elif is_id:
+                known = str(value)
+            else:
+                raise not_text(name, type(value).__name__, f" in row {row}")
+        held.append(known.encode("utf-8", "surrogatepass") if isinstance(known, str) else known)
+        size += len(held[-1] or b"")
+        if size > CHUNK_BYTES:
+            chunks.append(pa.array(held, pa.binary()))
+            held, size = [], 0
+    return pa.chunked_array([*chunks, pa.array(held, pa.binary())])
+
+
+def _as_strings(column: pa.ChunkedArray, name: str, *, is_id: bool) -> pa.ChunkedArray:
+    """Return a column as strings, in chunks below 2 GB; integers for ids."""
+    if pa.types.is_dictionary(column.type):
+        column = column.cast(column.type.value_type)
+    kind = column.type
+    if is_id and pa.types.is_integer(kind):
+        return column
+    is_text = any(is_kind(kind) for is_kind in TEXT_KINDS)
+    if not is_text and (not is_id or pa.types.is_nested(kind)) and not pa.types.is_null(kind):
+        raise not_text(name, str(kind))
+    parts = [part for chunk in column.chunks for part in cut(chunk)]
+    # Without a check of UTF-8: reading makes a reject of each value that is none.
+    return pa.chunked_array([part.cast(pa.string(), safe=not is_text) for part in parts], pa.string())
+
+
+def not_text(name: str, kind: str, where: str = "") -> ConfigError:
+    """Return the error for a column that holds no text, with its type."""
+    return ConfigError(f"column {name!r} holds {kind}{where}; expected text")
+
+
+def no_table(given: object) -> ConfigError:
+    """Return the error for a value that is no table; its message says how to make one of it."""
+    kind = type(given).__name__
+    if isinstance(given, str):
+        way = "of a file, `nddup run` finds them, and nddup.open reads the result"
+    elif isinstance(given, Mapping):
+        way = "of columns, `pyarrow.table({…})` makes one; of texts by id, `[{'id': id, 'text': text}, …]`"
+    elif isinstance(given, Iterable):
+        way = "give a list of dictionaries, such as `[{'text': text} for text in …]`"
+    else:
+        way = "whatever pandas.DataFrame(…) or pyarrow.table(…) can be made of can be given as that"
+    return ConfigError(
+        f"expected a table of Spark, pandas, Polars or Arrow, or a list of dictionaries, got {kind}; {way}"
+    )
