@@ -76,6 +76,7 @@ DOCUMENTS = pa.schema(
         *UNREAD,
         ("resemblance", pa.float64()),
         ("lost", pa.float64()),
+        ("leader", pa.bool_()),
         ("stands", pa.int64()),
         ("longest", pa.int32()),
         ("pairs", pa.int64()),

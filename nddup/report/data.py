@@ -123,6 +123,7 @@ def document_chunks(shown: AboutDocuments, stored: StoredTexts) -> Iterator[tupl
                 "pairs": rows["pairs"],
                 "like": _thousandths(some["resemblance"]),
                 "lost": _lost(some["lost"]),
+                "leader": rows["leader"],
                 "state": _states(some["reason"], some["kept"]),
                 "title": [title for _, _, title in texts],
                 "text": [[chunk, place] for chunk, place, _ in texts],

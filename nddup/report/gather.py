@@ -107,7 +107,7 @@ NEAR = """
 ASK_DOCUMENTS = """
     SELECT d.doc_id, d.url, d.source, d.record, d.n_tokens, d.n_features, k.kept, k.duplicate_of, k.reason,
            d.parent, coalesce(d.unread_bytes, 0) AS unread_bytes, coalesce(d.unread_parts, 0) AS unread_parts,
-           k.resemblance, k.lost,
+           k.resemblance, k.lost, coalesce(k.leader, false) AS leader,
            CAST(coalesce(s.stands, 0) AS BIGINT) AS stands, s.longest, CAST(coalesce(p.pairs, 0) AS BIGINT) AS pairs
     FROM documents AS d JOIN keep AS k ON d.doc_id = k.doc_id
     LEFT JOIN wanted AS w ON d.doc_id = w.doc_id

@@ -138,7 +138,7 @@ def make_shown(
 
 
 NOTHING_UNREAD = {"parent": None, "unread_bytes": 0, "unread_parts": 0}
-NESTED = {"parent": "b", "unread_bytes": 1_200, "unread_parts": 1}
+NESTED = {"parent": "b", "unread_bytes": 1_200, "unread_parts": 1, "leader": True}
 
 
 def documents_of(listed: pa.Table, cells: pa.Table) -> AboutDocuments:

@@ -2,6 +2,7 @@
 
 import json
 from itertools import combinations
+from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -67,6 +68,20 @@ def test_documents_are_told_as_the_tables_do(finished: str) -> None:
     assert [(names[row["document"]], row["rank"]) for row in about.memberships.to_pylist()] == held
     removed = sorted((row["duplicate_of"], row["doc_id"]) for row in tables["keep"] if row["duplicate_of"])
     assert [(names[row["document"]], row["other"]) for row in about.stands.to_pylist()] == removed
+
+
+def test_leaders_are_told_as_the_keep_list_does(finished: str, tmp_path: Path) -> None:
+    """With few pairs allowed the leaders of the chain are those of the table; else no document leads."""
+    path = str(tmp_path / "run")
+    run_locally([f"{Path(finished).parent}/a.jsonl"], path, build_config({"pairs": {"max_edges": 3}}, origin="test"))
+    led, free = (gather(DuckRun(one)) for one in (path, finished))
+    keep = {row["doc_id"]: row["leader"] for row in pq.read_table(f"{path}/keep").to_pylist()}
+
+    documents = led.about().documents.to_pylist()
+
+    assert 0 < sum(keep.values()) < len(keep)
+    assert {row["doc_id"]: row["leader"] for row in documents} == keep
+    assert not any(free.about().documents["leader"].to_pylist())
 
 
 def test_the_weakest_pair_of_a_large_cluster_is_computed(finished: str) -> None:

@@ -51,6 +51,7 @@ def test_any_document_is_found_and_told(watched: Watched, address: str) -> None:
     assert EDITED.partition(" ")[0] in page.locator("#compare .pair-rows").inner_text()
     page = watched.open(address, "document/alone")
     expect(page.locator("#document .facts")).to_contain_text("1,200 bytes, 1 part")
+    expect(page.locator("#document .facts")).to_contain_text("Leaderof a component of more pairs than pairs.max_edges")
     expect(page.locator("#document .facts a", has_text="b").last).to_have_attribute("href", "#/document/b")
     page = watched.open(address, "document/nobody")
     expect(page.locator("#document h1")).to_have_text("No such document")

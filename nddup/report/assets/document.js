@@ -36,6 +36,7 @@
     const lines = [["Address", one.url ? nddup.address(one.url) : "–"], ["Source", nddup.foreign(`${one.source}, record ${one.record}`)],
       ["Length", `${nddup.plural(one.tokens, "token", "tokens")}, ${nddup.plural(one.features, "distinct feature", "distinct features")}`],
       ["Near-duplicates", count(one.pairs)]];
+    if (one.leader) lines.push(["Leader", "of a component of more pairs than pairs.max_edges, which lists only those of its leaders"]);
     if (unread.length) lines.push(["Not read", unread.join(", ")]);
     if (one.parent) lines.push(["Inside", (await nddup.find(one.parent)) ? nddup.documentLink(one.parent) : nddup.foreign(one.parent)]);
     return h("dl", { class: "facts card" }, lines.map(([name, value], at) => h("div", { class: at ? null : "wide" }, h("dt", null, name), h("dd", null, value))));

@@ -35,7 +35,7 @@
     tokens: columns.tokens[at], features: columns.features[at], state: columns.state[at], of: columns.duplicate_of[at],
     stands: columns.stands[at], longest: columns.longest[at], pairs: columns.pairs[at], title: columns.title[at],
     like: columns.like[at], lost: columns.lost[at], text: columns.text[at], clusters: columns.clusters[at], inAll: columns.in[at],
-    parent: columns.parent[at], unreadBytes: columns.unread_bytes[at], unreadParts: columns.unread_parts[at],
+    parent: columns.parent[at], leader: columns.leader[at], unreadBytes: columns.unread_bytes[at], unreadParts: columns.unread_parts[at],
   });
   // A family is a kept document with the documents removed for it; its size counts both.
   nddup.familyOf = (stands) => `family of ${nddup.plural(stands + 1, "document", "documents")}`;
