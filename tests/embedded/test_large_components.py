@@ -17,9 +17,11 @@ from nddup.errors import CapacityError
 from nddup.settings.schema import Config
 from tests.counted_rows import once
 from tests.embedded.drawn_collections import KINDS, Document, Law, as_table, config_of, draw
+from tests.samples_by_night import first
 
 MESSAGE = r"^a family of [0-9]+ sketches .* pairs\.max_comparisons \([0-9]+\)[^\n]*$"
 ANY = st.integers(0, 2**32)
+LED = tuple(kind for kind in KINDS if kind != "containment")
 
 
 class Made(NamedTuple):
@@ -51,7 +53,7 @@ def pairs_in(table: pa.Table) -> set[frozenset[str]]:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@settings(max_examples=14, deadline=None)
+@settings(max_examples=8, deadline=None)
 @given(seed=ANY, number=st.integers(2, 45), max_postings=st.integers(2, 9), max_edges=st.integers(1, 60))
 def test_the_definition(kind: str, seed: int, number: int, max_postings: int, max_edges: int) -> None:
     """A component has leaders if and only if it has more than `max_edges` pairs; otherwise all its pairs are listed.
@@ -83,12 +85,13 @@ def test_the_definition(kind: str, seed: int, number: int, max_postings: int, ma
         assert given_by == {sketch for component in graph.large for sketch in component}
 
 
+@pytest.mark.parametrize("seeds", first(1, [range(2), range(6)]), ids=["few", "all"])
 @pytest.mark.parametrize("max_postings", [3, 1_000])
-@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind != "containment"])
-def test_at_the_limit(kind: str, max_postings: int) -> None:
+@pytest.mark.parametrize("kind", LED)
+def test_at_the_limit(kind: str, max_postings: int, seeds: range) -> None:
     """A component of `max_edges` pairs has no leaders, one with one more pair has, with heavy sketches or without."""
     met = 0
-    for seed in range(6):
+    for seed in seeds:
         documents = draw(kind, seed, number=30, prefix="d")
         graph = Law(config_of(kind)).graph_of(documents)
         counts = {component: sum(pair <= component for pair in graph.pairs) for component in graph.components}
@@ -99,11 +102,11 @@ def test_at_the_limit(kind: str, max_postings: int) -> None:
             assert len(at.large) == sum(len(component) for component, n in counts.items() if n > count)
             assert len(below.large) == sum(len(component) for component, n in counts.items() if n >= count)
             met += len(below.large) < len({document.sketch for document in documents})
-    assert met > 3
+    assert met > len(seeds) // 2
 
 
-@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind != "containment"])
-@settings(max_examples=14, deadline=None)
+@pytest.mark.parametrize("kind", LED)
+@settings(max_examples=6, deadline=None)
 @given(
     seed=ANY,
     sizes=st.tuples(st.integers(2, 30), st.integers(1, 40)),
@@ -142,7 +145,7 @@ def test_the_rule_is_met_in_every_way() -> None:
     """Collections as the tests above draw them have heavy sketches with no, one and several large components."""
     wanted: set[object] = {(True, 0), (True, 1), (True, 2), "mixed"}
     seen: set[object] = set()
-    for seed in range(60):
+    for seed in (0, 37, 41, *range(60)):  # the first three are enough, as long as collections are drawn so
         if wanted <= seen:
             break
         config = config_of("resemblance", max_postings=3, max_edges=20)

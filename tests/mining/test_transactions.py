@@ -20,15 +20,17 @@ from nddup.mining.frequent_sets import choose_columns, find_pairs, mine_context
 from nddup.mining.itemsets import Itemsets, mine_component
 from nddup.reading.markup import strip_markup
 from nddup.sketching.min_s import sketch_texts
+from tests.samples_by_night import first
 
 Transactions = Sequence[frozenset[int]]
 Found = set[tuple[tuple[int, ...], int]]
 
 REFERENCES = [
-    ("chess.dat", 2877), ("chess.dat", 2397), ("chess.dat", 1918), ("mushroom.dat", 4062), ("mushroom.dat", 1625),
-    ("mushroom.dat", 812), ("retail.dat", 8816), ("retail.dat", 882), ("T10I4D100K.dat", 1000),
-    ("T10I4D100K.dat", 100), ("BMS1.dat", 596), ("BMS1.dat", 60), ("vote.dat", 218), ("vote.dat", 87),
-    ("primary-tumor.dat", 67), ("heart-cleveland.dat", 89),
+    ("chess.dat", 2877), ("chess.dat", 2397), ("mushroom.dat", 4062), ("mushroom.dat", 1625), ("mushroom.dat", 812),
+    ("retail.dat", 882), ("T10I4D100K.dat", 1000), ("BMS1.dat", 596), ("BMS1.dat", 60), ("vote.dat", 218),
+    ("vote.dat", 87), ("primary-tumor.dat", 67),
+    # larger, or like one of these
+    ("heart-cleveland.dat", 89), ("chess.dat", 1918), ("T10I4D100K.dat", 100), ("retail.dat", 8816),
 ]  # fmt: skip
 
 
@@ -275,9 +277,10 @@ def canonical(itemsets: Itemsets, names: list[bytes]) -> tuple[int, str]:
     return itemsets.supports.size, hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
-@pytest.mark.parametrize(("name", "support"), REFERENCES)
-def test_sets_are_those_of_a_c_miner(shared: Path, name: str, support: int) -> None:
+@pytest.mark.parametrize("reference", first(12, REFERENCES), ids=lambda one: f"{one[0]}-{one[1]}")
+def test_sets_are_those_of_a_c_miner(shared: Path, reference: tuple[str, int]) -> None:
     """Number and hash of all maximal and all closed sets of benchmark files are as recorded."""
+    name, support = reference
     lines = (shared / "fimi" / "reference_counts.jsonl").read_text().splitlines()
     expected = {(row["file"], row["minsup_abs"]): row for row in map(json.loads, lines)}
     context, names = read_fimi(shared / "fimi" / f"{name}.gz")

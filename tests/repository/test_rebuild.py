@@ -18,6 +18,7 @@ from nddup.repository.close_components import tables_totals
 from nddup.repository.live_tables import live_tables
 from nddup.repository.opened_repository import Repository
 from tests.repository.histories import Batch, draw_history, play, rows_of, run_fresh
+from tests.samples_by_night import first
 
 CHOICES: dict[str, dict[str, Any]] = {
     "min-s": {"sketch.size": 24, "pairs.threshold": 0.6, "pairs.confirm": "none"},
@@ -90,16 +91,16 @@ def leaders_of(tables: dict[str, pa.Table]) -> list[str]:
     return sorted(keep.filter(keep["leader"])["doc_id"].to_pylist())
 
 
+@pytest.mark.parametrize("seed", first(1, [1, 0, 2]))  # with 1, every history removes and replaces
 @pytest.mark.parametrize("choice", CHOICES)
-def test_a_random_history_equals_a_fresh_run(tmp_path: Path, choice: str) -> None:
+def test_a_random_history_equals_a_fresh_run(tmp_path: Path, choice: str, seed: int) -> None:
     """After adds, repeated adds, replacements and removals the tables equal a fresh run's, for all settings."""
-    for seed in range(3):
-        repo = make(tmp_path / str(seed), choice)
-        live = play(repo, draw_history(1000 * seed + len(choice)))
-        require_equal(repo, live)
+    repo = make(tmp_path / "repo", choice)
+    live = play(repo, draw_history(1000 * seed + len(choice)))
+    require_equal(repo, live)
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=5, deadline=None)
 @given(choice=st.sampled_from(sorted(CHOICES)), seed=st.integers(0, 2**32), steps=st.integers(2, 8))
 def test_any_history_equals_a_fresh_run(
     tmp_path_factory: pytest.TempPathFactory, choice: str, seed: int, steps: int
@@ -109,22 +110,22 @@ def test_any_history_equals_a_fresh_run(
     require_equal(repo, play(repo, draw_history(seed, steps)))
 
 
-def test_real_pages_in_several_batches_and_two_orders(tmp_path: Path, shared: Path) -> None:
+@pytest.mark.parametrize("order", first(1, ["drawn", "sorted"]))
+def test_real_pages_in_several_batches(tmp_path: Path, shared: Path, order: str) -> None:
     """Real pages with near-duplicates, added in eleven batches and two orders, give the tables of a fresh run."""
     table = pq.read_table(shared / "debdocs-dev" / "docs.parquet", columns=["doc_id", "html"])
     with gzip.open(shared / "debdocs-dev" / "pairs_w5_j070.tsv.gz", "rt", encoding="ascii") as file:
-        alike = {int(name) for line in islice(file, 1, 400) for name in line.split()[:2]}
+        alike = {int(name) for line in islice(file, 1, 250) for name in line.split()[:2]}
     table = table.filter(pc.is_in(table["doc_id"], pa.array(sorted(alike))))
     pages = zip(table["doc_id"].to_pylist(), table["html"].to_pylist(), strict=True)
     texts = {f"p{doc_id:05}": page.decode("utf-8", "replace") for doc_id, page in pages}
-    orders = [sorted(texts), np.random.default_rng(3).permutation(sorted(texts)).tolist()]
-    for number, order in enumerate(orders):
-        repo = nddup.repository.create(str(tmp_path / str(number)), pairs={"threshold": 0.6})
-        for part in np.array_split(np.array(order), 11):
-            repo.add({doc_id: texts[doc_id] for doc_id in part.tolist()})
-        require_equal(repo, texts)
-        assert len(repo.snapshot.commit.segments) < 6
-        assert len(repo.tables()["pairs"]) > 100
+    ordered = np.array(sorted(texts))
+    repo = nddup.repository.create(str(tmp_path / "repo"), pairs={"threshold": 0.6})
+    for part in np.array_split(np.random.default_rng(3).permutation(ordered) if order == "drawn" else ordered, 11):
+        repo.add({doc_id: texts[doc_id] for doc_id in part.tolist()})
+    require_equal(repo, texts)
+    assert len(repo.snapshot.commit.segments) < 6
+    assert len(repo.tables()["pairs"]) > 100
 
 
 def test_a_sketch_comes_again_while_its_last_document_goes(tmp_path: Path) -> None:

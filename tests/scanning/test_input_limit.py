@@ -17,6 +17,7 @@ from nddup.ground.metrics import RunMetrics
 from nddup.report.summary import notes
 from nddup.settings.load import build_config
 from nddup.spark.run import run_job
+from tests.samples_by_night import first
 
 FILES = 4
 LINES = 25
@@ -45,7 +46,7 @@ def rows(folder: Path, table: str) -> list[tuple[str, int]]:
     return sorted((row["source"], row["record"]) for row in found)
 
 
-@pytest.mark.parametrize("limit", [1, 4, 25, 26, 60, 99, 100, 5_000])
+@pytest.mark.parametrize("limit", first(4, [4, 26, 100, 5_000, 1, 25, 60, 99]))
 def test_the_first_records_are_read(collection: Path, tmp_path: Path, limit: int) -> None:
     """Documents and rejects together are the first ones of the whole run; `check` passes, and the kept are written."""
     whole, part = tmp_path / "whole", tmp_path / "part"

@@ -14,6 +14,7 @@ import pytest
 
 from nddup.cli import main
 from nddup.ground.array_files import map_array, write_array
+from nddup.repository import segment_files
 from nddup.repository.segment_files import SHINGLES, map_shingles, require_small
 from nddup.storage.run_folder import digest
 from scripts.try_foreign_repository import ask_query, in_child, make_repository, renew_digests
@@ -216,15 +217,19 @@ def test_sketches_are_the_front_of_the_shingles(tmp_path: Path, capsys: pytest.C
 
 
 BOMBS: dict[str, tuple[pa.Array, dict[str, Any]]] = {
-    "a dictionary": (pa.DictionaryArray.from_arrays(np.zeros(3_000, np.int32), ["x" * 500_000]), {}),
+    "a dictionary": (pa.DictionaryArray.from_arrays(np.zeros(300, np.int32), ["x" * 500_000]), {}),
     "shared starts": (pa.array(["x" * 9_000 + str(i) for i in range(9)]), {"column_encoding": "DELTA_BYTE_ARRAY"}),
-    "runs": (pa.nulls(150_000_000, pa.int64()), {}),
+    "runs": (pa.nulls(15_000_000, pa.int64()), {}),
 }
 
 
 @pytest.mark.parametrize("kind", BOMBS)
-def test_tables_that_expand_are_refused(tmp_path: Path, kind: str) -> None:
-    """A file of some KB that expands to a GB is refused by the headers of its pages, before it is read."""
+def test_tables_that_expand_are_refused(tmp_path: Path, kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A file of some KB that expands to 100 MB is refused by the headers of its pages, before it is read.
+
+    The bound is a tenth of what it is in use, where a GB is due.
+    """
+    monkeypatch.setattr(segment_files, "LEAST_EXPANSION", segment_files.LEAST_EXPANSION // 10)
     values, how = BOMBS[kind]
     pq.write_table(pa.table({"a": values}), tmp_path / "a.parquet", use_dictionary=not how, compression="zstd", **how)
     assert (tmp_path / "a.parquet").stat().st_size < 500_000

@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.samples_by_night import first
+
 SPARSE = 40 << 30
 """Bytes of a file of one line without an end: hours of reading, and no disk space."""
 
@@ -66,7 +68,7 @@ def wait_for_the_end(process: "subprocess.Popen[str]") -> str:
     return printed
 
 
-@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM])
+@pytest.mark.parametrize("how", first(1, [signal.SIGKILL, signal.SIGTERM]))
 def test_workers_end_with_a_killed_parent(tmp_path: Path, how: signal.Signals) -> None:
     """The parent alone is killed while its workers read: within seconds none is left."""
     process = start(tmp_path)

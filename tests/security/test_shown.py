@@ -3,6 +3,7 @@
 import csv
 import io
 import os
+import shutil
 import subprocess
 import sys
 import unicodedata
@@ -22,6 +23,7 @@ from nddup.ground.shown import csv_line, escaped, one_line, printable, read_cell
 from nddup.settings.load import build_config
 from nddup.spark.steps.outputs import _escaped
 from tests.finished_runs import write_rows
+from tests.samples_by_night import first
 
 ESC, RIGHT_TO_LEFT = "\x1b[2J", "\u202e"
 IDS = (f"a{RIGHT_TO_LEFT}gpj.exe", "=cmd|' /C calc'!A0", "@SUM(1)", "-5", "'+x", "b")
@@ -29,17 +31,26 @@ FILE = f"pages{ESC}\nforged line.jsonl"
 PROGRAM = "import sys; from nddup.cli import main; sys.exit(main(sys.argv[1:]))"
 
 
-@pytest.fixture
-def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The current folder: a file with a hostile name, hostile ids and addresses, and a broken record."""
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "in").mkdir()
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a file with a hostile name, hostile ids and addresses, and a broken record, and its run."""
+    folder = tmp_path_factory.mktemp("shown")
+    (folder / "in").mkdir()
     words = " ".join(f"w{number}" for number in range(60))
     rows = [{"id": name, "url": f"http://{ESC}{name}", "text": f"{words} {name}"} for name in IDS]
-    file = write_rows(tmp_path / "in" / FILE, rows)
+    file = write_rows(folder / "in" / FILE, rows)
     file.write_text(file.read_text() + '{"id": "x\\u001b[2J", "text"\n')
-    (tmp_path / "list.csv").write_text("".join(csv_line(pair) for pair in ((IDS[1], IDS[4]), (IDS[0], "=none"))))
-    run_locally(["in"], "run", build_config({}, origin="test"))
+    (folder / "list.csv").write_text("".join(csv_line(pair) for pair in ((IDS[1], IDS[4]), (IDS[0], "=none"))))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        run_locally(["in"], "run", build_config({}, origin="test"))
+    return folder
+
+
+@pytest.fixture
+def place(made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The current folder, a copy of `made`."""
+    monkeypatch.chdir(shutil.copytree(made, tmp_path, dirs_exist_ok=True))
     return tmp_path
 
 
@@ -139,16 +150,22 @@ def test_errors_are_plain_in_a_program_too() -> None:
     assert is_plain(str(NddupError(f"{ESC}{FILE}: cannot be read")))
 
 
-@pytest.mark.parametrize("variables", [{"PYTHONIOENCODING": "ascii"}, {"LC_ALL": "C", "PYTHONCOERCECLOCALE": "0"}])
-def test_a_terminal_without_unicode_shows_everything(place: Path, variables: dict[str, str]) -> None:
-    """Where output is ASCII, nothing fails: rules and bars become ASCII, letters of ids their escapes."""
-    write_rows(place / "in.jsonl", [{"id": "день", "text": "один два три четыре пять шесть"}])
-    for arguments in (["run", "in.jsonl", "--output", "день"], ["show", "день"], ["inspect", "in.jsonl"]):
-        done = subprocess.run(
-            [sys.executable, "-c", PROGRAM, *arguments], cwd=place, env={**os.environ, **variables},
-            capture_output=True, check=False,
-        )  # fmt: skip
+NO_UNICODE = {"ascii": {"PYTHONIOENCODING": "ascii"}, "C": {"LC_ALL": "C", "PYTHONCOERCECLOCALE": "0"}}
 
-        assert done.returncode == 0, done.stderr
-        if "PYTHONIOENCODING" in variables:
-            assert (done.stdout + done.stderr).isascii()
+
+@pytest.mark.parametrize("case", first(2, ["show ascii", "run C", "run ascii", "show C", "inspect ascii", "inspect C"]))
+def test_a_terminal_without_unicode_shows_everything(place: Path, case: str) -> None:
+    """Where output is ASCII, nothing fails: rules and bars become ASCII, letters of ids their escapes."""
+    command, output = case.split()
+    write_rows(place / "in.jsonl", [{"id": "день", "text": "один два три четыре пять шесть"}])
+    run_locally(["in.jsonl"], "день", build_config({}, origin="test"))
+    of_command = {"run": ["in.jsonl", "--output", "день2"], "show": ["день"], "inspect": ["in.jsonl"]}
+
+    done = subprocess.run(
+        [sys.executable, "-c", PROGRAM, command, *of_command[command]], cwd=place,
+        env={**os.environ, **NO_UNICODE[output]}, capture_output=True, check=False,
+    )  # fmt: skip
+
+    assert done.returncode == 0, done.stderr
+    if output == "ascii":
+        assert (done.stdout + done.stderr).isascii()

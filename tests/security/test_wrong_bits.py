@@ -22,6 +22,7 @@ from nddup.storage.local_folder import LocalFolder
 from nddup.tables import RESULTS
 from tests.finished_runs import write_texts
 from tests.results.kind_runs import texts
+from tests.samples_by_night import first
 from tests.security.bit_flips import files_of, try_flips
 
 
@@ -49,36 +50,50 @@ def read_run(folder: Path) -> object:
     return rows, whole, run.metrics.dump(), config_of(files).model_dump(), files.read_text("duplicates.txt")
 
 
-def read_repository(folder: Path) -> object:
-    """Return a query's answer, the totals of all tables, and the tables of a compacted copy."""
+def read_mapped(folder: Path) -> object:
+    """Return a query's answer, and the totals of all tables."""
     repo = nddup.repository.open(str(folder), local={"processes": 1})
     found = repo.query(texts()).to_pylist()
+    for row in found:
+        row.pop("repository")
+    return found, tables_totals(repo.tables()), repo.snapshot.commit.digests
+
+
+def read_repository(folder: Path) -> object:
+    """Return what `read_mapped` does, and the tables of a compacted copy, which has no mapped files."""
     copy = folder.with_name("copy")
     shutil.rmtree(copy, ignore_errors=True)
     shutil.copytree(folder, copy, ignore=shutil.ignore_patterns("mapped-*"))
     again = nddup.repository.open(str(copy), local={"processes": 1})
     again.compact(days=0)
-    for row in found:
-        row.pop("repository")
-    return found, tables_totals(repo.tables()), tables_totals(again.tables()), repo.snapshot.commit.digests
+    return read_mapped(folder), tables_totals(again.tables())
 
 
-def test_flips_in_a_run(made: Path) -> None:
-    """Of bits in every kind of file of a run, none changes an answer silently, and none gives a raw error."""
+@pytest.mark.parametrize("seed", first(1, range(1, 3)))
+def test_flips_in_a_run(made: Path, seed: int) -> None:
+    """Of bits in every file of a run, none changes an answer silently, and none gives a raw error."""
     folder = made / "run"
-    found = list(try_flips(folder, files_of(folder), lambda: read_run(folder), flips=2 * len(files_of(folder))))
+    files = files_of(folder)
+    found = list(try_flips(folder, files, lambda: read_run(folder), flips=len(files), seed=seed))
 
     assert [flip for flip in found if flip.result not in ("right", "refused")] == []
     tables = [flip for flip in found if flip.file.endswith(".parquet") and not flip.file.startswith("_")]
     assert {flip.result for flip in tables} == {"refused"}
 
 
-def test_flips_in_a_repository(made: Path) -> None:
+@pytest.mark.parametrize("segment", first(1, [0, 1]))
+def test_flips_in_a_repository(made: Path, segment: int) -> None:
     """Of bits in every kind of file of a repository, none changes an answer silently, and none gives a raw error."""
     folder = made / "repo"
-    files = [file for file in files_of(folder) if file.name not in ("1.json", "2.json")]
-    found = list(try_flips(folder, files, lambda: read_repository(folder), flips=len(files)))
+    segments = nddup.repository.open(str(folder)).snapshot.commit.segments
+    other = segments[1 - segment].name
+    files = [file for file in files_of(folder) if file.name not in ("1.json", "2.json") and other not in file.parts]
+    mapped = [file for file in files if file.parent.name.startswith("mapped-")]
+    others = [file for file in files if file not in mapped]
+    found = [*try_flips(folder, mapped, lambda: read_mapped(folder), flips=len(mapped))]
+    found += try_flips(folder, others, lambda: read_repository(folder), flips=len(others))
 
+    assert mapped
     assert [flip for flip in found if flip.result not in ("right", "refused")] == []
 
 
