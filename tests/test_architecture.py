@@ -271,6 +271,13 @@ def test_no_two_modules_share_a_name_but_counterparts() -> None:
     assert twice == {}
 
 
+def test_no_two_modules_of_tests_share_a_name() -> None:
+    """A module of the tests has a name of its own: pytest imports each by its name alone."""
+    names = [path.name for path in (ROOT / "tests").rglob("*.py") if path.name not in {"conftest.py", "__init__.py"}]
+
+    assert sorted({name for name in names if names.count(name) > 1}) == []
+
+
 def test_imports_make_no_circle() -> None:
     """Imports have no cycles, so modules can be read in an order in which each follows those it imports."""
     graph = {module_of(path): {name for name in imports(path) if is_within(name, "nddup")} for path in PACKAGE}

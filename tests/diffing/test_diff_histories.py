@@ -10,7 +10,7 @@ from nddup.diffing.diff_tables import diff_finished
 from nddup.engines.duck import DuckRun
 from nddup.engines.engine import FinishedRun
 from nddup.stages.diff_runs import FAMILIES, ROW, apply_diff
-from tests.diffing.histories import CHANGES, causes_plainly, change, draw_state, run_state, table
+from tests.diffing.changed_runs import CHANGES, causes_plainly, change, draw_state, run_state, table
 
 ALONE = {
     "come": {"neighbours"}, "go": {"neighbours"}, "text": {"text", "neighbours"}, "values": {"values", "neighbours"},

@@ -10,7 +10,7 @@ import pytest
 import nddup
 from nddup.diffing.write_diff import diff_here, queries
 from nddup.errors import ConfigError
-from tests.diffing.histories import change, draw_state, run_state
+from tests.diffing.changed_runs import change, draw_state, run_state
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

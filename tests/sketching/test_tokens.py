@@ -34,7 +34,6 @@ from nddup.sketching.tokens import (
     read_word_table,
     tokenise,
 )
-from tests.samples_by_night import first
 from tests.sketching.defined_min_s import texts
 from tests.sketching.defined_tokens import (
     defined_characters,
@@ -56,24 +55,6 @@ def everything() -> str:
 def marks() -> list[str]:
     """Return every mark."""
     return [c for c in everything() if unicodedata.category(c)[0] == "M"]
-
-
-@cache
-def sample() -> str:
-    """Return every character with a category of its own, and each 97th ideograph, syllable or unassigned one.
-
-    Of these a block has one category, and one way to be normalised.
-    """
-    return "".join(
-        c for c in everything()
-        if ord(c) % 97 == 0 or not (
-            unicodedata.category(c) in {"Cn", "Co"}
-            or unicodedata.name(c, "").startswith(("CJK UNIFIED", "HANGUL SYLLABLE", "TANGUT IDEOGRAPH"))
-        )
-    )  # fmt: skip
-
-
-CHARACTERS = {"sample": sample, "everything": everything}
 
 
 def hard_characters() -> st.SearchStrategy[str]:
@@ -130,23 +111,21 @@ kernel joins letters with marks: a text that spells one vowel as two letters dif
 
 
 @pytest.mark.thorough
-@pytest.mark.parametrize("characters", first(1, CHARACTERS))
 @pytest.mark.parametrize("between", ["", "天\u0301"])
-def test_every_character_is_read_as_the_definition_says(between: str, characters: str) -> None:
+def test_every_character_is_read_as_the_definition_says(between: str) -> None:
     """All of Unicode in order, alone and between letters and marks, but for the vowels of `JOINING_LETTERS`."""
-    text = between.join(character for character in CHARACTERS[characters]() if ord(character) not in JOINING_LETTERS)
+    text = between.join(character for character in everything() if ord(character) not in JOINING_LETTERS)
     expected = defined_tokens(text)
 
     assert fold(text) == expected
     assert hashes_of(text) == [defined_hash(token) for token in expected]
 
 
-@pytest.mark.parametrize("characters", first(1, CHARACTERS))
-def test_every_character_normalised(characters: str) -> None:
+def test_every_character_normalised() -> None:
     """One by one, separators apart: no token shows whether they are composed."""
-    letters = [c for c in CHARACTERS[characters]() if character_class(c) and c not in ignorable()]
+    characters = [c for c in everything() if character_class(c) and c not in ignorable()]
 
-    assert [normalise(c) for c in letters] == [defined_normal_form(c) for c in letters]
+    assert [normalise(c) for c in characters] == [defined_normal_form(c) for c in characters]
 
 
 @given(st.one_of(texts, hard_texts, st.text(max_size=40)))
