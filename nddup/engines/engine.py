@@ -7,8 +7,8 @@
     keep, transform  a SELECT, kernel  -> materialise: the answer, or what a kernel makes of it, as a table
     forget                                drop all of these
 
-`engines.embedded` implements them with DuckDB in this process, `engines.spark_engine` with Spark; a step takes an
-engine as its argument. Other steps are in `embedded` and `spark`. `FinishedRun` is an engine over a run.
+`engines.duck` implements them with DuckDB in this process, `nddup.spark.engine` with Spark; a step takes an engine as
+its argument. Other steps are in `embedded` and `spark`. `FinishedRun` is an engine over a run.
 """
 
 from abc import ABC, abstractmethod

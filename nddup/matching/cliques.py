@@ -41,9 +41,9 @@ def connect_cliques(
     Args:
         connected: n sketches, none of them connected.
         sketches: n rows, uint64 ascending.
-        bounds: (n,), alpha of each.
+        bounds: (n,), the least overlap of each with a candidate (`Threshold.needs`).
         prefixes: of each: any two near-duplicates have a common feature.
-        rule: when two sketches are near-duplicates; not of containment.
+        rule: when two sketches are near-duplicates, and what their texts ask of them; not of containment.
 
     Cost: linear in the features; where a sketch may meet enough others for a clique, 4 bytes a feature, and two
         comparisons for each that such a one meets.

@@ -283,7 +283,7 @@ class Component(NamedTuple):
     """A component of n documents."""
 
     sketches: Ragged  # n rows, ids ascending in each
-    bounds: NDArray[np.int32]  # (n,), alpha of each
+    bounds: NDArray[np.int32]  # (n,), the least overlap of each with a candidate (`Threshold.needs`)
     by_policy: NDArray[np.int64]  # (n,), the documents in the order the keep policy prefers them
 
 

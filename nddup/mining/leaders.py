@@ -25,7 +25,7 @@ class Family(NamedTuple):
 
     sketches: Ragged
     prefixes: Prefixes
-    bounds: NDArray[np.int32]  # shape (n,), alpha of each
+    bounds: NDArray[np.int32]  # shape (n,), the least overlap of each with a candidate (`Threshold.needs`)
     rule: Rule
 
 
