@@ -1,6 +1,6 @@
 """Near-duplicates among the rows of a table: a Spark DataFrame on Spark; any other table in this process."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from functools import partial
 from importlib import import_module
 from typing import Any, Literal
@@ -12,12 +12,13 @@ from nddup.compiling.install import compile_once
 from nddup.embedded.given_tables import (
     Columns,
     Rows,
+    as_table,
     choose_columns,
     is_polars,
     named,
-    no_table,
     not_text,
     to_arrow,
+    wanted_columns,
 )
 from nddup.embedded.memory import Memory
 from nddup.embedded.read_records import number_texts
@@ -29,8 +30,7 @@ from nddup.errors import ConfigError
 from nddup.ground.metrics import RunMetrics
 from nddup.ground.progress import LocalProgress, Steps, is_quiet_for
 from nddup.matching.preference import DATED
-from nddup.reading.chats import CHAT_NAMES, holds_texts
-from nddup.reading.xml_structure import BODY_NAMES, TITLE_NAMES
+from nddup.reading.chats import holds_texts
 from nddup.settings.load import build_config, nest_settings
 from nddup.settings.plan import processes_of
 from nddup.settings.schema import (
@@ -138,7 +138,7 @@ def find_duplicates(  # noqa: PLR0913 - the sections of the configuration, so th
         raise ConfigError("find_duplicates: input.limit: give the first rows of the table")
 
     with named("find_duplicates"):
-        df = _as_table(df, partial(_wanted, id=id, text=text, read=config.keep.read))
+        df = as_table(df, partial(wanted_columns, id=id, text=text, read=config.keep.read))
         holds = _holds_on_spark if hasattr(df, "sparkSession") else None
         columns = choose_columns(df, id, text, config.keep.read, holds=holds)
     if hasattr(df, "sparkSession"):
@@ -176,57 +176,6 @@ def find_duplicates(  # noqa: PLR0913 - the sections of the configuration, so th
     kind = rows.schema.field("id").type
     shown: dict[str, Any] = {name: _as_given(_with_ids(table, kind), df) for name, table in tables.items()}
     return Run(**shown, metrics=metrics, _opened=MemoryRun(tables, metrics))
-
-
-def _as_table(given: Any, wanted: Callable[[list[str]], list[str]]) -> Any:  # noqa: ANN401 - any table
-    """Return a DataFrame of Spark, pandas or Polars, or an Arrow table, as it is; any other table as an Arrow table.
-
-    Args:
-        given: the table.
-        wanted: names -> those of the columns that are needed; others are not held in memory where they can be left out.
-
-    Raises:
-        ConfigError: if it is no table; the message says how to make one of it.
-    """
-    if isinstance(given, pa.Table) or hasattr(given, "sparkSession") or hasattr(given, "iloc") or is_polars(given):
-        found = given
-    elif type(given).__module__.startswith("polars.") and hasattr(given, "collect_schema"):
-        names = given.collect_schema().names()
-        found = given.select(wanted(names)).collect()
-    elif isinstance(given, list | tuple) and given and all(isinstance(row, Mapping) for row in given):
-        names = list(dict.fromkeys(name for row in given for name in row))
-        found = Rows(given, names)
-    elif hasattr(given, "__arrow_c_stream__"):
-        found = _of_stream(given, wanted)
-    elif hasattr(given, "__dataframe__"):
-        found = import_module("pyarrow.interchange").from_dataframe(given)
-    else:
-        raise no_table(given)
-    if not isinstance(found, pa.Table) and not hasattr(found, "columns"):
-        raise no_table(given)
-    return found
-
-
-def _of_stream(given: Any, wanted: Callable[[list[str]], list[str]]) -> pa.Table:  # noqa: ANN401
-    """Read a stream of Arrow, a batch at a time; of columns that are not wanted nothing stays in memory."""
-    try:
-        reader = pa.RecordBatchReader.from_stream(given)
-    except (pa.ArrowException, TypeError) as error:  # a single column, for example
-        raise no_table(given) from error
-    names = reader.schema.names
-    chosen = wanted(names)
-    if any(names.count(name) > 1 for name in chosen):
-        return reader.schema.empty_table()
-    schema = pa.schema([reader.schema.field(name) for name in chosen])
-    return pa.Table.from_batches((batch.select(chosen) for batch in reader), schema)
-
-
-def _wanted(names: list[str], *, id: str | None, text: str | None, read: tuple[str, ...] = ()) -> list[str]:  # noqa: A002
-    """Return the columns that may be read; all, for the message, if the text column is not among them."""
-    usual = {*TITLE_NAMES, *BODY_NAMES, *CHAT_NAMES}
-    texts = [text] if text else [name for name in names if name.lower() in usual]
-    found = [name for name in dict.fromkeys(["id" if id is None else id, *texts, *read]) if names.count(name) == 1]
-    return found if set(texts) & set(found) else names
 
 
 def _holds_on_spark(df: Any, name: str, *, only_chats: bool = False) -> bool:  # noqa: ANN401

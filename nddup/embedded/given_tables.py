@@ -1,5 +1,6 @@
 """Tables that a caller gives: which of their columns are the id, the title and the text, and these as Arrow strings.
 
+    as_table         any table        -> one of Spark, pandas, Polars or Arrow
     choose_columns   a table          -> its columns that are read, by the rule of files
     to_arrow         table, columns   -> id, title, text, turns
 
@@ -20,7 +21,7 @@ from nddup.embedded.read_records import CHUNK_BYTES, cut
 from nddup.errors import ConfigError
 from nddup.ground.columns import one_chunk
 from nddup.reading.chats import CHAT_NAMES, holds_texts, is_chat, texts_of
-from nddup.reading.xml_structure import text_fields
+from nddup.reading.xml_structure import BODY_NAMES, TITLE_NAMES, text_fields
 
 TEXT_KINDS = (
     pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view,
@@ -52,6 +53,57 @@ class Columns(NamedTuple):
     text: str
     read: tuple[str, ...] = ()
     """Those of `keep.policy` and `keep.same`."""
+
+
+def as_table(given: Any, wanted: Callable[[list[str]], list[str]]) -> Any:  # noqa: ANN401 - any table
+    """Return a DataFrame of Spark, pandas or Polars, or an Arrow table, as it is; any other table as an Arrow table.
+
+    Args:
+        given: the table.
+        wanted: names -> those of the columns that are needed; others are not held in memory where they can be left out.
+
+    Raises:
+        ConfigError: if it is no table; the message says how to make one of it.
+    """
+    if isinstance(given, pa.Table) or hasattr(given, "sparkSession") or hasattr(given, "iloc") or is_polars(given):
+        found = given
+    elif type(given).__module__.startswith("polars.") and hasattr(given, "collect_schema"):
+        names = given.collect_schema().names()
+        found = given.select(wanted(names)).collect()
+    elif isinstance(given, list | tuple) and given and all(isinstance(row, Mapping) for row in given):
+        names = list(dict.fromkeys(name for row in given for name in row))
+        found = Rows(given, names)
+    elif hasattr(given, "__arrow_c_stream__"):
+        found = _of_stream(given, wanted)
+    elif hasattr(given, "__dataframe__"):
+        found = import_module("pyarrow.interchange").from_dataframe(given)
+    else:
+        raise no_table(given)
+    if not isinstance(found, pa.Table) and not hasattr(found, "columns"):
+        raise no_table(given)
+    return found
+
+
+def _of_stream(given: Any, wanted: Callable[[list[str]], list[str]]) -> pa.Table:  # noqa: ANN401
+    """Read a stream of Arrow, a batch at a time; of columns that are not wanted nothing stays in memory."""
+    try:
+        reader = pa.RecordBatchReader.from_stream(given)
+    except (pa.ArrowException, TypeError) as error:  # a single column, for example
+        raise no_table(given) from error
+    names = reader.schema.names
+    chosen = wanted(names)
+    if any(names.count(name) > 1 for name in chosen):
+        return reader.schema.empty_table()
+    schema = pa.schema([reader.schema.field(name) for name in chosen])
+    return pa.Table.from_batches((batch.select(chosen) for batch in reader), schema)
+
+
+def wanted_columns(names: list[str], *, id: str | None, text: str | None, read: tuple[str, ...] = ()) -> list[str]:  # noqa: A002
+    """Return the columns that may be read; all, for the message, if the text column is not among them."""
+    usual = {*TITLE_NAMES, *BODY_NAMES, *CHAT_NAMES}
+    texts = [text] if text else [name for name in names if name.lower() in usual]
+    found = [name for name in dict.fromkeys(["id" if id is None else id, *texts, *read]) if names.count(name) == 1]
+    return found if set(texts) & set(found) else names
 
 
 def choose_columns(  # noqa: PLR0913 - what a caller may say of a table

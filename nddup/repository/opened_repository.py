@@ -37,12 +37,12 @@ if TYPE_CHECKING:
 Path: TypeAlias = str | os.PathLike[str]
 Paths: TypeAlias = Path | Sequence[Path]
 
-Inputs: TypeAlias = Paths | Mapping[str, str] | pa.Table
-"""One or several paths of files and folders; texts by id; or an Arrow table of `id`, and a title and a text by their
-usual names."""
+Inputs: TypeAlias = Paths | Mapping[str, str] | Any
+"""One or several paths of files and folders; texts by id; or a table of pandas, Polars or Arrow, or a list of
+dictionaries, of `id`, and a title and a text by their usual names."""
 
-Given: TypeAlias = list[str] | Mapping[str, str] | pa.Table
-"""The same, with a list of paths."""
+Given: TypeAlias = list[str] | pa.Table
+"""A list of paths, or TEXTS."""
 
 
 def paths_given(inputs: Paths) -> list[str]:
@@ -54,6 +54,39 @@ def paths_given(inputs: Paths) -> list[str]:
         (['a.jsonl'], ['b', 'c'])
     """
     return [os.fspath(path) for path in ([inputs] if isinstance(inputs, str | os.PathLike) else inputs)]
+
+
+def read_given(inputs: Inputs) -> Given:
+    """Return paths as a list, and texts by id or a table as TEXTS.
+
+    Raises:
+        ConfigError: if it is no table, or one of Spark, or has no column of ids or of texts.
+    """
+    if isinstance(inputs, Mapping):
+        columns = [pa.array(inputs.keys(), pa.string()), pa.array(inputs.values(), pa.string())]
+        return number_texts(pa.Table.from_arrays(columns, names=["id", "text"]), id="id", text="text")
+    if _are_paths(inputs):
+        return paths_given(inputs)
+    from nddup.embedded.given_tables import (  # noqa: PLC0415
+        as_table,
+        choose_columns,
+        named,
+        to_arrow,
+        wanted_columns,
+    )
+
+    with named("add"):
+        table = as_table(inputs, partial(wanted_columns, id="id", text=None))
+        if hasattr(table, "sparkSession"):
+            raise ConfigError("a table of Spark: write it as Parquet, and add its folder")
+        return number_texts(
+            to_arrow(table, choose_columns(table, "id", None, advice="call it text")), id="id", text="text"
+        )
+
+
+def _are_paths(inputs: Inputs) -> bool:
+    is_list = isinstance(inputs, list | tuple) and all(isinstance(one, str | os.PathLike) for one in inputs)
+    return is_list or isinstance(inputs, str | os.PathLike)
 
 
 class Reading(NamedTuple):
@@ -76,7 +109,7 @@ def reading_of(inputs: Given, config: Config, engine: str | None) -> Reading:
     """
     config = config.model_copy(update={"engine": engine}) if engine else config
     count = processes_of(config)
-    if isinstance(inputs, pa.Table | Mapping):
+    if isinstance(inputs, pa.Table):
         if config.engine == "spark":
             raise ConfigError("engine: spark reads files; texts that are given are read in this process")
         return Reading(Workers(count), LocalStorage())
@@ -93,21 +126,14 @@ def reading_of(inputs: Given, config: Config, engine: str | None) -> Reading:
 
 
 def find_source(inputs: Given, config: Config, files: Files) -> Collection | pa.Table:
-    """Return the inputs in the form that workers read: given texts as a table, paths as a collection.
+    """Return the inputs in the form that workers read: given texts as they are, paths as a collection.
 
     Raises:
-        ConfigError: if a path is missing, or a table has no column of ids or of texts.
+        ConfigError: if a path is missing.
         NddupError: if more files than `input.max_unreadable` cannot be read.
     """
     if isinstance(inputs, pa.Table):
-        from nddup.embedded.given_tables import choose_columns, named, to_arrow  # noqa: PLC0415
-
-        with named("add"):
-            chosen = choose_columns(inputs, "id", None, advice="call it text")
-            return number_texts(to_arrow(inputs, chosen), id="id", text="text")
-    if isinstance(inputs, Mapping):
-        columns = [pa.array(inputs.keys(), pa.string()), pa.array(inputs.values(), pa.string())]
-        return number_texts(pa.Table.from_arrays(columns, names=["id", "text"]), id="id", text="text")
+        return inputs
     found = find_files(files, list(inputs), config.input)
     require_readable(found.unread, config.input.max_unreadable)
     return found
@@ -196,8 +222,9 @@ class Repository:
         """Add a batch as one version; make none if nothing is stored or replaced.
 
         Args:
-            inputs: a path or several; texts by id; or an Arrow table of `id`, and of a title and a text by their usual
-                names (`title`; `content`, `text`, `body`, …, `messages`), as `nddup.find_duplicates` reads it.
+            inputs: a path or several; texts by id; or any table but one of Spark, of `id`, and of a title and a text by
+                their usual names (`title`; `content`, `text`, `body`, …, `messages`), as `nddup.find_duplicates` reads
+                it.
             replace: whether a live id with other content replaces the stored document.
             id_prefix: prefix of ids made up from file and record.
             engine: `auto`, `local` or `spark`: what reads the files; None: as the repository was opened with.
@@ -205,8 +232,8 @@ class Repository:
                 live before and are kept now, unchanged. It is written before the version is committed.
 
         Raises:
-            ConfigError: for missing inputs, for a table without an id or a text, for made-up ids without a prefix, and
-                for an output of inputs that are no files of this machine.
+            ConfigError: for missing inputs, for what is no table, for a table without an id or a text, for made-up ids
+                without a prefix, and for an output of inputs that are no files of this machine.
             OutputError: if the repository lies in an input, or an input in it; if the output exists or cannot be
                 written.
             LostRaceError: if another writer committed meanwhile; nothing was changed.
@@ -220,7 +247,7 @@ class Repository:
         )
 
         config = self._identity.config
-        given = inputs if isinstance(inputs, pa.Table | Mapping) else paths_given(inputs)
+        given = read_given(inputs)
         reading = self._reading(given, engine)
         with reading.workers as workers, claimed(self._repo):
             self.refresh()

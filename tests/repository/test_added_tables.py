@@ -4,6 +4,8 @@ import json
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
+import polars as pl
 import pyarrow as pa
 import pytest
 
@@ -49,6 +51,31 @@ def test_a_table_is_read_as_find_duplicates_and_a_file(tmp_path: Path, name: str
     assert [row[:3] for row in rows_of(added["documents"])] == [row[:3] for row in rows_of(filed["documents"])]
     assert written.rejects["reason"].to_pylist() == whole.rejects["reason"].to_pylist()
     assert all(proof.holds for proof in repo.check())
+
+
+@pytest.mark.parametrize("library", ["pandas", "polars", "lazy", "rows"])
+def test_a_table_of_any_library_is_added_as_that_of_arrow(tmp_path: Path, library: str) -> None:
+    """Titles, chats and whole numbers as ids arrive alike."""
+    made = {
+        "pandas": pd.DataFrame,
+        "polars": pl.DataFrame,
+        "lazy": lambda rows: pl.DataFrame(rows).lazy(),
+        "rows": list,
+    }
+    for name in ("title", "chats", "numbers"):
+        rows = TABLES[name]
+        repo, same = (nddup.repository.create(str(tmp_path / name / kind)) for kind in ("given", "arrow"))
+        repo.add(made[library](rows))
+        same.add(pa.Table.from_pylist(rows))
+        assert rows_of(repo.tables()["documents"]) == rows_of(same.tables()["documents"])
+
+
+@pytest.mark.parametrize("given", [7, pd.Series(["a"]), [{"id": "a"}, 7], [Path("a"), {"id": "b"}]])
+def test_what_is_no_table_is_refused(tmp_path: Path, given: object) -> None:
+    """One line says what was expected."""
+    repo = nddup.repository.create(str(tmp_path / "repo"))
+    with pytest.raises(ConfigError, match=r"^add: expected a table"):
+        repo.add(given)
 
 
 @pytest.mark.parametrize(
