@@ -69,7 +69,7 @@ def as_table(given: Any, wanted: Callable[[list[str]], list[str]]) -> Any:  # no
         found = given
     elif type(given).__module__.startswith("polars.") and hasattr(given, "collect_schema"):
         names = given.collect_schema().names()
-        found = given.select(wanted(names)).collect()
+        found = import_module("polars").collect_all([given.select(wanted(names))])[0]
     elif isinstance(given, list | tuple) and given and all(isinstance(row, Mapping) for row in given):
         names = list(dict.fromkeys(name for row in given for name in row))
         found = Rows(given, names)

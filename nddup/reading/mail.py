@@ -12,6 +12,7 @@ its digest is part of the content's fingerprint. Charsets are those of `charsets
 Sources: RFC 5322 (messages), RFC 2045 to 2047 and 2231 (MIME), RFC 4155 (mbox).
 """
 
+import binascii
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -56,7 +57,11 @@ _DATE = (
     rb"(?:(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun),?[ \t]+)?(?:[A-Z][a-z]{2}[ \t]+\d{1,2}|\d{1,2}[ \t]+[A-Z][a-z]{2}[ \t]+\d{4})"
     rb",?[ \t]+\d{1,2}:\d\d(?::\d\d)?[^\r\n]{0,60}"
 )
-_ENVELOPE = rb"From[ \t]+(?:[^ \t\r\n]{1,300}[ \t]+)?" + _DATE + rb"\r?\n>?[!-9;-~]{1,100}[ \t]*:"
+_ENVELOPE = (
+    rb"From[ \t]+(?:[^ \t\r\n]{1,300}(?:[ \t]+at[ \t]+[^ \t\r\n]{1,300})?[ \t]+)?"
+    + _DATE
+    + rb"\r?\n>?[!-9;-~]{1,100}[ \t]*:"
+)
 _ENVELOPE_START = re.compile(_ENVELOPE)
 _NEXT_ENVELOPE = re.compile(rb"(?<=\n)" + _ENVELOPE)
 _REACH = 1_000
@@ -65,8 +70,11 @@ _REACH = 1_000
 _MAY_HOLD = re.compile(rb"message/|multipart/digest", re.IGNORECASE)
 """In every message that holds another, as the type of a part; parts of a digest are messages without saying so."""
 
+_LEAD = b"\xef\xbb\xbf \t\r\n"
+"""A byte order mark and blanks, which may stand before a header or an envelope."""
+
 _FIELD = re.compile(rb"([!-9;-~]{1,100})[ \t]*:([^\r\n]*)")
-_FIRST_FIELD = re.compile(rb"\s*+(From [^\r\n]++\r?\n|[!-9;-~]++[ \t]*+:)")
+_FIRST_FIELD = re.compile(rb"(From [^\r\n]++\r?\n|[!-9;-~]++[ \t]*+:)")
 _SURE_FIELDS: Final = frozenset({b"message-id", b"received", b"return-path", b"mime-version", b"delivered-to"})
 _USUAL_FIELDS: Final = frozenset({b"from", b"to", b"date", b"subject", b"newsgroups", b"path", b"cc", b"reply-to"})
 
@@ -77,6 +85,9 @@ _QUOTED_FROM = re.compile(rb"^>(>*From )", re.MULTILINE)
 _WORD = re.compile(r"=\?([^?\s*]{1,60})(?:\*[^?\s]{0,60})?\?([bBqQ])\?([^?\s]*)\?=")
 _BETWEEN_WORDS = re.compile(r"(\?=)\s+(?==\?[^?\s]{1,120}\?[bBqQ]\?)")
 _FOLD = re.compile(r"[\r\n]+")
+_ENCODING = re.compile(r"[\s\"']*([\w-]+)")
+_NOT_BASE64 = re.compile(rb"[^A-Za-z0-9+/= \t\r]")
+_BLANKS = b" \t\r\n"
 _HEX = re.compile(rb"=([0-9A-Fa-f]{2})")
 _LETTER = re.compile(r"\w")
 _TOKEN = re.compile(r"\w+")
@@ -95,7 +106,7 @@ _TEXT_TYPES: Final = frozenset(
                  "x-diff", "yaml", "x-yaml", "toml", "x-tex", "x-latex", "x-perl", "x-python", "x-php", "x-ndjson")
 )  # fmt: skip
 _UNTEXT_TYPES: Final = frozenset({"text/rtf", "text/richtext", "text/x-vcard", "text/vcard"})
-_PAGE_TYPES: Final = frozenset({"text/html", "application/xhtml+xml"})
+_PAGE_TYPES: Final = frozenset({"text/html", "application/xhtml+xml", "text/x-amp-html", "text/enriched"})
 _EXCERPT_BYTES = 4 * EXCERPT_LENGTH
 
 
@@ -106,12 +117,13 @@ def starts_as_mail(head: bytes, name: str) -> bool:
         head: the first bytes, expanded.
         name: the name of the file; with a name of e-mail any field is enough.
     """
+    head = head.lstrip(_LEAD)
     if MAIL_NAME.search(name) and _FIRST_FIELD.match(head):
         return True
     if head.startswith(b"From "):
         return _ENVELOPE_START.match(head) is not None
     found = dict[bytes, bytes]()
-    for line in head.removeprefix(b"\xef\xbb\xbf").split(b"\n"):
+    for line in head.split(b"\n"):
         if not line.strip():
             break
         if line[:1] in (b" ", b"\t") and found:
@@ -142,8 +154,8 @@ def cut_mail(stream: Expanded, *, max_record: int) -> Iterator[bytes | Reject]:
         while not is_over:
             piece = stream.read(PIECE)
             is_over, held = not piece, held + piece
-            while held.startswith(b"From ") or lost:
-                found = _NEXT_ENVELOPE.search(held, searched)
+            while lost or held.startswith(b"From ", _lead_of(held)):
+                found = _NEXT_ENVELOPE.search(held, searched or _lead_of(held) + 1)
                 if found is None:
                     break
                 message, searched = bytes(held[: found.start()]), 0
@@ -163,6 +175,12 @@ def cut_mail(stream: Expanded, *, max_record: int) -> Iterator[bytes | Reject]:
         yield Reject(error.reason, str(error), excerpt(bytes(held[:_EXCERPT_BYTES])))
 
 
+def _lead_of(message: bytes | bytearray) -> int:
+    """Return how many bytes stand before a header or an envelope that say nothing."""
+    start = message[:_REACH]
+    return len(start) - len(start.lstrip(_LEAD))
+
+
 def _too_large(lost: int, rest: bytes | bytearray) -> Reject:
     size = lost + len(rest)
     return Reject("too large", f"{size:,} bytes, more than input.max_record", excerpt(bytes(rest[:_EXCERPT_BYTES])))
@@ -179,13 +197,18 @@ def read_mail(stream: Expanded, *, source: str, max_record: int) -> Iterator[Rec
 
 
 class _Bounded(Compat32):
-    """Python's policy for raw fields; those that describe a part are unfolded, and cut at MAX_PARAMETERS characters."""
+    """Python's policy for raw fields; those that describe a part are unfolded, and cut at MAX_PARAMETERS characters.
+
+    Of an encoding the word alone counts: Python knows none with a blank or a comment after it.
+    """
 
     def header_source_parse(self, sourcelines: list[str]) -> tuple[str, str]:
         name, value = super().header_source_parse(sourcelines)
         if not name.lower().startswith("content-"):
             return name, value
-        return name, _FOLD.sub("", value)[:MAX_PARAMETERS]  # a folded boundary is one line
+        value = _FOLD.sub("", value)[:MAX_PARAMETERS]  # a folded boundary is one line
+        word = _ENCODING.match(value) if name.lower() == "content-transfer-encoding" else None
+        return name, word[1] if word else value
 
 
 _PARSER = BytesParser(policy=_Bounded())
@@ -268,6 +291,7 @@ def read_message(message: bytes, *, made_up: str) -> Iterator[Record | Reject]:
     Cost: linear, but for fields bounded by `MAX_PARAMETERS`. Memory: some copies of the message.
     """
     start = excerpt(message[:_EXCERPT_BYTES])
+    message = message.lstrip(_LEAD)
     if message.startswith(b"From "):
         message = _QUOTED_FROM.sub(rb"\1", message.partition(b"\n")[2])
     parsed = _parse(message)
@@ -373,7 +397,7 @@ def _decode_words(text: str, found: _Message) -> str:
 def _word_bytes(kind: str, encoded: str) -> bytes:
     data = encoded.encode("utf-8", "surrogateescape")
     if kind == "b":
-        return decode_base64(encoded.rstrip("=")) or b""
+        return decoded if (decoded := decode_base64(encoded.rstrip("="))) is not None else data
     return _HEX.sub(lambda digits: bytes([int(digits[1], 16)]), data.replace(b"_", b" "))
 
 
@@ -405,7 +429,7 @@ def _add_parts(part: Message, found: _Message, depth: int) -> None:
 
 def _add_message(part: Message, inner: Message, found: _Message, depth: int) -> None:
     """Add a message inside a message: a line for it, and later a record of its own."""
-    if str(part.get("Content-Transfer-Encoding", "")).strip().lower() == "base64" and not inner.keys():
+    if _is_base64(part) and not inner.keys():
         data = decode_base64(str(inner.get_payload()))
         inner = (_parse(data) if data else None) or inner
     _add_name(_name_of(part, found), part.get_content_type(), found)
@@ -426,7 +450,8 @@ def _as_bytes(message: Message) -> bytes:
 def _add_better(forms: list[Message], found: _Message, depth: int) -> None:
     """Add the better of the forms of one content: a plain text, unless it is empty, or a mere note beside a page.
 
-    A note is a plain text that the page has over twice the words of, and twenty more. Attachments of all forms count.
+    A note is a plain text that the page has over twice the words of, and twenty more. Texts of other types, such as a
+    calendar, come last. Attachments of all forms count.
     """
     read = []
     for form in forms:
@@ -436,9 +461,10 @@ def _add_better(forms: list[Message], found: _Message, depth: int) -> None:
         read.append(one)
     words = [one.words for one in read]
     is_page = [any(text.is_markup for text in one.fields) for one in read]
-    order = sorted(range(len(read)), key=lambda at: (words[at] == 0, is_page[at], -words[at]))
+    is_other = [_is_other(form) for form in forms]
+    order = sorted(range(len(read)), key=lambda at: (words[at] == 0, is_other[at], is_page[at], -words[at]))
     chosen = order[0] if order else -1
-    richest = max(range(len(read)), key=lambda at: words[at], default=-1)
+    richest = max((at for at in order if not is_other[at]), key=lambda at: words[at], default=-1)
     if richest >= 0 and words[richest] > 2 * words[chosen] + 20:
         chosen = richest
     for at, one in enumerate(read):
@@ -456,16 +482,20 @@ def _add_better(forms: list[Message], found: _Message, depth: int) -> None:
             found.cover(one.digest.digest())
 
 
+def _is_other(form: Message) -> bool:
+    return (
+        not _parts_of(form) and form.get_content_type() != "text/plain" and form.get_content_type() not in _PAGE_TYPES
+    )
+
+
 def _add_leaf(part: Message, found: _Message) -> None:
     """Add a part that holds no others: its text, or its name and its digest."""
-    data = part.get_payload(decode=True)
-    data = data if isinstance(data, bytes) else b""
+    data, is_binary = _data_of(part)
     kind, name = part.get_content_type(), _name_of(part, found)
     is_attached = str(part.get("Content-Disposition", "")).strip().lower().startswith("attachment")
     if name or is_attached:
         _add_name(name, kind, found)
     if found.read >= MAX_PARTS or not _is_text(kind, data):
-        is_binary = str(part.get("Content-Transfer-Encoding", "")).strip().lower() == "base64"
         found.leave(data if is_binary else data.replace(b"\r\n", b"\n").rstrip(b"\n"), len(data))
         return
     found.read += 1
@@ -475,6 +505,38 @@ def _add_leaf(part: Message, found: _Message) -> None:
     found.fields.append(_Field(text, is_markup=kind in _PAGE_TYPES))
     if found.is_form:
         found.words += sum(1 for _ in _TOKEN.finditer(strip_markup(text) if kind in _PAGE_TYPES else text))
+
+
+def _is_base64(part: Message) -> bool:
+    return str(part.get("Content-Transfer-Encoding", "")).lower() == "base64"
+
+
+def _data_of(part: Message) -> tuple[bytes, bool]:
+    """Return the decoded bytes of a part that holds no others, and whether they were base64."""
+    is_base64 = _is_base64(part)
+    if is_base64:  # which Python decodes up to the first padding, without what is none
+        del part["Content-Transfer-Encoding"]
+    data = part.get_payload(decode=True)
+    known = data if isinstance(data, bytes) else b""
+    return _decode_lines(known) if is_base64 else known, is_base64
+
+
+def _decode_lines(data: bytes) -> bytes:
+    r"""Decode base64, also several pieces that each end in padding; lines after it are a text, as is all that is none.
+
+    Programs that send lists put a footer in plain text below a text in base64.
+
+    Example:
+        >>> _decode_lines(b"YQ==\nYmM=\n-- \na list\n"), _decode_lines(b"a word\nYWJj\n")
+        (b'abc-- \na list\n', b'a word\nYWJj\n')
+    """
+    lines = data.split(b"\n")
+    count = next((number for number, line in enumerate(lines) if _NOT_BASE64.search(line)), len(lines))
+    encoded, rest = b"\n".join(lines[:count]), b"\n".join(lines[count:])
+    if len(encoded) < len(rest):
+        return data
+    pieces = [piece[: len(piece) - (len(piece) % 4 == 1)] for piece in encoded.translate(None, _BLANKS).split(b"=")]
+    return b"".join(binascii.a2b_base64(piece + b"=" * (-len(piece) % 4)) for piece in pieces) + rest
 
 
 def _is_text(kind: str, data: bytes) -> bool:

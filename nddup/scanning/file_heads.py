@@ -6,8 +6,10 @@ Uses no Spark: it runs in threads of the driver, or in a Spark task that holds a
 """
 
 import io
+import re
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
 from typing import BinaryIO, NamedTuple, Protocol, cast
 
@@ -59,6 +61,9 @@ SHORT = 3
 
 PAGE = FileHead(format=FORMATS["html"], encoding="utf-8", separator=b"", why="its name; it begins as nothing else")
 """The head of a file with the name of a page that begins as nothing else."""
+
+LINES_NAME = re.compile(r"\.(jsonl|ndjson)(\.\w+)?$", re.IGNORECASE)
+"""The name of a file of JSON lines; another first line than one of JSON does not make it something else."""
 
 NAMED_BY_PATH = ("html", "text")
 """Kinds of files whose path is the id."""
@@ -344,7 +349,14 @@ def _head_of(start: bytes, name: str, options: InputOptions) -> FileHead:
         and (found := container_head(start, name, options.format, paths | table | archive)) is not None
     ):
         return found
-    return read_head(start, format=options.format, record=options.record, **paths)  # type: ignore[arg-type]
+    try:
+        return read_head(start, format=options.format, record=options.record, **paths)  # type: ignore[arg-type]
+    except FormatError:
+        if options.format or options.record or not LINES_NAME.search(name):
+            raise
+        with suppress(FormatError):  # a first line that is none is a reject, as in the middle of the file
+            return read_head(start, format="jsonl", **paths)  # type: ignore[arg-type]
+        raise
 
 
 def _open_end(files: HeadReader, file: InputFile, raw: bytes, head: FileHead, max_record: int) -> int:

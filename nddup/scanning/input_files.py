@@ -24,7 +24,7 @@ RUN = "_RUN.json"
 BESIDE = re.compile(
     r"(?!.*\.(x?html?|shtml|xht|jsonl?|ndjson|csv|tsv|xml|warc|parquet|eml|mbox)(\.(gz|bz2|zst|xz))?$)"
     r"(readme|licen[cs]e|notice|copying|changelog)"
-    r"([._-](ar|cs|da|de|el|en|es|fa|fi|fr|hu|ja|ko|nl|pl|pt|ro|ru|sv|tr|uk|vi|zh)([_-](?-i:[A-Z]{2}))?)?(\.\w{1,8})?",
+    r"([._-](ar|cs|da|de|el|en|es|fa|fi|fr|hu|ja|ko|nl|pl|pt|ro|ru|sv|tr|uk|vi|zh)([_-](?-i:[A-Z]{2}))?)?(\.\w{1,8})?(\.(gz|bz2|zst|xz))?",
     re.IGNORECASE,
 )
 """Names of files that accompany a collection: `LICENSE`, `readme.txt`, `readme.de.md`, but no page or data of such a

@@ -133,6 +133,52 @@ def test_encoded_words(field: str, text: str) -> None:
     assert record_text(one(f"Subject: {field}\n\nx".encode())) == f"{text}\nx"
 
 
+FOOTER = "\n-- \nlist mailing list, https://list.example/"
+
+
+@pytest.mark.parametrize(
+    ("encoding", "body", "words"),
+    [
+        ("base64 ", "UHJpdmV0", "Privet"),
+        ('"Base64"; x', "UHJpdmV0", "Privet"),
+        ("base64 (RFC 2045)", "UHJpdmV0", "Privet"),
+        ("Quoted-Printable ", "Stra=C3=9Fe", "Straße"),
+        ("base64", "UHI=\naXZldA==\n", "Privet"),
+        ("base64", f"UHJpdmV0IHRvIHlvdSBhbGwsIHdobyByZWFkIHRoaXMgaW4gdGhlIGV2ZW5pbmc={FOOTER}",
+         f"Privet to you all, who read this in the evening-- \n{FOOTER[5:]}"),
+        ("base64", "Straße 5, not encoded at all", "Straße 5, not encoded at all"),
+        ("base64", "UHJpdmV0U", "Privet"),
+    ],
+)  # fmt: skip
+def test_an_encoding_is_known_by_its_word_and_its_bytes(encoding: str, body: str, words: str) -> None:
+    """Blanks and comments after it change nothing; pieces with padding, a footer, and what is not encoded are read."""
+    header = f"Message-ID: <1@x>\nContent-Type: text/plain; charset=utf-8\nContent-Transfer-Encoding: {encoding}\n\n"
+    found = one((header + body).encode())
+    assert (found.fields, found.replaced, found.unread.parts) == ((words,), 0, 0)
+
+
+@pytest.mark.parametrize("other", ["calendar", "x-notes"])
+def test_a_form_of_another_type_comes_last(other: str) -> None:
+    """An invitation is its text, not its calendar, which has more words."""
+    plain, calendar = MIMEText("We meet at five"), MIMEText("BEGIN:VCALENDAR SUMMARY:meeting " * 20, other)
+    found = [one(bytes(multipart("alternative", *forms))) for forms in ((plain, calendar), (calendar, plain))]
+    assert [record.fields for record in found] == [("We meet at five",)] * 2
+    alone = one(bytes(multipart("alternative", MIMEText(" "), calendar)))
+    assert "meeting" in str(alone.fields)
+
+
+@pytest.mark.parametrize("lead", [b"\xef\xbb\xbf", b"\n", b" \r\n\r\n"])
+def test_marks_and_blank_lines_may_stand_before_a_message(lead: bytes) -> None:
+    """A message, and an mbox, is read as without them; the pieces are still the file."""
+    plain = bytes(message(1))
+    assert starts_as_mail(lead + plain, "a")
+    assert content_fingerprint(one(lead + plain)) == content_fingerprint(one(plain))
+    box = ENVELOPE + plain + b"\n" + ENVELOPE + bytes(message(2))
+    assert starts_as_mail(lead + box, "a")
+    assert b"".join(piece for piece in cut(lead + box) if isinstance(piece, bytes)) == lead + box
+    assert [found.doc_id for found in read(lead + box)] == ["m1@x", "m2@x"]
+
+
 def test_a_folded_boundary_and_one_that_does_not_occur() -> None:
     """A boundary may be folded; where none is found, the parts are text as they stand, and nothing is lost."""
     body = b"\n\n--a b\nContent-Type: text/plain\n\none\n--a b--\n"
@@ -219,6 +265,7 @@ def test_an_mbox_is_cut_where_python_cuts_it(tmp_path: Path) -> None:
     "line",
     [
         b"From a@x Thu Jan  1 00:00:00 2024",
+        b"From a at x.example  Thu Jan  1 00:00:00 2024",
         b"From - Thu Jan 01 00:00:00 2024",
         b"From MAILER-DAEMON Thu Jan 1 00:00:00 2024",
         b"From a@x Thu, 1 Jan 2024 00:00:00 +0100",

@@ -133,3 +133,14 @@ def test_content_counts_before_the_name(tmp_path: Path) -> None:
     assert {file.source: head.format.name for file, head in found.files} == {
         "a.csv": "jsonl", "b.tsv.csv": "xml", "c.csv": "csv",
     }  # fmt: skip
+
+
+def test_lines_that_are_no_objects_may_come_first_in_a_file_of_that_name(tmp_path: Path) -> None:
+    """They are rejects, as in the middle of the file; a file of another name is no JSON lines then."""
+    lines = b"# made in May\nnull\n" + b"".join(b'{"id": "%d", "text": "a text"}\n' % n for n in range(2))
+
+    found = find(tmp_path, {"a.jsonl": lines, "b.ndjson.gz": gzip.compress(lines), "c.odd": lines})
+
+    assert [file.file.source for group in found.groups for file in group.files] == ["a.jsonl", "b.ndjson.gz"]
+    assert {(group.head.format.name, group.head.format.content[-1]) for group in found.groups} == {("jsonl", "text")}
+    assert [source for source, _, _ in found.unread] == ["c.odd"]

@@ -72,7 +72,7 @@ def test_a_name_with_a_scheme_may_be_written_with_or_without_escapes(storage: St
 
 def test_hidden_files_and_files_beside_a_collection_are_skipped_and_listed(storage: Storage, tmp_path: Path) -> None:
     """Every file that is not read is listed with the reason."""
-    fill(tmp_path, "a.xml", "_b.xml", ".c.xml", "_d/e.xml", "README.md", "LICENSE", "sha256sums.txt")
+    fill(tmp_path, "a.xml", "_b.xml", ".c.xml", "_d/e.xml", "README.md", "README.md.gz", "LICENSE", "sha256sums.txt")
 
     listing = storage.list_inputs([str(tmp_path)])
 
@@ -82,6 +82,7 @@ def test_hidden_files_and_files_beside_a_collection_are_skipped_and_listed(stora
         (".c.xml", "hidden"),
         ("_d", "hidden"),
         ("README.md", BESIDE_WHY),
+        ("README.md.gz", BESIDE_WHY),
         ("LICENSE", BESIDE_WHY),
         ("sha256sums.txt", CHECKSUMS_WHY),
     }
