@@ -5,8 +5,9 @@
     read_ids     bytes -> the ids, in each way in which the list can be read
     require_known   refuses a list whose ids are no documents
 
-A list is lines of cells between tabs, semicolons or commas, quoted as in CSV; JSON lines of objects; or a Parquet file.
-The columns have names in JSON lines and Parquet, and where a cell of the first line is `doc_id`, or `id` beside others.
+A list is lines of cells between tabs, semicolons or commas, quoted as in CSV; objects of JSON, in lines or an array,
+which may hold the ids alone; or a Parquet file. The columns have names in JSON and Parquet, and where a cell of the
+first line is `doc_id`, or `id` beside others.
 The apostrophe that `csv_line` puts before a cell, for spreadsheets, is taken off again.
 """
 
@@ -91,7 +92,15 @@ def read_rows(data: bytes, is_entry: Callable[[Sequence[str]], bool]) -> Rows:
         return _of_table(pq.read_table(io.BytesIO(data)))
     lines = list_lines(data)
     if lines and lines[0][1].startswith("{"):
-        return _of_json(lines)
+        return _of_objects([(number, _value_of(line)) for number, line in lines])
+    if (
+        lines
+        and lines[0][1].startswith("[")
+        and isinstance(array := _value_of("\n".join(line for _, line in lines)), list)
+    ):
+        return _of_objects(
+            [(number, {"doc_id": one} if isinstance(one, str | int) else one) for number, one in enumerate(array, 1)]
+        )
     for delimiter in DELIMITERS:
         first = next(iter(_split(lines[:1], delimiter)), Row(0, []))
         names = [cell.lower() for cell in first.cells]
@@ -143,7 +152,7 @@ def require_known(origin: str, first: Sequence[str], unknown: int, number: int, 
 
 def _split(lines: Sequence[tuple[int, str]], delimiter: str, *, is_part: bool = False) -> list[Row]:
     """Return the rows of lines; of a part of a file the last row may be cut within a quoted cell."""
-    reader = csv.reader((line for _, line in lines), delimiter=delimiter, skipinitialspace=True)
+    reader = csv.reader((f"{line}\n" for _, line in lines), delimiter=delimiter, skipinitialspace=True)
     rows, at = list[Row](), 0
     try:
         for fields in reader:
@@ -155,18 +164,22 @@ def _split(lines: Sequence[tuple[int, str]], delimiter: str, *, is_part: bool = 
     return rows
 
 
-def _of_json(lines: Sequence[tuple[int, str]]) -> Rows:
-    objects = list[dict[str, Any]]()
-    for number, line in lines:
-        try:
-            value = json.loads(line)
-        except (ValueError, RecursionError):
-            value = None
+def _value_of(text: str) -> object:
+    """Return what a text of JSON says; None for another text."""
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+
+
+def _of_objects(values: Sequence[tuple[int, object]]) -> Rows:
+    objects = list[tuple[int, dict[str, Any]]]()
+    for number, value in values:
         if not isinstance(value, dict):
             raise ValueError(f"line {number}: expected a JSON object")  # noqa: TRY004 - of the text
-        objects.append(value)
-    names = list(dict.fromkeys(name for value in objects for name in value))
-    rows = [Row(at[0], [_text(value.get(name)) for name in names]) for at, value in zip(lines, objects, strict=True)]
+        objects.append((number, value))
+    names = list(dict.fromkeys(name for _, value in objects for name in value))
+    rows = [Row(number, [_text(value.get(name)) for name in names]) for number, value in objects]
     return Rows(tuple(name.lower() for name in names), rows)
 
 

@@ -57,8 +57,8 @@ _QUOTES = frozenset("\"'`(\u201c\u201d\u2018\u2019")
 _BLOCK = """
 address article aside audio blockquote br button caption center col colgroup dd desc details dialog dir div dl dt
 fieldset figcaption figure footer foreignobject form frame frameset h1 h2 h3 h4 h5 h6 header hgroup hr iframe input
-legend li listing main math menu mi mn mo ms mtext nav noembed noframes object ol optgroup option p plaintext pre rp rt
-search section select summary svg table tbody td text textarea textpath tfoot th thead title tr ul video xmp
+legend li listing main math menu mi mn mo ms mtd mtext nav noembed noframes object ol optgroup option p plaintext pre
+rp rt search section select summary svg table tbody td text textarea textpath tfoot th thead title tr ul video xmp
 """
 
 BLOCK: Final = tuple(_BLOCK.split())

@@ -57,6 +57,7 @@ def test_text_of_the_body(page: str, words: list[str]) -> None:
         ("<pre>a\nb</pre>c", "a b c"),
         ("<math><mfrac><mn>1</mn><mn>2</mn></mfrac></math>", "1 2"),
         ("<math><msup><mi>x</mi><mn>2</mn></msup></math>", "x 2"),
+        ("<math><mtable><mtr><mtd>1</mtd><mtd>2</mtd></mtr></mtable></math>", "1 2"),
         ("<svg><text>a</text><text>b</text><title>c</title><desc>d</desc></svg>", "a b c d"),
         ("<svg><text>a<tspan x=1 y='2'>b</tspan><tspan fill=red>c</tspan><tspan dy='1em'>d</tspan></text>", "a bc d"),
         ("<ruby>x<rp>(</rp><rt>y</rt></ruby>", "x ( y"),

@@ -1,0 +1,56 @@
+"""Lists of ids are read as programs and people write them."""
+
+import csv
+import io
+import json
+
+import pytest
+
+from nddup.ground.shown import csv_line
+from nddup.reading.id_lists import read_ids
+
+IDS = ["@a", "+49 30 1", "b, c", 'say "d"', "7", "[e]"]
+ROWS = [{"doc_id": doc_id, "reason": "near"} for doc_id in IDS]
+
+
+def table(delimiter: str, end: str) -> str:
+    made = io.StringIO()
+    csv.writer(made, delimiter=delimiter, lineterminator=end).writerows(
+        [["doc_id", "reason"], *([one, "x"] for one in IDS)]
+    )
+    return made.getvalue()
+
+
+LISTS = {
+    "lines": "\n".join(IDS),
+    "old lines": "\r".join(IDS),
+    "of show": "doc_id,reason\n" + "".join(f"{csv_line([one, 'x'])}\n" for one in IDS),
+    "commas": table(",", "\r\n"),
+    "semicolons": table(";", "\n"),
+    "tabs": table("\t", "\n"),
+    "objects": "\n".join(map(json.dumps, ROWS)),
+    "array": json.dumps(ROWS),
+    "array on lines": json.dumps(ROWS, indent=1),
+    "array of ids": json.dumps(IDS),
+    "array of ids on lines": json.dumps(IDS, indent=2),
+}
+"""What is read as IDS."""
+
+
+@pytest.mark.parametrize("name", LISTS)
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16"])
+def test_the_ids_of_a_list(name: str, encoding: str) -> None:
+    """In one of the readings, whatever divides, ends and quotes them."""
+    assert IDS in read_ids(LISTS[name].encode(encoding))
+
+
+def test_a_line_end_in_a_cell_is_a_blank() -> None:
+    """As in an id that is read from a record."""
+    assert read_ids(b'doc_id,reason\n"a\nb",x\n') == [["a b"]]
+
+
+@pytest.mark.parametrize("data", [b'{"doc_id": "a"}\nb\n', b'[["a"]]', b'[{"key": "a"}]'])
+def test_json_of_another_form_is_refused(data: bytes) -> None:
+    """It says what was expected."""
+    with pytest.raises(ValueError, match="expected a"):
+        read_ids(data)
