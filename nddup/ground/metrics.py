@@ -222,6 +222,9 @@ class RunMetrics(_Model):
     equal_sketches: int = Field(description="documents whose sketch another document has too")
     stages: Stages
     settings: dict[str, Any] = Field(description="settings of the run, by section, without secrets")
+    unused: list[str] | None = Field(
+        None, exclude_if=_is_missing, description="which settings that a run does not store have no effect on it"
+    )
     recipe: str | None = Field(
         None, exclude_if=_is_missing, description="all that the sketches depend on; only equal recipes are comparable"
     )

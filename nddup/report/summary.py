@@ -115,7 +115,7 @@ def notes(metrics: RunMetrics) -> list[str]:
             f"{texts.beyond_files:,} clusters chosen for the report lie in files beyond output.texts_read: it shows"
             " them without their texts"
         )
-    return found + say_idle(metrics.settings)
+    return found + say_idle(metrics.settings) + (metrics.unused or [])
 
 
 def _sketch_notes(sketch: SketchMetrics) -> list[str]:

@@ -42,6 +42,29 @@ def say_idle(settings: Settings) -> list[str]:
     return [f"without effect: {name_some(keys)}: {why}" for why, keys in found.items()]
 
 
+def say_unused(config: Config, *, is_on_spark: bool) -> list[str]:
+    """Return a sentence for each reason why sections of the settings have no effect on a run: see `say_idle`.
+
+    Args:
+        config: of a run; it does not store these sections.
+        is_on_spark: the engine that makes it.
+
+    Example:
+        >>> say_unused(Config(passages={"within": True}), is_on_spark=False)
+        ['without effect: passages.within: nddup passages heeds it, a run does not']
+    """
+    rules = [(f"nddup {name} heeds it, a run does not", name, ()) for name in ("against", "passages")]
+    if is_on_spark:  # where the engine was chosen, it was chosen by the memory
+        rules.append(("this run is on Spark", "local", () if config.engine == "spark" else ("memory",)))
+    found = list[str]()
+    for why, section, heeded in rules:
+        defaults = _defaults(section)
+        values = dict(getattr(config, section))
+        changed = [f"{section}.{key}" for key in defaults if key not in heeded and values[key] != defaults[key]]
+        found += [f"without effect: {name_some(changed)}: {why}"] if changed else []
+    return found
+
+
 def _reasons(full: Settings) -> list[tuple[str, tuple[str, ...]]]:
     """Return each reason that holds, and the keys that have no effect then."""
     clusters, sketch, output, given = full["clusters"], full["sketch"], full["output"], full["input"]

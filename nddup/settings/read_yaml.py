@@ -19,6 +19,7 @@ MOST_VALUES = 100_000
 LONGEST_NUMBER = 10_000
 """Maximum number of characters of a number: YAML reads `1:30` to the base of 60, in time quadratic in its length."""
 
+EMPTY = "tag:yaml.org,2002:null"
 NUMBERS = frozenset(["tag:yaml.org,2002:int", "tag:yaml.org,2002:float"])
 
 
@@ -28,6 +29,10 @@ class YamlBoundError(ValueError):
 
 class RepeatedKeyError(yaml.YAMLError):
     """A mapping has a key twice: of two values one would be lost without a word."""
+
+
+class EmptyValueError(yaml.YAMLError):
+    """A key of a section has nothing after it: it would be null without a word."""
 
 
 class _Loader(yaml.SafeLoader):
@@ -54,7 +59,7 @@ def read_yaml(text: str) -> Any:  # noqa: ANN401 - whatever the file holds
     """Return the value of a YAML text; None if it is empty.
 
     Raises:
-        YAMLError: if it is no YAML of plain values, or a key occurs twice.
+        YAMLError: if it is no YAML of plain values, a key occurs twice, or a key of a section has no value.
         YamlBoundError: if it is too long, or holds too many values or too long a number.
         ValueError: if it holds a number or a date that Python cannot hold.
         RecursionError: if it is nested too deeply.
@@ -67,9 +72,18 @@ def read_yaml(text: str) -> Any:  # noqa: ANN401 - whatever the file holds
         if node is None:
             return None
         _count_values(node)
+        _refuse_empty(node)
         return loader.construct_document(node)
     finally:
         loader.dispose()
+
+
+def _refuse_empty(root: yaml.Node) -> None:
+    for _, section in root.value if isinstance(root, yaml.MappingNode) else []:
+        for key, value in section.value if isinstance(section, yaml.MappingNode) else []:
+            if isinstance(value, yaml.ScalarNode) and not value.value and value.tag == EMPTY:
+                line = key.start_mark.line + 1
+                raise EmptyValueError(f"line {line}: the key {key.value} has no value; null stands for none")
 
 
 def _count_values(root: yaml.Node) -> None:
@@ -97,7 +111,7 @@ def _count_values(root: yaml.Node) -> None:
 
 def yaml_reason(error: Exception) -> str:
     """Say why and where a text is not YAML, without quoting it, because it may hold a secret."""
-    if isinstance(error, RepeatedKeyError):
+    if isinstance(error, RepeatedKeyError | EmptyValueError):
         return str(error)
     if isinstance(error, YamlBoundError):
         return f"not YAML: {error}"

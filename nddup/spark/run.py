@@ -40,6 +40,8 @@ from nddup.tables import ID_COLUMNS, RESULTS, TEXTS
 class SparkJob(Job):
     """A run on Spark, with every verb that `nddup.stages.run` asks for."""
 
+    is_on_spark = True
+
     def require_able(self, source: Collection) -> None:
         """As `RunEngine.require_able`."""
         del source
@@ -158,7 +160,7 @@ def find_on_spark(
         shown = SparkProgress(spark, is_quiet=is_quiet, is_brief=True)
         job = meanwhile.enter_context(closing(SparkJob(spark, config, store, shown, forced=forced)))
         found = find_clusters(job, number_texts(df, **columns).select(*TEXTS.names))
-    return dict(found.tables), metrics_of(config, found.stages, found.unpaired), made.free
+    return dict(found.tables), metrics_of(config, found.stages, found.unpaired, is_on_spark=True), made.free
 
 
 def with_ids_of(tables: Mapping[str, DataFrame], kind: T.DataType) -> dict[str, DataFrame]:

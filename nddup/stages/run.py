@@ -175,7 +175,7 @@ def _make_all(engine: RunEngine, source: Collection, inputs: list[str]) -> dict[
 
     sketch = note_changes(found.stages.sketch, engine.files, inputs, source)
     stages = found.stages.model_copy(update={"sketch": sketch, "texts": texts})
-    metrics = metrics_of(engine.config, stages, found.unpaired).dump()
+    metrics = metrics_of(engine.config, stages, found.unpaired, is_on_spark=engine.is_on_spark).dump()
     engine.folder.finish(metrics)
     return metrics
 

@@ -14,7 +14,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 from nddup.engines.engine import Engine, FinishedRun
 from nddup.ground.progress import Progress, Steps
@@ -65,6 +65,7 @@ class RunFiles(Files, Protocol):
 class RunEngine(ABC):
     """One run on one engine: its settings, its tables, and the steps that make them."""
 
+    is_on_spark: ClassVar[bool] = False
     config: Config
     progress: Progress
     resumed: dict[str, None]

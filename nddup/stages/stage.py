@@ -21,6 +21,7 @@ from nddup.rewriting.rewrite_file import can_rewrite
 from nddup.scanning.collection import Collection
 from nddup.scanning.input_files import ASSET_WHY, is_utf8
 from nddup.settings import plan
+from nddup.settings.idle import say_unused
 from nddup.settings.plan import kind_of
 from nddup.settings.schema import Config
 from nddup.stages.losses import SilentFile
@@ -258,7 +259,7 @@ def count_renamed(counts: Mapping[str, Any], reasons: Mapping[str, int]) -> int:
     return int(counts.get("later_ids", rejected)) - rejected
 
 
-def metrics_of(config: Config, stages: Stages, unpaired: Unpaired) -> RunMetrics:
+def metrics_of(config: Config, stages: Stages, unpaired: Unpaired, *, is_on_spark: bool = False) -> RunMetrics:
     """Return the content of `metrics.json`. Only runs that leave a folder, and so have stage `texts`, have a recipe."""
     rows = {name: count for stage in stages.by_name().values() for name, count in stage.rows_out.items()}
     return RunMetrics(
@@ -267,6 +268,7 @@ def metrics_of(config: Config, stages: Stages, unpaired: Unpaired) -> RunMetrics
         **unpaired._asdict(),
         stages=stages,
         settings=settings_of(config),
+        unused=say_unused(config, is_on_spark=is_on_spark) or None,
         recipe=plan.recipe_of(config).key if stages.texts else None,
         versions=versions(),
     )

@@ -8,7 +8,7 @@ import nddup
 from nddup.api.run_object import Run
 from nddup.errors import ConfigError
 from nddup.report.summary import notes
-from nddup.settings.idle import say_idle
+from nddup.settings.idle import say_idle, say_unused
 from nddup.settings.load import build_config, load_config, nest_settings
 from nddup.settings.profile_files import profiles
 from nddup.stages.stage import settings_of
@@ -85,6 +85,42 @@ def test_settings_of_output_and_input(settings: dict[str, Any], said: str | None
 
     expected = [] if said is None else [f"without effect: {said}"]
     assert say_idle(settings_of(build_config(nested, origin="test"))) == expected
+
+
+@pytest.mark.parametrize(
+    ("settings", "on_spark", "here"),
+    [
+        ({}, [], []),
+        (
+            {"passages.min_tokens": 9, "against.max_document_frequency": 5},
+            ["against.max_document_frequency: nddup against", "passages.min_tokens: nddup passages"],
+            ["against.max_document_frequency: nddup against", "passages.min_tokens: nddup passages"],
+        ),
+        ({"local.memory": "1GB"}, [], []),
+        ({"local.memory": "1GB", "local.processes": 1}, ["local.processes: this run is on Spark"], []),
+        (
+            {"engine": "spark", "local.memory": "1GB", "local.processes": 1},
+            ["local.memory, local.processes: this run is on Spark"],
+            [],
+        ),
+    ],
+)
+def test_settings_of_other_commands_and_engines(settings: dict[str, Any], on_spark: list[str], here: list[str]) -> None:
+    """A run does not store them: what they say is said by its engine, in `metrics.json`."""
+    engine = {name: settings[name] for name in settings if name == "engine"}
+    nested = nest_settings({name: settings[name] for name in settings if name not in engine}, origin="test")
+    config = build_config(nested | engine, origin="test")
+    for expected, is_on_spark in ((on_spark, True), (here, False)):
+        said = say_unused(config, is_on_spark=is_on_spark)
+        assert [one.split(" heeds")[0] for one in said] == [f"without effect: {one}" for one in expected]
+
+
+def test_a_run_says_which_settings_are_of_other_commands() -> None:
+    """In the notes of its summary."""
+    run = nddup.find_duplicates(ROWS, local={"processes": 1}, **{"passages.min_tokens": 9})
+    assert [note for note in notes(run.metrics) if "without effect" in note] == [
+        "without effect: passages.min_tokens: nddup passages heeds it, a run does not"
+    ]
 
 
 @pytest.mark.parametrize("name", sorted(profiles()))

@@ -138,7 +138,7 @@ def test_a_file_that_yaml_fails_at_is_refused(tmp_path: Path, text: str) -> None
     [
         ("spark: {sql.x: 8}", "spark: expected Spark's own full keys, such as spark.sql.x, got sql.x"),
         ("spark: {spark.sql: {x: 8}}", "spark.sql: expected a text or a number, got {'x': 8}"),
-        ("spark: {spark.x: }", "spark.x: expected a text or a number, got None"),
+        ("spark: {spark.x: null}", "spark.x: expected a text or a number, got None"),
         ("spark: 8", "spark: Input should be a valid dictionary, got 8"),
     ],
 )
@@ -163,6 +163,7 @@ def test_a_wrong_file_is_refused_under_its_own_name(tmp_path: Path) -> None:
         ("pairs: {threshold: 0.6, threshold: 0.7}\n", "line 1: the key threshold occurs twice, first in line 1"),
         ("pairs: &a\n  size: 1\n'size': 2\npairs: *a\n", "line 4: the key pairs occurs twice, first in line 1"),
         ("spark: &a\n  x: {y: 1,\n    y: 1}\nlocal: *a\n", "line 3: the key y occurs twice, first in line 2"),
+        ("keep:\n  max_lost:\n  force: ~\n", "line 2: the key max_lost has no value; null stands for none"),
         ("- sketch\n", "expected sections such as `sketch:`, got list"),
         ("sketch\n", "expected sections such as `sketch:`, got str"),
         ("sketch: 5\n", "sketch: Input should be a valid dictionary"),
