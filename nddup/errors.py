@@ -8,6 +8,10 @@ _UNREADABLE = re.compile(r"Encountered error while reading file (\S+?)\.?\s")
 """Spark's message about a file that it cannot read."""
 
 
+FULL = ("No space left on device", "Disk quota exceeded")
+"""What Linux says of a disk that takes no more."""
+
+
 class NddupError(Exception):
     """Base class: catch it to catch everything nddup raises on purpose. Secrets are removed from its message."""
 
@@ -72,10 +76,18 @@ def reason_of(error: BaseException) -> str:
     return said
 
 
+def is_full(error: BaseException) -> bool:
+    """Return whether a long error says that a disk is full, and not that a file cannot be read."""
+    return any(mark in str(error) for mark in FULL)
+
+
 def _reason(error: BaseException) -> str:
     lines = [line.strip().removeprefix(": ") for line in str(error).splitlines() if line.strip()]
     causes = [line.removeprefix("Caused by: ") for line in lines if line.startswith("Caused by: ")]
 
+    full = [line for line in [*causes, *lines] if any(mark in line for mark in FULL)]
+    if full:
+        return full[0]
     file = _UNREADABLE.search(" ".join(lines))
     if file:
         return f"{file[1]}: cannot be read ({causes[-1] if causes else lines[0]})"

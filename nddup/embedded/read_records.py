@@ -212,7 +212,7 @@ def _join(parts: Iterator[NDArray[np.uint64]], size: int, workers: Workers) -> N
             file.flush()
             return np.asarray(np.memmap(file, np.uint64, "r"))
     except OSError as error:
-        raise NddupError(unkept(error)) from error
+        raise unkept(error.strerror or error, workers.spool) from error
 
 
 def count_unread(records: pa.Table) -> dict[str, int]:

@@ -9,7 +9,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from multiprocessing.connection import Connection, wait
 from pathlib import Path
-from tempfile import TemporaryDirectory
+from tempfile import TemporaryDirectory, gettempdir
 from types import TracebackType
 from typing import Protocol, Self, TypeVar, cast
 
@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 
 from nddup.embedded.memory import OF_MAPPED_ROWS, OF_ROWS, OF_TOKENS, Memory
 from nddup.embedded.processes import FEW_BYTES, Processes
-from nddup.errors import NddupError
+from nddup.errors import FULL, NddupError
 from nddup.ground.columns import one_chunk, pieces_of
 from nddup.reading.formats import FileHead
 from nddup.scanning.collection import Collection, ListedFile
@@ -119,7 +119,6 @@ class SpooledTexts:
             yield from scan_texts(pa.ipc.open_file(file).read_all(), consumer)
 
 
-FULL = "No space left on device"
 """The system's message for a full disk. The disk is the one written to, not the one read from."""
 
 DIED = "the worker process ended; it may have had too little memory"
@@ -348,7 +347,7 @@ class Workers:
             for ready in wait(list(busy)):
                 connection = cast("Connection", ready)
                 number = busy.pop(connection)
-                divided |= _receive(connection, tasks[number])
+                divided |= _receive(connection, tasks[number], self.spool)
                 tables[number] = _take(spool / f"{number}.arrow")
                 free.append(connection)
                 done += tasks[number].size
@@ -371,8 +370,8 @@ def _send(connection: Connection, message: tuple[object, object], task: Task) ->
         raise _failed(task, DIED) from None
 
 
-def _receive(connection: Connection, task: Task) -> set[str]:
-    """Receive the answer of a worker: the files divided inside a record.
+def _receive(connection: Connection, task: Task, spool: Path | None) -> set[str]:
+    """Receive the answer of a worker, which writes into a folder: the files divided inside a record.
 
     Raises:
         NddupError: if it died or answers with an error.
@@ -382,22 +381,25 @@ def _receive(connection: Connection, task: Task) -> set[str]:
         error, divided = connection.recv()
     except (EOFError, OSError):
         error = DIED
+    if full := next((mark for mark in FULL if mark in error), None):
+        raise unkept(full, spool)
     if error:
         raise _failed(task, error)
     return divided
 
 
 def _failed(task: Task, error: str) -> NddupError:
-    if FULL in error:
-        return NddupError(unkept(FULL))
     names = task.names
     more = f" and {len(names) - 1} more files" if len(names) > 1 else ""
     return NddupError(f"{names[0]}{more}: cannot be read ({error})")
 
 
-def unkept(why: object) -> str:
-    """Return the message for rows that cannot be written to disk."""
-    return f"what was read cannot be kept for the next step ({why}); free space, and --resume the run"
+def unkept(why: object, spool: Path | None) -> NddupError:
+    """Return the error for rows that cannot be written to disk, in the spool of the workers."""
+    place = spool or gettempdir()
+    return NddupError(
+        f"{place}: what was read cannot be kept for the next step ({why}); free space, and --resume the run"
+    )
 
 
 def _take(path: Path) -> pa.Table:

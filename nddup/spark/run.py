@@ -13,6 +13,7 @@ from pyspark.sql import types as T
 
 from nddup.engines.duck import DuckEngine, DuckRun
 from nddup.engines.engine import Engine, FinishedRun
+from nddup.errors import NddupError, is_full, reason_of
 from nddup.ground.metrics import RunMetrics
 from nddup.ground.progress import LogFormat
 from nddup.scanning.collection import Collection
@@ -128,7 +129,15 @@ def run_job(
         NddupError: as `make_run`.
     """
     engine = SparkJob(spark, config, SparkFolder(spark, output), SparkProgress(spark, form=log_format))
-    return make_run(engine, inputs, log_format=log_format, **how)
+    try:
+        return make_run(engine, inputs, log_format=log_format, **how)
+    except Exception as error:
+        if isinstance(error, NddupError) or not is_full(error):
+            raise
+        scratch = "the folders of Spark's own files (spark.local.dir)"
+        raise NddupError(
+            f"{output}, or {scratch}: cannot be written ({reason_of(error)}); free space, and --resume the run"
+        ) from error
 
 
 def find_on_spark(

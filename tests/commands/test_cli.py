@@ -5,13 +5,17 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any, cast
 
 import pytest
 
 from nddup.cli import NO_SPARK, main
 from nddup.commands import COMMANDS
 from nddup.embedded.run import run_locally
+from nddup.errors import NddupError
 from nddup.settings.load import load_config
+from nddup.settings.schema import Config
+from nddup.spark.run import run_job
 from tests.places import ROOT
 
 WORDS = [f"word{number}" for number in range(40)]
@@ -219,9 +223,16 @@ def test_an_unexpected_error_is_one_line_too(
             ),
             "java.io.IOException: No space left on device",
         ),
+        (
+            (
+                "Job aborted: Encountered error while reading file file:///a.jsonl. Details:\n\tat x.y(Z.scala:1)\n"
+                "Caused by: java.io.IOException: Disk quota exceeded\n\tat x.y(Z.scala:1)"
+            ),
+            "java.io.IOException: Disk quota exceeded",
+        ),
         ("", "RuntimeError"),
     ],
-    ids=["file", "worker", "cause", "nothing"],
+    ids=["file", "worker", "cause", "disk", "nothing"],
 )
 def test_the_line_of_a_failure_says_what_happened(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, text: str, said: str
@@ -235,6 +246,25 @@ def test_the_line_of_a_failure_says_what_happened(
 
     assert main(["check", "out", "--master", "local[1]"]) == 1
     assert capsys.readouterr().err == f"nddup: {said} (NDDUP_DEBUG=1 shows the trace)\n"
+
+
+@pytest.mark.parametrize("said", ["java.io.IOException: No space left on device", "java.io.IOException: not found"])
+def test_a_full_disk_of_a_run_on_spark_is_that_of_its_output(monkeypatch: pytest.MonkeyPatch, said: str) -> None:
+    """One line names the folder, and no file that a task was reading; another failure is passed on."""
+
+    def fail(*_: object, **__: object) -> None:
+        raise RuntimeError(f"Encountered error while reading file file:///a.jsonl. \nCaused by: {said}")
+
+    for name in ("SparkJob", "SparkFolder", "SparkProgress"):
+        monkeypatch.setattr(f"nddup.spark.run.{name}", lambda *_, **__: None)
+    monkeypatch.setattr("nddup.spark.run.make_run", fail)
+    with pytest.raises((NddupError, RuntimeError)) as raised:
+        run_job(cast("Any", None), ["a.jsonl"], "file:///out", Config())
+    if "space" in said:
+        assert str(raised.value).startswith("file:///out, or the folders of Spark's own files (spark.local.dir): ")
+        assert "a.jsonl" not in str(raised.value)
+    else:
+        assert not isinstance(raised.value, NddupError)
 
 
 @pytest.mark.spark
