@@ -53,7 +53,9 @@ def say_unused(config: Config, *, is_on_spark: bool) -> list[str]:
         >>> say_unused(Config(passages={"within": True}), is_on_spark=False)
         ['without effect: passages.within: nddup passages heeds it, a run does not']
     """
-    rules = [(f"nddup {name} heeds it, a run does not", name, ()) for name in ("against", "passages")]
+    rules: list[tuple[str, str, tuple[str, ...]]] = [
+        (f"nddup {name} heeds it, a run does not", name, ()) for name in ("against", "passages")
+    ]
     if is_on_spark:  # where the engine was chosen, it was chosen by the memory
         rules.append(("this run is on Spark", "local", () if config.engine == "spark" else ("memory",)))
     found = list[str]()

@@ -117,7 +117,8 @@ def test_settings_of_other_commands_and_engines(settings: dict[str, Any], on_spa
 
 def test_a_run_says_which_settings_are_of_other_commands() -> None:
     """In the notes of its summary."""
-    run = nddup.find_duplicates(ROWS, local={"processes": 1}, **{"passages.min_tokens": 9})
+    settings: dict[str, Any] = {"passages.min_tokens": 9, "local.processes": 1}
+    run = nddup.find_duplicates(ROWS, **settings)
     assert [note for note in notes(run.metrics) if "without effect" in note] == [
         "without effect: passages.min_tokens: nddup passages heeds it, a run does not"
     ]
