@@ -25,6 +25,7 @@ from nddup.mining.frequent_sets import mine_context
 from nddup.mining.itemsets import cover_component, mine_component
 from nddup.mining.leader_clusters import Known, follow_leaders
 from nddup.mining.leaders import begin_index
+from nddup.mining.named_choice import NamedChoice
 from nddup.mining.pair_graph import keep_first, label_components
 from nddup.passages import divided
 from nddup.passages.repeats import find_repeats
@@ -114,6 +115,7 @@ def _mine_sketches() -> None:
     mine_component(*components, max_sets=9, max_members=9)
     cover_component(*components)
     streamed = iter([pa.record_batch({"first": [0], "second": [1]})])
+    NamedChoice().feed(np.arange(99), np.arange(99))
     solving = graph.Solving(2, graph.Assignment("pivot", 0, 1, 1), least=None)
     list(graph.solve_task(streamed, solving=solving))
 

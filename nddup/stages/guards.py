@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from nddup.engines.engine import Batches, Engine
 from nddup.mining.keep_verdicts import FORCED_WEIGHT
+from nddup.mining.named_choice import NamedChoice
 from nddup.stages.expand import TOLD
 from nddup.tables import DIRECTED, REPLACED
 
@@ -55,6 +56,9 @@ IN_ORDER = """
 
 BY = ("ordinal", "before", "policy", "head_id", "distance", "other_before", "other_policy", "other_id")
 
+REPLACED_BY = ("node", "other")
+"""The ends of such an edge."""
+
 GRAPH = """
     WITH firsts AS (SELECT sketch, min_by(head_id, struct(policy, head_id)) AS first_id FROM slot_heads GROUP BY sketch)
     SELECT h.node, r.duplicate_of, g.by_leaders, g.leads AND (h.head_id = f.first_id OR h.weight >= {half}) AS leads
@@ -73,7 +77,8 @@ def divide(engine: Engine, sides: str, fits: str, *, by_weight: bool) -> dict[st
         by_weight: whether heavier documents come first.
 
     Cost: on Spark shuffles of the nodes on node and value, of the matches on either end, and of the directed matches
-        on their component, each of which is decided in one task: it holds the removed ones of that component.
+        on their component, each of which is decided in one task: it holds the removed ones of its components, 32 bytes
+        each at most.
     """
     turned = {one: other for pair in DIRECTED.items() for one, other in (pair, pair[::-1])}
     told = [f"CASE WHEN a.node > b.node THEN m.{turned.get(name, name)} ELSE m.{name} END AS {name}" for name in TOLD]
@@ -92,15 +97,8 @@ def divide(engine: Engine, sides: str, fits: str, *, by_weight: bool) -> dict[st
 
 def replace(batches: Batches) -> Batches:
     """Yield REPLACED: a slot is removed for the first in its rows of `IN_ORDER` that is kept."""
-    component, removed = None, set[int]()
+    choice = NamedChoice()
     for batch in batches:
-        nodes, others = list[int](), list[int]()
-        rows = (batch.column(name).to_pylist() for name in ("ordinal", "node", "other"))
-        for ordinal, node, other in zip(*rows, strict=True):
-            if ordinal != component:
-                component, removed = ordinal, set()
-            if other not in removed and node not in removed:
-                removed.add(node)
-                nodes.append(node)
-                others.append(other)
-        yield REPLACED.batch([pa.array(nodes, pa.int64()), pa.array(others, pa.int64())])
+        ends = [batch.column(name) for name in REPLACED_BY]
+        chosen = pa.array(choice.feed(*(end.to_numpy() for end in ends)))
+        yield REPLACED.batch([end.filter(chosen) for end in ends])

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from nddup.mining.named_choice import NamedChoice
 from nddup.mining.pair_graph import Kept, keep_first
 
 Edge = tuple[int, int]
@@ -118,3 +119,21 @@ def test_a_chain_keeps_what_no_kept_one_precedes(ranks: list[int], kept: list[in
     choice = choose(chain, ranks)
 
     assert np.flatnonzero(choice.kept).tolist() == kept
+
+
+@given(graphs(), st.integers(1, 9))
+def test_named_nodes_are_chosen_alike(graph: tuple[dict[Edge, float], list[int]], size: int) -> None:
+    """Nodes of any names, their edges in order and in batches of any size: the same nodes are removed."""
+    edges, ranks = graph
+    names = [(rank * 0x9E3779B97F4A7C15) % 2**62 for rank in ranks]
+    directed = [(b, a) if ranks[a] < ranks[b] else (a, b) for a, b in edges]
+    directed.sort(key=lambda ends: (ranks[ends[0]], ranks[ends[1]]))
+    choice, removed = NamedChoice(), dict[int, int]()
+    for start in range(0, len(directed), size):
+        some = directed[start : start + size]
+        ends = np.array([[names[later], names[earlier]] for later, earlier in some], np.int64)
+        chosen = choice.feed(ends[:, 0], ends[:, 1])
+        removed |= {later: earlier for (later, earlier), is_chosen in zip(some, chosen, strict=True) if is_chosen}
+    kept = define_kept(edges, ranks)
+    assert set(removed) == set(range(len(ranks))) - kept
+    assert set(removed.values()) <= kept
