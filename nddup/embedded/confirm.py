@@ -46,7 +46,7 @@ from nddup.mining.keep_verdicts import FORCED_WEIGHT
 from nddup.scanning.collection import Collection
 from nddup.scanning.found import RecordLimits
 from nddup.scanning.read_again import UNSTEADY, Tokens
-from nddup.tables import CONNECTIONS, FAMILIES, FAMILY_PAIRS
+from nddup.tables import CONNECTIONS, FAMILY_PAIRS, SEARCHED
 
 ENDS = ("doc_a", "doc_b")
 
@@ -324,7 +324,7 @@ def pair_families(  # noqa: PLR0913, PLR0917 - the last only where texts confirm
     is_link = np.repeat([False, True, False], [len(matches.ends), len(matches.links), len(matches.large)])
     stands_for = np.append(np.ones(len(ends) - len(matches.large), np.int64), matches.large[:, 2])
     connections = CONNECTIONS.batch([*map(pa.array, (*ends.T, is_link, stands_for))])
-    families = pa.Table.from_batches(list_families(iter([connections]), max_edges=limits.max_edges), FAMILIES.arrow)
+    families = pa.Table.from_batches(list_families(iter([connections]), max_edges=limits.max_edges), SEARCHED.arrow)
     most = min(limits.max_comparisons, workers.most_compared or limits.max_comparisons)
     keys = rule.finder and rule.finder.keys
     how = FamilyRule(rule.threshold, keys, limits._replace(max_comparisons=most), most_lost=most_lost)

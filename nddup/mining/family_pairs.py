@@ -1,7 +1,7 @@
 """Families of heavy sketches and components with too many pairs: which there are, and their pairs made anew.
 
-    list_families     CONNECTIONS                 -> FAMILIES, from all edges in one call
-    search_families   rows of FAMILIES, FamilyRule  -> FAMILY_PAIRS, each family in one call
+    list_families     CONNECTIONS                 -> SEARCHED, from all edges in one call
+    search_families   rows of SEARCHED, FamilyRule  -> FAMILY_PAIRS, each family in one call
     pair_family       sketches, bounds, threshold -> FamilyPairs of one family
     lead              a large Component           -> the pairs of its leaders
     lead_confirmed    Family, Confirm             -> leaders, where texts confirm pairs
@@ -57,7 +57,7 @@ from nddup.mining.leaders import (
     rank_features,
 )
 from nddup.mining.pair_graph import Cost, Edges, label_components
-from nddup.tables import FAMILIES, FAMILY_PAIRS, LIKENESS, TYPES, likeness_of
+from nddup.tables import FAMILY_PAIRS, LIKENESS, SEARCHED, TYPES, likeness_of
 
 Batches = Iterator[pa.RecordBatch]
 
@@ -65,7 +65,7 @@ FAMILIES_COST = Cost(edge=40, node=48)
 """Memory of one task over all connections, rounded up from the measured one (`tests/spark/test_graph_memory.py`)."""
 
 BATCH_ROWS = 100_000
-"""Nodes in a batch of FAMILIES."""
+"""Nodes in a batch of SEARCHED."""
 
 EDGE_ROWS = 1 << 20
 """Connections that are counted at a time."""
@@ -365,7 +365,7 @@ class FamilyRule(NamedTuple):
 
 
 def list_families(batches: Batches, *, max_edges: int) -> Batches:
-    """Yield FAMILIES, those with a heavy sketch and those with more than `max_edges` pairs, from all CONNECTIONS.
+    """Yield SEARCHED, those with a heavy sketch and those with more than `max_edges` pairs, from all CONNECTIONS.
 
     A family without links is a component with all its pairs, or with more than `max_edges` of them. Families with
     links, with more than `max_edges` pairs, or with pairs that were counted but not listed, are searched again.
@@ -401,14 +401,14 @@ def list_families(batches: Batches, *, max_edges: int) -> Batches:
     chosen = np.flatnonzero((is_linked | is_unlisted | is_large)[families])
     for low in range(0, len(chosen), BATCH_ROWS):
         rows = chosen[low : low + BATCH_ROWS]
-        yield FAMILIES.batch([nodes[rows], families[rows].astype(np.int64), is_large[families[rows]]])
+        yield SEARCHED.batch([nodes[rows], families[rows].astype(np.int64), is_large[families[rows]]])
 
 
 def search_families(batches: Batches, *, rule: FamilyRule, confirm_of: ConfirmOf | None = None) -> Batches:
     """Yield FAMILY_PAIRS: the pairs of each family, and the sketches of components with more than `max_edges` pairs.
 
     Args:
-        batches: rows of FAMILIES with the columns `FAMILY_COLUMNS`, and `tokens`, array<long>, by the rule; the rows of
+        batches: rows of SEARCHED with the columns `FAMILY_COLUMNS`, and `tokens`, array<long>, by the rule; the rows of
             a family one after another, in the order of the keep policy.
         rule: how pairs are found.
         confirm_of: compares texts, where these confirm pairs and are not in the rows.

@@ -127,7 +127,7 @@ _MADE_OF: dict[str, Dependencies] = {
     # Pairs.
     "compared": Dependencies(("pairs", "sketch"), ("documents",)),
     "family_stars": Dependencies(("pairs", "sketch"), ("documents",)),
-    "families": Dependencies(("pairs", "sketch"), ("documents",)),
+    "searched": Dependencies(("pairs", "sketch"), ("documents",)),
     "settled": Dependencies(_PAIRING, ("documents",)),
     "matches": Dependencies(_PAIRING, ("documents",)),
     "confirmed": Dependencies(_PAIRING, ("documents",)),

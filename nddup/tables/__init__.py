@@ -524,8 +524,8 @@ CONNECTIONS = working(
     "The edges that join sketches to families: matches, and links between heavy sketches. `pairs`: the matches that it"
     " stands for, 1 for a link.",
 )
-FAMILIES = working(
-    "families",
+SEARCHED = working(
+    "searched",
     "node long, family long, is_large boolean",
     "The sketches of the families whose pairs are searched again: families with a heavy sketch, and (`is_large`)"
     " components of more than `pairs.max_edges` pairs. No near-duplicate pair leaves a family.",
@@ -534,7 +534,7 @@ FAMILIES = working(
 FAMILY_PAIRS = working(
     "settled",
     f"what string, node_a long, node_b long, {_COMPARED}",
-    "The results of the search in FAMILIES. `what` is the kind of row. `pair`: a row of MATCHES. `leaders`: a sketch,"
+    "The results of the search in SEARCHED. `what` is the kind of row. `pair`: a row of MATCHES. `leaders`: a sketch,"
     " node_a, whose component has more than `pairs.max_edges` pairs, of which only those with a leader are here;"
     " with `keep.max_lost` those of a removed sketch too: node_b is the kept one that replaces it. `limited`:"
     " node_b sketches of a family were compared with heads only. `stopped`: a family of node_b sketches that took more"
@@ -613,7 +613,7 @@ WORKING = {
     "compared": COMPARED,
     "covered": SETS,
     "edges": PAIR_EDGES,
-    "families": FAMILIES,
+    "searched": SEARCHED,
     "family_stars": STARS,
     "graph": GRAPH,
     "lexicon": LEXICON,

@@ -32,10 +32,10 @@ from nddup.tables import (
     CONFIRMED,
     CONNECTIONS,
     DOCUMENTS,
-    FAMILIES,
     FAMILY_PAIRS,
     MATCHES,
     NODES,
+    SEARCHED,
     SKETCHES,
     STARS,
     TOKENS,
@@ -246,19 +246,19 @@ def find_families(connections: DataFrame, *, max_edges: int) -> DataFrame:
     """Find, in one task, the families with a heavy sketch and those with more than `max_edges` pairs.
 
     Schema in:   CONNECTIONS
-    Schema out:  FAMILIES; a family is a number from 0
+    Schema out:  SEARCHED; a family is a number from 0
     Shuffles:  the connections to one task (memory: `FAMILIES_COST`).    Actions:  none.
     """
     require(connections, CONNECTIONS, stage="pairs")
     one = connections.select(*CONNECTIONS.names).repartition(1)
-    return one.mapInArrow(partial(list_families, max_edges=max_edges), schema_of(FAMILIES))
+    return one.mapInArrow(partial(list_families, max_edges=max_edges), schema_of(SEARCHED))
 
 
 def take_families(connections: DataFrame, stars: DataFrame, *, max_edges: int) -> DataFrame:
     """Find the same families, from the stars that `graph.contract` made of the connections.
 
     Schema in:   CONNECTIONS; STARS, one star per component
-    Schema out:  FAMILIES; a family is named by its least node
+    Schema out:  SEARCHED; a family is named by its least node
     Shuffles:  the connections once, the stars twice.    Actions:  none.
     """
     require(connections, CONNECTIONS, stage="pairs")
@@ -280,7 +280,7 @@ def take_families(connections: DataFrame, stars: DataFrame, *, max_edges: int) -
     is_large = ~F.col("is_linked") & (F.col("n") > max_edges)
     wanted = F.col("is_linked") | F.col("is_unlisted") | is_large
     chosen = counted.where(wanted).select("family", is_large.alias("is_large"))
-    return members.join(chosen, "family").select(*FAMILIES.names)
+    return members.join(chosen, "family").select(*SEARCHED.names)
 
 
 def pair_families(  # noqa: PLR0913 - the texts only where these confirm pairs
@@ -297,12 +297,12 @@ def pair_families(  # noqa: PLR0913 - the texts only where these confirm pairs
     If texts confirm pairs, the task of a family compares them too, and holds the family's tokens or shingle ids, 8
     bytes each.
 
-    Schema in:   FAMILIES, SKETCHES, NODES; node long, tokens array<long>, if texts confirm pairs
+    Schema in:   SEARCHED, SKETCHES, NODES; node long, tokens array<long>, if texts confirm pairs
     Schema out:  FAMILY_PAIRS
     Shuffles:  the joins on node; one of the rows, each family to one task, which sorts them on its disk.
     Actions:   none.
     """
-    require(families, FAMILIES, stage="pairs")
+    require(families, SEARCHED, stage="pairs")
     require(sketches, SKETCHES, stage="pairs")
     require(nodes, NODES, stage="pairs")
     about = nodes.groupBy("node", "guard").agg(
@@ -313,7 +313,7 @@ def pair_families(  # noqa: PLR0913 - the texts only where these confirm pairs
         F.min("n_features").alias("shingles"),
     )
     rows = sketches.join(about.join(families, "node"), "node")
-    columns = [*FAMILIES.names, *FAMILY_COLUMNS]
+    columns = [*SEARCHED.names, *FAMILY_COLUMNS]
     if texts is not None:
         rows, columns = rows.join(texts, "node", "left"), [*columns, "tokens"]
     in_order = rows.repartition(partitions, "family").sortWithinPartitions("family", "best").select(*columns)
@@ -323,7 +323,7 @@ def pair_families(  # noqa: PLR0913 - the texts only where these confirm pairs
 def replace_families(matches: DataFrame, families: DataFrame, settled: DataFrame) -> DataFrame:
     """Return the matches outside the families, and those found within them.
 
-    Schema in:   MATCHES, FAMILIES, FAMILY_PAIRS
+    Schema in:   MATCHES, SEARCHED, FAMILY_PAIRS
     Schema out:  MATCHES
     Shuffles:  the matches on node_a, unless the families are small enough to be broadcast.    Actions:  none.
     """

@@ -256,7 +256,7 @@ def _choose_matches(job: Job, comparing: _Comparing, found: Saved) -> Matches:
     if limits is None or not (found.noted["heavy"] or found.counts["many"] or whole.edges > limits.max_edges):
         return whole
 
-    families = job.find("families") or _save_families(job, found, comparing, limits)
+    families = job.find("searched") or _save_families(job, found, comparing, limits)
     if not families.rows:
         return whole
     settled = job.find("settled") or _settle(job, comparing, families.table, limits)
@@ -268,17 +268,17 @@ def _choose_matches(job: Job, comparing: _Comparing, found: Saved) -> Matches:
 
 
 def _save_families(job: Job, found: Saved, comparing: _Comparing, limits: ComparisonLimits) -> Saved:
-    """Make FAMILIES: sketches joined by matches or by links of heavy sketches. In one task if small, else in rounds."""
+    """Make SEARCHED: sketches joined by matches or by links of heavy sketches. In one task if small, else in rounds."""
     connections, nodes = candidates.connections_of(found.table), comparing.documents.distinct_sketches
     if sum(found.counts[name] for name in candidates.KINDS) <= job.most_edges(FAMILIES_COST, nodes):
-        return job.save("families", confirm.find_families(connections, max_edges=limits.max_edges))
+        return job.save("searched", confirm.find_families(connections, max_edges=limits.max_edges))
 
     ends = (F.least("node_a", "node_b").alias("first"), F.greatest("node_a", "node_b").alias("second"))
     rounds = Rounds(job)
     stars = contract(rounds, connections.select(*ends), "family_stars")
     taken = confirm.take_families(connections, stars, max_edges=limits.max_edges)
-    families = job.save("families", taken)
-    rounds.drop("families")
+    families = job.save("searched", taken)
+    rounds.drop("searched")
     return families
 
 
