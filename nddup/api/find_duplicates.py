@@ -49,7 +49,7 @@ from nddup.stages.run import find_clusters
 from nddup.stages.stage import metrics_of
 from nddup.storage.local_folder import MemoryTables
 from nddup.storage.local_storage import LocalStorage
-from nddup.tables import ID_COLUMNS, RESULTS
+from nddup.tables import ID_COLUMNS, READABLE
 
 SPARK_TEXTS = ("string", "binary", "varchar", "char", "void")
 
@@ -128,8 +128,10 @@ def find_duplicates(  # noqa: PLR0913 - the sections of the configuration, so th
     given = settings | {name: section for name, section in sections.items() if section is not None}
     nested = nest_settings(given, origin="find_duplicates") | ({"engine": engine} if engine != "auto" else {})
     config = build_config(nested, origin="find_duplicates")
-    if config.keep.prefer or None in config.keep.same_places:
-        raise ConfigError("find_duplicates: keep.prefer, and nddup_source in keep.same: a table has no sources")
+    if config.keep.prefer or None in (*config.keep.same_places, *config.keep.ledger_places):
+        raise ConfigError(
+            "find_duplicates: keep.prefer, and nddup_source in keep.same or keep.ledger: a table has no sources"
+        )
     if config.keep.policy in DATED:
         raise ConfigError(
             f"find_duplicates: keep.policy {config.keep.policy}: needs a WARC or ARC file; a table has none"
@@ -210,7 +212,7 @@ def _find_here(texts: pa.Table, config: Config, *, is_quiet: bool) -> tuple[dict
         job = LocalJob(config, store, workers, progress, forced=read_forced(LocalStorage(), config.keep.force))
         found = find_clusters(job, texts)
 
-    tables = {name: store.tables[name] for name in RESULTS if name in store.tables}
+    tables = {name: store.tables[name] for name in READABLE if name in store.tables}
     return tables, metrics_of(config, found.stages, found.unpaired)
 
 

@@ -23,7 +23,7 @@ from nddup.report.borderline import Decisive, decisive_of, find_closest
 from nddup.report.summary import headline, notes
 from nddup.storage.local_storage import LocalStorage, local_path
 from nddup.storage.run_folder import RunFolder
-from nddup.tables import RESULTS
+from nddup.tables import FAMILIES, READABLE, RESULTS
 
 if TYPE_CHECKING:  # compiled kernels take half a second to load, Spark longer
     from nddup.api.answers import PairVerdict
@@ -48,6 +48,10 @@ SIZED_PAIRS = """(
 """The rows of `pairs` with the size of the larger sketch."""
 
 
+SHOWN = [*RESULTS, FAMILIES.name]
+"""The tables that are attributes of a run."""
+
+
 @dataclass(frozen=True, repr=False, eq=False)
 class Run:
     """A run, as `nddup.open` and `nddup.find_duplicates` return it.
@@ -57,6 +61,7 @@ class Run:
             declares them: from `nddup.open` a `RunTable`, read on demand; from `find_duplicates`, a table of the same
             library as its input, with ids that are integers if the input's are.
         texts: the stored texts, if there are any; None from `find_duplicates`.
+        families: what each kept document stands for; None without `keep.ledger`.
         metrics: counts and timings of the run, typed; `metrics["rows"]` is the same as `metrics.rows`.
     """
 
@@ -69,6 +74,7 @@ class Run:
     false_components: Any
     metrics: RunMetrics
     texts: Any = None
+    families: Any = None
     _opened: FinishedRun | None = None
     _open_frames: "Callable[[], FramesRun] | None" = None
     _free: Callable[[], None] | None = None
@@ -94,14 +100,16 @@ class Run:
     def of_folder(cls, opened: DuckRun) -> Self:
         """Make a run of the tables in a folder."""
         there: dict[str, Any] = {
-            name: RunTable(name, _dataset(opened.path, name), opened.require_same) for name in RESULTS
+            name: RunTable(name, _dataset(opened.path, name), opened.require_same)
+            for name in SHOWN
+            if name in RESULTS or opened.holds(name)
         }
         return cls(**there, metrics=opened.metrics, _opened=opened)
 
     @classmethod
     def of_memory(cls, tables: Mapping[str, pa.Table], metrics: RunMetrics) -> Self:
         """Make a run of Arrow tables in memory."""
-        shown: dict[str, Any] = {name: table_of(name, table) for name, table in tables.items() if name in RESULTS}
+        shown: dict[str, Any] = {name: table_of(name, table) for name, table in tables.items() if name in SHOWN}
         return cls(**shown, metrics=metrics, _opened=MemoryRun(tables, metrics))
 
     @property
@@ -365,7 +373,7 @@ class Run:
 
 def _dataset(path: str, name: str) -> ds.Dataset:
     """Return the Parquet files of a table as a dataset with all declared columns; without files, no rows."""
-    folder, declared = Path(local_path(path), name), RESULTS[name].arrow
+    folder, declared = Path(local_path(path), name), READABLE[name].arrow
     files = sorted(str(file) for file in folder.iterdir() if file.name[0] not in "_.") if folder.is_dir() else []
     return ds.dataset(files, declared, format="parquet") if files else ds.dataset(declared.empty_table())
 

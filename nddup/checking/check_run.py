@@ -13,14 +13,14 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from math import sqrt
 
-from nddup.checking import prove_clusters, prove_documents, prove_keep, prove_names, prove_pairs
+from nddup.checking import prove_clusters, prove_documents, prove_families, prove_keep, prove_names, prove_pairs
 from nddup.checking.evidence import Evidence, described
 from nddup.checking.prove_pairs import Violations
 from nddup.engines.engine import FinishedRun
 from nddup.ground.shown import one_line
 from nddup.results.records_again import FAR, differences, read_again
 from nddup.sketching.accuracy import chance_missed
-from nddup.tables import RESULTS
+from nddup.tables import READABLE
 
 EXAMPLES = 3
 """Largest number of violations listed under a promise."""
@@ -180,7 +180,7 @@ def _accounting(evidence: Evidence) -> Iterator[Finding]:
     """Check that every record is a document or a reject, and every document well formed and once in the keep-list."""
     metrics, run = evidence.run.metrics, evidence.run
     # The names come from the registry: the file may be anyone's, and what it names would be read as SQL.
-    counted = {name: evidence.count(f"SELECT count(*) AS n FROM {name}") for name in RESULTS if run.holds(name)}  # noqa: S608
+    counted = {name: evidence.count(f"SELECT count(*) AS n FROM {name}") for name in READABLE if run.holds(name)}  # noqa: S608
     wrong = [f"{name}: {said} in metrics.json, {counted.get(name)} in the table" for name, said in metrics.rows.items()
              if counted.get(name) != said]  # fmt: skip
     total = counted["documents"] + counted["rejects"]
@@ -413,6 +413,18 @@ def _keep(evidence: Evidence) -> Iterator[Finding]:
     yield _find(evidence, promise, prove_keep.broken(excused), reads=reads, amount=amount)
 
 
+def _families(evidence: Evidence) -> Iterator[Finding]:
+    """Check the table `families`, if the run has it."""
+    columns = evidence.promised.config.keep.ledger
+    if columns is None or not evidence.run.holds("families"):
+        return
+    promise = "families: what each kept document stands for, once"
+    yield _find(evidence, promise, prove_families.WRONG_NUMBERS, reads=["in_families"])
+    values, extremes = prove_families.wrong_values(columns), prove_families.wrong_extremes(columns)
+    promise = f"families: the values of {', '.join(columns)}, counted again"
+    yield _find(evidence, promise, values, extremes, reads=["counted_values"])
+
+
 def _lines(evidence: Evidence) -> Iterator[Finding]:
     """Check that the lines of `duplicates.txt` are the clusters."""
     promise = "duplicates.txt: the clusters, line by line"
@@ -427,6 +439,7 @@ STEPS: dict[str, Callable[[Evidence], Iterator[Finding]]] = {
     "clusters": _clusters,
     "members": _members,
     "keep": _keep,
+    "families": _families,
     "duplicates.txt": _lines,
 }
 """The checks by subject, in the order of the report."""

@@ -20,7 +20,7 @@ if TYPE_CHECKING:  # loads the engine's modules
     from nddup.engines.engine import FinishedRun
     from nddup.engines.text_places import TextPlace
 
-OF_RUNS = ("cluster", "borderline", "context", "removed", "extents")
+OF_RUNS = ("cluster", "borderline", "context", "removed", "disagree", "extents")
 """Options that ask for what only a run has."""
 
 REPORT_EPILOG = """\
@@ -79,9 +79,14 @@ def add_show(commands: "argparse._SubParsersAction[Any]") -> None:
         help="print what was removed instead, and for which kept document; with --csv all of it",
     )
     parser.add_argument(
+        "--disagree",
+        metavar="COLUMN",
+        help="print the families whose documents differ in a column that keep.ledger, keep.same or keep.policy names",
+    )
+    parser.add_argument(
         "--csv",
         action="store_true",
-        help="with --removed: a CSV file, a line for each removed document, with the reason",
+        help="with --removed and --disagree: a CSV file, a line for each document",
     )
     parser.add_argument(
         "--extents",
@@ -98,8 +103,8 @@ def execute_show(options: argparse.Namespace) -> int:
         steps.begin("open the run")
         from nddup.results.opening import open_run  # noqa: PLC0415
 
-        if options.csv and not options.removed:
-            raise ConfigError("--csv: needs --removed; `nddup show RUN --removed --csv` lists what was removed")
+        if options.csv and not (options.removed or options.disagree):
+            raise ConfigError("--csv: needs --removed or --disagree; `nddup show RUN --removed --csv` lists removals")
         if _may_be_passages(options) and (told := _tell_passages(options)) is not None:
             print_out(told)
             return 0
@@ -154,6 +159,11 @@ def _lines(run: "FinishedRun", options: argparse.Namespace) -> Iterator[str]:
         from nddup.results.show import removed_lines, show_removed  # noqa: PLC0415
 
         yield from removed_lines(run) if options.csv else [show_removed(run)]
+    elif options.disagree:
+        from nddup.results.disagreements import disagreement_lines, show_disagreements  # noqa: PLC0415
+
+        asked = run, options.disagree
+        yield from disagreement_lines(*asked) if options.csv else [show_disagreements(*asked)]
     else:
         yield _text(run, options)
 

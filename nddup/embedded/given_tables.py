@@ -52,7 +52,7 @@ class Columns(NamedTuple):
     title: str | None
     text: str
     read: tuple[str, ...] = ()
-    """Those of `keep.policy` and `keep.same`."""
+    """Those of `keep.policy`, `keep.same` and `keep.ledger`."""
 
 
 def as_table(given: Any, wanted: Callable[[list[str]], list[str]]) -> Any:  # noqa: ANN401 - any table

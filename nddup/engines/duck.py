@@ -65,6 +65,8 @@ SQL_TYPES = {
     "array<long>": "BIGINT[]",
     "array<int>": "INTEGER[]",
     "array<string>": "VARCHAR[]",
+    "array<ledger>": 'STRUCT("name" VARCHAR, "values" STRUCT("value" VARCHAR, documents BIGINT)[], "distinct" BIGINT,'
+    " least VARCHAR, greatest VARCHAR)[]",
 }
 """DuckDB's type for each type of `nddup.tables.TYPES`."""
 

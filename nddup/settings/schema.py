@@ -105,6 +105,11 @@ class KeepConfig(Section):
         description="columns of the records, such as `[license, lang]`: a document is removed only for one with equal"
         " values in all of them; a missing value equals a missing one. `nddup_source` is the file",
     )
+    ledger: list[str] | None = Field(
+        None,
+        description="columns of the records whose values the table `families` counts for each kept document and those"
+        " removed for it: `[source, date]`; `nddup_source` is the file",
+    )
     max_lost: float | None = Field(
         None,
         ge=0,
@@ -143,7 +148,7 @@ class KeepConfig(Section):
             raise ValueError("expected a word or columns such as [-score:number, date], got none")
         return value
 
-    @field_validator("same")
+    @field_validator("same", "ledger")
     @classmethod
     def _are_columns(cls, value: list[str] | None) -> list[str] | None:
         if value is not None and not (value and all(name.strip() for name in value) and len(set(value)) == len(value)):
@@ -171,12 +176,21 @@ class KeepConfig(Section):
     def read(self) -> tuple[str, ...]:
         """The columns whose values are read from the records, in the order of `documents.policy`."""
         ordering = [column.path for column in self.order.read]
-        return tuple(ordering + [name for name in self.same or () if name not in {*ordering, SOURCE_COLUMN}])
+        named = [name for name in (*(self.same or ()), *(self.ledger or ())) if name != SOURCE_COLUMN]
+        return tuple(dict.fromkeys(ordering + named))
 
     @property
     def same_places(self) -> tuple[int | None, ...]:
         """For each column of `same`, its place in `read`; None for the file."""
-        return tuple(None if name == SOURCE_COLUMN else self.read.index(name) for name in self.same or ())
+        return self._places(self.same)
+
+    @property
+    def ledger_places(self) -> tuple[int | None, ...]:
+        """Likewise for each column of `ledger`."""
+        return self._places(self.ledger)
+
+    def _places(self, names: list[str] | None) -> tuple[int | None, ...]:
+        return tuple(None if name == SOURCE_COLUMN else self.read.index(name) for name in names or ())
 
 
 class OutputConfig(Section):

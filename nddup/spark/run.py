@@ -35,7 +35,7 @@ from nddup.stages.inputs_found import read_forced
 from nddup.stages.run import find_clusters, make_run
 from nddup.stages.run_engine import Made
 from nddup.stages.stage import metrics_of
-from nddup.tables import ID_COLUMNS, RESULTS, TEXTS
+from nddup.tables import ID_COLUMNS, READABLE, TEXTS
 
 
 class SparkJob(Job):
@@ -161,9 +161,9 @@ def find_on_spark(
     with ExitStack() as meanwhile:
         meanwhile.enter_context(set_to(spark, settings_for(config.spark)))
         made = RemoteMemoryStore(spark) if is_connect(spark) else MemoryStore(spark)
-        opened: AbstractContextManager[Store] = made.opened(kept=list(RESULTS))
+        opened: AbstractContextManager[Store] = made.opened(kept=list(READABLE))
         if checkpoint is not None:
-            opened = CheckpointStore(spark, checkpoint).opened(kept=list(RESULTS))
+            opened = CheckpointStore(spark, checkpoint).opened(kept=list(READABLE))
         store = meanwhile.enter_context(opened)
         forced = read_forced(files_of(spark), config.keep.force)
         shown = SparkProgress(spark, is_quiet=is_quiet, is_brief=True)

@@ -13,7 +13,7 @@ from typing import Final
 import pyarrow as pa
 from pyspark.sql import DataFrame, DataFrameReader, SparkSession
 from pyspark.sql import types as T
-from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.pandas.types import from_arrow_type, to_arrow_schema
 
 from nddup import tables
 from nddup.errors import SchemaError
@@ -28,6 +28,7 @@ _TYPES: dict[str, T.DataType] = {
     "array<long>": T.ArrayType(T.LongType()),
     "array<int>": T.ArrayType(T.IntegerType()),
     "array<string>": T.ArrayType(T.StringType()),
+    "array<ledger>": from_arrow_type(tables.TYPES["array<ledger>"]),
 }
 """The Spark type of each type of `nddup.tables.TYPES`."""
 

@@ -49,8 +49,9 @@ def find_inputs(files: Files, inputs: list[str], config: Config) -> Collection:
             " of its dates, such as keep.policy=[-date]"
         )
     if config.keep.read:
-        asking = [*(["keep.policy"] if config.keep.order.read else []), *(["keep.same"] if config.keep.same else [])]
-        found = with_columns(files, found, config.keep.read, asked=" or ".join(asking))
+        asked = {"policy": config.keep.order.read, "same": config.keep.same, "ledger": config.keep.ledger}
+        asking = " or ".join(f"keep.{name}" for name, columns in asked.items() if columns)
+        found = with_columns(files, found, config.keep.read, asked=asking)
     return found if most is None else limit_collection(files, found, most, record_limits(config))
 
 

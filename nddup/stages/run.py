@@ -35,6 +35,7 @@ from nddup.scanning.collection import Collection
 from nddup.scanning.first_records import note_ids
 from nddup.scanning.read_again import TextChoice
 from nddup.settings.plan import stored_texts
+from nddup.stages.families import list_families
 from nddup.stages.family_names import names_after, require_other
 from nddup.stages.inputs_found import find_inputs, find_unknown, note_changes, read_forced
 from nddup.stages.keep import find_idle_globs, find_idle_values
@@ -165,6 +166,7 @@ def _begin(engine: RunEngine, inputs: list[str], source: Collection) -> dict[str
 
 def _make_all(engine: RunEngine, source: Collection, inputs: list[str]) -> dict[str, Any]:
     found = find_clusters(engine, source)
+    source = source.without_columns()
 
     _write_lists(engine, found)
     _write_kept(engine, source, found)
@@ -190,7 +192,8 @@ def find_clusters(engine: RunEngine, source: Any) -> RunTables:  # noqa: ANN401 
         silent = require_few_losses(ask, rows["documents"], lost, limits, source)
         metrics = _sketch_metrics(source, sketched, silent)
         stage.done(metrics, f"{rows['documents']:,} documents", f"{rows['rejects']:,} rejects")
-    return decide(engine, sketched, stage.metrics, source)
+    again = source.without_columns() if isinstance(source, Collection) else source
+    return decide(engine, sketched, stage.metrics, again)
 
 
 def decide(
@@ -225,7 +228,7 @@ def decide(
         clustering.done(clusters, f"{clustered.rows['clusters']:,} clusters")
 
     with engine.stage("keep", KeepMetrics) as keeping:
-        kept = engine.keep(sketched, paired, clustered)
+        kept = _with_families(engine, sketched, engine.keep(sketched, paired, clustered))
         named = {"forced_unknown": len(unknown), "forced_unknown_ids": unknown[:MOST_NAMED], "prefer_idle": idle}
         named |= {"listed_idle": idle_values}
         counted = replace(kept, counts={**kept.counts, **named})
@@ -234,6 +237,20 @@ def decide(
 
     stages = Stages(sketch=sketch, pairs=pairing.metrics, clusters=clustering.metrics, keep=keeping.metrics)
     return RunTables(sketched, paired, clustered, kept, stages)
+
+
+def _with_families(engine: RunEngine, sketched: Made, kept: Made) -> Made:
+    """Return the keep-list with the table `families`, if it is asked for."""
+    asked = engine.config.keep
+    if asked.ledger is None:
+        return kept
+    saved = engine.find("families")
+    if saved is None:
+        told = engine.ask(documents=sketched.tables["documents"], keep=kept.tables["keep"])
+        saved = engine.put("families", list_families(told, asked.ledger, asked.ledger_places))
+        told.forget()
+    tables = {**kept.tables, "families": saved.table}
+    return replace(kept, tables=tables, rows={**kept.rows, "families": saved.rows})
 
 
 def _counted(kind: type[M], rows_in: Mapping[str, int], made: Made) -> M:

@@ -26,7 +26,7 @@ from nddup.settings.plan import kind_of
 from nddup.settings.schema import Config
 from nddup.stages.losses import SilentFile
 from nddup.storage.run_folder import FORCE, RunFolder, versions
-from nddup.tables import REPEATED, RESULTS
+from nddup.tables import READABLE, REPEATED
 
 M = TypeVar("M", bound=StageMetrics)
 
@@ -149,6 +149,7 @@ _MADE_OF: dict[str, Dependencies] = {
     "members": Dependencies(_CLUSTERING, ("documents",)),
     "false_components": Dependencies(_CLUSTERING, ("documents",)),
     "keep": Dependencies(_PAIRING, ("documents",)),
+    "families": Dependencies(_PAIRING, ("documents", "keep")),
     # What is written for people.
     "texts": Dependencies(("output",), ("documents", "pairs", "clusters", "members")),
     "kept": Dependencies(("output",), ("documents", "rejects", "keep")),
@@ -183,7 +184,7 @@ def _options_of_reading(config: Config) -> list[str]:
     """Return the sections that the sketches depend on under these settings only."""
     is_paired = config.pairs.max_document_frequency is not None or config.pairs.confirm != "none"
     found = ["pairs"] if is_paired else []
-    found += ["keep"] if config.keep.order.columns or config.keep.same else []
+    found += ["keep"] if config.keep.order.columns or config.keep.read else []
     return [*found, "lexicon"] if kind_of(config.sketch).is_of_words else found
 
 
@@ -264,7 +265,7 @@ def metrics_of(config: Config, stages: Stages, unpaired: Unpaired, *, is_on_spar
     rows = {name: count for stage in stages.by_name().values() for name, count in stage.rows_out.items()}
     return RunMetrics(
         records=stages.sketch.rows_in["records"],
-        rows={name: rows[name] for name in RESULTS if name in rows},
+        rows={name: rows[name] for name in READABLE if name in rows},
         **unpaired._asdict(),
         stages=stages,
         settings=settings_of(config),

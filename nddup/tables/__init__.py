@@ -23,8 +23,19 @@ TYPES: dict[str, pa.DataType] = {
     "array<long>": pa.list_(pa.int64()),
     "array<int>": pa.list_(pa.int32()),
     "array<string>": pa.list_(pa.string()),
+    "array<ledger>": pa.list_(
+        pa.struct(
+            [
+                pa.field("name", pa.string()),
+                pa.field("values", pa.list_(pa.struct([("value", pa.string()), ("documents", pa.int64())]))),
+                pa.field("distinct", pa.int64()),
+                pa.field("least", pa.string()),
+                pa.field("greatest", pa.string()),
+            ]
+        )
+    ),
 }
-"""The types a column may have, by their names in Spark SQL."""
+"""The types a column may have, by their names in Spark SQL; `ledger` is the structure of `families.ledger`."""
 
 
 class Column(NamedTuple):
@@ -182,8 +193,8 @@ DOCUMENTS = Table(
         Column(
             "policy",
             "array<string>",
-            "the values, in order, of those columns of `keep.policy`, then of `keep.same`, that are read from the"
-            " record; else null",
+            "the values, in order, of those columns of `keep.policy`, `keep.same` and `keep.ledger` that are read from"
+            " the record; else null",
         ),
         *UNREAD,
         PARENT,
@@ -347,12 +358,38 @@ NAMES = Table(
     ),
 )
 
+MOST_VALUES = 100
+"""Values of a column that a family lists."""
+
+_LEDGER = Column(
+    "ledger",
+    "array<ledger>",
+    "for each column of `keep.ledger`: its `name`; `values`, the 100 most frequent, each a `value` with its number of"
+    " `documents`, of equals the smaller first, null for a missing one; `distinct`, the number of different values; and"
+    " `least` and `greatest`, where all are numbers, or all dates such as 2024-05-31",
+)
+
+FAMILIES = Table(
+    "families",
+    "Only with `keep.ledger`: one row for each kept document, about those it stands for: itself, and the documents with"
+    " it in `keep.duplicate_of`.",
+    doing="count what each kept document stands for",
+    columns=(
+        Column("doc_id", "string", "the kept document"),
+        Column("documents", "long", "documents that it stands for, itself too"),
+        Column("equal", "long", "those of its `group`, itself too"),
+        Column("lost_most", "double", "the greatest `keep.lost` of them; null where there is none"),
+        Column("resemblance_least", "double", "the least `keep.resemblance` of them; likewise"),
+        _LEDGER,
+    ),
+)
+
 RESULTS = {
     table.name: table for table in (DOCUMENTS, REJECTS, PAIRS, CLUSTERS, MEMBERS, KEEP, FALSE_COMPONENTS, STORED_TEXTS)
 }
 """The tables that a finished run holds, by name."""
 
-READABLE = {**RESULTS, NAMES.name: NAMES}
+READABLE = {**RESULTS, FAMILIES.name: FAMILIES, NAMES.name: NAMES}
 """The tables that a finished run may hold, by name."""
 
 ID_COLUMNS = frozenset({"doc_id", "group", "doc_a", "doc_b", "members", "component", "duplicate_of"})
@@ -585,6 +622,7 @@ REPLACED = working(
     "node long, duplicate_of long",
     "With `keep.same`, the removed ones of the sketches divided by value, each with the kept one that replaces it.",
 )
+LEDGERS = Table("ledgers", "The ledger of each family.", (Column("doc_id", "string"), _LEDGER))
 SETS = working(
     "sets",
     "ordinal long, positions array<int>, support int, coverage string",
@@ -613,6 +651,7 @@ WORKING = {
     "compared": COMPARED,
     "covered": SETS,
     "edges": PAIR_EDGES,
+    "families": FAMILIES,
     "searched": SEARCHED,
     "family_stars": STARS,
     "graph": GRAPH,

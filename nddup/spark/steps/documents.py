@@ -80,6 +80,10 @@ class Inputs:
         """Stored bytes of each source."""
         return {file.source: file.size for file in self.collection.listing.files}
 
+    def without_columns(self) -> "Inputs":
+        """Return the same files, to be read again for their texts alone."""
+        return replace(self, collection=self.collection.without_columns())
+
     def scan(self, consumer: Consumer) -> DataFrame:
         """Return the rows that a consumer makes of all records, lazily."""
         return scan.scan(self.spark, self.collection, consumer, files=files_of(self.spark), limits=self.limits)
@@ -366,7 +370,7 @@ def sketch_documents(job: Job, source: Collection | DataFrame) -> Made:
         tables={"documents": documents.table, "rejects": rejects.table},
         rows={"documents": documents.rows, "rejects": rejects.rows},
         counts=counts,
-        own=Sources(documents, made.inputs, made.offsets),
+        own=Sources(documents, made.inputs and made.inputs.without_columns(), made.offsets),
     )
 
 
