@@ -371,18 +371,20 @@ _LEDGER = Column(
 
 FAMILIES = Table(
     "families",
-    "Only with `keep.ledger`: one row for each kept document, about those it stands for: itself, and the documents with"
-    " it in `keep.duplicate_of`.",
+    "Only with `keep.ledger`: one row for each kept document, about those it stands for: itself, and the documents whose"
+    " `duplicate_of` it is.",
     doing="count what each kept document stands for",
     columns=(
         Column("doc_id", "string", "the kept document"),
         Column("documents", "long", "documents that it stands for, itself too"),
         Column("equal", "long", "those of its `group`, itself too"),
-        Column("lost_most", "double", "the greatest `keep.lost` of them; null where there is none"),
-        Column("resemblance_least", "double", "the least `keep.resemblance` of them; likewise"),
+        Column("lost_most", "double", "the greatest `lost` of them; null where there is none"),
+        Column("resemblance_least", "double", "the least `resemblance` of them; likewise"),
         _LEDGER,
     ),
 )
+
+LEDGERS = Table("ledgers", "The ledger of each family.", (Column("doc_id", "string"), _LEDGER))
 
 RESULTS = {
     table.name: table for table in (DOCUMENTS, REJECTS, PAIRS, CLUSTERS, MEMBERS, KEEP, FALSE_COMPONENTS, STORED_TEXTS)
@@ -622,7 +624,6 @@ REPLACED = working(
     "node long, duplicate_of long",
     "With `keep.same`, the removed ones of the sketches divided by value, each with the kept one that replaces it.",
 )
-LEDGERS = Table("ledgers", "The ledger of each family.", (Column("doc_id", "string"), _LEDGER))
 SETS = working(
     "sets",
     "ordinal long, positions array<int>, support int, coverage string",
