@@ -5,70 +5,12 @@ and may change. `spark.schemas` derives Spark's types. Spark has no unsigned int
 `long` of the same 64 bits, and `sketch` is ascending as UNSIGNED numbers.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import NamedTuple
-
 import numpy as np
-import pyarrow as pa
 from numpy.typing import NDArray
 
-TYPES: dict[str, pa.DataType] = {
-    "long": pa.int64(),
-    "int": pa.int32(),
-    "double": pa.float64(),
-    "string": pa.string(),
-    "binary": pa.binary(),
-    "boolean": pa.bool_(),
-    "array<long>": pa.list_(pa.int64()),
-    "array<int>": pa.list_(pa.int32()),
-    "array<string>": pa.list_(pa.string()),
-    "array<ledger>": pa.list_(
-        pa.struct(
-            [
-                pa.field("name", pa.string()),
-                pa.field("values", pa.list_(pa.struct([("value", pa.string()), ("documents", pa.int64())]))),
-                pa.field("distinct", pa.int64()),
-                pa.field("least", pa.string()),
-                pa.field("greatest", pa.string()),
-            ]
-        )
-    ),
-}
-"""The types a column may have, by their names in Spark SQL; `ledger` is the structure of `families.ledger`."""
-
-
-class Column(NamedTuple):
-    """A column: its name, its type (a key of `TYPES`), and what its values mean."""
-
-    name: str
-    type: str
-    meaning: str = ""
-
-
-@dataclass(frozen=True)
-class Table:
-    """A table: what a row means, its columns in order, and the progress text while it is made."""
-
-    name: str
-    meaning: str
-    columns: tuple[Column, ...]
-    doing: str = ""
-
-    @property
-    def names(self) -> list[str]:
-        """The columns' names, in order."""
-        return [column.name for column in self.columns]
-
-    @property
-    def arrow(self) -> pa.Schema:
-        """The columns as an Arrow schema."""
-        return pa.schema([(column.name, TYPES[column.type]) for column in self.columns])
-
-    def batch(self, values: Sequence[pa.Array]) -> pa.RecordBatch:
-        """Make a batch of this table from its columns in order."""
-        return pa.RecordBatch.from_arrays(list(values), names=self.names)
-
+from nddup.tables.declared import TYPES as TYPES
+from nddup.tables.declared import Column as Column
+from nddup.tables.declared import Table as Table
 
 _CONTAINED = "estimate of the share of this document that is in the other; null where the kind gives none"
 
@@ -371,8 +313,8 @@ _LEDGER = Column(
 
 FAMILIES = Table(
     "families",
-    "Only with `keep.ledger`: one row for each kept document, about those it stands for: itself, and the documents whose"
-    " `duplicate_of` it is.",
+    "Only with `keep.ledger`: one row for each kept document, about those it stands for: itself, and the documents"
+    " whose `duplicate_of` it is.",
     doing="count what each kept document stands for",
     columns=(
         Column("doc_id", "string", "the kept document"),
