@@ -160,7 +160,7 @@ def _lines(run: "FinishedRun", options: argparse.Namespace) -> Iterator[str]:
 
         yield from removed_lines(run) if options.csv else [show_removed(run)]
     elif options.disagree:
-        from nddup.results.disagreements import disagreement_lines, show_disagreements  # noqa: PLC0415
+        from nddup.report.disagreements import disagreement_lines, show_disagreements  # noqa: PLC0415
 
         asked = run, options.disagree
         yield from disagreement_lines(*asked) if options.csv else [show_disagreements(*asked)]

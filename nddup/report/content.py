@@ -139,6 +139,7 @@ class Content:
         components: the first rows of `false_components`; None if the run has no such table.
         evaluation: content of `evaluation.json`; None if there is none.
         news: what became of the families of an earlier run; None where names are not taken from one.
+        disagreements: the families that differ in each column of `keep.ledger`; None where it names none.
         matrix_each: most documents in the matrix of a cluster.
         listed_each: most documents listed of a cluster.
     """
@@ -156,6 +157,7 @@ class Content:
     components: list[dict[str, Any]] | None = None
     evaluation: Mapping[str, Any] | None = None
     news: Mapping[str, Any] | None = None
+    disagreements: list[dict[str, Any]] | None = None
     about: Callable[[], AboutDocuments] = AboutDocuments
     weakest: pa.Table = field(default_factory=WEAKEST.empty_table)
     edges: pa.Table = field(default_factory=EDGES.empty_table)

@@ -269,6 +269,7 @@ def summarise(
         "evaluation": shown.evaluation,
         "news": shown.news,
         "components": shown.components,
+        "disagreements": shown.disagreements,
         "shingle": _shingle(settings["shingle"]),
         "rule": {
             **{name: settings["pairs"][name] for name in ("measure", "threshold")},

@@ -48,6 +48,7 @@ from nddup.report.content import (
     list_documents,
 )
 from nddup.report.data import chunks
+from nddup.report.disagreements import ask_disagreements
 from nddup.storage.run_folder import RunFolder
 from nddup.tables import NAMES
 
@@ -365,6 +366,7 @@ def gather(run: FinishedRun, asked: Asked | None = None) -> Content:
         rejects=run.sql(REJECTS).to_pylist() if run.metrics.rows["rejects"] else [],
         components=run.sql(ASK_COMPONENTS).to_pylist() if run.holds(COMPONENTS) else None,
         news=ask_news(run),
+        disagreements=ask_disagreements(run),
         evaluation=json.loads(run.read_text(EVALUATION)) if run.holds(EVALUATION) else None,
         about=about,
         weakest=ask_weakest(run, clusters, names, matrix_each),

@@ -68,11 +68,30 @@
         : h("p", { class: "card" }, "None: in every component all documents are near-duplicates of each other.")];
   }
 
+  // Families whose documents have different values in a column of keep.ledger; a missing value is a value.
+  function differing({ column, families, documents, largest }) {
+    const spelled = ({ value, documents: number }) => [value === null ? h("i", null, "none") : nddup.foreign(value), ` ${count(number)}`];
+    const values = (family) => family.values.map((one, at) => [at ? ", " : "", spelled(one)])
+      .concat(family.many > family.values.length ? [`, and ${nddup.plural(family.many - family.values.length, "more value", "more values")}`] : []);
+    return h("div", { class: "card" }, h("h3", null, nddup.foreign(column)),
+      h("p", null, families ? `${nddup.plural(families, "family differs", "families differ")}, with ${count(documents)} documents together.`
+        : "None: in every family all documents have the same value."),
+      largest.length ? nddup.table({ caption: `Families that differ in ${column}`, hideCaption: true, head: ["Kept document", "Documents", "Values, with their documents"],
+        numeric: [1], rows: largest.map((family) => [h("a", { href: nddup.href("document", family.family) }, nddup.foreign(family.family)), count(family.documents), values(family)]) }) : null);
+  }
+
+  function disagreements(columns) {
+    if (!columns) return null;
+    return [h("h2", null, "Families that disagree"),
+      h("p", { class: "muted" }, "A family is a kept document with those that it stands for. Here are those whose documents have different values: ",
+        h("code", null, "nddup show RUN --disagree COLUMN --csv"), " lists all of them."), columns.map(differing)];
+  }
+
   nddup.views.quality = {
     title: "Quality",
     async build(view, data) {
       view.append(h("h1", { id: "quality-title" }, "Quality"),
-        ...[evaluation(data.evaluation), components(data.components, data.mode)].flat().filter(Boolean));
+        ...[evaluation(data.evaluation), disagreements(data.disagreements), components(data.components, data.mode)].flat(2).filter(Boolean));
     },
     show() {},
     shown() {

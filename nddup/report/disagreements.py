@@ -1,4 +1,4 @@
-"""Disagreements: families whose documents have different values in a column that the run stores.
+"""Disagreements: families whose documents have different values in a column that the run stores, printed or as data.
 
 keep, documents  --VALUED-->     each document of a family, with its value
 those            --DIFFERING-->  the families with two values or more, a missing one counted
@@ -57,6 +57,22 @@ ROWS = """
     ORDER BY f.documents DESC, v.family, v.kept DESC, v.doc_id
 """
 """Rows of `COLUMNS`, the largest families first."""
+
+
+def ask_disagreements(run: FinishedRun) -> list[dict[str, Any]] | None:
+    """Return for each column of `keep.ledger` what a report shows; None for a run without any.
+
+    Returns:
+        `column`; `families` that differ and their `documents`; the `largest` of these, as `first_disagreements`.
+    """
+    columns = run.metrics.settings["keep"].get("ledger")
+    if not columns:
+        return None
+    found = []
+    for column in columns:
+        counts = run.sql(COUNTS.format(**_asked(run, column))).to_pylist()[0]
+        found.append({"column": column, **counts, "largest": first_disagreements(run, column)})
+    return found
 
 
 def show_disagreements(run: FinishedRun, column: str) -> str:
