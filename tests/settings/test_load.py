@@ -89,6 +89,7 @@ def test_defaults_are_those_of_the_documentation() -> None:
             "policy": "longest",
             "prefer": None,
             "same": None,
+            "ledger": None,
             "max_lost": None,
             "force": None,
             "all_known": False,
