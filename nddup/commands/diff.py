@@ -36,7 +36,9 @@ def add(commands: "argparse._SubParsersAction[Any]") -> None:
     )  # fmt: skip
     parser.add_argument("runs", nargs="+", metavar="RUN", help="the earlier run and the later one; or a repository")
     parser.add_argument("--versions", metavar="3..7", help="of a repository: the earlier version and the later one")
-    parser.add_argument("-o", "--output", metavar="DIR", help="folder for the tables; must not exist")
+    parser.add_argument(
+        "-o", "--output", metavar="DIR", help="write the tables and index.html to DIR, which must not exist"
+    )
     parser.add_argument("--exit-code", action="store_true", help=f"exit status {DIFFERS} if anything differs")
     add_json(parser)
     add_master(parser)
@@ -57,7 +59,7 @@ def execute(options: argparse.Namespace) -> int:
     if options.json:
         print_json(tell(before, after, found))
     else:
-        lines = [*say_diff(found), *([f"tables in {options.output}"] if options.output else [])]
+        lines = [*say_diff(found), *([f"tables and index.html in {options.output}"] if options.output else [])]
         print_out("".join(f"{one_line(line)}\n" for line in lines))
     return DIFFERS if options.exit_code and not found.is_empty else 0
 
@@ -92,5 +94,5 @@ def _diff_versions(options: argparse.Namespace) -> "tuple[str, str, Difference]"
     found = diff_finished(before, after)
     names = f"{repo} version {first}", f"{repo} version {last}"
     if options.output is not None:
-        write_diff(after, found, names[0], options.output)
+        write_diff(after, found, *names, options.output)
     return *names, found

@@ -17,6 +17,7 @@ from nddup.settings.profile_files import profiles
 
 if TYPE_CHECKING:  # a command loads these when it runs
     from nddup.embedded.processes import Processes
+    from nddup.engines.engine import FinishedRun
     from nddup.settings.schema import Config
 
 Make = Callable[..., dict[str, Any]]
@@ -75,7 +76,7 @@ def add(commands: "argparse._SubParsersAction[Any]") -> None:
     )
     parser.add_argument(
         "--names-from", metavar="RUN",
-        help="an earlier run: families keep the names that they have there, and the report begins with what is new",
+        help="an earlier run, or REPO@N: families keep the names they have there; the report begins with what is new",
     )  # fmt: skip
     add_all_known(parser, "keep.force")
     add_json(parser)
@@ -154,11 +155,25 @@ def _prepare(
         "log_format": options.log_format,
         "first_log_line": f"engine: {choice.engine} ({choice.why})",
     }
+    if config.output.names_from is not None:
+        how["earlier"] = _open_version(config.output.names_from)
     if choice.engine == "local":
         return config, _prepare_here(config, processes), how
     if processes is not None:
         processes.kill()
     return config, _prepare_spark(options, config, steps), how
+
+
+def _open_version(path: str) -> "FinishedRun | None":
+    """Open the version of a repository that output.names_from names as REPO@N; None where it names a folder."""
+    from nddup.storage.local_storage import LocalStorage, is_local  # noqa: PLC0415
+
+    repo, _, version = path.rpartition("@")
+    if not repo or not version.isdecimal() or (is_local(path) and LocalStorage().exists(path)):
+        return None
+    import nddup.repository  # noqa: PLC0415
+
+    return nddup.repository.open(repo, int(version)).open_run()
 
 
 def _look_at_paths(options: argparse.Namespace) -> None:

@@ -17,7 +17,7 @@ from nddup.mining.keep_verdicts import FORCED_NOTE
 from nddup.settings.load import read_stored
 from nddup.settings.plan import kind_of, threshold_of
 from nddup.settings.schema import SOURCE_COLUMN
-from nddup.stages.diff_runs import DiffRule, diff_runs, see_names
+from nddup.stages.diff_runs import DiffRule, diff_runs, join_runs, see_names
 from nddup.tables import NAMES
 from nddup.tables.features import DIFF_TABLES
 
@@ -105,8 +105,13 @@ class Difference(NamedTuple):
 
     @property
     def is_empty(self) -> bool:
-        """Whether nothing differs: no row and no setting."""
-        return not self.rows and not self.settings
+        """Whether nothing differs: no row, no setting and no version that decides results."""
+        return not self.rows and not self.settings and not self.deciding_versions
+
+    @property
+    def deciding_versions(self) -> list[dict[str, Any]]:
+        """The versions that differ and may decide results."""
+        return [row for row in self.versions if row["name"] not in ENVIRONMENT]
 
 
 def diff_finished(before: FinishedRun, after: FinishedRun) -> Difference:
@@ -154,6 +159,7 @@ def see_runs(before: FinishedRun, after: FinishedRun, rule: DiffRule) -> None:
     is_named = before.holds(NAMES.name)
     if is_named:
         after.see("before_names", before.answer("SELECT name, doc_id FROM names"))
+    join_runs(after, rule)
     see_names(after, before=is_named, after=after.holds(NAMES.name))
     forced = [set(_forced(run)) for run in (before, after)]
     ids = sorted({doc_id for doc_id, _ in forced[0] ^ forced[1]})
@@ -179,7 +185,7 @@ def say_diff(found: Difference) -> Iterator[str]:
     if found.versions:
         yield "versions: " + ", ".join(f"{row['name']} {row['before']} -> {row['after']}" for row in found.versions)
     if not found.rows:
-        yield "no table differs" if found.settings else "no difference"
+        yield "no difference" if found.is_empty else "no table differs"
         return
     counts = found.counts
     yield f"documents: {counts['added']:,} added, {counts['gone']:,} gone, {counts['text']:,} with another text"

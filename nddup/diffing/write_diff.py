@@ -2,6 +2,7 @@
 
 changes/, pair_changes/, family_changes/, set_changes/    the tables
 documents/, keep/                                         the later rows: with `changes` they make the later tables
+index.html                                                the page
 _DIFF.json                                                the runs and the counts, as --json prints them
 """
 
@@ -10,16 +11,18 @@ from typing import Any
 
 import pyarrow as pa
 
-from nddup.diffing.diff_tables import Difference, diff_finished
+from nddup.diffing.diff_tables import WHY, Difference, diff_finished
 from nddup.engines.duck import DuckRun
 from nddup.engines.engine import FinishedRun
 from nddup.errors import OutputError
 from nddup.ground.shown import spell_json
+from nddup.report.diff_page import choose_changes, draw_changes
 from nddup.storage.local_storage import LocalStorage, require_apart, written_apart
 from nddup.tables import DOCUMENTS, KEEP
 from nddup.tables.features import DIFF_TABLES
 
 HEADER = "_DIFF.json"
+PAGE = "index.html"
 
 ROW_TABLES = {"documents": "later_rows", "keep": "later_keep"}
 """The tables of later rows, and what `diff_runs` calls them."""
@@ -33,6 +36,11 @@ def queries() -> dict[str, str]:
         listed = ", ".join(f"d.{column}" for column in columns[name])
         found[name] = f"SELECT {listed} FROM {kept} AS d ORDER BY d.doc_id"  # noqa: S608 - our names
     return found
+
+
+def draw_page(run: FinishedRun, before: str, after: str, found: Difference) -> str:
+    """Return the page of a diff that the later run holds."""
+    return draw_changes(choose_changes(run), tell(before, after, found), WHY)
 
 
 def spell_header(before: str, after: str, found: Difference) -> str:
@@ -70,11 +78,11 @@ def diff_here(before: str, after: str, output: str | None) -> Difference:
     later = DuckRun(after)
     found = diff_finished(DuckRun(before), later)
     if output is not None:
-        write_diff(later, found, before, output)
+        write_diff(later, found, before, after, output)
     return found
 
 
-def write_diff(run: FinishedRun, found: Difference, before: str, output: str) -> None:
+def write_diff(run: FinishedRun, found: Difference, before: str, after: str, output: str) -> None:
     """Write the tables of a diff that a run of this machine holds.
 
     Raises:
@@ -86,7 +94,8 @@ def write_diff(run: FinishedRun, found: Difference, before: str, output: str) ->
         for name, rows in diff_tables(run).items():
             (apart / name).mkdir(parents=True)
             pq.write_table(rows, Path(apart, name, "part-00000.zstd.parquet"), compression="zstd")
-        (apart / HEADER).write_text(spell_header(before, run.path, found), encoding="utf-8")
+        (apart / PAGE).write_text(draw_page(run, before, after, found), encoding="utf-8")
+        (apart / HEADER).write_text(spell_header(before, after, found), encoding="utf-8")
 
 
 def diff_tables(run: FinishedRun) -> dict[str, pa.Table]:

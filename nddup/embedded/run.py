@@ -249,6 +249,10 @@ class LocalJob(RunEngine):
     def _reader(self, source: Collection) -> outputs.Reader:
         return outputs.Reader(source, text_rule(self.config), record_limits(self.config), self.workers)
 
+    def see_other(self, run: "FinishedRun") -> "FinishedRun":
+        """As `RunEngine.see_other`."""
+        return run
+
     def open_other(self, path: str) -> "FinishedRun":
         """As `RunEngine.open_other`."""
         from nddup.engines.duck import DuckRun  # noqa: PLC0415 - few runs read another
@@ -285,7 +289,7 @@ def run_locally(
         config: all settings.
         log_format: of the line that each stage leaves in the log.
         processes: worker processes that were started already, if any; they end with the run.
-        **how: `overwrite`, `resume` and `first_log_line`, as `nddup.stages.run.make_run` takes them.
+        **how: `overwrite`, `resume`, `first_log_line` and `earlier`, as `nddup.stages.run.make_run` takes them.
 
     Returns:
         The metrics, as in `metrics.json`.

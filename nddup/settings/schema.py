@@ -212,8 +212,8 @@ class OutputConfig(Section):
     )
     names_from: str | None = Field(
         None,
-        description="folder of an earlier run: families that share most documents with one of it have its name in the"
-        " table `names`, and the report begins with what is new (`--names-from`)",
+        description="folder of an earlier run, or REPO@N, a version of a repository: families that share most documents"
+        " with one of it have its name in the table `names`, and the report begins with what is new (`--names-from`)",
     )
     texts: int = Field(
         2_000,

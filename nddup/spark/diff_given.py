@@ -5,7 +5,7 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 from nddup.diffing.diff_tables import Difference, diff_finished
-from nddup.diffing.write_diff import HEADER, queries, require_room, spell_header
+from nddup.diffing.write_diff import HEADER, PAGE, draw_page, queries, require_room, spell_header
 from nddup.results.opening import open_on_spark
 from nddup.spark.session_files import files_at
 from nddup.spark.session_tables import UNMARKED
@@ -26,6 +26,7 @@ def diff_on_spark(spark: SparkSession, before: str, after: str, output: str | No
             later.answer(text).write.options(compression="zstd", **UNMARKED).parquet(
                 storage.spelled(f"{output}/{name}")
             )
+        storage.write_text(f"{output}/{PAGE}", draw_page(later, before, after, found))
         storage.write_text(f"{output}/{HEADER}", spell_header(before, after, found))
     except BaseException:
         storage.remove(output)

@@ -19,7 +19,7 @@ from nddup.ground.progress import LogFormat
 from nddup.scanning.collection import Collection
 from nddup.settings import plan
 from nddup.settings.schema import Config
-from nddup.spark.engine import SparkRun
+from nddup.spark.engine import FramesRun, SparkRun, frame_of
 from nddup.spark.scan import number_texts
 from nddup.spark.session import few_tasks, set_to, settings_for
 from nddup.spark.session_access import is_connect
@@ -93,6 +93,12 @@ class SparkJob(Job):
         """As `RunEngine.hold`: on the executors' disks."""
         return persisted(verdicts)
 
+    def see_other(self, run: FinishedRun) -> FinishedRun:
+        """As `RunEngine.see_other`."""
+        asked = {"documents": "SELECT doc_id, doc_key FROM documents", "keep": "SELECT * FROM keep"}
+        frames = {name: frame_of(self.spark, run.sql(text)) for name, text in asked.items()}
+        return FramesRun(self.spark, frames, run.metrics)
+
     def open_other(self, path: str) -> FinishedRun:
         """As `RunEngine.open_other`."""
         return SparkRun(self.spark, path)
@@ -120,7 +126,7 @@ def run_job(
         output: the run's folder.
         config: all settings.
         log_format: of the line that each stage leaves in the log.
-        **how: `overwrite`, `resume` and `first_log_line`, as `nddup.stages.run.make_run` takes them.
+        **how: `overwrite`, `resume`, `first_log_line` and `earlier`, as `nddup.stages.run.make_run` takes them.
 
     Returns:
         The metrics, as in `metrics.json`.

@@ -1,11 +1,11 @@
 """What changed between two runs, on either engine: each step is one SELECT.
 
-    before_documents, documents, both keep   -->  differing   documents that are added, gone, or differ in any column
-    differing, components of both runs       -->  changes     with the cause of each verdict that changed
-    both pairs                               -->  pair_changes
-    both keep, names                         -->  family_changes
-    both members                             -->  set_changes
-    changes, and the later rows              -->  applied     the tables of the later run, of the earlier one's
+    documents and keep of both   --join_runs-->  joined      every document, with what differs
+    joined, names                -->  family_changes
+    joined, components of both   -->  changes, with the cause of each verdict that changed
+    both pairs                   -->  pair_changes
+    both members                 -->  set_changes
+    changes, and the later rows  -->  applied     the tables of the later run, of the earlier one's
 
 The tables of the earlier run have names that begin with `before_`.
 """
@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 from nddup.engines.engine import Engine
 from nddup.matching.threshold import Threshold
-from nddup.stages.family_names import list_members, match_batches, name_families, name_first
+from nddup.stages.family_names import MEETINGS, match_batches, name_families, name_first
 from nddup.stages.label_components import label_documents, make_seen
 from nddup.tables import DOCUMENTS, KEEP, working
 
@@ -25,21 +25,22 @@ MATCHED_SETS = working("matched_sets", "name string, doc_id string", "Later sets
 ROW = tuple(name for name in DOCUMENTS.names if name not in ("doc_id", "doc_key", "sketch", "signature"))
 """Columns of `documents` that are compared. `doc_key` shifts when other records come in."""
 
-NO_DIGEST = "CAST(NULL AS STRING)"
+DIGEST = "xxhash64(d.sketch, d.signature)"
+"""Of what is compared beside ROW: a lexicon, a bound of frequency or other settings give a text another sketch."""
 
-DIGEST = "md5(concat(CAST(d.sketch AS STRING), coalesce(CAST(d.signature AS STRING), '')))"
-"""Compared where settings or versions differ; else sketches follow from the other columns."""
+BOTH = """
+    SELECT coalesce(a.doc_id, b.doc_id) AS doc_id, a.doc_id IS NOT NULL AS was_there, b.doc_id IS NOT NULL AS is_there,
+           a.doc_key AS key_before, a.content_fingerprint IS DISTINCT FROM b.content_fingerprint AS has_text,
+           {values} AS has_values, {row} AS has_row, {kept} AS has_keep, a.kept AS kept_before, b.kept AS kept_after,
+           a.duplicate_of AS duplicate_of_before, b.duplicate_of AS duplicate_of_after
+    FROM ({earlier}) AS a FULL OUTER JOIN ({later}) AS b ON a.doc_id = b.doc_id
+"""
+"""Every document of either run."""
 
 DIFFERING = """
-    SELECT coalesce(a.doc_id, b.doc_id) AS doc_id, a.doc_id IS NOT NULL AS was_there, b.doc_id IS NOT NULL AS is_there,
-           a.content_fingerprint IS DISTINCT FROM b.content_fingerprint AS has_text,
-           {values} AS has_values, {row} AS has_row, {kept} AS has_keep,
-           m.kept AS kept_before, n.kept AS kept_after,
-           m.duplicate_of AS duplicate_of_before, n.duplicate_of AS duplicate_of_after,
-           m.kept IS DISTINCT FROM n.kept OR m.duplicate_of IS DISTINCT FROM n.duplicate_of AS has_verdict
-    FROM before_documents AS a FULL OUTER JOIN ({later}) AS b ON a.doc_id = b.doc_id
-    LEFT JOIN before_keep AS m ON a.doc_id = m.doc_id LEFT JOIN keep AS n ON b.doc_id = n.doc_id
-    WHERE a.doc_id IS NULL OR b.doc_id IS NULL OR {row} OR {kept}
+    SELECT *, kept_before IS DISTINCT FROM kept_after OR duplicate_of_before IS DISTINCT FROM duplicate_of_after
+           AS has_verdict
+    FROM joined WHERE NOT was_there OR NOT is_there OR has_row OR has_keep
 """
 
 TOUCHED = """
@@ -104,63 +105,57 @@ LATER = """
 """The rows of the later run that the earlier one lacks."""
 
 PAIRS = """
-    SELECT b.doc_a, b.doc_b, 'won' AS change, b.overlap, b.resemblance
-    FROM pairs AS b ANTI JOIN before_pairs AS a ON a.doc_a = b.doc_a AND a.doc_b = b.doc_b
-    UNION ALL
-    SELECT a.doc_a, a.doc_b, 'lost' AS change, a.overlap, a.resemblance
-    FROM before_pairs AS a ANTI JOIN pairs AS b ON a.doc_a = b.doc_a AND a.doc_b = b.doc_b
+    SELECT coalesce(a.doc_a, b.doc_a) AS doc_a, coalesce(a.doc_b, b.doc_b) AS doc_b,
+           CASE WHEN a.doc_a IS NULL THEN 'won' ELSE 'lost' END AS change,
+           coalesce(a.overlap, b.overlap) AS overlap, coalesce(a.resemblance, b.resemblance) AS resemblance
+    FROM before_pairs AS a FULL OUTER JOIN pairs AS b ON a.doc_a = b.doc_a AND a.doc_b = b.doc_b
+    WHERE a.doc_a IS NULL OR b.doc_a IS NULL
 """
 
-NAMED_MEMBERS = """
-    SELECT m.doc_id, n.name FROM {before}family_members AS m JOIN {names} AS n ON m.head = n.doc_id
+HEADS = """
+    SELECT doc_id, key_before, CASE WHEN kept_before THEN doc_id ELSE duplicate_of_before END AS head_before,
+           CASE WHEN kept_after THEN doc_id ELSE duplicate_of_after END AS head_after
+    FROM joined
+"""
+"""The family of each document in both runs."""
+
+NAMED_MEETINGS = """
+    SELECT b.name, l.name AS later, k.head_before, k.head_after, k.n
+    FROM meetings AS k LEFT JOIN before_names AS b ON k.head_before = b.doc_id
+    LEFT JOIN live_names AS l ON k.head_after = l.doc_id
 """
 
-MOVED = """
-    SELECT DISTINCT name FROM (
-        SELECT coalesce(a.name, b.name) AS name, b.name AS other
-        FROM before_grouped AS a FULL OUTER JOIN grouped AS b ON a.doc_id = b.doc_id AND a.name = b.name
-        WHERE a.name IS NULL OR b.name IS NULL
-    ) AS apart
+FAMILY_SIZES = """
+    SELECT {name} AS name, {head} AS head, CAST(sum(n) AS BIGINT) AS n FROM named WHERE {name} IS NOT NULL
+    GROUP BY {name}, {head}
 """
-"""The names whose documents differ."""
-
-OTHER_HEADS = """
-    SELECT a.name FROM before_names AS a JOIN live_names AS b ON a.name = b.name WHERE a.doc_id <> b.doc_id
-"""
-"""Families with another kept document."""
 
 GROUPS = """
-    WITH lefts AS (
-        SELECT g.doc_id, g.name FROM before_{sets}grouped AS g SEMI JOIN {sets}moved AS m ON g.name = m.name
+    WITH gives AS (
+        SELECT name, count(*) AS n, CAST(sum(CASE WHEN name = later THEN n ELSE 0 END) AS BIGINT) AS stay
+        FROM {sets}met GROUP BY name
     ),
-    rights AS (SELECT g.doc_id, g.name FROM {sets}grouped AS g SEMI JOIN {sets}moved AS m ON g.name = m.name),
-    earlier_sizes AS (SELECT name, count(*) AS n FROM lefts GROUP BY name),
-    later_sizes AS (SELECT name, count(*) AS n FROM rights GROUP BY name),
-    met AS (
-        SELECT l.name, r.name AS later, count(*) AS n FROM lefts AS l JOIN rights AS r ON l.doc_id = r.doc_id
-        GROUP BY l.name, r.name
-    ),
-    stays AS (SELECT name, n FROM met WHERE name = later),
-    gives AS (SELECT name, count(*) AS n FROM met GROUP BY name),
-    takes AS (SELECT later, count(*) AS n FROM met GROUP BY later),
+    takes AS (SELECT later, count(*) AS n FROM {sets}met GROUP BY later),
     counted AS (
-        SELECT m.name, coalesce(a.n, 0) AS before, coalesce(b.n, 0) AS after, coalesce(s.n, 0) AS stay,
-               coalesce(t.n, 0) AS takes_from, coalesce(g.n, 0) AS gives_to
-        FROM {sets}moved AS m LEFT JOIN earlier_sizes AS a ON m.name = a.name
-        LEFT JOIN later_sizes AS b ON m.name = b.name
-        LEFT JOIN stays AS s ON m.name = s.name LEFT JOIN gives AS g ON m.name = g.name
-        LEFT JOIN takes AS t ON m.name = t.later
+        SELECT coalesce(a.name, b.name) AS name, coalesce(a.n, 0) AS before, coalesce(b.n, 0) AS after,
+               coalesce(a.stay, 0) AS stay, coalesce(b.takes_from, 0) AS takes_from,
+               coalesce(a.gives_to, 0) AS gives_to, a.head AS head_before, b.head AS head_after
+        FROM (
+            SELECT s.name, s.head, s.n, g.stay, g.n AS gives_to
+            FROM {sets}earlier_sizes AS s LEFT JOIN gives AS g ON s.name = g.name
+        ) AS a FULL OUTER JOIN (
+            SELECT s.name, s.head, s.n, t.n AS takes_from
+            FROM {sets}later_sizes AS s LEFT JOIN takes AS t ON s.name = t.later
+        ) AS b ON a.name = b.name
     )
-    SELECT c.name,
-           CASE WHEN c.before = 0 THEN 'born' WHEN c.after = 0 THEN 'gone' WHEN c.gives_to > 1 THEN 'split'
-                WHEN c.takes_from > 1 THEN 'merged' WHEN c.after > c.before THEN 'grown'
-                WHEN c.after < c.before THEN 'shrunk' ELSE 'changed' END AS change,
-           c.before, c.after, c.after - c.stay AS came, c.before - c.stay AS went, c.takes_from, c.gives_to,
-           n.doc_id AS {last}
-    FROM counted AS c LEFT JOIN {names} AS n ON c.name = n.name
+    SELECT name,
+           CASE WHEN before = 0 THEN 'born' WHEN after = 0 THEN 'gone' WHEN gives_to > 1 THEN 'split'
+                WHEN takes_from > 1 THEN 'merged' WHEN after > before THEN 'grown'
+                WHEN after < before THEN 'shrunk' ELSE 'changed' END AS change,
+           before, after, after - stay AS came, before - stay AS went, takes_from, gives_to, head_after AS {last}
+    FROM counted WHERE before <> stay OR after <> stay OR head_before IS DISTINCT FROM head_after
 """
-"""The rows of FAMILY_CHANGES, or of SET_CHANGES. A document that stays is in `moved` groups alone if its group differs,
-so `takes_from` and `gives_to` count all that differ, and the group itself."""
+"""The rows of FAMILY_CHANGES, or of SET_CHANGES: groups whose documents, or whose kept document or id, differ."""
 
 SETS = """
     SELECT m.cluster_id, m.doc_id FROM {before}members AS m
@@ -168,12 +163,15 @@ SETS = """
 """
 """The members of the clusters that only one run has."""
 
+SET_MEETINGS = """
+    SELECT a.cluster_id AS name, b.cluster_id AS head, count(*) AS n
+    FROM before_own_sets AS a JOIN own_sets AS b ON a.doc_id = b.doc_id GROUP BY a.cluster_id, b.cluster_id
+"""
+
 SET_OVERLAPS = """
     WITH sized AS (SELECT cluster_id, count(*) AS n FROM own_sets GROUP BY cluster_id)
-    SELECT 0 AS one, a.cluster_id AS name, b.cluster_id AS head, b.cluster_id AS least, count(*) AS shared,
-           max(s.n) AS size
-    FROM before_own_sets AS a JOIN own_sets AS b ON a.doc_id = b.doc_id JOIN sized AS s ON b.cluster_id = s.cluster_id
-    GROUP BY a.cluster_id, b.cluster_id
+    SELECT 0 AS one, m.name, m.head, m.head AS least, m.n AS shared, s.n AS size
+    FROM set_meetings AS m JOIN sized AS s ON m.head = s.cluster_id
 """
 
 SET_NAMES = """
@@ -181,11 +179,20 @@ SET_NAMES = """
     FROM (SELECT DISTINCT cluster_id FROM own_sets) AS s LEFT JOIN matched_sets AS m ON s.cluster_id = m.doc_id
 """
 
-SET_GROUPED = "SELECT s.doc_id, n.name FROM own_sets AS s JOIN set_names AS n ON s.cluster_id = n.doc_id"
+SET_MET = "SELECT m.name, n.name AS later, m.n FROM set_meetings AS m JOIN set_names AS n ON m.head = n.doc_id"
+
+EARLIER_SET_SIZES = """
+    SELECT cluster_id AS name, cluster_id AS head, count(*) AS n FROM before_own_sets GROUP BY cluster_id
+"""
+
+LATER_SET_SIZES = """
+    SELECT n.name, s.cluster_id AS head, count(*) AS n
+    FROM own_sets AS s JOIN set_names AS n ON s.cluster_id = n.doc_id GROUP BY n.name, s.cluster_id
+"""
 
 APPLIED = {
     "documents": """
-        SELECT {row} FROM before_documents AS d ANTI JOIN (
+        SELECT {row} FROM earlier_documents AS d ANTI JOIN (
             SELECT doc_id FROM changes WHERE change = 'gone' UNION SELECT doc_id FROM later_rows
         ) AS c ON d.doc_id = c.doc_id
         UNION ALL SELECT {row} FROM later_rows AS d
@@ -197,18 +204,12 @@ APPLIED = {
         UNION ALL SELECT {keep} FROM later_keep AS d
     """,
     "families": """
-        SELECT d.name, d.doc_id, d.documents FROM before_families AS d ANTI JOIN family_changes AS c ON d.name = c.name
+        SELECT d.name, d.head AS doc_id, d.n AS documents
+        FROM earlier_sizes AS d ANTI JOIN family_changes AS c ON d.name = c.name
         UNION ALL SELECT c.name, c.doc_id, c.after AS documents FROM family_changes AS c WHERE c.after > 0
     """,
 }
 """What the tables of the earlier run become when a diff is applied to them."""
-
-FAMILIES = """
-    SELECT n.name, n.doc_id, m.documents
-    FROM {names} AS n JOIN (SELECT head, count(*) AS documents FROM {before}family_members GROUP BY head) AS m
-        ON n.doc_id = m.head
-"""
-"""The families of a run: name, kept document, number of documents."""
 
 
 class DiffRule(NamedTuple):
@@ -229,11 +230,6 @@ class DiffRule(NamedTuple):
     by_source: bool
     """Whether keep.prefer or keep.same looks at the source."""
 
-    @property
-    def has_digests(self) -> bool:
-        """Whether sketches may differ where nothing else does."""
-        return not (self.same_settings and self.same_versions)
-
     def rows(self, *, sketch: bool = False) -> str:
         """Return the query for the documents of one run, as `before_documents` has them.
 
@@ -241,25 +237,44 @@ class DiffRule(NamedTuple):
             sketch: whether with the sketches, which `label_documents` reads of components given by leaders.
         """
         columns = ["doc_id", "doc_key", *ROW, *(["sketch"] if sketch else [])]
-        digest = DIGEST if self.has_digests else NO_DIGEST
-        return f"SELECT {_listed(columns)}, {digest} AS digest FROM documents AS d"  # noqa: S608 - our names
+        return f"SELECT {_listed(columns)}, {DIGEST} AS digest FROM documents AS d"  # noqa: S608 - our names
+
+
+def join_runs(engine: Engine, rule: DiffRule) -> None:
+    """Keep `joined`, every document of either run with what differs.
+
+    Args:
+        engine: with `documents` and `keep` of the later run, `before_documents` (`DiffRule.rows`) and `before_keep` of
+            the earlier one.
+        rule: what is known of the runs.
+
+    Cost: one full outer join of narrow rows, on Spark sort-merged: a shuffle of each of the four tables. Reads the
+        sketches of the later run, to hash them.
+    """
+    decide = ["url", "date", *(["policy"] if rule.same_columns else []), *(["source"] if rule.by_source else [])]
+    text = BOTH.format(
+        values=_differ(decide), row=_differ((*ROW, "digest")), kept=_differ(KEEP.names[1:]),
+        earlier=_with_keep("before_documents", "before_keep"), later=_with_keep(f"({rule.rows()})", "keep"),
+    )  # fmt: skip
+    engine.keep("joined", text)
 
 
 def see_names(engine: Engine, *, before: bool, after: bool) -> None:
     """Name the families of both runs.
 
     Args:
-        engine: with both `keep`, and `before_documents`. It gets `before_names` and `live_names`.
+        engine: with `joined`. It gets `meetings`, `before_names` and `live_names`.
         before: whether it has `before_names` already, as the earlier run stored them.
         after: whether the later run has `names`.
     """
-    for prefix in ("before_", ""):
-        list_members(engine, before=prefix)
+    engine.keep("heads", HEADS)
+    engine.keep("meetings", MEETINGS)
     if not before:
-        name_first(engine, "before_names", before="before_")
+        name_first(engine, "SELECT doc_id, key_before AS doc_key, head_before AS head FROM heads")
     if after:
         engine.keep("live_names", "SELECT name, doc_id FROM names WHERE doc_id IS NOT NULL")
     else:
+        engine.keep("family_members", "SELECT doc_id, head_after AS head FROM heads WHERE head_after IS NOT NULL")
         name_families(engine)
 
 
@@ -267,48 +282,50 @@ def diff_runs(engine: Engine, rule: DiffRule) -> None:
     """Make the tables of a diff.
 
     Args:
-        engine: with `documents`, `pairs`, `keep` and `members` of the later run; `before_documents` (`DiffRule.rows`),
-            `before_pairs`, `before_keep` and `before_members` of the earlier one; the names of both (`see_names`); and
-            `reforced` (doc_id), the documents that keep.force names in one run alone, or otherwise. It gets `changes`,
-            `pair_changes`, `family_changes`, `set_changes`, and `later_rows` and `later_keep`, the rows of the later
-            `documents` and `keep` that the earlier run lacks.
+        engine: as `join_runs` and `see_names` leave it; with `pairs` and `members` of the later run, `before_pairs` and
+            `before_members` of the earlier one; and `reforced` (doc_id), the documents that keep.force names in one run
+            alone, or otherwise. It gets `changes`, `pair_changes`, `family_changes`, `set_changes`, and `later_rows`
+            and `later_keep`, the rows of the later `documents` and `keep` that the earlier run lacks.
         rule: what is known of the runs.
 
-    Cost: joins of narrow rows, on Spark sort-merged: two shuffles of `documents` and `pairs`, one of `keep`. Where the
-        settings are the same and verdicts differ, the components of both runs as well (`label_documents`).
+    Cost: a full outer join of `pairs`; of the documents only rows that differ, and a count of each two families that
+        share some. Where the settings are the same and verdicts differ, the components of both runs as well
+        (`label_documents`).
     """
-    decide = ["url", "date", *(["policy"] if rule.same_columns else []), *(["source"] if rule.by_source else [])]
-    compared = (*ROW, "digest") if rule.has_digests else ROW
-    row, kept = _differ(compared, "a", "b"), _differ(KEEP.names[1:], "m", "n")
-    engine.keep("differing", DIFFERING.format(values=_differ(decide, "a", "b"), row=row, kept=kept, later=rule.rows()))
+    engine.keep("differing", DIFFERING)
     engine.keep("touched", TOUCHED)
     _find_causes(engine, rule)
     engine.keep("later_rows", LATER.format(name="documents", has="has_row"))
     engine.keep("later_keep", LATER.format(name="keep", has="has_keep"))
     engine.keep("pair_changes", PAIRS)
-    _find_groups(engine)
+    _find_families(engine)
+    _find_sets(engine)
 
 
-def apply_diff(engine: Engine, name: str) -> str:
+def apply_diff(name: str) -> str:
     """Return the query for a table of the later run, made of the earlier run's and the diff.
 
+    An engine answers it after `diff_runs`; for `documents` it must see `earlier_documents`, with all their columns.
+
     Args:
-        engine: as `diff_runs` leaves it.
-        name: `documents`, without `doc_key`, `sketch` and `signature`; `keep`; or `families`: name, kept document,
-            number of documents.
+        name: `documents`, without `doc_key`; `keep`; or `families`: name, kept document, number of documents.
     """
-    if name == "families":
-        engine.keep("before_families", FAMILIES.format(names="before_names", before="before_"))
-    return APPLIED[name].format(row=_listed(["doc_id", *ROW]), keep=_listed(KEEP.names))
+    row = [column for column in DOCUMENTS.names if column != "doc_key"]
+    return APPLIED[name].format(row=_listed(row), keep=_listed(KEEP.names))
 
 
 def _listed(columns: Sequence[str]) -> str:
     return ", ".join(f"d.{name}" for name in columns)
 
 
-def _differ(columns: Sequence[str], one: str, other: str) -> str:
+def _differ(columns: Sequence[str]) -> str:
     """Return the condition that a column differs, null being equal to null."""
-    return "(" + " OR ".join(f"{one}.{name} IS DISTINCT FROM {other}.{name}" for name in columns) + ")"
+    return "(" + " OR ".join(f"a.{name} IS DISTINCT FROM b.{name}" for name in columns) + ")"
+
+
+def _with_keep(documents: str, keep: str) -> str:
+    kept = ", ".join(f"k.{name}" for name in KEEP.names[1:])
+    return f"SELECT d.*, {kept} FROM {documents} AS d JOIN {keep} AS k ON d.doc_id = k.doc_id"  # noqa: S608 - our names
 
 
 def _find_causes(engine: Engine, rule: DiffRule) -> None:
@@ -321,9 +338,7 @@ def _find_causes(engine: Engine, rule: DiffRule) -> None:
         labels = label_documents(engine, threshold, before=before)
         engine.keep(f"{before}rooted", ROOTED.format(before=before, labels=labels))
     engine.keep("near_touched", " UNION ".join(NEAR_TOUCHED.format(before=before) for before in ("before_", "")))
-    engine.keep(
-        "untouched", "SELECT o.doc_id FROM open_verdicts AS o ANTI JOIN near_touched AS t ON o.doc_id = t.doc_id"
-    )
+    engine.keep("untouched", UNTOUCHED)
     for before in ("before_", ""):
         engine.keep(f"{before}turns", TURNS.format(before=before))
     engine.keep("reordered", REORDERED)
@@ -331,24 +346,23 @@ def _find_causes(engine: Engine, rule: DiffRule) -> None:
     engine.keep("changes", CHANGED.format(others=OTHERS.format(last=last), joined=JOINED))
 
 
-def _find_groups(engine: Engine) -> None:
-    """Make `family_changes` and `set_changes`, by the same query over the members of what differs."""
-    for before, names in (("before_", "before_names"), ("", "live_names")):
-        engine.keep(f"{before}grouped", NAMED_MEMBERS.format(before=before, names=names))
-    engine.keep("moved", f"{MOVED} UNION {OTHER_HEADS}")
-    engine.keep("family_changes", _groups("", "live_names", "doc_id"))
+def _find_families(engine: Engine) -> None:
+    """Make `family_changes` of how many documents each two families share."""
+    engine.keep("named", NAMED_MEETINGS)
+    engine.keep("met", "SELECT name, later, n FROM named WHERE name IS NOT NULL AND later IS NOT NULL")
+    engine.keep("earlier_sizes", FAMILY_SIZES.format(name="name", head="head_before"))
+    engine.keep("later_sizes", FAMILY_SIZES.format(name="later", head="head_after"))
+    engine.keep("family_changes", GROUPS.format(sets="", last="doc_id"))
 
+
+def _find_sets(engine: Engine) -> None:
+    """Make `set_changes`, likewise of the sets that only one run has."""
     engine.keep("before_own_sets", SETS.format(before="before_", other=""))
     engine.keep("own_sets", SETS.format(before="", other="before_"))
+    engine.keep("set_meetings", SET_MEETINGS)
     make_seen(engine, MATCHED_SETS, SET_OVERLAPS, partial(match_batches, table=MATCHED_SETS), by=("one",))
     engine.keep("set_names", SET_NAMES)
-    engine.keep("before_set_grouped", "SELECT doc_id, cluster_id AS name FROM before_own_sets")
-    engine.keep(
-        "set_grouped", "SELECT s.doc_id, n.name FROM own_sets AS s JOIN set_names AS n ON s.cluster_id = n.doc_id"
-    )
-    engine.keep("set_moved", "SELECT name FROM before_set_grouped UNION SELECT name FROM set_grouped")
-    engine.keep("set_changes", _groups("set_", "set_names", "cluster_id"))
-
-
-def _groups(sets: str, names: str, last: str) -> str:
-    return GROUPS.format(sets=sets, names=names, last=last)
+    engine.keep("set_met", SET_MET)
+    engine.keep("set_earlier_sizes", EARLIER_SET_SIZES)
+    engine.keep("set_later_sizes", LATER_SET_SIZES)
+    engine.keep("set_changes", GROUPS.format(sets="set_", last="cluster_id"))

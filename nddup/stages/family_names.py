@@ -39,30 +39,37 @@ MEMBERS = """
 """The family of each document: one that is forced out, and like no kept one, has none."""
 
 FIRST_NAMES = """
-    SELECT min_by(d.doc_id, d.doc_key) AS name, m.head AS doc_id
-    FROM {before}family_members AS m JOIN {before}documents AS d ON m.doc_id = d.doc_id GROUP BY m.head
+    SELECT min_by(m.doc_id, m.doc_key) AS name, m.head AS doc_id FROM ({members}) AS m WHERE m.head IS NOT NULL
+    GROUP BY m.head
 """
 
-MEETINGS = """
-    WITH met AS (
-        SELECT n.name, b.head, count(*) AS shared
-        FROM before_family_members AS a JOIN before_names AS n ON a.head = n.doc_id
-        JOIN family_members AS b ON a.doc_id = b.doc_id
-        GROUP BY n.name, b.head
-    )
-    SELECT name, head, shared, count(*) OVER (PARTITION BY name) AS laters,
-           count(*) OVER (PARTITION BY head) AS earliers
-    FROM met
+AGED_MEMBERS = """
+    SELECT m.doc_id, d.doc_key, m.head FROM before_family_members AS m JOIN before_documents AS d ON m.doc_id = d.doc_id
+"""
+
+HEADS = """
+    SELECT a.head AS head_before, b.head AS head_after
+    FROM before_family_members AS a FULL OUTER JOIN family_members AS b ON a.doc_id = b.doc_id
+"""
+"""The family of each document in both runs."""
+
+MEETINGS = "SELECT head_before, head_after, count(*) AS n FROM heads GROUP BY head_before, head_after"
+"""How many documents each two families share; null: those that are in none."""
+
+CONTENDERS = """
+    SELECT n.name, k.head_after AS head, k.n AS shared, count(*) OVER (PARTITION BY n.name) AS laters,
+           count(*) OVER (PARTITION BY k.head_after) AS earliers
+    FROM meetings AS k JOIN before_names AS n ON k.head_before = n.doc_id WHERE k.head_after IS NOT NULL
 """
 
 CONTESTED = """
     WITH sized AS (SELECT head, min(doc_id) AS least, count(*) AS size FROM family_members GROUP BY head)
     SELECT 0 AS one, o.name, o.head, o.shared, s.least, s.size
-    FROM meetings AS o JOIN sized AS s ON o.head = s.head WHERE o.laters > 1 OR o.earliers > 1
+    FROM contenders AS o JOIN sized AS s ON o.head = s.head WHERE o.laters > 1 OR o.earliers > 1
 """
 
 KEPT_NAMES = """
-    SELECT name, head AS doc_id FROM meetings WHERE laters = 1 AND earliers = 1
+    SELECT name, head AS doc_id FROM contenders WHERE laters = 1 AND earliers = 1
     UNION ALL SELECT name, doc_id FROM matched
 """
 
@@ -84,14 +91,11 @@ ALL_NAMES = """
 """
 
 WITH_RETIRED = """
-    WITH earlier_sizes AS (
-        SELECT n.name, count(*) AS n FROM before_names AS n JOIN before_family_members AS m ON n.doc_id = m.head
-        GROUP BY n.name
-    ),
-    later_sizes AS (SELECT head, count(*) AS n FROM family_members GROUP BY head)
+    WITH befores AS (SELECT head_before AS head, CAST(sum(n) AS BIGINT) AS n FROM meetings GROUP BY head_before),
+    afters AS (SELECT head_after AS head, CAST(sum(n) AS BIGINT) AS n FROM meetings GROUP BY head_after)
     SELECT coalesce(l.name, b.name) AS name, l.doc_id, coalesce(m.n, 0) AS documents, coalesce(s.n, 0) AS before
     FROM live_names AS l FULL OUTER JOIN before_names AS b ON l.name = b.name
-    LEFT JOIN later_sizes AS m ON l.doc_id = m.head LEFT JOIN earlier_sizes AS s ON b.name = s.name
+    LEFT JOIN afters AS m ON l.doc_id = m.head LEFT JOIN befores AS s ON b.doc_id = s.head
 """
 
 STORED_NAMES = "SELECT name, doc_id FROM names"
@@ -103,6 +107,8 @@ def require_other(engine: "RunEngine", path: str) -> None:
     Raises:
         OutputError: naming it.
     """
+    if engine.earlier is not None:
+        return
     engine.open_other(path)
     if engine.files.full_path(path) == engine.files.full_path(engine.folder.path):
         raise OutputError(f"output.names_from: {path} is the run that is to be made; give another --output")
@@ -118,43 +124,44 @@ def names_after(earlier: FinishedRun, engine: Engine) -> str:
     Cost: as `name_families`.
     """
     engine.see("before_keep", earlier.answer("SELECT doc_id, kept, duplicate_of FROM keep"))
-    for before in ("before_", ""):
-        list_members(engine, before=before)
+    list_meetings(engine)
     if earlier.holds(NAMES.name):
         engine.see("before_names", earlier.answer(STORED_NAMES))
     else:
         engine.see("before_documents", earlier.answer("SELECT doc_id, doc_key FROM documents"))
-        name_first(engine, "before_names", before="before_")
+        name_first(engine, AGED_MEMBERS)
     return name_families(engine)
 
 
-def list_members(engine: Engine, *, before: str = "") -> None:
-    """Keep `family_members` (doc_id, head), the kept document that stands for each, of `keep`.
+def list_meetings(engine: Engine) -> None:
+    """Keep the families of both runs and how many documents each two share.
 
     Args:
-        engine: with `keep`.
-        before: what the names of both tables begin with.
+        engine: with `keep` and `before_keep`. It gets `family_members` and `before_family_members` (doc_id, head, the
+            kept document that stands for it), `heads` and `meetings`.
     """
-    engine.keep(f"{before}family_members", MEMBERS.format(before=before))
+    for before in ("before_", ""):
+        engine.keep(f"{before}family_members", MEMBERS.format(before=before))
+    engine.keep("heads", HEADS)
+    engine.keep("meetings", MEETINGS)
 
 
-def name_first(engine: Engine, name: str, *, before: str = "") -> None:
-    """Keep the names of the families of a run that takes none from another, a table (name, doc_id), as `name`.
+def name_first(engine: Engine, members: str) -> None:
+    """Keep `before_names` (name, doc_id) of the families of a run that takes no names from another.
 
     Args:
-        engine: with `documents`, and `family_members` (`list_members`).
-        name: of the table.
-        before: what the names of the tables read begin with.
+        engine: with the tables that the query names.
+        members: a query for doc_id, doc_key and head of each document; one without a head is in no family.
     """
-    engine.keep(name, FIRST_NAMES.format(before=before))
+    engine.keep("before_names", FIRST_NAMES.format(members=members))
 
 
 def name_families(engine: Engine) -> str:
     """Name the families of a run that follows another.
 
     Args:
-        engine: with `keep` and `family_members` of the run, and of the earlier one `before_family_members` and
-            `before_names`, as NAMES. It gets `live_names` (name, doc_id), of its families.
+        engine: with `keep` and `family_members` of the run, `meetings` of its families with those of the earlier run,
+            and `before_names` of these, as NAMES. It gets `live_names` (name, doc_id), of its families.
 
     Returns:
         The query for NAMES of the run: these, and the names that no longer are.
@@ -162,7 +169,7 @@ def name_families(engine: Engine) -> str:
     Cost: joins of narrow rows: on Spark one shuffle each; of families that share documents with several, and only of
         these, the rows are in one task.
     """
-    engine.keep("meetings", MEETINGS)
+    engine.keep("contenders", CONTENDERS)
     make_seen(engine, MATCHED, CONTESTED, partial(match_batches, table=MATCHED), by=("one",))
     engine.keep("kept_names", KEPT_NAMES)
     engine.keep("new_names", NEW_NAMES)

@@ -18,6 +18,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
+from nddup.engines.engine import FinishedRun
 from nddup.errors import NddupError
 from nddup.ground.metrics import (
     ClustersMetrics,
@@ -105,6 +106,7 @@ def make_run(  # noqa: PLR0913 - what the command line takes
     resume: bool = False,
     log_format: LogFormat = "text",
     first_log_line: str = "",
+    earlier: FinishedRun | None = None,
 ) -> dict[str, Any]:
     """Find the near-duplicates of a collection and leave a finished run in a folder.
 
@@ -116,6 +118,7 @@ def make_run(  # noqa: PLR0913 - what the command line takes
             unchanged. Starts a run where there is none; does nothing where the run is already finished.
         log_format: of the line that each stage leaves in the log.
         first_log_line: written once nothing more can be refused.
+        earlier: the run in memory that `output.names_from` names, if it is no folder: a version of a repository.
 
     Returns:
         The metrics, as in `metrics.json`.
@@ -133,6 +136,7 @@ def make_run(  # noqa: PLR0913 - what the command line takes
         steps.begin("find the files and their formats")
         source = find_inputs(engine.files, inputs, engine.config)
         engine.forced = read_forced(engine.files, engine.config.keep.force)
+        engine.earlier = earlier
         noted = _begin(engine, inputs, source)
         engine.prepare(steps)
 
@@ -329,8 +333,9 @@ def _rewrite(engine: RunEngine, source: Collection, found: RunTables) -> None:
 def _name_families(engine: RunEngine, found: RunTables, path: str) -> None:
     """Save the table `names`, unless an earlier attempt took it from the same run."""
     with engine.stage("output", StageMetrics) as stage:
-        earlier = engine.open_other(path)
-        made_of = hashlib.sha256(earlier.read_text("metrics.json").encode()).hexdigest()[:32]
+        earlier = engine.open_earlier(path)
+        made_of = earlier.read_text("metrics.json") if engine.earlier is None else path  # a version never changes
+        made_of = hashlib.sha256(made_of.encode()).hexdigest()[:32]
         saved = engine.find("names")
         if saved is None or saved.noted.get("made_of") != made_of:
             asked = engine.ask(documents=found.tables["documents"], keep=found.tables["keep"])

@@ -72,6 +72,8 @@ class RunEngine(ABC):
     """The tables reused from an earlier attempt, in order."""
     forced: Forced | None
     """The documents of `keep.force`."""
+    earlier: FinishedRun | None
+    """The run in memory that `output.names_from` names; None where it names a folder."""
 
     @property
     @abstractmethod
@@ -178,6 +180,14 @@ class RunEngine(ABC):
     @abstractmethod
     def read_texts(self, source: Collection, sketched: Made, documents: Mapping[str, tuple[str, bytes]]) -> Any:  # noqa: ANN401
         """Return STORED_TEXTS of these documents (doc_id -> source, fingerprint): only their files are read."""
+
+    def open_earlier(self, path: str) -> FinishedRun:
+        """Open the run that names are taken from; errors as of `open_other`."""
+        return self.open_other(path) if self.earlier is None else self.see_other(self.earlier)
+
+    @abstractmethod
+    def see_other(self, run: FinishedRun) -> FinishedRun:
+        """Return a run in the memory of this process as one of this engine: its `documents` and `keep`."""
 
     @abstractmethod
     def open_other(self, path: str) -> FinishedRun:

@@ -6,10 +6,11 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-import nddup
+import nddup.repository
 from nddup.cli import main
 from nddup.embedded.run import run_locally
 from nddup.settings.load import build_config
+from nddup.storage.run_folder import versions
 from nddup.tables.features import DIFF_TABLES
 from tests.finished_runs import write_texts
 
@@ -37,7 +38,7 @@ def test_counts_and_exit_statuses(capsys: pytest.CaptureFixture[str]) -> None:
         "  1: a near-duplicate came, went or changed",
         "pairs: 1 won, 1 lost",
     ]
-    assert said[-1] == "tables in diff"
+    assert said[-1] == "tables and index.html in diff"
 
     found = nddup.open("before").diff(nddup.open("after"))
     assert found
@@ -51,6 +52,19 @@ def test_counts_and_exit_statuses(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["diff", "before", "after", "--json"]) == 0
     told = json.loads(capsys.readouterr().out)
     assert (told["differs"], told["causes"]) == (True, {"neighbours": 1})
+
+
+@pytest.mark.parametrize(("name", "status", "last"), [("numpy", 3, "no table differs"), ("spark", 0, "no difference")])
+def test_versions_alone(
+    name: str, status: int, last: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Another version of what may decide results is a difference; another Spark is none."""
+    monkeypatch.setattr("nddup.stages.stage.versions", lambda: {**versions(), name: "0.0"})
+    run_locally(["after.jsonl"], "other", build_config({"output": {"report": False}}, origin="test"))
+
+    assert main(["diff", "after", "other", "--exit-code"]) == status
+
+    assert capsys.readouterr().out.splitlines() == [f"versions: {name} {versions()[name]} -> 0.0", last]
 
 
 def test_two_versions_of_a_repository(capsys: pytest.CaptureFixture[str]) -> None:

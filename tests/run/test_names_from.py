@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow.parquet as pq
 import pytest
 
+import nddup.repository
 from nddup.cli import main
 from nddup.embedded.run import run_locally
 from nddup.settings.load import build_config
@@ -70,6 +71,31 @@ def test_another_earlier_run_is_taken_on_resume(capsys: pytest.CaptureFixture[st
     assert main(["run", "night2.jsonl", "--output", "run2", "--names-from", "run2", "--resume"]) == 2
     assert "is the run that is to be made" in capsys.readouterr().err
     assert main(["run", "night2.jsonl", "--output", "new", "--names-from", "night2.jsonl"]) == 2
+    assert not Path("new").exists()
+
+
+def test_names_of_a_version_of_a_repository(spark: "SparkSession", capsys: pytest.CaptureFixture[str]) -> None:
+    """REPO@N is a version of a repository, on either engine; one that is not there is refused before anything is."""
+    from nddup.spark.run import run_job  # noqa: PLC0415 - for Spark alone
+
+    repo = nddup.repository.create("repo")
+    repo.add(NIGHTS[0])
+    repo.add({"more": "another text, of a few words"})
+    here = Path.cwd()
+
+    assert main(["run", "night1.jsonl", "--output", "here", "--names-from", "repo@2", "--set", "engine=local"]) == 0
+    config = build_config({"output": {"report": False, "names_from": str(here / "repo@2")}}, origin="test")
+    run_job(
+        spark,
+        [str(here / "night1.jsonl")],
+        str(here / "there"),
+        config,
+        earlier=nddup.repository.open("repo", 2).open_run(),
+    )
+
+    assert names_of("here") == names_of("run1") == names_of("there")
+    assert main(["run", "night1.jsonl", "--output", "new", "--names-from", "repo@9"]) == 2
+    assert "9" in capsys.readouterr().err
     assert not Path("new").exists()
 
 

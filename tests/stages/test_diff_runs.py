@@ -4,10 +4,9 @@ from typing import Any
 
 import pyarrow as pa
 
-from nddup.engines.duck import DuckEngine
 from nddup.engines.engine import Engine
 from nddup.matching.threshold import Threshold
-from nddup.stages.diff_runs import DiffRule, apply_diff, diff_runs, see_names
+from nddup.stages.diff_runs import DiffRule, apply_diff, diff_runs, join_runs, see_names
 from nddup.tables import DOCUMENTS, KEEP, MEMBERS, NAMES, PAIRS
 from tests.engine_rows import rows_of, see_rows, see_table
 
@@ -42,14 +41,15 @@ def members_of(sets: list[str]) -> list[dict[str, Any]]:
 def see_both(engine: Engine, rule: DiffRule = RULE) -> None:
     """Give an engine the tables of both runs."""
     see_rows(engine, DOCUMENTS, documents_of(AFTER, {"b": "other", "f": "another"}))
-    earlier = pa.Table.from_pylist(documents_of(BEFORE, {}), DOCUMENTS.arrow)
-    see_table(engine, "before_documents", DuckEngine.over("test", documents=earlier).sql(rule.rows()))
+    see_rows(engine, DOCUMENTS, documents_of(BEFORE, {}), name="earlier_documents")
+    engine.keep("before_documents", rule.rows().replace("documents", "earlier_documents"))
     for table, rows in ((KEEP, keep_of), (PAIRS, pairs_of)):
         see_rows(engine, table, rows(AFTER))
         see_rows(engine, table, rows(BEFORE), name=f"before_{table.name}")
     see_rows(engine, MEMBERS, members_of(["ac", "den", "pq"]))
     see_rows(engine, MEMBERS, members_of(["abc", "def", "pq"]), name="before_members")
     see_table(engine, "reforced", pa.table({"doc_id": pa.array([], pa.string())}))
+    join_runs(engine, rule)
 
 
 def test_a_diff_on_both_engines(engine: Engine) -> None:
@@ -75,7 +75,7 @@ def test_a_diff_on_both_engines(engine: Engine) -> None:
     assert rows_of(engine.sql("SELECT name, change, before, after, came, went, cluster_id FROM set_changes")) == {
         ("abc", "shrunk", 3, 2, 0, 1, "ac"), ("def", "changed", 3, 3, 1, 1, "den"),
     }  # fmt: skip
-    assert rows_of(engine.sql(apply_diff(engine, "keep"))) == rows_of(engine.sql("SELECT * FROM keep"))
+    assert rows_of(engine.sql(apply_diff("keep"))) == rows_of(engine.sql("SELECT * FROM keep"))
 
 
 def test_sketches_are_compared_where_settings_differ(engine: Engine) -> None:

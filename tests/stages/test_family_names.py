@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 
 from nddup.engines.duck import DuckEngine
-from nddup.stages.family_names import list_members, name_families
+from nddup.stages.family_names import list_meetings, name_families
 from nddup.tables import KEEP, NAMES
 from tests.engine_rows import rows_of, see_rows
 
@@ -70,8 +70,7 @@ def test_names_follow_their_definition() -> None:
             see_rows(engine, KEEP, keep_rows(families, ids), name="before_keep")
             see_rows(engine, KEEP, keep_rows(later, later_ids))
             see_rows(engine, NAMES, rows, name="before_names")
-            for before in ("before_", ""):
-                list_members(engine, before=before)
+            list_meetings(engine)
 
             found = engine.answer(name_families(engine))
 
@@ -94,8 +93,7 @@ def test_nothing_before_and_nothing_after() -> None:
     see_rows(engine, KEEP, [], name="before_keep")
     see_rows(engine, KEEP, keep_rows({"b": frozenset("ab")}, ["a", "b"]))
     see_rows(engine, NAMES, [], name="before_names")
-    for before in ("before_", ""):
-        list_members(engine, before=before)
+    list_meetings(engine)
 
     found: pa.Table = engine.answer(name_families(engine))
 

@@ -1,0 +1,235 @@
+"""The page of `nddup diff`: settings that differ, counts, verdicts by cause, and the groups that changed most.
+
+    choose_changes   the tables of a diff   -> the documents and groups that are shown
+    draw_changes     these, the counts      -> the page: one file without scripts
+
+Ids may be hostile: they are escaped, and the page may load nothing.
+"""
+
+import json
+from base64 import b64encode
+from collections.abc import Iterable, Mapping, Sequence
+from hashlib import sha256
+from html import escape
+from importlib.resources import files
+from typing import Any, NamedTuple
+
+from nddup.engines.engine import Engine
+
+EACH = 10
+"""Most documents of each cause, and most groups of each kind of change, that are shown; the tables have all."""
+
+FEW = 6
+"""Settings that are shown at once; more are folded, so that the counts stay on the first screen."""
+
+KINDS = {
+    "born": "New", "gone": "Gone", "split": "Split", "merged": "Merged", "grown": "Grown", "shrunk": "Shrunk",
+    "changed": "As many documents, but others",
+}  # fmt: skip
+
+GROUPS = (("families", "Families", "family_changes"), ("sets", "Sets", "set_changes"))
+"""The counts, the heading and the table of each kind of group."""
+
+ABOUT = {
+    "families": "A family is a kept document and what it stands for; its name lasts from run to run.",
+    "sets": "A set is a cluster of the run. Sets may overlap.",
+}
+
+EXAMPLES = f"""
+    SELECT doc_id, cause, kept_before, kept_after, duplicate_of_before, duplicate_of_after
+    FROM (SELECT c.*, row_number() OVER (PARTITION BY cause ORDER BY doc_id) AS turn
+          FROM changes AS c WHERE cause IS NOT NULL) AS placed
+    WHERE turn <= {EACH} ORDER BY cause, doc_id
+"""  # noqa: S608 - a number
+
+LARGEST = """
+    SELECT name, change, before, after, came, went
+    FROM (SELECT g.*, row_number() OVER (PARTITION BY change ORDER BY came + went DESC, name) AS turn
+          FROM {table} AS g WHERE greatest(before, after) > 1) AS placed
+    WHERE turn <= {most} ORDER BY change, came + went DESC, name
+"""
+
+Row = Mapping[str, Any]
+
+PAGE = """<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src '{digest}'">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="color-scheme" content="light dark">
+<title>What changed · nddup</title>
+<style>{style}</style>
+</head>
+<body>
+<a class="skip" href="#main">Skip to the content</a>
+<header class="site"><div class="bar"><p class="brand">nddup <span class="run">diff</span></p>
+<nav aria-label="Page"><a href="#causes">Causes</a><a href="#families">Families</a><a href="#sets">Sets</a></nav>
+</div></header>
+<main id="main">
+<div class="hero"><h1>{headline}</h1>
+<p class="lead">From <bdi>{before}</bdi> to <bdi>{after}</bdi>.</p></div>
+{settings}
+<dl class="numbers">{numbers}</dl>
+<h2 id="causes">Verdicts that changed, by cause</h2>
+{causes}
+{groups}
+</main>
+<footer class="site"><p>Made by nddup. Everything shown lies in this file; nothing is fetched.</p></footer>
+</body>
+</html>
+"""
+
+
+class Changes(NamedTuple):
+    """What is shown of a diff, each in order."""
+
+    documents: list[dict[str, Any]]
+    """The first documents of each cause."""
+
+    groups: dict[str, list[dict[str, Any]]]
+    """The families, and the sets, of each kind of change to and from which most documents moved."""
+
+
+def choose_changes(engine: Engine) -> Changes:
+    """Choose what is shown; the engine has the tables of a diff."""
+    groups = {name: engine.sql(LARGEST.format(table=table, most=EACH)).to_pylist() for name, _, table in GROUPS}
+    return Changes(engine.sql(EXAMPLES).to_pylist(), groups)
+
+
+def draw_changes(shown: Changes, told: Mapping[str, Any], why: Mapping[str, str]) -> str:
+    """Return the page.
+
+    Args:
+        shown: what is shown.
+        told: the runs and the counts of a diff, as `--json` prints them.
+        why: what each cause means.
+    """
+    counts = told["counts"]
+    style = files("nddup.report").joinpath("assets", "report.css").read_text(encoding="utf-8")
+    digest = f"sha256-{b64encode(sha256(style.encode()).digest()).decode()}"
+    verdicts = f"<strong>{counts['verdicts']:,}</strong> {'verdict' if counts['verdicts'] == 1 else 'verdicts'} changed"
+    return PAGE.format(
+        style=style,
+        digest=digest,
+        headline=verdicts if told["differs"] else "Nothing changed",
+        before=escape(told["before"]),
+        after=escape(told["after"]),
+        settings=_draw_settings(told),
+        numbers="".join(map(_draw_number, _list_numbers(told))),
+        causes=_draw_causes(shown.documents, told["causes"], why),
+        groups="".join(
+            _draw_groups(name, heading, shown.groups[name], told[name], table) for name, heading, table in GROUPS
+        ),
+    )
+
+
+def _draw_settings(told: Mapping[str, Any]) -> str:
+    """Return the settings and the versions that differ."""
+    versions = ", ".join(f"{row['name']} {row['before']} → {row['after']}" for row in told["versions"])
+    noted = f'<p class="note">Versions: {escape(versions)}</p>' if versions else ""
+    rows = [
+        [f"<code>{escape(row['name'])}</code>", _spell(row["before"]), _spell(row["after"])] for row in told["settings"]
+    ]
+    if not rows:
+        return f'<div class="card"><p>No setting differs.</p>{noted}</div>'
+    head = ("Setting", "Before", "After")
+    more = f"<details><summary>{len(rows) - FEW:,} more</summary>{_table('More settings', head, rows[FEW:])}</details>"
+    listed = _table("Settings that differ", head, rows[:FEW]) + (more if len(rows) > FEW else "")
+    return f'<div class="card"><h2>Settings that differ</h2>{listed}{noted}</div>'
+
+
+def _spell(value: Any) -> str:  # noqa: ANN401 - a setting
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    return f"<code>{escape(text)}</code>"
+
+
+def _list_numbers(told: Mapping[str, Any]) -> list[tuple[str, int, str]]:
+    """Return name, number and note of the counts."""
+    counts = told["counts"]
+    return [
+        ("documents added", counts["added"], ""),
+        ("documents gone", counts["gone"], ""),
+        ("with another text", counts["text"], ""),
+        ("verdicts changed", counts["verdicts"],
+         (f"{counts['now_kept']:,} now kept, {counts['now_removed']:,} now removed,"
+          f" {counts['other_original']:,} for another document")),
+        ("pairs won", counts["won"], ""),
+        ("pairs lost", counts["lost"], ""),
+        *((f"{name} changed", sum(told[name].values()), _list_kinds(told[name])) for name, *_ in GROUPS),
+    ]  # fmt: skip
+
+
+def _list_kinds(kinds: Mapping[str, int]) -> str:
+    return ", ".join(f"{kinds[kind]:,} {kind}" for kind in KINDS if kind in kinds)
+
+
+def _draw_number(line: tuple[str, int, str]) -> str:
+    name, number, note = line
+    noted = f'<span class="note">{escape(note)}</span>' if note else ""
+    return f'<div><dt>{escape(name)}</dt><dd><span class="big">{number:,}</span>{noted}</dd></div>'
+
+
+def _draw_causes(documents: Sequence[Row], causes: Mapping[str, int], why: Mapping[str, str]) -> str:
+    """Return a bar for each cause, and its first documents."""
+    most = max(causes.values(), default=1)
+    drawn = []
+    for cause, n in causes.items():
+        rows = [
+            [f"<bdi>{escape(row['doc_id'])}</bdi>", _verdict(row, "before"), _verdict(row, "after")]
+            for row in documents if row["cause"] == cause
+        ]  # fmt: skip
+        rest = (
+            f'<p class="note">and {n - len(rows):,} more: the table <code>changes</code></p>' if n > len(rows) else ""
+        )
+        drawn.append(
+            f'<section class="card"><h3>{n:,} · {escape(why[cause][:1].upper() + why[cause][1:])}</h3>'
+            f'<svg class="measure" aria-hidden="true"><rect width="{100 * n / most:.1f}%" height="100%"/></svg>'
+            f"<details><summary>{'The document' if n == 1 else 'Documents'}</summary>"
+            f"{_table(f'Documents: {why[cause]}', ('Document', 'Before', 'After'), rows)}{rest}</details></section>\n"
+        )
+    return "".join(drawn) or '<p class="empty">None.</p>'
+
+
+def _verdict(row: Row, when: str) -> str:
+    """Return what became of a document in one of the runs."""
+    if row[f"kept_{when}"]:
+        return '<span class="chip kept">kept</span>'
+    of = row[f"duplicate_of_{when}"]
+    named = "" if of is None else f" for <bdi>{escape(of)}</bdi>"
+    return f'<span class="chip removed">removed</span>{named}'
+
+
+def _draw_groups(name: str, heading: str, rows: Sequence[Row], counts: Mapping[str, int], table: str) -> str:
+    """Return the groups of each kind of change."""
+    drawn = []
+    for kind, title in KINDS.items():
+        some = [row for row in rows if row["change"] == kind]
+        if not some:
+            continue
+        more = counts[kind] - len(some)
+        rest = f'<p class="note">and {more:,} more: the table <code>{table}</code></p>' if more else ""
+        cells = [
+            [f"<bdi>{escape(row['name'])}</bdi>", *(f"{row[one]:,}" for one in ("before", "after", "came", "went"))]
+            for row in some
+        ]
+        listed = _table(f"{heading}: {title}", ("Name", "Before", "After", "Came", "Went"), cells, numbers=True)
+        drawn.append(f'<section class="card"><h3>{title}: {counts[kind]:,}</h3>{listed}{rest}</section>\n')
+    body = "".join(drawn) or '<p class="empty">None of two documents or more changed.</p>'
+    return f'<h2 id="{name}">{heading}</h2>\n<p class="note">{ABOUT[name]}</p>\n<div class="two">{body}</div>\n'
+
+
+def _table(caption: str, head: Iterable[str], rows: Iterable[Sequence[str]], *, numbers: bool = False) -> str:
+    """Return a table whose cells are HTML; with `numbers` all but the first column are."""
+    kind = ' class="number"' if numbers else ""
+    first, *others = head
+    heads = f'<th scope="col">{first}</th>' + "".join(f'<th scope="col"{kind}>{name}</th>' for name in others)
+    body = "".join(
+        f'<tr><th scope="row">{cells[0]}</th>' + "".join(f"<td{kind}>{cell}</td>" for cell in cells[1:]) + "</tr>"
+        for cells in rows
+    )
+    return (
+        f'<div class="scroll" tabindex="0" role="region" aria-label="{escape(caption)}"><table class="changes">'
+        f'<caption class="hidden-text">{escape(caption)}</caption>'
+        f"<thead><tr>{heads}</tr></thead><tbody>{body}</tbody></table></div>"
+    )
