@@ -25,9 +25,17 @@ DECIDING = ("input", "shingle", "sketch", "pairs", "keep")
 """The sections of the settings that decide verdicts; `lexicon` too, for the kinds of words."""
 
 NOT_DECIDING = frozenset(
-    {"input.max_rejects", "input.max_unreadable", "pairs.max_comparisons", "keep.force", "keep.all_known"}
+    {
+        "input.max_rejects",
+        "input.max_unreadable",
+        "pairs.max_comparisons",
+        "keep.force",
+        "keep.all_known",
+        "keep.ledger",
+    }
 )
-"""Settings of these that decide when a run stops; and keep.force, whose documents are compared one by one."""
+"""Settings of these that decide when a run stops, or only what is counted; and keep.force, whose documents are compared
+one by one."""
 
 NOT_COMPARED = frozenset({"output", "spark"})
 """Sections of the settings that decide only how a run is made, and what is written beside its tables."""
@@ -143,7 +151,7 @@ def rule_of(before: FinishedRun, after: FinishedRun, settings: list[str], versio
         threshold_of(later),
         same_settings=not decide,
         same_versions=not set(versions) - ENVIRONMENT,
-        same_columns=earlier.keep.read == later.keep.read,
+        columns=len(later.keep.deciding) if earlier.keep.deciding == later.keep.deciding else 0,
         by_source=any(
             keep.prefer is not None or SOURCE_COLUMN in (keep.same or ()) for keep in (earlier.keep, later.keep)
         ),

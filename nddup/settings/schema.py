@@ -175,9 +175,13 @@ class KeepConfig(Section):
     @property
     def read(self) -> tuple[str, ...]:
         """The columns whose values are read from the records, in the order of `documents.policy`."""
+        return tuple(dict.fromkeys([*self.deciding, *(name for name in self.ledger or () if name != SOURCE_COLUMN)]))
+
+    @property
+    def deciding(self) -> tuple[str, ...]:
+        """The first of these: the columns whose values decide verdicts."""
         ordering = [column.path for column in self.order.read]
-        named = [name for name in (*(self.same or ()), *(self.ledger or ())) if name != SOURCE_COLUMN]
-        return tuple(dict.fromkeys(ordering + named))
+        return tuple(dict.fromkeys([*ordering, *(name for name in self.same or () if name != SOURCE_COLUMN)]))
 
     @property
     def same_places(self) -> tuple[int | None, ...]:

@@ -28,6 +28,8 @@ ROW = tuple(name for name in DOCUMENTS.names if name not in ("doc_id", "doc_key"
 DIGEST = "xxhash64(d.sketch, d.signature)"
 """Of what is compared beside ROW: a lexicon, a bound of frequency or other settings give a text another sketch."""
 
+POLICY = "slice(a.policy, 1, {n}) IS DISTINCT FROM slice(b.policy, 1, {n})"
+
 BOTH = """
     SELECT coalesce(a.doc_id, b.doc_id) AS doc_id, a.doc_id IS NOT NULL AS was_there, b.doc_id IS NOT NULL AS is_there,
            a.doc_key AS key_before, a.content_fingerprint IS DISTINCT FROM b.content_fingerprint AS has_text,
@@ -224,8 +226,8 @@ class DiffRule(NamedTuple):
 
     same_versions: bool
 
-    same_columns: bool
-    """Whether keep.policy and keep.same read the same columns, so that their values can be compared."""
+    columns: int
+    """How many of the first values of `policy` decide; 0 where keep.policy and keep.same read others than before."""
 
     by_source: bool
     """Whether keep.prefer or keep.same looks at the source."""
@@ -251,11 +253,14 @@ def join_runs(engine: Engine, rule: DiffRule) -> None:
     Cost: one full outer join of narrow rows, on Spark sort-merged: a shuffle of each of the four tables. Reads the
         sketches of the later run, to hash them.
     """
-    decide = ["url", "date", *(["policy"] if rule.same_columns else []), *(["source"] if rule.by_source else [])]
+    decide = ["url", "date", *(["source"] if rule.by_source else [])]
     text = BOTH.format(
-        values=_differ(decide), row=_differ((*ROW, "digest")), kept=_differ(KEEP.names[1:]),
-        earlier=_with_keep("before_documents", "before_keep"), later=_with_keep(f"({rule.rows()})", "keep"),
-    )  # fmt: skip
+        values=f"({_differ(decide)} OR {POLICY.format(n=rule.columns)})",
+        row=_differ((*ROW, "digest")),
+        kept=_differ(KEEP.names[1:]),
+        earlier=_with_keep("before_documents", "before_keep"),
+        later=_with_keep(f"({rule.rows()})", "keep"),
+    )
     engine.keep("joined", text)
 
 

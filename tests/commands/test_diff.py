@@ -12,7 +12,7 @@ from nddup.embedded.run import run_locally
 from nddup.settings.load import build_config
 from nddup.storage.run_folder import versions
 from nddup.tables.features import DIFF_TABLES
-from tests.finished_runs import write_texts
+from tests.finished_runs import write_rows, write_texts
 
 WORDS = " ".join(f"w{number}" for number in range(40))
 EARLIER = {"a": WORDS, "b": f"{WORDS} more", "c": "quite another text of a few words"}
@@ -65,6 +65,20 @@ def test_versions_alone(
     assert main(["diff", "after", "other", "--exit-code"]) == status
 
     assert capsys.readouterr().out.splitlines() == [f"versions: {name} {versions()[name]} -> 0.0", last]
+
+
+def test_a_column_of_the_ledger_decides_nothing() -> None:
+    """Another value of a column that is only counted is no cause: b stands for d, which came, not for its value."""
+    keep = {"policy": ["-score:number"], "ledger": ["label"]}
+    config = build_config({"output": {"report": False}, "keep": keep}, origin="test")
+    rows = [{"id": "a", "text": WORDS, "score": 3, "label": "x"}, {"id": "b", "text": f"{WORDS} more", "score": 2}]
+    later = [rows[0], {**rows[1], "label": "y"}, {"id": "d", "text": f"{WORDS} more", "score": 9, "label": "x"}]
+    for name, some in (("one", rows), ("two", later)):
+        run_locally([str(write_rows(Path(f"{name}.jsonl"), some))], name, config)
+
+    changes = nddup.open("one").diff(nddup.open("two")).changes.to_table().to_pylist()
+
+    assert {row["doc_id"]: row["cause"] for row in changes} == {"a": "neighbours", "b": "neighbours", "d": None}
 
 
 def test_two_versions_of_a_repository(capsys: pytest.CaptureFixture[str]) -> None:

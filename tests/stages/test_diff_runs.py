@@ -11,7 +11,7 @@ from nddup.tables import DOCUMENTS, KEEP, MEMBERS, NAMES, PAIRS
 from tests.engine_rows import rows_of, see_rows, see_table
 
 LIKE = Threshold("overlap", 2, 1, is_count=True, size=9)
-RULE = DiffRule(LIKE, LIKE, same_settings=True, same_versions=True, same_columns=True, by_source=False)
+RULE = DiffRule(LIKE, LIKE, same_settings=True, same_versions=True, columns=0, by_source=False)
 
 BEFORE = {"a": None, "b": "a", "c": "a", "d": None, "e": "d", "f": "d", "x": None, "p": None, "q": "p"}
 """The earlier documents, each with the one that stands for it."""
