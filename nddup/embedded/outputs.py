@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from nddup.embedded.workers import Workers
-from nddup.errors import OutputError
+from nddup.errors import NddupError, OutputError
 from nddup.ground.columns import one_chunk, ragged_of
 from nddup.ground.shown import FIRST, LAST, escaped, spell_document
 from nddup.scanning.collection import Collection
@@ -185,6 +185,8 @@ def write_kept(kept: Iterable[pa.Table], folder: Path, form: str) -> int:
     try:
         folder.mkdir(parents=True)
         return _write_parquet(kept, target) if form == "parquet" else _write_lines(kept, target, form)
+    except NddupError:
+        raise  # of what was being read
     except OSError as error:
         raise OutputError(f"{target}: cannot be written ({error.strerror or error})") from error
 

@@ -69,6 +69,8 @@ def write_apart(rewriter: "Rewriter", output: str, workers: Workers) -> int:
         folder.parent.mkdir(parents=True, exist_ok=True)
         written = rewriter.write(apart, workers).records
         apart.rename(folder)
+    except NddupError:
+        raise  # of what was being read
     except OSError as error:
         raise OutputError(f"--output {output}: cannot be written ({error.strerror or error})") from error
     finally:
@@ -113,6 +115,8 @@ class Rewriter(NamedTuple):
             written = workers.run(tasks, Written(), self.limits)
             for file in () if self.is_first else self.collection.foreign:
                 _copy(file.path, place_of(folder, file.source))
+        except NddupError:
+            raise  # of what was being read
         except OSError as error:
             raise OutputError(f"{folder}: cannot be written ({error.strerror or error})") from error
         finally:

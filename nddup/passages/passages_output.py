@@ -17,7 +17,7 @@ from nddup.embedded.rewrite import Rewriter
 from nddup.embedded.workers import Workers
 from nddup.engines.duck import DuckEngine
 from nddup.engines.engine import Engine
-from nddup.errors import ConfigError, OutputError
+from nddup.errors import ConfigError, NddupError, OutputError
 from nddup.ground.shown import counted
 from nddup.passages.find_passages import FoundPassages, Source
 from nddup.passages.tabulate import Documents, kept_lines, list_verdicts
@@ -134,6 +134,8 @@ def write_found(found: FoundPassages, source: Source, inputs: Sequence[str], fol
             engine = DuckEngine.over(str(folder), **found.tables)
             write_report(engine, told, source.config, partial(_read_texts, found.documents.rows), _put_in(folder))
         (folder / HEADER).write_text(spell_header(inputs, source.config, told, whole=whole), encoding="utf-8")
+    except NddupError:
+        raise  # of what was being read
     except OSError as error:
         raise OutputError(f"--output {folder}: cannot be written ({error.strerror or error})") from error
 

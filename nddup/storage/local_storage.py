@@ -350,6 +350,8 @@ def written_apart(output: str) -> Iterator[Path]:
         apart.mkdir(parents=True)
         yield apart
         apart.rename(folder)
+    except NddupError:
+        raise  # of what was being read
     except OSError as error:
         raise OutputError(f"--output {output}: cannot be written ({error.strerror or error})") from error
     finally:
