@@ -74,7 +74,8 @@ class Threshold:
 
         Args:
             sizes: of the sketches.
-            partners: sizes of all sketches that they are compared with; None: any.
+            partners: sizes of all sketches that they are compared with; None: any, so that what is needed depends on
+                nothing but the size.
         """
         if self.exact is None:
             return self.bounds(sizes)
@@ -97,8 +98,12 @@ class Threshold:
     def _least_needs(
         self, sizes: NDArray[np.int32], partners: NDArray[np.int32] | None, *, above: bool
     ) -> NDArray[np.int32]:
-        others = np.arange(1, self.size + 1) if partners is None else np.unique(partners)
-        own, where = np.unique(sizes, return_inverse=True)
+        if partners is None:  # tasks that hold other sketches find the same
+            others = own = np.arange(max(self.size, int(sizes.max(initial=0))) + 1, dtype=np.int32)
+            where = sizes.astype(np.int64)
+        else:
+            others = np.unique(partners)
+            own, where = np.unique(sizes, return_inverse=True)
         least = np.maximum(
             _least_needs(own.astype(np.int64), others.astype(np.int64), self.rule, above), self.bounds(own)
         )

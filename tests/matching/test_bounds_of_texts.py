@@ -62,6 +62,11 @@ def test_needs_are_the_least_of_all_partners(sizes: list[int], share: Fraction) 
 
     expected = [min(least(other, sizes) for other in sizes if other >= size) for size in sizes]
     assert threshold.needs(own, own).tolist() == expected
+    every = list(range(1, SIZE + 1))
+    bounds = dict(zip(every, threshold.bounds(np.array(every, np.int32)).tolist(), strict=True))
+    alone = [min(least(other, every) for other in every if other >= size) for size in sizes]
+    assert threshold.needs(own).tolist() == alone  # whatever other sketches a task holds
+    assert [threshold.needs(own[at : at + 1])[0] for at in range(len(own))] == alone
     posted = [least(size, [other for other in sizes if other >= size]) for size in sizes]
     assert threshold.posted_needs(own, own).tolist() == posted
 
