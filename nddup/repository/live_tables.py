@@ -39,23 +39,25 @@ from nddup.repository.snapshot import Snapshot
 from nddup.scanning.collection import Collection
 from nddup.scanning.read_again import Texts, choose_documents
 from nddup.settings.plan import levels_of, record_limits, text_rule, threshold_of
+from nddup.settings.schema import Config
 from nddup.sketching.rolling_hash import fingerprint_rows
 from nddup.stages import names
+from nddup.stages.families import list_families
 from nddup.stages.report_texts import list_shown
 from nddup.stages.stage import Unpaired, dependencies_of, metrics_of, settings_of
 from nddup.storage.local_folder import LocalFolder
-from nddup.tables import KEEP, PAIRS, REJECTS, STORED_TEXTS
+from nddup.tables import FAMILIES, KEEP, PAIRS, REJECTS, STORED_TEXTS
 from nddup.tables import RESULTS as RUN_RESULTS
 
 MOST_CHARACTERS = 1 << 28
 """Characters stored for a batch, all documents together."""
 
-ORDER = ("documents", "rejects", "pairs", "false_components", "clusters", "members", "keep", "texts")
+ORDER = ("documents", "rejects", "pairs", "false_components", "clusters", "members", "keep", "families", "texts")
 """The tables in writing order, each after those it is made from."""
 
 
 def live_tables(snapshot: Snapshot) -> dict[str, pa.Table]:
-    """Return `documents`, `keep`, `pairs`, `clusters`, `members` and `false_components`, all in memory."""
+    """Return `documents`, `keep`, `pairs`, `clusters`, `members`, `false_components`; `families` if asked for."""
     keys = snapshot.live_keys
     state = snapshot.state_of(keys)
     documents = as_of_run(snapshot, snapshot.documents_of(keys))
@@ -76,7 +78,18 @@ def live_tables(snapshot: Snapshot) -> dict[str, pa.Table]:
         found[name] = alive.select(RUN_RESULTS[name].names)
     measured = _measure(keep, found["documents"], found["pairs"], is_exact=snapshot.identity.is_exact)
     measured = measured.append_column("leader", pa.array(_leads(snapshot, state)))
-    return found | {"keep": measured.select(KEEP.names).cast(KEEP.arrow)}
+    found["keep"] = measured.select(KEEP.names).cast(KEEP.arrow)
+    return found | _families_of(snapshot.identity.config, found)
+
+
+def _families_of(config: Config, tables: dict[str, pa.Table]) -> dict[str, pa.Table]:
+    """Return the table `families` of a version by its name, if `keep.ledger` asks for it: from stored columns."""
+    asked = config.keep
+    if asked.ledger is None:
+        return {}
+    engine = DuckEngine.over("this version", documents=tables["documents"], keep=tables["keep"])
+    families = list_families(engine, asked.ledger, asked.ledger_places)
+    return {"families": families.select(FAMILIES.names).cast(FAMILIES.arrow)}
 
 
 def _fingerprints(snapshot: Snapshot, documents: pa.Table, keys: NDArray[np.int64]) -> pa.ChunkedArray:
@@ -209,7 +222,7 @@ def write_run(snapshot: Snapshot, output: str) -> dict[str, Any]:
         folder.start(settings=settings_of(config), inputs=inputs)
         tables = live_tables(snapshot)
         tables |= {"rejects": REJECTS.arrow.empty_table(), "texts": shown_texts(snapshot, tables)}
-        for name in ORDER:
+        for name in (name for name in ORDER if name in tables):
             folder.write(name, tables[name])
             folder.seal(
                 name, **dependencies_of(name, config), counted={"rows": len(tables[name]), "counts": {}, "noted": {}}
@@ -262,7 +275,8 @@ def _count(snapshot: Snapshot, tables: dict[str, pa.Table]) -> dict[str, Any]:
             **engine.count("false_components", names.COUNTS["false_components"]),
         ),
         keep=KeepMetrics(
-            rows_in={"documents": rows["documents"]}, rows_out={"keep": rows["keep"]}, kept=kept,
+            rows_in={"documents": rows["documents"]}, kept=kept,
+            rows_out={name: rows[name] for name in ("keep", "families") if name in rows},
             removed=rows["keep"] - kept,
         ),
         texts=TextsMetrics(rows_in={"clusters": rows["clusters"]}, rows_out={"texts": rows["texts"]}),

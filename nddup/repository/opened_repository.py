@@ -24,6 +24,7 @@ from nddup.scanning.collection import Collection, Files, find_files
 from nddup.scanning.input_files import is_of_this_machine, local_path
 from nddup.settings.plan import processes_of, record_limits
 from nddup.settings.schema import Config
+from nddup.stages.inputs_found import with_columns
 from nddup.stages.losses import require_readable
 from nddup.storage.local_storage import LocalStorage, require_apart
 from nddup.tables import VERDICTS
@@ -56,8 +57,12 @@ def paths_given(inputs: Paths) -> list[str]:
     return [os.fspath(path) for path in ([inputs] if isinstance(inputs, str | os.PathLike) else inputs)]
 
 
-def read_given(inputs: Inputs) -> Given:
+def read_given(inputs: Inputs, read: tuple[str, ...] = ()) -> Given:
     """Return paths as a list, and texts by id or a table as TEXTS.
+
+    Args:
+        inputs: what is given.
+        read: the columns of a table that are stored with its rows.
 
     Raises:
         ConfigError: if it is no table, or one of Spark, or has no column of ids or of texts.
@@ -76,12 +81,11 @@ def read_given(inputs: Inputs) -> Given:
     )
 
     with named("add"):
-        table = as_table(inputs, partial(wanted_columns, id="id", text=None))
+        table = as_table(inputs, partial(wanted_columns, id="id", text=None, read=read))
         if hasattr(table, "sparkSession"):
             raise ConfigError("a table of Spark: write it as Parquet, and add its folder")
-        return number_texts(
-            to_arrow(table, choose_columns(table, "id", None, advice="call it text")), id="id", text="text"
-        )
+        rows = to_arrow(table, choose_columns(table, "id", None, read, advice="call it text"))
+        return number_texts(rows, id="id", text="text", policy=rows["policy"] if read else None)
 
 
 def _are_paths(inputs: Inputs) -> bool:
@@ -247,7 +251,7 @@ class Repository:
         )
 
         config = self._identity.config
-        given = read_given(inputs)
+        given = read_given(inputs, config.keep.read)
         reading = self._reading(given, engine)
         with reading.workers as workers, claimed(self._repo):
             self.refresh()
@@ -256,6 +260,8 @@ class Repository:
             if output is not None:
                 require_delta(given, reading, output, self._repo.full_name())
             source = find_source(given, config, reading.files)
+            if config.keep.read and isinstance(source, Collection):
+                source = with_columns(reading.files, source, config.keep.read, asked="keep.ledger")
             batch = read_batch(self.snapshot, source, workers, replace=replace, id_prefix=id_prefix)
             write = None
             if output is not None and isinstance(source, Collection):

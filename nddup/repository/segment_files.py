@@ -65,6 +65,7 @@ DOCUMENTS = Table(
         *UNREAD,
         PARENT,
         Column("signature", "array<long>", "ids in the order of their slots, for kinds that have slots; else null"),
+        Column("policy", "array<string>", "the values of the columns of `keep.ledger`; null without it"),
         Column("node", "long", "its distinct sketch"),
         Column("version", "long", "the version that added it"),
     ),

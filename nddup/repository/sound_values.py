@@ -21,7 +21,7 @@ FINGERPRINT = 16
 
 MAY_LACK = frozenset(
     ["url", "signature", "duplicate_of", "duplicate_key", "reason", "resemblance", "containment_a", "containment_b",
-     "common", "shingles_a", "shingles_b", "edit", "parent", "unread_bytes", "unread_parts"]
+     "common", "shingles_a", "shingles_b", "edit", "parent", "unread_bytes", "unread_parts", "policy"]
 )  # fmt: skip
 """The columns that may hold nulls: where nothing is to be said, or an earlier version stored none."""
 
@@ -65,7 +65,8 @@ def find_fault_in_table(table: pa.Table, declared: pa.Schema) -> str | None:
 
 def _find_fault_in_column(name: str, values: pa.ChunkedArray) -> str | None:
     has_null = name not in MAY_LACK and values.null_count
-    if has_null or (pa.types.is_list(values.type) and any(chunk.values.null_count for chunk in values.chunks)):
+    is_whole = pa.types.is_list(values.type) and name != "policy"
+    if has_null or (is_whole and any(chunk.values.null_count for chunk in values.chunks)):
         return f"{name} holds a null"
     if pa.types.is_binary(values.type) and pc.any(pc.not_equal(pc.binary_length(values), FINGERPRINT)).as_py():
         return f"{name} holds a value of another length"

@@ -1,0 +1,64 @@
+"""The table `families` of a repository, after every batch, against one run over what is live."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import nddup.repository
+from nddup.checking.check_run import check_run
+from nddup.cli import main
+from nddup.embedded.run import run_locally
+from nddup.engines.duck import DuckRun
+from nddup.settings.load import build_config
+from tests.run.valued_texts import Row, rows_of, write_texts
+
+KEEP = {"ledger": ["lang", "licence", "nddup_source"]}
+
+
+def write_batches(folder: Path, seed: int) -> list[list[Row]]:
+    """Write the records in four files, a batch each."""
+    rows = [row for row in write_texts(folder / "all", seed).values() if row["text"].strip()]
+    batches = [rows[at::4] for at in range(4)]
+    (folder / "in").mkdir()
+    for at, batch in enumerate(batches):
+        told = [{name: value for name, value in row.items() if name != "file"} for row in batch]
+        (folder / "in" / f"{at}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in told))
+    return batches
+
+
+def spelled(rows: Any) -> list[str]:  # noqa: ANN401 - rows of a table
+    return sorted(map(repr, rows))
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_version_has_the_families_of_a_run(seed: int, tmp_path: Path) -> None:
+    """After each batch, a removal and a replacement; and what is written as a run is sound."""
+    write_batches(tmp_path, seed)
+    sets = ["--set", "keep.ledger=[lang, licence, nddup_source]", "--set", "output.report=false"]
+    repo, files = str(tmp_path / "repo"), [tmp_path / "in" / f"{at}.jsonl" for at in range(4)]
+    assert main(["index", "create", repo, *sets]) == 0
+    config = build_config({"keep": KEEP, "output": {"report": False}}, origin="test")
+    for at, file in enumerate(files):
+        assert main(["index", "add", repo, str(file)]) == 0
+        run_locally([str(one) for one in files[: at + 1]], str(tmp_path / f"run{at}"), config)
+        found = nddup.repository.open(repo).tables()["families"].to_pylist()
+        assert spelled(found) == spelled(rows_of(tmp_path / f"run{at}", "families"))
+
+    (tmp_path / "gone.txt").write_text(found[0]["doc_id"] + "\n")
+    assert main(["index", "remove", repo, "--ids", str(tmp_path / "gone.txt")]) == 0
+    assert main(["index", "tables", repo, "--output", str(tmp_path / "version")]) == 0
+    assert check_run(DuckRun(str(tmp_path / "version")), steps=["accounting", "families"]).is_sound
+    assert main(["index", "check", repo]) == 0
+
+
+def test_a_table_gives_its_columns(tmp_path: Path) -> None:
+    """Rows of an added table are stored with the columns of the ledger; texts by id have none."""
+    assert main(["index", "create", str(tmp_path / "repo"), "--set", "keep.ledger=[lang]"]) == 0
+    repo, text = nddup.repository.open(str(tmp_path / "repo")), " ".join(f"w{at}" for at in range(40))
+    repo.add(pa.table({"id": ["a", "b"], "text": [text, text], "lang": ["ru", None]}))
+    repo.add({"c": text})
+    (family,) = repo.tables()["families"].to_pylist()
+    assert family["ledger"][0]["values"] == [{"value": None, "documents": 2}, {"value": "ru", "documents": 1}]
