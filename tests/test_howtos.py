@@ -10,6 +10,7 @@ import duckdb
 import numpy as np
 import pandas as pd
 import pytest
+import zstandard
 
 import nddup
 from nddup.cli import main
@@ -141,6 +142,32 @@ def test_a_benchmark(capsys: pytest.CaptureFixture[str]) -> None:
     assert again == fixed
     split = run_python(blocks("split-without-leaks.md", "python")[0])["split"]
     assert set(split.to_table()["part"].to_pylist()) == {"train", "test"}
+
+
+def test_training_data(capsys: pytest.CaptureFixture[str]) -> None:
+    """Wiki stays before cc, and of one source the best score; copies add up; benchmark items are gone."""
+    sources, rows = ("cc", "news", "wiki"), list[dict[str, Any]]()
+    for at, text in enumerate(texts().values()):
+        rows += [{"id": f"{at}{one}", "text": text, "source": sources[(at + one) % 3], "score": one, "date": "2025-01"}
+                 for one in range(4)]  # fmt: skip
+    for folder, some in {"shards/a": rows[::3], "shards/b": rows[1::3], "week2/c": rows[2::3]}.items():
+        Path(folder).parent.mkdir(exist_ok=True)
+        lines = "".join(json.dumps(row) + "\n" for row in some)
+        Path(f"{folder}.jsonl.zst").write_bytes(zstandard.compress(lines.encode()))
+    Path("benchmark.jsonl").write_text(json.dumps({"id": "q", "text": rows[0]["text"]}) + "\n")
+    for command in commands_of(HOWTO / "take-the-clean-data-home.md")[-3:]:
+        assert main(command) == 0, f"{command}: {capsys.readouterr().err}"
+
+    tagged = [json.loads(line) for path in Path("out/week2/tagged").rglob("*.zst")
+              for line in zstandard.ZstdDecompressor().stream_reader(path.open("rb")).read().splitlines()]  # fmt: skip
+    kept = [row for row in tagged if row["nddup_kept"]]
+    assert {row["source"] for row in kept} == {"wiki"}
+    assert sum(row["nddup_copies"] for row in kept) == len(rows)
+    counts = rows_of(blocks("take-the-clean-data-home.md", "sql")[-1])
+    assert counts.set_index("source")["documents"].to_dict() == {one: len(rows) // 3 for one in sources}
+    clean = b"".join(zstandard.ZstdDecompressor().stream_reader(path.open("rb")).read()
+                     for path in Path("out/clean").rglob("*.zst"))  # fmt: skip
+    assert len(clean.splitlines()) == len(kept) - 1
 
 
 def test_an_upgrade(capsys: pytest.CaptureFixture[str]) -> None:

@@ -231,7 +231,7 @@ def _require_plain_policy(keep: KeepConfig) -> None:
     if keep.max_lost is not None or keep.force is not None:
         raise ConfigError("keep.max_lost and keep.force: a repository keeps by its policy alone; give them to a run")
     if keep.same is not None:
-        raise ConfigError("keep.same: a repository does not store the columns of records; give it to a run")
+        raise ConfigError("keep.same: a repository keeps by its policy alone; give it to a run")
     if keep.order.columns or keep.prefer or keep.policy in DATED:
         raise ConfigError(
             "keep.policy and keep.prefer: columns, dates and sources are not stored; give longest, first, first-id or"
