@@ -37,12 +37,15 @@ ACTING = "".join(
 """The characters that are never shown as they are."""
 
 FORMULA = "=+-@\u2212"
-"""What a formula begins with in a spreadsheet, also in another width or height (`＝`, `﹣`, `⁺`), which NFKC undoes.
+"""What a formula begins with in a spreadsheet, also in another width or height (`＝`, `﹣`, `⁺`), which NFKD undoes.
 
 U+2212 is the minus of mathematics."""
 
-FILLERS = "\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0"
-"""Letters and marks without a picture; blanks and characters of format are known by their category, C or Z."""
+UNSEEN = frozenset("CMZ")
+"""Categories of characters without a picture of their own: control and format, marks, blanks."""
+
+FILLERS = "\u115f\u1160\u2800\u3164\uffa0\U0001d159"
+"""Letters and symbols without a picture."""
 
 IN_ASCII = {
     "─": "-", "█": "#", "·": ".", "…": "...", "×": "x", "—": "-", "–": "-", "≥": ">=", "≤": "<=", "’": "'", "“": '"',
@@ -183,8 +186,8 @@ def _cell(value: object) -> object:
 
 def _is_formula(text: str) -> bool:
     begun = text.lstrip("'")  # which `_cell` may have put there
-    first = next((one for one in begun if unicodedata.category(one)[0] not in "CZ" and one not in FILLERS), "")
-    return begun.startswith(("\t", "\r")) or (bool(first) and unicodedata.normalize("NFKC", first)[0] in FORMULA)
+    first = next((one for one in begun if unicodedata.category(one)[0] not in UNSEEN and one not in FILLERS), "")
+    return begun.startswith(("\t", "\r")) or (bool(first) and unicodedata.normalize("NFKD", first)[0] in FORMULA)
 
 
 def read_cell(text: str) -> str:

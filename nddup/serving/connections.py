@@ -19,7 +19,7 @@ from typing import Any
 from waitress import wasyncore
 from waitress.adjustments import Adjustments
 from waitress.channel import HTTPChannel
-from waitress.parser import HTTPRequestParser
+from waitress.parser import HTTPRequestParser, ParsingError
 from waitress.server import TcpWSGIServer
 from waitress.task import ErrorTask
 from waitress.utilities import BadRequest
@@ -47,7 +47,13 @@ def spell_error(status: int, why: str) -> bytes:
 
 
 class _Request(HTTPRequestParser):
-    """Turns whatever the parser does not expect into status 400."""
+    """Turns whatever the parser does not expect into status 400, also a body whose length is given in two ways."""
+
+    def parse_header(self, header_plus: bytes) -> None:
+        super().parse_header(header_plus)
+        is_left = "TRANSFER_ENCODING" in self.headers  # it is not read before HTTP/1.1
+        if is_left or (self.chunked and "CONTENT_LENGTH" in self.headers):
+            raise ParsingError("a body has Content-Length or, since HTTP/1.1, Transfer-Encoding")
 
     def received(self, data: bytes) -> int:
         try:

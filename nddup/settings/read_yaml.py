@@ -14,7 +14,10 @@ LONGEST = 1 << 20
 """Maximum number of characters of a file."""
 
 MOST_VALUES = 100_000
-"""Maximum number of values in a file, each alias counted as all that it names."""
+"""Maximum number of values in a file, each alias counted as all that it names; a long text is several."""
+
+VALUE = 100
+"""Characters of a text that count as one value."""
 
 LONGEST_NUMBER = 10_000
 """Maximum number of characters of a number: YAML reads `1:30` to the base of 60, in time quadratic in its length."""
@@ -51,8 +54,8 @@ class _Loader(yaml.SafeLoader):
         return node
 
 
-UNREADABLE = (yaml.YAMLError, ValueError, RecursionError)
-"""The errors of `read_yaml`: also Python's own for values that look like dates and numbers."""
+UNREADABLE = (yaml.YAMLError, ValueError, ArithmeticError, LookupError, AttributeError, RecursionError)
+"""The errors of `read_yaml`: also Python's own for values that look like, or are tagged as, dates and numbers."""
 
 
 def read_yaml(text: str) -> Any:  # noqa: ANN401 - whatever the file holds
@@ -61,7 +64,8 @@ def read_yaml(text: str) -> Any:  # noqa: ANN401 - whatever the file holds
     Raises:
         YAMLError: if it is no YAML of plain values, a key occurs twice, or a key of a section has no value.
         YamlBoundError: if it is too long, or holds too many values or too long a number.
-        ValueError: if it holds a number or a date that Python cannot hold.
+        ValueError, ArithmeticError, LookupError, AttributeError: if it holds a number or a date that is none, or that
+            Python cannot hold.
         RecursionError: if it is nested too deeply.
     """
     if len(text) > LONGEST:
@@ -95,7 +99,7 @@ def _count_values(root: yaml.Node) -> None:
         if isinstance(node, yaml.ScalarNode):
             if node.tag in NUMBERS and len(node.value) > LONGEST_NUMBER:
                 raise YamlBoundError(f"a number of more than {LONGEST_NUMBER:,} characters")
-            return 1
+            return 1 + len(node.value) // VALUE
         if id(node) in above:
             raise YamlBoundError("a value that holds itself")
         above.add(id(node))
@@ -103,7 +107,7 @@ def _count_values(root: yaml.Node) -> None:
         values = 1 + sum(map(count, parts))
         above.discard(id(node))
         if values > MOST_VALUES:
-            raise YamlBoundError(f"more than {MOST_VALUES:,} values, with what its aliases name")
+            raise YamlBoundError(f"more than {MOST_VALUES:,} values of {VALUE} characters, with what its aliases name")
         return values
 
     count(root)

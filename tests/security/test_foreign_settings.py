@@ -29,9 +29,14 @@ def tenfold(first: str, form: str) -> str:
         f"pairs: {{threshold: {'9' * 100_000}}}\n",
         "".join(f"k{number}: 1\n" for number in range(2_000)),
         "x" * (1 << 20) + ": 1\n",
+        f"a: &a {'x' * 500_000}\nkeep: {{prefer: [{','.join(['*a'] * 50_000)}]}}\n",
+        f"pairs: {{threshold: {':'.join(['59'] * 3_000)}.5}}\n",
+        "keep: {prefer: !!timestamp x}\n",
+        "keep: {prefer: !!bool x, policy: !!int ''}\n",
     ],
-    ids=["list", "spark", "merge", "itself", "key", "merge itself", "base 60", "digits", "keys", "long"],
-)
+    ids=["list", "spark", "merge", "itself", "key", "merge itself", "base 60", "digits", "keys", "long", "long texts",
+         "too large", "no date", "no bool"],
+)  # fmt: skip
 def test_a_settings_file_is_read_within_bounds(tmp_path: Path, text: str) -> None:
     """Aliases of aliases, values within themselves, long numbers and many keys: one line, after little work."""
     file = tmp_path / "settings.yaml"

@@ -125,6 +125,17 @@ def test_cells_are_read_back(values: list[str | int | float]) -> None:
         assert not begun.startswith(("=", "@", "\u2212"))
 
 
+def test_no_character_hides_a_formula() -> None:
+    """Behind each character without a picture, and by each that becomes its sign in some form, a formula is seen."""
+    every = [chr(code) for code in range(sys.maxunicode + 1) if not 0xD800 <= code < 0xE000]
+    unseen = [one for one in every if unicodedata.category(one)[0] in "CMZ"]
+    signs = [one for one in every if unicodedata.normalize("NFKD", one)[0] in "=+-@"]
+    assert len(signs) >= 20
+    for begun in ("=1+1", "\uff20a"):
+        assert not [one for one in [*unseen, "\ufe0f\u3000"] if not csv_line([one + begun]).strip('"').startswith("'")]
+    assert not [one for one in signs if csv_line([f"{one}1+1"]) != f"'{one}1+1\n"]
+
+
 @given(st.text())
 def test_an_id_is_escaped_in_one_way(doc_id: str) -> None:
     """What `duplicates.txt` and lines show is plain, and an escaped id gives the id back."""

@@ -1,6 +1,7 @@
 """`nddup serve`: the matches of a query as JSON, with bounds of time and bytes for everyone; nothing is written."""
 
 import gzip
+import hmac
 import http.client
 import json
 import os
@@ -149,6 +150,10 @@ def test_other_requests_are_refused(
         (b"POST /query HTTP/1.1\r\nHost: localhost:%d\r\nContent-Length: 9999999\r\nExpect: 100-continue\r\n\r\n", 413),
         (b"POST /query HTTP/1.1\r\nHost: localhost:%d\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n", 400),
         (b"POST /query HTTP/1.1\r\nTransfer-Encoding: gzip\r\n\r\n", 501),
+        (b"POST /query HTTP/1.1\r\nContent-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", 400),
+        (b"POST /query HTTP/1.1\r\nTransfer-Encoding: chunked\r\nContent-Length: 0\r\n\r\n0\r\n\r\n", 400),
+        (b"POST /query HTTP/1.0\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", 400),
+        (b"POST /query HTTP/1.1\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\na", 400),
     ],
 )  # fmt: skip
 def test_what_is_no_request_gets_an_error(request_: bytes, status: int, server: LookUps) -> None:
@@ -203,6 +208,19 @@ def test_bodies_are_read_or_refused(body: bytes, kind: str, encoding: str, found
         assert refused.status == found  # noqa: PT017 - either is an answer
 
 
+def test_requests_in_a_row_are_answered_in_order(server: LookUps, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Bodies that come together are kept apart, however their length is given; a slow one after them is refused."""
+    monkeypatch.setattr(connections, "PATIENCE", 1.0)
+    head = f"POST /query?top=1 HTTP/1.1\r\nHost: localhost:{server.port}\r\n"
+    bodies = [TEXTS["a"], TEXTS["b"], TEXTS["c"]]
+    whole = [f"{head}Content-Length: {len(bodies[0])}\r\n\r\n{bodies[0]}",
+             f"{head}Transfer-Encoding: chunked\r\n\r\n{len(bodies[1]):x};a=b\r\n{bodies[1]}\r\n0\r\nHost: evil\r\n\r\n",
+             f"{head}Content-Length: {len(bodies[2])}\r\n\r\n{bodies[2]}"]  # fmt: skip
+    answers = send(server, "".join([*whole, f"{head}Content-Length: 2\r\n\r\na"]).encode())
+    assert re.findall(rb"HTTP/1.1 (\d+)", answers) == [b"200", b"200", b"200", b"408"]
+    assert re.findall(rb'"doc_id": "(\w)"', answers) == [b"a", b"b", b"c"]
+
+
 def test_slow_clients_keep_nobody_out(server: LookUps, monkeypatch: pytest.MonkeyPatch) -> None:
     """Clients that send a byte now and then hold no thread, and are told when the time of a request is over."""
     monkeypatch.setattr(connections, "PATIENCE", 1.5)
@@ -238,17 +256,22 @@ def test_more_look_ups_than_there_is_room_for_are_told(server: LookUps, monkeypa
     assert {*answers} == {200, 503}
 
 
-def test_a_token_is_needed_at_other_addresses(repo: str) -> None:
-    """Without a token no other machine can ask; with one, only who shows it."""
-    opened = nddup.repository.open(repo)
-    for host, token in (("0.0.0.0", None), ("0.0.0.0", "short")):  # noqa: S104 - it is refused
+def test_a_token_is_needed_at_other_addresses(repo: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without a token no other machine can ask; with one, only who shows it, compared in constant time."""
+    opened, compared = nddup.repository.open(repo), list[bytes]()
+    compare = hmac.compare_digest
+    monkeypatch.setattr(hmac, "compare_digest", lambda one, other: compared.append(one) or compare(one, other))
+    everywhere, here = "0.0.0.0", look_ups.HOST  # noqa: S104 - it is refused
+    for host, token in ((everywhere, None), (everywhere, "short"), (here, ""), (here, "é" * 20), (here, "a\n" * 20)):
         with listen_at(host, 0) as listening, pytest.raises(ConfigError, match="NDDUP_SERVE_TOKEN"):
             LookUps(opened, "repo", listening, token)
     for server in serving(repo, SHOWN):
-        for shown in ({}, {"Authorization": "Bearer wrong"}, {"Authorization": SHOWN}):
+        for shown in ({}, *({"Authorization": one} for one in ("Bearer wrong", SHOWN, "Bearer ", "Bearer \xe9\xff",
+                                                                f"Bearer {SHOWN}x", f"Basic {SHOWN}"))):  # fmt: skip
             assert [ask(server, "GET", path, **shown)[0] for path in ("/status", "/metrics", "/x")] == [401] * 3
         assert ask(server, "GET", "/status", Authorization=f"Bearer {SHOWN}", Host="any.example")[0] == 200
         assert ask(server, "GET", "/health", Host="any.example")[0] == 200
+        assert {b"", b"wrong", SHOWN.encode()} <= {*compared}
 
 
 def test_what_was_begun_is_answered_before_the_end(repo: str) -> None:
