@@ -90,6 +90,13 @@ LAYOUTS: dict[str, Callable[[Path], object]] = {
         home / ".cache", own(own(home.parent / "other", 0o777, user=0) / "cache", 0o700)
     ),
     "a home that is a link of the other": move_home,
+    "a home far below a folder that a group may write": lambda home: own(home.parents[1], 0o775, user=0, group=GROUP),
+    "a cache that links lead to, by a folder of a group": lambda home: link(
+        home / ".cache", own(own(home.parent / "group", 0o2770, group=GROUP) / "own", 0o700) / ".." / "own"
+    ),
+    "a folder of ours that is a file's link to the other": lambda home: link(
+        own(home / ".cache", 0o700) / "nddup", own(home.parent / "other", 0o700, user=ATTACKER)
+    ),
 }
 
 

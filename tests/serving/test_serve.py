@@ -214,7 +214,7 @@ def test_requests_in_a_row_are_answered_in_order(server: LookUps, monkeypatch: p
     head = f"POST /query?top=1 HTTP/1.1\r\nHost: localhost:{server.port}\r\n"
     bodies = [TEXTS["a"], TEXTS["b"], TEXTS["c"]]
     whole = [f"{head}Content-Length: {len(bodies[0])}\r\n\r\n{bodies[0]}",
-             f"{head}Transfer-Encoding: chunked\r\n\r\n{len(bodies[1]):x};a=b\r\n{bodies[1]}\r\n0\r\nHost: evil\r\n\r\n",
+             f"{head}Transfer-Encoding: chunked\r\n\r\n{len(bodies[1]):x};a=b\r\n{bodies[1]}\r\n0\r\nHost: a\r\n\r\n",
              f"{head}Content-Length: {len(bodies[2])}\r\n\r\n{bodies[2]}"]  # fmt: skip
     answers = send(server, "".join([*whole, f"{head}Content-Length: 2\r\n\r\na"]).encode())
     assert re.findall(rb"HTTP/1.1 (\d+)", answers) == [b"200", b"200", b"200", b"408"]

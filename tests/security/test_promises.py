@@ -1,0 +1,92 @@
+"""Each sentence of SECURITY.md is a promise that a test holds, or advice."""
+
+import re
+
+from tests.places import ROOT
+
+HERE = "tests/security/"
+
+HELD: dict[str, str] = {
+    "These are executed": "test_foreign_kernels.py: test_planted_kernels_are_not_executed",
+    "every folder down the real path": "test_foreign_kernels.py: test_a_cache_that_another_could_fill_is_not_used",
+    "nobody who may not write": "test_foreign_kernels.py: test_kernels_beside_the_sources_are_trusted_as_these",
+    "NDDUP_CACHE_DIR too": "test_other_users.py: test_a_cache_that_others_can_write_is_not_used",
+    "standard error says so": "test_foreign_kernels.py: test_planted_kernels_are_not_executed",
+    "`input.max_record`": "test_small_files.py: test_small_files_take_little",
+    "small files share 64 MB": "test_small_files.py: test_small_files_share_what_they_may_expand_to",
+    "is a reject, counted": "tests/run/test_hostile_folder.py: test_a_hostile_folder_is_read_alike_by_both_engines",
+    "Records that pass none": "tests/reading/test_linear.py: test_the_worst_of_each_family_is_linear",
+    "short texts just below": "test_small_files.py: test_texts_just_below_the_threshold_are_compared_with_none",
+    "the parser resolves none": "tests/reading/test_hostile.py: test_entities_and_inclusions_stay_unread",
+    "control characters, line ends": "test_shown.py: test_what_a_command_prints_is_plain",
+    "such cells, also full-width": "test_shown.py: test_no_character_hides_a_formula",
+    "readers of lists take it off": "test_shown.py: test_cells_are_read_back",
+    "all are text nodes": "tests/report/test_report_pages.py: test_hostile_documents_are_text",
+    "only regular files are read": "tests/scanning/test_walk.py: test_files_that_are_not_regular_are_skipped_unopened",
+    "links only to what lies": "tests/scanning/test_walk.py: test_links_are_followed_where_they_stay_inside"
+    "_and_reach_something_new",
+    "named as skipped": "tests/scanning/test_walk.py: test_files_that_are_not_regular_are_skipped_unopened",
+    "a request is received whole": "tests/serving/test_serve.py: test_slow_clients_keep_nobody_out",
+    "names of this machine": "tests/serving/test_serve.py: test_other_requests_are_refused",
+    "elsewhere a token": "tests/serving/test_serve.py: test_a_token_is_needed_at_other_addresses",
+    "import nothing from there": "test_current_folder.py: test_worker_processes_import_nothing_from_the_current_folder",
+    "nddup's registry": "test_foreign_runs.py: test_names_in_the_metrics_are_no_sql",
+    "DuckDB may open": "test_foreign_runs.py: test_sql_opens_the_tables_and_nothing_else",
+    "a folder with a link": "test_foreign_runs.py: test_links_and_pipes_in_a_run_are_not_followed",
+    "stores what decides": "test_stored_settings.py: test_a_repository_stores_only_what_decides_its_answers",
+    "come from the caller": "test_stored_settings.py: test_a_foreign_repository_says_nothing_of_the_engine",
+    "names in a version": "test_foreign_repositories.py: test_a_version_with_wrong_values_is_refused",
+    "no link below the folder": "test_foreign_repositories.py: test_nothing_outside_is_read_written_or_removed",
+    "compared with its range": "test_foreign_repositories.py: test_shingles_that_lead_outside_are_refused",
+    "mapped files that lie": "test_foreign_repositories.py: test_mapped_files_that_lie_are_made_again",
+    "`index check` compares both": "test_foreign_repositories.py: test_tables_that_lie_are_refused_or_found",
+    "200 times its size": "test_foreign_repositories.py: test_tables_that_expand_are_refused",
+    "100,000 values": "test_foreign_settings.py: test_a_settings_file_is_read_within_bounds",
+    "places that links lead to": "test_outputs_apart.py: test_a_link_does_not_hide_that_an_input_lies_in_the_output",
+    "claims, conditional commits": "tests/repository/test_kills.py: test_a_claim_of_a_killed_writer_counts_for_a_while",
+    "SHA-256 of the Parquet": "test_wrong_bits.py: test_flips_in_a_repository",
+    "they are compiled again": "test_other_users.py: test_a_folder_for_kernels_can_be_named",
+    "workers end with the process": "test_killed_parents.py: test_workers_end_with_a_killed_parent",
+    "is read again by `check`": "tests/results/test_check_confirmed.py: test_changed_inputs_are_told",
+    "only if they have the fingerprints": "tests/report/test_report_data.py: test_texts_that_are_gone_are_named",
+    "`python -P -m nddup`": "test_current_folder.py: test_the_module_can_be_run_beside_modules_of_others",
+    "the same without the current": "test_current_folder.py: test_a_child_imports_from_where_its_parent_does",
+    "What is secret by Spark's": "tests/run/test_redaction.py: test_no_secret_is_in_a_run",
+    "URIs are written without": "tests/run/test_redaction.py: test_a_uri_loses_its_login",
+    "resemblance is an estimate": "tests/sketching/test_estimates.py: test_estimates_are_those_of_the_papers",
+}  # fmt: skip
+"""A part of a promise, and a test that holds it."""
+
+ADVICE = """The command line|whoever writes|Settings `spark.*`|The installation|Python, its|and what is made of it|
+The machines of a Spark|Open them with|1.75 MB|What a repository or a run says|the address, the source|is Python's own|
+it looks in the current|A program that imports|Credentials belong|The permutation|they are in this|Someone who knows|
+a page of 23,000|Where such a page|Where texts come|Let the texts decide|sketches only propose|So does|A pair can still|
+two texts made alike|Set a secret|Sketches of different|Otherwise look|`nddup show RUN|`tests/""".replace(
+    "\n", ""
+).split("|")
+"""The beginnings of all other sentences: what is trusted, measured, or left to the reader."""
+
+
+def sentences(page: str) -> list[str]:
+    """Return the sentences about trust, the guards of the table, and the parts that colons and semicolons separate."""
+    found = list[str]()
+    for block in re.split(r"\n(?=[|\n#]|- )", page.partition("## What is trusted")[2].partition("## Tested")[0]):
+        text = " ".join(block.split())
+        if text.startswith("|"):
+            text = "" if text.startswith(("|---", "| from others")) else text.split(" | ")[2]
+        if not text.startswith("#"):
+            found += re.split(r"(?<=[.;:]) (?=\S)", text.removeprefix("- "))
+    return [one for one in found if one]
+
+
+def test_every_promise_is_held() -> None:
+    """No sentence without a test that is there, and no test for a sentence that went."""
+    page = sentences((ROOT / "SECURITY.md").read_text())
+    open_ = [
+        one for one in page if not any(part in one for part in HELD) and not any(part in one[:60] for part in ADVICE)
+    ]
+    assert not open_
+    assert not [part for part in (*HELD, *ADVICE) if not any(part in one for one in page)]
+    for place in HELD.values():
+        file, _, name = place.partition(": ")
+        assert f"def {name}(" in (ROOT / (file if "/" in file else HERE + file)).read_text(), place
