@@ -21,7 +21,7 @@ from nddup.reading.formats import FileHead
 from nddup.reading.streams import StoppedError
 from nddup.rewriting.cut_records import Cutting
 from nddup.rewriting.rewrite_file import Rewritten, Stored, count_written, judge, rewrite_file
-from nddup.rewriting.verdicts import NAMES, RewriteError, Verdicts
+from nddup.rewriting.verdicts import NAMES, WEIGHT, RewriteError, Verdicts
 from nddup.scanning.collection import Collection, ListedFile
 from nddup.scanning.found import Batches, Consumer, LocatedRecord, RecordLimits
 from nddup.scanning.input_files import local_path
@@ -48,8 +48,10 @@ def verdicts_of(documents: pa.Table, rejects: pa.Table) -> pa.Table:
 
 
 def in_order(verdicts: pa.Table) -> pa.Table:
-    """Return VERDICTS sorted by source and record."""
-    whole = verdicts.select(VERDICTS.names).cast(VERDICTS.arrow)
+    """Return VERDICTS, perhaps with `nddup_weight`, sorted by source and record."""
+    added = [pa.field(WEIGHT, pa.int64())] if WEIGHT in verdicts.column_names else []
+    schema = pa.schema([*VERDICTS.arrow, *added])
+    whole = verdicts.select(schema.names).cast(schema)
     return whole.sort_by([("source", "ascending"), ("record", "ascending")])
 
 

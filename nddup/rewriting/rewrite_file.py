@@ -33,6 +33,7 @@ from nddup.rewriting.table_files import rewrite_csv, rewrite_parquet
 from nddup.rewriting.verdicts import (
     NAMES,
     SPANS,
+    WEIGHT,
     AnyTags,
     Reader,
     RewriteError,
@@ -421,21 +422,25 @@ def judge(rows: pa.Table, kind: Kind, *, is_tagging: bool, may_go_on: bool, cutt
 
     Args:
         rows: columns `nddup_kept` …, `reason`: the tags of each record, or why it was rejected; in file order. With
-            `nddup_passages` and `nddup_cuts` these are the tags, or with `cutting` what is cut.
+            `nddup_passages` and `nddup_cuts` these are the tags, or with `cutting` what is cut. With `nddup_weight`,
+            that is written with each record that stays, too.
         kind: kind of the format. In a WARC file, records that hold no document stay.
         is_tagging: whether every record is written, with its tags.
         may_go_on: as in `Verdicts`.
         cutting: how the texts were read of which something is cut; None if nothing is.
     """
     may_be_empty = len(rows) == 1 and rows["reason"][0].as_py() == NO_RECORDS
+    weight = [WEIGHT] if WEIGHT in rows.column_names else []
     if is_tagging:
-        tags = rows.select([name for name in SPANS.names if name in rows.column_names] or list(NAMES))
+        spans = [name for name in SPANS.names if name in rows.column_names]
+        tags = rows.select(spans or [*NAMES, *weight])
         return Verdicts(len(rows), tags=tags, may_go_on=may_go_on, may_be_empty=may_be_empty)
     stays = pc.fill_null(rows[NAMES[0]], False)  # noqa: FBT003 - the value that fills
     if kind == "warc":
         stays = pc.or_(stays, pc.is_in(rows["reason"], pa.array(UNREAD_IN_WARC)))
     flags = np.asarray(stays, np.bool_)
-    verdicts = Verdicts(len(rows), stays=flags, may_go_on=may_go_on, may_be_empty=may_be_empty)
+    tags = rows.select(weight) if weight else None
+    verdicts = Verdicts(len(rows), stays=flags, tags=tags, may_go_on=may_go_on, may_be_empty=may_be_empty)
     if cutting is None or FILE_KINDS[kind].uncut:
         return verdicts
     return replace(verdicts, cuts=rows[SPANS.names[1]], cutting=cutting)
@@ -487,7 +492,7 @@ def rewrite_file(raw: BinaryIO, head: FileHead, stored: Stored, verdicts: Verdic
 
 def _copy(raw: BinaryIO, head: FileHead, stored: Stored, verdicts: Verdicts) -> Iterator[bytes]:
     """Yield a page or a text as it is stored, unless it is removed or cut."""
-    if verdicts.is_tagging:
+    if verdicts.names:
         raise RewriteError("a page or a text has no place for tags")
     verdict = Reader(verdicts).next()
     if verdict is False:

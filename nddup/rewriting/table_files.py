@@ -31,7 +31,7 @@ from nddup.reading.parquet_rows import (
 from nddup.reading.streams import PIECE, Expanded
 from nddup.reading.xml_structure import table_format
 from nddup.rewriting.cut_records import Cuts, Cutting, Values, cut_row
-from nddup.rewriting.verdicts import AGAIN, SCHEMA, SPANS, AnyTags, Reader, RewriteError, Verdicts, tag_row
+from nddup.rewriting.verdicts import AGAIN, TYPES, AnyTags, Reader, RewriteError, Verdicts, tag_row
 
 LINE_ENDS = {
     "utf-16-le": re.compile(rb"\r\0\n\0|\r\0|\n\0"),
@@ -70,7 +70,7 @@ def rewrite_csv(stream: Expanded, head: FileHead, verdicts: Verdicts, max_record
         if not has_header and not isinstance(row, Reject):
             has_header = True
             columns = [name.strip() for name in row]
-            names = dialect.delimiter.join(("", *verdicts.names)) if verdicts.is_tagging else ""
+            names = dialect.delimiter.join(("", *verdicts.names)) if verdicts.names else ""
             if set(verdicts.names) & set(columns):
                 raise RewriteError(AGAIN)
             yield source.append(raw, names)
@@ -84,9 +84,8 @@ def rewrite_csv(stream: Expanded, head: FileHead, verdicts: Verdicts, max_record
         if isinstance(verdict, Cuts) and not isinstance(row, Reject):
             yield source.change(raw, _cut_row(row, columns, head, verdict, verdicts.cutting))
             continue
-        is_row = verdicts.is_tagging and not isinstance(row, Reject)
         tags = verdict if isinstance(verdict, AnyTags) else None
-        cells = tag_row(tags, dialect, len(verdicts.names)) if is_row else ""
+        cells = "" if isinstance(row, Reject) else tag_row(tags, dialect, len(verdicts.names))
         yield source.append(raw, cells)
     if lines.stopped:
         reader.next()
@@ -219,11 +218,9 @@ def rewrite_parquet(
         schema, forms = file.schema_arrow, _forms(file)
     except DAMAGED as error:
         raise RewriteError(f"cannot be written again: {first_line(error)}") from error
-    if verdicts.is_tagging:
-        if set(verdicts.names) & set(schema.names):
-            raise RewriteError(AGAIN)
-        added = SPANS if verdicts.names == SPANS.names else SCHEMA  # an engine's own table may say more of its columns
-        schema = pa.schema([*schema, *added], schema.metadata)
+    if set(verdicts.names) & set(schema.names):
+        raise RewriteError(AGAIN)
+    schema = pa.schema([*schema, *((name, TYPES[name]) for name in verdicts.names)], schema.metadata)
 
     content = table_format(head.format, schema.names, chats_of(schema)).content
     sink = _Sink()
@@ -231,7 +228,7 @@ def rewrite_parquet(
         found = place_rows(raw, head, limit=limit, max_record=max_record)
         for group, chosen, end in _choose_rows(file, found, verdicts):
             batches = _read_batches(file, raw, group, end, max_record)
-            for rows in _read_rows(batches, chosen, schema, verdicts.names, content):
+            for rows in _read_rows(batches, chosen, schema, verdicts, content):
                 writer.write_table(rows, row_group_size=len(rows))
                 yield sink.written()
     yield sink.written()
@@ -271,7 +268,7 @@ def _read_rows(
     batches: Iterator[tuple[pa.RecordBatch, int]],
     chosen: Rows,
     schema: pa.Schema,
-    names: list[str],
+    verdicts: Verdicts,
     content: Sequence[str],
 ) -> Iterator[pa.Table]:
     """Yield the rows to write of a row group, in tables of about `GROUP_BYTES`; with tags, all rows.
@@ -280,12 +277,12 @@ def _read_rows(
         RewriteError: if a chosen row cannot be decoded: a page is damaged of a column that was not read for its text.
     """
     held: list[pa.Table] = []
-    size, left, is_tagging = 0, len(chosen), bool(names)
+    size, left = 0, len(chosen)
     for batch, start in batches:
-        places = [row for row in range(start, start + len(batch)) if is_tagging or row in chosen]
+        places = [row for row in range(start, start + len(batch)) if verdicts.is_tagging or row in chosen]
         left -= sum(row in chosen for row in places)
         taken = pa.Table.from_batches(_runs(batch, places, start), batch.schema)
-        for at, name in enumerate(names):
+        for at, name in enumerate(verdicts.names):
             values = [None if (tags := chosen.get(row)) is None else tags[at] for row in places]
             taken = taken.append_column(schema.field(name), pa.array(values, schema.field(name).type))
         taken = _with_new_values(taken, [chosen.get(row) for row in places], content)

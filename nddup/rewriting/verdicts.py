@@ -12,7 +12,7 @@ empty, a key null. None of these places is read as text, so tagging does not cha
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 from xml.sax.saxutils import escape, quoteattr
@@ -34,6 +34,9 @@ SCHEMA: Final = pa.schema(
 )
 """The fields as columns; all are null for a record that is no document."""
 
+WEIGHT: Final = "nddup_weight"
+"""The name of the field with the times that a kept document counts in training (`output.weights`)."""
+
 SPANS: Final = pa.schema({
     "nddup_passages": pa.list_(pa.struct({
         "passage_id": pa.string(), "char": pa.int32(), "char_end": pa.int32(), "first": pa.bool_()
@@ -41,6 +44,9 @@ SPANS: Final = pa.schema({
     "nddup_cuts": pa.list_(pa.struct({"char": pa.int32(), "char_end": pa.int32()})),
 })  # fmt: skip
 """The fields of `Spans` as columns; null for a record that is no document."""
+
+TYPES: Final = {field.name: field.type for field in (*SCHEMA, *SPANS, pa.field(WEIGHT, pa.int64()))}
+"""The type of each field."""
 
 BLOCK: Final = 10_000
 """Records whose tags are converted to Python objects at a time."""
@@ -78,7 +84,28 @@ class Spans(NamedTuple):
     cuts: list[dict[str, int]]
 
 
-AnyTags = Tags | Spans
+class WeighedTags(NamedTuple):
+    """The fields of a document, with `output.weights`; as `Tags`, and the times that a kept one counts."""
+
+    kept: bool
+    duplicate_of: str | None
+    cluster: str | None
+    copies: int | None
+    weight: int | None
+
+
+class Weight(NamedTuple):
+    """The one field of a kept document where only these are written."""
+
+    weight: int
+
+
+AnyTags = Tags | WeighedTags | Weight | Spans
+
+KINDS: Final[dict[tuple[str, ...], Callable[..., AnyTags]]] = {
+    tuple(f"nddup_{name}" for name in kind._fields): kind for kind in (Tags, WeighedTags, Weight, Spans)
+}
+"""The kinds of tags by the names of their fields."""
 
 
 @dataclass(frozen=True)
@@ -88,7 +115,7 @@ class Verdicts:
     Attributes:
         count: n.
         stays: (n,), whether each is written; None: all are.
-        tags: n rows of `SCHEMA` or `SPANS`; None if nothing is tagged.
+        tags: n rows with the fields of one of `KINDS`; None if nothing is tagged.
         may_go_on: whether the file may have more records, which are left out (`input.limit`).
         may_be_empty: whether the one verdict may be on a file without a record.
         cuts: n lists of runs of characters, null where nothing is cut; None if nothing is cut at all.
@@ -111,15 +138,15 @@ class Verdicts:
     @property
     def is_tagging(self) -> bool:
         """Whether every record is written, with its tags."""
-        return self.tags is not None
+        return self.tags is not None and self.stays is None
 
     def each(self) -> Iterator["bool | Cuts | AnyTags | None"]:
         """Yield, per record, whether it stays, or what is cut from it.
 
         When tagging, yield its tags, or None for a record to leave as it is.
         """
+        stays = self.stays if self.stays is not None else np.ones(self.count, np.bool_)
         if self.tags is None:
-            stays = self.stays if self.stays is not None else np.ones(self.count, np.bool_)
             for low in range(0, self.count, BLOCK):
                 flags = stays[low : low + BLOCK].tolist()
                 for at, runs in enumerate([] if self.cuts is None else self.cuts.slice(low, BLOCK).to_pylist()):
@@ -127,10 +154,11 @@ class Verdicts:
                         flags[at] = Cuts(tuple((run["char"], run["char_end"]) for run in runs))
                 yield from flags
             return
-        kind = Tags if self.tags.column_names == list(NAMES) else Spans
+        kind = KINDS[tuple(self.tags.column_names)]
         for low in range(0, self.count, BLOCK):
-            for row in zip(*(column.to_pylist() for column in self.tags.slice(low, BLOCK).columns), strict=True):
-                yield None if row[0] is None else kind(*row)
+            columns = (column.to_pylist() for column in self.tags.slice(low, BLOCK).columns)
+            for is_written, *row in zip(stays[low : low + BLOCK].tolist(), *columns, strict=True):
+                yield is_written and (None if row[0] is None else kind(*row))
 
 
 class Reader:
@@ -281,4 +309,4 @@ def tag_row(tags: AnyTags | None, dialect: Dialect, count: int = len(NAMES)) -> 
     cells = [""] * count
     if tags is not None:
         cells = ["" if value is None else _as_text(value) for value in tags]
-    return dialect.delimiter + dialect.write(cells)
+    return dialect.delimiter + dialect.write(cells) if cells else ""

@@ -15,7 +15,7 @@ from nddup.matching.confirm_texts import ConfirmRule, EditRule, SetRule
 from nddup.matching.measures import MEASURES
 from nddup.matching.threshold import Threshold
 from nddup.mining.modes import DIVIDING, MODES, SHARE_NODES
-from nddup.settings.schema import Config, SketchConfig
+from nddup.settings.schema import Config, OutputConfig, SketchConfig
 from nddup.sketching.accuracy import least_equal
 from nddup.sketching.kinds import KINDS, NO_CLUSTERS, Kind
 from nddup.sketching.minhash import Bands, choose_bands
@@ -274,7 +274,15 @@ def find_conflicts(config: Config) -> list[str]:
         *conflicts_of_texts(config),
         *_about_bands(config),
         *_about_keep(config),
+        *_about_weights(config.output),
     ]
+
+
+def _about_weights(output: OutputConfig) -> list[str]:
+    """Return a message on `output.weights` where no record is written that could bear it."""
+    if output.weights is None or "as-input" in (output.kept, output.tagged):
+        return []
+    return ["output.weights: stands in records written as they came; set output.kept or output.tagged to as-input"]
 
 
 def _about_keep(config: Config) -> list[str]:

@@ -12,6 +12,7 @@ from nddup.matching.measures import MEASURES
 from nddup.matching.preference import Order, read_columns, read_glob, read_order
 from nddup.mining.modes import MODES
 from nddup.reading.formats import FORMATS
+from nddup.settings.weights import Schedule, require_table
 from nddup.sketching.kinds import KINDS
 
 if TYPE_CHECKING:
@@ -208,6 +209,12 @@ class OutputConfig(Section):
     tagged: Literal["none", "as-input"] = Field(
         "none", description="write the inputs again, with the result added to every document"
     )
+    weights: dict[int, int] | Schedule | None = Field(
+        None,
+        description="write `nddup_weight` with each kept document, in `kept` and `tagged` as-input: how many times it"
+        " counts in training, by the documents that it stands for; a table such as `{1: 1, 2: 2, 100: 1}`, fineweb2"
+        " (1, 2, 3, from 5 on 5, from 100 on 8, from 1,000 on 1), or log2 (1 + log2 of their number)",
+    )
     context: bool = Field(
         default=False, description="write context.fimi: a line for each feature, the doc_keys of its documents"
     )
@@ -232,6 +239,13 @@ class OutputConfig(Section):
     @classmethod
     def _bytes(cls, value: int | str) -> int:
         return parse_size(value)
+
+    @field_validator("weights")
+    @classmethod
+    def _is_table(cls, value: dict[int, int] | str | None) -> dict[int, int] | str | None:
+        if isinstance(value, dict):
+            require_table(value)
+        return value
 
 
 class LocalConfig(Section):

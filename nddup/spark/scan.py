@@ -28,7 +28,7 @@ from nddup.reading.streams import PIECE, StoppedError
 from nddup.reading.xml_cutting import MARK_BYTES
 from nddup.rewriting.cut_records import Cutting
 from nddup.rewriting.rewrite_file import Rewritten, Stored, count_written, end_of, judge, rewrite_file
-from nddup.rewriting.verdicts import NAMES, SPANS, RewriteError
+from nddup.rewriting.verdicts import NAMES, SPANS, WEIGHT, RewriteError
 from nddup.scanning.collection import Collection, Files, Group
 from nddup.scanning.file_heads import is_hidden
 from nddup.scanning.found import Batches, Consumer, LocatedRecord, RecordLimits
@@ -332,13 +332,15 @@ class Rewriting(NamedTuple):
     may_go_on: bool
     limits: RecordLimits
     cutting: Cutting | None = None
+    is_weighed: bool = False
+    """Whether the verdicts have `nddup_weight`."""
 
     @property
     def names(self) -> tuple[str, ...]:
         """The columns of the verdicts that are read, beside `reason`."""
         if self.cutting is not None:
             return (NAMES[0], *SPANS.names)
-        return NAMES if self.is_tagging else NAMES[:1]
+        return (*(NAMES if self.is_tagging else NAMES[:1]), *([WEIGHT] if self.is_weighed else []))
 
 
 class Ending(NamedTuple):

@@ -36,6 +36,7 @@ from nddup.scanning.collection import Collection
 from nddup.scanning.first_records import note_ids
 from nddup.scanning.read_again import TextChoice
 from nddup.settings.plan import stored_texts
+from nddup.settings.weights import spell_times
 from nddup.stages.families import list_families
 from nddup.stages.family_names import names_after, require_other
 from nddup.stages.inputs_found import find_inputs, find_unknown, note_changes, read_forced
@@ -89,13 +90,16 @@ VERDICTS = """
     smallest AS (SELECT doc_id, min(cluster_id) AS cluster_id FROM members GROUP BY doc_id)
     SELECT d.source, d.record, CAST(NULL AS STRING) AS reason, t.kept AS nddup_kept,
            t.duplicate_of AS nddup_duplicate_of, s.cluster_id AS nddup_cluster,
-           CASE WHEN t.kept THEN c.n END AS nddup_copies
+           CASE WHEN t.kept THEN c.n END AS nddup_copies{weight}
     FROM documents AS d JOIN told AS t ON d.doc_id = t.doc_id
     LEFT JOIN copies AS c ON t.target = c.target LEFT JOIN smallest AS s ON t.target = s.doc_id
     UNION ALL
-    SELECT source, record, reason, NULL, NULL, NULL, NULL FROM rejects
+    SELECT source, record, reason, NULL, NULL, NULL, NULL{none} FROM rejects
 """
 """The verdict on each record, as `nddup.rewriting.verdicts` spells it: the cluster is that of the kept document."""
+
+WEIGHT = ", CAST(CASE WHEN t.kept THEN {times} END AS BIGINT) AS nddup_weight"
+"""One column more."""
 
 
 def make_run(  # noqa: PLR0913 - what the command line takes
@@ -319,7 +323,9 @@ def _rewrite(engine: RunEngine, source: Collection, found: RunTables) -> None:
         return
 
     tables = {name: found.tables[name] for name in ("documents", "rejects", "keep", "members")}
-    judged = engine.ask(**tables).answer(VERDICTS)
+    weights = engine.config.output.weights
+    weight = "" if weights is None else WEIGHT.format(times=spell_times(weights, "c.n"))
+    judged = engine.ask(**tables).answer(VERDICTS.format(weight=weight, none=", NULL" if weight else ""))
     with engine.stage("output", StageMetrics) as stage, engine.hold(judged) as verdicts:
         for name in waiting:
             engine.progress.describe(name)

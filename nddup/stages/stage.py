@@ -307,5 +307,6 @@ def require_rewritable(collection: Collection, config: Config) -> None:
         source, form = group.files[0].file.source, group.head.format
         if not can_rewrite(form.kind):
             raise ConfigError(f"output.{asked[0]}: {source}: files of the format {form.name} cannot be written again")
-        if "tagged" in asked and (what := form.files.untagged):
-            raise ConfigError(f"output.tagged: {source} is {what}, which has no place for tags; the table keep tells")
+        named = "tagged" if "tagged" in asked else "weights"
+        if (named == "tagged" or config.output.weights) and (what := form.files.untagged):
+            raise ConfigError(f"output.{named}: {source} is {what}, which has no place for tags; the table keep tells")

@@ -3,6 +3,7 @@
 import csv
 import json
 import re
+from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,7 @@ from fastwarc.warc import ArchiveIterator, WarcRecordType
 from lxml import etree
 
 from nddup.embedded.run import run_locally
-from nddup.rewriting.verdicts import NAMES
+from nddup.rewriting.verdicts import NAMES, WEIGHT
 from nddup.settings.load import build_config
 from tests.counted_rows import once, once_each
 from tests.rewriting.written_shards import FORMS, lay_out, shards, write_parquet, write_shards
@@ -27,7 +28,7 @@ def rows(folder: Path, table: str) -> list[dict[str, Any]]:
     return found
 
 
-def run(source: Path, output: Path, writes: Mapping[str, str] = BOTH) -> None:
+def run(source: Path, output: Path, writes: Mapping[str, Any] = BOTH) -> None:
     """Run the embedded engine."""
     settings = {"shingle": {"length": 2}, "pairs": {"threshold": 0.6}, "output": {"report": False, **writes}}
     run_locally([str(source)], str(output), build_config(settings, origin="test"))
@@ -129,6 +130,48 @@ def test_the_tags_are_what_the_tables_say(tmp_path: Path) -> None:
         assert row["nddup_kept"] == stays["kept"]
         assert row["nddup_cluster"] == min(clusters.get(target, {None}), key=str)
         assert row["nddup_copies"] == (copies if stays["kept"] else None)
+
+
+WEIGHTED: dict[str, str] = {
+    "jsonl": r'"nddup_weight": (\d+)}', "xml.bz2": r' nddup:weight="(\d+)"', "csv": ",(\\d+)\r\n",
+    "trec": "<nddup_weight>(\\d+)</nddup_weight>", "warc.gz": "nddup_weight: (\\d+)\r\n",
+}  # fmt: skip
+"""How formats spell the times that a document counts."""
+
+
+@pytest.mark.parametrize("name", WEIGHTED)
+def test_kept_documents_say_how_often_they_count(name: str, tmp_path: Path) -> None:
+    """Each kept record has the times of the table, in its place; without these it is as it came."""
+    form = FORMS[name]
+    run(write_shards(form, tmp_path / "in"), tmp_path / "out", {**BOTH, "weights": {1: 7, 2: 30, 3: 900}})
+
+    stands = Counter(row["duplicate_of"] or row["doc_id"] for row in rows(tmp_path / "out", "keep"))
+    due = Counter(7 if count == 1 else 30 if count == 2 else 900 for count in stands.values())
+    assert len(due) > 1
+    for at in ("kept", "tagged"):
+        read = [form.unpack((tmp_path / "out" / at / f"{shard}.{form.ending}").read_bytes()) for shard in shards()]
+        times = [int(one) for data in read for one in re.findall(WEIGHTED[name], data.decode("latin-1"))]
+        assert Counter(one for one in times if one in due) == due
+    run(tmp_path / "out" / "kept", tmp_path / "again", writes={})
+    texts = {
+        at: sorted(row["content_fingerprint"] for row in rows(tmp_path / at, "documents")) for at in ("out", "again")
+    }
+    assert set(texts["again"]) <= set(texts["out"])
+    assert len(texts["again"]) == len(stands)
+
+
+def test_parquet_has_a_column_for_how_often_a_document_counts(tmp_path: Path) -> None:
+    """The kept rows have one column more; a published table is known by its name."""
+    names = write_parquet(tmp_path / "in")
+    run(tmp_path / "in", tmp_path / "out", {**BOTH, "weights": "fineweb2"})
+    stands = Counter(row["duplicate_of"] or row["doc_id"] for row in rows(tmp_path / "out", "keep"))
+    table = pq.read_table(tmp_path / "out" / "kept")
+    assert table.column_names == [*names, WEIGHT]
+    due = {1: 1, 2: 2, 3: 3, 4: 3, 5: 5}
+    assert dict(zip(*(table[name].to_pylist() for name in ("id", WEIGHT)), strict=True)) == {
+        name: due[min(count, 5)] for name, count in stands.items()
+    }
+    assert pq.read_table(tmp_path / "out" / "tagged").column_names == [*names, *NAMES, WEIGHT]
 
 
 @pytest.mark.parametrize("name", ["xml", "xml.cp1251", "rows", "warc", "warc.gz", "csv"])

@@ -17,7 +17,7 @@ pytestmark = pytest.mark.spark
 SETTINGS = {
     "shingle": {"length": 2},
     "pairs": {"threshold": 0.9},
-    "output": {"kept": "as-input", "tagged": "as-input", "texts": 0, "report": False},
+    "output": {"kept": "as-input", "tagged": "as-input", "texts": 0, "report": False, "weights": "log2"},
 }
 
 

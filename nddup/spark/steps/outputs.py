@@ -349,7 +349,8 @@ def write_kept(kept: DataFrame, path: str, form: str) -> None:
 
 def rewrite_inputs(job: Job, source: Collection, verdicts: DataFrame, apart: str, *, is_tagging: bool) -> int:
     """As `RunEngine.rewrite`."""
-    how = Rewriting(is_tagging, job.config.input.limit is not None, record_limits(job.config))
+    is_first, is_weighed = job.config.input.limit is not None, job.config.output.weights is not None
+    how = Rewriting(is_tagging, is_first, record_limits(job.config), is_weighed=is_weighed)
     return rewrite_files(job.spark, source, verdicts, apart, how).records
 
 
