@@ -83,7 +83,7 @@ MAY_IMPORT: dict[str, set[str]] = {
 neither `matching` nor `mining`, even indirectly: `nddup check` is independent of the code that it checks."""
 
 JOINING = {
-    "against": ("against_inputs", "against_output", "compare_collections"),
+    "against": ("against_inputs", "against_output", "compare_collections", "copies_of"),
     "passages": ("find_passages", "passages_output", "prove_passages", "show_passages"),
     "splitting": ("make_split", "prove_split", "write_split"),
     "diffing": ("diff_tables", "write_diff"),

@@ -240,26 +240,26 @@ def item_rows(items: Items, shared: Shared, judged: Judged) -> pa.Table:
 
 def span_rows(items: Items, shared: Shared, judged: Judged) -> pa.Table:
     """Return SPANS of every item that shares shingles with a document."""
-    spans = _Spans(items, shared, judged)
-    rows = [row for item in np.flatnonzero(judged.best >= 0).tolist() for row in spans.of(item)]
+    spans = SharedSpans(items, shared, judged.is_suppressed)
+    found = np.flatnonzero(judged.best >= 0).tolist()
+    rows = [row for item in found for row in spans.of(item, int(judged.best[item]))]
     return pa.Table.from_pylist(rows, SPANS.arrow)
 
 
-class _Spans:
-    """The shared shingles of the documents as arrays, from which it makes the spans of one item at a time."""
+class SharedSpans:
+    """The shared shingles of the documents as arrays, from which it makes the spans of an item and a document."""
 
-    def __init__(self, items: Items, shared: Shared, judged: Judged) -> None:
-        self.items, self.shared, self.judged = items, shared, judged
+    def __init__(self, items: Items, shared: Shared, is_suppressed: NDArray[np.bool_]) -> None:
+        self.items, self.shared, self.is_suppressed = items, shared, is_suppressed
         self.offsets, self.tokens = flatten(shared.rows["tokens"])
         self.numbered = number_items(items.tables)
         self.numbers, self.begins, self.ends = (flatten(shared.rows[name])[1] for name in ("numbers", "begins", "ends"))
 
-    def of(self, item: int) -> Iterator[dict[str, Any]]:
-        """Yield the rows of SPANS of one item and its best document."""
-        document = int(self.judged.best[item])
+    def of(self, item: int, document: int) -> Iterator[dict[str, Any]]:
+        """Yield the rows of SPANS of an item and a document."""
         low, high = self.offsets[document], self.offsets[document + 1]
         numbers = self.numbered.numbers[self.numbered.firsts[item] : self.numbered.firsts[item + 1]]
-        runs = find_runs(numbers, self.tokens[low:high], self.numbers[low:high], self.judged.is_suppressed)
+        runs = find_runs(numbers, self.tokens[low:high], self.numbers[low:high], self.is_suppressed)
         part = self.items.part_of(item)
         known, row = part.known, item - part.low
         first, start = int(known.firsts[row]), int(known.bounds[row])

@@ -20,7 +20,7 @@ if TYPE_CHECKING:  # loads the engine's modules
     from nddup.engines.engine import FinishedRun
     from nddup.engines.text_places import TextPlace
 
-OF_RUNS = ("cluster", "borderline", "context", "removed", "disagree", "extents")
+OF_RUNS = ("cluster", "borderline", "context", "removed", "disagree", "extents", "copies_of")
 """Options that ask for what only a run has."""
 
 REPORT_EPILOG = """\
@@ -86,7 +86,14 @@ def add_show(commands: "argparse._SubParsersAction[Any]") -> None:
     parser.add_argument(
         "--csv",
         action="store_true",
-        help="with --removed and --disagree: a CSV file, a line for each document",
+        help="with --removed and --disagree: a CSV file, a line for each document; --copies-of prints one always",
+    )
+    parser.add_argument(
+        "--copies-of",
+        metavar="ID|FILE",
+        help="print a CSV file instead: the documents that share a passage with one, or with the texts of a file:"
+        " copies, what contains or is contained, passages, with their places; keep.force and `index remove` read it;"
+        " reads the inputs again",
     )
     parser.add_argument(
         "--extents",
@@ -103,8 +110,10 @@ def execute_show(options: argparse.Namespace) -> int:
         steps.begin("open the run")
         from nddup.results.opening import open_run  # noqa: PLC0415
 
-        if options.csv and not (options.removed or options.disagree):
-            raise ConfigError("--csv: needs --removed or --disagree; `nddup show RUN --removed --csv` lists removals")
+        if options.csv and not (options.removed or options.disagree or options.copies_of):
+            raise ConfigError(
+                "--csv: needs --removed, --disagree or --copies-of; `nddup show RUN --removed --csv` lists removals"
+            )
         if _may_be_passages(options) and (told := _tell_passages(options)) is not None:
             print_out(told)
             return 0
@@ -112,7 +121,7 @@ def execute_show(options: argparse.Namespace) -> int:
             raise ConfigError(f"--passage: {options.run} is not a folder of `nddup passages`")
         run = open_run(options.run, master=options.master).run
         steps.begin("read its tables")
-        lines = _lines(run, options)
+        lines = _lines(run, options, steps)
         first = next(lines, "")  # an unreadable table fails before anything is printed
     for line in chain([first], lines):
         print_out(line)
@@ -138,14 +147,21 @@ def _tell_passages(options: argparse.Namespace) -> str | None:
             return None
         for name in OF_RUNS:
             if getattr(options, name):
-                raise ConfigError(f"--{name}: {options.run} was written by `nddup passages`, and is no run")
+                raise ConfigError(
+                    f"--{name.replace('_', '-')}: {options.run} was written by `nddup passages`, and is no run"
+                )
         asked = {"passage": options.passage, "doc": options.doc}
         return spell_json(rows_of(opened, **asked)) if options.json else show_passages(opened, **asked)
 
 
-def _lines(run: "FinishedRun", options: argparse.Namespace) -> Iterator[str]:
+def _lines(run: "FinishedRun", options: argparse.Namespace, steps: Steps) -> Iterator[str]:
     """Yield the requested output, a line or several at a time; its modules are loaded on demand."""
-    if options.context:
+    if options.copies_of:
+        from nddup.against.copies_of import copy_lines, find_copies  # noqa: PLC0415
+
+        copies = find_copies(run, options.copies_of, master=options.master, steps=steps)
+        yield from [spell_json([one._asdict() for one in copies])] if options.json else copy_lines(copies)
+    elif options.context:
         from nddup.results.formal_context import write_context  # noqa: PLC0415
 
         context = write_context(run, options.context)
