@@ -91,9 +91,8 @@ def add_show(commands: "argparse._SubParsersAction[Any]") -> None:
     parser.add_argument(
         "--copies-of",
         metavar="ID|FILE",
-        help="print a CSV file instead: the documents that share a passage with one, or with the texts of a file:"
-        " copies, what contains or is contained, passages, with their places; keep.force and `index remove` read it;"
-        " reads the inputs again",
+        help="print a CSV file instead: what shares a passage with a document, or with texts of a file, and where; a list"
+        " for keep.force and `index remove`; reads the inputs again",
     )
     parser.add_argument(
         "--extents",

@@ -211,9 +211,9 @@ class OutputConfig(Section):
     )
     weights: dict[int, int] | Schedule | None = Field(
         None,
-        description="write `nddup_weight` with each kept document, in `kept` and `tagged` as-input: how many times it"
-        " counts in training, by the documents that it stands for; a table such as `{1: 1, 2: 2, 100: 1}`, fineweb2"
-        " (1, 2, 3, from 5 on 5, from 100 on 8, from 1,000 on 1), or log2 (1 + log2 of their number)",
+        description="write `nddup_weight` with kept documents, `kept` and `tagged` as-input: times to train on each,"
+        " by its copies: a table such as `{1: 1, 2: 2, 100: 1}`, fineweb2 (1, 2, 3, from 5 on 5, from 100 on 8, from"
+        " 1,000 on 1), or log2 (1 + log2 of the copies)",
     )
     context: bool = Field(
         default=False, description="write context.fimi: a line for each feature, the doc_keys of its documents"
