@@ -91,8 +91,8 @@ def add_show(commands: "argparse._SubParsersAction[Any]") -> None:
     parser.add_argument(
         "--copies-of",
         metavar="ID|FILE",
-        help="print a CSV file instead: what shares a passage with a document, or with texts of a file, and where; a list"
-        " for keep.force and `index remove`; reads the inputs again",
+        help="print a CSV file instead: what shares a passage with a document, or with texts of a file, and where: for"
+        " keep.force and `index remove`; reads the inputs again",
     )
     parser.add_argument(
         "--extents",
