@@ -145,9 +145,9 @@ def paths_of(folder: RunFolder) -> list[str]:
 
 def _named(header: Mapping[str, Any], folder: RunFolder) -> Mapping[str, Any]:
     """Return what a run notes of its inputs."""
-    if "inputs" not in header:
+    found = header.get("inputs")
+    if not isinstance(found, Mapping) or not {"paths", "files"} <= found.keys():
         raise NddupError(f"{folder.path}/_RUN.json: names no inputs")
-    found: Mapping[str, Any] = header["inputs"]
     return found
 
 

@@ -5,6 +5,7 @@ import os
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import nddup
@@ -12,9 +13,12 @@ from nddup.checking.check_run import check_run
 from nddup.cli import main
 from nddup.engines.duck import DuckRun, MemoryRun
 from nddup.errors import ConfigError, NddupError, OutputError
+from nddup.results.show import show_run
 from nddup.settings.stored import NOT_SHOWN, complete_shown
+from nddup.stages.inputs_found import find_again
 from nddup.storage.local_folder import LocalFolder
-from nddup.storage.run_folder import digest
+from nddup.storage.local_storage import LocalStorage
+from nddup.storage.run_folder import RunFolder, digest
 from nddup.tables import RESULTS
 from scripts.try_foreign_run import MARKUP
 from tests.finished_runs import write_texts
@@ -163,6 +167,20 @@ def test_settings_that_no_run_can_have_are_refused(folder: Path) -> None:
             for changed in ({**less, f"{key}s": values[key]}, {**less, key: {"a": [None]}}):
                 with pytest.raises(ConfigError, match=f"settings.{section}.{key}"):
                     complete_shown({**whole, section: changed}, origin="x")
+
+
+def test_headers_without_inputs_and_clusters_without_members(folder: Path) -> None:
+    """What a foreign run lacks is one line, or is left out."""
+    file = next((folder / "clusters").glob("*.parquet"))
+    table = pq.read_table(file)
+    members = pa.array([None] * len(table), pa.list_(pa.string()))
+    pq.write_table(table.drop_columns("members").append_column("members", members), file)
+    assert "clusters" in show_run(DuckRun(str(folder)), cluster=None, doc=None)
+    header = json.loads((folder / "_RUN.json").read_text())
+    for inputs in (None, [], {}, {"paths": []}, {"files": {}}):
+        (folder / "_RUN.json").write_text(json.dumps({**header, "inputs": inputs}))
+        with pytest.raises(NddupError, match="names no inputs"):
+            find_again(RunFolder(LocalStorage(), str(folder)), LocalStorage())
 
 
 def test_commands_refuse_foreign_settings_in_one_line(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
