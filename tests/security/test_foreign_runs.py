@@ -177,7 +177,8 @@ def test_headers_without_inputs_and_clusters_without_members(folder: Path) -> No
     pq.write_table(table.drop_columns("members").append_column("members", members), file)
     assert "clusters" in show_run(DuckRun(str(folder)), cluster=None, doc=None)
     header = json.loads((folder / "_RUN.json").read_text())
-    for inputs in (None, [], {}, {"paths": []}, {"files": {}}):
+    lacking: list[object] = [None, [], {}, {"paths": []}, {"files": {}}]
+    for inputs in lacking:
         (folder / "_RUN.json").write_text(json.dumps({**header, "inputs": inputs}))
         with pytest.raises(NddupError, match="names no inputs"):
             find_again(RunFolder(LocalStorage(), str(folder)), LocalStorage())
