@@ -78,7 +78,7 @@ def _lead(n: int, share: float, count: int) -> list[object]:
     by_count = Threshold("overlap", count, 1, is_count=True, size=SLOTS)
     started = time.perf_counter()
     bounds, never = np.full(n, count, np.int32), np.zeros(n, np.bool_)
-    ranked = rank_features(family, bounds, by_count)
+    ranked = rank_features(family, np.diff(family.offsets).astype(np.int32), by_count)
     leads, index = choose_leaders(ranked, np.arange(n), never)
     edges = np.sort(find_leader_pairs(ranked, leads, index, never).ends, axis=1)
     edges = edges[np.lexsort((edges[:, 1], edges[:, 0]))]

@@ -20,6 +20,7 @@ from nddup.spark.pairing import candidates
 from nddup.spark.pairing.candidates import matches_of
 from nddup.spark.pairing.prefix_exchange import Pairing
 from nddup.spark.session import start_session
+from nddup.tables import SKETCHES
 
 FEATURES = 100
 LEAST = 80
@@ -124,7 +125,8 @@ def _write_sketches(path: Path, count: int) -> int:
     ids = make_sketches(count)
     sketch = pa.ListArray.from_arrays(pa.array(np.arange(count + 1, dtype=np.int32) * FEATURES), pa.array(ids.ravel()))
     path.parent.mkdir(parents=True, exist_ok=True)
-    table = pa.table({"node": pa.array(np.arange(count, dtype=np.int64)), "sketch": sketch})
+    sizes = np.full(count, FEATURES, np.int32)
+    table = pa.table([np.arange(count, dtype=np.int64), sketch, sizes], names=SKETCHES.names)
     pq.write_table(table, path, row_group_size=max(count // 8, 1))
     holders = np.unique(ids, return_counts=True)[1].astype(np.int64)
     return int((holders * (holders - 1) // 2).sum())

@@ -201,14 +201,15 @@ def _find_passages(rows: Ragged) -> None:
 def _look_up() -> None:
     """Call the kernels of a repository; the arrays of its segments are mapped from files, so read-only."""
     hash_strings(pa.array(["a"]))
+    given = Stored(np.arange(2), _sketches(), np.full(2, 3, np.int32))
     for measure, finder in (("containment", None), ("resemblance", minhash.Finder(1, 2))):
         matching = Matching(Threshold(measure, 1, 2, is_count=False, size=3), finder, levels=0)
-        postings = build_postings(Stored(np.arange(2), _sketches()), matching)
+        postings = build_postings(given._replace(names=np.arange(2), sketches=_sketches()), matching)
         stored = postings.rows
         for array in (stored.names, *stored.sketches, *postings[1:]):
             array.flags.writeable = False
         hash_ids(stored.sketches.values)
-        find_stored(postings, Stored(np.arange(2), _sketches()), matching)
+        find_stored(postings, given, matching)
 
 
 def _run_embedded() -> None:
@@ -234,7 +235,8 @@ def _run_pairing() -> None:
     threshold = Threshold("resemblance", 1, 2, is_count=False, size=3)
     pairing = Pairing(threshold, divide(6, 1), LongLists(10, 10), links=True, most_ids=3)
     lists = pa.array([[1, 2, 3], [1, 2, 3]], pa.list_(pa.int64()))
-    kept = list(prefix_exchange.gather_sketches([pa.record_batch({"node": [0, 1], "sketch": lists})], pairing=pairing))
+    sketches = pa.record_batch({"node": [0, 1], "sketch": lists, "n_features": pa.array([3, 3], pa.int32())})
+    kept = list(prefix_exchange.gather_sketches([sketches], pairing=pairing))
     replies = list(prefix_exchange.reply_rarity(prefix_exchange.request_rarity(kept, pairing=pairing), pairing=pairing))
     postings = list(prefix_exchange.post_prefixes(kept, replies, pairing=pairing))
     wanted = list(candidates.ask_sketches(postings, pairing=pairing))

@@ -104,18 +104,19 @@ MEETINGS = 200
 LEVELS = (1 << LEVEL_BITS) - 1
 
 
-def prune(sketches: Ragged, threshold: Threshold, workers: Workers) -> Pruned:
+def prune(sketches: Ragged, totals: NDArray[np.int32], threshold: Threshold, workers: Workers) -> Pruned:
     """Drop features that can be in no overlap, round by round, until a round drops almost nothing.
 
     Args:
         sketches: m distinct, non-empty sketches.
+        totals: (m,), what bounds the overlap of each (`Threshold.totals`).
         threshold: when two are near-duplicates.
         workers: the threads to count with.
 
     Cost: `number_shared`, then passes over the postings left; 12 bytes an id.
     """
     sizes = np.diff(sketches.offsets).astype(np.int32)
-    bounds = threshold.prune_bounds(sizes)
+    bounds = threshold.prune_bounds(totals)
     numbers, ids = number_shared(sketches, bounds <= sizes, workers)
     shared = int(np.count_nonzero(numbers >= 0))
     workers.memory.require(workers.memory.of_shared(shared), f"{len(sizes):,} sketches with {shared:,} ids in common")
@@ -442,7 +443,8 @@ def match(
     Args:
         nodes: (m,), the place of each in DOCUMENTS, ascending.
         sketches: m rows of ids; none is empty.
-        n_features: (m,), distinct shingles of their documents, on which a varying modulus depends.
+        n_features: (m,), distinct shingles of their documents: they bound what two have in common, and a varying
+            modulus depends on them.
         rule: how pairs are found.
         workers: the threads to find them with.
 
@@ -455,15 +457,19 @@ def match(
     if rule.levels:
         own = np.array([level_of(count, rule.levels) for count in n_features.tolist()], np.int64)
         names, spread = spread_levels(nodes.astype(np.int64), own, sketches, int(own.max(initial=0)))
-        return _at_coarser(_match(names, spread, rule, workers))
-    return _match(nodes.astype(np.int64), sketches, rule, workers)
+        sizes = np.diff(spread.offsets).astype(np.int32)
+        return _at_coarser(_match(names, spread, sizes, rule, workers))
+    totals = rule.threshold.totals(np.diff(sketches.offsets).astype(np.int32), n_features)
+    return _match(nodes.astype(np.int64), sketches, totals, rule, workers)
 
 
-def _match(names: NDArray[np.int64], sketches: Ragged, rule: PairingOptions, workers: Workers) -> Matches:
+def _match(
+    names: NDArray[np.int64], sketches: Ragged, totals: NDArray[np.int32], rule: PairingOptions, workers: Workers
+) -> Matches:
     sketches = Ragged(sketches.offsets, read_only(sketches.values))  # kernels are compiled for one kind of array
     if rule.finder is None:
-        pruned = prune(sketches, rule.threshold, workers)
-        rows, probes = _by_prefix(pruned, sketches, rule)
+        pruned = prune(sketches, totals, rule.threshold, workers)
+        rows, probes = _by_prefix(pruned, sketches, totals, rule)
         heavy, rounds = probes.heavy, tuple(pruned.rounds)
         del pruned
     else:
@@ -480,7 +486,7 @@ def _match(names: NDArray[np.int64], sketches: Ragged, rule: PairingOptions, wor
     links = link_heavy(probes)
     search = _Search(probes, postings, rule, begin_count(len(rows), rule.limits.max_edges if rule.limits else NO_LIMIT))
     if rule.finder is None:
-        connect_cliques(search.connected, probes.sketches, probes.bounds, probes.prefixes, rule.threshold.rule)
+        connect_cliques(search.connected, probes, rule.threshold.rule)
     found, pairs, compared = [], len(links), 0
     parts = _divide(postings.meetings + np.diff(probes.prefixes.offsets), PARTS * workers.count)
     for part in workers.work("match", partial(search.join, most=most), parts):
@@ -543,27 +549,28 @@ class _Search:
         return np.stack([names[roots[others]], names[others], counts], axis=1)
 
 
-def _by_prefix(pruned: Pruned, sketches: Ragged, rule: PairingOptions) -> tuple[NDArray[np.int64], Probes]:
-    """Return the sketches with features left, each with its prefix, by size, and their places among all.
+def _by_prefix(
+    pruned: Pruned, sketches: Ragged, totals: NDArray[np.int32], rule: PairingOptions
+) -> tuple[NDArray[np.int64], Probes]:
+    """Return the sketches with features left, each with its prefix, by total, and their places among all.
 
     For containment the prefix is all features left, since any sketch may contain another; `posted` then counts those
     that larger sketches look for.
     """
-    order = np.lexsort((pruned.rows, np.diff(sketches.offsets)[pruned.rows]))
-    rows, bounds = pruned.rows[order], pruned.bounds[order]
+    threshold, totals = rule.threshold, totals[pruned.rows]
+    order = np.lexsort((pruned.rows, totals))
+    rows, totals = pruned.rows[order], totals[order]
     lengths = np.diff(pruned.offsets)[order].astype(np.int32)
-    posted = (lengths - bounds + 1).astype(np.int32)
-    prefixes = take_prefixes(Prefixes(pruned.offsets, pruned.features, len(pruned.holders)), order, posted)
+    bounds, probed = threshold.needs(totals, totals, "smaller"), lengths
+    posted = np.maximum(lengths - threshold.needs(totals, totals, "larger") + 1, 0).astype(np.int32)
+    if not threshold.is_containment:
+        probed = np.maximum(lengths - bounds + 1, 0).astype(np.int32)
+    all_features = Prefixes(pruned.offsets, pruned.features, len(pruned.holders))
+    prefixes = take_prefixes(all_features, order, np.maximum(probed, posted))
     bitmaps = make_bitmaps(pruned.offsets, pruned.features)
     bitmaps = Bitmaps(bitmaps.sizes[order], bitmaps.words[order])
-    whole = take_rows(sketches, rows)
-    sizes = np.diff(whole.offsets).astype(np.int32)
-    if rule.threshold.is_containment:
-        bounds = rule.threshold.bounds(sizes)
-        posted = np.maximum(posted - bounds + 1, 0).astype(np.int32)
-    else:
-        posted = np.maximum(lengths - rule.threshold.posted_needs(sizes, sizes) + 1, 0).astype(np.int32)
-    return rows, Probes(whole, prefixes, bounds, posted, _find_heavy(prefixes, rule), bitmaps)
+    heavy = _find_heavy(prefixes, rule)
+    return rows, Probes(take_rows(sketches, rows), prefixes, totals, bounds, probed, posted, heavy, bitmaps)
 
 
 def _by_keys(
@@ -582,7 +589,7 @@ def _by_keys(
     lengths = np.diff(all_keys.offsets)[rows].astype(np.int32)
     keys = take_prefixes(numbered, rows, lengths)
     own = take_rows(sketches, rows)
-    return rows, Probes(own, keys, bounds[rows], lengths, heavy[rows], make_bitmaps(*own)), heavy
+    return rows, Probes(own, keys, sizes[rows], bounds[rows], lengths, lengths, heavy[rows], make_bitmaps(*own)), heavy
 
 
 def _find_heavy(prefixes: Prefixes, rule: PairingOptions) -> NDArray[np.bool_]:

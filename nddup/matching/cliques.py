@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nddup.ground.arrays import Ragged, compiled, number_keys, take_rows
-from nddup.matching.overlap_join import ConnectedPairs, Prefixes
+from nddup.matching.overlap_join import ConnectedPairs, Prefixes, Probes
 from nddup.matching.threshold import Rule, common_needed
 
 
@@ -33,23 +33,20 @@ EFFORT = 4
 """Sketches around pivots, for each of all, after which the search ends; what it leaves is compared as ever."""
 
 
-def connect_cliques(
-    connected: ConnectedPairs, sketches: Ragged, bounds: NDArray[np.int32], prefixes: Prefixes, rule: Rule
-) -> None:
+def connect_cliques(connected: ConnectedPairs, probes: Probes, rule: Rule) -> None:
     """Count the pairs of cliques with more than `max_edges`, and connect their sketches.
 
     Args:
         connected: n sketches, none of them connected.
-        sketches: n rows, uint64 ascending.
-        bounds: (n,), the least overlap of each with a candidate (`Threshold.needs`).
-        prefixes: of each: any two near-duplicates have a common feature.
+        probes: the sketches; any two near-duplicates have a common feature in their prefixes.
         rule: when two sketches are near-duplicates, and what their texts ask of them; not of containment.
 
     Cost: linear in the features; where a sketch may meet enough others for a clique, 4 bytes a feature, and two
         comparisons for each that such a one meets.
     """
     least = (3 + math.isqrt(1 + 8 * connected.max_edges)) // 2  # k (k - 1) / 2 > max_edges
-    if len(bounds) < least:
+    prefixes, count = probes.prefixes, len(probes.totals)
+    if count < least:
         return
     counts = np.bincount(prefixes.ranks, minlength=prefixes.n_ranks)
     met = _count_met(prefixes, counts)
@@ -58,36 +55,42 @@ def connect_cliques(
         return
     pivots = pivots[np.argsort(-met[pivots], kind="stable")]
     lists = _list_holders(prefixes, counts)
-    is_free, effort = np.ones(len(bounds), np.bool_), EFFORT * len(bounds)
+    is_free, effort = np.ones(count, np.bool_), EFFORT * count
     for pivot in pivots.tolist():
         if effort < 0:
             break
         if not is_free[pivot]:
             continue
         around = np.flatnonzero(_mark_met(prefixes, lists, pivot, is_free))
-        effort -= len(around) + len(bounds) // 64
+        effort -= len(around) + count // 64
         if len(around) >= least:
-            clique = _find_clique(sketches, bounds, around, pivot, rule)
+            clique = _find_clique(probes, around, pivot, rule)
             is_free[clique] = False
             if len(clique) >= least:
                 connected.above[clique] = clique.min()
                 connected.pairs[clique.min()] = len(clique) * (len(clique) - 1) // 2
 
 
-def _find_clique(
-    sketches: Ragged, bounds: NDArray[np.int32], around: NDArray[np.int64], pivot: int, rule: Rule
-) -> NDArray[np.int64]:
+def _find_clique(probes: Probes, around: NDArray[np.int64], pivot: int, rule: Rule) -> NDArray[np.int64]:
     """Return those of some sketches that lie near the usual ids of those nearest to a pivot: any two are a pair."""
+    sketches, bounds = probes.sketches, probes.bounds
     sizes = np.diff(sketches.offsets)
     own = take_rows(sketches, np.array([pivot]))
     nearest = np.argsort(_differences(sketches, around, own.values), kind="stable")[:NEAREST]
     apart = _differences(sketches, around, _usual_ids(take_rows(sketches, around[nearest])))
     is_near = apart <= _radius(int(sizes[pivot]), int(bounds[pivot]), rule)
+    is_near &= _are_alike(probes.totals[around].astype(np.int64), int(probes.totals[pivot]), rule)
     near, apart = around[is_near], apart[is_near]
     if not len(near):
         return near
     radius = _radius(int(sizes[near].min()), int(bounds[near].max()), rule)
-    return near[apart <= min(radius, _radius_of_texts(np.unique(sizes[near]), rule))]
+    return near[apart <= min(radius, _radius_of_texts(np.unique(probes.totals[near]).astype(np.int64), rule))]
+
+
+def _are_alike(totals: NDArray[np.int64], pivot: int, rule: Rule) -> NDArray[np.bool_]:
+    """Mark the totals so close to one that any two of them may be those of near-duplicates (`is_too_small`), (n,)."""
+    p, q = rule.exact_numerator, rule.exact_denominator
+    return (totals**2 * q >= p * pivot**2) & (totals**2 * p <= q * pivot**2)
 
 
 def _radius(size: int, need: int, rule: Rule) -> int:
@@ -103,15 +106,23 @@ def _radius(size: int, need: int, rule: Rule) -> int:
 
 
 @compiled
-def _radius_of_texts(sizes: NDArray[np.int64], rule: Rule) -> int:
-    """Return the most ids by which sketches of these sizes may differ from one set to have what `common_needed` asks.
+def _radius_of_texts(totals: NDArray[np.int64], rule: Rule) -> int:
+    """Return the most ids by which sketches may differ from one set to have what `common_needed` asks of any two.
 
-    Two that differ by at most R have at least (a + b) / 2 - R in common.
+    Sketches of a and b ids that differ by at most R have at least (a + b) / 2 - R in common. Without `Threshold.exact`
+    nothing is asked.
+
+    Args:
+        totals: of the documents, ascending, distinct.
+        rule: when two sketches are near-duplicates.
     """
-    radius = sizes[0]
-    for a in sizes:
-        for b in sizes:
-            radius = min(radius, (a + b) // 2 - common_needed(a, b, rule))
+    radius = totals[-1]
+    if rule.exact_numerator == 0:
+        return int(radius)
+    for a in totals:
+        for b in totals:
+            size = (min(a, rule.size) + min(b, rule.size)) // 2
+            radius = min(radius, size - common_needed(a, b, rule))
     return int(radius)
 
 

@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nddup.ground.arrays import Ragged, compiled, number_keys, take_rows
+from nddup.matching.bitmaps import add_parities, count_different
 from nddup.matching.threshold import overlap_or_less
 
 CELLS: Final = 1 << 30
@@ -92,6 +93,11 @@ class Compared(NamedTuple):
 
 FAMILY: Final = 2
 """More pairs than this many for each row are a family: its rows are compared with a pivot first."""
+
+BITS: Final = 2
+PAIRS_OF_ROW: Final = 4
+"""Bits of a bitmap for each id of a row, and pairs for each row from which bitmaps are made: a row costs what a
+comparison does, and pairs that are far from near are told apart at a tenth of one."""
 
 TOGETHER: Final = 1 << 18
 """Maximum number of pairs of a portion."""
@@ -194,12 +200,18 @@ def _count_common(
     """
     offsets, ids = rows
     n = len(offsets) - 1
+    bitmaps = _spread_bitmaps(rows, len(ends))
     pivots = _choose_pivots(ends, n) if is_family else np.arange(n)
     lack_ends, lacks, extra_ends, extras = _compare_with_pivots(rows, pivots) if is_family else _nothing(n)
 
     common = np.empty(len(ends), np.int64)
     for k in range(len(ends)):
         a, b = ends[k, 0], ends[k, 1]
+        if len(bitmaps):
+            both = offsets[a + 1] - offsets[a] + offsets[b + 1] - offsets[b]
+            if both - count_different(bitmaps, a, b) < 2 * need[k]:
+                common[k] = 0
+                continue
         p = pivots[a]
         steps = lack_ends[a + 1] - lack_ends[a] + lack_ends[b + 1] - lack_ends[b]
         steps += extra_ends[a + 1] - extra_ends[a] + extra_ends[b + 1] - extra_ends[b]
@@ -212,6 +224,20 @@ def _count_common(
         else:
             common[k] = max(overlap_or_less(ids, offsets[a], offsets[a + 1], offsets[b], offsets[b + 1], need[k]), 0)
     return common
+
+
+@compiled
+def _spread_bitmaps(rows: Ragged, pairs: int) -> NDArray[np.uint64]:
+    """Return the bitmap of each row (`nddup.matching.bitmaps`), of some `BITS` bits an id; none for few pairs."""
+    n, words = len(rows.offsets) - 1, 1
+    if pairs < PAIRS_OF_ROW * n:
+        return np.empty((0, 1), np.uint64)
+    while 64 * words * n < BITS * len(rows.values):
+        words *= 2
+    bitmaps = np.zeros((n, words), np.uint64)
+    for row in range(n):
+        add_parities(bitmaps[row], rows.values[rows.offsets[row] : rows.offsets[row + 1]])
+    return bitmaps
 
 
 @compiled

@@ -27,14 +27,15 @@ from nddup.matching.overlap_join import (
     find_too_long,
     share_large,
 )
-from nddup.matching.threshold import Rule, Threshold, common_needed, compare_sketches, overlap_or_less
+from nddup.matching.threshold import Rule, Threshold, common_needed, compare_sketches, is_too_small, overlap_or_less
 
 
 class PostedSketches(NamedTuple):
-    """The m sketches with postings in one task, ordered by (size, name)."""
+    """The m sketches with postings in one task, ordered by (total, name)."""
 
     sizes: NDArray[np.int32]  # (m,), number of ids of the original sketch
-    bounds: NDArray[np.int32]  # (m,), alpha_d, not falling
+    totals: NDArray[np.int32]  # (m,), what bounds its overlap (`Threshold.totals`), not falling
+    bounds: NDArray[np.int32]  # (m,), its least overlap with a candidate (`Threshold.needs`)
     left: NDArray[np.int32]  # (m,), as in `elements.Prefixes`
     need: NDArray[np.int32]  # (m,), likewise
     bitmaps: NDArray[np.uint64]  # (m, WORDS)
@@ -174,7 +175,6 @@ def _find_wanted(search: _Search) -> NDArray[np.bool_]:
     # In each list the entries of sketches that are not wanted yet stand first; `taken` have been entered or left out.
     waiting, ends, taken = lists.entries.copy(), lists.starts[:-1].copy(), lists.starts[:-1].copy()
     for i in range(len(wanted)):
-        least_size = 0 if search.rule.is_containment else met.bounds[i]
         for at in range(met.offsets[i], met.offsets[i + 1]):
             group = lists.group[at]
             if group < 0:
@@ -188,7 +188,7 @@ def _find_wanted(search: _Search) -> NDArray[np.bool_]:
             for entry in range(kept, ends[group]):
                 other = waiting[entry]
                 j = lists.row[other]
-                if wanted[j] or met.sizes[j] < least_size:
+                if wanted[j] or _differ(search, j, i):
                     continue
                 if search.last[j] != i:
                     search.last[j] = i
@@ -198,16 +198,16 @@ def _find_wanted(search: _Search) -> NDArray[np.bool_]:
                 waiting[kept] = other
                 kept += 1
             ends[group] = kept
-            wanted[i] = wanted[i] or _meets_any(search, i, at, least_size)
+            wanted[i] = wanted[i] or _meets_any(search, i, at)
     return wanted
 
 
 @compiled
-def _meets_any(search: _Search, i: int, at: int, least_size: int) -> bool:
+def _meets_any(search: _Search, i: int, at: int) -> bool:
     """Return whether a sketch before sketch i is a candidate at this posting."""
     lists = search.lists
     group = lists.group[at]
-    for entry in range(_first_entry(search, group, least_size), lists.ends[group]):
+    for entry in range(_first_entry(search, group, i), lists.ends[group]):
         other = lists.entries[entry]
         j = lists.row[other]
         if j >= i:
@@ -237,6 +237,7 @@ def _join(search: _Search, sketches: Ragged, keys: Ragged, rule: Rule, max_edges
 
             # i is the larger one, so a containment takes the bound of j, which i must contain.
             need = met.bounds[j] if rule.is_containment else max(met.bounds[i], met.bounds[j])
+            need = max(need, common_needed(met.totals[i], met.totals[j], rule))
             overlap, shared, united = compare_sketches(sketches, i, j, need, rule)
             if overlap < 0:
                 continue
@@ -260,14 +261,13 @@ def _share_key(keys: Ragged, i: int, j: int) -> bool:
 def _list_candidates(search: _Search, i: int) -> int:
     """Write into `search.found` the sketches before sketch i to compare it with; return how many."""
     met, lists = search.met, search.lists
-    least_size = 0 if search.rule.is_containment else met.bounds[i]
     count = 0
     for at in range(met.offsets[i], met.offsets[i + 1]):
         group = lists.group[at]
         if group < 0:
             continue
 
-        for entry in range(_first_entry(search, group, least_size), lists.ends[group]):
+        for entry in range(_first_entry(search, group, i), lists.ends[group]):
             other = lists.entries[entry]
             j = lists.row[other]
             if j >= i:
@@ -282,14 +282,23 @@ def _list_candidates(search: _Search, i: int) -> int:
 
 
 @compiled
-def _first_entry(search: _Search, group: int, least_size: int) -> int:
-    """Return the first entry of a list that is not too small for a sketch, and so for all sketches that follow."""
+def _first_entry(search: _Search, group: int, i: int) -> int:
+    """Return the first entry of a list that is not too small for sketch i, and so for all sketches that follow."""
     lists = search.lists
     while search.begins[group] < lists.ends[group]:
-        if search.met.sizes[lists.row[lists.entries[search.begins[group]]]] >= least_size:
+        if not _differ(search, lists.row[lists.entries[search.begins[group]]], i):
             break
         search.begins[group] += 1
     return int(search.begins[group])
+
+
+@compiled
+def _differ(search: _Search, small: int, large: int) -> bool:
+    """Return whether two sketches are no candidates by their totals: all those before the smaller are none either."""
+    met, rule = search.met, search.rule
+    if rule.exact_numerator:
+        return is_too_small(met.totals[small], met.totals[large], rule)
+    return bool(not rule.is_containment and met.totals[small] < met.bounds[large])
 
 
 @compiled
@@ -300,7 +309,7 @@ def _may_be_near(search: _Search, i: int, at: int, j: int, other: int) -> bool:
     if not search.by_keys and need > 1:
         # What is needed of ids, less the ids that a sketch loses to collisions: its bound less what it needs here.
         lost = min(met.bounds[i] - met.need[i], met.bounds[j] - met.need[j])
-        need = max(need, common_needed(met.sizes[i], met.sizes[j], search.rule) - lost)
+        need = max(need, common_needed(met.totals[i], met.totals[j], search.rule) - lost)
 
     # All elements they share are at or after the first one.
     if not search.by_keys and min(met.left[i] - met.places[at], met.left[j] - met.places[other]) < need:

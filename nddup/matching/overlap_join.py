@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from nddup.ground.arrays import HASH_MULTIPLIER, Ragged, compiled
 from nddup.matching.bitmaps import Bitmaps, most_common
-from nddup.matching.threshold import Rule, Threshold, common_needed, compare_sketches
+from nddup.matching.threshold import Rule, Threshold, common_needed, compare_sketches, is_too_small
 
 NO_LIMIT = np.iinfo(np.int64).max
 """`max_edges` for no limit: more pairs than any component has."""
@@ -192,7 +192,7 @@ def take_prefixes(prefixes: Prefixes, order: NDArray[np.int64], lengths: NDArray
 
 
 class Probes(NamedTuple):
-    """The m sketches to join, ordered by (size, name)."""
+    """The m sketches to join, ordered by (total, name)."""
 
     sketches: Ragged
     """The original sketches, uint64 ascending."""
@@ -200,12 +200,17 @@ class Probes(NamedTuple):
     prefixes: Prefixes
     """The prefix of each; for a containment all its features."""
 
+    totals: NDArray[np.int32]
+    """What bounds the overlap of each, (m,), not falling (`Threshold.totals`)."""
+
     bounds: NDArray[np.int32]
-    """The least overlap of each with a candidate, (m,), not falling as size grows (`Threshold.needs`)."""
+    """The least overlap of each with a candidate before it, (m,) (`Threshold.needs`)."""
+
+    probed: NDArray[np.int32]
+    """How many leading features of each prefix are looked up among those before it, (m,)."""
 
     posted: NDArray[np.int32]
-    """How many leading features of each prefix are posted for the larger sketches to look up, (m,); for a containment,
-    the length of the prefix."""
+    """How many are posted for those after it to look up, (m,)."""
 
     heavy: NDArray[np.bool_]
     """Whether each sketch is heavy, (m,): a feature of its prefix has too many holders, so heavy sketches are linked
@@ -282,8 +287,9 @@ def post_prefixes(probes: Probes) -> Postings:
     for i in range(len(heavy)):
         for at in range(offsets[i], offsets[i + 1]):
             first = lists * ranks[at]
-            for slot in range(first, first + lists - heavy[i]):
-                meetings[i] += ends[slot] - starts[slot]
+            if at - offsets[i] < probes.probed[i]:
+                for slot in range(first, first + lists - heavy[i]):
+                    meetings[i] += ends[slot] - starts[slot]
             if at - offsets[i] < probes.posted[i]:
                 holders[ends[first + heavy[i]]] = i
                 ends[first + heavy[i]] += 1
@@ -333,8 +339,7 @@ def join_prefixes(
         Xiao, Wang, Lin, Yu 2008, Efficient similarity joins for near duplicate detection (order by size, size filter).
     """
     connected = begin_count(len(probes.bounds), NO_LIMIT) if connected is None else connected
-    sizes = np.diff(probes.sketches.offsets)
-    found, candidates = _join(probes, sizes, postings, rows.start, rows.stop, threshold.rule, connected, most)
+    found, candidates = _join(probes, postings, rows.start, rows.stop, threshold.rule, connected, most)
     first, second, overlap, shared, united = found.T
     return JoinResult(first, second, overlap, shared / np.maximum(united, 1), candidates, 0, np.empty((0, 2), np.int32))
 
@@ -374,7 +379,6 @@ class _Room(NamedTuple):
 @compiled
 def _join(
     probes: Probes,
-    sizes: NDArray[np.int64],
     postings: Postings,
     start: int,
     stop: int,
@@ -386,7 +390,7 @@ def _join(
     than `most`, the search ends.
     """
     (offsets, ranks, _), (lists, starts, holders, _) = probes.prefixes, postings
-    room = _Room(np.full(len(sizes), -1, np.int32), np.zeros(len(holders), np.int32), np.empty(CHUNK, np.int32))
+    room = _Room(np.full(len(probes.totals), -1, np.int32), np.zeros(len(holders), np.int32), np.empty(CHUNK, np.int32))
     found, count, n_candidates, least = np.empty((1024, 5), np.int32), 0, 0, 0
     has_large = find_any_large(connected)
 
@@ -394,10 +398,10 @@ def _join(
         if n_candidates > most:
             break
         # A sketch may contain any smaller one; otherwise both need at least the features they must share.
-        while not rule.is_containment and least < i and sizes[least] < probes.bounds[i]:
+        while not rule.is_containment and least < i and _differ(probes, least, i, rule):
             least += 1
         looked_at = lists - probes.heavy[i]  # heavy ones are not compared with each other
-        for k in range(looked_at * offsets[i], looked_at * offsets[i + 1]):
+        for k in range(looked_at * offsets[i], looked_at * (offsets[i] + probes.probed[i])):
             slot = lists * ranks[k // looked_at] + k % looked_at
             entry, end = _first_from(holders, starts[slot], starts[slot + 1], least), starts[slot + 1]
             while entry < end and holders[entry] < i:
@@ -407,7 +411,7 @@ def _join(
                     if has_large and share_large(connected, i, j):
                         continue
 
-                    overlap, shared, united = _compare(probes, sizes, i, j, rule)
+                    overlap, shared, united = _compare(probes, i, j, rule)
                     if overlap >= 0:
                         if count == len(found):
                             found = np.concatenate((found, np.empty_like(found)))
@@ -419,10 +423,19 @@ def _join(
 
 
 @compiled
-def _compare(probes: Probes, sizes: NDArray[np.int64], i: int, j: int, rule: Rule) -> tuple[int, int, int]:
-    """Do `compare_sketches`, unless sizes or bitmaps rule the pair out; i is the larger one."""
+def _differ(probes: Probes, small: int, large: int, rule: Rule) -> bool:
+    """Return whether two sketches are no candidates by their totals: all those before the smaller are none either."""
+    if rule.exact_numerator:
+        return is_too_small(probes.totals[small], probes.totals[large], rule)
+    return bool(probes.totals[small] < probes.bounds[large])
+
+
+@compiled
+def _compare(probes: Probes, i: int, j: int, rule: Rule) -> tuple[int, int, int]:
+    """Do `compare_sketches`, unless totals or bitmaps rule the pair out; i is the larger one."""
     # A containment takes the bound of j, which i must contain.
-    need = max(probes.bounds[j] if rule.is_containment else probes.bounds[i], common_needed(sizes[i], sizes[j], rule))
+    need = probes.bounds[j] if rule.is_containment else probes.bounds[i]
+    need = max(need, common_needed(probes.totals[i], probes.totals[j], rule))
     if most_common(probes.bitmaps, i, j) < need:
         return -1, 0, 0
     return compare_sketches(probes.sketches, i, j, need, rule)

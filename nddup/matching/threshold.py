@@ -13,12 +13,14 @@ sketches, never pruned ones, as ascending runs of one array of ids.
 
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from nddup.ground.arrays import Ragged, compiled
+
+Side = Literal["any", "smaller", "larger"]
 
 
 class Rule(NamedTuple):
@@ -48,8 +50,8 @@ class Threshold:
         shows_containment: whether a share of a sketch estimates the same share of its document.
         by_text: sketches that reach the threshold are only candidates; their texts decide (`confirm_texts`). Whether
             two sketches are a pair is then known only from a list of pairs, never from the sketches.
-        exact: the resemblance of all shingles that the texts must reach, where a sketch of fewer than `size` ids holds
-            all shingles of its document: sketches whose ids rule it out are no candidates (`common_needed`). Else None.
+        exact: the resemblance of all shingles that the texts must reach, where a sketch is the `size` smallest ids of
+            its document: sketches that rule it out are no candidates (`common_needed`). Else None.
     """
 
     measure: str
@@ -66,51 +68,52 @@ class Threshold:
         """Return alpha_d of original sketches of these sizes: (n,) int32 to (n,) int32."""
         return least_overlaps(sizes, numerator=self.numerator, denominator=self.denominator, is_count=self.is_count)
 
-    def needs(self, sizes: NDArray[np.int32], partners: NDArray[np.int32] | None = None) -> NDArray[np.int32]:
+    def totals(self, sizes: NDArray[np.int32], n_features: NDArray[np.integer]) -> NDArray[np.int32]:
+        """Return what bounds the overlap of sketches: their documents' shingles if `exact` is set, else their sizes.
+
+        Args:
+            sizes: of the original sketches, (n,).
+            n_features: distinct shingles of their documents, (n,).
+        """
+        return sizes if self.exact is None else n_features.astype(np.int32)
+
+    def needs(
+        self, totals: NDArray[np.int32], partners: NDArray[np.int32] | None = None, side: Side = "any"
+    ) -> NDArray[np.int32]:
         """Return the fewest ids that sketches have in common with a candidate: (n,) int32 to (n,) int32.
 
-        They are not less than `bounds`, do not fall as the size grows, and may be more than the size: then a sketch is
+        They are not less than `bounds`, may fall as the total grows, and may be more than the size: then a sketch is
         in no pair.
 
         Args:
-            sizes: of the sketches.
-            partners: sizes of all sketches that they are compared with; None: any, so that what is needed depends on
-                nothing but the size.
+            totals: `Threshold.totals` of the sketches.
+            partners: those of all sketches that they are compared with; None: any, so that what is needed depends on
+                nothing but the total, whatever other sketches a task holds.
+            side: which of the partners are meant: any, or those whose total is not greater (`smaller`) or not less
+                (`larger`).
         """
         if self.exact is None:
-            return self.bounds(sizes)
-        return self._least_needs(sizes, partners, above=False)
+            return self.bounds(totals)
+        own, where = np.unique(totals.astype(np.int64), return_inverse=True)
+        low = own if side == "larger" else -(-own * self.exact.numerator // self.exact.denominator)
+        high = own if side == "smaller" else own * self.exact.denominator // self.exact.numerator
+        is_met = np.ones(len(own), np.bool_)
+        if partners is not None:
+            others = np.append(np.unique(partners.astype(np.int64)), 0)
+            first, end = np.searchsorted(others[:-1], low), np.searchsorted(others[:-1], high, "right")
+            is_met, low, high = first < end, others[first], others[end - 1]
 
-    def posted_needs(self, sizes: NDArray[np.int32], partners: NDArray[np.int32]) -> NDArray[np.int32]:
-        """Return the fewest ids that sketches have in common with a candidate that is not smaller, as `needs`.
+        # What is needed rises with the partner's total until both s and the own total are passed, then falls.
+        least = np.where(is_met, _least_of_two(own, low, high, self.rule), own + 1)
+        needs: NDArray[np.int32] = np.maximum(least, self.bounds(np.minimum(own, self.size)))[where].astype(np.int32)
+        return needs
 
-        They may fall as the size grows.
-        """
-        return self.bounds(sizes) if self.exact is None else self._least_needs(sizes, partners, above=True)
-
-    def prune_bounds(self, sizes: NDArray[np.int32]) -> NDArray[np.int32]:
+    def prune_bounds(self, totals: NDArray[np.int32]) -> NDArray[np.int32]:
         """Return the fewest features that must be left of each of all sketches for it to be in a pair, as `needs`.
 
         For a containment this is 1: a sketch that contains a small one need not share more with it.
         """
-        return np.ones(len(sizes), np.int32) if self.is_containment else self.needs(sizes, sizes)
-
-    def _least_needs(
-        self, sizes: NDArray[np.int32], partners: NDArray[np.int32] | None, *, above: bool
-    ) -> NDArray[np.int32]:
-        if partners is None:  # tasks that hold other sketches find the same
-            others = own = np.arange(max(self.size, int(sizes.max(initial=0))) + 1, dtype=np.int32)
-            where = sizes.astype(np.int64)
-        else:
-            others = np.unique(partners)
-            own, where = np.unique(sizes, return_inverse=True)
-        least = np.maximum(
-            _least_needs(own.astype(np.int64), others.astype(np.int64), self.rule, above), self.bounds(own)
-        )
-        if not above:
-            least = np.minimum.accumulate(least[::-1])[::-1]
-        needs: NDArray[np.int32] = least[where.reshape(-1)].astype(np.int32)
-        return needs
+        return np.ones(len(totals), np.int32) if self.is_containment else self.needs(totals, totals)
 
     @property
     def least_size(self) -> int:
@@ -159,44 +162,38 @@ def least_overlaps(sizes: NDArray[np.int32], *, numerator: int, denominator: int
 
 @compiled
 def common_needed(a: int, b: int, rule: Rule) -> int:
-    """Return the fewest ids that sketches of `a` and `b` ids have in common if their documents are near-duplicates.
+    """Return the fewest ids that two sketches have in common if their documents, of `a` and `b` shingles, are near.
 
-    With t = p / q the resemblance of all shingles that decides and N the number of a document's shingles, two documents
-    that reach it have at least p (Na + Nb) / (p + q) shingles in common, and Nb is at most Na q / p. A sketch of fewer
-    than s ids holds all shingles; of one of s ids, at most N - s common ones are not in it. The bound falls as N grows,
-    so the largest N counts.
+    With t = p / q the resemblance of all shingles that decides, two documents that reach it have at least
+    p (a + b) / (p + q) shingles in common. Those that a sketch of s ids lacks are the largest: at most max(a, b) - s.
 
     Returns:
-        0 where the ids rule out nothing: no `Threshold.exact`, or both sketches have s ids. More than the smaller has
-        where the documents differ too much in size.
+        0 or less where this rules out nothing, as without `Threshold.exact`; more than the smaller sketch has where the
+        documents differ too much in size.
     """
-    p, q, size = rule.exact_numerator, rule.exact_denominator, rule.size
-    small, large = min(a, b), max(a, b)
-    if p == 0 or small >= size:
+    p, q = rule.exact_numerator, rule.exact_denominator
+    if p == 0:
         return 0
-    if large < size:
-        return -(-p * (small + large) // (p + q))
-    most = small * q // p
-    return -(-p * (small + most) // (p + q)) - (most - size) if most >= size else small + 1
+    small, large = min(a, b), max(a, b)
+    if is_too_small(small, large, rule):
+        return small + 1
+    return -(-p * (a + b) // (p + q)) - max(large - rule.size, 0)
 
 
 @compiled
-def _least_needs(sizes: NDArray[np.int64], partners: NDArray[np.int64], rule: Rule, above: bool) -> NDArray[np.int64]:  # noqa: FBT001 - numba takes no names
-    """Return the least `common_needed` of each size with any of the partners, ascending, or with those not below it.
+def is_too_small(small: int, large: int, rule: Rule) -> bool:
+    """Return whether documents of so many shingles are no near-duplicates, whatever these are."""
+    return small * rule.exact_denominator < large * rule.exact_numerator
 
-    What is needed rises with the partner's size, and is least again, or least of all, with one of s ids or more. Where
-    no partner is possible, it is the size and 1.
-    """
-    least = sizes + 1
-    for k in range(len(sizes)):
-        size = sizes[k]
-        if size >= rule.size:
-            least[k] = 0
-            continue
-        first = size if above else -(-size * rule.exact_numerator // rule.exact_denominator)
-        at = np.searchsorted(partners, first)
-        if at < len(partners):
-            least[k] = min(least[k], common_needed(size, partners[at], rule), common_needed(size, partners[-1], rule))
+
+@compiled
+def _least_of_two(
+    totals: NDArray[np.int64], low: NDArray[np.int64], high: NDArray[np.int64], rule: Rule
+) -> NDArray[np.int64]:
+    """Return the lesser `common_needed` of each total with two partners, (n,)."""
+    least = np.empty(len(totals), np.int64)
+    for k in range(len(totals)):
+        least[k] = min(common_needed(totals[k], low[k], rule), common_needed(totals[k], high[k], rule))
     return least
 
 
@@ -208,7 +205,8 @@ def compare_sketches(sketches: Ragged, a: int, b: int, need: int, rule: Rule) ->
         sketches: rows of ascending ids, uint64.
         a: row of one sketch.
         b: row of the other.
-        need: least overlap: the larger alpha_d of the two; for a containment, that of the contained sketch.
+        need: least overlap: the larger alpha_d of the two, or what `common_needed` asks; for a containment, that of the
+            contained sketch.
         rule: when two sketches are near-duplicates.
 
     Returns:
@@ -218,12 +216,11 @@ def compare_sketches(sketches: Ragged, a: int, b: int, need: int, rule: Rule) ->
     """
     offsets, ids = sketches
     i, i_end, j, j_end = offsets[a], offsets[a + 1], offsets[b], offsets[b + 1]
-    need = max(need, common_needed(i_end - i, j_end - j, rule))
     if rule.by_slots:
         overlap = overlap_or_less(ids, i, i_end, j, j_end, need)
         shared, united = overlap, rule.size
     else:
-        overlap, shared, united = _overlap_and_resemblance(ids, i, i_end, j, j_end, need, rule.size)
+        overlap, shared, united = _overlap_and_resemblance(ids, i, i_end, j, j_end, need, rule)
     if overlap < 0 or (rule.by_resemblance and shared * rule.denominator < rule.numerator * united):
         return -1, 0, 0
     return overlap, shared, united
@@ -231,16 +228,22 @@ def compare_sketches(sketches: Ragged, a: int, b: int, need: int, rule: Rule) ->
 
 @compiled
 def _overlap_and_resemblance(
-    ids: NDArray[np.uint64], a: int, a_end: int, b: int, b_end: int, need: int, size: int
+    ids: NDArray[np.uint64], a: int, a_end: int, b: int, b_end: int, need: int, rule: Rule
 ) -> tuple[int, int, int]:
-    """Return what `overlap_or_less` and `resemblance_parts` do, by one merge: the latter ends within the former."""
-    limit = size
-    if a_end - a < size and b_end - b < size:
+    """Return what `overlap_or_less` and `resemblance_parts` do, by one merge: the latter ends within the former.
+
+    The first is -1, too, as soon as the resemblance is out of reach.
+    """
+    limit = most_apart = rule.size
+    if a_end - a < rule.size and b_end - b < rule.size:
         limit = a_end - a + b_end - b
+        most_apart = limit
+    elif rule.by_resemblance:  # the union has s ids or more
+        most_apart -= -(-rule.numerator * rule.size // rule.denominator)
 
     common = united = 0
     while a < a_end and b < b_end and united < limit:
-        if common + min(a_end - a, b_end - b) < need:
+        if united - common > most_apart or common + min(a_end - a, b_end - b) < need:
             return -1, 0, 0
         x, y = ids[a], ids[b]
         common += x == y
@@ -248,6 +251,8 @@ def _overlap_and_resemblance(
         b += y <= x
         united += 1
     shared, united = common, min(limit, united + (a_end - a) + (b_end - b))
+    if rule.by_resemblance and shared * rule.denominator < rule.numerator * united:
+        return -1, 0, 0
 
     while a < a_end and b < b_end:
         if common + min(a_end - a, b_end - b) < need:

@@ -223,7 +223,7 @@ def keep_apart(family: Family, divided: Divided, confirm: Confirm | None, max_ne
     numbers = np.unique(divided.guards, return_inverse=True)[1].astype(np.uint64)
     keys = np.repeat(numbers, np.diff(offsets)) * np.uint64(prefixes.n_ranks) + ranks
     numbered = Prefixes(offsets, *number_keys(keys))
-    apart = Family(sketches, numbered, family.bounds[places], family.rule)
+    apart = Family(sketches, numbered, family.totals[places], family.bounds[places], family.rule)
     of_places = confirm and (lambda one, others: confirm(int(places[one]), places[others]))
     found = keep_bounded(apart, np.arange(len(places)), divided.choosing, of_places, max_near)
     rows = found.rows.copy()

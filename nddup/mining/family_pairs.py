@@ -2,7 +2,7 @@
 
     list_families     CONNECTIONS                 -> SEARCHED, from all edges in one call
     search_families   rows of SEARCHED, FamilyRule  -> FAMILY_PAIRS, each family in one call
-    pair_family       sketches, bounds, threshold -> FamilyPairs of one family
+    pair_family       sketches, totals, threshold -> FamilyPairs of one family
     lead              a large Component           -> the pairs of its leaders
     lead_confirmed    Family, Confirm             -> leaders, where texts confirm pairs
 
@@ -146,7 +146,7 @@ class FamilyPairs(NamedTuple):
 
 def pair_family(
     sketches: Ragged,
-    bounds: NDArray[np.int32],
+    totals: NDArray[np.int32],
     by_policy: NDArray[np.int64],
     threshold: Threshold,
     limits: ComparisonLimits,
@@ -171,7 +171,7 @@ def pair_family(
 
     Args:
         sketches: the distinct sketches, n rows, ids ascending in each.
-        bounds: (n,), the least overlap of each with a near-duplicate: `threshold.needs` of the original sizes.
+        totals: (n,), what bounds the overlap of each: `threshold.totals` of the original sizes.
         by_policy: (n,), the sketches in the order the keep policy prefers them.
         threshold: when two are near-duplicates; any measure but containment.
         limits: `pairs.max_edges` and `pairs.max_comparisons`.
@@ -192,32 +192,32 @@ def pair_family(
         Every two of 0, 1 and 2 share two features; so do 3 and 4. At most two pairs a component: 0 leads 1 and 2.
 
         >>> ids = np.array([1, 2, 3, 1, 2, 4, 1, 2, 5, 7, 8, 7, 8, 9], np.uint64)
-        >>> sketches, bounds = Ragged(np.array([0, 3, 6, 9, 11, 14]), ids), np.full(5, 2, np.int32)
+        >>> sketches, sizes = Ragged(np.array([0, 3, 6, 9, 11, 14]), ids), np.array([3, 3, 3, 2, 3], np.int32)
         >>> by_count = Threshold("overlap", 2, 1, is_count=True, size=3)
-        >>> found = pair_family(sketches, bounds, np.arange(5), by_count, ComparisonLimits(2, 100))
+        >>> found = pair_family(sketches, sizes, np.arange(5), by_count, ComparisonLimits(2, 100))
         >>> sorted(found.ends.tolist()), found.by_leaders.tolist()
         ([[1, 0], [2, 0], [3, 4]], [True, True, True, False, False])
     """
-    prefixes = rank_features(sketches, bounds, threshold).prefixes
+    family = rank_features(sketches, totals, threshold)
     if keys is not None:
-        prefixes = Prefixes(keys.offsets, *number_keys(keys.values))
+        family = family._replace(prefixes=Prefixes(keys.offsets, *number_keys(keys.values)))
 
-    order, connected, found = _join(sketches, bounds, threshold, limits, prefixes, is_by_features=keys is None)
-    nobody, own = np.zeros(len(bounds), np.bool_), np.arange(len(bounds), dtype=np.int32)
+    order, connected, found = _join(family, limits, threshold, is_by_features=keys is None)
+    nobody, own = np.zeros(len(totals), np.bool_), np.arange(len(totals), dtype=np.int32)
     if found.candidates > limits.max_comparisons:
         none = np.empty(0, np.int32)
         return FamilyPairs(none.reshape(0, 2), none, np.empty(0), nobody, own, 0, found.candidates, is_whole=False)
 
-    roots = np.full(len(bounds), -1, np.int32)
+    roots = np.full(len(totals), -1, np.int32)
     roots[order] = find_large(connected)
     ends = order[np.stack([found.first, found.second], axis=1)].astype(np.int32)
     listed = np.flatnonzero(roots[ends[:, 0]] < 0)
     parts = [Rows(ends[listed], found.overlap[listed], found.resemblance[listed])]
-    limited, whole = 0, choosing or choose_freely(len(bounds))
+    limited, whole = 0, choosing or choose_freely(len(totals))
     for root in np.unique(roots[roots >= 0]):
         members = np.flatnonzero(roots == root)
         order = by_policy[roots[by_policy] == root]
-        component = Component(take_rows(sketches, members), bounds[members], np.searchsorted(members, order))
+        component = Component(take_rows(sketches, members), totals[members], np.searchsorted(members, order))
         of_members = confirm and among(confirm, members)
         by_value = divided and divided.take(members)
         within = lead(component, threshold, limits.max_edges, whole.take(members), of_members, by_value)
@@ -228,23 +228,17 @@ def pair_family(
 
 
 def _join(
-    sketches: Ragged,
-    bounds: NDArray[np.int32],
-    threshold: Threshold,
-    limits: ComparisonLimits,
-    prefixes: Prefixes,
-    *,
-    is_by_features: bool,
+    family: Family, limits: ComparisonLimits, threshold: Threshold, *, is_by_features: bool
 ) -> tuple[NDArray[np.int64], ConnectedPairs, JoinResult]:
     """Find the pairs of n sketches as `join_prefixes` does; return also the order in which it names them, (n,)."""
-    connected = begin_count(len(bounds), limits.max_edges)
-    order = np.argsort(np.diff(sketches.offsets), kind="stable")
-    lengths = np.diff(prefixes.offsets)[order].astype(np.int32)
-    heavy = np.zeros(len(order), np.bool_)
-    own = take_rows(sketches, order)
-    probes = Probes(own, take_prefixes(prefixes, order, lengths), bounds[order], lengths, heavy, make_bitmaps(*own))
+    connected = begin_count(len(family.totals), limits.max_edges)
+    order = np.argsort(family.totals, kind="stable")
+    lengths = np.diff(family.prefixes.offsets)[order].astype(np.int32)
+    own, prefixes = take_rows(family.sketches, order), take_prefixes(family.prefixes, order, lengths)
+    heavy, bitmaps = np.zeros(len(order), np.bool_), make_bitmaps(*own)
+    probes = Probes(own, prefixes, family.totals[order], family.bounds[order], lengths, lengths, heavy, bitmaps)
     if is_by_features:
-        connect_cliques(connected, probes.sketches, probes.bounds, probes.prefixes, threshold.rule)
+        connect_cliques(connected, probes, threshold.rule)
     found = join_prefixes(
         probes, post_prefixes(probes), range(len(order)), threshold=threshold, connected=connected,
         most=limits.max_comparisons,
@@ -252,24 +246,24 @@ def _join(
     return order, connected, found
 
 
-def connect_sketches(sketches: Ragged, threshold: Threshold) -> NDArray[np.int64]:
+def connect_sketches(sketches: Ragged, totals: NDArray[np.int32], threshold: Threshold) -> NDArray[np.int64]:
     """Return the component of each sketch, by its first one, (n,): any two that satisfy the threshold are in one.
 
     Args:
         sketches: n rows, ids ascending in each.
-        threshold: as of `pair_family`.
+        totals: as of `pair_family`.
+        threshold: likewise.
 
     Cost: that of `pair_family`, but two sketches known to be connected are not compared.
 
     Example:
         >>> sketches = Ragged(np.array([0, 2, 4, 6]), np.array([7, 8, 1, 2, 2, 9], np.uint64))
-        >>> connect_sketches(sketches, Threshold("overlap", 1, 1, is_count=True, size=2)).tolist()
+        >>> by_count = Threshold("overlap", 1, 1, is_count=True, size=2)
+        >>> connect_sketches(sketches, np.full(3, 2, np.int32), by_count).tolist()
         [0, 1, 1]
     """
-    sizes = np.diff(sketches.offsets).astype(np.int32)
-    bounds = threshold.needs(sizes, sizes)
-    prefixes, limits = rank_features(sketches, bounds, threshold).prefixes, ComparisonLimits(0, NO_LIMIT)
-    order, connected, _ = _join(sketches, bounds, threshold, limits, prefixes, is_by_features=True)
+    family, limits = rank_features(sketches, totals, threshold), ComparisonLimits(0, NO_LIMIT)
+    order, connected, _ = _join(family, limits, threshold, is_by_features=True)
     roots = find_large(connected)
     roots = np.where(roots < 0, np.arange(len(order)), roots)
     firsts = np.full(len(order), len(order))
@@ -283,7 +277,7 @@ class Component(NamedTuple):
     """A component of n documents."""
 
     sketches: Ragged  # n rows, ids ascending in each
-    bounds: NDArray[np.int32]  # (n,), the least overlap of each with a candidate (`Threshold.needs`)
+    totals: NDArray[np.int32]  # (n,), what bounds the overlap of each (`Threshold.totals`)
     by_policy: NDArray[np.int64]  # (n,), the documents in the order the keep policy prefers them
 
 
@@ -310,13 +304,13 @@ def lead(
     Cost: those of `choose_leaders` or `lead_confirmed`, `find_leader_pairs` and `keep_bounded`. Memory: 60 bytes for
         every id of every sketch, 24 for every pair.
     """
-    family = rank_features(component.sketches, component.bounds, threshold)
+    family = rank_features(component.sketches, component.totals, threshold)
     order, always = np.ascontiguousarray(component.by_policy, np.int64), choosing.is_forced
     if confirm is None:
         leads, index = choose_leaders(family, order, always)
     else:
         leads, index = lead_confirmed(family, order, always, confirm)
-    pairs, n = find_leader_pairs(family, leads, index, always), len(component.bounds)
+    pairs, n = find_leader_pairs(family, leads, index, always), len(component.totals)
     stands, limited = np.arange(n, dtype=np.int32), 0
     if divided is not None:
         apart = keep_apart(family, divided, confirm, max_near)
@@ -472,13 +466,13 @@ def _search(
 ) -> FamilyPairs:
     sketches = ragged_of(rows["sketch"])
     sizes = np.diff(sketches.offsets).astype(np.int32)
-    bounds = rule.threshold.needs(sizes, sizes)
+    totals = rule.threshold.totals(sizes, rows["shingles"].to_numpy())
     choosing, limits = _choosing_of(rows, rule), rule.limits
     if rows["is_large"][0].as_py():
-        component = Component(sketches, bounds, by_policy)
+        component = Component(sketches, totals, by_policy)
         return lead(component, rule.threshold, limits.max_edges, choosing, confirm, divided)
     keys = None if rule.keys is None else rule.keys(sketches)
-    return pair_family(sketches, bounds, by_policy, rule.threshold, limits, keys, confirm, choosing, divided)
+    return pair_family(sketches, totals, by_policy, rule.threshold, limits, keys, confirm, choosing, divided)
 
 
 def _lay_out(

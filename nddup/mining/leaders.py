@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from nddup.ground.arrays import Ragged, compiled, number_keys
 from nddup.matching.overlap_join import Prefixes
-from nddup.matching.threshold import Rule, Threshold, compare_sketches
+from nddup.matching.threshold import Rule, Threshold, common_needed, compare_sketches
 
 
 class Family(NamedTuple):
@@ -25,6 +25,7 @@ class Family(NamedTuple):
 
     sketches: Ragged
     prefixes: Prefixes
+    totals: NDArray[np.int32]  # shape (n,), what bounds the overlap of each (`Threshold.totals`)
     bounds: NDArray[np.int32]  # shape (n,), the least overlap of each with a candidate (`Threshold.needs`)
     rule: Rule
 
@@ -38,8 +39,9 @@ class Index(NamedTuple):
     holders: NDArray[np.int32]  # by entry, the document
 
 
-def rank_features(sketches: Ragged, bounds: NDArray[np.int32], threshold: Threshold) -> Family:
+def rank_features(sketches: Ragged, totals: NDArray[np.int32], threshold: Threshold) -> Family:
     """Order the features of each document by one total order, rarest first, and cut its prefix."""
+    bounds = threshold.needs(totals, totals)
     numbers, count = number_keys(sketches.values)
     holders = np.bincount(numbers, minlength=count)
     ranks = np.empty(count, np.int32)
@@ -48,7 +50,7 @@ def rank_features(sketches: Ragged, bounds: NDArray[np.int32], threshold: Thresh
     # Features held by only one document have the lowest ranks.
     n_alone = int(np.count_nonzero(holders == 1))
     offsets, prefixes = cut_prefixes(sketches.offsets, ranks[numbers], n_alone, bounds)
-    return Family(sketches, Prefixes(offsets, prefixes, count), bounds, threshold.rule)
+    return Family(sketches, Prefixes(offsets, prefixes, count), totals, bounds, threshold.rule)
 
 
 @compiled
@@ -56,18 +58,18 @@ def cut_prefixes(
     offsets: NDArray[np.int64], ranks: NDArray[np.int32], n_alone: int, bounds: NDArray[np.int32]
 ) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
     """
-    Cut the prefixes: the first (features left) - alpha + 1 features, once those of a single document are dropped.
+    Cut the prefixes: the first (features left) - (least overlap) + 1 features, without those of a single document.
 
     Source: Chaudhuri, Ganti, Kaushik 2006, A primitive operator for similarity joins in data cleaning.
 
-    Two documents with max(alpha) features in common have a feature common to both prefixes. A document with fewer than
-    alpha features left is in no pair, and its prefix is empty.
+    Two documents with as many features in common as both need have one that is in both prefixes. A document with fewer
+    left than it needs is in no pair, and its prefix is empty.
 
     Args:
         offsets: shape (n+1,), rows of `ranks`.
         ranks: of the features of each document, in any order.
         n_alone: ranks below this belong to features that only one document holds.
-        bounds: shape (n,), alpha of each document.
+        bounds: shape (n,), least overlap of each document with a candidate.
 
     Returns:
         Offsets, shape (n+1,), and the ranks of the prefixes, ascending in each.
@@ -88,7 +90,7 @@ def cut_prefixes(
 @compiled
 def compare(family: Family, a: int, b: int) -> tuple[int, int, int]:
     """Return the overlap and the two parts of the resemblance of two documents; -1 first if not near-duplicates."""
-    need = max(family.bounds[a], family.bounds[b])
+    need = max(family.bounds[a], family.bounds[b], common_needed(family.totals[a], family.totals[b], family.rule))
     return compare_sketches(family.sketches, a, b, need, family.rule)
 
 

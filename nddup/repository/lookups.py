@@ -19,7 +19,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from nddup.ground.arrays import Ragged, compiled, take_rows
-from nddup.matching.threshold import Rule, Threshold, compare_sketches
+from nddup.matching.threshold import Rule, Threshold, common_needed, compare_sketches
 from nddup.sketching.minhash import Finder
 from nddup.sketching.permutations import GOLDEN, ONE, mix_id
 from nddup.sketching.recipe import LEVEL_BITS, level_of, spread_levels
@@ -222,6 +222,9 @@ class Rows(NamedTuple):
 
     sketches: Ragged
 
+    totals: NDArray[np.int32]
+    """What bounds the overlap of each, (m,) (`Threshold.totals`)."""
+
 
 class Postings(NamedTuple):
     """The posting lists of a segment; p postings, c common features."""
@@ -268,9 +271,11 @@ def join_near(parts: Sequence[Near]) -> Near:
 def spread_rows(nodes: NDArray[np.int64], sketches: Ragged, n_features: NDArray[np.int32], matching: Matching) -> Rows:
     """Return the rows of some nodes, in their order; one per level if the modulus varies."""
     if not matching.levels:
-        return Rows(nodes, sketches)
+        sizes = np.diff(sketches.offsets).astype(np.int32)
+        return Rows(nodes, sketches, matching.threshold.totals(sizes, n_features))
     own = np.array([level_of(count, matching.levels) for count in n_features.tolist()], np.int64)
-    return Rows(*spread_levels(nodes, own, sketches, LEVELS))
+    names, spread = spread_levels(nodes, own, sketches, LEVELS)
+    return Rows(names, spread, np.diff(spread.offsets).astype(np.int32))
 
 
 def build_postings(rows: Rows, matching: Matching) -> Postings:
@@ -423,7 +428,8 @@ def _compare(stored: Rows, given: Rows, met: NDArray[np.int64], rows: NDArray[np
     sizes = np.diff(both.offsets).astype(np.int32)
     bounds = matching.threshold.bounds(sizes)
     places = np.stack([met, where.reshape(-1) + n_given], axis=1)
-    found = _compare_all(both, places, bounds, matching.threshold.rule)
+    totals = np.concatenate([given.totals, stored.totals[some]])
+    found = _compare_all(both, places, totals, bounds, matching.threshold.rule)
     is_near = found[:, 0] >= 0
 
     names = np.stack([given.names[met], stored.names[rows]], axis=1)
@@ -441,11 +447,14 @@ def _compare(stored: Rows, given: Rows, met: NDArray[np.int64], rows: NDArray[np
 
 
 @compiled
-def _compare_all(both: Ragged, places: NDArray[np.int64], bounds: NDArray[np.int32], rule: Rule) -> NDArray[np.int64]:
+def _compare_all(
+    both: Ragged, places: NDArray[np.int64], totals: NDArray[np.int32], bounds: NDArray[np.int32], rule: Rule
+) -> NDArray[np.int64]:
     """Return overlap, and numerator and denominator of the resemblance, of each pair; overlap -1 if not near."""
     found = np.empty((len(places), 3), np.int64)
     for i in range(len(places)):
         a, b = places[i, 0], places[i, 1]
         need = min(bounds[a], bounds[b]) if rule.is_containment else max(bounds[a], bounds[b])
+        need = max(need, common_needed(totals[a], totals[b], rule))
         found[i, 0], found[i, 1], found[i, 2] = compare_sketches(both, a, b, need, rule)
     return found

@@ -245,9 +245,11 @@ def as_segment(parts: Parts, matching: Matching) -> MappedSegment:
         array.flags.writeable = False  # kernels would be compiled again for writable arrays
 
     sketches = Ragged(found["sketch_offsets"], found["sketch_ids"])
-    rows = Rows(found["nodes"], sketches)
+    sizes, names, spread = np.diff(sketches.offsets).astype(np.int32), found["nodes"], sketches
+    totals = matching.threshold.totals(sizes, found["n_features"])
     if matching.levels:
-        rows = Rows(found["row_names"], Ragged(found["row_offsets"], found["row_ids"]))
+        names, spread = found["row_names"], Ragged(found["row_offsets"], found["row_ids"])
+        totals = np.diff(spread.offsets).astype(np.int32)
     posted = (found[name] for name in ("features", "holders", "places", "common", "common_holders"))
     keyed = {
         name: Keyed(found[f"{name}-keys"], found[f"{name}-rows"])
@@ -257,7 +259,7 @@ def as_segment(parts: Parts, matching: Matching) -> MappedSegment:
         nodes=found["nodes"],
         n_features=found["n_features"],
         sketches=sketches,
-        postings=Postings(rows, *posted),
+        postings=Postings(Rows(names, spread, totals), *posted),
         print_ends=found["print_ends"],
         doc_keys=tables["documents"]["doc_key"].to_numpy(),
         components=tables["state"]["component_key"].to_numpy(),

@@ -44,7 +44,7 @@ LED = """
 """The pieces of components given by leaders: each has a leader."""
 
 LED_SKETCHES = """
-    SELECT 0 AS one, d.doc_key AS node, d.sketch
+    SELECT 0 AS one, d.doc_key AS node, d.sketch, d.n_features
     FROM {before}documents AS d JOIN {before}labels AS j ON d.doc_key = j.node JOIN {before}led AS l ON j.root = l.root
     WHERE d.doc_id = d.group
 """
@@ -103,8 +103,9 @@ def label_batches(batches: Batches, *, names: Table) -> Batches:
 
 
 def join_led(batches: Batches, *, names: Table, threshold: Threshold) -> Batches:
-    """Yield LED_LABELS under a name, from the distinct sketches (node, sketch) of components given by leaders."""
+    """Yield LED_LABELS under a name, from node, sketch and n_features of components given by leaders."""
     rows = pa.Table.from_batches(list(batches))
     sketches, nodes = ragged_of(rows["sketch"]), rows["node"].to_numpy()
-    roots = connect_sketches(sketches, threshold)
+    totals = threshold.totals(np.diff(sketches.offsets).astype(np.int32), rows["n_features"].to_numpy())
+    roots = connect_sketches(sketches, totals, threshold)
     yield names.batch([pa.array(nodes), pa.array(nodes[roots])])

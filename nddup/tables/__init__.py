@@ -473,7 +473,11 @@ LEXICON = working(
     "The terms whose frequency lies in the interval; saved with the run, for other runs to use.",
     "choose the terms that describe documents",
 )
-SKETCHES = working("sketches", "node long, sketch array<long>", "The distinct, non-empty sketches.")
+SKETCHES = working(
+    "sketches",
+    "node long, sketch array<long>, n_features int",
+    "The distinct, non-empty sketches, and the number of distinct shingles of their documents.",
+)
 COMPARED = working(
     "compared",
     f"what string, node_a long, node_b long, {_COMPARED}, candidates long, stopped long",

@@ -31,16 +31,13 @@ class Rule(NamedTuple):
         return self.measured(one, other) >= self.threshold and self.may_reach(one, other)
 
     def may_reach(self, one: Row, other: Row) -> bool:
-        """Return whether any documents with these sketches have the resemblance `exact`, trying all sizes."""
-        first, second = sorted((set(one["sketch"]), set(other["sketch"])), key=len)
-        if self.exact is None or len(first) == self.size:
+        """Return whether documents with these sketches and numbers of shingles can have the resemblance `exact`."""
+        if self.exact is None:
             return True
-        common, most = len(first & second), len(second) if len(second) < self.size else 10 * self.size
-        for n in range(len(second), most + 1):
-            shared = min(common + n - len(second), len(first))  # all that is not in the larger sketch may be common
-            if Fraction(shared, len(first) + n - shared) >= self.exact:
-                return True
-        return False
+        few, many = sorted((one["n_features"], other["n_features"]))
+        common = len(set(one["sketch"]) & set(other["sketch"]))
+        shared = min(common + max(many - self.size, 0), few)  # all that is not in the larger sketch may be common
+        return Fraction(shared, few + many - shared) >= self.exact
 
     def measured(self, one: Row, other: Row) -> Fraction:
         """Return the measure of two documents that have features."""

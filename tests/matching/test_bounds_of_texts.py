@@ -13,7 +13,7 @@ from nddup.embedded.workers import Workers
 from nddup.ground.arrays import Ragged
 from nddup.matching.bitmaps import make_bitmaps, most_common
 from nddup.matching.overlap_join import ComparisonLimits
-from nddup.matching.threshold import Threshold, common_needed
+from nddup.matching.threshold import Side, Threshold, common_needed
 
 SIZE = 8
 SHARES = (Fraction(1, 2), Fraction(7, 10), Fraction(9, 10))
@@ -40,35 +40,36 @@ documents = st.frozensets(st.integers(0, 30), min_size=1, max_size=24)
 
 @given(documents, documents, st.sampled_from(SHARES))
 def test_no_near_duplicate_has_less_in_common(a: frozenset[int], b: frozenset[int], share: Fraction) -> None:
-    """Two documents that reach the share have at least the ids in common that their sketches' sizes ask for."""
+    """Two documents that reach the share have at least the ids in common that their numbers of shingles ask for."""
     first, second = sketch_of(a), sketch_of(b)
-    common, need = len({*first} & {*second}), common_needed(len(first), len(second), rule_at(share).rule)
+    common, need = len({*first} & {*second}), common_needed(len(a), len(b), rule_at(share).rule)
 
     if resemblance(a, b) >= share:
         assert common >= need
-    elif max(len(a), len(b)) < SIZE:
+    elif max(len(a), len(b)) <= SIZE:
         assert common < need
 
 
-@given(st.lists(st.integers(1, SIZE), min_size=1, max_size=20), st.sampled_from(SHARES))
-def test_needs_are_the_least_of_all_partners(sizes: list[int], share: Fraction) -> None:
-    """Each size needs what its easiest partner asks, and as little as any larger one."""
-    threshold, own = rule_at(share), np.array(sizes, np.int32)
-    rule, bounds = threshold.rule, dict(zip(sizes, threshold.bounds(own).tolist(), strict=True))
+@given(st.lists(st.integers(1, 3 * SIZE), min_size=1, max_size=20), st.sampled_from(SHARES), st.booleans())
+def test_needs_are_the_least_of_all_partners(totals: list[int], share: Fraction, whole: bool) -> None:  # noqa: FBT001
+    """Each total needs what its easiest partner asks: of any size, or of those on one side; of some, or of all."""
+    threshold, own = rule_at(share), np.array(totals, np.int32)
+    partners = list(range(1, 6 * SIZE + 1)) if whole else totals
+    bounds = threshold.bounds(np.minimum(own, SIZE)).tolist()
+    given_partners = None if whole else own
 
-    def least(size: int, partners: list[int]) -> int:
-        asked = [(common_needed(size, other, rule), other) for other in partners]
-        return int(max(bounds[size], min([size + 1, *(need for need, other in asked if need <= min(size, other))])))
+    def least(total: int, bound: int, side: Side) -> int:
+        sides = {"any": True, "smaller": False, "larger": False}
+        met = [other for other in partners if sides[side] or (other <= total if side == "smaller" else other >= total)]
+        possible = [other for other in met if Fraction(min(total, other), max(total, other)) >= share]
+        return max(bound, min([common_needed(total, other, threshold.rule) for other in possible], default=total + 1))
 
-    expected = [min(least(other, sizes) for other in sizes if other >= size) for size in sizes]
-    assert threshold.needs(own, own).tolist() == expected
-    every = list(range(1, SIZE + 1))
-    bounds = dict(zip(every, threshold.bounds(np.array(every, np.int32)).tolist(), strict=True))
-    alone = [min(least(other, every) for other in every if other >= size) for size in sizes]
-    assert threshold.needs(own).tolist() == alone  # whatever other sketches a task holds
-    assert [threshold.needs(own[at : at + 1])[0] for at in range(len(own))] == alone
-    posted = [least(size, [other for other in sizes if other >= size]) for size in sizes]
-    assert threshold.posted_needs(own, own).tolist() == posted
+    sides: tuple[Side, ...] = ("any", "smaller", "larger")
+    for side in sides:
+        expected = [least(total, bound, side) for total, bound in zip(totals, bounds, strict=True)]
+        assert threshold.needs(own, given_partners, side).tolist() == expected
+    if whole:  # whatever other sketches a task holds
+        assert [threshold.needs(own[at : at + 1])[0] for at in range(len(own))] == threshold.needs(own).tolist()
 
 
 @given(st.lists(documents, min_size=1, max_size=14, unique_by=lambda d: tuple(sketch_of(d))), st.sampled_from(SHARES))
@@ -90,7 +91,7 @@ def test_the_candidates_are_those_of_the_definition(texts: list[frozenset[int]],
         union = union if max(len(rows[a]), len(rows[b])) < SIZE else union[:SIZE]
         shared = len({*union} & {*rows[a]} & {*rows[b]})
         common = len({*rows[a]} & {*rows[b]})
-        enough = max(1, common_needed(len(rows[a]), len(rows[b]), threshold.rule))
+        enough = max(1, common_needed(len(texts[a]), len(texts[b]), threshold.rule))
         if Fraction(shared, len(union)) >= least and common >= enough:
             expected.add((a, b))
     assert set(map(tuple, found.ends.tolist())) == expected

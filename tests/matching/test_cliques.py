@@ -8,8 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nddup.ground.arrays import Ragged, number_keys
+from nddup.matching.bitmaps import make_bitmaps
 from nddup.matching.cliques import _differences, _radius, connect_cliques
-from nddup.matching.overlap_join import NO_LIMIT, ConnectedPairs, Prefixes, begin_count, find_large
+from nddup.matching.overlap_join import NO_LIMIT, ConnectedPairs, Prefixes, Probes, begin_count, find_large
 from nddup.matching.threshold import Threshold, compare_sketches
 
 RULES = {
@@ -42,9 +43,11 @@ def ragged(rows: list[list[int]]) -> Ragged:
 def connect(sketches: Ragged, threshold: Threshold, max_edges: int) -> ConnectedPairs:
     """Find cliques where sketches meet at all their ids."""
     connected = begin_count(len(sketches.offsets) - 1, max_edges)
-    bounds = threshold.bounds(np.diff(sketches.offsets).astype(np.int32))
+    sizes = np.diff(sketches.offsets).astype(np.int32)
     prefixes = Prefixes(sketches.offsets, *number_keys(sketches.values))
-    connect_cliques(connected, sketches, bounds, prefixes, threshold.rule)
+    none, bitmaps = np.zeros(len(sizes), np.bool_), make_bitmaps(*sketches)
+    probes = Probes(sketches, prefixes, sizes, threshold.bounds(sizes), sizes, sizes, none, bitmaps)
+    connect_cliques(connected, probes, threshold.rule)
     return connected
 
 

@@ -39,7 +39,9 @@ def test_finds_whatever_contains_enough(sketches: list[set[int]], share: Fractio
     probes = Probes(
         sketches=whole,
         prefixes=Prefixes(offsets, features[order].astype(np.int32), 15),
+        totals=sizes,
         bounds=bounds,
+        probed=np.diff(offsets).astype(np.int32),
         posted=np.maximum(np.diff(offsets) - bounds + 1, 0).astype(np.int32),
         heavy=np.zeros(len(rows), np.bool_),
         bitmaps=make_bitmaps(*whole),

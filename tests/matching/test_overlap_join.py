@@ -135,7 +135,8 @@ def probe(
     whole = ragged([sketches[name] for name in ready.names])
     posted = np.diff(ready.prefixes.offsets).astype(np.int32)
     heavy = np.zeros(len(posted), np.bool_) if heavy is None else heavy
-    return Probes(whole, ready.prefixes, ready.bounds, posted, heavy, make_bitmaps(*whole)), threshold
+    sizes = np.diff(whole.offsets).astype(np.int32)
+    return Probes(whole, ready.prefixes, sizes, ready.bounds, posted, posted, heavy, make_bitmaps(*whole)), threshold
 
 
 def join(probes: Probes, threshold: Threshold, parts: int) -> list[JoinResult]:
@@ -371,7 +372,8 @@ def test_no_sketches_give_no_pairs() -> None:
     """Without sketches there are no pairs and no candidates."""
     nothing, none = Ragged(np.zeros(1, np.int64), np.empty(0, np.uint64)), np.empty(0, np.int32)
     whole = make_bitmaps(*nothing)
-    probes = Probes(nothing, Prefixes(nothing.offsets, none, 0), none, none, np.empty(0, np.bool_), whole)
+    prefixes = Prefixes(nothing.offsets, none, 0)
+    probes = Probes(nothing, prefixes, none, none, none, none, np.empty(0, np.bool_), whole)
 
     (found,) = join(probes, Threshold("overlap", 3, 1, is_count=True, size=8), 1)
 

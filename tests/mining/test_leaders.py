@@ -36,7 +36,8 @@ def follow(
 ) -> Led:
     """List the pairs of leaders; choose from these what is kept, which is what leads, and make the clusters."""
     n = len(bounds)
-    found = lead(Component(sketches, bounds, by_policy), threshold, 10**9, choose_freely(n))
+    sizes = np.diff(sketches.offsets).astype(np.int32)
+    found = lead(Component(sketches, sizes, by_policy), threshold, 10**9, choose_freely(n))
     ranks = np.empty(n, np.int32)
     ranks[by_policy] = np.arange(n)
     edges = np.sort(found.ends, axis=1)

@@ -9,6 +9,7 @@ import pyarrow as pa
 from nddup.ground.arrays import Ragged
 from nddup.spark.pairing import candidates, prefix_exchange
 from nddup.spark.pairing.prefix_exchange import Pairing
+from nddup.tables import SKETCHES
 
 Tasks = dict[int, list[pa.RecordBatch]]
 
@@ -19,7 +20,9 @@ def sketch_batches(sketches: Ragged, batch_rows: int = 10_000) -> Iterator[pa.Re
         offsets = sketches.offsets[low : low + batch_rows + 1]
         values = sketches.values[offsets[0] : offsets[-1]].view(np.int64)
         lists = pa.ListArray.from_arrays((offsets - offsets[0]).astype(np.int32), pa.array(values))
-        yield pa.RecordBatch.from_arrays([pa.array(np.arange(low, low + len(lists))), lists], names=["node", "sketch"])
+        sizes = pa.array(np.diff(offsets).astype(np.int32))
+        nodes = pa.array(np.arange(low, low + len(lists)))
+        yield pa.RecordBatch.from_arrays([nodes, lists, sizes], names=SKETCHES.names)
 
 
 def move(batches: Iterable[pa.RecordBatch]) -> tuple[Tasks, int]:

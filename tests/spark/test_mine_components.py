@@ -105,7 +105,8 @@ def mine(
         if is_near(left, right, threshold)
     ]
     matches = spark.createDataFrame(near, schema_of(MATCHES))
-    given = spark.createDataFrame([(node, list(sketch)) for sketch, node in distinct.items()], schema_of(SKETCHES))
+    rows = [(node, list(sketch), len(sketch)) for sketch, node in distinct.items()]
+    given = spark.createDataFrame(rows, schema_of(SKETCHES))
     numbered = number_few(describe_nodes(matches, nodes, None), by_weight=False)
     edges = number_edges(matches, numbered, is_contained=False).persist()
     solving = Solving(2 * len(near), Assignment(miner, 8, max_sets, 100_000), None)

@@ -64,7 +64,7 @@ def as_long(feature: int) -> int:
 
 
 def sketch_table(spark: SparkSession, sketches: list[Sketch]) -> DataFrame:
-    rows = [(node, [as_long(feature) for feature in sketch]) for node, sketch in enumerate(sketches)]
+    rows = [(node, [as_long(feature) for feature in sketch], len(sketch)) for node, sketch in enumerate(sketches)]
     return spark.createDataFrame(rows, schema_of(SKETCHES))
 
 

@@ -151,7 +151,10 @@ def test_pieces_of_a_led_component_stay_together() -> None:
         "e": np.array([20, 21, 22]), "f": np.array([20, 21, 23]), "g": np.array([40, 41]),
     }  # fmt: skip
     numbered = enumerate(sketches.items())
-    rows = [{"doc_id": one, "doc_key": at, "group": one, "sketch": ids.tolist()} for at, (one, ids) in numbered]
+    rows = [
+        {"doc_id": one, "doc_key": at, "group": one, "sketch": ids.tolist(), "n_features": len(ids)}
+        for at, (one, ids) in numbered
+    ]
     see_rows(engine, DOCUMENTS, rows)
     see_rows(engine, PAIRS, [{"doc_a": a, "doc_b": b} for a, b in ("ab", "cd", "ef")])
     see_rows(engine, KEEP, [{"doc_id": one, "kept": True, "leader": one in "ade"} for one in sketches])

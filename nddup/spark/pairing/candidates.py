@@ -217,11 +217,11 @@ def _first_of_each(
 
 
 def _read_postings(held: list[pa.RecordBatch], pairing: Pairing) -> tuple[NDArray[np.int64], PostedSketches]:
-    """Return the nodes of the posted sketches, in the order (size, node), and their postings."""
+    """Return the nodes of the posted sketches, in the order (total, node), and their postings."""
     columns = unpack(held, pairing.posting_layout)
     counts = columns["count"].astype(np.int64)
-    order = np.lexsort((columns["node"], columns["size"]))
-    sizes = columns["size"][order].astype(np.int32)
+    order = np.lexsort((columns["node"], columns["total"]))
+    totals = columns["total"][order].astype(np.int32)
 
     # The postings of each row move with it.
     starts = np.append(0, np.cumsum(counts)).astype(np.int64)
@@ -229,8 +229,9 @@ def _read_postings(held: list[pa.RecordBatch], pairing: Pairing) -> tuple[NDArra
     moved = postings.values.astype(np.int64)
     before = columns["before"].astype(np.uint64) | (columns["before_upper"].astype(np.uint64) << np.uint64(32))
     met = PostedSketches(
-        sizes=sizes,
-        bounds=pairing.threshold.needs(sizes),
+        sizes=columns["size"][order].astype(np.int32),
+        totals=totals,
+        bounds=pairing.threshold.needs(totals),
         left=columns["left"][order].astype(np.int32),
         need=columns["need"][order].astype(np.int32),
         bitmaps=columns["bitmap"].reshape(-1, WORDS)[order].astype(np.uint64),
@@ -303,7 +304,7 @@ def keep_sketches(sketches: DataFrame, pairing: Pairing) -> DataFrame:
     Shuffles:  one, of blocks.    Actions:  none.
     """
     require(sketches, SKETCHES, stage="pairs")
-    sent = sketches.select("node", "sketch").mapInArrow(
+    sent = sketches.select(*SKETCHES.names).mapInArrow(
         partial(prefix_exchange.gather_sketches, pairing=pairing), block_schema(SKETCH_LAYOUT)
     )
     return exchange(sent, partitions=pairing.partitions)
@@ -392,4 +393,5 @@ def _coarsen_task(batches: Batches, *, most: int) -> Batches:
         nodes, rows = spread_levels(own, levels, list_column(batch.column("sketch")), most)
 
         lists = pa.ListArray.from_arrays(rows.offsets.astype(np.int32), pa.array(rows.values.view(np.int64)))
-        yield pa.RecordBatch.from_arrays([pa.array(nodes), lists], names=SKETCHES.names)
+        sizes = pa.array(np.diff(rows.offsets).astype(np.int32))
+        yield pa.RecordBatch.from_arrays([pa.array(nodes), lists, sizes], names=SKETCHES.names)

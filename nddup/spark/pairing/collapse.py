@@ -194,7 +194,7 @@ def distinct_sketches(documents: DataFrame, *, levels: int = 0) -> DataFrame:
     """
     return (
         documents.where((F.col("doc_id") == F.col("group")) & (F.size("sketch") > 0))
-        .select(F.col("doc_key").alias("node"), "sketch", level(levels).alias("level"))
+        .select(F.col("doc_key").alias("node"), "sketch", "n_features", level(levels).alias("level"))
         .select(*SKETCHES.names, *(["level"] if levels else []))
     )
 

@@ -1,11 +1,11 @@
 """The home of a sketch: the task that keeps it, asks how rare its elements are, and sends it where it is compared.
 
-    sketches        --gather_sketches-->  homes       E1    node, size, ids
+    sketches        --gather_sketches-->  homes       E1    node, size, total, ids
     homes           --request_rarity-->   requests    E2    4 bytes per element
     requests        --reply_rarity-->     replies     E3    half a byte per element, in the same order
     homes, replies  --post_prefixes-->    postings    E4    what `elements` sends to the owners of each prefix
     homes           --post_keys-->        postings    E4    the same if sketches meet by keys, without requests
-    homes, wanted   --send_sketches-->    sketches    E6    node, size, ids
+    homes, wanted   --send_sketches-->    sketches    E6    node, size, total, ids
 
 Each function takes the blocks of one task and returns blocks for others. The other exchanges are those of `candidates`:
 E5 asks the homes for sketches, E7 compares them. All share the rule and the layouts of blocks that are here.
@@ -58,8 +58,8 @@ from nddup.spark.blocks import (
 
 NARROW = np.iinfo(np.uint16).max
 
-SKETCH_LAYOUT: Layout = {"node": np.int64, "size": np.int32, "ids": np.uint64}
-"""One row per sketch; `size` is the length of its `ids`."""
+SKETCH_LAYOUT: Layout = {"node": np.int64, "size": np.int32, "total": np.int32, "ids": np.uint64}
+"""One row per sketch; `size` is the length of its `ids`, `total` what bounds its overlap (`Threshold.totals`)."""
 
 WANTED_LAYOUT: Layout = {"node": np.int64}
 """One row per sketch that a task asks for."""
@@ -125,6 +125,7 @@ class Pairing:
         numbers: Layout = dict.fromkeys(("size", "left", "need", "count"), short)
         return {
             "node": np.int64,
+            "total": np.int32,
             **numbers,
             "bitmap": np.uint64,
             "rest": self.division.rest_type,
@@ -144,6 +145,7 @@ class _Piece(NamedTuple):
     """Some sketches of a home and their elements."""
 
     nodes: NDArray[np.int64]
+    totals: NDArray[np.int32]
     sketches: Ragged
     elements: Ragged
 
@@ -171,10 +173,11 @@ def gather_sketches(batches: Iterable[pa.RecordBatch], *, pairing: Pairing) -> B
     for batch in merged(batches, batch_bytes(pairing.free, pairing.partitions)):
         rows = list_column(batch.column("sketch"))
         sizes = np.diff(rows.offsets).astype(np.int32)
-        possible = np.flatnonzero((sizes > 0) & (pairing.threshold.needs(sizes) <= sizes))
+        totals = pairing.threshold.totals(sizes, np.asarray(batch.column("n_features")))
+        possible = np.flatnonzero((sizes > 0) & (pairing.threshold.needs(totals) <= sizes))
 
         nodes = np.asarray(batch.column("node"))[possible]
-        columns: Columns = {"node": nodes, "size": sizes[possible]}
+        columns: Columns = {"node": nodes, "size": sizes[possible], "total": totals[possible]}
         targets = partition_of(nodes.view(np.uint64), pairing.partitions)
         yield pack(SKETCH_LAYOUT, targets, columns, {"ids": take_rows(rows, possible)}, partitions=pairing.partitions)
 
@@ -232,7 +235,7 @@ def post_prefixes(homes: Iterable[pa.RecordBatch], replies: Iterable[pa.RecordBa
             classes[question.places] = replied.read(question.owners)[question.answers]
 
         sizes = np.diff(piece.sketches.offsets).astype(np.int32)
-        bounds = pairing.threshold.needs(sizes)
+        bounds = pairing.threshold.needs(piece.totals)
         whole = pairing.threshold.is_containment
         yield from _post(cut_prefixes(piece.elements, classes, sizes, bounds, whole=whole), piece, pairing)
     replied.require_end()
@@ -241,7 +244,7 @@ def post_prefixes(homes: Iterable[pa.RecordBatch], replies: Iterable[pa.RecordBa
 def post_keys(homes: Iterable[pa.RecordBatch], *, pairing: Pairing) -> Batches:
     """E4: send the keys of the sketches to the owners of the keys' elements."""
     for piece in _pieces(with_rows(homes), pairing):
-        bounds = pairing.threshold.needs(np.diff(piece.sketches.offsets).astype(np.int32))
+        bounds = pairing.threshold.needs(piece.totals)
         yield from _post(take_all(piece.elements, piece.sketches, bounds), piece, pairing)
 
 
@@ -265,7 +268,7 @@ def send_sketches(homes: Iterable[pa.RecordBatch], wanted: Iterable[pa.RecordBat
     most = min(BATCH_BYTES, batch_bytes(pairing.free, NO_LIMIT))
     for rows in pieces(8 * columns["size"][places].astype(np.int64), most):
         chosen = places[rows]
-        some: Columns = {"node": nodes[rows], "size": columns["size"][chosen]}
+        some: Columns = {"node": nodes[rows], **{name: columns[name][chosen] for name in ("size", "total")}}
         yield pack(
             SKETCH_LAYOUT, askers[rows], some, {"ids": take_rows(sketches, chosen)}, partitions=pairing.partitions
         )
@@ -281,7 +284,8 @@ def _pieces(held: list[pa.RecordBatch], pairing: Pairing) -> Iterator[_Piece]:
         chosen = order[rows]
         some = take_rows(sketches, chosen)
         named = pairing.finder.keys(some) if pairing.finder is not None else some
-        yield _Piece(columns["node"][chosen].astype(np.int64), some, list_elements(named, pairing.division.bits))
+        nodes, totals = columns["node"][chosen].astype(np.int64), columns["total"][chosen].astype(np.int32)
+        yield _Piece(nodes, totals, some, list_elements(named, pairing.division.bits))
 
 
 def _number_questions(pieces_: Iterable[_Piece], pairing: Pairing) -> Iterator[tuple[int, _Question]]:
@@ -363,6 +367,7 @@ def _post(prefixes: Prefixes, piece: _Piece, pairing: Pairing) -> Batches:
     of_row = {
         "node": piece.nodes[prefixes.sketch],
         "size": sizes[prefixes.sketch],
+        "total": piece.totals[prefixes.sketch],
         "left": prefixes.left,
         "need": prefixes.need,
     }
