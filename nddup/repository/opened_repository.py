@@ -24,7 +24,6 @@ from nddup.scanning.collection import Collection, Files, find_files
 from nddup.scanning.input_files import is_of_this_machine, local_path
 from nddup.settings.plan import processes_of, record_limits
 from nddup.settings.schema import Config
-from nddup.stages.inputs_found import with_columns
 from nddup.stages.losses import require_readable
 from nddup.storage.local_storage import LocalStorage, require_apart
 from nddup.tables import VERDICTS
@@ -249,6 +248,7 @@ class Repository:
             read_batch,
             write_delta,
         )
+        from nddup.stages.inputs_found import with_columns  # noqa: PLC0415
 
         config = self._identity.config
         given = read_given(inputs, config.keep.read)

@@ -125,10 +125,9 @@ class SparkEngine(Engine):
 
     def forget(self) -> None:
         """As `Engine.forget`."""
-        for name, kept in self.kept.items():
+        for kept in self.kept.values():  # a remote plan is resolved anew, so its views go after it
             kept.unpersist()
-            self.session.catalog.dropTempView(name)
-        for name in self._seen:
+        for name in (*self.kept, *self._seen):
             self.session.catalog.dropTempView(name)
         self.kept.clear()
         self._seen.clear()
@@ -245,6 +244,14 @@ class FramesRun(_SparkTables):
         self._names = set(frames)
         for name, frame in frames.items():
             self.share(name, frame)
+
+    def see(self, name: str, rows: Any) -> None:  # noqa: ANN401
+        """As `Engine.see`; also under Spark Connect in the session of the run, whose tables are views there."""
+        if rows.sparkSession is self.session:
+            rows.createOrReplaceTempView(name)
+        else:
+            self.share(name, rows)
+        self._seen.append(name)
 
     def close(self) -> None:
         """Drop every view, so that nothing here refers to the tables."""

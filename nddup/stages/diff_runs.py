@@ -255,7 +255,7 @@ def join_runs(engine: Engine, rule: DiffRule) -> None:
     """
     decide = ["url", "date", *(["source"] if rule.by_source else [])]
     text = BOTH.format(
-        values=f"({_differ(decide)} OR {POLICY.format(n=rule.columns)})",
+        values=f"({_differ(decide)} OR {POLICY.format(n=rule.columns)})" if rule.columns else _differ(decide),
         row=_differ((*ROW, "digest")),
         kept=_differ(KEEP.names[1:]),
         earlier=_with_keep("before_documents", "before_keep"),

@@ -45,6 +45,9 @@ run = nddup.find_duplicates(spark.createDataFrame(pq.read_table(texts)), progres
 for name in RESULTS:
     if name != "texts":
         pq.write_table(getattr(run, name).toArrow(), f"{output}/{name}.parquet")
+few = nddup.find_duplicates(spark.createDataFrame(pq.read_table(texts).slice(40)), progress=False)
+pq.write_table(run.diff(few).changes.to_table(), f"{output}/changes.parquet")
+pq.write_table(run.split({"train": 0.8, "test": 0.2}).to_table(), f"{output}/split.parquet")
 print(run.sql("SELECT count(*) AS n FROM pairs").toArrow()["n"][0])
 """
 
@@ -104,7 +107,7 @@ def tables_of(folder: Path) -> dict[str, list[str]]:
 
 
 def test_a_table_of_a_remote_session(server: str, tmp_path: Path) -> None:
-    """`find_duplicates` on a table of a remote session returns the same tables as the embedded engine."""
+    """`find_duplicates` of a remote session, and its diff and split, give the tables of the embedded engine."""
     texts = pages_of(SAMPLE)
     pq.write_table(texts, tmp_path / "texts.parquet")
     local = nddup.find_duplicates(texts)
@@ -115,6 +118,9 @@ def test_a_table_of_a_remote_session(server: str, tmp_path: Path) -> None:
     for name in sorted(set(RESULTS) - {"texts"}):
         made = pq.read_table(tmp_path / f"{name}.parquet")
         assert rows_of(made, name) == rows_of(getattr(local, name), name), name
+    made = {name: pq.read_table(tmp_path / f"{name}.parquet").to_pylist() for name in ("changes", "split")}
+    assert made["changes"] == local.diff(nddup.find_duplicates(texts.slice(40))).changes.to_table().to_pylist()
+    assert made["split"] == local.split({"train": 0.8, "test": 0.2}).to_table().to_pylist()
     assert len(texts) == 580
     assert said.split()[-1] == str(len(local.pairs)) != "0"
 
