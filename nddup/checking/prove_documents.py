@@ -269,7 +269,8 @@ def list_documents(
     return f"""
         SELECT d.doc_id, d.doc_key, d.group AS said, d.content_fingerprint AS content,
                CAST({rank} AS BIGINT) AS rank, coalesce(d.n_features, -1) AS n_features, d.sketch,
-               {sequence} AS sequence, d.n_tokens, {"coalesce(f.class, 0)" if is_forced else "0"} AS class
+               {sequence} AS sequence, coalesce(d.n_tokens, -1) AS n_tokens,
+               {"coalesce(f.class, 0)" if is_forced else "0"} AS class
         FROM documents AS d {"LEFT JOIN forced AS f ON d.doc_id = f.doc_id" if is_forced else ""}
     """  # noqa: S608 - of `RANKS`, or made here
 

@@ -35,6 +35,7 @@ from nddup.mining.keep_verdicts import FORCED_NOTE
 from nddup.scanning.collection import Collection
 from nddup.scanning.first_records import note_ids
 from nddup.scanning.read_again import TextChoice
+from nddup.settings.load import read_stored
 from nddup.settings.plan import stored_texts
 from nddup.settings.weights import spell_times
 from nddup.stages.families import list_families
@@ -147,6 +148,7 @@ def make_run(  # noqa: PLR0913 - what the command line takes
     with folder:  # no other run works there meanwhile
         if folder.start(**noted, overwrite=overwrite, resume=resume, say=said):
             metrics = folder.open()
+            read_stored(metrics["settings"], origin=f"{folder.path}/metrics.json")  # the summary is computed from them
         else:
             for line in (first_log_line, note_ids(engine.files, source.files)):
                 if line:

@@ -20,10 +20,12 @@ from nddup.storage.local_folder import LocalFolder
 from nddup.storage.local_storage import LocalStorage
 from nddup.storage.run_folder import RunFolder, digest
 from nddup.tables import RESULTS
-from scripts.try_foreign_run import MARKUP
+from scripts.try_foreign_run import MARKUP, renew_digests
 from tests.finished_runs import write_texts
 from tests.opened.made_runs import write_family
 from tests.report.made_reports import metrics_of
+
+BAD_CONFIG = 2
 
 
 @pytest.fixture
@@ -182,6 +184,30 @@ def test_headers_without_inputs_and_clusters_without_members(folder: Path) -> No
         (folder / "_RUN.json").write_text(json.dumps({**header, "inputs": inputs}))
         with pytest.raises(NddupError, match="names no inputs"):
             find_again(RunFolder(LocalStorage(), str(folder)), LocalStorage())
+
+
+def test_a_resumed_run_and_a_check_read_foreign_values(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A finished run is resumed only with settings that a run can have; a document without its tokens is a fault."""
+    words = [f"w{number}" for number in range(40)]
+    pages = write_texts(tmp_path / "pages.jsonl", {f"d{at}": " ".join([*words[:at], *words]) for at in range(3)})
+    folder = tmp_path / "run"
+    again = ["run", str(pages), "--output", str(folder), "--set", "output.report=false"]
+    assert main(again) == 0
+    file = next((folder / "documents").glob("*.parquet"))
+    table = pq.read_table(file)
+    at = table.column_names.index("n_tokens")
+    counts = pa.array([None, *table["n_tokens"].to_pylist()[1:]], table.schema.field(at).type)
+    pq.write_table(table.set_column(at, table.schema.field(at), counts), file)
+    renew_digests(folder)
+    assert not check_run(DuckRun(str(folder))).is_sound
+
+    metrics = json.loads((folder / "metrics.json").read_text())
+    metrics["settings"]["sketch"]["size"] = "file:/x"
+    (folder / "metrics.json").write_text(json.dumps(metrics))
+    renew_digests(folder)
+    capsys.readouterr()
+    assert main([*again, "--resume"]) == BAD_CONFIG
+    assert "metrics.json: sketch.size: " in capsys.readouterr().err
 
 
 def test_commands_refuse_foreign_settings_in_one_line(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
