@@ -86,7 +86,7 @@ _WORD = re.compile(r"=\?([^?\s*]{1,60})(?:\*[^?\s]{0,60})?\?([bBqQ])\?([^?\s]*)\
 _BETWEEN_WORDS = re.compile(r"(\?=)\s+(?==\?[^?\s]{1,120}\?[bBqQ]\?)")
 _FOLD = re.compile(r"[\r\n]+")
 _ENCODING = re.compile(r"[\s\"']*([\w-]+)")
-_NOT_BASE64 = re.compile(rb"[^A-Za-z0-9+/= \t\r]")
+_NOT_BASE64 = re.compile(rb"[^A-Za-z0-9+/= \t\r]|[^ \t][ \t]+[^ \t\r]")
 _BLANKS = b" \t\r\n"
 _HEX = re.compile(rb"=([0-9A-Fa-f]{2})")
 _LETTER = re.compile(r"\w")
@@ -527,8 +527,8 @@ def _decode_lines(data: bytes) -> bytes:
     Programs that send lists put a footer in plain text below a text in base64.
 
     Example:
-        >>> _decode_lines(b"YQ==\nYmM=\n-- \na list\n"), _decode_lines(b"a word\nYWJj\n")
-        (b'abc-- \na list\n', b'a word\nYWJj\n')
+        >>> _decode_lines(b"YQ==\nYmM=\n-- \nus\n"), _decode_lines(b"a word\nYWJj\n")
+        (b'abc-- \nus\n', b'a word\nYWJj\n')
     """
     lines = data.split(b"\n")
     count = next((number for number, line in enumerate(lines) if _NOT_BASE64.search(line)), len(lines))

@@ -91,11 +91,11 @@ ALL_NAMES = """
 """
 
 WITH_RETIRED = """
-    WITH befores AS (SELECT head_before AS head, CAST(sum(n) AS BIGINT) AS n FROM meetings GROUP BY head_before),
-    afters AS (SELECT head_after AS head, CAST(sum(n) AS BIGINT) AS n FROM meetings GROUP BY head_after)
+    WITH heads_before AS (SELECT head_before AS head, CAST(sum(n) AS BIGINT) AS n FROM meetings GROUP BY head_before),
+    heads_after AS (SELECT head_after AS head, CAST(sum(n) AS BIGINT) AS n FROM meetings GROUP BY head_after)
     SELECT coalesce(l.name, b.name) AS name, l.doc_id, coalesce(m.n, 0) AS documents, coalesce(s.n, 0) AS before
     FROM live_names AS l FULL OUTER JOIN before_names AS b ON l.name = b.name
-    LEFT JOIN afters AS m ON l.doc_id = m.head LEFT JOIN befores AS s ON b.doc_id = s.head
+    LEFT JOIN heads_after AS m ON l.doc_id = m.head LEFT JOIN heads_before AS s ON b.doc_id = s.head
 """
 
 STORED_NAMES = "SELECT name, doc_id FROM names"

@@ -39,7 +39,7 @@ def test_the_pieces_are_the_file(name: str, tmp_path: Path) -> None:
 
     folder = LocalFolder(str(tmp_path / "out"))
     tables = {table: folder.read(table) for table in ("documents", "rejects", "keep", "members")}
-    verdicts = in_order(DuckEngine.over("test", **tables).sql(VERDICTS_OF))
+    verdicts = in_order(DuckEngine.over("test", **tables).sql(VERDICTS_OF.format(weight="", none="")))
     [group] = find_files(LocalStorage(), [str(source)], InputConfig()).groups
     numbers = {entry.file.source: at for at, entry in enumerate(group.files)}
     end = end_of(group.head, group.files[0].compression)

@@ -101,6 +101,7 @@ def test_defaults_are_those_of_the_documentation() -> None:
         "output": {
             "kept": "none",
             "tagged": "none",
+            "weights": None,
             "context": False,
             "report": True,
             "names_from": None,

@@ -51,7 +51,8 @@ def run_home(pairing: Pairing, count: int, ids: int) -> dict[str, int]:
     held = []
     for number, some in enumerate(sketches_of(count, ids)):
         rows = len(some.offsets) - 1
-        columns: dict[str, Any] = {"node": np.arange(rows) + PART * number, "size": np.full(rows, ids, np.int32)}
+        of_each = np.full(rows, ids, np.int32)
+        columns: dict[str, Any] = {"node": np.arange(rows) + PART * number, "size": of_each, "total": of_each}
         targets = np.zeros(rows, np.int32)
         held.append(pack(SKETCH_LAYOUT, targets, columns, {"ids": some}, partitions=pairing.partitions))
 

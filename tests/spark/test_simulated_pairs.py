@@ -281,4 +281,4 @@ def test_bytes_do_not_grow_with_the_partitions() -> None:
     )
 
     assert sum(many.values()) < 1.1 * sum(few.values()) < 1.1 * 3_400 * 600
-    assert many["sent"] == few["sent"] == 120 * (12 + 8 * 200)
+    assert many["sent"] == few["sent"] == 120 * (16 + 8 * 200)
