@@ -155,7 +155,7 @@ def show_run(run: FinishedRun, *, cluster: str | None, doc: str | None, master: 
         return _show_document(run, doc)
 
     lines = [
-        f"  {row['cluster_id']}  {row['size']:>7,}  {row['support']:>7,}  {_short(''.join(row['members'] or []))}"
+        f"  {row['cluster_id']}  {row['size']:>7,}  {row['support']:>7,}  {_short((row['members'] or [''])[0] or '')}"
         for row in run.sql(LARGEST_CLUSTERS).to_pylist()
     ]
     inside = "maximal sets: documents of which every two are near-duplicates, the largest"

@@ -5,7 +5,7 @@ from types import MappingProxyType
 from typing import Literal
 
 Schedule = Literal["fineweb2", "log2"]
-"""The names of published tables."""
+"""The names of tables."""
 
 SCHEDULES: Mapping[str, Mapping[int, int]] = MappingProxyType({
     "fineweb2": {1: 1, 2: 2, 3: 3, 5: 5, 100: 8, 1000: 1},

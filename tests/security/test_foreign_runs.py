@@ -175,9 +175,10 @@ def test_headers_without_inputs_and_clusters_without_members(folder: Path) -> No
     """What a foreign run lacks is one line, or is left out."""
     file = next((folder / "clusters").glob("*.parquet"))
     table = pq.read_table(file)
-    members = pa.array([None] * len(table), pa.list_(pa.string()))
-    pq.write_table(table.drop_columns("members").append_column("members", members), file)
-    assert "clusters" in show_run(DuckRun(str(folder)), cluster=None, doc=None)
+    for lacking_members in (None, [None]):
+        members = pa.array([lacking_members] * len(table), pa.list_(pa.string()))
+        pq.write_table(table.drop_columns("members").append_column("members", members), file)
+        assert "clusters" in show_run(DuckRun(str(folder)), cluster=None, doc=None)
     header = json.loads((folder / "_RUN.json").read_text())
     lacking: list[object] = [None, [], {}, {"paths": []}, {"files": {}}]
     for inputs in lacking:
