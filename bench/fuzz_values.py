@@ -31,7 +31,8 @@ from nddup.reading.charsets import canonical_charset, declared_charset, decode_c
 from nddup.reading.containers import container_head, read_container
 from nddup.reading.detect import read_head
 from nddup.reading.formats import FORMATS, FileHead, FormatError, parse_path, split_field
-from nddup.reading.markup import is_page_or_fragment, main_text, strip_markup
+from nddup.reading.inner_markup import read_unknown
+from nddup.reading.markup import main_text, strip_markup
 from nddup.reading.outcomes import Reject, decode_base64, make_record
 from nddup.reading.page_limits import MAX_ATTRIBUTES
 from nddup.reading.records import parse_record, record_text
@@ -189,7 +190,7 @@ READERS = (
     Reader("charset declared", _plain(declared_charset), (made.PAGE,), made.TAGS),
     Reader("charset of content", _plain(decode_content), (made.PAGE,), made.TAGS),
     Reader("charset label", _text(canonical_charset), (b" Windows-1251 ", b"latin1"), made.TAGS),
-    Reader("page or fragment", _text(is_page_or_fragment), (made.PAGE,), made.TAGS_OF_PAGES),
+    Reader("text of unknown kind", _text(read_unknown), (made.PAGE,), made.TAGS_OF_PAGES),
     Reader("text of a page", _plain(strip_markup), (made.PAGE,), made.TAGS_OF_PAGES),
     Reader("text of a deep page", _plain(lambda data: strip_markup(DEEP + data)), (made.PAGE,), made.TAGS_OF_PAGES),
     Reader("main text of a page", _plain(main_text), (made.PAGE,), made.TAGS_OF_PAGES),

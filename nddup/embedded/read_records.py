@@ -155,7 +155,7 @@ def read_records(source: Collection | pa.Table, config: Config, workers: Workers
     replaced = records["n_replaced"].to_numpy()
     counts |= {"undecodable_records": int(np.count_nonzero(replaced)), "undecodable_places": int(replaced.sum())}
     counts |= count_unread(records)
-    for name in ("stripped", "guessed"):
+    for name in ("stripped", "guessed", "inside"):
         counts |= count_by_file(records, name)
     counts["made_up_ids"] = pc.sum(pc.and_(pc.is_null(records["reason"]), pc.is_null(records["doc_id"]))).as_py() or 0
     counts |= lexicon.counts if lexicon else {}

@@ -48,7 +48,7 @@ Counts = dict[str, int]
 
 NOTED = (
     "median_tokens", "undecodable_records", "undecodable_places", "stripped_records", "stripped_files",
-    "guessed_records", "guessed_files",
+    "guessed_records", "guessed_files", "inside_records", "inside_files",
     "unread_records", "unread_bytes", "unread_parts", "nested_records", "made_up_ids", "left_out_shingles", "later_ids",
 )  # fmt: skip
 """Counts in the note of `documents`."""

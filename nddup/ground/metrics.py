@@ -97,7 +97,7 @@ class SketchMetrics(StageMetrics):
         description="files read again, from their start: a record was too long for Spark, or a part ended inside one",
     )
     stripped_records: int = Field(
-        0, description="records with a text of unknown kind that is a page or part of one: its markup was removed"
+        0, description="records with a text of unknown kind of which markup was removed: tags, references, a page"
     )
     stripped_files: list[CountedFile] = Field(
         default_factory=list, description="the first 100 files with such records, and how many each has"
@@ -106,6 +106,12 @@ class SketchMetrics(StageMetrics):
         0, description="records whose encoding is a guess: nothing declares it, and few letters, or rare ones, tell it"
     )
     guessed_files: list[CountedFile] = Field(
+        default_factory=list, description="the first 100 files with such records, and how many each has"
+    )
+    inside_records: int = Field(
+        0, description="records with a text of unknown kind in which a page begins after other text: its scripts stay"
+    )
+    inside_files: list[CountedFile] = Field(
         default_factory=list, description="the first 100 files with such records, and how many each has"
     )
     unread_records: int = Field(0, description="documents that hold something that was not read")

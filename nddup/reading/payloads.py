@@ -5,7 +5,8 @@ from typing import Final
 
 from lxml import etree
 
-from nddup.reading.markup import INLINE, is_page_or_fragment, strip_markup
+from nddup.reading.inner_markup import read_unknown
+from nddup.reading.markup import INLINE
 from nddup.reading.outcomes import Value
 from nddup.reading.page_limits import has_too_many
 
@@ -59,7 +60,7 @@ def _text_of_xml(payload: bytes, charset: str | None) -> str:
             parts.append("\n")
         text = node.text if event == "start" else node.tail
         if text and isinstance(node.tag, str):
-            parts.append(strip_markup(text) if is_page_or_fragment(text) else text)
+            parts.append(read_unknown(text).text)
         elif event == "end" and text:
             parts.append(text)
     return "".join(parts).strip()

@@ -21,7 +21,8 @@ from typing import Any, Literal, NamedTuple
 from nddup.reading.charsets import decode_anyway, find_encoding
 from nddup.reading.chats import left_of, said_in, texts_of, unread_parts
 from nddup.reading.formats import FieldKind, FileHead, split_field
-from nddup.reading.markup import is_page_or_fragment, main_text, strip_markup
+from nddup.reading.inner_markup import read_unknown
+from nddup.reading.markup import main_text, strip_markup
 from nddup.reading.outcomes import (
     Record,
     Reject,
@@ -225,14 +226,16 @@ class PlainText(NamedTuple):
     Attributes:
         text: the text.
         replaced: the number of bytes that could not be decoded, each of which is one U+FFFD in the text.
-        stripped: the number of fields of unknown kind that were taken for pages, so that their markup was removed.
+        stripped: the number of fields of unknown kind of which markup was removed.
         guessed: the number of fields whose encoding is a guess (`charsets.Encoded`): their text may be garbage.
+        inside: the number of fields of unknown kind in which a page begins after other text.
     """
 
     text: str
     replaced: int
     stripped: int
     guessed: int
+    inside: int
 
 
 class EncodedText(NamedTuple):
@@ -243,6 +246,7 @@ class EncodedText(NamedTuple):
     is_content: bool
     stripped: int
     guessed: int
+    inside: int
 
 
 def parse_record(chunk: bytes, head: FileHead, *, is_last: bool, is_whole: bool = False) -> Record | Reject | None:
@@ -318,7 +322,7 @@ def read_text(record: Record, charset: str | None = None, markup: Markup = "auto
         charset: the user's setting for bytes of unknown charset; None uses the charset of the HTTP header, or else the
             detected one.
         markup: "html" removes markup, "text" keeps it; "auto" follows the format or, if that does not say, removes
-            markup from fields that are a page or a fragment of one (`is_page_or_fragment`).
+            markup tag by tag, or as of a page from fields that begin as one (`read_unknown`).
         part: "main" drops the boilerplate of a page (`main_text`); fields that are not pages are kept whole.
 
     Returns:
@@ -330,7 +334,7 @@ def read_text(record: Record, charset: str | None = None, markup: Markup = "auto
     Cost: decoding (see `decode_content`) and, for HTML, `strip_markup`.
     """
     found = _read_fields(record, charset, markup, part)
-    return PlainText(_join(found.texts), found.replaced, found.stripped, found.guessed)
+    return PlainText(_join(found.texts), *found[1:])
 
 
 def read_encoded(
@@ -349,7 +353,7 @@ def read_encoded(
     one = found.texts[0] if len(found.texts) == 1 else None
     text = one if isinstance(one, bytes) else _join(found.texts).encode()
     is_content = one is not None and one is record.fields[0]
-    return EncodedText(text, found.replaced, is_content, found.stripped, found.guessed)
+    return EncodedText(text, found.replaced, is_content, *found[2:])
 
 
 def read_fields(record: Record, charset: str | None, markup: Markup, part: Part) -> list[str]:
@@ -371,6 +375,7 @@ class _Fields(NamedTuple):
     replaced: int
     stripped: int
     guessed: int
+    inside: int
 
 
 def _read_fields(record: Record, charset: str | None, markup: Markup, part: Part) -> _Fields:
@@ -389,25 +394,22 @@ def _read_fields(record: Record, charset: str | None, markup: Markup, part: Part
 
     strip = main_text if part == "main" else strip_markup
     texts: list[Value] = []
-    replaced, stripped = record.replaced, 0
+    replaced, stripped, inside = record.replaced, 0, 0
     for field, is_markup in zip(record.fields, kinds, strict=True):
-        if isinstance(field, str):
-            is_page = is_page_or_fragment(field) if is_markup is None else is_markup
-            stripped += is_page and is_markup is None
-            texts.append(strip(field) if is_page else field)
-            continue
-
-        found = find_encoding(field, charset)
-        replaced += found.replaced
-        guessed += found.is_guess
-        if is_markup and found.is_utf8:
-            texts.append(strip(found.data))
-            continue
-        text = found.decode().text
-        is_page = is_page_or_fragment(text) if is_markup is None else is_markup
-        stripped += is_page and is_markup is None
-        texts.append(strip(text) if is_page else text)
-    return _Fields(texts, replaced, stripped, guessed)
+        text = field
+        if isinstance(field, bytes):
+            found = find_encoding(field, charset)
+            replaced += found.replaced
+            guessed += found.is_guess
+            text = found.data if is_markup and found.is_utf8 else found.decode().text
+        if is_markup is None and isinstance(text, str):
+            read = read_unknown(text, strip)
+            stripped += read.text is not text
+            inside += read.has_page_inside
+            texts.append(read.text)
+        else:
+            texts.append(strip(text) if is_markup else text)
+    return _Fields(texts, replaced, stripped, guessed, inside)
 
 
 def _charset_of_longest(fields: tuple[Value, ...]) -> tuple[str | None, bool]:

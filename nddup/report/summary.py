@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from fractions import Fraction
 from typing import Any, NamedTuple
 
-from nddup.ground.metrics import ClustersMetrics, KeepMetrics, RunMetrics, SketchMetrics
+from nddup.ground.metrics import ClustersMetrics, CountedFile, KeepMetrics, RunMetrics, SketchMetrics
 from nddup.ground.shown import MOST_NAMED, counted, name_some, spell_size
 from nddup.scanning.input_files import count_reasons
 from nddup.settings.idle import say_idle
@@ -171,13 +171,21 @@ def _encoding_notes(sketch: SketchMetrics) -> list[str]:
             f" {counted(sketch.unread_bytes, 'byte')}{parts}; `documents` says which"
         )
     if sketch.guessed_records:
-        names = ", ".join(file.path for file in sketch.guessed_files[:NAMED_FILES])
-        more = ", …" if len(sketch.guessed_files) > NAMED_FILES else ""
         found.append(
-            f"the encoding of {counted(sketch.guessed_records, 'record')} is a guess ({names}{more}): nothing declares"
-            " it, and a wrong one makes garbage; set input.charset"
+            f"the encoding of {counted(sketch.guessed_records, 'record')} is a guess ({_names(sketch.guessed_files)}):"
+            " nothing declares it, and a wrong one makes garbage; set input.charset"
+        )
+    if sketch.inside_records:
+        found.append(
+            f"in {counted(sketch.inside_records, 'text')} a page begins after other words"
+            f" ({_names(sketch.inside_files)}): tags are removed, scripts stay; input.markup=html reads all as pages"
         )
     return found
+
+
+def _names(files: list[CountedFile]) -> str:
+    """Name the first of some files."""
+    return ", ".join([*(file.path for file in files[:NAMED_FILES]), *(["…"] if len(files) > NAMED_FILES else [])])
 
 
 def _unread_notes(sketch: SketchMetrics) -> list[str]:

@@ -192,7 +192,7 @@ def _first_records(found: list[Record | Reject], file: InputFile, config: Config
     stripped = sum(text.stripped > 0 for text in texts)
     if any(None in _kinds(record) for _, record in good) and config.input.markup == "auto":
         lines.append(
-            f"  markup     {stripped:,} of {counted(len(good), 'text')} {'is' if stripped == 1 else 'are'} pages"
+            f"  markup     {stripped:,} of {counted(len(good), 'text')} {'holds' if stripped == 1 else 'hold'} markup"
         )
     guessed = sum(text.guessed > 0 for text in texts)
     if guessed:

@@ -24,6 +24,7 @@ from xml.sax.saxutils import escape
 
 from nddup.reading.charsets import MARKS, decode_anyway, find_encoding
 from nddup.reading.formats import FileHead
+from nddup.reading.inner_markup import begins_as_page
 from nddup.reading.outcomes import Record, Value
 from nddup.reading.records import Markup, Part, find_literals, parse_record, read_fields
 from nddup.reading.streams import Chunk
@@ -89,17 +90,19 @@ class Cutting:
         changed = [old != new for old, new in zip(texts, wanted, strict=True)]
         kinds = record.is_markup if isinstance(record.is_markup, tuple) else (record.is_markup,) * len(texts)
         encodings = [_encoding_of(field, self.charset or record.charset) for field in record.fields]
-        is_stripped = [
-            kind is True or text != (field if isinstance(field, str) else field.decode(encoding, "replace"))
-            for kind, text, field, encoding in zip(kinds, texts, record.fields, encodings, strict=True)
+        raw = [
+            field if isinstance(field, str) else field.decode(encoding, "replace")
+            for field, encoding in zip(record.fields, encodings, strict=True)
         ]
+        is_page = [kind is True or begins_as_page(field) for kind, field in zip(kinds, raw, strict=True)]
+        is_stripped = [kind is True or text != field for kind, text, field in zip(kinds, texts, raw, strict=True)]
         is_plain = any(one and other for one, other in zip(is_stripped, changed, strict=True))
         has_bytes = any(isinstance(field, bytes) for field in record.fields)
         for swap, fallback in product((False, True), (False, True) if has_bytes else (False,)):
             values: Values = [None] * len(texts)
             for place in (at for at, is_changed in enumerate(changed) if is_changed):
                 text, field = wanted[place], record.fields[place]
-                text = _page(text) if is_stripped[place] != swap else text
+                text = _page(text) if is_page[place] != swap else text
                 encoding = "utf-8" if fallback else encodings[place]
                 values[place] = text if isinstance(field, str) else _encode(text, field, encoding)
             yield values, is_plain

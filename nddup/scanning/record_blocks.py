@@ -20,8 +20,8 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from nddup.reading.formats import FileHead
+from nddup.reading.inner_markup import may_begin_markup, may_hold_markup
 from nddup.reading.json_lines import PlainRecords, plain_keys, utf8_of
-from nddup.reading.markup import is_page_or_fragment, may_begin_tags
 from nddup.reading.outcomes import Record, Reject
 from nddup.scanning.found import LocatedRecord, TextRule
 
@@ -105,17 +105,16 @@ class Block(Sequence[LocatedRecord]):
         return next((one for one in found if isinstance(one.record, Record)), None)
 
     def plain_rows(self, rule: TextRule) -> NDArray[np.bool_]:
-        """Return which records have their plain text in `read`: those that are plain, and no page to this rule."""
+        """Return which records have their plain text in `read`: those that are plain, without markup by this rule."""
         declared = self.head.format.is_markup
         if rule.markup == "html" or (rule.markup == "auto" and declared):
             return np.zeros(len(self), np.bool_)
         is_plain = self.read.is_plain.copy()
         if rule.markup == "auto" and declared is None:
             data, bounds = self.texts
-            places = np.flatnonzero(data == ord("<"))
-            tags = np.searchsorted(places[may_begin_tags(data, places)], bounds)
+            tags = np.searchsorted(may_begin_markup(data), bounds)
             for row in np.flatnonzero(is_plain & (tags[1:] > tags[:-1])).tolist():
-                is_plain[row] = not any(map(is_page_or_fragment, self.read.fields(row)))
+                is_plain[row] = not any(map(may_hold_markup, self.read.fields(row)))
         return is_plain
 
     @cached_property

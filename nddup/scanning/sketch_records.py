@@ -50,6 +50,7 @@ class _Row(NamedTuple):
     n_replaced: int
     n_stripped: int
     n_guessed: int
+    n_inside: int
     parent: str | None
     unread_bytes: int
     unread_parts: int
@@ -65,7 +66,7 @@ PLAIN = tuple(name for name in _Row._fields if name not in ("text", "capture"))
 """The columns of RECORDS with values from `_Row`; the others come from its capture, and from the sketches."""
 
 
-COUNTS = ("n_replaced", "n_stripped", "n_guessed", *(column.name for column in UNREAD))
+COUNTS = ("n_replaced", "n_stripped", "n_guessed", "n_inside", *(column.name for column in UNREAD))
 NO_CAPTURE = tuple(Capture())
 KINDS_OF = {column.name: TYPES[column.type] for column in RECORDS.columns}
 Columns = dict[str, pa.Array]
@@ -129,7 +130,7 @@ def _row_of(one: LocatedRecord, rule: SketchRule) -> _Row:
         url = record.capture.target_uri if record.capture else None
         why = (record.reason, record.detail, record.excerpt)
         policy = record.policy or None
-        return _Row(*place, record.doc_id, url, None, 0, 0, 0, None, 0, 0, policy, *why, b"", record.capture)
+        return _Row(*place, record.doc_id, url, None, 0, 0, 0, 0, None, 0, 0, policy, *why, b"", record.capture)
 
     text = rule.text.read_encoded(record)
     return _Row(
@@ -141,6 +142,7 @@ def _row_of(one: LocatedRecord, rule: SketchRule) -> _Row:
         text.replaced,
         text.stripped,
         text.guessed,
+        text.inside,
         record.parent,
         text.replaced + record.unread.size,
         record.unread.parts,

@@ -303,7 +303,8 @@ class InputConfig(Section):
         description="character before a quote inside a quoted value: auto, as the first rows show; double, two quotes",
     )
     markup: Literal["auto", "html", "text"] = Field(
-        "auto", description="remove markup always (html), never (text), or of pages and parts of pages (auto)"
+        "auto",
+        description="remove markup always (html), never (text), or tag by tag, in pages as a browser does (auto)",
     )
     text: Literal["all", "main"] = Field(
         "all", description="use all text of a page, or only its main text without boilerplate"

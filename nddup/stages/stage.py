@@ -245,7 +245,7 @@ def name_counted(noted: Mapping[str, Any]) -> dict[str, list[CountedFile]]:
     """
     return {
         name: [CountedFile(path=path, records=records) for path, records in noted.get(name, ())]
-        for name in ("stripped_files", "guessed_files")
+        for name in ("stripped_files", "guessed_files", "inside_files")
     }
 
 

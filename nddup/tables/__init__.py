@@ -406,13 +406,13 @@ TEXTS = working(
 RECORDS = working(
     "records",
     "source string, split long, seq long, doc_id string, url string, n_tokens int, n_features int,"
-    " n_replaced int, n_stripped int, n_guessed int, parent string,"
+    " n_replaced int, n_stripped int, n_guessed int, n_inside int, parent string,"
     f" {_UNREAD}, content_fingerprint binary, token_fingerprint binary,"
     " sketch_fingerprint binary, sketch array<long>, signature array<long>, policy array<string>, reason string,"
     f" detail string, excerpt string, {_CAPTURED}, refers_to array<string>",
     "One row for each record: a document, or a reject (`reason` not null). `seq` counts the records of a split from 0,"
-    " `n_replaced` the undecodable bytes of the text, `n_stripped` its fields of unknown kind that are pages,"
-    " `n_guessed` those whose encoding is a guess."
+    " `n_replaced` the undecodable bytes of the text, `n_stripped` its fields of unknown kind that held markup,"
+    " `n_guessed` those whose encoding is a guess, `n_inside` those in which a page begins after other text."
     " `refers_to` names what a revisit repeats, the surest name first."
     " Documents collapse by `sketch_fingerprint`; where texts confirm pairs, it is equal to `token_fingerprint`, which"
     " else is null.",

@@ -138,16 +138,18 @@ def test_what_holds_no_document_is_no_loss(tmp_path: Path) -> None:
 
 
 def test_an_encoding_that_is_a_guess_is_counted_by_file(tmp_path: Path, session_or_none: SparkSession | None) -> None:
-    """Texts of a few undeclared letters, and texts of unknown kind that are pages, are counted with their files."""
+    """Texts of a few undeclared letters, texts that hold markup, and pages after other text are counted by file."""
     folder = fill(tmp_path / "in")
     for name in ("one.txt", "two.txt"):
         (folder / name).write_bytes(f"see {name} ".encode() + "Вход".encode("koi8-r"))
     pages = {"x": "<html><body><p>one two</p></body></html>", "y": "plain", "z": "<p>three <b>four</b></p>"}
+    pages["late"] = f"see {pages['x'].replace('<body>', '<head></head><body>')}"
     write_texts(folder / "pages.jsonl", pages)
 
     sketch = run_that_adds_up(tmp_path, folder, spark=session_or_none)["stages"]["sketch"]
 
     assert sketch["guessed_records"] == 2
     assert sketch["guessed_files"] == [{"path": "one.txt", "records": 1}, {"path": "two.txt", "records": 1}]
-    assert sketch["stripped_records"] == 2
-    assert sketch["stripped_files"] == [{"path": "pages.jsonl", "records": 2}]
+    assert sketch["stripped_records"] == 3
+    assert sketch["stripped_files"] == [{"path": "pages.jsonl", "records": 3}]
+    assert sketch["inside_files"] == [{"path": "pages.jsonl", "records": 1}]

@@ -122,6 +122,7 @@ RECORD_COUNTS = {
     "nested_records": "count_if(parent IS NOT NULL)",
     "stripped_records": "count_if(n_stripped > 0)",
     "guessed_records": "count_if(n_guessed > 0)",
+    "inside_records": "count_if(n_inside > 0)",
     "revisits": "count_if(reason = 'revisit')",
     "bad_records": "count_if(reason IS NOT NULL)",
     "made_up_ids": "count_if(reason IS NULL AND doc_id IS NULL)",
@@ -486,10 +487,10 @@ def _are_all_documents(source: Collection | DataFrame, documents: Saved) -> bool
 
 
 def _count_by_file(records: _Records) -> dict[str, list[list[Any]]]:
-    """Return the first files with stripped or guessed records, and how many; one action for each if there are any."""
+    """Return the first files with each kind of counted records, and how many; one action for each if there are any."""
     return {
         f"{name}_files": [list(row) for row in collapse.count_by_file(records.saved.table, name).take(MOST_NAMED)]
-        for name in ("stripped", "guessed")
+        for name in ("stripped", "guessed", "inside")
         if records.saved.counts.get(f"{name}_records")
     }
 
