@@ -12,6 +12,7 @@ over the tables are in `nddup.checking`, the same for both engines.
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from math import sqrt
+from typing import Any
 
 from nddup.checking import prove_clusters, prove_documents, prove_families, prove_keep, prove_names, prove_pairs
 from nddup.checking.evidence import Evidence, described
@@ -64,6 +65,11 @@ class CheckReport:
     def is_sound(self) -> bool:
         """Whether every promise holds, as far as it was checked."""
         return not any(finding.broken for finding in self.findings)
+
+    def verdict(self) -> dict[str, Any]:
+        """Return what is noted beside the run."""
+        counts = {"promises": len(self.findings), "unproved": len(self.unproved)}
+        return {"is_sound": self.is_sound, "summary": self.summary(), **counts}
 
     def summary(self) -> str:
         """Return the last line, which sums up the others."""

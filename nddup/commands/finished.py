@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from nddup.commands.options import add_finished_run, add_json, add_master, add_parser, positive, share
 from nddup.errors import ConfigError
 from nddup.ground.progress import Steps
-from nddup.ground.shown import print_json, print_out, spell_json
+from nddup.ground.shown import print_data, print_json, print_out, spell_json
 from nddup.ground.start_up import prevent_pandas_import
 
 if TYPE_CHECKING:  # loads the engine's modules
@@ -114,7 +114,7 @@ def execute_show(options: argparse.Namespace) -> int:
                 "--csv: needs --removed, --disagree or --copies-of; `nddup show RUN --removed --csv` lists removals"
             )
         if _may_be_passages(options) and (told := _tell_passages(options)) is not None:
-            print_out(told)
+            (print_data if options.json else print_out)(told)
             return 0
         if options.passage is not None:
             raise ConfigError(f"--passage: {options.run} is not a folder of `nddup passages`")
@@ -122,8 +122,10 @@ def execute_show(options: argparse.Namespace) -> int:
         steps.begin("read its tables")
         lines = _lines(run, options, steps)
         first = next(lines, "")  # an unreadable table fails before anything is printed
+    is_data = options.csv or options.json or options.copies_of or options.extents
+    write = print_data if is_data else print_out
     for line in chain([first], lines):
-        print_out(line)
+        write(line)
     return 0
 
 
@@ -261,14 +263,16 @@ def execute_check(options: argparse.Namespace) -> int:
     with Steps("check", 1) as steps:
         prevent_pandas_import()
         from nddup.checking.check_run import check_run  # noqa: PLC0415
+        from nddup.report.note_check import note_check  # noqa: PLC0415
         from nddup.results.opening import open_run  # noqa: PLC0415
 
         steps.begin("open the run")
-        run = open_run(options.run, master=options.master).run
+        run, folder, *_ = open_run(options.run, master=options.master)
         report = check_run(
             run, max_rejects=options.max_rejects, begin=lambda step, *at: steps.begin_at(f"check {step}", *at),
             tell=lambda finding: None if options.json else steps.print_above(f"{finding.line()}\n"),
         )  # fmt: skip
+        note_check(folder, report.verdict())
     return _tell(report, options)
 
 

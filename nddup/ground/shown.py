@@ -20,6 +20,7 @@ import io
 import json
 import math
 import re
+import shutil
 import sys
 import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
@@ -61,6 +62,7 @@ MOST_NAMED = 100
 
 ERRORS = "nddup.ground.shown"
 
+_GAP = re.compile(r"(?<=\S) {2,}")
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
 _ACTING = re.compile(f"[{re.escape(ACTING)}\ud800-\udfff]")
 _ACTING_IN_LINES = re.compile(f"[{re.escape(ACTING.replace(chr(9), '').replace(chr(10), ''))}\ud800-\udfff]")
@@ -138,8 +140,37 @@ def printable(text: str) -> str:
 
 
 def print_out(text: str) -> None:
-    """Write lines to standard output, `printable`."""
+    """Write lines to standard output, `printable`; on a terminal folded between words to its width."""
+    if sys.stdout.isatty():
+        width = shutil.get_terminal_size().columns
+        text = "\n".join(fold(line, width) for line in printable(text).split("\n"))
     sys.stdout.write(printable(text))
+
+
+def print_data(text: str) -> None:
+    """Write lines that a program may read to standard output, `printable` and never folded."""
+    sys.stdout.write(printable(text))
+
+
+def fold(line: str, width: int) -> str:
+    r"""Return a line broken between words; what follows stands under its last column, or is indented.
+
+    Example:
+        >>> fold("  removed  12   each has a kept one", 24)
+        '  removed  12   each has\n                a kept\n                one'
+    """
+    gaps = [found.end() for found in _GAP.finditer(line) if found.end() <= width * 2 // 3]
+    indent = " " * (gaps[-1] if gaps else min(len(line) - len(line.lstrip()) + 4, width // 2))
+    folded = []
+    while len(line) > width:
+        at = line.rfind(" ", len(indent), width + 1)
+        if at < 0 or not line[:at].strip():
+            at = line.find(" ", width)
+            if at < 0:
+                break
+        folded.append(line[:at].rstrip())
+        line = indent + line[at:].lstrip()
+    return "\n".join([*folded, line])
 
 
 def print_json(value: object) -> None:

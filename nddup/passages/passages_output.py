@@ -4,7 +4,6 @@ import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from importlib.resources import files
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -21,6 +20,7 @@ from nddup.errors import ConfigError, NddupError, OutputError
 from nddup.ground.shown import counted
 from nddup.passages.find_passages import FoundPassages, Source
 from nddup.passages.tabulate import Documents, kept_lines, list_verdicts
+from nddup.report.frame import read_style
 from nddup.report.passages_page import choose_shown, draw_passages
 from nddup.rewriting.cut_records import Cutting
 from nddup.rewriting.rewrite_file import Rewritten
@@ -184,8 +184,7 @@ def write_report(
     ]
     more = [line for line in summarise(told, config) if line.startswith(TOLD)]
     page = draw_passages(shown, told.passages, read_texts(shown.documents), numbers, more)
-    style = files("nddup.report").joinpath("assets", "report.css").read_text(encoding="utf-8")
-    put("report/report.css", style)
+    put("report/report.css", read_style())
     put("report/index.html", page.encode(errors="replace").decode())
 
 

@@ -138,6 +138,9 @@ class Content:
         rejects: the first rows of `rejects`.
         components: the first rows of `false_components`; None if the run has no such table.
         evaluation: content of `evaluation.json`; None if there is none.
+        check: content of `check.json`, what `nddup check` said; None if it has not been run.
+        losses: how many documents are removed, of how many it is known what they lose, how many lose nothing, and
+            the `worst`: document, kept one, share lost.
         news: what became of the families of an earlier run; None where names are not taken from one.
         disagreements: the families that differ in each column of `keep.ledger`; None where it names none.
         matrix_each: most documents in the matrix of a cluster.
@@ -156,6 +159,8 @@ class Content:
     rejects: list[dict[str, Any]] = field(default_factory=list)
     components: list[dict[str, Any]] | None = None
     evaluation: Mapping[str, Any] | None = None
+    check: Mapping[str, Any] | None = None
+    losses: Mapping[str, Any] = field(default_factory=lambda: {"removed": 0, "known": 0, "nothing": 0, "worst": []})
     news: Mapping[str, Any] | None = None
     disagreements: list[dict[str, Any]] | None = None
     about: Callable[[], AboutDocuments] = AboutDocuments

@@ -1,15 +1,14 @@
 """The data of a report as plain values: `chunks` yields them, and the page loads them one by one.
 
-    summary       everything except clusters and documents (`summarise`)
-    clusters-N    columns of `CLUSTERS_EACH` clusters, for sorting, filtering and listing
-    members-N     documents and near-duplicate pairs of `MEMBERS_EACH` clusters
-    families-N    overlapping clusters of `FAMILIES_EACH` components, with their graphs (`family_chunks`)
-    documents-N   columns of `DOCUMENTS_EACH` documents, by id, so that the page finds one without reading all
-    nearest-N     the nearest documents of each of these (`document_chunks`)
-    stands-N      the documents that were removed for each of these
-    texts-N       texts of about `TEXTS_CHARACTERS`, with their titles (`find_titles`)
-
-Cost: linear in the rows shown.
+check         what `nddup check` said, which writes it anew; null if it has not been run
+summary       everything except clusters and documents (`summarise`)
+clusters-N    columns of `CLUSTERS_EACH` clusters, for sorting, filtering and listing
+members-N     documents and near-duplicate pairs of `MEMBERS_EACH` clusters
+families-N    overlapping clusters of `FAMILIES_EACH` components, with their graphs (`family_chunks`)
+documents-N   columns of `DOCUMENTS_EACH` documents, by id, so that the page finds one without reading all
+nearest-N     the nearest documents of each of these (`document_chunks`)
+stands-N      those that were removed for each of these
+texts-N       texts of about `TEXTS_CHARACTERS`, with their titles (`find_titles`)
 """
 
 import json
@@ -24,7 +23,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from nddup.ground.metrics import RunMetrics, StageMetrics
-from nddup.report.borderline import is_resemblance_exact
+from nddup.report.borderline import decisive_of, is_resemblance_exact
 from nddup.report.content import LENGTHS, UNREAD, AboutDocuments, Content, Family, find_families, find_nearest_sets
 from nddup.report.summary import headline, notes
 from nddup.settings.schema import Config
@@ -267,6 +266,9 @@ def summarise(
         "versions": sorted(metrics.versions.items()),
         "stages": [_stage(name, stage) for name, stage in metrics.stages.by_name().items()],
         "evaluation": shown.evaluation,
+        "losses": shown.losses,
+        "borderline": decisive_of(settings) is not None,
+        "invented": metrics.stages.clusters.invented_pairs,
         "news": shown.news,
         "components": shown.components,
         "disagreements": shown.disagreements,
@@ -414,12 +416,13 @@ def chunks(shown: Content) -> Iterator[Chunk]:
     }
     for number, start in enumerate(range(0, len(shown.clusters), CLUSTERS_EACH)):
         yield f"clusters-{number}", {name: column[start : start + CLUSTERS_EACH] for name, column in columns.items()}
-    yield from _members(shown, listed, cells, stored)
+    yield from _members(shown, listed, cells)
     yield from family_chunks(shown, families)
     for number, rows in enumerate(texts):
         yield f"texts-{number}", rows
     yield from document_chunks(shown.about(), stored)
     largest = largest_families(shown.about().documents, stored)
+    yield "check", shown.check
     yield "summary", summarise(shown, counts, longest=columns["longest"], largest=largest)
 
 
@@ -515,32 +518,23 @@ def _family_columns(shown: Content, families: Sequence[Family]) -> dict[str, lis
     return {"family": family, "near": near, "shared": shared}
 
 
-def _members(shown: Content, listed: list[int], cells: list[int], stored: StoredTexts) -> Iterator[Chunk]:
-    """Yield each cluster's component, documents and pairs (first, second, overlap, resemblance in 1/1000 or -1)."""
-    components = shown.clusters["component"].to_pylist()
+def _members(shown: Content, listed: list[int], cells: list[int]) -> Iterator[Chunk]:
+    """Yield each cluster's documents, by their places in `documents-N`, and pairs.
+
+    A pair is four numbers: first, second, overlap, resemblance in 1/1000 or -1.
+    """
+    places = pc.index_in(shown.listed["doc_id"], shown.about().documents["doc_id"].combine_chunks()).to_pylist()
     for number, start in enumerate(range(0, len(shown.clusters), MEMBERS_EACH)):
         end = min(start + MEMBERS_EACH, len(shown.clusters))
-        docs = _documents(shown.listed.slice(listed[start], listed[end] - listed[start]), stored)
         pairs = _flat_pairs(shown.cells.slice(cells[start], cells[end] - cells[start]))
         rows = [
             [
-                components[rank],
-                docs[listed[rank] - listed[start] : listed[rank + 1] - listed[start]],
+                places[listed[rank] : listed[rank + 1]],
                 pairs[4 * (cells[rank] - cells[start]) : 4 * (cells[rank + 1] - cells[start])],
             ]
             for rank in range(start, end)
         ]
         yield f"members-{number}", rows
-
-
-def _documents(listed: pa.Table, stored: StoredTexts) -> list[list[Any]]:
-    """Return each document as a row: its facts, its state, then chunk and row of its text, -1 if it is not stored."""
-    names = ("doc_id", "url", "source", "record", "n_tokens", "n_features")
-    columns = [listed[name].to_pylist() for name in names]
-    texts = [stored.get(doc, NOT_STORED) for doc in columns[0]]
-    columns += [_states(listed["reason"], listed["kept"]), listed["duplicate_of"].to_pylist()]
-    columns += [[chunk for chunk, _, _ in texts], [place for _, place, _ in texts]]
-    return list(map(list, zip(*columns, strict=True)))
 
 
 def _flat_pairs(cells: pa.Table) -> list[int]:

@@ -7,14 +7,12 @@ Ids may be hostile: they are escaped, and the page may load nothing.
 """
 
 import json
-from base64 import b64encode
 from collections.abc import Iterable, Mapping, Sequence
-from hashlib import sha256
 from html import escape
-from importlib.resources import files
 from typing import Any, NamedTuple
 
 from nddup.engines.engine import Engine
+from nddup.report.frame import Link, draw_page
 
 EACH = 10
 """Most documents of each cause, and most groups of each kind of change, that are shown; the tables have all."""
@@ -51,34 +49,15 @@ LARGEST = """
 
 Row = Mapping[str, Any]
 
-PAGE = """<!doctype html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src '{digest}'">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<meta name="color-scheme" content="light dark">
-<title>What changed · nddup</title>
-<style>{style}</style>
-</head>
-<body>
-<a class="skip" href="#main">Skip to the content</a>
-<header class="site"><div class="bar"><p class="brand">nddup <span class="run">diff</span></p>
-<nav aria-label="Page"><a href="#causes">Causes</a><a href="#families">Families</a><a href="#sets">Sets</a></nav>
-</div></header>
-<main id="main">
-<div class="hero"><h1>{headline}</h1>
+BODY = """<div class="hero"><h1>{headline}</h1>
 <p class="lead">From <bdi>{before}</bdi> to <bdi>{after}</bdi>.</p></div>
 {settings}
 <dl class="numbers">{numbers}</dl>
 <h2 id="causes">Verdicts that changed, by cause</h2>
 {causes}
-{groups}
-</main>
-<footer class="site"><p>Made by nddup. Everything shown lies in this file; nothing is fetched.</p></footer>
-</body>
-</html>
-"""
+{groups}"""
+
+LINKS = (Link("#causes", "Causes"), Link("#families", "Families"), Link("#sets", "Sets"))
 
 
 class Changes(NamedTuple):
@@ -106,12 +85,8 @@ def draw_changes(shown: Changes, told: Mapping[str, Any], why: Mapping[str, str]
         why: what each cause means.
     """
     counts = told["counts"]
-    style = files("nddup.report").joinpath("assets", "report.css").read_text(encoding="utf-8")
-    digest = f"sha256-{b64encode(sha256(style.encode()).digest()).decode()}"
     verdicts = f"<strong>{counts['verdicts']:,}</strong> {'verdict' if counts['verdicts'] == 1 else 'verdicts'} changed"
-    return PAGE.format(
-        style=style,
-        digest=digest,
+    body = BODY.format(
         headline=verdicts if told["differs"] else "Nothing changed",
         before=escape(told["before"]),
         after=escape(told["after"]),
@@ -122,6 +97,7 @@ def draw_changes(shown: Changes, told: Mapping[str, Any], why: Mapping[str, str]
             _draw_groups(name, heading, shown.groups[name], told[name], table) for name, heading, table in GROUPS
         ),
     )
+    return draw_page("What changed", body, LINKS, label="diff")
 
 
 def _draw_settings(told: Mapping[str, Any]) -> str:

@@ -14,6 +14,8 @@ table from the caller; Spark broadcasts it to every task where the query has the
 
 import json
 import re
+import zlib
+from base64 import b64encode
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from importlib.resources import files
 from typing import Any, NamedTuple
@@ -26,7 +28,7 @@ from nddup.engines.engine import FinishedRun
 from nddup.engines.text_places import TextPlace, text_places
 from nddup.errors import ConfigError, NddupError
 from nddup.ground.shown import drop_login
-from nddup.report.borderline import draw_page
+from nddup.report.borderline import draw_borderline
 from nddup.report.content import (
     CELLS,
     CLUSTERS,
@@ -49,6 +51,7 @@ from nddup.report.content import (
 )
 from nddup.report.data import chunks
 from nddup.report.disagreements import ask_disagreements
+from nddup.report.frame import draw_report
 from nddup.storage.run_folder import RunFolder
 from nddup.tables import NAMES
 
@@ -87,6 +90,16 @@ NEWS = {
 MOST_GROWN = """
     SELECT doc_id, name, documents, before FROM names WHERE documents > before AND documents > 1
     ORDER BY documents - before DESC, name LIMIT 5
+"""
+
+LOSSES = """
+    SELECT count(*) AS removed, count(lost) AS known, count(CASE WHEN lost = 0 THEN 1 END) AS nothing FROM keep
+    WHERE NOT kept
+"""
+
+WORST = """
+    SELECT doc_id, duplicate_of, lost FROM keep WHERE duplicate_of IS NOT NULL AND lost > 0
+    ORDER BY lost DESC, doc_id LIMIT 3
 """
 
 ASK_DESCRIBED = """
@@ -130,6 +143,11 @@ WITHIN = """
     ORDER BY part, first, second
 """
 """The near-duplicate pairs within each part of wanted(part, place, doc_id): part, first, second int32, resemblance."""
+
+ASK_MEMBERS = """
+    SELECT /*+ BROADCAST(w) */ w.part, m.doc_id FROM members AS m JOIN wanted AS w ON m.cluster_id = w.cluster_id
+"""
+"""The members of the clusters in wanted(cluster_id, part)."""
 
 ASK_WEAKEST = """
     SELECT /*+ BROADCAST(a), BROADCAST(b) */ a.part AS rank, count(*) AS pairs, count(p.resemblance) AS estimated,
@@ -204,8 +222,11 @@ PAGE = "report/index.html"
 MOST_NEAR, NEAREST_EACH = 1_000_000, 8
 """Maximum numbers of nearest documents, of all documents together and of each."""
 
-EVALUATION, COMPONENTS = "evaluation.json", "false_components"
-"""A file and a table that are shown if the run has them."""
+EVALUATION, CHECK, COMPONENTS = "evaluation.json", "check.json", "false_components"
+"""Files and a table that are shown if the run has them."""
+
+PACKED = 4_000
+"""Characters from which a chunk is compressed."""
 
 
 def largest_clusters(listed_each: int) -> str:
@@ -289,25 +310,25 @@ def ask_about_documents(run: FinishedRun, clusters: pa.Table, names: pa.Table) -
     return AboutDocuments(documents, nearest, memberships, stands)
 
 
-def ask_weakest(run: FinishedRun, clusters: pa.Table, names: pa.Table, matrix_each: int) -> pa.Table:
-    """Find the lowest resemblance in each cluster that is too large for a matrix but has all its documents listed.
+def ask_weakest(run: FinishedRun, clusters: pa.Table, matrix_each: int) -> pa.Table:
+    """Find the lowest resemblance in each cluster that is too large for a matrix, listed in full or not.
 
     Args:
         run: the run.
         clusters: `content.CLUSTERS`.
-        names: rank int32, place int32, doc_id of the documents listed, by rank.
         matrix_each: most documents in a matrix.
 
     Returns:
         `content.WEAKEST`. Clusters are taken smallest first, up to `MOST_WEAKEST` pairs of members in all.
     """
-    size = clusters["size"].to_numpy()
-    listed = np.bincount(names["rank"].to_numpy(), minlength=len(clusters))[: len(clusters)]
-    large = np.flatnonzero((size > matrix_each) & (size == listed))[::-1]
-    pairs = size[large].astype(np.int64) * (size[large] - 1) // 2
-    chosen = pa.array(large[np.cumsum(pairs) <= MOST_WEAKEST].astype(np.int32))
-    wanted = names.filter(pc.is_in(names["rank"], chosen)).select(["rank", "doc_id"]).rename_columns(["part", "doc_id"])
-    return run.sql(ASK_WEAKEST, wanted=wanted).cast(WEAKEST) if len(wanted) else WEAKEST.empty_table()
+    size = clusters["size"].to_numpy().astype(np.int64)
+    large = np.flatnonzero(size > matrix_each)[::-1]
+    chosen = large[np.cumsum(size[large] * (size[large] - 1) // 2) <= MOST_WEAKEST]
+    if not len(chosen):
+        return WEAKEST.empty_table()
+    ids = clusters["cluster_id"].take(pa.array(chosen))
+    ranked = pa.table({"cluster_id": ids, "part": pa.array(chosen.astype(np.int32))})
+    return run.sql(ASK_WEAKEST, wanted=run.sql(ASK_MEMBERS, wanted=ranked)).cast(WEAKEST)
 
 
 def ask_edges(run: FinishedRun, clusters: pa.Table) -> pa.Table:
@@ -368,8 +389,10 @@ def gather(run: FinishedRun, asked: Asked | None = None) -> Content:
         news=ask_news(run),
         disagreements=ask_disagreements(run),
         evaluation=json.loads(run.read_text(EVALUATION)) if run.holds(EVALUATION) else None,
+        check=json.loads(run.read_text(CHECK)) if run.holds(CHECK) else None,
+        losses=ask_losses(run),
         about=about,
-        weakest=ask_weakest(run, clusters, names, matrix_each),
+        weakest=ask_weakest(run, clusters, matrix_each),
         edges=ask_edges(run, clusters),
         matrix_each=matrix_each,
         listed_each=listed_each,
@@ -388,6 +411,11 @@ def ask_news(run: FinishedRun) -> dict[str, Any] | None:
         return None
     largest = [list(row.values()) for row in run.sql(MOST_GROWN).to_pylist()]
     return {"since": drop_login(since), **run.count(NAMES.name, NEWS), "largest": largest}
+
+
+def ask_losses(run: FinishedRun) -> dict[str, Any]:
+    """Return how many documents were removed, how many of these lose nothing, and the ones that lose most."""
+    return {**run.sql(LOSSES).to_pylist()[0], "worst": [list(row.values()) for row in run.sql(WORST).to_pylist()]}
 
 
 def _share_out(sizes: list[tuple[int, int]]) -> tuple[int, int]:
@@ -443,30 +471,30 @@ def _lengths(answer: pa.Table) -> list[tuple[int, int]]:
 
 
 def write_report(
-    put: Put, chunks: Iterable[tuple[str, Any]], draw_borderline: Callable[[], str | None] = lambda: None
+    put: Put, chunks: Iterable[tuple[str, Any]], borderline: Callable[[], str | None] = lambda: None
 ) -> int:
     """Write a report: data first, page last, so that the page exists only once everything that it loads does.
 
     Args:
         put: writes a file.
         chunks: (name, value) as `data.chunks` yields them.
-        draw_borderline: returns the page of the pairs nearest to the threshold, if there is one.
+        borderline: returns the page of the pairs nearest to the threshold, if there is one.
 
     Returns:
         The number of characters written.
     """
     written = 0
     for name, value in chunks:
-        text = script_of(name, value)
+        text = packed_script_of(name, value)
         put(f"data/{name}.js", text)
         written += len(text)
-    page = draw_borderline()
+    page = borderline()
     if page is not None:
         put("borderline.html", page)
         written += len(page)
     folder = files("nddup.report").joinpath("assets")
-    for name in (*(f"assets/{name}" for name in ASSETS), "index.html"):
-        text = folder.joinpath(name.removeprefix("assets/")).read_text(encoding="utf-8")
+    files_of = {f"assets/{name}": folder.joinpath(name).read_text(encoding="utf-8") for name in ASSETS}
+    for name, text in (files_of | {"index.html": draw_report(name for name in ASSETS if name.endswith(".js"))}).items():
         put(name, text)
         written += len(text)
     return written
@@ -485,6 +513,18 @@ def script_of(name: str, value: Any) -> str:  # noqa: ANN401 - any JSON value
     if text.isascii() and "\x7f" not in text:
         return f'nddup.put("{name}",{text});\n'
     return f'nddup.put("{name}",{_UNSAFE.sub(_escape, text)});\n'
+
+
+def packed_script_of(name: str, value: Any) -> str:  # noqa: ANN401 - any JSON value
+    """Return a chunk as a script; a large one compressed, to a fifth of its size."""
+    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+    if name == "summary" or len(text) < PACKED:
+        return script_of(name, value)
+    try:
+        data = text.encode()
+    except UnicodeEncodeError:  # half a surrogate pair
+        data = json.dumps(value, separators=(",", ":")).encode()
+    return f'nddup.unpack("{name}","{b64encode(zlib.compress(data)).decode()}");\n'
 
 
 def _escape(found: re.Match[str]) -> str:
@@ -510,9 +550,9 @@ def report_run(run: FinishedRun, folder: RunFolder, asked: Asked | None = None) 
         NddupError: if inputs must be read again and have changed since the run.
     """
     shown = gather(run, asked)
-    draw_borderline = run.meanwhile(draw_page)
+    page = run.meanwhile(draw_borderline)
     folder.remove("report")
-    write_report(lambda name, text: folder.write_text(f"report/{name}", text), chunks(shown), draw_borderline)
+    write_report(lambda name, text: folder.write_text(f"report/{name}", text), chunks(shown), page)
     return f"{drop_login(folder.path)}/{PAGE}"
 
 

@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 
 from nddup.engines.engine import Engine
+from nddup.report.frame import Link, draw_page
 
 PASSAGES, PLACES, DOCUMENTS = 50, 20, 20
 """Maximum number of passages, places of each, and documents that are shown."""
@@ -35,22 +36,7 @@ _BLANK_LINES = re.compile(r"\s*\n\s*")
 Row = dict[str, Any]
 Span = tuple[int, int]
 
-PAGE = """<!doctype html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'self'">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<meta name="color-scheme" content="light dark">
-<title>Passages · nddup</title>
-<link rel="stylesheet" href="report.css">
-</head>
-<body>
-<a class="skip" href="#main">Skip to the content</a>
-<header class="site"><div class="bar"><p class="brand">nddup <span class="run">passages</span></p>
-<nav aria-label="Page"><a href="#passages">Passages</a><a href="#documents">Documents</a></nav></div></header>
-<main id="main">
-<h1>What is repeated below the document</h1>
+BODY = """<h1>What is repeated below the document</h1>
 <dl class="numbers">{numbers}</dl>
 {told}
 <h2 id="passages">Passages by tokens saved</h2>
@@ -60,12 +46,9 @@ PAGE = """<!doctype html>
 <p class="legend"><span><mark class="only">can be cut</mark></span>
 <span><mark class="first">repeated, stays</mark></span>
 <span class="left-out">… left out of this page …</span></p>
-{documents}
-</main>
-<footer class="site"><p>Made by nddup. Everything shown lies in this folder; nothing is fetched.</p></footer>
-</body>
-</html>
-"""
+{documents}"""
+
+LINKS = (Link("#passages", "Passages"), Link("#documents", "Documents"))
 
 
 class Shown(NamedTuple):
@@ -158,7 +141,7 @@ def draw_passages(
     if of > len(shown.passages):
         about += f" The first {len(shown.passages):,} of {of:,}; the tables have all."
     none = '<p class="empty">None.</p>'
-    return PAGE.format(
+    body = BODY.format(
         numbers="".join(
             f'<div><dt>{escape(name)}</dt><dd><span class="big">{escape(value)}</span>'
             f'<span class="note">{escape(note)}</span></dd></div>'
@@ -169,6 +152,7 @@ def draw_passages(
         passages="".join(map(_draw_passage, shown.passages)) or none,
         documents="".join(_draw_document(row, texts[row["doc_id"]]) for row in shown.documents) or none,
     )
+    return draw_page("Passages", body, LINKS, label="passages", sheet="report.css")
 
 
 def _draw_passage(row: Row) -> str:

@@ -5,8 +5,9 @@ from collections.abc import Mapping
 from fractions import Fraction
 from typing import Any, NamedTuple
 
-from nddup.ground.metrics import ClustersMetrics, CountedFile, KeepMetrics, RunMetrics, SketchMetrics
+from nddup.ground.metrics import CountedFile, KeepMetrics, RunMetrics, SketchMetrics
 from nddup.ground.shown import MOST_NAMED, counted, name_some, spell_size
+from nddup.mining.modes import MODES
 from nddup.scanning.input_files import count_reasons
 from nddup.settings.idle import say_idle
 from nddup.settings.schema import say_estimated
@@ -26,7 +27,7 @@ NAMED_KINDS = 6
 
 
 class Line(NamedTuple):
-    """A number of the run, what it counts, and a remark."""
+    """A number of the run, what it counts, and a remark of one line or two."""
 
     name: str
     number: int
@@ -50,16 +51,7 @@ def headline(metrics: RunMetrics) -> list[Line]:
             rows["pairs"],
             f"{pairs['measure']} at least {pairs['threshold']}{_confirmed(metrics)}",
         ),
-        Line(
-            "clusters",
-            rows["clusters"],
-            _of_components(rows["clusters"], stages.clusters),
-        ),
-        Line(
-            "false in components",
-            stages.clusters.invented_pairs,
-            _invented(rows.get("false_components", 0), stages.clusters),
-        ),
+        Line("clusters", rows["clusters"], _of_clusters(rows["clusters"], metrics)),
         Line("kept", stages.keep.kept, _share(stages.keep.kept, rows["documents"])),
         Line("removed", stages.keep.removed, "each has a kept near-duplicate"),
     ]
@@ -269,15 +261,16 @@ def share_of_changes_found(tokens: int, length: int, threshold: float) -> float:
 
 
 def _confirmed(metrics: RunMetrics) -> str:
-    """Say how texts confirm the pairs, and how many; or why sketches alone decide, where they hold a part of a text."""
+    """Say how texts confirm the pairs, and what may be missed; or why sketches alone decide."""
     pairs, sketch, edits = metrics.settings["pairs"], metrics.settings["sketch"], metrics.stages.pairs.edits
     if edits is None:
         return say_estimated(pairs, sketch)
-    of = f"{edits.confirmed:,} of {edits.compared:,} pairs of texts"
     if pairs["confirm"] == "edit":
-        return f", edit at least {pairs['edit_threshold']}: {of}"
+        return (
+            f", and edit at least {pairs['edit_threshold']}:\n{edits.confirmed:,} of {edits.compared:,} pairs of texts"
+        )
     missed = say_missed(sketch["size"], Fraction(repr(pairs["threshold"])))
-    return f", exact: {of}; expected missed: {missed}"
+    return f", exact\nexpected missed: {missed}"
 
 
 def _files(count: int) -> str:
@@ -289,18 +282,13 @@ def _read_from(files: int, size: int) -> str:
     return ", ".join([_files(files), *([spell_size(size)] if size else [])]) if files else "rows of a table"
 
 
-def _of_components(clusters: int, found: ClustersMetrics) -> str:
-    if not found.components:
+def _of_clusters(clusters: int, metrics: RunMetrics) -> str:
+    mode = MODES[metrics.settings["clusters"]["mode"]]
+    if mode.means and clusters:
+        return mode.means
+    if not metrics.stages.clusters.components:
         return "of equal texts alone" if clusters else "no text is like another"
-    of = counted(found.components, "component")
-    return f"in {of}, largest {found.largest_component:,} distinct sketches"
-
-
-def _invented(components: int, found: ClustersMetrics) -> str:
-    if not components:
-        return "every component is one family" if found.components else "no component"
-    most = "at most " if found.bounded_components else ""
-    return f"{most}pairs that {counted(components, 'component')} would invent, {found.most_invented:,} in one"
+    return "in each, every two documents are alike" if mode.is_mined else ""
 
 
 def _reasons(reasons: Mapping[str, int]) -> str:

@@ -19,6 +19,9 @@ from nddup.report.borderline import decisive_of, find_closest
 from nddup.report.summary import headline, notes
 
 WIDTH = 76
+INDENT = "\n" + 39 * " "
+"""What stands before the second line of a remark."""
+
 LARGEST = 10
 SHOWN_IDS = 20
 
@@ -135,7 +138,10 @@ def summarise(metrics: RunMetrics, path: str, *, report: str | None = None, reje
         report: path of the report's page, if there is one.
         rejects: sentences of `first_rejects`, if the run can be opened.
     """
-    body = "".join(f"  {line.name:<21}{line.number:>13,}   {line.note}".rstrip() + "\n" for line in headline(metrics))
+    body = "".join(
+        f"  {line.name:<21}{line.number:>13,}   {line.note.replace(chr(10), INDENT)}".rstrip() + "\n"
+        for line in headline(metrics)
+    )
     said = "".join(f"  note: {one_line(note)}\n" for note in [*rejects, *notes(metrics)])
     rule = "─" * WIDTH + "\n"
     return f"{rule}{body}{rule}{said}  {metrics.seconds:.1f} s, results in {one_line(drop_login(path))}\n" + (

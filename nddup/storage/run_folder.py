@@ -56,6 +56,7 @@ OUTPUTS = frozenset(
         "force.json",
         "lexicon.json",
         "metrics.json",
+        "check.json",
         "evaluation.json",
         "evaluation",
         "report",

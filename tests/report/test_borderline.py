@@ -29,8 +29,8 @@ def run(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
     return folder / "run"
 
 
-def expected(run: Path) -> list[tuple[float, str, str]]:
-    """Return the rows of `pairs` by measure and ids, the first for each two groups."""
+def expected(run: Path, number: int) -> list[tuple[float, str, str]]:
+    """Return rows of `pairs`, the first for each two groups: the lowest that share no group, then the lowest others."""
     group = once_each((row["doc_id"], row["group"]) for row in pq.read_table(run / "documents").to_pylist())
     rows = pq.read_table(run / "pairs").to_pylist()
     name = "resemblance" if rows[0]["edit"] is None else "edit"
@@ -41,7 +41,11 @@ def expected(run: Path) -> list[tuple[float, str, str]]:
         if len(groups) == len((a, b)) and groups not in seen:
             seen.add(groups)
             found.append((measured, a, b))
-    return found
+    apart: list[tuple[float, str, str]] = []
+    for one in found:
+        if not {group[one[1]], group[one[2]]} & {group[name] for other in apart for name in other[1:]}:
+            apart.append(one)
+    return sorted([*apart, *(one for one in found if one not in apart)][:number])
 
 
 def test_the_closest_are_those_of_the_table(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -51,8 +55,9 @@ def test_the_closest_are_those_of_the_table(run: Path, capsys: pytest.CaptureFix
     assert decisive is not None
 
     found = find_closest(opened, decisive, 7)
+    assert len({name for one in found for name in (one.doc_a, one.doc_b)}) == 14
 
-    assert [(one.measured, one.doc_a, one.doc_b) for one in found] == expected(run)[:7]
+    assert [(one.measured, one.doc_a, one.doc_b) for one in found] == expected(run, 7)
     assert main(["show", str(run), "--borderline", "7"]) == 0
     told = capsys.readouterr().out
     assert all(f"{one.measured:.4g}  {one.doc_a}  {one.doc_b}" in told for one in found)
@@ -64,10 +69,11 @@ def test_the_page_has_both_texts_of_each(run: Path) -> None:
     page = (run / "report" / "borderline.html").read_text(encoding="utf-8")
     stored = set(pq.read_table(run / "texts")["doc_id"].to_pylist())
 
-    nearest = expected(run)[:SHOWN]
+    nearest = expected(run, SHOWN)
 
     assert {name for _, a, b in nearest for name in (a, b)} <= stored
-    assert page.count("<h2>") == len(nearest)
+    assert page.count("<h2 ") == len(nearest)
+    assert '<link rel="stylesheet" href="assets/report.css">' in page
     assert "not stored" not in page
     confirm = json.loads((run / "metrics.json").read_text(encoding="utf-8"))["settings"]["pairs"]["confirm"]
     how = "estimated from the sketches" if confirm == "none" else "exact"

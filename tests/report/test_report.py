@@ -17,7 +17,7 @@ def test_it_opens_from_disk_and_says_what_was_found(watched: Watched, address: s
 
     expect(page.locator("h1")).to_have_text("5 of 10 documents stay")
     assert page.locator(".numbers dt").all_inner_texts() == [
-        "records read", "rejected", "documents", "near-duplicate pairs", "clusters", "false in components", "kept",
+        "records read", "rejected", "documents", "near-duplicate pairs", "clusters",
         "removed",
     ]  # fmt: skip
     assert page.locator(".funnel .amount").all_inner_texts() == ["11", "10", "10", "5"]

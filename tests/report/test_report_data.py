@@ -1,7 +1,9 @@
 """The data of a report: scripts that no value can break out of, and rows compared with the tables."""
 
+import base64
 import json
 import re
+import zlib
 from itertools import combinations
 from pathlib import Path
 from typing import Any
@@ -17,10 +19,22 @@ from nddup.cli import main
 from nddup.embedded.run import run_locally
 from nddup.engines.duck import DuckRun
 from nddup.errors import NddupError
+from nddup.report import gather as gathering
 from nddup.report.borderline import is_resemblance_exact
 from nddup.report.content import LENGTHS, list_cells, list_documents
 from nddup.report.data import chunks
-from nddup.report.gather import MOST_CELLS, MOST_LISTED, Asked, Places, _share_out, gather, report_run, script_of
+from nddup.report.frame import draw_report
+from nddup.report.gather import (
+    MOST_CELLS,
+    MOST_LISTED,
+    Asked,
+    Places,
+    _share_out,
+    gather,
+    packed_script_of,
+    report_run,
+    script_of,
+)
 from nddup.settings.load import build_config
 from nddup.settings.schema import Config
 from nddup.storage.local_folder import LocalFolder
@@ -49,11 +63,25 @@ def test_a_script_holds_its_value_and_nothing_else(value: Any) -> None:  # noqa:
     assert script.encode()
 
 
+@given(value=values)
+def test_a_large_chunk_is_compressed_and_holds_its_value(value: Any) -> None:  # noqa: ANN401 - any JSON value
+    """A large chunk is base64 of deflated JSON, at most half as long, and gives its value back."""
+    value = [value, ["many of the same words"] * 400]
+
+    script = packed_script_of("a-1", value)
+
+    packed = re.fullmatch(r'nddup\.unpack\("a-1","([A-Za-z0-9+/=]*)"\);\n', script)
+    assert packed is not None
+    assert json.loads(zlib.decompress(base64.b64decode(packed[1]))) == value
+    assert 2 * len(script) < len(script_of("a-1", value))
+    assert packed_script_of("summary", value) == script_of("summary", value)
+
+
 WAYS_TO_MARKUP = (
     r"(inner|outer)HTML|insertAdjacentHTML|setHTML|document\.write|\beval\(|new Function|srcdoc|DOMParser"
     r"|createContextualFragment"
 )
-PLACES = r"""nddup\.href\(|["`]\#/|FAMILIES\b|hash$|last\[name\]|\(name$"""
+PLACES = r"""nddup\.href\(|["`]\#/|"borderline\.html"|"\#limits"|FAMILIES\b|hash$|last\[name\]|\(name$"""
 """What a script may lead to: a place in the page itself."""
 
 
@@ -72,7 +100,7 @@ def test_scripts_make_neither_markup_nor_foreign_links() -> None:
     outside = {name: found for name, found in links.items() if found}
     assert outside == {"csv.js": ["url"], "data.js": ["policy.createScriptURL(name)"], "dom.js": ["parsed.href"]}
     assert '!["http:", "https:"].includes(parsed.protocol)) return nddup.foreign(url' in (assets / "dom.js").read_text()
-    policy = re.search('http-equiv="Content-Security-Policy" content="([^"]+)"', (assets / "index.html").read_text())
+    policy = re.search('http-equiv="Content-Security-Policy" content="([^"]+)"', draw_report(["theme.js"]))
     assert policy is not None
     assert {"default-src 'none'", "script-src 'self'", "require-trusted-types-for 'script'"} <= {*policy[1].split("; ")}
 
@@ -180,6 +208,37 @@ def test_what_is_shown_is_what_the_tables_say(finished: tuple[Path, Path]) -> No
     }
     assert sum(count for _, count in shown.resemblances) == len(tables["pairs"])
     assert [row["reason"] for row in shown.rejects] == ["malformed"]
+
+
+def test_what_is_lost_and_the_weakest_pair_are_those_of_the_tables(
+    finished: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The worst losses are those of `keep`; the weakest pair of a cluster is found though few of it are listed."""
+    monkeypatch.setattr(gathering, "LISTED_EACH", 2)
+    monkeypatch.setattr(gathering, "MATRIX_EACH", 2)
+    tables = {name: pq.read_table(finished[1] / name).to_pylist() for name in ("clusters", "pairs", "keep")}
+
+    shown = gather(DuckRun(str(finished[1])))
+
+    near = once_each(((row["doc_a"], row["doc_b"]), row["resemblance"]) for row in tables["pairs"])
+    members = once_each((row["cluster_id"], row["members"]) for row in tables["clusters"])
+    named = shown.clusters["cluster_id"].to_pylist()
+    least = {row["rank"]: row["least"] for row in shown.weakest.to_pylist()}
+    assert least == {
+        rank: min(near[pair] for pair in combinations(sorted(members[name]), 2))
+        for rank, name in enumerate(named)
+        if len(members[name]) > 2
+    }
+    assert least
+    removed = [row for row in tables["keep"] if not row["kept"]]
+    lost = sorted((-row["lost"], row["doc_id"], row["duplicate_of"]) for row in removed if row["lost"])
+    assert shown.losses == {
+        "removed": len(removed),
+        "known": len(removed),
+        "nothing": len(removed) - len(lost),
+        "worst": [[doc, of, -share] for share, doc, of in lost[:3]],
+    }
+    assert lost
 
 
 @pytest.mark.usefixtures("spark")

@@ -58,11 +58,10 @@ def test_any_document_is_found_and_told(watched: Watched, address: str) -> None:
 
 
 def test_families_lead_to_what_a_document_stands_for(watched: Watched, address: str) -> None:
-    """The first page names families before clusters; a family is a kept document with those removed for it."""
+    """The first page names the largest families; a family is a kept document with those removed for it."""
     page = watched.open(address)
-    assert page.locator("#overview .two h2").all_text_contents() == ["Largest families", "Largest clusters"]
-    expect(page.locator("#overview .two .card").first).to_contain_text("family of 3 documents")
-    page.get_by_role("link", name="All 4 families").click()
+    assert page.locator("#overview .largest .note").all_text_contents() == ["3 documents", *["2 documents"] * 3]
+    page.get_by_role("link", name="All families").click()
     expect(page.locator("#documents h1")).to_have_text("Families")
     expect(page.locator("#documents .status")).to_have_text("4 of 10 documents")
     expect(page.locator("nav [aria-current]")).to_have_text("Families")

@@ -4,6 +4,7 @@ import math
 import re
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
@@ -164,7 +165,7 @@ def test_twenty_thousand_clusters(watched: Watched, tmp_path: Path) -> None:
     shown = make_shown(clusters)
     address = write_to(tmp_path, shown)
     documents = math.ceil(len(shown.about().documents) / 5_000)
-    assert len(list((tmp_path / "data").iterdir())) == 1 + 2 + 40 + 3 * documents
+    assert len(list((tmp_path / "data").iterdir())) == 2 + 2 + 40 + 3 * documents
 
     page = watched.open(address)
     assert (
@@ -188,6 +189,48 @@ def test_twenty_thousand_clusters(watched: Watched, tmp_path: Path) -> None:
     expect(page.locator("#document .lead")).to_contain_text("near-duplicate of doc-19999-0")
 
 
+@pytest.mark.parametrize(
+    ("check", "said"),
+    [
+        (None, "Not checked yet: nddup check out/made"),
+        ({"when": "2026-01-02T03:04:05+00:00", "is_sound": True, "summary": "every promise holds", "unproved": 0},
+         "Checked: every promise holds (2026-01-02, 03:04 UTC)."),
+        ({"when": "2026-01-02T03:04:05+00:00", "is_sound": False, "summary": "1 of 9 promises BROKEN", "unproved": 0},
+         "Do not delete: 1 of 9 promises BROKEN"),
+    ],
+)  # fmt: skip
+def test_the_first_page_answers_three_questions(
+    browser: Browser, tmp_path: Path, check: dict[str, Any] | None, said: str
+) -> None:
+    """What was found, may the rest be deleted, what is strange: the worst loss, the check, limits, conflicts."""
+    losses = {"removed": 4, "known": 4, "nothing": 1, "worst": [["a", "b", 0.251]]}
+    conflicts = [{"column": HOSTILE, "families": 2, "documents": 5, "largest": []},
+                 {"column": "lang", "families": 0, "documents": 0, "largest": []}]  # fmt: skip
+    made = Watched(browser, viewport={"width": 390, "height": 844})
+    page = made.open(write_to(tmp_path, replace(make_shown(CLUSTERS), check=check, losses=losses,
+                                                disagreements=conflicts)))  # fmt: skip
+
+    questions = page.locator(".questions .card")
+    assert questions.locator("h2").all_inner_texts() == [
+        "What was found?",
+        "May I delete the rest?",
+        "What is strange?",
+    ]
+    expect(questions.nth(0)).to_contain_text("4 families: one document that stays")
+    answers = questions.nth(1).inner_text()
+    assert "At worst, 25.1 % of a removed text is not in the one that stays. 1 of 4 lose nothing." in answers
+    assert said in answers
+    assert f"2 families differ in {HOSTILE}, with 5 documents." in answers
+    assert "No family differs in lang." in answers
+    assert "notes on what was skipped, cut or limited, first: 1 file skipped" in answers
+    expect(questions.nth(2)).to_contain_text("1 record became no document: 1 truncated.")
+    assert len({link.bounding_box()["y"] for link in page.locator("nav a").all()}) == 1  # type: ignore[index]
+    page.get_by_role("link", name="25.1 % of a removed text").click()
+    expect(page.locator("#compare .pair-rows mark.only").first).to_be_visible()
+    made.context.close()
+    assert made.faults == []
+
+
 def test_a_run_with_earlier_names_begins_with_what_is_new(browser: Browser, tmp_path: Path) -> None:
     """The page says first what became of the families since the earlier run; the largest lead to their document."""
     news = {"since": "out/<b>night 1", "documents": 10, "before": 7, "born": 1, "alone": 2, "grown": 0, "shrunk": 0,
@@ -196,7 +239,7 @@ def test_a_run_with_earlier_names_begins_with_what_is_new(browser: Browser, tmp_
     page = made.open(write_to(tmp_path, replace(make_shown(CLUSTERS), news=news)))
 
     expect(page.locator("main h2").first).to_have_text("What is new")
-    card = page.locator(".card").first
+    card = page.locator("#overview > .card").first
     expect(card.locator("p")).to_have_text(
         "Since out/<b>night 1: 1 new family, 2 new documents like no other, 1 family is gone."
         " 7 documents before, 10 now."

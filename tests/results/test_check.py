@@ -1,5 +1,6 @@
 """`nddup check`: sound runs pass, and each planted damage breaks the promise that it concerns."""
 
+import json
 import os
 import pty
 import re
@@ -16,6 +17,7 @@ from nddup.checking.check_run import CheckReport, check_run
 from nddup.checking.evidence import Evidence
 from nddup.cli import main
 from nddup.engines.duck import DuckRun
+from nddup.report.gather import script_of
 from nddup.spark.engine import SparkRun
 from tests.results.checked_run import Row, run
 from tests.results.damages import DAMAGES, Damage, change, drop, named, plant, rewrite
@@ -77,6 +79,24 @@ def limit(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(f"nddup.checking.evidence.{name}", value)
     monkeypatch.setattr("nddup.checking.evidence.MEMBERS", 9)
     monkeypatch.setattr("nddup.checking.check_run.INCIDENCES", 12)
+
+
+def test_the_report_says_what_it_said(tmp_path: Path) -> None:
+    """The verdict is noted beside the run and in its report; a run that is made again has none."""
+    path = run(tmp_path)
+    page = path / "report" / "data" / "check.js"
+    assert page.read_text() == 'nddup.put("check",null);\n'
+
+    assert main(["check", str(path)]) == 0
+
+    noted = json.loads((path / "check.json").read_text())
+    assert (noted["is_sound"], noted["summary"], noted["unproved"]) == (True, "every promise holds", 0)
+    assert page.read_text() == script_of("check", noted)
+    assert main(["report", str(path)]) == 0
+    assert page.read_text() == script_of("check", noted)
+    assert main(["run", str(tmp_path / "pages.jsonl"), "--output", str(path), "--overwrite"]) == 0
+    assert not (path / "check.json").exists()
+    assert page.read_text() == 'nddup.put("check",null);\n'
 
 
 def test_says_what_it_sampled(sound: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -31,25 +31,6 @@
     return columns;
   };
 
-  // The first clusters, from the first chunk alone; the first cluster of a family stands for the family.
-  nddup.largest = async (number) => {
-    const { shown } = (await nddup.load("summary")).clusters;
-    if (!shown) return [];
-    const chunk = await nddup.load("clusters-0");
-    const families = new Map();
-    const found = [];
-    chunk.id.forEach((id, at) => {
-      const family = chunk.family[at];
-      if (family >= 0 && families.has(family)) families.get(family).more += 1;
-      else {
-        const row = { id, size: chunk.size[at], label: chunk.title[at] || chunk.label[at], longest: chunk.longest[at], more: 0 };
-        found.push(row);
-        if (family >= 0) families.set(family, row);
-      }
-    });
-    return found.slice(0, number);
-  };
-
   const passes = (rank) => columns.size[rank] >= state.size
     && (!state.coverage || columns.coverage[rank] === state.coverage)
     && (!state.texts || columns.texts[rank] > 1)
@@ -148,7 +129,7 @@
       h("span", { role: "gridcell", class: "c-size" }, count(columns.size[rank]), h("span", { class: "unit" }, " documents")),
       h("span", { role: "gridcell", class: "c-label" },
         h("a", { href: nddup.href("cluster", columns.id[rank]), tabindex: -1 }, nddup.oneLine(title, Boolean(columns.title[rank]))),
-        h("span", { class: "c-id" }, columns.title[rank] ? nddup.oneLine(columns.label[rank]) : h("span", { class: "c-address" }, columns.id[rank])),
+        h("span", { class: "c-id" }, columns.title[rank] && columns.label[rank] ? nddup.oneLine(columns.label[rank]) : h("span", { class: "c-address" }, columns.id[rank])),
         h("span", { class: "c-tags" }, unfolding, shared, shortTag(columns.longest[rank]),
           columns.coverage[rank] === "all" ? null : h("span", { class: "tag" }, columns.coverage[rank]),
           columns.texts[rank] > 1 ? h("span", { class: "tag" }, "text") : null)),
@@ -164,7 +145,7 @@
   }
 
   nddup.views.clusters = {
-    title: "Clusters",
+    title: "Sets",
     async build(view) {
       await nddup.columns();
       const { shown, all, listed_each: each } = data.clusters;
@@ -195,8 +176,8 @@
       const status = h("p", { class: "status", role: "status" });
       const empty = h("p", { class: "empty" }, "No cluster is like that.");
       parts = { view, list, status, empty, filters };
-      view.append(h("h1", { id: "clusters-title" }, "Clusters"),
-        h("p", { class: "muted" }, shown < all ? `The ${count(shown)} largest of ${count(all)}. ` : "",
+      view.append(h("h1", { id: "clusters-title" }, "Sets of near-duplicates"),
+        h("p", { class: "muted" }, "In each, every two documents are near-duplicates, and none can be added; a document may be in several. ", shown < all ? `The ${count(shown)} largest of ${count(all)}. ` : "",
           `A cluster is found by any of its documents; up to ${count(each)} are listed of each.`),
         filters.form, h("div", { class: "above-list" }, status, h("button", { type: "button", class: "quiet", on: { click: save } }, "Save as CSV")), list.grid, empty);
     },

@@ -17,7 +17,7 @@
       const [id, url, source, record, tokens, features, state, kept] = document;
       return h("tr", { class: state ? null : "is-kept" },
         h("td", { class: "number" }, from + at + 1),
-        h("th", { scope: "row" }, nddup.documentLink(id, null, { class: "id" }), url ? h("div", null, nddup.address(url)) : null,
+        h("th", { scope: "row" }, nddup.documentLink(id, null, { class: "id" }), url && url !== id ? h("div", null, nddup.address(url)) : null,
           h("div", { class: "note" }, nddup.foreign(`${source}#${record}`))),
         h("td", { class: "outcome" }, nddup.outcome(state, kept)),
         h("td", { class: "number" }, count(tokens), h("span", { class: "unit" }, " tokens")),
@@ -129,12 +129,12 @@
     const command = h("code", null, `nddup report ${data.run} --cluster ${id}`);
     const none = h("p", { class: "card no-text" }, "The texts of this cluster are not stored in this report, so no two can be shown side by side. While the inputs are there, ", command, " reads them again.");
     const which = list.length > inMatrix ? `, of the first ${inMatrix}` : "";
-    return [
-      h("h2", null, "How near they are to each other"),
-      h("p", { class: "muted" }, `${nddup.resemblance(data)} of every two documents in percent${which}. `,
-        first ? "Choose a pair to see both texts." : "Their texts are not stored: see below."),
-      chart.table, h("h2", { id: "side" }, "Side by side"), first ? [form, place] : none,
-    ];
+    return {
+      texts: first ? [form, place] : [none],
+      matrix: [h("h2", null, "How near they are to each other"),
+        h("p", { class: "muted" }, `${nddup.resemblance(data)} of every two documents in percent${which}. `,
+          first ? "Choose a pair to see both texts." : "Their texts are not stored."), chart.table],
+    };
   }
 
   // The text that all documents share, in the first of them, and what each has beside it.
@@ -188,7 +188,7 @@
     const [least, of, size] = [columns.least[rank], columns.least_of[rank], columns.size[rank]];
     if (of === 0) return `The weakest pair has resemblance ${nddup.share(least)}. `;
     if (of === 1) return `The weakest pair that the run lists has resemblance ${nddup.share(least)}; not every two documents here are a listed pair. `;
-    if (size > list.length) return `The weakest pair is not computed: the report lists ${count(list.length)} of the ${count(size)} documents. `;
+    if (size > list.length) return "The weakest pair is not computed: the larger clusters of this run have too many pairs. ";
     return "The run has no resemblance for the pairs here. ";
   }
 
@@ -213,7 +213,7 @@
   async function build(view, data, { parts: [id], params }) {
     const columns = await nddup.columns();
     const rank = columns.rank.get(id);
-    const back = nddup.back("clusters", "← All clusters");
+    const back = nddup.back("clusters", "← All sets");
     if (rank === undefined) {
       view.replaceChildren(back, h("h1", { id: "cluster-title" }, "No such cluster"),
         h("p", null, nddup.foreign(id || ""), " is not a cluster of this report."));
@@ -221,20 +221,22 @@
     }
     const each = data.clusters.members_each;
     const rows = await nddup.load(`members-${Math.floor(rank / each)}`);
-    const [component, list, flat] = rows[rank % each];
+    const [places, flat] = rows[rank % each];
+    const list = (await Promise.all(places.map(nddup.at))).map(nddup.asRow);
     const near = pairsOf(flat);
     const coverage = columns.coverage[rank];
     const size = columns.size[rank];
     const asked = ["a", "b"].map((name) => Number(params.get(name)) - 1);
     const family = await aboutFamily(data, columns, rank);
+    const { texts, matrix } = comparison(data, id, list, near, asked);
     const title = columns.title[rank] || columns.label[rank];
     view.replaceChildren(back,
       h("h1", { id: "cluster-title" }, `${count(size)} documents`, h("span", { class: "hidden-text" }, " in cluster"), h("code", { class: "cluster-id" }, id)),
       h("p", { class: "begins" }, nddup.foreign(title)),
-      h("p", { class: "lead" }, `All share ${nddup.plural(columns.support[rank], "feature", "features")}. `, weakest(columns, rank, list), COVERAGE[coverage] || coverage),
+      h("p", { class: "lead" }, weakest(columns, rank, list), COVERAGE[coverage] || coverage),
       ...[aboutShort(data, columns.longest[rank]), family].filter(Boolean),
-      h("p", { class: "muted" }, "Component ", nddup.foreign(component), size > list.length ? `. The first ${count(list.length)} documents are listed.` : ""),
-      ...documents(list).filter(Boolean), ...await extent(data, list, size), ...comparison(data, id, list, near, asked).flat());
+      ...texts, h("h2", null, "The documents"), size > list.length ? h("p", { class: "muted" }, `The first ${count(list.length)} are listed.`) : "",
+      ...documents(list).filter(Boolean), ...matrix, ...await extent(data, list, size));
   }
 
   nddup.views.cluster = { title: "Cluster", build: async () => {}, show: build };

@@ -144,7 +144,7 @@
     if (missing.length) return unstored([first[0], second[0]], missing, run);
     const found = nddup.differ(textA, textB, shingle);
     const head = (name, document) => h("div", { class: "cell" }, h("b", null, `${name} `), nddup.foreign(document[0]), h("br"),
-      document[1] ? nddup.address(document[1]) : null);
+      document[1] && document[1] !== document[0] ? nddup.address(document[1]) : null);
     return h("div", { class: "compared" }, h("p", { class: "verdict" }, said(found, shingle, listed, rule)), legend(),
       h("div", { class: "pair-row pair-head" }, head("A", first), head("B", second)),
       h("div", { class: "pair-rows" }, rowsOf(found.steps).map(({ isLong, steps }) => (isLong ? sameRow(found, steps[0]) : differingRow(found, steps)))),

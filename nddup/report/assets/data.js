@@ -14,6 +14,13 @@
   const came = new Map();
 
   nddup.put = (name, value) => came.set(name, value);
+  nddup.unpack = (name, packed) => came.set(name, inflate(packed));
+
+  async function inflate(packed) {
+    if (typeof DecompressionStream === "undefined") throw new Error("it needs a browser of 2023 or later");
+    const bytes = Uint8Array.from(atob(packed), (one) => one.charCodeAt(0));
+    return new Response(new Blob([bytes]).stream().pipeThrough(new DecompressionStream("deflate"))).json();
+  }
 
   function request(name) {
     return new Promise((resolve, reject) => {

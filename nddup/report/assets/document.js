@@ -10,7 +10,6 @@
   const STATES = ["kept", "same content", "same sketch", "near-duplicate", "by keep.force"];
   const TEXT = 4_000; // characters shown at first
 
-  const asRow = (one) => [one.id, one.url, one.source, one.record, one.tokens, one.features, one.state, one.of, ...one.text];
   const compareLink = (a, b, text) => h("a", { href: nddup.href("compare", a, b) }, text);
 
   // Whether a document is kept or removed, and why, in a sentence or two.
@@ -50,7 +49,7 @@
     for (let at = 0; at < flat.length; at += 3) {
       const [other, overlap, resemblance] = flat.slice(at, at + 3);
       const found = await nddup.find(other);
-      const told = found && (found.url || found.title);
+      const told = found && (found.url === other ? found.title : found.url || found.title);
       rows.push([[nddup.documentLink(other), told ? h("div", { class: "note" }, nddup.foreign(told)) : null], nddup.share(resemblance), count(overlap), compareLink(one.id, other, "Compare")]);
     }
     return [heading, h("p", { class: "muted" }, rows.length < one.pairs ? `The nearest ${rows.length} of ${count(one.pairs)}.` : "All that the run lists."),
@@ -78,7 +77,7 @@
     const rows = one.clusters.map((rank) => [h("a", { href: nddup.href("cluster", columns.id[rank]) }, h("code", null, columns.id[rank])),
       nddup.foreign(columns.title[rank] || columns.label[rank]), count(columns.size[rank]), count(columns.support[rank])]);
     const more = one.inAll > rows.length ? `The largest ${rows.length} of ${count(one.inAll)}. ` : "";
-    return [h("h2", null, "Clusters"), h("p", { class: "muted" }, more, rows.length > 1 ? "A document may be in several: sets that overlap." : ""),
+    return [h("h2", null, "The sets it is in"), h("p", { class: "muted" }, more, rows.length > 1 ? "A document may be in several: sets that overlap." : ""),
       h("div", { class: "card" }, nddup.table({ caption: "Clusters of the document", hideCaption: true, head: ["Cluster", "Begins", "Documents", "Shared features"], numeric: [2, 3], rows }))];
   }
 
@@ -138,7 +137,7 @@
       }
       const flat = ((await nddup.load(`nearest-${a.number}`)) || [])[a.at] || [];
       const at = flat.findIndex((value, place) => place % 3 === 0 && value === b.id);
-      const shown = await nddup.compare(asRow(a), asRow(b), data.shingle, at < 0 ? -1 : flat[at + 2], data);
+      const shown = await nddup.compare(nddup.asRow(a), nddup.asRow(b), data.shingle, at < 0 ? -1 : flat[at + 2], data);
       view.replaceChildren(nddup.back("documents", "← All documents"), h("h1", { id: "compare-title" }, "Two documents"),
         h("p", { class: "lead" }, "A is ", nddup.documentLink(a.id), ` (${nddup.outcomes[nddup.outcomeOf(a)]}), B is `, nddup.documentLink(b.id), ` (${nddup.outcomes[nddup.outcomeOf(b)]}).`),
         h("div", { class: "card compare" }, shown));

@@ -70,7 +70,7 @@
     return [
       h("span", { role: "gridcell", class: "c-label" }, nddup.documentLink(document.id, null, { tabindex: -1, class: "c-name" }),
         h("span", { class: "c-id" }, document.title ? nddup.foreign(document.title, { class: "c-address c-title" }) : null,
-          nddup.oneLine(document.url || `${document.source}#${document.record}`))),
+          nddup.oneLine(nddup.placeOf(document.id, document.url, document.source, document.record)))),
       h("span", { role: "gridcell", class: "c-outcome" }, outcome(document)),
       h("span", { role: "gridcell", class: "c-support" }, count(document.pairs), h("span", { class: "unit" }, " near")),
       h("span", { role: "gridcell", class: "c-support" }, count(document.tokens), h("span", { class: "unit" }, " tokens")),
@@ -113,7 +113,8 @@
       parts.name = () => {
         const isFamilies = state.outcome === "family";
         title.textContent = isFamilies ? "Families" : "Documents";
-        told.textContent = isFamilies ? `Each is one kept document with those that were removed for it; no document is in two. Open one to see them. ${SEARCHES}` : about;
+        told.replaceChildren(isFamilies ? "Each is one kept document with those that were removed for it; no document is in two. " : about,
+          isFamilies ? h("a", { href: "#/clusters" }, "The sets inside") : "", isFamilies ? ` show of which every two documents are alike. ${SEARCHES}` : "");
       };
       view.append(title, told,
         filters.form, h("div", { class: "above-list" }, status, h("button", { type: "button", class: "quiet", on: { click: save } }, "Save as CSV")), list.grid, empty);

@@ -36,7 +36,7 @@
 
   // A foreign text on one line; a long address is cut before its end, which identifies it best.
   const TAIL = 28;
-  nddup.oneLine = (text, fromStart) => (fromStart ? h("bdi", { class: "one-line", title: text }, h("span", { class: "start" }, text)) : h("bdi", { class: "one-line", title: text },
+  nddup.oneLine = (text, fromStart) => (fromStart || text.length <= TAIL ? h("bdi", { class: "one-line", title: text }, h("span", { class: "start" }, text)) : h("bdi", { class: "one-line", title: text },
     h("span", { class: "start" }, text.slice(0, -TAIL)), h("span", { class: "end" }, text.slice(-TAIL))));
 
   // A web address becomes a link; anything else stays text.

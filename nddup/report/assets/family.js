@@ -52,7 +52,7 @@
       const columns = await nddup.columns();
       const rank = columns.rank.get(id);
       const place = rank === undefined ? -1 : columns.family[rank];
-      const back = nddup.back("clusters", "← All clusters");
+      const back = nddup.back("clusters", "← All sets");
       if (place < 0) {
         view.replaceChildren(back, h("h1", { id: "family-title" }, "No such sets"), h("p", null, nddup.foreign(id || ""), " is not a cluster that overlaps with another."));
         return;

@@ -70,6 +70,13 @@
     return columns.id[at] === id ? { ...one(columns, at), number, at } : null;
   };
 
+  // A document by its place among all; as the row that lists and comparisons take.
+  nddup.at = async (place) => {
+    const { each } = (await nddup.load("summary")).documents;
+    return one(await chunk(Math.floor(place / each)), place % each);
+  };
+  nddup.asRow = (found) => [found.id, found.url, found.source, found.record, found.tokens, found.features, found.state, found.of, ...found.text];
+
   // Whether a document matches: every word is in its id, address, file or the stored beginning of its text, and it passes the other filters.
   function asked({ query, source, site, outcome }) {
     const words = query.toLowerCase().split(/\s+/).filter(Boolean);
@@ -97,6 +104,9 @@
   };
   nddup.asksNothing = (criteria) => asked(criteria).isAll;
   nddup.documentOf = one;
+
+  // What is shown under an id: the address, unless the id is the address; else its place in the collection.
+  nddup.placeOf = (id, url, source, record) => (url && url !== id ? url : `${source}#${record}`);
 
   // A link to the page of a document.
   nddup.documentLink = (id, text, properties) => nddup.h("a", { href: nddup.href("document", id), ...properties }, nddup.foreign(text || id));

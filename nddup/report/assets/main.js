@@ -3,7 +3,7 @@
 (async () => {
   const opening = document.getElementById("opening");
   const VIEWS = ["overview", "clusters", "cluster", "family", "documents", "document", "compare", "quality", "run"];
-  const UNDER = { cluster: "clusters", family: "clusters", document: "documents", compare: "documents" }; // entry in the navigation
+  const UNDER = { clusters: "families", cluster: "families", family: "families", document: "documents", compare: "documents" }; // entry in the navigation
   const built = new Map();
   const scrolled = new Map();
   const focused = []; // of each entry of the history, what had the focus when it was left

@@ -1,5 +1,5 @@
 "use strict";
-// The first page: the results, from the records read to the documents kept.
+// The first page answers three questions: what was found, may the rest be deleted, and what is strange.
 (() => {
   const { h, count, percent } = nddup;
 
@@ -46,10 +46,9 @@
   const MEANS = {
     "records read": "A record is one document as a file holds it: a page, a line, an element.",
     rejected: "Records that became no document, each with its reason: see Run.",
-    documents: "Records with an id and a text. Two documents have the same sketch when the samples taken of their shingles are equal.",
+    documents: "Records with an id and a text. Two documents have the same sketch, a sample of their shingles, when nothing tells them apart.",
     "near-duplicate pairs": "Two documents that share at least so much of their shingles, runs of consecutive words.",
-    clusters: "Sets in which every two documents are near-duplicates and to which none can be added. Two sets may overlap; sets that do lie in one component.",
-    "false in components": "Not part of the result: pairs that are no near-duplicates, but that would be called so if everything connected through others (a component) were taken for one group.",
+    clusters: "Sets in which every two documents are near-duplicates and to which none can be added. Two sets may overlap.",
     kept: "The documents to keep: one of each group of near-duplicates, and every unique one.",
     removed: "The documents to drop. Each is a near-duplicate of a kept one, which is named beside it.",
     "distinct sketches": "Documents with equal sketches count once here.",
@@ -57,17 +56,11 @@
   const explained = (name) => (MEANS[name]
     ? h("details", { class: "what" }, h("summary", null, name), h("p", null, MEANS[name])) : name);
 
+  // What stays is said above.
   function numbers(lines) {
-    return h("dl", { class: "numbers" }, lines.map(([name, number, note]) =>
+    return h("dl", { class: "numbers" }, lines.filter(([name]) => name !== "kept").map(([name, number, note]) =>
       h("div", null, h("dt", null, explained(name)), h("dd", null, h("span", { class: "big" }, count(number)),
         note ? h("span", { class: "note" }, note) : null))));
-  }
-
-  function short({ short: { tokens, clusters, largest, min_tokens: least } }) {
-    if (!clusters) return null;
-    return h("p", { class: "card hint" }, h("b", null, `${nddup.plural(clusters, "cluster holds", "clusters hold")} only very short texts`),
-      `, under ${tokens} tokens, the largest ${nddup.plural(largest, "document", "documents")}: mostly messages and empty forms rather than content. `,
-      h("code", null, `--set input.min_tokens=${tokens}`), ` leaves such documents out; in this run it is ${count(least)}.`);
   }
 
   function histograms(data) {
@@ -87,41 +80,84 @@
     const { shown, all } = data.clusters;
     const found = [...data.notes];
     if (shown < all) found.push(`the ${count(shown)} largest of ${count(all)} clusters are listed here`);
-    return h("div", { class: "card" }, h("h2", null, "Limits that took effect"), found.length
+    return h("div", { class: "card", id: "limits", tabindex: -1 }, h("h2", null, "Limits that took effect"), found.length
       ? h("ul", { class: "remarks" }, found.map((note) => h("li", null, note)))
       : h("p", null, "None: nothing was skipped, cut or replaced. Every near-duplicate pair and every maximal set is in the result."));
   }
 
   // Families are disjoint: each is one kept document with those that it stands for.
-  function families({ documents: { largest, families: all } }) {
-    if (!largest.length) return null;
-    return h("div", { class: "card" }, h("h2", null, "Largest families"),
-      h("p", { class: "muted" }, "One kept document, and those that were removed for it. No document is in two."),
-      h("ol", { class: "largest" }, largest.slice(0, 5).map(([id, url, title, stands]) => h("li", null,
-        h("a", { href: nddup.href("document", id) }, nddup.oneLine(title || url || id, Boolean(title))),
-        h("span", { class: "note" }, nddup.familyOf(stands))))),
-      h("p", null, h("a", { href: FAMILIES }, `All ${nddup.plural(all, "family", "families")}`), " · ", h("a", { href: "#/documents?outcome=removed" }, "All removed documents")));
-  }
   const FAMILIES = "#/documents?outcome=family&sort=stands";
+  function found(data) {
+    const { largest, families: all } = data.documents;
+    const of = Object.fromEntries(data.headline.map(([name, number, note]) => [name, { number, note }]));
+    return h("section", { class: "card" }, h("h2", null, "What was found?"),
+      h("p", null, h("b", null, nddup.plural(all, "family", "families")), ": one document that stays, and those removed for it. Of the documents, ", of.documents.note, "."),
+      largest.length ? h("ol", { class: "largest" }, largest.slice(0, 5).map(([id, url, title, stands]) => h("li", null,
+        h("a", { href: nddup.href("document", id) }, nddup.oneLine(title || url || id, Boolean(title))),
+        h("span", { class: "note" }, nddup.plural(stands + 1, "document", "documents"))))) : null,
+      h("p", { class: "links" }, h("a", { href: FAMILIES }, "All families"), " · ", h("a", { href: "#/documents?outcome=removed" }, "All removed"), " · ",
+        h("a", { href: "#/clusters" }, nddup.plural(data.clusters.all, "set", "sets"))));
+  }
 
-  function first(data, list) {
-    const rows = list.slice(0, 5);
-    if (!rows.length) return null;
-    return h("div", { class: "card" }, h("h2", null, "Largest clusters"),
-      h("p", { class: "muted" }, "Maximal sets of documents of which every two are near-duplicates. They may overlap, and are no families: a document may be in several."),
-      h("ol", { class: "largest" }, rows.map((row) => h("li", null,
-        h("a", { href: `#/cluster/${row.id}` }, nddup.oneLine(row.label, true)),
-        h("span", { class: "note" }, `${count(row.size)} documents`, row.more ? `, and ${nddup.plural(row.more, "set", "sets")} that overlap${row.more === 1 ? "s" : ""} with it` : "",
-          row.longest > 0 && row.longest < data.short.tokens ? h("span", { class: "tag warn" }, "very short texts") : null)))),
-      h("p", null, h("a", { href: "#/clusters" }, `All ${count(data.clusters.shown)} clusters`)));
+  const line = (kind, ...told) => h("li", { class: kind }, h("span", { class: "hidden-text" }, kind === "good" ? "Good: " : kind === "bad" ? "Attention: " : ""), told);
+
+  function lost({ removed, known, nothing, worst }) {
+    if (!removed) return line("good", "Nothing is removed.");
+    if (!known) return line("open", "What is lost was not counted: sketches alone decided.");
+    if (!worst.length) return line("good", `Nothing is lost: every shingle of ${known < removed ? `the ${count(known)} that were compared` : "what is removed"} is in what stays.`);
+    const [[id, of, share]] = worst;
+    return line("open", "At worst, ", h("a", { href: nddup.href("compare", id, of) }, h("b", null, nddup.lost(Math.ceil(share * 10_000 - 1e-9))), " of a removed text"),
+      ` is not in the one that stays. ${count(nothing)} of ${count(removed)} lose nothing.`);
+  }
+
+  function checked(verdict, run) {
+    if (!verdict) return line("open", "Not checked yet: ", h("code", null, `nddup check ${run}`), " recounts everything by another method.");
+    const when = `${verdict.when.slice(0, 10)}, ${verdict.when.slice(11, 16)} UTC`;
+    return verdict.is_sound ? line(verdict.unproved ? "open" : "good", h("b", null, "Checked"), `: ${verdict.summary} (${when}).`)
+      : line("bad", h("b", null, `Do not delete: ${verdict.summary}`), ` (nddup check, ${when}).`);
+  }
+
+  const limits = (notes) => (notes.length
+    ? line("open", h("a", { href: "#limits" }, nddup.plural(notes.length, "note", "notes")), ` on what was skipped, cut or limited, first: ${notes[0]}.`)
+    : line("good", "No limit took effect: nothing was skipped, cut or replaced."));
+
+  function disagreeing(columns) {
+    return (columns || []).map(({ column, families, documents }) => (families
+      ? line("bad", h("a", { href: "#/quality" }, nddup.plural(families, "family differs", "families differ")), " in ", nddup.foreign(column), `, with ${nddup.plural(documents, "document", "documents")}.`)
+      : line("good", "No family differs in ", nddup.foreign(column), ".")));
+  }
+
+  function may(data, verdict) {
+    return h("section", { class: "card" }, h("h2", null, "May I delete the rest?"), h("ul", { class: "answers" },
+      lost(data.losses), checked(verdict, data.run), limits(data.notes), disagreeing(data.disagreements)));
+  }
+
+  const CLOSE = 3; // whole percents from the threshold on
+  function strange(data) {
+    const { short: { tokens, clusters, largest, min_tokens: least }, rejects, documents, rule, histograms: { resemblance } } = data;
+    const told = [];
+    const rejected = rejects.reasons.reduce((sum, [, number]) => sum + number, 0);
+    if (rejected) told.push(line("open", h("a", { href: "#/run" }, nddup.plural(rejected, "record", "records")), ` became no document: ${rejects.reasons.slice(0, 3).map(([reason, number]) => `${count(number)} ${reason}`).join(", ")}.`));
+    if (clusters) told.push(line("open", h("b", null, `${nddup.plural(clusters, "cluster holds", "clusters hold")} only very short texts`),
+      `, under ${tokens} tokens, the largest ${nddup.plural(largest, "document", "documents")}: messages and empty forms. `, h("code", null, `--set input.min_tokens=${tokens}`), ` leaves them out (here ${count(least)}).`));
+    const [first] = documents.largest;
+    if (first && documents.all >= 100 && (first[3] + 1) / documents.all > 0.02) {
+      told.push(line("open", `One family holds ${nddup.percent(first[3] + 1, documents.all)} of all documents: `, h("a", { href: nddup.href("document", first[0]) }, "look at it"), "."));
+    }
+    const close = resemblance.labels.reduce((sum, percent, at) => (percent < 100 * rule.threshold + CLOSE ? sum + resemblance.counts[at] : sum), 0);
+    const nearest = data.borderline ? h("a", { href: "borderline.html" }, "the nearest, side by side") : null;
+    if (rule.measure === "resemblance" && close) {
+      told.push(line("open", `${nddup.plural(close, "pair lies", "pairs lie")} within ${CLOSE / 100} of the threshold`, nearest ? ": " : "", nearest, "."));
+    } else if (nearest && resemblance.labels.length) told.push(line("open", "The pairs that reach the threshold by least: ", nearest, "."));
+    return h("section", { class: "card" }, h("h2", null, "What is strange?"), told.length ? h("ul", { class: "answers" }, told) : h("p", null, "Nothing stands out."));
   }
 
   nddup.views.overview = {
     title: "Overview",
     async build(view, data) {
-      const list = await nddup.largest(5);
-      view.append(h("div", { class: "hero" }, statement(data)), news(data) || "", numbers(data.headline), h("div", { class: "two" }, families(data), first(data, list)),
-        short(data) || "", funnel(data.funnel), histograms(data), remarks(data));
+      const verdict = await nddup.load("check");
+      view.append(h("div", { class: "hero" }, statement(data)), news(data) || "", h("div", { class: "questions" }, found(data), may(data, verdict), strange(data)),
+        numbers(data.headline), funnel(data.funnel), histograms(data), remarks(data));
     },
     show() {},
     shown() {

@@ -55,14 +55,14 @@
       h("div", { class: "card" }, h("h3", null, "The pairs that only one has"), lists(found))];
   }
 
-  function components(rows, mode) {
+  function components(rows, mode, all) {
     if (!rows) return null;
     const invented = rows.reduce((sum, row) => sum + row.invented, 0);
     const none = ["all", "cover"].includes(mode) ? " No cluster of this run holds any of these." : "";
     return [h("h2", null, "What connected components would invent"),
       h("p", { class: "muted" }, `A component joins documents through others. Here are those with pairs that are no near-duplicates.${none}`),
       rows.length ? h("div", { class: "card" },
-        h("p", null, `${count(invented)} false pairs in ${nddup.plural(rows.length, "component", "components")}:`),
+        h("p", null, `${count(all)} false pairs, if a component were taken for one group`, invented < all ? `; ${count(invented)} of them in these ${count(rows.length)}` : "", ":"),
         nddup.table({ caption: "Components with false pairs", hideCaption: true, head: ["Component", "Documents", "Near-duplicate pairs", "Invented pairs", "Count"],
           numeric: [1, 2, 3], rows: rows.map((row) => [nddup.foreign(row.component), count(row.size), count(row.pairs), count(row.invented), row.exact ? "exact" : "at most"]) }))
         : h("p", { class: "card" }, "None: in every component all documents are near-duplicates of each other.")];
@@ -91,7 +91,7 @@
     title: "Quality",
     async build(view, data) {
       view.append(h("h1", { id: "quality-title" }, "Quality"),
-        ...[evaluation(data.evaluation), disagreements(data.disagreements), components(data.components, data.mode)].flat(2).filter(Boolean));
+        ...[evaluation(data.evaluation), disagreements(data.disagreements), components(data.components, data.mode, data.invented)].flat(2).filter(Boolean));
     },
     show() {},
     shown() {
