@@ -19,15 +19,13 @@ from nddup.checking.evidence import Evidence, described
 from nddup.checking.prove_pairs import Violations
 from nddup.engines.engine import FinishedRun
 from nddup.ground.shown import one_line
+from nddup.mining.modes import COVERAGES
 from nddup.results.records_again import FAR, differences, read_again
 from nddup.sketching.accuracy import chance_missed
 from nddup.tables import READABLE
 
 EXAMPLES = 3
 """Largest number of violations listed under a promise."""
-
-MINED = ("all", "pairs", "documents")
-"""What clusters cover where sets are mined."""
 
 INCIDENCES = 5_000_000
 """(cluster, sketch) rows up to which the driver recounts connectedness in full; above it, for some components only."""
@@ -291,7 +289,7 @@ def _clusters(evidence: Evidence) -> Iterator[Finding]:
     yield from _coverage(evidence)
     yield _components(evidence)
     # In other runs a document with near-duplicates may be in no cluster, so clusters do not show its component.
-    if not evidence.promised.mode.follows_keep and not evidence.promised.support:
+    if evidence.promised.mode.promises == "pairs" and not evidence.promised.support:
         promise, reads = "false_components: size, pairs and invented pairs of each", ["placed", "folded"]
         yield _find(evidence, promise, prove_names.WRONG_FALSE, reads=reads)
 
@@ -300,7 +298,7 @@ def _coverages(evidence: Evidence) -> Finding:
     """Check that the clusters of a component cover what the mode allows, as often as the run counted."""
     promised = evidence.promised
     said = promised.metrics.stages.clusters
-    wrong = [prove_clusters.wrong_coverages(MINED if promised.mode.is_mined else (promised.mode.coverage,))]
+    wrong = [prove_clusters.wrong_coverages(tuple(COVERAGES) if promised.mode.is_mined else (promised.mode.coverage,))]
     if not promised.is_of_repository and promised.mode.is_mined:
         wrong += [
             prove_clusters.miscounted(coverage, count)
@@ -312,13 +310,14 @@ def _coverages(evidence: Evidence) -> Finding:
 def _coverage(evidence: Evidence) -> Iterator[Finding]:
     """Check which documents are in a cluster together, as the mode promises.
 
-    A partition promises its stars. The other modes promise a common cluster for every pair that reaches the support,
-    except in components given by leaders: these promise each document some cluster only.
+    A partition promises its stars. A mode that promises pairs has a common cluster for every pair that reaches the
+    support, except in components given by leaders: these promise each document some cluster only.
     """
     promised, amount = evidence.promised, evidence.amount
     if promised.mode.follows_keep:
         promise = "clusters: each kept document with its duplicates, and no others"
         yield _find(evidence, promise, prove_keep.WRONG_STARS, reads=["stars"])
+    if promised.mode.promises != "pairs":
         return
 
     least = {"twin": prove_pairs.least_size(promised.rule), "large": promised.support}
@@ -340,7 +339,7 @@ def _components(evidence: Evidence) -> Finding:
     """
     promised = evidence.promised
     by_leaders = "SELECT count(*) AS n FROM by_leaders"
-    if promised.mode.follows_keep or promised.support or evidence.count(by_leaders, "by_leaders"):
+    if promised.mode.promises != "pairs" or promised.support or evidence.count(by_leaders, "by_leaders"):
         return _components_by_pairs(evidence)
 
     # Whole components are sampled by a hash of their names, so that about INCIDENCES rows come to the driver.

@@ -16,12 +16,13 @@ import numpy as np
 import pyarrow as pa
 
 from nddup.checking.prove_pairs import Violations
+from nddup.mining.modes import COVERAGES, MODES
 from nddup.tables import working
 from nddup.verifying.cluster_proofs import Proved, Sets, find_extensions
 from nddup.verifying.definitions import Definition, sketch_rows
 
 Batches = Iterator[pa.RecordBatch]
-JOINT = ("all", "pairs", "documents")
+JOINT = (*COVERAGES, *(mode.name for mode in MODES.values() if mode.is_joint and not mode.is_mined))
 """Values of `coverage` that promise that all pairs are near-duplicates, and enough features common to all members."""
 
 MAXIMAL = ("all", "pairs")
@@ -67,13 +68,13 @@ PARTIAL = Violations(
 documents."""
 
 UNPAIRED = Violations(
-    """
+    f"""
     SELECT a.cluster_id, a.node AS node_a, b.node AS node_b
     FROM placed AS a SEMI JOIN chosen AS c ON a.cluster_id = c.cluster_id
     JOIN placed AS b ON a.cluster_id = b.cluster_id AND a.node < b.node
     ANTI JOIN folded AS f ON f.node_a = a.node AND f.node_b = b.node
-    WHERE a.coverage IN ('all', 'pairs', 'documents')
-    """,
+    WHERE a.coverage IN {JOINT}
+    """,  # noqa: S608 - the text above
     "{cluster_id}: {node_a} / {node_b} are not a pair",
 )
 """Chosen clusters with two sketches that are not in `pairs`, whose rows were confirmed by texts."""

@@ -182,8 +182,8 @@ def find_sets(problem: Problem, *, threshold: Threshold, mode: str, budget: Budg
         pairs [array([0, 1], dtype=int32), array([1, 2], dtype=int32)] [1 1]
         components [array([0, 1, 2], dtype=int32)] [0]
     """
-    if mode == "components":
-        members, starts = np.arange(len(problem.bounds), dtype=np.int32), np.array([0, len(problem.bounds)])
+    if mode in DIVIDED:
+        members, starts = DIVIDED[mode](problem)
         return Itemsets(starts, members, intersect(problem.sketches, members, starts)[0], mode)
 
     # Not all pairs of a component given by leaders are known, so its maximal sets cannot be found.
@@ -192,6 +192,14 @@ def find_sets(problem: Problem, *, threshold: Threshold, mode: str, budget: Budg
         found = _follow(problem, threshold, budget)
     in_none = np.setdiff1d(np.arange(len(problem.bounds)), found.members)
     return with_lone(found, problem.sketches, in_none, budget.min_support)
+
+
+def _whole(problem: Problem) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
+    return np.arange(len(problem.bounds), dtype=np.int32), np.array([0, len(problem.bounds)])
+
+
+DIVIDED: dict[str, Callable[[Problem], tuple[NDArray[np.int32], NDArray[np.int64]]]] = {"components": _whole}
+"""What divides a component in each mode that mines no sets: the members, and (s + 1,) where each set begins."""
 
 
 class PlacedShare(NamedTuple):

@@ -1,13 +1,13 @@
 """The modes of clusters, each declared once: what its sets are, and what follows for all who make, name and check them.
 
-All code that depends on the mode reads this table; `cluster_modes.find_sets` makes the sets of each, but for those of
-the keep-list, which `nddup.stages.names` makes.
+All code that depends on the mode reads this table; `cluster_modes.find_sets` makes the sets of each (those of a mode
+that mines none are a row of `DIVIDED` there), but for those of the keep-list, which `nddup.stages.names` makes.
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Final
+from typing import Final, Literal
 
 SHARE_NODES: Final = 20_000
 """A component of more distinct sketches than this is mined in shares of about this size, each with its own budget."""
@@ -31,14 +31,22 @@ class ClusterMode:
         says: its sets, for the description of the setting.
         means: what one cluster is; empty where `COVERAGES` says it, or where there are no clusters.
         is_mined: whether its sets are maximal sets, which a search finds within a budget. Else the sets are disjoint.
-        follows_keep: whether its sets are those of the keep-list, each represented by its kept document.
+        promises: what `nddup check` may rely on. `pairs`: every pair of near-duplicates is in a set. `stars`: the sets
+            are those of the keep-list, each represented by its kept document. `sets`: neither.
+        is_joint: whether every two members are near-duplicates, which have a feature in common that all have.
     """
 
     name: str
     says: str
     means: str = ""
     is_mined: bool = False
-    follows_keep: bool = False
+    promises: Literal["pairs", "stars", "sets"] = "pairs"
+    is_joint: bool = False
+
+    @property
+    def follows_keep(self) -> bool:
+        """Whether its sets are those of the keep-list."""
+        return self.promises == "stars"
 
     @property
     def coverage(self) -> str:
@@ -55,20 +63,20 @@ MODES: Final[Mapping[str, ClusterMode]] = MappingProxyType(
     {
         mode.name: mode
         for mode in (
-            ClusterMode("all", "all maximal sets", is_mined=True),
-            ClusterMode("cover", "a few that hold every pair", is_mined=True),
+            ClusterMode("all", "all maximal sets", is_mined=True, is_joint=True),
+            ClusterMode("cover", "a few that hold every pair", is_mined=True, is_joint=True),
             ClusterMode(
                 "partition",
                 "each kept document with its duplicates",
                 "a kept document and its duplicates",
-                follows_keep=True,
+                promises="stars",
             ),
             ClusterMode(
                 "components",
                 "connected components",
                 "a connected component: two of its members need not be near-duplicates",
             ),
-            ClusterMode("none", "pairs and keep-list only"),
+            ClusterMode("none", "pairs and keep-list only", promises="sets"),
         )
     }
 )

@@ -3,16 +3,15 @@
     container_head    first bytes and name of a file -> its head, or None for any other format
     read_container    an open file -> its records, one by one
 
-To add such a format, declare it in `formats`, recognise it in `_detect`, and read it in a branch of `read_container`.
-
+To add such a format, declare its kind in `formats`, with the bytes by which it is recognised, and read it in `READERS`.
 """
 
 import csv
 import io
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, NamedTuple
 
 from nddup.reading.charsets import canonical_charset, decode_content, wide_without_mark
 from nddup.reading.csv_rows import find_dialect, read_csv
@@ -20,7 +19,7 @@ from nddup.reading.formats import FILE_KINDS, FORMATS, BinaryError, FileHead, Fo
 from nddup.reading.mail import read_mail, starts_as_mail
 from nddup.reading.outcomes import Record, Reject
 from nddup.reading.streams import PIECE, Expanded, StoppedError
-from nddup.reading.warc import ARC_START, Wanted, read_warc
+from nddup.reading.warc import Wanted, read_warc
 from nddup.reading.xml_structure import table_format
 
 CONTAINERS = tuple(kind for kind, files in FILE_KINDS.items() if not files.is_cut)
@@ -133,9 +132,10 @@ def container_head(head: bytes, name: str, format: str | None, options: Mapping[
 
 
 def _detect(head: bytes, name: str) -> tuple[str, str]:
-    for start, kind in {b"PAR1": "parquet", b"WARC/": "warc", ARC_START: "warc"}.items():
-        if head.startswith(start):
-            return kind, f"begins with {start.decode()}"
+    for kind, files in FILE_KINDS.items():
+        for start in files.starts:
+            if head.startswith(start):
+                return kind, f"begins with {start.decode().strip()}"
     if _TABLE_NAME.search(name) and not _OTHER.match(head):
         return "csv", "its name"
     if starts_as_mail(head, name):
@@ -266,23 +266,26 @@ def read_container(
         Records and rejects. If reading stops early, the last item is a reject with the reason. Never raises, whatever
         the file holds.
     """
-    kind = head.format.kind
-    if kind == "parquet":
+    if head.format.files.is_columnar:
         from nddup.reading.parquet_rows import read_parquet  # noqa: PLC0415 - most collections have no Parquet
 
         yield from read_parquet(raw, head, limit=limit, max_record=max_record)
         return
-
     stream = Expanded(raw, compression, limit)
-    if kind == "warc":
-        wanted = Wanted(head.format.statuses, head.format.policy)
-        yield from map(_as_text, read_warc(stream, max_record=max_record, most_expanded=limit, wanted=wanted))
-    elif kind == "csv":
-        yield from read_csv(stream, head, max_record)
-    elif kind == "mail":
-        yield from read_mail(stream, source=source, max_record=max_record)
-    else:
-        yield _read_file(stream, head, source, max_record)
+    yield from READERS[head.format.kind](stream, head, ReadAs(source, limit, max_record))
+
+
+class ReadAs(NamedTuple):
+    """The name of a file in the tables, the most bytes it may expand to, and the longest record that is read."""
+
+    source: str
+    limit: int | None
+    max_record: int
+
+
+def _read_archive(stream: Expanded, head: FileHead, how: ReadAs) -> Iterator[Record | Reject]:
+    wanted = Wanted(head.format.statuses, head.format.policy)
+    return map(_as_text, read_warc(stream, max_record=how.max_record, most_expanded=how.limit, wanted=wanted))
 
 
 def _as_text(found: Record | Reject) -> Record | Reject:
@@ -292,8 +295,21 @@ def _as_text(found: Record | Reject) -> Record | Reject:
     return Reject("not text", said, "", found.doc_id) if said else found
 
 
+def _read_table(stream: Expanded, head: FileHead, how: ReadAs) -> Iterator[Record | Reject]:
+    return read_csv(stream, head, how.max_record)
+
+
+def _read_letters(stream: Expanded, head: FileHead, how: ReadAs) -> Iterator[Record | Reject]:
+    del head
+    return read_mail(stream, source=how.source, max_record=how.max_record)
+
+
+def _read_page(stream: Expanded, head: FileHead, how: ReadAs) -> Iterator[Record | Reject]:
+    """Yield a page or a text; its path is its id. A page has a URL if its path begins with a host, as in a mirror."""
+    yield _read_file(stream, head, how.source, how.max_record)
+
+
 def _read_file(stream: Expanded, head: FileHead, source: str, max_record: int) -> Record | Reject:
-    """Read a page or a text; its path is its id. A page has a URL if its path begins with a host, as in a mirror."""
     data = b""
     try:
         while len(data) <= max_record and (piece := stream.read(PIECE)):
@@ -306,3 +322,13 @@ def _read_file(stream: Expanded, head: FileHead, source: str, max_record: int) -
     host, slash, _ = source.partition("/")
     url = f"http://{source}" if head.format.kind == "html" and slash and _HOST.fullmatch(host) else None
     return Record(source, url, (data,), head.format.is_markup)
+
+
+READERS: dict[str, Callable[[Expanded, FileHead, ReadAs], Iterator[Record | Reject]]] = {
+    "warc": _read_archive,
+    "csv": _read_table,
+    "mail": _read_letters,
+    "html": _read_page,
+    "text": _read_page,
+}
+"""What reads the files of a kind as a stream of bytes."""

@@ -23,13 +23,23 @@ class FileKind(NamedTuple):
 
     Attributes:
         is_cut: whether they are cut at a separator between records; else `containers` reads them from their start.
-        is_copied: whether a file is one record, and is copied as it is or not written at all.
+        is_copied: whether a file is one record, named by its path, and is copied as it is or not written at all.
+        is_columnar: whether its rows lie in columns, which a schema at its end names: it must be seekable.
+        is_packed: whether it holds compressed parts, which expand by themselves.
+        has_columns: whether its records have values of their own by which the keep policy may order.
+        starts: the first bytes by which such a file is recognised, whatever its name.
+        holds: what is read of it, where no path says where the id and the text are; empty where paths do.
         uncut: what to call files of whose records nothing can be cut in place; empty where it can.
         untagged: what to call a file that has no place for tags; empty where it has.
     """
 
     is_cut: bool = False
     is_copied: bool = False
+    is_columnar: bool = False
+    is_packed: bool = False
+    has_columns: bool = True
+    starts: tuple[bytes, ...] = ()
+    holds: str = ""
     uncut: str = ""
     untagged: str = ""
 
@@ -38,12 +48,14 @@ FILE_KINDS: dict[Kind, FileKind] = {
     "xml": FileKind(is_cut=True),
     "sgml": FileKind(is_cut=True, uncut="TREC"),
     "jsonl": FileKind(is_cut=True),
-    "warc": FileKind(uncut="WARC"),
+    "warc": FileKind(
+        is_packed=True, starts=(b"WARC/", b"filedesc://"), holds="the page of each response", uncut="WARC"
+    ),
     "csv": FileKind(),
-    "parquet": FileKind(),
-    "html": FileKind(is_copied=True, uncut="pages", untagged="a page"),
-    "mail": FileKind(uncut="e-mail", untagged="e-mail"),
-    "text": FileKind(is_copied=True, untagged="a text"),
+    "parquet": FileKind(is_columnar=True, is_packed=True, starts=(b"PAR1",)),
+    "html": FileKind(is_copied=True, has_columns=False, holds="the whole file", uncut="pages", untagged="a page"),
+    "mail": FileKind(has_columns=False, holds="subject and body of each message", uncut="e-mail", untagged="e-mail"),
+    "text": FileKind(is_copied=True, has_columns=False, holds="the whole file", untagged="a text"),
 }
 
 

@@ -24,6 +24,7 @@ import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
+from nddup import tables
 from nddup.embedded.confirm import Row
 from nddup.errors import OutputError
 from nddup.reading.parquet_rows import expanded_size
@@ -37,8 +38,6 @@ from nddup.tables import (
     MEMBERS,
     OF_TEXTS,
     PAIRS,
-    PARENT,
-    UNREAD,
     Column,
     Table,
 )
@@ -50,22 +49,15 @@ repository with another one is refused."""
 _KEY = Column("doc_key", "long", "number of the document, in the order of arrival")
 _COMPONENT = Column("component_key", "long", "number of the component whose rows these are")
 
+_STORED = [column for column in tables.DOCUMENTS.columns if column.is_stored]
+"""The columns of a run's documents that a repository stores too; lists come last."""
+
 DOCUMENTS = Table(
     "documents",
     "One row per document that was added.",
     (
         _KEY,
-        Column("doc_id", "string", "its id"),
-        Column("url", "string", "the address in the record, or null"),
-        Column("source", "string", "path of the file relative to its INPUT"),
-        Column("record", "long", "ordinal of the record in its file, from 1"),
-        Column("n_tokens", "int", "tokens of the text"),
-        Column("n_features", "int", "distinct shingles, before any is selected"),
-        Column("content_fingerprint", "binary", "BLAKE2b-128 of the raw bytes of the content"),
-        *UNREAD,
-        PARENT,
-        Column("signature", "array<long>", "ids in the order of their slots, for kinds that have slots; else null"),
-        Column("policy", "array<string>", "the values of the columns of `keep.ledger`; null without it"),
+        *sorted(_STORED, key=lambda column: column.type.startswith("array")),
         Column("node", "long", "its distinct sketch"),
         Column("version", "long", "the version that added it"),
     ),

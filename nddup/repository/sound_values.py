@@ -16,12 +16,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from nddup.tables import DOCUMENTS
+
 FINGERPRINT = 16
 """Bytes of a fingerprint and of a digest."""
 
 MAY_LACK = frozenset(
-    ["url", "signature", "duplicate_of", "duplicate_key", "reason", "resemblance", "containment_a", "containment_b",
-     "common", "shingles_a", "shingles_b", "edit", "parent", "unread_bytes", "unread_parts", "policy"]
+    ["duplicate_of", "duplicate_key", "reason", "resemblance", "containment_a", "containment_b", "common",
+     "shingles_a", "shingles_b", "edit", *DOCUMENTS.named("may_lack")]
 )  # fmt: skip
 """The columns that may hold nulls: where nothing is to be said, or an earlier version stored none."""
 

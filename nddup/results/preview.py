@@ -31,15 +31,8 @@ REMOTE_BYTES, REMOTE_PARQUET = 4 << 20, 64 << 20
 """Maximum number of bytes fetched from a file that is not local; Parquet is read from its end, so more of it is
 fetched."""
 
-UNNAMED = {"html": "the whole file", "text": "the whole file", "warc": "the page of each response",
-           "mail": "subject and body of each message"}  # fmt: skip
-"""The content of a document, for formats without named fields."""
-
 ALIKE = 3
-"""Maximum number of files of one reason, or of one of the formats `ONE_RECORD`, that are named one by one."""
-
-ONE_RECORD = ("html", "text", "mail")
-"""Formats of files that are one record, mostly, so that there are many."""
+"""Maximum number of files of one reason, or of a kind whose files are one record, mostly, that are named one by one."""
 
 SHOWN_FILES, SHOWN_RECORDS, SHOWN_REJECTS, SHOWN_TEXT = 20, 3, 3, 72
 """Maximum numbers of files described, of records and rejects shown of each, and of characters of a text."""
@@ -92,7 +85,7 @@ def _choose(entries: Sequence[tuple[ListedFile, Group]]) -> tuple[list[tuple[Lis
     for entry, group in entries:
         name = group.head.format.name
         seen[name] += 1
-        if len(chosen) < SHOWN_FILES and (seen[name] <= ALIKE or name not in ONE_RECORD):
+        if len(chosen) < SHOWN_FILES and (seen[name] <= ALIKE or group.head.format.files.has_columns):
             chosen.append((entry, group))
         else:
             left[name] += 1
@@ -145,7 +138,7 @@ def _describe(files: Files, entry: ListedFile, group: Group, config: Config) -> 
         f"  encoding   {head.encoding}{charset}",
         f"  fields     {fields}  content={content}"
         if content
-        else f"  fields     {fields or UNNAMED.get(declared.kind, 'none')}",
+        else f"  fields     {fields or declared.files.holds or 'none'}",
     ]
     if columns := columns_of(file.source):
         lines.append(f"  folders    {one_line(', '.join(f'{name}={value}' for name, value in columns.items()))}")
@@ -161,7 +154,7 @@ def _read_first(files: Files, entry: ListedFile, group: Group, config: Config) -
     if not _is_remote(file.path):
         opened: Callable[[], BinaryIO] = partial(open_local, local_path(file.path))
     else:
-        size = REMOTE_PARQUET if group.head.format.kind == "parquet" else REMOTE_BYTES
+        size = REMOTE_PARQUET if group.head.format.files.is_columnar else REMOTE_BYTES
         is_cut, opened = file.size > size, partial(io.BytesIO, files.read_head(file.path, size))
 
     stored = StoredFile(file.source, entry.compression, entry.most, opened)

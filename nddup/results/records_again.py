@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from nddup import tables
 from nddup.engines.engine import FinishedRun
 from nddup.errors import ConfigError, NddupError, OutputError
 from nddup.tables import REPEATED
@@ -19,15 +20,10 @@ from nddup.tables import REPEATED
 MOST_BYTES = 64 << 20
 """Maximum number of stored bytes of the files that are read again: some seconds of one core."""
 
-PROVED = (
-    "url", "n_tokens", "content_fingerprint", "token_fingerprint", "unread_bytes", "unread_parts", "parent",
-)  # fmt: skip
-BESIDE = (
-    "policy", "signature", "date", "status", "media_type", "target_uri", "payload_digest", "file_offset", "record_type",
-)  # fmt: skip
-"""Columns that an earlier version may not have written: they are compared where the run has any value."""
+DOCUMENTS = tuple(column.name for column in tables.DOCUMENTS.columns if column.proved_by == "records")
+BESIDE = tables.DOCUMENTS.named("came_later")
+"""These are compared where the run has any value."""
 
-DOCUMENTS = ("doc_id", *PROVED, *BESIDE)
 REJECTS = ("doc_id", "reason", "detail", "excerpt")
 
 

@@ -14,7 +14,7 @@ from nddup.engines.engine import FinishedRun
 from nddup.errors import ConfigError
 from nddup.ground.metrics import RunMetrics
 from nddup.ground.shown import counted, csv_line, drop_login, one_line
-from nddup.mining.modes import MEANINGS
+from nddup.mining.modes import MEANINGS, MODES
 from nddup.report.borderline import decisive_of, find_closest
 from nddup.report.summary import headline, notes
 
@@ -164,7 +164,13 @@ def show_run(run: FinishedRun, *, cluster: str | None, doc: str | None, master: 
         f"  {row['cluster_id']}  {row['size']:>7,}  {row['support']:>7,}  {_short((row['members'] or [''])[0] or '')}"
         for row in run.sql(LARGEST_CLUSTERS).to_pylist()
     ]
-    inside = "maximal sets: documents of which every two are near-duplicates, the largest"
+    mode = MODES.get(run.metrics.settings["clusters"]["mode"], MODES["all"])
+    sets = (
+        f"clusters: each {mode.means}"
+        if mode.means
+        else "maximal sets: documents of which every two are near-duplicates"
+    )
+    inside = f"{sets}, the largest"
     heading = f"{inside}\n  {'cluster':<16}  {'size':>7}  {'support':>7}  first member\n" if lines else ""
     families = "".join(f"{line}\n" for line in [*list_families(run), ""])
     report = f"{run.path}/report/index.html" if run.holds("report/index.html") else None

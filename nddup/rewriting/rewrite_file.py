@@ -337,7 +337,7 @@ def end_of(head: FileHead, compression: str) -> bytes:
         head: the head of the files.
         compression: as from `streams.compression_of`.
     """
-    if head.format.kind == "parquet":
+    if head.format.files.is_columnar:
         return PARQUET_END
     return COMPRESSIONS[compression].end if compression else line_end_of(head)[-1:]
 
@@ -457,7 +457,7 @@ STREAMED: dict[Kind, Callable[[Expanded, FileHead, Verdicts, int], Iterator[byte
 
 def can_rewrite(kind: Kind) -> bool:
     """Return whether files of a kind can be written again."""
-    return kind in STREAMED or kind == "parquet" or FILE_KINDS[kind].is_copied
+    return kind in STREAMED or FILE_KINDS[kind].is_columnar or FILE_KINDS[kind].is_copied
 
 
 def rewrite_file(raw: BinaryIO, head: FileHead, stored: Stored, verdicts: Verdicts) -> Iterator[bytes]:
@@ -478,7 +478,7 @@ def rewrite_file(raw: BinaryIO, head: FileHead, stored: Stored, verdicts: Verdic
     kind, (compression, most, max_record) = head.format.kind, stored
     if not can_rewrite(kind):
         raise RewriteError(f"files of the format {head.format.name} cannot be written again")
-    if kind == "parquet":
+    if FILE_KINDS[kind].is_columnar:
         yield from rewrite_parquet(raw, head, verdicts, limit=most, max_record=max_record)
         return
     if FILE_KINDS[kind].is_copied:

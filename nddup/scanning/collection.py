@@ -41,9 +41,6 @@ from nddup.scanning.input_files import ASSET, InputFile, Listing, count_reasons
 from nddup.scanning.walk import OUTSIDE
 from nddup.scanning.whole_files import StoredFile, read_file
 
-EXPANDING = frozenset({"warc", "parquet"})
-"""Kinds of files that hold compressed parts."""
-
 HEAD_THREADS = 16
 """Heads read concurrently: a small file costs a round trip, not bandwidth."""
 
@@ -201,7 +198,7 @@ def _look_at_all(files: Files, inputs: list[str], listed: Sequence[InputFile], o
 def _group(read: Sequence[tuple[InputFile, HeadFound]], max_expansion: int) -> tuple[Group, ...]:
     """Group files with equal heads; those that are read from their start are in groups of their own."""
     groups: dict[tuple[FileHead, bool], list[ListedFile]] = {}
-    together = sum(found.compression != "" or found.head.format.kind in EXPANDING for _, found in read)
+    together = sum(found.compression != "" or found.head.format.files.is_packed for _, found in read)
     for file, (head, compression, open_end) in read:
         is_whole = compression != "" or not can_cut(file.path, head)
         groups.setdefault((head, is_whole), []).append(

@@ -65,9 +65,6 @@ PAGE = FileHead(format=FORMATS["html"], encoding="utf-8", separator=b"", why="it
 LINES_NAME = re.compile(r"\.(jsonl|ndjson)(\.\w+)?$", re.IGNORECASE)
 """The name of a file of JSON lines; another first line than one of JSON does not make it something else."""
 
-NAMED_BY_PATH = ("html", "text")
-"""Kinds of files whose path is the id."""
-
 TEXT = FileHead(format=FORMATS["text"], encoding="utf-8", separator=b"", why="its name; it begins as nothing else")
 """The head of a file with the name of a text that begins as nothing else."""
 
@@ -239,7 +236,7 @@ def inspect_head(files: HeadReader, file: InputFile, options: InputOptions, toge
             return HeadError("damaged", why, is_unknown=is_archive)
         if split_member(file.path) and head.format.kind != "warc":
             raise BinaryError(f"a file of a WACZ archive that is no WARC file, but {head.format.name}")  # noqa: TRY301
-        if options.id_prefix == "source" and head.format.kind not in NAMED_BY_PATH:
+        if options.id_prefix == "source" and not head.format.files.is_copied:
             head = replace(head, format=replace(head.format, prefixes_ids=True))
 
         is_cut = not compression and can_cut(file.path, head)

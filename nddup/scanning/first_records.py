@@ -33,10 +33,6 @@ RECORDS, FILES = 100, 100
 START_BYTES = 1 << 18
 """Expanded bytes of a file that are searched for its first records; also the stored bytes that are read for this."""
 
-WITHOUT_PATHS = ("warc", "html", "mail", "text")
-WITHOUT_COLUMNS = ("html", "mail", "text")
-"""Formats without paths: they define where the id and the text are."""
-
 LIKE_IDS = ("id", "key", "name", "no", "number", "guid")
 """Endings of field names that suggest an id."""
 
@@ -63,7 +59,7 @@ def require_paths(
     """
     waiting = {name: path for name, path in (("id", id_), ("content", content)) if path}
     seen = ""
-    for file, head in islice((pair for pair in files if pair[1].format.kind not in WITHOUT_PATHS), FILES):
+    for file, head in islice((pair for pair in files if not pair[1].format.files.holds), FILES):
         if not waiting:
             return
         found = _found_in(reader, file, head, waiting)
@@ -91,7 +87,7 @@ def require_columns(reader: PartReader, files: Iterable[tuple[InputFile, FileHea
     """
     refused = None
     for file, head in islice(files, FILES):
-        if head.format.kind != "parquet" or content:
+        if not head.format.files.is_columnar or content:
             return
         try:
             completed(reader, file, head)
@@ -119,10 +115,10 @@ def require_policy(
     """
     waiting, seen, is_hidden = dict.fromkeys(range(len(paths))), "", False
     for file, head in islice((pair for pair in files if _has_columns(*pair)), FILES):
-        has_own = head.format.kind not in WITHOUT_COLUMNS
+        has_own = head.format.files.has_columns
         fields = [*(fields_of(reader, file, head) if has_own else []), *columns_of(file.source)]
         found = {at for at in waiting if paths[at] in columns_of(file.source)}
-        if head.format.kind == "parquet":
+        if head.format.files.is_columnar:
             found |= {at for at in waiting if paths[at] in fields}
         elif has_own:
             records = [one for one in read_first(reader, file, head) if isinstance(one, Record)]
@@ -140,12 +136,12 @@ def require_policy(
 
 def _has_columns(file: InputFile, head: FileHead) -> bool:
     """Return whether the records of a file may have columns, of their own or by the names of its folders."""
-    return head.format.kind not in WITHOUT_COLUMNS or bool(columns_of(file.source))
+    return head.format.files.has_columns or bool(columns_of(file.source))
 
 
 def _found_in(reader: PartReader, file: InputFile, head: FileHead, paths: Mapping[str, str]) -> set[str] | None:
     """Return the settings whose paths the first records of a file have; None if it has no record to check."""
-    if head.format.kind == "parquet":
+    if head.format.files.is_columnar:
         columns = fields_of(reader, file, head)
         parts = {name: {part.strip() for part in path.split("+")} for name, path in paths.items()}
         return {name for name, wanted in parts.items() if wanted <= set(columns)} if columns else None
@@ -165,12 +161,12 @@ def note_ids(reader: PartReader, files: Iterable[tuple[InputFile, FileHead]]) ->
     Cost: nothing if the format of a file names its id; else its start, or the metadata of Parquet, is read.
     """
     for file, head in islice(files, FILES):
-        if head.format.kind in WITHOUT_PATHS or (head.format.id and head.format.kind != "parquet"):
+        if head.format.files.holds or (head.format.id and not head.format.files.is_columnar):
             continue
         fields = fields_of(reader, file, head)
         if not fields:  # damaged: the run reports it
             continue
-        if head.format.kind == "parquet" and (head.format.id or first_of(ID_NAMES, fields)):
+        if head.format.files.is_columnar and (head.format.id or first_of(ID_NAMES, fields)):
             continue
         likely = [name for name in fields if name.lower().lstrip("@").endswith(LIKE_IDS)]
         address = head.format.url or first_of(URL_NAMES, fields)
@@ -184,7 +180,7 @@ def note_ids(reader: PartReader, files: Iterable[tuple[InputFile, FileHead]]) ->
 
 def _tells_apart(reader: PartReader, file: InputFile, head: FileHead, name: str) -> bool:
     """Return whether a field has another value in each of the first records; true for Parquet, which is not read."""
-    if head.format.kind == "parquet":
+    if head.format.files.is_columnar:
         return True
     found = read_first(reader, file, replace(head, format=replace(head.format, id=name)))
     ids = [record.doc_id for record in found if isinstance(record, Record)]
@@ -208,7 +204,7 @@ def fields_of(reader: PartReader, file: InputFile, head: FileHead) -> list[str]:
     """
     kind = head.format.kind
     try:
-        if kind == "parquet":
+        if head.format.files.is_columnar:
             return [str(name) for name in _schema_of(reader, file).names]
         start = expand_head(reader.read_part(file.path, 0, START_BYTES), START_BYTES).decode(head.encoding, "replace")
         if kind == "jsonl":
@@ -227,7 +223,7 @@ def completed(reader: PartReader, file: InputFile, head: FileHead) -> Format:
     Raises:
         FormatError: if no column of the schema looks like the text, or one that was set is missing.
     """
-    if head.format.kind != "parquet":
+    if not head.format.files.is_columnar:
         return head.format
     try:
         schema = _schema_of(reader, file)

@@ -31,7 +31,7 @@ BLOCK_BYTES = 4 << 20
 
 def are_blocks(head: FileHead) -> bool:
     """Return whether the records of files with this head come in blocks."""
-    return head.format.kind == "parquet" or plain_keys(head) is not None
+    return head.format.files.is_columnar or plain_keys(head) is not None
 
 
 class Block(Sequence[LocatedRecord]):

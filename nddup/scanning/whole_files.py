@@ -48,7 +48,7 @@ def read_files(files: Iterable[StoredFile], head: FileHead, max_record: int) -> 
     """
     in_blocks = are_blocks(head)
     for is_whole, some in groupby(files, key=lambda file: in_blocks and file.records is None):
-        if is_whole and head.format.kind == "parquet":
+        if is_whole and head.format.files.is_columnar:
             for file in some:
                 yield from _rows_in(file, head, max_record)
         elif is_whole:

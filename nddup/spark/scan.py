@@ -266,7 +266,7 @@ def _consume_files(
     batches: Batches, *, head: FileHead, consumer: Consumer, max_record: int, ends: Mapping[str, int]
 ) -> Batches:
     """Consume files that are read whole; `ends` has the sources of which only the first records are read: how many."""
-    must_seek = head.format.kind == "parquet"
+    must_seek = head.format.files.is_columnar
     files = (
         StoredFile(
             row["source"],
@@ -429,7 +429,7 @@ def _rewrite_files(
         stored = Stored(row["compression"], row["most"], how.limits.max_record)
         cutter = _Cutter(numbers[source], end)
         try:
-            with open_row(row, must_seek=head.format.kind == "parquet") as raw:
+            with open_row(row, must_seek=head.format.files.is_columnar) as raw:
                 for piece in rewrite_file(raw, head, stored, verdicts):
                     yield from cutter.add(piece)
             yield from cutter.finish(count_written(verdicts))

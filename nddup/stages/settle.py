@@ -20,7 +20,7 @@ import numpy as np
 
 from nddup.engines.engine import Engine
 from nddup.settings.schema import Config
-from nddup.tables import FIRST_SEEN, REPEATED
+from nddup.tables import DOCUMENTS, FIRST_SEEN, REPEATED
 
 MADE_UP = "#[1-9][0-9]*[+]*$"
 """What an id ends with that is like a made-up name."""
@@ -83,10 +83,7 @@ COMMON = """
     GROUP BY id HAVING count(*) > {limit}
 """
 
-COPIED = (
-    "n_tokens", "n_features", "content_fingerprint", "token_fingerprint", "sketch_fingerprint", "sketch", "signature",
-    "unread_bytes", "unread_parts",
-)  # fmt: skip
+COPIED = (*DOCUMENTS.named("of_content"), "sketch_fingerprint")
 """The columns of RECORDS that a revisit takes from what it repeats."""
 
 READ = ("doc_key", "doc_id", "reason", "date", "target_uri", "payload_digest", "record_type", "refers_to")

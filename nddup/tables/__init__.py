@@ -5,6 +5,9 @@ and may change. `spark.schemas` derives Spark's types. Spark has no unsigned int
 `long` of the same 64 bits, and `sketch` is ascending as UNSIGNED numbers.
 """
 
+from dataclasses import replace
+from typing import Any, Final
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -52,28 +55,36 @@ _COMPARED = ", ".join(f"{column.name} {column.type}" for column in LIKENESS)
 
 _CONFIRMED = ", ".join(f"{column.name} {column.type}" for column in OF_TEXTS)
 
+_OF_CONTENT: Final[Any] = {"of_content": True, "proved_by": "records"}
+_CAPTURED: Final[Any] = {"proved_by": "records", "may_lack": True, "came_later": True}
+
 CAPTURE = (
     Column(
         "date",
         "string",
         "of a capture in a WARC or ARC file: UTC, `2024-05-01T12:00:00Z`; null for other formats, as the columns"
         " that follow",
+        **_CAPTURED,
     ),
-    Column("status", "int", "its HTTP status; null for a record without one, such as a `resource`"),
-    Column("media_type", "string", "its media type, without parameters"),
-    Column("target_uri", "string", "the address that was fetched, as written"),
-    Column("payload_digest", "string", "WARC-Payload-Digest, as written"),
+    Column("status", "int", "its HTTP status; null for a record without one, such as a `resource`", **_CAPTURED),
+    Column("media_type", "string", "its media type, without parameters", **_CAPTURED),
+    Column("target_uri", "string", "the address that was fetched, as written", **_CAPTURED),
+    Column("payload_digest", "string", "WARC-Payload-Digest, as written", **_CAPTURED),
     Column(
         "file_offset",
         "long",
         "where the record begins in its file, or in a compressed file the member that begins with it; null if it"
         " begins inside a member",
+        **_CAPTURED,
     ),
-    Column("record_type", "string", "`response`, `resource`, `conversion`, or `revisit`: a copy of what it refers to"),
+    Column(
+        "record_type",
+        "string",
+        "`response`, `resource`, `conversion`, or `revisit`: a copy of what it refers to",
+        **_CAPTURED,
+    ),
 )
 """The facts of a document in an archive of the web."""
-
-_CAPTURED = ", ".join(f"{column.name} {column.type}" for column in CAPTURE)
 
 UNREAD = (
     Column(
@@ -81,14 +92,29 @@ UNREAD = (
         "long",
         "bytes of the record that are not read: those that no encoding decodes, characters of a Unicode after that of"
         " the table of letters, and parts; 0: all read",
+        **_OF_CONTENT,
+        is_stored=True,
+        may_lack=True,
     ),
-    Column("unread_parts", "int", "parts that are not read, such as attachments; 0: all read"),
+    Column(
+        "unread_parts",
+        "int",
+        "parts that are not read, such as attachments; 0: all read",
+        **_OF_CONTENT,
+        is_stored=True,
+        may_lack=True,
+    ),
 )
 """What a record holds that was not read. All of it is covered by `content_fingerprint`."""
 
-_UNREAD = ", ".join(f"{column.name} {column.type}" for column in UNREAD)
-
-PARENT = Column("parent", "string", "the id of the message that holds this one; null for any other record")
+PARENT = Column(
+    "parent",
+    "string",
+    "the id of the message that holds this one; null for any other record",
+    is_stored=True,
+    proved_by="records",
+    may_lack=True,
+)
 
 DOCUMENTS = Table(
     "documents",
@@ -99,44 +125,81 @@ DOCUMENTS = Table(
             "doc_key",
             "long",
             "rank of the record in the collection, in the order (source, record), from 0; rejects leave gaps",
+            proved_by="accounting",
         ),
         Column(
             "doc_id",
             "string",
             "the id in the record; `source#record` where it has none, or where an earlier one of other content has it",
+            is_stored=True,
+            proved_by="records",
         ),
-        Column("url", "string", "the address in the record, or null"),
+        Column(
+            "url", "string", "the address in the record, or null", is_stored=True, proved_by="records", may_lack=True
+        ),
         Column(
             "source",
             "string",
             "path of the file relative to its INPUT, extended by parent folders where two would be equal",
+            is_stored=True,
+            proved_by="accounting",
         ),
-        Column("record", "long", "ordinal of the record in its file, from 1"),
-        Column("n_tokens", "int", "number of tokens of the text"),
-        Column("n_features", "int", "number of distinct shingles, before any are selected"),
+        Column("record", "long", "ordinal of the record in its file, from 1", is_stored=True, proved_by="accounting"),
+        Column("n_tokens", "int", "number of tokens of the text", **_OF_CONTENT, is_stored=True),
+        Column(
+            "n_features",
+            "int",
+            "number of distinct shingles, before any are selected",
+            of_content=True,
+            is_stored=True,
+            proved_by="accounting",
+        ),
         Column(
             "content_fingerprint",
             "binary",
             "BLAKE2b-128 of the raw bytes of the content, and of what was not read of it",
+            **_OF_CONTENT,
+            is_stored=True,
         ),
         Column(
             "token_fingerprint",
             "binary",
             "BLAKE2b-128 of what confirms pairs: the token hashes of the text in order (`edit`), or its distinct"
             " shingle ids, ascending (`resemblance`); null without `pairs.confirm`",
+            **_OF_CONTENT,
+            may_lack=True,
         ),
         Column(
             "group",
             "string",
             "smallest id of the documents with the same sketch; with `pairs.confirm`, of the same `token_fingerprint`",
+            proved_by="groups",
         ),
-        Column("sketch", "array<long>", "ids of the features kept, 64 bits each, ascending as unsigned numbers"),
-        Column("signature", "array<long>", "ids in the order of their slots, for kinds that have slots; else null"),
+        Column(
+            "sketch",
+            "array<long>",
+            "ids of the features kept, 64 bits each, ascending as unsigned numbers",
+            of_content=True,
+            proved_by="accounting",
+        ),
+        Column(
+            "signature",
+            "array<long>",
+            "ids in the order of their slots, for kinds that have slots; else null",
+            **_OF_CONTENT,
+            is_stored=True,
+            may_lack=True,
+            came_later=True,
+        ),
         Column(
             "policy",
             "array<string>",
             "the values, in order, of those columns of `keep.policy`, `keep.same` and `keep.ledger` that are read from"
             " the record; else null",
+            is_stored=True,
+            proved_by="records",
+            may_lack=True,
+            came_later=True,
         ),
         *UNREAD,
         PARENT,
@@ -148,6 +211,7 @@ REJECTS = Table(
     "rejects",
     "One row for each record, or file, that did not become a document.",
     doing="gather the records that became no document",
+    proved_by="records",
     columns=(
         Column("source", "string", "as in `documents`"),
         Column("record", "long", "as in `documents`; 1 for a whole file"),
@@ -173,6 +237,7 @@ PAIRS = Table(
     "pairs",
     "One row for each pair of near-duplicate documents.",
     doing="expand the matches to pairs of documents",
+    proved_by="pairs",
     columns=(
         Column("doc_a", "string", "the smaller id, compared as bytes"),
         Column("doc_b", "string", "the larger id"),
@@ -190,6 +255,7 @@ CLUSTERS = Table(
     "clusters",
     "One row for each cluster: a maximal set of near-duplicates, or what `clusters.mode` makes instead.",
     doing="name the clusters by their members",
+    proved_by="clusters",
     columns=(
         Column("cluster_id", "string", "16 hex digits of SHA-256 over the sorted ids, each followed by a zero byte"),
         Column("support", "int", "number of features common to all members; may be 0 in `partition` and `components`"),
@@ -213,6 +279,7 @@ MEMBERS = Table(
     "members",
     "One row for each member of each cluster.",
     doing="list the members of the clusters",
+    proved_by="members",
     columns=(
         Column("cluster_id", "string", "as in `clusters`"),
         Column("doc_id", "string", "a member"),
@@ -228,6 +295,7 @@ KEEP = Table(
     "keep",
     "Every document once: kept, or removed as a duplicate of a kept one.",
     doing="choose the documents that stay",
+    proved_by="keep",
     columns=(
         Column("doc_id", "string", "every document, once"),
         Column("kept", "boolean", "whether it is kept"),
@@ -265,6 +333,7 @@ FALSE_COMPONENTS = Table(
     "false_components",
     "One row for each connected component of the pairs in which not every two documents are near-duplicates.",
     doing="list the components that are no cluster",
+    proved_by="clusters",
     columns=(
         Column("component", "string", "smallest id of the component"),
         Column("size", "long", "number of its documents"),
@@ -292,6 +361,7 @@ NAMES = Table(
     "names",
     "Only with `output.names_from`: one row for each name that a family has, or had in an earlier run.",
     doing="name the families as earlier runs did",
+    proved_by="accounting",
     columns=(
         Column("name", "string", "the name: an id, of the oldest document or of one that made the family new"),
         Column("doc_id", "string", "the kept document of the family with this name; null: no family has it any more"),
@@ -316,6 +386,7 @@ FAMILIES = Table(
     "Only with `keep.ledger`: one row for each kept document, about those it stands for: itself, and the documents"
     " whose `duplicate_of` it is.",
     doing="count what each kept document stands for",
+    proved_by="families",
     columns=(
         Column("doc_id", "string", "the kept document"),
         Column("documents", "long", "documents that it stands for, itself too"),
@@ -403,13 +474,10 @@ TEXTS = working(
 )
 
 
-RECORDS = working(
+_FOUND = working(
     "records",
-    "source string, split long, seq long, doc_id string, url string, n_tokens int, n_features int,"
-    " n_replaced int, n_stripped int, n_guessed int, n_inside int, parent string,"
-    f" {_UNREAD}, content_fingerprint binary, token_fingerprint binary,"
-    " sketch_fingerprint binary, sketch array<long>, signature array<long>, policy array<string>, reason string,"
-    f" detail string, excerpt string, {_CAPTURED}, refers_to array<string>",
+    "split long, seq long, n_replaced int, n_stripped int, n_guessed int, n_inside int, sketch_fingerprint binary,"
+    " reason string, detail string, excerpt string, refers_to array<string>",
     "One row for each record: a document, or a reject (`reason` not null). `seq` counts the records of a split from 0,"
     " `n_replaced` the undecodable bytes of the text, `n_stripped` its fields of unknown kind that held markup,"
     " `n_guessed` those whose encoding is a guess, `n_inside` those in which a page begins after other text."
@@ -417,6 +485,13 @@ RECORDS = working(
     " Documents collapse by `sketch_fingerprint`; where texts confirm pairs, it is equal to `token_fingerprint`, which"
     " else is null.",
     "read, parse, strip and sketch every record",
+)
+RECORDS = replace(
+    _FOUND,
+    columns=(
+        *_FOUND.columns,
+        *(column for column in DOCUMENTS.columns if column.name not in ("doc_key", "record", "group")),
+    ),
 )
 OFFSETS = working(
     "offsets",

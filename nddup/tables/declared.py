@@ -32,21 +32,38 @@ TYPES: dict[str, pa.DataType] = {
 
 
 class Column(NamedTuple):
-    """A column: its name, its type (a key of `TYPES`), and what its values mean."""
+    """A column of a table.
+
+    Attributes:
+        name: as in the table.
+        type: a key of `TYPES`.
+        meaning: what its values say.
+        of_content: whether the content of a record tells it, so that a revisit has that of the record it repeats.
+        is_stored: whether a repository stores it for each of its documents.
+        proved_by: the step of `nddup check` that proves it, of `check_run.STEPS`; that of its table if empty.
+        may_lack: whether null is sound: where nothing is to be said, or an earlier version stored none.
+        came_later: whether a run of an earlier version may have no value at all.
+    """
 
     name: str
     type: str
     meaning: str = ""
+    of_content: bool = False
+    is_stored: bool = False
+    proved_by: str = ""
+    may_lack: bool = False
+    came_later: bool = False
 
 
 @dataclass(frozen=True)
 class Table:
-    """A table: what a row means, its columns in order, and the progress text while it is made."""
+    """A table: what a row means, its columns in order, the progress text while it is made, and what proves it."""
 
     name: str
     meaning: str
     columns: tuple[Column, ...]
     doing: str = ""
+    proved_by: str = ""
 
     @property
     def names(self) -> list[str]:
@@ -57,6 +74,10 @@ class Table:
     def arrow(self) -> pa.Schema:
         """The columns as an Arrow schema."""
         return pa.schema([(column.name, TYPES[column.type]) for column in self.columns])
+
+    def named(self, flag: str) -> tuple[str, ...]:
+        """Return the names of the columns that have a flag of `Column`, in order."""
+        return tuple(column.name for column in self.columns if getattr(column, flag))
 
     def batch(self, values: Sequence[pa.Array]) -> pa.RecordBatch:
         """Make a batch of this table from its columns in order."""
