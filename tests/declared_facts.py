@@ -74,7 +74,8 @@ def declare_format() -> None:
     def read(stream: Any, head: formats.FileHead, how: containers.ReadAs) -> Iterator[Record | Reject]:  # noqa: ANN401
         del head
         lines = stream.read(how.max_record).decode().splitlines()[1:]
-        yield from (Record(name, None, (text,), is_markup=None) for name, text in zip(lines[::2], lines[1::2], strict=True))
+        for name, text in zip(lines[::2], lines[1::2], strict=True):
+            yield Record(name, None, (text,), is_markup=None)
 
     containers.READERS[CARDS] = read
 
@@ -94,7 +95,16 @@ def main(folder: Path) -> int:
 
     cards, run, repo = folder / "cards.bin", str(folder / "run"), str(folder / "repo")
     write_cards(cards)
-    settings = ("--set", f"clusters.mode={TWOS}", "--set", "local.processes=1", "--set", "pairs.threshold=0.6")
+    settings = (
+        "--set",
+        f"clusters.mode={TWOS}",
+        "--set",
+        "local.processes=1",
+        "--set",
+        "pairs.threshold=0.6",
+        "--set",
+        "output.report=false",
+    )
     return sum(nddup(command) for command in (
         ["run", str(cards), "--output", run, *settings],
         ["check", run],
