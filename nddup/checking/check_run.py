@@ -275,7 +275,8 @@ def _clusters(evidence: Evidence) -> Iterator[Finding]:
             "clusters: all their pairs are in pairs, whose texts were compared",
             ["placed", "chosen", "folded"],
         )
-        yield _find(evidence, promise, prove_clusters.UNPAIRED, reads=reads, amount=amount, note=evidence.unproved)
+        wrong = prove_clusters.unpaired(evidence.promised.joint)
+        yield _find(evidence, promise, wrong, reads=reads, amount=amount, note=evidence.unproved)
 
     # A chosen cluster is maximal if no sketch of the run can be added to it, and no other document of its own sketches.
     is_cut = evidence.promised.is_cut or evidence.promised.by_text

@@ -22,7 +22,7 @@ from nddup.engines.engine import FinishedRun
 from nddup.errors import ConfigError, OutputError
 from nddup.ground.metrics import RunMetrics
 from nddup.matching.measures import MEASURES
-from nddup.mining.modes import MODES, ClusterMode
+from nddup.mining.modes import COVERAGES, MODES, ClusterMode
 from nddup.settings.load import read_stored
 from nddup.settings.plan import MODULUS, bands_of, candidate_share, kind_of
 from nddup.sketching.kinds import Kind
@@ -122,6 +122,11 @@ class Promised:
         return MODES[self.config.clusters.mode]
 
     @property
+    def joint(self) -> tuple[str, ...]:
+        """Values of `coverage` that promise that all pairs are near-duplicates, and enough features common to all."""
+        return (*COVERAGES, *(mode.name for mode in MODES.values() if mode.is_joint and not mode.is_mined))
+
+    @property
     def is_of_repository(self) -> bool:
         """Whether the tables are a version of a repository, whose documents came in several batches and may leave."""
         return self.metrics.repository is not None
@@ -205,7 +210,7 @@ def choose_clusters(run: FinishedRun, promised: Promised, number: int) -> Chosen
     members = Members(ends.astype(np.int64), places)
     proved = prove(nodes, members, promised.rule)
     bounds = np.maximum(proved.bounds, promised.support)
-    problems = prove_clusters.describe_wrong(claims, proved, bounds)
+    problems = prove_clusters.describe_wrong(claims, proved, bounds, promised.joint)
     sets = prepare_sets(nodes, members, proved.joints, bounds)
     is_maximal = [claim.coverage in prove_clusters.MAXIMAL for claim in claims]
     firsts = np.unique(places[ends[:-1][is_maximal]]).tolist()

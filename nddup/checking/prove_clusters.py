@@ -16,15 +16,11 @@ import numpy as np
 import pyarrow as pa
 
 from nddup.checking.prove_pairs import Violations
-from nddup.mining.modes import COVERAGES, MODES
 from nddup.tables import working
 from nddup.verifying.cluster_proofs import Proved, Sets, find_extensions
 from nddup.verifying.definitions import Definition, sketch_rows
 
 Batches = Iterator[pa.RecordBatch]
-JOINT = (*COVERAGES, *(mode.name for mode in MODES.values() if mode.is_joint and not mode.is_mined))
-"""Values of `coverage` that promise that all pairs are near-duplicates, and enough features common to all members."""
-
 MAXIMAL = ("all", "pairs")
 """Values of `coverage` that promise maximal sets, and every pair in one of them."""
 
@@ -67,18 +63,6 @@ PARTIAL = Violations(
 """Clusters that hold some documents of a sketch but not the others, which could be added; and members that are not
 documents."""
 
-UNPAIRED = Violations(
-    f"""
-    SELECT a.cluster_id, a.node AS node_a, b.node AS node_b
-    FROM placed AS a SEMI JOIN chosen AS c ON a.cluster_id = c.cluster_id
-    JOIN placed AS b ON a.cluster_id = b.cluster_id AND a.node < b.node
-    ANTI JOIN folded AS f ON f.node_a = a.node AND f.node_b = b.node
-    WHERE a.coverage IN {JOINT}
-    """,  # noqa: S608 - the text above
-    "{cluster_id}: {node_a} / {node_b} are not a pair",
-)
-"""Chosen clusters with two sketches that are not in `pairs`, whose rows were confirmed by texts."""
-
 NESTED = Violations(
     """
     SELECT s.cluster_id, s.outer_id FROM (
@@ -103,6 +87,22 @@ BY_LEADERS = "SELECT DISTINCT node FROM placed WHERE coverage = 'documents' AND 
 
 UNPLACED = "SELECT DISTINCT node FROM docs ANTI JOIN placed USING (node)"
 """The nodes in no cluster, which may belong to components given by leaders where clusters must have a support."""
+
+
+def unpaired(joint: Sequence[str]) -> Violations:
+    """Return the chosen clusters with two sketches that are not in `pairs`, whose rows were confirmed by texts.
+
+    Args:
+        joint: values of `coverage` that promise that all pairs are near-duplicates.
+    """
+    text = f"""
+        SELECT a.cluster_id, a.node AS node_a, b.node AS node_b
+        FROM placed AS a SEMI JOIN chosen AS c ON a.cluster_id = c.cluster_id
+        JOIN placed AS b ON a.cluster_id = b.cluster_id AND a.node < b.node
+        ANTI JOIN folded AS f ON f.node_a = a.node AND f.node_b = b.node
+        WHERE a.coverage IN {tuple(joint)}
+    """  # noqa: S608 - names
+    return Violations(text, "{cluster_id}: {node_a} / {node_b} are not a pair")
 
 
 def hold(number: int) -> str:
@@ -134,20 +134,21 @@ def choose(most: int) -> str:
     """  # noqa: S608 - a number
 
 
-def describe_wrong(claims: list[Claim], proved: Proved, bounds: np.ndarray) -> list[str]:
-    """Describe the faults of chosen clusters; in `partition` and `components`, only the support is checked.
+def describe_wrong(claims: list[Claim], proved: Proved, bounds: np.ndarray, joint: Sequence[str]) -> list[str]:
+    """Describe the faults of chosen clusters; where not all pairs are near-duplicates, only the support is checked.
 
     Args:
         claims: the claims of each cluster.
         proved: the recounted facts of each.
         bounds: the number of features that the members of each must share.
+        joint: as of `unpaired`.
     """
     problems: list[str] = []
     shared = np.diff(proved.joints.offsets).tolist()
     for claim, size, bound, is_bad in zip(claims, shared, bounds.tolist(), proved.has_bad_pair.tolist(), strict=True):
         if size != claim.support:
             problems.append(f"{claim.cluster_id}: support {claim.support}, its members share {size}")
-        if claim.coverage not in JOINT:
+        if claim.coverage not in joint:
             continue
         if size < bound:
             problems.append(f"{claim.cluster_id}: its members share {size}, fewer than {bound}")
