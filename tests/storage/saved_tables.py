@@ -4,18 +4,20 @@ import json
 from pathlib import Path
 from typing import Any
 
-from pyspark.sql import DataFrame, SparkSession
+import pyarrow as pa
 
-from nddup.spark.schemas import schema_of
-from nddup.spark.session_tables import SparkFolder
-from nddup.tables import KEEP
+from nddup.storage.local_folder import LocalFolder
+from nddup.tables import KEEP, table_called
 
 INPUTS: dict[str, Any] = {"paths": ["a.xml"], "files": {"a.xml": [10, 1]}}
 
+ONE_KEPT = pa.Table.from_pylist([{"doc_id": "a", "kept": True, "leader": False}], KEEP.arrow)
+"""KEEP of one document."""
 
-def started(spark: SparkSession, path: Path, inputs: dict[str, Any] | None = None) -> SparkFolder:
+
+def started(path: Path, inputs: dict[str, Any] | None = None) -> LocalFolder:
     """Return a folder that a run has started; its claim is released, as if its process had ended."""
-    folder = SparkFolder(spark, str(path))
+    folder = LocalFolder(str(path))
     folder.start(settings={}, inputs=inputs or INPUTS, overwrite=False)
     folder.__exit__()
     return folder
@@ -26,18 +28,16 @@ def names(path: Path) -> set[str]:
     return {entry.name for entry in path.iterdir() if not entry.name.startswith(".")}
 
 
-def save(folder: SparkFolder, name: str, table: DataFrame, reads: list[str], **settings: int) -> DataFrame:
-    """Write and seal a table with the columns of KEEP."""
-    assert folder.find(name, schema_of(KEEP), settings=settings, reads=reads) is None
-    kept = folder.write(name, table, schema_of(KEEP))
+def save(folder: LocalFolder, name: str, reads: list[str], table: pa.Table | None = None, **settings: int) -> None:
+    """Write and seal a table, without rows if none is given."""
+    assert folder.find(name, settings=settings, reads=reads) is None
+    folder.write(name, table_called(name).arrow.empty_table() if table is None else table)
     folder.seal(name, settings=settings, reads=reads, counted={"rows": {name: 1}})
-    return kept
 
 
-def fingerprints(folder: SparkFolder, **settings: int) -> list[str]:
+def fingerprints(folder: LocalFolder, **settings: int) -> list[str]:
     """Return the fingerprints of a table with these settings, and of a table made from it."""
-    empty = folder._spark.createDataFrame([], schema_of(KEEP))  # noqa: SLF001
-    save(folder, "keep", empty, ["input"], **settings)
-    save(folder, "again", empty, ["keep"])
-    notes = (Path(folder.path) / "_stages" / f"{name}.json" for name in ("keep", "again"))
+    save(folder, "keep", ["input"], **settings)
+    save(folder, "members", ["keep"])
+    notes = (Path(folder.path) / "_stages" / f"{name}.json" for name in ("keep", "members"))
     return [json.loads(note.read_text())["fingerprint"] for note in notes]

@@ -4,25 +4,19 @@ import json
 from pathlib import Path
 
 import pytest
-from pyspark.sql import SparkSession
-from pyspark.sql import functions as F
 
 from nddup.errors import IncompatibleSketchError, OutputError
-from nddup.spark.schemas import schema_of
-from nddup.spark.session_tables import MemoryStore, SparkFolder
 from nddup.storage import run_folder as module
+from nddup.storage.local_folder import LocalFolder
 from nddup.storage.run_folder import versions
-from nddup.tables import KEEP
-from tests.storage.saved_tables import INPUTS, fingerprints, names, save, started
+from tests.storage.saved_tables import INPUTS, ONE_KEPT, fingerprints, names, save, started
 
 
-def test_a_run_is_complete_only_at_its_end(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_run_is_complete_only_at_its_end(tmp_path: Path) -> None:
     """The folder is marked as a run from the start, and as complete only at the very end."""
     path = tmp_path / "out"
-    folder = started(spark, path)
-    kept = save(
-        folder, "keep", spark.createDataFrame([("a", True, None, None, None, None, False)], schema_of(KEEP)), ["input"]
-    )
+    folder = started(path)
+    save(folder, "keep", ["input"], ONE_KEPT)
     before = names(path)
 
     folder.write_text("duplicates.txt", iter(["a\tb\t3\n"]))
@@ -30,75 +24,72 @@ def test_a_run_is_complete_only_at_its_end(spark: SparkSession, tmp_path: Path) 
 
     assert before == {"_RUN.json", "_stages", "keep"}
     assert names(path) == {*before, "duplicates.txt", "metrics.json", "_COMPLETE"}
-    assert [row["doc_id"] for row in kept.collect()] == ["a"]
+    assert folder.read("keep").equals(ONE_KEPT)
     assert folder.open() == {"versions": versions()}
-    assert folder.table("keep").schema == schema_of(KEEP)
     header = json.loads((path / "_RUN.json").read_text())
     assert header == {"layout": 1, "versions": versions(), "settings": {}, "inputs": INPUTS}
 
 
-def test_fingerprints_follow_all_that_a_table_is_made_of(
-    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_fingerprints_follow_all_that_a_table_is_made_of(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Changed settings, inputs, code, libraries, Python or upstream tables change a fingerprint; equal ones do not."""
-    first = fingerprints(started(spark, tmp_path / "a"), size=1)
-    same = fingerprints(started(spark, tmp_path / "b"), size=1)
-    settings = fingerprints(started(spark, tmp_path / "c"), size=2)
+    first = fingerprints(started(tmp_path / "a"), size=1)
+    same = fingerprints(started(tmp_path / "b"), size=1)
+    settings = fingerprints(started(tmp_path / "c"), size=2)
     changed = {**INPUTS, "files": {"a.xml": [10, 2]}}
-    inputs = fingerprints(started(spark, tmp_path / "d", changed), size=1)
+    inputs = fingerprints(started(tmp_path / "d", changed), size=1)
     with monkeypatch.context() as patched:
         patched.setattr(module, "code_fingerprint", lambda: "other code")
-        code = fingerprints(started(spark, tmp_path / "e"), size=1)
+        code = fingerprints(started(tmp_path / "e"), size=1)
     with monkeypatch.context() as patched:
         patched.setattr(module, "library_versions", lambda: {"selectolax": "0.0.1"})
-        library = fingerprints(started(spark, tmp_path / "f"), size=1)
+        library = fingerprints(started(tmp_path / "f"), size=1)
     monkeypatch.setattr("platform.python_version", lambda: "3.99.0")
-    python = fingerprints(started(spark, tmp_path / "g"), size=1)
+    python = fingerprints(started(tmp_path / "g"), size=1)
 
     assert first == same
     for other in (settings, inputs, code, library, python):
         assert not set(first) & set(other)
 
 
-def test_a_dropped_table_leaves_its_note(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_dropped_table_leaves_its_note(tmp_path: Path) -> None:
     """A dropped working table keeps its note."""
-    folder = started(spark, tmp_path / "out")
+    folder = started(tmp_path / "out")
     fingerprints(folder)
 
-    folder.drop("again", made=[])
+    folder.drop("members", made=[])
 
     assert sorted(path.name for path in (tmp_path / "out" / "_stages").iterdir() if path.name[0] != ".") == [
-        "again.json",
         "keep.json",
+        "members.json",
     ]
 
 
-def test_existing_output_is_refused_and_left_alone(spark: SparkSession, tmp_path: Path) -> None:
+def test_existing_output_is_refused_and_left_alone(tmp_path: Path) -> None:
     """Existing files are refused and left alone; with `overwrite` too, unless they are a run."""
     (tmp_path / "file").write_text("mine")
     (tmp_path / "full").mkdir()
     (tmp_path / "full" / "mine").write_text("mine")
     for name in ("file", "full"):
         with pytest.raises(OutputError, match="exists already; give another folder, or --overwrite to"):
-            SparkFolder(spark, str(tmp_path / name)).start(settings={}, inputs=INPUTS, overwrite=False)
+            LocalFolder(str(tmp_path / name)).start(settings={}, inputs=INPUTS, overwrite=False)
         with pytest.raises(OutputError, match="holds files that are no run of nddup; it is not overwritten"):
-            SparkFolder(spark, str(tmp_path / name)).start(settings={}, inputs=INPUTS, overwrite=True)
+            LocalFolder(str(tmp_path / name)).start(settings={}, inputs=INPUTS, overwrite=True)
 
     assert (tmp_path / "file").read_text() == (tmp_path / "full" / "mine").read_text() == "mine"
 
 
-def test_an_empty_folder_is_taken(spark: SparkSession, tmp_path: Path) -> None:
+def test_an_empty_folder_is_taken(tmp_path: Path) -> None:
     """An empty folder may be the output of a run."""
     (tmp_path / "out").mkdir()
 
-    started(spark, tmp_path / "out")
+    started(tmp_path / "out")
 
     assert (tmp_path / "out" / "_RUN.json").exists()
 
 
-def test_overwrite_replaces_a_run_whole(spark: SparkSession, tmp_path: Path) -> None:
+def test_overwrite_replaces_a_run_whole(tmp_path: Path) -> None:
     """With `overwrite`, nothing of the earlier run stays."""
-    folder = started(spark, tmp_path / "out")
+    folder = started(tmp_path / "out")
     folder.write_text("duplicates.txt", "old")
     folder.finish({})
 
@@ -108,9 +99,9 @@ def test_overwrite_replaces_a_run_whole(spark: SparkSession, tmp_path: Path) -> 
     assert names(tmp_path / "out") == {"_RUN.json", "_stages"}
 
 
-def test_overwrite_does_not_remove_an_input(spark: SparkSession, tmp_path: Path) -> None:
+def test_overwrite_does_not_remove_an_input(tmp_path: Path) -> None:
     """A run whose kept documents are the next run's input is not overwritten by that run."""
-    folder = started(spark, tmp_path / "out")
+    folder = started(tmp_path / "out")
     (tmp_path / "out" / "kept").mkdir()
     (tmp_path / "out" / "kept" / "part").write_text("mine")
     inputs = {"paths": [f"{tmp_path}/out/kept"], "files": {}}
@@ -121,14 +112,14 @@ def test_overwrite_does_not_remove_an_input(spark: SparkSession, tmp_path: Path)
     assert (tmp_path / "out" / "kept" / "part").read_text() == "mine"
 
 
-def test_only_finished_runs_of_this_sketch_format_are_opened(spark: SparkSession, tmp_path: Path) -> None:
+def test_only_finished_runs_of_this_sketch_format_are_opened(tmp_path: Path) -> None:
     """A missing folder, a folder of no run, an unfinished run, and another sketch format are refused, each by name."""
     with pytest.raises(OutputError, match="no such folder"):
-        SparkFolder(spark, str(tmp_path / "none")).open()
+        LocalFolder(str(tmp_path / "none")).open()
     (tmp_path / "other").mkdir()
     with pytest.raises(OutputError, match="is not a run of nddup"):
-        SparkFolder(spark, str(tmp_path / "other")).open()
-    folder = started(spark, tmp_path / "out")
+        LocalFolder(str(tmp_path / "other")).open()
+    folder = started(tmp_path / "out")
     with pytest.raises(OutputError, match="the run did not finish; what it holds is not a result"):
         folder.open()
     folder.finish({"versions": {"sketch_format": "0/unicode-0"}})
@@ -136,27 +127,7 @@ def test_only_finished_runs_of_this_sketch_format_are_opened(spark: SparkSession
         folder.open()
 
 
-def test_tables_in_memory_are_computed_once(spark: SparkSession) -> None:
-    """A table kept in memory has the columns of its schema, is computed once, and its plan holds no source."""
-    ids = spark.range(3).select(
-        F.uuid().alias("doc_id"),
-        F.lit(None).cast("boolean").alias("kept"),
-        F.lit(None).cast("string").alias("duplicate_of"),
-        F.lit(None).cast("string").alias("reason"),
-        F.lit(None).cast("double").alias("resemblance"),
-        F.lit(None).cast("double").alias("lost"),
-        F.lit(None).cast("boolean").alias("leader"),
-        "id",
-    )
-
-    table = MemoryStore(spark).write("keep", ids, schema_of(KEEP))
-
-    assert table.columns == KEEP.names
-    assert sorted(table.collect()) == sorted(table.collect())
-    assert "Range" not in str(table._jdf.queryExecution().toString())  # noqa: SLF001
-
-
-def test_only_known_outputs_are_written(spark: SparkSession, tmp_path: Path) -> None:
+def test_only_known_outputs_are_written(tmp_path: Path) -> None:
     """An output that is not in OUTPUTS is refused: it would stay when settings change."""
     with pytest.raises(ValueError, match=r"other.txt is not in OUTPUTS"):
-        started(spark, tmp_path / "out").write_text("other.txt", "")
+        started(tmp_path / "out").write_text("other.txt", "")
