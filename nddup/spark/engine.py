@@ -125,7 +125,8 @@ class SparkEngine(Engine):
 
     def forget(self) -> None:
         """As `Engine.forget`."""
-        for kept in self.kept.values():  # a remote plan is resolved anew, so its views go after it
+        # The last first: Spark plans again what reads a freed table. A remote plan is resolved anew: views go after it.
+        for kept in reversed(self.kept.values()):
             kept.unpersist()
         for name in (*self.kept, *self._seen):
             self.session.catalog.dropTempView(name)
@@ -242,6 +243,7 @@ class FramesRun(_SparkTables):
     def __init__(self, spark: SparkSession, frames: Mapping[str, DataFrame], metrics: RunMetrics) -> None:
         super().__init__(session_beside(spark), NoFolder("run on Spark", frames, metrics))
         self._names = set(frames)
+        self._access, self._mark = access_of(self.session), f"nddup {uuid4().hex}"
         for name, frame in frames.items():
             self.share(name, frame)
 
@@ -252,6 +254,20 @@ class FramesRun(_SparkTables):
         else:
             self.share(name, rows)
         self._seen.append(name)
+
+    def hold(self, name: str, rows: DataFrame) -> None:
+        """As `SparkEngine.hold`, but as a checkpoint, as the run's own tables are.
+
+        What is only persisted has the plan of all tables under it, once for each time that one is read.
+        """
+        with self._access.marking(f"{self._mark} {name}"):
+            self.kept[name] = rows.localCheckpoint(eager=False, storageLevel=StorageLevel.DISK_ONLY)
+        self.kept[name].createOrReplaceTempView(name)
+
+    def forget(self) -> None:
+        """As `Engine.forget`."""
+        super().forget()
+        self._access.free(lambda mark: mark.startswith(self._mark))
 
     def close(self) -> None:
         """Drop every view, so that nothing here refers to the tables."""

@@ -47,10 +47,9 @@ def test_runs_over_dataframes(spark: "SparkSession") -> None:
     here = [nddup.find_duplicates(some) for some in rows]
     there = [nddup.find_duplicates(spark.createDataFrame(some)) for some in rows]
 
-    assert repr(there[0].diff(there[1])) == repr(here[0].diff(here[1]))
-    assert (
-        there[0].diff(there[1]).changes.to_table().to_pylist() == here[0].diff(here[1]).changes.to_table().to_pylist()
-    )
+    diffs = [runs[0].diff(runs[1]) for runs in (here, there)]
+    assert repr(diffs[0]) == repr(diffs[1])
+    assert diffs[0].changes.to_table().to_pylist() == diffs[1].changes.to_table().to_pylist()
     splits = [
         run.split({"train": 0.5, "test": 0.5}, fixed={"c": "test"}).to_table().to_pylist()
         for run in (here[1], there[1])
