@@ -19,7 +19,7 @@ from tests.counted_rows import once, once_each
 from tests.finished_runs import write_texts
 from tests.results.kind_runs import CHECKED, RUNS, nested, settings_of, texts
 
-NEAR, FAR = 2, 9
+NEAR, FAR = 5, 31
 """One in so many of the near-duplicates, and of the other pairs, is asked for: four queries each."""
 
 FAMILY = ["blanks", "copy0", "copy1", "copy2", "f0v0", "f0v1", "f0v2", "f1v1", "f1v2"]

@@ -4,11 +4,13 @@ from collections.abc import Mapping
 
 import numpy as np
 import pyarrow as pa
+import pytest
 
 from nddup.engines.duck import DuckEngine
 from nddup.stages.family_names import list_meetings, name_families
 from nddup.tables import KEEP, NAMES
 from tests.engine_rows import rows_of, see_rows
+from tests.samples_by_night import first
 
 Families = Mapping[str, frozenset[str]]
 """The documents of each family, by the one that is kept."""
@@ -54,11 +56,12 @@ def keep_rows(families: Families, ids: list[str]) -> list[dict[str, object]]:
             for one in ids]  # fmt: skip
 
 
-def test_names_follow_their_definition() -> None:
+@pytest.mark.parametrize("chains", first(1, [8, 40]))
+def test_names_follow_their_definition(chains: int) -> None:
     """Over chains of five runs every family has the name that the definition gives it, and no name comes back."""
     pool = [f"d{number}" for number in range(14)] + ["d1~2", "d3~2"]
     drawn = np.random.default_rng(61)
-    for _ in range(40):
+    for _ in range(chains):
         ids = sorted(one for one in pool if drawn.random() < 0.8)
         families = draw(drawn, ids)
         names = {head: min(members) for head, members in families.items()}
