@@ -28,7 +28,23 @@ class SchemaError(NddupError, TypeError):
 
 
 class OutputError(NddupError, OSError):
-    """The output folder already exists, is not a run, is unfinished, in use, or cannot be written."""
+    """A folder or file of results cannot be used, read or written; the classes below may be handled."""
+
+
+class OutputExistsError(OutputError, FileExistsError):
+    """What is to be written exists already; nothing in it was touched."""
+
+
+class FolderInUseError(OutputError):
+    """Another run that lives writes to the folder."""
+
+
+class NotARunError(OutputError):
+    """There is no folder, or it holds no run or repository of nddup."""
+
+
+class UnfinishedRunError(OutputError):
+    """The run did not finish, so what the folder holds is no result; `--resume` may finish it."""
 
 
 class IncompatibleSketchError(NddupError, ValueError):

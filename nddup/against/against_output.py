@@ -23,7 +23,7 @@ from nddup.against.judge import CLEAN, COMMON, FOUND, PART, SHORT, UNREAD
 from nddup.against.share_records import cut_regions, number_items
 from nddup.embedded.rewrite import Rewriter, verdicts_of, write_apart
 from nddup.embedded.workers import Workers
-from nddup.errors import OutputError
+from nddup.errors import OutputError, OutputExistsError
 from nddup.ground.shown import counted
 from nddup.scanning.input_files import refuse_foreign
 from nddup.settings.plan import processes_of, record_limits
@@ -214,7 +214,7 @@ def require_new(output: str, inputs: Sequence[str], *, name: str = "--output") -
     refuse_foreign(inputs)
     folder = Path(local_path(output))
     if folder.exists():
-        raise OutputError(f"{name} {output}: exists already; give another folder")
+        raise OutputExistsError(f"{name} {output}: exists already; give another folder")
     require_apart(LocalStorage(), inputs, output, name=name)
     return folder
 

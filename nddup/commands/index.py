@@ -20,7 +20,7 @@ from nddup.commands.options import (
     positive,
     read_versions,
 )
-from nddup.errors import ConfigError, NddupError, OutputError
+from nddup.errors import ConfigError, NddupError, OutputExistsError
 from nddup.ground.progress import Steps
 from nddup.ground.shown import MOST_NAMED, counted, one_line, print_json, print_out, printable
 from nddup.ground.start_up import prevent_pandas_import
@@ -276,7 +276,7 @@ def _query(options: argparse.Namespace, steps: Steps) -> Answer:
 
     if options.output:
         if Path(options.output).exists():
-            raise OutputError(f"--output {options.output}: exists already; give another folder")
+            raise OutputExistsError(f"--output {options.output}: exists already; give another folder")
         require_apart(LocalStorage(), [*options.inputs, options.repo, *options.also], options.output)
     bands = _bands(options.bands)
     versions = None if options.versions is None else read_versions(options.versions)

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from nddup.commands.options import add_parser, positive
-from nddup.errors import ConfigError, NddupError, OutputError
+from nddup.errors import ConfigError, NddupError, OutputError, OutputExistsError
 from nddup.ground.progress import Steps
 from nddup.ground.shown import one_line
 
@@ -62,7 +62,7 @@ def mine_file(  # noqa: PLR0913 - the options of the command
     if path.is_dir():
         raise ConfigError(f"{file}: is a folder, not a FIMI file")
     if target is not None and target.exists():
-        raise OutputError(f"--output {output}: exists already; give another file")
+        raise OutputExistsError(f"--output {output}: exists already; give another file")
     if target is not None and not target.absolute().parent.is_dir():
         raise OutputError(f"--output {output}: there is no folder {target.absolute().parent}")
 

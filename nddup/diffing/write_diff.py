@@ -14,7 +14,7 @@ import pyarrow as pa
 from nddup.diffing.diff_tables import WHY, Difference, diff_finished
 from nddup.engines.duck import DuckRun
 from nddup.engines.engine import FinishedRun
-from nddup.errors import OutputError
+from nddup.errors import OutputExistsError
 from nddup.ground.shown import spell_json
 from nddup.report.diff_page import choose_changes, draw_changes
 from nddup.storage.local_storage import LocalStorage, require_apart, written_apart
@@ -60,7 +60,7 @@ def require_room(files: Any, runs: tuple[str, ...], output: str) -> None:  # noq
         OutputError: naming it.
     """
     if files.exists(output):
-        raise OutputError(f"--output {output}: exists already; give another folder")
+        raise OutputExistsError(f"--output {output}: exists already; give another folder")
     require_apart(files, runs, output)
 
 

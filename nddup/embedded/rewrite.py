@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from nddup.embedded.workers import Workers
-from nddup.errors import NddupError, OutputError
+from nddup.errors import NddupError, OutputError, OutputExistsError
 from nddup.ground.columns import one_chunk
 from nddup.reading.formats import FileHead
 from nddup.reading.streams import StoppedError
@@ -65,7 +65,7 @@ def write_apart(rewriter: "Rewriter", output: str, workers: Workers) -> int:
     folder = Path(local_path(output))
     apart = folder.with_name(f".{folder.name}.part")
     if folder.exists():
-        raise OutputError(f"--output {output}: exists already; give another folder")
+        raise OutputExistsError(f"--output {output}: exists already; give another folder")
     try:
         shutil.rmtree(apart, ignore_errors=True)
         folder.parent.mkdir(parents=True, exist_ok=True)

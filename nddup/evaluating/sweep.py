@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from nddup.engines.choose import choose_engine
-from nddup.errors import ConfigError, OutputError
+from nddup.errors import ConfigError, OutputError, OutputExistsError
 from nddup.evaluating.evaluate import evaluate_run
 from nddup.explaining.curves import table
 from nddup.ground.metrics import RunMetrics
@@ -299,7 +299,9 @@ def run_sweep(engines: Engines, points: Sequence[Point], *, keeps_runs: bool = F
     require_apart(storage, engines.inputs, output)
     is_there = storage.exists(output)
     if is_there and not resume:
-        raise OutputError(f"--output {output}: exists already; give another folder, or --resume to finish a sweep")
+        raise OutputExistsError(
+            f"--output {output}: exists already; give another folder, or --resume to finish a sweep"
+        )
 
     claim = Claim(storage, output)
     if is_there:

@@ -25,7 +25,7 @@ from nddup.embedded import steps as engine
 from nddup.embedded.memory import Memory
 from nddup.embedded.workers import Workers
 from nddup.engines.choose import memory_of
-from nddup.errors import ConfigError, OutputError
+from nddup.errors import ConfigError, OutputExistsError
 from nddup.ground.columns import pieces_of
 from nddup.ground.progress import Steps
 from nddup.ground.shown import csv_line
@@ -147,7 +147,7 @@ def make_truth(path: str, asked: Asked, output: str, steps: Steps) -> Truth:
 
     require_apart(files, inputs, output)
     if files.exists(output):
-        raise OutputError(f"--output {output}: exists already; give another file")
+        raise OutputExistsError(f"--output {output}: exists already; give another file")
     with _find_alike(folder, asked, steps) as made:
         files.write_text(output, _lines(made))
         return made.truth

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from nddup.errors import ConfigError, OutputError
+from nddup.errors import ConfigError, OutputError, OutputExistsError
 from nddup.ground.shown import counted
 from nddup.matching.task_sizes import (
     MOST_TASKS,
@@ -345,7 +345,7 @@ def draw_curves(curves: Sequence[Curve], mark: float, path: str) -> None:
     if not path.lower().endswith(".png"):
         raise ConfigError(f"--png {path}: expected a name that ends in .png")
     if Path(path).exists():
-        raise OutputError(f"--png {path}: exists already; give another name")
+        raise OutputExistsError(f"--png {path}: exists already; give another name")
 
     figure = _figure()
     axes = figure.add_subplot()

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, cast
 from nddup.against.against_tables import PASSAGE_TABLES
 from nddup.engines.duck import DuckEngine, as_literal
 from nddup.engines.engine import Engine
-from nddup.errors import ConfigError, OutputError
+from nddup.errors import ConfigError, OutputError, UnfinishedRunError
 from nddup.ground.shown import one_line
 from nddup.passages.passages_output import HEADER, Told, summarise
 from nddup.report.passages_page import FIRST_PLACES, MOST_CUT, MOST_SAVING, Row, outcome_of, wanted_of
@@ -80,7 +80,7 @@ def _see_here(path: str) -> DuckEngine:
     found = {name: sorted(Path(local_path(path), name).glob("[!._]*.parquet")) for name in PASSAGE_TABLES}
     for name, files in found.items():
         if not files:
-            raise OutputError(f"{path}: has no table {name}; `nddup passages` did not finish: begin it again")
+            raise UnfinishedRunError(f"{path}: has no table {name}; `nddup passages` did not finish: begin it again")
     engine.shut([str(file) for files in found.values() for file in files])
     with engine.reading():
         for name, files in found.items():

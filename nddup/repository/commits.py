@@ -24,7 +24,7 @@ from typing import Annotated, Any, ClassVar, NamedTuple
 
 from pydantic import AfterValidator, ConfigDict, Field, TypeAdapter
 
-from nddup.errors import NddupError, OutputError
+from nddup.errors import NddupError, NotARunError, OutputError
 from nddup.repository.places import COMMITS, Place, UnknownOutcome
 from nddup.storage.claim import is_running, this_process
 from nddup.storage.run_folder import digest
@@ -128,12 +128,12 @@ def versions_in(repo: Place) -> list[int]:
     try:
         names = repo.commits()
     except (FileNotFoundError, NotADirectoryError) as error:
-        raise OutputError(f"{repo}: is not a repository of nddup (it has no {COMMITS}/)") from error
+        raise NotARunError(f"{repo}: is not a repository of nddup (it has no {COMMITS}/)") from error
     except OSError as error:
         raise OutputError(f"{repo}: cannot be read ({error.strerror or error})") from error
     found = sorted(int(number[1]) for name in names if (number := VERSION.fullmatch(name)))
     if not found:
-        raise OutputError(f"{repo}: is not a repository of nddup (it has no version)")
+        raise NotARunError(f"{repo}: is not a repository of nddup (it has no version)")
     return found
 
 

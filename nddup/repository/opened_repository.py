@@ -13,7 +13,7 @@ import pyarrow as pa
 from nddup.embedded.read_records import number_texts
 from nddup.embedded.workers import Progress, Workers
 from nddup.engines.choose import choose_engine
-from nddup.errors import ConfigError, OutputError
+from nddup.errors import ConfigError, OutputExistsError
 from nddup.repository.bucket_place import find_place
 from nddup.repository.commits import Commit, read_commit
 from nddup.repository.identity import Identity
@@ -152,7 +152,7 @@ def require_delta(inputs: Given, reading: Reading, output: str, repo: str) -> No
     if not isinstance(inputs, list) or not isinstance(reading.files, LocalStorage):
         raise ConfigError("--output: only files that this machine reads are written again (--engine local)")
     if os.path.lexists(local_path(output)):
-        raise OutputError(f"--output {output}: exists already; give another folder")
+        raise OutputExistsError(f"--output {output}: exists already; give another folder")
     require_apart(LocalStorage(), [*inputs, *filter(is_of_this_machine, [repo])], output)
 
 

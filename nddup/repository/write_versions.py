@@ -31,7 +31,7 @@ from nddup.embedded.confirm import Row
 from nddup.embedded.rewrite import Rewriter, verdicts_of, write_apart
 from nddup.embedded.workers import Workers
 from nddup.engines.duck import DuckEngine
-from nddup.errors import ConfigError, OutputError
+from nddup.errors import ConfigError, OutputError, OutputExistsError
 from nddup.ground.columns import fingerprints_of, one_chunk, ragged_of
 from nddup.repository.close_components import COLUMNS, Totals
 from nddup.repository.commits import (
@@ -378,7 +378,7 @@ def create(repo: Place, identity: Identity) -> Commit:
     try:
         repo.begin()
     except FileExistsError as error:
-        raise OutputError(f"{repo}: exists already, and is not empty") from error
+        raise OutputExistsError(f"{repo}: exists already, and is not empty") from error
     except OSError as error:
         raise OutputError(f"{repo}: cannot be written ({error.strerror or error})") from error
     totals = Totals(dict.fromkeys(COLUMNS, (0, 0)))

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from nddup.engines.engine import FinishedRun
 from nddup.engines.text_places import text_places
-from nddup.errors import ConfigError, NddupError, OutputError
+from nddup.errors import ConfigError, NddupError, OutputError, OutputExistsError
 from nddup.ground.shown import counted, csv_line, escaped, one_line
 from nddup.results.opening import read_texts
 from nddup.verifying.extents import Extent, Ranges, find_extent, join_ranges
@@ -95,7 +95,7 @@ def write_context(run: FinishedRun, folder: str) -> FormalContext:
     Cost: all sketches are in memory, 40 bytes a feature of a document; a byte of output a cell, twice.
     """
     if Path(folder).exists():
-        raise OutputError(f"--context {folder}: exists already; give another folder")
+        raise OutputExistsError(f"--context {folder}: exists already; give another folder")
     context = read_context(run)
     cells = len(context.features) * len(context.documents)
     if cells > MOST_CELLS:

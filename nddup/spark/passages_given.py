@@ -14,7 +14,7 @@ from pyspark.sql import functions as F
 
 from nddup.against.against_tables import CUTS, OCCURRENCES, PASSAGES, REPEATING
 from nddup.engines.choose import task_memory
-from nddup.errors import ConfigError, OutputError
+from nddup.errors import ConfigError, OutputExistsError
 from nddup.ground.progress import Steps
 from nddup.matching.task_sizes import free_memory
 from nddup.passages.find_passages import Source, find_collection, find_kept, require_word
@@ -104,7 +104,7 @@ def find_on_spark(
     require_word(config.keep.order)
     storage = files_at(spark, output)
     if storage.exists(output):
-        raise OutputError(f"--output {output}: exists already; give another folder")
+        raise OutputExistsError(f"--output {output}: exists already; give another folder")
     require_apart(storage, inputs, output)
     before, reached = access_of(spark).shuffled_bytes(), access_of(spark)
     with reached.describing():

@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 from nddup.embedded.rewrite import Rewriter, in_order
 from nddup.embedded.workers import Workers
 from nddup.engines.engine import FinishedRun
-from nddup.errors import ConfigError, OutputError
+from nddup.errors import ConfigError, OutputExistsError
 from nddup.results.opening import open_here
 from nddup.rewriting.rewrite_file import can_rewrite
 from nddup.scanning.collection import Files
@@ -98,7 +98,7 @@ def require_room(call: SplitCall, files: Any, folder: RunFolder) -> None:  # noq
         OutputError: naming it.
     """
     if files.exists(call.output):
-        raise OutputError(f"--output {call.output}: exists already; give another folder")
+        raise OutputExistsError(f"--output {call.output}: exists already; give another folder")
     inputs = paths_of(folder) if "inputs" in folder.read_json("_RUN.json") else []
     others = [path for path in (call.earlier,) if path is not None]
     require_apart(files, [*inputs, folder.path, *others], call.output)

@@ -23,7 +23,7 @@ from itertools import count
 from pathlib import Path
 from typing import Any, Protocol
 
-from nddup.errors import NddupError, OutputError
+from nddup.errors import FolderInUseError, NddupError, OutputError
 
 PREFIX, LOST = "_CLAIM-", ".lost"
 BEAT_SECONDS = 15.0
@@ -167,7 +167,7 @@ class Claim:
             if look.living or not look.is_own_listed:
                 contested = contested or time.monotonic()
                 if time.monotonic() - contested > SETTLE_SECONDS or min(look.living, default="~") < self._name:
-                    raise OutputError(self._refusal(look.living))
+                    raise FolderInUseError(self._refusal(look.living))
             elif looks and not is_said:  # at the first look, the other may be writing its claim
                 is_said = True
                 say(f"{self._folder}: waiting up to {self._silence:.0f} s for a sign of {self._owner(look.silent[0])}")

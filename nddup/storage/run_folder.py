@@ -27,7 +27,7 @@ from importlib.resources.abc import Traversable
 from typing import Any, Self
 
 import nddup
-from nddup.errors import IncompatibleSketchError, OutputError
+from nddup.errors import IncompatibleSketchError, NotARunError, OutputError, OutputExistsError, UnfinishedRunError
 from nddup.ground.shown import hide_settings
 from nddup.scanning.input_files import RUN
 from nddup.sketching.tokens import FULL_FORMAT
@@ -349,11 +349,11 @@ class RunFolder:
         """
         there = self._storage.children(self.path)
         if not there and not self._storage.exists(self.path):
-            raise OutputError(f"{self.path}: no such folder")
+            raise NotARunError(f"{self.path}: no such folder")
         if RUN not in there:
-            raise OutputError(f"{self.path}: is not a run of nddup (it has no {RUN})")
+            raise NotARunError(f"{self.path}: is not a run of nddup (it has no {RUN})")
         if COMPLETE not in there:
-            raise OutputError(f"{self.path}: the run did not finish; what it holds is not a result")
+            raise UnfinishedRunError(f"{self.path}: the run did not finish; what it holds is not a result")
         self._refuse_links()
         self.require_same(RUN)
         metrics = self.read_json("metrics.json")
@@ -403,12 +403,14 @@ class RunFolder:
         there = self._storage.children(self.path) if self._storage.exists(self.path) else []
         there = [name for name in there if not name.startswith(PREFIX)]
         if there and not may_change:
-            raise OutputError(
+            raise OutputExistsError(
                 f"--output {self.path}: exists already; give another folder, or --overwrite to replace it,"
                 " or --resume to finish it"
             )
         if there and RUN not in there:
-            raise OutputError(f"--output {self.path}: holds files that are no run of nddup; it is not overwritten")
+            raise OutputExistsError(
+                f"--output {self.path}: holds files that are no run of nddup; it is not overwritten"
+            )
         self._refuse_links()
         return there
 
