@@ -37,7 +37,7 @@ def declare_column() -> None:
         columns, (data, bounds) = read(*how)
         return {**columns, LETTERS: pa.array(np.diff(bounds))}, (data, bounds)
 
-    sketch_records._read = read_letters  # noqa: SLF001
+    sketch_records._read = read_letters  # type: ignore[assignment]  # noqa: SLF001
 
 
 def declare_mode() -> None:

@@ -1,6 +1,7 @@
 """A resumed run: the tables that it reuses from its folder, and those that it does not trust."""
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -175,13 +176,14 @@ def test_a_run_that_lost_its_folder_stops(tmp_path: Path) -> None:
         save(folder, "keep", ["input"])
         next((tmp_path / "out").glob(f"{PREFIX}*")).unlink()
 
-        for step in (
+        steps: tuple[Callable[[], object], ...] = (
             lambda: folder.write("keep", KEEP.arrow.empty_table()),
             lambda: folder.seal("keep", settings={}, reads=["input"], counted={}),
             lambda: folder.clear("keep"),
             lambda: folder.write_text("duplicates.txt", ""),
             lambda: folder.finish({}),
-        ):
+        )
+        for step in steps:
             with pytest.raises(NddupError, match="was taken over by another run"):
                 step()
 

@@ -1,6 +1,7 @@
 """What only Spark does with the folder of a run: its tables are those of the embedded engine, written and read."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
@@ -17,7 +18,8 @@ from tests.storage.saved_tables import INPUTS, ONE_KEPT
 
 def test_a_table_of_spark_is_taken_again_by_either_engine(spark: SparkSession, tmp_path: Path) -> None:
     """It has its counts and its schema; a run that lost its folder writes nothing."""
-    schema, path, made = schema_of(KEEP), str(tmp_path / "out"), {"settings": {}, "reads": ["input"]}
+    schema, path = schema_of(KEEP), str(tmp_path / "out")
+    made: dict[str, Any] = {"settings": {}, "reads": ["input"]}
     rows = spark.createDataFrame([("a", True, None, None, None, None, False)], schema)
     with SparkFolder(spark, path) as folder:
         folder.start(settings={}, inputs=INPUTS)
