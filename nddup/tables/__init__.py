@@ -15,7 +15,6 @@ from nddup.tables.declared import Column as Column
 from nddup.tables.declared import Table as Table
 from nddup.tables.documents import CAPTURE as CAPTURE
 from nddup.tables.documents import DOCUMENTS as DOCUMENTS
-from nddup.tables.documents import PARENT as PARENT
 from nddup.tables.documents import UNREAD as UNREAD
 
 _CONTAINED = "estimate of the share of this document that is in the other; null where the kind gives none"
