@@ -261,7 +261,7 @@ class FramesRun(_SparkTables):
         What is only persisted has the plan of all tables under it, once for each time that one is read.
         """
         with self._access.marking(f"{self._mark} {name}"):
-            self.kept[name] = rows.localCheckpoint(eager=False, storageLevel=StorageLevel.DISK_ONLY)
+            self.kept[name] = self._access.checkpoint(rows)
         self.kept[name].createOrReplaceTempView(name)
 
     def forget(self) -> None:

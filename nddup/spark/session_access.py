@@ -14,8 +14,9 @@ from typing import Any, Protocol
 from weakref import finalize
 
 import pyspark
+from pyspark import StorageLevel
 from pyspark.errors import PySparkException
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from nddup.errors import ConfigError
@@ -65,6 +66,9 @@ class SessionAccess(Protocol):
 
     def marking(self, mark: str) -> AbstractContextManager[None]:
         """Return a context whose checkpoints `free` can find by a mark, also those that a failed job left."""
+
+    def checkpoint(self, rows: DataFrame) -> DataFrame:
+        """Return rows of this session, which the first that reads them stores on the executors' disks."""
 
     def free(self, is_freed: Callable[[str], bool]) -> None:
         """Free the checkpoints with these marks; on Connect nothing: the server frees what no client refers to."""
@@ -134,6 +138,9 @@ class _Classic:
             yield
         finally:
             context.setLocalProperty(PLACE, before)  # type: ignore[arg-type] # None: unset
+
+    def checkpoint(self, rows: DataFrame) -> DataFrame:
+        return rows.localCheckpoint(eager=False, storageLevel=StorageLevel.DISK_ONLY)
 
     def free(self, is_freed: Callable[[str], bool]) -> None:
         left = self._spark.sparkContext._jsc.sc().getPersistentRDDs().valuesIterator()  # noqa: SLF001 - no public door
@@ -219,6 +226,12 @@ class _Connect:
     def marking(self, mark: str) -> Iterator[None]:
         del mark
         yield
+
+    def checkpoint(self, rows: DataFrame) -> DataFrame:
+        """Say whose it is: PySpark takes what the server answers for a table of the active session."""
+        made: Any = rows.localCheckpoint(eager=False, storageLevel=StorageLevel.DISK_ONLY)
+        name, made._plan._relation_id = made._plan._relation_id, None  # noqa: SLF001 - else it is freed at once
+        return self._spark._create_remote_dataframe(name)  # type: ignore[no-any-return]  # noqa: SLF001
 
     def free(self, is_freed: Callable[[str], bool]) -> None:
         del is_freed
