@@ -55,6 +55,9 @@ BY_ONE_TASK = {"bands, unseen", "heavy, stars", "frequent"}
 """Choices that are also run with records numbered by the driver and one task for the rest, which `test_one_task` proves
 against the embedded engine without Spark."""
 
+BY_NIGHT = {"share", "levels, long lists"}
+"""Choices whose limits others reach too, and whose measures and kinds are in `test_matrix`."""
+
 OF_SPARK = {
     "fpgrowth_components", "fpgrowth_fits", "cut_clusters",
     "candidates", "crowd", "pruned_to", "later_ids",
@@ -86,7 +89,9 @@ def make_tables(source: Path, config: Config) -> tuple[dict[str, pa.Table], dict
     return tables, counted | {"rejected": sketched.reasons, "pruned_to": paired.pruned_to}
 
 
-@pytest.mark.parametrize("choice", CHOICES)
+@pytest.mark.parametrize(
+    "choice", [pytest.param(name, marks=[pytest.mark.nightly] * (name in BY_NIGHT)) for name in CHOICES]
+)
 def test_the_engines_agree(spark: SparkSession, tmp_path: Path, choice: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Rows and counts are equal for counts, shares, policies, bands, heavy sketches, frequent features and budgets.
 

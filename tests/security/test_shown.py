@@ -165,7 +165,7 @@ def test_errors_are_plain_in_a_program_too() -> None:
 NO_UNICODE = {"ascii": {"PYTHONIOENCODING": "ascii"}, "C": {"LC_ALL": "C", "PYTHONCOERCECLOCALE": "0"}}
 
 
-@pytest.mark.parametrize("case", first(2, ["show ascii", "run C", "run ascii", "show C", "inspect ascii", "inspect C"]))
+@pytest.mark.parametrize("case", first(2, ["show ascii", "show C", "run ascii", "run C", "inspect ascii", "inspect C"]))
 def test_a_terminal_without_unicode_shows_everything(place: Path, case: str) -> None:
     """Where output is ASCII, nothing fails: rules and bars become ASCII, letters of ids their escapes."""
     command, output = case.split()
