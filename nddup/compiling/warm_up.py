@@ -17,6 +17,7 @@ from nddup.embedded.read_records import number_texts
 from nddup.embedded.workers import Workers
 from nddup.ground.arrays import Ragged, take_rows
 from nddup.matching.elements import divide, take_all
+from nddup.matching.long_texts import bound_common
 from nddup.matching.overlap_join import ComparisonLimits, LongLists
 from nddup.matching.threshold import Threshold
 from nddup.mining.family_pairs import pair_family
@@ -228,6 +229,7 @@ def _run_embedded() -> None:
             config = build_config(settings, origin="kernels")
             paired = engine.pair(engine.sketch(given, config, workers).documents, config, workers, given)
             engine.keep(paired, engine.cluster(paired, config, workers), config)
+    bound_common(np.arange(9, dtype=np.uint64), np.arange(9, dtype=np.uint64)[::-1], 0)  # of long texts only
 
 
 def _run_pairing() -> None:

@@ -9,7 +9,6 @@
 An empty row is similar to none.
 """
 
-from bisect import bisect_left
 from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise
 from typing import Final, NamedTuple
@@ -19,15 +18,12 @@ from numpy.typing import NDArray
 
 from nddup.ground.arrays import Ragged, compiled, number_keys, take_rows
 from nddup.matching.bitmaps import add_parities, count_different
+from nddup.matching.long_texts import FACTOR, bound_common
 from nddup.matching.threshold import overlap_or_less
 
 CELLS: Final = 1 << 30
 """Largest product of two texts' token counts for which LCS is computed exactly: 32,768 tokens each, some 0.1 s at
 worst. Above it a lower bound is used."""
-
-
-FACTOR: Final = np.uint64(0x9FB21C651E98DF25)
-"""Odd: the fingerprint of a window is the sum of its tokens times powers of this."""
 
 
 BAG: Final = 128
@@ -380,7 +376,7 @@ def compare_tokens(tokens: Ragged, pairs: NDArray[np.integer], rule: EditRule) -
         common[rows] = _measure(tokens, ends[rows], need[rows])
     for row in np.flatnonzero(is_long):
         first, second = (tokens.values[tokens.offsets[end] : tokens.offsets[end + 1]] for end in ends[row])
-        common[row] = bound_common(first, second, rule.cells, rule.window)
+        common[row] = bound_common(first, second, rule.cells, rule.window, int(need[row]))
 
     common[common < need] = 0
     similarity = np.where(common > 0, 2 * common / np.maximum(totals, 1), np.nan)
@@ -445,95 +441,3 @@ def spell(tokens: Ragged) -> list[str]:
     codes[codes >= SURROGATES] += AFTER
     whole = codes.astype("<u4").tobytes().decode("utf-32-le")
     return [whole[low:high] for low, high in pairwise(tokens.offsets.tolist())]
-
-
-def bound_common(first: NDArray[np.uint64], second: NDArray[np.uint64], cells: int, window: int = 1) -> int:
-    """Return a lower bound of the LCS of two long texts.
-
-    Common tokens at both ends count. Between them, the tokens that occur exactly once in each text are anchors: a
-    longest chain of anchors in the same order is a common subsequence, and the texts between two anchors are compared
-    exactly while the bound on the work allows it. No character occurs once in a long text: where tokens are characters,
-    an anchor is the first of `window` consecutive ones that occur once.
-
-    Sources:
-        Fredman 1975, On computing the length of longest increasing subsequences.
-        Cohen, "patience diff" (2003): tokens that occur once, as anchors.
-
-    Args:
-        first: (a,), tokens.
-        second: (b,), tokens.
-        cells: work allowed for exact comparisons: products of lengths, summed over the gaps between anchors.
-        window: consecutive tokens by which an anchor, the first of them, is recognised.
-
-    Cost: sorts of both texts, and `cells` / 64 steps.
-
-    Example:
-        >>> first, second = np.array([5, 1, 1, 2, 2, 6], np.uint64), np.array([5, 2, 2, 1, 1, 6], np.uint64)
-        >>> bound_common(first, second, 100), bound_common(first, second, 0)
-        (4, 2)
-    """
-    shorter = min(len(first), len(second))
-    head = _common_start(first, second, shorter)
-    tail = _common_start(first[::-1], second[::-1], shorter - head)
-    first, second = first[head : len(first) - tail], second[head : len(second) - tail]
-
-    anchors = _chain(_windows(first, window), _windows(second, window))
-    anchors = anchors[first[anchors[:, 0]] == second[anchors[:, 1]]]  # also where two fingerprints are equal by chance
-    starts = np.concatenate([[[0, 0]], anchors + 1])
-    ends = np.concatenate([anchors, [[len(first), len(second)]]])
-    work = (ends - starts).prod(axis=1)
-    order = np.argsort(work, kind="stable")
-
-    # The smallest gaps come first: most of them can be compared before the bound is reached.
-    compared = order[(np.cumsum(work[order]) <= cells) & (work[order] > 0)]
-    gaps = sum(_exact(first[a:c], second[b:d]) for (a, b), (c, d) in zip(starts[compared], ends[compared], strict=True))
-    return head + tail + len(anchors) + gaps
-
-
-def _common_start(first: NDArray[np.uint64], second: NDArray[np.uint64], most: int) -> int:
-    """Return how many tokens at the start are equal, `most` at most."""
-    differ = np.flatnonzero(first[:most] != second[:most])
-    return int(differ[0]) if len(differ) else most
-
-
-def _windows(text: NDArray[np.uint64], length: int) -> NDArray[np.uint64]:
-    """Return a fingerprint of the `length` tokens from each place that has so many, (n - length + 1,)."""
-    count = max(len(text) - length + 1, 0)
-    windows = np.zeros(count, np.uint64)
-    for at in range(length):
-        windows = windows * FACTOR + text[at : at + count]
-    return windows
-
-
-def _chain(first: NDArray[np.uint64], second: NDArray[np.uint64]) -> NDArray[np.int64]:
-    """Return the places, (c, 2), of a longest chain of tokens that occur once in each text, in the order of both."""
-    places = []
-    for text in (first, second):
-        values, at, counts = np.unique(text, return_index=True, return_counts=True)
-        places.append((values[counts == 1], at[counts == 1]))
-    _, of_first, of_second = np.intersect1d(places[0][0], places[1][0], assume_unique=True, return_indices=True)
-    anchors = np.stack([places[0][1][of_first], places[1][1][of_second]], axis=1)
-    anchors = anchors[np.argsort(anchors[:, 0])]
-
-    # `last[k]` is the anchor at which the best chain of k + 1 anchors ends; `before` holds the previous one of each.
-    ends: list[int] = []
-    last: list[int] = []
-    before = np.full(len(anchors), -1, np.int64)
-    for number, place in enumerate(anchors[:, 1].tolist()):
-        length = bisect_left(ends, place)
-        before[number] = last[length - 1] if length else -1
-        ends[length : length + 1], last[length : length + 1] = [place], [number]
-
-    chain: list[int] = []
-    following = last[-1] if last else -1
-    while following >= 0:
-        chain.append(following)
-        following = int(before[following])
-    return anchors[np.array(chain[::-1], np.int64)]
-
-
-def _exact(first: NDArray[np.uint64], second: NDArray[np.uint64]) -> int:
-    """Return the LCS of two short texts, or of long ones with few distinct tokens."""
-    from rapidfuzz.distance import LCSseq  # noqa: PLC0415
-
-    return int(LCSseq.similarity(first.tolist(), second.tolist()))

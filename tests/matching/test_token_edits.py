@@ -1,6 +1,7 @@
 """Token edit similarity: against its recurrence, at the threshold, and beyond the bound on the work."""
 
 from fractions import Fraction
+from itertools import combinations
 
 import numpy as np
 import pytest
@@ -9,7 +10,8 @@ from hypothesis import strategies as st
 
 from nddup.ground.arrays import Ragged
 from nddup.matching import confirm_texts
-from nddup.matching.confirm_texts import EditRule, bound_common, compare_tokens, join_compared
+from nddup.matching.confirm_texts import EditRule, compare_tokens, join_compared
+from nddup.matching.long_texts import bound_common
 from tests.embedded.confirmed_texts import longest_common
 
 texts = st.lists(st.integers(0, 7), max_size=24)
@@ -55,6 +57,32 @@ def test_a_bound_is_never_above(first: list[int], second: list[int], cells: int,
 
     assert bound_common(one, other, cells, window) <= exact
     assert bound_common(one, one, 0, window) == len(first)
+
+
+@settings(max_examples=150, deadline=None)
+@given(texts, texts, st.integers(0, 400), st.integers(1, 3), st.integers(0, 40))
+def test_a_need_loses_no_bound_that_reaches_it(
+    first: list[int], second: list[int], cells: int, window: int, need: int
+) -> None:
+    """With a need the bound is the same where it reaches it, and too small where it does not."""
+    one, other = np.array(first, np.uint64), np.array(second, np.uint64)
+    whole, found = bound_common(one, other, cells, window), bound_common(one, other, cells, window, need)
+
+    assert found == whole if whole >= need else found < need
+
+
+@given(st.permutations(range(8)), st.integers(0, 8))
+def test_anchors_are_a_longest_chain(order: list[int], absent: int) -> None:
+    """Of tokens that occur once in both texts, as many as the longest ascending run of their places are common."""
+    others = [number if number < absent else number + 100 for number in order]
+    ascending = max(
+        sum(1 for _ in chosen)
+        for size in range(9)
+        for chosen in combinations([number for number in others if number < 8], size)
+        if list(chosen) == sorted(chosen)
+    )
+
+    assert bound_common(np.arange(8, dtype=np.uint64), np.array(others, np.uint64), 0) == ascending
 
 
 def test_beyond_the_bound_a_pair_is_counted_and_never_confirmed_in_error() -> None:
