@@ -7,9 +7,10 @@ import sys
 from pathlib import Path
 
 NAMES = (
-    "quality", "thresholds", "profiles", "kinds", "papers", "reading", "loop", "formats", "pairing", "exchanges",
-    "peers", "mining", "graph", "families", "giants", "explosion", "scale", "stages", "memory", "records", "fuzz",
-    "report", "repository", "against", "histories", "kills", "compactions", "exact", "passages", "spark", "fits",
+    "quality", "thresholds", "profiles", "labels", "kinds", "papers", "reading", "loop", "formats", "pairing",
+    "exchanges", "peers", "mining", "graph", "families", "giants", "explosion", "scale", "stages", "memory",
+    "records", "fuzz", "report", "repository", "against", "histories", "kills", "compactions", "exact", "passages",
+    "spark", "fits",
 )  # fmt: skip
 
 
@@ -21,6 +22,7 @@ def build_parser() -> argparse.ArgumentParser:
     parser.add_argument("--cores", type=int, default=2, help="local[N] (default 2)")
     parser.add_argument("--data", type=Path, default=Path("../shared/data"), help="folder with debdocs-dev and ruweb")
     parser.add_argument("--collection", type=Path, metavar="DIR", help="papers: any input of a run, in place of --data")
+    parser.add_argument("--summaries", type=Path, metavar="FILE", help="labels: a table with tabs, column `summary`")
     parser.add_argument("--megabytes", type=int, help="reading, formats, records: MB of input (default 500, 100, 30)")
     parser.add_argument("--profile", action="store_true", help="reading: profile the functions of the sketch task")
     parser.add_argument("--against", type=Path, help="loop: another checkout to compare; the two take turns")

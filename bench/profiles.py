@@ -68,7 +68,7 @@ def find(texts: Sequence[str], settings: dict[str, Any]) -> Found:
     return Found(ends, seconds)
 
 
-def _wrong(first: np.ndarray[Any, Any], second: np.ndarray[Any, Any], texts: int) -> int:
+def count_wrong(first: np.ndarray[Any, Any], second: np.ndarray[Any, Any], texts: int) -> int:
     """Count pairs of different texts; those of copies whose originals are a pair are not counted."""
     a, b = np.minimum(first % texts, second % texts), np.maximum(first % texts, second % texts)
     is_other = a != b
@@ -97,7 +97,7 @@ def _scanned(options: argparse.Namespace, drawn: np.random.Generator) -> None:
                 is_same = first % n == second % n
                 of_original = int((is_same & (np.minimum(first, second) < n)).sum())
                 of_copies = int(is_same.sum()) - of_original
-                wrong = _wrong(first, second, n)
+                wrong = count_wrong(first, second, n)
                 said = {
                     "set": name,
                     "texts": n,
@@ -147,12 +147,12 @@ def _short(options: argparse.Namespace, drawn: np.random.Generator) -> None:
         chosen = [part for part in sentences if 8 <= len(part.split()) <= 20]  # noqa: PLR2004
         chosen = chosen[:: max(1, len(chosen) // SENTENCES)][:SENTENCES]
         n = len(chosen)
-        for what, change in {"a word replaced": _replace, "an edit": _edit}.items():
+        for what, change in {"a word replaced": replace_word, "an edit": edit_words}.items():
             copies = [change(text, drawn) for text in chosen]
             for profile, settings in SHORT.items():
                 found = find([*chosen, *copies], settings)
                 first, second = found.ends
-                right, wrong = int((first % n == second % n).sum()), _wrong(first, second, n)
+                right, wrong = int((first % n == second % n).sum()), count_wrong(first, second, n)
                 precision, recall = right / max(right + wrong, 1), right / n
                 said = {
                     "set": name,
@@ -169,7 +169,7 @@ def _short(options: argparse.Namespace, drawn: np.random.Generator) -> None:
     show("short texts", list(said), rows)
 
 
-def _replace(text: str, drawn: np.random.Generator) -> str:
+def replace_word(text: str, drawn: np.random.Generator) -> str:
     """Replace one word by another of the same text's alphabet."""
     words = text.split()
     place = int(drawn.integers(len(words)))
@@ -177,7 +177,7 @@ def _replace(text: str, drawn: np.random.Generator) -> str:
     return " ".join(words)
 
 
-def _edit(text: str, drawn: np.random.Generator) -> str:
+def edit_words(text: str, drawn: np.random.Generator) -> str:
     """Drop a word, put one in, exchange two neighbours, change the ending of two words, or misspell one."""
     words = text.split()
     place = int(drawn.integers(len(words) - 1))

@@ -41,7 +41,7 @@ def run(options: argparse.Namespace) -> None:
     rows = []
     for collection in _collections(options, drawn):
         for length in LENGTHS:
-            found = _find(collection.texts, pairs={"threshold": THRESHOLDS[0]}, shingle={"length": length})
+            found = find_pairs(collection.texts, pairs={"threshold": THRESHOLDS[0]}, shingle={"length": length})
             for threshold in THRESHOLDS:
                 right, wrong, missed = _judge(collection, found, threshold)
                 said = {
@@ -57,7 +57,7 @@ def run(options: argparse.Namespace) -> None:
     show("thresholds", list(said), rows)
 
 
-def _find(texts: Sequence[str], **settings: Any) -> list[tuple[int, int, float]]:  # noqa: ANN401 - settings
+def find_pairs(texts: Sequence[str], **settings: Any) -> list[tuple[int, int, float]]:  # noqa: ANN401 - settings
     """Return the pairs that a run finds, by the numbers of the texts."""
     table = pa.table({"id": [str(i) for i in range(len(texts))], "text": list(texts)})
     pairs = nddup.find_duplicates(table, id="id", text="text", progress=False, **settings).pairs
@@ -89,7 +89,7 @@ def _collections(options: argparse.Namespace, drawn: np.random.Generator) -> lis
     """Return the collections of the table."""
     pages = load_pages(options)
     made = [Collection("debdocs-dev", texts_of(pages), np.unique(pages["page_key"], return_inverse=True)[1].tolist())]
-    made.append(_mccormick(options.data / "mccormick"))
+    made.append(read_mccormick(options.data / "mccormick"))
     for name, texts in (("ruweb", read_ruweb(options.data)), ("licences", read_licences(options.data))):
         for share in (0.02, 0.05):
             chosen = texts[:TEXTS]
@@ -98,7 +98,7 @@ def _collections(options: argparse.Namespace, drawn: np.random.Generator) -> lis
     return made
 
 
-def _mccormick(folder: Path) -> Collection:
+def read_mccormick(folder: Path) -> Collection:
     """Return the articles; listed pairs have one origin."""
     lines = (folder / "articles_1000.train").read_text(encoding="utf-8").splitlines()
     names, texts = zip(*(line.split(" ", 1) for line in lines), strict=True)
