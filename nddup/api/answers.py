@@ -97,12 +97,13 @@ class PairVerdict:
         measure: measure that the threshold applies to.
         threshold: a share, or a count of features.
         value: measured value, compared with the threshold: resemblance, overlap as a share or count, or containment.
-            Where all shingles decide, that of the sketches, which make a candidate, if the pair is not in the run.
+            Where all shingles decide, the estimate of the sketches if the pair is not in the run.
         common: number of features in both sketches; in kinds with a modulus per document, at the coarser modulus.
         features_a: number of features in the sketch of a, at the same modulus.
         features_b: number of features in the sketch of b, at the same modulus.
         needed: the least `common` with which two sketches of these sizes can be near-duplicates.
-        resemblance: estimate from the sketches; None if both are empty.
+        resemblance: exact, of all shingles, where the run decided by these and has the pair; else `estimate`.
+        estimate: of the resemblance, from the sketches; None if both are empty.
         standard_error: standard error of `value`; None if the measure is the overlap itself, the kind draws no random
             sample, or a sketch is empty. Near a resemblance of 0 or 1, the formula gives too small an error.
         texts: the two texts that the run stored for the report; None unless it stored both.
@@ -121,6 +122,7 @@ class PairVerdict:
     needed: int
     resemblance: float | None
     standard_error: float | None
+    estimate: float | None = None
     texts: tuple[str, str] | None = field(default=None, repr=False)
 
     def __str__(self) -> str:
@@ -182,9 +184,11 @@ def explain_pair(run: FinishedRun, config: Config, first: str, second: str) -> P
     bound = threshold.numerator / threshold.denominator
     error = _standard_error(config, measured, value, (a["n_features"], b["n_features"]), level)
     is_pair, said, exact = _judge(run, config, (a, b), sketches, measured)
-    if config.pairs.confirm == "resemblance":  # the estimate only makes a candidate
+    estimate = measured.shared / measured.united if measured.united else None
+    is_exact = config.pairs.confirm == "resemblance"
+    if is_exact:  # the estimate only makes a candidate
         error = None
-        value, bound = (value, bound) if exact is None else (exact, float(config.pairs.share))
+        value, bound = value if exact is None else exact, float(config.pairs.share)
     if error and abs(value - bound) <= CLOSE * error:
         said += f"; a close call, the standard error of the estimate is {error:.3f}"
     return PairVerdict(
@@ -199,8 +203,9 @@ def explain_pair(run: FinishedRun, config: Config, first: str, second: str) -> P
         features_a=measured.sizes[0],
         features_b=measured.sizes[1],
         needed=measured.need,
-        resemblance=measured.shared / measured.united if measured.united else None,
+        resemblance=exact if is_exact and exact is not None else estimate,
         standard_error=error,
+        estimate=estimate,
         texts=_stored_texts(run, a["doc_id"], b["doc_id"]),
     )
 
@@ -250,10 +255,11 @@ def _judge(
     there = {frozenset((row["doc_a"], row["doc_b"])): row for row in run.sql(ROWS, wanted=names).to_pylist()}
     own, groups = frozenset((a["doc_id"], b["doc_id"])), frozenset((a["group"], b["group"]))
     is_equal = len(groups) == 1
-    compared = "their sketches are equal" if is_equal else _compared(measured, plan.threshold_of(config))
     told, exact = there.get(own, there.get(groups)), 1.0 if is_equal else None
+    of_equal = f"their {'texts' if config.pairs.confirm == 'resemblance' else 'sketches'} are equal"
+    compared = of_equal if is_equal else _compared(measured, config)
     if told:
-        compared, exact = compared + _confirmed(told, config), told["resemblance"]
+        compared, exact = _confirmed(told, compared, config), told["resemblance"]
     if own in there:
         return True, compared, exact
     if is_equal and measured.sizes[0] >= plan.threshold_of(config).least_size:
@@ -265,13 +271,15 @@ def _judge(
     return False, compared + _why_missing(run, config, rows, sketches, measured), None
 
 
-def _confirmed(row: dict[str, Any], config: Config) -> str:
-    """Say how the texts of a pair confirmed it, from its row of `pairs`; nothing if the sketches decided."""
+def _confirmed(row: dict[str, Any], compared: str, config: Config) -> str:
+    """Say how the texts of a pair confirmed it, from its row of `pairs`; `compared` if the sketches decided."""
     if config.pairs.confirm == "resemblance":
-        return f"; the resemblance of all their shingles {row['resemblance']:.4g} reaches {config.pairs.threshold:g}"
+        said = f"the resemblance of all their shingles {row['resemblance']:.4g} reaches {config.pairs.threshold:g}"
+        return f"{said} ({compared})" if row["resemblance"] < 1 else said
     if config.pairs.confirm == "edit":
-        return f"; the edit similarity of their texts {row['edit']:.4g} reaches {config.pairs.edit_threshold:g}"
-    return ""
+        said = f"the edit similarity of their texts {row['edit']:.4g} reaches {config.pairs.edit_threshold:g}"
+        return f"{said}; {compared}"
+    return compared
 
 
 def _why_missing(
@@ -307,10 +315,18 @@ def _why_missing(
     return "; but the run does not list it: `nddup check` recounts the pairs"
 
 
-def _compared(measured: Measured, threshold: Threshold) -> str:
-    """Describe the measured value and the threshold, in words."""
+def _compared(measured: Measured, config: Config) -> str:
+    """Describe the measured value and the threshold, in words; where texts decide, what the sketches estimate."""
+    threshold = plan.threshold_of(config)
     if not all(measured.sizes):
         return "an empty sketch is in no pair"
+    if config.pairs.confirm == "resemblance":
+        said = f"the sketches estimate {_value_of(measured, threshold):.4g}"
+        if measured.is_near:
+            return said
+        least = threshold.numerator / threshold.denominator
+        why = f"below {least:.4g}, from which on texts are compared, for a threshold of {config.pairs.threshold:g}"
+        return f"{said}, {why}"
     if threshold.is_count:
         sign = "at least" if measured.common >= threshold.numerator else "fewer than"
         return f"{measured.common} features in common, {sign} the {threshold.numerator} that are asked for"

@@ -20,7 +20,7 @@ if TYPE_CHECKING:  # loads the engine's modules
     from nddup.engines.engine import FinishedRun
     from nddup.engines.text_places import TextPlace
 
-OF_RUNS = ("cluster", "borderline", "context", "removed", "disagree", "extents", "copies_of")
+OF_RUNS = ("cluster", "borderline", "context", "removed", "disagree", "extents", "copies_of", "risky")
 """Options that ask for what only a run has."""
 
 REPORT_EPILOG = """\
@@ -84,9 +84,18 @@ def add_show(commands: "argparse._SubParsersAction[Any]") -> None:
         help="print the families whose documents differ in a column that keep.ledger, keep.same or keep.policy names",
     )
     parser.add_argument(
+        "--risky",
+        type=positive,
+        metavar="N",
+        help="print N removals instead, drawn by what may be wrong: the kept one is shorter, of another file, older,"
+        " has another label; with --csv a file for judgements, which `nddup evaluate --judged` and keep.force read",
+    )
+    add_seed(parser)
+    parser.add_argument(
         "--csv",
         action="store_true",
-        help="with --removed and --disagree: a CSV file, a line for each document; --copies-of prints one always",
+        help="with --removed, --disagree and --risky: a CSV file, a line for each document; --copies-of prints one"
+        " always",
     )
     parser.add_argument(
         "--copies-of",
@@ -109,9 +118,10 @@ def execute_show(options: argparse.Namespace) -> int:
         steps.begin("open the run")
         from nddup.results.opening import open_run  # noqa: PLC0415
 
-        if options.csv and not (options.removed or options.disagree or options.copies_of):
+        if options.csv and not (options.removed or options.disagree or options.copies_of or options.risky):
             raise ConfigError(
-                "--csv: needs --removed, --disagree or --copies-of; `nddup show RUN --removed --csv` lists removals"
+                "--csv: needs --removed, --disagree, --risky or --copies-of; `nddup show RUN --removed --csv` lists"
+                " removals"
             )
         if _may_be_passages(options) and (told := _tell_passages(options)) is not None:
             (print_data if options.json else print_out)(told)
@@ -181,6 +191,14 @@ def _lines(run: "FinishedRun", options: argparse.Namespace, steps: Steps) -> Ite
 
         asked = run, options.disagree
         yield from disagreement_lines(*asked) if options.csv else [show_disagreements(*asked)]
+    elif options.risky:
+        from nddup.report.risky import draw_risky, risky_lines, show_risky  # noqa: PLC0415
+
+        drawn = run, options.risky, options.seed
+        if options.json:
+            yield spell_json(draw_risky(*drawn))
+        else:
+            yield from risky_lines(*drawn) if options.csv else [show_risky(*drawn)]
     else:
         yield _text(run, options)
 
@@ -195,6 +213,11 @@ def _text(run: "FinishedRun", options: argparse.Namespace) -> str:
     return show_run(run, cluster=options.cluster, doc=options.doc, master=options.master)
 
 
+def add_seed(parser: argparse.ArgumentParser) -> None:
+    """Declare --seed."""
+    parser.add_argument("--seed", type=int, default=0, metavar="S", help="of --risky: another seed, another draw")
+
+
 def add_report(commands: "argparse._SubParsersAction[Any]") -> None:
     """Declare the arguments."""
     parser = add_parser(
@@ -206,6 +229,9 @@ def add_report(commands: "argparse._SubParsersAction[Any]") -> None:
                         help="add the texts of this cluster, read from the inputs; may be repeated")  # fmt: skip
     parser.add_argument("--doc", metavar="ID", action="append", default=[], dest="documents",
                         help="add the text of this document, read from the inputs; may be repeated")  # fmt: skip
+    parser.add_argument("--risky", type=positive, metavar="N", default=0,
+                        help="add N removals to be judged, as `show --risky` draws them, with both texts")  # fmt: skip
+    add_seed(parser)
     add_master(parser)
 
 
@@ -219,8 +245,10 @@ def execute_report(options: argparse.Namespace) -> int:
 
         run, folder, *_ = open_run(options.run, master=options.master)
         steps.begin("write the report")
-        is_asked = options.cluster or options.documents
-        asked = Asked(options.cluster, partial(_read_again, options), options.documents) if is_asked else None
+        risky = options.risky, options.seed
+        is_asked = options.cluster or options.documents or options.risky
+        read = partial(_read_again, options)
+        asked = Asked(options.cluster, read, options.documents, *risky) if is_asked else None
         where = report_run(run, folder, asked)
     print_out(f"report in {where}\n")
     return 0

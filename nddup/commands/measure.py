@@ -38,7 +38,8 @@ examples:
   nddup evaluate out/demo --truth samples/debdocs_truth_w5_j070.tsv
   nddup evaluate out/run --truth groups.txt --as groups --delimiter blank
   nddup evaluate out/run --truth pairs.csv --header yes --score similarity
-  nddup evaluate out/run --labels judged.csv
+  nddup evaluate out/run --labels labels.csv
+  nddup evaluate out/run --judged judgements.csv
 """
 
 TRUTH_EPILOG = """\
@@ -89,6 +90,12 @@ def add_evaluate(commands: "argparse._SubParsersAction[Any]") -> None:
         help="pairs that a person judged instead: id, id, label (yes or no, 1 or 0) a line. Prints precision and recall"
         " at the run's own threshold and above, and writes RUN/evaluation/labels.json",
     )
+    given.add_argument(
+        "--judged",
+        metavar="FILE",
+        help="judgements of removals instead, as the report saves them or `show --risky --csv` prints them: how often"
+        " the kept document is worse or no duplicate, with intervals; writes RUN/evaluation/judged.json",
+    )
     add_all_known(parser, "FILE")
     parser.add_argument("--as", dest="kind", choices=("pairs", "groups"), help="what a line holds (default: detected)")
     parser.add_argument(
@@ -117,6 +124,7 @@ def execute_evaluate(options: argparse.Namespace) -> int:
             describe,
             evaluate_run,
         )
+        from nddup.evaluating.judged_removals import describe_judged, evaluate_judged  # noqa: PLC0415
         from nddup.evaluating.labelled_pairs import describe_labels, evaluate_labels  # noqa: PLC0415
         from nddup.results.opening import open_run  # noqa: PLC0415
 
@@ -129,7 +137,13 @@ def execute_evaluate(options: argparse.Namespace) -> int:
             all_known=options.all_known,
         )
         steps.begin("open the run")
-        opened = open_run(options.run, master=options.master, beside=(options.truth or options.labels,))
+        given = options.truth or options.labels or options.judged
+        opened = open_run(options.run, master=options.master, beside=(given,))
+        if options.judged:
+            steps.begin("count the judgements")
+            judged = evaluate_judged(opened, options.judged)
+            _print(judged, describe_judged(judged), is_json=options.json)
+            return 0
         if options.labels:
             steps.begin("compare with the labels")
             labelled = evaluate_labels(opened, options.labels, all_known=options.all_known)

@@ -60,6 +60,9 @@ FEW = 10
 MOST_NAMED = 100
 """Maximum number of files in a list of the metrics."""
 
+VERBS = {"have": "has", "are": "is", "were": "was", "do": "does"}
+"""The singular of verbs that do not just take an s."""
+
 ERRORS = "nddup.ground.shown"
 
 _GAP = re.compile(r"(?<=\S) {2,}")
@@ -398,11 +401,16 @@ def name_some(ids: Sequence[str], number: int | None = None) -> str:
     return f"{', '.join(few)}{more}"
 
 
-def counted(count: int, name: str) -> str:
-    """Write a count of things whose plural ends in s.
+def counted(count: int, name: str, verb: str = "") -> str:
+    """Write a count of things, and the verb that follows, in the singular or the plural.
 
     Example:
-        >>> counted(1, "file"), counted(1_200, "file")
-        ('1 file', '1,200 files')
+        >>> counted(1, "file"), counted(1_200, "file"), counted(2, "family")
+        ('1 file', '1,200 files', '2 families')
+        >>> counted(1, "document", "have"), counted(2, "document", "hold"), counted(1, "document", "hold")
+        ('1 document has', '2 documents hold', '1 document holds')
     """
-    return f"{count:,} {name}" if count == 1 else f"{count:,} {name}s"
+    if count == 1:
+        return f"{count:,} {name} {VERBS.get(verb, f'{verb}s')}" if verb else f"{count:,} {name}"
+    many = f"{name[:-1]}ies" if name.endswith("y") and name[-2:-1] not in "aeiou" else f"{name}s"
+    return f"{count:,} {many} {verb}" if verb else f"{count:,} {many}"

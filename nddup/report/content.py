@@ -141,6 +141,7 @@ class Content:
         check: content of `check.json`, what `nddup check` said; None if it has not been run.
         losses: how many documents are removed, of how many it is known what they lose, how many lose nothing, and
             the `worst`: document, kept one, share lost.
+        risky: removals to be judged, rows of `risky.COLUMNS`.
         news: what became of the families of an earlier run; None where names are not taken from one.
         disagreements: the families that differ in each column of `keep.ledger`; None where it names none.
         matrix_each: most documents in the matrix of a cluster.
@@ -161,6 +162,7 @@ class Content:
     evaluation: Mapping[str, Any] | None = None
     check: Mapping[str, Any] | None = None
     losses: Mapping[str, Any] = field(default_factory=lambda: {"removed": 0, "known": 0, "nothing": 0, "worst": []})
+    risky: Sequence[Mapping[str, Any]] = ()
     news: Mapping[str, Any] | None = None
     disagreements: list[dict[str, Any]] | None = None
     about: Callable[[], AboutDocuments] = AboutDocuments

@@ -267,6 +267,7 @@ def summarise(
         "stages": [_stage(name, stage) for name, stage in metrics.stages.by_name().items()],
         "evaluation": shown.evaluation,
         "losses": shown.losses,
+        "risky": [dict(row) for row in shown.risky],
         "borderline": decisive_of(settings) is not None,
         "invented": metrics.stages.clusters.invented_pairs,
         "news": shown.news,

@@ -40,7 +40,7 @@ SCRIPTED = (
 )
 
 VIEWS = (
-    "overview", "clusters", "documents", "document", "family", "compare", "cluster", "quality", "run",
+    "overview", "clusters", "documents", "document", "family", "compare", "cluster", "judge", "quality", "run",
 )  # fmt: skip
 """The views of the report, each a section that its script fills."""
 

@@ -52,6 +52,7 @@ from nddup.report.content import (
 from nddup.report.data import chunks
 from nddup.report.disagreements import ask_disagreements
 from nddup.report.frame import draw_report
+from nddup.report.risky import draw_risky, list_ids
 from nddup.storage.run_folder import RunFolder
 from nddup.tables import NAMES
 
@@ -204,7 +205,7 @@ FindTexts = Callable[[Places], pa.Table]
 
 SCRIPTS = (
     "data", "dom", "route", "charts", "csv", "list", "find", "overview", "browser", "documents", "differ", "compare",
-    "cluster", "document", "graph", "family", "quality", "details", "main",
+    "cluster", "document", "judge", "graph", "family", "quality", "details", "main",
 )  # fmt: skip
 
 ASSETS = (
@@ -345,11 +346,16 @@ def ask_edges(run: FinishedRun, clusters: pa.Table) -> pa.Table:
 
 
 class Asked(NamedTuple):
-    """Clusters and documents whose texts are shown even if they were not stored; the function that reads them again."""
+    """Clusters and documents whose texts are shown even if they were not stored; the function that reads them again.
+
+    `risky` removals are drawn to be judged, by the seed.
+    """
 
     clusters: Sequence[str]
     find_texts: FindTexts
     documents: Sequence[str] = ()
+    risky: int = 0
+    seed: int = 0
 
 
 def gather(run: FinishedRun, asked: Asked | None = None) -> Content:
@@ -371,7 +377,9 @@ def gather(run: FinishedRun, asked: Asked | None = None) -> Content:
     names = list_documents(clusters)
     about = run.meanwhile(ask_about_documents, clusters, names)
     texts = run.sql(ASK_TEXTS).cast(TEXTS) if run.holds("texts") else TEXTS.empty_table()
+    risky = draw_risky(run, asked.risky, asked.seed) if asked is not None and asked.risky else []
     if asked is not None:
+        asked = asked._replace(documents=[*asked.documents, *list_ids(risky)])
         missing = _asked_documents(run, clusters, names, texts, asked)
         texts = pa.concat_tables([texts, _read_again(run, missing, asked.find_texts)]) if missing else texts
     return Content(
@@ -391,6 +399,7 @@ def gather(run: FinishedRun, asked: Asked | None = None) -> Content:
         evaluation=json.loads(run.read_text(EVALUATION)) if run.holds(EVALUATION) else None,
         check=json.loads(run.read_text(CHECK)) if run.holds(CHECK) else None,
         losses=ask_losses(run),
+        risky=risky,
         about=about,
         weakest=ask_weakest(run, clusters, matrix_each),
         edges=ask_edges(run, clusters),

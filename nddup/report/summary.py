@@ -44,7 +44,8 @@ def headline(metrics: RunMetrics) -> list[Line]:
         Line(
             "documents",
             rows["documents"],
-            f"{metrics.equal_sketches:,} have the same {'text' if metrics.stages.pairs.edits else 'sketch'} as another",
+            f"{metrics.equal_sketches:,} {'has' if metrics.equal_sketches == 1 else 'have'} the same"
+            f" {'text' if metrics.stages.pairs.edits else 'sketch'} as another",
         ),
         Line(
             "near-duplicate pairs",
@@ -74,7 +75,8 @@ def notes(metrics: RunMetrics) -> list[str]:
 
     if clusters.pairs_below_support:
         found.append(
-            f"{clusters.pairs_below_support:,} pairs share fewer features than clusters.support: in no cluster together"
+            f"{counted(clusters.pairs_below_support, 'pair', 'share')} fewer features than clusters.support: in no"
+            " cluster together"
         )
     if clusters.fpgrowth_components:
         others = clusters.components - clusters.fpgrowth_components
@@ -84,8 +86,8 @@ def notes(metrics: RunMetrics) -> list[str]:
         )
     if clusters.covered_components:
         found.append(
-            f"{clusters.covered_components:,} components passed their budget: covered by"
-            f" {clusters.covered_clusters:,} maximal sets, every pair in one of them"
+            f"{counted(clusters.covered_components, 'connected group', 'have')} too many sets to list all: covered by"
+            f" {clusters.covered_clusters:,}, every pair in one of them"
         )
     if clusters.led_clusters:
         found.append(
@@ -94,13 +96,15 @@ def notes(metrics: RunMetrics) -> list[str]:
         )
     if clusters.led_components:
         found.append(
-            f"{clusters.led_components:,} components have more pairs than pairs.max_edges: of these, pairs of two"
-            f" documents that do not lead are not listed, at most {clusters.unlisted_pairs:,}"
+            f"{counted(clusters.led_components, 'component', 'have')} more pairs than pairs.max_edges: of these,"
+            f" pairs of two documents that do not lead are not listed, at most {clusters.unlisted_pairs:,}"
         )
 
     keep = metrics.stages.keep
     for counts, what in ((keep.without_value, "no"), (keep.unparsable, "no number as")):
-        found += [f"keep.policy: {n:,} documents have {what} {path}: they come last" for path, n in counts.items()]
+        found += [
+            f"keep.policy: {counted(n, 'document', 'have')} {what} {path}: they come last" for path, n in counts.items()
+        ]
     found += _keep_notes(keep, metrics.stages.pairs.limited)
     if texts and texts.beyond_files:
         found.append(
@@ -130,12 +134,12 @@ def _sketch_notes(sketch: SketchMetrics) -> list[str]:
             " each such byte"
         )
     if sketch.made_up_ids:
-        found.append(f"{sketch.made_up_ids:,} documents have no id of their own: theirs is file#record")
+        found.append(f"{counted(sketch.made_up_ids, 'document', 'have')} no id of their own: theirs is file#record")
     if sketch.renamed_ids:
         found.append(
-            f"{sketch.renamed_ids:,} documents have an id that an earlier record of other content has: theirs is"
-            " file#record; set input.id to a column that no two records share, input.id_prefix=source where ids"
-            " restart in each file, or leave these names"
+            f"{counted(sketch.renamed_ids, 'document', 'have')} an id that an earlier record of other content has:"
+            " theirs is file#record; set input.id to a column that no two records share, input.id_prefix=source where"
+            " ids restart in each file, or leave these names"
         )
     found += _encoding_notes(sketch)
     if sketch.left_out_shingles:
@@ -143,8 +147,8 @@ def _sketch_notes(sketch: SketchMetrics) -> list[str]:
             f"{sketch.left_out_shingles:,} shingles in more documents than pairs.max_document_frequency were left out"
         )
     if sketch.lexicon:
-        terms, counted = sketch.lexicon.terms, sketch.lexicon.counted
-        found.append(f"{terms:,} of {counted:,} words of the collection are in the lexicon")
+        terms, words = sketch.lexicon.terms, sketch.lexicon.counted
+        found.append(f"{terms:,} of {words:,} words of the collection are in the lexicon")
     return found
 
 
@@ -153,13 +157,13 @@ def _encoding_notes(sketch: SketchMetrics) -> list[str]:
     found = []
     if sketch.undecodable_records:
         found.append(
-            f"{sketch.undecodable_records:,} records hold bytes that are no text:"
+            f"{counted(sketch.undecodable_records, 'record', 'hold')} bytes that are no text:"
             f" {sketch.undecodable_places:,} bytes became U+FFFD; input.charset names another encoding"
         )
     if sketch.unread_records:
         parts = f", {counted(sketch.unread_parts, 'part')} such as attachments" if sketch.unread_parts else ""
         found.append(
-            f"{counted(sketch.unread_records, 'document')} hold what was not read:"
+            f"{counted(sketch.unread_records, 'document', 'hold')} what was not read:"
             f" {counted(sketch.unread_bytes, 'byte')}{parts}; `documents` says which"
         )
     if sketch.guessed_records:
@@ -201,10 +205,13 @@ def _document_notes(metrics: RunMetrics) -> list[str]:
         found.append("no record became a document; `nddup inspect INPUT` shows how each file is read")
     if metrics.empty_sketches:
         found.append(
-            f"{metrics.empty_sketches:,} documents with an empty sketch are in no pair; of equal contents one is kept"
+            f"{counted(metrics.empty_sketches, 'document')} without words to compare: in no pair; of equal contents"
+            " one is kept"
         )
     if metrics.below_count:
-        found.append(f"{metrics.below_count:,} documents have fewer features than the count asks: kept, in no pair")
+        found.append(
+            f"{counted(metrics.below_count, 'document', 'have')} fewer features than the count asks: kept, in no pair"
+        )
     return found
 
 

@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from functools import partial
 from itertools import islice
-from typing import BinaryIO
+from typing import BinaryIO, NamedTuple
 
 from nddup.ground.progress import Steps
 from nddup.ground.shown import counted, one_line, spell_size
@@ -38,6 +38,15 @@ SHOWN_FILES, SHOWN_RECORDS, SHOWN_REJECTS, SHOWN_TEXT = 20, 3, 3, 72
 """Maximum numbers of files described, of records and rejects shown of each, and of characters of a text."""
 
 
+class _Described(NamedTuple):
+    """A file: what is equal for files that are read alike, its name, the number of records read, its paragraph."""
+
+    kind: tuple[str, ...]
+    source: str
+    records: int
+    text: str
+
+
 def preview(files: Files, inputs: list[str], config: Config, *, steps: Steps | None = None) -> str:
     """Return a text for the terminal: one paragraph per file, then the files that were left out.
 
@@ -63,9 +72,12 @@ def preview(files: Files, inputs: list[str], config: Config, *, steps: Steps | N
     parts = [_heading(collection)]
     steps.begin("read the first records")
     chosen, left = _choose(entries)
+    alike: dict[tuple[str, ...], list[_Described]] = {}
     for number, (entry, group) in enumerate(chosen):
         steps.advance(number, len(chosen))
-        parts.append(_describe(files, entry, group, config))
+        described = _describe(files, entry, group, config)
+        alike.setdefault(described.kind, []).append(described)
+    parts += [_spell_alike(some) for some in alike.values()]
     parts += [f"… and {counted(count, 'more file')}: {name}\n" for name, count in sorted(left.items())]
     note = note_ids(files, collection.files)
     parts += [f"{one_line(note)}\n"] if note else []
@@ -77,6 +89,16 @@ def preview(files: Files, inputs: list[str], config: Config, *, steps: Steps | N
     skipped = [*collection.listing.skipped, *((file.source, ASSET_WHY) for file in collection.assets)]
     parts += _kinds_of(skipped, "skipped    ")
     return "\n".join(parts)
+
+
+def _spell_alike(some: Sequence[_Described]) -> str:
+    """Return the paragraph of the first of files that are read alike, and which others there are."""
+    first, *others = some
+    if not others:
+        return first.text
+    names = one_line(others[0].source) + (f" to {one_line(others[-1].source)}" if len(others) > 1 else "")
+    records = f"{counted(sum(one.records for one in others), 'record')} looked at"
+    return f"{first.text}  like it    {counted(len(others), 'file')}, {records}: {names}\n"
 
 
 def _choose(entries: Sequence[tuple[ListedFile, Group]]) -> tuple[list[tuple[ListedFile, Group]], Counter[str]]:
@@ -117,7 +139,7 @@ def _heading(collection: Collection) -> str:
     return f"{files}, {spell_size(size)}: {told or 'none can be read'}\n"
 
 
-def _describe(files: Files, entry: ListedFile, group: Group, config: Config) -> str:
+def _describe(files: Files, entry: ListedFile, group: Group, config: Config) -> _Described:
     file, head = entry.file, group.head
     try:
         declared = completed(files, file, head)
@@ -144,7 +166,11 @@ def _describe(files: Files, entry: ListedFile, group: Group, config: Config) -> 
         lines.append(f"  folders    {one_line(', '.join(f'{name}={value}' for name, value in columns.items()))}")
     if declared.kind == "csv":
         lines.append(f"  table      {dialect_of(head).told()}")
-    return "\n".join([*lines, *_first_records(_read_first(files, entry, group, config), file, config), ""])
+    records = _read_first(files, entry, group, config)
+    rejected = {one.reason for one in records if isinstance(one, Reject)}
+    kind = (*lines[1:2], entry.compression, reading, *lines[3:], *([file.source] if rejected else []))
+    text = "\n".join([*lines, *_first_records(records, file, config), ""])
+    return _Described(kind, file.source, len(records), text)
 
 
 def _read_first(files: Files, entry: ListedFile, group: Group, config: Config) -> list[Record | Reject]:

@@ -24,11 +24,21 @@ INDENT = "\n" + 39 * " "
 
 LARGEST = 10
 SHOWN_IDS = 20
+ROOM = 12
+"""The least characters of an address that are worth showing."""
+
 
 LARGEST_CLUSTERS = f"""
-    SELECT cluster_id, size, support, slice(members, 1, 1) AS members
-    FROM clusters ORDER BY size DESC, cluster_id LIMIT {LARGEST}
+    SELECT c.cluster_id, c.size, c.support, slice(c.members, 1, 1) AS members, f.connected
+    FROM clusters AS c JOIN (
+        SELECT cluster_id, connected FROM (
+            SELECT cluster_id, size, count(*) OVER (PARTITION BY component) - 1 AS connected,
+                   row_number() OVER (PARTITION BY component ORDER BY size DESC, cluster_id) AS place
+            FROM clusters
+        ) AS placed WHERE place = 1 ORDER BY size DESC, cluster_id LIMIT {LARGEST}
+    ) AS f ON c.cluster_id = f.cluster_id ORDER BY c.size DESC, c.cluster_id
 """  # noqa: S608 - a number
+"""The largest of each connected group of clusters, with the number of others in it."""
 
 ONE_CLUSTER = """
     SELECT c.cluster_id, c.size, c.support, c.coverage
@@ -74,6 +84,12 @@ FIRST_REJECTS = """
 
 EACH = 20
 """Removed documents listed of each family."""
+
+REASONS_SAID = {
+    "exact": "same content as", "equal": "same text as", "near": "near-duplicate of",
+    "forced": "by keep.force, near-duplicate of",
+}  # fmt: skip
+"""What a reason of removal says of the kept document."""
 
 LEAST = 0.001
 """The least share lost that is spelled as a number."""
@@ -161,17 +177,13 @@ def show_run(run: FinishedRun, *, cluster: str | None, doc: str | None, master: 
         return _show_document(run, doc)
 
     lines = [
-        f"  {row['cluster_id']}  {row['size']:>7,}  {row['support']:>7,}  {_short((row['members'] or [''])[0] or '')}"
+        f"  {row['cluster_id']}  {row['size']:>9,}  {_short((row['members'] or [''])[0] or '', 34)}{_others(row)}"
         for row in run.sql(LARGEST_CLUSTERS).to_pylist()
     ]
     mode = MODES.get(run.metrics.settings["clusters"]["mode"], MODES["all"])
-    sets = (
-        f"clusters: each {mode.means}"
-        if mode.means
-        else "maximal sets: documents of which every two are near-duplicates"
-    )
-    inside = f"{sets}, the largest"
-    heading = f"{inside}\n  {'cluster':<16}  {'size':>7}  {'support':>7}  first member\n" if lines else ""
+    sets = "the sets inside: every two documents of one are alike; the largest of each group"
+    inside = f"clusters: each {mode.means}, the largest" if mode.means else sets
+    heading = f"{inside}\n  {'cluster':<16}  {'documents':>9}  first document\n" if lines else ""
     families = "".join(f"{line}\n" for line in [*list_families(run), ""])
     report = f"{run.path}/report/index.html" if run.holds("report/index.html") else None
     summary = summarise(run.metrics, run.path, report=report, rejects=first_rejects(run))
@@ -239,12 +251,9 @@ def _find(run: FinishedRun, question: str, name: str, *, option: str) -> dict[st
 
 def _show_cluster(run: FinishedRun, cluster: str, *, master: str | None) -> str:
     row, members = _find(run, ONE_CLUSTER, cluster, option="--cluster"), _ask(run, FIRST_MEMBERS, cluster)
-    common = f"{row['size']:,} documents, {row['support']:,} features common to all"
+    common = f"{counted(row['size'], 'document')}, {counted(row['support'], 'feature')} common to all"
     head = f"cluster {cluster}: {common}; {MEANINGS[row['coverage']]}"
-    lines = [
-        f"  {'*' if one['representative'] else ' '} {one_line(one['doc_id'])}  {one_line(one['url'])}"
-        for one in members
-    ]
+    lines = [f"  {'*' if one['representative'] else ' '} {_named(one['doc_id'], one['url'], WIDTH)}" for one in members]
     more = [f"    … and {row['size'] - len(members):,} more"] if row["size"] > len(members) else []
     from nddup.results.formal_context import describe_extent  # noqa: PLC0415 - reads texts again
 
@@ -257,7 +266,7 @@ def _show_document(run: FinishedRun, doc: str) -> str:
     size = f"{row['n_tokens']:,} tokens, {row['n_features']:,} features"
     lines = [
         one_line(f"document {doc}: {row['source']}#{row['record']}, {size}"),
-        f"  url       {one_line(row['url'])}",
+        *([f"  url       {one_line(row['url'])}"] if row["url"] and row["url"] != doc else []),
         _outcome(run, row),
     ]
     pairs = _ask(run, NEAREST, doc)
@@ -269,7 +278,7 @@ def _show_document(run: FinishedRun, doc: str) -> str:
     if len(pairs) > SHOWN_IDS:
         lines.append("            … and more")
     clusters = _ask(run, OWN_CLUSTERS, doc)
-    lines += [f"  cluster   {one['cluster_id']}  of {one['size']:,}, support {one['support']:,}" for one in clusters]
+    lines += [f"  cluster   {one['cluster_id']}  of {counted(one['size'], 'document')}" for one in clusters]
     return "\n".join([*lines, ""])
 
 
@@ -281,7 +290,7 @@ def _outcome(run: FinishedRun, row: dict[str, Any]) -> str:
     if row["duplicate_of"] is None:
         return f"  removed   {row['reason']}"
     lost = "" if row["lost"] is None else f", {lost_share(row['lost'])} of its shingles lost"
-    return f"  removed   {row['reason']} of {one_line(row['duplicate_of'])}{lost}"
+    return f"  removed   {REASONS_SAID[row['reason']]} {one_line(row['duplicate_of'])}{lost}"
 
 
 def _ask(run: FinishedRun, question: str, name: str) -> list[dict[str, Any]]:
@@ -335,7 +344,7 @@ def show_removed(run: FinishedRun) -> str:
     for row in run.sql(FIRST_REMOVED, wanted=families.select(["kept"]).rename_columns(["id"])).to_pylist():
         first.setdefault(row["duplicate_of"], []).append(row)
     for family in families.to_pylist():
-        lines.append(f"{one_line(family['kept'])}  {one_line(family['url'])}".rstrip())
+        lines.append(_named(family["kept"], family["url"], WIDTH))
         lines += [_removed(row) for row in first[family["kept"]]]
         more = family["documents"] - 1 - len(first[family["kept"]])
         lines += [f"    … and {more:,} more"] if more else []
@@ -344,8 +353,21 @@ def show_removed(run: FinishedRun) -> str:
 
 
 def _family(row: dict[str, Any]) -> str:
-    named = f"{one_line(row['kept'])}  {one_line(row['url'])}".rstrip()
+    named = _named(row["kept"], row["url"], 44)
     return f"  {row['documents']:>9,}  {_share(row['least']):>11}  {lost_share(row['lost']):>6}  {named}"
+
+
+def _others(row: dict[str, Any]) -> str:
+    return f"  + {counted(row['connected'], 'set')}" if row["connected"] else ""
+
+
+def _named(doc_id: str, url: str | None, width: int) -> str:
+    """Return an id, and the end of its address where that says more and there is room."""
+    name, left = one_line(doc_id), width - len(one_line(doc_id)) - 2
+    if not url or url == doc_id or left < ROOM:
+        return name
+    address = one_line(url)
+    return f"{name}  {address if len(address) <= left else '…' + address[1 - left :]}"
 
 
 def _removed(row: dict[str, Any]) -> str:

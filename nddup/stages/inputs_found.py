@@ -21,6 +21,7 @@ from nddup.ground.shown import MOST_NAMED
 from nddup.matching.preference import DATED
 from nddup.mining.keep_verdicts import Forced
 from nddup.reading.id_lists import Rows, read_rows, require_known
+from nddup.reading.judgements import force_judged, is_judged
 from nddup.scanning.collection import Collection, Files, Group, find_files, limit_collection
 from nddup.scanning.first_records import require_policy
 from nddup.settings.load import read_stored
@@ -183,7 +184,8 @@ def read_forced(files: Files, path: str | None) -> Forced | None:
 
     A line is an id and a word, `kept` or `removed`, in the forms that `nddup.reading.id_lists` reads; a first line with
     another word is the header, and a line that begins with `#` and holds no such word is a comment. Where columns have
-    names, the id is in `doc_id` and the word in any other, or true or false in `kept`.
+    names, the id is in `doc_id` and the word in any other, or true or false in `kept`. Judgements of removals are taken
+    as `nddup.reading.judgements` says.
 
     Raises:
         ConfigError: naming the file and the line: if it is missing, a folder, too large or not UTF-8, if a line is no
@@ -204,6 +206,12 @@ def read_forced(files: Files, path: str | None) -> Forced | None:
 
 def _words(found: Rows, path: str) -> Iterator[tuple[int, str, str]]:
     """Yield the number of each row that names a document, the id, and the word."""
+    if is_judged(found):
+        try:
+            yield from force_judged(found)
+        except ValueError as error:
+            raise ConfigError(f"keep.force {path}: {error}") from error
+        return
     ids, word_at = _columns(found)
     for place, (number, cells) in enumerate(found.rows):
         pair = [cells[at] for at in (ids, word_at) if at < len(cells)]

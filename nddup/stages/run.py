@@ -201,7 +201,7 @@ def find_clusters(engine: RunEngine, source: Any) -> RunTables:  # noqa: ANN401 
         ask, limits = partial(engine.ask, **sketched.tables), engine.config.input
         silent = require_few_losses(ask, rows["documents"], lost, limits, source)
         metrics = _sketch_metrics(source, sketched, silent)
-        stage.done(metrics, f"{rows['documents']:,} documents", f"{rows['rejects']:,} rejects")
+        stage.done(metrics, counted(rows["documents"], "document"), counted(rows["rejects"], "reject"))
     again = source.without_columns() if isinstance(source, Collection) else source
     return decide(engine, sketched, stage.metrics, again)
 
@@ -230,19 +230,21 @@ def decide(
     with engine.stage("pairs", PairsMetrics) as pairing:
         paired = engine.pair(sketched, source, known)
         pairs = _counted(PairsMetrics, {"documents": sketched.rows["documents"]}, paired)
-        pairing.done(pairs, f"{paired.rows['pairs']:,} pairs", f"{pairs.candidates:,} candidates", *paired.notes)
+        pairing.done(
+            pairs, counted(paired.rows["pairs"], "pair"), counted(pairs.candidates, "candidate"), *paired.notes
+        )
 
     with engine.stage("clusters", ClustersMetrics) as clustering:
         clustered = engine.cluster(sketched, paired)
         clusters = _counted(ClustersMetrics, {"pairs": paired.rows["pairs"]}, clustered)
-        clustering.done(clusters, f"{clustered.rows['clusters']:,} clusters")
+        clustering.done(clusters, counted(clustered.rows["clusters"], "cluster"))
 
     with engine.stage("keep", KeepMetrics) as keeping:
         kept = _with_families(engine, sketched, engine.keep(sketched, paired, clustered))
         named = {"forced_unknown": len(unknown), "forced_unknown_ids": unknown[:MOST_NAMED], "prefer_idle": idle}
         named |= {"listed_idle": idle_values}
-        counted = replace(kept, counts={**kept.counts, **named})
-        keep = _counted(KeepMetrics, {"documents": sketched.rows["documents"]}, counted)
+        told = replace(kept, counts={**kept.counts, **named})
+        keep = _counted(KeepMetrics, {"documents": sketched.rows["documents"]}, told)
         keeping.done(keep, f"{keep.kept:,} kept")
 
     stages = Stages(sketch=sketch, pairs=pairing.metrics, clusters=clustering.metrics, keep=keeping.metrics)

@@ -63,7 +63,14 @@ def test_every_two_documents(name: str, tmp_path: Path) -> None:
         assert (said.common, said.features_a, said.features_b) == (overlap, n_a, n_b)
         assert said.is_pair == ((a, b) in rows), said.verdict
         assert said.verdict.startswith("Near-duplicates: " if said.is_pair else "No near-duplicates: ")
-        assert said.resemblance == (shared / seen if seen else None)
+        assert said.estimate == (shared / seen if seen else None)
+        is_exact = run.settings.pairs.confirm == "resemblance"
+        known = rows.get((a, b), {}).get("resemblance") if is_exact else None
+        assert said.resemblance == (said.estimate if known is None else known)
+        if is_exact:
+            assert said.threshold == run.settings.pairs.threshold
+            assert str(said.threshold) in said.verdict or "equal" in said.verdict or "empty" in said.verdict
+            assert not said.verdict.startswith("Near-duplicates: the sketches")
         if said.is_pair:
             assert said.common == rows[a, b]["overlap"] or a in (documents[b]["group"], documents[a]["group"])
             assert said.common >= said.needed or not run.settings.sketch.verify

@@ -175,7 +175,7 @@ def test_show_gives_the_summary_one_cluster_and_one_document(
     assert "* b  http://x/b" in members
     assert "  007  http://x/007" in members
     assert "document 008: pages.jsonl#2, 40 tokens, 36 features" in document
-    assert "removed   near of b" in document
+    assert "removed   near-duplicate of b" in document
     assert "      1.000      36  007" in document
     assert f"cluster   {cluster}  of 3" in document
 

@@ -39,6 +39,7 @@ def wanted_by(run: FinishedRun) -> dict[str, list[pa.Table]]:
         gathering.ASK_DOCUMENTS: [names.select(["doc_id"])],
         gathering.WITHIN: [parts],
         gathering.ASK_WEAKEST: [parts.drop(["place"])],
+        gathering.ASK_MEMBERS: [pa.table({"cluster_id": clusters[0]["id"], "part": pa.array([0], pa.int32())})],
         show.ONE_CLUSTER: clusters,
         show.FIRST_MEMBERS: clusters,
         show.ONE_DOCUMENT: documents,

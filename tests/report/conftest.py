@@ -7,7 +7,7 @@ import pytest
 from playwright.sync_api import Browser, expect, sync_playwright
 
 from tests.report.made_reports import make_shown, write_to
-from tests.report.opened_reports import CLUSTERS, EVALUATION, HOSTILE, ODD, OPTIONS, SCRIPTS, Watched
+from tests.report.opened_reports import CLUSTERS, EVALUATION, HOSTILE, ODD, OPTIONS, RISKY, SCRIPTS, Watched
 
 
 @pytest.fixture(scope="session")
@@ -31,6 +31,7 @@ def address(tmp_path_factory: pytest.TempPathFactory) -> str:
         ],
         components=[{"component": HOSTILE, "size": 4, "pairs": 3, "invented": 3, "exact": True}],
         evaluation=EVALUATION,
+        risky=RISKY,
     )
     return write_to(tmp_path_factory.mktemp("report with # and %20"), shown)
 

@@ -43,6 +43,15 @@ CLUSTERS: list[list[Document]] = [
 ]  # fmt: skip
 
 
+RISKY = [
+    {"doc_id": doc, "duplicate_of": of, "judgement": None, "stratum": "shorter", "risks": "shorter close",
+     "resemblance": 0.9, "lost": 0.025, "tokens": 12, "kept_tokens": 10, "source": "pages.xml", "record": 1,
+     "url": None, "kept_source": "pages.xml", "kept_record": 2, "kept_url": None}
+    for doc, of in (("a", "b"), ("longer", "long"), ("</script>", f"{HOSTILE}{ODD}"))
+]  # fmt: skip
+"""Removals to be judged."""
+
+
 class Watched:
     """A page and its faults: console messages, errors, dialogs, and requests for anything but files."""
 

@@ -10,13 +10,15 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, expect
 
+from nddup.reading.id_lists import read_rows
+from nddup.reading.judgements import list_judged
 from nddup.report.gather import SCRIPTS
 from tests.report.made_reports import make_shown, many_clusters, write_to
 from tests.report.opened_reports import CLUSTERS, HOSTILE, Watched, labels
 
 pytestmark = pytest.mark.browser
 
-VIEWS = ("", "clusters", "cluster/0000000000000000", "documents", "document/a", "quality", "run")
+VIEWS = ("", "clusters", "cluster/0000000000000000", "documents", "document/a", "judge", "quality", "run")
 
 
 def test_hostile_documents_are_text(watched: Watched, address: str) -> None:
@@ -28,6 +30,7 @@ def test_hostile_documents_are_text(watched: Watched, address: str) -> None:
         "cluster/0000000000000003",
         "documents",
         "document/alone",
+        "judge",
         "quality",
         "run",
     ):
@@ -229,6 +232,32 @@ def test_the_first_page_answers_three_questions(
     expect(page.locator("#compare .pair-rows mark.only").first).to_be_visible()
     made.context.close()
     assert made.faults == []
+
+
+def test_removals_are_judged_by_keys_and_saved(watched: Watched, address: str) -> None:
+    """Each pair stands side by side, the kept one first; keys judge and move on; the file has a line for each."""
+    page = watched.open(address)
+    page.get_by_role("link", name="Judge 3 removals").click()
+    status = page.locator("#judge .status")
+    expect(status).to_have_text("1 of 3, 0 judged")
+    expect(page.locator("#judge .pair-head")).to_contain_text("A bhttps://example.org/kept.html")
+    expect(page.locator("#judge")).to_contain_text(
+        "What may be wrong: the kept one is shorter, just above the threshold. Lost: 2.5 %."
+    )
+    for key, told in (("3", "2 of 3, 1 judged"), ("ArrowLeft", "1 of 3, 1 judged"), ("3", "1 of 3, 0 judged"),
+                      ("4", "2 of 3, 1 judged"), ("1", "3 of 3, 2 judged")):  # fmt: skip
+        page.keyboard.press(key)
+        expect(status).to_have_text(told)
+
+    with page.expect_download() as waited:
+        page.get_by_role("button", name="Save judgements").click()
+    data = Path(waited.value.path()).read_bytes()
+    rows = list(list_judged(read_rows(data, lambda _: True)))
+    assert [(row.doc_id, row.kept, row.said) for row in rows][:2] == [
+        ("a", "b", "not a duplicate"),
+        ("longer", "long", "better"),
+    ]
+    assert (rows[2].doc_id, rows[2].said) == ("</script>", "")
 
 
 def test_a_run_with_earlier_names_begins_with_what_is_new(browser: Browser, tmp_path: Path) -> None:

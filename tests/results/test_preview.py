@@ -55,6 +55,22 @@ def test_one_file(name: str, fields: str, reading: str, tmp_path: Path) -> None:
     assert f"{name}: no id found, using file#record; perhaps input.id=url, if no two records share it" in lines
 
 
+def test_files_that_are_read_alike_are_one_paragraph(tmp_path: Path) -> None:
+    """Forty shards take one screen; one with other fields, and one with a reject, stand alone."""
+    for number in range(40):
+        write(tmp_path, f"part-{number:02}.jsonl")
+    (tmp_path / "part-07.jsonl").write_text('{"id": 1, "content": "x"}\n', encoding="utf-8")
+    (tmp_path / "part-09.jsonl").write_text(json.dumps(ROW) + "\n{\n", encoding="utf-8")
+
+    lines = show(tmp_path)
+
+    assert len(lines) < 40
+    assert "  like it    17 files, 17 records looked at: part-01.jsonl to part-19.jsonl" in lines
+    assert [line for line in lines if line.endswith(("part-07.jsonl", "part-09.jsonl"))]
+    assert sum(line.startswith("  format") for line in lines) == 3
+    assert "… and 20 more files: jsonl" in lines
+
+
 def test_files_without_fields(tmp_path: Path) -> None:
     """A page is read whole and its path is its id, so the preview suggests no id field."""
     (tmp_path / "a.html").write_text("<html><body>one two</body></html>", encoding="utf-8")

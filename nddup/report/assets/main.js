@@ -2,8 +2,8 @@
 // Shows the view that the part of the address after # names.
 (async () => {
   const opening = document.getElementById("opening");
-  const VIEWS = ["overview", "clusters", "cluster", "family", "documents", "document", "compare", "quality", "run"];
-  const UNDER = { clusters: "families", cluster: "families", family: "families", document: "documents", compare: "documents" }; // entry in the navigation
+  const VIEWS = ["overview", "clusters", "cluster", "family", "documents", "document", "compare", "judge", "quality", "run"];
+  const UNDER = { clusters: "families", cluster: "families", family: "families", document: "documents", compare: "documents", judge: "overview" }; // entry in the navigation
   const built = new Map();
   const scrolled = new Map();
   const focused = []; // of each entry of the history, what had the focus when it was left

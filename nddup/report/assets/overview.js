@@ -127,9 +127,13 @@
       : line("good", "No family differs in ", nddup.foreign(column), ".")));
   }
 
+  const judging = ({ risky, run, losses }) => (risky.length
+    ? line("open", h("a", { href: "#/judge" }, `Judge ${nddup.plural(risky.length, "removal", "removals")}`), " side by side: is the right one kept?")
+    : !losses.removed ? [] : line("open", "Is the right one kept? ", h("code", null, `nddup report ${run} --risky 100`), " draws removals to judge."));
+
   function may(data, verdict) {
     return h("section", { class: "card" }, h("h2", null, "May I delete the rest?"), h("ul", { class: "answers" },
-      lost(data.losses), checked(verdict, data.run), limits(data.notes), disagreeing(data.disagreements)));
+      lost(data.losses), checked(verdict, data.run), limits(data.notes), disagreeing(data.disagreements), judging(data)));
   }
 
   const CLOSE = 3; // whole percents from the threshold on
