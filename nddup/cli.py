@@ -126,7 +126,7 @@ def _hint(message: str) -> str:
 class _Completion(argparse.Action):
     """Prints the script that completes the commands, their options and the settings in a shell."""
 
-    def __call__(self, parser: argparse.ArgumentParser, *given: Any) -> None:  # noqa: ANN401 - of the base class
+    def __call__(self, parser: argparse.ArgumentParser, *given: object) -> None:
         sys.stdout.write(spell_completion(parser, str(given[1])))
         parser.exit()
 

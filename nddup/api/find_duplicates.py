@@ -11,6 +11,7 @@ from nddup.api.run_object import Run
 from nddup.compiling.install import compile_once
 from nddup.embedded.given_tables import (
     Columns,
+    GivenTable,
     Rows,
     as_table,
     choose_columns,
@@ -55,7 +56,7 @@ SPARK_TEXTS = ("string", "binary", "varchar", "char", "void")
 
 
 def find_duplicates(  # noqa: PLR0913 - the sections of the configuration, so that an editor completes them
-    df: Any,  # noqa: ANN401 - a table of several libraries, none of which is loaded here
+    df: GivenTable,
     id: str | None = None,  # noqa: A002 - the caller's word
     text: str | None = None,
     *,
@@ -180,7 +181,7 @@ def find_duplicates(  # noqa: PLR0913 - the sections of the configuration, so th
     return Run(**shown, metrics=metrics, _opened=MemoryRun(tables, metrics))
 
 
-def _holds_on_spark(df: Any, name: str, *, only_chats: bool = False) -> bool:  # noqa: ANN401
+def _holds_on_spark(df: GivenTable, name: str, *, only_chats: bool = False) -> bool:
     """Return whether a column of a table of Spark holds chats or lists of strings."""
     from pyspark.sql.pandas.types import to_arrow_type  # noqa: PLC0415 - loaded with the caller's table
 
@@ -188,7 +189,7 @@ def _holds_on_spark(df: Any, name: str, *, only_chats: bool = False) -> bool:  #
     return kind.typeName() == "array" and holds_texts(to_arrow_type(kind), only_chats=only_chats)
 
 
-def _require_kinds(df: Any, columns: Columns, kinds: Mapping[str, Any]) -> None:  # noqa: ANN401
+def _require_kinds(df: GivenTable, columns: Columns, kinds: Mapping[str, Any]) -> None:
     """Refuse columns of a DataFrame of Spark whose types hold no text.
 
     Raises:
@@ -227,7 +228,7 @@ def _with_ids(table: pa.Table, kind: pa.DataType) -> pa.Table:
     return table
 
 
-def _as_given(table: pa.Table, df: Any) -> Any:  # noqa: ANN401
+def _as_given(table: pa.Table, df: GivenTable) -> GivenTable:
     """Convert an Arrow table to the library of `df`."""
     if isinstance(df, pa.Table | Rows):
         return table

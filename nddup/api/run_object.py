@@ -378,7 +378,7 @@ def _dataset(path: str, name: str) -> ds.Dataset:
     return ds.dataset(files, declared, format="parquet") if files else ds.dataset(declared.empty_table())
 
 
-def _as_arrow(name: str, table: Any) -> pa.Table:  # noqa: ANN401
+def _as_arrow(name: str, table: object) -> pa.Table:
     if isinstance(table, pa.Table):
         return table
     if hasattr(table, "iloc"):  # pandas

@@ -138,12 +138,12 @@ def facts(title: str, values: Mapping[str, Any], *, sentence: str = "") -> str:
     return f"<h4>{escape(title)}</h4>{said}<table><tbody>{rows}</tbody></table>"
 
 
-def cell(value: Any) -> str:  # noqa: ANN401 - of any column
+def cell(value: object) -> str:
     """Return a value as escaped text: long values are cut, integers have thousands separators, null is a dash."""
     return escape(_spell(value))
 
 
-def _spell(value: Any) -> str:  # noqa: ANN401
+def _spell(value: object) -> str:
     if value is None:
         return "–"
     if isinstance(value, float):
@@ -162,7 +162,7 @@ def _short(text: str) -> str:
     return text if len(text) <= LONGEST else text[: LONGEST - 1] + "…"
 
 
-def _side(value: Any) -> str:  # noqa: ANN401
+def _side(value: object) -> str:
     return "right" if isinstance(value, (int, float)) and not isinstance(value, bool) else "left"
 
 

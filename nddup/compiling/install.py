@@ -19,10 +19,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
 
 from nddup import __version__
 from nddup.errors import NddupError
+from nddup.ground.arrays import OfNumba
 from nddup.ground.children import start_python
 from nddup.ground.own_files import KernelFolder
 from nddup.ground.progress import Steps
@@ -160,13 +160,13 @@ def call_parts(lock: str, names: str, parts: int, told: int) -> None:
     leave_saying_to_others()
     load, save = KernelCache.load_overload, KernelCache.save_overload
 
-    def load_and_tell(self: KernelCache, sig: Any, target_context: Any) -> Any:  # noqa: ANN401 - of numba
+    def load_and_tell(self: KernelCache, sig: OfNumba, target_context: OfNumba) -> OfNumba:
         found = load(self, sig, target_context)
         if found is not None:
             _tell(told)
         return found
 
-    def save_and_tell(self: KernelCache, sig: Any, data: Any) -> None:  # noqa: ANN401 - of numba
+    def save_and_tell(self: KernelCache, sig: OfNumba, data: OfNumba) -> None:
         with open(lock, "a") as file:  # noqa: PTH123
             fcntl.flock(file, fcntl.LOCK_EX)
             save(self, sig, data)

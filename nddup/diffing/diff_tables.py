@@ -233,5 +233,5 @@ def _forced(run: FinishedRun) -> Iterator[tuple[str, str]]:
             yield from ((doc_id, kind) for doc_id in ids)
 
 
-def _spelled(value: Any) -> str:  # noqa: ANN401 - a setting
+def _spelled(value: object) -> str:
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)

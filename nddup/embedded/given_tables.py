@@ -12,7 +12,7 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from importlib import import_module
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -22,6 +22,9 @@ from nddup.errors import ConfigError
 from nddup.ground.columns import one_chunk
 from nddup.reading.chats import CHAT_NAMES, holds_texts, is_chat, texts_of
 from nddup.reading.xml_structure import BODY_NAMES, TITLE_NAMES, text_fields
+
+GivenTable: TypeAlias = Any
+"""A table of one of several libraries, or a column of one; none of them is loaded here."""
 
 TEXT_KINDS = (
     pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view,
@@ -55,7 +58,7 @@ class Columns(NamedTuple):
     """Those of `keep.policy`, `keep.same` and `keep.ledger`."""
 
 
-def as_table(given: Any, wanted: Callable[[list[str]], list[str]]) -> Any:  # noqa: ANN401 - any table
+def as_table(given: GivenTable, wanted: Callable[[list[str]], list[str]]) -> GivenTable:
     """Return a DataFrame of Spark, pandas or Polars, or an Arrow table, as it is; any other table as an Arrow table.
 
     Args:
@@ -84,7 +87,7 @@ def as_table(given: Any, wanted: Callable[[list[str]], list[str]]) -> Any:  # no
     return found
 
 
-def _of_stream(given: Any, wanted: Callable[[list[str]], list[str]]) -> pa.Table:  # noqa: ANN401
+def _of_stream(given: GivenTable, wanted: Callable[[list[str]], list[str]]) -> pa.Table:
     """Read a stream of Arrow, a batch at a time; of columns that are not wanted nothing stays in memory."""
     try:
         reader = pa.RecordBatchReader.from_stream(given)
@@ -107,7 +110,7 @@ def wanted_columns(names: list[str], *, id: str | None, text: str | None, read: 
 
 
 def choose_columns(  # noqa: PLR0913 - what a caller may say of a table
-    df: Any,  # noqa: ANN401
+    df: GivenTable,
     id: str | None,  # noqa: A002
     text: str | None,
     read: tuple[str, ...] = (),
@@ -139,7 +142,7 @@ def choose_columns(  # noqa: PLR0913 - what a caller may say of a table
     return Columns(id, next(iter(title), None), found, read)
 
 
-def holds_lists(df: Any, name: str, *, only_chats: bool = False) -> bool:  # noqa: ANN401
+def holds_lists(df: GivenTable, name: str, *, only_chats: bool = False) -> bool:
     """Return whether a column of any table but one of Spark holds chats or lists of strings.
 
     In a table without types, its first value decides.
@@ -153,7 +156,7 @@ def holds_lists(df: Any, name: str, *, only_chats: bool = False) -> bool:  # noq
     return is_chat(given) if only_chats else bool(texts_of(given))
 
 
-def _values(df: Any, name: str) -> Iterator[Any]:  # noqa: ANN401
+def _values(df: GivenTable, name: str) -> Iterator[Any]:
     """Yield the values of a column of any table but one of Spark, as those of Python."""
     if isinstance(df, Rows):
         yield from (row.get(name) for row in df.rows)
@@ -177,7 +180,7 @@ def _is_list(value: object) -> bool:
     return isinstance(value, list) or type(value).__name__ == "ndarray"
 
 
-def _turns_of(df: Any, name: str) -> pa.ChunkedArray:  # noqa: ANN401
+def _turns_of(df: GivenTable, name: str) -> pa.ChunkedArray:
     """Return a column of lists as JSON."""
     held, chunks, size = list[str | None](), list[pa.Array](), 0
     for value in _values(df, name):
@@ -206,7 +209,7 @@ def is_polars(given: object) -> bool:
     return type(given).__module__.startswith("polars.") and type(given).__name__ == "DataFrame"
 
 
-def to_arrow(df: Any, columns: Columns) -> pa.Table:  # noqa: ANN401
+def to_arrow(df: GivenTable, columns: Columns) -> pa.Table:
     """Return `id`, `title`, `text` and `turns` of a table as Arrow strings, or integers for ids; null stays null.
 
     Text that is not Unicode, such as half a surrogate pair or other bytes, stays as it is: reading makes it a reject.
@@ -234,7 +237,7 @@ def to_arrow(df: Any, columns: Columns) -> pa.Table:  # noqa: ANN401
     return pa.table(found)
 
 
-def _column(df: Any, name: str, *, is_id: bool) -> pa.ChunkedArray:  # noqa: ANN401
+def _column(df: GivenTable, name: str, *, is_id: bool) -> pa.ChunkedArray:
     """Return a column of any table but one of Spark."""
     if isinstance(df, pa.Table):
         return df[name]
@@ -247,7 +250,7 @@ def _column(df: Any, name: str, *, is_id: bool) -> pa.ChunkedArray:  # noqa: ANN
     raise no_table(df)
 
 
-def _of_pandas(column: Any, name: str, *, is_id: bool) -> pa.ChunkedArray:  # noqa: ANN401 - a Series
+def _of_pandas(column: GivenTable, name: str, *, is_id: bool) -> pa.ChunkedArray:
     """Return integers as they are, other ids as pandas writes them, and text and bytes unchanged; null stays null."""
     pandas = import_module("pandas")
     kind = column.cat.categories.dtype.kind if hasattr(column, "cat") else column.dtype.kind

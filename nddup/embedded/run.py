@@ -23,6 +23,8 @@ from nddup.embedded.processes import Processes
 from nddup.embedded.read_records import take_saved
 from nddup.embedded.workers import Workers
 from nddup.engines.choose import memory_of
+from nddup.engines.engine import EngineTable
+from nddup.ground.metrics import JsonValue
 from nddup.ground.progress import LocalProgress, LogFormat, Progress, Steps
 from nddup.mining.keep_verdicts import Forced
 from nddup.scanning.collection import Collection
@@ -108,11 +110,11 @@ class LocalJob(RunEngine):
     def _note(self, name: str) -> Mapping[str, Any] | None:
         return self.store.note(name, **dependencies_of(name, self.config))
 
-    def put(self, name: str, table: pa.Table, **noted: Any) -> Saved:  # noqa: ANN401 - JSON values
+    def put(self, name: str, table: pa.Table, **noted: JsonValue) -> Saved:
         """As `RunEngine.put`."""
         return self.save(name, table, **noted)
 
-    def save(self, name: str, table: pa.Table, *, counts: Mapping[str, int] | None = None, **noted: Any) -> Saved:  # noqa: ANN401
+    def save(self, name: str, table: pa.Table, *, counts: Mapping[str, int] | None = None, **noted: JsonValue) -> Saved:
         """Write a table and seal it; a later attempt of either engine finds it with its counts and what is noted."""
         self.progress.describe(name)
         counts = counts or {}
@@ -159,7 +161,7 @@ class LocalJob(RunEngine):
             saved["parts"] = self.save("parts", sketched.parts)
         return saved
 
-    def pair(self, sketched: Made, source: Any, known: pa.Table | None = None) -> Made:  # noqa: ANN401
+    def pair(self, sketched: Made, source: EngineTable, known: pa.Table | None = None) -> Made:
         """As `RunEngine.pair`. Returns the result of `engine.pair` in `own`, None if an earlier attempt has it all."""
         if self._counts_before:
             return _made(self._take("pairs"), self._counts_before["pairs"])
@@ -267,7 +269,7 @@ class LocalJob(RunEngine):
         return DuckRun(self.folder.path)
 
 
-def _made(saved: Mapping[str, Saved], counts: Mapping[str, Any], own: Any = None) -> Made:  # noqa: ANN401
+def _made(saved: Mapping[str, Saved], counts: Mapping[str, Any], own: EngineTable = None) -> Made:
     tables, rows = {name: one.table for name, one in saved.items()}, {name: one.rows for name, one in saved.items()}
     return Made(tables=tables, rows=rows, counts=counts, own=own)
 
@@ -279,7 +281,7 @@ def run_locally(
     *,
     log_format: LogFormat = "text",
     processes: Processes | None = None,
-    **how: Any,  # noqa: ANN401 - as of `make_run`
+    **how: JsonValue,
 ) -> dict[str, Any]:
     """Make a run on this machine, without Spark.
 

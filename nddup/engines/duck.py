@@ -15,7 +15,7 @@ from typing import Any, Self
 import duckdb
 import pyarrow as pa
 
-from nddup.engines.engine import Batches, Engine, FinishedRun, Folder, Kernel, R, Reader
+from nddup.engines.engine import Batches, Engine, EngineTable, FinishedRun, Folder, Kernel, R, Reader
 from nddup.errors import NddupError, OutputError
 from nddup.ground.metrics import RunMetrics
 from nddup.storage.local_storage import LocalStorage, local_path
@@ -136,7 +136,7 @@ class DuckEngine(Engine):
             self.database.execute(f"CREATE OR REPLACE TEMP VIEW {name} AS {joined}")
             self._kept += [view for view in (f"VIEW {name}",) if view not in self._kept]
 
-    def see(self, name: str, rows: Any) -> None:  # noqa: ANN401
+    def see(self, name: str, rows: EngineTable) -> None:
         """As `Engine.see`; `rows` is an Arrow table, or a reader of batches, which can be read only once."""
         if isinstance(rows, pa.RecordBatchReader):
             rows = pa.RecordBatchReader.from_batches(rows.schema, self._noting(rows))
@@ -345,7 +345,7 @@ class DuckRun(DuckTables):
     def _thread(self) -> ThreadPoolExecutor:
         return ThreadPoolExecutor(1)
 
-    def meanwhile(self, ask: Callable[..., R], *arguments: Any) -> Callable[[], R]:  # noqa: ANN401
+    def meanwhile(self, ask: Callable[..., R], *arguments: EngineTable) -> Callable[[], R]:
         """As `FinishedRun.meanwhile`: at once, in another thread, over the tables of the folder."""
         other = copy(self)
         other.database = self.database.cursor()

@@ -14,12 +14,15 @@ its argument. Other steps are in `embedded` and `spark`. `FinishedRun` is an eng
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from functools import cache, partial
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol, TypeAlias, TypeVar
 
 import pyarrow as pa
 
 from nddup.errors import OutputError
 from nddup.tables import Table
+
+EngineTable: TypeAlias = Any
+"""Rows of either engine: a table of Arrow, or a DataFrame of Spark."""
 
 Batches = Iterator[pa.RecordBatch]
 Kernel = Callable[[Batches], Batches]
@@ -56,7 +59,7 @@ class Engine(ABC):
     @abstractmethod
     def answer(
         self, text: str, kernel: Kernel | None = None, table: Table | None = None, *, by: tuple[str, ...] = ()
-    ) -> Any:  # noqa: ANN401 - of either engine
+    ) -> EngineTable:
         """Return the answer to a query as a table that a run of this engine stores: on Spark lazily, a DataFrame.
 
         Args:
@@ -84,7 +87,7 @@ class Engine(ABC):
         """
 
     @abstractmethod
-    def see(self, name: str, rows: Any) -> None:  # noqa: ANN401 - of either engine
+    def see(self, name: str, rows: EngineTable) -> None:
         """Register: give rows of the caller a name for later queries, until `forget`.
 
         Args:
@@ -202,7 +205,7 @@ class FinishedRun(Engine):
         """
         return self._folder.read_text(name)
 
-    def meanwhile(self, ask: Callable[..., R], *arguments: Any) -> Callable[[], R]:  # noqa: ANN401 - of `ask`
+    def meanwhile(self, ask: Callable[..., R], *arguments: EngineTable) -> Callable[[], R]:
         """Begin to ask a run, while the caller does something else; return what waits for the answer.
 
         Args:

@@ -13,7 +13,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -33,6 +33,9 @@ from nddup.settings.plan import confirm_rule_of, threshold_of
 from nddup.settings.schema import Config
 from nddup.sketching.accuracy import expected_overlap, overlap_probability
 from nddup.sketching.minhash import candidate_probability, curve_threshold, expected_errors
+
+OfMatplotlib: TypeAlias = Any
+"""An object of matplotlib, which may not be installed."""
 
 GRID = (0.3, 0.4, 0.5, 0.6, 0.65, 0.7, 0.75, 0.8, 0.85, 0.9, 0.95, 1.0)
 """Resemblances shown in every table; the user may add others."""
@@ -444,7 +447,7 @@ def _places(values: Sequence[object]) -> dict[str, float]:
     return {spelled: float(place) for place, spelled in enumerate(dict.fromkeys(map(repr, values)))}
 
 
-def _name_lines(axes: Any, ends: Sequence[tuple[str, str, tuple[float, float]]]) -> None:  # noqa: ANN401 - of matplotlib
+def _name_lines(axes: OfMatplotlib, ends: Sequence[tuple[str, str, tuple[float, float]]]) -> None:
     """Write the name of each line beside its last point, as near to it as names below and above let it stand."""
     low, high = axes.get_ylim()
     wanted = sorted(((y - low) / (high - low), label, colour, (x, y)) for label, colour, (x, y) in ends)
@@ -473,7 +476,7 @@ def spread(heights: Sequence[float], apart: float) -> list[float]:
     return moved
 
 
-def _save(figure: Any, folder: Path) -> None:  # noqa: ANN401 - matplotlib's Figure
+def _save(figure: OfMatplotlib, folder: Path) -> None:
     from matplotlib import rc_context  # noqa: PLC0415
 
     try:
@@ -484,7 +487,7 @@ def _save(figure: Any, folder: Path) -> None:  # noqa: ANN401 - matplotlib's Fig
         raise OutputError(f"{error.filename}: cannot be written ({error.strerror})") from error
 
 
-def _figure() -> Any:  # noqa: ANN401 - matplotlib's Figure, which may not be installed
+def _figure() -> OfMatplotlib:
     try:
         from matplotlib.figure import Figure  # noqa: PLC0415
     except ImportError as error:

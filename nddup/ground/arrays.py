@@ -20,7 +20,7 @@ from functools import cache, cached_property, partial
 from pathlib import Path
 from secrets import token_hex
 from types import ModuleType
-from typing import Any, NamedTuple, ParamSpec, TypeVar, cast
+from typing import Any, NamedTuple, ParamSpec, TypeAlias, TypeVar, cast
 
 import numba
 import numpy as np
@@ -31,6 +31,9 @@ from numpy.typing import NDArray
 
 from nddup.ground.own_files import KernelFolder, open_own
 from nddup.ground.start_up import KERNELS, kernel_folders
+
+OfNumba: TypeAlias = Any
+"""An object of numba, which has no types."""
 
 _arrays: dict[int, tuple[NDArray[Any], str]] = {}
 
@@ -83,7 +86,7 @@ def digest_sources(module: str) -> str:
     return hashlib.sha256(source + taken.encode()).hexdigest()[:16]
 
 
-def _digest_value(value: Any, module: str) -> str:  # noqa: ANN401 - whatever a module holds
+def _digest_value(value: OfNumba, module: str) -> str:
     """Return text that identifies a value of a module as a kernel is compiled with it; empty if no kernel uses it."""
     package = module.partition(".")[0]
     if isinstance(value, bool | int | float | str | bytes | tuple | np.generic):
@@ -135,7 +138,7 @@ class KernelCache(caching.FunctionCache):
         holding: list[str] = [file._cache_path for file in self._files if os.path.exists(file._index_path)]  # noqa: PTH110, SLF001
         return holding[0] if holding else str(self._place.folder)
 
-    def load_overload(self, sig: Any, target_context: Any) -> Any:  # noqa: ANN401 - of numba
+    def load_overload(self, sig: OfNumba, target_context: OfNumba) -> OfNumba:
         """Return the machine code for argument types `sig`; None if no folder holds it, or only damaged files."""
         rtsys.initialize(target_context) if IS_KNOWN else target_context.refresh()  # kernels allocate arrays
         for file in self._files:
@@ -146,7 +149,7 @@ class KernelCache(caching.FunctionCache):
                     return (self._rebuild if IS_KNOWN else self._impl.rebuild)(target_context, found)
         return None
 
-    def _rebuild(self, target_context: Any, found: Any) -> Any:  # noqa: ANN401 - of numba
+    def _rebuild(self, target_context: OfNumba, found: OfNumba) -> OfNumba:
         """Link the machine code of a kernel. Its bitcode is parsed when another kernel is compiled with it."""
         (name, kind, (code, bitcode)), described, *others = found
         engine = target_context.codegen()._engine  # noqa: SLF001
@@ -158,7 +161,7 @@ class KernelCache(caching.FunctionCache):
         result.library._get_module_for_linking = cache(parse)  # noqa: SLF001
         return result
 
-    def save_overload(self, sig: Any, data: Any) -> None:  # noqa: ANN401 - of numba
+    def save_overload(self, sig: OfNumba, data: OfNumba) -> None:
         """Keep machine code in the first folder that can be written."""
         failed = [f"{folder.path} ({why})" for folder in self._place.folders if (why := _stranger(folder))]
         passed_over = "; ".join(failed)
@@ -204,7 +207,7 @@ class _CodeFile(caching.IndexDataCacheFile):
         super().__init__(folder.path, name, stamp)  # type: ignore[no-untyped-call]
         self.folder = folder
 
-    def _load_index(self) -> Any:  # noqa: ANN401 - of numba
+    def _load_index(self) -> OfNumba:
         """As numba's, of a file that is ours; a foreign one is as a damaged one."""
         try:
             with open_own(self._index_path, beside=self.folder.above) as file:
@@ -214,7 +217,7 @@ class _CodeFile(caching.IndexDataCacheFile):
             return {}
         return found if stamp == self._source_stamp else {}
 
-    def _load_data(self, name: str) -> Any:  # noqa: ANN401 - of numba
+    def _load_data(self, name: str) -> OfNumba:
         with open_own(self._data_path(name), beside=self.folder.above) as file:  # type: ignore[no-untyped-call]
             return _Unpickler(file).load() if IS_KNOWN else pickle.load(file)  # noqa: S301 - compiled by this installation
 
@@ -235,12 +238,12 @@ class _CodeFile(caching.IndexDataCacheFile):
 class _Unpickler(pickle.Unpickler):
     """Reads a kernel without loading the modules of numba's own functions that it calls."""
 
-    def find_class(self, module: str, name: str, /) -> Any:  # noqa: ANN401
+    def find_class(self, module: str, name: str, /) -> OfNumba:
         """As of `pickle`."""
         return _rebuild_environment if name == "_rebuild_env" else super().find_class(module, name)
 
 
-def _rebuild_environment(module: str, constants: list[Any], name: str) -> Any:  # noqa: ANN401 - of numba
+def _rebuild_environment(module: str, constants: list[Any], name: str) -> OfNumba:
     """Return the constants of a function that a kernel calls; machine code asks for no other value of its module."""
     if module in sys.modules or not module.startswith("numba."):
         return environment._rebuild_env(module, constants, name)  # type: ignore[no-untyped-call] # noqa: SLF001
@@ -285,14 +288,14 @@ def _list_folders(file: str, given: str) -> list[KernelFolder]:
 class _BySources(caching.InTreeCacheLocator):
     """Names the folders of a source file's kernels, and the sources in the name of each kernel."""
 
-    def __init__(self, function: Any, file: str) -> None:  # noqa: ANN401 - of numba
+    def __init__(self, function: OfNumba, file: str) -> None:
         super().__init__(function, file)  # type: ignore[no-untyped-call]
         self._digest = digest_sources(function.__module__)
         self.folders = _list_folders(file, os.environ.get(KERNELS, ""))
         self.folder = self.folders[0].path
 
     @classmethod
-    def from_function(cls, py_func: Any, py_file: str) -> Any:  # noqa: ANN401 - of numba
+    def from_function(cls, py_func: OfNumba, py_file: str) -> OfNumba:
         """Return a locator: it applies to every kernel, and writes nothing."""
         return cls(py_func, py_file)
 
@@ -320,7 +323,7 @@ def compiled(function: Callable[P, R]) -> Callable[P, R]:
     return cast("Callable[P, R]", kernel)
 
 
-def _without_literals(find: Callable[..., Any], arguments: tuple[Any, ...], keywords: dict[str, Any]) -> Any:  # noqa: ANN401
+def _without_literals(find: Callable[..., Any], arguments: tuple[Any, ...], keywords: dict[str, Any]) -> OfNumba:
     """Find the kernel that another calls by the types of its arguments alone.
 
     Numba would compile `f(x, 0)` apart from `f(x, n)`. LLVM propagates constants anyway, where it inlines.
@@ -329,7 +332,7 @@ def _without_literals(find: Callable[..., Any], arguments: tuple[Any, ...], keyw
     return find(tuple(map(plain, arguments)), {name: plain(kind) for name, kind in keywords.items()})
 
 
-def is_compiled(kernel: Any) -> bool:  # noqa: ANN401 - numba's dispatcher
+def is_compiled(kernel: OfNumba) -> bool:
     """Return whether the disk cache of this installation holds a kernel, compiled from its present sources."""
     function = kernel.py_func
     name = f"*.{function.__name__}-*-{digest_sources(function.__module__)}.*.nbi"

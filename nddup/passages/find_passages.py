@@ -23,6 +23,7 @@ from nddup.embedded.read_records import list_silent
 from nddup.embedded.workers import Workers, in_collection_order
 from nddup.engines.choose import memory_of
 from nddup.engines.duck import DuckEngine, DuckRun
+from nddup.engines.engine import EngineTable
 from nddup.errors import ConfigError
 from nddup.ground.progress import Steps
 from nddup.matching.preference import DATED, Order
@@ -113,7 +114,7 @@ def find_collection(inputs: Sequence[str], config: Config, files: Files) -> Sour
     return Source(found, config, None)
 
 
-def find_kept(folder: RunFolder, kept: Any, config: Config, files: Files) -> Source:  # noqa: ANN401 - of either engine
+def find_kept(folder: RunFolder, kept: EngineTable, config: Config, files: Files) -> Source:
     """Find the files of a finished run again, of which only the documents in `kept` count; errors as of `find_source`.
 
     Args:

@@ -18,6 +18,7 @@ from dataclasses import replace
 from hashlib import blake2b
 from typing import Any, Literal, NamedTuple
 
+from nddup.ground.metrics import JsonValue
 from nddup.reading.charsets import decode_anyway, find_encoding
 from nddup.reading.chats import left_of, said_in, texts_of, unread_parts
 from nddup.reading.formats import FieldKind, FileHead, split_field
@@ -205,7 +206,7 @@ def _scalar(value: object) -> str | None:
     return str(value).lower() if isinstance(value, bool) else value if isinstance(value, str) else None
 
 
-def without_surrogates(value: Any) -> Any:  # noqa: ANN401 - whatever JSON holds
+def without_surrogates(value: JsonValue) -> JsonValue:
     """Return the value with each lone surrogate in it replaced by U+FFFD."""
     if isinstance(value, list):
         return [without_surrogates(one) for one in value]

@@ -22,7 +22,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from nddup.ground.metrics import RunMetrics, StageMetrics
+from nddup.ground.metrics import JsonValue, RunMetrics, StageMetrics
 from nddup.report.borderline import decisive_of, is_resemblance_exact
 from nddup.report.content import LENGTHS, UNREAD, AboutDocuments, Content, Family, find_families, find_nearest_sets
 from nddup.report.summary import headline, notes
@@ -323,7 +323,7 @@ def _settings(settings: Mapping[str, Mapping[str, Any]]) -> Iterator[list[Any]]:
             yield [name, _shown(value)] if value == default else [name, _shown(value), _shown(default)]
 
 
-def _shown(value: Any) -> str | None:  # noqa: ANN401 - any JSON value
+def _shown(value: JsonValue) -> str | None:
     """Return a value as it is written in a settings file; None if unset."""
     return None if value is None else value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 

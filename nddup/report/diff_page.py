@@ -115,7 +115,7 @@ def _draw_settings(told: Mapping[str, Any]) -> str:
     return f'<div class="card"><h2>Settings that differ</h2>{listed}{noted}</div>'
 
 
-def _spell(value: Any) -> str:  # noqa: ANN401 - a setting
+def _spell(value: object) -> str:
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
     return f"<code>{escape(text)}</code>"
 

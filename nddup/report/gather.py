@@ -27,6 +27,7 @@ import pyarrow.compute as pc
 from nddup.engines.engine import FinishedRun
 from nddup.engines.text_places import TextPlace, text_places
 from nddup.errors import ConfigError, NddupError
+from nddup.ground.metrics import JsonValue
 from nddup.ground.shown import drop_login
 from nddup.report.borderline import draw_borderline
 from nddup.report.content import (
@@ -509,7 +510,7 @@ def write_report(
     return written
 
 
-def script_of(name: str, value: Any) -> str:  # noqa: ANN401 - any JSON value
+def script_of(name: str, value: JsonValue) -> str:
     r"""Return a chunk as a script.
 
     Example:
@@ -524,7 +525,7 @@ def script_of(name: str, value: Any) -> str:  # noqa: ANN401 - any JSON value
     return f'nddup.put("{name}",{_UNSAFE.sub(_escape, text)});\n'
 
 
-def packed_script_of(name: str, value: Any) -> str:  # noqa: ANN401 - any JSON value
+def packed_script_of(name: str, value: JsonValue) -> str:
     """Return a chunk as a script; a large one compressed, to a fifth of its size."""
     text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
     if name == "summary" or len(text) < PACKED:

@@ -414,7 +414,7 @@ def read_table(
     segment: Segment,
     name: str,
     columns: Sequence[str] | None = None,
-    where: Any = None,  # noqa: ANN401
+    where: pc.Expression | None = None,
 ) -> pa.Table:
     """Read a table of a segment: all rows, or those for which an expression of `pyarrow.dataset` holds.
 
@@ -513,14 +513,14 @@ def read_all(
     segments: Sequence[Segment],
     name: str,
     columns: Sequence[str] | None = None,
-    where: Any = None,  # noqa: ANN401
+    where: pc.Expression | None = None,
 ) -> pa.Table:
     """Read the rows of a table in several segments, one segment after another."""
     empty = SEGMENT[name].arrow.empty_table().select(list(columns or SEGMENT[name].names))
     return pa.concat_tables([empty, *(read_table(repo, segment, name, columns, where) for segment in segments)])
 
 
-def among(column: str, keys: NDArray[np.int64]) -> Any:  # noqa: ANN401 - an expression
+def among(column: str, keys: NDArray[np.int64]) -> pc.Expression:
     """Return the condition that a key is one of these (ascending); row groups outside their range are not read."""
     if not len(keys):
         return pc.scalar(value=False)

@@ -15,7 +15,7 @@ from nddup.errors import ConfigError
 from nddup.ground.metrics import RunMetrics
 from nddup.ground.shown import counted, csv_line, drop_login, one_line
 from nddup.mining.modes import MEANINGS, MODES
-from nddup.report.borderline import decisive_of, find_closest
+from nddup.report.borderline import Decisive, decisive_of, find_closest
 from nddup.report.summary import headline, notes
 
 WIDTH = 76
@@ -230,7 +230,7 @@ def show_borderline(run: FinishedRun, number: int) -> str:
     return "\n".join([*lines, ""])
 
 
-def _require_decisive(run: FinishedRun) -> Any:  # noqa: ANN401
+def _require_decisive(run: FinishedRun) -> Decisive:
     decisive = decisive_of(run.metrics.settings)
     if decisive is None:
         raise ConfigError(f"--borderline: {run.path} compared a share of the overlap, which its pairs do not hold")

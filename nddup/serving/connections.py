@@ -86,7 +86,7 @@ class _Connection(HTTPChannel):
     served = 0
     lingers_until = 0.0
 
-    def __init__(self, *arguments: Any, **named: Any) -> None:  # noqa: ANN401 - of the base class
+    def __init__(self, *arguments: object, **named: object) -> None:
         super().__init__(*arguments, **named)
         self.began = time.monotonic()
 

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from pydantic import BaseModel, ValidationError
+from pydantic_core import ErrorDetails
 
 from nddup.errors import ConfigError
 from nddup.ground.shown import follow, hide_setting
@@ -132,7 +133,7 @@ def read_variables(variables: Mapping[str, str]) -> dict[str, Any]:
     return values
 
 
-def read_stored(values: Any, *, origin: str) -> Config:  # noqa: ANN401 - of a file
+def read_stored(values: object, *, origin: str) -> Config:
     """Read the settings that a run or a repository stores: those that decide what is found, and no others.
 
     The folder may be anyone's, and settings of Spark start programs. So how and where this process computes is never
@@ -233,11 +234,11 @@ def _sections() -> list[str]:
     return list(Config.model_fields)
 
 
-def _name(item: Any) -> str:  # noqa: ANN401 - pydantic's ErrorDetails
+def _name(item: ErrorDetails) -> str:
     return ".".join(str(part) for part in item["loc"] if part not in {"int", "float", "str"}) or "configuration"
 
 
-def _explain(item: Any) -> str:  # noqa: ANN401
+def _explain(item: ErrorDetails) -> str:
     name = _name(item)
     path = name.split(".", 1)
     if item["type"] == "extra_forbidden":

@@ -16,7 +16,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from nddup.engines.duck import NoFolder
-from nddup.engines.engine import Batches, Engine, FinishedRun, Folder, Kernel, Reader
+from nddup.engines.engine import Batches, Engine, EngineTable, FinishedRun, Folder, Kernel, Reader
 from nddup.errors import ConfigError, OutputError
 from nddup.ground.metrics import RunMetrics
 from nddup.spark.heavy_keys import join_found, join_parted
@@ -94,7 +94,7 @@ class SparkEngine(Engine):
         else:
             self.see(name, join_found(whole, found, key, by=by, many=many, how="left"))
 
-    def see(self, name: str, rows: Any) -> None:  # noqa: ANN401
+    def see(self, name: str, rows: EngineTable) -> None:
         """As `Engine.see`; `rows` is a DataFrame of any session."""
         if rows.sparkSession is self.session:
             rows.createOrReplaceTempView(name)
@@ -153,7 +153,7 @@ WHOLE_FILES = dict.fromkeys(("spark.sql.files.maxPartitionBytes", "spark.sql.fil
 """Settings under which one task reads each file, in order."""
 
 
-def frame_of(session: SparkSession, table: Any) -> DataFrame:  # noqa: ANN401 - of Arrow or pandas
+def frame_of(session: SparkSession, table: EngineTable) -> DataFrame:
     """Make a DataFrame of a table of the caller; an Arrow table keeps its types even without rows."""
     if isinstance(table, pa.Table):
         return session.createDataFrame(table, from_arrow_schema(table.schema))
@@ -247,7 +247,7 @@ class FramesRun(_SparkTables):
         for name, frame in frames.items():
             self.share(name, frame)
 
-    def see(self, name: str, rows: Any) -> None:  # noqa: ANN401
+    def see(self, name: str, rows: EngineTable) -> None:
         """As `Engine.see`; also under Spark Connect in the session of the run, whose tables are views there."""
         if rows.sparkSession is self.session:
             rows.createOrReplaceTempView(name)
@@ -275,7 +275,7 @@ class FramesRun(_SparkTables):
         for name in self._names:
             self.session.catalog.dropTempView(name)
 
-    def frame(self, text: str, **tables: Any) -> DataFrame:  # noqa: ANN401
+    def frame(self, text: str, **tables: EngineTable) -> DataFrame:
         """Return the answer to one query as a DataFrame of `session`, not yet computed.
 
         Args:

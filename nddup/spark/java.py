@@ -27,6 +27,7 @@ from nddup.ground.own_files import ForeignFileError, open_own
 from nddup.ground.shown import clean
 from nddup.ground.start_up import cache_folder
 from nddup.scanning.input_files import local_path
+from nddup.spark.session_access import JavaObject
 from nddup.storage.local_storage import is_local
 
 if TYPE_CHECKING:  # a command asks for the size of its inputs before it loads Spark
@@ -438,7 +439,7 @@ def remember_names(spark: "SparkSession") -> None:
     class _Remembered(JavaClass):  # type: ignore[misc] # py4j has no types
         """A Java class whose methods are looked up once."""
 
-        def __getattr__(self, name: str) -> Any:  # noqa: ANN401 - a method, or the value of a field
+        def __getattr__(self, name: str) -> JavaObject:
             member = super().__getattr__(name)
             if isinstance(member, JavaMember):
                 self.__dict__[name] = member

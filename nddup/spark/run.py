@@ -12,9 +12,9 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from nddup.engines.duck import DuckEngine, DuckRun
-from nddup.engines.engine import Engine, FinishedRun
+from nddup.engines.engine import Engine, EngineTable, FinishedRun
 from nddup.errors import NddupError, is_full, reason_of
-from nddup.ground.metrics import RunMetrics
+from nddup.ground.metrics import JsonValue, RunMetrics
 from nddup.ground.progress import LogFormat
 from nddup.scanning.collection import Collection
 from nddup.settings import plan
@@ -63,7 +63,7 @@ class SparkJob(Job):
     rewrite = outputs.rewrite_inputs
     read_texts = outputs.read_texts
 
-    def pair(self, sketched: Made, source: Any, known: Any = None) -> Made:  # noqa: ANN401 - as of `RunEngine.pair`
+    def pair(self, sketched: Made, source: EngineTable, known: EngineTable = None) -> Made:
         """As `RunEngine.pair`: few documents in one task, else in as many as it takes."""
         decided = decide_here(self, sketched, source)
         if decided is not None:
@@ -116,7 +116,7 @@ def run_job(
     config: Config,
     *,
     log_format: LogFormat = "text",
-    **how: Any,  # noqa: ANN401 - as of `make_run`
+    **how: JsonValue,
 ) -> dict[str, Any]:
     """Make a run on Spark.
 

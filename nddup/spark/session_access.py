@@ -10,7 +10,7 @@ server is behind the session, and everything goes through DataFrames, settings a
 
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeAlias
 from weakref import finalize
 
 import pyspark
@@ -20,6 +20,9 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from nddup.errors import ConfigError
+
+JavaObject: TypeAlias = Any
+"""An object of the driver's JVM, whose class Python does not know."""
 
 OLDEST = (4, 1)
 """First version of Spark with `DataFrame.repartitionById`, by which blocks move."""
@@ -193,7 +196,7 @@ class _Classic:
         return self._spark.newSession()
 
 
-def _only(kind: Any) -> Any:  # noqa: ANN401 - Java objects
+def _only(kind: JavaObject) -> JavaObject:
     """Return the one object of a class that Scala calls an object."""
     return kind.getField("MODULE$").get(None)
 
@@ -264,7 +267,7 @@ class _Connect:
             self._is_heard = True
         return self._tasks
 
-    def _hear(self, stages: Any, inflight_tasks: int, operation_id: str | None, done: bool) -> None:  # noqa: ANN401, FBT001
+    def _hear(self, stages: JavaObject, inflight_tasks: int, operation_id: str | None, done: bool) -> None:  # noqa: FBT001
         """Take the server's progress report on an operation; one comes several times a second."""
         del inflight_tasks, operation_id
         counts = [(int(stage.num_completed_tasks), int(stage.num_tasks)) for stage in stages or ()]
@@ -286,7 +289,7 @@ class _Connect:
         return self._spark  # type: ignore[no-any-return]
 
 
-def _end(client: Any) -> None:  # noqa: ANN401 - of Spark Connect
+def _end(client: JavaObject) -> None:
     """Close the channel of a session from `sibling_session`, when the session is collected or the process ends.
 
     The client's own `__del__` runs after the channel's threads have ended, and waits for them for ever.

@@ -51,7 +51,7 @@ from nddup.scanning.input_files import (
 )
 from nddup.scanning.walk import walk_inputs
 from nddup.spark.schemas import STRICT, reader_of, table
-from nddup.spark.session_access import is_connect
+from nddup.spark.session_access import JavaObject, is_connect
 from nddup.storage.local_storage import LocalStorage, find_link
 
 
@@ -87,7 +87,7 @@ decides between them."""
 WHERE = "over Spark Connect files lie where this process and the server have them under one local path"
 
 
-def list_folder(jvm: Any, system: Any, path: Any) -> list[Entry]:  # noqa: ANN401 - Java objects
+def list_folder(jvm: JavaObject, system: JavaObject, path: JavaObject) -> list[Entry]:
     """List a folder, sorted by name; a file gives itself. Raises what Java raises if it is not there.
 
     Cost: two calls to Java; ten for each file on file systems with unusual statuses.
@@ -101,7 +101,7 @@ def list_folder(jvm: Any, system: Any, path: Any) -> list[Entry]:  # noqa: ANN40
 
 
 @lru_cache(maxsize=1)
-def _mapper_of(jvm: Any) -> Any:  # noqa: ANN401 - Java objects
+def _mapper_of(jvm: JavaObject) -> JavaObject:
     """Return the mapper that writes fields as JSON, made once for a session: looking up a Java class searches all jars.
 
     Raises:
@@ -114,7 +114,7 @@ def _mapper_of(jvm: Any) -> Any:  # noqa: ANN401 - Java objects
     return mapper
 
 
-def entry_of(status: Any) -> Entry:  # noqa: ANN401 - a Java object
+def entry_of(status: JavaObject) -> Entry:
     """Make an entry of a status by asking it for each value."""
     uri = status.getPath().toUri()
     size, modified = int(status.getLen()), int(status.getModificationTime())
@@ -277,7 +277,7 @@ class Storage:
         where = self._path(path)
         return str(where.getFileSystem(self._hadoop).makeQualified(where).toString())
 
-    def _qualified(self, path: str) -> Any:  # noqa: ANN401 - a java.net.URI
+    def _qualified(self, path: str) -> JavaObject:
         where = self._path(path)
         return where.getFileSystem(self._hadoop).makeQualified(where).toUri()
 
@@ -371,7 +371,7 @@ class Storage:
         if not is_moved:
             raise OutputError(f"{target}: cannot be written ({path} cannot be moved there)")
 
-    def _path(self, path: str) -> Any:  # noqa: ANN401 - a Java object
+    def _path(self, path: str) -> JavaObject:
         """Return a text as Hadoop's Path: as a URI if it has a scheme and is one, else as a literal name."""
         if not re.match(r"[A-Za-z][A-Za-z0-9+.-]+:/", path):
             return self._make_path(None, None, path)
@@ -443,7 +443,7 @@ class Storage:
                 skipped.append((child.path, why))
 
 
-def _system_of(uri: Any) -> str:  # noqa: ANN401 - a java.net.URI
+def _system_of(uri: JavaObject) -> str:
     """Return the file system of a URI: scheme, host and port, without the login."""
     return drop_login(f"{uri.getScheme()}://{uri.getRawAuthority() or ''}/")
 

@@ -12,6 +12,7 @@ from typing import Any, Protocol, Self
 from uuid import uuid4
 
 import pyarrow as pa
+import pyarrow.dataset as ds
 from pyspark import StorageLevel
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as T
@@ -297,7 +298,7 @@ class SparkFolder(RunFolder):
         self.require_same(name)
         return self._read(self._at(name), schema_of(READABLE[name]))
 
-    def dataset(self, name: str) -> Any:  # noqa: ANN401 - a `pyarrow.dataset.Dataset`
+    def dataset(self, name: str) -> "ds.Dataset":
         """Return a table as this process reads it, where it sees the folder."""
         return open_table(self._place(name), name)
 

@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 
 from nddup.embedded.rewrite import Rewriter, in_order
 from nddup.embedded.workers import Workers
-from nddup.engines.engine import FinishedRun
+from nddup.engines.engine import EngineTable, FinishedRun
 from nddup.errors import ConfigError, OutputExistsError
 from nddup.results.opening import open_here
 from nddup.rewriting.rewrite_file import can_rewrite
@@ -71,7 +71,7 @@ class SplitCall(NamedTuple):
     is_writing: bool
     """Whether the records are written."""
 
-    def ask(self, files: Files, earlier: Any) -> SplitAsked:  # noqa: ANN401 - rows of either engine
+    def ask(self, files: Files, earlier: EngineTable) -> SplitAsked:
         """Return how the run is to be split, with the list of --fixed read."""
         fixed = None if self.fixed is None else read_fixed(files, self.fixed, self.parts)
         return SplitAsked(self.parts, self.seed, self.by, fixed, earlier, self.all_known)

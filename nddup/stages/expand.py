@@ -5,9 +5,7 @@ Two groups of equal sketches that match give the product of their documents. A p
 document, and the two `group` documents with each other. So no group makes the table quadratic.
 """
 
-from typing import Any
-
-from nddup.engines.engine import Engine
+from nddup.engines.engine import Engine, EngineTable
 from nddup.matching.threshold import Threshold
 from nddup.tables import DIRECTED, LIKENESS, OF_TEXTS, PAIRS
 
@@ -48,7 +46,7 @@ LISTED = """
 which is the smaller of each, are rows of that star. A star needs no join: one group may have most documents."""
 
 
-def expand(engine: Engine, *, threshold: Threshold, expand_limit: int, confirm: str = "none") -> Any:  # noqa: ANN401 - of either engine
+def expand(engine: Engine, *, threshold: Threshold, expand_limit: int, confirm: str = "none") -> EngineTable:
     """Return PAIRS: those of the matches, and those of equal sketches, which have enough features.
 
     Args:

@@ -12,14 +12,14 @@ where every value of the family that is not missing is one.
 
 from collections.abc import Iterator, Sequence
 from functools import partial
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from nddup.engines.engine import Batches, Engine
+from nddup.engines.engine import Batches, Engine, EngineTable
 from nddup.tables import LEDGERS, MOST_VALUES
 
 MEMBERS = """
@@ -62,7 +62,7 @@ OTHER, NUMBER, DATE = 0, 1, 2
 """Kinds of values."""
 
 
-def list_families(engine: Engine, columns: Sequence[str], places: Sequence[int | None]) -> Any:  # noqa: ANN401 - of either engine
+def list_families(engine: Engine, columns: Sequence[str], places: Sequence[int | None]) -> EngineTable:
     """Return FAMILIES.
 
     Args:

@@ -20,8 +20,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from numpy.typing import NDArray
 
-from nddup.engines.engine import Batches, Engine
+from nddup.engines.engine import Batches, Engine, EngineTable
 from nddup.matching.preference import NUMBERS, Order, PolicyColumn, read_glob
 from nddup.mining.keep_verdicts import ALONE, FORCED_WEIGHT, KEPT, REASONS, Forced, Placed, classes_of, decide
 from nddup.settings import plan
@@ -169,7 +170,7 @@ def replacing_of(config: Config) -> Replacing:
     return Replacing(threshold.least_size, by_sets, least, config.keep.most_lost, config.keep.same is not None)
 
 
-def list_kept(engine: Engine, replacing: Replacing) -> Any:  # noqa: ANN401 - of either engine
+def list_kept(engine: Engine, replacing: Replacing) -> EngineTable:
     """Return KEEP: for each document whether it stays; if not, why, and which kept near-duplicate stands for it.
 
     Args:
@@ -195,7 +196,9 @@ def decide_batches(batches: Batches, *, by_sets: bool) -> Batches:
     for batch in batches:
         columns = {name: batch.column(name) for name in batch.schema.names}
 
-        def numbers(name: str, missing: float, kind: type[np.generic], of: dict[str, pa.Array] = columns) -> Any:  # noqa: ANN401
+        def numbers(
+            name: str, missing: float, kind: type[np.generic], of: dict[str, pa.Array] = columns
+        ) -> NDArray[Any]:
             return np.asarray(pc.fill_null(of[name], missing)).astype(kind)
 
         is_near = np.asarray(pc.is_valid(columns["near_id"]))

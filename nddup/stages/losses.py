@@ -3,9 +3,9 @@
 import re
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import PurePosixPath
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from nddup.engines.engine import Engine
+from nddup.engines.engine import Engine, EngineTable
 from nddup.errors import NddupError
 from nddup.ground.shown import counted, spell_size
 from nddup.reading.containers import KNOWN_BINARY
@@ -83,7 +83,7 @@ def require_few_losses(
     documents: int,
     reasons: Mapping[str, int],
     limits: InputConfig,
-    source: Any,  # noqa: ANN401 - a Collection, or TEXTS of either engine
+    source: EngineTable,
 ) -> list[SilentFile]:
     """Stop if more was lost than the settings allow; return the files that gave no document.
 

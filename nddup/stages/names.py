@@ -23,7 +23,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from nddup.engines.engine import Batches, Engine
+from nddup.engines.engine import Batches, Engine, EngineTable
 from nddup.ground.columns import one_chunk, ragged_of
 from nddup.mining.cluster_modes import intersect
 from nddup.mining.modes import MEANINGS, MODES
@@ -240,7 +240,7 @@ def no_rows(batches: Batches) -> Batches:
     return iter(())
 
 
-def list_false_components(engine: Engine, *, is_exact: bool) -> Any:  # noqa: ANN401 - a table of either engine
+def list_false_components(engine: Engine, *, is_exact: bool) -> EngineTable:
     """Return FALSE_COMPONENTS: the components with documents that are not near-duplicates, and these pairs counted.
 
     To take a component for a cluster is to claim that all its documents are near-duplicates of each other; `invented`
@@ -257,7 +257,7 @@ def list_false_components(engine: Engine, *, is_exact: bool) -> Any:  # noqa: AN
     return engine.answer(FALSE_COMPONENTS.format(exact=str(is_exact).lower()))
 
 
-def name_sets(engine: Engine, naming: Naming) -> Any:  # noqa: ANN401 - a table of either engine
+def name_sets(engine: Engine, naming: Naming) -> EngineTable:
     """Return NAMED: each set with all documents of its sketches, and each group without a neighbour.
 
     Args:
@@ -281,7 +281,7 @@ def name_sets(engine: Engine, naming: Naming) -> Any:  # noqa: ANN401 - a table 
     return engine.answer(in_order, kernel, NAMED, by=("set_id", "is_member", "name"))
 
 
-def name_stars(engine: Engine, naming: Naming) -> Any:  # noqa: ANN401 - a table of either engine
+def name_stars(engine: Engine, naming: Naming) -> EngineTable:
     """Return NAMED: each kept document with its duplicates.
 
     Args:

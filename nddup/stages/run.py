@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
-from nddup.engines.engine import FinishedRun
+from nddup.engines.engine import EngineTable, FinishedRun
 from nddup.errors import NddupError
 from nddup.ground.metrics import (
     ClustersMetrics,
@@ -192,7 +192,7 @@ def _make_all(engine: RunEngine, source: Collection, inputs: list[str]) -> dict[
     return metrics
 
 
-def find_clusters(engine: RunEngine, source: Any) -> RunTables:  # noqa: ANN401 - a Collection, or TEXTS of either engine
+def find_clusters(engine: RunEngine, source: EngineTable) -> RunTables:
     """Make every table of a run, from its files or from TEXTS, in the store of the engine."""
     with engine.stage("sketch", SketchMetrics) as stage:
         sketched = engine.sketch(source)
@@ -210,8 +210,8 @@ def decide(
     engine: RunEngine,
     sketched: Made,
     sketch: SketchMetrics,
-    source: Any,  # noqa: ANN401
-    known: Any = None,  # noqa: ANN401
+    source: EngineTable,
+    known: EngineTable = None,
 ) -> RunTables:
     """Make what follows from the documents: pairs, clusters and keep-list.
 
@@ -271,7 +271,7 @@ def _counted(kind: type[M], rows_in: Mapping[str, int], made: Made) -> M:
     return kind.model_validate({"rows_in": rows_in, "rows_out": made.rows, **counts})
 
 
-def _sketch_metrics(source: Any, made: Made, silent: Sequence[SilentFile]) -> SketchMetrics:  # noqa: ANN401
+def _sketch_metrics(source: EngineTable, made: Made, silent: Sequence[SilentFile]) -> SketchMetrics:
     """Return the metrics of reading; an earlier version did not note all of the counts."""
     noted, rows = made.counts, made.rows
     counts = {

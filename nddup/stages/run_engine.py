@@ -16,7 +16,8 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol
 
-from nddup.engines.engine import Engine, FinishedRun
+from nddup.engines.engine import Engine, EngineTable, FinishedRun
+from nddup.ground.metrics import JsonValue
 from nddup.ground.progress import Progress, Steps
 from nddup.mining.keep_verdicts import Forced
 from nddup.scanning.collection import Collection, Files
@@ -109,24 +110,24 @@ class RunEngine(ABC):
         """Hold what an attempt at this run needs while its tables and files are made."""
 
     @abstractmethod
-    def ask(self, **tables: Any) -> Engine:  # noqa: ANN401 - of either engine
+    def ask(self, **tables: EngineTable) -> Engine:
         """Return an engine that answers questions over these tables, by their names."""
 
-    def look(self, **tables: Any) -> Engine:  # noqa: ANN401 - of either engine
+    def look(self, **tables: EngineTable) -> Engine:
         """Return an engine for small answers over saved tables, by their names."""
         return self.ask(**tables)
 
     # The steps.
 
     @abstractmethod
-    def sketch(self, source: Any) -> Made:  # noqa: ANN401 - a Collection, or TEXTS of either engine
+    def sketch(self, source: EngineTable) -> Made:
         """Read and sketch every record: documents, rejects.
 
         Counts: `reasons` of the rejects; `lexicon`, if the kind has one; and those noted with the documents.
         """
 
     @abstractmethod
-    def pair(self, sketched: Made, source: Any, known: Any = None) -> Made:  # noqa: ANN401 - as of `sketch`
+    def pair(self, sketched: Made, source: EngineTable, known: EngineTable = None) -> Made:
         """Find the near-duplicates: pairs.
 
         Args:
@@ -150,7 +151,7 @@ class RunEngine(ABC):
         """Return a table left by an earlier attempt, if its inputs and settings are unchanged; else None."""
 
     @abstractmethod
-    def put(self, name: str, table: Any, **noted: Any) -> Saved:  # noqa: ANN401 - of either engine; JSON values
+    def put(self, name: str, table: JsonValue, **noted: JsonValue) -> Saved:
         """Write a table and seal it with the values `noted`."""
 
     @abstractmethod
@@ -166,11 +167,11 @@ class RunEngine(ABC):
         """Read the kept documents again and write them as `output.kept` says; return how many were found."""
 
     @abstractmethod
-    def hold(self, verdicts: Any) -> AbstractContextManager[Any]:  # noqa: ANN401 - of either engine
+    def hold(self, verdicts: EngineTable) -> AbstractContextManager[EngineTable]:
         """Hold VERDICTS, an answer, while files are written by them."""
 
     @abstractmethod
-    def rewrite(self, source: Collection, verdicts: Any, apart: str, *, is_tagging: bool) -> int:  # noqa: ANN401
+    def rewrite(self, source: Collection, verdicts: EngineTable, apart: str, *, is_tagging: bool) -> int:
         """Write the inputs into the folder `apart`: without the removed documents, or with tags in every record.
 
         Returns:
@@ -178,7 +179,7 @@ class RunEngine(ABC):
         """
 
     @abstractmethod
-    def read_texts(self, source: Collection, sketched: Made, documents: Mapping[str, tuple[str, bytes]]) -> Any:  # noqa: ANN401
+    def read_texts(self, source: Collection, sketched: Made, documents: Mapping[str, tuple[str, bytes]]) -> EngineTable:
         """Return STORED_TEXTS of these documents (doc_id -> source, fingerprint): only their files are read."""
 
     def open_earlier(self, path: str) -> FinishedRun:

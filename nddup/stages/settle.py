@@ -14,11 +14,10 @@ page, `null`). So groups are counted by their key, and joined back by a verb tha
 
 import math
 from fractions import Fraction
-from typing import Any
 
 import numpy as np
 
-from nddup.engines.engine import Engine
+from nddup.engines.engine import Engine, EngineTable
 from nddup.settings.schema import Config
 from nddup.tables import DOCUMENTS, FIRST_SEEN, REPEATED
 
@@ -132,7 +131,7 @@ def settle(engine: Engine, *, renames: bool, many: int, like: int = 1) -> None:
     engine.see("settled", engine.answer(SETTLED.format(renames=str(renames).lower(), name=name, taken=taken)))
 
 
-def list_documents(engine: Engine, *, many: int, nested: int = 0) -> Any:  # noqa: ANN401 - a table of either engine
+def list_documents(engine: Engine, *, many: int, nested: int = 0) -> EngineTable:
     """Return the settled records that are documents, with `first_id`: the smallest id among equal sketches.
 
     Empty sketches count as equal if their contents are: their fingerprint is made of these. Where records are `nested`,
@@ -168,7 +167,7 @@ def find_common(engine: Engine, config: Config) -> bytes:
     return np.sort(ids.view(np.uint64)).tobytes()
 
 
-def find_revisited(engine: Engine) -> Any:  # noqa: ANN401 - a table of either engine
+def find_revisited(engine: Engine) -> EngineTable:
     """Return the records of revisits, each with that of the document it repeats, by their `doc_key`.
 
     A revisit is a fetch of a page whose payload was the same as that of an earlier one, and not stored. A revisit of a

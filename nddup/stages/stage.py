@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, Generic, NamedTuple, TypeVar
 
+from nddup.engines.engine import EngineTable
 from nddup.errors import ConfigError
 from nddup.ground.metrics import CountedFile, LexiconMetrics, RunMetrics, SkippedFile, StageMetrics, Stages
 from nddup.ground.progress import Progress
@@ -215,7 +216,7 @@ class Unpaired(NamedTuple):
         }
 
 
-def measure_files(source: Any) -> dict[str, Any]:  # noqa: ANN401 - a table of either engine
+def measure_files(source: EngineTable) -> dict[str, Any]:
     """Return what `SketchMetrics` says about the files of a collection before it is read; {} for a given table."""
     if not isinstance(source, Collection):
         return {}

@@ -17,6 +17,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from nddup.engines.choose import PYTHON_MEMORY
+from nddup.engines.engine import EngineTable
 from nddup.errors import CapacityError, ConfigError
 from nddup.ground.progress import say
 from nddup.mining.cluster_modes import Budget, share_steps
@@ -254,7 +255,7 @@ def mine_clusters(job: Job, sketched: Made, paired: Made) -> Made:
         engine.see(name, saved.table)
         return saved
 
-    def mine() -> Any:  # noqa: ANN401 - a DataFrame
+    def mine() -> EngineTable:
         sets = job.find("sets") or _mine(job, mining)
         counts["fpgrowth_fits"] = sets.noted["fpgrowth_fits"]
         return sets.table

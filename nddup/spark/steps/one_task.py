@@ -19,6 +19,7 @@ from pyspark.sql import functions as F
 
 from nddup.embedded import one_task
 from nddup.embedded.one_task import ANSWERS, MADE, NODE_TEXTS, Answers, Deciding, read_answers
+from nddup.ground.metrics import JsonValue
 from nddup.matching.task_sizes import fits_one, volume_of
 from nddup.scanning.collection import Collection
 from nddup.settings.plan import tokens_of
@@ -112,7 +113,7 @@ def take_keep(job: Job, decided: Decided) -> Made:
     return _made({"keep": _save(job, "keep", decided, stages=decided.stages)}, decided.stages["keep"])
 
 
-def _save(job: Job, name: str, decided: Decided, **noted: Any) -> Saved:  # noqa: ANN401 - JSON values
+def _save(job: Job, name: str, decided: Decided, **noted: JsonValue) -> Saved:
     of_stage = decided.stages["keep" if name == "keep" else "clusters"]
     counted = names.COUNTS.get(name, {"kept": ""} if name == "keep" else {})
     return job.find(name) or job.put_rows(name, decided.tables[name], {key: of_stage[key] for key in counted}, **noted)

@@ -10,12 +10,13 @@ memory of a task.
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from nddup.engines.choose import PYTHON_MEMORY
+from nddup.engines.engine import EngineTable
 from nddup.errors import CapacityError, ConfigError, NddupError
 from nddup.matching.elements import divide
 from nddup.matching.overlap_join import NO_LIMIT, ComparisonLimits, LongLists
@@ -163,7 +164,9 @@ class _Comparing:
     """Read again where texts confirm pairs."""
 
 
-def find_pairs(job: Job, sketched: Made, source: Collection | DataFrame | None = None, known: Any = None) -> Made:  # noqa: ANN401
+def find_pairs(
+    job: Job, sketched: Made, source: Collection | DataFrame | None = None, known: EngineTable = None
+) -> Made:
     """As `RunEngine.pair`, of sketched or taken documents. Returns `Edges` in `own`. Nothing is `known` on Spark."""
     if known is not None:
         raise ValueError("known pairs are for the embedded engine")

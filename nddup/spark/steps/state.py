@@ -13,6 +13,7 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from nddup.engines import choose as engines
+from nddup.ground.metrics import JsonValue
 from nddup.ground.progress import LogFormat, Progress, StageNotes, bar, doing
 from nddup.matching.threshold import Threshold
 from nddup.mining import pair_graph
@@ -139,7 +140,7 @@ class Job(RunEngine):
         rows = found.pop("rows", 0)
         return Saved(written, rows, dict.fromkeys(counts, 0) | found, {})
 
-    def seal(self, name: str, saved: Saved, **noted: Any) -> Saved:  # noqa: ANN401 - JSON values
+    def seal(self, name: str, saved: Saved, **noted: JsonValue) -> Saved:
         """Mark a table as complete; a later attempt finds it with its counts and the values in `noted`."""
         counted = {"rows": saved.rows, "counts": dict(saved.counts), "noted": noted}
         self.store.seal(name, **dependencies_of(name, self.config), counted=counted)
@@ -150,13 +151,13 @@ class Job(RunEngine):
         kept = self.store.find(name, self._schema(name), **dependencies_of(name, self.config))
         return None if kept is None else kept.counted
 
-    def put_rows(self, name: str, rows: pa.Table, counts: Mapping[str, Any], **noted: Any) -> Saved:  # noqa: ANN401
+    def put_rows(self, name: str, rows: pa.Table, counts: Mapping[str, Any], **noted: JsonValue) -> Saved:
         """Write and seal a table that the driver has."""
         self.progress.describe(name)
         table = self.store.write_rows(self.spark, name, rows, self._schema(name))
         return self.seal(name, Saved(table, len(rows), counts, {}), **noted)
 
-    def put(self, name: str, table: DataFrame | pa.Table, **noted: Any) -> Saved:  # noqa: ANN401 - JSON values
+    def put(self, name: str, table: DataFrame | pa.Table, **noted: JsonValue) -> Saved:
         """As `RunEngine.put`."""
         if isinstance(table, pa.Table):
             return self.put_rows(name, table, NO_COUNTS, **noted)
