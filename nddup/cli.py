@@ -80,8 +80,8 @@ class _Parser(argparse.ArgumentParser):
     def _get_values(self, action: argparse.Action, arg_strings: list[str]) -> Any:  # noqa: ANN401 - as argparse
         """Convert the arguments of an option; an empty one, as of `--config "$UNSET"`, would have no effect."""
         if action.option_strings and "" in arg_strings:
-            said = "expected a value, got an empty text; is a variable of the shell not set?"
-            raise argparse.ArgumentError(action, said)
+            text = "expected a value, got an empty text; is a variable of the shell not set?"
+            raise argparse.ArgumentError(action, text)
         return super()._get_values(action, arg_strings)
 
 

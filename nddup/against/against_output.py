@@ -271,8 +271,8 @@ def _line(name: str, counts: "np.ndarray[tuple[int, ...], np.dtype[np.int64]]") 
     said += [f"{counts[PART]:,} part"] if counts[PART] else []
     said.append(f"{counts[CLEAN]:,} clean")
     untested = [(counts[SHORT], "short"), (counts[COMMON], "common"), (counts[UNREAD], "unread")]
-    told = ", ".join(f"{count:,} {reason}" for count, reason in untested if count)
-    return f"{name}: {', '.join(said)}" + (f"; not testable: {told}" if told else "")
+    text = ", ".join(f"{count:,} {reason}" for count, reason in untested if count)
+    return f"{name}: {', '.join(said)}" + (f"; not testable: {text}" if text else "")
 
 
 def _about(compared: Compared) -> Iterator[str]:

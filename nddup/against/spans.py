@@ -89,7 +89,7 @@ def _walk(
     order: NDArray[np.int64],
     ordered: NDArray[np.int32],
 ) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int32]]:
-    found = np.empty((len(item), 3), np.int32)
+    values = np.empty((len(item), 3), np.int32)
     n_found = 0
     at = 0
     while at < len(item):
@@ -104,10 +104,10 @@ def _walk(
                 if size > longest:
                     longest, best = size, hit
         if longest:
-            found[n_found, 0], found[n_found, 1], found[n_found, 2] = at, best, longest
+            values[n_found, 0], values[n_found, 1], values[n_found, 2] = at, best, longest
             n_found += 1
         at += max(longest, 1)
-    return found[:n_found, 0].copy(), found[:n_found, 1].copy(), found[:n_found, 2].copy()
+    return values[:n_found, 0].copy(), values[:n_found, 1].copy(), values[:n_found, 2].copy()
 
 
 @compiled

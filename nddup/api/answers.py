@@ -266,8 +266,8 @@ def _judge(
         return True, f"{compared}; the pairs of their group are given by a star around {a['group']}", exact
     if there.get(groups, {}).get("star"):
         hubs = " and ".join(sorted(groups))
-        said = f"{compared}; the pairs of their groups of equal sketches are given by the star of {hubs}"
-        return True, said, exact
+        text = f"{compared}; the pairs of their groups of equal sketches are given by the star of {hubs}"
+        return True, text, exact
     return False, compared + _why_missing(run, config, rows, sketches, measured), None
 
 
@@ -408,8 +408,8 @@ def make_again(  # noqa: PLR0913 - the parts of a run
     with Workers(processes_of(config), memory=memory) as workers:
         job = LocalJob(config, store, workers, Progress(is_quiet=True), forced=forced)
         sketched = Made(tables=dict(store.tables), rows={"documents": len(documents)}, counts={})
-        found = decide(job, sketched, metrics.stages.sketch, None, pairs)
-    return Rethresholded(store.tables, metrics_of(config, found.stages, found.unpaired))
+        verdicts = decide(job, sketched, metrics.stages.sketch, None, pairs)
+    return Rethresholded(store.tables, metrics_of(config, verdicts.stages, verdicts.unpaired))
 
 
 def forced_of(run: FinishedRun, path: str | None) -> Forced | None:
@@ -422,8 +422,8 @@ def forced_of(run: FinishedRun, path: str | None) -> Forced | None:
         return None
     if not run.holds(FORCED_NOTE):
         return read_forced(LocalStorage(), path)
-    told = json.loads(run.read_text(FORCED_NOTE))
-    return Forced(tuple(told["kept"]), tuple(told["removed"]))
+    values = json.loads(run.read_text(FORCED_NOTE))
+    return Forced(tuple(values["kept"]), tuple(values["removed"]))
 
 
 def require_texts_told(metrics: RunMetrics, threshold: float) -> None:

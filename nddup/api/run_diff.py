@@ -37,10 +37,10 @@ class RunDiff:
 
 def compare_runs(before: FinishedRun, after: FinishedRun) -> RunDiff:
     """Compare two runs of one engine; errors and cost as of `diff_finished`."""
-    found = diff_finished(before, after)
+    difference = diff_finished(before, after)
     tables: dict[str, pa.Table] = {}
     for name, table in DIFF_TABLES.items():
         rows = after.sql(f"SELECT * FROM {name} ORDER BY {', '.join(table.names[:2])}")  # noqa: S608 - our names
         tables[name] = rows.select(table.names).cast(table.arrow)
     after.forget()
-    return RunDiff(found, **{name: table_of(name, rows) for name, rows in tables.items()})
+    return RunDiff(difference, **{name: table_of(name, rows) for name, rows in tables.items()})

@@ -339,8 +339,8 @@ class Run:
 
     def _repr_html_(self) -> str:
         lines = [(line.name, line.number, line.note) for line in headline(self.metrics)]
-        said = "".join(f"<p>note: {views.cell(note)}</p>" for note in notes(self.metrics))
-        return views.table(("", "", ""), lines, caption=f"run {self._where}") + said
+        text = "".join(f"<p>note: {views.cell(note)}</p>" for note in notes(self.metrics))
+        return views.table(("", "", ""), lines, caption=f"run {self._where}") + text
 
     @property
     def _is_levelled(self) -> bool:

@@ -249,8 +249,8 @@ class RunTable:
 
     def _first(self) -> tuple[str, list[tuple[Any, ...]]]:
         first, count = self.head(SHOWN), len(self)
-        said = f"{self.name}: {count:,} row{'' if count == 1 else 's'}"
-        caption = said + (f", the first {len(first)}" if count > len(first) else "")
+        text = f"{self.name}: {count:,} row{'' if count == 1 else 's'}"
+        caption = text + (f", the first {len(first)}" if count > len(first) else "")
         return caption, list(zip(*(column.to_pylist() for column in first.columns), strict=True))
 
     def _require_room(self, columns: Sequence[str] | None) -> None:
@@ -329,8 +329,8 @@ class Cluster:
             [name, *(_per_cent(near.get(frozenset((name, other)))) for other in names[:place])]
             for place, name in enumerate(names)
         ]
-        said = "resemblance in per cent, rounded down; – where two are no pair of the table"
-        return table(["", *names[:-1]], rows[1:], caption=said)
+        text = "resemblance in per cent, rounded down; – where two are no pair of the table"
+        return table(["", *names[:-1]], rows[1:], caption=text)
 
 
 def _per_cent(resemblance: float | None) -> int | None:

@@ -49,8 +49,8 @@ class Finding:
     def line(self) -> str:
         """Return the promise as a line of the report, with its examples indented below."""
         verdict = f"BROKEN {self.broken:,}" if self.broken else "not proved" if self.unproved else "ok"
-        said = f"{verdict:<10} {self.promise} ({self.amount}{'; ' + self.note if self.note else ''})"
-        return "\n".join([one_line(said), *(f"           {one_line(example)}" for example in self.examples)])
+        text = f"{verdict:<10} {self.promise} ({self.amount}{'; ' + self.note if self.note else ''})"
+        return "\n".join([one_line(text), *(f"           {one_line(example)}" for example in self.examples)])
 
 
 @dataclass(frozen=True)

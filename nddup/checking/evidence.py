@@ -348,8 +348,8 @@ def _mark(evidence: Evidence) -> None:
 def _forced(run: FinishedRun) -> pa.Table:
     """Return FORCED: what the file of `keep.force` said when the run was made."""
     try:
-        told = json.loads(run.read_text("force.json"))
-        rows = [(doc_id, place) for name, place in (("kept", -1), ("removed", 1)) for doc_id in told[name]]
+        values = json.loads(run.read_text("force.json"))
+        rows = [(doc_id, place) for name, place in (("kept", -1), ("removed", 1)) for doc_id in values[name]]
         columns = list(zip(*rows, strict=True)) or [(), ()]
         return pa.table([pa.array(columns[0], pa.string()), pa.array(columns[1], pa.int32())], FORCED.names)
     except (ValueError, KeyError, TypeError) as error:

@@ -91,8 +91,8 @@ def _diff_versions(options: argparse.Namespace) -> "tuple[str, str, Difference]"
     if options.output is not None:
         require_room(LocalStorage(), (), options.output)
     before, after = (nddup.repository.open(repo, version).open_run() for version in (first, last))
-    found = diff_finished(before, after)
+    difference = diff_finished(before, after)
     names = f"{repo} version {first}", f"{repo} version {last}"
     if options.output is not None:
-        write_diff(after, found, *names, options.output)
-    return *names, found
+        write_diff(after, difference, *names, options.output)
+    return *names, difference

@@ -176,8 +176,8 @@ def _lines(run: "FinishedRun", options: argparse.Namespace, steps: Steps) -> Ite
         from nddup.results.formal_context import write_context  # noqa: PLC0415
 
         context = write_context(run, options.context)
-        told = f"{len(context.features):,} features of {len(context.documents):,} documents in {options.context}"
-        yield f"{told}: context.cxt, context.csv, concepts.csv\n"
+        text = f"{len(context.features):,} features of {len(context.documents):,} documents in {options.context}"
+        yield f"{text}: context.cxt, context.csv, concepts.csv\n"
     elif options.extents:
         from nddup.results.formal_context import extent_lines  # noqa: PLC0415
 

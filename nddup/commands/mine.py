@@ -87,8 +87,8 @@ def mine_file(  # noqa: PLR0913 - the options of the command
     _write(mined, names, target)
     if not mined.is_complete:
         kind = "closed" if closed else "maximal"
-        told = f"{one_line(file)} has more {kind} sets than those given"
-        sys.stderr.write(f"nddup: stopped at --max-sets {max_sets}: {told}\n")
+        text = f"{one_line(file)} has more {kind} sets than those given"
+        sys.stderr.write(f"nddup: stopped at --max-sets {max_sets}: {text}\n")
 
 
 def _write(mined: "Mined", names: list[bytes], target: Path | None) -> None:

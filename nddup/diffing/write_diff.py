@@ -76,10 +76,10 @@ def diff_here(before: str, after: str, output: str | None) -> Difference:
     if output is not None:
         require_room(LocalStorage(), (before, after), output)
     later = DuckRun(after)
-    found = diff_finished(DuckRun(before), later)
+    difference = diff_finished(DuckRun(before), later)
     if output is not None:
-        write_diff(later, found, before, after, output)
-    return found
+        write_diff(later, difference, before, after, output)
+    return difference
 
 
 def write_diff(run: FinishedRun, found: Difference, before: str, after: str, output: str) -> None:

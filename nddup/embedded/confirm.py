@@ -116,13 +116,13 @@ class Confirmer(NamedTuple):
     def confirm(self, matches: Matches, workers: Workers) -> Confirmed:
         """Return the candidates whose texts are alike enough; a thread holds a portion at a time."""
         possible = np.flatnonzero(np.isin(matches.ends, self.nodes).all(axis=1))
-        found = self.compare(matches.ends[possible], workers)
-        near = possible[found.is_near]
-        counts = _counts(len(matches.first), found)
-        similarity = found.similarity[found.is_near]
+        compared = self.compare(matches.ends[possible], workers)
+        near = possible[compared.is_near]
+        counts = _counts(len(matches.first), compared)
+        similarity = compared.similarity[compared.is_near]
         if not isinstance(self.rule, SetRule):
             return Confirmed(replace(matches.take(near), edit=similarity), counts)
-        common = found.common[found.is_near].astype(np.int32)
+        common = compared.common[compared.is_near].astype(np.int32)
         return Confirmed(matches.take(near).with_resemblance(similarity, common), counts)
 
     def compare(self, ends: NDArray[np.integer], workers: Workers) -> Compared:

@@ -124,12 +124,14 @@ def sketch(source: Collection | pa.Table, config: Config, workers: Workers, *, r
     """
     read = read_records(source, config, workers)
     workers.report_progress("collapse", 0, len(read.records))
-    found = collapse(read.records, read.silent, renames=renames)
-    reasons = {row["values"]: row["counts"] for row in pc.value_counts(found.rejects["reason"]).to_pylist()}
-    counts = read.counts | {"records": len(found.documents) + len(found.rejects), "later_ids": found.later}
-    if len(found.documents):
-        counts["median_tokens"] = int(np.quantile(found.documents["n_tokens"].to_numpy(), 0.5, method="inverted_cdf"))
-    return Sketched(found.documents, found.rejects, read.lexicon, count_parts(read.records), counts, reasons)
+    collapsed = collapse(read.records, read.silent, renames=renames)
+    reasons = {row["values"]: row["counts"] for row in pc.value_counts(collapsed.rejects["reason"]).to_pylist()}
+    counts = read.counts | {"records": len(collapsed.documents) + len(collapsed.rejects), "later_ids": collapsed.later}
+    if len(collapsed.documents):
+        counts["median_tokens"] = int(
+            np.quantile(collapsed.documents["n_tokens"].to_numpy(), 0.5, method="inverted_cdf")
+        )
+    return Sketched(collapsed.documents, collapsed.rejects, read.lexicon, count_parts(read.records), counts, reasons)
 
 
 def count_sketches(documents: pa.Table) -> Counts:

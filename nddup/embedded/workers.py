@@ -355,8 +355,8 @@ class Workers:
                 ids += tables[number]["sketch"].nbytes if order[0].table is RECORDS else 0
                 self.report_progress("reading", done, whole)
                 needed = OF_MAPPED_ROWS * (rows - ids) + ids if ids > self.memory.mapped_from else share * rows
-                said = f"what was read of {done >> 20:,} of {whole >> 20:,} MB"
-                self.memory.require(needed, said, part=done / whole)
+                text = f"what was read of {done >> 20:,} of {whole >> 20:,} MB"
+                self.memory.require(needed, text, part=done / whole)
         if divided:
             raise DividedError(divided)
         empty = order[0].table.arrow.empty_table()

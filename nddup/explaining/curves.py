@@ -172,9 +172,9 @@ def explain_bands(bands: int, rows: int, *, asked: Sequence[float] = ()) -> Expl
 
 def explain_support(support: int, size: int, *, asked: Sequence[float] = ()) -> Explanation:
     """Explain a count: two min-s sketches of `size` ids must share at least `support` of them."""
-    found = explain_overlap(support, size, asked=asked)
+    explanation = explain_overlap(support, size, asked=asked)
     short = f"Documents of fewer than {support} shingles are in no pair, not even with their own copies."
-    return replace(found, lines=(*found.lines, short))
+    return replace(explanation, lines=(*explanation.lines, short))
 
 
 def explain_overlap(support: int, size: int, *, asked: Sequence[float]) -> Explanation:

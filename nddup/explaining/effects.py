@@ -148,13 +148,13 @@ def explain_settings(config: Config, *, asked: Sequence[float] = ()) -> Explanat
 def _pairs_of(config: Config) -> list[str]:
     """Say what makes a pair, and which candidates are compared by their texts."""
     pairs = config.pairs
-    said = f"pairs: {pairs.measure} at least {pairs.threshold:g}"
+    text = f"pairs: {pairs.measure} at least {pairs.threshold:g}"
     if pairs.confirm == "edit":
-        return [f"{said}, texts of edit similarity {pairs.edit_threshold:g}"]
+        return [f"{text}, texts of edit similarity {pairs.edit_threshold:g}"]
     if pairs.confirm == "none":
-        return [said + say_estimated(dict(pairs), dict(config.sketch))]
+        return [text + say_estimated(dict(pairs), dict(config.sketch))]
     return [
-        f"{said}, exact: all shingles of the candidates are compared",
+        f"{text}, exact: all shingles of the candidates are compared",
         f"candidates: estimated resemblance at least {float(candidate_share(config)):g}, the threshold of what follows",
         f"expected missed: {say_missed(config.sketch.size, pairs.share)}",
     ]
@@ -234,10 +234,10 @@ def _explain_growing(config: Config, *, asked: Sequence[float]) -> Explanation:
         )
 
     size = sizes[among]
-    found = explain_overlap(_ids_needed(config, size), size, asked=asked)
+    explanation = explain_overlap(_ids_needed(config, size), size, asked=asked)
     kept = ", ".join(f"{ids:,} of {length:,}" for length, ids in sizes.items())
-    lines = (f"Kept of a document's shingles: {kept}. Of two documents of {among:,} shingles each:", *found.lines)
-    return replace(found, lines=lines, more=(f"  (documents of {among:,} shingles)",))
+    lines = (f"Kept of a document's shingles: {kept}. Of two documents of {among:,} shingles each:", *explanation.lines)
+    return replace(explanation, lines=lines, more=(f"  (documents of {among:,} shingles)",))
 
 
 def _explain_slots(config: Config, *, asked: Sequence[float]) -> Explanation:
@@ -259,12 +259,12 @@ def _explain_slots(config: Config, *, asked: Sequence[float]) -> Explanation:
         "",
     )
     curve = curve_of(f"at least {need} of {size} slots", chance)
-    found = Explanation(lines, (curve,), need / size, size)
+    explanation = Explanation(lines, (curve,), need / size, size)
     if KINDS[config.sketch.kind].finder != "bands":
-        return found
+        return explanation
 
     bands = explain_bands(*bands_of(config), asked=asked)
-    return replace(found, lines=(*lines, *bands.lines, ""), curves=(curve, *bands.curves), more=bands.more)
+    return replace(explanation, lines=(*lines, *bands.lines, ""), curves=(curve, *bands.curves), more=bands.more)
 
 
 def _chance_to_pass(size: int, need: int) -> Callable[[float], float]:

@@ -428,11 +428,11 @@ def _measure(tokens: Ragged, pairs: NDArray[np.int64], need: NDArray[np.int64]) 
     # exactly at it.
     order = np.argsort(need, kind="stable")
     level = (np.log(need[order]) / np.log(CLOSE)).astype(np.int64)
-    found = np.zeros(len(need), np.int64)
+    values = np.zeros(len(need), np.int64)
     for some in np.split(order, np.flatnonzero(np.diff(level)) + 1):
         left, right = [first[i] for i in some], [second[i] for i in some]
-        found[some] = cpdist(left, right, scorer=LCSseq.similarity, score_cutoff=int(need[some[0]]), dtype=np.int64)
-    return found
+        values[some] = cpdist(left, right, scorer=LCSseq.similarity, score_cutoff=int(need[some[0]]), dtype=np.int64)
+    return values
 
 
 def spell(tokens: Ragged) -> list[str]:

@@ -119,8 +119,8 @@ def find_frequent(elements: NDArray[np.uint64], bits: int) -> NDArray[np.bool_]:
     such a range has one that many sketches hold; and every element that occurs that often is in such a range.
     """
     ranges = (elements >> np.uint64(max(bits - RANGE_BITS, 0))).astype(np.int64)
-    held = np.bincount(ranges, minlength=1)
-    return (held > FREQUENT + 4 * len(elements) / (1 << RANGE_BITS))[ranges]
+    counts = np.bincount(ranges, minlength=1)
+    return (counts > FREQUENT + 4 * len(elements) / (1 << RANGE_BITS))[ranges]
 
 
 def rarity_classes(

@@ -79,10 +79,10 @@ def parse_column(text: str) -> PolicyColumn:
                 f"expected a column of the records and different values, as source=wiki,news; got {text!r}"
             )
         return PolicyColumn(path, is_descending=False, type=None, listed=listed)
-    found = _COLUMN.fullmatch(text.strip())
-    if found is None or not found[2].strip():
+    match = _COLUMN.fullmatch(text.strip())
+    if match is None or not match[2].strip():
         raise ValueError(f"expected a column such as -score:number or date, got {text!r}")
-    return PolicyColumn(found[2].strip(), bool(found[1]), found[3])  # type: ignore[arg-type]
+    return PolicyColumn(match[2].strip(), bool(match[1]), match[3])  # type: ignore[arg-type]
 
 
 def read_columns(policy: object) -> tuple[PolicyColumn, ...]:

@@ -268,9 +268,9 @@ def connect_sketches(sketches: Ragged, totals: NDArray[np.int32], threshold: Thr
     roots = np.where(roots < 0, np.arange(len(order)), roots)
     firsts = np.full(len(order), len(order))
     np.minimum.at(firsts, roots, order)
-    found = np.empty(len(order), np.int64)
-    found[order] = firsts[roots]
-    return found
+    values = np.empty(len(order), np.int64)
+    values[order] = firsts[roots]
+    return values
 
 
 class Component(NamedTuple):

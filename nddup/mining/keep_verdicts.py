@@ -45,11 +45,11 @@ class Forced(NamedTuple):
 
     def classes(self, ids: pa.ChunkedArray) -> NDArray[np.int8]:
         """Return the class of each id: `KEPT`, `REMOVED` or `FREE`, (n,)."""
-        found = np.full(len(ids), FREE, np.int8)
+        values = np.full(len(ids), FREE, np.int8)
         for names, place in ((self.kept, KEPT), (self.removed, REMOVED)):
             is_named = pc.is_in(ids, value_set=pa.array(names, pa.string()))
-            found[np.asarray(is_named)] = place
-        return found
+            values[np.asarray(is_named)] = place
+        return values
 
     @property
     def digest(self) -> str:

@@ -334,7 +334,7 @@ def _fingerprint(
     last: NDArray[np.int64],
 ) -> NDArray[np.uint64]:
     """Return `Details.windows`; `last` is the last window of the document of each row."""
-    found = np.zeros(np.sum(ends - firsts) + len(firsts), np.uint64)
+    values = np.zeros(np.sum(ends - firsts) + len(firsts), np.uint64)
     at = 0
     for row in range(len(firsts)):
         for window in range(firsts[row], ends[row] + 1):
@@ -343,9 +343,9 @@ def _fingerprint(
                 for t in range(window, window + length):
                     value = (value ^ hashes[t]) * SCATTER
                     value ^= value >> SHIFT
-                found[at] = max(value, np.uint64(1))  # 0 is none
+                values[at] = max(value, np.uint64(1))  # 0 is none
             at += 1
-    return found
+    return values
 
 
 @compiled

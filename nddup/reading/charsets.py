@@ -217,8 +217,8 @@ def file_encoding(head: bytes, charset: str | None = None) -> tuple[str, int]:
 
     label, source = charset, "input.charset"
     if label is None:
-        found = _ENCODING.match(head[:1024].decode("latin-1"))
-        label, source = (found.group(1), "the XML declaration") if found else ("utf-8", "")
+        match = _ENCODING.match(head[:1024].decode("latin-1"))
+        label, source = (match.group(1), "the XML declaration") if match else ("utf-8", "")
     encoding_or_none = canonical_charset(label)
     if encoding_or_none is None:
         raise FormatError(f"unknown encoding {label!r} in {source}; set input.charset")
@@ -334,10 +334,10 @@ def declared_charset(head: bytes) -> str | None:
         'koi8-r'
     """
     head = head[:DECLARATION_BYTES]
-    found = _XML_DECLARATION.match(head)
-    if found is None and b"charset" in head.lower():
-        found = _META.search(_without_comments(head))
-    charset = canonical_charset(found.group(1).decode("ascii", "replace")) if found else None
+    match = _XML_DECLARATION.match(head)
+    if match is None and b"charset" in head.lower():
+        match = _META.search(_without_comments(head))
+    charset = canonical_charset(match.group(1).decode("ascii", "replace")) if match else None
     return "utf-8" if charset in WIDE else charset
 
 

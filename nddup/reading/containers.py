@@ -171,8 +171,8 @@ def _begins_as_page(head: bytes, name: str) -> bool:
 
 
 def _past_blanks(head: bytes, at: int) -> int:
-    found = _BLANKS.match(head, at)
-    return found.end() if found else at
+    match = _BLANKS.match(head, at)
+    return match.end() if match else at
 
 
 def is_page(name: str) -> bool:

@@ -114,9 +114,9 @@ def _doubled(lines: Iterable[str], dialect: Dialect) -> Iterator[str]:
     is_inside = False
     for line in lines:
         at, parts = 0, list[str]()
-        while found := (special if is_inside else opening).search(line, at):
-            parts.append(line[at : found.start()])
-            at, sign = found.end(), found[0]
+        while match := (special if is_inside else opening).search(line, at):
+            parts.append(line[at : match.start()])
+            at, sign = match.end(), match[0]
             if not is_inside or sign == quote:
                 is_inside = not is_inside
             elif sign == escape + quote:
@@ -256,8 +256,8 @@ def separator_of(start: str, delimiter: str) -> str:
     at = header.end() if header else len(start)
     is_quoted = opens_after_blank(start, delimiter)
     while is_quoted and at < len(start):
-        found = row.match(start, at)
-        is_quoted, at = found is not None, found.end() if found else at
+        match = row.match(start, at)
+        is_quoted, at = match is not None, match.end() if match else at
     return f"{delimiter} " if is_quoted else delimiter
 
 
@@ -430,8 +430,8 @@ def _read_sloppy(lines: Lines, dialect: Dialect, width: int, *, is_long: bool) -
 
     n_lines = len(lines.row)
     passed = "" if lines.give_back(1) else f"; {n_lines:,} lines are skipped"
-    told = f"a quote is not closed, or closed inside a field{_why_quoted(first, dialect)}{passed}"
-    return Reject("malformed", told, _excerpt(first))
+    text = f"a quote is not closed, or closed inside a field{_why_quoted(first, dialect)}{passed}"
+    return Reject("malformed", text, _excerpt(first))
 
 
 def _read_line(line: str, dialect: Dialect) -> list[str] | None:

@@ -111,10 +111,10 @@ def parse_path(text: str) -> Path:
     for part in _split_outside_brackets(text.strip(), "/"):
         if part == ".":
             continue
-        found = _STEP.fullmatch(part)
-        if found is None or (steps and steps[-1].is_attribute):
+        match = _STEP.fullmatch(part)
+        if match is None or (steps and steps[-1].is_attribute):
             raise FormatError(f"expected a path like a/b, @Id, a[@name=id], a|b or html(a), got {text!r}")
-        sign, name, first, last, key, value = found.groups()
+        sign, name, first, last, key, value = match.groups()
         where = (key.rpartition(":")[2], value) if key else None
         steps.append(Step(name, bool(sign), where, 0 if first else -1 if last else None))
     return tuple(steps)
@@ -128,8 +128,8 @@ def split_field(text: str) -> tuple[FieldKind, tuple[str, ...]]:
         >>> split_field("html(encoded|description)"), split_field("@Id")
         (('html', ('encoded', 'description')), ('auto', ('@Id',)))
     """
-    found = _FIELD.fullmatch(text)
-    kind, paths = (cast(FieldKind, found[1]), found[2]) if found else ("auto", text)
+    match = _FIELD.fullmatch(text)
+    kind, paths = (cast(FieldKind, match[1]), match[2]) if match else ("auto", text)
     return kind, tuple(path.strip() for path in _split_outside_brackets(paths, "|"))
 
 

@@ -96,19 +96,19 @@ def _join_chunks(body: bytes, limit: int) -> bytes:
     """Join the chunks of a body; a body that does not begin with the length of a chunk is no error: it has none."""
     at, size, parts = 0, 0, list[bytes]()
     while at < len(body) and size <= limit:
-        found = _CHUNK.match(body, at)
-        if found is None:
+        match = _CHUNK.match(body, at)
+        if match is None:
             if _CUT_CHUNK.match(body, at):
                 break
             if not at:
                 return body
             raise BodyError(f"its body cannot be decoded (chunked: no length of a chunk at byte {at:,})")
-        length = int(found[1], 16)
+        length = int(match[1], 16)
         if not length:
             break
-        parts.append(body[found.end() : found.end() + length])
+        parts.append(body[match.end() : match.end() + length])
         size += len(parts[-1])
-        at = found.end() + length
+        at = match.end() + length
         if at < len(body):
             end = _CHUNK_END.match(body, at)
             if end is None:

@@ -122,8 +122,8 @@ def begins_as_page(text: str) -> bool:
 
 
 def _past_blanks(text: str, at: int) -> int:
-    found = _BLANKS.match(text, at)
-    return found.end() if found else at
+    match = _BLANKS.match(text, at)
+    return match.end() if match else at
 
 
 def _of_tag(tag: re.Match[str]) -> str:

@@ -155,11 +155,11 @@ def cut_mail(stream: Expanded, *, max_record: int) -> Iterator[bytes | Reject]:
             piece = stream.read(PIECE)
             is_over, held = not piece, held + piece
             while lost or held.startswith(b"From ", _lead_of(held)):
-                found = _NEXT_ENVELOPE.search(held, searched or _lead_of(held) + 1)
-                if found is None:
+                match = _NEXT_ENVELOPE.search(held, searched or _lead_of(held) + 1)
+                if match is None:
                     break
-                message, searched = bytes(held[: found.start()]), 0
-                del held[: found.start()]
+                message, searched = bytes(held[: match.start()]), 0
+                del held[: match.start()]
                 yield _too_large(lost, message) if lost or len(message) > max_record else message
                 lost = 0
             searched = max(0, len(held) - _REACH)
@@ -258,10 +258,10 @@ class _Message:
         if name in _UTF_7 and data.isascii():
             return self._finish(*take_marks(data.decode("utf-7", EACH_BYTE)))
         given = name if name and name not in _NO_CHARSET else None
-        found = find_encoding(data, given if given and canonical_charset(given) else self.charset)
-        if not data.isascii() and found.encoding != "utf-8":
-            self.charset = self.charset or found.encoding
-        decoded = found.decode()
+        encoding = find_encoding(data, given if given and canonical_charset(given) else self.charset)
+        if not data.isascii() and encoding.encoding != "utf-8":
+            self.charset = self.charset or encoding.encoding
+        decoded = encoding.decode()
         return self._finish(decoded.text, decoded.lost)
 
     def _finish(self, text: str, lost: bytes) -> str:

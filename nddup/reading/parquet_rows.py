@@ -225,8 +225,8 @@ def _read_group(
 
     if read < promised:
         where = f"row group {group + 1} of {file.num_row_groups}"
-        told = f"{read:,} of its {promised:,} rows are read; the file has {file.metadata.num_rows:,}"
-        yield Reject(reason, f"{detail}; {where}: {told}", "")
+        text = f"{read:,} of its {promised:,} rows are read; the file has {file.metadata.num_rows:,}"
+        yield Reject(reason, f"{detail}; {where}: {text}", "")
 
 
 class TooLargeError(Exception):

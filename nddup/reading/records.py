@@ -399,10 +399,10 @@ def _read_fields(record: Record, charset: str | None, markup: Markup, part: Part
     for field, is_markup in zip(record.fields, kinds, strict=True):
         text = field
         if isinstance(field, bytes):
-            found = find_encoding(field, charset)
-            replaced += found.replaced
-            guessed += found.is_guess
-            text = found.data if is_markup and found.is_utf8 else found.decode().text
+            encoding = find_encoding(field, charset)
+            replaced += encoding.replaced
+            guessed += encoding.is_guess
+            text = encoding.data if is_markup and encoding.is_utf8 else encoding.decode().text
         if is_markup is None and isinstance(text, str):
             read = read_unknown(text, strip)
             stripped += read.text is not text
@@ -420,8 +420,8 @@ def _charset_of_longest(fields: tuple[Value, ...]) -> tuple[str | None, bool]:
         The codec, None for ASCII; and whether it is a guess.
     """
     longest = max((field for field in fields if isinstance(field, bytes)), key=len, default=b"")
-    found = find_encoding(longest)
-    return None if found.encoding == "ascii" else found.encoding, found.is_guess
+    encoding = find_encoding(longest)
+    return None if encoding.encoding == "ascii" else encoding.encoding, encoding.is_guess
 
 
 def content_fingerprint(record: Record) -> bytes:

@@ -78,8 +78,8 @@ def _scanner_of(tag: str, declared: Format) -> _Scanner:
 
 def find_sgml_start(chunk: bytes, head: FileHead) -> int | None:
     """Find where the record starts in a chunk; None if none does. Cost: linear."""
-    found = _scanner_of(head.tag, head.format).start.search(chunk)
-    return None if found is None else found.start()
+    match = _scanner_of(head.tag, head.format).start.search(chunk)
+    return None if match is None else match.start()
 
 
 def parse_sgml(chunk: bytes, head: FileHead, *, is_last: bool) -> Record | Reject | None:
@@ -98,11 +98,11 @@ def parse_sgml(chunk: bytes, head: FileHead, *, is_last: bool) -> Record | Rejec
     Cost: linear.
     """
     scanner = _scanner_of(head.tag, head.format)
-    found = scanner.start.search(chunk)
-    if found is None:
+    match = scanner.start.search(chunk)
+    if match is None:
         return None
 
-    body = chunk[found.start() :]
+    body = chunk[match.start() :]
     start = excerpt(body)
     if scanner.again.search(body, 1):
         return Reject("malformed", "another record starts before the end tag: an end tag is missing", start)

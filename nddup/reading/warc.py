@@ -133,12 +133,12 @@ class Window:
     def find_header_end(self, limit: int) -> int:
         """Find the end of the first blank line within `limit` bytes; -1 if there is none before the next record."""
         searched = 0
-        while (found := _HEADER_END.search(self.held, searched, limit)) is None:
+        while (match := _HEADER_END.search(self.held, searched, limit)) is None:
             if self.is_ended or len(self.held) >= limit:
                 return -1
             searched = max(0, len(self.held) - len(_START))  # the match may be cut at the end
             self.fill(len(self.held) + 1)
-        return -1 if found[0].endswith(_START) else found.end()
+        return -1 if match[0].endswith(_START) else match.end()
 
 
 def cut_warc(stream: Expanded, *, max_record: int) -> Iterator[Chunk | Reject]:  # noqa: C901 - one choice for each kind of record
@@ -298,16 +298,16 @@ def length_of(header: bytes) -> int | None:
     if not header.startswith(_START):
         fields = _split_line(header)
         return int(fields[-1]) if fields else None
-    found = _LENGTH.search(_FOLD.sub(b" ", header))
-    return int(found[1]) if found else None
+    match = _LENGTH.search(_FOLD.sub(b" ", header))
+    return int(match[1]) if match else None
 
 
 def is_document(header: bytes) -> bool:
     """Return whether a record may hold a document, or is a revisit of one."""
     if not header.startswith(_START):
         return not header.startswith(ARC_START)
-    found = _TYPE.search(_FOLD.sub(b" ", header))
-    return found is None or found[1].lower() in DOCUMENTS
+    match = _TYPE.search(_FOLD.sub(b" ", header))
+    return match is None or match[1].lower() in DOCUMENTS
 
 
 def _split_line(line: bytes) -> list[bytes] | None:
@@ -424,8 +424,8 @@ def _parse(chunk: bytes, max_record: int, wanted: Wanted, offset: int | None) ->
 
     if refused := _refusal_of(warc, capture, content_type, wanted):
         return Reject(*refused, excerpt(chunk), clean_id(doc_id) or None, capture, policy)
-    if is_http and (found := _CHARSET.search(content_type)):
-        charset = found[1].strip()
+    if is_http and (match := _CHARSET.search(content_type)):
+        charset = match[1].strip()
 
     try:
         payload = decode_body(chunk[start:], encodings, max_record)
@@ -497,11 +497,11 @@ def as_date(text: str) -> str | None:
         >>> as_date("2024-05-01T12:30:00.123Z"), as_date("20240501123000"), as_date("2024-05"), as_date("yesterday")
         ('2024-05-01T12:30:00Z', '2024-05-01T12:30:00Z', '2024-05-01T00:00:00Z', None)
     """
-    found = _DATE.fullmatch(text.strip())
-    if found is None:
+    match = _DATE.fullmatch(text.strip())
+    if match is None:
         return None
     year, month, day, hour, minute, second = (
-        int(part or least) for part, least in zip(found.groups(), _LEAST, strict=True)
+        int(part or least) for part, least in zip(match.groups(), _LEAST, strict=True)
     )
     try:
         moment = datetime(year, month, day, hour, minute, min(second, 59), tzinfo=UTC)  # a leap second has number 60
@@ -512,8 +512,8 @@ def as_date(text: str) -> str | None:
 
 def _after_blank_line(chunk: bytes, start: int) -> int:
     """Return the end of the first blank line from `start`; the end of the chunk if there is none."""
-    found = _BLANK_LINE.search(chunk, start)
-    return len(chunk) if found is None else found.end()
+    match = _BLANK_LINE.search(chunk, start)
+    return len(chunk) if match is None else match.end()
 
 
 def _after_http(chunk: bytes, start: int) -> int:
@@ -526,9 +526,9 @@ def _fields_of(header: bytes) -> dict[str, list[str]]:
     """Return the values of each field of a header, by its name in lower case. Lines that are no field are left out."""
     fields: dict[str, list[str]] = {}
     for line in _FOLD.sub(b" ", header).splitlines():
-        if found := _FIELD.match(line):
-            name = found[1].decode("ascii").lower()
-            fields.setdefault(name, []).append(line[found.end() :].decode("utf-8", "replace").strip())
+        if match := _FIELD.match(line):
+            name = match[1].decode("ascii").lower()
+            fields.setdefault(name, []).append(line[match.end() :].decode("utf-8", "replace").strip())
     return fields
 
 

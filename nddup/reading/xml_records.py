@@ -121,9 +121,9 @@ class Wrapper:
             The start, and None; or None, and the start of a comment, CDATA section, instruction or DOCTYPE that does
             not end; or twice None.
         """
-        found = self.at_once.match(data, at, end)
-        if found and self._is_record(found[1], data, found.start(1) - 1):
-            return found.start(1) - 1, None
+        match = self.at_once.match(data, at, end)
+        if match and self._is_record(match[1], data, match.start(1) - 1):
+            return match.start(1) - 1, None
 
         for token in self.anywhere.finditer(data, at, end):
             if token["start"] is not None:
@@ -138,9 +138,9 @@ class Wrapper:
         if self.prefixed.search(chunk, start + 1 + len(self.tag)):  # an expression: `find` takes four times as long
             return True
         at = start + 1
-        while found := self.marks.search(chunk, at):
-            end = next((end for begin, end in HIDDEN.items() if chunk.startswith(begin, found.start())), None)
-            at = chunk.find(end, found.start()) if end else -1
+        while match := self.marks.search(chunk, at):
+            end = next((end for begin, end in HIDDEN.items() if chunk.startswith(begin, match.start())), None)
+            at = chunk.find(end, match.start()) if end else -1
             if at < 0:
                 return True
         return False

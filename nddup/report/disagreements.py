@@ -84,8 +84,8 @@ def show_disagreements(run: FinishedRun, column: str) -> str:
     asked = _asked(run, column)
     found = run.sql(COUNTS.format(**asked)).to_pylist()[0]
     families = run.sql(FAMILIES).to_pylist()[0]["n"]
-    told = f"{found['families']:,} of {families:,} families of more than one document"
-    lines = [f"{told} differ in {one_line(column)}, with {counted(found['documents'], 'document')} together"]
+    text = f"{found['families']:,} of {families:,} families of more than one document"
+    lines = [f"{text} differ in {one_line(column)}, with {counted(found['documents'], 'document')} together"]
     lines += [spell_family(family) for family in first_disagreements(run, column)]
     lines += ["  all of them: --csv"] if found["families"] else []
     return "\n".join([*lines, ""])

@@ -245,11 +245,11 @@ def _short_notes(median: int, settings: Mapping[str, Any]) -> list[str]:
     if not 0 < median < SHORT or length == 1 or not is_asked or settings["sketch"]["kind"] not in SHINGLES_OF:
         return []
     found = share_of_changes_found(median, length, pairs["threshold"])
-    said = (
+    text = (
         f"the median document has {counted(median, 'token')}: of pairs of such texts that differ in one word,"
         f" {found:.0%} are found with shingles of {length} words; --config short is made for them"
     )
-    return [said]
+    return [text]
 
 
 def share_of_changes_found(tokens: int, length: int, threshold: float) -> float:

@@ -96,8 +96,8 @@ class BucketPlace:
     def commits(self) -> list[str]:
         """As `CommitFiles.commits`."""
         with _as_os_error():
-            found = self._files.ls(self._at(COMMITS), detail=False)
-        return [name for path in found if (name := str(path).rstrip("/").rpartition("/")[2]) != COMMITS]
+            listing = self._files.ls(self._at(COMMITS), detail=False)
+        return [name for path in listing if (name := str(path).rstrip("/").rpartition("/")[2]) != COMMITS]
 
     def read_commit(self, name: str) -> bytes:
         """As `Place.read_commit`."""
@@ -215,8 +215,8 @@ class BucketPlace:
     def sizes(self, segment: str) -> dict[str, int]:
         """As `Place.sizes`."""
         with suppress(FileNotFoundError), _as_os_error():
-            found = self._files.ls(self._at(SEGMENTS, segment), detail=True)
-            return {str(one["name"]).rstrip("/").rpartition("/")[2]: int(one["size"] or 0) for one in found}
+            listing = self._files.ls(self._at(SEGMENTS, segment), detail=True)
+            return {str(one["name"]).rstrip("/").rpartition("/")[2]: int(one["size"] or 0) for one in listing}
         return {}
 
     def remove_segment(self, segment: str) -> None:

@@ -247,18 +247,18 @@ class LiveClaim:
         living, dead = [], []
         names = set(self._repo.commits())
         for name in sorted(names):
-            found = NAME.fullmatch(name)
-            if found is None or name == self._name:
+            match = NAME.fullmatch(name)
+            if match is None or name == self._name:
                 continue
             with suppress(FileNotFoundError):  # given back meanwhile
-                if found[2] == ELSEWHERE:
-                    is_living = f"{int(found[1]) + 1}.json" not in names  # then it is decided
-                elif found[2] == place:
-                    is_living = is_running(int(found[3]), int(found[4]))
+                if match[2] == ELSEWHERE:
+                    is_living = f"{int(match[1]) + 1}.json" not in names  # then it is decided
+                elif match[2] == place:
+                    is_living = is_running(int(match[3]), int(match[4]))
                 else:
                     is_living = now - self._repo.time_of(name) < LIVES
                 if is_living:
-                    living.append(int(found[1]))
+                    living.append(int(match[1]))
                 else:
                     dead.append(name)
         return Claims(tuple(living), tuple(dead))

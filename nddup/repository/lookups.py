@@ -111,22 +111,22 @@ def hash_strings(column: pa.Array) -> NDArray[np.uint64]:
 
 @compiled
 def _hash_strings(data: NDArray[np.uint8], ends: NDArray[np.int64]) -> NDArray[np.uint64]:
-    found = np.empty(len(ends) - 1, np.uint64)
-    for i in range(len(found)):
+    values = np.empty(len(ends) - 1, np.uint64)
+    for i in range(len(values)):
         value = FNV_OFFSET
         for at in range(ends[i], ends[i + 1]):
             value = (value ^ np.uint64(data[at])) * FNV_PRIME
-        found[i] = mix_id(value, ONE, GOLDEN)
-    return found
+        values[i] = mix_id(value, ONE, GOLDEN)
+    return values
 
 
 @compiled
 def hash_ids(ids: NDArray[np.uint64]) -> NDArray[np.uint32]:
     """Return the hash of each id, (n,)."""
-    found = np.empty(len(ids), np.uint32)
+    values = np.empty(len(ids), np.uint32)
     for i in range(len(ids)):
-        found[i] = np.uint32(mix_id(ids[i], ONE, GOLDEN) >> HALF)
-    return found
+        values[i] = np.uint32(mix_id(ids[i], ONE, GOLDEN) >> HALF)
+    return values
 
 
 def count_common(sketches: Ragged) -> tuple[Features, NDArray[np.int32]]:
@@ -392,7 +392,7 @@ def _meet(stored: _Stored, first: NDArray[np.int64], last: NDArray[np.int64], as
         last: where each list ends.
         asked: the sketch and the threshold.
     """
-    found = np.empty(np.sum(last - first), np.int64)
+    values = np.empty(np.sum(last - first), np.int64)
     count = 0
     for i in range(len(first)):
         for at in range(first[i], last[i]):
@@ -411,9 +411,9 @@ def _meet(stored: _Stored, first: NDArray[np.int64], last: NDArray[np.int64], as
                     continue
             elif other < asked.bound or asked.size < need or not is_prefix:
                 continue
-            found[count] = row
+            values[count] = row
             count += 1
-    return np.unique(found[:count])
+    return np.unique(values[:count])
 
 
 def _compare(stored: Rows, given: Rows, met: NDArray[np.int64], rows: NDArray[np.int64], matching: Matching) -> Near:
@@ -451,10 +451,10 @@ def _compare_all(
     both: Ragged, places: NDArray[np.int64], totals: NDArray[np.int32], bounds: NDArray[np.int32], rule: Rule
 ) -> NDArray[np.int64]:
     """Return overlap, and numerator and denominator of the resemblance, of each pair; overlap -1 if not near."""
-    found = np.empty((len(places), 3), np.int64)
+    values = np.empty((len(places), 3), np.int64)
     for i in range(len(places)):
         a, b = places[i, 0], places[i, 1]
         need = min(bounds[a], bounds[b]) if rule.is_containment else max(bounds[a], bounds[b])
         need = max(need, common_needed(totals[a], totals[b], rule))
-        found[i, 0], found[i, 1], found[i, 2] = compare_sketches(both, a, b, need, rule)
-    return found
+        values[i, 0], values[i, 1], values[i, 2] = compare_sketches(both, a, b, need, rule)
+    return values

@@ -120,8 +120,8 @@ def count_common(
     rows = [*snapshot.shingles_of(names[stored]), *given.read(np.searchsorted(given.names, names[new]))]
     common = np.zeros(len(ends), np.int64)
     if len(possible):
-        found = Confirmer(needed.astype(np.int32), rows, rule).compare(places[possible], workers)
-        common[possible] = found.common
+        compared = Confirmer(needed.astype(np.int32), rows, rule).compare(places[possible], workers)
+        common[possible] = compared.common
     return Counted(common, of_ends)
 
 

@@ -72,11 +72,11 @@ def history_of(repo: str) -> dict[str, Any]:
 def describe_pairs(about: Mapping[str, Any]) -> str:
     """Return what makes a pair in a repository, from its identity: the threshold, and whether it is exact."""
     pairs = read_stored(about["settings"], origin="the settings of the repository").pairs
-    said = f"{pairs.measure} at least {pairs.threshold}"
+    text = f"{pairs.measure} at least {pairs.threshold}"
     if pairs.measure != "resemblance":
-        return said
+        return text
     is_exact = pairs.confirm == "resemblance"
-    return f"{said}, exact: all shingles decide" if is_exact else f"{said}, estimated from sketches"
+    return f"{text}, exact: all shingles decide" if is_exact else f"{text}, estimated from sketches"
 
 
 def list_versions(repo: str) -> str:

@@ -224,11 +224,11 @@ def _compare(promise: str, ours: dict[str, tuple[int, str]], theirs: dict[str, t
     if not differing:
         return Proof(promise, holds=True, detail=f"{rows:,} rows in {len(theirs)} tables")
     none = (0, "")
-    said = ", ".join(
+    text = ", ".join(
         f"{name} ({ours.get(name, none)[0]:,} rows, expected {theirs.get(name, none)[0]:,})"
         for name in sorted(differing)
     )
-    return Proof(promise, holds=False, detail=said)
+    return Proof(promise, holds=False, detail=text)
 
 
 def _run_fresh(snapshot: Snapshot, documents: pa.Table, workers: Workers) -> dict[str, pa.Table]:

@@ -114,13 +114,13 @@ def require_bands(identity: Identity, ask: Ask, *, name: str) -> None:
 def read_queries(identity: Identity, source: Collection | pa.Table, workers: Workers) -> Queries:
     """Read the documents of files as queries; unreadable records and repeated documents are only counted."""
     read = read_records(source, identity.config, workers)
-    found = collapse(read.records, read.silent, renames=True)
-    lost = found.rejects.filter(pc.not_equal(found.rejects["reason"], REPEATED))
+    collapsed = collapse(read.records, read.silent, renames=True)
+    lost = collapsed.rejects.filter(pc.not_equal(collapsed.rejects["reason"], REPEATED))
     told = tuple(
         f"{row['source']}#{row['record']}: not read: {row['reason']}: {row['detail']}"
         for row in lost.slice(0, SHOWN_REJECTS).to_pylist()
     )
-    return _as_queries(identity, found.documents, source, workers, len(lost), told)
+    return _as_queries(identity, collapsed.documents, source, workers, len(lost), told)
 
 
 def sketch_texts(identity: Identity, texts: str | Sequence[str] | Mapping[str, str]) -> Queries:

@@ -464,8 +464,8 @@ def not_sound(repo: Place, segment: Segment, name: str, fault: str) -> OutputErr
 
 def not_as_written(repo: Place, segment: Segment, name: str) -> OutputError:
     """Return the error for a file whose content is another than was written."""
-    said = "is not the file that was written, bit for bit; `nddup index check` names all such files"
-    return OutputError(f"{repo}: {SEGMENTS}/{segment.name}/{file_of(name)} {said}")
+    text = "is not the file that was written, bit for bit; `nddup index check` names all such files"
+    return OutputError(f"{repo}: {SEGMENTS}/{segment.name}/{file_of(name)} {text}")
 
 
 def open_shingles(repo: Place, segment: Segment) -> StoredShingles:

@@ -107,20 +107,20 @@ class Snapshot:
 
     def are_live(self, nodes: NDArray[np.int64]) -> NDArray[np.bool_]:
         """Return whether a live document has each distinct sketch, (n,)."""
-        found = np.zeros(len(nodes), np.bool_)
-        found[self.find_documents(nodes).which] = True
-        return found
+        values = np.zeros(len(nodes), np.bool_)
+        values[self.find_documents(nodes).which] = True
+        return values
 
     def find_nodes(self, fingerprints: Sequence[bytes]) -> NDArray[np.int64]:
         """Return the live node of each sketch, found by its fingerprint, (n,); -1 where no live document has it."""
         words = np.frombuffer(b"".join(fingerprints), np.uint64).reshape(-1, WORDS)
-        found = np.full(len(words), -1, np.int64)
+        values = np.full(len(words), -1, np.int64)
         for segment in self.mapped:
             which, rows = segment.prints.find(np.ascontiguousarray(words[:, 0]))
             nodes = segment.nodes[rows]
             is_here = (segment.print_ends[rows] == words[which, 1]) & self.are_live(nodes)
-            found[which[is_here]] = nodes[is_here]
-        return found
+            values[which[is_here]] = nodes[is_here]
+        return values
 
     def find_near(self, given: Rows, matching: Matching) -> list[Near]:
         """Return the near-duplicates of given sketches among the live ones, segment by segment."""
@@ -135,11 +135,11 @@ class Snapshot:
 
     def n_features_of(self, nodes: NDArray[np.int64]) -> NDArray[np.int64]:
         """Return the number of distinct shingles of some nodes, in their order."""
-        found = np.zeros(len(nodes), np.int64)
+        values = np.zeros(len(nodes), np.int64)
         for segment in self.mapped:
             which, rows = find_rows(segment.nodes, nodes)
-            found[which] = segment.n_features[rows]
-        return found
+            values[which] = segment.n_features[rows]
+        return values
 
     def shingles_of(self, nodes: NDArray[np.int64]) -> list[Row]:
         """Return where the shingle ids of some distinct nodes lie, in their order: in whole sketches, or in SHINGLES.

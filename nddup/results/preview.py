@@ -134,9 +134,9 @@ def _heading(collection: Collection) -> str:
     assets = {file.source for file in collection.assets}
     looked = [file for file in collection.listing.files if file.source not in assets]
     size = sum(file.size for file in looked)
-    told = ", ".join(f"{count:,} {name}" for name, count in sorted(formats.items()))
+    text = ", ".join(f"{count:,} {name}" for name, count in sorted(formats.items()))
     files = counted(len(looked), "file")
-    return f"{files}, {spell_size(size)}: {told or 'none can be read'}\n"
+    return f"{files}, {spell_size(size)}: {text or 'none can be read'}\n"
 
 
 def _describe(files: Files, entry: ListedFile, group: Group, config: Config) -> _Described:

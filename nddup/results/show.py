@@ -158,9 +158,9 @@ def summarise(metrics: RunMetrics, path: str, *, report: str | None = None, reje
         f"  {line.name:<21}{line.number:>13,}   {line.note.replace(chr(10), INDENT)}".rstrip() + "\n"
         for line in headline(metrics)
     )
-    said = "".join(f"  note: {one_line(note)}\n" for note in [*rejects, *notes(metrics)])
+    text = "".join(f"  note: {one_line(note)}\n" for note in [*rejects, *notes(metrics)])
     rule = "─" * WIDTH + "\n"
-    return f"{rule}{body}{rule}{said}  {metrics.seconds:.1f} s, results in {one_line(drop_login(path))}\n" + (
+    return f"{rule}{body}{rule}{text}  {metrics.seconds:.1f} s, results in {one_line(drop_login(path))}\n" + (
         f"  report: {one_line(drop_login(report))}\n" if report else ""
     )
 
@@ -337,8 +337,8 @@ def show_removed(run: FinishedRun) -> str:
     reasons = {row["reason"]: row["n"] for row in run.sql(REASONS).to_pylist()}
     removed = sum(reasons.values())
     by_reason = ", ".join(f"{count:,} {reason}" for reason, count in reasons.items())
-    said = f"removed: {removed:,} of {counted(run.metrics.rows['documents'], 'document')}"
-    lines = [f"{said} ({by_reason})" if removed else said]
+    text = f"removed: {removed:,} of {counted(run.metrics.rows['documents'], 'document')}"
+    lines = [f"{text} ({by_reason})" if removed else text]
     families = run.sql(LARGEST_FAMILIES)
     first: dict[str, list[dict[str, Any]]] = {}
     for row in run.sql(FIRST_REMOVED, wanted=families.select(["kept"]).rename_columns(["id"])).to_pylist():

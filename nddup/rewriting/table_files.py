@@ -141,10 +141,10 @@ class _Source:
             self._end = LINE_ENDS.get(self._codec, LINE_ENDS[""])
         unit, end = 2 if self._codec.startswith("utf-16") else 1, 0
         for _ in range(count):
-            found = self._end.search(self._held, end)
-            while found and found.start() % unit:  # between two characters of UTF-16
-                found = self._end.search(self._held, found.start() + 1)
-            end = found.end() if found else len(self._held)
+            match = self._end.search(self._held, end)
+            while match and match.start() % unit:  # between two characters of UTF-16
+                match = self._end.search(self._held, match.start() + 1)
+            end = match.end() if match else len(self._held)
         taken = bytes(self._held[:end])
         del self._held[:end]
         return taken

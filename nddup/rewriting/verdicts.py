@@ -255,14 +255,14 @@ def tag_xml(record: bytes, tags: AnyTags, head: FileHead) -> bytes:
     Raises:
         RewriteError: if it has the fields already, or a start tag that cannot be tagged.
     """
-    found = wrapper_of(head.tag, head.namespaces).open_tag.match(record)
-    if found is None:
+    match = wrapper_of(head.tag, head.namespaces).open_tag.match(record)
+    if match is None:
         raise RewriteError("a record has a start tag that cannot be tagged")
-    if NAMESPACE.encode() in found[0]:
+    if NAMESPACE.encode() in match[0]:
         raise RewriteError(AGAIN)
     fields = "".join(f" nddup:{name[6:]}={quoteattr(_NOT_XML.sub(UNKNOWN, value))}" for name, value in spelled(tags))
     inserted = f' xmlns:nddup="{NAMESPACE}"{fields}'.encode(head.encoding, "xmlcharrefreplace")
-    end = found.end() - found[0].endswith(b"/")
+    end = match.end() - match[0].endswith(b"/")
     return record[:end] + inserted + record[end:]
 
 

@@ -351,8 +351,8 @@ def split_member(path: str) -> tuple[str, str] | None:
         >>> split_member("/a/b.wacz!archive/c.warc.gz"), split_member("/a/b.wacz")
         (('/a/b.wacz', 'archive/c.warc.gz'), None)
     """
-    found = _MARK.search(path)
-    return (path[: found.end() - 1], path[found.end() :]) if found else None
+    match = _MARK.search(path)
+    return (path[: match.end() - 1], path[match.end() :]) if match else None
 
 
 def open_stored(path: str) -> BinaryIO:

@@ -121,6 +121,6 @@ def yaml_reason(error: Exception) -> str:
         return f"not YAML: {error}"
     if not isinstance(error, yaml.MarkedYAMLError) or error.problem_mark is None:
         return f"not YAML: {type(error).__name__}"
-    said = ", ".join(part for part in (error.context, error.problem) if part)
+    text = ", ".join(part for part in (error.context, error.problem) if part)
     place = f"line {error.problem_mark.line + 1}, column {error.problem_mark.column + 1}"
-    return re.sub(r"(['\"])[^'\"]{2,}\1", "a value", f"not YAML: {said} ({place})")
+    return re.sub(r"(['\"])[^'\"]{2,}\1", "a value", f"not YAML: {text} ({place})")

@@ -389,8 +389,8 @@ class Recipe:
         """The recipe and the sketch format as a line. Sketches can be compared only if their keys are equal."""
         if self.words is not None:
             return f"kind={self.kind} {self.words.key} format={SKETCH_FORMAT}"
-        said = " ".join(f"{name}={value}" for name, value in asdict(self).items() if name != "words")
-        return f"{said} format={FULL_FORMAT}"
+        text = " ".join(f"{name}={value}" for name, value in asdict(self).items() if name != "words")
+        return f"{text} format={FULL_FORMAT}"
 
     @property
     def is_plain(self) -> bool:

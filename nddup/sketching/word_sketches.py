@@ -195,7 +195,7 @@ def select_terms(
         The kept ids, ascending in each text; the number of distinct terms of each text; the offsets of the ids.
     """
     n_texts = offsets.size - 1
-    found = np.empty(tokens.size, np.uint64)
+    values = np.empty(tokens.size, np.uint64)
     features = np.zeros(n_texts, np.int64)
     ends = np.zeros(n_texts + 1, np.int64)
     written = 0
@@ -207,12 +207,12 @@ def select_terms(
             last[term] = d + 1
             features[d] += 1
             if kept[term]:
-                found[written] = ids[term]
+                values[written] = ids[term]
                 written += 1
 
-        found[ends[d] : written] = np.sort(found[ends[d] : written])
+        values[ends[d] : written] = np.sort(values[ends[d] : written])
         ends[d + 1] = written
-    return found[:written].copy(), features, ends
+    return values[:written].copy(), features, ends
 
 
 @compiled
@@ -226,7 +226,7 @@ def sign_sets(
     """
     n_texts = ends.size - 1
     copies = keys.shape[0]
-    found = np.empty(n_texts * copies, np.uint64)
+    values = np.empty(n_texts * copies, np.uint64)
     starts = np.zeros(n_texts + 1, np.int64)
     written = 0
     for d in range(n_texts):
@@ -238,9 +238,9 @@ def sign_sets(
                     state = mix_id(state ^ ids[i], keys[c, 0], keys[c, 1])
                     is_empty = False
             if not is_empty:
-                found[written] = state
+                values[written] = state
                 written += 1
 
-        found[starts[d] : written] = np.sort(found[starts[d] : written])
+        values[starts[d] : written] = np.sort(values[starts[d] : written])
         starts[d + 1] = written
-    return found[:written].copy(), starts
+    return values[:written].copy(), starts

@@ -19,16 +19,16 @@ def diff_on_spark(spark: SparkSession, before: str, after: str, output: str | No
         return diff_finished(earlier, later)
     storage = files_at(spark, output)
     require_room(storage, (before, after), output)
-    found = diff_finished(earlier, later)
+    difference = diff_finished(earlier, later)
     try:
         storage.make_folder(output)
         for name, text in queries().items():
             later.answer(text).write.options(compression="zstd", **UNMARKED).parquet(
                 storage.spelled(f"{output}/{name}")
             )
-        storage.write_text(f"{output}/{PAGE}", draw_page(later, before, after, found))
-        storage.write_text(f"{output}/{HEADER}", spell_header(before, after, found))
+        storage.write_text(f"{output}/{PAGE}", draw_page(later, before, after, difference))
+        storage.write_text(f"{output}/{HEADER}", spell_header(before, after, difference))
     except BaseException:
         storage.remove(output)
         raise
-    return found
+    return difference

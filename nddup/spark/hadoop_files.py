@@ -173,8 +173,8 @@ def _described(spark: SparkSession, rows: DataFrame, files: Sequence[WholeFile])
 
 def _ending(path: str) -> str:
     """Return the ending of a name from its last point, in lower case; empty unless it is of letters, digits, _ or -."""
-    found = re.search(r"[^/](\.[a-z0-9_-]+)$", unquote(path).lower())
-    return found[1] if found else ""
+    match = re.search(r"[^/](\.[a-z0-9_-]+)$", unquote(path).lower())
+    return match[1] if match else ""
 
 
 # In a worker ---------------------------------------------------------------------------------------------------------

@@ -139,8 +139,8 @@ def major_of(release: str) -> int:
         >>> major_of('IMPLEMENTOR="Debian"\nJAVA_VERSION="17.0.15"')
         17
     """
-    found = re.search(r'^JAVA_VERSION="(?:1\.)?(\d+)', release, re.MULTILINE)
-    return int(found[1]) if found else 0
+    match = re.search(r'^JAVA_VERSION="(?:1\.)?(\d+)', release, re.MULTILINE)
+    return int(match[1]) if match else 0
 
 
 def users_options(settings: Mapping[str, str]) -> str:

@@ -174,8 +174,8 @@ def find_on_spark(
         forced = read_forced(files_of(spark), config.keep.force)
         shown = SparkProgress(spark, is_quiet=is_quiet, is_brief=True)
         job = meanwhile.enter_context(closing(SparkJob(spark, config, store, shown, forced=forced)))
-        found = find_clusters(job, number_texts(df, **columns).select(*TEXTS.names))
-    return dict(found.tables), metrics_of(config, found.stages, found.unpaired, is_on_spark=True), made.free
+        tables = find_clusters(job, number_texts(df, **columns).select(*TEXTS.names))
+    return dict(tables.tables), metrics_of(config, tables.stages, tables.unpaired, is_on_spark=True), made.free
 
 
 def with_ids_of(tables: Mapping[str, DataFrame], kind: T.DataType) -> dict[str, DataFrame]:

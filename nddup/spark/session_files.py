@@ -158,8 +158,8 @@ def look_in_folders(
     try:
         rows = _looked(spark, folders, look, tasks=-(-len(sizes) // TASK_FILES))
         for row in rows.collect():
-            told = pickle.loads(zlib.decompress(row["told"]))  # noqa: S301 - this run's own tasks wrote it
-            found |= {path: seen for path, size, seen in told if sizes.get(path) == size}
+            values = pickle.loads(zlib.decompress(row["told"]))  # noqa: S301 - this run's own tasks wrote it
+            found |= {path: seen for path, size, seen in values if sizes.get(path) == size}
     except (PySparkException, Py4JJavaError):
         return {}  # the caller opens the files itself, and reports why any of them cannot be read
     return found

@@ -37,7 +37,7 @@ def split_on_spark(spark: SparkSession, path: str, call: SplitCall) -> tuple[Fin
         with WorkersOnSpark(1, spark=spark) as workers:
             return frame_of(run.session, read_columns_with(workers, opened.folder, files, names))
 
-    told = split_run(run, asked, read_columns)
+    parts = split_run(run, asked, read_columns)
     try:
         storage.make_folder(call.output)
         for name, text in ROWS.items():
@@ -45,11 +45,11 @@ def split_on_spark(spark: SparkSession, path: str, call: SplitCall) -> tuple[Fin
                 storage.spelled(f"{call.output}/{name}")
             )
         written = None if again is None else _write_records(spark, run, call, again)
-        storage.write_text(f"{call.output}/{HEADER}", call.spell_header(run, told, written))
+        storage.write_text(f"{call.output}/{HEADER}", call.spell_header(run, parts, written))
     except BaseException:
         storage.remove(call.output)
         raise
-    return run, told
+    return run, parts
 
 
 def _read_earlier(session: SparkSession, path: str) -> DataFrame:

@@ -135,15 +135,15 @@ def split_here(path: str, call: SplitCall) -> tuple[FinishedRun, ToldSplit]:
     require_room(call, files, folder)
     asked = call.ask(files, None if call.earlier is None else _read_earlier(call.earlier))
     again = find_written(folder, files) if call.is_writing else None
-    told = split_run(opened.run, asked, partial(read_columns_here, folder))
+    parts = split_run(opened.run, asked, partial(read_columns_here, folder))
     with written_apart(call.output) as apart:
         for name, text in ROWS.items():
             (apart / name).mkdir(parents=True)
             rows = opened.run.sql(text).select(SPLIT_TABLES[name].names).cast(SPLIT_TABLES[name].arrow)
             pq.write_table(rows, apart / name / "part-00000.zstd.parquet", compression="zstd")
         written = None if again is None else _write_records(opened.run, call.parts, again, apart)
-        (apart / HEADER).write_text(call.spell_header(opened.run, told, written), encoding="utf-8")
-    return opened.run, told
+        (apart / HEADER).write_text(call.spell_header(opened.run, parts, written), encoding="utf-8")
+    return opened.run, parts
 
 
 def read_columns_here(folder: RunFolder, names: tuple[str, ...]) -> pa.Table:

@@ -74,10 +74,10 @@ def list_families(engine: Engine, columns: Sequence[str], places: Sequence[int |
         and on family and value; and of both results on the family. A task holds the distinct values of one family.
     """
     values = ["d.source" if place is None else f"element_at(d.policy, {place + 1})" for place in places]
-    told = " ".join(f"WHEN {at} THEN {value.replace('d.', 'm.')}" for at, value in enumerate(values))
+    text = " ".join(f"WHEN {at} THEN {value.replace('d.', 'm.')}" for at, value in enumerate(values))
     listed = " UNION ALL ".join(f"SELECT {at} AS place" for at in range(len(values)))
     engine.see("family_members", engine.answer(MEMBERS))
-    engine.see("family_values", engine.answer(VALUES.format(values=told, places=listed)))
+    engine.see("family_values", engine.answer(VALUES.format(values=text, places=listed)))
     engine.see("ledgers", engine.answer(IN_ORDER, partial(lay_ledgers, columns=tuple(columns)), LEDGERS, by=BY))
     return engine.answer(ANSWER)
 

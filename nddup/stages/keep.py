@@ -204,7 +204,7 @@ def decide_batches(batches: Batches, *, by_sets: bool) -> Batches:
         is_near = np.asarray(pc.is_valid(columns["near_id"]))
         is_head = np.asarray(pc.equal(columns["doc_id"], columns["own_id"]))
         classes = classes_of(np.asarray(columns["weight"]))
-        found = decide(
+        verdicts = decide(
             Placed(
                 is_head=is_head,
                 is_alike=np.asarray(columns["is_alike"]),
@@ -222,11 +222,11 @@ def decide_batches(batches: Batches, *, by_sets: bool) -> Batches:
         yield KEEP.batch(
             [
                 columns["doc_id"],
-                pa.array(found.kept),
-                pc.if_else(pa.array(found.removed_for == ALONE), pa.scalar(None, pa.string()), stands),
-                pa.array(REASONS, pa.string()).take(pa.array(found.reasons, mask=found.kept)),
-                pa.array(found.resemblance, from_pandas=True),
-                pa.array(found.lost, from_pandas=True),
+                pa.array(verdicts.kept),
+                pc.if_else(pa.array(verdicts.removed_for == ALONE), pa.scalar(None, pa.string()), stands),
+                pa.array(REASONS, pa.string()).take(pa.array(verdicts.reasons, mask=verdicts.kept)),
+                pa.array(verdicts.resemblance, from_pandas=True),
+                pa.array(verdicts.lost, from_pandas=True),
                 pa.array(np.asarray(columns["leads"]) & (is_head | (classes == KEPT))),
             ]
         )

@@ -145,9 +145,9 @@ def require_few_rejects(
     records = documents + rejects
     more = f"; {_name(shards)}" if shards else ""
     if rejects > limit * records:
-        told = ", ".join(f"{count:,} {reason}" for reason, count in sorted(counts.items()) if count > 0)
+        text = ", ".join(f"{count:,} {reason}" for reason, count in sorted(counts.items()) if count > 0)
         allowed = f"input.max_rejects={limit} allows {int(limit * records):,}"
-        raise NddupError(f"{rejects:,} of {records:,} records are rejects ({told}); {allowed}{more}")
+        raise NddupError(f"{rejects:,} of {records:,} records are rejects ({text}); {allowed}{more}")
     if source is not None and (left := sorted(shards + others)):
         names = {file.source for file in left}
         outside = {file.source for file in foreign} | {file.source for file in source.assets}
@@ -184,5 +184,5 @@ def _ending(name: str) -> str:
 
 
 def _name(files: Sequence[SilentFile]) -> str:
-    told = ", ".join(f"{file.source} ({file.reason})" for file in files[:NAMED_FILES])
-    return f"no document came from {counted(len(files), 'file')}: {told}{', …' if len(files) > NAMED_FILES else ''}"
+    text = ", ".join(f"{file.source} ({file.reason})" for file in files[:NAMED_FILES])
+    return f"no document came from {counted(len(files), 'file')}: {text}{', …' if len(files) > NAMED_FILES else ''}"

@@ -175,19 +175,19 @@ def _begin(engine: RunEngine, inputs: list[str], source: Collection) -> dict[str
 
 
 def _make_all(engine: RunEngine, source: Collection, inputs: list[str]) -> dict[str, Any]:
-    found = find_clusters(engine, source)
+    tables = find_clusters(engine, source)
     source = source.without_columns()
 
-    _write_lists(engine, found)
-    _write_kept(engine, source, found)
-    _rewrite(engine, source, found)
+    _write_lists(engine, tables)
+    _write_kept(engine, source, tables)
+    _rewrite(engine, source, tables)
     if engine.config.output.names_from is not None:
-        _name_families(engine, found, engine.config.output.names_from)
-    texts = _store_texts(engine, source, found)
+        _name_families(engine, tables, engine.config.output.names_from)
+    texts = _store_texts(engine, source, tables)
 
-    sketch = note_changes(found.stages.sketch, engine.files, inputs, source)
-    stages = found.stages.model_copy(update={"sketch": sketch, "texts": texts})
-    metrics = metrics_of(engine.config, stages, found.unpaired, is_on_spark=engine.is_on_spark).dump()
+    sketch = note_changes(tables.stages.sketch, engine.files, inputs, source)
+    stages = tables.stages.model_copy(update={"sketch": sketch, "texts": texts})
+    metrics = metrics_of(engine.config, stages, tables.unpaired, is_on_spark=engine.is_on_spark).dump()
     engine.folder.finish(metrics)
     return metrics
 

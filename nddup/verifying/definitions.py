@@ -176,12 +176,12 @@ def compare_all(
 
     Cost: the ids of all pairs together.
     """
-    found = np.zeros((len(rows), 5), np.int64)
+    values = np.zeros((len(rows), 5), np.int64)
     for k in range(len(rows)):
         first = ids[offsets[rows[k]] : offsets[rows[k] + 1]]
         second = other_ids[other_offsets[other_rows[k]] : other_offsets[other_rows[k] + 1]]
-        found[k] = compare(first, second, sample, masks[k])
-    return found
+        values[k] = compare(first, second, sample, masks[k])
+    return values
 
 
 @compiled

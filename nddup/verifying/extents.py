@@ -75,13 +75,13 @@ def find_extent(texts: Sequence[Sequence[str]], length: int, offset: int = 1) ->
     numbers = _number(rows, starts, length, len(known) + 1)
 
     distinct = np.unique(np.stack([owners, numbers]), axis=1) if len(numbers) else np.empty((2, 0), np.int64)
-    held = np.bincount(distinct[1], minlength=1)
-    is_common = (held == len(rows))[numbers] if len(numbers) else np.empty(0, np.bool_)
+    counts = np.bincount(distinct[1], minlength=1)
+    is_common = (counts == len(rows))[numbers] if len(numbers) else np.empty(0, np.bool_)
     bounds = np.cumsum([0, *(len(places) for places in starts)])
     whole = [is_common[low:high] for low, high in pairwise(bounds)]
     spans = [_spans(places, common, length, size) for places, common, size in zip(starts, whole, sizes, strict=True)]
     return Extent(
-        common=int(np.count_nonzero(held == len(rows))) if len(numbers) else 0,
+        common=int(np.count_nonzero(counts == len(rows))) if len(numbers) else 0,
         shingles=np.bincount(distinct[0], minlength=len(rows)).tolist(),
         spans=spans[0] if spans else np.empty((0, 2), np.int64),
         beside=[_complement(join_ranges(ranges), size) for ranges, size in zip(spans, sizes, strict=True)],

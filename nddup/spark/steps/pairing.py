@@ -222,10 +222,10 @@ def _compare(job: Job, comparing: _Comparing) -> Saved:
 
 def _write_compared(job: Job, matched: DataFrame) -> Saved:
     """Write COMPARED; the caller seals it."""
-    found = job.write("compared", matched, candidates.COUNTS)
-    if found.counts["stopped"]:
-        raise CapacityError(past_comparisons(found.counts["stopped"], job.config.pairs.max_comparisons))
-    return found
+    tables = job.write("compared", matched, candidates.COUNTS)
+    if tables.counts["stopped"]:
+        raise CapacityError(past_comparisons(tables.counts["stopped"], job.config.pairs.max_comparisons))
+    return tables
 
 
 def _pairing(job: Job, comparing: _Comparing, partitions: int) -> Pairing:
