@@ -20,18 +20,20 @@ import time
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from nddup.errors import reason_of
 from nddup.ground.own_files import ForeignFileError, open_own
 from nddup.ground.shown import clean
 from nddup.ground.start_up import cache_folder
 from nddup.scanning.input_files import local_path
-from nddup.spark.session_access import JavaObject
 from nddup.storage.local_storage import is_local
 
 if TYPE_CHECKING:  # a command asks for the size of its inputs before it loads Spark
     from pyspark.sql import SparkSession
+
+JavaObject: TypeAlias = Any
+"""A method of an object of Java, or the value of a field."""
 
 OLDEST, MODULE = 17, "jdk.incubator.vector"
 """The oldest version of Java that Spark runs on, and a module that it needs."""

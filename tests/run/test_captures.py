@@ -120,7 +120,7 @@ def test_the_text_of_a_revisit_is_that_of_what_it_repeats(tmp_path: Path) -> Non
     for name, one in {"1": again, "2": CRAWL[0], "3": near}.items():
         write_crawl(tmp_path / "in" / name, [one])
 
-    run = run_of(tmp_path, tmp_path / "in")
+    run = run_of(tmp_path, tmp_path / "in", output={})
 
     texts = once_each((row["doc_id"], row["text"]) for row in run.sql("SELECT doc_id, text FROM texts").to_pylist())
     assert texts["urn:x:a"] == texts["urn:x:z"] == words(1)
