@@ -128,7 +128,7 @@ def test_writers_and_compactors_together(path: str) -> None:
     told, done = list[str](), threading.Event()
 
     def write(name: str) -> None:
-        for number in range(4):
+        for number in range(2):
             while True:
                 try:
                     nddup.repository.open(path).add({f"{name}{number}": f"text {name} {number} of a writer " * 3})
@@ -154,5 +154,5 @@ def test_writers_and_compactors_together(path: str) -> None:
     done.set()
     compactor.join()
 
-    assert sorted(told) == sorted(f"{name}{number}" for name in "abc" for number in range(4))
+    assert sorted(told) == sorted(f"{name}{number}" for name in "abc" for number in range(2))
     assert set(told) <= set(whole(path).tables()["documents"]["doc_id"].to_pylist())
