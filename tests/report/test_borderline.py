@@ -5,6 +5,8 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
+from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import Browser
 
 from nddup.cli import main
 from nddup.embedded.run import run_locally
@@ -14,6 +16,7 @@ from nddup.settings.load import build_config
 from tests.counted_rows import once_each
 from tests.embedded.confirmed_texts import draw_together
 from tests.finished_runs import write_texts
+from tests.report.opened_reports import Watched
 
 
 @pytest.fixture(scope="module", params=["none", "edit"])
@@ -79,6 +82,25 @@ def test_the_page_has_both_texts_of_each(run: Path) -> None:
     how = "estimated from the sketches" if confirm == "none" else "exact"
     assert f"the values here are {how}." in page
     assert "<mark>" in page
+
+
+@pytest.mark.browser
+@pytest.mark.parametrize(("scheme", "width"), [("light", 1280), ("dark", 390)])
+def test_no_serious_fault(browser: Browser, run: Path, scheme: str, width: int) -> None:
+    """axe-core finds nothing serious, nothing is wider than the screen, and the page looks like the report."""
+    watched = Watched(browser, viewport={"width": width, "height": 900}, color_scheme=scheme)
+    page = watched.page
+    page.goto((run / "report" / "borderline.html").as_uri())
+
+    faults = Axe().run(page, options={"preload": False}).response["violations"]
+
+    assert [fault["id"] for fault in faults if fault["impact"] in {"serious", "critical"}] == []
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    assert page.evaluate("getComputedStyle(document.querySelector('.card')).borderTopLeftRadius") == "10px"
+    page.get_by_role("link", name="Overview").click()
+    page.wait_for_selector("html[data-ready]")
+    assert watched.faults == []
+    watched.context.close()
 
 
 def test_a_run_that_compared_a_share_of_the_overlap_is_refused(

@@ -145,8 +145,8 @@ def test_a_run_stores_the_texts_of_its_clusters(spark: SparkSession, files: Path
 
     folder = SparkFolder(spark, str(tmp_path / "run"))
     found = once_each(
-        (row["doc_id"], row["text"].rstrip("\n")) for row in folder.table("texts").collect()
-    )  # a block ends a line
+        (row["doc_id"], row["text"].strip("\n")) for row in folder.table("texts").collect()
+    )  # a block is lines of its own
     long = ("five six " * 4_000)[:CHARACTERS]
     assert found == {"1": WORDS, "2": WORDS, "3": f"{WORDS} phi", "5": long, "6": long}
     assert metrics["stages"]["texts"]["rows_out"] == {"texts": 5}
@@ -155,7 +155,7 @@ def test_a_run_stores_the_texts_of_its_clusters(spark: SparkSession, files: Path
     again = reopen_inputs(spark, folder)
     row = folder.table("documents").where("doc_id = '4'").select("source", "content_fingerprint").collect()[0]
     texts = again.find_texts({"4": (row["source"], bytes(row["content_fingerprint"]))}).collect()
-    assert [(one["doc_id"], one["text"]) for one in texts] == [("4", "alone it stands in the world\n")]
+    assert [(one["doc_id"], one["text"]) for one in texts] == [("4", "\nalone it stands in the world\n")]
 
     (files / "a.jsonl").write_text("{}\n")
     with pytest.raises(NddupError, match=r"the inputs of .* changed since the run: a\.jsonl; run the job again"):
