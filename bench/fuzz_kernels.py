@@ -26,11 +26,11 @@ from bench import fuzz_samples as made
 from bench.fuzz_samples import TOKENS, mutate
 from nddup.against.find_hits import find_hits, find_possible
 from nddup.against.shingle_table import make_filter, make_known
+from nddup.matching.lookups import hash_strings
 from nddup.mining.fimi import read_fimi
 from nddup.passages.tabulate import find_characters
 from nddup.reading.json_lines import Keys, find_ends, read_lines
 from nddup.reading.page_limits import count_parts, count_tags, most_attributes, trace_elements
-from nddup.repository.lookups import hash_strings
 from nddup.scanning.found import join_encoded, text_buffers
 from nddup.sketching.recipe import Recipe, make_sketches
 from nddup.sketching.rolling_hash import fingerprint_rows, hash_rows

@@ -2,9 +2,9 @@
 
 Labelled sets are not planted: versions of one page (debdocs-dev), one licence by the judgement of curators
 (scancode-licences, at most EACH texts of a licence), pairs that a collection lists (mccormick). Intervals are those of
-drawing the labels anew. Short texts are edited as in `profiles`: sentences of copyright files, which chose no setting,
-and kinds of texts by which `short` was chosen: sentences of ruweb, titles of Debian's packages (`apt-cache dumpavail`)
-and, with `--summaries`, a table of summaries.
+drawing the labels anew. Short texts are edited as in `profiles`: sentences of ruweb and of copyright files, which chose
+no setting, and texts of the kinds by which `short` was chosen: titles of Debian's packages (`apt-cache dumpavail`) and,
+with `--summaries`, a table of summaries.
 """
 
 import argparse

@@ -19,7 +19,7 @@ import pyarrow.parquet as pq
 import nddup.repository
 from nddup.ground.arrays import Ragged
 from nddup.ground.columns import lists_of, ragged_of
-from nddup.repository.lookups import Rows
+from nddup.matching.lookups import Rows
 from nddup.repository.opened_repository import Repository
 from nddup.repository.places import SEGMENTS
 from nddup.repository.query_stored import Ask, Queries, find_matches, sketch_texts

@@ -40,6 +40,7 @@ examples:
   nddup run pages/ --output out --resume                      reuses what an interrupted run had finished
   nddup run pages/ --output out --set spark.driver.memory=8g --master 'local[4]'
   nddup run titles.csv --output out --config short            a profile: settings for short texts
+  nddup run new/ --onto out-1 --as 2026-11-28 --output out-2  a night: only what is new is read
 
 """
 
@@ -78,14 +79,30 @@ def add(commands: "argparse._SubParsersAction[Any]") -> None:
         "--names-from", metavar="RUN",
         help="an earlier run, or REPO@N: families keep the names they have there; the report begins with what is new",
     )  # fmt: skip
-    add_all_known(parser, "keep.force")
+    parser.add_argument(
+        "--onto", metavar="RUN",
+        help="a finished run, made with output.onto=true: read only what is new, and make the tables of one run over"
+        " all; its settings hold",
+    )  # fmt: skip
+    parser.add_argument(
+        "--as", dest="batch", metavar="NAME",
+        help="a name for the inputs, such as a date: their sources are NAME/…; with --onto, one after all before it",
+    )  # fmt: skip
+    parser.add_argument(
+        "--without", metavar="FILE", help="with --onto: a list of ids, documents that leave; INPUT may then be missing"
+    )
+    add_all_known(parser, "keep.force and --without")
     add_json(parser)
-    add_inputs(parser)
+    add_inputs(parser, "*")
     add_master(parser)
 
 
 def execute(options: argparse.Namespace) -> int:
     """Run the job and print its summary."""
+    if options.without and not options.onto:
+        raise ConfigError(f"--without {options.without}: takes documents out of a run; name it with --onto")
+    if not options.inputs and not options.without:
+        raise ConfigError("INPUT: expected a file or folder, got none")
     processes = _start_processes(options)
     try:
         _look_at_paths(options)
@@ -144,6 +161,8 @@ def _prepare(
     chosen += [f"output.names_from={json.dumps(options.names_from)}"] if options.names_from else []
     config = load_config(options.config, [*options.assignments, *chosen], os.environ)
     start_logging(options.log_format)
+    if options.onto:
+        config = _go_on(options, config)
     choice = choose_engine(options.inputs, options.output, config, master=options.master)
     if options.tables and choice.engine == "local":
         raise ConfigError(
@@ -155,6 +174,7 @@ def _prepare(
         "log_format": options.log_format,
         "first_log_line": f"engine: {choice.engine} ({choice.why})",
     }
+    how |= {"onto": options.onto, "batch": options.batch, "without": options.without}
     if config.output.names_from is not None:
         how["earlier"] = _open_version(config.output.names_from)
     if choice.engine == "local":
@@ -162,6 +182,17 @@ def _prepare(
     if processes is not None:
         processes.kill()
     return config, _prepare_spark(options, config, steps), how
+
+
+def _go_on(options: argparse.Namespace, config: "Config") -> "Config":
+    """Return the settings of a run onto a finished one."""
+    from nddup.results.opening import is_read_here  # noqa: PLC0415
+    from nddup.stages.onto import settings_onto  # noqa: PLC0415
+    from nddup.storage.local_folder import LocalFolder  # noqa: PLC0415
+
+    if not is_read_here(options.onto, master=None):
+        raise ConfigError(f"--onto {options.onto}: expected a folder of this machine")
+    return settings_onto(config, LocalFolder(options.onto))
 
 
 def _open_version(path: str) -> "FinishedRun | None":

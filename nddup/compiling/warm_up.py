@@ -18,6 +18,9 @@ from nddup.embedded.workers import Workers
 from nddup.ground.arrays import Ragged, take_rows
 from nddup.matching.elements import divide, take_all
 from nddup.matching.long_texts import bound_common
+from nddup.matching.lookups import Matching, build_postings, hash_ids, hash_strings
+from nddup.matching.lookups import Rows as Stored
+from nddup.matching.lookups import find_near as find_stored
 from nddup.matching.overlap_join import ComparisonLimits, LongLists
 from nddup.matching.threshold import Threshold
 from nddup.mining.family_pairs import pair_family
@@ -33,9 +36,6 @@ from nddup.passages.repeats import find_repeats
 from nddup.passages.tabulate import find_characters
 from nddup.reading import markup, page_limits
 from nddup.reading.json_lines import Keys, find_ends, read_lines
-from nddup.repository.lookups import Matching, build_postings, hash_ids, hash_strings
-from nddup.repository.lookups import Rows as Stored
-from nddup.repository.lookups import find_near as find_stored
 from nddup.scanning import read_again, sketch_records
 from nddup.scanning.found import text_buffers
 from nddup.settings.load import build_config

@@ -128,15 +128,19 @@ RENAMED = ("doc_key", "final_id", "first_id")
 """Columns of the settled documents that DOCUMENTS take over."""
 
 
-def collapse(records: pa.Table, silent: pa.Table, *, renames: bool = False) -> Collapsed:
+def collapse(
+    records: pa.Table, silent: pa.Table, *, renames: bool = False, without: pa.Table | None = None
+) -> Collapsed:
     """Make the documents and the rejects.
 
     Args:
-        records: RECORDS in collection order, those of a source together.
+        records: RECORDS in collection order, those of a source together; or some of them, with the columns that
+            `number_records` adds, and no revisit.
         silent: REJECTS of whole files in which no record was found.
         renames: whether a later record of an id, if its content is another than that of the first, becomes a document
             called `source#record`, and a revisit of a document is one; else every later record, and every revisit, is
             a reject.
+        without: `doc_id`, each once, of the documents that leave the collection once all have their names.
 
     Returns:
         DOCUMENTS in collection order, with the smallest id among equal sketches as `group` (among equal contents, if
@@ -145,8 +149,7 @@ def collapse(records: pa.Table, silent: pa.Table, *, renames: bool = False) -> C
     Cost: that of `stages.settle`, in narrow rows; the others are copied if there are rejects.
     """
     records = _with_revisits(records) if renames else records
-    numbered = records.append_column("doc_key", pa.array(np.arange(len(records))))
-    numbered = numbered.append_column("record", pa.array(number_in_file(records["source"])))
+    numbered = records if "doc_key" in records.column_names else number_records(records)
     is_good = pc.is_null(records["reason"])
     good = numbered if records["reason"].null_count == len(records) else numbered.filter(is_good)
     listed, rejects, later = (
@@ -155,8 +158,9 @@ def collapse(records: pa.Table, silent: pa.Table, *, renames: bool = False) -> C
         0,
     )
     nested = 0
-    if good["doc_id"].null_count or any(pc.count_distinct(good[name]).as_py() < len(good) for name in DISTINCT):
-        engine, nested = _settle(good, renames=renames), len(good) - good["parent"].null_count
+    is_plain = not good["doc_id"].null_count and without is None
+    if not is_plain or any(pc.count_distinct(good[name]).as_py() < len(good) for name in DISTINCT):
+        engine, nested = _settle(good, renames=renames, without=without), len(good) - good["parent"].null_count
         listed = list_documents(engine, many=len(good), nested=nested)
         listed = listed.select([*RENAMED, *(["final_parent"] if nested else [])]).sort_by("doc_key")
         rejects.append(engine.answer(REJECTED))
@@ -171,6 +175,12 @@ def collapse(records: pa.Table, silent: pa.Table, *, renames: bool = False) -> C
     documents = documents.append_column("group", listed.column(2)).select(DOCUMENTS.names).cast(DOCUMENTS.arrow)
     rejected = pa.concat_tables([some.select(REJECTS.names).cast(REJECTS.arrow) for some in rejects])
     return Collapsed(documents, rejected, later)
+
+
+def number_records(records: pa.Table, first: int = 0) -> pa.Table:
+    """Return records with `doc_key`, their place in the collection from `first` on, and `record`, in their file."""
+    numbered = records.append_column("doc_key", pa.array(np.arange(first, first + len(records))))
+    return numbered.append_column("record", pa.array(number_in_file(records["source"])))
 
 
 def _with_revisits(records: pa.Table) -> pa.Table:
@@ -188,7 +198,7 @@ def _with_revisits(records: pa.Table) -> pa.Table:
     return records
 
 
-def _settle(good: pa.Table, *, renames: bool) -> "DuckEngine":
+def _settle(good: pa.Table, *, renames: bool, without: pa.Table | None = None) -> "DuckEngine":
     """Return an engine with `repeats` and `settled` of good records; without `renames` a made-up name is an id."""
     is_made = pc.is_null(good["doc_id"])
     narrow = good.select([name for name in SETTLED_BY if name in good.column_names])
@@ -199,7 +209,9 @@ def _settle(good: pa.Table, *, renames: bool) -> "DuckEngine":
     engine = _engine(good=narrow.append_column("is_made", is_made))
     for name, query in (("repeats", REPEATS), ("taken", TAKEN)):
         engine.see(name, engine.answer(query))
-    settle(engine, renames=renames, many=len(good))
+    if without is not None:
+        engine.see("taken_out", without)
+    settle(engine, renames=renames, many=len(good), without=without is not None)
     return engine
 
 

@@ -135,11 +135,12 @@ def decide(batches: Iterable[pa.RecordBatch], *, how: Deciding) -> Batches:
 def _make(documents: pa.Table, tokens: pa.Table | None, how: Deciding) -> tuple[dict[str, pa.Table], dict[str, Any]]:
     """Return the tables by name, and the counts of each stage."""
     config, memory = how.config, Memory(how.memory)
-    matches = pickle.loads(how.matches) if how.matches else None  # noqa: S301 - this run's own task made it
+    matches: Matches | None = pickle.loads(how.matches) if how.matches else None  # noqa: S301 - this run's own task made it
     with _Given(1, memory=memory, most_compared=MOST_COMPARED, tokens=tokens) as workers:
         memory.hold(len(documents), sum(len(chunk.flatten()) for chunk in documents["sketch"].chunks))
         read = partial(_read, documents, config, workers)
-        paired = engine.pair(documents, config, workers, matches=matches, forced=how.forced, read=read)
+        search = None if matches is None else lambda nodes: matches  # noqa: ARG005
+        paired = engine.pair(documents, config, workers, search=search, forced=how.forced, read=read)
         clustered = engine.cluster(paired, config, workers)
         kept = engine.keep(paired, clustered, config)
         chosen = engine.count_choices(documents, paired, clustered, kept, config, how.forced)

@@ -5,25 +5,30 @@ taken over whole or not at all.
 """
 
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from numpy.typing import NDArray
 
 from nddup.compiling.install import compile_once
 from nddup.embedded import outputs
 from nddup.embedded import steps as engine
 from nddup.embedded.memory import Memory
+from nddup.embedded.old_run import Old
+from nddup.embedded.onto import Onto
 from nddup.embedded.processes import Processes
 from nddup.embedded.read_records import take_saved
 from nddup.embedded.workers import Workers
 from nddup.engines.choose import memory_of
 from nddup.engines.engine import EngineTable
+from nddup.ground.columns import one_chunk
 from nddup.ground.metrics import JsonValue
 from nddup.ground.progress import LocalProgress, LogFormat, Progress, Steps
 from nddup.mining.keep_verdicts import Forced
@@ -34,10 +39,11 @@ from nddup.settings.schema import Config
 from nddup.sketching.vocabulary import COUNTED
 from nddup.stages import names
 from nddup.stages.run import make_run
-from nddup.stages.run_engine import Made, RunEngine, Saved
+from nddup.stages.run_engine import Made, New, RunEngine, Saved
 from nddup.stages.stage import dependencies_of, reads_contents
 from nddup.storage.local_folder import LocalFolder, MemoryTables
 from nddup.storage.local_storage import LocalStorage, local_path
+from nddup.tables import ONTO
 
 if TYPE_CHECKING:
     from nddup.engines.duck import DuckEngine
@@ -57,6 +63,10 @@ class LocalJob(RunEngine):
     progress: Progress
     resumed: dict[str, None] = field(default_factory=dict)
     forced: Forced | None = None
+    onto: str | None = None
+    without: Sequence[Sequence[str]] = ()
+    _onto: Onto | None = None
+    """The search for pairs, where a later run may go on from this one."""
 
     @property
     def folder(self) -> LocalFolder:
@@ -114,11 +124,27 @@ class LocalJob(RunEngine):
         """As `RunEngine.put`."""
         return self.save(name, table, **noted)
 
-    def save(self, name: str, table: pa.Table, *, counts: Mapping[str, int] | None = None, **noted: JsonValue) -> Saved:
-        """Write a table and seal it; a later attempt of either engine finds it with its counts and what is noted."""
+    def save(
+        self,
+        name: str,
+        table: pa.Table,
+        *,
+        counts: Mapping[str, int] | None = None,
+        changed: NDArray[np.int64] | None = None,
+        **noted: JsonValue,
+    ) -> Saved:
+        """Write a table and seal it; a later attempt of either engine finds it with its counts and what is noted.
+
+        Where `changed` is given, the table begins with the rows of the run that this one goes on from, in which only
+        those places have changed.
+        """
         self.progress.describe(name)
-        counts = counts or {}
-        self.store.write(name, table, on_rows_written=partial(self.workers.report_progress, f"write {name}"))
+        counts, on_rows = counts or {}, partial(self.workers.report_progress, f"write {name}")
+        if changed is None:
+            self.store.write(name, table, on_rows_written=on_rows)
+        else:
+            old = None if self.onto is None else LocalFolder(self.onto)
+            self.folder.write_onto(name, table, old, changed, on_rows_written=on_rows)
         counted = {"rows": len(table), "counts": counts, "noted": noted}
         self.store.seal(name, **dependencies_of(name, self.config), counted=counted)
         return Saved(table, len(table), counts, noted)
@@ -134,6 +160,7 @@ class LocalJob(RunEngine):
         names += ["parts"] if reads_contents(self.config) else []
         words = plan.words_of(self.config)
         names += ["lexicon"] if words is not None and words.needs_lexicon else []
+        names += ["given"] if self.config.output.onto else []
         is_there = all(self._note(name) is not None for name in names)
         found = self._take(*names) if is_there else self._read(source)
         documents, rejects = found["documents"], found["rejects"]
@@ -141,10 +168,29 @@ class LocalJob(RunEngine):
         if (lexicon := found.get("lexicon")) is not None:
             counts["lexicon"] = {"terms": lexicon.rows, **lexicon.noted}
         parts = found["parts"].table if "parts" in found else None
-        return _made({"documents": documents, "rejects": rejects}, counts, parts)
+        made = _made({"documents": documents, "rejects": rejects}, counts, parts)
+        return made if self.onto is None else replace(made, new=self._count_new(made))
+
+    @cached_property
+    def _old(self) -> Old | None:
+        """What this run goes on from; None where no later one goes on from this."""
+        if self.onto is not None:
+            return Old.open(self.onto).without(self.without)
+        return Old.nothing() if self.config.output.onto else None
+
+    def _count_new(self, made: Made) -> New:
+        """Count what NEW added: its documents, and the rejects by reason that OLD does not have."""
+        old = Old.nothing() if self._old is None else self._old
+        documents = int(np.count_nonzero(made.tables["documents"]["doc_key"].to_numpy() >= old.n_records))
+        before = dict(zip(*_counted(old.rejects), strict=True))
+        reasons = {reason: n - before.get(reason, 0) for reason, n in made.counts["reasons"].items()}
+        return New(documents, {reason: n for reason, n in reasons.items() if n > 0})
 
     def _read(self, source: Collection | pa.Table) -> dict[str, Saved]:
-        sketched = engine.sketch(source, self.config, self.workers, renames=isinstance(source, Collection))
+        is_files = isinstance(source, Collection)
+        sketched = engine.sketch(
+            source, self.config, self.workers, renames=is_files, old=self._old if is_files else None
+        )
         self.workers.parts = sketched.parts
         counts: dict[str, Any] = sketched.counts
         saved: dict[str, Saved] = {}
@@ -153,13 +199,22 @@ class LocalJob(RunEngine):
             saved["lexicon"] = self.save("lexicon", sketched.lexicon, **words)
         noted = {name: counts[name] for name in engine.NOTED if name in counts}
         again, sizes = sorted(self.workers.read_again), engine.count_sketches(sketched.documents)
+        changed = self._regrouped(sketched)
         saved["documents"] = self.save(
-            "documents", sketched.documents, counts=sizes, splitting={}, read_again=again, **noted
+            "documents", sketched.documents, counts=sizes, changed=changed, splitting={}, read_again=again, **noted
         )
         saved["rejects"] = self.save("rejects", sketched.rejects, reasons=sketched.reasons)
         if reads_contents(self.config):
             saved["parts"] = self.save("parts", sketched.parts)
+        if sketched.settled is not None:
+            saved["given"] = self.save("given", sketched.settled.given)
         return saved
+
+    def _regrouped(self, sketched: engine.Sketched) -> NDArray[np.int64] | None:
+        """Return the places of OLD's documents that changed; None where no file of theirs can be taken over."""
+        if sketched.settled is None:
+            return None
+        return np.empty(0, np.int64) if self.onto is None else sketched.settled.regrouped
 
     def pair(self, sketched: Made, source: EngineTable, known: pa.Table | None = None) -> Made:
         """As `RunEngine.pair`. Returns the result of `engine.pair` in `own`, None if an earlier attempt has it all."""
@@ -168,8 +223,24 @@ class LocalJob(RunEngine):
         documents = sketched.tables["documents"]
         sizes = sum(len(chunk.flatten()) for chunk in documents["sketch"].chunks)
         self.workers.memory.hold(len(documents), sizes, is_copied=sketched.rows.get("rejects", 0) > 0)
+        if self._old is not None and isinstance(source, Collection):
+            return self._pair_onto(self._old, documents, source)
         found = engine.pair(documents, self.config, self.workers, source, known=known, forced=self.forced)
         return _made({"pairs": self.save("pairs", found.pairs)}, found.stage_counts, found)
+
+    def _pair_onto(self, old: Old, documents: pa.Table, source: Collection) -> Made:
+        """Find the pairs onto those of an earlier run, and keep what a later one needs."""
+        is_whole = bool(len(old.taken)) or self.forced is not None or old.is_forced
+        self._onto = onto = Onto(old, documents, old.n_records, self.config, source, self.workers, is_whole)
+        found = engine.pair(
+            onto.changed_documents, self.config, self.workers, search=onto.search, read=onto.read, forced=self.forced
+        )
+        for name, table in onto.keep().items():
+            is_longer = name in ("posted", "postings", "frequent", "shingles") and not len(old.taken)
+            self.save(name, table, changed=np.empty(0, np.int64) if is_longer else None)
+        self.workers.parts = None  # the places of OLD's records are not known
+        pairs = onto.take_over("pairs", found.pairs).sort_by([("doc_a", "ascending"), ("doc_b", "ascending")])
+        return _made({"pairs": self.save("pairs", pairs)}, {**found.stage_counts, **onto.counts()}, found)
 
     def cluster(self, sketched: Made, paired: Made) -> Made:
         """As `RunEngine.cluster`. Returns the result of `engine.cluster` in `own`, or None."""
@@ -177,25 +248,42 @@ class LocalJob(RunEngine):
         if paired.own is None:
             return _made(self._take("clusters", "members", "false_components"), self._counts_before["clusters"])
         found = engine.cluster(paired.own, self.config, self.workers)
+        tables, counts = {name: getattr(found, name) for name in names.COUNTS}, found.counts
+        if self._onto is not None and self._onto.changed is not None:
+            tables = {name: engine.in_order(name, self._onto.take_over(name, tables[name])) for name in tables}
+            counts = counts | self._count_clusters(tables, counts)
         saved = {
-            table: self.save(table, getattr(found, table), counts={name: found.counts[name] for name in counts})
-            for table, counts in names.COUNTS.items()
+            name: self.save(name, tables[name], counts={key: counts[key] for key in keys})
+            for name, keys in names.COUNTS.items()
         }
-        return _made(saved, found.counts, found)
+        return _made(saved, counts, found)
+
+    def _count_clusters(self, tables: Mapping[str, pa.Table], made: Mapping[str, int]) -> dict[str, int]:
+        """Return the counts of the stage of clusters that tell of all documents, by the tables."""
+        asked, before = self.ask(**tables), self._onto.old.metrics["stages"]["clusters"] if self._onto else {}
+        counts = {key: n for name, keys in names.COUNTS.items() if keys for key, n in asked.count(name, keys).items()}
+        for table in asked.sql(names.COMPONENTS).to_pylist():
+            counts |= table
+        asked.forget()
+        return counts | {"largest_component": max(before["largest_component"], made["largest_component"])}
 
     def keep(self, sketched: Made, paired: Made, clustered: Made) -> Made:
         """As `RunEngine.keep`. Sealed last: its note means that all five tables are there, and holds their counts."""
         if paired.own is None:
             return _made(self._take("keep"), self._counts_before["keep"])
         found, documents = engine.keep(paired.own, clustered.own, self.config), sketched.tables["documents"]
-        counts = engine.count_choices(documents, paired.own, clustered.own, found, self.config, self.forced)
+        pairs: engine.Paired = paired.own
+        if self._onto is not None and self._onto.changed is not None:
+            found = engine.all_kept(documents, self._onto.take_over("keep", found.keep))
+            pairs = replace(pairs, pairs=paired.tables["pairs"])
+        counts = engine.count_choices(documents, pairs, clustered.own, found, self.config, self.forced)
         stages = {"pairs": paired.counts, "clusters": clustered.counts, "keep": counts}
         return _made({"keep": self.save("keep", found.keep, counts=found.counts, stages=stages)}, counts)
 
     @cached_property
     def _counts_before(self) -> Mapping[str, Mapping[str, Any]]:
         """The counts of pairs, clusters and keep by stage, if an earlier attempt left all their tables; else empty."""
-        notes = {name: self._note(name) for name in PAIRED}
+        notes = {name: self._note(name) for name in (*PAIRED, *(ONTO if self.config.output.onto else ()))}
         last = notes["keep"]
         return {} if last is None or None in notes.values() else last["noted"].get("stages", {})
 
@@ -251,6 +339,10 @@ class LocalJob(RunEngine):
     def _reader(self, source: Collection) -> outputs.Reader:
         return outputs.Reader(source, text_rule(self.config), record_limits(self.config), self.workers)
 
+    def folder_at(self, path: str) -> LocalFolder:
+        """As `RunEngine.folder_at`."""
+        return LocalFolder(path)
+
     def see_other(self, run: "FinishedRun") -> "FinishedRun":
         """As `RunEngine.see_other`."""
         return run
@@ -267,6 +359,11 @@ class LocalJob(RunEngine):
 
         self.workers.end_processes()  # all is read
         return DuckRun(self.folder.path)
+
+
+def _counted(rejects: pa.Table) -> tuple[list[str], list[int]]:
+    counted = pc.value_counts(one_chunk(rejects["reason"]))
+    return counted.field("values").to_pylist(), counted.field("counts").to_pylist()
 
 
 def _made(saved: Mapping[str, Saved], counts: Mapping[str, Any], own: EngineTable = None) -> Made:

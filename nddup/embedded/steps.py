@@ -17,13 +17,15 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from nddup.embedded.collapse import Nodes, collapse, name_nodes
+from nddup.embedded.collapse import Collapsed, Nodes, collapse, name_nodes
 from nddup.embedded.confirm import NO_LEADERS, Confirmer, Known, Led, Texts, known_pairs, pair_families, read_candidates
 from nddup.embedded.match import Matches, PairingOptions, match
 from nddup.embedded.memory import OF_EDGE, OF_ID, OF_MEMBER, OF_PAIR
 from nddup.embedded.mine_components import Graph, build_graph, mine
+from nddup.embedded.old_run import Old
 from nddup.embedded.outputs import count_parts
 from nddup.embedded.read_records import read_records
+from nddup.embedded.settle_onto import Settled, settle_onto
 from nddup.embedded.workers import Workers
 from nddup.ground.arrays import take_rows
 from nddup.ground.columns import mean_bytes, one_chunk
@@ -68,6 +70,8 @@ class Sketched:
     """PARTS: how many records precede each part of a file, so that a record can be found again."""
     counts: Counts
     reasons: dict[str, int]
+    settled: Settled | None = None
+    """If a later run may go on from this one."""
 
 
 @dataclass(frozen=True)
@@ -113,7 +117,9 @@ class Kept:
     counts: Counts
 
 
-def sketch(source: Collection | pa.Table, config: Config, workers: Workers, *, renames: bool = False) -> Sketched:
+def sketch(
+    source: Collection | pa.Table, config: Config, workers: Workers, *, renames: bool = False, old: Old | None = None
+) -> Sketched:
     """Read, sketch and number every record, and collapse equal sketches.
 
     Args:
@@ -121,17 +127,32 @@ def sketch(source: Collection | pa.Table, config: Config, workers: Workers, *, r
         config: all settings.
         workers: the processes to read with.
         renames: whether a later record of an id becomes a document of another name (`collapse`).
+        old: the run that this one goes on from: its records precede these. None where no later one goes on from this.
     """
     read = read_records(source, config, workers)
     workers.report_progress("collapse", 0, len(read.records))
-    collapsed = collapse(read.records, read.silent, renames=renames)
+    if old is None:
+        collapsed: Collapsed | Settled = collapse(read.records, read.silent, renames=renames)
+    else:
+        collapsed = settle_onto(old, config, read.records, read.silent)
     reasons = {row["values"]: row["counts"] for row in pc.value_counts(collapsed.rejects["reason"]).to_pylist()}
     counts = read.counts | {"records": len(collapsed.documents) + len(collapsed.rejects), "later_ids": collapsed.later}
+    counts |= {} if old is None else add_noted(old.noted, read.counts)
     if len(collapsed.documents):
         counts["median_tokens"] = int(
             np.quantile(collapsed.documents["n_tokens"].to_numpy(), 0.5, method="inverted_cdf")
         )
-    return Sketched(collapsed.documents, collapsed.rejects, read.lexicon, count_parts(read.records), counts, reasons)
+    parts = count_parts(read.records)
+    if isinstance(collapsed, Settled):
+        parts = parts.set_column(2, "before", pc.add(parts["before"], collapsed.first_new))
+        return Sketched(collapsed.documents, collapsed.rejects, read.lexicon, parts, counts, reasons, collapsed)
+    return Sketched(collapsed.documents, collapsed.rejects, read.lexicon, parts, counts, reasons)
+
+
+def add_noted(before: Mapping[str, Any], counts: Mapping[str, Any]) -> Counts:
+    """Return the counts of a batch with those noted of the batches before it."""
+    added = [name for name in NOTED if name in before and name in counts and name not in ("median_tokens", "later_ids")]
+    return {name: before[name] + counts[name] for name in added}
 
 
 def count_sketches(documents: pa.Table) -> Counts:
@@ -152,7 +173,7 @@ def pair(  # noqa: PLR0913 - what is read, of what, and what is known
     source: Collection | pa.Table | None = None,
     *,
     known: pa.Table | None = None,
-    matches: Matches | None = None,
+    search: Callable[[Nodes], Matches] | None = None,
     forced: Forced | None = None,
     read: Callable[[Matches, Nodes], Confirmer | None] | None = None,
 ) -> Paired:
@@ -164,7 +185,7 @@ def pair(  # noqa: PLR0913 - what is read, of what, and what is known
         workers: the threads to compare with.
         source: the files or TEXTS that the documents come from; needed where texts confirm pairs.
         known: PAIRS of these documents at a lower threshold, all of them; the source is then not needed.
-        matches: what `match` finds among these documents, if it is known.
+        search: returns what `match` would find among these documents, where it is known or found another way.
         forced: the documents of `keep.force`.
         read: returns what compares the texts of candidates, where these are stored; the source is then not needed.
 
@@ -179,7 +200,8 @@ def pair(  # noqa: PLR0913 - what is read, of what, and what is known
     distinct = nodes.distinct
     is_all = len(distinct) == len(nodes.node)
     sketches = nodes.sketches if is_all else take_rows(nodes.sketches, distinct.astype(np.int64))
-    matches = matches or match(distinct, sketches, nodes.n_features[distinct], rule, workers)
+    given = (distinct, sketches, nodes.n_features[distinct])
+    matches = match(*given, rule, workers) if search is None else search(nodes)
     confirmer: Confirmer | Known | None = known_pairs(known, nodes, config.pairs.share) if known is not None else None
     confirmer = read(matches, nodes) if read is not None else confirmer
     if read is None and confirmer is None:
@@ -257,8 +279,7 @@ def cluster(paired: Paired, config: Config, workers: Workers) -> Clustered:
     found.see("pairs", paired.pairs)
 
     def save(name: str, table: pa.Table, counts: Mapping[str, str] = NO_COUNTS) -> Saved:
-        if name in IN_ORDER:
-            table = table.cast(table_called(name).arrow).sort_by([(column, "ascending") for column in IN_ORDER[name]])
+        table = in_order(name, table) if name in IN_ORDER else table
         found.see(name, table)
         return Saved(table, len(table), found.count(name, counts) if counts else {}, {})
 
@@ -272,6 +293,11 @@ def cluster(paired: Paired, config: Config, workers: Workers) -> Clustered:
     made, counts = make_clusters(found, save, partial(_mine, graph, nodes, config, workers), config)
     tables, counts = {name: one.table for name, one in made.items()}, graph.counts() | counts
     return Clustered(**tables, graph=graph, counts=counts, engine=found, keep=kept)
+
+
+def in_order(name: str, table: pa.Table) -> pa.Table:
+    """Return one of the tables of `IN_ORDER`, sorted."""
+    return table.cast(table_called(name).arrow).sort_by([(column, "ascending") for column in IN_ORDER[name]])
 
 
 def _mine(graph: Graph, nodes: Nodes, config: Config, workers: Workers) -> pa.Table:
@@ -295,7 +321,16 @@ def _require_members(members: int, graph: Graph, nodes: Nodes, workers: Workers)
 def keep(paired: Paired, clustered: Clustered, config: Config) -> Kept:
     """Decide for every document whether it is kept; KEEP is in the order of the documents."""
     kept = list_kept(clustered.engine, replacing_of(config)) if clustered.keep is None else clustered.keep
-    kept = kept.take(pc.index_in(one_chunk(paired.nodes.ids), value_set=one_chunk(kept["doc_id"])))
+    return _in_place(kept, paired.nodes.ids)
+
+
+def all_kept(documents: pa.Table, kept: pa.Table) -> Kept:
+    """Return KEEP in the order of the documents."""
+    return _in_place(kept, documents["doc_id"])
+
+
+def _in_place(kept: pa.Table, ids: pa.ChunkedArray) -> Kept:
+    kept = kept.take(pc.index_in(one_chunk(ids), value_set=one_chunk(kept["doc_id"])))
     return Kept(kept, {"kept": pc.sum(kept["kept"]).as_py() or 0})
 
 

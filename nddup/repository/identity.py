@@ -17,12 +17,12 @@ import numpy as np
 
 from nddup.embedded.read_records import take_saved
 from nddup.errors import ConfigError, OutputError
+from nddup.matching.lookups import Matching
 from nddup.matching.measures import MEASURES
 from nddup.matching.preference import DATED
 from nddup.matching.threshold import Threshold
 from nddup.mining.modes import MODES
 from nddup.reading.outcomes import Record
-from nddup.repository.lookups import Matching
 from nddup.repository.segment_files import EXACT_LAYOUT, LAYOUT
 from nddup.scanning.found import SketchRule, text_buffers
 from nddup.scanning.sketch_records import sketch_texts

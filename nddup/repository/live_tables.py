@@ -30,9 +30,9 @@ from nddup.ground.metrics import (
     Stages,
     TextsMetrics,
 )
+from nddup.matching.lookups import distinct, is_among
 from nddup.matching.preference import Order
 from nddup.report.gather import report_run
-from nddup.repository.lookups import distinct, is_among
 from nddup.repository.make_change import as_of_run
 from nddup.repository.segment_files import NOT_STORED, RESULTS, TEXTS, among, read_all
 from nddup.repository.snapshot import Snapshot

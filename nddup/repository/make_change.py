@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 from nddup.embedded.confirm import Row
 from nddup.embedded.workers import Workers
 from nddup.ground.columns import lists_of, one_chunk
+from nddup.matching.lookups import distinct
 from nddup.repository.close_components import Closed, Scope, Totals, close, make_totals, replaced_totals
-from nddup.repository.lookups import distinct
 from nddup.repository.pair_batch import BatchPairs, pair_batch
 from nddup.repository.segment_files import CHANGES, DOCUMENTS, GONE, REPLACED, RESULTS, STATE, table_of
 from nddup.repository.snapshot import Snapshot

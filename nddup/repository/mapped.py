@@ -24,8 +24,8 @@ from nddup.errors import OutputError
 from nddup.ground.array_files import crc_of, map_array, write_array
 from nddup.ground.arrays import Ragged, take_rows
 from nddup.ground.columns import fingerprints_of, one_chunk, ragged_of
+from nddup.matching.lookups import Keyed, Matching, Postings, Rows, hash_strings, key_rows, spread_rows
 from nddup.repository.commits import Segment
-from nddup.repository.lookups import Keyed, Matching, Postings, Rows, hash_strings, key_rows, spread_rows
 from nddup.repository.places import SEGMENTS, Place
 from nddup.repository.segment_files import SEGMENT, read_table, require_file
 from nddup.repository.sound_values import find_fault, find_fault_in_table

@@ -25,8 +25,8 @@ from nddup.errors import CapacityError
 from nddup.ground.arrays import Ragged, take_rows
 from nddup.ground.columns import lists_of, one_chunk, ragged_of
 from nddup.matching.confirm_texts import SetRule, may_confirm
+from nddup.matching.lookups import Near, distinct, spread_rows
 from nddup.repository.identity import Identity
-from nddup.repository.lookups import Near, distinct, spread_rows
 from nddup.repository.segment_files import EDGES, SKETCHES
 from nddup.repository.snapshot import Snapshot
 from nddup.scanning.collection import Collection

@@ -22,9 +22,9 @@ from nddup.errors import OutputError
 from nddup.ground.arrays import take_rows
 from nddup.ground.columns import one_chunk
 from nddup.matching.confirm_texts import SetRule
+from nddup.matching.lookups import build_postings, distinct, find_rows, is_among
 from nddup.repository.close_components import COLUMNS, row_digests, tables_totals, totals_by
 from nddup.repository.live_tables import live_tables
-from nddup.repository.lookups import build_postings, distinct, find_rows, is_among
 from nddup.repository.mapped import FOLDER, MappedSegment, as_segment, make_parts
 from nddup.repository.pair_batch import edges_among, match_batch
 from nddup.repository.places import Place

@@ -21,9 +21,9 @@ from nddup.ground.arrays import Ragged
 from nddup.ground.columns import ragged_of
 from nddup.ground.shown import one_line
 from nddup.matching.confirm_texts import SetRule
+from nddup.matching.lookups import Near, distinct, join_near, spread_rows
 from nddup.matching.measures import MEASURES
 from nddup.repository.identity import Identity, share_of
-from nddup.repository.lookups import Near, distinct, join_near, spread_rows
 from nddup.repository.pair_batch import NewTexts, Read, count_common, read_shingles
 from nddup.repository.segment_files import MATCHES, table_of
 from nddup.repository.snapshot import Snapshot

@@ -18,9 +18,9 @@ from nddup.embedded.confirm import Row
 from nddup.errors import OutputError
 from nddup.ground.arrays import Ragged
 from nddup.ground.columns import WORDS, one_chunk
+from nddup.matching.lookups import KeyHits, Matching, Near, Rows, find_near, find_rows, hash_strings, is_among
 from nddup.repository.commits import Commit
 from nddup.repository.identity import Identity
-from nddup.repository.lookups import KeyHits, Matching, Near, Rows, find_near, find_rows, hash_strings, is_among
 from nddup.repository.mapped import MappedSegment, map_segment, take_sketches
 from nddup.repository.places import Place
 from nddup.repository.segment_files import (

@@ -33,6 +33,7 @@ from nddup.embedded.workers import Workers
 from nddup.engines.duck import DuckEngine
 from nddup.errors import ConfigError, OutputError, OutputExistsError
 from nddup.ground.columns import fingerprints_of, one_chunk, ragged_of
+from nddup.matching.lookups import Matching, build_postings, is_among, spread_rows
 from nddup.repository.close_components import COLUMNS, Totals
 from nddup.repository.commits import (
     SEGMENT_NAME,
@@ -48,7 +49,6 @@ from nddup.repository.commits import (
 )
 from nddup.repository.identity import Identity, require_possible
 from nddup.repository.live_tables import read_texts
-from nddup.repository.lookups import Matching, build_postings, is_among, spread_rows
 from nddup.repository.make_change import Change, make_change
 from nddup.repository.mapped import map_segment
 from nddup.repository.places import Place, remove_mapped_drafts

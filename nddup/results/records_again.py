@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 from nddup import tables
 from nddup.engines.engine import FinishedRun
 from nddup.errors import ConfigError, NddupError, OutputError
-from nddup.tables import REPEATED
+from nddup.tables import REPEATED, TAKEN_OUT
 
 MOST_BYTES = 64 << 20
 """Maximum number of stored bytes of the files that are read again: some seconds of one core."""
@@ -114,6 +114,8 @@ def differences(run: FinishedRun, again: Again) -> list[str]:
         one, other = said.get(place), due.get(place)
         if one == other:
             continue
+        if one and other and one.get("reason") == TAKEN_OUT and one["doc_id"] == other["doc_id"]:
+            continue  # it is a document that the user took out
         is_repeated = REPEATED in {row.get("reason") for row in (one, other) if row is not None}
         if one is None or other is None or one["table"] != other["table"]:
             if is_whole or not is_repeated:

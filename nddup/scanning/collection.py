@@ -21,6 +21,7 @@ from nddup.errors import ConfigError
 from nddup.reading.charsets import canonical_charset
 from nddup.reading.formats import FileHead
 from nddup.reading.outcomes import EMPTY
+from nddup.scanning.batches import Batch, list_batches
 from nddup.scanning.file_heads import (
     SHARED_EXPANSION,
     HeadError,
@@ -140,13 +141,18 @@ class Collection:
         return replace(self, groups=tuple(group for group in kept if group.files), unread=())
 
 
-def find_files(files: Files, inputs: list[str], options: InputOptions) -> Collection:
+NOTHING = Collection((), (), Listing((), (), ()))
+"""No files: those of a run that only takes documents out of another."""
+
+
+def find_files(files: Files, inputs: list[str], options: InputOptions, *, batches: Sequence[Batch] = ()) -> Collection:
     """List the inputs and read the head of each file.
 
     Args:
         files: how the engine lists and opens them; `read_head` and `read_part` are called from several threads.
         inputs: INPUT paths.
         options: the settings `input`.
+        batches: these inputs by the names of their batches, if they have any.
 
     Raises:
         ConfigError: if the charset is unknown, an input is missing, there is no file, no file's format is recognised
@@ -154,7 +160,7 @@ def find_files(files: Files, inputs: list[str], options: InputOptions) -> Collec
     """
     if options.charset and canonical_charset(options.charset) is None:
         raise ConfigError(f"input.charset={options.charset}: unknown encoding; expected a name such as utf-8 or cp1252")
-    listing = files.list_inputs(inputs)
+    listing = list_batches(files, batches or [Batch("", tuple(inputs))])
     if not listing.files:
         why = f": {count_reasons(why for _, why in listing.skipped)}" if listing.skipped else ""
         hint = "; give what the links lead to as INPUT" if any(why == OUTSIDE for _, why in listing.skipped) else ""

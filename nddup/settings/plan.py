@@ -275,7 +275,26 @@ def find_conflicts(config: Config) -> list[str]:
         *_about_bands(config),
         *_about_keep(config),
         *_about_weights(config.output),
+        *_about_onto(config),
     ]
+
+
+def _about_onto(config: Config) -> list[str]:
+    """Return messages on `output.onto` where the tables of a run depend on more than it could keep."""
+    if not config.output.onto:
+        return []
+    pairs, words, kept = config.pairs, words_of(config), config.output.kept
+    needs_lexicon = words is not None and words.needs_lexicon and config.lexicon.saved is None
+    reasons = {
+        "pairs.confirm edit compares the words of texts, in order": pairs.confirm == "edit",
+        "pairs.max_document_frequency leaves out what many documents share": pairs.max_document_frequency is not None,
+        f"sketch.kind {config.sketch.kind} counts the words of all documents; set lexicon.saved": needs_lexicon,
+        f"sketch.kind {config.sketch.kind} compares each sketch at several levels": bool(levels_of(config)),
+        "sketch.verify=false counts what meets as pairs": not config.sketch.verify,
+        "input.limit ends within the inputs": config.input.limit is not None,
+        f"output.kept {kept} reads all kept documents again": kept not in ("none", "as-input"),
+    }
+    return [f"output.onto: no later run can go on from this one: {why}" for why, holds in reasons.items() if holds]
 
 
 def _about_weights(output: OutputConfig) -> list[str]:

@@ -226,6 +226,11 @@ class OutputConfig(Section):
         description="folder of an earlier run, or REPO@N, a version of a repository: families that share most documents"
         " with one of it have its name in the table `names`, and the report begins with what is new (`--names-from`)",
     )
+    onto: bool = Field(
+        default=False,
+        description="keep what a later run onto this one needs (`--onto`), so that it reads only what is new: some 100"
+        " bytes a document, and 8 for each shingle of a long one, which is read a second time",
+    )
     texts: int = Field(
         2_000,
         ge=0,

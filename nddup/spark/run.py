@@ -13,7 +13,7 @@ from pyspark.sql import types as T
 
 from nddup.engines.duck import DuckEngine, DuckRun
 from nddup.engines.engine import Engine, EngineTable, FinishedRun
-from nddup.errors import NddupError, is_full, reason_of
+from nddup.errors import ConfigError, NddupError, is_full, reason_of
 from nddup.ground.metrics import JsonValue, RunMetrics
 from nddup.ground.progress import LogFormat
 from nddup.scanning.collection import Collection
@@ -44,8 +44,12 @@ class SparkJob(Job):
     is_on_spark = True
 
     def require_able(self, source: Collection) -> None:
-        """As `RunEngine.require_able`."""
+        """As `RunEngine.require_able`; a run that a later one goes on from is made by the embedded engine."""
         del source
+        if self.config.output.onto:
+            raise ConfigError(
+                "output.onto, --onto: need the embedded engine, which keeps what is needed; --engine local"
+            )
         if self.config.lexicon.saved is not None:
             take_saved(self.spark, self.config.lexicon.saved, plan.words_of(self.config))
 
@@ -92,6 +96,10 @@ class SparkJob(Job):
     def hold(self, verdicts: DataFrame) -> AbstractContextManager[DataFrame]:
         """As `RunEngine.hold`: on the executors' disks."""
         return persisted(verdicts)
+
+    def folder_at(self, path: str) -> SparkFolder:
+        """As `RunEngine.folder_at`."""
+        return SparkFolder(self.spark, path)
 
     def see_other(self, run: FinishedRun) -> FinishedRun:
         """As `RunEngine.see_other`."""

@@ -10,7 +10,8 @@ Files are read with the columns of the keep policy.
 import csv
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, NamedTuple
+from functools import partial
+from typing import Any, NamedTuple, TypeVar
 
 import pyarrow as pa
 
@@ -20,8 +21,9 @@ from nddup.ground.metrics import SketchMetrics
 from nddup.ground.shown import MOST_NAMED
 from nddup.matching.preference import DATED
 from nddup.mining.keep_verdicts import Forced
-from nddup.reading.id_lists import Rows, read_rows, require_known
+from nddup.reading.id_lists import Rows, read_ids, read_rows, require_known
 from nddup.reading.judgements import force_judged, is_judged
+from nddup.scanning.batches import Batch, list_batches
 from nddup.scanning.collection import Collection, Files, Group, find_files, limit_collection
 from nddup.scanning.first_records import require_policy
 from nddup.settings.load import read_stored
@@ -34,8 +36,12 @@ MOST_BYTES = 1 << 30
 
 _FIELDS = 2
 
+R = TypeVar("R")
 
-def find_inputs(files: Files, inputs: list[str], config: Config) -> Collection:
+
+def find_inputs(
+    files: Files, inputs: list[str], config: Config, *, batches: Sequence[Batch] = (), is_added: bool = False
+) -> Collection:
     """Return the collection of `find_files`; with `input.limit` = n only the files that hold the first n records.
 
     Raises:
@@ -43,8 +49,8 @@ def find_inputs(files: Files, inputs: list[str], config: Config) -> Collection:
             there are none.
         NddupError: if `input.limit` is set and a file cannot be read.
     """
-    found, most = find_files(files, inputs, config.input), config.input.limit
-    if config.keep.policy in DATED and not any(head.format.kind == "warc" for _, head in found.files):
+    found, most = find_files(files, inputs, config.input, batches=batches), config.input.limit
+    if config.keep.policy in DATED and not is_added and not any(head.format.kind == "warc" for _, head in found.files):
         raise ConfigError(
             f"keep.policy {config.keep.policy}: needs captures in WARC or ARC files; for another format name the column"
             " of its dates, such as keep.policy=[-date]"
@@ -52,11 +58,13 @@ def find_inputs(files: Files, inputs: list[str], config: Config) -> Collection:
     if config.keep.read:
         asked = {"policy": config.keep.order.read, "same": config.keep.same, "ledger": config.keep.ledger}
         asking = " or ".join(f"keep.{name}" for name, columns in asked.items() if columns)
-        found = with_columns(files, found, config.keep.read, asked=asking)
+        found = with_columns(files, found, config.keep.read, asked=asking, is_added=is_added)
     return found if most is None else limit_collection(files, found, most, record_limits(config))
 
 
-def with_columns(files: Files, found: Collection, paths: tuple[str, ...], *, asked: str = "keep.policy") -> Collection:
+def with_columns(
+    files: Files, found: Collection, paths: tuple[str, ...], *, asked: str = "keep.policy", is_added: bool = False
+) -> Collection:
     """Return a collection whose records are read with the values of these columns, in place of any others.
 
     Args:
@@ -64,12 +72,14 @@ def with_columns(files: Files, found: Collection, paths: tuple[str, ...], *, ask
         found: the files.
         paths: the columns.
         asked: what asks for them, for the message.
+        is_added: whether the files are added to others, which may have the columns.
 
     Raises:
         ConfigError: for a column that no record at the start of any file has.
     """
     found = replace(found, groups=tuple(_with_policy(group, paths) for group in found.groups))
-    require_policy(files, found.files, paths, asked=asked)
+    if not is_added:
+        require_policy(files, found.files, paths, asked=asked)
     return found
 
 
@@ -124,11 +134,10 @@ def find_again(folder: RunFolder, files: Files) -> Again:
         ConfigError: if an input is missing.
         NddupError: if a file was changed, added or removed since the run.
     """
-    header = folder.read_json("_RUN.json")
-    paths = _named(header, folder)["paths"]
-    before = {source: tuple(seen) for source, seen in _named(header, folder)["files"].items()}
-    config = config_of(folder)
-    now = {file.source: (file.size, file.modified) for file in files.list_inputs(paths).files}
+    noted, config = noted_inputs(folder), config_of(folder)
+    before = {source: tuple(seen) for source, seen in noted["files"].items()}
+    batches = batches_of(noted)
+    now = {file.source: (file.size, file.modified) for file in list_batches(files, batches).files}
     if config.input.limit is not None:  # files after the last record were not looked at
         now = {source: seen for source, seen in now.items() if source in before}
     changed = sorted(source for source in before.keys() | now.keys() if before.get(source) != now.get(source))
@@ -136,20 +145,35 @@ def find_again(folder: RunFolder, files: Files) -> Again:
         more = f" and {len(changed) - 1} more" if len(changed) > 1 else ""
         raise NddupError(f"the inputs of {folder.path} changed since the run: {changed[0]}{more}; run the job again")
 
-    return Again(find_inputs(files, paths, config), config)
+    return Again(find_inputs(files, noted["paths"], config, batches=batches), config)
 
 
 def paths_of(folder: RunFolder) -> list[str]:
     """Return the INPUT paths of the run in a folder."""
-    return list(_named(folder.read_json("_RUN.json"), folder)["paths"])
+    return list(noted_inputs(folder)["paths"])
 
 
-def _named(header: Mapping[str, Any], folder: RunFolder) -> Mapping[str, Any]:
-    """Return what a run notes of its inputs."""
-    found = header.get("inputs")
+def batches_of(noted: Mapping[str, Any]) -> list[Batch]:
+    """Return the batches that a run notes among its inputs: one without a name where it has none."""
+    named = noted.get("batches") or [["", noted["paths"]]]
+    return [Batch(name, tuple(paths)) for name, paths in named]
+
+
+def noted_inputs(folder: RunFolder) -> Mapping[str, Any]:
+    """Return what the run in a folder notes of its inputs.
+
+    Raises:
+        NddupError: if it notes none.
+    """
+    found = folder.read_json("_RUN.json").get("inputs")
     if not isinstance(found, Mapping) or not {"paths", "files"} <= found.keys():
         raise NddupError(f"{folder.path}/_RUN.json: names no inputs")
     return found
+
+
+def read_ids_of(files: Files, path: str, asked: str) -> list[list[str]]:
+    """Read a file of ids; return them in each way in which it can be read. All else as of `read_list_of`."""
+    return _read(files, path, asked, read_ids)
 
 
 def read_list_of(files: Files, path: str, asked: str, is_entry: Callable[[Sequence[str]], bool]) -> Rows:
@@ -166,13 +190,17 @@ def read_list_of(files: Files, path: str, asked: str, is_entry: Callable[[Sequen
 
     Cost: the file is read once, into memory.
     """
+    return _read(files, path, asked, partial(read_rows, is_entry=is_entry))
+
+
+def _read(files: Files, path: str, asked: str, read: Callable[[bytes], R]) -> R:
     found = files.list_inputs([path]).files
     if len(found) != 1:
         raise ConfigError(f"{asked} {path}: expected a file, got a folder of {len(found)} files")
     if found[0].size > MOST_BYTES:
         raise ConfigError(f"{asked} {path}: expected at most {MOST_BYTES >> 20:,} MB of ids")
     try:
-        return read_rows(files.read_part(found[0].path, 0, found[0].size), is_entry)
+        return read(files.read_part(found[0].path, 0, found[0].size))
     except UnicodeDecodeError as error:
         raise ConfigError(f"{asked} {path}: expected UTF-8 ({error.reason} at byte {error.start})") from error
     except (ValueError, csv.Error, pa.ArrowException) as error:

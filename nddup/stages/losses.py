@@ -12,17 +12,17 @@ from nddup.reading.containers import KNOWN_BINARY
 from nddup.reading.outcomes import EMPTY
 from nddup.scanning.collection import Collection
 from nddup.settings.schema import InputConfig
-from nddup.tables import REPEATED
+from nddup.tables import REPEATED, TAKEN_OUT
 
 UNREADABLE = "unreadable"
 """The reject reason of a file that could not be opened; a cut or damaged file gives what can be read of it."""
 
-READ = (REPEATED, "short")
+READ = (REPEATED, "short", TAKEN_OUT)
 """The reject reasons of records that were read: a file of nothing else is no file without a document."""
 
-NO_DOCUMENTS = ("not text", "revisit", "status")
-"""The reject reasons of records that hold no document: the images, scripts, redirects and error pages of a crawl, and
-repeated fetches of what was never found."""
+NO_DOCUMENTS = ("not text", "revisit", "status", TAKEN_OUT)
+"""The reject reasons of records that hold no document: the images, scripts, redirects and error pages of a crawl,
+repeated fetches of what was never found, and what the user takes out."""
 
 NAMED_FILES = 3
 """Maximum number of files that a message names."""
@@ -99,10 +99,13 @@ def require_few_losses(
 
     Cost: a question over the rejects and the sources of the documents; another for files that could not be opened.
     """
-    if UNREADABLE in reasons:
-        require_readable(list_unreadable(ask()), limits.max_unreadable)
     files = source if isinstance(source, Collection) else None
+    known = None if files is None else {file.source for file in files.listing.files}  # those of OLD were judged then
+    if UNREADABLE in reasons:
+        unreadable = [told for told in list_unreadable(ask()) if known is None or told[0] in known]
+        require_readable(unreadable, limits.max_unreadable)
     silent = list_silent_files(ask()) if reasons and files is not None else []
+    silent = [file for file in silent if known is None or file.source in known]
     require_few_rejects(documents, reasons, limits.max_rejects, silent=silent, source=files)
     return silent
 

@@ -161,6 +161,14 @@ COUNTS = {
 """Counts of each table for `metrics.json`, as aggregates. A cut row lists fewer members than its cluster has; a bounded
 component has a bound of its invented pairs only."""
 
+COMPONENTS = """
+    SELECT count(DISTINCT component) AS components,
+           count(DISTINCT CASE WHEN coverage = 'pairs' THEN component END) AS covered_components,
+           count(DISTINCT CASE WHEN coverage = 'documents' THEN component END) AS led_components
+    FROM (SELECT component, coverage FROM clusters UNION ALL SELECT component, NULL FROM false_components) AS c
+"""
+"""What the tables tell of the components."""
+
 COVERED = "SELECT count(DISTINCT component) AS covered_components FROM clusters WHERE coverage = 'pairs'"
 
 

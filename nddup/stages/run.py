@@ -30,9 +30,11 @@ from nddup.ground.metrics import (
     TextsMetrics,
 )
 from nddup.ground.progress import LogFormat, Steps, say
-from nddup.ground.shown import MOST_NAMED, counted
+from nddup.ground.shown import MOST_NAMED, counted, name_some
 from nddup.mining.keep_verdicts import FORCED_NOTE
-from nddup.scanning.collection import Collection
+from nddup.reading.id_lists import require_known
+from nddup.scanning.batches import Batch, paths_of_batches
+from nddup.scanning.collection import NOTHING, Collection
 from nddup.scanning.first_records import note_ids
 from nddup.scanning.read_again import TextChoice
 from nddup.settings.load import read_stored
@@ -40,10 +42,11 @@ from nddup.settings.plan import stored_texts
 from nddup.settings.weights import spell_times
 from nddup.stages.families import list_families
 from nddup.stages.family_names import names_after, require_other
-from nddup.stages.inputs_found import find_inputs, find_unknown, note_changes, read_forced
+from nddup.stages.inputs_found import find_inputs, find_unknown, note_changes, read_forced, read_ids_of
 from nddup.stages.keep import find_idle_globs, find_idle_values
 from nddup.stages.losses import SilentFile, require_few_losses, require_readable
-from nddup.stages.run_engine import Made, RunEngine, Saved
+from nddup.stages.onto import Chain, open_chain, require_name, whole_of
+from nddup.stages.run_engine import Made, New, RunEngine, Saved
 from nddup.stages.stage import (
     AS_INPUT,
     NOTE,
@@ -61,6 +64,7 @@ from nddup.stages.stage import (
     require_rewritable,
     settings_of,
 )
+from nddup.storage.run_folder import digest
 from nddup.tables import REPEATED
 
 
@@ -112,6 +116,9 @@ def make_run(  # noqa: PLR0913 - what the command line takes
     log_format: LogFormat = "text",
     first_log_line: str = "",
     earlier: FinishedRun | None = None,
+    onto: str | None = None,
+    batch: str | None = None,
+    without: str | None = None,
 ) -> dict[str, Any]:
     """Find the near-duplicates of a collection and leave a finished run in a folder.
 
@@ -124,6 +131,9 @@ def make_run(  # noqa: PLR0913 - what the command line takes
         log_format: of the line that each stage leaves in the log.
         first_log_line: written once nothing more can be refused.
         earlier: the run in memory that `output.names_from` names, if it is no folder: a version of a repository.
+        onto: the folder of a finished run that this one goes on from; `inputs` are then what is new.
+        batch: the name of the inputs: their sources are `NAME/…`.
+        without: a list of ids: these documents leave the collection of a run onto another.
 
     Returns:
         The metrics, as in `metrics.json`.
@@ -139,10 +149,18 @@ def make_run(  # noqa: PLR0913 - what the command line takes
     folder, said = engine.folder, partial(say, form=log_format)
     with Steps("run", 2, is_quiet=log_format == "json") as steps:
         steps.begin("find the files and their formats")
-        source = find_inputs(engine.files, inputs, engine.config)
+        require_name(batch)
+        batches = [Batch(batch or "", tuple(map(engine.files.full_path, inputs)))]
+        source = NOTHING
+        if inputs or onto is None:
+            named = [Batch(batch or "", tuple(inputs))]
+            source = find_inputs(engine.files, inputs, engine.config, batches=named, is_added=onto is not None)
         engine.forced = read_forced(engine.files, engine.config.keep.force)
-        engine.earlier = earlier
-        noted = _begin(engine, inputs, source)
+        engine.earlier, engine.onto = earlier, onto
+        engine.without = [] if without is None else read_ids_of(engine.files, without, "--without")
+        chain = None if onto is None else open_chain(engine.folder_at(onto))
+        noted = _begin(engine, batches, source, chain)
+        whole = source if chain is None else _whole(engine, source, chain)
         engine.prepare(steps)
 
     with folder:  # no other run works there meanwhile
@@ -154,12 +172,12 @@ def make_run(  # noqa: PLR0913 - what the command line takes
                 if line:
                     said(line)
             with engine.attempt(source):
-                metrics = _make_all(engine, source, inputs)
+                metrics = _make_all(engine, source, inputs, whole)
         _report(engine)
     return metrics
 
 
-def _begin(engine: RunEngine, inputs: list[str], source: Collection) -> dict[str, Any]:
+def _begin(engine: RunEngine, batches: list[Batch], source: Collection, chain: Chain | None) -> dict[str, Any]:
     """Return what the folder notes of settings and inputs, after refusing all that can be refused beforehand."""
     config = engine.config
     require_readable(source.unread, config.input.max_unreadable)
@@ -168,22 +186,38 @@ def _begin(engine: RunEngine, inputs: list[str], source: Collection) -> dict[str
     if config.output.names_from is not None:
         require_other(engine, config.output.names_from)
 
-    saved = [] if config.lexicon.saved is None else [config.lexicon.saved]
-    paths = [engine.files.full_path(path) for path in [*inputs, *saved]]
     files = {file.source: [file.size, file.modified] for file in source.listing.files}
-    return {"settings": settings_of(config), "inputs": {"paths": paths, "files": files, **name_forced(engine.forced)}}
+    inputs: dict[str, Any] = name_forced(engine.forced)
+    if chain is not None:
+        chain.require_later(batches[0].name or None, source)
+        batches, files = [*chain.batches, *(batches if files else [])], {**chain.files, **files}
+        inputs["onto"] = {**chain.noted, "without": digest(engine.without)}
+    saved = [] if config.lexicon.saved is None else [engine.files.full_path(config.lexicon.saved)]
+    inputs |= {"paths": [*paths_of_batches(batches), *saved], "files": files}
+    if any(batch.name for batch in batches):
+        inputs["batches"] = [[name, list(paths)] for name, paths in batches]
+    return {"settings": settings_of(config), "inputs": inputs}
 
 
-def _make_all(engine: RunEngine, source: Collection, inputs: list[str]) -> dict[str, Any]:
+def _whole(engine: RunEngine, source: Collection, chain: Chain) -> Collection:
+    """Return the files of a run onto another and those behind it, if any text is read again for what it writes."""
+    output = engine.config.output
+    whys = {"output.texts": stored_texts(engine.config) > 0}
+    whys |= {f"output.{name}": getattr(output, name) != "none" for name in ("kept", "tagged")}
+    why = next((name for name, is_asked in whys.items() if is_asked), None)
+    return source if why is None else whole_of(source, chain, engine.files, why)
+
+
+def _make_all(engine: RunEngine, source: Collection, inputs: list[str], whole: Collection) -> dict[str, Any]:
     tables = find_clusters(engine, source)
-    source = source.without_columns()
+    whole = whole.without_columns()
 
     _write_lists(engine, tables)
-    _write_kept(engine, source, tables)
-    _rewrite(engine, source, tables)
+    _write_kept(engine, whole, tables)
+    _rewrite(engine, whole, tables)
     if engine.config.output.names_from is not None:
         _name_families(engine, tables, engine.config.output.names_from)
-    texts = _store_texts(engine, source, tables)
+    texts = _store_texts(engine, whole, tables)
 
     sketch = note_changes(tables.stages.sketch, engine.files, inputs, source)
     stages = tables.stages.model_copy(update={"sketch": sketch, "texts": texts})
@@ -199,11 +233,28 @@ def find_clusters(engine: RunEngine, source: EngineTable) -> RunTables:
         rows = sketched.rows
         lost = {reason: n for reason, n in sketched.counts["reasons"].items() if reason != REPEATED}
         ask, limits = partial(engine.ask, **sketched.tables), engine.config.input
-        silent = require_few_losses(ask, rows["documents"], lost, limits, source)
+        new = sketched.new or New(rows["documents"], lost)
+        lost = {reason: n for reason, n in new.reasons.items() if reason != REPEATED}
+        silent = require_few_losses(ask, new.documents, lost, limits, source)
         metrics = _sketch_metrics(source, sketched, silent)
-        stage.done(metrics, counted(rows["documents"], "document"), counted(rows["rejects"], "reject"))
+        told = [counted(rows["documents"], "document"), counted(rows["rejects"], "reject")]
+        told += [f"{new.documents:,} of the documents new"] if sketched.new else []
+        stage.done(metrics, *told, *_note_taken(engine, sketched))
     again = source.without_columns() if isinstance(source, Collection) else source
     return decide(engine, sketched, stage.metrics, again)
+
+
+def _note_taken(engine: RunEngine, sketched: Made) -> list[str]:
+    """Return what is said of the documents taken out; refuse a list of which none is there, or that must all be."""
+    if not engine.without:
+        return []
+    named = [sorted(set(ids)) for ids in engine.without]
+    text = "SELECT doc_id FROM rejects WHERE reason = 'taken out'"
+    gone = set(engine.ask(**sketched.tables).sql(text)["doc_id"].to_pylist())
+    unknown, ids = min((([one for one in ids if one not in gone], ids) for ids in named), key=lambda one: len(one[0]))
+    require_known("--without", unknown[:MOST_NAMED], len(unknown), len(ids), all_known=engine.config.keep.all_known)
+    told = [f"{len(ids) - len(unknown):,} taken out"]
+    return [*told, f"unknown in --without: {name_some(unknown, len(unknown))}"] if unknown else told
 
 
 def decide(

@@ -14,7 +14,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar, NamedTuple, Protocol
 
 from nddup.engines.engine import Engine, EngineTable, FinishedRun
 from nddup.ground.metrics import JsonValue
@@ -43,6 +43,13 @@ class Saved:
 NO_COUNTS: Mapping[str, str] = {}
 
 
+class New(NamedTuple):
+    """What a run added to the one that it goes on from: its documents, and its rejects by reason."""
+
+    documents: int
+    reasons: Mapping[str, int]
+
+
 @dataclass(frozen=True, kw_only=True)
 class Made:
     """The tables that a step made or found, the rows of each, and the counts of the step by their names in metrics."""
@@ -54,6 +61,8 @@ class Made:
     """What later steps of the same engine need besides."""
     notes: Sequence[str] = ()
     """For people, in the line of the stage."""
+    new: New | None = None
+    """Of the documents, what a run onto another added; None for any other run."""
 
 
 class RunFiles(Files, Protocol):
@@ -75,6 +84,10 @@ class RunEngine(ABC):
     """The documents of `keep.force`."""
     earlier: FinishedRun | None
     """The run in memory that `output.names_from` names; None where it names a folder."""
+    onto: str | None
+    """The folder of the finished run that this one goes on from."""
+    without: Sequence[Sequence[str]]
+    """The ids of the documents that this one takes out, in each way in which their list can be read."""
 
     @property
     @abstractmethod
@@ -181,6 +194,10 @@ class RunEngine(ABC):
     @abstractmethod
     def read_texts(self, source: Collection, sketched: Made, documents: Mapping[str, tuple[str, bytes]]) -> EngineTable:
         """Return STORED_TEXTS of these documents (doc_id -> source, fingerprint): only their files are read."""
+
+    @abstractmethod
+    def folder_at(self, path: str) -> RunFolder:
+        """Return the folder of another run."""
 
     def open_earlier(self, path: str) -> FinishedRun:
         """Open the run that names are taken from; errors as of `open_other`."""

@@ -19,7 +19,7 @@ import numpy as np
 
 from nddup.engines.engine import Engine, EngineTable
 from nddup.settings.schema import Config
-from nddup.tables import DOCUMENTS, FIRST_SEEN, REPEATED
+from nddup.tables import DOCUMENTS, FIRST_SEEN, REPEATED, TAKEN_OUT
 
 MADE_UP = "#[1-9][0-9]*[+]*$"
 """What an id ends with that is like a made-up name."""
@@ -53,15 +53,20 @@ SETTLED = """
                NOT is_made AND coalesce(first_key <> doc_key, false) AS is_later,
                {renames} AND coalesce(first_content <> content_fingerprint, false) AS is_other
         FROM met AS m
+    ),
+    named AS (
+        SELECT j.*, is_later AND NOT is_other AS is_repeated,
+               CASE WHEN is_made OR (is_later AND is_other) THEN {name} ELSE doc_id END AS final_id
+        FROM judged AS j {taken}
     )
-    SELECT j.*, is_later AND NOT is_other AS is_repeated,
-           CASE WHEN is_made OR (is_later AND is_other) THEN {name} ELSE doc_id END AS final_id
-    FROM judged AS j {taken}
+    SELECT n.*, {is_out} AS is_out FROM named AS n {out}
 """
 
+OUT = "LEFT JOIN taken_out AS o ON n.final_id = o.doc_id"
+
 GROUPS = """
-    SELECT sketch_fingerprint, count(*) AS n, min(final_id) AS smallest FROM settled WHERE NOT is_repeated
-    GROUP BY sketch_fingerprint HAVING count(*) > 1
+    SELECT sketch_fingerprint, count(*) AS n, min(final_id) AS smallest FROM settled
+    WHERE NOT is_repeated AND NOT is_out GROUP BY sketch_fingerprint HAVING count(*) > 1
 """
 
 HOLDERS = """
@@ -75,6 +80,9 @@ REJECTED = f"""
     SELECT source, record, doc_id, '{REPEATED}' AS reason,
            concat('{FIRST_SEEN[0]}', first_record, '{FIRST_SEEN[1]}', first_source) AS detail, '' AS excerpt
     FROM settled WHERE is_repeated
+    UNION ALL
+    SELECT source, record, final_id AS doc_id, '{TAKEN_OUT}' AS reason, '' AS detail, '' AS excerpt
+    FROM settled WHERE is_out AND NOT is_repeated
 """  # noqa: S608 - the text above
 
 COMMON = """
@@ -109,7 +117,7 @@ REVISITED = """
 """
 
 
-def settle(engine: Engine, *, renames: bool, many: int, like: int = 1) -> None:
+def settle(engine: Engine, *, renames: bool, many: int, like: int = 1, without: bool = False) -> None:
     """Decide what becomes of each good record whose id is missing, or that an earlier one has.
 
     The first record in the collection keeps an id. A later one is repeated, a reject, if its content is the same; if it
@@ -122,13 +130,17 @@ def settle(engine: Engine, *, renames: bool, many: int, like: int = 1) -> None:
         renames: whether a later record of other content becomes a document.
         many: the number of records.
         like: the number of ids that are like made-up names; 0: none.
+        without: whether the documents named in the table `taken_out` (doc_id, each once) leave the collection once all
+            have their names.
 
     Cost: on Spark a shuffle of the ids, if too many are repeated to broadcast them.
     """
     engine.join("met", "good", "SELECT * FROM repeats", key="doc_id", by="doc_key", many=many)
     name = "concat(j.made, repeat('+', CAST(coalesce(t.free, 0) AS INT)))" if like else "j.made"
     taken = "LEFT JOIN taken AS t ON j.made = t.made" if like else ""
-    engine.see("settled", engine.answer(SETTLED.format(renames=str(renames).lower(), name=name, taken=taken)))
+    is_out, out = ("o.doc_id IS NOT NULL", OUT) if without else ("false", "")
+    text = SETTLED.format(renames=str(renames).lower(), name=name, taken=taken, is_out=is_out, out=out)
+    engine.see("settled", engine.answer(text))
 
 
 def list_documents(engine: Engine, *, many: int, nested: int = 0) -> EngineTable:
@@ -150,7 +162,7 @@ def list_documents(engine: Engine, *, many: int, nested: int = 0) -> EngineTable
     if nested:
         engine.join("placed", "grouped", HOLDERS, key="doc_key", by="doc_key", many=many)
         listed, rows = f"{listed}, coalesce(holder, parent) AS final_parent", "placed"
-    return engine.answer(f"SELECT {listed} FROM {rows} WHERE NOT is_repeated")  # noqa: S608 - the names above
+    return engine.answer(f"SELECT {listed} FROM {rows} WHERE NOT is_repeated AND NOT is_out")  # noqa: S608 - as above
 
 
 def find_common(engine: Engine, config: Config) -> bytes:

@@ -124,7 +124,14 @@ _MADE_OF: dict[str, Dependencies] = {
     "parts": _READING,
     "documents": _READING,
     "rejects": _READING,
+    "given": _READING,
     "nodes": Dependencies(_PAIRING, ("documents",)),
+    # For a later run onto this one.
+    "candidates": Dependencies(("pairs", "sketch"), ("documents",)),
+    "posted": Dependencies(("pairs", "sketch"), ("documents",)),
+    "postings": Dependencies(("pairs", "sketch"), ("documents",)),
+    "frequent": Dependencies(("pairs", "sketch"), ("documents",)),
+    "shingles": Dependencies(("pairs", "sketch"), ("documents",)),
     # Pairs.
     "compared": Dependencies(("pairs", "sketch"), ("documents",)),
     "family_stars": Dependencies(("pairs", "sketch"), ("documents",)),

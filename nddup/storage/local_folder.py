@@ -1,13 +1,16 @@
 """The tables of a run's folder as Arrow tables, read and written by the embedded engine."""
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+import shutil
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.dataset as ds
 import pyarrow.parquet as pq
+from numpy.typing import NDArray
 
 from nddup.errors import OutputError
 from nddup.storage.local_storage import LocalStorage, local_path
@@ -77,6 +80,33 @@ class LocalFolder(RunFolder):
         """Write a table in place of an earlier one, in parts; it counts only once it is sealed."""
         write_table(self.begin_table(name), name, table, on_rows_written)
 
+    def write_onto(
+        self,
+        name: str,
+        table: pa.Table,
+        old: "LocalFolder | None",
+        changed: NDArray[np.int64],
+        *,
+        on_rows_written: OnRows | None = None,
+    ) -> None:
+        """Write a table that begins with the rows of another run's; its files whose rows are all unchanged are linked.
+
+        Args:
+            name: of the table.
+            table: all rows.
+            old: the folder of the other run; None: there is none, but a later table may begin with this one.
+            changed: the places of its rows that differ, ascending.
+            on_rows_written: as of `write_table`.
+        """
+        before = Before(None if old is None else Path(local_path(old.place(name))), changed)
+        if old is not None:
+            old.require_same(name)
+        write_table(self.begin_table(name), name, table, on_rows_written, before=before)
+
+    def place(self, name: str) -> str:
+        """Return the folder of a table."""
+        return self._place(name)
+
     def read(self, name: str, columns: list[str] | None = None) -> pa.Table:
         """Read a table of the folder, or some of its columns, in the declared types."""
         self.require_same(name)
@@ -88,8 +118,25 @@ def open_table(path: str, name: str) -> ds.Dataset:
     return ds.dataset(local_path(path), table_called(name).arrow, format="parquet")
 
 
-def write_table(path: str, name: str, table: pa.Table, on_rows_written: OnRows | None = None) -> None:
+class Before(NamedTuple):
+    """A table that another begins with: its folder, None for no table, and the places of its rows that differ."""
+
+    path: Path | None
+    changed: NDArray[np.int64]
+
+
+def write_table(
+    path: str, name: str, table: pa.Table, on_rows_written: OnRows | None = None, *, before: Before | None = None
+) -> None:
     """Write the table of this name as Parquet to a folder of this machine, in place of what is there.
+
+    Args:
+        path: of the folder.
+        name: of the table.
+        table: its rows.
+        on_rows_written: called as they are written.
+        before: whose files stand for its first rows where these are unchanged; the others have `ROWS` rows at most, so
+            that a later table can begin with them.
 
     Raises:
         OutputError: if it cannot be written.
@@ -103,10 +150,48 @@ def write_table(path: str, name: str, table: pa.Table, on_rows_written: OnRows |
     on_rows = on_rows_written or (lambda done, rows: None)  # noqa: ARG005
     on_rows(0, len(table))
     try:
-        with pq.ParquetWriter(where / "part-00000.zstd.parquet", declared, **form) as file:
-            for low in range(0, max(len(table), 1), ROWS):
-                file.write_table(table.slice(low, ROWS).select(declared.names).cast(declared), row_group_size=ROWS)
-                on_rows(min(low + ROWS, len(table)), len(table))
+        parts = [Part(0, max(len(table), 1))] if before is None else list(_divide(before, len(table)))
+        for number, part in enumerate(parts):
+            file = where / f"part-{number:05}.zstd.parquet"
+            if part.same is not None:
+                _link(part.same, file)
+                continue
+            with pq.ParquetWriter(file, declared, **form) as writer:
+                for low in range(part.low, part.high, ROWS):
+                    rows = table.slice(low, min(ROWS, part.high - low)).select(declared.names).cast(declared)
+                    writer.write_table(rows, row_group_size=ROWS)
+                    on_rows(min(low + ROWS, len(table)), len(table))
     except OSError as error:  # Arrow's message names no file
         reason = os.strerror(error.errno) if error.errno else str(error)
         raise OutputError(f"{where}: cannot be written ({reason}); --resume goes on from here") from error
+
+
+class Part(NamedTuple):
+    """Rows of a table in one file; `same` is another file that holds them, None where there is none."""
+
+    low: int
+    high: int
+    same: Path | None = None
+
+
+def _divide(before: Before, rows: int) -> Iterator[Part]:
+    """Yield the parts of a table that begins with another."""
+    at = 0
+    for file in sorted(before.path.glob("*.parquet")) if before.path else ():
+        end = at + pq.read_metadata(file).num_rows
+        is_same = end <= rows and not np.searchsorted(before.changed, end) - np.searchsorted(before.changed, at)
+        if end > at:
+            yield Part(at, min(end, rows), file if is_same else None)
+        at = end
+    for low in range(at, rows, ROWS):
+        yield Part(low, min(low + ROWS, rows))
+    if not rows:
+        yield Part(0, 1)
+
+
+def _link(file: Path, target: Path) -> None:
+    """Give a file another name; copy it where the file system has no second names. Neither is written to again."""
+    try:
+        target.hardlink_to(file)
+    except OSError:
+        shutil.copyfile(file, target)

@@ -231,6 +231,11 @@ class RunFolder:
         note = self._note(name)
         return note.get("fingerprint") == self._fingerprints[name] and self._is_whole(name, note)
 
+    def counted(self, name: str) -> Mapping[str, Any]:
+        """Return the counts that were noted when a table was sealed; empty without a note."""
+        counted: Mapping[str, Any] = self._note(name).get("counted", {})
+        return counted
+
     def begin_table(self, name: str) -> str:
         """Remove the note of an earlier table, and return the path to write the new one to. NddupError: as `seal`."""
         self._claim.check()

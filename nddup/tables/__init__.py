@@ -69,7 +69,8 @@ REJECTS = Table(
         Column(
             "reason",
             "string",
-            "one or two words: `malformed`, `truncated`, `repeated id`, `too large`, `damaged`, `short`, …",
+            "one or two words: `malformed`, `truncated`, `repeated id`, `too large`, `damaged`, `short`,"
+            " `taken out`, …",
         ),
         Column("detail", "string", "what was wrong"),
         Column("excerpt", "string", "the first characters of the record"),
@@ -79,6 +80,9 @@ REJECTS = Table(
 REPEATED = "repeated id"
 """Reason of a later record of an id. In a run over files its content is that of a document; in a table of the caller an
 id names one row. Neither is a loss; in a repository it is one."""
+
+TAKEN_OUT = "taken out"
+"""Reason of a document that a list of `--without` names."""
 
 FIRST_SEEN = ("first seen as record ", " of ")
 """What its detail says before the ordinal of the first record of that id, and before the file of that record."""
@@ -420,6 +424,58 @@ MATCHES = working(
     " shows none.",
     "join the pairs found first with those of the families searched separately",
 )
+_RECORDS_GIVEN = working(
+    "given",
+    "doc_key long, record long, sketch_fingerprint binary, reason string, detail string, excerpt string,"
+    " refers_to array<string>",
+    "For a later run onto this one: the records, as they were read, that became no document (of those `reason`, or a"
+    " repeated id), or a document under another id or parent than they give.",
+    "note what records said of themselves",
+)
+GIVEN = replace(
+    _RECORDS_GIVEN,
+    columns=(
+        *_RECORDS_GIVEN.columns,
+        *(
+            column
+            for column in DOCUMENTS.columns
+            if column.name not in ("doc_key", "record", "group", "sketch", "signature")
+        ),
+    ),
+)
+CANDIDATES = working(
+    "candidates",
+    f"node_a long, node_b long, {_COMPARED}, pairs long",
+    "For a later run onto this one: the near-duplicate distinct sketches, before texts decide. A node is the least"
+    " `doc_key` of its documents, node_a < node_b. Where `pairs` is given, the two are in one component with too many"
+    " pairs to list them, in one row of which it counts them; LIKENESS is null.",
+    "note the candidates",
+)
+POSTED = working(
+    "posted",
+    "batch int, row int, node long",
+    "For a later run onto this one: the distinct sketches whose features are in POSTINGS, numbered in each batch; null"
+    " for one that no document has any more.",
+)
+POSTINGS = working(
+    "postings",
+    "batch int, feature long, row int, place int",
+    "For a later run onto this one: the features in the prefixes of each batch, ascending as 32-bit hashes, with the"
+    " rows of POSTED that hold them, and the place of each in the order of its row.",
+    "post the features of the distinct sketches",
+)
+FREQUENT = working(
+    "frequent",
+    "batch int, feature long, holders int",
+    "For a later run onto this one: the features that several sketches of a batch hold, by which its order is made.",
+)
+SHINGLES = working(
+    "shingles",
+    "node long, shingles array<long>",
+    "For a later run onto this one: the distinct shingle ids, ascending as unsigned numbers, of the distinct texts"
+    " whose sketches do not hold them all; only where these decide.",
+    "read the shingles of the texts",
+)
 CONFIRMED = working(
     "confirmed",
     f"node_a long, node_b long, {_COMPARED}, {_CONFIRMED}, is_near boolean, is_bounded boolean, is_lost boolean",
@@ -518,7 +574,18 @@ NAMED = working(
     "name the clusters by their members",
 )
 
+ONTO = {
+    "given": GIVEN,
+    "candidates": CANDIDATES,
+    "posted": POSTED,
+    "postings": POSTINGS,
+    "frequent": FREQUENT,
+    "shingles": SHINGLES,
+}
+"""The working tables that a run keeps for a later run onto it, where `output.onto` is set."""
+
 WORKING = {
+    **ONTO,
     "confirmed": CONFIRMED,
     "compared": COMPARED,
     "covered": SETS,

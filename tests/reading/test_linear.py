@@ -20,7 +20,6 @@ from nddup.reading.charsets import _without_comments, declared_charset
 from nddup.reading.containers import container_head, read_container
 from nddup.reading.detect import read_head
 from nddup.reading.formats import FORMATS, FileHead, FormatError, _split_outside_brackets
-from nddup.reading.inner_markup import read_unknown
 from nddup.reading.markup import strip_markup
 from nddup.reading.outcomes import Record, Reject
 from nddup.reading.page_limits import MAX_ATTRIBUTES, MAX_OPTIONS, most_attributes
@@ -89,15 +88,6 @@ FAMILIES: dict[str, tuple[Callable[[bytes], object], bytes]] = {
         lambda data: parse_record(b"<DOC>" + data, TREC, is_last=False),
         times(b"<TEXT></TEXT>", SIZE // 2) + times(b"<TITLE></TITLE>", SIZE // 2),
     ),
-    **{
-        f"{name} of a text": (lambda data: read_unknown(text(data)), data)
-        for name, data in {
-            "open comments": times(b"<!--"), "closed comments": times(b"<!----->"), "hyphens": b"<!--" + times(b"-"),
-            "blanks in a tag": b"<b" + times(b" "), "names in a tag": b"<b" + times(b" nowrap"),
-            "colons in a tag": b"<b a" + times(b":"), "open tags": times(b"<a x="), "tags": times(b"<b>a</b> "),
-            "pages": times(b"<html  "), "blanks in a page": b"a<html>" + times(b" "), "references": times(b"&#x1"),
-        }.items()
-    },
     "attributes of a tag": (strip_markup, b"<p " + b" ".join(b"a%d" % i for i in range(SIZE // 7)) + b">"),
     "attributes behind a comment": (
         strip_markup, b'<!-- <p a=" --><p ' + b" ".join(b"a%d" % i for i in range(SIZE // 7)) + b">"

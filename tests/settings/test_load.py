@@ -103,6 +103,7 @@ def test_defaults_are_those_of_the_documentation() -> None:
             "tagged": "none",
             "weights": None,
             "context": False,
+            "onto": False,
             "report": True,
             "names_from": None,
             "texts": 2_000,

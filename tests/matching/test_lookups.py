@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import nddup.repository
+from nddup.matching.lookups import distinct, find_rows, hash_strings, is_among, key_rows
 from nddup.repository import mapped, segment_files
-from nddup.repository.lookups import distinct, find_rows, hash_strings, is_among, key_rows
 from tests.repository.histories import draw_history, play
 
 NUMBERS = st.lists(st.integers(-3, 12), max_size=20)

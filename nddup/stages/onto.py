@@ -1,0 +1,159 @@
+"""A run onto a finished run: the chain of its inputs, and what is refused.
+
+    open_chain     a finished run                 -> Chain: its batches and files
+    settings_onto  settings of the caller, its    -> those of the run that goes on from it
+    whole_of       NEW, a chain                   -> the files of both, where texts are read again
+
+A run onto OLD has the tables of one run over the batches of OLD and NEW, in that order, under the names of their
+batches.
+"""
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+from pydantic import BaseModel
+
+from nddup.errors import ConfigError, NddupError
+from nddup.scanning.batches import Batch, name_fault
+from nddup.scanning.collection import Collection, Files
+from nddup.settings.load import build_config
+from nddup.settings.schema import Config
+from nddup.settings.stored import CALLERS, NOT_SHOWN
+from nddup.stages.inputs_found import batches_of, config_of, find_again, noted_inputs
+from nddup.storage.run_folder import RunFolder
+
+OWN = CALLERS | NOT_SHOWN | {
+    "keep.force", "keep.all_known", "output.names_from", "output.report", "output.texts", "output.texts_read",
+    "output.kept", "output.tagged", "output.context", "output.weights", "input.max_rejects", "input.max_unreadable",
+}  # fmt: skip
+"""Sections and settings that a run has from its caller: they say how to compute, what to write beside the tables, when
+to stop, and which documents are forced."""
+
+
+class Chain(NamedTuple):
+    """The finished run that a run goes on from: its folder, its batches, and its files as it noted them."""
+
+    folder: RunFolder
+    batches: tuple[Batch, ...]
+    files: Mapping[str, Any]
+
+    @property
+    def noted(self) -> dict[str, str]:
+        """What a run onto this one notes of it: another run in the same folder is another input."""
+        made = hashlib.sha256(self.folder.read_text("metrics.json").encode()).hexdigest()[:32]
+        return {"path": self.folder.path, "made_of": made}
+
+    def require_later(self, name: str | None, source: Collection) -> None:
+        """Refuse a batch without a name, or under one that does not come after all others.
+
+        Raises:
+            ConfigError: naming the option.
+        """
+        if not source.listing.files:
+            return
+        if name is None:
+            raise ConfigError("--onto: the new documents need the name of their batch: give --as NAME, such as a date")
+        if name in {batch.name for batch in self.batches}:
+            raise ConfigError(f"--as {name}: {self.folder.path} has a batch of this name already")
+        last = max(self.files, key=str.encode, default="")
+        if f"{name}/".encode() <= last.encode():
+            raise ConfigError(
+                f"--as {name}: must come after every source of {self.folder.path}, whose last is {last}: names of"
+                " batches ascend, as dates do"
+            )
+
+
+def require_name(name: str | None) -> None:
+    """Refuse a name that no batch can have. Raises ConfigError."""
+    if name is not None and (fault := name_fault(name)):
+        raise ConfigError(f"--as {name}: {fault}")
+
+
+def open_chain(folder: RunFolder) -> Chain:
+    """Read the inputs of a finished run.
+
+    Raises:
+        OutputError: if it is none.
+        NddupError: if it notes no inputs.
+    """
+    folder.open()
+    noted = noted_inputs(folder)
+    return Chain(folder, tuple(batches_of(noted)), noted["files"])
+
+
+def settings_onto(caller: Config, folder: RunFolder) -> Config:
+    """Return the settings of a run onto a finished one: its own, and of the caller those in `OWN`.
+
+    Raises:
+        ConfigError: for a setting of the caller that differs from that of the run; the line names all such.
+        OutputError: if the folder is no finished run.
+    """
+    folder.open()
+    stored, given = config_of(folder).model_dump(), _given(caller)
+    wrong = [
+        f"{name} is {_spell(_at(stored, name))} there"
+        for name, value in given.items()
+        if not _is_own(name) and _at(stored, name) != value
+    ]
+    if wrong:
+        raise ConfigError(f"--onto {folder.path}: its settings hold: {'; '.join(wrong)}")
+    if not stored["output"]["onto"]:
+        raise ConfigError(f"--onto {folder.path}: this run kept nothing for a later one; it needs output.onto=true")
+    for name, value in given.items():
+        if _is_own(name):
+            section, _, key = name.partition(".")
+            stored[section] = {**stored[section], key: value} if key else value
+    return build_config(stored, origin=f"--onto {folder.path}")
+
+
+def _is_own(name: str) -> bool:
+    return name in OWN or name.partition(".")[0] in OWN
+
+
+def _given(config: Config) -> dict[str, Any]:
+    """Return the settings that were given, by section and key."""
+    found = dict[str, Any]()
+    for section in sorted(config.model_fields_set):
+        value = getattr(config, section)
+        if isinstance(value, BaseModel):
+            dumped = value.model_dump()
+            found |= {f"{section}.{key}": dumped[key] for key in sorted(value.model_fields_set)}
+        else:
+            found[section] = value
+    return found
+
+
+def _at(settings: Mapping[str, Any], name: str) -> Any:  # noqa: ANN401 - a value of any setting
+    section, _, key = name.partition(".")
+    return settings[section][key] if key else settings[section]
+
+
+def _spell(value: Any) -> str:  # noqa: ANN401 - likewise
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def whole_of(source: Collection, chain: Chain, files: Files, why: str) -> Collection:
+    """Return the files of a run onto another, and those of the chain behind it, for texts that are read again.
+
+    Args:
+        source: NEW.
+        chain: of the finished run.
+        files: the file system.
+        why: the setting for which they are read.
+
+    Raises:
+        ConfigError: if an input is gone, or has changed.
+    """
+    try:
+        old = find_again(chain.folder, files).collection
+    except NddupError as error:
+        raise ConfigError(f"{why}: reads the inputs of {chain.folder.path} again: {error}") from error
+    listed = (*old.listing.files, *source.listing.files)
+    return Collection(
+        (*old.groups, *source.groups),
+        (*old.unread, *source.unread),
+        replace(source.listing, files=listed),
+        (*old.assets, *source.assets),
+    )

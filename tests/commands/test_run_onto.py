@@ -1,0 +1,97 @@
+"""`nddup run --onto`: what is refused, what is said, and what happens to the files of both runs."""
+
+import shutil
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+
+from nddup.cli import main
+from nddup.embedded.run import LocalJob
+from tests.finished_runs import sorted_tables, write_texts
+
+INTERRUPTED = 130
+
+QUIET = ["--set", "output.report=false", "--engine", "local"]
+
+
+@pytest.fixture
+def night(tmp_path: Path) -> Path:
+    """Two batches, and a run over the first."""
+    for name, ids in (("b1", "ab"), ("b2", "cd")):
+        (tmp_path / name).mkdir()
+        write_texts(tmp_path / name / "a.jsonl", {one: f"{'some words of one text ' * 3}{one}" for one in ids})
+    asked = [str(tmp_path / "b1"), "--as", "b1", "-o", str(tmp_path / "one"), "--set", "output.onto=true", *QUIET]
+    assert main(["run", *asked]) == 0
+    return tmp_path
+
+
+def onto(folder: Path, *more: str, output: str = "two") -> int:
+    asked = ["--onto", str(folder / "one"), "-o", str(folder / output), *QUIET]
+    return main(["run", str(folder / "b2"), "--as", "b2", *asked, *more])
+
+
+@pytest.mark.parametrize(
+    ("more", "message"),
+    [
+        (["--set", "pairs.threshold=0.9"], "pairs.threshold is 0.7 there"),
+        (["--set", "keep.same=[lang]", "--set", "sketch.size=7"], "sketch.size is 200 there"),
+        (["--set", "output.onto=false"], "output.onto is true there"),
+        (["--without", "nowhere.txt"], "nowhere.txt"),
+    ],
+)
+def test_settings_of_the_first_run_hold(
+    night: Path, capsys: pytest.CaptureFixture[str], more: list[str], message: str
+) -> None:
+    assert onto(night, *more) == 2
+    assert message in capsys.readouterr().err
+    assert not (night / "two").exists()
+
+
+def test_a_run_that_kept_nothing_is_refused(night: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["run", str(night / "b1"), "-o", str(night / "one"), "--overwrite", *QUIET]) == 0
+    assert onto(night) == 2
+    assert "needs output.onto=true" in capsys.readouterr().err
+
+
+def test_nothing_is_taken_out_of_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["run", "--without", "gone.txt", "-o", str(tmp_path / "out")]) == 2
+    assert "--onto" in capsys.readouterr().err
+    assert main(["run", "-o", str(tmp_path / "out")]) == 2
+    assert "INPUT" in capsys.readouterr().err
+
+
+def test_documents_leave_without_new_ones(night: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (night / "gone.txt").write_text("a\nz\n", encoding="utf-8")
+    asked = ["--onto", str(night / "one"), "--without", str(night / "gone.txt"), "-o", str(night / "two"), *QUIET]
+    assert main(["run", *asked]) == 0
+    assert pq.read_table(night / "two" / "documents")["doc_id"].to_pylist() == ["b"]
+    assert [row["reason"] for row in pq.read_table(night / "two" / "rejects").to_pylist()] == ["taken out"]
+    assert "unknown in --without: z" in capsys.readouterr().err
+    assert main(["check", str(night / "two")]) == 0
+    assert main(["run", *asked, "--overwrite", "--all-known"]) == 2
+
+
+def test_the_run_before_may_go(night: Path) -> None:
+    first = next((night / "one" / "documents").iterdir())
+    assert onto(night) == 0
+    assert first.stat().st_ino in {file.stat().st_ino for file in (night / "two" / "documents").iterdir()}
+    shutil.rmtree(night / "one")
+    assert main(["check", str(night / "two")]) == 0
+    (night / "in").mkdir()
+    for name in ("b1", "b2"):
+        (night / name).rename(night / "in" / name)
+    assert main(["run", str(night / "in"), "-o", str(night / "fresh"), *QUIET]) == 0
+    assert sorted_tables(night / "two") == sorted_tables(night / "fresh")
+
+
+@pytest.mark.parametrize("step", ["pair", "cluster", "keep"])
+def test_a_killed_night_goes_on(night: Path, monkeypatch: pytest.MonkeyPatch, step: str) -> None:
+    before = {file: file.read_bytes() for file in (night / "one").rglob("*") if file.is_file()}
+    with monkeypatch.context() as patch:
+        patch.setattr(LocalJob, step, lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
+        assert onto(night) == INTERRUPTED
+    assert {file: file.read_bytes() for file in (night / "one").rglob("*") if file.is_file()} == before
+    assert onto(night, "--resume") == 0
+    assert onto(night, output="whole") == 0
+    assert sorted_tables(night / "two") == sorted_tables(night / "whole")

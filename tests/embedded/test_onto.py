@@ -1,0 +1,127 @@
+"""A run onto a finished run has the tables of one run over a folder that holds the batches of both."""
+
+import json
+import random
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+
+from nddup.embedded.run import run_locally
+from nddup.errors import ConfigError
+from nddup.settings.load import build_config
+from tests.finished_runs import sorted_tables, write_rows
+
+Settings = Mapping[str, Mapping[str, Any]]
+
+DRAWN: list[Settings] = [
+    {},
+    {"keep": {"max_lost": 0.1}},
+    {"keep": {"same": ["lang"], "ledger": ["lang"]}},
+    {"pairs": {"max_edges": 3}},
+    {"pairs": {"max_edges": 2}, "keep": {"max_lost": 0.1, "same": ["lang"]}},
+    {"clusters": {"mode": "partition"}},
+    {"pairs": {"confirm": "none"}, "sketch": {"size": 16}},
+    {"sketch": {"size": 16}, "shingle": {"length": 2}},
+    {"sketch": {"kind": "mod-m", "modulus": 3}, "pairs": {"measure": "containment", "threshold": 0.8},
+     "clusters": {"mode": "partition"}},
+    {"keep": {"policy": "longest"}, "pairs": {"threshold": 0.5}},
+]  # fmt: skip
+
+
+def draw_batch(chance: random.Random, texts: list[list[str]], path: Path) -> None:
+    """Write records: near-copies of a few texts, some with the id of another, some without, one that is none."""
+    rows = []
+    for _ in range(chance.randint(1, 9)):
+        words = list(chance.choice(texts))
+        for _ in range(chance.choice([0, 0, 0, 1, 2, 4])):
+            words[chance.randrange(len(words))] = str(chance.random())
+        row = {"text": " ".join(words[: chance.choice([len(words), len(words), 2, 0])]), "lang": chance.choice("ab")}
+        if chance.random() < 0.8:
+            row["id"] = f"d{chance.randrange(40)}"
+        rows.append(row)
+    path.parent.mkdir(parents=True)
+    write_rows(path, rows)
+    if chance.random() < 0.3:
+        with path.open("a", encoding="utf-8") as file:
+            file.write("{\n")
+
+
+def run(  # noqa: PLR0913 - of a run
+    inputs: list[Path],
+    output: Path,
+    settings: Settings,
+    *,
+    onto: str | None = None,
+    batch: str | None = None,
+    without: str | None = None,
+) -> None:
+    quiet = {"output": {"report": False, "onto": True}, "local": {"processes": 1}, "input": {"max_rejects": None}}
+    config = build_config({**quiet, **settings}, origin="test")
+    run_locally([str(path) for path in inputs], str(output), config, onto=onto, batch=batch, without=without)
+
+
+FOLLOWING = ("pairs", "clusters", "members", "keep", "false_components")
+
+
+def make_history(folder: Path, seed: int, settings: Settings, nights: int) -> None:
+    """Compare each night with a fresh run; those that take documents out also with one in which they never were."""
+    chance = random.Random(seed)  # noqa: S311
+    texts = [[f"{kind}{n}" for n in range(chance.choice([12, 30, 260]))] for kind in "vwxyz"]
+    onto, gone = None, set[str]()
+    for night in range(nights):
+        name, without = f"night-{night}", None
+        draw_batch(chance, texts, folder / "in" / name / "a.jsonl")
+        run([folder / "in"], folder / f"fresh-{night}", settings)
+        due = sorted_tables(folder / f"fresh-{night}")
+        if onto and chance.random() < 0.5:
+            ids = pq.read_table(folder / f"fresh-{night}" / "documents")["doc_id"].to_pylist()
+            out = set(chance.sample(ids, min(len(ids) - 1, chance.choice([1, 2, 6]))))
+            gone |= out if set(ids) - gone - out else set()
+            out &= gone
+            without = str(folder / "out.txt")
+            Path(without).write_text("".join(f"{one}\n" for one in out), encoding="utf-8")
+        if gone:
+            leave_out(folder, night, gone)
+            run([folder / "left" / f"{night}"], folder / f"left-{night}", settings)
+            due = {key: sorted_tables(folder / f"left-{night}")[key] for key in FOLLOWING}
+        run([folder / "in" / name], folder / name, settings, onto=onto, batch=name, without=without)
+        onto = str(folder / name)
+        made = sorted_tables(folder / name)
+        assert {key: made[key] for key in due} == due, f"{name} of seed {seed}"
+
+
+def leave_out(folder: Path, night: int, gone: set[str]) -> None:
+    """Write the documents of a fresh run again under the ids that they have there, without some."""
+    rows = pq.read_table(folder / f"fresh-{night}" / "documents", columns=["doc_id", "source", "record"]).to_pylist()
+    for source in {row["source"] for row in rows}:
+        lines = (folder / "in" / source).read_text(encoding="utf-8").splitlines()
+        of = [row for row in rows if row["source"] == source and row["doc_id"] not in gone]
+        target = folder / "left" / str(night) / source
+        target.parent.mkdir(parents=True)
+        write_rows(target, [{**json.loads(lines[row["record"] - 1]), "id": row["doc_id"]} for row in of])
+
+
+@pytest.mark.parametrize("number", range(len(DRAWN)))
+def test_nights_have_the_tables_of_one_run(tmp_path: Path, number: int) -> None:
+    make_history(tmp_path, number, DRAWN[number], 3)
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("seed", range(100, 300))
+def test_many_histories(tmp_path: Path, seed: int) -> None:
+    make_history(tmp_path, seed, DRAWN[seed % len(DRAWN)], 2 + seed % 5)
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [(None, "--as NAME"), ("2026-10", "must come after"), ("2026-11-27", "already"), ("_x", "skipped"), ("a/b", "one")],
+)
+def test_a_batch_comes_after_all_others(tmp_path: Path, name: str | None, message: str) -> None:
+    row = {"id": "a", "text": "some words of a text"}
+    source = write_rows(tmp_path / "a.jsonl", [row])
+    run([source], tmp_path / "old", {}, batch="2026-11-27")
+    with pytest.raises(ConfigError, match=message):
+        run([source], tmp_path / "new", {}, onto=str(tmp_path / "old"), batch=name)
