@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from nddup.errors import NddupError, OutputError
+from nddup.errors import FolderInUseError, NddupError
 from nddup.storage.claim import PREFIX
 from nddup.storage.local_folder import LocalFolder
 from nddup.storage.run_folder import OUTPUTS
@@ -157,7 +157,7 @@ def test_a_folder_where_a_run_works_is_left_alone(tmp_path: Path, mode: str) -> 
     before = names(out)
     start: dict[str, Any] = {"settings": {"size": 1}, "inputs": INPUTS, mode: True, "say": said.append}
     with holder(out) as process:
-        with pytest.raises(OutputError, match=f"another run works there, process {process.pid} on "):
+        with pytest.raises(FolderInUseError, match=f"another run works there, process {process.pid} on "):
             LocalFolder(str(out)).start(**start)
         assert {name for name in names(out) if not name.startswith(PREFIX)} == before
         assert sum(name.startswith(PREFIX) for name in names(out)) == 1

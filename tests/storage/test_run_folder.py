@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from nddup.errors import IncompatibleSketchError, OutputError
+from nddup.errors import IncompatibleSketchError, NotARunError, OutputError, OutputExistsError, UnfinishedRunError
 from nddup.storage import run_folder as module
 from nddup.storage.local_folder import LocalFolder
 from nddup.storage.run_folder import versions
@@ -70,9 +70,9 @@ def test_existing_output_is_refused_and_left_alone(tmp_path: Path) -> None:
     (tmp_path / "full").mkdir()
     (tmp_path / "full" / "mine").write_text("mine")
     for name in ("file", "full"):
-        with pytest.raises(OutputError, match="exists already; give another folder, or --overwrite to"):
+        with pytest.raises(OutputExistsError, match="exists already; give another folder, or --overwrite to"):
             LocalFolder(str(tmp_path / name)).start(settings={}, inputs=INPUTS, overwrite=False)
-        with pytest.raises(OutputError, match="holds files that are no run of nddup; it is not overwritten"):
+        with pytest.raises(OutputExistsError, match="holds files that are no run of nddup; it is not overwritten"):
             LocalFolder(str(tmp_path / name)).start(settings={}, inputs=INPUTS, overwrite=True)
 
     assert (tmp_path / "file").read_text() == (tmp_path / "full" / "mine").read_text() == "mine"
@@ -114,13 +114,13 @@ def test_overwrite_does_not_remove_an_input(tmp_path: Path) -> None:
 
 def test_only_finished_runs_of_this_sketch_format_are_opened(tmp_path: Path) -> None:
     """A missing folder, a folder of no run, an unfinished run, and another sketch format are refused, each by name."""
-    with pytest.raises(OutputError, match="no such folder"):
+    with pytest.raises(NotARunError, match="no such folder"):
         LocalFolder(str(tmp_path / "none")).open()
     (tmp_path / "other").mkdir()
-    with pytest.raises(OutputError, match="is not a run of nddup"):
+    with pytest.raises(NotARunError, match="is not a run of nddup"):
         LocalFolder(str(tmp_path / "other")).open()
     folder = started(tmp_path / "out")
-    with pytest.raises(OutputError, match="the run did not finish; what it holds is not a result"):
+    with pytest.raises(UnfinishedRunError, match="the run did not finish; what it holds is not a result"):
         folder.open()
     folder.finish({"versions": {"sketch_format": "0/unicode-0"}})
     with pytest.raises(IncompatibleSketchError, match="its sketches are of format 0/unicode-0, this version reads"):
