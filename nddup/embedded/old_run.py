@@ -6,8 +6,9 @@
 A stored node is the least `doc_key` of its documents, which no later batch changes.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,10 +16,24 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from nddup.errors import ConfigError
+from nddup.errors import ConfigError, OutputError
 from nddup.ground.columns import one_chunk
 from nddup.storage.local_folder import LocalFolder
 from nddup.tables import DOCUMENTS, ONTO, REJECTS, TAKEN_OUT, table_called
+
+BATCHED = ("posted", "postings", "frequent")
+
+SURE = {
+    "candidates": ("node_a", "node_b"),
+    "posted": ("batch", "row"),
+    "postings": ("batch", "feature", "row", "place"),
+    "frequent": ("batch", "feature", "holders"),
+    "shingles": ("node", "shingles"),
+}
+"""Columns that are never null."""
+
+NODES_IN = (("candidates", "node_a"), ("candidates", "node_b"), ("posted", "node"), ("shingles", "node"))
+"""Columns that name stored nodes."""
 
 
 class Renamed(NamedTuple):
@@ -89,7 +104,10 @@ class Old:
             raise ConfigError(f"--onto {path}: this run kept nothing for a later one; run it with output.onto=true")
         noted = {**notes["documents"]["noted"], **notes["candidates"]["noted"]}
         stored = {name: folder.read(name) for name in ONTO}
-        return cls(folder.read("documents"), folder.read("rejects"), folder.read, stored, noted, metrics)
+        documents = folder.read("documents")
+        if fault := find_fault(documents, stored):
+            raise OutputError(f"{path}: holds what nddup does not write: {fault}")
+        return cls(documents, folder.read("rejects"), folder.read, stored, noted, metrics)
 
     @property
     def is_forced(self) -> bool:
@@ -134,6 +152,53 @@ class Old:
         anew = renamed.of(anew)
         stored = {name: renamed.rows_of(table, anew) for name, table in self.stored.items() if name != "given"}
         return replace(self, stored={**self.stored, **stored}, anew=anew[anew >= 0])
+
+
+def find_fault(documents: pa.Table, stored: Mapping[str, pa.Table]) -> str | None:
+    """Return what in the tables of a run would lead outside of an array; None where nothing does.
+
+    The folder may be anyone's, and its digests are its writer's own.
+
+    Cost: one pass over the numbers.
+    """
+    return next(chain(_faults_of_nodes(documents, stored), _faults_of_postings(stored)), None)
+
+
+def _faults_of_nodes(documents: pa.Table, stored: Mapping[str, pa.Table]) -> Iterator[str]:
+    nulls = [f"{name}.{column}" for name, of in SURE.items() for column in of if stored[name][column].null_count]
+    nulls += [f"documents.{column}" for column in ("doc_key", "n_features") if documents[column].null_count]
+    yield from (f"{name} is null" for name in nulls)
+    keys = documents["doc_key"].to_numpy()
+    if not _ascends(keys):
+        yield "documents.doc_key does not ascend"
+    for name, column in NODES_IN:
+        nodes = stored[name][column].drop_null().to_numpy()
+        at = np.minimum(np.searchsorted(keys, nodes), max(len(keys) - 1, 0))
+        if len(nodes) and (not len(keys) or not np.array_equal(keys[at], nodes)):
+            yield f"{name}.{column} names no document"
+
+
+def _faults_of_postings(stored: Mapping[str, pa.Table]) -> Iterator[str]:
+    batches = {name: stored[name]["batch"].to_numpy() for name in BATCHED}
+    for batch in np.unique(np.concatenate(list(batches.values()))).tolist():
+        of = {name: stored[name].filter(pa.array(batches[name] == batch)) for name in BATCHED}
+        rows = of["posted"]["row"].to_numpy()
+        held, places = (of["postings"][name].to_numpy() for name in ("row", "place"))
+        if not np.array_equal(rows, np.arange(len(rows))) or not _within(held, len(rows)) or not _within(places):
+            yield "postings: a row or a place that there is not"
+        features, frequent = (of[name]["feature"].to_numpy() for name in ("postings", "frequent"))
+        if not _within(features, 1 << 32) or not _within(frequent, 1 << 32):
+            yield "postings: a feature of more than 32 bits"
+        if not np.all(np.diff(features) >= 0) or not _ascends(frequent):
+            yield "postings: features do not ascend"
+
+
+def _ascends(values: NDArray[np.int64]) -> bool:
+    return bool(np.all(np.diff(values) > 0))
+
+
+def _within(values: NDArray[np.integer], end: int = 1 << 31) -> bool:
+    return not len(values) or (int(values.min()) >= 0 and int(values.max()) < end)
 
 
 def _empty(name: str) -> pa.Table:

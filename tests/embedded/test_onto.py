@@ -6,9 +6,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from nddup.embedded.old_run import Old, find_fault
 from nddup.embedded.run import run_locally
 from nddup.errors import ConfigError
 from nddup.settings.load import build_config
@@ -125,3 +127,27 @@ def test_a_batch_comes_after_all_others(tmp_path: Path, name: str | None, messag
     run([source], tmp_path / "old", {}, batch="2026-11-27")
     with pytest.raises(ConfigError, match=message):
         run([source], tmp_path / "new", {}, onto=str(tmp_path / "old"), batch=name)
+
+
+CHANGES = {
+    "posted": {"node": 10**6, "row": 7, "batch": 3},
+    "postings": {"row": 10**6, "place": -5, "feature": 1 << 40},
+    "frequent": {"feature": -1},
+    "candidates": {"node_a": -1, "node_b": 10**9},
+    "shingles": {"node": 77},
+}
+
+
+@pytest.mark.parametrize(("name", "column"), [(name, column) for name, of in CHANGES.items() for column in of])
+def test_a_foreign_run_leads_nowhere(tmp_path: Path, name: str, column: str) -> None:
+    """A stored number that no run writes is refused, whatever the digests say."""
+    rows = [{"id": f"d{n}", "text": " ".join(f"w{k}" for k in range(250)) + f" {n}"} for n in range(6)]
+    run([write_rows(tmp_path / "a.jsonl", rows)], tmp_path / "old", {}, batch="a")
+    old = Old.open(str(tmp_path / "old"))
+    assert find_fault(old.documents, old.stored) is None
+    table = old.stored[name]
+    assert len(table), name
+    values = table[column].to_pylist()
+    values[len(values) // 2] = CHANGES[name][column]
+    changed = table.set_column(table.schema.get_field_index(column), column, pa.array(values, table[column].type))
+    assert find_fault(old.documents, {**old.stored, name: changed})
