@@ -75,7 +75,7 @@ _PIECE: Final = re.compile("[0-9A-Z_a-z\x80-\U0010ffff]+")
 REMEMBERED: Final = 32
 """Maximum number of characters of a piece whose tokens are remembered."""
 
-SKETCH_FORMAT: Final = 3
+SKETCH_FORMAT: Final = 4
 """Raise it whenever the ids of any text change: sketches stored before cannot be compared with those made later.
 
 An id depends on the word table (`tokens.TOKEN_TABLE_VERSION` and the rule of `tokens`), on the hash of tokens and of
