@@ -124,7 +124,6 @@ def execute_evaluate(options: argparse.Namespace) -> int:
             describe,
             evaluate_run,
         )
-        from nddup.evaluating.judged_removals import describe_judged, evaluate_judged  # noqa: PLC0415
         from nddup.evaluating.labelled_pairs import describe_labels, evaluate_labels  # noqa: PLC0415
         from nddup.results.opening import open_run  # noqa: PLC0415
 
@@ -140,6 +139,8 @@ def execute_evaluate(options: argparse.Namespace) -> int:
         given = options.truth or options.labels or options.judged
         opened = open_run(options.run, master=options.master, beside=(given,))
         if options.judged:
+            from nddup.evaluating.judged_removals import describe_judged, evaluate_judged  # noqa: PLC0415 - it reads
+
             steps.begin("count the judgements")
             judged = evaluate_judged(opened, options.judged)
             _print(judged, describe_judged(judged), is_json=options.json)

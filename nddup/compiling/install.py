@@ -19,14 +19,17 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from importlib.metadata import version
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from nddup import __version__
 from nddup.errors import NddupError
-from nddup.ground.arrays import OfNumba
 from nddup.ground.children import start_python
 from nddup.ground.own_files import KernelFolder
 from nddup.ground.progress import Steps
 from nddup.ground.start_up import kernel_folders
+
+if TYPE_CHECKING:  # whether kernels are compiled is asked before numba is loaded
+    from nddup.ground.arrays import OfNumba
 
 PARTS = (
     "_mine_sketches", "_run_embedded", "_sketch_and_pair", "_compare_collections", "_cluster_around_leaders",
@@ -160,13 +163,13 @@ def call_parts(lock: str, names: str, parts: int, told: int) -> None:
     leave_saying_to_others()
     load, save = KernelCache.load_overload, KernelCache.save_overload
 
-    def load_and_tell(self: KernelCache, sig: OfNumba, target_context: OfNumba) -> OfNumba:
+    def load_and_tell(self: KernelCache, sig: "OfNumba", target_context: "OfNumba") -> "OfNumba":
         found = load(self, sig, target_context)
         if found is not None:
             _tell(told)
         return found
 
-    def save_and_tell(self: KernelCache, sig: OfNumba, data: OfNumba) -> None:
+    def save_and_tell(self: KernelCache, sig: "OfNumba", data: "OfNumba") -> None:
         with open(lock, "a") as file:  # noqa: PTH123
             fcntl.flock(file, fcntl.LOCK_EX)
             save(self, sig, data)

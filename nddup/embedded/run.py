@@ -29,8 +29,8 @@ from nddup.embedded.workers import Workers
 from nddup.engines.choose import memory_of
 from nddup.engines.engine import EngineTable
 from nddup.ground.columns import one_chunk
-from nddup.ground.metrics import JsonValue
 from nddup.ground.progress import LocalProgress, LogFormat, Progress, Steps
+from nddup.ground.shown import JsonValue
 from nddup.mining.keep_verdicts import Forced
 from nddup.scanning.collection import Collection
 from nddup.settings import plan

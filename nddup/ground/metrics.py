@@ -6,14 +6,11 @@ wherever and however often a run is made; seconds, bytes, settings, versions and
 
 import json
 from collections.abc import Mapping
-from typing import Any, Literal, Self, TypeAlias
+from typing import Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from nddup.errors import OutputError
-
-JsonValue: TypeAlias = Any
-"""Whatever JSON holds."""
 
 COUNTED = frozenset({"documents", "rejects", "pairs", "clusters", "keep"})
 """Tables whose rows every version counted."""

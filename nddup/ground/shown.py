@@ -24,7 +24,10 @@ import shutil
 import sys
 import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, TypeAlias
+
+JsonValue: TypeAlias = Any
+"""Whatever JSON holds."""
 
 ACTING = "".join(
     chr(code)

@@ -18,7 +18,7 @@ from dataclasses import replace
 from hashlib import blake2b
 from typing import Any, Literal, NamedTuple
 
-from nddup.ground.metrics import JsonValue
+from nddup.ground.shown import JsonValue
 from nddup.reading.charsets import decode_anyway, find_encoding
 from nddup.reading.chats import left_of, said_in, texts_of, unread_parts
 from nddup.reading.formats import FieldKind, FileHead, split_field

@@ -22,7 +22,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from nddup.ground.metrics import JsonValue, RunMetrics, StageMetrics
+from nddup.ground.metrics import RunMetrics, StageMetrics
+from nddup.ground.shown import JsonValue
 from nddup.report.borderline import decisive_of, is_resemblance_exact
 from nddup.report.content import LENGTHS, UNREAD, AboutDocuments, Content, Family, find_families, find_nearest_sets
 from nddup.report.summary import headline, notes

@@ -27,8 +27,7 @@ import pyarrow.compute as pc
 from nddup.engines.engine import FinishedRun
 from nddup.engines.text_places import TextPlace, text_places
 from nddup.errors import ConfigError, NddupError
-from nddup.ground.metrics import JsonValue
-from nddup.ground.shown import drop_login
+from nddup.ground.shown import JsonValue, drop_login
 from nddup.report.borderline import draw_borderline
 from nddup.report.content import (
     CELLS,

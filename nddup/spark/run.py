@@ -14,8 +14,9 @@ from pyspark.sql import types as T
 from nddup.engines.duck import DuckEngine, DuckRun
 from nddup.engines.engine import Engine, EngineTable, FinishedRun
 from nddup.errors import ConfigError, NddupError, is_full, reason_of
-from nddup.ground.metrics import JsonValue, RunMetrics
+from nddup.ground.metrics import RunMetrics
 from nddup.ground.progress import LogFormat
+from nddup.ground.shown import JsonValue
 from nddup.scanning.collection import Collection
 from nddup.settings import plan
 from nddup.settings.schema import Config

@@ -17,8 +17,8 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple, Protocol
 
 from nddup.engines.engine import Engine, EngineTable, FinishedRun
-from nddup.ground.metrics import JsonValue
 from nddup.ground.progress import Progress, Steps
+from nddup.ground.shown import JsonValue
 from nddup.mining.keep_verdicts import Forced
 from nddup.scanning.collection import Collection, Files
 from nddup.settings.schema import Config
@@ -84,9 +84,9 @@ class RunEngine(ABC):
     """The documents of `keep.force`."""
     earlier: FinishedRun | None
     """The run in memory that `output.names_from` names; None where it names a folder."""
-    onto: str | None
+    onto: str | None = None
     """The folder of the finished run that this one goes on from."""
-    without: Sequence[Sequence[str]]
+    without: Sequence[Sequence[str]] = ()
     """The ids of the documents that this one takes out, in each way in which their list can be read."""
 
     @property

@@ -81,7 +81,7 @@ def test_an_unknown_command_is_a_mistake(capsys: pytest.CaptureFixture[str]) -> 
         (["a", "--output", "b", "--config", "/none.yaml"], "/none.yaml: cannot read the configuration (No such"),
         (["a", "--output", "b", "--outptu", "c"], "unrecognized arguments: --outptu c (see nddup"),
         (["a"], "the following arguments are required: -o/--output (see nddup run --help)"),
-        (["--output", "b"], "the following arguments are required: INPUT (see nddup run --help)"),
+        (["--output", "b"], "INPUT: expected a file or folder, got none"),
     ],
 )
 def test_wrong_arguments_are_refused_before_spark_starts(

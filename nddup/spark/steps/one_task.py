@@ -19,7 +19,7 @@ from pyspark.sql import functions as F
 
 from nddup.embedded import one_task
 from nddup.embedded.one_task import ANSWERS, MADE, NODE_TEXTS, Answers, Deciding, read_answers
-from nddup.ground.metrics import JsonValue
+from nddup.ground.shown import JsonValue
 from nddup.matching.task_sizes import fits_one, volume_of
 from nddup.scanning.collection import Collection
 from nddup.settings.plan import tokens_of

@@ -13,8 +13,8 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from nddup.engines import choose as engines
-from nddup.ground.metrics import JsonValue
 from nddup.ground.progress import LogFormat, Progress, StageNotes, bar, doing
+from nddup.ground.shown import JsonValue
 from nddup.matching.threshold import Threshold
 from nddup.mining import pair_graph
 from nddup.mining.keep_verdicts import Forced
