@@ -150,7 +150,6 @@ def make_run(  # noqa: PLR0913 - what the command line takes
     with Steps("run", 2, is_quiet=log_format == "json") as steps:
         steps.begin("find the files and their formats")
         require_name(batch)
-        batches = [Batch(batch or "", tuple(map(engine.files.full_path, inputs)))]
         source = NOTHING
         if inputs or onto is None:
             named = [Batch(batch or "", tuple(inputs))]
@@ -159,6 +158,7 @@ def make_run(  # noqa: PLR0913 - what the command line takes
         engine.earlier, engine.onto = earlier, onto
         engine.without = [] if without is None else read_ids_of(engine.files, without, "--without")
         chain = None if onto is None else open_chain(engine.folder_at(onto))
+        batches = [Batch(batch or "", tuple(map(engine.files.full_path, inputs)))]
         noted = _begin(engine, batches, source, chain)
         whole = source if chain is None else _whole(engine, source, chain)
         engine.prepare(steps)
