@@ -168,7 +168,7 @@ def test_text_by_markup_mode() -> None:
     """The mode is the user's, else the format's, else detected for each field."""
     record = Record("1", None, ("a & b < c", "<p>x<br>y"), None)
 
-    assert record_text(record) == "a & b < c\nx\ny"
+    assert record_text(record) == "a & b < c\n\nx\ny"
     assert record_text(record, markup="text") == "a & b < c\n<p>x<br>y"
     assert record_text(Record("1", None, ("<p>x",), is_markup=False)) == "<p>x"
     assert record_text(Record("1", None, ("Привет".encode("koi8-r"),), is_markup=True), "koi8-r") == "Привет"
