@@ -183,8 +183,8 @@ def _faults_of_postings(stored: Mapping[str, pa.Table]) -> Iterator[str]:
     for batch in np.unique(np.concatenate(list(batches.values()))).tolist():
         of = {name: stored[name].filter(pa.array(batches[name] == batch)) for name in BATCHED}
         rows = of["posted"]["row"].to_numpy()
-        held, places = (of["postings"][name].to_numpy() for name in ("row", "place"))
-        if not np.array_equal(rows, np.arange(len(rows))) or not _within(held, len(rows)) or not _within(places):
+        holders, places = (of["postings"][name].to_numpy() for name in ("row", "place"))
+        if not np.array_equal(rows, np.arange(len(rows))) or not _within(holders, len(rows)) or not _within(places):
             yield "postings: a row or a place that there is not"
         features, frequent = (of[name]["feature"].to_numpy() for name in ("postings", "frequent"))
         if not _within(features, 1 << 32) or not _within(frequent, 1 << 32):

@@ -126,12 +126,12 @@ class Onto:
             nodes = pc.fill_null(of["posted"]["node"], -1).to_numpy()
             places = np.where(nodes < 0, -1, self._places_of(nodes)).astype(np.int32)
             holders = places[of["postings"]["row"].to_numpy()]
-            held = of["postings"]["feature"].to_numpy().astype(np.uint32), holders, of["postings"]["place"].to_numpy()
+            lists = of["postings"]["feature"].to_numpy().astype(np.uint32), holders, of["postings"]["place"].to_numpy()
             if len(nodes) and nodes.min() < 0:
                 alive = np.flatnonzero(holders >= 0)
-                held = held[0][alive], held[1][alive], held[2][alive]
+                lists = lists[0][alive], lists[1][alive], lists[2][alive]
             common = of["frequent"]["feature"].to_numpy().astype(np.uint32)
-            yield Postings(rows, *held, common, of["frequent"]["holders"].to_numpy())
+            yield Postings(rows, *lists, common, of["frequent"]["holders"].to_numpy())
 
     def _find_changed(self) -> NDArray[np.int64] | None:
         """Return the places of the documents of the components that hold a new one, ascending; None: of all."""
@@ -160,15 +160,15 @@ class Onto:
             return nodes.node[np.searchsorted(changed, places)].astype(np.int64)
 
         rows = np.flatnonzero(is_changed[self._pairs.first])
-        told = {name: values[rows] for name, values in self._pairs.told.items()}
-        pairs = _Pairs(placed(self._pairs.first[rows]), placed(self._pairs.second[rows]), told)
+        likeness = {name: values[rows] for name, values in self._pairs.likeness.items()}
+        pairs = _Pairs(placed(self._pairs.first[rows]), placed(self._pairs.second[rows]), likeness)
         pairs = _Pairs.joined([pairs])
         large = self._large[is_changed[self._large[:, 0]]]
         return replace(
             self._among,
             first=pairs.first.astype(np.int32),
             second=pairs.second.astype(np.int32),
-            told=pairs.told,
+            told=pairs.likeness,
             links=np.sort(placed(self._among.links), axis=1).astype(np.int32),
             candidates=len(self._pairs.first),
             large=np.concatenate([placed(large[:, :2]), large[:, 2:]], axis=1),
@@ -194,20 +194,20 @@ class Onto:
         places = wanted.astype(np.int64) if self.changed is None else self.changed[wanted]
         firsts = self._firsts[places]
         stored = {**self._stored_shingles(self._keys[firsts[~is_whole[firsts]]]), **dict(self._shingles)}
-        held = [
+        shingles = [
             Row(ids, *offsets[first : first + 2].tolist()) if is_whole[first] else stored[int(self._keys[first])]
             for first in firsts.tolist()
         ]
-        return Confirmer(wanted, held, rule)
+        return Confirmer(wanted, shingles, rule)
 
     def _stored_shingles(self, wanted: NDArray[np.int64]) -> dict[int, Row]:
         """Return where the shingles of some stored nodes lie; nothing is copied."""
-        found = dict[int, Row]()
+        places = dict[int, Row]()
         for batch in self.old.stored["shingles"].to_batches():
             nodes, rows = batch["node"].to_numpy(), list_column(batch["shingles"])
             for i in np.flatnonzero(np.isin(nodes, wanted)).tolist():
-                found[int(nodes[i])] = Row(rows.values, *rows.offsets[i : i + 2].tolist())
-        return found
+                places[int(nodes[i])] = Row(rows.values, *rows.offsets[i : i + 2].tolist())
+        return places
 
     def keep(self) -> dict[str, pa.Table]:
         """Return the tables of `ONTO` that a later run needs, without GIVEN; once the texts were read."""
@@ -220,12 +220,12 @@ class Onto:
             "postings": {"feature": made.features.astype(np.int64), "row": made.holders, "place": made.places},
             "frequent": {"feature": made.common.astype(np.int64), "holders": made.common_holders},
         }
-        found = {
+        tables = {
             name: pa.concat_tables([stored[name], _as_batch(ONTO[name], number, columns)])
             for name, columns in new.items()
         }
         shingles = pa.concat_tables([stored["shingles"], *_lay_shingles(self._shingles)])
-        return {**found, "candidates": _lay_candidates(self._pairs, self._large, keys), "shingles": shingles}
+        return {**tables, "candidates": _lay_candidates(self._pairs, self._large, keys), "shingles": shingles}
 
     def counts(self) -> dict[str, int]:
         """Return the counts of the stage of pairs that tell of all documents."""
@@ -271,7 +271,7 @@ class _Pairs(NamedTuple):
 
     first: NDArray[np.integer]
     second: NDArray[np.integer]
-    told: Mapping[str, NDArray[Any]]
+    likeness: Mapping[str, NDArray[Any]]
 
     @property
     def ends(self) -> NDArray[np.int64]:
@@ -285,16 +285,17 @@ class _Pairs(NamedTuple):
         first = np.concatenate([part.first.astype(np.int64) for part in parts])
         second = np.concatenate([part.second.astype(np.int64) for part in parts])
         order = np.lexsort((second, first))
-        told = {name: np.concatenate([part.told[name] for part in parts])[order] for name in parts[0].told}
-        return cls(first[order], second[order], told)
+        likeness = {name: np.concatenate([part.likeness[name] for part in parts])[order] for name in parts[0].likeness}
+        return cls(first[order], second[order], likeness)
 
     def ascending(self) -> "_Pairs":
         """Return the pairs with the lesser end first."""
         is_turned = self.first > self.second
-        told = {
-            name: np.where(is_turned, self.told[TURNED.get(name, name)], values) for name, values in self.told.items()
+        likeness = {
+            name: np.where(is_turned, self.likeness[TURNED.get(name, name)], values)
+            for name, values in self.likeness.items()
         }
-        return _Pairs(np.minimum(self.first, self.second), np.maximum(self.first, self.second), told)
+        return _Pairs(np.minimum(self.first, self.second), np.maximum(self.first, self.second), likeness)
 
 
 def _of_batch(table: pa.Table, batch: int) -> pa.Table:
@@ -303,32 +304,32 @@ def _of_batch(table: pa.Table, batch: int) -> pa.Table:
 
 def _as_batch(table: Table, batch: int, columns: Mapping[str, NDArray[Any]]) -> pa.Table:
     rows = len(next(iter(columns.values())))
-    told = {"batch": pa.array(np.full(rows, batch, np.int32)), **{name: pa.array(x) for name, x in columns.items()}}
-    return pa.table(told).select(table.names).cast(table.arrow)
+    arrays = {"batch": pa.array(np.full(rows, batch, np.int32)), **{name: pa.array(x) for name, x in columns.items()}}
+    return pa.table(arrays).select(table.names).cast(table.arrow)
 
 
 def _lay_candidates(pairs: _Pairs, large: NDArray[np.int64], keys: NDArray[np.int64]) -> pa.Table:
     """Return CANDIDATES; places ascend as keys do."""
     columns = {"node_a": pa.array(keys[pairs.first]), "node_b": pa.array(keys[pairs.second])}
-    columns |= {name: pa.array(values) for name, values in pairs.told.items()}
+    columns |= {name: pa.array(values) for name, values in pairs.likeness.items()}
     counted = {"node_a": keys[large[:, 0]], "node_b": keys[large[:, 1]], "pairs": large[:, 2]}
     rows = {name: pa.array(values) for name, values in counted.items()}
     return pa.concat_tables([_complete(columns, len(pairs.first)), _complete(rows, len(large))])
 
 
 def _complete(columns: Mapping[str, pa.Array], rows: int) -> pa.Table:
-    told = {field.name: columns.get(field.name, pa.nulls(rows, field.type)) for field in CANDIDATES.arrow}
-    return pa.table(told).cast(CANDIDATES.arrow)
+    arrays = {field.name: columns.get(field.name, pa.nulls(rows, field.type)) for field in CANDIDATES.arrow}
+    return pa.table(arrays).cast(CANDIDATES.arrow)
 
 
 def _lay_shingles(shingles: Sequence[tuple[int, Row]]) -> Iterator[pa.Table]:
     """Yield SHINGLES of some nodes, some MB in an array."""
     sizes = np.array([row.high - row.low for _, row in shingles], np.int64)
     for part in pieces_of(sizes, SHINGLES_TOGETHER):
-        some = shingles[part.start : part.stop]
+        chosen = shingles[part.start : part.stop]
         ends = np.concatenate([[0], np.cumsum(sizes[part.start : part.stop])])
-        values = np.concatenate([row.values[row.low : row.high] for _, row in some])
+        values = np.concatenate([row.values[row.low : row.high] for _, row in chosen])
         lists = lists_of(ends, pa.array(values.view(np.int64)))
-        yield pa.table({"node": pa.array([node for node, _ in some], pa.int64()), "shingles": lists}).cast(
+        yield pa.table({"node": pa.array([node for node, _ in chosen], pa.int64()), "shingles": lists}).cast(
             SHINGLES.arrow
         )

@@ -232,15 +232,15 @@ class LocalJob(RunEngine):
         """Find the pairs onto those of an earlier run, and keep what a later one needs."""
         is_whole = bool(len(old.taken)) or self.forced is not None or old.is_forced
         self._onto = onto = Onto(old, documents, old.n_records, self.config, source, self.workers, is_whole)
-        found = engine.pair(
+        paired = engine.pair(
             onto.changed_documents, self.config, self.workers, search=onto.search, read=onto.read, forced=self.forced
         )
         for name, table in onto.keep().items():
             is_longer = name in ("posted", "postings", "frequent", "shingles") and not len(old.taken)
             self.save(name, table, changed=np.empty(0, np.int64) if is_longer else None)
         self.workers.parts = None  # the places of OLD's records are not known
-        pairs = onto.take_over("pairs", found.pairs).sort_by([("doc_a", "ascending"), ("doc_b", "ascending")])
-        return _made({"pairs": self.save("pairs", pairs)}, {**found.stage_counts, **onto.counts()}, found)
+        pairs = onto.take_over("pairs", paired.pairs).sort_by([("doc_a", "ascending"), ("doc_b", "ascending")])
+        return _made({"pairs": self.save("pairs", pairs)}, {**paired.stage_counts, **onto.counts()}, paired)
 
     def cluster(self, sketched: Made, paired: Made) -> Made:
         """As `RunEngine.cluster`. Returns the result of `engine.cluster` in `own`, or None."""

@@ -62,14 +62,14 @@ def settle_onto(old: Old, config: Config, new: pa.Table, silent: pa.Table) -> Se
         return _settle_all(old, config, new, silent)
     concerned = _find_concerned(old, config, new)
     records = pa.concat_tables([concerned, number_records(new, old.n_records).select(concerned.column_names)])
-    found = collapse(records, silent, renames=True)
+    collapsed = collapse(records, silent, renames=True)
 
-    is_new = np.asarray(pc.greater_equal(found.documents["doc_key"], old.n_records))
-    added, beside = found.documents.filter(pa.array(is_new)), found.documents.filter(pa.array(~is_new))
+    is_new = np.asarray(pc.greater_equal(collapsed.documents["doc_key"], old.n_records))
+    added, beside = collapsed.documents.filter(pa.array(is_new)), collapsed.documents.filter(pa.array(~is_new))
     documents, regrouped = _regroup(old.documents, beside)
     given = pa.concat_tables([old.stored["given"], note_given(new, added, old.n_records)])
-    later = int(old.noted.get("later_ids", 0)) + found.later
-    rejects = pa.concat_tables([old.rejects, found.rejects])
+    later = int(old.noted.get("later_ids", 0)) + collapsed.later
+    rejects = pa.concat_tables([old.rejects, collapsed.rejects])
     return Settled(pa.concat_tables([documents, added]), rejects, later, given, old.n_records, regrouped)
 
 
@@ -90,8 +90,8 @@ def _find_concerned(old: Old, config: Config, new: pa.Table) -> pa.Table:
     is_name = np.asarray(pc.equal(ids, old.documents["group"]))
     prints = _prints_of(old.documents, config)
     has_text = is_name & np.asarray(pc.is_in(prints, one_chunk(new["sketch_fingerprint"]).drop_null()))
-    some = old.documents.append_column("sketch_fingerprint", prints).filter(pa.array(has_id | has_text))
-    return _as_records(some)
+    concerned = old.documents.append_column("sketch_fingerprint", prints).filter(pa.array(has_id | has_text))
+    return _as_records(concerned)
 
 
 def _regroup(documents: pa.Table, beside: pa.Table) -> tuple[pa.Table, NDArray[np.int64]]:
@@ -112,9 +112,11 @@ def _settle_all(old: Old, config: Config, new: pa.Table, silent: pa.Table) -> Se
     apart = old.rejects.join(lost.select(["source", "record"]), ["source", "record"], join_type="left anti")
     apart = pa.concat_tables([apart.select(REJECTS.names), silent])
     without = pa.table({"doc_id": old.taken}) if len(old.taken) else None
-    found: Collapsed = collapse(records, apart, renames=True, without=without)
+    collapsed: Collapsed = collapse(records, apart, renames=True, without=without)
     first = len(records) - len(new)
-    return Settled(found.documents, found.rejects, found.later, note_given(records, found.documents), first, None)
+    return Settled(
+        collapsed.documents, collapsed.rejects, collapsed.later, note_given(records, collapsed.documents), first, None
+    )
 
 
 def _all_records(old: Old, config: Config, new: pa.Table) -> pa.Table:
@@ -140,8 +142,8 @@ def _as_given(old: Old, documents: pa.Table) -> pa.Table:
         return documents
     is_other = pc.is_in(one_chunk(documents["doc_key"]), one_chunk(others["doc_key"]))
     for name in ("doc_id", "parent"):
-        told = pc.replace_with_mask(one_chunk(documents[name]), is_other, one_chunk(others[name]))
-        documents = documents.set_column(documents.schema.get_field_index(name), name, told)
+        values = pc.replace_with_mask(one_chunk(documents[name]), is_other, one_chunk(others[name]))
+        documents = documents.set_column(documents.schema.get_field_index(name), name, values)
     return documents
 
 
@@ -167,8 +169,8 @@ def _prints_of(documents: pa.Table, config: Config) -> pa.Array:
     is_empty = np.diff(rows.offsets) == 0
     if not is_empty.any():
         return prints
-    told = documents.select(["content_fingerprint", "n_tokens"]).filter(pa.array(is_empty)).to_pylist()
-    marks = [fingerprint_textless(row["content_fingerprint"], row["n_tokens"]) for row in told]
+    rows_without = documents.select(["content_fingerprint", "n_tokens"]).filter(pa.array(is_empty)).to_pylist()
+    marks = [fingerprint_textless(row["content_fingerprint"], row["n_tokens"]) for row in rows_without]
     return pc.replace_with_mask(prints, pa.array(is_empty), pa.array(marks, pa.binary()))
 
 

@@ -32,11 +32,11 @@ def list_batches(files: Lists, batches: Iterable[Batch]) -> Listing:
     Raises:
         ConfigError: as `list_inputs`.
     """
-    found = [(batch.name, files.list_inputs(list(batch.paths))) for batch in batches]
-    named = [_under(name, file) for name, listing in found for file in listing.files]
+    listings = [(batch.name, files.list_inputs(list(batch.paths))) for batch in batches]
+    named = [_under(name, file) for name, listing in listings for file in listing.files]
     named.sort(key=lambda file: file.source.encode())
-    skipped = (why for _, listing in found for why in listing.skipped)
-    return Listing(tuple(named), tuple(skipped), tuple(path for _, listing in found for path in listing.repeated))
+    skipped = (why for _, listing in listings for why in listing.skipped)
+    return Listing(tuple(named), tuple(skipped), tuple(path for _, listing in listings for path in listing.repeated))
 
 
 def _under(name: str, file: InputFile) -> InputFile:

@@ -194,13 +194,13 @@ def read_list_of(files: Files, path: str, asked: str, is_entry: Callable[[Sequen
 
 
 def _read(files: Files, path: str, asked: str, read: Callable[[bytes], R]) -> R:
-    found = files.list_inputs([path]).files
-    if len(found) != 1:
-        raise ConfigError(f"{asked} {path}: expected a file, got a folder of {len(found)} files")
-    if found[0].size > MOST_BYTES:
+    listed = files.list_inputs([path]).files
+    if len(listed) != 1:
+        raise ConfigError(f"{asked} {path}: expected a file, got a folder of {len(listed)} files")
+    if listed[0].size > MOST_BYTES:
         raise ConfigError(f"{asked} {path}: expected at most {MOST_BYTES >> 20:,} MB of ids")
     try:
-        return read(files.read_part(found[0].path, 0, found[0].size))
+        return read(files.read_part(listed[0].path, 0, listed[0].size))
     except UnicodeDecodeError as error:
         raise ConfigError(f"{asked} {path}: expected UTF-8 ({error.reason} at byte {error.start})") from error
     except (ValueError, csv.Error, pa.ArrowException) as error:

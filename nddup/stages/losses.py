@@ -102,7 +102,7 @@ def require_few_losses(
     files = source if isinstance(source, Collection) else None
     known = None if files is None else {file.source for file in files.listing.files}  # those of OLD were judged then
     if UNREADABLE in reasons:
-        unreadable = [told for told in list_unreadable(ask()) if known is None or told[0] in known]
+        unreadable = [file for file in list_unreadable(ask()) if known is None or file[0] in known]
         require_readable(unreadable, limits.max_unreadable)
     silent = list_silent_files(ask()) if reasons and files is not None else []
     silent = [file for file in silent if known is None or file.source in known]

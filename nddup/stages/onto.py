@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 from pydantic import BaseModel
 
 from nddup.errors import ConfigError, NddupError
+from nddup.ground.shown import JsonValue
 from nddup.scanning.batches import Batch, name_fault
 from nddup.scanning.collection import Collection, Files
 from nddup.settings.load import build_config
@@ -114,23 +115,23 @@ def _is_own(name: str) -> bool:
 
 def _given(config: Config) -> dict[str, Any]:
     """Return the settings that were given, by section and key."""
-    found = dict[str, Any]()
+    given = dict[str, Any]()
     for section in sorted(config.model_fields_set):
         value = getattr(config, section)
         if isinstance(value, BaseModel):
             dumped = value.model_dump()
-            found |= {f"{section}.{key}": dumped[key] for key in sorted(value.model_fields_set)}
+            given |= {f"{section}.{key}": dumped[key] for key in sorted(value.model_fields_set)}
         else:
-            found[section] = value
-    return found
+            given[section] = value
+    return given
 
 
-def _at(settings: Mapping[str, Any], name: str) -> Any:  # noqa: ANN401 - a value of any setting
+def _at(settings: Mapping[str, Any], name: str) -> JsonValue:
     section, _, key = name.partition(".")
     return settings[section][key] if key else settings[section]
 
 
-def _spell(value: Any) -> str:  # noqa: ANN401 - likewise
+def _spell(value: JsonValue) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 

@@ -237,9 +237,9 @@ def find_clusters(engine: RunEngine, source: EngineTable) -> RunTables:
         lost = {reason: n for reason, n in new.reasons.items() if reason != REPEATED}
         silent = require_few_losses(ask, new.documents, lost, limits, source)
         metrics = _sketch_metrics(source, sketched, silent)
-        told = [counted(rows["documents"], "document"), counted(rows["rejects"], "reject")]
-        told += [f"{new.documents:,} of the documents new"] if sketched.new else []
-        stage.done(metrics, *told, *_note_taken(engine, sketched))
+        notes = [counted(rows["documents"], "document"), counted(rows["rejects"], "reject")]
+        notes += [f"{new.documents:,} of the documents new"] if sketched.new else []
+        stage.done(metrics, *notes, *_note_taken(engine, sketched))
     again = source.without_columns() if isinstance(source, Collection) else source
     return decide(engine, sketched, stage.metrics, again)
 
@@ -253,8 +253,8 @@ def _note_taken(engine: RunEngine, sketched: Made) -> list[str]:
     gone = set(engine.ask(**sketched.tables).sql(text)["doc_id"].to_pylist())
     unknown, ids = min((([one for one in ids if one not in gone], ids) for ids in named), key=lambda one: len(one[0]))
     require_known("--without", unknown[:MOST_NAMED], len(unknown), len(ids), all_known=engine.config.keep.all_known)
-    told = [f"{len(ids) - len(unknown):,} taken out"]
-    return [*told, f"unknown in --without: {name_some(unknown, len(unknown))}"] if unknown else told
+    notes = [f"{len(ids) - len(unknown):,} taken out"]
+    return [*notes, f"unknown in --without: {name_some(unknown, len(unknown))}"] if unknown else notes
 
 
 def decide(

@@ -25,7 +25,7 @@ def pages(folder: Path) -> Path:
             edited = list(words)
             edited[5 + 11 * version] = "edit"
             rows.append({"id": f"f{family}v{version}", "url": f"http://x/{version}", "text": " ".join(edited)})
-    odd = '<meta charset="windows-1251"> ]]> &amp; тест \x00 <script>alert(1)</script> ' + "слово " * 9
+    odd = '<meta charset="windows-1251"> ]]> &amp; тест \x00 <b>слово</b> ' + "слово " * 9
     rows += [{"id": name, "url": url, "text": f"{odd} {number}"} for number, (name, url) in enumerate(ODD.items())]
     (folder / "pages.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     return folder / "pages.jsonl"
