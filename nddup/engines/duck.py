@@ -130,8 +130,8 @@ class DuckEngine(Engine):
     ) -> None:
         """As `Engine.join`: a view."""
         del by
-        joined = "JOIN" if many is None else "LEFT JOIN"
-        joined = f"SELECT r.*, g.* EXCLUDE ({key}, n) FROM {rows} AS r {joined} ({groups}) AS g ON r.{key} = g.{key}"  # noqa: S608
+        verb = "JOIN" if many is None else "LEFT JOIN"
+        joined = f"SELECT r.*, g.* EXCLUDE ({key}, n) FROM {rows} AS r {verb} ({groups}) AS g ON r.{key} = g.{key}"  # noqa: S608
         with self.reading():
             self.database.execute(f"CREATE OR REPLACE TEMP VIEW {name} AS {joined}")
             self._kept += [view for view in (f"VIEW {name}",) if view not in self._kept]
