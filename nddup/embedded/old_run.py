@@ -103,6 +103,10 @@ class Old:
         if not all(notes.values()):
             raise ConfigError(f"--onto {path}: this run kept nothing for a later one; run it with output.onto=true")
         noted = {**notes["documents"]["noted"], **notes["candidates"]["noted"]}
+        if noted.get("heavy"):
+            raise ConfigError(
+                f"--onto {path}: pairs.max_postings took effect there, and what it left out is not kept; run all again"
+            )
         stored = {name: folder.read(name) for name in ONTO}
         documents = folder.read("documents")
         if fault := find_fault(documents, stored):

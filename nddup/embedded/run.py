@@ -237,7 +237,8 @@ class LocalJob(RunEngine):
         )
         for name, table in onto.keep().items():
             is_longer = name in ("posted", "postings", "frequent", "shingles") and not len(old.taken)
-            self.save(name, table, changed=np.empty(0, np.int64) if is_longer else None)
+            changed = np.empty(0, np.int64) if is_longer else None
+            self.save(name, table, changed=changed, heavy=paired.matches.heavy)
         self.workers.parts = None  # the places of OLD's records are not known
         pairs = onto.take_over("pairs", paired.pairs).sort_by([("doc_a", "ascending"), ("doc_b", "ascending")])
         return _made({"pairs": self.save("pairs", pairs)}, {**paired.stage_counts, **onto.counts()}, paired)
