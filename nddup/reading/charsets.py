@@ -143,6 +143,8 @@ _ESCAPED = {
 }
 """Beginnings of chardet's names of encodings with escape sequences, and the codecs that may decode their text."""
 
+_OF_ESCAPES: Final = frozenset(name for names in _ESCAPED.values() for name in names)
+
 _MARKS = 0xDC00
 
 _MARK = re.compile("[\udc00-\udcff]")
@@ -377,7 +379,8 @@ def find_encoding(raw: bytes, charset: str | None = None) -> Encoded:
     charset given by the caller; the charset that the document declares (XML declaration, <meta>) in its first 4 KB; one
     with escape sequences (ISO-2022, HZ); UTF-8; the detected one. A charset *fits* if it is known and at most one in
     ten non-ASCII bytes cannot be decoded. So a wrong declaration is skipped, while a page with a few damaged bytes is
-    read as declared. A charset of one byte a character does not fit bytes beyond ASCII that are valid UTF-8.
+    read as declared. A charset of one byte a character does not fit bytes beyond ASCII that are valid UTF-8, and none
+    but ISO-2022 fits its escape sequences.
 
     Args:
         raw: the document as stored; a byte order mark at its start is used and removed.
@@ -410,12 +413,22 @@ def find_encoding(raw: bytes, charset: str | None = None) -> Encoded:
     if (given in SINGLE_BYTE or (given is None and declared_charset(raw) in SINGLE_BYTE)) and not raw.isascii():
         # Text of one byte a character is hardly ever valid UTF-8, but mail and pages of UTF-8 are often declared so.
         given = "utf-8" if _is_utf8(raw) else given
-    for candidate in (given, declared_charset(raw), escaped, "utf-8"):
+    declared = declared_charset(raw)
+    likely: tuple[str | None, ...] = (given, declared, escaped, "utf-8")
+    if escaped is not None and escaped != "hz" and not {given, declared} & _OF_ESCAPES and _is_whole(raw, escaped):
+        likely = (escaped,)  # whatever is declared: in no other charset do such sequences occur
+    for candidate in likely:
         found = _read_if_it_fits(raw, candidate) if candidate else None
         if found is not None:
             return found
     encoding, is_sure = _detect(raw)
     return _read_as(raw, encoding)._replace(is_guess=not is_sure)
+
+
+def _is_whole(raw: bytes, encoding: str) -> bool:
+    """Return whether an encoding decodes every byte, and some of these are not of ASCII."""
+    decoded = decode_anyway(raw, encoding)
+    return not decoded.lost and not decoded.text.isascii()
 
 
 def _is_utf8(raw: bytes) -> bool:

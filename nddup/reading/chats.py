@@ -24,13 +24,19 @@ TURNS: Final = {"role": "content", "from": "value"}
 """The keys of a turn: the speaker, and the text."""
 
 LISTS: Final = (pa.ListType, pa.LargeListType, pa.FixedSizeListType)
-CALLS: Final = ("tool_calls", "function_call")
+UNREAD: Final = (
+    "tool_calls", "function_call", "reasoning_content", "reasoning", "thinking", "refusal", "images", "videos",
+    "audios", "audio",
+)  # fmt: skip
+"""The keys of a turn that hold more of what is said in it, and are not read."""
 
 
 def said_in(value: object) -> str | None:
-    """Return the key of the text, if a value is a turn."""
-    keys = value.keys() if isinstance(value, Mapping) else ()
-    return next((said for who, said in TURNS.items() if who in keys and said in keys), None)
+    """Return the key of the text, if a value is a turn; one that only calls tools may lack that key."""
+    keys = value.keys() if isinstance(value, Mapping) else frozenset[str]()
+    return next(
+        (said for who, said in TURNS.items() if who in keys and (said in keys or not keys.isdisjoint(UNREAD))), None
+    )
 
 
 def texts_of(value: object) -> list[str]:
@@ -45,7 +51,7 @@ def texts_of(value: object) -> list[str]:
         if isinstance(one, str):
             texts.append(one)
         elif isinstance(one, Mapping) and (key := said_in(one)):
-            texts += [text for part in _parts(one[key]) if (text := _text(part)) is not None]
+            texts += [text for part in _parts(one.get(key)) if (text := _text(part)) is not None]
     return texts
 
 
@@ -63,7 +69,7 @@ def _with_said(one: object, new: Iterator[Value | None]) -> object:
     key = said_in(one)
     if isinstance(one, str):
         return _with_text(one, new)
-    if key is None or not isinstance(one, Mapping):
+    if not isinstance(one, Mapping) or key not in one:
         return one
     said = one[key]
     changed = [_with_text(part, new) for part in said] if isinstance(said, list) else _with_text(said, new)
@@ -82,7 +88,8 @@ def is_chat(value: object) -> bool:
     """Return whether a value is a list of turns with a text.
 
     A turn is an object of `role` and `content`, or of `from` and `value`. Its content is a string, or a list of parts,
-    of which those with a `text` are read; pictures, other parts and calls of tools are left unread, and counted.
+    of which those with a `text` are read; pictures, other parts, calls of tools and what else stands under UNREAD are
+    left unread, and counted.
     """
     return isinstance(value, list) and all(map(said_in, value)) and bool(texts_of(value))
 
@@ -95,8 +102,8 @@ def left_of(value: object) -> list[object]:
         [{'type': 'image'}]
     """
     turns = [(one, key) for one in value if (key := said_in(one))] if isinstance(value, list) else []
-    parts = [part for turn, key in turns for part in _parts(turn[key]) if part is not None and _text(part) is None]
-    return parts + [turn[name] for turn, _ in turns for name in CALLS if turn.get(name)]
+    parts = [part for turn, key in turns for part in _parts(turn.get(key)) if part is not None and _text(part) is None]
+    return parts + [turn[name] for turn, _ in turns for name in UNREAD if turn.get(name)]
 
 
 def unread_parts(left: list[object], lost: bytes = b"") -> Unread:

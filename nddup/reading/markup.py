@@ -26,13 +26,15 @@ _BLOCK = """
 address article aside audio blockquote br button caption center col colgroup dd desc details dialog dir div dl dt
 fieldset figcaption figure footer foreignobject form frame frameset h1 h2 h3 h4 h5 h6 header hgroup hr iframe input
 legend li listing main math menu mi mn mo ms mtd mtext nav noembed noframes object ol optgroup option p plaintext pre
-rp rt search section select summary svg table tbody td text textarea textpath tfoot th thead title tr ul video xmp
+rp rt search section select shadow-root summary svg table tbody td text textarea textpath tfoot th thead title tr ul
+video xmp
 """
 
 BLOCK: Final = tuple(_BLOCK.split())
 """Elements before and after which a word ends: blocks, parts of tables and lists, line breaks, fields, media.
 
-Of formulas, each number, name and sign is apart: a fraction of 1 and 2 is not 12.
+Of formulas, each number, name and sign is apart: a fraction of 1 and 2 is not 12. A shadow root is named by
+`_open_shadows`; beside it the text of its element begins.
 
 In pages every element is inline unless it is in BLOCK; in other XML an element divides words unless it is in INLINE:
 the names of a title or a paragraph are not known.

@@ -244,6 +244,9 @@ def test_an_undeclared_encoding_is_detected(text: str, codec: str) -> None:
 
         assert decoded.text == document
         assert decoded.replaced == 0
+        if codec.startswith("iso2022"):
+            declared = f"<meta charset=iso-8859-1>{document}"
+            assert decode_content(declared.encode(codec), "utf-8").text == declared
 
 
 @pytest.mark.parametrize(
