@@ -16,6 +16,7 @@ from functools import cache, lru_cache
 from typing import Final, NamedTuple
 
 import chardet
+import numpy as np
 from chardet import EncodingEra
 from chardet.registry import get_candidates
 from resiliparse.parse.encoding import map_encoding_to_html5
@@ -135,6 +136,11 @@ _HAN = re.compile("[\u3000-\u303f\u4e00-\u9fff\uff01-\uff5e]")
 _ASCII = bytes(range(128))
 
 _JAPANESE = re.compile(rb"\x1b(?:\$[@B]|\([IJ])")
+
+_JAPANESE_RUN = re.compile(rb"\x1b(?:\$[@B](?P<pairs>[ -~]*)|\(I(?P<kana>[ -_]*)|\([BJ])")
+_KANA = bytes(byte | 0x80 if byte > ord(" ") else byte for byte in range(256))
+_PAIRS = re.compile(rb"(?:[!-~]{2})+")
+_BEYOND_ASCII = re.compile(r"[^\0-\x7f]")
 
 _ESCAPED = {
     "ISO-2022-JP": ("iso2022_jp", "iso2022_jp_ext", "iso2022_jp_2004"),
@@ -472,7 +478,10 @@ def _read_if_it_fits(raw: bytes, encoding: str) -> Encoded | None:
     except UnicodeDecodeError as error:
         is_cut_at_end = error.reason == "unexpected end of data"
     decoded = decode_anyway(raw, encoding)
-    non_ascii = len(raw.translate(None, _ASCII))
+    if encoding in _OF_ESCAPES and raw.isascii():  # whose characters are pairs of bytes below 128
+        non_ascii = 2 * len(_BEYOND_ASCII.findall(decoded.text))
+    else:
+        non_ascii = len(raw.translate(None, _ASCII))
     fits = is_cut_at_end or decoded.replaced * 10 <= non_ascii
     return Encoded(raw, encoding, decoded) if fits else None
 
@@ -502,8 +511,38 @@ def decode_anyway(raw: bytes, encoding: str) -> Decoded:
     try:
         return Decoded(raw.decode(encoding), encoding)
     except UnicodeDecodeError:
-        text, lost = take_marks(raw.decode(encoding, EACH_BYTE))
+        shifted = _shift_japanese(raw) if encoding.startswith("iso2022_jp") and raw.isascii() else None
+        marked = raw.decode(encoding, EACH_BYTE) if shifted is None else shifted.decode("cp932", EACH_BYTE)
+    text, lost = take_marks(marked)
     return Decoded(text, encoding, lost)
+
+
+def _shift_japanese(raw: bytes) -> bytes | None:
+    r"""Return text in ISO-2022-JP as Shift JIS, whose codec knows the signs of NEC and IBM, as ①; None for another.
+
+    Python's codec of ISO-2022-JP does not know them, but mail has many.
+
+    Example:
+        >>> _shift_japanese(b"a \x1b$B-!\x1b(B b").decode("cp932")
+        'a ① b'
+    """
+    plain = _JAPANESE_RUN.sub(_shift_run, raw)
+    return None if b"\x1b" in plain else plain
+
+
+def _shift_run(run: re.Match[bytes]) -> bytes:
+    """Return the bytes after an escape sequence in Shift JIS: pairs of bytes, katakana of one byte, or ASCII."""
+    if run["kana"]:
+        return run["kana"].translate(_KANA)
+    return _PAIRS.sub(_shift_pairs, run["pairs"]) if run["pairs"] else b""
+
+
+def _shift_pairs(pairs: re.Match[bytes]) -> bytes:
+    row, column = np.frombuffer(pairs[0], np.uint8).reshape(-1, 2).astype(np.int64).T
+    first = (row - 0x21) // 2 + 0x81
+    first += np.where(first > 0x9F, 0x40, 0)  # noqa: PLR2004 - between the two ranges are katakana of one byte
+    second = column + np.where(row % 2, 0x1F + (column >= 0x60), 0x7E)  # noqa: PLR2004 - 0x7f is left out
+    return np.stack((first, second), axis=1).astype(np.uint8).tobytes()
 
 
 def _detect_escapes(raw: bytes) -> str | None:

@@ -58,7 +58,7 @@ _DATE = (
     rb",?[ \t]+\d{1,2}:\d\d(?::\d\d)?[^\r\n]{0,60}"
 )
 _ENVELOPE = (
-    rb"From[ \t]+(?:[^ \t\r\n]{1,300}(?:[ \t]+at[ \t]+[^ \t\r\n]{1,300})?[ \t]+)?"
+    rb"From[ \t]+(?:(?:\"[^\"\r\n]{1,100}\")?[^ \t\r\n]{1,300}(?:[ \t]+at[ \t]+[^ \t\r\n]{1,300})?[ \t]+)?"
     + _DATE
     + rb"\r?\n>?[!-9;-~]{1,100}[ \t]*:"
 )
@@ -80,6 +80,9 @@ _USUAL_FIELDS: Final = frozenset({b"from", b"to", b"date", b"subject", b"newsgro
 
 LEAST_FIELDS = 3
 """Usual fields, one of them From with an address, that begin e-mail where none of `_SURE_FIELDS` does."""
+
+_NOTICE = re.compile(rb".{0,80}\bmulti-?part\b.{0,60}\b(?:MIME|format)\b.{0,200}", re.DOTALL | re.IGNORECASE)
+"""What programs write before the first part, for readers that know no parts."""
 
 _QUOTED_FROM = re.compile(rb"^>(>*From )", re.MULTILINE)
 _WORD = re.compile(r"=\?([^?\s*]{1,60})(?:\*[^?\s]{0,60})?\?([bBqQ])\?([^?\s]*)\?=")
@@ -133,7 +136,8 @@ def starts_as_mail(head: bytes, name: str) -> bool:
             return False
         found[field_[1].lower()] = field_[2]
     names = found.keys()
-    if names & _SURE_FIELDS and names & _USUAL_FIELDS:
+    sure = names & _SURE_FIELDS
+    if len(sure) > 1 or (sure and names & (_USUAL_FIELDS | {b"content-type"})):
         return True
     return len(names & _USUAL_FIELDS) >= LEAST_FIELDS and b"@" in found.get(b"from", b"")
 
@@ -425,6 +429,15 @@ def _add_parts(part: Message, found: _Message, depth: int) -> None:
     else:
         for one in parts:
             _add_parts(one, found, depth)
+    _leave_outside(part, found)
+
+
+def _leave_outside(part: Message, message: _Message) -> None:
+    """Count what stands before the first part and after the last, which no program shows, but for the usual notice."""
+    for outside in (part.preamble, part.epilogue):
+        data = (outside or "").encode("utf-8", "surrogateescape").replace(b"\r\n", b"\n").strip()
+        if data and not _NOTICE.fullmatch(data):
+            message.leave(data)
 
 
 def _add_message(part: Message, inner: Message, found: _Message, depth: int) -> None:

@@ -249,6 +249,17 @@ def test_an_undeclared_encoding_is_detected(text: str, codec: str) -> None:
             assert decode_content(declared.encode(codec), "utf-8").text == declared
 
 
+def test_signs_of_vendors_and_damage_leave_japanese_readable() -> None:
+    """Mail in ISO-2022-JP holds signs that the standard has not; a pair that is none is lost, and no other."""
+    mail = b"\x1b$B2q5D$O-!7nMKF|-j;3ED>&;v|b66$5$s\x1b(B \x1b(I1\x1b(B"
+    text = "会議は①月曜日㈱山田商事髙橋さん ｱ"
+    for charset in ("iso-2022-jp", None, "utf-8"):
+        assert decode_content(mail, charset).text == text
+    damaged = decode_content(mail.replace(b"2q", b"))"), "iso-2022-jp")
+    assert damaged.text.endswith(text[1:])
+    assert damaged.lost
+
+
 @pytest.mark.parametrize(
     "text", [b"\x1b[1mbold\x1b[0m text", b"awk '{a}' ~{b} ~{", b"zeros\0in\0text", b"\0" * 50, b"PK\3\4\0\0"]
 )

@@ -179,6 +179,20 @@ def test_marks_and_blank_lines_may_stand_before_a_message(lead: bytes) -> None:
     assert [found.doc_id for found in read(lead + box)] == ["m1@x", "m2@x"]
 
 
+def test_what_stands_outside_the_parts_is_counted() -> None:
+    """Before the first and after the last; the usual notice says nothing, and the rest tells contents apart."""
+    mail = multipart("mixed", MIMEText("one"))
+    read_whole = one(bytes(mail))
+    mail.preamble = "This is a multi-part message in MIME format."
+    noticed = one(bytes(mail))
+    mail.epilogue = "a footer\n"
+    outside = one(bytes(mail))
+
+    assert read_whole.unread == noticed.unread
+    assert (outside.unread.size, outside.unread.parts) == (8, 1)
+    assert content_fingerprint(outside) != content_fingerprint(noticed) == content_fingerprint(read_whole)
+
+
 def test_a_folded_boundary_and_one_that_does_not_occur() -> None:
     """A boundary may be folded; where none is found, the parts are text as they stand, and nothing is lost."""
     body = b"\n\n--a b\nContent-Type: text/plain\n\none\n--a b--\n"
@@ -271,6 +285,7 @@ def test_an_mbox_is_cut_where_python_cuts_it(tmp_path: Path) -> None:
         b"From a@x Thu, 1 Jan 2024 00:00:00 +0100",
         b"From a@x  Thu Jan  1 00:00 CET 2024",
         b"From ???@??? Mon Jan 01 00:00:00 1997",
+        b'From "a b"@x.example Thu Jan  1 00:00:00 2024',
     ],
 )
 @pytest.mark.parametrize("blank", [b"\n", b""])
@@ -349,6 +364,9 @@ HEADER = b"Received: by x\nMessage-ID: <a@x>\nFrom: a@x\nSubject: a\n\nb"
         ("a.txt", b"From: Bob\nTo: Alice\nSubject: memo\n\nb", False),
         ("a.md", b"---\ntitle: a\ndate: b\n---\n", False),
         ("a.txt", b"Note: one\nFrom: two\nprose\n", False),
+        ("a.txt", b"Received: from x\n by y\nContent-Type: text/plain\n\n", True),
+        ("a.txt", b"Received: from x\nReturn-Path: <>\n\n", True),
+        ("a.txt", b"Received: with thanks\n\n", False),
         ("a.txt", b"From my point of view\nSubject: a\n", False),
         ("a", b"WARC/1.0\r\nWARC-Type: response\r\n", False),
         ("a", b"", False),
