@@ -16,7 +16,6 @@ from functools import cache, lru_cache
 from typing import Final, NamedTuple
 
 import chardet
-import numpy as np
 from chardet import EncodingEra
 from chardet.registry import get_candidates
 from resiliparse.parse.encoding import map_encoding_to_html5
@@ -138,8 +137,10 @@ _ASCII = bytes(range(128))
 _JAPANESE = re.compile(rb"\x1b(?:\$[@B]|\([IJ])")
 
 _JAPANESE_RUN = re.compile(rb"\x1b(?:\$[@B](?P<pairs>[ -~]*)|\(I(?P<kana>[ -_]*)|\([BJ])")
-_KANA = bytes(byte | 0x80 if byte > ord(" ") else byte for byte in range(256))
-_PAIRS = re.compile(rb"(?:[!-~]{2})+")
+_HIGH = bytes(byte | 0x80 if byte > ord(" ") else byte for byte in range(256))
+_VENDORS: Final = "nddup.vendors"
+"""Error handler of `bytes.decode`; the rest as EACH_BYTE."""
+
 _BEYOND_ASCII = re.compile(r"[^\0-\x7f]")
 
 _ESCAPED = {
@@ -511,38 +512,47 @@ def decode_anyway(raw: bytes, encoding: str) -> Decoded:
     try:
         return Decoded(raw.decode(encoding), encoding)
     except UnicodeDecodeError:
-        shifted = _shift_japanese(raw) if encoding.startswith("iso2022_jp") and raw.isascii() else None
-        marked = raw.decode(encoding, EACH_BYTE) if shifted is None else shifted.decode("cp932", EACH_BYTE)
+        unescaped = _unescape_japanese(raw) if encoding == "iso2022_jp" and raw.isascii() else None
+        marked = raw.decode(encoding, EACH_BYTE) if unescaped is None else unescaped.decode("euc_jp", _VENDORS)
     text, lost = take_marks(marked)
     return Decoded(text, encoding, lost)
 
 
-def _shift_japanese(raw: bytes) -> bytes | None:
-    r"""Return text in ISO-2022-JP as Shift JIS, whose codec knows the signs of NEC and IBM, as ①; None for another.
-
-    Python's codec of ISO-2022-JP does not know them, but mail has many.
+def _unescape_japanese(raw: bytes) -> bytes | None:
+    r"""Return text in ISO-2022-JP as EUC, which has the same characters; None where it has others.
 
     Example:
-        >>> _shift_japanese(b"a \x1b$B-!\x1b(B b").decode("cp932")
-        'a ① b'
+        >>> _unescape_japanese(b"a \x1b$B$\"\x1b(B b").decode("euc_jp")
+        'a あ b'
     """
-    plain = _JAPANESE_RUN.sub(_shift_run, raw)
+    plain = _JAPANESE_RUN.sub(_unescape_run, raw)
     return None if b"\x1b" in plain else plain
 
 
-def _shift_run(run: re.Match[bytes]) -> bytes:
-    """Return the bytes after an escape sequence in Shift JIS: pairs of bytes, katakana of one byte, or ASCII."""
+def _unescape_run(run: re.Match[bytes]) -> bytes:
+    """Return the bytes after an escape sequence in EUC: pairs of bytes, katakana of one byte, or ASCII."""
     if run["kana"]:
-        return run["kana"].translate(_KANA)
-    return _PAIRS.sub(_shift_pairs, run["pairs"]) if run["pairs"] else b""
+        return b"".join(b"\x8e%c" % (byte | 0x80) if byte > ord(" ") else b" " for byte in run["kana"])
+    return run["pairs"].translate(_HIGH) if run["pairs"] else b""
 
 
-def _shift_pairs(pairs: re.Match[bytes]) -> bytes:
-    row, column = np.frombuffer(pairs[0], np.uint8).reshape(-1, 2).astype(np.int64).T
-    first = (row - 0x21) // 2 + 0x81
-    first += np.where(first > 0x9F, 0x40, 0)  # noqa: PLR2004 - between the two ranges are katakana of one byte
-    second = column + np.where(row % 2, 0x1F + (column >= 0x60), 0x7E)  # noqa: PLR2004 - 0x7f is left out
-    return np.stack((first, second), axis=1).astype(np.uint8).tobytes()
+def _read_sign(error: UnicodeError) -> tuple[str, int]:
+    """Read a pair of bytes of EUC as a sign of NEC or IBM, as ① and ㈱, which mail has and Python's EUC has not."""
+    if not isinstance(error, UnicodeDecodeError):
+        raise error
+    pair = error.object[error.start : error.start + 2]
+    if len(pair) == 2 and min(pair) >= _HIGH[ord("!")]:  # noqa: PLR2004 - a pair
+        row, column = pair[0] - 0xA1, pair[1] - 0xA1
+        first = row // 2 + (0x81 if row < 0x3E else 0xC1)  # noqa: PLR2004 - the rows of cp932 leave out 0xa0 to 0xdf
+        second = column + (0x9F if row % 2 else 0x40 if column < 0x3F else 0x41)  # noqa: PLR2004 - 0x7f is left out
+        try:
+            return bytes((first, second)).decode("cp932"), error.start + 2
+        except UnicodeDecodeError:
+            pass
+    return _mark_each(error)
+
+
+codecs.register_error(_VENDORS, _read_sign)
 
 
 def _detect_escapes(raw: bytes) -> str | None:
