@@ -59,6 +59,10 @@ class StoppedError(Exception):
         self.reason = reason
 
 
+class UnreachableError(NddupError):
+    """A file elsewhere cannot be fetched whole, or is no longer the one that was listed; nothing of it is used."""
+
+
 class NeedsSparkError(NddupError):
     """The embedded engine has too little memory for a collection; what it finished is in the run's folder."""
 

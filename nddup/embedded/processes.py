@@ -14,6 +14,7 @@ from contextlib import suppress
 from multiprocessing.connection import Connection
 
 from nddup.ground.children import start_python
+from nddup.remote.addresses import is_remote
 from nddup.scanning.walk import sizes_of
 
 START = "from nddup.embedded.worker import serve; serve(int(sys.argv[1]))"
@@ -78,6 +79,8 @@ class Processes:
 
 def is_worth_it(inputs: Sequence[str]) -> bool:
     """Return whether the files of INPUT paths have more than `FEW_BYTES` in all; a path that cannot be read has 0."""
+    if any(map(is_remote, inputs)):
+        return True  # to list them takes longer than to start processes
     left = FEW_BYTES
     for _, size in sizes_of([path.removeprefix("file://") if path.startswith("file:///") else path for path in inputs]):
         left -= size

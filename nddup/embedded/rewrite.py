@@ -25,7 +25,7 @@ from nddup.rewriting.verdicts import NAMES, WEIGHT, RewriteError, Verdicts
 from nddup.scanning.collection import Collection, ListedFile
 from nddup.scanning.found import Batches, Consumer, LocatedRecord, RecordLimits
 from nddup.scanning.input_files import local_path
-from nddup.scanning.local_files import open_local
+from nddup.scanning.walk import open_stored
 from nddup.tables import REWRITTEN, VERDICTS, Table
 
 UNWRITTEN = "cannot be written"
@@ -146,7 +146,7 @@ def place_of(folder: Path, source: str) -> Path:
 
 
 def _copy(path: str, target: Path) -> None:
-    with open_local(path) as raw, target.open("wb") as copy:
+    with open_stored(path) as raw, target.open("wb") as copy:
         shutil.copyfileobj(raw, copy)
 
 
@@ -213,7 +213,7 @@ class RewrittenFile:
         file, problem, is_full = self.entry.file, None, False
         stored = Stored(self.entry.compression, self.entry.most, limits.max_record)
         try:
-            with open_local(file.path) as raw:
+            with open_stored(file.path) as raw:
                 pieces = rewrite_file(raw, self.head, stored, verdicts)
                 is_full = True
                 self._write(pieces)

@@ -14,10 +14,11 @@ from typing import Literal, NamedTuple
 from nddup.embedded.memory import BASE
 from nddup.errors import ConfigError
 from nddup.ground.shown import drop_login, parse_size
+from nddup.remote.addresses import is_remote, scheme_of, spell_bare
 from nddup.scanning.input_files import refuse_foreign
 from nddup.scanning.walk import sizes_of
 from nddup.settings.schema import Config
-from nddup.storage.local_storage import is_local, is_submitted, local_path
+from nddup.storage.local_storage import is_readable, is_submitted, local_path
 
 UNSET_BYTES = 1 << 30
 """Memory assumed for a worker if the cluster sets none, as `docs/operations.md` recommends."""
@@ -29,6 +30,9 @@ PYTHON_MEMORY, CORES = "spark.executor.pyspark.memory", "spark.executor.cores"
 _VERSION_1 = (("sys/fs/cgroup/memory",), "memory.limit_in_bytes")
 _VERSION_2 = (("sys/fs/cgroup", "sys/fs/cgroup/unified"), "memory.max")
 """Where the groups of each version are mounted, and the file of a group's limit."""
+
+HERE_ALONE = frozenset(["hf", "https", "http", "az"])
+"""Schemes that Hadoop does not open."""
 
 LOCAL_SHARE = 0.75
 """Share of the machine's memory that the embedded engine may take where `local.memory` is not given."""
@@ -138,6 +142,11 @@ def choose_engine(
         return choice
 
     needed, given = estimate_memory(inputs, weight), memory_of(config)
+    if needed > given and (away := [path for path in inputs if is_remote(path)]):
+        raise ConfigError(
+            f"INPUT {spell_bare(away[0])}: the inputs may need {needed / 1e9:.1f} GB of memory, more than local.memory"
+            f" {given / 1e9:.1f} GB; raise it, or give Spark addresses that Hadoop opens (s3a, gs, abfss)"
+        )
     if needed > given:
         return EngineChoice(
             "spark", f"the inputs may need {needed / 1e9:.1f} GB of memory, more than local.memory {given / 1e9:.1f} GB"
@@ -153,6 +162,13 @@ def choose_engine_of_paths(paths: Sequence[str], config: Config, *, master: str 
     """
     refuse_foreign(paths)
     reason = _needs_spark(paths, config, master)
+    if (config.engine == "spark" or reason is not None) and config.engine != "local":
+        ours = [path for path in paths if scheme_of(path) in HERE_ALONE]
+        if ours:
+            raise ConfigError(
+                f"INPUT {spell_bare(ours[0])}: only the embedded engine opens it, and {reason or 'engine is spark'};"
+                " copy it to where Hadoop opens it"
+            )
     if config.engine == "spark":
         return EngineChoice("spark", "as asked")
     if config.engine == "local" and reason is not None:
@@ -174,12 +190,17 @@ def has_java() -> bool:
 
 
 def estimate_memory(inputs: Sequence[str], weight: float = 1) -> int:
-    """Estimate the bytes of memory of a run over these local files, from their sizes and endings alone.
+    """Estimate the bytes of memory of a run over these files, from their sizes and endings alone.
 
     `weight` is as of `choose_engine`.
     """
     needed = float(BASE)
-    for path, size in sizes_of([local_path(path) for path in inputs]):
+    sizes = list(sizes_of([local_path(path) for path in inputs if not is_remote(path)]))
+    if away := [path for path in inputs if is_remote(path)]:
+        from nddup.scanning.walk_remote import sizes_of_remote  # noqa: PLC0415 - most inputs are on this machine
+
+        sizes += sizes_of_remote(away)
+    for path, size in sizes:
         suffix = os.path.splitext(path)[1].lower()  # noqa: PTH122 - thousands of files, so `os` for speed
         needed += weight * size * BYTES_OF_INPUT.get(suffix, BYTES_OF_INPUT[""])
     return int(needed)
@@ -195,5 +216,5 @@ def _needs_spark(paths: Sequence[str], config: Config, master: str | None) -> st
         return f"{min(config.spark)} is given"
     if config.clusters.miner == "fpgrowth":
         return "clusters.miner is fpgrowth, which is Spark's"
-    remote = [path for path in paths if not is_local(path)]
+    remote = [path for path in paths if not is_readable(path)]
     return f"{drop_login(remote[0])} is not a path of this machine" if remote else None

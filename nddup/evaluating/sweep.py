@@ -254,7 +254,7 @@ class Engines:
         return {
             "versions": versions(),
             "settings": settings_of(self._base),
-            "inputs": {file.source: [file.size, file.modified] for file in files},
+            "inputs": {file.source: file.state for file in files},
             "truth": self._truth,
         }
 

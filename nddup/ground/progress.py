@@ -36,6 +36,9 @@ CLEAR, CLEAR_IN_NOTEBOOK = "\r\033[K", "\r" + " " * 100 + "\r"
 
 _quiet: list[bool] = []
 
+_shown: "list[Steps]" = []
+"""The steps that this process shows."""
+
 logger = logging.getLogger("nddup")
 
 LONGEST = 500
@@ -102,6 +105,7 @@ class Steps:
         """Start the thread that shows the progress."""
         if not self._is_quiet:
             self._watcher.start()
+        _shown.append(self)
         return self
 
     def __exit__(
@@ -109,6 +113,7 @@ class Steps:
     ) -> None:
         """Erase the line: the result or the error follows."""
         self._done.set()
+        _shown.remove(self)
         if self._watcher.ident is not None:
             self._watcher.join()
         self._erase()
@@ -271,6 +276,12 @@ def doing(name: str) -> str:
     name = name.partition("-")[0]
     table = (tables.WORKING | tables.RESULTS).get(name)
     return DESCRIPTIONS.get(name) or (table.doing if table else "") or f"make {name}"
+
+
+def note(text: str) -> None:
+    """Show a text after the name of the step that a command is at, on a terminal, if it is at any."""
+    for steps in _shown[-1:]:
+        steps.note(text)
 
 
 def is_quiet_for(*, progress: bool | None) -> bool:

@@ -20,6 +20,7 @@ from nddup.errors import ConfigError, NddupError, OutputError
 from nddup.ground.shown import counted
 from nddup.passages.find_passages import FoundPassages, Source
 from nddup.passages.tabulate import Documents, kept_lines, list_verdicts
+from nddup.remote.addresses import spell_bare
 from nddup.report.frame import read_style
 from nddup.report.passages_page import choose_shown, draw_passages
 from nddup.rewriting.cut_records import Cutting
@@ -241,7 +242,7 @@ def _write_texts(found: FoundPassages, rows: pa.Table, mark: str, folder: Path) 
 def spell_header(inputs: Sequence[str], config: Config, told: Told, *, whole: int) -> str:
     """Return the header: the inputs, the settings, what was found, how many records stay `whole`, bytes shuffled."""
     settings = settings_of(config) | {"passages": config.passages.model_dump()}
-    paths = [str(Path(local_path(path)).absolute()) if is_local(path) else path for path in inputs]
+    paths = [str(Path(local_path(path)).absolute()) if is_local(path) else spell_bare(path) for path in inputs]
     noted = {"found": told.counts(), "whole": whole, "shuffled_bytes": told.shuffled}
     return json.dumps({"inputs": paths, "settings": settings, **noted}, indent=1) + "\n"
 

@@ -14,17 +14,15 @@ import os
 import re
 import shutil
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
-from datetime import datetime
+from contextlib import suppress
 from pathlib import Path
 from secrets import token_hex
 from tempfile import TemporaryDirectory
-from typing import Any
 
-from nddup.errors import ConfigError
 from nddup.ground.shown import drop_login
 from nddup.ground.start_up import cache_folder
+from nddup.remote.addresses import BUCKETS, scheme_of
+from nddup.remote.buckets import as_os_error, open_bucket, time_in
 from nddup.repository.places import (
     COMMITS,
     SEGMENTS,
@@ -39,7 +37,7 @@ from nddup.repository.places import (
 CONDITIONAL = {"s3", "s3a"}
 """Schemes whose client can create an object only if it is absent, in one request."""
 
-WITHOUT_FOLDERS = CONDITIONAL | {"gs", "gcs", "abfs", "abfss", "az", "memory"}
+WITHOUT_FOLDERS = CONDITIONAL | BUCKETS | {"gcs", "abfs", "abfss", "memory"}
 """Schemes in which a path needs no folder; some of their clients would create a bucket for a misspelt name."""
 
 UNUSED_SECONDS = 30 * 86_400
@@ -52,24 +50,8 @@ class BucketPlace:
     """A repository behind a URL, with copies of its segments on this machine."""
 
     def __init__(self, url: str) -> None:
-        self._name = drop_login(url.rstrip("/"))
-        self._scheme = url.partition(":")[0].lower()
-        if "::" in url:  # the last of them may be this machine's
-            raise ConfigError(f"{self._name}: a chain of file systems; expected one, such as s3://bucket/pages")
-        try:
-            from fsspec.core import url_to_fs  # noqa: PLC0415 - an extra
-            from fsspec.implementations.local import LocalFileSystem  # noqa: PLC0415
-
-            self._files, self._root = url_to_fs(url.rstrip("/"), use_listings_cache=False)
-        except ImportError as error:
-            needed = (
-                "pip install 'nddup[s3]'" if self._scheme in CONDITIONAL else "fsspec and its client of this scheme"
-            )
-            raise ConfigError(f"{self._name}: a repository there needs {needed} ({error})") from error
-        except (ValueError, OSError) as error:
-            raise ConfigError(f"{self._name}: cannot be opened ({error})") from error
-        if isinstance(self._files, LocalFileSystem):  # it follows links, which `DiskPlace` does not
-            raise ConfigError(f"{self._name}: lies on this machine; give its path")
+        self._name, self._scheme = drop_login(url.rstrip("/")), scheme_of(url)
+        self._files, self._root = open_bucket(url)
         key = hashlib.sha256(self.full_name().encode()).hexdigest()[:16]
         base = cache_folder()
         if base is None:  # the copies last as long as this object
@@ -87,7 +69,7 @@ class BucketPlace:
 
     def begin(self) -> None:
         """As `Place.begin`."""
-        with _as_os_error():
+        with as_os_error():
             if self._files.exists(self._root) and self._files.ls(self._root):
                 raise FileExistsError(self._name)
         self._make_folder(COMMITS)
@@ -95,13 +77,13 @@ class BucketPlace:
 
     def commits(self) -> list[str]:
         """As `CommitFiles.commits`."""
-        with _as_os_error():
+        with as_os_error():
             listing = self._files.ls(self._at(COMMITS), detail=False)
         return [name for path in listing if (name := str(path).rstrip("/").rpartition("/")[2]) != COMMITS]
 
     def read_commit(self, name: str) -> bytes:
         """As `Place.read_commit`."""
-        with _as_os_error():
+        with as_os_error():
             return bytes(self._files.cat_file(self._at(COMMITS, name)))
 
     def create_commit(self, name: str, data: bytes) -> None:
@@ -122,7 +104,7 @@ class BucketPlace:
         if self._scheme not in CONDITIONAL:
             return False
         path = self._at(COMMITS, draft)
-        with _as_os_error():
+        with as_os_error():
             try:
                 self._files.pipe_file(path, b"draft", mode="create")
                 self._files.pipe_file(path, b"draft", mode="create")
@@ -137,7 +119,7 @@ class BucketPlace:
         """Create a commit in one request; if it fails, as after a lost answer or a retry, the stored bytes decide."""
         path = self._at(COMMITS, name)
         try:
-            with _as_os_error():
+            with as_os_error():
                 self._files.pipe_file(path, data, mode="create")
         except PermissionError:
             raise
@@ -151,22 +133,22 @@ class BucketPlace:
 
     def write_draft(self, name: str, data: bytes) -> None:
         """As `CommitFiles.write_draft`."""
-        with _as_os_error():
+        with as_os_error():
             self._files.pipe_file(self._at(COMMITS, name), data)
 
     def time_of(self, name: str) -> float:
         """As `CommitFiles.time_of`."""
-        with _as_os_error():
-            return _time_in(self._files.info(self._at(COMMITS, name)))
+        with as_os_error():
+            return time_in(self._files.info(self._at(COMMITS, name)))
 
     def rename_draft(self, name: str, target: str) -> None:
         """As `CommitFiles.rename_draft`; for objects a copy, which exists whole or not at all."""
-        with _as_os_error():
+        with as_os_error():
             self._files.mv(self._at(COMMITS, name), self._at(COMMITS, target))
 
     def remove_draft(self, name: str) -> None:
         """As `CommitFiles.remove_draft`."""
-        with _as_os_error(), suppress(FileNotFoundError):
+        with as_os_error(), suppress(FileNotFoundError):
             self._files.rm_file(self._at(COMMITS, name))
 
     def fetch(self, name: str, size: int, digest: str) -> Path:
@@ -179,7 +161,7 @@ class BucketPlace:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         draft = path.with_name(f".{path.name}-{token_hex(6)}")
         try:
-            with _as_os_error():
+            with as_os_error():
                 self._files.get_file(self._at(SEGMENTS, name), str(draft))
             if draft.stat().st_size != size or digest_file(draft) != digest:
                 raise OSError(errno.EIO, "it is not the file that was written")
@@ -192,7 +174,7 @@ class BucketPlace:
         """As `Place.publish`; also removes copies of segments unused for `UNUSED_SECONDS` from this machine."""
         self._make_folder(SEGMENTS, segment)
         for path in sorted((self.folder / SEGMENTS / segment).glob("*.parquet")):
-            with _as_os_error():
+            with as_os_error():
                 self._files.put_file(str(path), self._at(SEGMENTS, segment, path.name))
         for folder in (self.folder / SEGMENTS).iterdir():
             with suppress(OSError):
@@ -202,19 +184,19 @@ class BucketPlace:
     def segments(self) -> dict[str, StoredFolder]:
         """As `Place.segments`."""
         found: dict[str, StoredFolder] = {}
-        with _as_os_error():
+        with as_os_error():
             files = self._files.find(self._at(SEGMENTS), detail=True)
         for path, info in files.items():
             name, _, file = str(path).removeprefix(self._at(SEGMENTS, "")).partition("/")
             if not file:  # an object that represents a folder
                 continue
             before = found.get(name, StoredFolder(0.0, 0))
-            found[name] = StoredFolder(max(before.time, _time_in(info)), before.size + int(info["size"] or 0))
+            found[name] = StoredFolder(max(before.time, time_in(info)), before.size + int(info["size"] or 0))
         return found
 
     def sizes(self, segment: str) -> dict[str, int]:
         """As `Place.sizes`."""
-        with suppress(FileNotFoundError), _as_os_error():
+        with suppress(FileNotFoundError), as_os_error():
             listing = self._files.ls(self._at(SEGMENTS, segment), detail=True)
             return {str(one["name"]).rstrip("/").rpartition("/")[2]: int(one["size"] or 0) for one in listing}
         return {}
@@ -222,13 +204,13 @@ class BucketPlace:
     def remove_segment(self, segment: str) -> None:
         """As `Place.remove_segment`; also removes the copy on this machine."""
         shutil.rmtree(self.folder / SEGMENTS / segment, ignore_errors=True)
-        with _as_os_error(), suppress(FileNotFoundError):
+        with as_os_error(), suppress(FileNotFoundError):
             self._files.rm(self._at(SEGMENTS, segment), recursive=True)
 
     def measure(self, name: str) -> tuple[int, str]:
         """As `Place.measure`: reads the object, not its copy."""
         digest, size = hashlib.sha256(), 0
-        with _as_os_error(), self._files.open(self._at(SEGMENTS, name), "rb") as file:
+        with as_os_error(), self._files.open(self._at(SEGMENTS, name), "rb") as file:
             while piece := file.read(READ):
                 digest.update(piece)
                 size += len(piece)
@@ -239,36 +221,11 @@ class BucketPlace:
 
     def _make_folder(self, *names: str) -> None:
         if self._scheme not in WITHOUT_FOLDERS:
-            with _as_os_error():
+            with as_os_error():
                 self._files.makedirs(self._at(*names), exist_ok=True)
 
 
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):/")
-
-
-def _time_in(info: dict[str, Any]) -> float:
-    """Return when a file was written, from a client's info; the present time if that is missing: nothing seems old."""
-    for name in ("LastModified", "last_modified", "mtime", "updated", "created"):
-        value = info.get(name)
-        if isinstance(value, str):
-            value = datetime.fromisoformat(value)
-        if isinstance(value, datetime):
-            return value.timestamp()
-        if isinstance(value, int | float):
-            return float(value)
-    return time.time()
-
-
-@contextmanager
-def _as_os_error() -> Iterator[None]:
-    """Turn any error of a client that is not an OSError into one with its first line."""
-    try:
-        yield
-    except OSError:
-        raise
-    except Exception as error:
-        lines = str(error).strip().splitlines()
-        raise OSError(errno.EIO, lines[0] if lines else type(error).__name__) from error
 
 
 def find_place(path: str | Path) -> Place:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from nddup.scanning.input_files import refuse_foreign
-from nddup.storage.local_storage import is_local, is_submitted
+from nddup.storage.local_storage import is_readable, is_submitted
 
 if TYPE_CHECKING:  # these load slowly, and not every command needs them: `inspect` opens no run, `show` no list
     import pyarrow as pa
@@ -44,7 +44,7 @@ def is_read_here(*paths: str, master: str | None) -> bool:
         paths: files and folders that the command reads.
         master: the Spark master that the user asked for, or None.
     """
-    return master is None and not is_submitted() and all(map(is_local, paths))
+    return master is None and not is_submitted() and all(map(is_readable, paths))
 
 
 def open_run(path: str, *, master: str | None, beside: tuple[str, ...] = ()) -> Opened:
@@ -95,13 +95,16 @@ def open_files(*paths: str, master: str | None, settings: Mapping[str, str]) -> 
 def open_here(path: str) -> Opened:
     """Open a run on this machine in this process."""
     from nddup.engines.duck import DuckRun  # noqa: PLC0415
+    from nddup.remote.addresses import is_remote  # noqa: PLC0415
+    from nddup.remote.kept_copies import find_kept  # noqa: PLC0415
     from nddup.storage.local_storage import LocalStorage, local_path  # noqa: PLC0415
     from nddup.storage.run_folder import RunFolder  # noqa: PLC0415
 
     def read_list(file: "ReferenceFile") -> Any:  # noqa: ANN401 - a reader of Arrow
         from nddup.reading.reference_lists import read_list  # noqa: PLC0415 - not for `show`
 
-        return read_list(local_path(file.path), file.layout, compression=file.compression)
+        path = str(find_kept(file.path)) if is_remote(file.path) else local_path(file.path)
+        return read_list(path, file.layout, compression=file.compression)
 
     return Opened(DuckRun(path), RunFolder(LocalStorage(), path), LocalStorage(), read_list)
 

@@ -18,8 +18,8 @@ from nddup.reading.outcomes import Record, Reject
 from nddup.scanning.collection import Collection, Files, Group, ListedFile, find_files
 from nddup.scanning.first_records import completed, note_ids
 from nddup.scanning.found import TextRule, with_source
-from nddup.scanning.input_files import ASSET_WHY, InputFile, columns_of, is_of_this_machine, local_path
-from nddup.scanning.local_files import open_local
+from nddup.scanning.input_files import ASSET_WHY, InputFile, columns_of, is_of_this_machine
+from nddup.scanning.walk import open_stored
 from nddup.scanning.whole_files import StoredFile, read_file
 from nddup.settings.schema import Config
 from nddup.sketching.tokens import tokenise
@@ -178,7 +178,7 @@ def _read_first(files: Files, entry: ListedFile, group: Group, config: Config) -
     file, max_record = entry.file, int(config.input.max_record)
     is_cut = False
     if not _is_remote(file.path):
-        opened: Callable[[], BinaryIO] = partial(open_local, local_path(file.path))
+        opened: Callable[[], BinaryIO] = partial(open_stored, file.path)
     else:
         size = REMOTE_PARQUET if group.head.format.files.is_columnar else REMOTE_BYTES
         is_cut, opened = file.size > size, partial(io.BytesIO, files.read_head(file.path, size))

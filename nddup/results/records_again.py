@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 
 from nddup import tables
 from nddup.engines.engine import FinishedRun
-from nddup.errors import ConfigError, NddupError, OutputError
+from nddup.errors import ConfigError, NddupError, OutputError, UnreachableError
 from nddup.tables import REPEATED, TAKEN_OUT
 
 MOST_BYTES = 64 << 20
@@ -52,7 +52,7 @@ def read_again(run: FinishedRun) -> Again:
         return NOTHING._replace(unproved="a repository does not note its inputs")
     try:
         return _read(run.path)
-    except (ConfigError, OutputError) as error:
+    except (ConfigError, OutputError, UnreachableError) as error:
         return NOTHING._replace(unproved=str(error))
     except (NddupError, OSError) as error:
         return NOTHING._replace(changed=str(error))

@@ -13,7 +13,7 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import BinaryIO, NamedTuple, Protocol, cast
 
-from nddup.errors import NddupError
+from nddup.errors import NddupError, UnreachableError
 from nddup.reading.charsets import file_encoding, unit_of
 from nddup.reading.containers import (
     PAGE_BYTES,
@@ -222,7 +222,11 @@ def most_expanded(file: InputFile, max_expansion: int, together: int) -> int:
 
 
 def inspect_head(files: HeadReader, file: InputFile, options: InputOptions, together: int = 1) -> Seen:
-    """Examine the head of one of so many files and how it is stored. Never raises, whatever the file holds."""
+    """Examine the head of one of so many files and how it is stored. Whatever the file holds, it raises no error.
+
+    Raises:
+        UnreachableError: for one elsewhere that cannot be fetched: a run without it would lack something.
+    """
     raw = b""
     try:
         if _begins_as_named(files, file, options):
@@ -247,6 +251,8 @@ def inspect_head(files: HeadReader, file: InputFile, options: InputOptions, toge
         return HeadError("binary" if is_binary_file else "no records", str(error), is_unknown=is_binary_file)
     except FormatError as error:
         return _not_understood(file, raw, error, options)
+    except UnreachableError:
+        raise
     except (StoppedError, NddupError) as error:
         return HeadError(error.reason if isinstance(error, StoppedError) else "unreadable", str(error))
 

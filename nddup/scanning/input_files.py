@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 from unicodedata import category
 from urllib.parse import quote, unquote, urlsplit
 
@@ -54,7 +54,7 @@ _COLUMN = re.compile(r"([^=]+)=(.*)", re.DOTALL)
 NO_VALUE = "__HIVE_DEFAULT_PARTITION__"
 """What stands for null in such a name."""
 
-OF_FSSPEC = ("hf", "github", "zip", "memory", "simplecache", "filecache", "blockcache", "reference", "libarchive")
+OF_FSSPEC = ("github", "zip", "memory", "simplecache", "filecache", "blockcache", "reference", "libarchive")
 """Schemes that only fsspec opens."""
 
 
@@ -186,28 +186,22 @@ def count_reasons(whys: Iterable[str]) -> str:
 
 
 def refuse_foreign(paths: Iterable[str]) -> None:
-    """Refuse an address that neither this machine nor Hadoop opens, with what to do instead.
+    """Refuse an address that nothing here opens, with what to do instead.
 
     Raises:
-        ConfigError: for an empty path, `hf://…`, other addresses that only fsspec opens, and chains of them with `::`.
+        ConfigError: for an empty path, for addresses that only fsspec opens, and chains of them with `::`.
     """
     for path in paths:
         if not path:
             raise missing_input(path)
         scheme, has_scheme, rest = path.partition("://")
-        if not has_scheme or (scheme not in OF_FSSPEC and "::" not in scheme):
-            continue
-        if scheme == "hf":
-            kind, name = ("dataset", rest[9:]) if rest.startswith("datasets/") else ("model", rest)
-            name = "/".join(name.split("/")[:2]).partition("@")[0]
+        if scheme == "hf" and has_scheme and not re.match(r"datasets/[^/]+/[^/]+", rest):
+            raise ConfigError(f"INPUT {path}: expected hf://datasets/OWNER/NAME, with @REVISION and a path if need be")
+        if has_scheme and (scheme in OF_FSSPEC or "::" in scheme):
             raise ConfigError(
-                f"INPUT {path}: nddup does not open the Hub; download it, hf download --repo-type {kind} {name}"
-                " --local-dir DIR, and give the folder; or give datasets.load_dataset to nddup.find_duplicates"
+                f"INPUT {drop_login(path)}: nddup opens paths of this machine, s3, gs, az, hf and https, and what"
+                " Hadoop opens (s3a, gs, abfss, hdfs); copy it to one of them first"
             )
-        raise ConfigError(
-            f"INPUT {drop_login(path)}: nddup opens paths of this machine, and what Hadoop opens (s3a, gs, abfss,"
-            " hdfs); copy it to one of them first"
-        )
 
 
 def missing_input(text: str) -> ConfigError:
@@ -261,12 +255,19 @@ class InputFile:
         source: its name in the tables.
         size: stored bytes.
         modified: time of its last change, in milliseconds of its file system's clock.
+        version: what a server says that changes with its content; empty for files of this machine.
     """
 
     path: str
     source: str
     size: int
     modified: int
+    version: str = ""
+
+    @property
+    def state(self) -> list[Any]:
+        """What is noted of it: another state is another content."""
+        return [self.size, self.modified, *([self.version] if self.version else [])]
 
 
 @dataclass(frozen=True)
@@ -281,7 +282,8 @@ class Listing:
 class Placed(NamedTuple):
     """A file found: the folder that its name is relative to, its full path, its bytes and its time in milliseconds.
 
-    `beside` is the address of a readme or licence in a folder, which is skipped beside files other than assets.
+    `beside` is the address of a readme or licence in a folder, which is skipped beside files other than assets;
+    `version` as of `InputFile`.
     """
 
     base: str
@@ -289,6 +291,7 @@ class Placed(NamedTuple):
     size: int
     modified: int
     beside: str = ""
+    version: str = ""
 
 
 def make_listing(found: Mapping[str, Placed], skipped: Iterable[tuple[str, str]], repeated: Iterable[str]) -> Listing:
@@ -300,7 +303,7 @@ def make_listing(found: Mapping[str, Placed], skipped: Iterable[tuple[str, str]]
         skipped = [*skipped, *((place.beside, BESIDE_WHY) for place in found.values() if place.beside)]
         found = {path: place for path, place in found.items() if not place.beside}
     sources = distinct_sources({path: (_above_columns(place.base), place.path) for path, place in found.items()})
-    files = [InputFile(path, sources[path], place.size, place.modified) for path, place in found.items()]
+    files = [InputFile(path, sources[path], place.size, place.modified, place.version) for path, place in found.items()]
     files.sort(key=lambda file: file.source.encode())
     return Listing(tuple(files), tuple(sorted(skipped)), tuple(repeated))
 

@@ -25,7 +25,6 @@ from nddup.reading.records import parse_json
 from nddup.reading.streams import Expanded
 from nddup.scanning.collection import ListedFile
 from nddup.scanning.found import Batches, Consumer, LocatedRecord, RecordLimits, in_batches
-from nddup.scanning.input_files import local_path
 from nddup.scanning.line_blocks import Bytes, cut_lines, read_blocks
 from nddup.scanning.walk import open_stored
 from nddup.scanning.whole_files import StoredFile, read_files, read_stream
@@ -63,7 +62,7 @@ def scan_files(entries: Iterable[ListedFile], head: FileHead, consumer: Consumer
     """Yield the rows of whole files, of any format, compressed or not.
 
     Args:
-        entries: files that share a head, as one task reads them; `file.path` is a local path.
+        entries: files that share a head, as one task reads them; `file.path` is as `open_stored` takes it.
         head: their head.
         consumer: makes the rows.
         limits: limits on a record, and on the expansion of a compressed file.
@@ -77,7 +76,7 @@ def scan_files(entries: Iterable[ListedFile], head: FileHead, consumer: Consumer
             entry.file.source,
             entry.compression,
             entry.most,
-            partial(open_local, entry.file.path),
+            partial(open_stored, entry.file.path),
             entry.records,
         )
         for entry in entries
@@ -144,7 +143,7 @@ def read_part(part: FilePart, head: FileHead, max_record: int) -> Iterator[Locat
 @contextmanager
 def _open_part(part: FilePart, head: FileHead) -> Iterator[Expanded]:
     unit = unit_of(head.encoding)
-    with open_local(part.path) as file:
+    with open_stored(part.path) as file:
         start: int | None = 0
         if part.start > 0:
             before = find_separator(file, part.start, head.separator, unit)
@@ -181,11 +180,6 @@ def find_separator(file: BinaryIO, start: int, separator: bytes, unit: int = 1) 
         offset += max(0, len(held) - tail)
         held = held[-tail:] if tail else b""
     return None
-
-
-def open_local(path: str) -> BinaryIO:
-    """Open a local file, or one in a WACZ file, by its path or URI, to read its bytes as stored. Raises OSError."""
-    return open_stored(local_path(path) if path.startswith("file:/") else path)
 
 
 class _Range(io.RawIOBase):

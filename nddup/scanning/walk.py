@@ -2,7 +2,8 @@
 
     walk_inputs   INPUT paths -> Walked: the regular files, each once, and all that is skipped, with the reason
     sizes_of      paths       -> the size of each regular file, for estimates
-    members_of    a WACZ file -> the WARC files in it; `open_stored` opens these and any other local file
+    members_of    a WACZ file -> the WARC files in it
+    open_stored   opens these and any other file of an INPUT, also one elsewhere (`nddup.scanning.walk_remote`)
 
 Only regular files are opened, of a WACZ file the WARC files in it.
 """
@@ -21,6 +22,7 @@ from pathlib import PurePath
 from typing import IO, BinaryIO, NamedTuple, cast
 
 from nddup.errors import ConfigError, StoppedError
+from nddup.remote.addresses import is_remote
 from nddup.scanning.input_files import (
     BESIDE_WHY,
     RUN,
@@ -356,12 +358,22 @@ def split_member(path: str) -> tuple[str, str] | None:
 
 
 def open_stored(path: str) -> BinaryIO:
-    """Open a local file, or one in a WACZ file, to read its bytes as stored.
+    """Open any file of an INPUT to read its bytes as stored: of this machine, elsewhere, or in a WACZ file.
+
+    Args:
+        path: `InputFile.path`: a path or URI `file:/…` of this machine, or an address that was listed.
 
     Raises:
-        OSError: if the file cannot be opened.
+        OSError: if a file of this machine cannot be opened.
         StoppedError: for one in a WACZ file that is damaged or encrypted, also while it is read.
+        UnreachableError: for one elsewhere that cannot be fetched, or is another one than was listed.
     """
+    inner = split_member(path)
+    if is_remote(path):
+        from nddup.remote.kept_copies import find_kept, open_kept  # noqa: PLC0415 - most inputs are on this machine
+
+        return open_member(str(find_kept(inner[0])), inner[1]) if inner else open_kept(path)
+    path = local_path(path) if path.startswith("file:/") else path
     inner = split_member(path)
     return open_member(*inner) if inner else open(path, "rb", buffering=0)  # noqa: PTH123 - the caller closes it
 

@@ -33,7 +33,7 @@ from nddup.reading.streams import PIECE, Expanded, StoppedError
 from nddup.reading.xml_cutting import Pieces
 from nddup.scanning.file_heads import is_hidden, is_refused
 from nddup.scanning.found import Batches
-from nddup.scanning.local_files import open_local
+from nddup.scanning.walk import open_stored
 from nddup.spark.heavy_keys import in_parts
 from nddup.spark.schemas import local_table, reader_of, schema_of, table
 from nddup.tables import CHUNKS, FILES
@@ -264,7 +264,7 @@ def open_uri(uri: str) -> BinaryIO:
     """
     if is_remote(uri):  # a hidden file that is too long to be passed as content
         raise OSError(f"{uri}: Spark skips names that begin with _ or a point; rename the file")
-    return open_local(uri)
+    return open_stored(uri)
 
 
 def read_chunks(

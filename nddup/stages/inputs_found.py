@@ -95,10 +95,10 @@ def note_changes(sketch: SketchMetrics, files: Files, inputs: list[str], source:
     Cost: one listing of the inputs.
     """
     try:
-        now = {file.path: (file.size, file.modified) for file in files.list_inputs(inputs).files}
+        now = {file.path: file.state for file in files.list_inputs(inputs).files}
     except NddupError:  # an input is gone
         now = {}
-    changed = [file.source for file in source.listing.files if now.get(file.path) != (file.size, file.modified)]
+    changed = [file.source for file in source.listing.files if now.get(file.path) != file.state]
     return sketch.model_copy(update={"changed_files": len(changed), "changed_names": changed[:MOST_NAMED]})
 
 
@@ -135,9 +135,9 @@ def find_again(folder: RunFolder, files: Files) -> Again:
         NddupError: if a file was changed, added or removed since the run.
     """
     noted, config = noted_inputs(folder), config_of(folder)
-    before = {source: tuple(seen) for source, seen in noted["files"].items()}
+    before = {source: list(seen) for source, seen in noted["files"].items()}
     batches = batches_of(noted)
-    now = {file.source: (file.size, file.modified) for file in list_batches(files, batches).files}
+    now = {file.source: file.state for file in list_batches(files, batches).files}
     if config.input.limit is not None:  # files after the last record were not looked at
         now = {source: seen for source, seen in now.items() if source in before}
     changed = sorted(source for source in before.keys() | now.keys() if before.get(source) != now.get(source))

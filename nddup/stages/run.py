@@ -186,7 +186,7 @@ def _begin(engine: RunEngine, batches: list[Batch], source: Collection, chain: C
     if config.output.names_from is not None:
         require_other(engine, config.output.names_from)
 
-    files = {file.source: [file.size, file.modified] for file in source.listing.files}
+    files = {file.source: file.state for file in source.listing.files}
     inputs: dict[str, Any] = name_forced(engine.forced)
     if chain is not None:
         chain.require_later(batches[0].name or None, source)

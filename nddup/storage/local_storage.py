@@ -15,9 +15,9 @@ from stat import S_ISDIR
 from typing import Any, NamedTuple, Protocol
 
 from nddup.errors import ConfigError, NddupError, OutputError, StoppedError
-from nddup.ground.shown import drop_login
+from nddup.remote.addresses import is_remote, spell_bare
 from nddup.scanning.input_files import InputFile, Listing, is_of_this_machine, local_path, make_listing, uri_of
-from nddup.scanning.walk import open_stored, walk_inputs
+from nddup.scanning.walk import open_stored, split_member, walk_inputs
 
 __all__ = ["LocalStorage", "local_path"]
 
@@ -69,12 +69,21 @@ class LocalStorage:
     def list_inputs(self, inputs: list[str]) -> Listing:
         """Find the files of INPUT paths, which are literal; folders are searched recursively.
 
-        The `path` of a file found is a plain path; a URI if its bytes are not UTF-8.
+        The `path` of a file found is a plain path; a URI if its bytes are not UTF-8; its address if it is elsewhere.
 
         Raises:
             ConfigError: as `walk_inputs`.
+            UnreachableError: as `walk_remote`.
         """
-        return make_listing(*walk_inputs(inputs))
+        away = [path for path in inputs if is_remote(path)]
+        if not away:
+            return make_listing(*walk_inputs(inputs))
+        from nddup.scanning.walk_remote import walk_remote  # noqa: PLC0415 - most runs read files of this machine
+
+        found = [walk_inputs([path for path in inputs if not is_remote(path)]), walk_remote(away)]
+        files = {path: place for walked in found for path, place in walked.files.items()}
+        repeated = [one for walked in found for one in walked.repeated]
+        return make_listing(files, [one for walked in found for one in walked.skipped], repeated)
 
     def look_in_tasks(self, inputs: list[str], files: Sequence[InputFile], look: object) -> dict[str, Any]:
         """Return nothing: this process opens files as fast as a task would."""
@@ -92,9 +101,13 @@ class LocalStorage:
             NddupError: if it cannot be opened.
             StoppedError: for a file in a damaged archive of which no byte can be read there.
         """
+        if is_remote(path) and not split_member(path):
+            from nddup.remote.kept_copies import read_kept  # noqa: PLC0415
+
+            return read_kept(path, start, size)
         found = b""
         try:
-            with open_stored(local_path(path)) as file:
+            with open_stored(path) as file:
                 file.seek(start)
                 while len(found) < size and (more := file.read(size - len(found))):
                     found += more
@@ -126,7 +139,9 @@ class LocalStorage:
         return any(place == around or _is_same(place, around) for place in (within, *within.parents))
 
     def full_path(self, path: str) -> str:
-        """Return a path as an absolute URI with its file system."""
+        """Return a path as an absolute URI with its file system, and without secrets."""
+        if is_remote(path):
+            return spell_bare(path)
         return uri_of(local_path(path)).replace("file:/", "file:///", 1)
 
     def spelled(self, path: str) -> str:
@@ -329,6 +344,11 @@ def is_local(path: str) -> bool:
     return os.path.exists(local_path(path)) or not any(name in os.environ for name in CONFIGURED)  # noqa: PTH110
 
 
+def is_readable(path: str) -> bool:
+    """Return whether this process reads a path without Spark: one of this machine, or elsewhere by its own clients."""
+    return is_remote(path) or is_local(path)
+
+
 class Comparing(Protocol):
     """The part of a file system that compares the places of paths."""
 
@@ -373,7 +393,7 @@ def require_apart(files: Comparing, inputs: Iterable[str], output: str, *, name:
     Cost: a look at each folder above each path.
     """
     for path in inputs:
-        shown = drop_login(path).removeprefix("file://")
+        shown = spell_bare(path).removeprefix("file://")
         if files.is_within(path, output):
             raise OutputError(f"{name} {output}: holds INPUT {shown}, which would be removed")
         if files.is_within(output, path):

@@ -25,9 +25,10 @@ from nddup.scanning.collection import ListedFile
 from nddup.scanning.found import LocatedRecord, RecordLimits, SketchRule, TextRule, in_batches
 from nddup.scanning.input_files import InputFile
 from nddup.scanning.line_blocks import LineBlock, read_blocks
-from nddup.scanning.local_files import cut_file, open_local, read_part, scan_part
+from nddup.scanning.local_files import cut_file, read_part, scan_part
 from nddup.scanning.record_blocks import Places
 from nddup.scanning.sketch_records import SketchRecords, parse_chunks
+from nddup.scanning.walk import open_stored
 from nddup.scanning.whole_files import StoredFile, _found_in, read_files
 from nddup.sketching.recipe import Recipe
 from nddup.tables import CHUNKS
@@ -231,7 +232,7 @@ def test_a_damaged_file_names_its_last_good_record(tmp_path: Path) -> None:
     lines = b"".join(b'{"id": "%d", "text": "one two %d"}\n' % (n, n * n) for n in range(2_000))
     path = tmp_path / "a.gz"
     path.write_bytes(gzip.compress(lines)[:-500])
-    files = [StoredFile(name, "gzip", 1 << 30, partial(open_local, str(path))) for name in "ab"]
+    files = [StoredFile(name, "gzip", 1 << 30, partial(open_stored, str(path))) for name in "ab"]
 
     whole = rows_of(read_files(files, HEAD, MAX_RECORD), RULES[0])
 

@@ -1,0 +1,103 @@
+"""The files below INPUT addresses elsewhere: which are skipped, and how each is named, as `walk` has it for folders."""
+
+from collections.abc import Sequence
+from urllib.parse import unquote, urlsplit
+
+from nddup.errors import ConfigError
+from nddup.remote.addresses import WEB, RemoteFile, scheme_of, spell_bare
+from nddup.remote.kept_copies import find_kept, list_kept
+from nddup.scanning.input_files import (
+    BESIDE_WHY,
+    RUN,
+    Placed,
+    percent_spelled,
+    table_input,
+    table_of_others,
+    why_skipped,
+)
+from nddup.scanning.walk import Walked, members_of
+
+
+def walk_remote(inputs: Sequence[str]) -> Walked:
+    """Find the files of INPUT addresses, which are literal; what lies below one is found at every depth.
+
+    Raises:
+        ConfigError: if there is no such file or folder, for a table whose log says which of its files count, or if a
+            client is missing.
+        UnreachableError: if an address cannot be listed.
+
+    Cost: the requests of one listing, or for a web server one for each file.
+    """
+    files: dict[str, Placed] = {}
+    skipped: dict[str, str] = {}
+    repeated = []
+    for url, listed in zip(inputs, list_kept(inputs), strict=True):
+        base = _path_of(url)
+        if "" in listed:
+            found = {"": (listed[""], False)}
+            base = base.rpartition("/")[0]
+        else:
+            found = _choose(url, listed, skipped)
+        for below, (file, is_beside) in found.items():
+            name = below or _path_of(url).rpartition("/")[2]
+            if file.url in files:
+                repeated.append(spell_bare(file.url))
+                continue
+            inside = members_of(str(find_kept(file.url))) if name.lower().endswith(".wacz") else []
+            for member, size in inside or [("", file.size)]:
+                mark = f"!{member}" if member else ""
+                path = percent_spelled(f"{base}/{name}{mark}")
+                beside = spell_bare(file.url) if is_beside else ""
+                files[f"{file.url}{mark}"] = Placed(
+                    percent_spelled(base), path, size, file.modified, beside, file.version
+                )
+    return Walked(files, tuple(sorted(skipped.items())), tuple(repeated))
+
+
+def sizes_of_remote(inputs: Sequence[str]) -> list[tuple[str, int]]:
+    """Return the name and size of each file at and below some addresses; errors as `walk_remote`."""
+    return [(file.url, file.size) for listed in list_kept(inputs) for file in listed.values()]
+
+
+def _path_of(url: str) -> str:
+    """Return the folders and the name in an address; a web server's escapes are decoded."""
+    if scheme_of(url) in WEB:
+        address = urlsplit(url)
+        path = unquote(address.path, errors="surrogateescape").rstrip("/")
+        if not path.rpartition("/")[2]:
+            raise ConfigError(f"INPUT {spell_bare(url)}: expected the address of a file; a web server lists no folder")
+        return f"{address.hostname}{path}"
+    return url.partition("://")[2].rstrip("/")
+
+
+def _choose(url: str, listed: dict[str, RemoteFile], skipped: dict[str, str]) -> dict[str, tuple[RemoteFile, bool]]:
+    """Return the files below an address that are read, each with whether its name is one of what stands beside."""
+    names: dict[str, set[str]] = {}
+    for below in listed:
+        parts = below.split("/")
+        for depth in range(len(parts)):
+            names.setdefault("/".join(parts[:depth]), set()).add(parts[depth])
+    for folder in sorted(names):
+        if "_delta_log" in names[folder] or not folder.rpartition("/")[2].startswith(("_", ".")):
+            what = table_of_others(names[folder], lambda name, at=folder: names.get(f"{at}/{name}".lstrip("/"), ()))  # type: ignore[misc]
+            if what is not None:
+                raise table_input(f"{spell_bare(url)}/{folder}".rstrip("/"), what)
+    runs = {folder for folder, inside in names.items() if folder and RUN in inside}
+    chosen, whole = {}, url.rstrip("/")
+    for below in sorted(listed):
+        parts = below.split("/")
+        above = ["/".join(parts[:depth]) for depth in range(1, len(parts))]
+        whys = [
+            ("/".join(parts[:depth]), "results of a run") for depth in range(1, len(parts)) if above[depth - 1] in runs
+        ]
+        whys += [
+            (path, why)
+            for depth, path in enumerate([*above, below], 1)
+            if (why := why_skipped(parts[depth - 1], is_folder=depth < len(parts))) not in (None, BESIDE_WHY)
+        ]
+        if whys:
+            path, why = min(whys, key=lambda one: len(one[0]))
+            skipped[spell_bare(f"{whole}/{path}")] = str(why)
+        else:
+            chosen[below] = (listed[below], why_skipped(parts[-1], is_folder=False) == BESIDE_WHY)
+    return chosen
