@@ -17,6 +17,7 @@ from typing import Any, NoReturn
 
 from nddup import __version__
 from nddup.commands import COMMANDS
+from nddup.commands.in_buckets import execute_with_buckets
 from nddup.errors import ConfigError, NddupError, OutputError, reason_of
 from nddup.ground import progress
 from nddup.ground.shown import clean, one_line, print_in_any_encoding
@@ -237,7 +238,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for name, value in LIGHT.items():
         os.environ.setdefault(name, value)
     try:
-        return COMMANDS[options.command].execute(options)
+        return execute_with_buckets(COMMANDS[options.command].execute, options)
     except NddupError as error:
         return _fail(str(error), 2 if isinstance(error, (ConfigError, OutputError)) else 1)
     except KeyboardInterrupt:

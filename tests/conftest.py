@@ -3,6 +3,7 @@
 Spark's modules are loaded by the fixtures that use them: a test without Spark starts half a second earlier.
 """
 
+import logging
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -127,3 +128,18 @@ def engine(session_or_none: "SparkSession | None") -> "Iterator[Engine]":
     engine = engine_over(session_or_none)
     yield engine
     engine.forget()
+
+
+@pytest.fixture(scope="session")
+def s3_server() -> Iterator[str]:
+    """Start a stand-in for S3 with a bucket `box`; yield its address."""
+    s3fs = pytest.importorskip("s3fs")
+    from moto.server import ThreadedMotoServer  # noqa: PLC0415 - optional
+
+    logging.getLogger("werkzeug").setLevel(logging.ERROR)
+    server = ThreadedMotoServer(port=0, verbose=False)
+    server.start()
+    address = "http://{}:{}".format(*server.get_host_and_port())
+    s3fs.S3FileSystem(key="a", secret="b", endpoint_url=address).mkdir("box")  # noqa: S106 - for a stand-in
+    yield address
+    server.stop()

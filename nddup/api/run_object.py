@@ -19,6 +19,7 @@ from nddup.engines.engine import FinishedRun
 from nddup.errors import ConfigError, NddupError
 from nddup.ground.metrics import RunMetrics
 from nddup.ground.shown import one_line
+from nddup.remote.addresses import is_bucket
 from nddup.report.borderline import Decisive, decisive_of, find_closest
 from nddup.report.summary import headline, notes
 from nddup.storage.local_storage import LocalStorage, local_path
@@ -392,7 +393,7 @@ def open_run(path: str | os.PathLike[str]) -> Run:
     """Open a finished run: its tables, SQL over them, and explanations of single decisions.
 
     Args:
-        path: the folder of the run, on this machine.
+        path: the folder of the run, on this machine or in a bucket: then a copy is fetched.
 
     Returns:
         The run; its tables are read on demand.
@@ -409,4 +410,9 @@ def open_run(path: str | os.PathLike[str]) -> Run:
         run = nddup.open("out/run")
         run.sql("SELECT source, count(*) AS n FROM documents GROUP BY source ORDER BY n DESC")
     """
-    return Run.of_folder(DuckRun(os.fspath(path)))
+    where = os.fspath(path)
+    if is_bucket(where):
+        from nddup.storage.bucket_run import BucketRun  # noqa: PLC0415 - most runs are on this machine
+
+        where = BucketRun(where).fetch()
+    return Run.of_folder(DuckRun(where))

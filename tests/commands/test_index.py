@@ -125,7 +125,7 @@ WRONG: list[tuple[list[str], str]] = [
     (["list", "nowhere://host/repo"], "nowhere://host/repo: "),
     (["add", "nowhere", "batch.jsonl"], "nowhere: is not a repository of nddup"),
     (["add", "repo", "nothing.jsonl"], "INPUT nothing.jsonl: no such file or folder"),
-    (["add", "repo", "s3://there/pages", "--engine", "local"], "is not a path of this machine"),
+    (["add", "repo", "s3a://there/pages", "--engine", "local"], "is not a path of this machine"),
     (["add", "repo", "nameless.jsonl"], "ids made up from file and record may repeat in another batch"),
     (["create", "repo"], "repo: exists already, and is not empty"),
     (["create", "new", "--texts", "-1"], "--texts -1: expected 0 or more characters"),

@@ -120,7 +120,7 @@ def test_a_client_that_is_missing_is_named(monkeypatch: pytest.MonkeyPatch) -> N
     """A missing client is named together with the package that installs it."""
     monkeypatch.setitem(sys.modules, "fsspec.core", None)
 
-    with pytest.raises(ConfigError, match=r"s3://box/pages: a repository there needs pip install 'nddup\[s3\]'"):
+    with pytest.raises(ConfigError, match=r"s3://box/pages: opening it needs pip install 'nddup\[s3\]'"):
         nddup.repository.open("s3://box/pages")
-    with pytest.raises(ConfigError, match="gs://box/pages: a repository there needs fsspec and its client"):
+    with pytest.raises(ConfigError, match="gs://box/pages: opening it needs pip install 'nddup\\[gs\\]'"):
         nddup.repository.open("gs://box/pages")

@@ -82,7 +82,7 @@ def test_the_file_before_each_id_where_ids_restart(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("path", "said"),
     [
-        ("hf://datasets/a/b/data", r"hf download --repo-type dataset a/b --local-dir DIR"),
+        ("hf://a/b", "expected hf://datasets/OWNER/NAME"),
         ("zip://a.jsonl::s3://b/c.zip", "copy it to one of them first"),
     ],
 )

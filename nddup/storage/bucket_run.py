@@ -1,0 +1,233 @@
+"""A folder of results in a bucket: made and read as a folder of this machine, which is brought into line with it.
+
+    BucketRun(url).fetch()     bucket -> folder: what differs; the results are whole, or there is an error
+    BucketRun(url).begin(…)    the folder of a new run, after refusing what may not be replaced
+    BucketRun(url).send()      folder -> bucket: what differs; the marker that makes it a result comes last
+
+What was equal on both sides is noted with size, time and ETag. Results that were replaced while they were fetched are
+refused, and no run is begun or sent over one that another wrote meanwhile.
+"""
+
+import json
+import os
+import shutil
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
+from fcntl import LOCK_EX, flock
+from functools import partial
+from hashlib import sha256
+from pathlib import Path
+from typing import TypeVar
+
+from nddup.errors import ConfigError, NotARunError, OutputError, OutputExistsError, UnfinishedRunError, first_line
+from nddup.ground.start_up import CACHE_FOLDER, cache_folder
+from nddup.remote.addresses import RemoteFile, spell_bare
+from nddup.remote.buckets import as_os_error, client_of, list_bucket
+from nddup.remote.fetch import ATTEMPTS, FIRST_WAIT, read_remote
+from nddup.scanning.input_files import RUN
+from nddup.storage.claim import PREFIX
+from nddup.storage.run_folder import COMPLETE
+
+MARKERS = ("_PASSAGES.json", "_SPLIT.json", COMPLETE)
+"""The files without which a folder is no result; they are sent after all others."""
+
+AT_ONCE = 8
+"""Files that are sent or fetched at the same time."""
+
+UNUSED_SECONDS = 30 * 86_400
+"""Seconds without use after which the folder on this machine is removed."""
+
+R = TypeVar("R")
+
+State = tuple[int, int, int, str]
+"""Of a file that is equal on both sides: bytes and time here, bytes and version there."""
+
+
+class BucketRun:
+    """A folder of results in a bucket, and the folder of this machine that stands for it: `path`.
+
+    Raises:
+        ConfigError: if the client of the bucket is missing, or this machine has no folder for copies.
+    """
+
+    def __init__(self, url: str) -> None:
+        self.url, self.name = url.rstrip("/"), spell_bare(url.rstrip("/"))
+        base = cache_folder()
+        if base is None:
+            raise ConfigError(f"{self.name}: needs a folder of your own for its copy; set {CACHE_FOLDER} to one")
+        client_of(self.url)
+        above = base / "runs" / sha256(self.url.encode()).hexdigest()[:16]
+        above.mkdir(mode=0o700, parents=True, exist_ok=True)
+        os.utime(above)
+        _remove_unused(base / "runs")
+        self.path, self._states, self._lock = above / self.url.rpartition("/")[2], above / "equal.json", above / "lock"
+        self._seen: dict[str, RemoteFile] = {}
+
+    def begin(self, inputs: Sequence[str], *, overwrite: bool, resume: bool) -> None:
+        """Prepare the folder for a command that makes results.
+
+        Raises:
+            OutputError: if the bucket holds anything there that may not be replaced, or an input.
+        """
+        for path in map(spell_bare, inputs):
+            if f"{path.rstrip('/')}/".startswith(f"{self.name}/"):
+                raise OutputError(f"--output {self.name}: holds INPUT {path}, which would be removed")
+            if f"{self.name}/".startswith(f"{path.rstrip('/')}/"):
+                raise OutputError(f"--output {self.name}: lies in INPUT {path}, so the next run would read it")
+        self._seen = self._list()
+        if self._seen and not (overwrite or resume):
+            raise OutputExistsError(
+                f"--output {self.name}: exists already; give another folder, or --overwrite to replace it, or --resume"
+                " to finish it"
+            )
+        if self._seen and RUN not in self._seen:
+            raise OutputExistsError(
+                f"--output {self.name}: holds files that are no run of nddup; it is not overwritten"
+            )
+        if resume and COMPLETE in self._seen:
+            self.fetch()
+        elif not (resume and (self.path / RUN).is_file()):
+            with self._locked():
+                shutil.rmtree(self.path, ignore_errors=True)
+
+    def fetch(self) -> str:
+        """Make the folder equal to the bucket, and return its path.
+
+        Raises:
+            NotARunError: if nothing is there.
+            UnfinishedRunError: if what is there is no finished result.
+            OutputError: if it was replaced meanwhile.
+            UnreachableError: if a file cannot be fetched.
+        """
+        with self._locked():
+            listed = self._list()
+            if not listed:
+                raise NotARunError(f"{self.name}: no such folder")
+            if not set(MARKERS) & listed.keys():
+                raise UnfinishedRunError(f"{self.name}: the run did not finish; what it holds is not a result")
+            states = self._read_states()
+            for name in self._files_here() - listed.keys():
+                (self.path / name).unlink()
+            wanted = [name for name, file in listed.items() if not self._is_equal(states.get(name), name, file)]
+            self._together(partial(self._fetch, listed), wanted)
+            if self._list() != listed:
+                raise OutputError(f"{self.name}: was replaced while it was read; run the command again")
+            self._seen = listed
+            self._note_states(listed)
+        return str(self.path)
+
+    def send(self) -> tuple[int, int]:
+        """Make the bucket equal to the folder; return the number of files sent, and their bytes.
+
+        Raises:
+            OutputError: if another wrote there meanwhile, or a file cannot be written.
+        """
+        with self._locked():
+            there = self._list()
+            if there != self._seen:
+                raise OutputError(f"{self.name}: another command wrote there meanwhile; the results are in {self.path}")
+            states, here = self._read_states(), self._files_here()
+            wanted = {name for name in here if not self._is_equal(states.get(name), name, there.get(name))}
+            gone = there.keys() - here
+            for name in MARKERS:
+                if name in there and name in wanted | gone:
+                    self._try(name, partial(self._remove, name))
+            last = [name for name in ("metrics.json", *MARKERS) if name in wanted]
+            self._together(self._send, sorted(wanted - set(last)))
+            for name in sorted(gone - set(MARKERS)):
+                self._try(name, partial(self._remove, name))
+            for name in last:
+                self._send(name)
+            now = self._list()
+            if {name: file.size for name, file in now.items()} != {name: self._size(name) for name in here}:
+                raise OutputError(f"{self.name}: holds other files than were sent; --resume sends them again")
+            self._seen = now
+            if wanted:
+                self._note_states(now)
+            return len(wanted), sum(map(self._size, wanted))
+
+    def _list(self) -> dict[str, RemoteFile]:
+        found = self._try("", lambda: list_bucket(self.url))
+        for name in found:
+            if any(part in ("", ".", "..") or "\0" in part for part in name.split("/")):
+                raise OutputError(f"{self.name}/{name}: is a name that no run writes; the folder is not used")
+        return found
+
+    def _files_here(self) -> set[str]:
+        files = (path.relative_to(self.path).as_posix() for path in self.path.rglob("*") if path.is_file())
+        return {name for name in files if not name.startswith(PREFIX)}
+
+    def _size(self, name: str) -> int:
+        return (self.path / name).stat().st_size
+
+    def _is_equal(self, state: State | None, name: str, file: RemoteFile | None) -> bool:
+        try:
+            status = (self.path / name).stat()
+        except OSError:
+            return False
+        return file is not None and state == (status.st_size, status.st_mtime_ns, file.size, file.version)
+
+    def _fetch(self, listed: Mapping[str, RemoteFile], name: str) -> None:
+        target = self.path / name
+        target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        draft = target.with_name(f".{target.name}.part")
+        try:
+            with draft.open("wb") as file:
+                file.writelines(read_remote(listed[name]))
+            draft.replace(target)
+        except OSError as error:
+            raise OutputError(f"{target}: cannot be written ({error.strerror or error})") from error
+        finally:
+            draft.unlink(missing_ok=True)
+
+    def _send(self, name: str) -> None:
+        files, root = client_of(self.url)
+        self._try(name, lambda: files.put_file(str(self.path / name), f"{root}/{name}"))
+
+    def _remove(self, name: str) -> None:
+        files, root = client_of(self.url)
+        with suppress(FileNotFoundError):
+            files.rm_file(f"{root}/{name}")
+
+    def _try(self, name: str, work: Callable[[], R]) -> R:
+        for failed in range(1, ATTEMPTS + 1):
+            try:
+                with as_os_error():
+                    return work()
+            except OSError as error:
+                if failed == ATTEMPTS or isinstance(error, PermissionError):
+                    raise OutputError(f"{self.name}/{name}".rstrip("/") + f": {first_line(error)}") from error
+            time.sleep(FIRST_WAIT * 2 ** (failed - 1))
+        raise AssertionError  # the last attempt returns or raises
+
+    def _together(self, work: Callable[[str], None], names: Sequence[str]) -> None:
+        with ThreadPoolExecutor(AT_ONCE) as threads:
+            for _ in threads.map(work, names):
+                pass
+
+    def _read_states(self) -> dict[str, State]:
+        with suppress(OSError, ValueError):
+            return {name: tuple(state) for name, state in json.loads(self._states.read_text(encoding="utf-8")).items()}
+        return {}
+
+    def _note_states(self, there: Mapping[str, RemoteFile]) -> None:
+        states = {}
+        for name, file in there.items():
+            status = (self.path / name).stat()
+            states[name] = (status.st_size, status.st_mtime_ns, file.size, file.version)
+        self._states.write_text(json.dumps(states), encoding="utf-8")
+
+    @contextmanager
+    def _locked(self) -> Iterator[None]:
+        with self._lock.open("ab") as file:
+            flock(file, LOCK_EX)
+            yield
+
+
+def _remove_unused(folder: Path) -> None:
+    for above in folder.iterdir():
+        with suppress(OSError):
+            if time.time() - above.stat().st_mtime > UNUSED_SECONDS:
+                shutil.rmtree(above)
