@@ -46,8 +46,8 @@ def execute_with_buckets(execute: Callable[[argparse.Namespace], int], options: 
         options.runs = [BucketRun(path).fetch() if is_bucket(path) else path for path in compared]
     if is_made:
         runs.append(BucketRun(options.output))
-        how = {name: bool(getattr(options, name, False)) for name in ("overwrite", "resume")}
-        runs[-1].begin(getattr(options, "inputs", []) or [], **how)
+        flags = {name: bool(getattr(options, name, False)) for name in ("overwrite", "resume")}
+        runs[-1].begin(getattr(options, "inputs", []) or [], **flags)
         options.output = str(runs[-1].path)
     status = execute(options)
     for run in runs:

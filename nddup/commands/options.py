@@ -35,7 +35,10 @@ def add_common(parser: argparse.ArgumentParser) -> None:
 def add_inputs(parser: argparse.ArgumentParser, nargs: str = "+") -> None:
     """Declare INPUT… and the settings of a run."""
     parser.add_argument(
-        "inputs", nargs=nargs, metavar="INPUT", help="file or folder; any path Hadoop can open; no wildcards"
+        "inputs",
+        nargs=nargs,
+        metavar="INPUT",
+        help="file or folder, here, of s3, gs, az, hf, https, or of Hadoop; no wildcards",
     )
     add_settings(parser)
 

@@ -65,4 +65,4 @@ def spell_bare(url: str) -> str:
         >>> spell_bare("https://host/a.jsonl?X-Amz-Signature=1f&part=2")
         'https://host/a.jsonl?X-Amz-Signature=*********(redacted)&part=2'
     """
-    return _SECRET.sub(lambda found: f"{found[1]}{HIDDEN}", drop_login(url))
+    return _SECRET.sub(lambda match: f"{match[1]}{HIDDEN}", drop_login(url))

@@ -100,12 +100,12 @@ def list_bucket(url: str) -> dict[str, RemoteFile]:
     with as_os_error():
         files.invalidate_cache()
         try:
-            found = files.find(root, detail=True)
+            infos = files.find(root, detail=True)
         except FileNotFoundError:
-            found = {}
+            infos = {}
     base, top = url.rstrip("/"), root.rstrip("/")
     listed = {}
-    for path, info in found.items():
+    for path, info in infos.items():
         name = str(path)
         if info.get("type") == "directory" or name.endswith("/") or not (name == top or name.startswith(f"{top}/")):
             continue  # an object that stands for a folder, or one whose name only begins alike

@@ -101,8 +101,8 @@ def max_bytes() -> int:
         except ValueError as error:
             raise ConfigError(f"{CACHE_SIZE}: {error}") from error
     folder = _folder()
-    own = sum(size for _, size, _ in _copies(folder))
-    return (disk_usage(folder).free + own) // 2
+    copies = sum(size for _, size, _ in _copies(folder))
+    return (disk_usage(folder).free + copies) // 2
 
 
 def open_kept(url: str) -> BinaryIO:
@@ -134,10 +134,10 @@ def read_kept(url: str, start: int, size: int) -> bytes:
     if noted.have_room or noted.file.size <= SMALL or _is_there(noted):
         with open_kept(url) as file:
             file.seek(start)
-            found = b""
-            while len(found) < size and (more := file.read(size - len(found))):
-                found += more
-            return found
+            data = b""
+            while len(data) < size and (more := file.read(size - len(data))):
+                data += more
+            return data
     return b"".join(read_remote(noted.file, start, start + size))
 
 
@@ -222,14 +222,14 @@ def _make_room(noted: _Noted) -> None:
 
 def _copies(folder: Path) -> list[tuple[float, int, Path]]:
     """Return when each copy was used, its size and its path."""
-    found = []
+    copies = []
     with os.scandir(folder) as entries:
         for entry in entries:
             with suppress(FileNotFoundError):
                 if "-" in entry.name:
                     status = entry.stat(follow_symlinks=False)
-                    found.append((status.st_mtime, status.st_size, Path(entry.path)))
-    return found
+                    copies.append((status.st_mtime, status.st_size, Path(entry.path)))
+    return copies
 
 
 def _remove_unused(folder: Path) -> None:

@@ -75,13 +75,13 @@ def _with_login(request: Request) -> Request:
     if address.scheme.lower() != "https" or not address.hostname:
         return request
     try:
-        found = netrc().hosts.get(address.hostname)
+        login = netrc().hosts.get(address.hostname)
     except (OSError, NetrcParseError):
         return request
-    if found:
+    if login:
         from base64 import b64encode  # noqa: PLC0415 - few have one
 
-        token = b64encode(f"{found[0]}:{found[2]}".encode()).decode()
+        token = b64encode(f"{login[0]}:{login[2]}".encode()).decode()
         request.add_unredirected_header("Authorization", f"Basic {token}")
     return request
 
@@ -124,14 +124,14 @@ def _ask(url: str, span: str) -> HTTPResponse:
 
 
 def _refuse(url: str, error: HTTPError) -> NoReturn:
-    said = f"{error.code} {error.reason}"
+    status = f"{error.code} {error.reason}"
     if error.code == 416:  # noqa: PLR2004 - Range Not Satisfiable
-        raise _NoSuchBytesError(said) from error
+        raise _NoSuchBytesError(status) from error
     if error.code in _PASSING:
-        raise OSError(said) from error
+        raise OSError(status) from error
     if error.code in (404, 410):
-        raise FileNotFoundError(said) from error
-    raise UnreachableError(f"{spell_bare(url)}: the server answers {said}") from error
+        raise FileNotFoundError(status) from error
+    raise UnreachableError(f"{spell_bare(url)}: the server answers {status}") from error
 
 
 def _file_of(url: str, answer: HTTPResponse) -> tuple[RemoteFile, int]:

@@ -34,11 +34,11 @@ def walk_remote(inputs: Sequence[str]) -> Walked:
     for url, listed in zip(inputs, list_kept(inputs), strict=True):
         base = _path_of(url)
         if "" in listed:
-            found = {"": (listed[""], False)}
+            chosen = {"": (listed[""], False)}
             base = base.rpartition("/")[0]
         else:
-            found = _choose(url, listed, skipped)
-        for below, (file, is_beside) in found.items():
+            chosen = _choose(url, listed, skipped)
+        for below, (file, is_beside) in chosen.items():
             name = below or _path_of(url).rpartition("/")[2]
             if file.url in files:
                 repeated.append(spell_bare(file.url))

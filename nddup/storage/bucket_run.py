@@ -149,11 +149,11 @@ class BucketRun:
             return len(wanted), sum(map(self._size, wanted))
 
     def _list(self) -> dict[str, RemoteFile]:
-        found = self._try("", lambda: list_bucket(self.url))
-        for name in found:
+        listed = self._try("", lambda: list_bucket(self.url))
+        for name in listed:
             if any(part in ("", ".", "..") or "\0" in part for part in name.split("/")):
                 raise OutputError(f"{self.name}/{name}: is a name that no run writes; the folder is not used")
-        return found
+        return listed
 
     def _files_here(self) -> set[str]:
         files = (path.relative_to(self.path).as_posix() for path in self.path.rglob("*") if path.is_file())

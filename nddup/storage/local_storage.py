@@ -80,10 +80,10 @@ class LocalStorage:
             return make_listing(*walk_inputs(inputs))
         from nddup.scanning.walk_remote import walk_remote  # noqa: PLC0415 - most runs read files of this machine
 
-        found = [walk_inputs([path for path in inputs if not is_remote(path)]), walk_remote(away)]
-        files = {path: place for walked in found for path, place in walked.files.items()}
-        repeated = [one for walked in found for one in walked.repeated]
-        return make_listing(files, [one for walked in found for one in walked.skipped], repeated)
+        walks = [walk_inputs([path for path in inputs if not is_remote(path)]), walk_remote(away)]
+        files = {path: place for walked in walks for path, place in walked.files.items()}
+        repeated = [one for walked in walks for one in walked.repeated]
+        return make_listing(files, [one for walked in walks for one in walked.skipped], repeated)
 
     def look_in_tasks(self, inputs: list[str], files: Sequence[InputFile], look: object) -> dict[str, Any]:
         """Return nothing: this process opens files as fast as a task would."""
