@@ -31,8 +31,7 @@ from nddup.reading.charsets import canonical_charset, declared_charset, decode_c
 from nddup.reading.containers import container_head, read_container
 from nddup.reading.detect import read_head
 from nddup.reading.formats import FORMATS, FileHead, FormatError, parse_path, split_field
-from nddup.reading.inner_markup import read_unknown
-from nddup.reading.markup import main_text, strip_markup
+from nddup.reading.markup import main_text, read_unknown, strip_markup
 from nddup.reading.outcomes import Reject, decode_base64, make_record
 from nddup.reading.page_limits import MAX_ATTRIBUTES
 from nddup.reading.records import parse_record, record_text

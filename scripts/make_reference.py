@@ -14,7 +14,6 @@ from typing import Any, Literal, Union, get_args, get_origin
 from pydantic_core import PydanticUndefined
 
 import nddup
-from nddup.against.against_tables import AGAINST, PASSAGE_TABLES
 from nddup.api.run_object import Run
 from nddup.cli import build_parser
 from nddup.commands import COMMANDS
@@ -22,7 +21,7 @@ from nddup.evaluating.evaluate import EVALUATION
 from nddup.repository.segment_files import MATCHES, SEGMENT
 from nddup.settings.schema import Config
 from nddup.tables import READABLE, RESULTS, Column, Table
-from nddup.tables.features import DIFF_TABLES, SPLIT_TABLES
+from nddup.tables.features import AGAINST, DIFF_TABLES, PASSAGE_TABLES, SPLIT_TABLES
 
 TARGET = Path(__file__).resolve().parents[1] / "docs" / "reference.md"
 

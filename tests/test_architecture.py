@@ -59,7 +59,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "spark.run": {"spark.steps"},
     "spark.against_given": {"against.compare_collections", "spark.run"},
     "spark.passages_given": {"passages.find_passages", "spark.run"},
-    "spark.split_given": {"splitting.make_split", "results"},
+    "spark.split_given": {"splitting.write_split", "results"},
     "spark.diff_given": {"diffing.diff_tables", "results"},
     # A feature each: first its mathematics, then what joins it to files and engines.
     "against": GROUND | {"reading", "sketching", "scanning", "tables"},
@@ -72,7 +72,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "serving": {"repository"},
     "results": {"against", "spark.run", "explaining"},
     "evaluating": {"results", "embedded.run", "verifying"},
-    "api": {"results", "splitting.make_split", "diffing.diff_tables", "embedded.run"},
+    "api": {"results", "splitting.write_split", "diffing.diff_tables", "embedded.run"},
     "commands": {"evaluating", "repository", "serving", "checking.check_run", "spark.against_given",
                  "spark.passages_given", "spark.split_given", "spark.diff_given", "passages.prove_passages",
                  "splitting.prove_split"},
@@ -86,8 +86,8 @@ neither `matching` nor `mining`, even indirectly: `nddup check` is independent o
 JOINING = {
     "against": ("against_inputs", "against_output", "compare_collections", "copies_of"),
     "passages": ("find_passages", "passages_output", "prove_passages", "show_passages"),
-    "splitting": ("make_split", "prove_split", "write_split"),
-    "diffing": ("diff_tables", "write_diff"),
+    "splitting": ("prove_split", "write_split"),
+    "diffing": ("diff_tables",),
     "checking": ("check_run", "compared_texts", "evidence"),
 }
 """Of each feature, the modules that join its mathematics to files and engines."""

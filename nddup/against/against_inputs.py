@@ -13,7 +13,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from nddup.against.against_tables import REJECTED
 from nddup.against.share_records import ReadItems
 from nddup.against.shingle_table import MOST_BYTES, Known, make_known, open_known
 from nddup.embedded.memory import Memory
@@ -29,6 +28,7 @@ from nddup.settings.schema import Config
 from nddup.stages.inputs_found import find_inputs
 from nddup.stages.losses import list_silent_files, require_few_rejects, require_readable
 from nddup.storage.local_storage import is_local
+from nddup.tables.features import REJECTED
 
 By = Literal["source", "folder"]
 

@@ -22,7 +22,6 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from nddup.against.against_inputs import By, Items, Side, find_side, gather_rejects, read_items, require_few
-from nddup.against.against_tables import ITEMS, MATRIX, SPANS, SUPPRESSED
 from nddup.against.judge import CLEAN, COMMON, FOUND, PART, SHORT, UNREAD, Holders, Judged, Rules, judge
 from nddup.against.share_records import SavedShingles, ShareRecords, first_numbers, flatten, join_shared, number_items
 from nddup.against.shingle_table import Known
@@ -37,6 +36,7 @@ from nddup.settings.plan import processes_of, record_limits, text_rule
 from nddup.settings.schema import Config
 from nddup.sketching.tokens import tokenise
 from nddup.storage.local_storage import LocalStorage
+from nddup.tables.features import ITEMS, MATRIX, SPANS, SUPPRESSED
 
 TEXTLESS = frozenset({"no content", "revisit", "status", "deleted", "short"})
 """Reasons of rejects that hold no text to be compared; `status`: captures that `input.statuses` leaves out."""

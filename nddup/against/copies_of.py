@@ -18,7 +18,7 @@ from nddup.against.against_inputs import Items, Side, find_side, make_parts, rea
 from nddup.against.compare_collections import Shared, SharedSpans, read_shared, start_here
 from nddup.against.share_records import number_items
 from nddup.embedded.workers import Workers
-from nddup.engines.text_places import text_places
+from nddup.engines.engine import text_places
 from nddup.errors import ConfigError, NddupError
 from nddup.ground.progress import Steps
 from nddup.ground.shown import csv_line

@@ -20,7 +20,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from nddup.against.against_tables import READ_ITEMS, SHARED
 from nddup.against.find_hits import Hits, find_hits, find_possible
 from nddup.against.judge import Numbered
 from nddup.against.shingle_table import Known, open_known
@@ -30,6 +29,7 @@ from nddup.reading.outcomes import Record, Reject
 from nddup.reading.records import content_fingerprint
 from nddup.scanning.found import Batches, LocatedRecord, TextRule, text_buffers
 from nddup.tables import TYPES, Table
+from nddup.tables.features import READ_ITEMS, SHARED
 
 CONTEXT = 120
 """Characters kept before and after a shared text, as context for readers."""

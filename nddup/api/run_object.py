@@ -14,6 +14,7 @@ import pyarrow.dataset as ds
 
 from nddup.api import views
 from nddup.api.views import Cluster, Document, RunTable, find_cluster, find_document, table_of
+from nddup.diffing.diff_tables import Difference, diff_finished, say_diff
 from nddup.engines.duck import DuckRun, MemoryRun
 from nddup.engines.engine import FinishedRun
 from nddup.errors import ConfigError, NddupError
@@ -22,17 +23,41 @@ from nddup.ground.shown import one_line
 from nddup.remote.addresses import is_bucket
 from nddup.report.borderline import Decisive, decisive_of, find_closest
 from nddup.report.summary import headline, notes
+from nddup.settings.schema import Config
 from nddup.storage.local_storage import LocalStorage, local_path
 from nddup.storage.run_folder import RunFolder
 from nddup.tables import FAMILIES, READABLE, RESULTS
+from nddup.tables.features import DIFF_TABLES
 
-if TYPE_CHECKING:  # compiled kernels take half a second to load, Spark longer
+if TYPE_CHECKING:
     from nddup.api.answers import PairVerdict
-    from nddup.api.run_diff import RunDiff
     from nddup.settings.schema import Config
     from nddup.spark.engine import FramesRun
 
-from nddup.settings.schema import Config
+
+@dataclass(frozen=True, repr=False)
+class RunDiff:
+    """What changed between two runs.
+
+    Attributes:
+        found: settings and versions that differ, counts, causes, and the families and sets that changed most.
+        changes, pair_changes, family_changes, set_changes: the tables, as `docs/reference.md` declares them.
+    """
+
+    found: Difference
+    changes: RunTable
+    pair_changes: RunTable
+    family_changes: RunTable
+    set_changes: RunTable
+
+    def __bool__(self) -> bool:
+        """Return whether anything differs."""
+        return not self.found.is_empty
+
+    def __repr__(self) -> str:
+        """Show the summary, as `nddup diff` prints it."""
+        return "\n".join(one_line(line) for line in say_diff(self.found))
+
 
 COUNTED = """
     SELECT w.doc_a, w.doc_b, count(*) AS pairs
@@ -267,9 +292,8 @@ class Run:
 
         Cost: joins of narrow rows; memory: 40 bytes a pair, some 200 a document.
         """
-        from nddup.splitting.make_split import SplitAsked, split_run  # noqa: PLC0415
-        from nddup.splitting.parts import read_parts  # noqa: PLC0415
-        from nddup.splitting.write_split import read_columns_here  # noqa: PLC0415
+        from nddup.splitting.assign_units import read_parts  # noqa: PLC0415
+        from nddup.splitting.write_split import SplitAsked, read_columns_here, split_run  # noqa: PLC0415
 
         run = self._ask
 
@@ -304,8 +328,6 @@ class Run:
 
         Cost: joins of narrow rows, and some 300 bytes a document in memory.
         """
-        from nddup.api.run_diff import compare_runs  # noqa: PLC0415
-
         if (self._frames is None) != (later._frames is None):  # noqa: SLF001 - another run
             raise ConfigError("diff: expected two runs of this process or two on Spark, got one of each")
         return compare_runs(self._ask, later._ask)  # noqa: SLF001
@@ -370,6 +392,17 @@ class Run:
         if found is None:
             raise ConfigError("this run was made by hand: open the folder of a run with nddup.open")
         return found
+
+
+def compare_runs(before: FinishedRun, after: FinishedRun) -> RunDiff:
+    """Compare two runs of one engine; errors and cost as of `diff_finished`."""
+    difference = diff_finished(before, after)
+    tables: dict[str, pa.Table] = {}
+    for name, table in DIFF_TABLES.items():
+        rows = after.sql(f"SELECT * FROM {name} ORDER BY {', '.join(table.names[:2])}")  # noqa: S608 - our names
+        tables[name] = rows.select(table.names).cast(table.arrow)
+    after.forget()
+    return RunDiff(difference, **{name: table_of(name, rows) for name, rows in tables.items()})
 
 
 def _dataset(path: str, name: str) -> ds.Dataset:

@@ -15,12 +15,12 @@ from math import sqrt
 from typing import Any
 
 from nddup.checking import prove_clusters, prove_documents, prove_families, prove_keep, prove_names, prove_pairs
+from nddup.checking.compared_texts import FAR, differences, read_again
 from nddup.checking.evidence import Evidence, described
 from nddup.checking.prove_pairs import Violations
 from nddup.engines.engine import FinishedRun
 from nddup.ground.shown import one_line
 from nddup.mining.modes import COVERAGES
-from nddup.results.records_again import FAR, differences, read_again
 from nddup.sketching.accuracy import chance_missed
 from nddup.tables import READABLE
 

@@ -51,8 +51,7 @@ def execute(options: argparse.Namespace) -> int:
         raise ConfigError("diff: expected two runs, RUN RUN, or REPO --versions 3..7")
     with Steps("diff", 1) as steps:
         prevent_pandas_import()
-        from nddup.diffing.diff_tables import say_diff  # noqa: PLC0415
-        from nddup.diffing.write_diff import tell  # noqa: PLC0415
+        from nddup.diffing.diff_tables import say_diff, tell  # noqa: PLC0415
 
         steps.begin("compare the tables")
         before, after, found = _diff_versions(options) if options.versions else _diff_runs(options)
@@ -70,7 +69,7 @@ def _diff_runs(options: argparse.Namespace) -> "tuple[str, str, Difference]":
     before, after = options.runs
     beside = [] if options.output is None else [options.output]
     if is_read_here(before, after, *beside, master=options.master):
-        from nddup.diffing.write_diff import diff_here  # noqa: PLC0415
+        from nddup.diffing.diff_tables import diff_here  # noqa: PLC0415
 
         return before, after, diff_here(before, after, options.output)
     from nddup.spark.diff_given import diff_on_spark  # noqa: PLC0415
@@ -82,8 +81,7 @@ def _diff_runs(options: argparse.Namespace) -> "tuple[str, str, Difference]":
 
 def _diff_versions(options: argparse.Namespace) -> "tuple[str, str, Difference]":
     import nddup.repository  # noqa: PLC0415
-    from nddup.diffing.diff_tables import diff_finished  # noqa: PLC0415
-    from nddup.diffing.write_diff import require_room, write_diff  # noqa: PLC0415
+    from nddup.diffing.diff_tables import diff_finished, require_room, write_diff  # noqa: PLC0415
     from nddup.storage.local_storage import LocalStorage  # noqa: PLC0415
 
     [repo] = options.runs

@@ -17,8 +17,7 @@ from nddup.ground.start_up import prevent_pandas_import
 
 if TYPE_CHECKING:  # loads the engine's modules
     from nddup.checking.check_run import CheckReport
-    from nddup.engines.engine import FinishedRun
-    from nddup.engines.text_places import TextPlace
+    from nddup.engines.engine import FinishedRun, TextPlace
 
 OF_RUNS = ("cluster", "borderline", "context", "removed", "disagree", "extents", "copies_of", "risky")
 """Options that ask for what only a run has."""
@@ -291,7 +290,7 @@ def execute_check(options: argparse.Namespace) -> int:
     with Steps("check", 1) as steps:
         prevent_pandas_import()
         from nddup.checking.check_run import check_run  # noqa: PLC0415
-        from nddup.report.note_check import note_check  # noqa: PLC0415
+        from nddup.report.gather import note_check  # noqa: PLC0415
         from nddup.results.opening import open_run  # noqa: PLC0415
 
         steps.begin("open the run")

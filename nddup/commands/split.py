@@ -58,9 +58,8 @@ def execute(options: argparse.Namespace) -> int:
     with Steps("split", 2) as steps:
         prevent_pandas_import()
         from nddup.results.opening import is_read_here  # noqa: PLC0415
-        from nddup.splitting.make_split import say_split  # noqa: PLC0415
-        from nddup.splitting.parts import read_parts  # noqa: PLC0415
-        from nddup.splitting.write_split import SplitCall, split_here  # noqa: PLC0415
+        from nddup.splitting.assign_units import read_parts  # noqa: PLC0415
+        from nddup.splitting.write_split import SplitCall, say_split, split_here  # noqa: PLC0415
 
         call = SplitCall(
             parts=read_parts(options.parts),

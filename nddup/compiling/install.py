@@ -23,10 +23,9 @@ from typing import TYPE_CHECKING
 
 from nddup import __version__
 from nddup.errors import NddupError
-from nddup.ground.children import start_python
 from nddup.ground.own_files import KernelFolder
 from nddup.ground.progress import Steps
-from nddup.ground.start_up import kernel_folders
+from nddup.ground.start_up import kernel_folders, start_python
 
 if TYPE_CHECKING:  # whether kernels are compiled is asked before numba is loaded
     from nddup.ground.arrays import OfNumba

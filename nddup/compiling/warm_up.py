@@ -16,8 +16,8 @@ from nddup.embedded import steps as engine
 from nddup.embedded.read_records import number_texts
 from nddup.embedded.workers import Workers
 from nddup.ground.arrays import Ragged, take_rows
+from nddup.matching.confirm_texts import bound_common
 from nddup.matching.elements import divide, take_all
-from nddup.matching.long_texts import bound_common
 from nddup.matching.lookups import Matching, build_postings, hash_ids, hash_strings
 from nddup.matching.lookups import Rows as Stored
 from nddup.matching.lookups import find_near as find_stored
@@ -29,8 +29,7 @@ from nddup.mining.frequent_sets import mine_context
 from nddup.mining.itemsets import cover_component, mine_component
 from nddup.mining.leader_clusters import Known, follow_leaders
 from nddup.mining.leaders import begin_index
-from nddup.mining.named_choice import NamedChoice
-from nddup.mining.pair_graph import keep_first, label_components
+from nddup.mining.pair_graph import NamedChoice, keep_first, label_components
 from nddup.passages import divided
 from nddup.passages.repeats import find_repeats
 from nddup.passages.tabulate import find_characters

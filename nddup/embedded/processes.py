@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from multiprocessing.connection import Connection
 
-from nddup.ground.children import start_python
+from nddup.ground.start_up import start_python
 from nddup.remote.addresses import is_remote
 from nddup.scanning.walk import sizes_of
 

@@ -16,8 +16,7 @@ import pyarrow as pa
 from nddup.embedded.processes import LAST
 from nddup.embedded.workers import Task
 from nddup.ground.arrays import leave_saying_to_others
-from nddup.ground.children import end_with_parent
-from nddup.ground.start_up import collect_rarely, prevent_pandas_import
+from nddup.ground.start_up import collect_rarely, end_with_parent, prevent_pandas_import
 from nddup.reading import markup
 from nddup.scanning import sketch_records
 from nddup.scanning.found import Consumer, RecordLimits

@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from nddup.errors import ConfigError
 from nddup.ground.shown import counted, drop_login
-from nddup.reading.judgements import JUDGEMENTS, is_judged, list_judged
+from nddup.reading.id_lists import JUDGEMENTS, is_judged, list_judged
 from nddup.report.risky import OF_JUDGED, ask_strata, place_removals
 from nddup.results.list_questions import Files
 from nddup.results.opening import Opened

@@ -6,7 +6,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple, cast
 
-from nddup.against.against_tables import PASSAGE_TABLES
 from nddup.engines.duck import DuckEngine, as_literal
 from nddup.engines.engine import Engine
 from nddup.errors import ConfigError, OutputError, UnfinishedRunError
@@ -17,6 +16,7 @@ from nddup.results.opening import is_read_here
 from nddup.settings.load import read_stored
 from nddup.settings.schema import Config
 from nddup.storage.local_storage import LocalStorage, local_path
+from nddup.tables.features import PASSAGE_TABLES
 
 LARGEST = 10
 """Passages and documents that are listed."""

@@ -19,7 +19,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from nddup.against.against_tables import CUTS, HASHED, OCCURRENCES, PASSAGES, REPEATING
 from nddup.against.shingle_table import read_only
 from nddup.against.spans import count_characters, locate_tokens
 from nddup.ground.arrays import Ragged, compiled
@@ -32,6 +31,7 @@ from nddup.scanning.found import Batches, LocatedRecord, TextRule, join_encoded
 from nddup.sketching.rolling_hash import hash_rows, most_tokens
 from nddup.sketching.tokens import WORD_TABLE
 from nddup.tables import TYPES, Table
+from nddup.tables.features import CUTS, HASHED, OCCURRENCES, PASSAGES, REPEATING
 
 BLOCK = 8
 """Characters are counted once for each 2**8 bytes, and from there on for each requested place."""

@@ -16,7 +16,7 @@ import csv
 import io
 import json
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import pyarrow as pa
@@ -51,6 +51,21 @@ class Rows(NamedTuple):
     def id_column(self) -> int | None:
         """The place of the column of ids; None without names, or where none is `doc_id` or `id`."""
         return next((self.names.index(name) for name in ("doc_id", "id") if name in self.names), None)
+
+
+JUDGEMENTS = ("better", "equal", "worse", "not a duplicate")
+"""What a person may say of the document that stays."""
+
+NAMES = ("doc_id", "duplicate_of", "judgement")
+
+
+class Judged(NamedTuple):
+    """A removal: the number of its line, both documents, and the judgement; empty if there is none."""
+
+    number: int
+    doc_id: str
+    kept: str
+    said: str
 
 
 def list_lines(data: bytes) -> list[tuple[int, str]]:
@@ -192,3 +207,46 @@ def _of_table(table: pa.Table) -> Rows:
 def _text(value: object) -> str:
     """Return a value of JSON or Parquet as a cell of text; nothing is an empty one."""
     return "" if value is None else str(value).lower() if isinstance(value, bool) else clean_id(str(value))
+
+
+def is_judged(found: Rows) -> bool:
+    """Return whether a list has the columns of judgements."""
+    return set(NAMES) <= set(found.names)
+
+
+def list_judged(found: Rows) -> Iterator[Judged]:
+    """Yield the removals of a list.
+
+    Raises:
+        ValueError: for a row without both ids, or with another judgement.
+    """
+    places = [found.names.index(name) for name in NAMES]
+    for number, cells in found.rows:
+        doc_id, kept, said = (cells[at].strip() if at < len(cells) else "" for at in places)
+        word = said.lower()
+        if not doc_id or not kept or (word and word not in JUDGEMENTS):
+            raise ValueError(
+                f"line {number}: expected two ids and a judgement ({', '.join(JUDGEMENTS)}), got {doc_id!r}, {kept!r},"
+                f" {said!r}"
+            )
+        yield Judged(number, doc_id, kept, word)
+
+
+def force_judged(found: Rows) -> Iterator[tuple[int, str, str]]:
+    """Yield the line, the id and the word for `keep.force`.
+
+    A removed document that is better than the kept one takes its place; one that is no duplicate is kept.
+
+    Raises:
+        ValueError: as `list_judged`.
+
+    Example:
+        >>> rows = Rows(NAMES, [(2, ["a", "b", "worse"]), (3, ["c", "b", "equal"]), (4, ["d", "b", "Not a duplicate"])])
+        >>> list(force_judged(rows))
+        [(2, 'a', 'kept'), (2, 'b', 'removed'), (4, 'd', 'kept')]
+    """
+    for number, doc_id, kept, said in list_judged(found):
+        if said in ("worse", "not a duplicate"):
+            yield number, doc_id, "kept"
+        if said == "worse":
+            yield number, kept, "removed"

@@ -5,8 +5,7 @@ from typing import Final
 
 from lxml import etree
 
-from nddup.reading.inner_markup import read_unknown
-from nddup.reading.markup import INLINE
+from nddup.reading.markup import INLINE, read_unknown
 from nddup.reading.outcomes import Value
 from nddup.reading.page_limits import has_too_many
 

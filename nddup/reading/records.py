@@ -22,8 +22,7 @@ from nddup.ground.shown import JsonValue
 from nddup.reading.charsets import decode_anyway, find_encoding
 from nddup.reading.chats import left_of, said_in, texts_of, unread_parts
 from nddup.reading.formats import FieldKind, FileHead, split_field
-from nddup.reading.inner_markup import read_unknown
-from nddup.reading.markup import main_text, strip_markup
+from nddup.reading.markup import main_text, read_unknown, strip_markup
 from nddup.reading.outcomes import (
     Record,
     Reject,

@@ -17,6 +17,8 @@ import re
 import zlib
 from base64 import b64encode
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
+from datetime import UTC, datetime
 from importlib.resources import files
 from typing import Any, NamedTuple
 
@@ -24,9 +26,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from nddup.engines.engine import FinishedRun
-from nddup.engines.text_places import TextPlace, text_places
-from nddup.errors import ConfigError, NddupError
+from nddup.engines.engine import FinishedRun, TextPlace, text_places
+from nddup.errors import ConfigError, NddupError, OutputError
 from nddup.ground.shown import JsonValue, drop_login
 from nddup.report.borderline import draw_borderline
 from nddup.report.content import (
@@ -568,3 +569,12 @@ def report_run(run: FinishedRun, folder: RunFolder, asked: Asked | None = None) 
 def is_reported(folder: RunFolder) -> bool:
     """Return whether the report of a run was written to its end: its page is written last."""
     return folder.holds(PAGE)
+
+
+def note_check(folder: RunFolder, verdict: Mapping[str, Any]) -> None:
+    """Write a verdict; a folder that may not be written stays as it is."""
+    noted = {"format": 1, "when": datetime.now(UTC).isoformat(timespec="seconds"), **verdict}
+    with suppress(OutputError):
+        folder.write_text(CHECK, json.dumps(noted, indent=2) + "\n")
+        if is_reported(folder):
+            folder.write_text("report/data/check.js", script_of("check", noted))

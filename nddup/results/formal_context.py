@@ -21,8 +21,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from nddup.engines.engine import FinishedRun
-from nddup.engines.text_places import text_places
+from nddup.engines.engine import FinishedRun, text_places
 from nddup.errors import ConfigError, NddupError, OutputError, OutputExistsError
 from nddup.ground.shown import counted, csv_line, escaped, one_line
 from nddup.results.opening import read_texts

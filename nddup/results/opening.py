@@ -12,8 +12,7 @@ from nddup.storage.local_storage import is_readable, is_submitted
 if TYPE_CHECKING:  # these load slowly, and not every command needs them: `inspect` opens no run, `show` no list
     import pyarrow as pa
 
-    from nddup.engines.engine import FinishedRun
-    from nddup.engines.text_places import TextPlace
+    from nddup.engines.engine import FinishedRun, TextPlace
     from nddup.results.list_questions import Files, ReferenceFile
     from nddup.storage.run_folder import RunFolder
 

@@ -24,7 +24,7 @@ from xml.sax.saxutils import escape
 
 from nddup.reading.charsets import MARKS, decode_anyway, find_encoding
 from nddup.reading.formats import FileHead
-from nddup.reading.inner_markup import begins_as_page
+from nddup.reading.markup import begins_as_page
 from nddup.reading.outcomes import Record, Value
 from nddup.reading.records import Markup, Part, find_literals, parse_record, read_fields
 from nddup.reading.streams import Chunk

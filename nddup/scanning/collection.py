@@ -1,16 +1,15 @@
 """The files of a run, and how each is read, as determined from its first bytes before the run starts.
 
+    list_batches       named inputs -> Listing: files called `NAME/…`, as if a folder that holds the batches were read
     find_files         INPUT paths -> Collection: groups of files that are read alike, and the files that cannot be read
     limit_collection   a collection, a number -> the collection of its first files; the last of them ends early
 
 Plain files that are cut at a separator (`can_cut`) are read by many tasks per file. All others are read from their
-start, one task per file: compressed files, WARC, CSV, Parquet, pages, and files with a record too long to be cut.
-
-For `input.limit`, a first trial, the records are counted once, before the run, so that every later pass finds the same
-records, on either engine.
+start, one task per file. For `input.limit`, a first trial, the records are counted once, before the run, so that every
+later pass finds the same records, on either engine.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import partial
@@ -21,7 +20,6 @@ from nddup.errors import ConfigError
 from nddup.reading.charsets import canonical_charset
 from nddup.reading.formats import FileHead
 from nddup.reading.outcomes import EMPTY
-from nddup.scanning.batches import Batch, list_batches
 from nddup.scanning.file_heads import (
     SHARED_EXPANSION,
     HeadError,
@@ -38,9 +36,24 @@ from nddup.scanning.file_heads import (
 )
 from nddup.scanning.first_records import require_columns, require_paths
 from nddup.scanning.found import RecordLimits
-from nddup.scanning.input_files import ASSET, InputFile, Listing, count_reasons
+from nddup.scanning.input_files import ASSET, InputFile, Listing, count_reasons, why_skipped
 from nddup.scanning.walk import OUTSIDE
 from nddup.scanning.whole_files import StoredFile, read_file
+
+
+class Batch(NamedTuple):
+    """INPUT paths, and the name of their batch; "" for none."""
+
+    name: str
+    paths: tuple[str, ...]
+
+
+class Lists(Protocol):
+    """What lists the files at and below INPUT paths."""
+
+    def list_inputs(self, inputs: list[str]) -> Listing:
+        """As of `nddup.scanning.collection.Files`."""
+
 
 HEAD_THREADS = 16
 """Heads read concurrently: a small file costs a round trip, not bandwidth."""
@@ -143,6 +156,44 @@ class Collection:
 
 NOTHING = Collection((), (), Listing((), (), ()))
 """No files: those of a run that only takes documents out of another."""
+
+
+def list_batches(files: Lists, batches: Iterable[Batch]) -> Listing:
+    """List the files of batches, sorted by source; a path that is skipped or given twice keeps its own name.
+
+    Raises:
+        ConfigError: as `list_inputs`.
+    """
+    listings = [(batch.name, files.list_inputs(list(batch.paths))) for batch in batches]
+    named = [_under(name, file) for name, listing in listings for file in listing.files]
+    named.sort(key=lambda file: file.source.encode())
+    skipped = (why for _, listing in listings for why in listing.skipped)
+    return Listing(tuple(named), tuple(skipped), tuple(path for _, listing in listings for path in listing.repeated))
+
+
+def _under(name: str, file: InputFile) -> InputFile:
+    return replace(file, source=f"{name}/{file.source}") if name else file
+
+
+def name_fault(name: str) -> str | None:
+    """Return why a batch cannot have a name; None if it can.
+
+    Example:
+        >>> name_fault("2026-11-27"), name_fault("a/b")
+        (None, 'expected the name of one folder, without /')
+    """
+    if not name or "/" in name or name in (".", ".."):
+        return "expected the name of one folder, without /"
+    if not name.isprintable():
+        return "expected printable characters"
+    if why_skipped(name, is_folder=True):
+        return "a folder of this name would be skipped; leave out the _ or . at its start"
+    return None
+
+
+def paths_of_batches(batches: Sequence[Batch]) -> list[str]:
+    """Return the INPUT paths of all batches."""
+    return [path for batch in batches for path in batch.paths]
 
 
 def find_files(files: Files, inputs: list[str], options: InputOptions, *, batches: Sequence[Batch] = ()) -> Collection:

@@ -25,7 +25,7 @@ from nddup.reading.records import parse_json
 from nddup.reading.streams import Expanded
 from nddup.scanning.collection import ListedFile
 from nddup.scanning.found import Batches, Consumer, LocatedRecord, RecordLimits, in_batches
-from nddup.scanning.line_blocks import Bytes, cut_lines, read_blocks
+from nddup.scanning.record_blocks import Bytes, cut_lines, read_blocks
 from nddup.scanning.walk import open_stored
 from nddup.scanning.whole_files import StoredFile, read_files, read_stream
 

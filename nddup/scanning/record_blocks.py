@@ -1,18 +1,21 @@
 """Records of a file that are read together, without an object for each that is plain.
 
-    Block     the records of some lines (`line_blocks`), or of some rows of a table (`row_blocks`)
-    Places    where some records were when the same files were read before
-    divide    a block -> its plain texts, and the other records
+    Block        the records of some lines of JSON, or of some rows of a Parquet file: some MB
+    Places       where some records were when the same files were read before
+    divide       a block -> its plain texts, and the other records
+    cut_lines    a stream -> the bytes of whole lines
+    read_blocks  bytes of whole lines, of one file after another -> blocks; `read_chunks`: CHUNKS -> blocks
+    read_row_blocks   a Parquet file -> blocks
 
 A block is also a list of its records: a consumer that knows nothing of blocks reads each as of any other format.
 """
 
 from abc import abstractmethod
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import pairwise
-from typing import NamedTuple, Self, overload
+from itertools import chain, pairwise
+from typing import BinaryIO, NamedTuple, Self, overload
 
 import numpy as np
 import pyarrow as pa
@@ -20,13 +23,20 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from nddup.reading.formats import FileHead
-from nddup.reading.inner_markup import may_begin_markup, may_hold_markup
-from nddup.reading.json_lines import PlainRecords, plain_keys, utf8_of
-from nddup.reading.outcomes import Record, Reject
-from nddup.scanning.found import LocatedRecord, TextRule
+from nddup.reading.json_lines import PlainRecords, find_blank, find_ends, plain_keys, read_lines, starts_of, utf8_of
+from nddup.reading.markup import may_begin_markup, may_hold_markup
+from nddup.reading.outcomes import Record, Reject, excerpt
+from nddup.reading.parquet_rows import Rows, limit_rows, read_plain, read_rows
+from nddup.reading.records import parse_record
+from nddup.reading.streams import PIECE, StoppedError, Stream, excerpt_of, too_large
+from nddup.scanning.found import LocatedRecord, TextRule, with_source
+from nddup.tables import CHUNKS
 
 BLOCK_BYTES = 4 << 20
 """Bytes of records that are read together."""
+
+
+Bytes = bytes | memoryview
 
 
 def are_blocks(head: FileHead) -> bool:
@@ -133,6 +143,125 @@ class Block(Sequence[LocatedRecord]):
         return data[bounds[row] : bounds[row + 1]].tobytes()
 
 
+class Lines(NamedTuple):
+    """Whole lines, one after another: line i ends at `ends[i]`, in the part `split[i]` of the file `source[i]`."""
+
+    data: NDArray[np.uint8]
+    ends: NDArray[np.int64]
+    source: pa.StringArray
+    split: NDArray[np.int64]
+
+    def take(self, rows: NDArray[np.int64]) -> "Lines":
+        """Return some of the lines; their bytes are copied."""
+        starts, ends = starts_of(self.ends)[rows], self.ends[rows] + 1
+        data = b"".join([self.data[low:high].data for low, high in zip(starts.tolist(), ends.tolist(), strict=True)])
+        taken = self.source.take(pa.array(rows)), self.split[rows]
+        return Lines(np.frombuffer(data, np.uint8), np.cumsum(ends - starts) - 1, *taken)
+
+
+@dataclass(frozen=True, eq=False)
+class LineBlock(Block):
+    """The records of some lines.
+
+    Attributes:
+        lines: the lines; none is blank.
+        seq: (n,), the number of each record in its part.
+        head: the head of the files; its `plain_keys` are not None.
+        max_record: the longest line that is no reject.
+    """
+
+    lines: Lines
+    seq: NDArray[np.int64]
+    head: FileHead
+    max_record: int
+
+    @property
+    def source(self) -> pa.StringArray:
+        """As `Block.source`."""
+        return self.lines.source
+
+    @property
+    def split(self) -> NDArray[np.int64]:
+        """As `Block.split`."""
+        return self.lines.split
+
+    def take(self, rows: NDArray[np.int64]) -> "LineBlock":
+        """As `Block.take`."""
+        return replace(self, lines=self.lines.take(rows), seq=self.seq[rows])
+
+    @cached_property
+    def read(self) -> PlainRecords:
+        """As `Block.read`."""
+        keys = plain_keys(self.head)
+        if keys is None:
+            raise ValueError("the records of such a file are not read by lines")
+        return read_lines(self.lines.data, self.lines.ends, keys, self.max_record)
+
+    @cached_property
+    def _starts(self) -> NDArray[np.int64]:
+        return starts_of(self.lines.ends)
+
+    def locate(self, row: int) -> LocatedRecord:
+        """Read one line, as of any other format."""
+        lines = self.lines
+        chunk = lines.data[self._starts[row] : lines.ends[row]].tobytes()
+        place = lines.source[row].as_py(), int(lines.split[row]), int(self.seq[row])
+        if len(chunk) > self.max_record:
+            return LocatedRecord(*place, too_large(len(chunk), excerpt(chunk)), b"")
+        if self.read.is_plain[row]:
+            doc_id, url = self.read.ids[row].as_py(), self.read.urls[row].as_py()
+            return LocatedRecord(*place, Record(doc_id, url, self.read.fields(row), self.head.format.is_markup), chunk)
+        record = parse_record(chunk, self.head, is_last=False)
+        return LocatedRecord(*place, record or Reject("malformed", "a blank line", ""), chunk)
+
+    def last_good(self) -> LocatedRecord | None:
+        """As `Block.last_good`; None also if the lines were not read: nothing is known of them then."""
+        return super().last_good() if "read" in vars(self) else None
+
+
+@dataclass(frozen=True, eq=False)
+class RowBlock(Block):
+    """The records of some rows of a file.
+
+    Attributes:
+        rows: the rows.
+        name: of the file.
+        seq: (n,), the number of each record in the file.
+        head: of the file.
+        max_record: the most bytes of a record.
+    """
+
+    rows: Rows
+    name: str
+    seq: NDArray[np.int64]
+    head: FileHead
+    max_record: int
+
+    @property
+    def source(self) -> pa.StringArray:
+        """As `Block.source`."""
+        return pa.repeat(self.name, len(self))
+
+    @property
+    def split(self) -> NDArray[np.int64]:
+        """As `Block.split`."""
+        return np.zeros(len(self), np.int64)
+
+    def take(self, rows: NDArray[np.int64]) -> "RowBlock":
+        """As `Block.take`."""
+        return replace(self, rows=self.rows._replace(batch=self.rows.batch.take(pa.array(rows))), seq=self.seq[rows])
+
+    @cached_property
+    def read(self) -> PlainRecords:
+        """As `Block.read`."""
+        return read_plain(self.rows, self.max_record)
+
+    def locate(self, row: int) -> LocatedRecord:
+        """As `Block.locate`."""
+        record = self.rows.read(row, self.max_record)
+        return LocatedRecord(self.name, 0, int(self.seq[row]), with_source(record, self.name, self.head.format), b"")
+
+
 def after_good(reject: Reject, last: LocatedRecord | None) -> Reject:
     """Return the reject of the rest of a file; if it is damaged, with the last good record that was read before it."""
     if reject.reason != "damaged" or last is None or not isinstance(last.record, Record):
@@ -179,3 +308,179 @@ def begin_parts(source: pa.StringArray, split: NDArray[np.int64]) -> NDArray[np.
     begins = np.ones(split.size, np.bool_)
     begins[1:] = (split[1:] != split[:-1]) | np.asarray(pc.not_equal(source[1:], source[:-1]))
     return begins
+
+
+def cut_lines(stream: Stream, max_record: int) -> Iterator[Bytes | Reject]:  # noqa: C901 - one pass over the stream
+    """Yield the bytes of a stream as whole lines, each with its end; a longer one than `max_record` as a reject.
+
+    If the stream stops, the last item is a reject with the reason.
+
+    Memory: `max_record` and two pieces.
+    """
+    held: list[bytes] = []  # of the line that is not read to its end
+    passed, start = 0, ""  # of a line that is too long: its bytes that are not held, and how it begins
+    while True:
+        try:
+            piece = stream.read(PIECE)
+        except StoppedError as error:
+            yield Reject(error.reason, str(error), excerpt_of(b"".join(held)))
+            return
+        if not piece:
+            break
+
+        first, end = piece.find(b"\n") + 1, piece.rfind(b"\n") + 1
+        if passed:
+            passed += first - 1 if first else len(piece)
+            if first:
+                yield too_large(passed, start)
+                passed = 0
+        elif first:
+            yield b"".join([*held, piece[:first]])
+            held = []
+        if end > first:
+            yield memoryview(piece)[first:end]
+        if not passed:
+            held.append(piece[end:])
+        if sum(map(len, held)) > max_record:
+            whole = b"".join(held)
+            passed, start, held = len(whole), excerpt(whole), []
+
+    rest = b"".join(held)
+    if passed:
+        yield too_large(passed, start)
+    elif rest:
+        yield rest + b"\n"
+
+
+class _Numbering:
+    """Numbers the records of each part of a file from 0, whatever blocks they come in."""
+
+    def __init__(self) -> None:
+        self.part: tuple[str, int] | None = None
+        self.count = 0
+
+    def next(self, source: str, split: int) -> int:
+        """Return the number of one more record."""
+        if self.part != (source, split):
+            self.part, self.count = (source, split), 0
+        self.count += 1
+        return self.count - 1
+
+    def number(self, source: pa.StringArray, split: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return the numbers of records in order; those of a part lie together."""
+        if not split.size:
+            return np.empty(0, np.int64)
+        begins = begin_parts(source, split)
+        rows = np.arange(split.size)
+        firsts = np.where(begins, rows, -self.count)
+        firsts[0] = -self.count if self.part == (source[0].as_py(), int(split[0])) else 0
+        seq = rows - np.maximum.accumulate(firsts)
+        self.part, self.count = (source[-1].as_py(), int(split[-1])), int(seq[-1]) + 1
+        return seq
+
+
+def read_blocks(
+    pieces: Iterable[tuple[str, int, Bytes | Reject]], head: FileHead, max_record: int
+) -> Iterator[Sequence[LocatedRecord]]:
+    """Read lines; in order, and numbered by the parts of files.
+
+    Args:
+        pieces: source, split, and whole lines, as of `cut_lines`.
+        head: of all files; its `plain_keys` are not None.
+        max_record: a longer line is a reject.
+
+    Yields:
+        Blocks of at least BLOCK_BYTES, except for the last; and lists of one reject. A reject `damaged` names the last
+        good record of its file.
+    """
+    numbering, held, last_good = _Numbering(), list[tuple[str, int, Bytes]](), None
+    for source, split, piece in chain(pieces, [("", 0, b"")]):
+        if not isinstance(piece, Reject) and piece:
+            held.append((source, split, piece))
+            if sum(len(some) for _, _, some in held) < BLOCK_BYTES:
+                continue
+        if held:
+            block = _block_of(_lines_of(held), head, max_record, numbering)
+            held = []
+            if len(block):
+                yield block
+            last_good = block.last_good() or last_good
+            del block
+        if isinstance(piece, Reject):
+            is_same = last_good is not None and last_good.source == source
+            told = after_good(piece, last_good if is_same else None)
+            yield [LocatedRecord(source, split, numbering.next(source, split), told, b"")]
+
+
+def _lines_of(pieces: Sequence[tuple[str, int, Bytes]]) -> Lines:
+    data = np.frombuffer(b"".join([piece for _, _, piece in pieces]), np.uint8)
+    ends = find_ends(data)
+    last = np.cumsum([len(piece) for _, _, piece in pieces])
+    of_line = np.searchsorted(last, ends, "right")  # the piece that holds the end of a line
+    source = pa.array([source for source, _, _ in pieces], pa.string()).take(pa.array(of_line))
+    return Lines(data, ends, source, np.array([split for _, split, _ in pieces], np.int64)[of_line])
+
+
+def _block_of(lines: Lines, head: FileHead, max_record: int, numbering: _Numbering) -> LineBlock:
+    """Number the records of lines; blank lines are left out."""
+    is_blank = find_blank(lines.data, lines.ends)
+    if is_blank.any():
+        lines = lines.take(np.flatnonzero(~is_blank))
+    return LineBlock(lines, numbering.number(lines.source, lines.split), head, max_record)
+
+
+def read_chunks(batches: Iterable[pa.RecordBatch], head: FileHead, max_record: int) -> Iterator[LineBlock]:
+    """Read the lines that Spark cut.
+
+    Args:
+        batches: of CHUNKS, in file order within a split.
+        head: as for `read_blocks`.
+        max_record: likewise.
+    """
+    numbering = _Numbering()
+    for batch in batches:
+        value, source, split = (batch.column(name) for name in CHUNKS.names[:3])
+        data, bounds = utf8_of(pc.binary_join_element_wise(value, b"", b"\n"))
+        low = 0
+        while low < len(value):
+            high = max(low + 1, int(np.searchsorted(bounds, bounds[low] + BLOCK_BYTES, "right")) - 1)
+            first, ends = bounds[low], bounds[low + 1 : high + 1] - bounds[low] - 1
+            some = Lines(data[first : bounds[high]], ends, source[low:high], split.to_numpy()[low:high])
+            block = _block_of(some, head, max_record, numbering)
+            if len(block):
+                yield block
+            low = high
+
+
+def read_row_blocks(
+    raw: BinaryIO, head: FileHead, source: str, *, most: int, max_record: int
+) -> Iterator[Sequence[LocatedRecord]]:
+    """Read the rows of a file.
+
+    Args:
+        raw: the file, seekable.
+        head: its head.
+        source: its name.
+        most: the most bytes, as `limit_rows` counts them.
+        max_record: the most bytes of a record.
+
+    Yields:
+        Blocks of at least BLOCK_BYTES, except for those before a reject and the last; and lists of one reject.
+    """
+    count, held, waiting, last_good = 0, list[Rows](), 0, None
+    for some in chain(limit_rows(read_rows(raw, head, max_record), raw, most), [None]):
+        if isinstance(some, Rows):
+            held.append(some)
+            waiting += some.batch.nbytes
+            if waiting < BLOCK_BYTES:
+                continue
+        if held:
+            rows = held[0]._replace(batch=pa.concat_batches([one.batch for one in held]))
+            block = RowBlock(rows, source, np.arange(count, count + rows.batch.num_rows), head, max_record)
+            count, held, waiting = count + len(block), [], 0
+            yield block
+            last_good = block.last_good() or last_good
+            del rows, block
+        if isinstance(some, Reject):
+            yield [LocatedRecord(source, 0, count, after_good(some, last_good), b"")]
+            count += 1

@@ -26,8 +26,7 @@ from nddup.reading.outcomes import EXCERPT_LENGTH, Capture, Record, Reject, exce
 from nddup.reading.records import content_fingerprint, fingerprint_bytes
 from nddup.reading.streams import Chunk, too_large
 from nddup.scanning.found import Batches, LocatedRecord, SketchRule, TextRule, in_batches, join_encoded, whole_recipe
-from nddup.scanning.line_blocks import read_chunks
-from nddup.scanning.record_blocks import Block, divide
+from nddup.scanning.record_blocks import Block, divide, read_chunks
 from nddup.scanning.whole_files import parse_pieces
 from nddup.sketching.kinds import KINDS
 from nddup.sketching.min_s import Sketches, cut_sketches

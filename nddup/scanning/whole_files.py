@@ -18,8 +18,7 @@ from nddup.reading.records import parse_record
 from nddup.reading.streams import Chunk, Expanded, Part, StoppedError, cut_pieces, reject_parts
 from nddup.reading.xml_cutting import cut_records
 from nddup.scanning.found import LocatedRecord, in_batches
-from nddup.scanning.line_blocks import Bytes, cut_lines, read_blocks
-from nddup.scanning.record_blocks import are_blocks
+from nddup.scanning.record_blocks import Bytes, are_blocks, cut_lines, read_blocks
 
 
 class StoredFile(NamedTuple):
@@ -59,7 +58,7 @@ def read_files(files: Iterable[StoredFile], head: FileHead, max_record: int) -> 
 
 
 def _rows_in(file: StoredFile, head: FileHead, max_record: int) -> Iterator[Sequence[LocatedRecord]]:
-    from nddup.scanning.row_blocks import read_row_blocks  # noqa: PLC0415 - most collections have no Parquet
+    from nddup.scanning.record_blocks import read_row_blocks  # noqa: PLC0415 - most collections have no Parquet
 
     try:
         raw = file.open()

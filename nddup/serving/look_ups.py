@@ -11,6 +11,8 @@ are refused with 503. On this machine (`is_loopback`) only its own names are ans
 browser would let one ask here. At other addresses, and wherever there is a token, programs show it.
 """
 
+import base64
+import hashlib
 import hmac
 import ipaddress
 import json
@@ -18,6 +20,8 @@ import re
 import socket
 import threading
 import time
+from bisect import bisect_left
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from http import HTTPStatus
 from typing import Any, NamedTuple
@@ -28,8 +32,95 @@ from nddup.repository.opened_repository import Repository
 from nddup.repository.query_stored import Ask
 from nddup.serving.bodies import MAX_BYTES, RefusedError, Text, read_body
 from nddup.serving.connections import Server, spell_error
-from nddup.serving.counts import Counts
-from nddup.serving.page import PAGE, POLICY
+
+BUCKETS = (0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 5.0)
+"""Upper ends of the histogram of seconds."""
+
+
+class Counts:
+    """Requests by status, and the seconds of look-ups, waiting included. For several threads."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._statuses: Counter[int] = Counter()
+        self._seconds = [0] * (len(BUCKETS) + 1)
+        self._sum = 0.0
+
+    def add(self, status: int) -> None:
+        """Count an answer."""
+        with self._lock:
+            self._statuses[status] += 1
+
+    def add_look_up(self, seconds: float) -> None:
+        """Count a look-up."""
+        with self._lock:
+            self._seconds[bisect_left(BUCKETS, seconds)] += 1
+            self._sum += seconds
+
+    def spell(self, now: Mapping[str, int]) -> str:
+        """Return all counts, with values of this moment by name."""
+        with self._lock:
+            lines = ["# TYPE nddup_requests_total counter"]
+            lines += [f'nddup_requests_total{{status="{one}"}} {n}' for one, n in sorted(self._statuses.items())]
+            lines += ["# TYPE nddup_look_up_seconds histogram"]
+            total = 0
+            for end, count in zip((*map(str, BUCKETS), "+Inf"), self._seconds, strict=True):
+                total += count
+                lines.append(f'nddup_look_up_seconds_bucket{{le="{end}"}} {total}')
+            lines += [f"nddup_look_up_seconds_sum {self._sum:.6f}", f"nddup_look_up_seconds_count {total}"]
+        for name, value in now.items():
+            lines += [f"# TYPE nddup_{name} gauge", f"nddup_{name} {value}"]
+        return "\n".join(lines) + "\n"
+
+
+SCRIPT = """
+const [field, rows, said] = ["textarea", "tbody", "output"].map((name) => document.querySelector(name));
+let token = "";
+const ask = () => fetch("/query?top=50", {
+  method: "POST", body: field.value,
+  headers: {"Content-Type": "text/plain;charset=utf-8", ...(token && {Authorization: `Bearer ${token}`})},
+});
+document.querySelector("form").addEventListener("submit", async (event) => {
+  event.preventDefault();
+  rows.replaceChildren();
+  said.textContent = "…";
+  let answer = await ask();
+  if (answer.status === 401) {
+    token = prompt("Token") ?? "";
+    answer = await ask();
+  }
+  const found = await answer.json();
+  if (!answer.ok) { said.textContent = found.error; return; }
+  const like = found.matches.filter((match) => match.doc_id !== null);
+  said.textContent = `${like.length} like it, in version ${found.version}, ${Math.round(found.seconds * 1000)} ms`;
+  for (const match of like) {
+    const row = rows.insertRow();
+    for (const value of [match.resemblance.toFixed(3), match.doc_id, match.source, match.kept ? "kept" : "removed"]) {
+      row.insertCell().textContent = value;
+    }
+  }
+});
+"""
+
+PAGE = f"""<!doctype html>
+<html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width"><title>nddup: look up</title>
+<style>:root {{ color-scheme: light dark; }} body {{ font: 1rem/1.5 system-ui; max-width: 60rem; margin: 2rem auto;
+padding: 0 1rem; }} textarea {{ width: 100%; height: 12rem; box-sizing: border-box; }} td, th {{ text-align: left;
+padding: .2rem 1rem .2rem 0; overflow-wrap: anywhere; }}</style>
+<main><h1>Is this text stored?</h1>
+<form><label for="text">A text or a page</label><textarea id="text" required></textarea>
+<p><button>Look up</button> <output for="text"></output></p></form>
+<table><thead><tr><th scope="col">resemblance<th scope="col">document<th scope="col">file<th scope="col">state</tr>
+</thead><tbody></tbody></table></main>
+<script>{SCRIPT}</script></html>
+"""
+
+POLICY = (
+    "default-src 'none'; connect-src 'self'; style-src 'unsafe-inline'; script-src"
+    f" 'sha256-{base64.b64encode(hashlib.sha256(SCRIPT.encode()).digest()).decode()}'; base-uri 'none';"
+    " frame-ancestors 'none'"
+)
+
 
 HOST = "127.0.0.1"
 MAX_WAITING = 64

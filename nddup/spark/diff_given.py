@@ -4,8 +4,16 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-from nddup.diffing.diff_tables import Difference, diff_finished
-from nddup.diffing.write_diff import HEADER, PAGE, draw_page, queries, require_room, spell_header
+from nddup.diffing.diff_tables import (
+    HEADER,
+    PAGE,
+    Difference,
+    diff_finished,
+    draw_page,
+    queries,
+    require_room,
+    spell_header,
+)
 from nddup.results.opening import open_on_spark
 from nddup.spark.session_files import files_at
 from nddup.spark.session_tables import UNMARKED

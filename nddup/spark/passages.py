@@ -23,7 +23,6 @@ from numpy.typing import NDArray
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from nddup.against.against_tables import CUTS, OCCURRENCES, PASSAGES, REPEATING
 from nddup.ground.arrays import Ragged
 from nddup.matching.preference import Order
 from nddup.passages import divided
@@ -49,6 +48,7 @@ from nddup.spark.blocks import (
 from nddup.spark.pairing.collapse import prefer_sources, preference
 from nddup.spark.schemas import schema_of, table
 from nddup.tables import REJECTS, working
+from nddup.tables.features import CUTS, OCCURRENCES, PASSAGES, REPEATING
 
 CODEC = "zstd"
 """The compression of texts on their way: 3.6 times smaller, Spark's own lz4 2.5 times."""

@@ -12,7 +12,6 @@ from typing import Any, NamedTuple
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from nddup.against.against_tables import CUTS, OCCURRENCES, PASSAGES, REPEATING
 from nddup.engines.choose import task_memory
 from nddup.errors import ConfigError, OutputExistsError
 from nddup.ground.progress import Steps
@@ -56,6 +55,7 @@ from nddup.stages.settle import MADE_UP, REPEATS, TAKEN, settle
 from nddup.stages.stage import AS_INPUT, require_rewritable
 from nddup.storage.local_storage import LocalStorage, require_apart
 from nddup.tables import REJECTS
+from nddup.tables.features import CUTS, OCCURRENCES, PASSAGES, REPEATING
 
 OF_TOKEN = 100
 """Bytes of memory of a task for each token of its documents, where much is repeated."""

@@ -27,9 +27,9 @@ from pyspark.sql import SparkSession
 
 from nddup.engines.choose import CORES, PYTHON_MEMORY, read_size
 from nddup.errors import ConfigError, first_line, reason_of
-from nddup.ground.children import ROOT, SAFE_PATH, safe_path_for_others
 from nddup.ground.progress import say
 from nddup.ground.shown import IN_PLANS, counted, drop_login, follow, hide_setting
+from nddup.ground.start_up import ROOT, SAFE_PATH, safe_path_for_others
 from nddup.spark.java import (
     DEFAULTS,
     SHORT_LIVED,
@@ -107,7 +107,7 @@ RUNTIME = {
 
 START = {
     "spark.redaction.string.regex": IN_PLANS,
-    # Python's own workers do not import what lies in the folder where Spark was started (`nddup.ground.children`).
+    # Python's own workers do not import what lies in the folder where Spark was started (`nddup.ground.start_up`).
     f"spark.executorEnv.{SAFE_PATH}": "1",
 }
 """Set when a session is started."""
@@ -501,7 +501,7 @@ def workers_find_us(path: str = "") -> bool:
 
     If the daemon cannot be loaded, every Python task of the application fails, not only ours, and Spark starts no
     other daemon. Workers see PYTHONPATH and installed packages. They do not see the folder Spark was started in
-    (`nddup.ground.children`), what a program added to its own `sys.path`, nor `--py-files`, which reach a worker only
+    (`nddup.ground.start_up`), what a program added to its own `sys.path`, nor `--py-files`, which reach a worker only
     after it is forked. For other machines this cannot be checked from here: their spark-defaults.conf may set
     `spark.python.daemon.module`.
 

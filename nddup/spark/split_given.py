@@ -15,8 +15,18 @@ from nddup.spark.session_files import files_at, files_of
 from nddup.spark.session_tables import UNMARKED
 from nddup.spark.steps.documents import WorkersOnSpark
 from nddup.spark.steps.outputs import rewrite_files
-from nddup.splitting.make_split import ToldSplit, read_columns_with, split_run
-from nddup.splitting.write_split import HEADER, JUDGED, ROWS, SplitCall, find_written, not_a_split, require_room
+from nddup.splitting.write_split import (
+    HEADER,
+    JUDGED,
+    ROWS,
+    SplitCall,
+    ToldSplit,
+    find_written,
+    not_a_split,
+    read_columns_with,
+    require_room,
+    split_run,
+)
 from nddup.stages.inputs_found import Again
 
 

@@ -1,41 +1,102 @@
-"""What `nddup split` writes: the tables, the records by part in files of the same names, and a header.
+"""Split a finished run, and write its folder.
 
-split/, shares/    the tables
-train/, test/, …   the records of each part, in their own format, byte for byte where that allows
-_SPLIT.json        the run and how it was split; `nddup check` reads it
+    asked, run   --see_asked-->     `fixed`, `earlier`, `by_columns`, `strata`, as the stage reads them
+                 --split_units-->   SPLIT, SHARES
+    these        --tell-->          counts and lines for people
+
+Columns of --by that the run did not store are read from its inputs again. The folder holds split/ and shares/, the
+tables; train/, test/, …, the records of each part, in their own format, byte for byte where that allows; and
+_SPLIT.json, the run and how it was split, for `nddup check`.
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from fractions import Fraction
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from nddup.embedded.collapse import number_in_file
 from nddup.embedded.rewrite import Rewriter, in_order
-from nddup.embedded.workers import Workers
+from nddup.embedded.workers import Workers, in_collection_order
 from nddup.engines.engine import EngineTable, FinishedRun
-from nddup.errors import ConfigError, OutputExistsError
+from nddup.errors import ConfigError, NddupError, OutputExistsError
+from nddup.ground.shown import counted, name_some
+from nddup.reading.id_lists import require_known
 from nddup.results.opening import open_here
 from nddup.rewriting.rewrite_file import can_rewrite
 from nddup.scanning.collection import Files
-from nddup.settings.plan import processes_of, record_limits
-from nddup.splitting.make_split import (
-    SplitAsked,
-    ToldSplit,
-    find_inputs_again,
-    read_columns_with,
-    read_fixed,
-    split_run,
-)
-from nddup.splitting.parts import Parts
-from nddup.stages.inputs_found import Again, config_of, paths_of
+from nddup.scanning.read_again import Columns
+from nddup.settings.load import read_stored
+from nddup.settings.plan import processes_of, record_limits, threshold_of
+from nddup.settings.schema import Config
+from nddup.sketching.accuracy import say_missed
+from nddup.splitting.assign_units import Parts
+from nddup.stages.inputs_found import Again, config_of, find_again, paths_of, read_list_of, with_columns
+from nddup.stages.split_units import SplitRule, split_units
 from nddup.storage.local_storage import LocalStorage, is_local, local_path, require_apart, written_apart
 from nddup.storage.run_folder import RunFolder
+from nddup.tables import CAPTURE
 from nddup.tables.features import SPLIT_TABLES
+
+STORED = ("source", "url", *(column.name for column in CAPTURE))
+"""Columns of `documents` that --by may name; one that is null in all documents is read from the records."""
+
+MOST_LISTED = 10
+"""Most documents left out or moved that are printed; the table has all."""
+
+NEAR = Fraction(1, 100)
+"""How far from its share a part may be without a word."""
+
+
+UNKNOWN = "SELECT f.doc_id FROM fixed AS f ANTI JOIN documents AS d ON f.doc_id = d.doc_id ORDER BY f.doc_id"
+"""The ids of --fixed that are no documents."""
+
+
+class SplitAsked(NamedTuple):
+    """How a run is to be split."""
+
+    parts: Parts
+
+    seed: int = 1
+
+    by: tuple[str, ...] = ()
+    """Columns whose values are to be divided alike."""
+
+    fixed: Mapping[str, str] | None = None
+    """The parts of some documents, by id."""
+
+    earlier: Any = None
+    """doc_id, part of an earlier split, as the engine sees rows."""
+
+    all_known: bool = False
+    """Whether an id of `fixed` that is no document is refused."""
+
+
+ReadColumns = Callable[[tuple[str, ...]], Any]
+"""Returns source, record and `policy`, the values of columns, of all records, as the engine sees rows."""
+
+
+class ToldSplit(NamedTuple):
+    """What was counted of a split."""
+
+    counts: dict[str, int]
+    """As `split_units.COUNTS`."""
+
+    shares: list[dict[str, Any]]
+    """The rows of SHARES of all documents, in the order of the parts."""
+
+    furthest: list[dict[str, Any]]
+    """For each column of --by the row of SHARES that is furthest from what is asked."""
+
+    listed: list[dict[str, Any]]
+    """The first documents left out, and the first moved."""
+
 
 HEADER = "_SPLIT.json"
 
@@ -89,6 +150,186 @@ class SplitCall(NamedTuple):
             "written": written,
         }
         return json.dumps(noted, indent=1, ensure_ascii=False) + "\n"
+
+
+def split_run(run: FinishedRun, asked: SplitAsked, read_columns: ReadColumns) -> ToldSplit:
+    """Make `split` and `shares`, tables that the run holds until `forget`; return what was counted.
+
+    Raises:
+        ConfigError: if --fixed names no document, or --from a part that there is not, or a column of --by is nowhere.
+        NddupError: if columns must be read and the inputs changed.
+
+    Cost: as `split_units`; one pass over the inputs if columns must be read.
+    """
+    run.forget()
+    config = read_stored(run.metrics.settings, origin=f"{run.path}/metrics.json")
+    see_asked(run, asked, config, read_columns)
+    counts = split_units(run, SplitRule(asked.parts, asked.seed, threshold_of(config)))
+    return tell(run, asked, counts)
+
+
+def see_asked(run: FinishedRun, asked: SplitAsked, config: Config, read_columns: ReadColumns) -> None:
+    """Give the run the tables that the stage reads; errors as of `split_run`."""
+    fixed = asked.fixed or {}
+    run.put("fixed", pa.table({"doc_id": pa.array(fixed, pa.string()), "part": pa.array(fixed.values(), pa.string())}))
+    unknown = run.sql(
+        "SELECT f.doc_id FROM fixed AS f ANTI JOIN documents AS d ON f.doc_id = d.doc_id ORDER BY f.doc_id"
+    )
+    names = unknown["doc_id"].to_pylist()
+    require_known("--fixed", names[:MOST_LISTED], len(names), len(fixed), all_known=asked.all_known)
+
+    none = pa.table({"doc_id": pa.array([], pa.string()), "part": pa.array([], pa.string())})
+    earlier = none if asked.earlier is None else asked.earlier
+    (run.put if isinstance(earlier, pa.Table) else run.see)("earlier", earlier)
+    for row in run.sql("SELECT DISTINCT part FROM earlier WHERE part IS NOT NULL ORDER BY part").to_pylist():
+        if row["part"] not in asked.parts.names:
+            raise ConfigError(f"--from: has a part {row['part']}, which --parts does not name; give it a share")
+
+    places = pa.array(range(len(asked.by)), pa.int64())
+    run.put("by_columns", pa.table({"place": places, "name": pa.array(asked.by, pa.string())}))
+    run.keep("strata", _list_strata(run, asked.by, config, read_columns))
+
+
+def _list_strata(run: FinishedRun, by: Sequence[str], config: Config, read_columns: ReadColumns) -> str:
+    """Return the query for the value of each document in each column."""
+    text = "SELECT d.doc_id, CAST({place} AS BIGINT) AS place, CAST({value} AS STRING) AS value FROM documents AS d"
+    policy = list(config.keep.read)
+    asked = ", ".join(f"count({name}) AS {name}" for name in STORED)
+    stored = {name for name, n in run.sql(f"SELECT {asked} FROM documents").to_pylist()[0].items() if n}  # noqa: S608
+    parts, again = [], []
+    for place, name in enumerate(by):
+        if name in stored:
+            parts.append(text.format(place=place, value=f"d.{name}"))
+        elif name in policy:
+            parts.append(text.format(place=place, value=f"element_at(d.policy, {policy.index(name) + 1})"))
+        else:
+            again.append((place, name))
+    if again:
+        run.see("read_again", read_columns(tuple(name for _, name in again)))
+        joined = " LEFT JOIN read_again AS v ON d.source = v.source AND d.record = v.record"
+        values = [f"element_at(v.policy, {at})" for at in range(1, len(again) + 1)]
+        parts += [
+            text.format(place=place, value=value) + joined for (place, _), value in zip(again, values, strict=True)
+        ]
+    return " UNION ALL ".join(parts) or f"{text.format(place=0, value='NULL')} WHERE false"
+
+
+def read_columns_with(workers: Workers, folder: RunFolder, files: Files, names: tuple[str, ...]) -> pa.Table:
+    """Read columns of all records of a run again.
+
+    Args:
+        workers: they read the files, here or on Spark.
+        folder: of the run.
+        files: the file system of the inputs.
+        names: the columns, paths as in `keep.policy`.
+
+    Returns:
+        source, record, `policy`: the values, in the order of the names; a null list for a reject.
+
+    Raises:
+        ConfigError: if no record at the start of any file has a column.
+        NddupError: if an input is gone, or changed.
+    """
+    again = find_inputs_again(folder, files)
+    collection = with_columns(files, again.collection, names, asked="--by")
+    rows = in_collection_order(workers.scan(collection, Columns(), record_limits(again.config)), collection)
+    numbers = pa.array(np.asarray(number_in_file(rows["source"]), np.int64))
+    return pa.table({"source": rows["source"], "record": numbers, "policy": rows["policy"]})
+
+
+def find_inputs_again(folder: RunFolder, files: Files) -> Again:
+    """Find the inputs of a run again, as `find_again`; that one is missing is a failure here, no wrong use.
+
+    Raises:
+        NddupError: if an input is gone, or changed.
+    """
+    try:
+        return find_again(folder, files)
+    except ConfigError as error:
+        raise NddupError(f"{error}; the inputs of {folder.path} are read again") from error
+
+
+def read_fixed(files: Files, path: str, parts: Parts) -> dict[str, str]:
+    """Read the file of --fixed: ids and parts, in the forms that `nddup.reading.id_lists` reads.
+
+    Rows without a part, as the table `split` has them of documents left out, are passed by.
+
+    Raises:
+        ConfigError: naming the file and the line: if it cannot be read, a part is none of `parts`, or an id has two.
+    """
+    found = read_list_of(files, path, "--fixed", lambda cells: len(cells) > 1 and cells[1] in parts.names)
+    ids = found.id_column or 0
+    others = [at for at in range(len(found.names) or 2) if at != ids]
+    at = found.names.index("part") if "part" in found.names else next(iter(others), ids)
+    fixed: dict[str, str] = {}
+    for number, cells in found.rows:
+        doc_id, part = (cells[place] if place < len(cells) else "" for place in (ids, at))
+        if doc_id.startswith("#") and part not in parts.names:
+            continue
+        if part not in parts.names and (part or not found.names):
+            expected = f"an id and one of {', '.join(parts.names)}"
+            raise ConfigError(f"--fixed {path}: line {number}: expected {expected}, got {','.join(cells)[:100]!r}")
+        if part and fixed.setdefault(doc_id, part) != part:
+            raise ConfigError(f"--fixed {path}: line {number}: {doc_id!r} is in {fixed[doc_id]} and in {part}")
+    return fixed
+
+
+def tell(run: FinishedRun, asked: SplitAsked, counts: dict[str, int]) -> ToldSplit:
+    """Return what the summary says."""
+    order = {name: place for place, name in enumerate(asked.parts.names)}
+    whole = run.sql("SELECT part, documents, asked FROM shares WHERE name IS NULL").to_pylist()
+    furthest = run.sql("""
+        WITH ordered AS (
+            SELECT name, value, part, documents, asked,
+                   row_number() OVER (PARTITION BY name ORDER BY abs(documents - asked) DESC, value, part) AS turn
+            FROM shares WHERE name IS NOT NULL
+        )
+        SELECT name, value, part, documents, asked FROM ordered WHERE turn = 1 ORDER BY name
+    """).to_pylist()
+    listed = run.sql(f"""
+        WITH numbered AS (
+            SELECT doc_id, part, given, unit, row_number() OVER (PARTITION BY part IS NULL ORDER BY doc_id) AS turn
+            FROM split WHERE part IS NULL OR given <> part
+        )
+        SELECT doc_id, part, given, unit FROM numbered WHERE turn <= {MOST_LISTED} ORDER BY doc_id
+    """).to_pylist()  # noqa: S608 - a number
+    return ToldSplit(counts, sorted(whole, key=lambda row: order[row["part"]]), furthest, listed)
+
+
+def say_split(told: ToldSplit, run: FinishedRun) -> Iterator[str]:
+    """Yield the lines of the summary."""
+    counts = told.counts
+    units, largest = counted(counts["units"], "unit"), counts["largest"]
+    yield f"documents: {counts['documents']:,} in {units} that are not divided; the largest has {largest:,}"
+    placed = max(1, counts["documents"] - counts["left_out"])
+    for row in told.shares:
+        off, share = row["documents"] - row["asked"], 100 * row["documents"] / placed
+        why = "" if abs(off) <= NEAR * row["asked"] else f"; {off:+,.0f}: a unit goes to one part as a whole"
+        yield f"{row['part']}: {row['documents']:,} documents, {share:.2f} % (asked {row['asked']:,.1f}{why})"
+    for row in told.furthest:
+        value = row["value"] or ("no value" if row["value"] is None else "an empty one")
+        yield (
+            f"by {row['name']}: furthest from its share is {value} in {row['part']}:"
+            f" {row['documents']:,} documents, asked {row['asked']:,.1f}"
+        )
+    if counts["beyond"]:
+        yield f"{counted(counts['beyond'], 'unit')} larger than any part's whole share: in the part that has most"
+    for name, what in (
+        ("left_out", "left out: their unit is fixed to another part"),
+        ("moved", "moved from the earlier split"),
+    ):
+        if counts[name]:
+            ids = [row["doc_id"] for row in told.listed if (row["part"] is None) == (name == "left_out")]
+            yield f"{counted(counts[name], 'document')} {what}: {name_some(ids, counts[name])}"
+    yield f"found pairs across parts: none; pairs that were not found may be: {_say_missed(run)}"
+
+
+def _say_missed(run: FinishedRun) -> str:
+    """Say how many near-duplicate pairs the run is expected to have missed."""
+    settings = run.metrics.settings
+    if settings["pairs"]["confirm"] != "resemblance":
+        return "sketches estimate; `nddup explain` has the errors"
+    return f"{say_missed(settings['sketch']['size'], Fraction(repr(settings['pairs']['threshold'])))} is expected"
 
 
 def require_room(call: SplitCall, files: Any, folder: RunFolder) -> None:  # noqa: ANN401 - files of either engine

@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 from nddup.engines.engine import Engine
 from nddup.matching.threshold import Threshold
-from nddup.stages.family_names import MEETINGS, match_batches, name_families, name_first
+from nddup.stages.families import MEETINGS, match_batches, name_families, name_first
 from nddup.stages.label_components import label_documents, make_seen
 from nddup.tables import DOCUMENTS, KEEP, working
 

@@ -21,10 +21,8 @@ from nddup.ground.metrics import SketchMetrics
 from nddup.ground.shown import MOST_NAMED
 from nddup.matching.preference import DATED
 from nddup.mining.keep_verdicts import Forced
-from nddup.reading.id_lists import Rows, read_ids, read_rows, require_known
-from nddup.reading.judgements import force_judged, is_judged
-from nddup.scanning.batches import Batch, list_batches
-from nddup.scanning.collection import Collection, Files, Group, find_files, limit_collection
+from nddup.reading.id_lists import Rows, force_judged, is_judged, read_ids, read_rows, require_known
+from nddup.scanning.collection import Batch, Collection, Files, Group, find_files, limit_collection, list_batches
 from nddup.scanning.first_records import require_policy
 from nddup.settings.load import read_stored
 from nddup.settings.plan import record_limits
@@ -213,7 +211,7 @@ def read_forced(files: Files, path: str | None) -> Forced | None:
     A line is an id and a word, `kept` or `removed`, in the forms that `nddup.reading.id_lists` reads; a first line with
     another word is the header, and a line that begins with `#` and holds no such word is a comment. Where columns have
     names, the id is in `doc_id` and the word in any other, or true or false in `kept`. Judgements of removals are taken
-    as `nddup.reading.judgements` says.
+    as `nddup.reading.id_lists` says.
 
     Raises:
         ConfigError: naming the file and the line: if it is missing, a folder, too large or not UTF-8, if a line is no

@@ -17,8 +17,7 @@ from pydantic import BaseModel
 
 from nddup.errors import ConfigError, NddupError
 from nddup.ground.shown import JsonValue
-from nddup.scanning.batches import Batch, name_fault
-from nddup.scanning.collection import Collection, Files
+from nddup.scanning.collection import Batch, Collection, Files, name_fault
 from nddup.settings.load import build_config
 from nddup.settings.schema import Config
 from nddup.settings.stored import CALLERS, NOT_SHOWN

@@ -3,8 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from nddup.engines.engine import Engine
-from nddup.engines.text_places import text_places
+from nddup.engines.engine import Engine, text_places
 from nddup.report.borderline import SHOWN, decisive_of, find_closest
 from nddup.scanning.read_again import EACH, LARGEST, TextChoice, add_pairs, choose_documents
 from nddup.settings.plan import stored_texts

@@ -33,15 +33,13 @@ from nddup.ground.progress import LogFormat, Steps, say
 from nddup.ground.shown import MOST_NAMED, counted, name_some
 from nddup.mining.keep_verdicts import FORCED_NOTE
 from nddup.reading.id_lists import require_known
-from nddup.scanning.batches import Batch, paths_of_batches
-from nddup.scanning.collection import NOTHING, Collection
+from nddup.scanning.collection import NOTHING, Batch, Collection, paths_of_batches
 from nddup.scanning.first_records import note_ids
 from nddup.scanning.read_again import TextChoice
 from nddup.settings.load import read_stored
 from nddup.settings.plan import stored_texts
 from nddup.settings.weights import spell_times
-from nddup.stages.families import list_families
-from nddup.stages.family_names import names_after, require_other
+from nddup.stages.families import list_families, names_after, require_other
 from nddup.stages.inputs_found import find_inputs, find_unknown, note_changes, read_forced, read_ids_of
 from nddup.stages.keep import find_idle_globs, find_idle_values
 from nddup.stages.losses import SilentFile, require_few_losses, require_readable

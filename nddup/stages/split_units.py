@@ -21,8 +21,7 @@ from nddup.engines.engine import Batches, Engine
 from nddup.ground.arrays import Ragged
 from nddup.ground.columns import one_chunk
 from nddup.matching.threshold import Threshold
-from nddup.splitting.assign_units import FREE, Units, assign_units
-from nddup.splitting.parts import Parts
+from nddup.splitting.assign_units import FREE, Parts, Units, assign_units
 from nddup.stages.label_components import label_documents, make_seen
 from nddup.tables import working
 from nddup.tables.features import SHARES, SPLIT

@@ -8,7 +8,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import nddup
-from nddup.diffing.write_diff import diff_here, queries
+from nddup.diffing.diff_tables import diff_here, queries
 from nddup.errors import ConfigError
 from tests.diffing.changed_runs import change, draw_state, run_state
 

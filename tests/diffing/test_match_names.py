@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from nddup.diffing.match_names import match_names, name_others
+from nddup.stages.families import match_names, name_others
 
 ROWS = st.dictionaries(st.tuples(st.sampled_from("abcdé"), st.sampled_from("uvwxy")), st.integers(1, 3), max_size=12)
 

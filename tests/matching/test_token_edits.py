@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 
 from nddup.ground.arrays import Ragged
 from nddup.matching import confirm_texts
-from nddup.matching.confirm_texts import EditRule, compare_tokens, join_compared
-from nddup.matching.long_texts import bound_common
+from nddup.matching.confirm_texts import EditRule, bound_common, compare_tokens, join_compared
 from tests.embedded.confirmed_texts import longest_common
 
 texts = st.lists(st.integers(0, 7), max_size=24)

@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nddup.mining.named_choice import NamedChoice
-from nddup.mining.pair_graph import Kept, keep_first
+from nddup.mining.pair_graph import Kept, NamedChoice, keep_first
 
 Edge = tuple[int, int]
 

@@ -9,9 +9,8 @@ import pytest
 from pyspark.sql import SparkSession
 
 from nddup.embedded.run import run_locally
-from nddup.engines import text_places
 from nddup.engines.duck import DuckRun
-from nddup.engines.engine import FinishedRun
+from nddup.engines.engine import PLACES, FinishedRun
 from nddup.report import gather as gathering
 from nddup.report.content import CLUSTERS, list_cells, list_documents
 from nddup.report.data import chunks
@@ -35,7 +34,7 @@ def wanted_by(run: FinishedRun) -> dict[str, list[pa.Table]]:
     return {
         gathering.ASK_DESCRIBED: [names],
         gathering.NEAR: [list_cells(names, 24)],
-        text_places.PLACES: [names.select(["doc_id"])],
+        PLACES: [names.select(["doc_id"])],
         gathering.ASK_DOCUMENTS: [names.select(["doc_id"])],
         gathering.WITHIN: [parts],
         gathering.ASK_WEAKEST: [parts.drop(["place"])],
@@ -90,7 +89,7 @@ def test_both_engines_give_the_same_answers(
     here, there = DuckRun(str(folder)), SparkRun(spark, str(folder))
     given = wanted_by(here)
 
-    for text in [*asked_of(gathering), *asked_of(show), text_places.PLACES, gathering.largest_clusters(2)]:
+    for text in [*asked_of(gathering), *asked_of(show), PLACES, gathering.largest_clusters(2)]:
         for table in given.get(text, [None]):
             tables = {} if table is None else {"wanted": table}
             tables |= {"names": FAMILY_NAMES} if "FROM names" in text else {}  # of a run with `output.names_from`

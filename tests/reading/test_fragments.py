@@ -13,8 +13,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nddup.reading import inner_markup
-from nddup.reading.inner_markup import NAMES, begins_as_page, may_begin_markup, may_hold_markup, read_unknown
+from nddup.reading import markup
+from nddup.reading.markup import NAMES, begins_as_page, may_begin_markup, may_hold_markup, read_unknown
 from nddup.reading.records import Record, read_text, record_text
 from nddup.sketching.tokens import tokenise
 
@@ -239,7 +239,7 @@ def test_every_tag_may_begin(end: str) -> None:
 @given(st.text(alphabet="&#xX;0123456789abgtlmp"))
 def test_references_are_those_of_html(text: str) -> None:
     """What is resolved is resolved as the standard says."""
-    for found in inner_markup._REFERENCE.finditer(text):  # noqa: SLF001
+    for found in markup._REFERENCE.finditer(text):  # noqa: SLF001
         assert read_unknown(found[0]).text in (html_entities.unescape(found[0]), found[0])
 
 

@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 from lxml import html as lxml_html
 
 from nddup.reading import markup
-from nddup.reading.inner_markup import read_unknown
-from nddup.reading.markup import BLOCK, strip_markup
+from nddup.reading.markup import BLOCK, read_unknown, strip_markup
 from tests.places import SHARED
 
 PIECES = ["<", ">", "/", "p", "script", "!--", "a=", " ", "\0", "\ud800", "&#"]

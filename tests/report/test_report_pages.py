@@ -10,8 +10,7 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, expect
 
-from nddup.reading.id_lists import read_rows
-from nddup.reading.judgements import list_judged
+from nddup.reading.id_lists import list_judged, read_rows
 from nddup.report.gather import SCRIPTS
 from tests.report.made_reports import make_shown, many_clusters, write_to
 from tests.report.opened_reports import CLUSTERS, HOSTILE, Watched, labels

@@ -19,7 +19,7 @@ from nddup.checking.compared_texts import pairs_of
 from nddup.checking.prove_documents import mark
 from nddup.embedded.run import run_locally
 from nddup.engines.duck import DuckRun
-from nddup.engines.text_places import text_places
+from nddup.engines.engine import text_places
 from nddup.reading.json_lines import PlainRecords, read_lines
 from nddup.results.opening import read_texts
 from nddup.scanning.found import text_buffers
@@ -158,7 +158,7 @@ def test_lines_are_read_where_their_ordinals_say(
         monkeypatch.setattr("nddup.embedded.workers.LEAST_TASK_BYTES", 1_000)
     config = build_config({"sketch": {"size": 50}, "output": {"report": False}}, origin="test")
     run_locally([str(tmp_path / "in")], str(tmp_path / "run"), config)
-    monkeypatch.setattr("nddup.scanning.line_blocks.read_lines", count)
+    monkeypatch.setattr("nddup.scanning.record_blocks.read_lines", count)
 
     run = DuckRun(str(tmp_path / "run"))
     assert check_run(run, steps=["pairs"]).is_sound

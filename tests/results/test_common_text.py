@@ -13,7 +13,7 @@ import pytest
 
 from nddup.embedded.run import run_locally
 from nddup.engines.duck import DuckRun
-from nddup.engines.text_places import TextPlace
+from nddup.engines.engine import TextPlace
 from nddup.results.formal_context import Shingles, extent_lines
 from nddup.results.opening import read_texts
 from nddup.results.show import show_run

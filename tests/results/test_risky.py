@@ -16,7 +16,7 @@ from nddup.cli import main
 from nddup.embedded.run import run_locally
 from nddup.engines.duck import DuckRun
 from nddup.evaluating.judged_removals import rate_of, wilson
-from nddup.reading.judgements import JUDGEMENTS
+from nddup.reading.id_lists import JUDGEMENTS
 from nddup.report.risky import ask_strata, draw_risky, risky_lines, share_out
 from nddup.results.opening import open_here, open_on_spark
 from nddup.settings.load import build_config

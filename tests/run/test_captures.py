@@ -16,7 +16,7 @@ from nddup.checking.check_run import check_run
 from nddup.cli import main
 from nddup.embedded.run import run_locally
 from nddup.engines.duck import DuckRun
-from nddup.engines.text_places import text_places
+from nddup.engines.engine import text_places
 from nddup.errors import ConfigError
 from nddup.settings.load import build_config
 from nddup.spark.run import run_job

@@ -187,7 +187,7 @@ def test_texts_that_are_not_at_their_places_are_found(
         return read_lines(data, ends, *how)
 
     monkeypatch.setattr("nddup.embedded.steps.count_parts", shift)
-    monkeypatch.setattr("nddup.scanning.line_blocks.read_lines", count)
+    monkeypatch.setattr("nddup.scanning.record_blocks.read_lines", count)
     run_that_adds_up(tmp_path, tmp_path / "a.jsonl")
 
     assert pq.read_table(tmp_path / "out" / "pairs")["common"].to_pylist() == [396]

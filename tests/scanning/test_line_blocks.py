@@ -20,13 +20,12 @@ from nddup.reading.formats import FileHead
 from nddup.reading.json_lines import Keys, find_blank, find_ends, plain_keys, read_lines
 from nddup.reading.outcomes import Record
 from nddup.reading.records import parse_record, read_encoded
-from nddup.scanning import line_blocks
+from nddup.scanning import record_blocks
 from nddup.scanning.collection import ListedFile
 from nddup.scanning.found import LocatedRecord, RecordLimits, SketchRule, TextRule, in_batches
 from nddup.scanning.input_files import InputFile
-from nddup.scanning.line_blocks import LineBlock, read_blocks
 from nddup.scanning.local_files import cut_file, read_part, scan_part
-from nddup.scanning.record_blocks import Places
+from nddup.scanning.record_blocks import LineBlock, Places, read_blocks
 from nddup.scanning.sketch_records import SketchRecords, parse_chunks
 from nddup.scanning.walk import open_stored
 from nddup.scanning.whole_files import StoredFile, _found_in, read_files
@@ -107,8 +106,8 @@ def test_blocks_give_the_rows_of_single_records(
     from_spark = CHUNKS.batch([pa.array(column) for column in zip(*chunks, strict=True)])
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(line_blocks, "BLOCK_BYTES", size)
-        patch.setattr(line_blocks, "PIECE", max(size // 3, 1))
+        patch.setattr(record_blocks, "BLOCK_BYTES", size)
+        patch.setattr(record_blocks, "PIECE", max(size // 3, 1))
         scanned = [batch for part in parts for batch in scan_part(part, HEAD, SketchRecords(rule), LIMITS)]
         whole = rows_of(read_files([file], HEAD, MAX_RECORD), rule)
         spark = rows_of(parse_chunks([from_spark], HEAD, MAX_RECORD), rule)
@@ -124,7 +123,7 @@ def test_blocks_give_the_rows_of_single_records(
 def test_records_at_known_places_are_those_of_the_whole(data: bytes, size: int, step: int) -> None:
     """Of each part, the records of some numbers are found as they are when all are read."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(line_blocks, "BLOCK_BYTES", size)
+        patch.setattr(record_blocks, "BLOCK_BYTES", size)
         pieces = [("a", split, line + b"\n") for split, line in enumerate(data.split(b"\n"))] + [("b", 0, data + b"\n")]
         blocks = [block for block in read_blocks(pieces, HEAD, MAX_RECORD) if isinstance(block, LineBlock)]
     numbers = {

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from nddup.embedded.processes import FEW_BYTES
-from nddup.ground.children import ROOT, module_path, start_python
+from nddup.ground.start_up import ROOT, module_path, start_python
 from tests.finished_runs import write_texts
 
 COMMAND = str(Path(sys.executable).with_name("nddup"))

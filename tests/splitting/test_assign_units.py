@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 
 from nddup.errors import ConfigError
 from nddup.ground.arrays import Ragged
-from nddup.splitting.assign_units import FREE, Units, assign_units
-from nddup.splitting.parts import read_parts
+from nddup.splitting.assign_units import FREE, Units, assign_units, read_parts
 
 SHARES = ([Fraction(4, 5), Fraction(1, 10), Fraction(1, 10)], [Fraction(1, 3), Fraction(2, 3)])
 

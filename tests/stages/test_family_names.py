@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 
 from nddup.engines.duck import DuckEngine
-from nddup.stages.family_names import list_meetings, name_families
+from nddup.stages.families import list_meetings, name_families
 from nddup.tables import KEEP, NAMES
 from tests.engine_rows import rows_of, see_rows
 from tests.samples_by_night import first

@@ -12,8 +12,7 @@ from numpy.typing import NDArray
 from nddup.engines.duck import DuckEngine
 from nddup.engines.engine import Engine
 from nddup.matching.threshold import Threshold
-from nddup.splitting.assign_units import FREE
-from nddup.splitting.parts import read_parts
+from nddup.splitting.assign_units import FREE, read_parts
 from nddup.stages.split_units import SplitRule, split_units
 from nddup.tables import DOCUMENTS, KEEP, PAIRS
 from tests.engine_rows import rows_of, see_rows, see_table
