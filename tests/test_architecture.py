@@ -57,10 +57,8 @@ MAY_IMPORT: dict[str, set[str]] = {
     "spark.daemon": {"compiling"},
     "spark.steps": LAZY | PURE | {"embedded", "spark.engine", "spark.session"},
     "spark.run": {"spark.steps"},
-    "spark.against_given": {"against.compare_collections", "spark.run"},
-    "spark.passages_given": {"passages.find_passages", "spark.run"},
-    "spark.split_given": {"splitting.write_split", "results"},
-    "spark.diff_given": {"diffing.diff_tables", "results"},
+    "spark.inputs_given": {"against.compare_collections", "passages.find_passages", "spark.run"},
+    "spark.runs_given": {"splitting.write_split", "diffing.diff_tables", "results"},
     # A feature each: first its mathematics, then what joins it to files and engines.
     "against": GROUND | {"reading", "sketching", "scanning", "tables"},
     "passages": {"against", "rewriting"},
@@ -73,8 +71,8 @@ MAY_IMPORT: dict[str, set[str]] = {
     "results": {"against", "spark.run", "explaining"},
     "evaluating": {"results", "embedded.run", "verifying"},
     "api": {"results", "splitting.write_split", "diffing.diff_tables", "embedded.run"},
-    "commands": {"evaluating", "repository", "serving", "checking.check_run", "spark.against_given",
-                 "spark.passages_given", "spark.split_given", "spark.diff_given", "passages.prove_passages",
+    "commands": {"evaluating", "repository", "serving", "checking.check_run", "spark.inputs_given",
+                 "spark.runs_given", "passages.prove_passages",
                  "splitting.prove_split"},
     "cli": {"commands"},
     "__main__": {"cli"},
@@ -100,7 +98,7 @@ MAY_IMPORT |= {
 
 ACTING = {
     "spark.session_access", "spark.session_files", "spark.session_tables", "spark.engine", "spark.steps", "spark.run",
-    "spark.against_given", "spark.passages_given", "spark.split_given", "spark.diff_given", "results", "api",
+    "spark.inputs_given", "spark.runs_given", "results", "api",
 }  # fmt: skip
 """The rooms that run Spark jobs."""
 

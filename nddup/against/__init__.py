@@ -8,5 +8,5 @@
     SHARED         --spans-->             the runs of tokens that an item and its best document have in common
 
 These import reading, scanning, sketching. `compare_collections` has the order of the steps of `nddup against`, with
-`against_inputs` and `against_output`; what Spark does is `nddup.spark.against_given`.
+`against_inputs` and `against_output`; what Spark does is `nddup.spark.inputs_given`.
 """

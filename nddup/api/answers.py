@@ -34,7 +34,7 @@ from nddup.ground.progress import Progress
 from nddup.matching.measures import MEASURES
 from nddup.matching.threshold import Threshold, compare_sketches, overlap_or_less, resemblance_parts
 from nddup.mining.keep_verdicts import FORCED_NOTE, Forced
-from nddup.report.borderline import side_by_side
+from nddup.report.for_review import side_by_side
 from nddup.settings import plan
 from nddup.settings.load import read_stored
 from nddup.settings.plan import processes_of

@@ -21,7 +21,7 @@ from nddup.errors import ConfigError, NddupError
 from nddup.ground.metrics import RunMetrics
 from nddup.ground.shown import one_line
 from nddup.remote.addresses import is_bucket
-from nddup.report.borderline import Decisive, decisive_of, find_closest
+from nddup.report.for_review import Decisive, decisive_of, find_closest
 from nddup.report.summary import headline, notes
 from nddup.settings.schema import Config
 from nddup.storage.local_storage import LocalStorage, local_path

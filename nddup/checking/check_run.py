@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from math import sqrt
 from typing import Any
 
-from nddup.checking import prove_clusters, prove_documents, prove_families, prove_keep, prove_names, prove_pairs
+from nddup.checking import prove_clusters, prove_documents, prove_keep, prove_names, prove_pairs
 from nddup.checking.compared_texts import FAR, differences, read_again
 from nddup.checking.evidence import Evidence, described
 from nddup.checking.prove_pairs import Violations
@@ -425,8 +425,8 @@ def _families(evidence: Evidence) -> Iterator[Finding]:
     if columns is None or not evidence.run.holds("families"):
         return
     promise = "families: what each kept document stands for, once"
-    yield _find(evidence, promise, prove_families.WRONG_NUMBERS, reads=["in_families"])
-    values, extremes = prove_families.wrong_values(columns), prove_families.wrong_extremes(columns)
+    yield _find(evidence, promise, prove_keep.WRONG_NUMBERS, reads=["in_families"])
+    values, extremes = prove_keep.wrong_values(columns), prove_keep.wrong_extremes(columns)
     promise = f"families: the values of {', '.join(columns)}, counted again"
     yield _find(evidence, promise, values, extremes, reads=["counted_values"])
 

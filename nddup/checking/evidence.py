@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from nddup.checking import prove_clusters, prove_documents, prove_families, prove_keep, prove_names, prove_pairs
+from nddup.checking import prove_clusters, prove_documents, prove_keep, prove_names, prove_pairs
 from nddup.checking.compared_texts import claims_of, confirm_pairs, pairs_of, read_whole
 from nddup.checking.prove_clusters import Claim
 from nddup.checking.prove_documents import FORCED
@@ -489,9 +489,9 @@ MADE: dict[str, Made] = {
     "named": (("recounted_members",), _asked("named", prove_names.NAMED)),
     "keeping": (("docs",), lambda evidence: evidence.run.keep(
         "keeping", prove_keep.list_keeping(evidence.promised.config.keep.same_places))),
-    "in_families": ((), _asked("in_families", prove_families.IN_FAMILIES)),
+    "in_families": ((), _asked("in_families", prove_keep.IN_FAMILIES)),
     "counted_values": (("in_families",), lambda evidence: evidence.run.keep(
-        "counted_values", prove_families.list_values(evidence.promised.config.keep.ledger_places))),
+        "counted_values", prove_keep.list_values(evidence.promised.config.keep.ledger_places))),
     "leader_nodes": (("keeping",), _asked("leader_nodes", prove_keep.LEADERS)),
     "led_nodes": (("folded", "heads", "leader_nodes"), _asked("led_nodes", prove_keep.LED)),
     "led_area": (("led_nodes", "leader_nodes"), _asked("led_area", prove_keep.LED_AREA)),

@@ -1,20 +1,20 @@
-"""Proof of `keep`: what is kept, what replaces each removed document, and which documents lead.
+"""Proof of `keep` and `families`: what is kept, what replaces each removed document, which lead, what families count.
 
-    pairs, docs          --COMMONS-->         commons      the shingles that two nodes share, where texts were compared
-    recounted, keeping   --weigh-->           offers       the kept near-duplicates of each probe
-    offers, keeping      --BEST-->            best         for each removed document the most alike that may replace it
-    offers, keeping      --too_near, broken--> violations  of the keep promise; ABANDONED: of a frozen repository
-    keeping, commons     --wrong_losses-->    violations   documents that lose another share than stored, or too much
-    keeping              --ACROSS-->          violations   documents removed for one of other values
-    keeping              --WRONG_REASONS-->   violations   rows that contradict themselves
-    folded, keeping      --wrong_leaders-->   violations   documents that lead beside another leader, or should lead
-    keep, members        --WRONG_STARS-->     violations   clusters of a partition that differ from the keep-list
-`recounted`, `truth` and the probes are those of `prove_pairs`.
+recounted, keeping   --weigh-->           offers       the kept near-duplicates of each probe (`prove_pairs`)
+offers, keeping      --BEST-->            best         for each removed document the most alike that may replace it
+offers, keeping      --too_near, broken--> violations  of the keep promise; ABANDONED: of a frozen repository
+keeping, commons     --wrong_losses-->    violations   documents that lose another share than stored, or too much
+keeping              --ACROSS, WRONG_REASONS--> violations  other values; rows that contradict themselves
+folded, keep, members --wrong_leaders, WRONG_STARS--> violations  documents that lead wrongly, clusters that differ
+keep, documents      --IN_FAMILIES-->     in_families  each document of a family, with what its row counts
+in_families, families --WRONG_NUMBERS, wrong_values, wrong_extremes--> violations  of families counted again
 """
 
+import hashlib
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from nddup.checking.prove_documents import IS_NUMBER
 from nddup.checking.prove_pairs import TOLERANCE, Violations, is_before, least_size
 from nddup.verifying.definitions import Definition
 
@@ -177,6 +177,42 @@ WRONG_STARS = Violations(
 
 STARS = "SELECT doc_id, coalesce(duplicate_of, doc_id) AS star FROM keeping WHERE size > 0"
 """Each document with the kept one of its star; those of equal contents without a feature are in no cluster."""
+
+
+MOST = 100
+"""Values of a column that a family lists."""
+
+IS_DATE = "regexp_like({0}, '^[0-9]{{4}}-[0-9]{{2}}(-[0-9]{{2}})?([T ].*)?$')"
+
+KEY = "CASE WHEN {0} IS NULL THEN '' ELSE concat('=', {0}) END"
+
+IN_FAMILIES = """
+    SELECT o.doc_id AS stands, k.lost, k.resemblance, d.group = o.group AS is_equal, d.source, d.policy
+    FROM keep AS k JOIN documents AS d ON k.doc_id = d.doc_id
+    JOIN documents AS o ON o.doc_id = CASE WHEN k.kept THEN k.doc_id ELSE k.duplicate_of END
+"""
+
+WRONG_NUMBERS = Violations(
+    """
+    SELECT * FROM (
+        SELECT coalesce(f.doc_id, r.stands) AS doc_id, f.documents, r.documents AS due,
+               CASE WHEN r.stands IS NULL THEN 'strange' WHEN f.doc_id IS NULL THEN 'missing'
+                    WHEN f.documents IS DISTINCT FROM r.documents THEN 'documents'
+                    WHEN f.equal IS DISTINCT FROM r.equal OR f.lost_most IS DISTINCT FROM r.lost_most
+                         OR f.resemblance_least IS DISTINCT FROM r.resemblance_least THEN 'numbers' END AS what
+        FROM families AS f FULL JOIN (
+            SELECT stands, count(*) AS documents, count_if(is_equal) AS equal, max(lost) AS lost_most,
+                   min(resemblance) AS resemblance_least FROM in_families GROUP BY stands
+        ) AS r ON f.doc_id = r.stands
+    ) AS compared WHERE what IS NOT NULL
+    """,
+    {
+        "strange": "{doc_id}: a family, but no document stands for itself there",
+        "missing": "{doc_id}: kept, without a family",
+        "documents": "{doc_id}: {documents} documents, counted {due}",
+        "numbers": "{doc_id}: equal, lost_most or resemblance_least is another",
+    },
+)
 
 
 def list_keeping(same: Sequence[int | None]) -> str:
@@ -363,3 +399,75 @@ def wrong_losses(losing: Losing | None, *, by_sets: bool) -> Violations:
         "much": "{doc_id}: loses {lost} for {duplicate_of}, more than keep.max_lost",
     }
     return Violations(text, says)
+
+
+def list_values(places: Sequence[int | None]) -> str:
+    """Return the SELECT of `counted_values`; the columns of `keep.ledger`: places in `policy`, None for the source."""
+    values = ["source" if place is None else f"element_at(policy, {place + 1})" for place in places]
+    counted = (
+        f"SELECT stands, {at} AS place, {value} AS value, count(*) AS n FROM in_families GROUP BY stands, {value}"  # noqa: S608
+        for at, value in enumerate(values)
+    )
+    return " UNION ALL ".join(counted)
+
+
+def wrong_values(columns: Sequence[str]) -> Violations:
+    """Return the values that `families.ledger` should not list, or should list otherwise."""
+    return Violations(
+        f"""
+        SELECT * FROM (
+            SELECT coalesce(a.doc_id, r.stands) AS doc_id, coalesce(a.value, r.value) AS value, a.n, r.n AS due,
+                   CASE WHEN r.stands IS NULL OR (r.turn > {MOST} AND a.doc_id IS NOT NULL) THEN 'strange'
+                        WHEN a.doc_id IS NULL AND r.turn <= {MOST} THEN 'missing'
+                        WHEN a.n <> r.n THEN 'count'
+                        WHEN NOT a.is_named OR a.many <> r.many THEN 'column' END AS what
+            FROM (
+                SELECT doc_id, place, is_named, many, v.value AS value, v.documents AS n
+                FROM (SELECT doc_id, place, is_named, l.distinct AS many, explode(l.values) AS v
+                      FROM ({_entries(columns)}) AS entries) AS exploded
+            ) AS a FULL JOIN (
+                SELECT stands, place, value, n, count(*) OVER (PARTITION BY stands, place) AS many,
+                       row_number() OVER (PARTITION BY stands, place ORDER BY n DESC, value) AS turn
+                FROM counted_values
+            ) AS r ON a.doc_id = r.stands AND a.place = r.place
+                   AND {KEY.format("a.value")} = {KEY.format("r.value")}
+        ) AS compared WHERE what IS NOT NULL
+        """,  # noqa: S608 - our names
+        {
+            "strange": "{doc_id}: lists {value}, which is no value of it, or none of the most frequent",
+            "missing": "{doc_id}: does not list {value}, which {due} of its documents have",
+            "count": "{doc_id}: {value} in {n} documents, counted {due}",
+            "column": "{doc_id}: another name of a column, or number of its different values",
+        },
+    )
+
+
+def wrong_extremes(columns: Sequence[str]) -> Violations:
+    """Return the families whose least or greatest value in a column is another."""
+    number = f"CASE WHEN {IS_NUMBER.format('trim(value)')} THEN try_cast(trim(value) AS DOUBLE) END"
+    bounds = (("least", "min"), ("greatest", "max"))
+    is_other = " OR ".join(f"try_cast(trim(l.{name}) AS DOUBLE) IS DISTINCT FROM r.{of}_number" for name, of in bounds)
+    is_late = " OR ".join(f"l.{name} IS DISTINCT FROM r.{of}_text" for name, of in bounds)
+    return Violations(
+        f"""
+        SELECT doc_id, l.least AS least, l.greatest AS greatest FROM ({_entries(columns)}) AS e JOIN (
+            SELECT stands, place, count(value) AS valid, count({number}) AS numbers,
+                   count_if({IS_DATE.format("value")}) AS dates, min({number}) AS min_number,
+                   max({number}) AS max_number, min(value) AS min_text, max(value) AS max_text
+            FROM counted_values GROUP BY stands, place
+        ) AS r ON e.doc_id = r.stands AND e.place = r.place
+        WHERE CASE WHEN valid > 0 AND numbers = valid THEN {is_other} WHEN valid > 0 AND dates = valid THEN {is_late}
+                   ELSE l.least IS NOT NULL OR l.greatest IS NOT NULL END
+        """,  # noqa: S608 - our names
+        "{doc_id}: least {least}, greatest {greatest} of a column, which its documents do not have",
+    )
+
+
+def _entries(columns: Sequence[str]) -> str:
+    """Return the SELECT of each column's entry in `ledger`; its name is compared by its digest, as it may be any."""
+    return " UNION ALL ".join(
+        f"SELECT doc_id, {at} AS place, element_at(ledger, {at + 1}) AS l,"  # noqa: S608 - numbers
+        f" sha2(element_at(ledger, {at + 1}).name, 256) = '{hashlib.sha256(name.encode()).hexdigest()}' AS is_named"
+        f" FROM families WHERE array_size(ledger) = {len(columns)}"
+        for at, name in enumerate(columns)
+    )

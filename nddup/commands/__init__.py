@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from nddup.commands import against, begin, diff, explain, finished, index, measure, mine, passages, run, serve, split
+from nddup.commands import begin, finished, index, measure, mine, passages, run
 
 
 @dataclass
@@ -32,14 +32,14 @@ COMMANDS: dict[str, Command] = {
     "evaluate": Command(measure.add_evaluate, measure.execute_evaluate),
     "truth": Command(measure.add_truth, measure.execute_truth),
     "sweep": Command(measure.add_sweep, measure.execute_sweep),
-    "index": Command(index.add, index.execute),
-    "against": Command(against.add, against.execute),
-    "passages": Command(passages.add, passages.execute),
-    "split": Command(split.add, split.execute),
-    "diff": Command(diff.add, diff.execute),
+    "index": Command(index.add_index, index.execute_index),
+    "against": Command(passages.add_against, passages.execute_against),
+    "passages": Command(passages.add_passages, passages.execute_passages),
+    "split": Command(finished.add_split, finished.execute_split),
+    "diff": Command(finished.add_diff, finished.execute_diff),
     "mine": Command(mine.add, mine.execute),
-    "explain": Command(explain.add, explain.execute),
-    "serve": Command(serve.add, serve.execute),
+    "explain": Command(begin.add_explain, begin.execute_explain),
+    "serve": Command(index.add_serve, index.execute_serve),
     "demo": Command(begin.add_demo, begin.execute_demo),
     "setup": Command(begin.add_setup, begin.execute_setup),
 }

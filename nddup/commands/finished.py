@@ -1,4 +1,4 @@
-"""`nddup show`, `report` and `check`: a finished run printed, as a page, and verified."""
+"""The commands over finished runs: `nddup show`, `report`, `check`, `split` and `diff`."""
 
 import argparse
 import os
@@ -9,15 +9,26 @@ from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from nddup.commands.options import add_finished_run, add_json, add_master, add_parser, positive, share
+from nddup.commands.options import (
+    add_all_known,
+    add_finished_run,
+    add_json,
+    add_master,
+    add_parser,
+    positive,
+    read_versions,
+    share,
+)
 from nddup.errors import ConfigError
 from nddup.ground.progress import Steps
-from nddup.ground.shown import print_data, print_json, print_out, spell_json
+from nddup.ground.shown import one_line, print_data, print_json, print_out, spell_json
 from nddup.ground.start_up import prevent_pandas_import
 
-if TYPE_CHECKING:  # loads the engine's modules
+if TYPE_CHECKING:
     from nddup.checking.check_run import CheckReport
+    from nddup.diffing.diff_tables import Difference
     from nddup.engines.engine import FinishedRun, TextPlace
+
 
 OF_RUNS = ("cluster", "borderline", "context", "removed", "disagree", "extents", "copies_of", "risky")
 """Options that ask for what only a run has."""
@@ -36,6 +47,33 @@ examples:
 
 UNPROVED = 3
 """The exit status of `check --require-inputs` where a promise could not be proved."""
+
+
+SPLIT_EPILOG = """\
+A unit, all documents that are connected by found pairs, goes to one part as a whole; sizes come as near to the shares
+as units allow. DIR/split has the part of each document, DIR/shares what each part has and should have, DIR/train (as
+the part is called) its records. `nddup check DIR` counts again that no pair crosses.
+
+examples:
+  nddup split out/run --parts train=.8,valid=.1,test=.1 --output out/split
+  nddup split out/run --parts train=.9,test=.1 --by lang --fixed published-test.csv --output out/split
+  nddup split out/new --parts train=.9,test=.1 --from out/split --output out/split-2
+"""
+
+
+DIFFERS = 3
+"""The exit status of --exit-code where anything differs."""
+
+DIFF_EPILOG = """\
+First the settings that differ, then the counts: documents, verdicts with their causes, pairs, families and sets; last
+the families and sets that changed most. DIR/changes has each document with the cause of its new verdict. Families are
+called by names that last: those of `nddup run --names-from`, else by their oldest document.
+
+examples:
+  nddup diff out/monday out/tuesday
+  nddup diff out/old-version out/new-version --exit-code --output out/diff
+  nddup diff crawl-repo --versions 3..7
+"""
 
 
 def add_show(commands: "argparse._SubParsersAction[Any]") -> None:
@@ -186,12 +224,12 @@ def _lines(run: "FinishedRun", options: argparse.Namespace, steps: Steps) -> Ite
 
         yield from removed_lines(run) if options.csv else [show_removed(run)]
     elif options.disagree:
-        from nddup.report.disagreements import disagreement_lines, show_disagreements  # noqa: PLC0415
+        from nddup.report.for_review import disagreement_lines, show_disagreements  # noqa: PLC0415
 
         asked = run, options.disagree
         yield from disagreement_lines(*asked) if options.csv else [show_disagreements(*asked)]
     elif options.risky:
-        from nddup.report.risky import draw_risky, risky_lines, show_risky  # noqa: PLC0415
+        from nddup.report.for_review import draw_risky, risky_lines, show_risky  # noqa: PLC0415
 
         drawn = run, options.risky, options.seed
         if options.json:
@@ -334,3 +372,143 @@ def _check_split(path: str, *, is_json: bool) -> "CheckReport":
     if not is_json:
         print_out("".join(f"{finding.line()}\n" for finding in report.findings))
     return report
+
+
+def add_split(commands: "argparse._SubParsersAction[Any]") -> None:
+    """Declare the arguments."""
+    parser = add_parser(
+        commands, "split", summary="divide a run into parts that share no near-duplicates", epilog=SPLIT_EPILOG,
+        description="Divide the documents of a finished run into parts, such as training and test, so that no found"
+        " near-duplicates are in two of them.",
+    )  # fmt: skip
+    add_finished_run(parser)
+    parser.add_argument(
+        "--parts", required=True, metavar="NAME=SHARE,…",
+        help="the parts and their shares of the documents, of sum 1: train=.8,valid=.1,test=.1",
+    )  # fmt: skip
+    parser.add_argument("-o", "--output", required=True, metavar="DIR", help="folder to write, which must not exist")
+    parser.add_argument(
+        "--by", metavar="COLUMN,…", default="",
+        help="keep the shares also among the documents of each value of these columns: source, url, those of archives,"
+        " or fields of the records, which are read again unless keep.policy names them",
+    )  # fmt: skip
+    parser.add_argument("--seed", type=int, default=1, metavar="N", help="which of many such splits (default 1)")
+    parser.add_argument(
+        "--fixed", metavar="FILE",
+        help="ids with the part that they must be in, such as `doc-1,test`; all near-duplicates come with them",
+    )  # fmt: skip
+    add_all_known(parser, "FILE")
+    parser.add_argument(
+        "--from", dest="earlier", metavar="SPLIT",
+        help="folder of an earlier split: documents stay in its parts, as far as no new pair joins two of them",
+    )  # fmt: skip
+    parser.add_argument("--no-records", action="store_true", help="write the tables alone, not the records")
+    add_json(parser)
+    add_master(parser)
+
+
+def execute_split(options: argparse.Namespace) -> int:
+    """Split the run, write the output and print the summary."""
+    with Steps("split", 2) as steps:
+        prevent_pandas_import()
+        from nddup.results.opening import is_read_here  # noqa: PLC0415
+        from nddup.splitting.assign_units import read_parts  # noqa: PLC0415
+        from nddup.splitting.write_split import SplitCall, say_split, split_here  # noqa: PLC0415
+
+        call = SplitCall(
+            parts=read_parts(options.parts),
+            seed=options.seed,
+            by=tuple(dict.fromkeys(name.strip() for name in options.by.split(",") if name.strip())),
+            output=options.output,
+            fixed=options.fixed,
+            earlier=options.earlier,
+            all_known=options.all_known,
+            is_writing=not options.no_records,
+        )
+        steps.begin("open the run")
+        beside = [path for path in (options.output, options.fixed, options.earlier) if path is not None]
+        if is_read_here(options.run, *beside, master=options.master):
+            steps.begin("split it")
+            run, told = split_here(options.run, call)
+        else:
+            from nddup.spark.runs_given import split_on_spark  # noqa: PLC0415
+            from nddup.spark.session import start_session  # noqa: PLC0415
+
+            spark = start_session(master=options.master, settings={})
+            steps.begin("split it")
+            run, told = split_on_spark(spark, options.run, call)
+    if options.json:
+        print_json({"counts": told.counts, "shares": told.shares, "by": told.furthest, "listed": told.listed})
+    else:
+        lines = [*say_split(told, run), f"tables{' and records' if call.is_writing else ''} in {options.output}"]
+        print_out("".join(f"{one_line(line)}\n" for line in lines))
+    return 0
+
+
+def add_diff(commands: "argparse._SubParsersAction[Any]") -> None:
+    """Declare the arguments."""
+    parser = add_parser(
+        commands, "diff", summary="say what changed between two runs", epilog=DIFF_EPILOG,
+        description="Compare two finished runs, or two versions of a repository: documents, verdicts and why they"
+        " changed, pairs, families and sets.",
+    )  # fmt: skip
+    parser.add_argument("runs", nargs="+", metavar="RUN", help="the earlier run and the later one; or a repository")
+    parser.add_argument("--versions", metavar="3..7", help="of a repository: the earlier version and the later one")
+    parser.add_argument(
+        "-o", "--output", metavar="DIR", help="write the tables and index.html to DIR, which must not exist"
+    )
+    parser.add_argument("--exit-code", action="store_true", help=f"exit status {DIFFERS} if anything differs")
+    add_json(parser)
+    add_master(parser)
+
+
+def execute_diff(options: argparse.Namespace) -> int:
+    """Compare the runs, write the output and print the summary."""
+    expected = 2 if options.versions is None else 1
+    if len(options.runs) != expected:
+        raise ConfigError("diff: expected two runs, RUN RUN, or REPO --versions 3..7")
+    with Steps("diff", 1) as steps:
+        prevent_pandas_import()
+        from nddup.diffing.diff_tables import say_diff, tell  # noqa: PLC0415
+
+        steps.begin("compare the tables")
+        before, after, found = _diff_versions(options) if options.versions else _diff_runs(options)
+    if options.json:
+        print_json(tell(before, after, found))
+    else:
+        lines = [*say_diff(found), *([f"tables and index.html in {options.output}"] if options.output else [])]
+        print_out("".join(f"{one_line(line)}\n" for line in lines))
+    return DIFFERS if options.exit_code and not found.is_empty else 0
+
+
+def _diff_runs(options: argparse.Namespace) -> "tuple[str, str, Difference]":
+    from nddup.results.opening import is_read_here  # noqa: PLC0415
+
+    before, after = options.runs
+    beside = [] if options.output is None else [options.output]
+    if is_read_here(before, after, *beside, master=options.master):
+        from nddup.diffing.diff_tables import diff_here  # noqa: PLC0415
+
+        return before, after, diff_here(before, after, options.output)
+    from nddup.spark.runs_given import diff_on_spark  # noqa: PLC0415
+    from nddup.spark.session import start_session  # noqa: PLC0415
+
+    spark = start_session(master=options.master, settings={})
+    return before, after, diff_on_spark(spark, before, after, options.output)
+
+
+def _diff_versions(options: argparse.Namespace) -> "tuple[str, str, Difference]":
+    import nddup.repository  # noqa: PLC0415
+    from nddup.diffing.diff_tables import diff_finished, require_room, write_diff  # noqa: PLC0415
+    from nddup.storage.local_storage import LocalStorage  # noqa: PLC0415
+
+    [repo] = options.runs
+    first, last = read_versions(options.versions)
+    if options.output is not None:
+        require_room(LocalStorage(), (), options.output)
+    before, after = (nddup.repository.open(repo, version).open_run() for version in (first, last))
+    difference = diff_finished(before, after)
+    names = f"{repo} version {first}", f"{repo} version {last}"
+    if options.output is not None:
+        write_diff(after, difference, *names, options.output)
+    return *names, difference

@@ -1,14 +1,16 @@
-"""`nddup index`: a collection that grows by batches, and look-ups in it."""
+"""`nddup index`: a collection that grows by batches, and look-ups in it; `nddup serve`: look-ups over HTTP."""
 
 import argparse
 import csv
 import os
 import shutil
+import signal
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from types import FrameType
 from typing import Any, NamedTuple
 
 from nddup.commands.options import (
@@ -20,15 +22,15 @@ from nddup.commands.options import (
     positive,
     read_versions,
 )
-from nddup.errors import ConfigError, NddupError, OutputExistsError
+from nddup.errors import ConfigError, NddupError, OutputError, OutputExistsError
 from nddup.ground.progress import Steps
 from nddup.ground.shown import MOST_NAMED, counted, one_line, print_json, print_out, printable
 from nddup.ground.start_up import prevent_pandas_import
 
-EPILOG = """examples:
+INDEX_EPILOG = """examples:
   nddup index create pages --set sketch.kind=keywords --lowest 0.6
-  nddup index add pages crawl/2026-11-23/
-  nddup index add pages corrected.jsonl --replace
+  nddup index add_index pages crawl/2026-11-23/
+  nddup index add_index pages corrected.jsonl --replace
   nddup index query pages new.html --bands 60,70,80
         new.html   >=80: w2   70-80: w3 w5   60-70: w4 w6 w7
   nddup index tables pages --output out/pages
@@ -38,10 +40,26 @@ FOUND = 3
 """Exit status of `query --exit-code` when something was found."""
 
 
-def add(commands: "argparse._SubParsersAction[Any]") -> None:
+SERVE_EPILOG = """addresses:
+  GET  /                       a page: paste a text, see what is like it
+  GET  /status                 the repository, its version and its number of documents
+  GET  /health, GET /metrics   for what watches it; metrics as Prometheus reads them
+  POST /query?top=5&bands=60   the body is a text, a page, {"text": …} or a form with `text`, at most 4 MB, perhaps
+                               gzip or deflate; the rows of the table `matches`
+
+environment:
+  NDDUP_SERVE_TOKEN            programs must show it (Authorization: Bearer …); needed where --host is not this machine
+
+example:
+  nddup serve pages --port 8765 &
+  curl -H 'Content-Type: text/html' --data-binary @new.html http://127.0.0.1:8765/query
+"""
+
+
+def add_index(commands: "argparse._SubParsersAction[Any]") -> None:
     """Declare the arguments."""
     parser = add_parser(
-        commands, "index", summary="add to a growing repository, and query it", epilog=EPILOG,
+        commands, "index", summary="add_index to a growing repository, and query it", epilog=INDEX_EPILOG,
         description="Keep the near-duplicates of a collection that grows by batches.\nAfter any adds, replacements and"
         " removals its tables are those of a fresh run over the\nlive documents.",
     )  # fmt: skip
@@ -49,7 +67,9 @@ def add(commands: "argparse._SubParsersAction[Any]") -> None:
         dest="action", metavar="ACTION", required=True, parser_class=type(parser)
     )
     _add_create(actions)
-    one = _action(actions, "add", "add one batch as one version; live documents with the same content stay unchanged")
+    one = _action(
+        actions, "add_index", "add_index one batch as one version; live documents with the same content stay unchanged"
+    )
     one.add_argument("inputs", nargs="+", metavar="INPUT", help="file or folder; any path Hadoop knows, on Spark")
     one.add_argument("--replace", action="store_true", help="a live id with other content replaces the stored document")
     one.add_argument("--id-prefix", metavar="P", help="prefix of ids that are made up from file and record")
@@ -160,10 +180,10 @@ class Answer(NamedTuple):
     values: Any = None
 
 
-def execute(options: argparse.Namespace) -> int:
+def execute_index(options: argparse.Namespace) -> int:
     """Carry out the action."""
     acting: dict[str, Callable[[argparse.Namespace, Steps], Answer]] = {
-        "create": _create, "add": _grow, "remove": _remove, "query": _query, "tables": _tables, "list": _list,
+        "create": _create, "add_index": _grow, "remove": _remove, "query": _query, "tables": _tables, "list": _list,
         "check": _check, "compact": _compact,
     }  # fmt: skip
     with Steps(f"index {options.action}", 3) as steps:
@@ -350,3 +370,58 @@ def _compact(options: argparse.Namespace, steps: Steps) -> Answer:
     made = "nothing to merge" if done.commit is None else f"version {done.commit.version}: one segment"
     values = {"version": done.commit and done.commit.version, "removed": done.removed, "freed": done.freed}
     return Answer(f"{options.repo}: {made}; {done.removed} old folders removed, {done.freed:,} bytes\n", values=values)
+
+
+def add_serve(commands: "argparse._SubParsersAction[Any]") -> None:
+    """Declare the arguments."""
+    parser = add_parser(
+        commands, "serve", summary="answer look-ups in a repository over HTTP", epilog=SERVE_EPILOG,
+        description="Answer look-ups in the newest version of a repository until Ctrl-C or SIGTERM; what was begun is"
+        " still\nanswered. Read-only; only programs of this machine are answered, unless --host says otherwise.",
+    )  # fmt: skip
+    parser.add_argument("repo", metavar="REPO", help="folder of the repository, or s3://bucket/…")
+    parser.add_argument("--port", type=int, default=8765, metavar="N", help="0: any that is free (default 8765)")
+    parser.add_argument("--host", default="127.0.0.1", metavar="NAME", help="address to listen at (default 127.0.0.1)")
+
+
+def execute_serve(options: argparse.Namespace) -> int:
+    """Serve until Ctrl-C or SIGTERM; a second one ends it at once.
+
+    Raises:
+        ConfigError: if other machines could ask without a token.
+        OutputError: if the address cannot be used.
+    """
+    with Steps("serve", 2) as steps:
+        steps.begin("open the repository")
+        prevent_pandas_import()
+        from nddup.compiling.install import compile_once  # noqa: PLC0415
+        from nddup.repository.opened_repository import Repository  # noqa: PLC0415
+        from nddup.serving.look_ups import TOKEN, LookUps, is_loopback, listen_at  # noqa: PLC0415
+
+        repository = Repository(options.repo)
+        try:
+            listening = listen_at(options.host, options.port)
+        except (OSError, OverflowError, UnicodeError) as error:
+            reason = getattr(error, "strerror", None) or error
+            where = f"--host {options.host} --port {options.port}"
+            raise OutputError(f"{where}: cannot be used ({reason}); give another, or --port 0") from error
+        look_ups = LookUps(repository, options.repo, listening, os.environ.get(TOKEN))
+        compile_once(steps)
+
+    if not is_loopback(listening):
+        sys.stderr.write("nddup serve: other machines can ask, and the token is sent unencrypted: put a proxy with TLS"
+                         " before it\n")  # fmt: skip
+    host = f"[{options.host}]" if ":" in options.host else options.host
+    address = f"http://{host}:{look_ups.port}/"
+
+    def end(number: int, frame: FrameType | None) -> None:
+        del frame
+        signal.signal(number, signal.SIG_DFL)
+        look_ups.server.end()
+
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, end)
+    print_out(f"{one_line(options.repo)}: {one_line(address)} answers look-ups; Ctrl-C ends it\n")
+    sys.stdout.flush()
+    look_ups.server.serve()
+    return 0

@@ -124,7 +124,7 @@ def execute_evaluate(options: argparse.Namespace) -> int:
             describe,
             evaluate_run,
         )
-        from nddup.evaluating.labelled_pairs import describe_labels, evaluate_labels  # noqa: PLC0415
+        from nddup.evaluating.judged import describe_labels, evaluate_labels  # noqa: PLC0415
         from nddup.results.opening import open_run  # noqa: PLC0415
 
         reading = Options(
@@ -139,7 +139,7 @@ def execute_evaluate(options: argparse.Namespace) -> int:
         given = options.truth or options.labels or options.judged
         opened = open_run(options.run, master=options.master, beside=(given,))
         if options.judged:
-            from nddup.evaluating.judged_removals import describe_judged, evaluate_judged  # noqa: PLC0415 - it reads
+            from nddup.evaluating.judged import describe_judged, evaluate_judged  # noqa: PLC0415 - it reads
 
             steps.begin("count the judgements")
             judged = evaluate_judged(opened, options.judged)

@@ -13,7 +13,7 @@ from nddup.errors import ConfigError, NeedsSparkError
 from nddup.ground.progress import Steps
 from nddup.ground.shown import print_json, print_out
 from nddup.ground.start_up import prevent_pandas_import
-from nddup.settings.profile_files import profiles
+from nddup.settings import profiles
 
 if TYPE_CHECKING:  # a command loads these when it runs
     from nddup.embedded.processes import Processes

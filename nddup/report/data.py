@@ -24,8 +24,8 @@ from numpy.typing import NDArray
 
 from nddup.ground.metrics import RunMetrics, StageMetrics
 from nddup.ground.shown import JsonValue
-from nddup.report.borderline import decisive_of, is_resemblance_exact
 from nddup.report.content import LENGTHS, UNREAD, AboutDocuments, Content, Family, find_families, find_nearest_sets
+from nddup.report.for_review import decisive_of, is_resemblance_exact
 from nddup.report.summary import headline, notes
 from nddup.settings.schema import Config
 

@@ -29,7 +29,6 @@ import pyarrow.compute as pc
 from nddup.engines.engine import FinishedRun, TextPlace, text_places
 from nddup.errors import ConfigError, NddupError, OutputError
 from nddup.ground.shown import JsonValue, drop_login
-from nddup.report.borderline import draw_borderline
 from nddup.report.content import (
     CELLS,
     CLUSTERS,
@@ -51,9 +50,8 @@ from nddup.report.content import (
     list_documents,
 )
 from nddup.report.data import chunks
-from nddup.report.disagreements import ask_disagreements
+from nddup.report.for_review import ask_disagreements, draw_borderline, draw_risky, list_ids
 from nddup.report.frame import draw_report
-from nddup.report.risky import draw_risky, list_ids
 from nddup.storage.run_folder import RunFolder
 from nddup.tables import NAMES
 

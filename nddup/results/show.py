@@ -15,7 +15,7 @@ from nddup.errors import ConfigError
 from nddup.ground.metrics import RunMetrics
 from nddup.ground.shown import counted, csv_line, drop_login, one_line
 from nddup.mining.modes import MEANINGS, MODES
-from nddup.report.borderline import Decisive, decisive_of, find_closest
+from nddup.report.for_review import Decisive, decisive_of, find_closest
 from nddup.report.summary import headline, notes
 
 WIDTH = 76

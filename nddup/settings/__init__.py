@@ -6,3 +6,13 @@ refusal; `plan` makes what several settings choose together (kind, recipe, thres
 
 A new setting is a field in `schema`.
 """
+
+from pathlib import Path
+
+FOLDER, ENDING = Path(__file__).parent / "profiles", ".yaml"
+"""The folder of the profiles, files of settings that come with nddup, and how their names end."""
+
+
+def profiles() -> dict[str, Path]:
+    """Return the file of each profile by its name, ascending."""
+    return dict(sorted((file.stem, file) for file in FOLDER.glob(f"*{ENDING}")))

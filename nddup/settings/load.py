@@ -23,8 +23,8 @@ from pydantic_core import ErrorDetails
 
 from nddup.errors import ConfigError
 from nddup.ground.shown import follow, hide_setting
+from nddup.settings import profiles
 from nddup.settings.plan import find_conflicts
-from nddup.settings.profile_files import profiles
 from nddup.settings.read_yaml import LONGEST as LONGEST_YAML
 from nddup.settings.read_yaml import UNREADABLE, RepeatedKeyError, read_yaml, yaml_reason
 from nddup.settings.schema import Config, Section

@@ -4,5 +4,5 @@
 `daemon` start Spark. Below them, lazy and without algorithms of their own, are functions of DataFrames that call no
 action: `scan` is the one pass over the files, `blocks` the shuffle, `schemas` the tables; `pairing`, `clustering` run
 the pure rooms inside `mapInArrow`. `session_files` and `session_tables` store, `hadoop_files` cuts files.
-`against_given`, `passages_given` and `split_given` are what these features do on Spark alone.
+`inputs_given` and `runs_given` are what `against`, `passages`, `split` and `diff` do on Spark alone.
 """

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from nddup.engines.engine import Engine, text_places
-from nddup.report.borderline import SHOWN, decisive_of, find_closest
+from nddup.report.for_review import SHOWN, decisive_of, find_closest
 from nddup.scanning.read_again import EACH, LARGEST, TextChoice, add_pairs, choose_documents
 from nddup.settings.plan import stored_texts
 from nddup.settings.schema import Config

@@ -21,7 +21,7 @@ from nddup.api.run_object import Run
 from nddup.embedded.run import run_locally
 from nddup.errors import CapacityError, ConfigError, OutputError
 from nddup.ground.metrics import RunMetrics
-from nddup.report.borderline import MOST_WORDS, side_by_side
+from nddup.report.for_review import MOST_WORDS, side_by_side
 from nddup.settings.load import build_config
 from nddup.settings.schema import Config
 from nddup.tables import RESULTS

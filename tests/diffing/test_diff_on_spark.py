@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 def test_a_diff_on_spark_is_that_of_this_machine(tmp_path: Path, spark: "SparkSession") -> None:
     """Counts and every row of every table are the same, with causes that need the components of both runs."""
-    from nddup.spark.diff_given import diff_on_spark  # noqa: PLC0415 - for Spark alone
+    from nddup.spark.runs_given import diff_on_spark  # noqa: PLC0415 - for Spark alone
 
     drawn = np.random.default_rng(5)
     earlier = draw_state(drawn, 40)

@@ -11,7 +11,7 @@ from playwright.sync_api import Browser
 from nddup.cli import main
 from nddup.embedded.run import run_locally
 from nddup.engines.duck import DuckRun
-from nddup.report.borderline import SHOWN, decisive_of, find_closest
+from nddup.report.for_review import SHOWN, decisive_of, find_closest
 from nddup.settings.load import build_config
 from tests.counted_rows import once_each
 from tests.embedded.confirmed_texts import draw_together

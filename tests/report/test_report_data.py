@@ -20,9 +20,9 @@ from nddup.embedded.run import run_locally
 from nddup.engines.duck import DuckRun
 from nddup.errors import NddupError
 from nddup.report import gather as gathering
-from nddup.report.borderline import is_resemblance_exact
 from nddup.report.content import LENGTHS, list_cells, list_documents
 from nddup.report.data import chunks
+from nddup.report.for_review import is_resemblance_exact
 from nddup.report.frame import draw_report
 from nddup.report.gather import (
     MOST_CELLS,

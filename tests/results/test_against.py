@@ -192,7 +192,7 @@ def test_spark_finds_the_same(
     monkeypatch.setattr("nddup.against.against_inputs.OF_SHINGLES", 4_000)
     arguments = ["against", str(planted.a), str(planted.b), "--of", of, "--set", "against.max_document_frequency=20"]
     main([*arguments, "--output", str(tmp_path / "local")])
-    monkeypatch.setattr("nddup.spark.against_given.FILTER_BYTES", 1 << 13)
+    monkeypatch.setattr("nddup.spark.inputs_given.FILTER_BYTES", 1 << 13)
     memory = ["--set", "local.memory=600000000"] if of == "any" else []
     main([*arguments, "--output", str(tmp_path / "spark"), "--engine", "spark", *memory])
 

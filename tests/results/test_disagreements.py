@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 from nddup.cli import main
 from nddup.embedded.run import run_locally
 from nddup.engines.duck import DuckRun
-from nddup.report.disagreements import COLUMNS, ask_disagreements, disagreement_lines, show_disagreements
+from nddup.report.for_review import DISAGREEMENT_COLUMNS, ask_disagreements, disagreement_lines, show_disagreements
 from nddup.results.opening import open_here, open_on_spark
 from nddup.settings.load import build_config
 from tests.run.valued_texts import Row, rows_of, write_texts
@@ -74,7 +74,7 @@ def test_a_column_that_is_not_stored(made: tuple[Path, dict[str, Row]], capsys: 
     told = capsys.readouterr()
     assert "does not store this column; it stores licence, lang; name it in keep.ledger and run again" in told.err
     assert main(["show", str(made[0]), "--disagree", "lang", "--csv"]) == 0
-    assert capsys.readouterr().out.startswith(",".join(COLUMNS))
+    assert capsys.readouterr().out.startswith(",".join(DISAGREEMENT_COLUMNS))
 
 
 @pytest.mark.spark

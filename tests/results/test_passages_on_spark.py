@@ -14,7 +14,7 @@ from nddup.errors import ConfigError, OutputError
 from nddup.ground.progress import Steps
 from nddup.passages.passages_output import summarise
 from nddup.settings.load import load_config
-from nddup.spark.passages_given import find_on_spark
+from nddup.spark.inputs_given import find_on_spark
 from nddup.spark.session import set_to
 
 if TYPE_CHECKING:

@@ -15,9 +15,9 @@ from pyspark.sql import SparkSession
 from nddup.cli import main
 from nddup.embedded.run import run_locally
 from nddup.engines.duck import DuckRun
-from nddup.evaluating.judged_removals import rate_of, wilson
+from nddup.evaluating.judged import rate_of, wilson
 from nddup.reading.id_lists import JUDGEMENTS
-from nddup.report.risky import ask_strata, draw_risky, risky_lines, share_out
+from nddup.report.for_review import ask_strata, draw_risky, risky_lines, share_out
 from nddup.results.opening import open_here, open_on_spark
 from nddup.settings.load import build_config
 from tests.counted_rows import once_each

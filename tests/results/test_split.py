@@ -194,7 +194,7 @@ def test_inputs_that_are_gone(place: Path, capsys: pytest.CaptureFixture[str]) -
 @pytest.mark.spark
 def test_spark_writes_the_same(spark: "SparkSession", place: Path) -> None:
     """On Spark the tables and the records of each part are those of this machine."""
-    from nddup.spark.split_given import split_on_spark  # noqa: PLC0415
+    from nddup.spark.runs_given import split_on_spark  # noqa: PLC0415
     from nddup.splitting.assign_units import read_parts  # noqa: PLC0415
     from nddup.splitting.write_split import SplitCall, split_here  # noqa: PLC0415
 

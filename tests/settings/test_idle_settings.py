@@ -8,9 +8,9 @@ import nddup
 from nddup.api.run_object import Run
 from nddup.errors import ConfigError
 from nddup.report.summary import notes
+from nddup.settings import profiles
 from nddup.settings.idle import say_idle, say_unused
 from nddup.settings.load import build_config, load_config, nest_settings
-from nddup.settings.profile_files import profiles
 from nddup.stages.stage import settings_of
 
 MINHASH = {"sketch.kind": "minhash", "sketch.verify": False, "sketch.bands": 40, "sketch.rows": 5}

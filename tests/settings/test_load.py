@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from nddup.ground.shown import parse_size
+from nddup.settings import profiles
 from nddup.settings.load import load_config
-from nddup.settings.profile_files import profiles
 from nddup.settings.schema import Config
 from tests.places import ROOT
 from tests.settings.written_settings import written

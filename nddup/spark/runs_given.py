@@ -1,17 +1,20 @@
-"""`nddup split` on Spark: runs and inputs on any file system. Steps and result are those of this machine."""
+"""`nddup split` and `nddup diff` on Spark: runs on any file system. Steps and results are those of this machine."""
 
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 
+from nddup.diffing import diff_tables
 from nddup.engines.engine import FinishedRun
 from nddup.errors import ConfigError
 from nddup.results.opening import open_on_spark
 from nddup.settings.plan import record_limits
 from nddup.spark.engine import frame_of
 from nddup.spark.scan import Rewriting
-from nddup.spark.session_files import files_at, files_of
+from nddup.spark.session_files import SessionFiles, files_at, files_of
 from nddup.spark.session_tables import UNMARKED
 from nddup.spark.steps.documents import WorkersOnSpark
 from nddup.spark.steps.outputs import rewrite_files
@@ -28,6 +31,22 @@ from nddup.splitting.write_split import (
     split_run,
 )
 from nddup.stages.inputs_found import Again
+from nddup.storage.local_storage import LocalStorage
+
+
+def diff_on_spark(spark: SparkSession, before: str, after: str, output: str | None) -> diff_tables.Difference:
+    """Compare two runs, and write the output, if any; errors as of `diff_tables.diff_here`."""
+    earlier: Any = open_on_spark(spark, before).run
+    later: Any = open_on_spark(spark, after).run
+    if output is None:
+        return diff_tables.diff_finished(earlier, later)
+    storage = files_at(spark, output)
+    diff_tables.require_room(storage, (before, after), output)
+    difference = diff_tables.diff_finished(earlier, later)
+    with _writing(storage, output, later, diff_tables.queries()):
+        storage.write_text(f"{output}/{diff_tables.PAGE}", diff_tables.draw_page(later, before, after, difference))
+        storage.write_text(f"{output}/{diff_tables.HEADER}", diff_tables.spell_header(before, after, difference))
+    return difference
 
 
 def split_on_spark(spark: SparkSession, path: str, call: SplitCall) -> tuple[FinishedRun, ToldSplit]:
@@ -48,18 +67,24 @@ def split_on_spark(spark: SparkSession, path: str, call: SplitCall) -> tuple[Fin
             return frame_of(run.session, read_columns_with(workers, opened.folder, files, names))
 
     parts = split_run(run, asked, read_columns)
-    try:
-        storage.make_folder(call.output)
-        for name, text in ROWS.items():
-            run.answer(text).write.options(compression="zstd", **UNMARKED).parquet(
-                storage.spelled(f"{call.output}/{name}")
-            )
+    with _writing(storage, call.output, run, ROWS):
         written = None if again is None else _write_records(spark, run, call, again)
         storage.write_text(f"{call.output}/{HEADER}", call.spell_header(run, parts, written))
-    except BaseException:
-        storage.remove(call.output)
-        raise
     return run, parts
+
+
+@contextmanager
+def _writing(storage: SessionFiles | LocalStorage, output: str, run: Any, queries: Mapping[str, str]) -> Iterator[None]:  # noqa: ANN401
+    """Make a folder with the answers of a run to some queries, for more files; remove it if anything fails."""
+    try:
+        storage.make_folder(output)
+        for name, text in queries.items():
+            rows = run.answer(text).write.options(compression="zstd", **UNMARKED)
+            rows.parquet(storage.spelled(f"{output}/{name}"))
+        yield
+    except BaseException:
+        storage.remove(output)
+        raise
 
 
 def _read_earlier(session: SparkSession, path: str) -> DataFrame:
