@@ -168,14 +168,7 @@ def make_parts(texts: list[str], length: int, memory: Memory, spool: Path) -> It
 
 
 def require_few(side: Side, documents: int, sources: pa.ChunkedArray, rejects: pa.Table) -> None:
-    """Refuse a collection without documents, where every item would be clean, or with more rejects than allowed.
-
-    Args:
-        side: the collection.
-        documents: their number.
-        sources: the files that gave documents.
-        rejects: REJECTED of the collection.
-    """
+    """Refuse a collection without documents, where every item would be clean, or with more rejects than allowed."""
     if not documents:
         row = next(iter(rejects.slice(0, 1).to_pylist()), None)
         why = f": {row['source']}: {row['reason']} ({row['detail']})" if row else ""

@@ -78,12 +78,7 @@ SHOWN_PARTS, SHOWN_ITEMS = 20, 10
 
 
 def spell_page(compared: Compared, summary: Sequence[str]) -> Iterator[str]:
-    """Yield the page, in parts.
-
-    Args:
-        compared: the result of the comparison.
-        summary: the lines that the command prints.
-    """
+    """Yield the page, in parts."""
     title = f"{compared.b.path} against {compared.a.path}"
     yield '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
     yield '<meta name="viewport" content="width=device-width, initial-scale=1">'

@@ -218,10 +218,6 @@ def number_items(parts: Sequence[Known]) -> Numbered:
 def join_shared(tables: Sequence[pa.Table], first: Sequence[int]) -> pa.Table:
     """Join the documents found for each part, one row per document.
 
-    Args:
-        tables: SHARED of each part, documents only.
-        first: the result of `first_numbers`.
-
     Returns:
         SHARED. The hits of a document are in the order of the parts; its pieces of text surround all its hits.
 

@@ -152,12 +152,6 @@ def explain_pair(run: FinishedRun, config: Config, first: str, second: str) -> P
     The numbers of a pair are recomputed from the two stored sketches by the rule of the run; the tables then say what
     the run decided about it.
 
-    Args:
-        run: the run.
-        config: settings of the run.
-        first: id of a document.
-        second: id of another document.
-
     Raises:
         ConfigError: if an id is not a document of the run, or both are the same.
 
@@ -466,11 +460,6 @@ def require_tellable(header: Mapping[str, Any], path: str) -> None:
 
 def minhash_of(documents: ds.Dataset, config: Config, doc_id: str) -> Any:  # noqa: ANN401 - a LeanMinHash
     """Return the signature of a document as a `datasketch.LeanMinHash`.
-
-    Args:
-        documents: DOCUMENTS of the run.
-        config: settings of the run.
-        doc_id: id of the document.
 
     Raises:
         ConfigError: if datasketch cannot read the run's signatures, there is no such document, or it has no features.

@@ -207,9 +207,6 @@ class Run:
     def closest_calls(self, n: int = 20) -> RunTable:
         """Return the pairs that reach the threshold by the smallest margin, one for each two groups of equal sketches.
 
-        Args:
-            n: number of pairs.
-
         Returns:
             `doc_a`, `doc_b`: an example; `pairs`: number of rows of `pairs` that it stands for; and the value that is
             compared with the threshold, lowest first: `resemblance`, `containment`, or `overlap` as a share of the

@@ -34,11 +34,7 @@ from nddup.verifying.near_pairs import Probes
 
 
 class Promised:
-    """The promises of a run.
-
-    Args:
-        metrics: metrics of the run.
-    """
+    """The promises of a run."""
 
     def __init__(self, metrics: RunMetrics) -> None:
         self.metrics = metrics

@@ -230,11 +230,6 @@ def weigh(rule: Definition, losing: Losing | None = None, *, table: str = "recou
 
     A kept document may also replace documents of its own node, which have the same sketch.
 
-    Args:
-        rule: the rule of near-duplicates.
-        losing: the promise on what removal loses.
-        table: the near-duplicates of the probes, RECOUNTED.
-
     Returns:
         A SELECT from that, keeping, probes and, with `losing`, commons and heads: node, doc_id, weight, rank, class,
         likeness, fits, guard. `fits`: whether the probe loses little enough for it.

@@ -224,9 +224,6 @@ def judge_lines(parts: Iterator[str]) -> Iterator[tuple[str, int, str]]:
 
     A line may be longer than a part, so no line need be in memory whole.
 
-    Args:
-        parts: of the text, cut anywhere.
-
     Example:
         >>> [line[1:] for line in judge_lines(iter(["a\tb\t", "7\nc\t9\n"]))]
         [(2, '7'), (1, '9')]
@@ -278,9 +275,6 @@ def split_components(rows: pa.Table) -> list[str]:
 
     Each cluster is a set of near-duplicates, and each pair of near-duplicates is in a cluster, so documents are
     connected through clusters exactly when they are connected through pairs.
-
-    Args:
-        rows: cluster_id, node, component.
 
     Returns:
         A problem for each component with more than one connected part.

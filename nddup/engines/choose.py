@@ -83,9 +83,6 @@ def group_limits(system: Path = Path("/")) -> list[int]:
 
     A group may use no more than each group above it, so all up to the root count. In a container, the path of a group
     can be that of the host, of which only the root is seen; its limits are the container's.
-
-    Args:
-        system: the root of the file system.
     """
     try:
         lines = (system / "proc/self/cgroup").read_text(encoding="utf-8", errors="surrogateescape").splitlines()

@@ -246,9 +246,6 @@ class UniquePairs:
     def write_missed(self, of: int) -> dict[str, Any]:
         """Write `evaluation/unique_to_reference.csv`: pairs of the list that the run lacks, highest score first.
 
-        Args:
-            of: total number of such pairs.
-
         Returns:
             The entry of `lists` in `evaluation.json`: file, rows written, total of pairs.
         """

@@ -369,10 +369,6 @@ def draw_curves(curves: Sequence[Curve], mark: float, path: str) -> None:
 def axis_of(settings: Sequence[Mapping[str, object]], asked: str | None) -> str:
     """Return the setting that a sweep is drawn over: the one asked for, else the first that varies and is a number.
 
-    Args:
-        settings: of each combination.
-        asked: a key, or None.
-
     Raises:
         ConfigError: if the key asked for does not vary in the grid, or none is asked for and no number varies.
     """

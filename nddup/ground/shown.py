@@ -253,11 +253,7 @@ def _replace(error: UnicodeError) -> tuple[str, int]:
 
 
 def follow(settings: Iterable[tuple[str, object]]) -> None:
-    """Apply the redaction rule of these settings from now on, and remember the secrets among them.
-
-    Args:
-        settings: keys and values of Spark's settings.
-    """
+    """Apply the redaction rule of these settings from now on, and remember the secrets among them."""
     given = [(str(key), str(value)) for key, value in settings]
     for key, value in given:
         if key == RULE and value not in _patterns:

@@ -111,10 +111,6 @@ def _radius_of_texts(totals: NDArray[np.int64], rule: Rule) -> int:
 
     Sketches of a and b ids that differ by at most R have at least (a + b) / 2 - R in common. Without `Threshold.exact`
     nothing is asked.
-
-    Args:
-        totals: of the documents, ascending, distinct.
-        rule: when two sketches are near-duplicates.
     """
     radius = totals[-1]
     if rule.exact_numerator == 0:

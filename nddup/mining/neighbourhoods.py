@@ -428,11 +428,6 @@ def visit_neighbourhood(component: Component, pivot: int, lookup: Lookup) -> Nei
     """
     Build the bitmaps of a pivot's neighbours.
 
-    Args:
-        component: the component.
-        pivot: the document d.
-        lookup: the arrays of the component.
-
     Returns:
         The neighbourhood. Cost: the sketches of the neighbours and their rows of the graph, each read once.
     """

@@ -210,14 +210,7 @@ def judge_windows(posts: Posts, asked: NDArray[np.int64], details: Details, *, w
 
 
 def place_windows(rows: Ragged, ranks: NDArray[np.int64], posted: Posted, verdicts: Verdicts) -> Windows:
-    """Return the repeated windows of a task's documents, for `repeats.chain_windows`.
-
-    Args:
-        rows: as of `post_anchors`.
-        ranks: as of `post_anchors`.
-        posted: the result of `post_anchors`.
-        verdicts: of its rows, in any order.
-    """
+    """Return the repeated windows of a task's documents, for `repeats.chain_windows`."""
     order, starts = group_rows(verdicts.rows.astype(np.uint64))
     begins = np.full(len(posted.posts.keys) + 1, -1, np.int64)
     ends = begins.copy()

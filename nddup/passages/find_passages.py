@@ -131,10 +131,6 @@ def find_kept(folder: RunFolder, kept: EngineTable, config: Config, files: Files
 def find_passages(source: Source, steps: Steps) -> FoundPassages:
     """Find the passages, and make the tables.
 
-    Args:
-        source: the records.
-        steps: progress.
-
     Raises:
         ConfigError: if no document can be read, or for columns in `keep.policy`.
         NddupError: if more records than `input.max_rejects` cannot be read.

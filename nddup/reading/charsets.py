@@ -362,10 +362,6 @@ def _without_comments(head: bytes) -> bytes:
 def decode_content(raw: bytes, charset: str | None = None) -> Decoded:
     """Decode the bytes of one document.
 
-    Args:
-        raw: as for `find_encoding`.
-        charset: as for `find_encoding`.
-
     Returns:
         Text, codec, and the undecodable bytes, each of which became one U+FFFD. Empty bytes give empty text.
         Never raises, whatever the bytes and the label.

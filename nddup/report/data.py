@@ -380,9 +380,6 @@ def find_titles(texts: Sequence[str]) -> list[str]:
 
     Lines that many texts share are left out, such as the menu of a site.
 
-    Args:
-        texts: the stored texts.
-
     Returns:
         A title for each text, at most `TITLE` characters long; empty for a text of white space.
 

@@ -313,11 +313,6 @@ def ask_about_documents(run: FinishedRun, clusters: pa.Table, names: pa.Table) -
 def ask_weakest(run: FinishedRun, clusters: pa.Table, matrix_each: int) -> pa.Table:
     """Find the lowest resemblance in each cluster that is too large for a matrix, listed in full or not.
 
-    Args:
-        run: the run.
-        clusters: `content.CLUSTERS`.
-        matrix_each: most documents in a matrix.
-
     Returns:
         `content.WEAKEST`. Clusters are taken smallest first, up to `MOST_WEAKEST` pairs of members in all.
     """

@@ -157,11 +157,7 @@ def require_delta(inputs: Given, reading: Reading, output: str, repo: str) -> No
 
 
 class Repository:
-    """A growing collection whose near-duplicates are known.
-
-    Attributes:
-        snapshot: the version being read.
-    """
+    """A growing collection whose near-duplicates are known."""
 
     def __init__(self, path: str, version: int | None = None, *, caller: Config | None = None) -> None:
         """Open a version, or the newest.

@@ -231,13 +231,7 @@ def _as_text(field: Value) -> str:
 
 
 def cut_row(record: Record, cuts: Cuts, cutting: Cutting) -> Values:
-    """Return new values for the fields of a row of a table, all None if it is left whole.
-
-    Args:
-        record: the row as it was read.
-        cuts: what is cut.
-        cutting: how the text was read.
-    """
+    """Return new values for the fields of a row of a table, all None if it is left whole."""
     chosen: list[Values] = []
 
     def write(values: Values) -> tuple[Record, bytes]:

@@ -126,12 +126,7 @@ def rewrite_chunks(stream: Expanded, head: FileHead, verdicts: Verdicts, max_rec
 
 
 class _Writer:
-    """The state of a file that is being rewritten.
-
-    Args:
-        head: the head of the file.
-        verdicts: the verdicts on its records.
-    """
+    """The state of a file that is being rewritten."""
 
     def __init__(self, head: FileHead, verdicts: Verdicts) -> None:
         self.head = head

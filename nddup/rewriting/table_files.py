@@ -118,11 +118,6 @@ class _Source:
     """The text of a file, and the bytes it was decoded from.
 
     Lines are taken by their ends, not by encoding their text again: bytes that cannot be decoded stay as they are.
-
-    Args:
-        stream: the file.
-        encoding: as in `FileHead`.
-        is_tagging: whether every line must be written.
     """
 
     def __init__(self, stream: Expanded, encoding: str, *, is_tagging: bool) -> None:

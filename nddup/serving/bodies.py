@@ -59,11 +59,6 @@ EXPECTED = "say what it is, as in `curl -H 'Content-Type: text/html' --data-bina
 def read_body(body: bytes, media_type: str = "", encoding: str = "") -> Text:
     """Return the text in a body of at most `MAX_BYTES`.
 
-    Args:
-        body: as sent.
-        media_type: the field Content-Type; empty for none.
-        encoding: the field Content-Encoding; empty for none.
-
     Raises:
         RefusedError: 400 for a body that is not what it says, 413 if it expands past `MAX_BYTES`, 415 for what is not
             read.

@@ -31,10 +31,6 @@ def require_table(table: Mapping[int, int]) -> None:
 def spell_times(weights: Mapping[int, int] | str, copies: str) -> str:
     """Return the times of so many copies in SQL: those of the largest number in the table that is not above.
 
-    Args:
-        weights: the table, or its name.
-        copies: an expression.
-
     Example:
         >>> spell_times({1: 1, 3: 2}, "n")
         'CASE WHEN n >= 3 THEN 2 WHEN n >= 1 THEN 1 END'

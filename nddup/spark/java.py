@@ -146,11 +146,7 @@ def major_of(release: str) -> int:
 
 
 def users_options(settings: Mapping[str, str]) -> str:
-    """Return all of the user's options for Java, as one text.
-
-    Args:
-        settings: Spark's, as the user gave them.
-    """
+    """Return all of the user's options for Java, as one text."""
     said = [os.environ.get(name, "") for name in VARIABLES] + [settings.get(name, "") for name in (DEFAULTS, EXTRA)]
     return " ".join(text for text in said if text)
 
@@ -215,11 +211,6 @@ def archiving(java: Java | None, settings: Mapping[str, str], users: str) -> lis
     that Java compares, so another Java or another Spark makes a file of its own. It can only save time: if there is
     none, or Java finds that it does not fit, a session starts as usual (`-Xshare:auto`). Java writes the head of the
     file last, so an incomplete file does not fit.
-
-    Args:
-        java: the Java that Spark will use.
-        settings: Spark's, as the user gave them.
-        users: the user's own options for Java.
     """
     path = archive_path(java, settings, users)
     if path is None:

@@ -379,13 +379,6 @@ def rewrite(spark: SparkSession, group: Group, verdicts: DataFrame, how: Rewriti
     are cut at occurrences of that byte, with which every file must end (`rewrite_file.end_of`). A page, a text or mail
     may end otherwise: it gets the byte of a line end more, which is dropped when the file gets its name.
 
-    Args:
-        spark: the session.
-        group: the files.
-        verdicts: VERDICTS of at least their records.
-        how: how the files are rewritten.
-        written: how the new files are written.
-
     Schema out:  PIECES, all of a file in one partition
     Shuffles:  the verdicts, and the bytes of remote files, on the source.    Actions:  none.
     """

@@ -124,10 +124,6 @@ def config_of(folder: RunFolder) -> Config:
 def find_again(folder: RunFolder, files: Files) -> Again:
     """Find the inputs of the run in a folder again.
 
-    Args:
-        folder: of the run.
-        files: the file system of the inputs.
-
     Raises:
         ConfigError: if an input is missing.
         NddupError: if a file was changed, added or removed since the run.

@@ -70,11 +70,7 @@ def list_unreadable(engine: Engine) -> list[tuple[str, str, str]]:
 
 
 def list_silent_files(engine: Engine) -> list[SilentFile]:
-    """Return the files that gave rejects and no document, by name; rejects of `READ` do not count.
-
-    Args:
-        engine: with the tables `documents` and `rejects`.
-    """
+    """Return the files that gave rejects and no document, by name; rejects of `READ` do not count."""
     return sorted(SilentFile(**row) for row in engine.sql(SILENT_FILES.format(read=READ)).to_pylist())
 
 

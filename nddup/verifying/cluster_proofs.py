@@ -35,11 +35,6 @@ class Proved(NamedTuple):
 def prove_clusters(nodes: Rows, members: Members, rule: Definition) -> Proved:
     """Measure what sets of distinct sketches share, what they must share, and whether some pair is not near-duplicate.
 
-    Args:
-        nodes: the sketches; levels are ignored.
-        members: the sets, none empty.
-        rule: the definition.
-
     Cost: a merge for each pair in a set, each sketch with itself included.
     """
     shared, joints, bounds, bad = _prove_clusters(nodes.offsets, nodes.ids, *members, rule)

@@ -164,12 +164,7 @@ _ASKED = ("home", "question")
 
 
 def gather_sketches(batches: Iterable[pa.RecordBatch], *, pairing: Pairing) -> Batches:
-    """E1: send each sketch that can be in a pair to its home.
-
-    Args:
-        batches: rows of SKETCHES.
-        pairing: how pairs are found and compared.
-    """
+    """E1: send each sketch that can be in a pair to its home."""
     for batch in merged(batches, batch_bytes(pairing.free, pairing.partitions)):
         rows = list_column(batch.column("sketch"))
         sizes = np.diff(rows.offsets).astype(np.int32)
