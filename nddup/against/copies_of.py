@@ -33,10 +33,10 @@ if TYPE_CHECKING:
     from nddup.engines.engine import FinishedRun
 
 LENGTH = 8
-"""Fewest tokens of a passage; a document that has fewer is looked for whole."""
+"""Minimum number of tokens of a passage; a document that has fewer is looked for whole."""
 
 WHOLE = 0.8
-"""Least share of the shingles of a text that makes it contained."""
+"""Minimum share of the shingles of a text that makes it contained."""
 
 PLACED = "SELECT p.place, d.doc_id FROM documents AS d JOIN placed AS p ON d.source = p.source AND d.record = p.record"
 """The ids by which the run knows the documents."""

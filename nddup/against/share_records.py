@@ -32,7 +32,7 @@ from nddup.tables import TYPES, Table
 from nddup.tables.features import READ_ITEMS, SHARED
 
 CONTEXT = 120
-"""Characters kept before and after a shared text, as context for readers."""
+"""Characters before and after a shared text, as context for readers."""
 
 
 class Shingles(Protocol):

@@ -188,7 +188,7 @@ def choose_clusters(run: FinishedRun, promised: Promised, number: int) -> Chosen
         promised: the promises of the run.
         number: number of clusters; fewer are chosen if these have more than `MEMBERS` nodes in total.
     """
-    run.keep("held", prove_clusters.hold(number))
+    run.materialise("held", prove_clusters.hold(number))
     rows = run.sql(prove_clusters.choose(MEMBERS))
     said = zip(*(rows[name].to_pylist() for name in Claim._fields), strict=True)
     sizes = [(Claim(*claim), len(list(same))) for claim, same in groupby(said)]
@@ -361,7 +361,7 @@ def _recount(evidence: Evidence) -> None:
     promised, run = evidence.promised, evidence.run
     of_probes = prove_pairs.OF_PROBES if evidence.is_sampled else "SELECT * FROM found_near"
     if not promised.by_text:
-        run.keep("recounted", of_probes, is_wide=not evidence.is_sampled)
+        run.materialise("recounted", of_probes, is_wide=not evidence.is_sampled)
         return
 
     rows, confirm = run.sql(of_probes), promised.config.pairs.confirm
@@ -396,20 +396,24 @@ def _list_allowed_missing(evidence: Evidence) -> None:
     """
     if not evidence.promised.is_cut:
         evidence.see("led_nodes")
-    evidence.run.keep("allowed_missing", "SELECT * FROM lost" if evidence.promised.is_cut else prove_pairs.OPTIONAL)
+    evidence.run.materialise(
+        "allowed_missing", "SELECT * FROM lost" if evidence.promised.is_cut else prove_pairs.OPTIONAL
+    )
 
 
 def _list_expected(evidence: Evidence) -> None:
     if evidence.promised.is_cut or evidence.promised.is_led:
         evidence.see("allowed_missing")
-        evidence.run.keep("truth", prove_pairs.PROMISED)
+        evidence.run.materialise("truth", prove_pairs.PROMISED)
     else:
-        evidence.run.keep("truth", "SELECT * FROM recounted", is_wide=True)
+        evidence.run.materialise("truth", "SELECT * FROM recounted", is_wide=True)
 
 
 def _expect(evidence: Evidence) -> None:
     promised, confirm = evidence.promised, evidence.promised.config.pairs.confirm
-    evidence.run.keep("expected", prove_pairs.expect_rows(promised.rule, limit=promised.expand_limit, confirm=confirm))
+    evidence.run.materialise(
+        "expected", prove_pairs.expect_rows(promised.rule, limit=promised.expand_limit, confirm=confirm)
+    )
 
 
 def _look_beside(evidence: Evidence) -> None:
@@ -417,7 +421,7 @@ def _look_beside(evidence: Evidence) -> None:
     rule, table = evidence.promised.rule, "found_near" if evidence.is_sampled else "recounted"
     evidence.see(table)
     least = rule.numerator / rule.denominator if evidence.is_sampled and rule.is_resemblance else 0.0
-    evidence.run.keep("beside", prove_clusters.NEAR_FIRSTS.format(table=table, least=least), is_wide=True)
+    evidence.run.materialise("beside", prove_clusters.NEAR_FIRSTS.format(table=table, least=least), is_wide=True)
 
 
 def _extend(evidence: Evidence) -> None:
@@ -434,14 +438,14 @@ def _list_leader_nodes(evidence: Evidence) -> None:
         text = f"{text} UNION SELECT node FROM led_area"  # noqa: S608 - the text above
     if promised.support and evidence.count(f"SELECT count(*) AS n FROM ({text}) AS led"):  # noqa: S608 - the text above
         text = f"{text} UNION {prove_clusters.UNPLACED}"
-    evidence.run.keep("by_leaders", text)
+    evidence.run.materialise("by_leaders", text)
 
 
 def _weigh(evidence: Evidence) -> None:
     """Make `offers`; where candidates were cut, of the pairs found, else of all: `keep.max_lost` compares more."""
     table = "truth" if evidence.promised.is_cut else "recounted"
     evidence.see(table)
-    evidence.run.keep("offers", prove_keep.weigh(evidence.promised.rule, evidence.promised.losing, table=table))
+    evidence.run.materialise("offers", prove_keep.weigh(evidence.promised.rule, evidence.promised.losing, table=table))
 
 
 def _recount_members(evidence: Evidence) -> None:
@@ -455,8 +459,8 @@ def _listed(name: str, column: str, ids: Callable[[Evidence], list[str]]) -> Cal
 
 
 def _asked(name: str, text: str, *, is_wide: bool = False) -> Callable[[Evidence], None]:
-    """Return a function that keeps the answer to a query under a name."""
-    return lambda evidence: evidence.run.keep(name, text, is_wide=is_wide)
+    """Return a function that materialises the answer to a query under a name."""
+    return lambda evidence: evidence.run.materialise(name, text, is_wide=is_wide)
 
 
 Made = tuple[tuple[str, ...], Callable[[Evidence], None]]
@@ -464,7 +468,7 @@ Made = tuple[tuple[str, ...], Callable[[Evidence], None]]
 MADE: dict[str, Made] = {
     "marked": ((), _mark),
     "nodes": (("marked",), _asked("nodes", prove_documents.NODES)),
-    "docs": (("marked", "nodes"), lambda evidence: evidence.run.keep(
+    "docs": (("marked", "nodes"), lambda evidence: evidence.run.materialise(
         "docs", prove_documents.name_nodes(prove_documents.HEAVY))),
     "sketches": (("docs",), _asked("sketches", prove_documents.SKETCHES, is_wide=True)),
     "probes": (("sketches",), _listed("probes", "node", lambda evidence: evidence.probes[0])),
@@ -483,10 +487,10 @@ MADE: dict[str, Made] = {
     "added": (("beside",), _extend),
     "recounted_members": ((), _recount_members),
     "named": (("recounted_members",), _asked("named", prove_names.NAMED)),
-    "keeping": (("docs",), lambda evidence: evidence.run.keep(
+    "keeping": (("docs",), lambda evidence: evidence.run.materialise(
         "keeping", prove_keep.list_keeping(evidence.promised.config.keep.same_places))),
     "in_families": ((), _asked("in_families", prove_keep.IN_FAMILIES)),
-    "counted_values": (("in_families",), lambda evidence: evidence.run.keep(
+    "counted_values": (("in_families",), lambda evidence: evidence.run.materialise(
         "counted_values", prove_keep.list_values(evidence.promised.config.keep.ledger_places))),
     "leader_nodes": (("keeping",), _asked("leader_nodes", prove_keep.LEADERS)),
     "led_nodes": (("folded", "heads", "leader_nodes"), _asked("led_nodes", prove_keep.LED)),
@@ -496,7 +500,7 @@ MADE: dict[str, Made] = {
     "commons": (("docs",), _asked("commons", prove_keep.COMMONS)),
     "best": (("offers", "keeping"), _asked("best", prove_keep.BEST)),
     "stars": (("keeping",), _asked("stars", prove_keep.STARS)),
-    "met": (("truth",), lambda evidence: evidence.run.keep(
+    "met": (("truth",), lambda evidence: evidence.run.materialise(
         "met", f"SELECT * FROM truth WHERE overlap >= {evidence.promised.support:d}", is_wide=True)),  # noqa: S608
     "lines": ((), lambda evidence: evidence.run.transform_text(
         prove_names.LINES, "duplicates.txt", prove_names.read_lines)),

@@ -48,7 +48,7 @@ IS_NUMBER = "regexp_like({0}, '^[+-]?([0-9]+[.]?[0-9]*|[.][0-9]+)([eE][+-]?[0-9]
 Batches = Iterator[pa.RecordBatch]
 
 HEAVY = 100_000
-"""Least number of documents of a sketch whose node is broadcast: a shuffle would send all of them to one task."""
+"""Minimum number of documents of a sketch whose node is broadcast: a shuffle would send all of them to one task."""
 
 MARKED = working(
     "marked",

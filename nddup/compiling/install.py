@@ -45,12 +45,12 @@ WAITING = "wait for another process, which compiles the kernels"
 
 
 def are_compiled() -> bool:
-    """Return whether the kernels of this version have been compiled and kept."""
+    """Return whether the kernels of this version have been compiled and stored."""
     return any(Path(folder.path, _stamp()).exists() for folder in _folders())
 
 
 def compile_once(steps: Steps) -> float:
-    """Compile all kernels, unless that has been done or nothing could be kept; return the seconds it took.
+    """Compile all kernels, unless that has been done or nothing could be stored; return the seconds it took.
 
     Of two processes at once, the second waits. Where no folder can be written, each process compiles what it calls, and
     the first kernel says so.
@@ -103,10 +103,10 @@ def _compile(folder: Path, steps: Steps) -> None:
     parts, given = os.pipe()
     os.write(given, bytes(range(len(PARTS))))
     os.close(given)
-    with _counted(steps) as told:
-        arguments = (str(folder / "saving.lock"), ",".join(PARTS), str(parts), str(told))
+    with _counted(steps) as progress_fd:
+        arguments = (str(folder / "saving.lock"), ",".join(PARTS), str(parts), str(progress_fd))
         count = min(len(os.sched_getaffinity(0)), len(PARTS))
-        running = [start_python(START, *arguments, descriptors=[parts, told]) for _ in range(count)]
+        running = [start_python(START, *arguments, descriptors=[parts, progress_fd]) for _ in range(count)]
         os.close(parts)
         try:
             while running:
@@ -146,7 +146,7 @@ def _counted(steps: Steps) -> Iterator[int]:
 # In a process that compiles -------------------------------------------------------------------------------------------
 
 
-def call_parts(lock: str, names: str, parts: int, told: int) -> None:
+def call_parts(lock: str, names: str, parts: int, progress_fd: int) -> None:
     """Call functions of `nddup.compiling.warm_up` until all have been called, here or in another process.
 
     Args:
@@ -154,33 +154,33 @@ def call_parts(lock: str, names: str, parts: int, told: int) -> None:
             moment, only the second would stay.
         names: of the functions, with commas between them.
         parts: a descriptor that all processes read; each byte is the number of a function to call.
-        told: a descriptor that receives one byte per kernel; a closed reader ends the process.
+        progress_fd: a descriptor that receives one byte per kernel; a closed reader ends the process.
     """
     from nddup.compiling import warm_up as kernels  # noqa: PLC0415
-    from nddup.ground.arrays import KernelCache, leave_saying_to_others  # noqa: PLC0415 - the caller loads no kernel
+    from nddup.ground.arrays import KernelCache, suppress_cache_warning  # noqa: PLC0415 - the caller loads no kernel
 
-    leave_saying_to_others()
+    suppress_cache_warning()
     load, save = KernelCache.load_overload, KernelCache.save_overload
 
-    def load_and_tell(self: KernelCache, sig: "OfNumba", target_context: "OfNumba") -> "OfNumba":
+    def load_and_report(self: KernelCache, sig: "OfNumba", target_context: "OfNumba") -> "OfNumba":
         found = load(self, sig, target_context)
         if found is not None:
-            _tell(told)
+            _report(progress_fd)
         return found
 
-    def save_and_tell(self: KernelCache, sig: "OfNumba", data: "OfNumba") -> None:
+    def save_and_report(self: KernelCache, sig: "OfNumba", data: "OfNumba") -> None:
         with open(lock, "a") as file:  # noqa: PTH123
             fcntl.flock(file, fcntl.LOCK_EX)
             save(self, sig, data)
-        _tell(told)
+        _report(progress_fd)
 
-    KernelCache.load_overload, KernelCache.save_overload = load_and_tell, save_and_tell  # type: ignore[method-assign]
+    KernelCache.load_overload, KernelCache.save_overload = load_and_report, save_and_report  # type: ignore[method-assign]
     while part := os.read(parts, 1):
         getattr(kernels, names.split(",")[part[0]])()
 
 
-def _tell(told: int) -> None:
+def _report(progress_fd: int) -> None:
     try:
-        os.write(told, b".")
+        os.write(progress_fd, b".")
     except OSError:  # the process that waits for this one has ended
         os._exit(1)

@@ -52,7 +52,7 @@ ENVIRONMENT = frozenset({"spark"})
 """Versions that decide no result."""
 
 MOST_LISTED = 10
-"""Most families, and most sets, that are printed; the tables have all."""
+"""Maximum number of families, and most sets, that are printed; the tables have all."""
 
 COUNTS: Mapping[str, Mapping[str, str]] = {
     "changes": {

@@ -80,7 +80,7 @@ class Pruned(NamedTuple):
     """Their places among the sketches given, (m,), ascending."""
 
     bounds: NDArray[np.int32]
-    """Least number of features that each needs, (m,)."""
+    """Minimum number of features that each needs, (m,)."""
 
     offsets: NDArray[np.int64]
     """(m + 1,), of `features`."""

@@ -15,7 +15,7 @@ OF_TOKENS = 2.0
 """Tokens stay in the files that workers wrote, and the threads hold some of them while they compare."""
 OF_DOCUMENT, OF_POSTING = 1_000, 60
 MAPPED, MAPPED_SHARE = 1 << 30, 0.1
-"""Bytes of ids above which they are kept in a file, at most this share of the limit: the system then holds of them what
+"""Bytes of ids above which they lie in a file, at most this share of the limit: the system then holds of them what
 its memory has room for."""
 OF_MAPPED_ROWS, OF_MAPPED_DOCUMENT, OF_KEPT, OF_COUNTED, OF_SHARED = 4.0, 500, 650, 5, 40
 """The same where ids are mapped: of rows without them, a document, one in the keep-list, an id, one that two share."""
@@ -58,7 +58,7 @@ class Memory:
 
     @property
     def mapped_from(self) -> float:
-        """Bytes of ids above which they are kept in a file."""
+        """Bytes of ids above which they lie in a file."""
         return MAPPED if self.given is None else min(MAPPED, MAPPED_SHARE * self.given)
 
     def hold(self, documents: int, postings: int, *, is_copied: bool = False) -> None:

@@ -1,4 +1,4 @@
-"""What a finished run keeps for a later one that goes on from it.
+"""What a finished run stores for a later one that goes on from it.
 
     Old.nothing, Old.open   a folder      -> Old: its documents and rejects, and the tables of `ONTO`
     Old.without             lists of ids  -> the same, without some documents

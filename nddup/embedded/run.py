@@ -229,7 +229,7 @@ class LocalJob(RunEngine):
         return _made({"pairs": self.save("pairs", found.pairs)}, found.stage_counts, found)
 
     def _pair_onto(self, old: Old, documents: pa.Table, source: Collection) -> Made:
-        """Find the pairs onto those of an earlier run, and keep what a later one needs."""
+        """Find the pairs onto those of an earlier run, and store what a later one needs."""
         is_whole = bool(len(old.taken)) or self.forced is not None or old.is_forced
         self._onto = onto = Onto(old, documents, old.n_records, self.config, source, self.workers, is_whole)
         paired = engine.pair(

@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from nddup.embedded.processes import LAST
 from nddup.embedded.workers import Task
-from nddup.ground.arrays import leave_saying_to_others
+from nddup.ground.arrays import suppress_cache_warning
 from nddup.ground.start_up import collect_rarely, end_with_parent, prevent_pandas_import
 from nddup.reading import markup
 from nddup.scanning import sketch_records
@@ -42,7 +42,7 @@ def serve(control: int) -> None:
     """
     collect_rarely()
     prevent_pandas_import()
-    leave_saying_to_others()
+    suppress_cache_warning()
     load_kernels()
     gc.freeze()  # the processes share the objects loaded so far, as long as no search for garbage touches them
     children, parent = [], os.getpid()

@@ -89,7 +89,7 @@ class DuckEngine(Engine):
         self._spilled = TemporaryDirectory(prefix="nddup-", ignore_cleanup_errors=True)
         settings: dict[str, str | bool | int | float | list[str]] = {**SETTINGS, "temp_directory": self._spilled.name}
         self.database = duckdb.connect(":memory:", config=settings)
-        self._kept: list[str] = []
+        self._made: list[str] = []
         self._seen: list[str] = []
         self._broken: NddupError | None = None
         # A bar would be mixed into the output. In a notebook without ipywidgets it is off, and cannot even be set.
@@ -134,7 +134,7 @@ class DuckEngine(Engine):
         joined = f"SELECT r.*, g.* EXCLUDE ({key}, n) FROM {rows} AS r {verb} ({groups}) AS g ON r.{key} = g.{key}"  # noqa: S608
         with self.reading():
             self.database.execute(f"CREATE OR REPLACE TEMP VIEW {name} AS {joined}")
-            self._kept += [view for view in (f"VIEW {name}",) if view not in self._kept]
+            self._made += [view for view in (f"VIEW {name}",) if view not in self._made]
 
     def see(self, name: str, rows: EngineTable) -> None:
         """As `Engine.see`; `rows` is an Arrow table, or a reader of batches, which can be read only once."""
@@ -156,15 +156,15 @@ class DuckEngine(Engine):
         """As `Engine.put`."""
         with self.reading({"given": table}):
             self.database.execute(f"CREATE TABLE {as_name(name)} AS FROM given")
-            self._kept.append(f"TABLE {as_name(name)}")
+            self._made.append(f"TABLE {as_name(name)}")
 
-    def keep(self, name: str, text: str, *, is_wide: bool = False) -> None:
-        """As `Engine.keep`; a wide table is a view."""
+    def materialise(self, name: str, text: str, *, is_wide: bool = False) -> None:
+        """As `Engine.materialise`; a wide table is a view."""
         self._compare(text)
         kind = "VIEW" if is_wide else "TABLE"
         with self.reading():
             self.database.execute(f"CREATE {kind} {as_name(name)} AS {text}")
-            self._kept.append(f"{kind} {as_name(name)}")
+            self._made.append(f"{kind} {as_name(name)}")
 
     def transform(self, table: Table, text: str, kernel: Kernel, *, by: tuple[str, ...] = ()) -> None:
         """As `Engine.transform`; the answer is streamed, with a few batches in memory."""
@@ -175,11 +175,11 @@ class DuckEngine(Engine):
 
     def forget(self) -> None:
         """As `Engine.forget`."""
-        for kept in reversed(self._kept):
-            self.database.execute(f"DROP {kept}")
+        for made in reversed(self._made):
+            self.database.execute(f"DROP {made}")
         for name in self._seen:
             self.database.unregister(name)
-        self._kept.clear()
+        self._made.clear()
         self._seen.clear()
 
     def _noting(self, batches: Batches) -> Batches:
@@ -194,7 +194,7 @@ class DuckEngine(Engine):
         """Make a table of batches as they arrive."""
         columns = ", ".join(f"{as_name(column.name)} {SQL_TYPES[column.type]}" for column in table.columns)
         self.database.execute(f"CREATE TABLE {as_name(table.name)} ({columns})")
-        self._kept.append(f"TABLE {as_name(table.name)}")
+        self._made.append(f"TABLE {as_name(table.name)}")
         for some in _together(batches):
             self.database.register("given", pa.Table.from_batches(some))
             self.database.execute(f"INSERT INTO {as_name(table.name)} BY NAME FROM given")

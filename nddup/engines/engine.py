@@ -4,7 +4,8 @@
     answer           a SELECT, kernel  -> a table that the run stores
     count            a table           -> aggregates over it
     see, put, join   rows              -> register rows; copy a small table; add the columns of a group
-    keep, transform  a SELECT, kernel  -> materialise: the answer, or what a kernel makes of it, as a table
+    materialise      a SELECT          -> its answer as a table, computed once
+    transform        a SELECT, kernel  -> what the kernel makes of the answer, as a table
     forget                                drop all of these
 
 `engines.duck` implements them with DuckDB in this process, `nddup.spark.engine` with Spark; a step takes an engine as
@@ -112,13 +113,13 @@ class Engine(ABC):
         """Copy a table for later queries, under this name, until `forget`."""
 
     @abstractmethod
-    def keep(self, name: str, text: str, *, is_wide: bool = False) -> None:
+    def materialise(self, name: str, text: str, *, is_wide: bool = False) -> None:
         """Materialise the answer to a query as a table of this name, for later queries, until `forget`.
 
         Args:
             name: name of the table.
             text: as in `sql`.
-            is_wide: whether it holds whole columns of the run. An engine that reads these quickly keeps no copy.
+            is_wide: whether it holds whole columns of the run. An engine that reads these quickly makes no copy.
 
         Cost: computed once; data that does not fit in memory is written to the folder for temporary files. A wide
         answer without a copy is computed at each use.
@@ -126,7 +127,7 @@ class Engine(ABC):
 
     @abstractmethod
     def transform(self, table: Table, text: str, kernel: Kernel, *, by: tuple[str, ...] = ()) -> None:
-        """Keep the result of a kernel over an answer for later queries, as a table, until `forget`.
+        """Materialise what a kernel makes of an answer, for later queries, until `forget`.
 
         Args:
             table: name and columns of the result.
@@ -143,7 +144,7 @@ class Engine(ABC):
 
     @abstractmethod
     def forget(self) -> None:
-        """Drop every name that was given, and free the tables that were kept."""
+        """Drop every name that was given, and free the materialised tables."""
 
 
 Reader = Callable[[Iterator[str]], Batches]
@@ -231,7 +232,7 @@ class FinishedRun(Engine):
 
     @abstractmethod
     def transform_text(self, table: Table, name: str, reader: Reader) -> None:
-        """Keep the result of a reader over each file of a text beside the tables, as a table, until `forget`.
+        """Materialise what a reader makes of each file of a text beside the tables, until `forget`.
 
         Args:
             table: name and columns of the result.

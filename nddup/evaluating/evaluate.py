@@ -254,7 +254,7 @@ class UniquePairs:
         sample = Sample(kind.sample(sketch.size), kind.by_slots)
         estimate = partial(estimate_pairs, sample=sample, levelled=sketch.size if kind.estimate == "levels" else 0)
 
-        self.run.keep("missed", questions.missed(self.most))
+        self.run.materialise("missed", questions.missed(self.most))
         rows = self.run.rows(questions.MISSED_SKETCHES, estimate, ESTIMATED)
         columns = ["doc_a", "doc_b", "score", "estimate", "together", "why", "url_a", "url_b"]
         in_order = ((a, b, score, measured, *rest) for a, b, score, *rest, measured in rows)
@@ -356,7 +356,7 @@ def evaluate_run(
 
 
 class _Comparison:
-    """One comparison as a sequence of queries. The run keeps the answers that are used again."""
+    """One comparison as a sequence of queries. The answers that are used again are materialised."""
 
     def __init__(self, opened: Opened, options: Options, steps: Steps) -> None:
         self._opened, self._run, self._options, self._steps = opened, opened.run, options, steps
@@ -366,17 +366,17 @@ class _Comparison:
     def compare(self, truth: str) -> dict[str, Any]:
         """Return everything that `nddup.evaluating.evaluate.EVALUATION` describes."""
         self._steps.begin("read the list")
-        self._run.keep("docs", questions.DOCS)
+        self._run.materialise("docs", questions.DOCS)
         file = open_reference(self._opened.files, truth, self._options, self._are_documents)
         layout = file.layout
         self._run.see("lines", self._opened.read_list(file))
-        self._run.keep("entries", "SELECT * FROM lines")
+        self._run.materialise("entries", "SELECT * FROM lines")
         entries = self._count_entries(is_groups=layout.kind == "groups")
         unknown = self._name_unknown(entries, is_groups=layout.kind == "groups", truth=truth)
 
         self._steps.begin("count the pairs of the run")
-        self._run.keep("edges", questions.EDGES)
-        self._run.keep("unlisted", questions.UNLISTED)
+        self._run.materialise("edges", questions.EDGES)
+        self._run.materialise("unlisted", questions.UNLISTED)
         found = self._count_found()
 
         is_counted = layout.kind == "groups" and entries.possible > self._options.listed
@@ -422,8 +422,10 @@ class _Comparison:
 
     def _compare_pairs(self, layout: Layout, found: _Found) -> dict[str, Any]:
         """Compute the numbers, curves and lists from each pair of the list."""
-        self._run.keep("reference", questions.PAIRS_ONCE if layout.kind == "pairs" else questions.GROUPS_AS_PAIRS)
-        self._run.keep("judged", questions.JUDGED)
+        self._run.materialise(
+            "reference", questions.PAIRS_ONCE if layout.kind == "pairs" else questions.GROUPS_AS_PAIRS
+        )
+        self._run.materialise("judged", questions.JUDGED)
         row = _only(self._run.sql(questions.COUNTED))
         total, known, common = row["reference"], row["known"], row["found"]
 

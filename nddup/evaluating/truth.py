@@ -39,7 +39,7 @@ from nddup.storage.local_storage import LocalStorage, is_local, require_apart
 from nddup.verifying.edit_similarity import CHARACTERS, can_reach, measure, spell_out
 
 CANDIDATES = 0.4
-"""Least resemblance of the sketches of a candidate."""
+"""Minimum resemblance of the sketches of a candidate."""
 
 SAMPLE = 50
 """Number of sampled documents that are compared with all others."""

@@ -87,7 +87,7 @@ class Explanation:
 
 
 STORED_BYTES = 16
-"""Bytes of local disk per id for what is kept between exchanges: sketches and postings."""
+"""Bytes of local disk per id for what lies between exchanges: sketches and postings."""
 
 DISTINCT = 85
 """Distinct sketches for every hundred documents: the other documents have the sketch of an earlier one."""

@@ -107,7 +107,7 @@ def _digest_array(array: NDArray[Any]) -> str:
 
 
 class KernelCache(caching.FunctionCache):
-    """The folders that may hold a compiled kernel: all are read, and the first that can be written keeps a new one.
+    """The folders that may hold a compiled kernel: all are read; a new one goes to the first that can be written.
 
     They are those of `kernel_folders`. So kernels that were compiled at the installation serve everyone, also where
     only its owner can write. A kernel is executed, so folders and files that another user could have written are passed
@@ -162,7 +162,7 @@ class KernelCache(caching.FunctionCache):
         return result
 
     def save_overload(self, sig: OfNumba, data: OfNumba) -> None:
-        """Keep machine code in the first folder that can be written."""
+        """Write machine code to the first folder that can be written."""
         failed = [f"{folder.path} ({why})" for folder in self._place.folders if (why := _stranger(folder))]
         passed_over = "; ".join(failed)
         for file in self._files:
@@ -183,7 +183,7 @@ class KernelCache(caching.FunctionCache):
         )
 
     def _begin_anew_if_damaged(self) -> None:
-        """Empty the list of kept code if it cannot be read, or is another user's."""
+        """Empty the list of stored code if it cannot be read, or is another user's."""
         try:
             self._cache_file._load_index()  # type: ignore[no-untyped-call] # noqa: SLF001
         except Exception:  # noqa: BLE001 - as in `load_overload`
@@ -256,13 +256,13 @@ def _rebuild_environment(module: str, constants: list[Any], name: str) -> OfNumb
 
 
 def say_once(line: str) -> None:
-    """Warn on standard error, once, where compiled kernels are not kept or not taken from."""
+    """Warn on standard error, once, where compiled kernels are not stored or not taken from."""
     if not _said:
         _said.append(line)
         sys.stderr.write(f"nddup: {line}\n")
 
 
-def leave_saying_to_others() -> None:
+def suppress_cache_warning() -> None:
     """Suppress the warning that kernels cannot be cached: the parent process prints it."""
     _said.append("")
 

@@ -85,7 +85,7 @@ IN_PLANS = r"(?<=://)[^\s/?#:@]*:[^\s/?#]*(?=@)"
 """For `spark.redaction.string.regex`: matches the user and password of a URI in query plans, as in the event log."""
 
 LEAST_REMEMBERED = 6
-"""Least length of a secret that is replaced wherever it occurs: a shorter one may be part of a common word."""
+"""Minimum length of a secret that is replaced wherever it occurs: a shorter one may be part of a common word."""
 
 CONTAINER_SCHEMES = frozenset({"abfs", "abfss", "wasb", "wasbs"})
 """In URIs of these schemes the part before the @ is the name of a container, not a login."""

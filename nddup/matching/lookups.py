@@ -51,7 +51,7 @@ class Keyed(NamedTuple):
 
 
 COMMON = 4
-"""Least number of holders that makes a feature common in a segment."""
+"""Minimum number of holders that makes a feature common in a segment."""
 
 HALF, HASH = np.uint64(32), np.uint64(0xFFFFFFFF)
 

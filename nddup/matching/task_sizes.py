@@ -27,7 +27,7 @@ LEAST_SHARE = 8
 """At least 1/LEAST_SHARE of a task's memory counts as free, so that the number of tasks is bounded."""
 
 BYTES_OF_ID = 48
-"""Bytes of memory per id that a task keeps."""
+"""Bytes of memory per id in a task."""
 
 BYTES_OF_POSTING_BYTE = 8
 """Bytes of memory per byte of postings that a task takes."""
@@ -40,7 +40,7 @@ EXPECTED_SHARE = 0.5
 
 MOST_TASKS = 1 << 16
 
-MOST_HERE = 10_000_000
+MAX_IDS_IN_ONE_TASK = 10_000_000
 """Maximum number of ids for all steps in one task: 50,000 sketches of 200 ids, a few seconds."""
 
 MOST_READ_HERE = 40_000_000
@@ -59,7 +59,7 @@ BLOCK_BYTES = 32 << 10
 """Bytes that a task gathers for each other task, if its memory allows that: smaller blocks cost more a byte."""
 
 SMALLEST = 1 << 16
-"""Least ids of a piece, and least bytes of a batch."""
+"""Minimum number of ids of a piece, and of bytes of a batch."""
 
 
 class Volume(NamedTuple):
@@ -197,4 +197,4 @@ def fits_one(volume: Volume, memory: int, *, copies: float = 1.0) -> bool:
     if volume.ids * copies > MOST_READ_HERE:
         return False
     needed = volume.ids * (BYTES_OF_ID + REQUEST_BYTES) + volume.posting_bytes * BYTES_OF_POSTING_BYTE
-    return volume.ids <= MOST_HERE and needed <= free_memory(memory)
+    return volume.ids <= MAX_IDS_IN_ONE_TASK and needed <= free_memory(memory)

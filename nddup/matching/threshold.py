@@ -117,7 +117,7 @@ class Threshold:
 
     @property
     def least_size(self) -> int:
-        """Least size of a sketch that can be in a pair; two equal sketches of this size or more are near-duplicates."""
+        """Minimum size of a sketch in a pair; two equal sketches of this size or more are near-duplicates."""
         return self.numerator if self.is_count else 1
 
     @property

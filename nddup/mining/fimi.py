@@ -1,4 +1,4 @@
-"""Plain contexts of transactions and items, and FIMI files, in which frequent-itemset programs keep them.
+"""Plain contexts of transactions and items, and FIMI files, as frequent-itemset programs read them.
 
     read_fimi          file                    -> FimiContext: a Context, and the names of its items
     format_sets        Itemsets, names         -> lines: the names of the items of a set, then its support

@@ -29,7 +29,7 @@ class Components(NamedTuple):
 
 
 MERGED = 1 << 20
-"""Least number of ends to gather before their distinct names are taken."""
+"""Minimum number of ends to gather before their distinct names are taken."""
 
 WORKER_BYTES = 836 << 20
 """Address space of a Python worker before it holds any edge: loaded code and data, and one batch."""

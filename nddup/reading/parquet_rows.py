@@ -31,7 +31,7 @@ from nddup.reading.streams import LINE_BYTES, PIECE
 from nddup.reading.xml_structure import table_format
 
 ROWS = 4
-"""Fewest rows decoded at a time; 1 if a dictionary is longer than ROWS_BYTES."""
+"""Minimum number of rows decoded at a time; 1 if a dictionary is longer than ROWS_BYTES."""
 
 ROWS_BYTES = 16 << 20
 

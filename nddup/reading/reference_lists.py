@@ -37,7 +37,7 @@ LOOKED_AT = 1_000
 """Number of first lines from which a layout is guessed."""
 
 ENOUGH = 0.9
-"""Least share of these lines that a delimiter must split into two fields or more: a list may have some bad lines."""
+"""Minimum share of these lines that a delimiter must split into two fields or more: a list may have some bad lines."""
 
 NAME = re.compile(
     r"#?\s*(docs?|documents?|page|url|item|record|ids?|key|left|right|first|second|source|target|query)"

@@ -15,7 +15,7 @@ from nddup.engines.engine import Engine
 from nddup.report.frame import Link, draw_page
 
 EACH = 10
-"""Most documents of each cause, and most groups of each kind of change, that are shown; the tables have all."""
+"""Maximum number of documents of each cause, and of groups of each kind of change, shown; the tables have all."""
 
 FEW = 6
 """Settings that are shown at once; more are folded, so that the counts stay on the first screen."""

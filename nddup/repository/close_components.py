@@ -89,7 +89,7 @@ COLUMNS = {
     "keep": ("doc_id", "kept", "duplicate_of", "reason"),
     "false_components": ("component", "size", "pairs", "invented", "exact"),
 }
-"""The columns of each table that a repository promises to keep equal to a fresh run; these are digested."""
+"""The columns of each table that are equal to those of a fresh run, as a repository promises; these are digested."""
 
 NULL, FIELD, ITEM = "\x00", "\x1f", "\x1e"
 """What stands for null, separates columns, and separates the items of a list."""

@@ -47,7 +47,7 @@ TEXTS = (
 
 
 CHARACTERS = 1_000
-"""Default number of characters of each document's text kept for reports."""
+"""Default number of characters of each document's text stored for reports."""
 
 
 @dataclass(frozen=True)

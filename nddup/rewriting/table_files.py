@@ -164,7 +164,7 @@ class _Source:
 
 
 class _Tee(io.RawIOBase):
-    """A stream that also keeps the bytes read from it."""
+    """A stream that also stores the bytes read from it."""
 
     def __init__(self, stream: Expanded, held: bytearray) -> None:
         super().__init__()

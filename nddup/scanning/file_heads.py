@@ -45,7 +45,7 @@ SHARED_EXPANSION = 1 << 26
 """Bytes to which the files of a collection may expand together, however small: they may be very regular."""
 
 STORED_BLOCK = 1 << 12
-"""Least bytes that a file counts as stored: so much of a disk it takes. One in an archive counts as it is."""
+"""Minimum number of bytes that a file counts as stored: what it takes of a disk. One in an archive counts as it is."""
 
 START_BYTES = 512
 """Stored bytes that show the compression of a file."""

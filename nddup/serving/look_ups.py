@@ -133,7 +133,7 @@ MAX_WAIT = 30.0
 """Maximum seconds that a look-up waits for those before it."""
 
 MIN_TOKEN = 16
-"""Fewest characters of a token."""
+"""Minimum number of characters of a token."""
 
 TOKEN = "NDDUP_SERVE_TOKEN"  # noqa: S105 - the name of the variable
 JSON = "application/json; charset=utf-8"

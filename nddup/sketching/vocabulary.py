@@ -107,7 +107,7 @@ TERM_FORMAT: Final = 2
 """Raise it whenever the id of a term changes: saved lexicons would then stand for other words."""
 
 COUNTED: Final = ("counted", "occurrences", "commonest")
-"""Counts kept for the collection: distinct terms, all their occurrences, those of the commonest term."""
+"""Counts of the collection: distinct terms, all their occurrences, those of the commonest term."""
 
 MOST_TERMS: Final = 10_000_000
 """Maximum number of terms of a lexicon: it is sent to every worker, 8 bytes per term."""

@@ -168,7 +168,7 @@ class WordSketcher:
 
 @lru_cache(maxsize=1)
 def sketcher_of(rule: WordRule, lexicon: bytes) -> WordSketcher:
-    """Return this process's sketcher for a rule and the ids of a lexicon; it keeps its words from task to task."""
+    """Return this process's sketcher for a rule and the ids of a lexicon; its words stay from task to task."""
     return WordSketcher(rule, np.frombuffer(lexicon, np.uint64))
 
 

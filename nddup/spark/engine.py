@@ -35,7 +35,7 @@ class SparkEngine(Engine):
 
     def __init__(self, session: SparkSession) -> None:
         self.session = session
-        self.kept: dict[str, DataFrame] = {}
+        self.stored: dict[str, DataFrame] = {}
         self._seen: list[str] = []
         self._passed: dict[str, Any] = {}
 
@@ -114,8 +114,8 @@ class SparkEngine(Engine):
         """As `Engine.put`."""
         self.hold(name, frame_of(self.session, table))
 
-    def keep(self, name: str, text: str, *, is_wide: bool = False) -> None:
-        """As `Engine.keep`, wide or not; computed on first use."""
+    def materialise(self, name: str, text: str, *, is_wide: bool = False) -> None:
+        """As `Engine.materialise`, wide or not; computed on first use."""
         del is_wide
         self.hold(name, self.session.sql(text))
 
@@ -126,18 +126,18 @@ class SparkEngine(Engine):
     def forget(self) -> None:
         """As `Engine.forget`."""
         # The last first: Spark plans again what reads a freed table. A remote plan is resolved anew: views go after it.
-        for kept in reversed(self.kept.values()):
-            kept.unpersist()
-        for name in (*self.kept, *self._seen):
+        for rows in reversed(self.stored.values()):
+            rows.unpersist()
+        for name in (*self.stored, *self._seen):
             self.session.catalog.dropTempView(name)
-        self.kept.clear()
+        self.stored.clear()
         self._seen.clear()
         self._passed.clear()
 
     def hold(self, name: str, rows: DataFrame) -> None:
-        """Keep rows on the executors' disks as a view of this name, computed on first use, until `forget`."""
-        self.kept[name] = rows.persist(StorageLevel.DISK_ONLY)
-        self.kept[name].createOrReplaceTempView(name)
+        """Persist rows on the executors' disks as a view of this name, computed on first use, until `forget`."""
+        self.stored[name] = rows.persist(StorageLevel.DISK_ONLY)
+        self.stored[name].createOrReplaceTempView(name)
 
     def share(self, name: str, frame: DataFrame) -> None:
         """Make a view in `session` of a DataFrame of another session; only a global view can pass between the two."""
@@ -194,7 +194,7 @@ class _SparkTables(SparkEngine, FinishedRun):
                 self.session.conf.set(key, value)
             pieces = self._read_pieces(name)
             self.hold(table.name, pieces.mapInArrow(join, schema_of(table)))
-            self.kept[table.name].count()
+            self.stored[table.name].count()
         finally:
             for key, was in before.items():
                 self.session.conf.set(key, was or "")
@@ -261,8 +261,8 @@ class FramesRun(_SparkTables):
         What is only persisted has the plan of all tables under it, once for each time that one is read.
         """
         with self._access.marking(f"{self._mark} {name}"):
-            self.kept[name] = self._access.checkpoint(rows)
-        self.kept[name].createOrReplaceTempView(name)
+            self.stored[name] = self._access.checkpoint(rows)
+        self.stored[name].createOrReplaceTempView(name)
 
     def forget(self) -> None:
         """As `Engine.forget`."""

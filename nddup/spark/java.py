@@ -419,7 +419,7 @@ def write_no_checksums(spark: "SparkSession") -> None:
 
 
 def remember_names(spark: "SparkSession") -> None:
-    """Keep the classes in `CLASSES`, and later their methods, in a classic session. Cost: one request a name, once.
+    """Pin the classes in `CLASSES`, and later their methods, in a classic session. Cost: one request a name, once.
 
     `sc._jvm.functions.col("a")` sends three commands: what `functions` is, what its `col` is, and the call. For the
     first one Java tries to load classes that are in no jar, from all jars: a tenth of the driver's time in a run over

@@ -108,7 +108,7 @@ class Wanted(NamedTuple):
 
 
 class Shuffled(NamedTuple):
-    """Tables that several steps read; the caller that acts keeps them."""
+    """Tables that several steps read; the caller that acts persists them."""
 
     homes: DataFrame
     posts: DataFrame

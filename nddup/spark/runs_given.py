@@ -12,7 +12,7 @@ from nddup.engines.engine import FinishedRun
 from nddup.errors import ConfigError
 from nddup.results.opening import open_on_spark
 from nddup.settings.plan import record_limits
-from nddup.spark.engine import frame_of
+from nddup.spark.engine import SparkRun, frame_of
 from nddup.spark.scan import Rewriting
 from nddup.spark.session_files import SessionFiles, files_at, files_of
 from nddup.spark.session_tables import UNMARKED
@@ -74,7 +74,9 @@ def split_on_spark(spark: SparkSession, path: str, call: SplitCall) -> tuple[Fin
 
 
 @contextmanager
-def _writing(storage: SessionFiles | LocalStorage, output: str, run: Any, queries: Mapping[str, str]) -> Iterator[None]:  # noqa: ANN401
+def _writing(
+    storage: SessionFiles | LocalStorage, output: str, run: SparkRun, queries: Mapping[str, str]
+) -> Iterator[None]:
     """Make a folder with the answers of a run to some queries, for more files; remove it if anything fails."""
     try:
         storage.make_folder(output)

@@ -78,7 +78,7 @@ TASK_FILES = 256
 """Files inspected by one task: some 0.2 s of work."""
 
 LEAST_FILES = 1000
-"""Least files for a Spark job: the driver reads the heads of fewer in the time that the job takes."""
+"""Minimum number of files for a Spark job: the driver reads the heads of fewer in the time that the job takes."""
 
 LOCAL = ("org.apache.hadoop.fs.LocalFileSystem", "org.apache.hadoop.hive.ql.io.ProxyLocalFileSystem")
 """Hadoop's own class for the files of this machine, and Hive's, which only delegates to it: the order of the jars

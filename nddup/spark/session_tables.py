@@ -1,4 +1,4 @@
-"""How a stage of Spark keeps its tables: in a run's folder, in a folder of the caller's, or in Spark's own storage.
+"""How a stage of Spark stores its tables: in a run's folder, in a folder of the caller's, or in Spark's own storage.
 
 `find_duplicates` keeps them in Spark's storage, or as Parquet in a folder that the caller chooses: there, losing an
 executor loses no table.
@@ -39,7 +39,7 @@ class EarlierTable:
 
 
 class Store(Protocol):
-    """Keeps a table so that it is computed once: found, or written and then sealed."""
+    """Stores a table so that it is computed once: found, or written and then sealed."""
 
     counts_in_passing: bool
     """Whether observations of a table are made while `write` runs; else they are when the table is first read."""
@@ -50,10 +50,10 @@ class Store(Protocol):
         """Return the table as an earlier attempt left it, if this one would make the same; None if it must be made."""
 
     def write(self, name: str, table: DataFrame, schema: T.StructType) -> DataFrame:
-        """Compute `table` and keep it in place of an earlier one; return a DataFrame that reads what was kept."""
+        """Compute `table` and store it in place of an earlier one; return a DataFrame that reads it."""
 
     def write_rows(self, spark: SparkSession, name: str, rows: pa.Table, schema: T.StructType) -> DataFrame:
-        """Keep rows of this process as `write` keeps a table."""
+        """Store rows of this process as `write` stores a table."""
 
     def seal(self, name: str, *, settings: Mapping[str, Any], reads: Sequence[str], counted: Mapping[str, Any]) -> None:
         """Mark the table as whole, and note the counts of its making."""
@@ -105,7 +105,7 @@ class MemoryStore:
         return None
 
     def write(self, name: str, table: DataFrame, schema: T.StructType) -> DataFrame:
-        """Keep a table as a checkpoint, as `Store.write`. One action.
+        """Store a table as a checkpoint, as `Store.write`. One action.
 
         A checkpoint forgets how the table was made. The plan of a table that is only persisted holds the plan of every
         table under it, once for each time it is read: doubling stage by stage, it fills the driver's memory.
@@ -136,7 +136,7 @@ class RemoteMemoryStore(MemoryStore):
     counts_in_passing = False
 
     def write(self, name: str, table: DataFrame, schema: T.StructType) -> DataFrame:
-        """Keep a table, as `Store.write`, but without an action: the caller's first read of all of it keeps it."""
+        """Store a table, as `Store.write`, but without an action: the caller's first read of all of it does so."""
         del name
         columns = table.select(*schema.fieldNames())
         return columns.localCheckpoint(eager=False, storageLevel=StorageLevel.DISK_ONLY)
@@ -201,7 +201,7 @@ class CheckpointStore:
 
 
 ATTEMPT = "attempt-"
-"""Prefix of the folder, among the working tables, where an attempt keeps what it has not moved to its place yet."""
+"""Prefix of the folder, among the working tables, where an attempt writes what it has not moved to its place yet."""
 
 
 class SparkFolder(RunFolder):

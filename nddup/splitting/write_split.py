@@ -48,7 +48,7 @@ STORED = ("source", "url", *(column.name for column in CAPTURE))
 """Columns of `documents` that --by may name; one that is null in all documents is read from the records."""
 
 MOST_LISTED = 10
-"""Most documents left out or moved that are printed; the table has all."""
+"""Maximum number of documents left out or moved that are printed; the table has all."""
 
 NEAR = Fraction(1, 100)
 """How far from its share a part may be without a word."""
@@ -187,7 +187,7 @@ def see_asked(run: FinishedRun, asked: SplitAsked, config: Config, read_columns:
 
     places = pa.array(range(len(asked.by)), pa.int64())
     run.put("by_columns", pa.table({"place": places, "name": pa.array(asked.by, pa.string())}))
-    run.keep("strata", _list_strata(run, asked.by, config, read_columns))
+    run.materialise("strata", _list_strata(run, asked.by, config, read_columns))
 
 
 def _list_strata(run: FinishedRun, by: Sequence[str], config: Config, read_columns: ReadColumns) -> str:

@@ -243,7 +243,7 @@ class DiffRule(NamedTuple):
 
 
 def join_runs(engine: Engine, rule: DiffRule) -> None:
-    """Keep `joined`, every document of either run with what differs.
+    """Materialise `joined`, every document of either run with what differs.
 
     Args:
         engine: with `documents` and `keep` of the later run, `before_documents` (`DiffRule.rows`) and `before_keep` of
@@ -261,7 +261,7 @@ def join_runs(engine: Engine, rule: DiffRule) -> None:
         earlier=_with_keep("before_documents", "before_keep"),
         later=_with_keep(f"({rule.rows()})", "keep"),
     )
-    engine.keep("joined", text)
+    engine.materialise("joined", text)
 
 
 def see_names(engine: Engine, *, before: bool, after: bool) -> None:
@@ -272,14 +272,16 @@ def see_names(engine: Engine, *, before: bool, after: bool) -> None:
         before: whether it has `before_names` already, as the earlier run stored them.
         after: whether the later run has `names`.
     """
-    engine.keep("heads", HEADS)
-    engine.keep("meetings", MEETINGS)
+    engine.materialise("heads", HEADS)
+    engine.materialise("meetings", MEETINGS)
     if not before:
         name_first(engine, "SELECT doc_id, key_before AS doc_key, head_before AS head FROM heads")
     if after:
-        engine.keep("live_names", "SELECT name, doc_id FROM names WHERE doc_id IS NOT NULL")
+        engine.materialise("live_names", "SELECT name, doc_id FROM names WHERE doc_id IS NOT NULL")
     else:
-        engine.keep("family_members", "SELECT doc_id, head_after AS head FROM heads WHERE head_after IS NOT NULL")
+        engine.materialise(
+            "family_members", "SELECT doc_id, head_after AS head FROM heads WHERE head_after IS NOT NULL"
+        )
         name_families(engine)
 
 
@@ -297,12 +299,12 @@ def diff_runs(engine: Engine, rule: DiffRule) -> None:
         share some. Where the settings are the same and verdicts differ, the components of both runs as well
         (`label_documents`).
     """
-    engine.keep("differing", DIFFERING)
-    engine.keep("touched", TOUCHED)
+    engine.materialise("differing", DIFFERING)
+    engine.materialise("touched", TOUCHED)
     _find_causes(engine, rule)
-    engine.keep("later_rows", LATER.format(name="documents", has="has_row"))
-    engine.keep("later_keep", LATER.format(name="keep", has="has_keep"))
-    engine.keep("pair_changes", PAIRS)
+    engine.materialise("later_rows", LATER.format(name="documents", has="has_row"))
+    engine.materialise("later_keep", LATER.format(name="keep", has="has_keep"))
+    engine.materialise("pair_changes", PAIRS)
     _find_families(engine)
     _find_sets(engine)
 
@@ -335,39 +337,39 @@ def _with_keep(documents: str, keep: str) -> str:
 
 def _find_causes(engine: Engine, rule: DiffRule) -> None:
     """Make `changes`. Only verdicts that no cause of their own explains need the components."""
-    engine.keep("open_verdicts", OPEN)
+    engine.materialise("open_verdicts", OPEN)
     if not rule.same_settings or not engine.count("open_verdicts", {"n": "count(*)"})["n"]:
-        engine.keep("changes", CHANGED.format(others="'settings'", joined=""))
+        engine.materialise("changes", CHANGED.format(others="'settings'", joined=""))
         return
     for before, threshold in (("before_", rule.before), ("", rule.after)):
         labels = label_documents(engine, threshold, before=before)
-        engine.keep(f"{before}rooted", ROOTED.format(before=before, labels=labels))
-    engine.keep("near_touched", " UNION ".join(NEAR_TOUCHED.format(before=before) for before in ("before_", "")))
-    engine.keep("untouched", UNTOUCHED)
+        engine.materialise(f"{before}rooted", ROOTED.format(before=before, labels=labels))
+    engine.materialise("near_touched", " UNION ".join(NEAR_TOUCHED.format(before=before) for before in ("before_", "")))
+    engine.materialise("untouched", UNTOUCHED)
     for before in ("before_", ""):
-        engine.keep(f"{before}turns", TURNS.format(before=before))
-    engine.keep("reordered", REORDERED)
+        engine.materialise(f"{before}turns", TURNS.format(before=before))
+    engine.materialise("reordered", REORDERED)
     last = "'other'" if rule.same_versions else "'version'"
-    engine.keep("changes", CHANGED.format(others=OTHERS.format(last=last), joined=JOINED))
+    engine.materialise("changes", CHANGED.format(others=OTHERS.format(last=last), joined=JOINED))
 
 
 def _find_families(engine: Engine) -> None:
     """Make `family_changes` of how many documents each two families share."""
-    engine.keep("named", NAMED_MEETINGS)
-    engine.keep("met", "SELECT name, later, n FROM named WHERE name IS NOT NULL AND later IS NOT NULL")
-    engine.keep("earlier_sizes", FAMILY_SIZES.format(name="name", head="head_before"))
-    engine.keep("later_sizes", FAMILY_SIZES.format(name="later", head="head_after"))
-    engine.keep("family_changes", GROUPS.format(sets="", last="doc_id"))
+    engine.materialise("named", NAMED_MEETINGS)
+    engine.materialise("met", "SELECT name, later, n FROM named WHERE name IS NOT NULL AND later IS NOT NULL")
+    engine.materialise("earlier_sizes", FAMILY_SIZES.format(name="name", head="head_before"))
+    engine.materialise("later_sizes", FAMILY_SIZES.format(name="later", head="head_after"))
+    engine.materialise("family_changes", GROUPS.format(sets="", last="doc_id"))
 
 
 def _find_sets(engine: Engine) -> None:
     """Make `set_changes`, likewise of the sets that only one run has."""
-    engine.keep("before_own_sets", SETS.format(before="before_", other=""))
-    engine.keep("own_sets", SETS.format(before="", other="before_"))
-    engine.keep("set_meetings", SET_MEETINGS)
+    engine.materialise("before_own_sets", SETS.format(before="before_", other=""))
+    engine.materialise("own_sets", SETS.format(before="", other="before_"))
+    engine.materialise("set_meetings", SET_MEETINGS)
     make_seen(engine, MATCHED_SETS, SET_OVERLAPS, partial(match_batches, table=MATCHED_SETS), by=("one",))
-    engine.keep("set_names", SET_NAMES)
-    engine.keep("set_met", SET_MET)
-    engine.keep("set_earlier_sizes", EARLIER_SET_SIZES)
-    engine.keep("set_later_sizes", LATER_SET_SIZES)
-    engine.keep("set_changes", GROUPS.format(sets="set_", last="cluster_id"))
+    engine.materialise("set_names", SET_NAMES)
+    engine.materialise("set_met", SET_MET)
+    engine.materialise("set_earlier_sizes", EARLIER_SET_SIZES)
+    engine.materialise("set_later_sizes", LATER_SET_SIZES)
+    engine.materialise("set_changes", GROUPS.format(sets="set_", last="cluster_id"))

@@ -351,26 +351,26 @@ def names_after(earlier: FinishedRun, engine: Engine) -> str:
 
 
 def list_meetings(engine: Engine) -> None:
-    """Keep the families of both runs and how many documents each two share.
+    """Materialise the families of both runs and how many documents each two share.
 
     Args:
         engine: with `keep` and `before_keep`. It gets `family_members` and `before_family_members` (doc_id, head, the
             kept document that stands for it), `heads` and `meetings`.
     """
     for before in ("before_", ""):
-        engine.keep(f"{before}family_members", NAMED_MEMBERS.format(before=before))
-    engine.keep("heads", HEADS)
-    engine.keep("meetings", MEETINGS)
+        engine.materialise(f"{before}family_members", NAMED_MEMBERS.format(before=before))
+    engine.materialise("heads", HEADS)
+    engine.materialise("meetings", MEETINGS)
 
 
 def name_first(engine: Engine, members: str) -> None:
-    """Keep `before_names` (name, doc_id) of the families of a run that takes no names from another.
+    """Materialise `before_names` (name, doc_id) of the families of a run that takes no names from another.
 
     Args:
         engine: with the tables that the query names.
         members: a query for doc_id, doc_key and head of each document; one without a head is in no family.
     """
-    engine.keep("before_names", FIRST_NAMES.format(members=members))
+    engine.materialise("before_names", FIRST_NAMES.format(members=members))
 
 
 def name_families(engine: Engine) -> str:
@@ -386,15 +386,15 @@ def name_families(engine: Engine) -> str:
     Cost: joins of narrow rows: on Spark one shuffle each; of families that share documents with several, and only of
         these, the rows are in one task.
     """
-    engine.keep("contenders", CONTENDERS)
+    engine.materialise("contenders", CONTENDERS)
     make_seen(engine, MATCHED, CONTESTED, partial(match_batches, table=MATCHED), by=("one",))
-    engine.keep("kept_names", KEPT_NAMES)
-    engine.keep("new_names", NEW_NAMES)
+    engine.materialise("kept_names", KEPT_NAMES)
+    engine.materialise("new_names", NEW_NAMES)
     rest = engine.sql("SELECT doc_id, least FROM new_names WHERE name IS NULL ORDER BY least")
     used = engine.sql(SPELLED)["name"].to_pylist() if len(rest) else []
     others = pa.array(name_others(rest["least"].to_pylist(), used), pa.string())
     engine.put("other_names", pa.table({"name": others, "doc_id": rest["doc_id"].cast(pa.string())}))
-    engine.keep("live_names", ALL_NAMES)
+    engine.materialise("live_names", ALL_NAMES)
     return WITH_RETIRED
 
 

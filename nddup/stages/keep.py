@@ -153,7 +153,7 @@ class Replacing(NamedTuple):
     """When a kept document may replace another that it precedes: as `pair_graph.keep_first` and `direct_edges` ask."""
 
     least_size: int
-    """Fewest features for which equal sketches are near-duplicates (a count k, else 1); with fewer features, every
+    """Minimum number of features for which equal sketches are near-duplicates (a count k, else 1); with fewer, every
     document of a group stays. Documents of an empty sketch have one node if their contents are equal: one of them
     stays."""
 

@@ -76,7 +76,7 @@ def label_documents(engine: Engine, threshold: Threshold, *, before: str = "") -
 
     labels, led, whole = named("labels", LABELS), named("led_labels", LED_LABELS), named("whole_labels", WHOLE_LABELS)
     make_seen(engine, labels, EDGES.format(before=before), partial(label_batches, names=labels), by=("one",))
-    engine.keep(f"{before}led", LED.format(before=before))
+    engine.materialise(f"{before}led", LED.format(before=before))
     if engine.count(f"{before}led", {"n": "count(*)"})["n"] <= 1:
         return labels.name
     kernel = partial(join_led, names=led, threshold=threshold)
@@ -86,9 +86,9 @@ def label_documents(engine: Engine, threshold: Threshold, *, before: str = "") -
 
 
 def make_seen(engine: Engine, table: Table, text: str, kernel: Kernel, *, by: tuple[str, ...]) -> None:
-    """Keep what a kernel makes of a query over any tables, also those that the engine only sees."""
+    """Materialise what a kernel makes of a query over any tables, also those that the engine only sees."""
     engine.see(f"{table.name}_made", engine.answer(text, kernel, table, by=by))
-    engine.keep(table.name, f"SELECT * FROM {table.name}_made")  # noqa: S608 - our names
+    engine.materialise(table.name, f"SELECT * FROM {table.name}_made")  # noqa: S608 - our names
 
 
 def label_batches(batches: Batches, *, names: Table) -> Batches:

@@ -136,14 +136,14 @@ def split_units(engine: Engine, rule: SplitRule) -> dict[str, int]:
     engine.put("parts", pa.table({**numbered, "share": pa.array(map(float, parts.shares), pa.float64())}))
 
     labels = label_documents(engine, rule.threshold)
-    engine.keep("rooted", ROOTED.format(labels=labels))
-    engine.keep("units", UNITS)
-    engine.keep("placed", PLACED)
+    engine.materialise("rooted", ROOTED.format(labels=labels))
+    engine.materialise("units", UNITS)
+    engine.materialise("placed", PLACED)
     kernel = partial(assign_batches, names=parts.names, shares=parts.shares, seed=rule.seed)
     in_order = COUNTED.format(stratum=STRATUM, free=f"CAST({FREE} AS BIGINT)")
     make_seen(engine, ASSIGNED, in_order, kernel, by=("one", "unit", "stratum"))
-    engine.keep(SPLIT.name, JUDGED)
-    engine.keep(SHARES.name, SHARED)
+    engine.materialise(SPLIT.name, JUDGED)
+    engine.materialise(SHARES.name, SHARED)
     return engine.count(SPLIT.name, COUNTS)
 
 

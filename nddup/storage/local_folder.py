@@ -43,12 +43,12 @@ class MemoryTables:
         return None
 
     def write(self, name: str, table: pa.Table, *, on_rows_written: OnRows | None = None) -> None:
-        """Keep a table."""
+        """Store a table."""
         del on_rows_written
         self.tables[name] = table
 
     def read(self, name: str) -> pa.Table:
-        """Return a table that was kept."""
+        """Return a stored table."""
         return self.tables[name]
 
     def seal(self, name: str, *, settings: Mapping[str, Any], reads: Sequence[str], counted: Mapping[str, Any]) -> None:

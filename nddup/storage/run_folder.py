@@ -1,4 +1,4 @@
-"""Where the tables of a job are kept: a folder for each run, `RunFolder`, with a note on each table.
+"""Where the tables of a job are stored: a folder for each run, `RunFolder`, with a note on each table.
 
     documents/ rejects/ pairs/ clusters/ members/ keep/     the tables, Parquet
     duplicates.txt  metrics.json  kept/  tagged/ …          what is written from them: `OUTPUTS`; past 1 GB a folder

@@ -582,7 +582,7 @@ ONTO = {
     "frequent": FREQUENT,
     "shingles": SHINGLES,
 }
-"""The working tables that a run keeps for a later run onto it, where `output.onto` is set."""
+"""The working tables that a run stores for a later run onto it, where `output.onto` is set."""
 
 WORKING = {
     **ONTO,
@@ -613,14 +613,14 @@ WORKING = {
     "terms": TERMS,
     "undecided": PAIR_EDGES,
 }
-"""The working tables that a run keeps, by name; for tables made in rounds, the name before the number of the round."""
+"""The working tables that a run stores, by name; for tables made in rounds, the name before the number of the round."""
 
 
 # The tables of a run ------------------------------------------------------------------------------------------------
 
 
 def table_called(name: str) -> Table:
-    """Return the declaration of a table that a run keeps, or of one made in rounds (`removed-3`).
+    """Return the declaration of a table that a run stores, or of one made in rounds (`removed-3`).
 
     Raises:
         KeyError: for a name that is not declared.

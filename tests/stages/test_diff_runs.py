@@ -42,7 +42,7 @@ def see_both(engine: Engine, rule: DiffRule = RULE) -> None:
     """Give an engine the tables of both runs."""
     see_rows(engine, DOCUMENTS, documents_of(AFTER, {"b": "other", "f": "another"}))
     see_rows(engine, DOCUMENTS, documents_of(BEFORE, {}), name="earlier_documents")
-    engine.keep("before_documents", rule.rows().replace("documents", "earlier_documents"))
+    engine.materialise("before_documents", rule.rows().replace("documents", "earlier_documents"))
     for table, rows in ((KEEP, keep_of), (PAIRS, pairs_of)):
         see_rows(engine, table, rows(AFTER))
         see_rows(engine, table, rows(BEFORE), name=f"before_{table.name}")

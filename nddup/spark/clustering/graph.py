@@ -270,7 +270,7 @@ class Solving(NamedTuple):
 
     assignment: Assignment
     least: float | None
-    """Least likeness at which the first end of an edge may replace the second; None: every edge may."""
+    """Minimum likeness at which the first end of an edge may replace the second; None: every edge may."""
 
 
 def solve(edges: DataFrame, solving: Solving) -> DataFrame:

@@ -42,8 +42,8 @@ from nddup.spark.schemas import require, schema_of
 from nddup.tables import GRAPH, MATCHES, SETS, SKETCHES
 
 CHUNKED_NODES = 1 << 18
-"""Fewest nodes of the graph whose targets are sent in chunks. Fewer are broadcast as rows, about 60 bytes each, without
-the work of making chunks."""
+"""Minimum number of nodes whose targets are sent in chunks. Fewer are broadcast as rows of about 60 bytes, without the
+work of making chunks."""
 
 CHUNKED_DOCUMENTS = 200_000_000
 """Maximum number of documents of the collection for targets in chunks: the chunks of more, over 400 MB, would not fit

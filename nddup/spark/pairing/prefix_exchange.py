@@ -1,4 +1,4 @@
-"""The home of a sketch: the task that keeps it, asks how rare its elements are, and sends it where it is compared.
+"""The home of a sketch: the task that holds it, asks how rare its elements are, and sends it where it is compared.
 
     sketches        --gather_sketches-->  homes       E1    node, size, total, ids
     homes           --request_rarity-->   requests    E2    4 bytes per element

@@ -106,7 +106,7 @@ class Inputs:
 
 
 Narrow = Callable[[DataFrame], AbstractContextManager[DataFrame]]
-"""Reduces the rows of a consumer; as a context, it frees what it kept for that."""
+"""Reduces the rows of a consumer; as a context, it frees what it persisted for that."""
 
 BEYOND = "beyond"
 """The reason of a row that stands for all records after the first `FEW_RECORDS` of a task."""

@@ -205,7 +205,7 @@ class SparkProgress(Progress):
 
 @contextmanager
 def persisted(table: DataFrame) -> Iterator[DataFrame]:
-    """Keep a table on the executors' disks within the block; free it at the end, even after an error.
+    """Persist a table on the executors' disks within the block; free it at the end, even after an error.
 
     Spark uses persisted data for any table with the same plan, and two scans of one path have the same plan. Data that
     a failed run left persisted would be read by the next run into the same folder in place of its own.
