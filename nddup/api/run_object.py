@@ -14,7 +14,6 @@ import pyarrow.dataset as ds
 
 from nddup.api import views
 from nddup.api.views import Cluster, Document, RunTable, find_cluster, find_document, table_of
-from nddup.diffing.diff_tables import Difference, diff_finished, say_diff
 from nddup.engines.duck import DuckRun, MemoryRun
 from nddup.engines.engine import FinishedRun
 from nddup.errors import ConfigError, NddupError
@@ -31,6 +30,7 @@ from nddup.tables.features import DIFF_TABLES
 
 if TYPE_CHECKING:
     from nddup.api.answers import PairVerdict
+    from nddup.diffing.diff_tables import Difference
     from nddup.settings.schema import Config
     from nddup.spark.engine import FramesRun
 
@@ -44,7 +44,7 @@ class RunDiff:
         changes, pair_changes, family_changes, set_changes: the tables, as `docs/reference.md` declares them.
     """
 
-    found: Difference
+    found: "Difference"
     changes: RunTable
     pair_changes: RunTable
     family_changes: RunTable
@@ -56,6 +56,8 @@ class RunDiff:
 
     def __repr__(self) -> str:
         """Show the summary, as `nddup diff` prints it."""
+        from nddup.diffing.diff_tables import say_diff  # noqa: PLC0415
+
         return "\n".join(one_line(line) for line in say_diff(self.found))
 
 
@@ -393,6 +395,8 @@ class Run:
 
 def compare_runs(before: FinishedRun, after: FinishedRun) -> RunDiff:
     """Compare two runs of one engine; errors and cost as of `diff_finished`."""
+    from nddup.diffing.diff_tables import diff_finished  # noqa: PLC0415
+
     difference = diff_finished(before, after)
     tables: dict[str, pa.Table] = {}
     for name, table in DIFF_TABLES.items():

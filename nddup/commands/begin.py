@@ -180,7 +180,7 @@ def add_explain(commands: "argparse._SubParsersAction[Any]") -> None:
     parser.add_argument("--support", type=positive, metavar="K", help="least number of common ids; requires --size")
     parser.add_argument("--size", type=positive, metavar="N", help="ids of a sketch; requires --support")
     parser.add_argument("--at", type=share, action="append", default=[], metavar="S",
-                        help="add_explain this resemblance to the table; may be repeated")  # fmt: skip
+                        help="add this resemblance to the table; may be repeated")  # fmt: skip
     parser.add_argument("--documents", type=positive, metavar="N",
                         help="tasks, bytes and hours that the pairs of N documents take on Spark")  # fmt: skip
     parser.add_argument("--memory", metavar="M",

@@ -29,8 +29,8 @@ from nddup.ground.start_up import prevent_pandas_import
 
 INDEX_EPILOG = """examples:
   nddup index create pages --set sketch.kind=keywords --lowest 0.6
-  nddup index add_index pages crawl/2026-11-23/
-  nddup index add_index pages corrected.jsonl --replace
+  nddup index add pages crawl/2026-11-23/
+  nddup index add pages corrected.jsonl --replace
   nddup index query pages new.html --bands 60,70,80
         new.html   >=80: w2   70-80: w3 w5   60-70: w4 w6 w7
   nddup index tables pages --output out/pages
@@ -59,7 +59,7 @@ example:
 def add_index(commands: "argparse._SubParsersAction[Any]") -> None:
     """Declare the arguments."""
     parser = add_parser(
-        commands, "index", summary="add_index to a growing repository, and query it", epilog=INDEX_EPILOG,
+        commands, "index", summary="add to a growing repository, and query it", epilog=INDEX_EPILOG,
         description="Keep the near-duplicates of a collection that grows by batches.\nAfter any adds, replacements and"
         " removals its tables are those of a fresh run over the\nlive documents.",
     )  # fmt: skip
@@ -67,9 +67,7 @@ def add_index(commands: "argparse._SubParsersAction[Any]") -> None:
         dest="action", metavar="ACTION", required=True, parser_class=type(parser)
     )
     _add_create(actions)
-    one = _action(
-        actions, "add_index", "add_index one batch as one version; live documents with the same content stay unchanged"
-    )
+    one = _action(actions, "add", "add one batch as one version; live documents with the same content stay unchanged")
     one.add_argument("inputs", nargs="+", metavar="INPUT", help="file or folder; any path Hadoop knows, on Spark")
     one.add_argument("--replace", action="store_true", help="a live id with other content replaces the stored document")
     one.add_argument("--id-prefix", metavar="P", help="prefix of ids that are made up from file and record")
@@ -183,7 +181,7 @@ class Answer(NamedTuple):
 def execute_index(options: argparse.Namespace) -> int:
     """Carry out the action."""
     acting: dict[str, Callable[[argparse.Namespace, Steps], Answer]] = {
-        "create": _create, "add_index": _grow, "remove": _remove, "query": _query, "tables": _tables, "list": _list,
+        "create": _create, "add": _grow, "remove": _remove, "query": _query, "tables": _tables, "list": _list,
         "check": _check, "compact": _compact,
     }  # fmt: skip
     with Steps(f"index {options.action}", 3) as steps:

@@ -124,7 +124,6 @@ def execute_evaluate(options: argparse.Namespace) -> int:
             describe,
             evaluate_run,
         )
-        from nddup.evaluating.judged import describe_labels, evaluate_labels  # noqa: PLC0415
         from nddup.results.opening import open_run  # noqa: PLC0415
 
         reading = Options(
@@ -146,6 +145,8 @@ def execute_evaluate(options: argparse.Namespace) -> int:
             _print(judged, describe_judged(judged), is_json=options.json)
             return 0
         if options.labels:
+            from nddup.evaluating.judged import describe_labels, evaluate_labels  # noqa: PLC0415 - likewise
+
             steps.begin("compare with the labels")
             labelled = evaluate_labels(opened, options.labels, all_known=options.all_known)
             _print(labelled, describe_labels(labelled), is_json=options.json)

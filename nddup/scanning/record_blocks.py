@@ -1,11 +1,10 @@
 """Records of a file that are read together, without an object for each that is plain.
 
-    Block        the records of some lines of JSON, or of some rows of a Parquet file: some MB
+    Block        the records of some lines of JSON, or of some rows of a table (`row_blocks`)
     Places       where some records were when the same files were read before
     divide       a block -> its plain texts, and the other records
     cut_lines    a stream -> the bytes of whole lines
     read_blocks  bytes of whole lines, of one file after another -> blocks; `read_chunks`: CHUNKS -> blocks
-    read_row_blocks   a Parquet file -> blocks
 
 A block is also a list of its records: a consumer that knows nothing of blocks reads each as of any other format.
 """
@@ -15,7 +14,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import chain, pairwise
-from typing import BinaryIO, NamedTuple, Self, overload
+from typing import NamedTuple, Self, overload
 
 import numpy as np
 import pyarrow as pa
@@ -26,10 +25,9 @@ from nddup.reading.formats import FileHead
 from nddup.reading.json_lines import PlainRecords, find_blank, find_ends, plain_keys, read_lines, starts_of, utf8_of
 from nddup.reading.markup import may_begin_markup, may_hold_markup
 from nddup.reading.outcomes import Record, Reject, excerpt
-from nddup.reading.parquet_rows import Rows, limit_rows, read_plain, read_rows
 from nddup.reading.records import parse_record
 from nddup.reading.streams import PIECE, StoppedError, Stream, excerpt_of, too_large
-from nddup.scanning.found import LocatedRecord, TextRule, with_source
+from nddup.scanning.found import LocatedRecord, TextRule
 from nddup.tables import CHUNKS
 
 BLOCK_BYTES = 4 << 20
@@ -217,49 +215,6 @@ class LineBlock(Block):
     def last_good(self) -> LocatedRecord | None:
         """As `Block.last_good`; None also if the lines were not read: nothing is known of them then."""
         return super().last_good() if "read" in vars(self) else None
-
-
-@dataclass(frozen=True, eq=False)
-class RowBlock(Block):
-    """The records of some rows of a file.
-
-    Attributes:
-        rows: the rows.
-        name: of the file.
-        seq: (n,), the number of each record in the file.
-        head: of the file.
-        max_record: the most bytes of a record.
-    """
-
-    rows: Rows
-    name: str
-    seq: NDArray[np.int64]
-    head: FileHead
-    max_record: int
-
-    @property
-    def source(self) -> pa.StringArray:
-        """As `Block.source`."""
-        return pa.repeat(self.name, len(self))
-
-    @property
-    def split(self) -> NDArray[np.int64]:
-        """As `Block.split`."""
-        return np.zeros(len(self), np.int64)
-
-    def take(self, rows: NDArray[np.int64]) -> "RowBlock":
-        """As `Block.take`."""
-        return replace(self, rows=self.rows._replace(batch=self.rows.batch.take(pa.array(rows))), seq=self.seq[rows])
-
-    @cached_property
-    def read(self) -> PlainRecords:
-        """As `Block.read`."""
-        return read_plain(self.rows, self.max_record)
-
-    def locate(self, row: int) -> LocatedRecord:
-        """As `Block.locate`."""
-        record = self.rows.read(row, self.max_record)
-        return LocatedRecord(self.name, 0, int(self.seq[row]), with_source(record, self.name, self.head.format), b"")
 
 
 def after_good(reject: Reject, last: LocatedRecord | None) -> Reject:
@@ -450,37 +405,3 @@ def read_chunks(batches: Iterable[pa.RecordBatch], head: FileHead, max_record: i
             if len(block):
                 yield block
             low = high
-
-
-def read_row_blocks(
-    raw: BinaryIO, head: FileHead, source: str, *, most: int, max_record: int
-) -> Iterator[Sequence[LocatedRecord]]:
-    """Read the rows of a file.
-
-    Args:
-        raw: the file, seekable.
-        head: its head.
-        source: its name.
-        most: the most bytes, as `limit_rows` counts them.
-        max_record: the most bytes of a record.
-
-    Yields:
-        Blocks of at least BLOCK_BYTES, except for those before a reject and the last; and lists of one reject.
-    """
-    count, held, waiting, last_good = 0, list[Rows](), 0, None
-    for some in chain(limit_rows(read_rows(raw, head, max_record), raw, most), [None]):
-        if isinstance(some, Rows):
-            held.append(some)
-            waiting += some.batch.nbytes
-            if waiting < BLOCK_BYTES:
-                continue
-        if held:
-            rows = held[0]._replace(batch=pa.concat_batches([one.batch for one in held]))
-            block = RowBlock(rows, source, np.arange(count, count + rows.batch.num_rows), head, max_record)
-            count, held, waiting = count + len(block), [], 0
-            yield block
-            last_good = block.last_good() or last_good
-            del rows, block
-        if isinstance(some, Reject):
-            yield [LocatedRecord(source, 0, count, after_good(some, last_good), b"")]
-            count += 1

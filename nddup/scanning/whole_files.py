@@ -58,7 +58,7 @@ def read_files(files: Iterable[StoredFile], head: FileHead, max_record: int) -> 
 
 
 def _rows_in(file: StoredFile, head: FileHead, max_record: int) -> Iterator[Sequence[LocatedRecord]]:
-    from nddup.scanning.record_blocks import read_row_blocks  # noqa: PLC0415 - most collections have no Parquet
+    from nddup.scanning.row_blocks import read_row_blocks  # noqa: PLC0415 - most collections have no Parquet
 
     try:
         raw = file.open()

@@ -17,7 +17,7 @@ from nddup.reading import parquet_rows
 from nddup.reading.formats import FORMATS, FileHead
 from nddup.reading.outcomes import Record, Reject
 from nddup.reading.parquet_rows import ROWS, open_parquet, read_batches
-from nddup.scanning import record_blocks
+from nddup.scanning import row_blocks
 from nddup.scanning.found import LocatedRecord, SketchRule, TextRule, in_batches
 from nddup.scanning.record_blocks import Block, Places
 from nddup.scanning.sketch_records import SketchRecords
@@ -84,9 +84,9 @@ def files(draw: st.DrawFn) -> bytes:
     for group in range(pq.ParquetFile(out).num_row_groups if draw(st.booleans()) else 0):
         column = pq.ParquetFile(out).metadata.row_group(group).column(draw(st.integers(0, len(names) - 1)))
         if draw(st.booleans()) and column.total_compressed_size:
-            data[column.data_page_offset + draw(st.integers(0, column.total_compressed_size - 1))] ^= 1 << draw(
-                st.integers(0, 7)
-            )
+            start = column.dictionary_page_offset or column.data_page_offset
+            place = start + draw(st.integers(0, column.total_compressed_size - 1))
+            data[place] ^= 1 << draw(st.integers(0, 7))
     return bytes(data)
 
 
@@ -105,7 +105,7 @@ def test_blocks_give_the_rows_of_single_records(data: bytes, size: int, most: in
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(parquet_rows, "BLOCK_BYTES", size)
         patch.setattr(parquet_rows, "EXPANDED", 16 * size)
-        patch.setattr(record_blocks, "BLOCK_BYTES", size)
+        patch.setattr(row_blocks, "BLOCK_BYTES", size)
         found = list(read_files([stored(data, most), stored(data, most)], HEAD, MAX_RECORD))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(parquet_rows, "MOST_ROWS", ROWS)
