@@ -1,14 +1,17 @@
 """The pairs of distinct sketches, against a comparison of every two by definition."""
 
+from functools import partial
+
 import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from nddup.embedded.match import Matches, PairingOptions, match, number_shared
+from nddup.embedded.match import Matches, PairingOptions, match
 from nddup.embedded.workers import Workers
 from nddup.errors import CapacityError
 from nddup.ground.arrays import Ragged
 from nddup.matching.overlap_join import NO_LIMIT, ComparisonLimits
+from nddup.matching.prune import number_shared
 from nddup.matching.threshold import Threshold
 from nddup.verifying import definitions, near_pairs
 
@@ -101,8 +104,8 @@ def test_long_lists_are_linked_or_compared_in_full() -> None:
 @pytest.mark.parametrize(("group", "together"), [(1 << 19, 1 << 26), (64, 1 << 26), (64, 500), (1, 1)])
 def test_ids_that_occur_twice_are_numbered(monkeypatch: pytest.MonkeyPatch, group: int, together: int) -> None:
     """Each id that two looked-at rows hold has one number, whatever the groups and rounds in which ids are counted."""
-    monkeypatch.setattr("nddup.embedded.match.GROUP", group)
-    monkeypatch.setattr("nddup.embedded.match.ROUND", together)
+    monkeypatch.setattr("nddup.matching.prune.GROUP", group)
+    monkeypatch.setattr("nddup.matching.prune.ROUND", together)
     random = np.random.default_rng(1)
     rows = [np.unique(random.integers(0, 1 << random.integers(8, 40), 20)).astype(np.uint64) for _ in range(300)]
     sketches, possible = read_only(definitions.gather(rows)), random.random(300) < 0.9
@@ -110,7 +113,7 @@ def test_ids_that_occur_twice_are_numbered(monkeypatch: pytest.MonkeyPatch, grou
     known, held = np.unique(sketches.values[owners], return_counts=True)
 
     with Workers(2) as two:
-        numbers, ids = number_shared(sketches, possible, two)
+        numbers, ids = number_shared(sketches, possible, partial(two.work, "prune"))
 
     is_shared = owners & np.isin(sketches.values, known[held > 1])
     assert np.array_equal(np.sort(ids), known[held > 1])
