@@ -328,6 +328,13 @@ def test_the_jvm_is_touched_in_one_place(name: str, owners: set[str]) -> None:
     assert touching <= owners
 
 
+def test_an_engine_holds_no_mathematics() -> None:
+    """No kernel is compiled in a module of an engine: these move rows to the kernels of the pure rooms."""
+    engines = [path for path in MODULES if engine_of(room_of(path)) in {"embedded", "spark"}]
+
+    assert offenders(engines, lambda path: imports(path) & {"nddup.ground.arrays.compiled", "numba"}) == {}
+
+
 def test_nothing_runs_over_rdds() -> None:
     """No module uses RDDs: tables are DataFrames from end to end."""
     assert offenders(MODULES, lambda path: named(path, {"rdd", "parallelize"})) == {}
