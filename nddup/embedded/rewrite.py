@@ -26,6 +26,7 @@ from nddup.scanning.collection import Collection, ListedFile
 from nddup.scanning.found import Batches, Consumer, LocatedRecord, RecordLimits
 from nddup.scanning.input_files import local_path
 from nddup.scanning.walk import open_stored
+from nddup.storage.local_storage import written_apart
 from nddup.tables import REWRITTEN, VERDICTS, Table
 
 UNWRITTEN = "cannot be written"
@@ -62,22 +63,10 @@ def write_apart(rewriter: "Rewriter", output: str, workers: Workers) -> int:
         OutputError: if the folder exists or cannot be made.
         NddupError: as `Rewriter.write`.
     """
-    folder = Path(local_path(output))
-    apart = folder.with_name(f".{folder.name}.part")
-    if folder.exists():
+    if Path(local_path(output)).exists():
         raise OutputExistsError(f"--output {output}: exists already; give another folder")
-    try:
-        shutil.rmtree(apart, ignore_errors=True)
-        folder.parent.mkdir(parents=True, exist_ok=True)
-        written = rewriter.write(apart, workers).records
-        apart.rename(folder)
-    except NddupError:
-        raise  # of what was being read
-    except OSError as error:
-        raise OutputError(f"--output {output}: cannot be written ({error.strerror or error})") from error
-    finally:
-        shutil.rmtree(apart, ignore_errors=True)
-    return written
+    with written_apart(output) as apart:
+        return rewriter.write(apart, workers).records
 
 
 class Rewriter(NamedTuple):
@@ -100,7 +89,7 @@ class Rewriter(NamedTuple):
     cutting: Cutting | None = None
 
     def write(self, folder: Path, workers: Workers) -> Rewritten:
-        """Write the files into a new folder.
+        """Write the files into a folder, which is new or empty.
 
         Files of no known format are copied as they are, but not with `is_first`.
 
@@ -108,7 +97,7 @@ class Rewriter(NamedTuple):
             OutputError: if a file cannot be written.
             NddupError: if one cannot be read as before, or has no place for the change.
         """
-        folder.mkdir(parents=True)
+        folder.mkdir(parents=True, exist_ok=True)
         path = folder.parent / f"{folder.name}.arrow"
         try:
             with pa.OSFile(str(path), "wb") as file, pa.ipc.new_file(file, self.verdicts.schema) as writer:

@@ -47,7 +47,12 @@ class Store(Protocol):
     def find(
         self, name: str, schema: T.StructType, *, settings: Mapping[str, Any], reads: Sequence[str]
     ) -> EarlierTable | None:
-        """Return the table as an earlier attempt left it, if this one would make the same; None if it must be made."""
+        """Return the table as an earlier attempt left it, if this one would make the same; None if it must be made.
+
+        A session, and a new folder, begin empty.
+        """
+        del name, schema, settings, reads
+        return None
 
     def write(self, name: str, table: DataFrame, schema: T.StructType) -> DataFrame:
         """Compute `table` and store it in place of an earlier one; return a DataFrame that reads it."""
@@ -56,7 +61,7 @@ class Store(Protocol):
         """Store rows of this process as `write` stores a table."""
 
     def seal(self, name: str, *, settings: Mapping[str, Any], reads: Sequence[str], counted: Mapping[str, Any]) -> None:
-        """Mark the table as whole, and note the counts of its making."""
+        """Mark the table as whole, and note the counts of its making; nothing to do where no attempt comes back."""
 
     def drop(self, name: str, *, made: Sequence[str]) -> None:
         """Forget a working table that nothing reads any more.
@@ -67,7 +72,7 @@ class Store(Protocol):
         """
 
 
-class MemoryStore:
+class MemoryStore(Store):
     """Tables in Spark's block storage, on the executors' disks, until they are freed.
 
     Spark itself frees a checkpoint only when the JVMs of driver and executors happen to collect what refers to it.
@@ -97,13 +102,6 @@ class MemoryStore:
     def _marked(self, name: str) -> str:
         return f"{self._mark} {name}"
 
-    def find(
-        self, name: str, schema: T.StructType, *, settings: Mapping[str, Any], reads: Sequence[str]
-    ) -> EarlierTable | None:
-        """Return None: a session begins empty."""
-        del name, schema, settings, reads
-        return None
-
     def write(self, name: str, table: DataFrame, schema: T.StructType) -> DataFrame:
         """Store a table as a checkpoint, as `Store.write`. One action.
 
@@ -117,9 +115,6 @@ class MemoryStore:
         """Give the rows to the session, as `Store.write_rows`."""
         del name
         return spark.createDataFrame(rows, schema)
-
-    def seal(self, name: str, *, settings: Mapping[str, Any], reads: Sequence[str], counted: Mapping[str, Any]) -> None:
-        """Do nothing: a table that is written is whole."""
 
     def drop(self, name: str, *, made: Sequence[str]) -> None:
         """Free a table at once, as `Store.drop`."""
@@ -142,7 +137,7 @@ class RemoteMemoryStore(MemoryStore):
         return columns.localCheckpoint(eager=False, storageLevel=StorageLevel.DISK_ONLY)
 
 
-class CheckpointStore:
+class CheckpointStore(Store):
     """A `Store` without memory of earlier attempts: a new folder within `folder` for each call.
 
     It uses Parquet, not `DataFrame.checkpoint`, which needs a folder set for the caller's whole application, and keeps
@@ -173,13 +168,6 @@ class CheckpointStore:
             if name not in kept:
                 self._storage.remove(f"{self.path}/{name}")
 
-    def find(
-        self, name: str, schema: T.StructType, *, settings: Mapping[str, Any], reads: Sequence[str]
-    ) -> EarlierTable | None:
-        """Return None: the folder begins empty."""
-        del name, schema, settings, reads
-        return None
-
     def write(self, name: str, table: DataFrame, schema: T.StructType) -> DataFrame:
         """Write a table, as `Store.write`. One action."""
         where = f"{self.path}/{name}"
@@ -190,9 +178,6 @@ class CheckpointStore:
     def write_rows(self, spark: SparkSession, name: str, rows: pa.Table, schema: T.StructType) -> DataFrame:
         """Write the rows, as `Store.write_rows`. One action."""
         return self.write(name, spark.createDataFrame(rows, schema), schema)
-
-    def seal(self, name: str, *, settings: Mapping[str, Any], reads: Sequence[str], counted: Mapping[str, Any]) -> None:
-        """Do nothing: a table that is written is whole."""
 
     def drop(self, name: str, *, made: Sequence[str]) -> None:
         """Remove the files of a table at once, as `Store.drop`."""

@@ -24,13 +24,6 @@ OnRows = Callable[[int, int], None]
 """Called with the number of rows written, and that of all rows."""
 
 
-class EarlierTable(NamedTuple):
-    """A table of an earlier attempt, and the counts in its note."""
-
-    table: pa.Table
-    counted: Mapping[str, Any]
-
-
 class MemoryTables:
     """The tables of a run that has no folder; it begins empty, so no earlier table is found."""
 
@@ -66,14 +59,11 @@ class LocalFolder(RunFolder):
         """The path of the folder for files that live no longer than an attempt."""
         return self._at(f"{STAGES}/spool")
 
-    def find(self, name: str, *, settings: Mapping[str, Any], reads: Sequence[str]) -> EarlierTable | None:
-        """Return a table as an earlier attempt of either engine left it, if this one would make the same; else None."""
-        if not self.has(name, settings=settings, reads=reads):
-            return None
-        return EarlierTable(self.read(name), self._note(name)["counted"])
-
     def note(self, name: str, *, settings: Mapping[str, Any], reads: Sequence[str]) -> Mapping[str, Any] | None:
-        """Return the counts noted of a table that `find` would find, without reading it; None if there is none."""
+        """Return the counts of a table as an earlier attempt of either engine noted them, if it is whole.
+
+        None if there is no such table, or if this attempt would make another.
+        """
         return self._note(name)["counted"] if self.has(name, settings=settings, reads=reads) else None
 
     def write(self, name: str, table: pa.Table, *, on_rows_written: OnRows | None = None) -> None:

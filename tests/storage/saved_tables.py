@@ -30,7 +30,7 @@ def names(path: Path) -> set[str]:
 
 def save(folder: LocalFolder, name: str, reads: list[str], table: pa.Table | None = None, **settings: int) -> None:
     """Write and seal a table, without rows if none is given."""
-    assert folder.find(name, settings=settings, reads=reads) is None
+    assert folder.note(name, settings=settings, reads=reads) is None
     folder.write(name, table_called(name).arrow.empty_table() if table is None else table)
     folder.seal(name, settings=settings, reads=reads, counted={"rows": {name: 1}})
 

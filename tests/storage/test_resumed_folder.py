@@ -21,8 +21,8 @@ def remade(path: Path, **settings: int) -> list[str]:
     with LocalFolder(str(path)) as folder:
         folder.start(settings={}, inputs=INPUTS, resume=True)
     found = {
-        "keep": folder.find("keep", settings=settings, reads=["input"]),
-        "members": folder.find("members", settings={}, reads=["keep"]),
+        "keep": folder.note("keep", settings=settings, reads=["input"]),
+        "members": folder.note("members", settings={}, reads=["keep"]),
     }
     return [name for name, kept in found.items() if kept is None]
 
@@ -33,11 +33,10 @@ def test_a_table_is_taken_again_with_what_was_counted(tmp_path: Path) -> None:
     again = LocalFolder(str(tmp_path / "out"))
 
     again.start(settings={}, inputs=INPUTS, resume=True)
-    kept = again.find("keep", settings={}, reads=["input"])
+    counted = again.note("keep", settings={}, reads=["input"])
 
-    assert kept is not None
-    assert kept.counted == {"rows": {"keep": 1}}
-    assert kept.table.equals(ONE_KEPT)
+    assert counted == {"rows": {"keep": 1}}
+    assert again.read("keep").equals(ONE_KEPT)
     fingerprints(started(tmp_path / "two"))
     assert remade(tmp_path / "two") == []
     assert remade(tmp_path / "two", size=3) == ["keep", "members"]
