@@ -62,6 +62,7 @@ class Store(Protocol):
 
     def seal(self, name: str, *, settings: Mapping[str, Any], reads: Sequence[str], counted: Mapping[str, Any]) -> None:
         """Mark the table as whole, and note the counts of its making; nothing to do where no attempt comes back."""
+        del name, settings, reads, counted
 
     def drop(self, name: str, *, made: Sequence[str]) -> None:
         """Forget a working table that nothing reads any more.
