@@ -222,7 +222,7 @@ def with_values(file: Path, change: Any) -> None:  # noqa: ANN401
 
 
 def try_changes(place: Path, changes: int, *, seed: int = 1, only: str = "") -> Iterator[Outcome]:
-    """Change each file of a run so many times, one change at a time, the files in turn."""
+    """Change each file of a run so many times, one change at a time, the files in turn, in an order that is drawn."""
     whole = place / "whole"
     make_run(whole)
     files = sorted(
@@ -231,7 +231,8 @@ def try_changes(place: Path, changes: int, *, seed: int = 1, only: str = "") -> 
     )  # fmt: skip
     chance = random.Random(seed)  # noqa: S311
     for number in range(changes):
-        for name in (one for one in files if only in str(one)):
+        chosen = [one for one in files if only in str(one)]
+        for name in chance.sample(chosen, len(chosen)):
             folder = place / "foreign"
             shutil.rmtree(folder, ignore_errors=True)
             shutil.copytree(whole, folder)
@@ -248,7 +249,7 @@ def try_changes(place: Path, changes: int, *, seed: int = 1, only: str = "") -> 
             except ValueError:  # no JSON
                 said = replace_file(folder, file, chance)
             renew_digests(folder / "run")
-            wrong = in_child(partial(judge, folder, is_whole=number % WHOLE == 0))
+            wrong = in_child(partial(judge, folder, is_whole=number % WHOLE == WHOLE - 1))
             yield Outcome(str(name), said, "" if wrong == "-" else wrong)
 
 

@@ -2,6 +2,7 @@
 
 import json
 import os
+from itertools import islice
 from pathlib import Path
 
 import pyarrow as pa
@@ -20,10 +21,11 @@ from nddup.storage.local_folder import LocalFolder
 from nddup.storage.local_storage import LocalStorage
 from nddup.storage.run_folder import RunFolder, digest
 from nddup.tables import RESULTS
-from scripts.try_foreign_run import MARKUP, renew_digests
+from scripts.try_foreign_run import MARKUP, renew_digests, try_changes
 from tests.finished_runs import write_texts
 from tests.opened.made_runs import write_family
 from tests.report.made_reports import metrics_of
+from tests.samples_by_night import first
 
 BAD_CONFIG = 2
 
@@ -222,3 +224,12 @@ def test_commands_refuse_foreign_settings_in_one_line(folder: Path, capsys: pyte
         printed = capsys.readouterr().err
         assert "settings.shingle.units" in printed
         assert printed.count("\n") == 1
+
+
+@pytest.mark.parametrize("seed", first(1, range(1, 21)))
+def test_a_changed_value_does_no_harm(tmp_path: Path, seed: int) -> None:
+    """A value of any file or note, digests made to fit: no signal, no raw error, and nothing outside is opened."""
+    changes = [*islice(try_changes(tmp_path, 1, seed=seed), 6)]
+
+    assert len(changes) == 6
+    assert [one for one in changes if one.wrong] == []
