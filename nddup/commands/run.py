@@ -213,6 +213,7 @@ def _look_at_paths(options: argparse.Namespace) -> None:
     Only paths that are surely on this machine are checked: a setting may give Spark another default file system.
     """
     from nddup.scanning.input_files import missing_input  # noqa: PLC0415
+    from nddup.scanning.table_snapshots import split_version  # noqa: PLC0415
     from nddup.storage.local_storage import is_local, is_submitted  # noqa: PLC0415
 
     if options.config or is_submitted() or any("spark." in text for text in options.assignments):
@@ -221,7 +222,7 @@ def _look_at_paths(options: argparse.Namespace) -> None:
 
     storage = LocalStorage()
     for path in options.inputs:
-        if is_local(path) and not storage.exists(path):
+        if is_local(path) and not storage.exists(split_version(path)[0]):
             raise missing_input(path)
     if is_local(options.output) and storage.exists(options.output):
         from nddup.storage.run_folder import RunFolder  # noqa: PLC0415

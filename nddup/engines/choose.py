@@ -16,6 +16,7 @@ from nddup.errors import ConfigError
 from nddup.ground.shown import drop_login, parse_size
 from nddup.remote.addresses import is_remote, scheme_of, spell_bare
 from nddup.scanning.input_files import refuse_foreign
+from nddup.scanning.table_snapshots import split_version
 from nddup.scanning.walk import sizes_of
 from nddup.settings.schema import Config
 from nddup.storage.local_storage import is_readable, is_submitted, local_path
@@ -192,7 +193,7 @@ def estimate_memory(inputs: Sequence[str], weight: float = 1) -> int:
     `weight` is as of `choose_engine`.
     """
     needed = float(BASE)
-    sizes = list(sizes_of([local_path(path) for path in inputs if not is_remote(path)]))
+    sizes = list(sizes_of([split_version(local_path(path))[0] for path in inputs if not is_remote(path)]))
     if away := [path for path in inputs if is_remote(path)]:
         from nddup.scanning.walk_remote import sizes_of_remote  # noqa: PLC0415 - most inputs are on this machine
 

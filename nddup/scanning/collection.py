@@ -158,6 +158,10 @@ NOTHING = Collection((), (), Listing((), (), ()))
 """No files: those of a run that only takes documents out of another."""
 
 
+BESIDE = ("repeated", "tables")
+"""What a listing says beside its files, which keeps its names."""
+
+
 def list_batches(files: Lists, batches: Iterable[Batch]) -> Listing:
     """List the files of batches, sorted by source; a path that is skipped or given twice keeps its own name.
 
@@ -168,7 +172,8 @@ def list_batches(files: Lists, batches: Iterable[Batch]) -> Listing:
     named = [_under(name, file) for name, listing in listings for file in listing.files]
     named.sort(key=lambda file: file.source.encode())
     skipped = (why for _, listing in listings for why in listing.skipped)
-    return Listing(tuple(named), tuple(skipped), tuple(path for _, listing in listings for path in listing.repeated))
+    repeated, tables = ([one for _, listing in listings for one in getattr(listing, name)] for name in BESIDE)
+    return Listing(tuple(named), tuple(skipped), tuple(repeated), tuple(tables))
 
 
 def _under(name: str, file: InputFile) -> InputFile:

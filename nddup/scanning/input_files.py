@@ -229,12 +229,12 @@ def table_of_others(names: Collection[str], names_in: Callable[[str], Iterable[s
     """
     log = "whose log says which of its files count; read it with"
     if "_delta_log" in names:
-        return f"a Delta table, {log} deltalake.DeltaTable(path).to_pyarrow_table()"
+        return f"a Delta table, {log} pip install 'nddup[delta]' and its own path as INPUT"
     if ".hoodie" in names:
         return f'a Hudi table, {log} spark.read.format("hudi").load(path)'
     signs = names_in("metadata") if "metadata" in names else ()
     if any(name.endswith(".metadata.json") or name == "version-hint.text" for name in signs):
-        return f"an Iceberg table, {log} pyiceberg.table.StaticTable.from_metadata(file).scan().to_arrow()"
+        return f"an Iceberg table, {log} pip install 'nddup[iceberg]' and its own path as INPUT"
     if "dataset_info.json" in names and any(name.endswith(".arrow") for name in names):
         way = "load_from_disk(path)" if "state.json" in names else "Dataset.from_file(file)"
         return f"a dataset as datasets saves it; read it with datasets.{way}"
@@ -243,7 +243,9 @@ def table_of_others(names: Collection[str], names_in: Callable[[str], Iterable[s
 
 def table_input(text: str, what: str) -> ConfigError:
     """Make the error for an INPUT with such a table."""
-    return ConfigError(f"INPUT {text}: {what} and give that to nddup.find_duplicates, or write it as plain Parquet")
+    return ConfigError(
+        f"INPUT {text}: {what}; or give what that reads to nddup.find_duplicates, or write it as plain Parquet"
+    )
 
 
 @dataclass(frozen=True)
@@ -272,11 +274,12 @@ class InputFile:
 
 @dataclass(frozen=True)
 class Listing:
-    """The files of all inputs, sorted by source; the skipped files, each with the reason; the repeated inputs."""
+    """The files of all inputs, sorted by source; the skipped ones, each with the reason; repeated inputs; tables."""
 
     files: tuple[InputFile, ...]
     skipped: tuple[tuple[str, str], ...]
     repeated: tuple[str, ...]
+    tables: tuple[str, ...] = ()
 
 
 class Placed(NamedTuple):
@@ -294,7 +297,12 @@ class Placed(NamedTuple):
     version: str = ""
 
 
-def make_listing(found: Mapping[str, Placed], skipped: Iterable[tuple[str, str]], repeated: Iterable[str]) -> Listing:
+def make_listing(
+    found: Mapping[str, Placed],
+    skipped: Iterable[tuple[str, str]],
+    repeated: Iterable[str],
+    tables: Iterable[str] = (),
+) -> Listing:
     """Name the files found, by how the engine opens them, and sort them by their names.
 
     An INPUT inside a table of Hive is named from the folder of the table on: its records keep their columns.
@@ -305,7 +313,7 @@ def make_listing(found: Mapping[str, Placed], skipped: Iterable[tuple[str, str]]
     sources = distinct_sources({path: (_above_columns(place.base), place.path) for path, place in found.items()})
     files = [InputFile(path, sources[path], place.size, place.modified, place.version) for path, place in found.items()]
     files.sort(key=lambda file: file.source.encode())
-    return Listing(tuple(files), tuple(sorted(skipped)), tuple(repeated))
+    return Listing(tuple(files), tuple(sorted(skipped)), tuple(repeated), tuple(tables))
 
 
 def _above_columns(folder: str) -> str:

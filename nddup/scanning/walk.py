@@ -19,7 +19,7 @@ import zlib
 from collections.abc import Collection, Iterator, Sequence
 from functools import lru_cache
 from pathlib import PurePath
-from typing import IO, BinaryIO, NamedTuple, cast
+from typing import IO, TYPE_CHECKING, BinaryIO, NamedTuple, cast
 
 from nddup.errors import ConfigError, StoppedError
 from nddup.remote.addresses import is_remote
@@ -28,6 +28,7 @@ from nddup.scanning.input_files import (
     RUN,
     Placed,
     address_of,
+    is_of_this_machine,
     local_path,
     missing_input,
     percent_spelled,
@@ -36,6 +37,9 @@ from nddup.scanning.input_files import (
     uri_of,
     why_skipped,
 )
+
+if TYPE_CHECKING:
+    from nddup.scanning.table_snapshots import TablePath
 
 SPECIAL = {
     stat.S_IFIFO: "a named pipe",
@@ -58,11 +62,12 @@ GONE = "removed while the folder was listed"
 
 
 class Walked(NamedTuple):
-    """The files, by address (`input_files.address_of`); the skipped files with the reason; the files given twice."""
+    """The files, by address (`input_files.address_of`); the skipped ones with the reason; those given twice; tables."""
 
     files: dict[str, Placed]
     skipped: tuple[tuple[str, str], ...]
     repeated: tuple[str, ...]
+    tables: tuple[str, ...] = ()
 
 
 _MEMBER = re.compile(r"archive/.+\.w?arc(\.gz|\.zst)?", re.IGNORECASE)
@@ -90,9 +95,14 @@ def walk_inputs(inputs: Sequence[str]) -> Walked:
 
     Cost: one listing of each folder and one status of each file.
     """
-    roots = [_root(text) for text in inputs]
-    walk = _Walk([real for _, real, _ in roots])
-    for text, (path, real, status) in zip(inputs, roots, strict=True):
+    tables = {text: table for text in inputs if (table := _table_at(text)) is not None}
+    roots = {text: _root(text) for text in inputs if text not in tables}
+    walk = _Walk([real for _, real, _ in roots.values()])
+    for text in inputs:
+        if text in tables:
+            walk.take_table(text, tables[text])
+            continue
+        path, real, status = roots[text]
         try:
             if stat.S_ISDIR(status.st_mode):
                 _refuse_inside_table(text, real)
@@ -103,6 +113,15 @@ def walk_inputs(inputs: Sequence[str]) -> Walked:
             raise _unlistable(text, path, error) from error
     walk.follow_links()
     return walk.result()
+
+
+def _table_at(text: str) -> "TablePath | None":
+    """Return the table that an INPUT names; None for all else, also for a folder inside a table."""
+    from nddup.scanning.table_snapshots import find_table  # noqa: PLC0415
+
+    if not text or not is_of_this_machine(text):
+        return None
+    return find_table(local_path(text))
 
 
 def sizes_of(paths: Sequence[str]) -> Iterator[tuple[str, int]]:
@@ -145,6 +164,9 @@ class _Walk:
         self._links: list[tuple[str, str]] = []
         self._skipped: dict[str, str] = {}
         self._walked: set[str] = set()
+        self._copied: dict[str, Placed] = {}
+        self._tables: list[str] = []
+        self._repeated: list[str] = []
 
     def take_file(
         self, path: str, status: os.stat_result, base: str, *, by_link: bool = False, is_beside: bool = False
@@ -155,6 +177,19 @@ class _Walk:
             self._found.append(_Candidate(is_beside, by_link, os.fsencode(path), base, path, status))
         else:
             self._skip(path, SPECIAL.get(kind, "not a regular file"))
+
+    def take_table(self, text: str, table: "TablePath") -> None:
+        """Take the files of the copy of a version of a table, named by the table and the version."""
+        from nddup.scanning.table_snapshots import copy_snapshot  # noqa: PLC0415
+
+        snapshot, above = copy_snapshot(table), str(table.folder.parent)
+        if snapshot.name in self._tables:
+            self._repeated.append(text)
+            return
+        self._tables.append(snapshot.name)
+        for path, size in snapshot.files:
+            name = f"{above}/{snapshot.name}/{path.rpartition('/')[2]}"
+            self._copied[path] = Placed(percent_spelled(above), percent_spelled(name), size, 0, version=snapshot.name)
 
     def take_folder(self, path: str, real: str, base: str, *, below: bool = True, by_link: bool = False) -> None:
         """Take the files below a folder, whose path without links is `real`. Links are left for `follow_links`."""
@@ -223,9 +258,8 @@ class _Walk:
 
     def result(self) -> Walked:
         """Return each file once, under the first of its names: its own before a link's, then in the order of bytes."""
-        files: dict[str, Placed] = {}
+        files, repeated = dict(self._copied), list(self._repeated)
         taken: dict[object, str] = {}
-        repeated = []
         for is_beside, _, _, base, path, status in sorted(self._found, key=lambda found: found[:4]):
             address = address_of(path)
             if address in files:
@@ -241,7 +275,7 @@ class _Walk:
                 beside = address if is_beside else ""
                 placed = Placed(percent_spelled(base), percent_spelled(whole), size, modified, beside)
                 files[address_of(whole)] = placed
-        return Walked(files, tuple(sorted(self._skipped.items())), tuple(repeated))
+        return Walked(files, tuple(sorted(self._skipped.items())), tuple(repeated), tuple(self._tables))
 
     def _skip(self, path: str, why: str) -> None:
         self._skipped[address_of(path)] = why

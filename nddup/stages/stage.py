@@ -233,6 +233,7 @@ def measure_files(source: EngineTable) -> dict[str, Any]:
     return {
         "bytes": sum(file.size for file in listing.files) - sum(file.size for file in source.assets),
         "files": len(listing.files) - len(source.assets),
+        "snapshots": list(listing.tables),
         "respelled_names": sum(not is_utf8(file.path) for file in listing.files),
         "skipped_files": [SkippedFile(path=path, why=why) for path, why in skipped],
     }

@@ -156,7 +156,8 @@ def test_a_table_with_a_log_is_refused_in_one_line(tmp_path: Path, log: str, wha
         path.write_bytes(b"x")
 
     for folder in (tmp_path / "lake", tmp_path / "lake/pages", data.parent):
-        with pytest.raises(ConfigError, match=rf"^INPUT [^\n]*/lake/pages: an? {what} table, [^\n]+$"):
+        told = rf"an? {what} table, " if folder.name != "pages" or what == "Hudi" else r"\w+ does not read it"
+        with pytest.raises(ConfigError, match=rf"^INPUT [^\n]*/lake/pages: {told}[^\n]+$"):
             walk(folder)
     assert sources(walk(data)) == ["date=2024/a.parquet"]
 

@@ -1,0 +1,101 @@
+"""Delta and Iceberg tables as INPUT: the rows of a version as their own libraries give them, or one line of refusal."""
+
+import json
+import shutil
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from nddup.cli import main
+from nddup.errors import ConfigError
+from nddup.storage.local_storage import LocalStorage
+from tests.scanning.written_tables import IcebergFolder, rows_of, write_deletion_vector, write_delta
+
+BRIEF = ("--set", "output.report=false", "--set", "input.min_tokens=1", "--set", "output.texts=0")
+
+
+@pytest.fixture(autouse=True)
+def _alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NDDUP_CACHE_DIR", str(tmp_path / "cache"))
+
+
+def rows_read(path: str) -> pa.Table:
+    """Return what nddup reads of a table, in the order of ids."""
+    files = LocalStorage().list_inputs([path]).files
+    return pa.concat_tables([pq.read_table(file.path) for file in files]).sort_by("id")
+
+
+def same(table: pa.Table, other: pa.Table) -> bool:
+    """Return whether two tables have equal names and values; a string may be of any kind."""
+    ordered = other.sort_by("id").select(table.column_names)
+    return set(table.column_names) == set(other.column_names) and table.to_pylist() == ordered.to_pylist()
+
+
+def test_a_delta_table_is_read_as_by_its_library(tmp_path: Path) -> None:
+    from deltalake import DeltaTable  # noqa: PLC0415 - an extra
+
+    path = tmp_path / "pages"
+    write_delta(path)
+    for version in (None, 0, 1, 2, 3, 4):
+        asked = str(path) if version is None else f"{path}@{version}"
+        assert same(rows_read(asked), DeltaTable(str(path), version=version).to_pyarrow_table())
+    newest = {row["id"]: row for row in rows_read(str(path)).to_pylist()}
+    assert not {"d3", "d21"} & newest.keys()
+    assert newest["d4"] == {"id": "d4", "text": "another text", "lang": "de/at b", "extra": None}
+
+    output = tmp_path / "out"
+    assert main(["run", str(path), "--output", str(output), *BRIEF]) == 0
+    documents = pq.read_table(output / "documents")
+    assert set(documents["doc_id"].to_pylist()) == newest.keys()
+    assert json.loads((output / "metrics.json").read_text())["stages"]["sketch"]["snapshots"] == ["pages@4"]
+    assert set(documents["source"].to_pylist()) == {"pages@4/part-00000.parquet"}
+    DeltaTable(str(path)).delete("id = 'd5'")  # the run is of a version that does not change
+    assert main(["check", str(output)]) == 0
+    assert len(rows_read(f"{path}@5")) == len(newest) - 1
+
+
+def test_rows_that_a_deletion_vector_marks_stay_deleted(tmp_path: Path) -> None:
+    write_deletion_vector(tmp_path / "pages", [1, 5, 11])
+    assert len(rows_read(f"{tmp_path}/pages@0")) == 12
+    assert same(rows_read(f"{tmp_path}/pages"), rows_of([n for n in range(12) if n not in (1, 5, 11)]))
+
+
+def test_an_iceberg_table_is_read_as_by_its_library(tmp_path: Path) -> None:
+    pages = IcebergFolder(tmp_path / "pages")
+    first = pages.fill()
+    assert same(rows_read(str(pages.path)), pages.table.scan().to_arrow())
+    assert same(rows_read(f"{pages.path}@{first}"), rows_of(range(12)))
+    newest = {row["id"]: row for row in rows_read(str(pages.path)).to_pylist()}
+    assert "d3" not in newest
+    assert newest["d4"]["text"] == "another text"
+    assert (newest["d5"]["extra"], newest["d22"]["extra"], newest["d22"]["lang"]) == (None, 7, "de/at b")
+    pages.write_deletes(by_equality=False)
+    assert len(rows_read(str(pages.path))) == len(newest) - 1
+
+
+def refused(path: str) -> str:
+    with pytest.raises(ConfigError) as told:
+        rows_read(path)
+    assert "\n" not in str(told.value)
+    return str(told.value)
+
+
+def test_what_a_library_cannot_read_is_refused(tmp_path: Path) -> None:
+    pages = IcebergFolder(tmp_path / "pages")
+    pages.fill()
+    pages.write_deletes(by_equality=True)
+    assert "equality deletes" in refused(str(pages.path))
+    assert "has no snapshot 7" in refused(f"{pages.path}@7")
+
+    delta = tmp_path / "delta"
+    write_delta(delta)
+    assert "deltalake does not read it" in refused(f"{delta}@99")
+    assert "and its own path as INPUT" in refused(str(tmp_path))
+    assert "a Delta table" in refused(str(next(delta.glob("lang=*"))))
+    data = next(delta.glob("lang=*/*.parquet"))
+    moved = tmp_path / "elsewhere.parquet"
+    shutil.move(data, moved)
+    data.symlink_to(moved)
+    assert any("is not in its folder" in refused(f"{delta}@{version}") for version in range(1))
