@@ -20,7 +20,7 @@ from nddup.commands import COMMANDS
 from nddup.commands.in_buckets import execute_with_buckets
 from nddup.errors import ConfigError, NddupError, OutputError, reason_of
 from nddup.ground import progress
-from nddup.ground.shown import clean, one_line, print_in_any_encoding
+from nddup.ground.shown import clean, one_line, print_in_any_encoding, print_json
 from nddup.ground.start_up import LIGHT, collect_rarely, open_streams
 
 INTERRUPTED = 130
@@ -207,7 +207,10 @@ def build_parser() -> argparse.ArgumentParser:
         epilog=EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("--version", action="version", version=f"nddup {__version__}")
+    parser.add_argument(
+        "--version", action="version", version=f"nddup {__version__}",
+        help="print the version; with --json what it is made of, for a question",
+    )  # fmt: skip
     parser.add_argument(
         "--completion", choices=SHELLS, action=_Completion, metavar="SHELL",
         help="print the script that completes commands, options and settings in bash, zsh or fish, such as"
@@ -221,13 +224,18 @@ def build_parser() -> argparse.ArgumentParser:
     return parser
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
+def main(arguments: Sequence[str] | None = None) -> int:  # noqa: PLR0911 - an exit status each
     """Run one command and return its exit status.
 
     Args:
         arguments: of the command line, without the program's name; None: those of this process.
     """
     open_streams()
+    if set(sys.argv[1:] if arguments is None else arguments) == {"--version", "--json"}:
+        from nddup.commands.installation import describe_installation  # noqa: PLC0415
+
+        print_json(describe_installation())
+        return 0
     options = build_parser().parse_args(arguments)
     if getattr(options, "quiet", False):
         progress.be_quiet()

@@ -1,4 +1,4 @@
-"""Write docs/reference.md from the code: commands, settings, tables. `--check` only checks that it is up to date."""
+"""Write docs/reference.md from the code, and llms.txt from docs/index.md. `--check` only checks that they are right."""
 
 import argparse
 import inspect
@@ -6,6 +6,7 @@ import re
 import sys
 import types
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from importlib.metadata import metadata
 from itertools import groupby
 from operator import attrgetter
 from pathlib import Path
@@ -23,7 +24,8 @@ from nddup.settings.schema import Config
 from nddup.tables import READABLE, RESULTS, Column, Table
 from nddup.tables.features import AGAINST, DIFF_TABLES, PASSAGE_TABLES, SPLIT_TABLES
 
-TARGET = Path(__file__).resolve().parents[1] / "docs" / "reference.md"
+ROOT = Path(__file__).resolve().parents[1]
+TARGET, INDEX = ROOT / "docs" / "reference.md", ROOT / "llms.txt"
 
 HEAD = """# Reference
 
@@ -38,14 +40,30 @@ def main() -> int:
     """Write the page, or compare it; return the exit status."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--check", action="store_true", help="compare only")
-    text = make_reference()
-    if not parser.parse_args().check:
-        TARGET.write_text(text, encoding="utf-8")
-        return 0
-    if TARGET.read_text(encoding="utf-8") != text:
-        print("docs/reference.md is out of date: run make reference")
-        return 1
-    return 0
+    made = {TARGET: make_reference(), INDEX: make_index()}
+    is_check, wrong = parser.parse_args().check, False
+    for path, text in made.items():
+        if not is_check:
+            path.write_text(text, encoding="utf-8")
+        elif path.read_text(encoding="utf-8") != text:
+            print(f"{path.relative_to(ROOT)} is out of date: run make reference")
+            wrong = True
+    return int(wrong)
+
+
+def make_index() -> str:
+    """Return llms.txt: each page of docs in reading order, with its title and how it begins, for programs that read."""
+    pages = re.findall(r"\]\(([\w/.-]+\.md)\)", (ROOT / "docs" / "index.md").read_text(encoding="utf-8"))
+    lines = [f"# nddup\n\n> {metadata('nddup')['Summary']}\n\n## Documentation\n"]
+    for page in dict.fromkeys(["../README.md", *pages]):
+        text = (ROOT / "docs" / page).resolve().read_text(encoding="utf-8")
+        title = re.sub(r"[`*]", "", text.partition("\n")[0].removeprefix("# "))
+        paragraphs = [one for one in text.split("\n\n")[1:] if one[:1].isalpha() or re.match(r"`\w|\*\*", one)]
+        plain = re.sub(r"\[([^]]+)\]\([^)]+\)", r"\1", " ".join(paragraphs[0].split())) if paragraphs else ""
+        begun = re.split(r"(?<=[.?:]) ", plain)[0].rstrip(":")
+        path = page.removeprefix("../") if page.startswith("../") else f"docs/{page}"
+        lines.append(f"- [{title}]({path})" + (f": {begun}" if begun else ""))
+    return "\n".join(lines) + "\n"
 
 
 def make_reference() -> str:

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Build the wheel, install it with its dependencies into an empty environment, and run it on the sample.
+# Build the wheel and the source archive, check what they say of themselves, install the wheel with its dependencies into
+# an empty environment, and run it on the sample.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 export LC_ALL=C.UTF-8
@@ -9,6 +10,9 @@ rm -rf "$work" dist/nddup-*.whl
 mkdir -p "$work" dist
 .venv/bin/python -m pip wheel -qq --disable-pip-version-check --no-input --no-deps --wheel-dir dist .
 wheel=$(ls dist/nddup-*.whl)
+rm -f dist/nddup-*.tar.gz
+.venv/bin/python -m build --sdist --no-isolation --outdir dist . >"$work/sdist.log"
+.venv/bin/python -m twine check --strict "$wheel" dist/nddup-[0-9]*.tar.gz
 
 # An environment in another folder, so that nothing is imported from here; versions as in the lock.
 .venv/bin/python -m venv --without-pip "$work/env"

@@ -11,7 +11,7 @@ from nddup.cli import build_parser, main
 from nddup.commands import COMMANDS
 from nddup.settings.schema import Config
 from nddup.tables import RESULTS
-from scripts.make_reference import make_reference
+from scripts.make_reference import make_index, make_reference
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "SECURITY.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -28,6 +28,7 @@ def name_of(path: Path) -> str:
 def test_the_reference_is_made_from_the_code() -> None:
     """docs/reference.md is what `make reference` writes."""
     assert (ROOT / "docs" / "reference.md").read_text(encoding="utf-8") == make_reference(), "run make reference"
+    assert (ROOT / "llms.txt").read_text(encoding="utf-8") == make_index(), "run make reference"
 
 
 def test_the_documentation_stays_short() -> None:

@@ -223,7 +223,7 @@ class Storage:
                     repeated += [] if is_beside else [drop_login(uri)]
                     continue
                 found[uri] = Placed(base, entry.path, entry.size, entry.modified, entry.path if is_beside else "")
-        return make_listing(found, skipped, repeated)
+        return make_listing(found, skipped, repeated, here.tables)
 
     def look_in_tasks(self, inputs: list[str], files: Sequence[InputFile], look: Look) -> dict[str, Seen]:
         """Call `look_in_folders` for the files below INPUT folders that only Java can open."""

@@ -4,11 +4,13 @@ import json
 import os
 import subprocess
 import sys
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any, cast
 
 import pytest
 
+from nddup import __version__
 from nddup.cli import NO_SPARK, main
 from nddup.commands import COMMANDS
 from nddup.embedded.run import run_locally
@@ -305,3 +307,13 @@ def test_without_spark_one_line_says_what_to_install(
 
     assert status == 2
     assert capsys.readouterr().err.splitlines()[-1] == f"nddup: {NO_SPARK}"
+
+
+def test_an_installation_describes_itself(capsys: pytest.CaptureFixture[str]) -> None:
+    """One line of JSON for a question: versions and the machine, and nothing of the user."""
+    assert main(["--version", "--json"]) == 0
+    facts = json.loads(capsys.readouterr().out)
+    assert {name: version(name) for name in ("numpy", "pyarrow", "duckdb")}.items() <= facts.items()
+    assert facts["nddup"] == __version__
+    assert facts["memory"] > 0
+    assert str(Path.home()) not in json.dumps(facts)
