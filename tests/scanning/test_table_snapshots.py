@@ -83,6 +83,8 @@ def refused(path: str) -> str:
 
 
 def test_what_a_library_cannot_read_is_refused(tmp_path: Path) -> None:
+    from deltalake import DeltaTable  # noqa: PLC0415
+
     pages = IcebergFolder(tmp_path / "pages")
     pages.fill()
     pages.write_deletes(by_equality=True)
@@ -94,8 +96,8 @@ def test_what_a_library_cannot_read_is_refused(tmp_path: Path) -> None:
     assert "deltalake does not read it" in refused(f"{delta}@99")
     assert "and its own path as INPUT" in refused(str(tmp_path))
     assert "a Delta table" in refused(str(next(delta.glob("lang=*"))))
-    data = next(delta.glob("lang=*/*.parquet"))
+    data = Path(DeltaTable(str(delta), version=0).file_uris()[0])
     moved = tmp_path / "elsewhere.parquet"
     shutil.move(data, moved)
     data.symlink_to(moved)
-    assert any("is not in its folder" in refused(f"{delta}@{version}") for version in range(1))
+    assert "is not in its folder" in refused(f"{delta}@0")
