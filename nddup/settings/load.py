@@ -240,10 +240,10 @@ def _name(item: ErrorDetails) -> str:
 
 def _explain(item: ErrorDetails) -> str:
     name = _name(item)
-    path = name.split(".", 1)
     if item["type"] == "extra_forbidden":
-        known = _sections() if len(path) == 1 else _keys_of(path[0])
-        close = difflib.get_close_matches(path[-1], known, n=1)
+        *section, key = item["loc"]  # a key may have dots of its own
+        known = _keys_of(str(section[0])) if section else _sections()
+        close = difflib.get_close_matches(str(key), known, n=1)
         hint = f"did you mean {close[0]}?" if close else f"expected one of {', '.join(known)}"
         return f"{name}: unknown key; {hint}"
     message = item["msg"].removeprefix("Value error, ")

@@ -154,6 +154,9 @@ def test_a_wrong_file_is_refused_under_its_own_name(tmp_path: Path) -> None:
     path = written(tmp_path, "sketch: {sise: 50}\n")
 
     assert refusal("sketch.size=60", path=path) == f"{path}: sketch.sise: unknown key; did you mean size?"
+    for key in ("a.b", "../x", "pairs.threshold"):
+        written(tmp_path, f'"{key}": 1\n')
+        assert refusal("sketch.size=60", path=path).startswith(f"{path}: {key}: unknown key; expected one of engine")
 
 
 @pytest.mark.parametrize(
