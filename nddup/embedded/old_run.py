@@ -8,7 +8,6 @@ A stored node is the least `doc_key` of its documents, which no later batch chan
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import chain
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -21,18 +20,13 @@ from nddup.ground.columns import one_chunk
 from nddup.storage.local_folder import LocalFolder
 from nddup.tables import DOCUMENTS, ONTO, REJECTS, TAKEN_OUT, table_called
 
-BATCHED = ("posted", "postings", "frequent")
-
 SURE = {
     "candidates": ("node_a", "node_b"),
-    "posted": ("batch", "row"),
-    "postings": ("batch", "feature", "row", "place"),
-    "frequent": ("batch", "feature", "holders"),
     "shingles": ("node", "shingles"),
 }
 """Columns that are never null."""
 
-NODES_IN = (("candidates", "node_a"), ("candidates", "node_b"), ("posted", "node"), ("shingles", "node"))
+NODES_IN = (("candidates", "node_a"), ("candidates", "node_b"), ("shingles", "node"))
 """Columns that name stored nodes."""
 
 
@@ -47,21 +41,19 @@ class Renamed(NamedTuple):
         return self.after[np.searchsorted(self.before, nodes)]
 
     def rows_of(self, table: pa.Table, anew: NDArray[np.int64]) -> pa.Table:
-        """Return the rows of a stored table whose nodes are left; of POSTED all, null for a node that is gone or anew.
+        """Return the rows of a stored table whose nodes are left.
 
         Of CANDIDATES those of nodes whose pairs are found again go too.
         """
         columns = [name for name in ("node", "node_a", "node_b") if name in table.column_names]
         is_left = np.ones(len(table), np.bool_)
         for name in columns:
-            now = self.of(pc.fill_null(table[name], int(self.before[0])).to_numpy())
-            now = np.where(pc.is_null(table[name]).to_numpy(), -1, now)
-            if "shingles" not in table.column_names:
-                now = np.where(np.isin(now, anew), -1, now)
+            now = self.of(table[name].to_numpy())
             is_left &= now >= 0
-            column = pa.array(now, pa.int64(), mask=now < 0)
-            table = table.set_column(table.schema.get_field_index(name), name, column)
-        return table if "batch" in table.column_names or not columns else table.filter(pa.array(is_left))
+            if "shingles" not in table.column_names:
+                is_left &= ~np.isin(now, anew)
+            table = table.set_column(table.schema.get_field_index(name), name, pa.array(now))
+        return table.filter(pa.array(is_left))
 
 
 @dataclass(frozen=True)
@@ -165,10 +157,10 @@ def find_fault(documents: pa.Table, stored: Mapping[str, pa.Table]) -> str | Non
 
     Cost: one pass over the numbers.
     """
-    return next(chain(_faults_of_nodes(documents, stored), _faults_of_postings(stored)), None)
+    return next(_faults_of(documents, stored), None)
 
 
-def _faults_of_nodes(documents: pa.Table, stored: Mapping[str, pa.Table]) -> Iterator[str]:
+def _faults_of(documents: pa.Table, stored: Mapping[str, pa.Table]) -> Iterator[str]:
     nulls = [f"{name}.{column}" for name, of in SURE.items() for column in of if stored[name][column].null_count]
     nulls += [f"documents.{column}" for column in ("doc_key", "n_features") if documents[column].null_count]
     yield from (f"{name} is null" for name in nulls)
@@ -182,27 +174,8 @@ def _faults_of_nodes(documents: pa.Table, stored: Mapping[str, pa.Table]) -> Ite
             yield f"{name}.{column} names no document"
 
 
-def _faults_of_postings(stored: Mapping[str, pa.Table]) -> Iterator[str]:
-    batches = {name: stored[name]["batch"].to_numpy() for name in BATCHED}
-    for batch in np.unique(np.concatenate(list(batches.values()))).tolist():
-        of = {name: stored[name].filter(pa.array(batches[name] == batch)) for name in BATCHED}
-        rows = of["posted"]["row"].to_numpy()
-        holders, places = (of["postings"][name].to_numpy() for name in ("row", "place"))
-        if not np.array_equal(rows, np.arange(len(rows))) or not _within(holders, len(rows)) or not _within(places):
-            yield "postings: a row or a place that there is not"
-        features, frequent = (of[name]["feature"].to_numpy() for name in ("postings", "frequent"))
-        if not _within(features, 1 << 32) or not _within(frequent, 1 << 32):
-            yield "postings: a feature of more than 32 bits"
-        if not np.all(np.diff(features) >= 0) or not _ascends(frequent):
-            yield "postings: features do not ascend"
-
-
 def _ascends(values: NDArray[np.int64]) -> bool:
     return bool(np.all(np.diff(values) > 0))
-
-
-def _within(values: NDArray[np.integer], end: int = 1 << 31) -> bool:
-    return not len(values) or (int(values.min()) >= 0 and int(values.max()) < end)
 
 
 def _empty(name: str) -> pa.Table:

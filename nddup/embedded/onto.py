@@ -24,17 +24,11 @@ from nddup.embedded.old_run import Old
 from nddup.embedded.workers import Workers
 from nddup.ground.arrays import take_rows
 from nddup.ground.columns import list_column, lists_of, one_chunk, pieces_of, ragged_of
-from nddup.matching.lookups import Matching, Postings, Rows, build_postings, find_near, join_near, spread_rows
+from nddup.matching.reach import mark_new
 from nddup.mining.pair_graph import label_components
 from nddup.settings.plan import confirm_rule_of, kind_of, record_limits, tokens_of
 from nddup.settings.schema import Config
-from nddup.tables import (
-    CANDIDATES,
-    ONTO,
-    SHINGLES,
-    Table,
-    likeness_of,
-)
+from nddup.tables import CANDIDATES, SHINGLES
 
 TURNED = {"containment_a": "containment_b", "containment_b": "containment_a"}
 """What a pair shows of one end, and of the other."""
@@ -42,6 +36,9 @@ TURNED = {"containment_a": "containment_b", "containment_b": "containment_a"}
 SHINGLES_TOGETHER = 1 << 23
 """Shingles in one array of the stored table: 64 MB."""
 
+
+ROWS_TOGETHER = 1 << 16
+"""Old sketches that are looked at together: some 50 MB."""
 
 NAMED_BY = {"pairs": "doc_a", "keep": "doc_id", "false_components": "component"}
 """The column of each table that names a document of the component of its row."""
@@ -52,8 +49,8 @@ class Onto:
     """The search of one run for its pairs, onto what it goes on from, and the documents that these change.
 
     A distinct sketch is named by the place of its first document. Old candidates are known, so only new sketches are
-    looked for, among themselves and in the posting lists of each batch. What follows from the pairs is made anew for
-    the documents of components, of candidates, that hold a new document; the rows of all others stay.
+    looked for, among themselves and the old ones that they reach (`nddup.matching.reach`). What follows from the pairs
+    is made anew for the documents of components, of candidates, that hold a new document; the rows of all others stay.
 
     Args:
         old: the finished run.
@@ -64,8 +61,8 @@ class Onto:
         workers: the threads and processes.
         is_whole: whether all documents count as changed.
 
-    Cost: that of `match` for the new sketches; a look-up in the posting lists of each batch for each feature of their
-        prefixes; a union-find over the candidates. All old postings and candidates are in memory.
+    Cost: one look at each id of the old sketches; that of `match` for the new ones and those reached; a union-find over
+        the candidates. All sketches and candidates are in memory.
     """
 
     old: Old
@@ -84,7 +81,6 @@ class Onto:
         self._sizes = np.diff(self._sketches.offsets).astype(np.int32)
         self._firsts = _first_places(documents["group"])
         self._rule = PairingOptions.of(self.config)
-        self._matching = Matching(self._rule.threshold, self._rule.finder, 0)
         self._shingles: list[tuple[int, Row]] = []
 
         is_node = (self._firsts == np.arange(len(self._keys))) & (self._sizes > 0)
@@ -94,44 +90,44 @@ class Onto:
         self.changed = self._find_changed()
 
     def _find(self) -> None:
-        """Find the candidates: of new sketches, and those that are stored."""
-        new, sketches = self._new, take_rows(self._sketches, self._new)
+        """Find the candidates: those of a new sketch, and those that are stored."""
+        is_new = np.zeros(len(self._keys), np.bool_)
+        is_new[self._new] = True
+        both = np.union1d(self._new, self._find_reached())
+        sketches = take_rows(self._sketches, both)
         sketches.values.flags.writeable = False
-        given = spread_rows(new, sketches, self._n_features[new], self._matching)
-        self._given = given
-        self._among = match(new.astype(np.int32), sketches, self._n_features[new], self._rule, self.workers)
-        near = join_near([find_near(batch, given, self._matching) for batch in (self._batches() if len(new) else ())])
+        self._among = match(both.astype(np.int32), sketches, self._n_features[both], self._rule, self.workers)
+        is_known = ~is_new[self._among.first] & ~is_new[self._among.second]
+        among = self._among.take(np.flatnonzero(~is_known))
 
         stored = self.old.stored["candidates"]
         listed, large = stored.filter(pc.is_null(stored["pairs"])), stored.filter(pc.is_valid(stored["pairs"]))
-        shows = self._rule.threshold.shows_containment
-        met = likeness_of(near.overlap, near.resemblance, near.sizes.T, shows_containment=shows)
         first, second = (self._places_of(listed[name].to_numpy()) for name in ("node_a", "node_b"))
-        known = _Pairs(first, second, {name: listed[name].to_numpy() for name in met})
-        among = _Pairs(self._among.first, self._among.second, self._among.told)
-        self._pairs = _Pairs.joined([among, _Pairs(near.given, near.stored, met), known])
+        known = _Pairs(first, second, {name: listed[name].to_numpy() for name in among.told})
+        self._pairs = _Pairs.joined([_Pairs(among.first, among.second, among.told), known])
         ends = [self._places_of(large[name].to_numpy()) for name in ("node_a", "node_b")]
-        self._large = np.concatenate([self._among.large, np.stack([*ends, large["pairs"].to_numpy()], axis=1)])
+        self._large = np.concatenate([self._new_large(is_new), np.stack([*ends, large["pairs"].to_numpy()], axis=1)])
+
+    def _find_reached(self) -> NDArray[np.int64]:
+        """Return the places of the old nodes that may be near to a new one."""
+        is_node = (self._firsts == np.arange(len(self._keys))) & (self._sizes > 0)
+        is_node[self._new] = False
+        old, rule = np.flatnonzero(is_node), self._rule
+        totals = rule.threshold.totals(self._sizes, self._n_features)
+        reach = mark_new(take_rows(self._sketches, self._new), totals[self._new], rule.threshold, rule.finder)
+        pieces = [old[at : at + ROWS_TOGETHER] for at in range(0, len(old), ROWS_TOGETHER)] if len(self._new) else []
+        parts = [piece[reach.find(take_rows(self._sketches, piece), totals[piece])] for piece in pieces]
+        return np.concatenate([np.empty(0, np.int64), *parts])
+
+    def _new_large(self, is_new: NDArray[np.bool_]) -> NDArray[np.int64]:
+        """Return the rows of components with too many pairs to list, without components of old sketches alone."""
+        large = self._among.large
+        changed = large[is_new[large[:, :2]].any(axis=1), 0]
+        return large[np.isin(large[:, 0], changed)]
 
     def _places_of(self, keys: NDArray[np.int64]) -> NDArray[np.int64]:
         """Return the places of stored nodes."""
         return np.searchsorted(self._keys, keys)
-
-    def _batches(self) -> Iterator[Postings]:
-        """Yield the posting lists of each batch; the places of documents are the rows of all."""
-        totals = self._rule.threshold.totals(self._sizes, self._n_features)
-        rows, stored = Rows(self._firsts, self._sketches, totals), self.old.stored
-        for batch in pc.unique(stored["posted"]["batch"]).to_pylist():
-            of = {name: _of_batch(stored[name], batch) for name in ("posted", "postings", "frequent")}
-            nodes = pc.fill_null(of["posted"]["node"], -1).to_numpy()
-            places = np.where(nodes < 0, -1, self._places_of(nodes)).astype(np.int32)
-            holders = places[of["postings"]["row"].to_numpy()]
-            lists = of["postings"]["feature"].to_numpy().astype(np.uint32), holders, of["postings"]["place"].to_numpy()
-            if len(nodes) and nodes.min() < 0:
-                alive = np.flatnonzero(holders >= 0)
-                lists = lists[0][alive], lists[1][alive], lists[2][alive]
-            common = of["frequent"]["feature"].to_numpy().astype(np.uint32)
-            yield Postings(rows, *lists, common, of["frequent"]["holders"].to_numpy())
 
     def _find_changed(self) -> NDArray[np.int64] | None:
         """Return the places of the documents of the components that hold a new one, ascending; None: of all."""
@@ -211,21 +207,8 @@ class Onto:
 
     def keep(self) -> dict[str, pa.Table]:
         """Return the tables of `ONTO` that a later run needs, without GIVEN; once the texts were read."""
-        stored, keys = self.old.stored, self._keys
-        made = build_postings(self._given, self._matching)
-        batch = pc.max(stored["posted"]["batch"]).as_py()
-        number = 0 if batch is None else batch + 1
-        new: dict[str, dict[str, Any]] = {
-            "posted": {"row": np.arange(len(self._new), dtype=np.int32), "node": keys[self._new]},
-            "postings": {"feature": made.features.astype(np.int64), "row": made.holders, "place": made.places},
-            "frequent": {"feature": made.common.astype(np.int64), "holders": made.common_holders},
-        }
-        tables = {
-            name: pa.concat_tables([stored[name], _as_batch(ONTO[name], number, columns)])
-            for name, columns in new.items()
-        }
-        shingles = pa.concat_tables([stored["shingles"], *_lay_shingles(self._shingles)])
-        return {**tables, "candidates": _lay_candidates(self._pairs, self._large, keys), "shingles": shingles}
+        shingles = pa.concat_tables([self.old.stored["shingles"], *_lay_shingles(self._shingles)])
+        return {"candidates": _lay_candidates(self._pairs, self._large, self._keys), "shingles": shingles}
 
     def counts(self) -> dict[str, int]:
         """Return the counts of the stage of pairs that tell of all documents."""
@@ -296,16 +279,6 @@ class _Pairs(NamedTuple):
             for name, values in self.likeness.items()
         }
         return _Pairs(np.minimum(self.first, self.second), np.maximum(self.first, self.second), likeness)
-
-
-def _of_batch(table: pa.Table, batch: int) -> pa.Table:
-    return table.filter(pc.equal(table["batch"], batch))
-
-
-def _as_batch(table: Table, batch: int, columns: Mapping[str, NDArray[Any]]) -> pa.Table:
-    rows = len(next(iter(columns.values())))
-    arrays = {"batch": pa.array(np.full(rows, batch, np.int32)), **{name: pa.array(x) for name, x in columns.items()}}
-    return pa.table(arrays).select(table.names).cast(table.arrow)
 
 
 def _lay_candidates(pairs: _Pairs, large: NDArray[np.int64], keys: NDArray[np.int64]) -> pa.Table:

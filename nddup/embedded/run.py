@@ -236,7 +236,7 @@ class LocalJob(RunEngine):
             onto.changed_documents, self.config, self.workers, search=onto.search, read=onto.read, forced=self.forced
         )
         for name, table in onto.keep().items():
-            is_longer = name in ("posted", "postings", "frequent", "shingles") and not len(old.taken)
+            is_longer = name == "shingles" and not len(old.taken)
             changed = np.empty(0, np.int64) if is_longer else None
             self.save(name, table, changed=changed, heavy=paired.matches.heavy)
         self.workers.parts = None  # the places of OLD's records are not known

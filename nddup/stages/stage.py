@@ -128,9 +128,6 @@ _MADE_OF: dict[str, Dependencies] = {
     "nodes": Dependencies(_PAIRING, ("documents",)),
     # For a later run onto this one.
     "candidates": Dependencies(("pairs", "sketch"), ("documents",)),
-    "posted": Dependencies(("pairs", "sketch"), ("documents",)),
-    "postings": Dependencies(("pairs", "sketch"), ("documents",)),
-    "frequent": Dependencies(("pairs", "sketch"), ("documents",)),
     "shingles": Dependencies(("pairs", "sketch"), ("documents",)),
     # Pairs.
     "compared": Dependencies(("pairs", "sketch"), ("documents",)),

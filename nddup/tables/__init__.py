@@ -451,24 +451,6 @@ CANDIDATES = working(
     " pairs to list them, in one row of which it counts them; LIKENESS is null.",
     "note the candidates",
 )
-POSTED = working(
-    "posted",
-    "batch int, row int, node long",
-    "For a later run onto this one: the distinct sketches whose features are in POSTINGS, numbered in each batch; null"
-    " for one that no document has any more.",
-)
-POSTINGS = working(
-    "postings",
-    "batch int, feature long, row int, place int",
-    "For a later run onto this one: the features in the prefixes of each batch, ascending as 32-bit hashes, with the"
-    " rows of POSTED that hold them, and the place of each in the order of its row.",
-    "post the features of the distinct sketches",
-)
-FREQUENT = working(
-    "frequent",
-    "batch int, feature long, holders int",
-    "For a later run onto this one: the features that several sketches of a batch hold, by which its order is made.",
-)
 SHINGLES = working(
     "shingles",
     "node long, shingles array<long>",
@@ -577,9 +559,6 @@ NAMED = working(
 ONTO = {
     "given": GIVEN,
     "candidates": CANDIDATES,
-    "posted": POSTED,
-    "postings": POSTINGS,
-    "frequent": FREQUENT,
     "shingles": SHINGLES,
 }
 """The working tables that a run stores for a later run onto it, where `output.onto` is set."""

@@ -130,9 +130,6 @@ def test_a_batch_comes_after_all_others(tmp_path: Path, name: str | None, messag
 
 
 CHANGES = {
-    "posted": {"node": 10**6, "row": 7, "batch": 3},
-    "postings": {"row": 10**6, "place": -5, "feature": 1 << 40},
-    "frequent": {"feature": -1},
     "candidates": {"node_a": -1, "node_b": 10**9},
     "shingles": {"node": 77},
 }
